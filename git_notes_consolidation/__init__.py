@@ -1,1 +1,36 @@
+"""Consolidation of agent memories kept in git notes.
+
+Importing this package costs next to nothing: every public name is looked up in its module when it is first used.
+"""
+
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.0.1"
+
+_NAMES = {
+    "models": "CaptureConfidence ConsolidationPhase ConsolidationResult EdgeType Failed Judgment Memory MemoryEdge MemoryMetadata MemorySummary MemoryTier "
+    "RetentionScore SummaryDecision SupersededFact TierTransition mem sample_memories",
+    "config": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig load_settings",
+    "retention": "compute_retention_score retention_frame",
+    "embedding": "Embedder LexicalEmbedder",
+    "clustering": "MemoryCluster cluster_memories flat_clusters",
+    "notes": "Repo RepoError open_repo read_memories",
+    "judging": "judge_pair",
+    "summarizing": "summarize_cluster",
+    "phases": "Scope",
+    "service": "ConsolidationService EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service is_consolidation_available open_service "
+    "reset_consolidation_service",
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

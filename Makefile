@@ -1,0 +1,105 @@
+# Every target works from a fresh clone: it makes .venv and installs what it needs, once.
+PYTHON ?= python3
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+NOTEBOOK_ENV := PLOTLY_RENDERER=plotly_mimetype
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo lab test promises bench notebooks readme install check-export check-readme lint types unit notebooks-test docs-check wheel clean distclean
+
+help:  ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with; it must be 3.11 or newer."
+
+demo: $(VENV)/.installed-demo  ## A year of a project's memories, consolidated before your eyes
+	@$(BIN)/gnc demo
+
+lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb
+	$(BIN)/jupyter lab nbs/index.ipynb
+
+test: install check-export check-readme lint types unit notebooks-test docs-check wheel  ## Everything that CI checks
+	@printf '\nAll checks passed.\n'
+
+promises: $(VENV)/.installed-dev  ## What is built and what shows it
+	@$(PY) tools/promises.py
+
+bench: $(VENV)/.installed-dev  ## The benchmarks: time and memory, beside what they are compared with
+	$(PY) tools/bench.py
+
+notebooks: $(VENV)/.installed-dev  ## Execute every notebook in place and store its outputs
+	$(NOTEBOOK_ENV) $(PY) tools/notebooks.py
+	$(BIN)/nbdev_clean
+
+readme: $(VENV)/.installed-dev  ## README.md from nbs/index.ipynb
+	$(PY) tools/readme.py
+
+# The steps of `make test`, each to be run alone too.
+
+install: $(VENV)/.installed-dev  ## The development environment in .venv
+
+check-export: install  ## The modules are what the notebooks export, and everything is committed
+	@printf '\n== exports in sync\n'
+	@$(BIN)/nbdev_clean
+	@$(BIN)/nbdev_export
+	@changed=$$(git status --porcelain) || exit 1; if [ -n "$$changed" ]; then printf '%s\n' "$$changed"; git --no-pager diff --stat; \
+	  echo "These files are not committed, or nbdev_clean and nbdev_export just changed them: look at them, commit, run again."; exit 1; fi
+
+check-readme: install  ## README.md is what nbs/index.ipynb renders to
+	@printf '\n== README in sync\n'
+	@$(PY) tools/readme.py --check
+
+lint: install  ## ruff
+	@printf '\n== ruff\n'
+	@$(BIN)/ruff check .
+
+types: install  ## mypy
+	@printf '\n== mypy\n'
+	@$(BIN)/mypy
+
+unit: install  ## pytest
+	@printf '\n== pytest\n'
+	@$(BIN)/pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+
+notebooks-test: install  ## Every notebook runs and its assertions hold
+	@printf '\n== nbdev_test\n'
+	@$(NOTEBOOK_ENV) $(BIN)/nbdev_test --n_workers $(WORKERS) --pause 0.1
+
+docs-check: install  ## nbdev can make a page of every notebook
+	@printf '\n== documentation\n'
+	@$(PY) tools/docs.py
+
+wheel: install  ## The wheel builds, installs into an empty environment and works there
+	@printf '\n== wheel\n'
+	@$(PY) tools/wheel.py
+
+clean:  ## Remove what the other targets left behind, except .venv
+	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .quarto nbs/nbdev.yml nbs/sidebar.yml
+	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
+
+distclean: clean  ## clean, and .venv too
+	rm -rf $(VENV)
+
+# One environment; a stamp says which extras are in it. A changed requirement or constraint installs again.
+demo_extras := consolidation
+lab_extras := consolidation,notebook
+dev_extras := consolidation,notebook,dev
+demo_wait := under a minute
+lab_wait := about two minutes
+dev_wait := about two minutes
+
+$(VENV)/.installed-%: settings.ini setup.py constraints.txt | $(BIN)/pip
+	@echo "Installing git-notes-consolidation[$($*_extras)] into $(VENV): $($*_wait) the first time."
+	@$(PY) -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[$($*_extras)]'
+	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-lab $(VENV)/.installed-demo) $(if $(filter lab,$*),$(VENV)/.installed-demo)
+
+$(BIN)/pip:
+	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) is not there. Name a Python of 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is $$($(PYTHON) -V 2>&1); 3.11 or newer is needed. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2> /dev/null || { echo "$(PYTHON) cannot make a virtual environment: its venv module is missing. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@echo "Making $(VENV) with $$($(PYTHON) -V)."
+	@$(PYTHON) -m venv $(VENV)

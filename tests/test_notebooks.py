@@ -1,0 +1,133 @@
+"""The notebooks as files: small, in order, with what they show stored and nothing else."""
+import ast
+import json
+import re
+
+import pytest
+from helpers import ROOT
+
+PACKAGE = "git_notes_consolidation"
+PATHS = sorted(p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+DIRECTIVE = re.compile(r"^\s*#\s*\|\s*(\S+?):?(?:\s+(.*?))?\s*$", re.M)
+SILENT = {"append", "add", "extend", "update", "sort", "clear", "remove", "discard", "insert", "close", "observe", "rmtree", "unlink", "mkdir", "rmdir",
+          "cleanup", "seed", "expect_fail", "setattr", "chdir", "execute", "commit", "write_text", "write_bytes"}  # calls that show nothing
+notebooks = pytest.mark.parametrize("path", PATHS, ids=lambda p: str(p.relative_to(ROOT / "nbs")))
+
+
+def cells(path, kind=None): return [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if kind in (None, c["cell_type"])]
+def source(cell): return "".join(cell["source"])
+def directives(cell): return dict(DIRECTIVE.findall(source(cell))) if cell["cell_type"] == "code" else {}
+
+
+def exports(path):
+    "Name of the module that a notebook exports, or None."
+    return next((d["default_exp"] for c in cells(path) if "default_exp" in (d := directives(c))), None)
+
+
+def bundle(output):
+    "All text of an output."
+    data = {**output.get("data", {}), "text": output.get("text", "")}
+    return "\n".join("".join(v) if isinstance(v, list) else v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in data.values())
+
+
+def test_there_are_notebooks(): assert ROOT / "nbs" / "index.ipynb" in PATHS and len(PATHS) > 3
+
+
+@notebooks
+def test_is_small_and_holds_no_widget_state(path):
+    assert path.stat().st_size < 300_000, f"{path.stat().st_size // 1000} kB; store lighter figures"
+    assert "widgets" not in json.loads(path.read_text(encoding="utf-8"))["metadata"]
+
+
+@notebooks
+def test_begins_with_module_title_and_subtitle(path):
+    all_ = cells(path)
+    if exports(path): assert directives(all_[0]).get("default_exp"), "the first cell is `#| default_exp name`"
+    title = next((source(c) for c in all_ if c["cell_type"] == "markdown"), "")
+    assert re.match(r"# \S.*\n+> \S", title), "the first text is `# Title`, an empty line and `> subtitle`"
+    assert all_.index(next(c for c in all_ if c["cell_type"] == "markdown")) <= 1
+
+
+@notebooks
+def test_number_and_name_are_those_of_the_module(path):
+    numbered = re.fullmatch(r"(\d\d)_(\w+)", path.stem) if path.parent == ROOT / "nbs" else None
+    assert exports(path) == (numbered[2] if numbered else None)
+
+
+def test_no_two_notebooks_share_a_number():
+    numbers = [p.stem[:2] for p in PATHS if exports(p)]
+    assert len(numbers) == len(set(numbers))
+
+
+def imported(tree):
+    "Modules of this package that a module imports, anywhere in it."
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import): found = [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = f"{PACKAGE}.{node.module or ''}".rstrip(".") if node.level else node.module or ""
+            found = [f"{PACKAGE}.{a.name}" for a in node.names] if base == PACKAGE else [base]
+        else: continue
+        yield from (f.split(".")[1] for f in found if f.startswith(f"{PACKAGE}."))
+
+
+def test_imports_are_read_in_every_form():
+    lines = (f"import {PACKAGE}.a", f"from {PACKAGE}.b import x", f"from {PACKAGE} import c", "from . import d", "from .e import y",
+             "def f(): from .g import z", "import numpy", "from os import path")
+    assert list(imported(ast.parse("\n".join(lines)))) == ["a", "b", "c", "d", "e", "g"]
+
+
+@notebooks
+def test_imports_point_down(path):
+    numbers = {exports(p): p.stem[:2] for p in PATHS if exports(p)}
+    if (name := exports(path)) is None: return
+    tree = ast.parse((ROOT / PACKAGE / f"{name}.py").read_text(encoding="utf-8"))
+    up = [m for m in imported(tree) if m in numbers and numbers[m] >= numbers[name]]
+    assert up == [], f"{numbers[name]}_{name} imports what stands at its own level or above"
+
+
+def test_every_module_has_its_notebook():
+    modules = {p.stem for p in (ROOT / PACKAGE).glob("*.py")} - {"__init__", "_modidx"}
+    assert modules == {exports(p) for p in PATHS if exports(p)}
+
+
+def shows(code):
+    "Does a cell end in something that is displayed, or print?"
+    try: body = ast.parse(re.sub(r"^\s*[%!].*$", "pass", code, flags=re.M)).body
+    except SyntaxError: return False
+    calls = [n.value.func for n in body if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)]
+    if any(getattr(f, "id", "") in ("print", "display") for f in calls): return True
+    if not body or not isinstance(body[-1], ast.Expr) or code.rstrip().endswith(";"): return False
+    value = body[-1].value
+    if isinstance(value, ast.Constant) and value.value in (None, ...): return False
+    func = value.func if isinstance(value, ast.Call) else None
+    name = getattr(func, "id", getattr(func, "attr", ""))
+    returns = lambda f: any(isinstance(n, ast.Return) and n.value for n in ast.walk(f))
+    if any(isinstance(f, ast.FunctionDef) and f.name == name and not returns(f) for f in body): return False
+    return not (name.startswith("test_") or name in SILENT)
+
+
+def test_what_counts_as_shown():
+    assert shows("x = 1\nx") and shows("print(x)") and shows("def f(): return 1\nf()") and shows("f(x)") and shows("for i in y: pass\nx.head()")
+    assert not any(map(shows, ("x = 1", "x;", "test_eq(f(1), 2)", "y.append(3)", "assert f(x)", "def f(): pass\nf()", "%load_ext autoreload", "")))
+
+
+@notebooks
+def test_examples_have_their_outputs(path):
+    hidden = {"hide", "export", "exporti", "exports", "default_exp"}
+    quiet = lambda d: d.keys() & hidden or "false" in (d.get("eval"), d.get("output"), d.get("include"))
+    bare = [source(c) for c in cells(path, "code") if not quiet(directives(c)) and shows(source(c)) and not c["outputs"]]
+    assert bare == [], "run `make notebooks`: these cells show something, and nothing is stored"
+
+
+@notebooks
+def test_outputs_are_clean(path):
+    outputs = [o for c in cells(path, "code") for o in c["outputs"]]
+    assert [o for o in outputs if o["output_type"] == "error"] == []
+    assert [bundle(o)[:300] for o in outputs if o.get("name") == "stderr"] == [], "warnings and progress are not stored"
+    for word in ("\x1b[", "Traceback (most recent call last)", "ipykernel", "IPKernelApp"):
+        assert [bundle(o)[:300] for o in outputs if word in bundle(o)] == []
+
+
+@notebooks
+def test_figures_carry_no_script(path):
+    assert "Plotly.newPlot" not in (text := path.read_text(encoding="utf-8")) and "require.undef" not in text

@@ -1,0 +1,145 @@
+"""Spans and metrics: nothing without a listener, everything with one."""
+import asyncio
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from git_notes_consolidation import observe
+from git_notes_consolidation.models import MemoryTier
+
+OTEL = "[m for m in sys.modules if m.split('.')[0] == 'opentelemetry']"
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    "A listener of this test's own: the finished spans."
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    return exporter.get_finished_spans
+
+
+@pytest.fixture
+def reader(monkeypatch):
+    from opentelemetry import metrics
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: provider)
+    return reader
+
+
+def points(reader):
+    return {m.name: list(m.data.data_points) for m in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics}
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_using_it_imports_nothing_and_does_nothing():
+    assert run(f"""
+from git_notes_consolidation.observe import span, traced, count, record
+@traced("f")
+def f(x):
+    with span("s", a=1) as s: s.set(b=2)
+    count("c"); record("r", 1.0, label="x")
+    return x, s.inner
+print(f(3), {OTEL})""") == "(3, None) []"
+
+
+def test_whoever_imports_the_api_later_is_served():
+    assert run("""
+from git_notes_consolidation.observe import span
+with span("before"): pass
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+seen = InMemorySpanExporter(); provider = TracerProvider(); provider.add_span_processor(SimpleSpanProcessor(seen)); trace.set_tracer_provider(provider)
+with span("after"): pass
+print([s.name for s in seen.get_finished_spans()])""") == "['after']"
+
+
+def test_without_an_sdk_the_api_is_harmless():
+    assert run("""
+from opentelemetry import trace, metrics
+from git_notes_consolidation.observe import span, count, record
+with span("s", a=object()) as s: s.set(b=2)
+for _ in range(1000): count("c"); record("r", 1.0)
+print(s.inner, sum(len(m._instruments) for m in metrics.get_meter_provider()._meters))""") == "None 2"  # the proxy keeps every instrument that is asked for
+
+
+def test_child_and_parent_and_attributes(seen):
+    with observe.span("parent", mode="full", checkpoint_id=None) as p:
+        with observe.span("child", tier=MemoryTier.COLD, scores=[0.5, 0.25], n=np.int64(3), share=np.float32(0.5)): pass
+        p.set(mode="incremental", found=2)
+    child, parent = seen()
+    assert child.parent.span_id == parent.context.span_id and parent.parent is None
+    assert dict(parent.attributes) == {"mode": "incremental", "checkpoint_id": "None", "found": 2}
+    assert dict(child.attributes) == {"tier": "cold", "scores": (0.5, 0.25), "n": 3, "share": 0.5}
+
+
+def test_every_value_arrives(seen, caplog):
+    odd = {"none": None, "mixed": [1, "a"], "nested": [[1], [2]], "mapping": {"a": 1}, "big": 2**70, "empty": (), "bytes": b"a", "truth": (True, False)}
+    with observe.span("odd", **odd): pass
+    assert dict(seen()[0].attributes).keys() == odd.keys() and not caplog.records
+    assert seen()[0].attributes["mixed"] == ("1", "a") and seen()[0].attributes["big"] == str(2**70)
+
+
+def test_an_exception_is_recorded_and_passes(seen):
+    with pytest.raises(ValueError, match="not YAML"), observe.span("outer"), observe.span("inner"): raise ValueError("not YAML")
+    for s in seen():
+        assert s.status.status_code.name == "ERROR" and s.events[0].attributes["exception.type"] == "ValueError"
+    assert [s.name for s in seen()] == ["inner", "outer"]
+
+
+def test_traced_keeps_the_function_and_its_errors(seen):
+    @observe.traced("f")
+    def f(a, *, b=1):
+        "Adds."
+        return a + b
+    assert (f(1, b=2), f.__name__, f.__doc__) == (3, "f", "Adds.")
+    with pytest.raises(TypeError): f("x", b=2)
+    assert [(s.name, s.status.is_ok) for s in seen()] == [("f", True), ("f", False)]
+
+
+def test_traced_coroutines_side_by_side_keep_their_own_children(seen):
+    @observe.traced("work")
+    async def work(i):
+        with observe.span("step", i=i): await asyncio.sleep(0.001 * (3 - i))
+    async def both():
+        with observe.span("run"): await asyncio.gather(*(work(i) for i in range(3)))
+    asyncio.run(both())
+    by_id = {s.context.span_id: s for s in seen()}
+    steps = [s for s in seen() if s.name == "step"]
+    assert len({s.parent.span_id for s in steps}) == 3
+    assert {by_id[s.parent.span_id].name for s in steps} == {"work"} and {by_id[s.parent.span_id].name for s in seen() if s.name == "work"} == {"run"}
+
+
+def test_counters_and_histograms(reader):
+    for status in ("success", "success", "error"): observe.count("runs", status=status)
+    observe.count("memories", 40)
+    for seconds in (0.5, 1.5): observe.record("seconds", seconds, phase=MemoryTier.HOT)
+    got = points(reader)
+    assert {p.attributes["status"]: p.value for p in got["runs"]} == {"success": 2, "error": 1} and got["memories"][0].value == 40
+    assert (got["seconds"][0].count, got["seconds"][0].sum, dict(got["seconds"][0].attributes)) == (2, 2.0, {"phase": "hot"})
+
+
+def test_the_score_opens_its_span_with_its_attributes(seen):
+    from git_notes_consolidation.config import RetentionConfig
+    from git_notes_consolidation.models import SAMPLE_NOW, MemoryMetadata, mem
+    from git_notes_consolidation.retention import compute_retention_score
+    m = mem("Use FastAPI", days_ago=30)
+    score = compute_retention_score(m, MemoryMetadata(m.id), RetentionConfig(), SAMPLE_NOW)
+    (s,) = seen()
+    assert s.name == "retention.compute"
+    assert dict(s.attributes) == {"memory_id": m.id, "recency": 0.5, "activation": 0.0, "importance": score.importance, "overall": score.overall}

@@ -1,0 +1,55 @@
+"""promises.yml is complete, and what it names exists."""
+import ast
+import importlib.util
+
+import pytest
+from helpers import ROOT
+
+spec = importlib.util.spec_from_file_location("promises", ROOT / "tools" / "promises.py")
+promises = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(promises)
+ROWS = promises.load()
+
+
+def test_every_promise_has_a_row():
+    want = [f"{k}{i}" for k, n in (("C", 8), ("G", 81), ("S", 24), ("M", 20)) for i in range(1, n + 1)]
+    assert [r["id"] for r in ROWS] == want
+
+
+def test_rows_have_one_shape():
+    for r in ROWS:
+        assert set(r) == {"id", "promise", "shown_by"} and isinstance(r["promise"], str), r
+        assert r["shown_by"] == "planned" or (isinstance(r["shown_by"], list) and r["shown_by"]), r
+    assert len({r["promise"] for r in ROWS}) == len(ROWS)
+
+
+def names(tree, prefix=""):
+    "Test functions, and methods as Class::test."
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef): yield from names(node, f"{node.name}::")
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"): yield prefix + node.name
+
+
+def exists(place):
+    "A notebook that is there, or a test function that is defined."
+    file, _, name = place.partition("::")
+    path = ROOT / file
+    if not path.is_file(): return False
+    if path.suffix == ".ipynb": return not name and path.is_relative_to(ROOT / "nbs")
+    return path.is_relative_to(ROOT / "tests") and name.partition("[")[0] in set(names(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if promises.is_shown(r)], ids=lambda r: r["id"])
+def test_what_shows_it_exists(row):
+    assert [p for p in row["shown_by"] if not exists(p)] == []
+
+
+def test_a_place_that_is_not_there_is_noticed():
+    assert exists("tests/test_promises.py::test_rows_have_one_shape")
+    assert not exists("tests/test_promises.py::test_nothing") and not exists("tests/test_promises.py") and not exists("nbs/99_none.ipynb")
+
+
+def test_the_table_has_every_row_and_the_counts():
+    assert promises.table(ROWS).row_count == 133
+    rows = [{"id": "C1", "shown_by": ["x"]}, {"id": "C2", "shown_by": "planned"}, {"id": "M1", "shown_by": "planned"}]
+    assert promises.counts(rows) == "Shown: design card 1 of 2, git-notes-memory 0 of 0, subcog 0 of 0, MycelicMemory 0 of 1; together 1 of 3."

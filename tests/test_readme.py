@@ -1,0 +1,88 @@
+"""README.md is what nbs/index.ipynb renders to, and rendering does what GitHub needs."""
+import importlib.util
+import json
+
+import pytest
+from helpers import ROOT
+
+pytest.importorskip("nbdev", reason="nbdev is not installed: pip install -e '.[dev]'")
+pytest.importorskip("nbconvert", reason="nbconvert is not installed: pip install -e '.[notebook]'")
+
+spec = importlib.util.spec_from_file_location("readme", ROOT / "tools" / "readme.py")
+readme = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(readme)
+
+FIGURE = {"data": [{"type": "bar", "x": [1, 2], "y": [3, 4]}], "layout": {}, "config": {}}
+FRAME = ("<div><style scoped>td { color: red }</style><table><thead><tr><th></th><th>tier</th></tr></thead>"
+         "<tbody><tr><th>0</th><td>hot | warm &amp; so on</td></tr></tbody></table></div>")
+
+
+def code(source, *outputs):
+    "A code cell with its outputs: data bundles, or text that was printed."
+    outs = [{"output_type": "stream", "name": "stdout", "text": [o]} if isinstance(o, str)
+            else {"output_type": "execute_result", "metadata": {}, "execution_count": None, "data": o} for o in outputs]
+    return {"cell_type": "code", "metadata": {}, "execution_count": None, "source": source.splitlines(True), "outputs": outs}
+
+
+def rendered(tmp_path, *cells, write=False):
+    "What the cells look like in a README."
+    cells = [c if isinstance(c, dict) else {"cell_type": "markdown", "metadata": {}, "source": c.splitlines(True)} for c in cells]
+    for i, c in enumerate(cells): c["id"] = f"cell{i}"
+    path = tmp_path / "index.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5}))
+    return readme.render(path, tmp_path / "images", write)
+
+
+def test_readme_is_in_sync(capsys):
+    assert readme.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_title_code_and_what_it_printed(tmp_path):
+    text = rendered(tmp_path, "# Title\n\n> Subtitle", code("print(1)", "\x1b[1m1\x1b[0m\n"), code("2 + 3", {"text/plain": ["5"]}))
+    assert text.startswith("# Title\n\n> Subtitle\n") and "``` python\nprint(1)\n```\n\n``` text\n1\n```" in text and "``` text\n5\n```" in text
+
+
+def test_hidden_and_exported_cells_stay_out(tmp_path):
+    text = rendered(tmp_path, "# T", code("#| hide\nsecret = 1"), code("#| export\ndef f(): pass"), code("#| echo: false\nshow()", "seen\n"),
+                    code("#| output: false\nquiet()", "unseen\n"), code("#| include: false\ngone()", "unseen\n"))
+    assert "quiet()" in text and "seen" in text and not [w for w in ("secret", "def f", "show()", "unseen", "gone", "#|") if w in text]
+
+
+def test_a_shell_cell_says_so(tmp_path):
+    assert "``` bash\ngnc demo\n```" in rendered(tmp_path, "# T", code("%%bash\ngnc demo"))
+
+
+def test_a_frame_becomes_a_table(tmp_path):
+    text = rendered(tmp_path, "# T", code("df", {"text/html": [FRAME], "text/plain": ["  tier"]}))
+    assert "|  | tier |\n|---|---|\n| 0 | hot \\| warm & so on |" in text and "style" not in text and "red" not in text
+
+
+def test_a_figure_without_a_picture_and_a_widget_are_left_out(tmp_path):
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": ["VBox(children=…)"]}
+    text = rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: FIGURE}), code("box", widget))
+    assert "fig" in text and "![" not in text and "VBox" not in text and "vnd." not in text
+
+
+def test_a_figure_with_a_picture_shows_it(tmp_path):
+    name, raw = readme.picture({readme.PLOTLY: FIGURE})
+    assert raw is None
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / name).write_bytes(b"a picture")
+    assert f"![](nbs/images/{name})" in rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: FIGURE}))
+    assert readme.picture({readme.PLOTLY: FIGURE | {"layout": {"title": "other"}}})[0] != name
+
+
+def test_a_stored_picture_is_written_beside_the_notebooks(tmp_path):
+    text = rendered(tmp_path, "# T", code("pic", {"image/png": "aGVsbG8=", "text/plain": ["<Figure>"]}), write=True)
+    file, = (tmp_path / "images").iterdir()
+    assert file.read_bytes() == b"hello" and f"![](nbs/images/{file.name})" in text and "<Figure>" not in text
+
+
+def test_links_start_at_the_readme():
+    text = "[a](00_models.ipynb) [b](../LICENSE) [c](https://example.org) [d](#here) `[e](x.md)`\n```\n[f](y.md)\n```\n![g](images/z.png)"
+    assert readme.relink(text) == text.replace("(00_", "(nbs/00_").replace("(../L", "(L").replace("(images", "(nbs/images")
+
+
+def test_two_renderings_are_the_same_bytes(tmp_path):
+    cells = ["# T", code("df", {"text/html": [FRAME]}), code("fig", {readme.PLOTLY: FIGURE})]
+    assert rendered(tmp_path, *cells) == rendered(tmp_path, *cells)
