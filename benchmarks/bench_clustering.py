@@ -19,7 +19,7 @@ def synthetic(n: int, d: int = 384, noise: float = 0.4, size: int = 20, seed: in
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-def texts(n: int, words: int = 90, seed: int = 0) -> list[str]:
+def texts(n: int, words: int = 75, seed: int = 0) -> list[str]:
     "About 600 characters each, of a vocabulary in which few words are frequent."
     rng = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
@@ -55,7 +55,6 @@ def older(X: np.ndarray) -> np.ndarray:
 
 def embed(X: np.ndarray) -> np.ndarray:
     from git_notes_consolidation.embedding import LexicalEmbedder
-    LexicalEmbedder().embed(texts(0) + ["warm"])
     return LexicalEmbedder().embed(texts(len(X)))[:, 0]
 
 

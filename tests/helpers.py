@@ -1,4 +1,5 @@
 """For tests: git in one call, and the project's own files as text."""
+import hashlib
 import os
 import subprocess
 from pathlib import Path
@@ -29,3 +30,29 @@ def tracked():
     "The project's files: those in git and those that would be added, so that a new file is checked before it is committed."
     names = git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
     return sorted(p for p in (ROOT / n for n in names) if p.is_file() and not p.is_symlink())
+
+
+def add_memories(repo, memories):
+    "The plugin's notes for more memories: one note each, on an object of its own that need not exist."
+    from git_notes_consolidation.notes import MEM, note_text
+    stream, there = [], refs(repo, MEM)
+    for ns in sorted({m.namespace for m in memories}):
+        stream.append(f"commit {MEM}{ns}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx" + (f"\nfrom {there[MEM + ns]}" if MEM + ns in there else ""))
+        for m in sorted((m for m in memories if m.namespace == ns), key=lambda m: m.id):
+            text, obj = note_text(m), hashlib.sha1(m.id.encode()).hexdigest()
+            stream.append(f"M 100644 inline {obj[:2]}/{obj[2:]}\ndata {len(text.encode())}\n{text}")
+    git(repo, "fast-import", "--quiet", input="\n".join(stream) + "\n")
+
+
+def story():
+    "Forty memories, oldest first, with everything in them that a run can find: repeats, decisions overturned, things that belong together, things gone cold."
+    from git_notes_consolidation.models import mem
+    out = [mem("Retry limit is 5", "Jobs are retried five times.", days_ago=d, namespace="learnings") for d in (100, 90, 80, 3)]
+    for i, w in enumerate(("mail", "report", "billing", "search", "import", "export")):
+        out.append(mem(f"The {w} worker retries {i + 3} times", f"The {w} worker gives up after {i + 3} attempts and logs the job id.", days_ago=60 - 10 * i, namespace="learnings"))
+    for i, (w, t) in enumerate((("Flask", "FastAPI"), ("SQLite", "PostgreSQL"), ("cron", "a queue"))):
+        out.append(mem(f"ADR-00{i}: We build on {w}", f"Small, and all of us know {w}.", days_ago=300 - i))
+        out.append(mem(f"ADR-01{i}: We build on {t}", f"Supersedes ADR-00{i}. It is faster by half.", days_ago=40 - 19 * i))
+    things = "harbour lantern orchard violin glacier compass meadow anvil saffron tunnel quarry pigeon velvet magnet harvest barrel candle driftwood ember fountain".split()
+    out += [mem(f"About the {t}", f"The {t} {' '.join(things[i - 3:i - 1])} is number {i * 7919}.", days_ago=17 * i, namespace=["progress", "patterns"][i % 2]) for i, t in enumerate(things)]
+    return sorted(out, key=lambda m: (m.timestamp, m.id))

@@ -86,6 +86,7 @@ def test_child_and_parent_and_attributes(seen):
     assert child.parent.span_id == parent.context.span_id and parent.parent is None
     assert dict(parent.attributes) == {"mode": "incremental", "checkpoint_id": "None", "found": 2}
     assert dict(child.attributes) == {"tier": "cold", "scores": (0.5, 0.25), "n": 3, "share": 0.5}
+    assert [type(v) for v in child.attributes.values()] == [str, tuple, int, float]
 
 
 def test_every_value_arrives(seen, caplog):
@@ -93,6 +94,17 @@ def test_every_value_arrives(seen, caplog):
     with observe.span("odd", **odd): pass
     assert dict(seen()[0].attributes).keys() == odd.keys() and not caplog.records
     assert seen()[0].attributes["mixed"] == ("1", "a") and seen()[0].attributes["big"] == str(2**70)
+    assert seen()[0].attributes["nested"] == ("(1,)", "(2,)")
+
+
+def test_a_span_that_is_not_sampled_costs_no_conversion(monkeypatch):
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+    monkeypatch.setattr(trace, "get_tracer", TracerProvider(sampler=ALWAYS_OFF).get_tracer)
+    class Unprintable:
+        def __str__(self): raise AssertionError("nobody wanted to know")
+    with observe.span("s", a=Unprintable()) as s: s.set(b=Unprintable())
 
 
 def test_an_exception_is_recorded_and_passes(seen):

@@ -344,6 +344,15 @@ def test_a_memory_that_its_author_archived_is_at_most_cold(memory, known, config
     assert tier.rank == max(active.rank, COLD.rank)
 
 
+def test_an_importance_of_nothing_is_stated_too():
+    assert importance(mem("x", importance=0.0)) == 0.0 and importance(mem("x")) == 1.0 and importance(mem("x", namespace="my-own")) == 0.5
+
+
+def test_grace_is_for_the_new_and_not_for_the_read():
+    old = mem("x", days_ago=100, importance=0.0, now=NOW)
+    assert verdict(old, MemoryMetadata("x", last_accessed=NOW - timedelta(days=3)))[1] is WARM
+
+
 def test_without_the_rule_the_score_decides():
     decision = mem("x", now=NOW)
     replaced = MemoryMetadata("x", superseded_by="n")

@@ -1,0 +1,48 @@
+"""A whole process on many memories: the first run, and one with nothing to do.
+
+    python benchmarks/bench_pipeline.py [n]        n = 10,000 unless told
+
+Each line is a process of its own (`gnc consolidate`), imports and lexical embeddings included.
+"""
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from generate import generate
+
+from git_notes_consolidation.notes import git, open_repo, write_memories
+
+
+def gnc(home: Path, *args: str) -> tuple[float, float, float, dict]:
+    "Wall seconds, CPU seconds, peak MB and the report of one `gnc`."
+    code = "import sys; from git_notes_consolidation.entry import main; main()"
+    begin = time.perf_counter()
+    child = subprocess.Popen([sys.executable, "-c", code, "--repo", str(home), "--now", "2026-11-01", "--json", *args], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    out = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    if status: raise SystemExit(f"gnc {' '.join(args)} failed: {out.decode()[:300]}")
+    return time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, json.loads(out)
+
+
+def main(n: int) -> None:
+    with tempfile.TemporaryDirectory() as tmp:
+        home = Path(tmp)
+        git(home, "init", "-q", "-b", "main")
+        write_memories(open_repo(home), generate(n))
+        print(f"{n:,} memories\n\n| run | wall s | CPU s | peak MB | what |\n|---|---|---|---|---|")
+        for name, args in (("first", ("consolidate",)), ("nothing to do", ("consolidate",)), ("nothing to do, a day later", ("--now", "2026-11-02", "consolidate")),
+                           ("everything again", ("consolidate", "--full")), ("status", ("status",))):
+            wall, cpu, peak, r = gnc(home, *args)
+            what = f"{r['supersessions_detected']} supersessions, {r['clusters_found']} clusters, {len(r['tier_transitions'])} moves" if "clusters_found" in r else ""
+            print(f"| {name} | {wall:.1f} | {cpu:.1f} | {peak:.0f} | {what} |", flush=True)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)

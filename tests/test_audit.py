@@ -1,0 +1,464 @@
+"""The auditor: silent on what a run leaves behind, and it names every way in which that can be broken."""
+import ast
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from helpers import ROOT, git, refs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from git_notes_consolidation import audit as au
+from git_notes_consolidation import notes, service
+from git_notes_consolidation.audit import REFS, Finding, Note, audit
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.models import SAMPLE_NOW, MemoryEdge, EdgeType, as_utc, digest, mem, sample_memories
+
+MEMORIES = [
+    mem("ADR-001: Serve the API with Flask", "Small, and all of us know it.", days_ago=300),
+    mem("ADR-009: Serve the API with FastAPI", "Supersedes ADR-001. Its async handlers halve the latency.", days_ago=40),
+    mem("Deploys run on Fridays", "Nobody knows why.", days_ago=120, namespace="patterns"),
+    mem("Deploys run on Fridays", "Nobody knows why.", days_ago=90, namespace="patterns"),
+    mem("Deploys run on Fridays", "Nobody knows why.", days_ago=60, namespace="patterns"),
+    *(mem(f"Retry limit of the {w} worker is {n}", f"The {w} worker gives up after {n} attempts and logs the job id.", days_ago=n, namespace="learnings")
+      for w, n in (("mail", 13), ("report", 15), ("billing", 18)))]
+
+
+def consolidated(home, memories, now=SAMPLE_NOW, **settings):
+    "A repository of these memories after one run."
+    home.mkdir(parents=True)
+    git(home, "init", "--quiet", "--initial-branch=main")
+    s = service.open_service(home, load_settings(settings, env={}))
+    notes.write_memories(s.repo, memories)
+    assert service.run(s, now).changed
+    return home
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    "A small repository that holds every kind of record; not to be written to."
+    home = consolidated(tmp_path_factory.mktemp("audit") / "repo", MEMORIES, consolidation_threshold=0.3)
+    s = service.open_service(home, load_settings(env={}))
+    seen = next(m for m in service.view(s.repo).scan.memories if m.namespace == "patterns")
+    notes.append(s.repo, lambda e: [notes.access_append(seen, "here", 2, SAMPLE_NOW)], SAMPLE_NOW)
+    extra = service.EdgeStore(s.repo).put(MemoryEdge(MEMORIES[2].id, MEMORIES[0].id, EdgeType.RELATED_TO), SAMPLE_NOW)
+    service.undo(s, extra, SAMPLE_NOW)
+    return home
+
+
+@pytest.fixture
+def repo(template, tmp_path):
+    return Path(shutil.copytree(template, tmp_path / "repo"))
+
+
+# ---- what is right
+
+def test_a_consolidated_repository_is_right(template):
+    r = audit(template)
+    assert (r.ok, r.findings) == (True, ())
+    assert r.checked["memories"] == len(MEMORIES) and r.checked["runs"] == 2 and r.checked["undos"] == r.checked["runs taken back"] == 1
+    assert all(r.checked.values()), "the examples below need every kind of record"
+
+
+def test_the_sample_year_is_right(tmp_path):
+    home = consolidated(tmp_path / "year", sample_memories())
+    r = audit(home)
+    assert (r.ok, r.findings) == (True, ()) and r.checked["memories"] == len(sample_memories())
+    s = service.open_service(home, load_settings(env={}))
+    undo, run = service.undo(s, next(iter(service.view(s.repo).state.runs)), SAMPLE_NOW)
+    assert audit(home).findings == () and audit(home).checked["live edges"] == 0
+    service.undo(s, undo, SAMPLE_NOW)
+    assert audit(home).findings == () and audit(home).checked["live edges"] == r.checked["live edges"]
+
+
+@pytest.mark.slow
+def test_the_real_corpus_is_right(corpus_repo):
+    r = audit(corpus_repo)
+    assert r.ok and (r.checked["notes of the plugin"], r.checked["records in them"], r.checked["memories"]) == (317, 6299, 4271)
+    service.run(service.open_service(corpus_repo, load_settings(env={})), as_utc("2025-12-28"))
+    r = audit(corpus_repo)
+    assert r.findings == () and r.checked["live edges"] > 2700 and r.checked["live summaries"] > 50
+
+
+def test_an_empty_a_bare_and_a_linked_repository(template, tmp_path):
+    empty, bare = tmp_path / "empty", tmp_path / "bare.git"
+    git(tmp_path, "init", "--quiet", "empty")
+    assert not any(audit(empty).checked.values()) and audit(empty).ok
+    git(tmp_path, "clone", "--quiet", "--mirror", template, bare)
+    git(bare, "worktree", "add", "--quiet", tmp_path / "linked", "main")
+    (tmp_path / "linked" / "deep").mkdir()
+    assert audit(bare) == audit(tmp_path / "linked" / "deep") == audit(template)
+
+
+def test_outside_of_a_repository(tmp_path):
+    with pytest.raises(au.Unreadable, match="not a git repository"): audit(tmp_path)
+    with pytest.raises(au.Unreadable, match="No such file"): audit(tmp_path / "nowhere")
+
+
+def test_it_reads_and_does_nothing_else(template):
+    def everything(): return {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in template.rglob("*")}
+    before = everything()
+    audit(template)
+    assert everything() == before
+
+
+def test_it_shares_nothing_with_what_it_audits():
+    tree = ast.parse((ROOT / "git_notes_consolidation" / "audit.py").read_text(encoding="utf-8"))
+    imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    imported |= {n.module if n.module and not n.level else "." for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    assert not [m for m in imported if m.startswith((".", "git_notes_consolidation"))] and "yaml" in imported
+
+
+# ---- what is broken
+
+def rewrite(repo, ref, change):
+    "Replace the entries of a notes tree, path to bytes, by what `change` makes of them."
+    def run(*args, input=None): return subprocess.run(["git", "-C", repo, *args], input=input, capture_output=True, check=True).stdout
+    old = {name: run("cat-file", "blob", f"{ref}:{name}") for name in run("ls-tree", "-r", "--name-only", ref).decode().split()}
+    stream = b"commit %s\ncommitter a <a@b> 0 +0000\ndata 0\n\n" % ref.encode()
+    for name, data in change(dict(old)).items(): stream += b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(data), data)
+    run("fast-import", "--quiet", "--force", input=stream)
+
+
+def in_lines(repo, store, change):
+    "Change the lines of one store, all notes of it in one list."
+    def whole(files):
+        rows = [(name, line) for name, data in sorted(files.items()) for line in data.split(b"\n") if line]
+        out = {}
+        for name, line in change(rows): out[name] = out.get(name, b"") + line + b"\n"
+        return out
+    rewrite(repo, REFS[store], whole)
+
+
+def restamp(store, r):
+    "The record under the name that its content makes."
+    return r | {"id": digest("r", store, {k: v for k, v in r.items() if k != "id"})[:18]} if r["id"].startswith("r_") else r
+
+
+def in_record(repo, store, pick, change, stamp=True):
+    "Change the first record of a store that `pick` likes; by default the new content gets its right name."
+    done = []
+    def each(rows):
+        for name, line in rows:
+            r = json.loads(line[2:])
+            if pick(r) and not done:
+                done.append(r)
+                line = au.canonical(restamp(store, change(r)) if stamp else change(r)).encode("utf-8", "surrogatepass")
+            yield name, line
+    in_lines(repo, store, each)
+    assert done, "no record to change"
+    return done[0]
+
+
+def expect(repo, level, what):
+    "There is this finding, and no worse one."
+    r = audit(repo)
+    assert any(f.level == level and re.search(what, f.what) for f in r.findings), [str(f) for f in r.findings]
+    assert r.ok == (level == "warning")
+    assert all(str(f.where).startswith("refs/") for f in r.findings) and json.dumps([asdict(f) for f in r.findings])
+    return r.findings
+
+
+def line(text): return lambda rows: [*rows, (rows[0][0], text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))]
+
+
+def respell(change): return lambda rows: [(rows[0][0], change(rows[0][1])), *rows[1:]]
+
+
+RUN = '{"at": "2026-11-01", "id": "x", "kind": "run", %s"seq": 9}'
+LINES = {
+    "not JSON": (line("- {oops"), "error", "not JSON"),
+    "a list": (line("- [1, 2]"), "error", "not a record"),
+    "deep": (line("- " + "[" * 90_000), "error", "not JSON"),
+    "not UTF-8": (line(b'- {"id": "\xff"}'), "error", "not UTF-8"),
+    "no seq": (line('- {"id": "x", "kind": "run"}'), "error", "has no seq"),
+    "no id, no kind": (line('- {"seq": 1}'), "error", "has no id and no kind"),
+    "seq as text": (line('- {"id": "x", "kind": "run", "seq": "1"}'), "error", "has no seq"),
+    "no dash": (line(RUN % ""), "error", "dash"),
+    "a raw line separator": (line("- " + RUN % '"n": "\u2028", '), "error", r"U\+2028"),
+    "a raw next line": (line("- " + RUN % '"n": "\x85", '), "error", r"U\+0085"),
+    "a raw mark": (line("- " + RUN % '"n": "\ufeff", '), "error", r"U\+FEFF"),
+    "a raw tab": (line("- " + RUN % '"n": "\t", '), "error", r"U\+0009"),
+    "half a character": (line("- " + RUN % '"n": "\\ud83d", '), "error", "half a character"),
+    "a number for JSON only": (line("- " + RUN % '"n": 1e-07, '), "error", "YAML reads"),
+    "not a number": (line("- " + RUN % '"n": NaN, '), "error", "YAML reads"),
+    "keys out of order": (line('- {"id": "x", "at": "2026-11-01", "kind": "run", "seq": 9}'), "error", "not in order"),
+    "a key twice": (line("- " + RUN % '"n": 1, "n": 2, '), "error", "twice"),
+    "other spacing": (respell(lambda x: x.replace(b": ", b":", 1)), "error", "spaced"),
+    "escaped without need": (line("- " + RUN % '"n": "\\u00e9", '), "error", "escaped in a way"),
+    "another spelling of a record": (lambda rows: [*rows, (rows[0][0], rows[0][1].replace(b": ", b":", 1))], "error", "spaced"),
+    "a record twice in a note": (lambda rows: [*rows, rows[0]], "warning", "stand elsewhere too, and count once: 1"),
+    "a record on two commits": (lambda rows: [*rows, ("cd/" + "cd" * 19, rows[0][1])], "warning", "stand elsewhere too, and count once: 1"),
+    "one name, two contents": (lambda rows: [*rows, (rows[0][0], rows[0][1].replace(b'"at": "2026', b'"at": "2025'))], "error", "says something else than at"),
+    "an unknown kind": (line('- {"id": "x", "kind": "dream", "seq": 1}'), "warning", "unknown kind, 'dream'"),
+    "a record of another store": (line(au.canonical({"id": "x", "kind": "tier", "seq": 1})), "error", "belongs in refs/notes/mem-meta/v1"),
+    "a run without a time": (line('- {"id": "x", "kind": "run", "seq": 9}'), "error", "no run record: at is missing"),
+    "a run at no time": (line("- " + RUN.replace("2026-11-01", "soon") % ""), "error", "at is 'soon'"),
+    "an undo of nothing named": (line('- {"at": "2026-11-01", "id": "x", "kind": "undo", "seq": 9}'), "error", "targets is missing"),
+    "an undo of no run": (line('- {"at": "2026-11-01", "id": "x", "kind": "undo", "seq": 9, "targets": ["y"]}'), "error", "no such run"),
+    "an undo of itself": (line('- {"at": "2026-11-01", "id": "x", "kind": "undo", "seq": 9, "targets": ["x"]}'), "error", "go round: x → x"),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_a_line(repo, case):
+    change, level, what = LINES[case]
+    in_lines(repo, "runs", change)
+    expect(repo, level, what)
+
+
+def kind(name, **kw): return lambda r: r["kind"] == name and all(r.get(k) == v for k, v in kw.items())
+
+
+def put(**kw): return lambda r: r | kw
+
+
+def turn(r):
+    "An edge the other way round, under its right name."
+    return ends(r, r["target"], r["source"])
+
+
+def ends(r, source, target, **kw):
+    return r | {"source": source, "target": target, "subject": digest("edge", kw.get("type", r["type"]), source, target)} | kw
+
+
+def value(**kw): return lambda r: r | {"value": r["value"] | kw}
+
+
+def sources(change): return lambda r: value(source_memory_ids=change(r["value"]["source_memory_ids"]))(r)
+
+
+def first_quote(**kw):
+    def change(r):
+        q, *rest = r["value"]["quotes"]
+        return r | {"value": r["value"] | {"quotes": [q | {k: v(q) if callable(v) else v for k, v in kw.items()}, *rest]}}
+    return change
+
+
+FLASK, SECOND, THIRD = MEMORIES[0].id, MEMORIES[3].id, MEMORIES[4].id  # What is superseded, and the two that repeat
+SUPERSEDES, REPEAT, SUMMARY, TIER, ACCESS = kind("edge", type="supersedes"), kind("edge", type="duplicate_of"), kind("summary"), kind("tier"), kind("access")
+LAST_REPEAT = kind("edge", type="duplicate_of", source=THIRD)
+RECORDS = {
+    "a live edge to nowhere": ("edges", SUPERSEDES, lambda r: ends(r, r["source"], "mem_gone"), "error", "ends at mem_gone, and no note holds that"),
+    "an edge to itself": ("edges", SUPERSEDES, lambda r: ends(r, r["source"], r["source"]), "error", "to itself"),
+    "an edge under another name": ("edges", SUPERSEDES, put(subject="edge_other"), "error", "not named by its ends"),
+    "an edge of no type": ("edges", SUPERSEDES, lambda r: ends(r, r["source"], r["target"], type="befriends"), "error", "no known type, 'befriends'"),
+    "too much weight": ("edges", SUPERSEDES, put(weight=1.5), "error", "weight 1.5"),
+    "weight in words": ("edges", SUPERSEDES, put(weight="much"), "error", "weight is 'much'"),
+    "half a supersession": ("edges", SUPERSEDES, put(edge_kind="half"), "error", "neither full nor partial"),
+    "an edge at no time": ("edges", SUPERSEDES, put(at="soon"), "error", "at is 'soon'"),
+    "an older one supersedes": ("edges", SUPERSEDES, turn, "error", "from the older"),
+    "words that nobody said": ("edges", SUPERSEDES, put(span="supersedes everything"), "error", "does not say: 'supersedes everything'"),
+    "a repeat of another text": ("edges", REPEAT, lambda r: ends(r, r["source"], FLASK), "error", "their texts differ"),
+    "a repeat of what comes later": ("edges", REPEAT, turn, "error", "from the older"),
+    "a chain of repeats": ("edges", LAST_REPEAT, lambda r: ends(r, THIRD, SECOND), "error", "which is a repeat itself"),
+    "a number that is not the run's": ("edges", SUPERSEDES, lambda r: r | {"seq": r["seq"] + 1}, "error", "has number 2, its run"),
+    "a record of no run": ("edges", kind("edge", type="related_to"), put(run="run_gone"), "warning", "run_gone has no record of its own"),
+    "a record of another run": ("edges", SUPERSEDES, put(run="run_gone"), "error", "says supersessions_detected 1, and 0 are there"),
+    "an edge taken away": ("edges", SUPERSEDES, put(live=False), "error", "says supersessions_detected 1, and 0 are there"),
+    "a repeat taken away": ("edges", REPEAT, put(live=False), "error", "says duplicates_found 2, and 1 are there"),
+    "live in words": ("edges", SUPERSEDES, put(live="no"), "error", "live is 'no'"),
+    "a summary of a summary": ("summaries", SUMMARY, sources(lambda ids: [*ids, "sum_x"]), "error", "which is a summary"),
+    "a summary of nothing known": ("summaries", SUMMARY, sources(lambda ids: [*ids, "mem_gone"]), "error", "mem_gone, which is in no note"),
+    "a summary of nothing": ("summaries", SUMMARY, value(source_memory_ids=[], quotes=[]), "error", "has no sources"),
+    "a source twice": ("summaries", SUMMARY, sources(lambda ids: ids * 2), "error", "one of them twice"),
+    "a summary without a value": ("summaries", SUMMARY, lambda r: {k: v for k, v in r.items() if k != "value"}, "error", "cannot be read .KeyError: 'value'"),
+    "a summary of another shape": ("summaries", SUMMARY, value(quotes=None), "error", "cannot be read .TypeError"),
+    "a summary under another name": ("summaries", SUMMARY, value(id="sum_" + "a" * 26), "error", "calls itself sum_aaa"),
+    "a short name": ("summaries", SUMMARY, lambda r: value(id="sum_x")(r) | {"subject": "sum_x"}, "error", "calls itself sum_x"),
+    "a summary in no tier": ("summaries", SUMMARY, value(tier="tepid"), "error", "in no tier, 'tepid'"),
+    "too sure": ("summaries", SUMMARY, value(confidence={"overall": 1.2}), "error", "confidence or a coverage"),
+    "covers too much": ("summaries", SUMMARY, value(coverage=-1), "error", "confidence or a coverage"),
+    "a longer time": ("summaries", SUMMARY, value(temporal_range={"start": "2020-01-01", "end": "2026-11-01"}), "error", "spans 2020-01-01 to 2026-11-01"),
+    "a quote that slipped": ("summaries", SUMMARY, first_quote(start=lambda q: q["start"] + 1), "error", "which does not stand at"),
+    "a quote that was changed": ("summaries", SUMMARY, first_quote(text="Never retry"), "error", "quotes 'Never retry', which does not stand"),
+    "a quote of nothing": ("summaries", SUMMARY, first_quote(text="", end=lambda q: q["start"]), "error", "quotes '', which does not stand"),
+    "a quote from elsewhere": ("summaries", SUMMARY, first_quote(memory_id=FLASK, field="summary", start=0, end=3, text="ADR"), "error", "quotes 'ADR', which"),
+    "a summary taken away": ("summaries", SUMMARY, put(live=False), "error", "says summaries_created 1, and 0 are there"),
+    "a tier that is none": ("meta", TIER, put(tier="tepid"), "error", "a tier that is none, 'tepid'"),
+    "from no tier": ("meta", TIER, put(**{"from": "tepid"}), "error", "a tier that is none, 'tepid'"),
+    "too good a score": ("meta", TIER, put(score=1.1), "error", "score 1.1"),
+    "a score in words": ("meta", TIER, put(score="low"), "error", "no tier record: score is 'low'"),
+    "a move of nothing": ("meta", TIER, put(memory=None), "error", "no tier record: memory is None"),
+    "a memory that is gone": ("meta", TIER, put(memory="mem_gone"), "warning", "no note holds these any more.*mem_gone"),
+    "accessed, and gone": ("meta", ACCESS, put(memory="mem_gone"), "warning", "no note holds these any more.*mem_gone"),
+    "never accessed": ("meta", ACCESS, put(count=0), "error", "counts 0 accesses"),
+    "accessed half": ("meta", ACCESS, put(count=2.5), "error", "no access record: count is 2.5"),
+    "superseded and not archived": ("meta", kind("tier", memory=FLASK), put(tier="cold"), "warning", f"replaced as a whole, and not archived: {FLASK}"),
+    "repeated and not archived": ("meta", kind("tier", memory=SECOND), put(tier="warm"), "warning", f"repeats, and not archived: {SECOND}"),
+    "an undo of what came later": ("runs", kind("undo"), put(seq=1), "error", "did not come before it"),
+    "a count in the run that is wrong": ("runs", kind("run"), put(counts={"tier_transitions": 99}), "error", "says tier_transitions 99, and"),
+}
+
+
+@pytest.mark.parametrize("case", RECORDS)
+def test_a_record(repo, case):
+    store, pick, change, level, what = RECORDS[case]
+    in_record(repo, store, pick, change)
+    expect(repo, level, what)
+
+
+@pytest.mark.parametrize("store", ["meta", "edges", "summaries"])
+def test_a_record_that_was_altered(repo, store):
+    "Something that nothing else would notice."
+    in_record(repo, store, lambda r: "run" in r, put(reason="because"), stamp=False)
+    found = expect(repo, "error", "was altered: its content makes the name r_")
+    assert len(found) == 1
+
+
+def test_supersession_that_goes_round(repo):
+    "Both ways at once."
+    old = in_record(repo, "edges", SUPERSEDES, lambda r: r)
+    in_lines(repo, "edges", lambda rows: [*rows, (rows[0][0], au.canonical(restamp("edges", turn(old))).encode())])
+    expect(repo, "error", "supersession goes round: mem_.* → mem_.* → mem_")
+
+
+def test_a_repeat_of_two(repo):
+    old = in_record(repo, "edges", LAST_REPEAT, lambda r: r)
+    in_lines(repo, "edges", lambda rows: [*rows, (rows[0][0], au.canonical(restamp("edges", ends(old, THIRD, SECOND))).encode())])
+    expect(repo, "error", "repeats two memories")
+
+
+def test_a_run_that_was_cut_off(repo):
+    "Without its own record a run is nothing: no edge is live, and that is a warning."
+    in_lines(repo, "runs", lambda rows: [(n, x) for n, x in rows if b'"undo"' in x or b"supersessions" not in x])
+    found = expect(repo, "warning", "has no record of its own; what it left is ignored, as after a crash")
+    assert len(found) == 1 and audit(repo).checked["live edges"] == 0
+
+
+@pytest.mark.parametrize("store", ["meta", "edges", "summaries"])
+def test_a_ref_that_was_not_fetched(repo, store):
+    git(repo, "update-ref", "-d", REFS[store])
+    expect(repo, "error", "says .*, and 0 are there")
+
+
+GOOD = b"---\ntype: x\ntimestamp: 2026-01-01\nsummary: Another\n---\n\nThing.\n\n"
+NOTES = {
+    "a remark at the head": (b"A remark.\n" + GOOD, 0, "belongs to no memory"),
+    "only a remark": (b"A remark.", 0, "belongs to no memory"),
+    "a timestamp that is none": (GOOD + b"---\ntimestamp: soon\nsummary: y\n---\n", len(GOOD), "'soon' is no date"),
+    "front matter that is no YAML": (GOOD + b"---\nsummary: [\n---\n", len(GOOD), "is not YAML"),
+    "front matter without a summary": (GOOD + b"---\ntimestamp: 2026-01-01\n---\n", len(GOOD), "has no summary"),
+    "bytes that are no text": (GOOD + b"\xff\n", len(GOOD), "not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", NOTES)
+def test_a_note_of_the_plugin(repo, case):
+    "We did not write it: a warning, with its place."
+    text, offset, what = NOTES[case]
+    rewrite(repo, "refs/notes/mem/decisions", lambda files: files | {"ee/" + "ee" * 19: text})
+    found = expect(repo, "warning", what)
+    assert [f.where for f in found] == [au.Where("refs/notes/mem/decisions", "ee" * 20, offset)]
+
+
+def test_a_note_that_was_taken_away(repo):
+    rewrite(repo, "refs/notes/mem/decisions", lambda files: {})
+    expect(repo, "error", f"ends at {FLASK}, and no note holds that")
+
+
+@pytest.mark.parametrize("ref, level", [(REFS["runs"], "error"), ("refs/notes/mem/decisions", "warning")])
+def test_an_object_with_two_notes(repo, ref, level):
+    def both(files):
+        path = min(files)
+        flat = path.replace("/", "")
+        return files | {f"{flat[:2]}/{flat[2:]}": files[path], flat: files[path]}
+    rewrite(repo, ref, both)
+    expect(repo, level, "has two notes, at ")
+
+
+def test_an_entry_that_is_no_note(repo):
+    rewrite(repo, REFS["runs"], lambda files: files | {"README": b"\n"})
+    expect(repo, "warning", "README is not named like an object")
+
+
+def test_a_temporary_ref(repo):
+    git(repo, "update-ref", "refs/gnc/tmp/abc/edges", REFS["edges"])
+    found = expect(repo, "warning", "temporary ref")
+    assert [str(f.where) for f in found] == ["refs/gnc/tmp/abc/edges"]
+
+
+def test_a_blob_that_is_missing(repo):
+    "As in a partial clone. What was not looked at cannot be called right."
+    tree = git(repo, "mktree", "--missing", input=f"100644 blob {'12' * 20}\t{'ab' * 20}\n")
+    git(repo, "update-ref", "refs/notes/mem/reviews", tree)
+    expect(repo, "error", f"{'ab' * 20} cannot be read in this clone and was not checked")
+
+
+def test_a_ref_that_is_no_tree(repo):
+    git(repo, "update-ref", REFS["summaries"], git(repo, "hash-object", "-w", "--stdin", input="text"))
+    expect(repo, "error", "the tree cannot be read")
+
+
+# ---- two implementations, one answer
+
+RECORD = st.dictionaries(st.text(max_size=6), st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=9)
+                         | st.floats(0, 1).map(lambda x: round(x, 3)) | st.lists(st.text(max_size=3), max_size=2), max_size=6)
+
+
+@given(RECORD)
+def test_a_record_is_spelled_and_named_as_it_is_written(r):
+    assert au.canonical(r) == notes.encode(r)
+    assert au.name("r", "meta", r) == digest("r", "meta", r)
+
+
+PIECES = [b"---\n", b"--- \n", b"---\r\n", b"---", b"type: x\n", b"timestamp: 2026-01-01\n", b"timestamp: '2026-01-01T10:00:00+02:00'\n",
+          b"timestamp: soon\n", b"summary: s\n", b"summary: [\n", b"summary: \"\\ud800\"\n", b"tags: [a]\n", b"text\n", b"\n", b"\xff", b"- a\n",
+          b" \t\n", b"\r\n", "é\u2028\n".encode()]
+HEAD = b"---\ntype: x\ntimestamp: 2026-01-01\nsummary: s\n---\n"
+
+
+@given(st.lists(st.sampled_from([*PIECES, HEAD, HEAD]), max_size=14).map(b"".join))
+def test_both_readers_read_the_same_memories(data):
+    ours, problems = notes.parse_note(data)
+    theirs, odd = au.note_memories(data)
+    assert [(m.stamp, m.summary, m.body) for m in theirs] == [(r.front["timestamp"], r.front["summary"], r.body) for r in ours]
+    assert [at for at, _ in odd] == sorted(p.offset for p in problems)
+
+
+def test_both_readers_give_the_same_names(corpus_template):
+    scan = notes.read_memories(notes.open_repo(corpus_template))
+    found, odd, records = au.read_memories(au.read_notes(corpus_template, refs(corpus_template, "refs/notes/mem/")))
+    assert set(found) == {m.id for m in scan.memories} and records == scan.records and len(odd) <= len(scan.problems)
+
+
+def test_both_folds_say_the_same(template):
+    state = service.view(notes.open_repo(template)).state
+    rows = au.well_shaped(au.read_records(au.read_notes(template, REFS.values()))[0])[0]
+    held, back = au.fold(rows)
+    assert back == state.undone and back
+    for kind, of in (("tier", state.tiers), ("edge", state.edges), ("summary", state.summaries), ("review", state.reviews)):
+        assert set(held.get(kind, {})) == set(of)
+    assert {i: row.data for i, row in held["tier"].items()} == state.tiers
+
+
+JUNK = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.sampled_from([m.id for m in MEMORIES]),
+                    lambda x: st.lists(x, max_size=2) | st.dictionaries(st.sampled_from(["id", "quotes", "start", "confidence"]), x, max_size=2), max_leaves=4)
+
+
+@pytest.fixture(scope="session")
+def originals(template):
+    by = {}
+    for row in au.read_records(au.read_notes(template, REFS.values()))[0]: by.setdefault((row.where.ref, row.data["kind"]), row.data)
+    return by, au.read_memories(au.read_notes(template, refs(template, "refs/notes/mem/")))[0]
+
+
+@given(st.data())
+def test_no_record_is_so_odd_that_the_audit_stops(originals, data):
+    "Any field of any record may hold anything; what comes out is findings that can be printed."
+    by, memories = originals
+    rows = [dict(r) for r in by.values()]
+    for _ in range(data.draw(st.integers(1, 3))):
+        r = data.draw(st.sampled_from(rows))
+        inner = r["value"] if isinstance(r.get("value"), dict) and r["value"] and data.draw(st.booleans()) else r
+        inner[data.draw(st.sampled_from(sorted(inner)))] = data.draw(JUNK)
+    entries = [Note(ref, "ab" * 20, "ab" * 20, (json.dumps(r) + "\n").encode()) for (ref, _), r in zip(by, rows)]
+    read, faults, _ = au.read_records(entries)
+    shaped, more = au.well_shaped(read)
+    held, _ = au.fold(shaped)
+    found = [*faults, *more, *au._faults(shaped, held, memories)]
+    assert found and all(isinstance(f, Finding) and str(f).encode() for f in found)

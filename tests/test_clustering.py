@@ -1,0 +1,175 @@
+"""What must hold of clusters and candidates for all vectors, and not only for the sample's."""
+import numpy as np
+import pytest
+from git_notes_consolidation.clustering import (_by_dendrogram, _by_merging, cluster_memories, components, first_seen, flat_clusters, nearest_older, split)
+from git_notes_consolidation.config import SubconsciousnessConfig
+from git_notes_consolidation.embedding import round_vectors
+from git_notes_consolidation.models import mem
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("scipy")
+seeds, cuts = st.integers(0, 2**32 - 1), st.floats(0.02, 1.3)
+
+
+def heaps(seed, n=None, d=None):
+    "Unit rows in heaps of various tightness, a few of them on their own; no two distances equal."
+    rng = np.random.default_rng(seed)
+    n, d = n or int(rng.integers(2, 90)), d or int(rng.integers(3, 40))
+    centres = rng.normal(size=(max(1, n // 6), d))
+    X = centres[rng.integers(0, len(centres), n)] + rng.uniform(0.05, 1.5) * rng.normal(size=(n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def theirs(X, threshold):
+    "The design's way, in float64."
+    cluster = pytest.importorskip("sklearn.cluster")
+    distances = np.clip(1 - (X @ X.T) / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(X, axis=1)), 0, 2)
+    model = cluster.AgglomerativeClustering(n_clusters=None, distance_threshold=threshold, metric="precomputed", linkage="average")
+    return first_seen(model.fit_predict(distances))
+
+
+def same(a, b): return np.array_equal(first_seen(a), first_seen(b))
+
+
+@given(seeds, cuts)
+def test_labels_are_those_of_scikit_learn(seed, threshold):
+    X = heaps(seed)
+    assert np.array_equal(flat_clusters(X, threshold), theirs(X, threshold))
+
+
+@given(seeds, cuts)
+def test_labels_of_float32_and_rounded_rows_are_those_of_scikit_learn(seed, threshold):
+    X = heaps(seed, d=64)
+    for Y in (X.astype(np.float32), round_vectors(X)):
+        assert np.array_equal(flat_clusters(Y, threshold), theirs(Y.astype(np.float64), threshold))
+
+
+@given(seeds, cuts)
+def test_without_distances_the_labels_are_the_same(seed, threshold):
+    X = heaps(seed)
+    assert same(_by_merging(X, threshold, block=7), _by_dendrogram(X, threshold))
+    assert np.array_equal(flat_clusters(X, threshold, large=1), flat_clusters(X, threshold))
+
+
+@given(seeds, cuts, st.integers(1, 100))
+def test_the_size_of_the_tiles_does_not_matter(seed, threshold, block):
+    X = round_vectors(heaps(seed))
+    for large in (1, 4096): assert np.array_equal(flat_clusters(X, threshold, block, large), flat_clusters(X, threshold, 1024, large))
+    assert np.array_equal(components(X, threshold, block), components(X, threshold))
+
+
+@given(seeds, cuts)
+def test_the_order_of_rows_does_not_matter(seed, threshold):
+    X = heaps(seed)
+    order = np.random.default_rng(seed).permutation(len(X))
+    assert same(flat_clusters(X[order], threshold), flat_clusters(X, threshold)[order])
+
+
+@given(seeds, cuts)
+def test_the_length_of_rows_does_not_matter(seed, threshold):
+    X = heaps(seed)
+    assert np.array_equal(flat_clusters(X * np.random.default_rng(seed).uniform(0.1, 9, (len(X), 1)), threshold), flat_clusters(X, threshold))
+
+
+@given(seeds, st.floats(0.02, 2.5))
+def test_rows_of_zeros_stay_alone(seed, threshold):
+    X = heaps(seed)
+    zero = np.random.default_rng(seed).random(len(X)) < 0.3
+    labels = flat_clusters(np.where(zero[:, None], 0, X), threshold)
+    assert all((labels == labels[k]).sum() == 1 for k in np.flatnonzero(zero))
+    assert same(labels[~zero], flat_clusters(X[~zero], threshold))
+
+
+@given(seeds, cuts)
+def test_clusters_lie_inside_components_and_grow_with_the_threshold(seed, threshold):
+    X = heaps(seed)
+    fine, coarse, chains = flat_clusters(X, threshold), flat_clusters(X, threshold * 1.3), components(X, threshold)
+    for k in range(fine.max() + 1):
+        assert len(set(chains[fine == k])) == 1
+        assert len(set(coarse[fine == k])) == 1
+
+
+@given(seeds, st.floats(0.05, 1.2))
+def test_ties_end_and_make_clusters_that_hold_together(seed, threshold):
+    "Rows of zeros and ones: nearly every distance occurs several times, and no answer is the only one."
+    rng = np.random.default_rng(seed)
+    X = (rng.random((int(rng.integers(2, 60)), 6)) < 0.4).astype(np.float32)
+    X[:, 0] = 1
+    for large in (1, 4096):
+        labels = flat_clusters(X, threshold, large=large)
+        U = X / np.linalg.norm(X, axis=1, keepdims=True)
+        means = np.stack([U[labels == k].mean(0) for k in range(labels.max() + 1)])
+        apart = 1 - means @ means.T + 9 * np.eye(len(means))
+        assert apart.min() >= threshold - 1e-5  # nothing is left that should merge
+
+
+def test_a_threshold_is_strict_and_repeats_need_a_positive_one():
+    X = np.array([[1.0, 0], [0, 1], [1, 0]])
+    assert [flat_clusters(X, t).tolist() for t in (-1, 0, 1e-9, 1, np.nextafter(1, 2))] == [[0, 1, 2], [0, 1, 2], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
+    assert flat_clusters(np.zeros((0, 4)), 0.5).tolist() == []
+    assert flat_clusters(np.ones((1, 4), int), 0.5).tolist() == [0]
+    with pytest.raises(ValueError, match="row 2"): flat_clusters(np.array([[1, 0], [0, 1], [np.inf, 0]]), 0.5)
+
+
+@given(seeds, st.integers(2, 9), st.integers(0, 20))
+def test_a_split_keeps_everything_and_no_part_is_too_large(seed, least, more):
+    X, most = heaps(seed), least + more
+    parts = split(X, least, most)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(X)))
+    assert max(map(len, parts)) <= most
+    if most >= 2 * least - 1 and len(X) >= least: assert min(map(len, parts)) >= least
+    assert [p.tolist() for p in parts] == [sorted(p.tolist()) for p in parts]
+
+
+def plain_nearest(X, order, groups, same, other, floor):
+    "By the definition, a pair at a time."
+    S, found = X @ X.T, []
+    for a in range(len(X)):
+        older = sorted((b for b in range(len(X)) if order[b] < order[a] and S[a, b] >= floor), key=lambda b: (-S[a, b], order[b], b))
+        found += [(a, b) for b in older if groups[b] == groups[a]][:same] + [(a, b) for b in older if groups[b] != groups[a]][:other]
+    return sorted(found), S
+
+
+@given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.integers(1, 50))
+def test_nearest_older_is_what_its_definition_says(seed, same, other, floor, block):
+    rng = np.random.default_rng(seed)
+    X = round_vectors(np.round(heaps(seed, d=4) * 2))  # coarse: many are equally similar
+    order, groups = rng.integers(0, len(X), len(X)), [f"g{g}" for g in rng.integers(0, 3, len(X))]
+    near = nearest_older(X, order, groups, same, other, floor, block)
+    expected, S = plain_nearest(X, order, groups, same, other, floor)
+    assert list(zip(near.newer.tolist(), near.older.tolist())) == expected
+    assert near.similarity.tolist() == [S[p] for p in expected]
+
+
+@given(seeds, st.integers(1, 40))
+def test_a_later_arrival_changes_no_earlier_pair(seed, k):
+    X = round_vectors(heaps(seed, n=50, d=16))
+    order, groups = np.arange(50), np.arange(50) % 3
+    whole, part = nearest_older(X, order, groups), nearest_older(X[:k], order[:k], groups[:k])
+    early = whole.newer < k
+    assert all(np.array_equal(a[early], b) for a, b in zip(whole, part))
+
+
+@given(seeds, st.integers(2, 5), st.integers(0, 6), st.floats(0.05, 0.9))
+def test_clusters_of_memories_do_not_depend_on_order_and_keep_to_their_sizes(seed, least, more, threshold):
+    X, config = round_vectors(heaps(seed, d=32)), SubconsciousnessConfig(min_cluster_size=least, max_cluster_size=2 * least + more)
+    memories = [mem(f"memory {k}", namespace=("decisions", "progress")[k % 2]) for k in range(len(X))]
+    vectors = {m.id: x for m, x in zip(memories, X)}
+    found = cluster_memories(memories, vectors, config, threshold=threshold)
+    order = np.random.default_rng(seed).permutation(len(memories))
+    again = cluster_memories([memories[k] for k in order], dict(reversed(vectors.items())), config, threshold=threshold)
+    assert found == again and all(np.array_equal(a.centroid, b.centroid) for a, b in zip(found, again))
+    inside = [i for c in found for i in c.memory_ids]
+    assert len(inside) == len(set(inside)) and all(least <= len(c.memory_ids) <= config.max_cluster_size for c in found)
+    labels = flat_clusters(np.stack([vectors[i] for i in sorted(vectors)]), 1 - threshold)
+    assert len(inside) == sum(n for n in np.bincount(labels) if n >= least)  # what is large enough is split, not dropped
+    assert all(0 <= c.coherence <= 1 and c.dominant_namespace in ("decisions", "progress") for c in found)
+
+
+def test_the_setting_goes_before_the_argument():
+    X = round_vectors(np.array([[1, 0], [0.9, 0.4], [0.8, 0.6]]))
+    memories = [mem(str(k)) for k in range(3)]
+    vectors = {m.id: x for m, x in zip(memories, X)}
+    assert len(cluster_memories(memories, vectors, SubconsciousnessConfig(), threshold=0.5)) == 1
+    assert cluster_memories(memories, vectors, SubconsciousnessConfig(consolidation_threshold=0.99), threshold=0.5) == []

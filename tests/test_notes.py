@@ -1,0 +1,528 @@
+"""The reader loses nothing, and what is written says the same to every reader: counted independently on real notes, and over generated ones."""
+import hashlib
+import json
+import math
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import defaultdict
+from dataclasses import astuple, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+from git_notes_consolidation.models import (CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Place, Quote, SummaryDecision, SupersededFact,
+                                            mem)
+from git_notes_consolidation.notes import (MEM, Append, Events, UnknownId, access_append, decode, edge_append, encode, fold, note_paths, note_text, open_repo,
+                                           parse_note, read_memories, resolve, review_append, summary_append, tier_append, tips, write_memories)
+from helpers import git
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+START = re.compile(r"^---[ \t\r]*\n(?:type|timestamp|summary|spec|phase|tags|status|relates_to|importance):", re.M)  # Where a record may start
+
+
+# Real notes
+
+
+def blobs_of(repo):
+    "Namespace, annotated object and bytes of every memory note, by git alone."
+    for ref in git(repo, "for-each-ref", "--format=%(refname)", "refs/notes/mem/").splitlines():
+        for row in git(repo, "notes", "--ref", ref, "list").splitlines():
+            blob, obj = row.split()
+            yield ref.rsplit("/", 1)[1], obj, blob, subprocess.run(["git", "cat-file", "blob", blob], cwd=repo, capture_output=True, check=True).stdout
+
+
+def test_the_corpus_has_as_many_memories_as_counted_by_hand(corpus_template):
+    count, memories, bodies, found = 0, set(), set(), list(blobs_of(corpus_template))
+    for ns, _, _, data in found:
+        before, *records = re.split(rb"(?m)^---\n(?=type: )", data)
+        assert before == b""
+        for text in records:
+            count += 1
+            front, close, body = text.partition(b"\n---\n")
+            assert close
+            when, body = re.search(rb"(?m)^timestamp: '?([^'\n]*)'?$", front)[1], body[1:].rstrip(b"\n")
+            summary = re.search(rb"(?ms)^summary: (.*?)(?=^\w+:|\Z)", front)[1]
+            memories.add(hashlib.sha256(b"\0".join((ns.encode(), when, summary, body))).digest())
+            bodies.add(hashlib.sha256(body).digest())
+    by_hand = len(found), count, len(memories), len(bodies)
+    scan = read_memories(open_repo(corpus_template))
+    assert (scan.notes, scan.records, len(scan.memories), len({m.content for m in scan.memories})) == by_hand == (317, 6299, 4271, 1407)
+    assert len({m.id for m in scan.memories}) == 4271 and scan.problems == ()
+    assert {hashlib.sha256(m.content.encode()).digest() for m in scan.memories} == bodies
+    assert list(scan.memories) == sorted(scan.memories, key=lambda m: (m.timestamp, m.id))
+
+
+def test_every_byte_of_the_corpus_belongs_to_a_record(corpus_template):
+    scan = read_memories(open_repo(corpus_template))
+    starts = defaultdict(dict)
+    for m in scan.memories:
+        for p in m.places: starts[p.blob][p.offset] = m
+    for _, _, blob, data in blobs_of(corpus_template):
+        cuts = sorted(starts[blob])
+        assert cuts[0] == 0 and [p for p in cuts if not data.startswith(b"---\ntype: ", p)] == []
+        for at, end in zip(cuts, [*cuts[1:], len(data)]):
+            m, text = starts[blob][at], data[at:end].decode()
+            front, _, body = text.removeprefix("---\n").partition("\n---\n")
+            assert body.strip("\n") == m.content.strip("\n") and body.removeprefix("\n").rstrip("\n") == m.content
+            assert yaml.safe_load(front)["summary"] == m.summary and front.splitlines()[0] == f"type: {m.namespace}"
+
+
+def test_places_are_where_the_plugin_counts_them(corpus_template):
+    scan = read_memories(open_repo(corpus_template))
+    by_note = defaultdict(list)
+    for m in scan.memories:
+        for p in m.places: by_note[p.namespace, p.commit].append((p.index, p.offset))
+        assert list(m.places) == sorted(m.places) and m.commit_sha == m.places[0].commit
+    for places in by_note.values():
+        assert [i for i, _ in sorted(places)] == list(range(len(places))) and sorted(places, key=lambda p: p[1]) == sorted(places)
+
+
+def rewrite(repo, ref, where):
+    "The same notes at other paths; `where` makes a path of an object id."
+    tip, lines = tips(open_repo(repo), ref)[ref], [f"commit {ref}", "committer a <a@example.org> 0 +0000", "data 1", "x", "deleteall"]
+    lines += [f"M 100644 {blob} {where(obj)}" for obj, _, blob in note_paths(open_repo(repo), tip)]
+    git(repo, "fast-import", "--quiet", "--force", input="\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("depth", [0, 2, 4])
+def test_fan_out_hides_nothing(corpus_repo, depth):
+    repo = open_repo(corpus_repo)
+    before = read_memories(repo)
+    for ref in before.tips: rewrite(corpus_repo, ref, lambda o: "/".join([*re.findall("..", o[:2 * depth]), o[2 * depth:]]))
+    after = read_memories(repo)
+    assert after.memories == before.memories and (after.notes, after.records, after.problems) == (317, 6299, ())
+    assert after.tips.keys() == before.tips.keys() and after.tips != before.tips
+
+
+def test_notes_that_git_itself_fanned_out(git_repo):
+    repo, ids = open_repo(git_repo), [hashlib.sha1(b"%d" % i).hexdigest() for i in range(1200)]
+    texts = [note_text(mem(f"Fact {i}", days_ago=i / 10)) for i in range(1200)]
+    flat = "".join(f"M 100644 inline {o}\ndata {len(t)}\n{t}\n" for o, t in zip(ids, texts))
+    git(git_repo, "fast-import", "--quiet", input=f"commit {MEM}decisions\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\n{flat}")
+    before = read_memories(repo)
+    git(git_repo, "notes", "--ref", "mem/decisions", "copy", "--stdin", input=f"{ids[0]} {git(git_repo, 'rev-parse', 'HEAD')}\n")
+    paths = [p for _, p, _ in note_paths(repo, tips(repo, MEM)[f"{MEM}decisions"])]
+    assert len(paths) == 1201 and all(p[2] == "/" for p in paths)  # git has moved them
+    after = read_memories(repo)
+    assert [m.id for m in after.memories] == [m.id for m in before.memories] and len(after.memories) == 1200 and after.records == 1201
+
+
+@pytest.fixture(scope="session")
+def sample(shared, tmp_path_factory):
+    "The released plugin's own writing: the repository, and what was captured."
+    home = tmp_path_factory.mktemp("plugin-sample")
+    with tarfile.open(shared / "corpus" / "plugin-sample.tar.gz") as tar: tar.extractall(home, filter="data")
+    return home / "repo", json.loads((home / "memories.json").read_text(encoding="utf-8"))
+
+
+def test_the_plugins_sample_is_read_whole(sample):
+    scan = read_memories(open_repo(sample[0]))
+    assert scan.records == len(scan.memories) == 33 and scan.problems == ()
+    assert {(m.namespace, m.summary, m.content, m.spec) for m in scan.memories} == {(x["ns"], x["summary"], x["content"], x.get("spec")) for x in sample[1]}
+    (trap,) = (m for m in scan.memories if "\n---\n" in m.content)
+    assert trap.content.endswith("Second part after a markdown horizontal rule.")
+
+
+def test_both_of_the_plugins_spellings_and_beginnings_resolve(sample):
+    memories = read_memories(open_repo(sample[0])).memories
+    names = [m.id for m in memories]
+    for m in memories:
+        p = m.places[0]
+        texts = (m.id, m.id[:14], m.id[4:12], f"{p.namespace}:{p.commit}:{p.index}", f"{p.namespace}:{p.commit[:7]}:{p.index}")
+        assert {resolve(t, names, memories) for t in texts} == {m.id}
+    for text in ("decisions:0000000:0", "nowhere:abc:0", "mem_zzzzzzz", "", "m", memories[0].id + "a"):
+        with pytest.raises(UnknownId, match="nothing here is called"): resolve(text, names, memories)
+    with pytest.raises(UnknownId, match="ambiguous"): resolve("mem_", names, memories)
+
+
+def test_copies_resolve_from_every_place_of_theirs(corpus_template):
+    memories = read_memories(open_repo(corpus_template)).memories
+    m = max(memories, key=lambda m: len(m.places))
+    assert len(m.places) > 1
+    assert {resolve(a, [x.id for x in memories], [m]) for p in m.places for a in p.aliases()} == {m.id}
+
+
+def test_a_short_commit_that_two_memories_share_is_ambiguous():
+    a, b = (mem(t, places=(Place("decisions", "abcdef0" + c * 33, 0),)) for t, c in (("one", "1"), ("two", "2")))
+    with pytest.raises(UnknownId, match="ambiguous"): resolve("decisions:abcdef0:0", [a.id, b.id], [a, b])
+    assert resolve(f"decisions:abcdef0{'1' * 33}:0", [a.id, b.id], [a, b]) == a.id
+
+
+# Notes that somebody made up
+
+
+def unlike_a_record(body): return not START.search(f"\n{body}\n")
+
+
+hostile = st.sampled_from(["---", "--- ", "key: value", "- a", "'", '"', "!!int 3", "*alias", "&anchor", "{a: 1}", "[", "%TAG", "0123", "1e3", "2026-01-15", "null",
+                           "~", "yes", "\t", "#x", ": ", " # ", "\x85", "\u2028", "\ufeff", "\x00", "\x1b[2J", "caf\u00e9", "\U0001f680", "x" * 120, "a b " * 40,
+                           "...", "? x", "> y", "| z", "@", "`", "\\n"])
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+texts = any_text | st.lists(hostile | any_text, max_size=4).map("".join)
+lines = st.lists(texts | st.sampled_from(["---", "", "type: decisions", "timestamp: 2026-01-01", "summary: no"]), max_size=6).map("\n".join)
+memory_values = st.builds(
+    lambda s, body, days, ns, tags, spec, i: mem(s, body.rstrip("\n"), days_ago=days, namespace=ns, tags=tuple(tags), spec=spec or None, importance=i),
+    texts, lines.filter(unlike_a_record), st.integers(0, 900), st.sampled_from(["decisions", "progress", "my-own"]), st.lists(texts, max_size=2), texts,
+    st.none() | st.floats(0, 1))
+
+
+def said(m): return m.id, m.namespace, m.summary, m.content, m.timestamp, m.tags, m.spec, m.importance
+
+
+@given(st.lists(memory_values, min_size=1, max_size=4, unique_by=lambda m: m.id))
+@settings(max_examples=150)
+def test_a_note_gives_back_what_went_in(written):
+    records, problems = parse_note("\n".join(map(note_text, written)).encode())
+    assert problems == []
+    assert [(r.front["timestamp"], r.front["summary"], r.body) for r in records] == [(m.timestamp.isoformat(), m.summary, m.content) for m in written]
+
+
+@given(st.lists(memory_values, min_size=1, max_size=8, unique_by=lambda m: m.id))
+@settings(max_examples=25)
+def test_a_repository_gives_back_what_went_in(written):
+    with tempfile.TemporaryDirectory() as home:
+        git(home, "init", "--quiet", "--template=")
+        write_memories(open_repo(home), written)
+        scan = read_memories(open_repo(home))
+    assert sorted(map(said, scan.memories)) == sorted(map(said, written)) and scan.problems == () and scan.records == len(written)
+
+
+def test_a_body_that_quotes_the_opening_of_a_record_is_whole_unless_it_quotes_all_of_it():
+    half = mem("How notes look", "A note begins so:\n\n---\ntype: decisions\nsummary: x\n\nand goes on.")
+    sham = mem("How not", "---\ntype: decisions\nsummary: without a time\n---\n\nend", days_ago=1)
+    full = mem("All of it", "---\ntype: decisions\ntimestamp: 2026-01-01\nsummary: quoted\n---\n\nend", days_ago=2)
+    records, problems = parse_note("\n".join(map(note_text, (half, sham, full))).encode())
+    assert [(r.front["summary"], r.body) for r in records] == [(half.summary, half.content), (sham.summary, sham.content), ("All of it", ""), ("quoted", "end")]
+    assert [p.reason for p in problems] == ["front matter has no timestamp"]
+
+
+pieces = st.sampled_from([b"---\n", b"---", b"--- \r\n", b"type: x\n", b"timestamp: 2026-01-01\n", b"timestamp: '2026-01-01T10:00:00+00:00'\n", b"summary: a\n",
+                          b"summary:\n  b: c\n", b"\n", b"\n\n", b"\xff", b"\xe2\x80", b"tags: [a,\n", b"tags: [a]\n", b"body\n", b"\r\n", b"importance: 9\n", b"\x00",
+                          b"- ", b"timestamp: 0001-01-01T00:00+23:59\n", b"*x", b"!!python/object:os.system\n"])
+good = st.just(b"---\ntype: x\ntimestamp: 2026-01-01\nsummary: a\n---\n\nbody\n")
+some_notes = st.binary(max_size=60) | st.lists(pieces | good | st.binary(max_size=4), max_size=16).map(b"".join)
+
+
+@given(some_notes)
+@settings(max_examples=500)
+def test_no_bytes_stop_the_reader_and_none_are_lost(data):
+    records, problems = parse_note(data)
+    cuts = [r.offset for r in records]
+    assert cuts == sorted(set(cuts)) and all(0 <= p.offset <= len(data) for p in problems)
+    before = data[:cuts[0] if cuts else len(data)]
+    assert not before.strip() or any(p.offset == 0 for p in problems)  # said, not dropped in silence
+    for r, end in zip(records, [*cuts[1:], len(data)]):
+        text = data[r.offset:end].decode("utf-8", "replace").rstrip("\n") + "\n"
+        head = text.removesuffix("\n").removesuffix(r.body) if r.body else text
+        assert head + r.body in (text, text.removesuffix("\n"))
+        assert re.fullmatch(r"---[ \t\r]*\n.*?\n---[ \t\r]*(\n\n?)?", head, re.S), head  # nothing but front matter stands before the body
+        assert isinstance(r.front["summary"], str) and isinstance(r.front["timestamp"], str)
+
+
+@given(st.lists(some_notes | memory_values.map(lambda m: note_text(m).encode()), max_size=6))
+@settings(max_examples=20)
+def test_no_repository_stops_the_reader(contents):
+    with tempfile.TemporaryDirectory() as home:
+        git(home, "init", "--quiet", "--template=")
+        stream = b"".join(b"M 100644 inline %040x\ndata %d\n%s\n" % (i, len(c), c) for i, c in enumerate(contents))
+        head = b"commit refs/notes/mem/decisions\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\n"
+        subprocess.run(["git", "fast-import", "--quiet"], cwd=home, input=head + stream, check=True)
+        scan = read_memories(open_repo(home))
+    assert scan.notes == len(contents) and scan.records == sum(len(parse_note(c)[0]) for c in contents)
+    assert all(m.timestamp.tzinfo and (m.importance is None or 0 <= m.importance <= 1) for m in scan.memories)
+
+
+def test_what_cannot_be_read_is_named_with_its_place(git_repo):
+    head, ok = git(git_repo, "rev-parse", "HEAD"), note_text(mem("Fine", "Body."))
+    bad = ok + "\n---\ntype: decisions\nsummary: no time\n---\n\nstill here\n\n" + note_text(mem("Later")).replace("summary", "importance: high\nsummary")
+    git(git_repo, "notes", "--ref", "mem/decisions", "add", "--file=-", head, input=bad)
+    scan = read_memories(open_repo(git_repo))
+    assert {str(p) for p in scan.problems} == {
+        f"refs/notes/mem/decisions {head}, byte {bad.index('---', bad.index('Body.'))}: front matter has no timestamp",
+        f"refs/notes/mem/decisions {head}, byte {bad.index('---', bad.index('still'))}: importance 'high' is not a number from 0 to 1, ignored"}
+    assert {m.summary: m.content for m in scan.memories}["Fine"].endswith("still here")
+
+
+def test_a_note_nested_without_end_does_not_kill_the_process():
+    "In a process of its own: a C parser that runs out of stack takes its process with it."
+    code = """if True:
+        from git_notes_consolidation.notes import parse_note, decode
+        for n in (1_000, 50_000, 500_000):
+            for deep in (b"[" * n, b"{a: " * n, b"- " * n, b"? " * n, b"[" * n + b"]" * n):
+                records, problems = parse_note(b"---\\ntype: x\\ntimestamp: 2026-01-01\\nsummary: a\\ntags: " + deep + b"\\n---\\n\\nbody\\n")
+                assert records or problems
+            assert decode("- " + "[" * n) is None and decode('{"a":' * n) is None
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:] or f"exit {done.returncode}"
+
+
+def test_an_ordinary_big_note_takes_no_longer_than_its_size():
+    "A body of dashes and openings that never close: the reader must not look at them again and again."
+    code = "from git_notes_consolidation.notes import parse_note as p; p(b'---\\ntype: x\\n' * 100_000); p((b'-' * 3 + b' ' * 5000 + b'x\\n') * 400)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+# A line is a record: JSON and YAML read it alike
+
+ODD = [*range(0x20), *range(0x7f, 0xa1), 0xad, 0x200b, 0x202e, 0x2028, 0x2029, 0xd7ff, 0xe000, 0xfdd0, 0xfeff, 0xfffd, 0xfffe, 0xffff, 0x10000, 0x1f680, 0x1fffe, 0x10ffff]
+words = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from([chr(c) for c in ODD]), max_size=8) | texts
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False, min_value=-1e15, max_value=1e15)
+values = st.recursive(st.none() | st.booleans() | numbers | words, lambda v: st.lists(v, max_size=3) | st.dictionaries(words, v, max_size=2), max_leaves=4)
+records_of_any_kind = st.builds(lambda d, i, k, n: d | {"id": i, "kind": k, "seq": n}, st.dictionaries(words, values, max_size=3), words, words, st.integers(0, 10**6))
+
+
+def rounded(v):
+    "As it is stored: four decimals, tuples as lists."
+    if isinstance(v, dict): return {k: rounded(x) for k, x in v.items()}
+    if isinstance(v, list): return [rounded(x) for x in v]
+    return round(v, 4) if isinstance(v, float) else v
+
+
+def same(a, b):
+    "Equal, and of the same types: 1, 1.0 and True are three values."
+    if type(a) is not type(b): return False
+    if isinstance(a, dict): return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    return all(map(same, a, b)) and len(a) == len(b) if isinstance(a, list) else a == b
+
+
+def encoded(r):
+    try: return encode(r)
+    except ValueError: assume(False)
+
+
+@given(st.lists(records_of_any_kind, min_size=1, max_size=2))
+@settings(max_examples=200)
+def test_json_and_yaml_read_the_same(rs):
+    rows = [encoded(r) for r in rs]
+    want = [rounded(r) for r in rs]
+    assert same([decode(row) for row in rows], want)
+    for loader in (yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        assert same(yaml.load("\n".join(rows) + "\n", loader), want)
+    for row in rows:
+        assert all(ord(c) >= 0xa0 for c in row if not c.isprintable())
+        assert len(row.splitlines()) == 1 and [encode(r) for r in yaml.safe_load(row)] == [row]
+
+
+def test_every_odd_character_survives():
+    for c in map(chr, ODD):
+        r = {"id": "r", "kind": "k", "seq": 1, "text": f"a{c}b", f"k{c}": c}
+        row = encode(r)
+        assert decode(row) == r and yaml.load(row, yaml.SafeLoader) == [r] and yaml.load(row, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) == [r], hex(ord(c))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\ud83d"])
+def test_half_a_character_is_refused(text):
+    for r in ({"text": text}, {text: 1}, {"a": [{"b": text}]}):
+        with pytest.raises(UnicodeEncodeError): encode(r)
+
+
+def test_half_a_character_from_elsewhere_does_not_come_in():
+    "SQLite cannot hold one, and no YAML reader agrees on it."
+    r = decode(r'- {"id": "r", "kind": "edge", "seq": 1, "reason": "\ud800"}')
+    assert r is None or r["reason"].encode()
+
+
+@given(st.floats())
+def test_a_number_is_plain_or_refused(x):
+    try: row = encode({"n": x})
+    except ValueError: assert not math.isfinite(x) or abs(x) >= 1e16 or round(x, 4) == 0 or "e" in repr(round(x, 4)); return
+    n = row.split(": ")[1][:-1]
+    assert re.fullmatch(r"-?\d+\.\d+", n) and float(n) == round(x, 4)
+
+
+@given(st.text() | st.binary().map(lambda b: b.decode("latin-1")) | values.map(lambda v: "- " + json.dumps(v)))
+def test_what_is_no_record_is_none(text):
+    r = decode(text)
+    assert r is None or (isinstance(r["id"], str) and isinstance(r["kind"], str) and type(r["seq"]) is int)
+
+
+# The fold
+
+MEMORIES = [f"mem_{c}" for c in "abcd"]
+RUNS, UNDOS = [f"run_{i}" for i in range(4)], [f"undo_{i}" for i in range(3)]
+SUMMARY = MemorySummary("sum_x", "decisions", NOW, (NOW - timedelta(days=9), NOW), "Text.", ("A fact.",), (SummaryDecision("Use it", "fast"),),
+                        (SupersededFact("old", "new", "mem_a"),), ("mem_a", "mem_b"), "", CaptureConfidence(0.5, coherence=0.4), title="A title", coverage=0.5,
+                        quotes=(Quote("mem_a", "content", 0, 3, "abc"),))
+EDGES = [MemoryEdge(a, b, t, 0.5, "why", span="quoted")
+         for a, b, t in (("mem_b", "mem_a", EdgeType.SUPERSEDES), ("mem_c", "mem_a", EdgeType.DUPLICATE_OF), ("mem_b", "mem_a", EdgeType.SIMILAR))]
+
+
+def ago(days): return (NOW - timedelta(days=days)).isoformat()
+def record(append, seq): return append.store, {**append.record, "seq": seq}
+def moved(m, tier, run, seq): return "meta", {"kind": "tier", "memory": m, "tier": tier.value, "from": "hot", "reason": "x", "score": 0.5, "run": run, "seq": seq}
+def used(m, clone, n, days, seq=1): return "meta", {"kind": "access", "memory": m, "clone": clone, "count": n, "at": ago(days), "seq": seq}
+def told(i, live, run, seq): return record(summary_append("", replace(SUMMARY, id=i), run, live), seq)
+
+
+seqs, runs_named, some_memory, some_edge, some_clone = st.integers(1, 9), *map(st.sampled_from, ([*RUNS, "run_gone"], MEMORIES, EDGES, ["here", "there"]))
+learnt = st.one_of(
+    st.builds(moved, some_memory, st.sampled_from(MemoryTier), runs_named, seqs),
+    st.builds(lambda e, live, run, n: record(edge_append("", e, run, NOW, live), n), some_edge, st.booleans(), runs_named, seqs),
+    st.builds(told, st.sampled_from(["sum_x", "sum_y"]), st.booleans(), runs_named, seqs),
+    st.builds(lambda e, run, n: record(review_append("", e.id, {"what": "edge"}, run), n), some_edge, runs_named, seqs),
+    st.builds(used, some_memory, some_clone, st.integers(0, 9), st.integers(0, 99), seqs))
+
+
+@st.composite
+def histories(draw):
+    "Runs, undos of runs and of undos, and what they wrote; some of it by a run that never came to its end."
+    runs = [("runs", {"kind": "run", "id": i, "seq": draw(seqs)}) for i in draw(st.sets(st.sampled_from(RUNS), min_size=1))]
+    undos = [("runs", {"kind": "undo", "id": i, "seq": draw(seqs), "targets": draw(st.lists(st.sampled_from([*RUNS, *UNDOS]), max_size=3))})
+             for i in draw(st.sets(st.sampled_from(UNDOS)))]
+    return runs + undos + [(s, {"id": f"r_{i}"} | r) for i, (s, r) in enumerate(draw(st.lists(learnt, max_size=12)))]
+
+
+def folded(history): return fold(Events(tuple((s, "0" * 40, r) for s, r in history), (), {}))
+
+
+@given(histories(), st.data())
+@settings(max_examples=250)
+def test_neither_order_nor_repetition_of_records_matters(history, data):
+    again = data.draw(st.lists(st.sampled_from(history), max_size=5))
+    mixed = data.draw(st.permutations(history + again))
+    assert folded(mixed) == folded(history)
+
+
+@given(histories())
+@settings(max_examples=250)
+def test_the_fold_is_what_its_description_says(history):
+    "Against the definition, written down without any of its steps."
+    runs = {r["id"]: r for s, r in history if s == "runs"}
+    def undone(i): return any(i in u.get("targets", ()) and u["seq"] > runs[i]["seq"] and not undone(u["id"]) for u in runs.values())
+    def latest(kind, subject):
+        counts = [r for _, r in history if r["kind"] == kind and subject in (r.get("subject"), r.get("memory")) and r["run"] in runs and not undone(r["run"])]
+        return max(counts, key=lambda r: (r["seq"], r["id"]), default=None)
+    state = folded(history)
+    assert state.undone == {i for i in runs if undone(i)} and state.runs == runs
+    assert {m: state.tier(m).value for m in MEMORIES} == {m: (latest("tier", m) or {"tier": "hot"})["tier"] for m in MEMORIES}
+    assert set(state.edges) == {e.id for e in EDGES if (r := latest("edge", e.id)) and r.get("live", True)}
+    assert all((e.weight, e.reason, e.span, e.consolidation_run_id) == (0.5, "why", "quoted", latest("edge", i)["run"]) for i, e in state.edges.items())
+    assert set(state.summaries) == {i for i in ("sum_x", "sum_y") if (r := latest("summary", i)) and r.get("live", True)}
+    assert all(replace(x, consolidation_run_id="") == replace(SUMMARY, id=i) for i, x in state.summaries.items())
+    assert set(state.reviews) == {e.id for e in EDGES if latest("review", e.id)}
+    back = {r["subject"] for _, r in history if r["kind"] in ("edge", "summary") and r.get("live", True) and r["run"] in runs and undone(r["run"])}
+    assert state.rejected == {i for i in back if not latest("edge", i) and not latest("summary", i)}
+
+
+def holds(state): return state.tiers, state.edges, state.summaries, state.reviews, state.accesses
+
+
+@given(histories(), st.data())
+@settings(max_examples=250)
+def test_an_undo_takes_back_its_run_and_nothing_else(history, data):
+    run = data.draw(st.sampled_from([r["id"] for _, r in history if r["kind"] == "run"]))
+    before = folded(history)
+    assume(run not in before.undone)
+    undo = ("runs", {"kind": "undo", "id": "undo_last", "seq": 10, "targets": [run]})
+    redo = ("runs", {"kind": "undo", "id": "undo_undo", "seq": 11, "targets": ["undo_last"]})
+    without = folded([(s, r) for s, r in history if r.get("run") != run])
+    after, back = folded([undo, *history]), folded([redo, *history, undo])
+    assert holds(after) == holds(without)
+    assert (holds(back), back.rejected) == (holds(before), before.rejected)
+    assert run in after.undone and back.undone - before.undone == {"undo_last"}
+
+
+@given(st.lists(st.tuples(some_memory, some_clone, st.integers(0, 50), st.integers(0, 99)), max_size=12), st.data())
+def test_accesses_are_one_counter_a_clone_added_up(rows, data):
+    history = [(s, {"id": f"r_{i}"} | r) for i, (s, r) in enumerate(used(*row) for row in rows)]
+    most = {m: sum(max((n for a, b, n, _ in rows if (a, b) == (m, c)), default=0) for c in ("here", "there")) for m, *_ in rows}
+    last = {m: NOW - timedelta(days=min(d for a, _, _, d in rows if a == m)) for m in most}
+    assert folded(data.draw(st.permutations(history + history[:3]))).accesses == {m: (most[m], last[m]) for m in most}
+
+
+def test_two_records_of_one_name_are_taken_alike_in_any_order():
+    "Nobody honest writes this; clones that got it in different orders must agree all the same."
+    a, b = (("runs", {"kind": "run", "id": "run_0", "seq": n, "at": f"2026-01-0{n}"}) for n in (1, 2))
+    moves = [("meta", {"kind": "tier", "id": "r_1", "memory": "mem_a", "tier": t, "run": "run_0", "seq": 1}) for t in ("cold", "warm")]
+    assert folded([a, b, *moves]) == folded([*moves[::-1], b, a])
+
+
+# Records of strangers
+
+REVIEW = {"what": "edge", "source": "mem_b", "target": "mem_a", "type": "similar", "reason": "x"}
+TEMPLATES = [(a.store, dict(a.record)) for a in (
+    tier_append(mem("x"), MemoryTier.HOT, MemoryTier.COLD, "why", 0.5, "run_0"), edge_append("", EDGES[0], "run_0", NOW), edge_append("", EDGES[1], "run_0", NOW, live=False),
+    summary_append("", SUMMARY, "run_0"), review_append("", EDGES[0].id, REVIEW, "run_0"), access_append(mem("x"), "here", 3, NOW),
+    Append("runs", "", {"kind": "run", "id": "run_0", "at": NOW.isoformat(), "counts": {"memories_processed": 1}}),
+    Append("runs", "", {"kind": "undo", "id": "undo_0", "at": NOW.isoformat(), "targets": ["run_1"]}))]
+odd_words = st.sampled_from(["hot", "full", "run_0", "mem_a", NOW.isoformat(), "0001-01-01T00:00+23:59", "supersedes", -1, 1e400, ""])
+json_values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | odd_words,
+                           lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=4), v, max_size=2), max_leaves=4)
+
+
+@st.composite
+def strange(draw):
+    "A record that is right but for a few fields, at any depth."
+    store, record = draw(st.sampled_from(TEMPLATES))
+    record = json.loads(json.dumps(record | {"id": record.get("id", f"r_{draw(st.integers(0, 3))}"), "seq": draw(st.integers(0, 9))}))
+    for _ in range(draw(st.integers(0, 3))):
+        spot = record
+        while True:
+            key = draw(st.sampled_from(sorted(spot))) if isinstance(spot, dict) else draw(st.integers(0, len(spot) - 1))
+            if isinstance(spot[key], (dict, list)) and spot[key] and draw(st.booleans()): spot = spot[key]
+            else: break
+        if isinstance(spot, dict) and draw(st.integers(0, 4)) == 0: del spot[key]
+        else: spot[key] = draw(json_values)
+        if not record: break
+    return store, record
+
+
+def through_a_line(rows):
+    "Only what the reader lets in."
+    out = [(s, decode("- " + json.dumps(r))) for s, r in rows]
+    return [(s, r) for s, r in out if r is not None]
+
+
+def is_text(*xs): return all(isinstance(x, str) for x in xs)
+
+
+def check_edge(i, e):
+    assert e.id == i and is_text(e.source_id, e.target_id, e.consolidation_run_id, e.by) and e.kind in (None, "full", "partial"), e
+    assert 0 <= e.weight <= 1 and e.created_at.tzinfo and is_text(*(x for x in (e.reason, e.code, e.span) if x is not None)), e
+
+
+def check_summary(i, x):
+    assert x.id == i and is_text(x.namespace, x.summary, x.title, x.consolidation_run_id, *x.key_facts, *x.source_memory_ids), x
+    assert x.source_memory_ids and all(t.tzinfo for t in (x.created_at, *x.temporal_range)) and isinstance(x.tier, MemoryTier), x
+    assert type(x.activation_count) is int and x.activation_count >= 0 and 0 <= x.coverage <= 1, x
+    assert all(is_text(q.memory_id, q.text) and type(q.start) is type(q.end) is int and q.field in ("summary", "content") for q in x.quotes), x
+    assert is_text(*(t for d in x.decisions for t in (d.decision, d.rationale)), *(t for f in x.superseded_facts for t in astuple(f))), x
+
+
+def check_sound(state):
+    "Everything in it has the type that it says."
+    assert all(is_text(m) and isinstance(state.tier(m), MemoryTier) for m in state.tiers)
+    for i, e in state.edges.items(): check_edge(i, e)
+    for i, x in state.summaries.items(): check_summary(i, x)
+    for m, (n, at) in state.accesses.items(): assert is_text(m) and type(n) is int and n >= 0 and at.tzinfo
+    for i, r in state.runs.items():
+        assert r["id"] == i and isinstance(r.get("targets", []), list) and is_text(*r.get("targets", ())) and isinstance(r.get("counts", {}), dict), r
+    assert is_text(*state.rejected, *state.undone, *state.reviews) and state.undone <= set(state.runs)
+
+
+RUN = ("runs", {"kind": "run", "id": "run_0", "seq": 1})
+
+
+@given(st.lists(strange(), min_size=1, max_size=4))
+@settings(max_examples=400)
+def test_no_record_from_elsewhere_stops_the_fold_or_passes_for_what_it_is_not(rows):
+    check_sound(folded([RUN, *through_a_line(rows)]))
+
+
+@given(st.sampled_from(TEMPLATES), json_values)
+@settings(max_examples=200)
+def test_no_single_field_stops_the_fold(template, value):
+    store, record = template
+    for key in record: check_sound(folded([RUN, *through_a_line([(store, {"id": "r_1", "seq": 2} | record | {key: value})])]))
+
+
+def test_the_templates_of_these_records_are_taken():
+    state = folded([RUN, *through_a_line([(s, {"id": f"r_{i}", "seq": 1} | r) for i, (s, r) in enumerate(TEMPLATES)])])
+    check_sound(state)
+    assert (len(state.tiers), len(state.edges), len(state.summaries), len(state.reviews), len(state.accesses), len(state.runs)) == (1, 1, 1, 1, 1, 2)

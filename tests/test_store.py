@@ -1,0 +1,320 @@
+"""The event store under real git: writers at once, locks left behind, and trees in every shape that git gives them."""
+import hashlib
+import json
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+from git_notes_consolidation import notes
+from git_notes_consolidation.models import EdgeType, MemoryEdge, mem
+from git_notes_consolidation.notes import (MEM, REFS, Append, Locked, RepoError, append, clone_id, edge_append, fold, note_paths, open_repo, read_events,
+                                           read_memories, run_lock, tidy, tips, write_memories)
+from helpers import git, refs
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+A, B, C = (mem(t, days_ago=d) for t, d in (("one", 3), ("two", 2), ("three", 1)))
+OBJECT = "ab" * 20
+
+
+def said(i, store="meta", obj=OBJECT):
+    "Something to append, that belongs to no run."
+    return Append(store, obj, {"kind": "access", "id": f"r_{i}", "memory": A.id, "clone": f"c{i}", "count": 1, "at": NOW.isoformat()})
+
+
+def ended(run): return Append("runs", OBJECT, {"kind": "run", "id": run, "at": NOW.isoformat()})
+def linked(newer, older, run): return edge_append(OBJECT, MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES), run, NOW)
+def ids(repo, store="meta"): return [r["id"] for s, _, r in read_events(repo).records if s == store]
+
+
+def count_git(monkeypatch):
+    "The first word of every git command from here on."
+    words, real = [], notes.git
+    monkeypatch.setattr(notes, "git", lambda path, *args, **kw: words.append(args[0]) or real(path, *args, **kw))
+    return words
+
+
+@pytest.fixture
+def repo(git_repo): return open_repo(git_repo)
+
+
+# Many writers
+
+
+def write_twenty(path, name, barrier, failures):
+    repo = open_repo(path)
+    barrier.wait()
+    try:
+        for i in range(10): append(repo, lambda e, i=i: [said(f"{name}_{i}_a"), said(f"{name}_{i}_b", obj=f"{name}{i}" * 20)], NOW, patience=120)
+    except BaseException as e: failures.put(f"{name}: {e!r}"); raise
+
+
+def test_four_writers_at_once_lose_nothing(repo):
+    fork = multiprocessing.get_context("fork")
+    barrier, failures = fork.Barrier(4), fork.Queue()
+    writers = [fork.Process(target=write_twenty, args=(repo.path, name, barrier, failures)) for name in "abcd"]
+    for w in writers: w.start()
+    for w in writers: w.join()
+    assert [w.exitcode for w in writers] == [0] * 4 and failures.empty()
+    assert sorted(ids(repo)) == sorted(f"r_{n}_{i}_{x}" for n in "abcd" for i in range(10) for x in "ab")
+    assert read_events(repo).problems == () and tips(repo, "refs/gnc/") == {}
+    assert sorted({r["seq"] for _, _, r in read_events(repo).records}) == list(range(1, 41))  # each writer knew all that was there
+    assert git(repo.path, "rev-list", "--count", REFS["meta"]) == "40"
+
+
+def test_whoever_loses_the_race_reads_again(repo, monkeypatch):
+    seen, real, late = [], notes.move_refs, []
+    def overtaken(r, rows, final=False):
+        if not late: late.append(append(repo, lambda e: [said("late")], NOW)) if late.append(1) is None else None
+        real(r, rows, final)
+    monkeypatch.setattr(notes, "move_refs", overtaken)
+    append(repo, lambda e: seen.append(sorted(r["id"] for *_, r in e.records)) or [said("first")], NOW)
+    assert seen == [[], ["r_late"]]
+    assert {r["id"]: r["seq"] for *_, r in read_events(repo).records} == {"r_late": 1, "r_first": 2}
+
+
+def test_nothing_to_say_touches_nothing(repo, monkeypatch):
+    words, before = count_git(monkeypatch), refs(repo.path)
+    assert append(repo, lambda e: [], NOW) is None and refs(repo.path) == before
+    assert set(words) <= {"for-each-ref", "ls-tree", "cat-file"}
+
+
+def test_a_thousand_notes_take_as_many_processes_as_ten(repo, monkeypatch):
+    words = count_git(monkeypatch)
+    append(repo, lambda e: [said(i, obj=hashlib.sha1(b"%d" % i).hexdigest()) for i in range(10)], NOW)
+    few = list(words); words.clear()
+    append(repo, lambda e: [said(i, s, hashlib.sha1(b"%d" % i).hexdigest()) for i in range(10, 1010) for s in ("meta", "edges")], NOW)
+    assert words.count("fast-import") == few.count("fast-import") == 1 and len(words) <= len(few) + 5
+    assert len(ids(repo)) == 1010 and len(ids(repo, "edges")) == 1000
+    assert len(git(repo.path, "notes", "--ref=mem-meta/v1", "list").splitlines()) == 1010
+
+
+# The commit point
+
+
+@pytest.mark.parametrize("moment", range(1, 12))
+def test_a_reader_never_knows_a_run_without_all_that_it_wrote(repo, monkeypatch, moment):
+    "A whole run is written before the reader's n-th git process."
+    append(repo, lambda e: [linked(B, A, "run_1"), ended("run_1")], NOW)
+    real, calls, busy = notes.git, [], []
+    def interrupted(path, *args, **kw):
+        if not busy:
+            calls.append(args)
+            if len(calls) == moment:
+                busy.append(1)
+                append(repo, lambda e: [linked(C, A, "run_2"), linked(C, B, "run_2"), said("x"), ended("run_2")], NOW)
+                busy.clear()
+        return real(path, *args, **kw)
+    monkeypatch.setattr(notes, "git", interrupted)
+    state = fold(read_events(repo))
+    found = {(e.source_id, e.target_id) for e in state.edges.values()}
+    old, new = {(B.id, A.id)}, {(B.id, A.id), (C.id, A.id), (C.id, B.id)}
+    assert (found, set(state.runs)) in ((old, {"run_1"}), (new, {"run_1", "run_2"}))
+    busy.append(1)
+    assert len(calls) < moment or len(fold(read_events(repo)).edges) == 3
+
+
+def test_the_ref_of_the_runs_moves_last_and_alone(repo, monkeypatch):
+    moves, real = [], notes.move_refs
+    monkeypatch.setattr(notes, "move_refs", lambda r, rows, final=False: moves.append([x.split()[:2] for x in rows]) or real(r, rows, final))
+    append(repo, lambda e: [ended("run_1"), linked(B, A, "run_1"), said("x"), Append("summaries", OBJECT, {"kind": "summary", "subject": "s", "run": "run_1", "live": False})], NOW)
+    data, runs, clean = moves
+    assert sorted(data) == sorted(["update", REFS[s]] for s in ("meta", "edges", "summaries")) and runs == [["update", REFS["runs"]]]
+    assert {verb for verb, _ in clean} == {"delete"} and tips(repo, "refs/gnc/") == {}
+
+
+def test_a_run_without_its_record_does_not_count(repo):
+    append(repo, lambda e: [linked(B, A, "run_1")], NOW)
+    assert fold(read_events(repo)).edges == {}
+    append(repo, lambda e: [ended("run_1")], NOW)
+    assert len(fold(read_events(repo)).edges) == 1
+
+
+# Locks
+
+
+def test_a_lock_that_stays_is_named_with_the_remedy(repo):
+    append(repo, lambda e: [said(0)], NOW)
+    lock = repo.common_dir / f"{REFS['meta']}.lock"
+    lock.touch()
+    before = refs(repo.path)
+    with pytest.raises(RepoError, match=r"mem-meta/v1\.lock.*gnc consolidate.*removes a lock"): append(repo, lambda e: [said(1)], NOW, patience=0.2)
+    assert lock.exists() and refs(repo.path) == before and ids(repo) == ["r_0"]
+    lock.unlink()
+    append(repo, lambda e: [said(1)], NOW)
+    assert sorted(ids(repo)) == ["r_0", "r_1"]
+
+
+def test_a_lock_that_goes_is_waited_for(repo):
+    lock = repo.common_dir / f"{REFS['meta']}.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    timer = threading.Timer(0.3, lock.unlink)
+    timer.start()
+    append(repo, lambda e: [said(1)], NOW, patience=20)
+    timer.join()
+    assert ids(repo) == ["r_1"]
+
+
+def test_the_next_run_removes_our_stale_locks_and_no_other(repo, monkeypatch):
+    append(repo, lambda e: [said(0), ended("run_0")], NOW)
+    ours = [repo.common_dir / f"{r}.lock" for r in REFS.values()]
+    others = [repo.common_dir / p for p in ("refs/notes/mem/decisions.lock", "refs/notes/commits.lock", "refs/notes/mem-meta/v2.lock", "refs/heads/main.lock", "packed-refs.lock",
+                                            "index.lock")]
+    for p in ours + others: p.parent.mkdir(parents=True, exist_ok=True); p.touch()
+    git(repo.path, "update-ref", "refs/gnc/tmp/left/meta", "HEAD")
+    others[4].unlink()  # git itself needs this one to delete the temporary ref
+    with run_lock(repo):
+        assert [p for p in ours if p.exists()] == [] and [p for p in others if not p.exists()] == [others[4]]
+        assert tips(repo, "refs/gnc/") == {}
+        append(repo, lambda e: [said(1)], NOW, patience=0)
+    assert sorted(ids(repo)) == ["r_0", "r_1"]
+
+
+def test_a_lock_that_is_younger_than_the_wait_is_somebodys(repo, monkeypatch):
+    "While we wait for an old lock to go, its owner goes and another writer takes a lock of its own."
+    append(repo, lambda e: [said(0)], NOW)
+    lock = repo.common_dir / f"{REFS['meta']}.lock"
+    lock.touch()
+    os.utime(lock, (1, 1))
+    def another(seconds): lock.unlink(); lock.with_suffix(".new").write_text("mine"); lock.with_suffix(".new").rename(lock)
+    monkeypatch.setattr(notes.time, "sleep", another)
+    tidy(repo)
+    assert lock.exists() and lock.read_text() == "mine"
+
+
+def test_no_wait_without_a_lock(repo, monkeypatch):
+    def never(seconds): raise AssertionError("waited")
+    monkeypatch.setattr(notes.time, "sleep", never)
+    with run_lock(repo): pass
+
+
+HOLD = "import sys, pathlib\nfrom git_notes_consolidation.notes import open_repo, run_lock\nwith run_lock(open_repo(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+
+
+def test_one_run_at_a_time_and_a_killed_one_leaves_no_lock(repo):
+    with subprocess.Popen([sys.executable, "-c", HOLD, repo.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(Locked, match="another run is at work"), run_lock(repo): pass
+        append(repo, lambda e: [said(0)], NOW)  # whoever only appends need not wait
+        other.kill()
+    with run_lock(repo): pass
+    assert ids(repo) == ["r_0"]
+
+
+def test_the_lock_and_the_clones_name_are_shared_by_worktrees(repo, tmp_path):
+    git(repo.path, "worktree", "add", "--quiet", "--detach", tmp_path / "second")
+    other = open_repo(tmp_path / "second")
+    assert other.common_dir == repo.common_dir and other.worktree != repo.worktree and clone_id(other) == clone_id(repo)
+    with run_lock(repo), pytest.raises(Locked), run_lock(other): pass
+    append(other, lambda e: [said(0)], NOW)
+    assert ids(repo) == ["r_0"]
+
+
+# Repositories and trees of every kind
+
+
+@pytest.mark.parametrize("kind", ["sha1", "sha256", "bare"])
+def test_any_repository_holds_memories_and_records(tmp_path, kind):
+    git(tmp_path, "init", "--quiet", "--template=", *(["--bare"] if kind == "bare" else [f"--object-format={kind}"]))
+    repo, longer = open_repo(tmp_path), 64 if kind == "sha256" else 40
+    write_memories(repo, [A, B, C])
+    scan = read_memories(repo)
+    assert {m.id for m in scan.memories} == {A.id, B.id, C.id} and {len(m.commit_sha) for m in scan.memories} == {longer} and len(repo.zero) == longer
+    here = scan.memories[0].commit_sha
+    for i in range(2): append(repo, lambda e, i=i: [said(i, obj=here), ended(f"run_{i}"), linked(B, A, f"run_{i}")], NOW)
+    state = fold(read_events(repo))
+    assert (len(state.edges), set(state.runs), state.accesses[A.id][0]) == (1, {"run_0", "run_1"}, 2)
+    assert tips(repo, MEM) == scan.tips and tips(repo, "refs/gnc/") == {} and git(tmp_path, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_without_a_name_a_commit_or_a_memory(tmp_path, monkeypatch):
+    git(tmp_path, "init", "--quiet", "--template=")
+    monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_AUTHOR_NAME", ""); monkeypatch.setenv("GIT_COMMITTER_NAME", ""); monkeypatch.setenv("EMAIL", "")
+    repo = open_repo(tmp_path)
+    assert read_memories(repo).memories == () and read_events(repo).records == ()
+    append(repo, lambda e: [said(0)], NOW)
+    assert ids(repo) == ["r_0"]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_notes_at_whatever_path_get_their_new_line(repo, depth):
+    "One note an object afterwards, with the old line first; what we do not touch stays where it is."
+    objects = [hashlib.sha1(b"%d" % i).hexdigest() for i in range(40)]
+    def where(o): return "/".join([*re.findall("..", o[:2 * depth]), o[2 * depth:]])
+    stream = [f"commit {REFS['meta']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx"]
+    for i, o in enumerate(objects):
+        line = notes.encode({**said(i).record, "seq": 1}) + "\n"
+        stream.append(f"M 100644 inline {where(o)}\ndata {len(line)}\n{line}")
+    git(repo.path, "fast-import", "--quiet", input="\n".join(stream) + "\n")
+    append(repo, lambda e: [said("new", obj=objects[3]), said("more", obj=objects[3]), said("first", obj="cd" * 20)], NOW)
+    listed = note_paths(repo, tips(repo, REFS["meta"])[REFS["meta"]])
+    assert sorted(o for o, *_ in listed) == sorted([*objects, "cd" * 20]) and sorted(ids(repo)) == sorted([f"r_{i}" for i in range(40)] + ["r_new", "r_more", "r_first"])
+    assert [p for o, p, _ in listed if o in objects and o != objects[3]] == sorted(where(o) for o in objects if o != objects[3])
+    lines = git(repo.path, "notes", "--ref=mem-meta/v1", "show", objects[3]).splitlines()
+    assert [json.loads(x[2:])["id"] for x in lines] == ["r_3", "r_new", "r_more"]
+    assert len(git(repo.path, "notes", "--ref=mem-meta/v1", "list").splitlines()) == 41 and git(repo.path, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_notes_that_git_fanned_out_before_we_append(repo):
+    objects = [hashlib.sha1(b"%d" % i).hexdigest() for i in range(1200)]
+    append(repo, lambda e: [said(i, obj=o) for i, o in enumerate(objects)], NOW)
+    flat = [f"commit {REFS['meta']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nfrom {REFS['meta']}^0\ndeleteall"]
+    flat += [f"M 100644 {blob} {o}" for o, _, blob in note_paths(repo, REFS["meta"])]
+    git(repo.path, "fast-import", "--quiet", input="\n".join(flat) + "\n")
+    git(repo.path, "notes", "--ref=mem-meta/v1", "append", "--message", notes.encode({**said("by_git").record, "seq": 9}), "HEAD")
+    assert all("/" in p for _, p, _ in note_paths(repo, REFS["meta"]))  # git has moved them all
+    append(repo, lambda e: [said("ours", obj=objects[7]), said("too", obj=git(repo.path, "rev-parse", "HEAD"))], NOW)
+    events = read_events(repo)
+    assert len(events.records) == 1203 and events.problems == () and len(note_paths(repo, REFS["meta"])) == 1201
+    assert {r["id"]: r["seq"] for *_, r in events.records}["r_ours"] == 10
+
+
+def test_a_line_that_is_no_record_is_reported_and_kept(repo):
+    append(repo, lambda e: [said(0)], NOW)
+    git(repo.path, "notes", "--ref=mem-meta/v1", "append", "--no-separator" if False else "--message", "a remark", OBJECT) if False else None
+    blob = git(repo.path, "hash-object", "-w", "--stdin", input=git(repo.path, "cat-file", "blob", note_paths(repo, REFS["meta"])[0][2]) + "\na remark\n\n")
+    git(repo.path, "fast-import", "--quiet", input=f"commit {REFS['meta']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nfrom {REFS['meta']}^0\n"
+                                                    f"M 100644 {blob} {OBJECT[:2]}/{OBJECT[2:]}\n")
+    (problem,) = read_events(repo).problems
+    assert str(problem).startswith(f"{REFS['meta']} {OBJECT}, byte ") and problem.reason == "not a record, ignored"
+    append(repo, lambda e: [said(1)], NOW)
+    assert sorted(ids(repo)) == ["r_0", "r_1"] and "\na remark\n" in git(repo.path, "cat-file", "blob", note_paths(repo, REFS["meta"])[0][2])
+
+
+def test_a_missing_blob_is_reported_and_the_rest_is_read(repo):
+    append(repo, lambda e: [said(0), said(1, obj="cd" * 20)], NOW)
+    git(repo.path, "unpack-objects", "-q", check=False)
+    lost = next(b for o, _, b in note_paths(repo, REFS["meta"]) if o == OBJECT)
+    pack = next((repo.common_dir / "objects" / "pack").glob("*.pack"), None)
+    if pack:  # loose objects can be lost one by one
+        pack.rename(repo.common_dir / "kept.pack")
+        for p in (repo.common_dir / "objects" / "pack").iterdir(): p.unlink()
+        with open(repo.common_dir / "kept.pack", "rb") as f: subprocess.run(["git", "unpack-objects", "-q"], cwd=repo.path, stdin=f, check=True)
+    (repo.common_dir / "objects" / lost[:2] / lost[2:]).unlink()
+    events = read_events(repo)
+    assert [r["id"] for *_, r in events.records] == ["r_1"] and [(str(p).split(",")[0], p.reason) for p in events.problems] == [
+        (f"{REFS['meta']} {OBJECT}", "the note's blob is missing from this clone")]
+
+
+def test_every_note_is_yaml_to_everybody(repo):
+    for i in range(3): append(repo, lambda e, i=i: [linked(B, A, f"run_{i}"), linked(C, A, f"run_{i}"), said(i), ended(f"run_{i}")], NOW)
+    for ref in tips(repo, *REFS.values()):
+        for _, _, blob in note_paths(repo, ref):
+            text = git(repo.path, "cat-file", "blob", blob)
+            assert yaml.safe_load(text) == [json.loads(line.removeprefix("- ")) for line in text.splitlines()]
+            assert all(list(r) == sorted(r) for r in yaml.safe_load(text))
+
+
+def test_variables_of_an_outer_git_do_not_redirect_us(repo, tmp_path, monkeypatch):
+    git(tmp_path, "init", "--quiet", "other")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git")); monkeypatch.setenv("GIT_NOTES_REF", "refs/notes/elsewhere")
+    append(open_repo(repo.path), lambda e: [said(0)], NOW)
+    monkeypatch.delenv("GIT_DIR")
+    assert refs(tmp_path / "other") == {} and REFS["meta"] in refs(repo.path)
