@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 LEXICAL = LexicalEmbedder()
 PIECES = ["Retry six times.", "Jitter of 20% spreads the load!", "e.g. the mail worker", "“All. Of them.”", "\n", "\n\n", "- ", "1. ", "## Decision\n",
-          "```\ncode\n```\n", "---\n", "> said", "...and then it",
-          "it failed...", "Because of that, five", "日本語。", "v1.2", " ", "**bold** words", "| a | b |\n"]
+          "```\ncode\n```\n", "---\n", "> said", "...and then it", "it failed...", "Because of that, five", "日本語。", "v1.2", " ", "**bold** words",
+          "| a | b |\n"]
 bodies = st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join)
 memories = st.lists(st.builds(lambda s, b, d, ns: mem(s, b, days_ago=d, namespace=ns), st.sampled_from(PIECES[:4] + ["", "Use HMAC",
 "Webhooks are retried six times by the worker"]), bodies,

@@ -1,0 +1,261 @@
+"""Real notes, and a year of a project's, through the whole pipeline: nothing of the plugin's is touched, nothing is said twice, and the way there does not matter."""
+import fcntl
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from git_notes_consolidation import cli, notes, service
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.judging import split_sentences
+from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, sample_memories
+from git_notes_consolidation.notes import MEM, REFS, fold, note_paths, open_repo, read_events, read_memories, tips
+from helpers import add_memories, git, refs, story
+
+NOW = datetime(2025, 12, 28, tzinfo=UTC)
+
+
+def serve(home, **settings): return service.open_service(home, load_settings(settings, env={}))
+def run(home, now=NOW, **settings): return service.run(serve(home, **settings), now)
+def state_of(home): return fold(read_events(open_repo(home)))
+
+
+def holds(state):
+    "Tiers, edges by what they say, summaries by id and in full, whichever runs have written them."
+    edges = {(e.source_id, e.target_id, e.edge_type, e.kind, e.span) for e in state.edges.values()}
+    summaries = {i: {k: v for k, v in x.to_dict().items() if k != "consolidation_run_id"} for i, x in state.summaries.items()}
+    return {i: r["tier"] for i, r in state.tiers.items()}, edges, summaries, set(state.reviews)
+
+
+@pytest.fixture(scope="session")
+def consolidated(corpus_template, tmp_path_factory):
+    "The corpus after one run, made once for all of pytest's workers; not to be written to."
+    place = tmp_path_factory.getbasetemp()
+    place = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place
+    home, done = place / "consolidated-corpus", place / "consolidated-corpus.json"
+    with open(place / "consolidated-corpus.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(home, ignore_errors=True)
+            shutil.copytree(corpus_template, home)
+            done.write_text(json.dumps(run(home).to_dict()))
+    return home, json.loads(done.read_text())
+
+
+@pytest.fixture
+def again(consolidated, tmp_path):
+    "A copy of it, to be written to."
+    return shutil.copytree(consolidated[0], tmp_path / "again")
+
+
+# The corpus
+
+
+def test_the_run_reads_all_of_it(consolidated):
+    home, report = consolidated
+    by_hand = {(m.summary.strip(), m.content.strip()) for m in read_memories(open_repo(home)).memories}
+    assert report["success"] and report["errors"] == () or report["errors"] == []
+    assert (report["memories_processed"], report["memories_distinct"], report["duplicates_found"]) == (4271, len(by_hand), 4271 - len(by_hand))
+
+
+def test_the_plugins_notes_are_what_they_were(consolidated, corpus_template):
+    assert refs(consolidated[0], MEM) == refs(corpus_template, MEM) != {}
+    assert set(refs(consolidated[0])) - set(refs(corpus_template)) == set(REFS.values())
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_second_run_moves_no_ref(again, full):
+    before = refs(again)
+    result = service.run(serve(again), NOW, full=full)
+    assert (result.changed, result.run_id, refs(again)) == (False, "", before)
+
+
+def test_without_the_cache_it_is_the_same(again):
+    before = refs(again)
+    shutil.rmtree(again / ".memory")
+    assert not run(again).changed and refs(again) == before
+
+
+def test_undo_takes_everything_back_and_forth(again, consolidated):
+    held, before = state_of(again), refs(again, MEM)
+    undo, *taken = service.undo(serve(again), consolidated[1]["run_id"], NOW)
+    nothing = state_of(again)
+    assert taken == [consolidated[1]["run_id"]] and (nothing.tiers, nothing.edges, nothing.summaries) == ({}, {}, {})
+    status = service.status(serve(again), NOW)
+    assert (status["distinct"], status["tiers"]["hot"], status["summaries"], status["edges"]) == (4271, 4271, 0, {})
+    service.undo(serve(again), undo, NOW)
+    back = state_of(again)
+    assert (back.tiers, back.edges, back.summaries, back.reviews, back.rejected) == (held.tiers, held.edges, held.summaries, held.reviews, held.rejected)
+    assert not run(again).changed and refs(again, MEM) == before
+
+
+# Nothing is said twice
+
+
+def gnc(home, *args, capsys):
+    "A command's JSON."
+    capsys.readouterr()
+    assert cli.main(["--repo", str(home), "--now", NOW.isoformat(), "--json", *args]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_no_list_and_no_count_shows_a_repeat_twice(consolidated, capsys):
+    home, report = consolidated
+    text = {m.id: (m.summary.strip(), m.content.strip()) for m in read_memories(open_repo(home)).memories}
+    lists = {t.value: gnc(home, "tiers", "--show", t.value, capsys=capsys) for t in MemoryTier}
+    shown = Counter(text[r["id"]] for rows in lists.values() for r in rows)
+    assert set(shown.values()) == {1} and set(shown) == set(text.values())
+    status = gnc(home, "status", capsys=capsys)
+    assert status["tiers"] == {t: len(rows) for t, rows in lists.items()} == gnc(home, "tiers", capsys=capsys)["tiers"]
+    assert sum(status["tiers"].values()) == status["distinct"] == status["current"] == len(shown) == report["memories_distinct"]
+    assert sum(n for row in status["namespaces"].values() for n in row.values()) == status["distinct"]
+    assert (status["memories"], status["notes"], status["records"], status["edges"]["duplicate_of"]) == (4271, 317, 6299, 4271 - len(shown))
+
+
+def test_a_repeat_stands_behind_the_first_that_said_it(consolidated):
+    home, _ = consolidated
+    memories, first = {m.id: m for m in read_memories(open_repo(home)).memories}, {}
+    for m in memories.values(): first.setdefault((m.summary.strip(), m.content.strip()), m.id)
+    said = {m.id: first[m.summary.strip(), m.content.strip()] for m in memories.values()}
+    assert {(e.source_id, e.target_id) for e in state_of(home).edges.values() if e.edge_type == "duplicate_of"} == {(i, f) for i, f in said.items() if i != f}
+
+
+def test_no_summary_says_or_counts_anything_twice(consolidated):
+    home, report = consolidated
+    memories, state = {m.id: m for m in read_memories(open_repo(home)).memories}, state_of(home)
+    copies = {e.source_id for e in state.edges.values() if e.edge_type == "duplicate_of"}
+    assert len(state.summaries) == report["summaries_created"] > 50
+    for x in state.summaries.values():
+        sentences = [" ".join(q.text.split()).casefold() for q in x.quotes]
+        assert len(sentences) == len(set(sentences)), x
+        parts = [" ".join(x.summary[a:b].split()).casefold() for a, b, *_ in split_sentences(x.summary)] if not isinstance(next(iter(split_sentences(x.summary)), ""), str) else [
+            " ".join(p.split()).casefold() for p in split_sentences(x.summary)]
+        assert len(parts) == len(set(parts)), x
+        facts = [" ".join(f.split()).casefold() for f in x.key_facts]
+        assert len(facts) == len(set(facts)) and not set(facts) & set(parts), x
+        assert not set(x.source_memory_ids) & copies and len(set(x.source_memory_ids)) == len(x.source_memory_ids) >= 3, x
+        assert len({(memories[i].summary.strip(), memories[i].content.strip()) for i in x.source_memory_ids}) == len(x.source_memory_ids), x
+        assert all(q.holds(memories[q.memory_id]) and q.memory_id in x.source_memory_ids for q in x.quotes), x
+    sources = Counter(i for x in state.summaries.values() for i in x.source_memory_ids)
+    assert set(sources.values()) == {1}  # and no memory is told in two of them
+    assert len({(x.title, x.summary) for x in state.summaries.values()}) == len(state.summaries)
+
+
+# The way there does not matter
+
+
+def in_batches(home, rows, now, **settings):
+    "Ten runs, each over a tenth of the notes more."
+    for i in range(10):
+        stream, some = [], rows[:len(rows) * (i + 1) // 10]
+        for ref in sorted({ref for ref, *_ in some}):
+            stream.append(f"commit {ref}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\ndeleteall")
+            stream += [f"M 100644 {blob} {obj[:2]}/{obj[2:]}" for r, obj, blob in some if r == ref]
+        git(home, "fast-import", "--quiet", "--force", input="\n".join(stream) + "\n")
+        assert run(home, now, **settings).success
+    return state_of(home)
+
+
+def shuffled_notes(home, seed):
+    repo = open_repo(home)
+    rows = [(ref, obj, blob) for ref, tip in tips(repo, MEM).items() for obj, _, blob in note_paths(repo, tip)]
+    random.Random(seed).shuffle(rows)
+    return rows
+
+
+def test_ten_batches_of_the_corpus_come_to_what_one_run_does(corpus_repo, consolidated):
+    rows = shuffled_notes(corpus_repo, 7)
+    for ref in refs(corpus_repo, MEM): git(corpus_repo, "update-ref", "-d", ref)
+    assert holds(in_batches(corpus_repo, rows, NOW)) == holds(state_of(consolidated[0]))
+    assert read_memories(open_repo(corpus_repo)).memories == read_memories(open_repo(consolidated[0])).memories
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("memories", [sample_memories, story])
+def test_ten_batches_of_a_project_come_to_what_one_run_does(tmp_path, memories, seed):
+    "With decisions overturned and said again, that the corpus has none of."
+    one, ten = tmp_path / "one", tmp_path / "ten"
+    one.mkdir(); git(one, "init", "--quiet", "--template="); add_memories(one, memories()); shutil.copytree(one, ten)
+    rows = shuffled_notes(ten, seed)
+    for ref in refs(ten, MEM): git(ten, "update-ref", "-d", ref)
+    run(one, SAMPLE_NOW, max_change=1.0)
+    want = holds(state_of(one))
+    assert holds(in_batches(ten, rows, SAMPLE_NOW, max_change=1.0)) == want and {t.value for _, _, t, *_ in want[1]} == {"supersedes", "duplicate_of"}
+
+
+def test_a_memory_at_a_time_comes_to_what_one_run_does(tmp_path):
+    one, each = tmp_path / "one", tmp_path / "each"
+    one.mkdir(); git(one, "init", "--quiet", "--template="); shutil.copytree(one, each)
+    add_memories(one, story()); run(one, SAMPLE_NOW, max_change=1.0)
+    for m in random.Random(3).sample(story(), len(story())): add_memories(each, [m]); assert run(each, SAMPLE_NOW, max_change=1.0).success
+    assert holds(state_of(each)) == holds(state_of(one))
+
+
+def test_the_same_plan_byte_for_byte(corpus_repo, tmp_path):
+    "In another process, another place and another order of files, with other threads."
+    code = "import sys\nfrom git_notes_consolidation import service as s\nfrom git_notes_consolidation.config import load_settings\nfrom git_notes_consolidation.models import as_utc\n" \
+           "sys.stdout.buffer.write(s.open_service(sys.argv[1], load_settings(env={})).plan(as_utc(sys.argv[2])).to_json().encode())"
+    plans = [subprocess.run([sys.executable, "-c", code, home, NOW.isoformat()], capture_output=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": n, "OPENBLAS_NUM_THREADS": n}).stdout
+             for home, seed, n in ((corpus_repo, "1", "1"), (shutil.copytree(corpus_repo, tmp_path / "elsewhere"), "2", "2"))]
+    assert plans[0] == plans[1] and len(plans[0]) > 10**6
+
+
+# Several at once
+
+
+GNC = [sys.executable, "-c", "import sys; from git_notes_consolidation.entry import main; sys.exit(main())"]
+
+
+@pytest.fixture
+def small(tmp_path):
+    home = tmp_path / "small"; home.mkdir()
+    git(home, "init", "--quiet", "--template=")
+    add_memories(home, story())
+    return home
+
+
+def start(home, *args): return subprocess.Popen([*GNC, "--repo", home, "--now", SAMPLE_NOW.isoformat(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_of_four_at_once_one_runs_and_three_say_so(small):
+    "A hook of git's holds the one that came first at its first write until the other three have ended."
+    go = small / "go"
+    hook = small / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir()
+    hook.write_text(f'#!/bin/sh\nwhile [ ! -e "{go}" ]; do sleep 0.05; done\n'); hook.chmod(0o755)
+    four = [start(small, "consolidate") for _ in range(4)]
+    until = time.monotonic() + 120
+    while sum(p.poll() is None for p in four) > 1:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert sorted(p.poll() or 0 for p in four if p.poll() is not None) == [4, 4, 4]
+    go.touch()
+    told = [p.communicate() for p in four]
+    assert sorted(p.returncode for p in four) == [0, 4, 4, 4]
+    assert all(err.count("\n") == 1 and "another run is at work" in err for p, (_, err) in zip(four, told) if p.returncode)
+    hook.unlink()
+    assert len(state_of(small).runs) == 1 and not run(small, SAMPLE_NOW).changed and tips(open_repo(small), "refs/gnc/") == {}
+
+
+def test_four_one_after_another_or_at_once_leave_one_run(small):
+    four = [start(small, "consolidate", "--json") for _ in range(4)]
+    told = [p.communicate() for p in four]
+    codes = [p.returncode for p in four]
+    assert 0 in codes and set(codes) <= {0, 4}, told
+    assert sum(bool(json.loads(out)["run_id"]) for p, (out, _) in zip(four, told) if p.returncode == 0) == 1
+    assert all(json.loads(out)["exit_code"] == 4 for p, (out, _) in zip(four, told) if p.returncode) and len(state_of(small).runs) == 1
+
+
+def test_whoever_only_looks_need_not_wait(small, capsys):
+    run(small, SAMPLE_NOW)
+    with notes.run_lock(open_repo(small)):
+        assert gnc(small, "status", capsys=capsys)["memories"] == len(story()) and gnc(small, "consolidate", "--dry-run", capsys=capsys)
+        assert cli.main(["--repo", str(small), "consolidate"]) == 4 and cli.main(["--repo", str(small), "undo", "run_"]) == 4
