@@ -59,10 +59,10 @@ def state_of(home): return fold(read_events(open_repo(home)))
 
 
 def holds(state):
-    "What a state says, whichever runs have said it, and when: tiers, edges, summaries and open questions."
+    "What a state says, whichever runs have said it, and when: tiers below the one that all begin in, edges, summaries and open questions."
     edges = {(e.source_id, e.target_id, e.edge_type.value, e.kind, e.code, e.span, e.by) for e in state.edges.values()}
     summaries = {i: (x.title, x.summary, x.key_facts, x.decisions, x.superseded_facts, x.source_memory_ids, x.quotes) for i, x in state.summaries.items()}
-    return {i: r["tier"] for i, r in state.tiers.items()}, edges, summaries, set(state.reviews)
+    return {i: r["tier"] for i, r in state.tiers.items() if r["tier"] != "hot"}, edges, summaries, set(state.reviews)
 
 
 def files(path):

@@ -45,14 +45,18 @@ def add_memories(repo, memories):
 
 
 def story():
-    "Forty memories, oldest first, with everything in them that a run can find: repeats, decisions overturned, things that belong together, things gone cold."
+    "36 memories, oldest first, with all that a run can find: repeats, decisions overturned, things that belong together, things gone cold."
     from git_notes_consolidation.models import mem
     out = [mem("Retry limit is 5", "Jobs are retried five times.", days_ago=d, namespace="learnings") for d in (100, 90, 80, 3)]
     for i, w in enumerate(("mail", "report", "billing", "search", "import", "export")):
-        out.append(mem(f"The {w} worker retries {i + 3} times", f"The {w} worker gives up after {i + 3} attempts and logs the job id.", days_ago=60 - 10 * i, namespace="learnings"))
+        body = f"The {w} worker gives up after {i + 3} attempts and logs the job id."
+        out.append(mem(f"The {w} worker retries {i + 3} times", body, days_ago=60 - 10 * i, namespace="learnings"))
     for i, (w, t) in enumerate((("Flask", "FastAPI"), ("SQLite", "PostgreSQL"), ("cron", "a queue"))):
         out.append(mem(f"ADR-00{i}: We build on {w}", f"Small, and all of us know {w}.", days_ago=300 - i))
         out.append(mem(f"ADR-01{i}: We build on {t}", f"Supersedes ADR-00{i}. It is faster by half.", days_ago=40 - 19 * i))
-    things = "harbour lantern orchard violin glacier compass meadow anvil saffron tunnel quarry pigeon velvet magnet harvest barrel candle driftwood ember fountain".split()
-    out += [mem(f"About the {t}", f"The {t} {' '.join(things[i - 3:i - 1])} is number {i * 7919}.", days_ago=17 * i, namespace=["progress", "patterns"][i % 2]) for i, t in enumerate(things)]
+    things = ("harbour lantern orchard violin glacier compass meadow anvil saffron tunnel quarry pigeon velvet magnet harvest barrel candle driftwood ember "
+              "fountain").split()
+    for i, t in enumerate(things):
+        body = f"The {t} {' '.join(things[i - 3:i - 1])} is number {i * 7919}."
+        out.append(mem(f"About the {t}", body, days_ago=17 * i, namespace=["progress", "patterns"][i % 2]))
     return sorted(out, key=lambda m: (m.timestamp, m.id))

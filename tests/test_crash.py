@@ -167,7 +167,8 @@ def copy(first, to): return Path(shutil.copytree(first, to))
 
 @pytest.mark.parametrize("kind", ["before", "after", "refs", "inside"])
 def test_a_run_that_is_killed_has_happened_or_not(kind, tmp_path):
-    env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])}
+    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     done = subprocess.run([sys.executable, __file__, kind, str(tmp_path)], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads(done.stdout)

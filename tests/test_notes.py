@@ -1,5 +1,7 @@
 """The reader loses nothing, and what is written says the same to every reader: counted independently on real notes, and over generated ones."""
+import contextlib
 import hashlib
+import io
 import json
 import math
 import re
@@ -13,12 +15,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
+from git_notes_consolidation import cli
 from git_notes_consolidation.models import (CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Place, Quote, SummaryDecision, SupersededFact,
                                             mem)
-from git_notes_consolidation.notes import (MEM, Append, Events, UnknownId, access_append, decode, edge_append, encode, fold, note_paths, note_text, open_repo,
-                                           parse_note, read_memories, resolve, review_append, summary_append, tier_append, tips, write_memories)
+from git_notes_consolidation.notes import (MEM, REFS, Append, Events, UnknownId, access_append, decode, edge_append, encode, fold, note_paths, note_text,
+                                           open_repo, parse_note, read_memories, resolve, review_append, summary_append, tier_append, tips, write_memories)
 from helpers import git
-from hypothesis import assume, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -159,9 +162,9 @@ def test_a_short_commit_that_two_memories_share_is_ambiguous():
 def unlike_a_record(body): return not START.search(f"\n{body}\n")
 
 
-hostile = st.sampled_from(["---", "--- ", "key: value", "- a", "'", '"', "!!int 3", "*alias", "&anchor", "{a: 1}", "[", "%TAG", "0123", "1e3", "2026-01-15", "null",
-                           "~", "yes", "\t", "#x", ": ", " # ", "\x85", "\u2028", "\ufeff", "\x00", "\x1b[2J", "caf\u00e9", "\U0001f680", "x" * 120, "a b " * 40,
-                           "...", "? x", "> y", "| z", "@", "`", "\\n"])
+hostile = st.sampled_from(["---", "--- ", "key: value", "- a", "'", '"', "!!int 3", "*alias", "&anchor", "{a: 1}", "[", "%TAG", "0123", "1e3", "2026-01-15",
+                           "null", "~", "yes", "\t", "#x", ": ", " # ", "\x85", "\u2028", "\ufeff", "\x00", "\x1b[2J", "caf\u00e9", "\U0001f680", "x" * 120,
+                           "a b " * 40, "...", "? x", "> y", "| z", "@", "`", "\\n"])
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 texts = any_text | st.lists(hostile | any_text, max_size=4).map("".join)
 lines = st.lists(texts | st.sampled_from(["---", "", "type: decisions", "timestamp: 2026-01-01", "summary: no"]), max_size=6).map("\n".join)
@@ -202,8 +205,8 @@ def test_a_body_that_quotes_the_opening_of_a_record_is_whole_unless_it_quotes_al
 
 
 pieces = st.sampled_from([b"---\n", b"---", b"--- \r\n", b"type: x\n", b"timestamp: 2026-01-01\n", b"timestamp: '2026-01-01T10:00:00+00:00'\n", b"summary: a\n",
-                          b"summary:\n  b: c\n", b"\n", b"\n\n", b"\xff", b"\xe2\x80", b"tags: [a,\n", b"tags: [a]\n", b"body\n", b"\r\n", b"importance: 9\n", b"\x00",
-                          b"- ", b"timestamp: 0001-01-01T00:00+23:59\n", b"*x", b"!!python/object:os.system\n"])
+                          b"summary:\n  b: c\n", b"\n", b"\n\n", b"\xff", b"\xe2\x80", b"tags: [a,\n", b"tags: [a]\n", b"body\n", b"\r\n", b"importance: 9\n",
+                          b"\x00", b"- ", b"timestamp: 0001-01-01T00:00+23:59\n", b"*x", b"!!python/object:os.system\n"])
 good = st.just(b"---\ntype: x\ntimestamp: 2026-01-01\nsummary: a\n---\n\nbody\n")
 some_notes = st.binary(max_size=60) | st.lists(pieces | good | st.binary(max_size=4), max_size=16).map(b"".join)
 
@@ -253,7 +256,7 @@ def test_a_note_nested_without_end_does_not_kill_the_process():
     code = """if True:
         from git_notes_consolidation.notes import parse_note, decode
         for n in (1_000, 50_000, 500_000):
-            for deep in (b"[" * n, b"{a: " * n, b"- " * n, b"? " * n, b"[" * n + b"]" * n):
+            for deep in (b"[" * n, b"{a: " * n, b"\\n " + b"- " * n, b"\\n " + b"? " * n, b"[" * n + b"]" * n):
                 records, problems = parse_note(b"---\\ntype: x\\ntimestamp: 2026-01-01\\nsummary: a\\ntags: " + deep + b"\\n---\\n\\nbody\\n")
                 assert records or problems
             assert decode("- " + "[" * n) is None and decode('{"a":' * n) is None
@@ -270,11 +273,13 @@ def test_an_ordinary_big_note_takes_no_longer_than_its_size():
 
 # A line is a record: JSON and YAML read it alike
 
-ODD = [*range(0x20), *range(0x7f, 0xa1), 0xad, 0x200b, 0x202e, 0x2028, 0x2029, 0xd7ff, 0xe000, 0xfdd0, 0xfeff, 0xfffd, 0xfffe, 0xffff, 0x10000, 0x1f680, 0x1fffe, 0x10ffff]
+ODD = [*range(0x20), *range(0x7f, 0xa1), 0xad, 0x200b, 0x202e, 0x2028, 0x2029, 0xd7ff, 0xe000, 0xfdd0, 0xfeff, 0xfffd, 0xfffe, 0xffff, 0x10000,
+       0x1f680, 0x1fffe, 0x10ffff]
 words = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from([chr(c) for c in ODD]), max_size=8) | texts
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False, min_value=-1e15, max_value=1e15)
 values = st.recursive(st.none() | st.booleans() | numbers | words, lambda v: st.lists(v, max_size=3) | st.dictionaries(words, v, max_size=2), max_leaves=4)
-records_of_any_kind = st.builds(lambda d, i, k, n: d | {"id": i, "kind": k, "seq": n}, st.dictionaries(words, values, max_size=3), words, words, st.integers(0, 10**6))
+records_of_any_kind = st.builds(lambda d, i, k, n: d | {"id": i, "kind": k, "seq": n},
+                                st.dictionaries(words, values, max_size=3), words, words.map("k{}".format), st.integers(0, 10**6))
 
 
 def rounded(v):
@@ -344,19 +349,19 @@ def test_what_is_no_record_is_none(text):
 
 # The fold
 
-MEMORIES = [f"mem_{c}" for c in "abcd"]
+FOUR = [mem(f"Fact {t}", days_ago=40 * i) for i, t in enumerate("abcd", 1)]
+MEMORIES = A, B, C, _ = [m.id for m in FOUR]
 RUNS, UNDOS = [f"run_{i}" for i in range(4)], [f"undo_{i}" for i in range(3)]
 SUMMARY = MemorySummary("sum_x", "decisions", NOW, (NOW - timedelta(days=9), NOW), "Text.", ("A fact.",), (SummaryDecision("Use it", "fast"),),
-                        (SupersededFact("old", "new", "mem_a"),), ("mem_a", "mem_b"), "", CaptureConfidence(0.5, coherence=0.4), title="A title", coverage=0.5,
-                        quotes=(Quote("mem_a", "content", 0, 3, "abc"),))
+                        (SupersededFact("old", "new", A),), (A, B), "", CaptureConfidence(0.5, coherence=0.4), title="A title", coverage=0.5,
+                        quotes=(Quote(A, "summary", 0, 4, "Fact"),))
 EDGES = [MemoryEdge(a, b, t, 0.5, "why", span="quoted")
-         for a, b, t in (("mem_b", "mem_a", EdgeType.SUPERSEDES), ("mem_c", "mem_a", EdgeType.DUPLICATE_OF), ("mem_b", "mem_a", EdgeType.SIMILAR))]
+         for a, b, t in ((A, B, EdgeType.SUPERSEDES), (A, C, EdgeType.DUPLICATE_OF), (A, B, EdgeType.SIMILAR))]
 
 
-def ago(days): return (NOW - timedelta(days=days)).isoformat()
-def record(append, seq): return append.store, {**append.record, "seq": seq}
-def moved(m, tier, run, seq): return "meta", {"kind": "tier", "memory": m, "tier": tier.value, "from": "hot", "reason": "x", "score": 0.5, "run": run, "seq": seq}
-def used(m, clone, n, days, seq=1): return "meta", {"kind": "access", "memory": m, "clone": clone, "count": n, "at": ago(days), "seq": seq}
+def record(append, seq): return append.store, json.loads(json.dumps({**append.record, "seq": seq}))  # tuples come back as lists
+def moved(m, tier, run, seq): return record(tier_append(replace(mem("x"), id=m), MemoryTier.HOT, tier, "x", 0.5, run), seq)
+def used(m, clone, n, days, seq=1): return record(access_append(replace(mem("x"), id=m), clone, n, NOW - timedelta(days=days)), seq)
 def told(i, live, run, seq): return record(summary_append("", replace(SUMMARY, id=i), run, live), seq)
 
 
@@ -439,19 +444,20 @@ def test_accesses_are_one_counter_a_clone_added_up(rows, data):
 def test_two_records_of_one_name_are_taken_alike_in_any_order():
     "Nobody honest writes this; clones that got it in different orders must agree all the same."
     a, b = (("runs", {"kind": "run", "id": "run_0", "seq": n, "at": f"2026-01-0{n}"}) for n in (1, 2))
-    moves = [("meta", {"kind": "tier", "id": "r_1", "memory": "mem_a", "tier": t, "run": "run_0", "seq": 1}) for t in ("cold", "warm")]
+    moves = [("meta", {"kind": "tier", "id": "r_1", "memory": A, "tier": t, "run": "run_0", "seq": 1}) for t in ("cold", "warm")]
     assert folded([a, b, *moves]) == folded([*moves[::-1], b, a])
 
 
 # Records of strangers
 
-REVIEW = {"what": "edge", "source": "mem_b", "target": "mem_a", "type": "similar", "reason": "x"}
+REVIEW = {"what": "edge", "source": A, "target": B, "type": "similar", "reason": "x"}
 TEMPLATES = [(a.store, dict(a.record)) for a in (
-    tier_append(mem("x"), MemoryTier.HOT, MemoryTier.COLD, "why", 0.5, "run_0"), edge_append("", EDGES[0], "run_0", NOW), edge_append("", EDGES[1], "run_0", NOW, live=False),
-    summary_append("", SUMMARY, "run_0"), review_append("", EDGES[0].id, REVIEW, "run_0"), access_append(mem("x"), "here", 3, NOW),
+    tier_append(FOUR[0], MemoryTier.HOT, MemoryTier.COLD, "why", 0.5, "run_0"),
+    edge_append("", EDGES[0], "run_0", NOW), edge_append("", EDGES[1], "run_0", NOW, live=False),
+    summary_append("", SUMMARY, "run_0"), review_append("", EDGES[0].id, REVIEW, "run_0"), access_append(FOUR[1], "here", 3, NOW),
     Append("runs", "", {"kind": "run", "id": "run_0", "at": NOW.isoformat(), "counts": {"memories_processed": 1}}),
     Append("runs", "", {"kind": "undo", "id": "undo_0", "at": NOW.isoformat(), "targets": ["run_1"]}))]
-odd_words = st.sampled_from(["hot", "full", "run_0", "mem_a", NOW.isoformat(), "0001-01-01T00:00+23:59", "supersedes", -1, 1e400, ""])
+odd_words = st.sampled_from(["hot", "full", "run_0", A, NOW.isoformat(), "0001-01-01T00:00+23:59", "supersedes", -1, 1e400, ""])
 json_values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | odd_words,
                            lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=4), v, max_size=2), max_leaves=4)
 
@@ -506,7 +512,7 @@ def check_sound(state):
     assert is_text(*state.rejected, *state.undone, *state.reviews) and state.undone <= set(state.runs)
 
 
-RUN = ("runs", {"kind": "run", "id": "run_0", "seq": 1})
+RUN = ("runs", {"kind": "run", "id": "run_0", "seq": 1, "at": NOW.isoformat()})
 
 
 @given(st.lists(strange(), min_size=1, max_size=4))
@@ -526,3 +532,23 @@ def test_the_templates_of_these_records_are_taken():
     state = folded([RUN, *through_a_line([(s, {"id": f"r_{i}", "seq": 1} | r) for i, (s, r) in enumerate(TEMPLATES)])])
     check_sound(state)
     assert (len(state.tiers), len(state.edges), len(state.summaries), len(state.reviews), len(state.accesses), len(state.runs)) == (1, 1, 1, 1, 1, 2)
+
+
+COMMANDS = [["status"], ["status", "--json"], ["tiers"], ["explain", A], ["edges", B], ["summaries"], ["runs"], ["diff", "run_0"], ["audit"], ["consolidate"],
+            ["consolidate", "--full"]]
+
+
+@given(st.lists(strange(), min_size=6, max_size=16))
+@settings(max_examples=10, phases=[Phase.generate])  # a failure is plain enough, and each try takes a second
+def test_no_record_from_elsewhere_stops_a_command(rows):
+    with tempfile.TemporaryDirectory() as home:
+        git(home, "init", "--quiet", "--template=")
+        write_memories(open_repo(home), FOUR)
+        here, head = git(home, "rev-parse", "refs/heads/main"), "committer a <a@example.org> 0 +0000\ndata 1\nx"
+        for store, ref in REFS.items():
+            text = "".join(f"- {json.dumps(r)}\n" for s, r in [RUN, *rows] if s == store)
+            git(home, "fast-import", "--quiet", input=f"commit {ref}\n{head}\nM 100644 inline {here}\ndata {len(text)}\n{text}\n")
+        for command in COMMANDS:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
+                code = cli.main(["--repo", home, "--now", NOW.isoformat(), *command])
+            assert code == 0 or (command, code) == (["audit"], 1), (command, code, err.getvalue())
