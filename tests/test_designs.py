@@ -105,7 +105,8 @@ def test_retention_score_range_check():
 def summary(**kw):
     start, end = datetime(2025, 1, 10, tzinfo=UTC), datetime(2025, 1, 17, tzinfo=UTC)
     given_ = {"id": "sum_x", "namespace": "decisions", "created_at": end, "temporal_range": (start, end), "summary": "We use PostgreSQL.",
-              "key_facts": ("It is 16.",), "decisions": (SummaryDecision("Use PostgreSQL", "JSONB", None, "high"),), "superseded_facts": (SupersededFact("SQLite", "PostgreSQL", "mem_a"),),
+              "key_facts": ("It is 16.",), "decisions": (SummaryDecision("Use PostgreSQL", "JSONB", None, "high"),),
+              "superseded_facts": (SupersededFact("SQLite", "PostgreSQL", "mem_a"),),
               "source_memory_ids": ("mem_a", "mem_b"), "consolidation_run_id": "run_x", "confidence": CaptureConfidence(0.8, coherence=0.9)}
     return MemorySummary(**given_ | kw)
 
@@ -240,7 +241,8 @@ def test_a_memory_left_alone_goes_down_one_tier_at_a_time(tmp_path):
     home = new_repo(tmp_path, [mem("Left alone", namespace="decisions")])
     for days in range(0, 300, 10): run(home, NOW + days * DAY)
     moves = sorted((r for _, _, r in read_events(open_repo(home)).records if r["kind"] == "tier"), key=lambda r: r["seq"])
-    assert [(r["from"], r["tier"]) for r in moves] == [("hot", "warm"), ("warm", "cold"), ("cold", "archived")] and all("threshold" in r["reason"] for r in moves)
+    assert [(r["from"], r["tier"]) for r in moves] == [("hot", "warm"), ("warm", "cold"), ("cold", "archived")]
+    assert all("threshold" in r["reason"] for r in moves)
 
 
 # D1 §14.1, D2 "Unit Tests": clustering algorithm (mock embeddings)

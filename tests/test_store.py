@@ -136,8 +136,8 @@ def test_the_ref_of_the_runs_moves_last_and_alone(repo, monkeypatch):
 def test_a_run_without_its_record_does_not_count(repo):
     append(repo, lambda e: [linked(B, A, "run_1")], NOW)
     assert fold(read_events(repo)).edges == {}
-    append(repo, lambda e: [ended("run_1")], NOW)
-    assert len(fold(read_events(repo)).edges) == 1
+    append(repo, lambda e: [linked(C, A, "run_1"), ended("run_1")], NOW)  # the same run once more, and this time to its end
+    assert [e.source_id for e in fold(read_events(repo)).edges.values()] == [C.id]
 
 
 # Locks

