@@ -36,10 +36,12 @@ def main(n: int) -> None:
         git(home, "init", "-q", "-b", "main")
         write_memories(open_repo(home), generate(n))
         print(f"{n:,} memories\n\n| run | wall s | CPU s | peak MB | what |\n|---|---|---|---|---|")
-        for name, args in (("first", ("consolidate",)), ("nothing to do", ("consolidate",)), ("nothing to do, a day later", ("--now", "2026-11-02", "consolidate")),
-                           ("everything again", ("consolidate", "--full")), ("status", ("status",))):
+        runs = {"first": ("consolidate",), "nothing to do": ("consolidate",), "a day later": ("--now", "2026-11-02", "consolidate"),
+                "everything again": ("--now", "2026-11-02", "consolidate", "--full"), "status": ("status",)}
+        for name, args in runs.items():
             wall, cpu, peak, r = gnc(home, *args)
-            what = f"{r['supersessions_detected']} supersessions, {r['clusters_found']} clusters, {len(r['tier_transitions'])} moves" if "clusters_found" in r else ""
+            done = {"supersessions": r.get("supersessions_detected"), "clusters": r.get("clusters_found"), "moves": len(r.get("tier_transitions", ()))}
+            what = ", ".join(f"{n} {k}" for k, n in done.items() if n) or "nothing"
             print(f"| {name} | {wall:.1f} | {cpu:.1f} | {peak:.0f} | {what} |", flush=True)
 
 

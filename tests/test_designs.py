@@ -46,7 +46,6 @@ FIELDS = {
     "ConsolidationResult": "run_id started_at completed_at phase memories_processed clusters_found summaries_created supersessions_detected tier_transitions "
                            "errors",
 }
-MOVED = pytest.mark.xfail(strict=True, reason="models.MemoryMetadata: superseded_kind and duplicate_of stand before consolidated_into")
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -55,7 +54,7 @@ def test_dataclass_names_and_fields(name):
     assert cls.__dataclass_params__.frozen and not set(FIELDS[name].split()) - {f.name for f in fields(cls)}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=MOVED) if n == "MemoryMetadata" else n for n in FIELDS])
+@pytest.mark.parametrize("name", list(FIELDS))
 def test_fields_in_the_designs_order(name):
     "So that what is built by position there is the same here; what we add comes after, and has a default."
     mine, theirs = [f.name for f in fields(getattr(gnc, name))], FIELDS[name].split()
@@ -119,7 +118,6 @@ AS_PRINTED = {
     "consolidation_run_id": "run_x",
     "confidence": {"overall": 0.8, "relevance": 0.0, "actionability": 0.0, "novelty": 0.0, "specificity": 0.0, "coherence": 0.9},
     "tier": "warm", "activation_count": 0}
-TUPLES = pytest.mark.xfail(strict=True, reason="models: to_dict gives tuples where design 1 gives lists")
 
 
 def test_memory_summary_to_dict():
@@ -128,7 +126,6 @@ def test_memory_summary_to_dict():
     assert AS_PRINTED.items() <= d.items() and MemorySummary.from_dict(d) == summary()
 
 
-@TUPLES
 def test_memory_summary_to_dict_to_the_letter(): assert AS_PRINTED.items() <= summary().to_dict().items()
 
 
@@ -158,7 +155,6 @@ def test_consolidation_result_to_dict():
     assert PRINTED.items() <= json.loads(json.dumps(counted().to_dict())).items() and result(completed_at=None).to_dict()["completed_at"] is None
 
 
-@TUPLES
 def test_consolidation_result_to_dict_to_the_letter(): assert PRINTED.items() <= counted().to_dict().items()
 
 

@@ -163,7 +163,6 @@ def test_scores_are_computed_in_the_tier_phase(whole):
     assert sum("consolidation.tier" in trace.above(s) for s in trace.named("retention.compute")) == result.memories_processed
 
 
-@pytest.mark.xfail(strict=True, reason="service._plan_and_apply reads the repository before consolidation.scan is opened")
 def test_the_scan_reads_the_stores(whole):
     assert {"store.metadata.read", "store.edge.read", "store.summary.read"} <= whole[0].under("consolidation.scan")
 
