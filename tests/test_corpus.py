@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import pytest
 from git_notes_consolidation import cli, notes, service
 from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.judging import split_sentences
+from git_notes_consolidation.sentences import split_sentences
 from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, sample_memories
 from git_notes_consolidation.notes import MEM, REFS, fold, note_paths, open_repo, read_events, read_memories, tips
 from helpers import add_memories, git, refs, story

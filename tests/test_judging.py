@@ -5,7 +5,9 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from git_notes_consolidation.judging import ABSTAINS, claims, judge_pair, marked, mentions, names_of, repeat_key, split_sentences, title_words
+from git_notes_consolidation.claims import ABSTAINS, claims
+from git_notes_consolidation.judging import judge_pair, marked, repeat_key
+from git_notes_consolidation.sentences import mentions, names_of, split_sentences, title_words
 from git_notes_consolidation.models import Memory, Place, mem, sample_memories
 from helpers import ROOT
 from hypothesis import given, settings

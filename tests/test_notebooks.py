@@ -54,11 +54,6 @@ def test_number_and_name_are_those_of_the_module(path):
     assert exports(path) == (numbered[2] if numbered else None)
 
 
-def test_no_two_notebooks_share_a_number():
-    numbers = [p.stem[:2] for p in PATHS if exports(p)]
-    assert len(numbers) == len(set(numbers))
-
-
 def imported(tree):
     "Modules of this package that a module imports, anywhere in it."
     for node in ast.walk(tree):
