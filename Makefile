@@ -86,8 +86,8 @@ distclean: clean  ## clean, and .venv too
 
 # One environment; a stamp says which extras are in it. A changed requirement or constraint installs again.
 demo_extras := consolidation
-lab_extras := consolidation,notebook
-dev_extras := consolidation,notebook,dev
+lab_extras := consolidation,minilm,notebook
+dev_extras := consolidation,minilm,notebook,dev
 demo_wait := under a minute
 lab_wait := about two minutes
 dev_wait := about two minutes

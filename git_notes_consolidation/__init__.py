@@ -13,7 +13,8 @@ _NAMES = {
     "RetentionScore SummaryDecision SupersededFact TierTransition mem sample_memories",
     "config": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig load_settings",
     "retention": "compute_retention_score retention_frame",
-    "embedding": "Embedder LexicalEmbedder",
+    "facts": "Fact same_value",
+    "embedding": "Embedder EmbeddingError EndpointEmbedder LexicalEmbedder MiniLMEmbedder PluginVectors calibrate get_embedder pull_minilm",
     "clustering": "MemoryCluster cluster_memories flat_clusters",
     "notes": "Repo RepoError open_repo read_memories",
     "judging": "judge_pair",
@@ -21,6 +22,7 @@ _NAMES = {
     "phases": "Scope",
     "service": "ConsolidationService EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service is_consolidation_available open_service "
     "reset_consolidation_service",
+    "evaluation": "audited evaluate_candidates evaluate_chains evaluate_pairs load_chains load_pairs sample_edges wilson",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_MODULE_OF)

@@ -45,7 +45,8 @@ def commands(home):
             "tiers": ("By namespace", "archived"), "tiers --show warm": ("warm: ", "score"),
             f"explain {m}": ("superseded by", "recency", "Moves", "“Supersedes ADR-000”"),
             f"edges {m}": ("supersedes (full)", "←", "evidence"), "summaries": ("Summaries", "conf."), f"summaries {s}": ("Where it stands", "characters"),
-            "audit": ("Checked", "All invariants hold."), "config": ("Settings", "hot_threshold", "default")}
+            "audit": ("Checked", "All invariants hold."),
+            "evaluate supersession": ("Supersessions in 300 labelled pairs", "Chains", "locked"), "config": ("Settings", "hot_threshold", "default")}
 
 
 def test_every_command_is_for_people_and_for_programs(home):

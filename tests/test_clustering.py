@@ -1,7 +1,8 @@
 """What must hold of clusters and candidates for all vectors, and not only for the sample's."""
 import numpy as np
 import pytest
-from git_notes_consolidation.clustering import (_by_dendrogram, _by_merging, cluster_memories, components, first_seen, flat_clusters, nearest_older, split)
+from git_notes_consolidation.clustering import (Half, _by_dendrogram, _by_merging, cluster_memories, components, first_seen, flat_clusters, fused_older,
+                                                nearest_older, split)
 from git_notes_consolidation.config import SubconsciousnessConfig
 from git_notes_consolidation.embedding import round_vectors
 from git_notes_consolidation.models import mem
@@ -149,6 +150,68 @@ def test_a_later_arrival_changes_no_earlier_pair(seed, k):
     whole, part = nearest_older(X, order, groups), nearest_older(X[:k], order[:k], groups[:k])
     early = whole.newer < k
     assert all(np.array_equal(a[early], b) for a, b in zip(whole, part))
+
+
+def blurred(X, seed, d=6):
+    "Another embedder's rows for the same texts: their directions in fewer dimensions, coarse enough for ties."
+    return round_vectors(np.round(2 * X @ np.random.default_rng(seed + 1).normal(size=(X.shape[1], d))))
+
+
+def plain_fusion(halves, order, groups, same, other, kin, depth):
+    "By the definition, a pair at a time: every search ranks a pool for itself, a pair gets 1/(60 + rank) from each that holds it."
+    found, cosines = [], [((h.vectors @ h.vectors.T).tolist(), float(np.float32(h.floor))) for h in halves]
+    for a in range(len(order)):
+        older = [b for b in range(len(order)) if order[b] < order[a]]
+        own = {groups[a], *kin.get(groups[a], ())}
+        for pool, k in (([b for b in older if groups[b] in own], same), ([b for b in older if groups[b] not in own], other)):
+            worth = {}
+            for S, floor in cosines:
+                near = sorted((b for b in pool if S[a][b] >= floor), key=lambda b: (-S[a][b], order[b], b))
+                for rank, b in enumerate(near[:max(k, depth)], 1): worth[b] = worth.get(b, 0) + 1 / (60 + rank)
+            found += [(a, b) for b in sorted(worth, key=lambda b: (-worth[b], order[b], b))[:k]]
+    return sorted(found)
+
+
+def pairs_of(near): return list(zip(near.newer.tolist(), near.older.tolist()))
+
+
+@given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.floats(-0.2, 0.9), st.integers(1, 50), st.integers(1, 12))
+def test_a_fusion_is_what_its_definition_says(seed, same, other, floor, second, block, depth):
+    rng = np.random.default_rng(seed)
+    X = round_vectors(np.round(heaps(seed, d=4) * 2))
+    order, groups = rng.integers(0, len(X), len(X)), [f"g{g}" for g in rng.integers(0, 3, len(X))]
+    halves, kin = [Half(X, floor), Half(blurred(X, seed), second)], {"g0": ("g2", "nobody's"), "g1": ()}
+    near = fused_older(halves, order, groups, same, other, kin, block, depth)
+    assert pairs_of(near) == plain_fusion(halves, order, groups, same, other, kin, depth)
+    assert near.similarity.tolist() == [X[a] @ X[b] for a, b in pairs_of(near)]
+
+
+@given(seeds, st.floats(-0.2, 0.9), st.integers(1, 30))
+def test_who_asks_the_same_twice_gets_the_same_answer(seed, floor, depth):
+    rng = np.random.default_rng(seed)
+    X, order, groups = round_vectors(np.round(heaps(seed, d=4) * 2)), *rng.integers(0, 30, (2, 90))
+    order, groups = order[:len(X)], groups[:len(X)] % 3
+    once, twice = nearest_older(X, order, groups, floor=floor), fused_older([Half(X, floor)] * 2, order, groups, depth=depth)
+    assert all(np.array_equal(a, b) for a, b in zip(once, twice))
+
+
+@given(seeds, st.integers(1, 40))
+def test_a_later_arrival_changes_no_earlier_fusion(seed, k):
+    X = round_vectors(heaps(seed, n=50, d=16))
+    Y, order, groups, kin = blurred(X, seed), np.arange(50), np.arange(50) % 3, {0: (1,)}
+    whole = fused_older([Half(X, 0.1), Half(Y, 0.3)], order, groups, 3, 2, kin, depth=5)
+    part = fused_older([Half(X[:k], 0.1), Half(Y[:k], 0.3)], order[:k], groups[:k], 3, 2, kin, depth=5)
+    early = whole.newer < k
+    assert all(np.array_equal(a[early], b) for a, b in zip(whole, part))
+
+
+@given(seeds)
+def test_the_order_of_rows_makes_no_difference_to_a_fusion(seed):
+    X = round_vectors(heaps(seed, n=40, d=16))
+    Y, order, groups, mixed = blurred(X, seed), np.arange(40), np.arange(40) % 3, np.random.default_rng(seed).permutation(40)
+    plain = pairs_of(fused_older([Half(X, 0.1), Half(Y, 0.3)], order, groups, 3, 2, depth=5))
+    other = fused_older([Half(X[mixed], 0.1), Half(Y[mixed], 0.3)], order[mixed], groups[mixed], 3, 2, depth=5)
+    assert sorted((int(mixed[a]), int(mixed[b])) for a, b in pairs_of(other)) == plain
 
 
 @given(seeds, st.integers(2, 5), st.integers(0, 6), st.floats(0.05, 0.9))

@@ -1,0 +1,307 @@
+"""The instrument: known answers give known numbers, the locked half gives nothing but numbers, and wrong data is refused by file, line and field."""
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from calls import gnc, gnc_process
+from git_notes_consolidation import evaluation as ev
+from git_notes_consolidation.models import UTC, EdgeType, Judgment, MemoryEdge, mem
+from helpers import ROOT
+
+SECRET = "Xyzzy"  # Stands in every text and every id of a locked row
+
+
+def document(i, words="", day=1):
+    return {"id": f"{words}d{i}", "title": f"Decision {i} {words}", "text": f"We build part {i} {words}.", "date": f"2026-01-{day:02}"}
+
+
+def row(i, label="full", say="coexist", split="dev", **more):
+    "A pair; the newer text tells the `told` judge what to say."
+    words, kind = (SECRET if split == "locked" else ""), "positive" if label in ev.POSITIVE else "trap"
+    newer = document(f"{i}b", words, 2)
+    return {"id": f"{words}p{i}", "source": "made", "category": "some", "label": label, "kind": kind, "split": split,
+            "relation": {"full": "supersede", "partial": "supersede"}.get(label, "coexist"), "evidence": f"because {words}",
+            "older": document(f"{i}a", words), "newer": newer | {"text": f"{newer['text']} SAY {say}"}} | more
+
+
+def told(older, newer):
+    "A judge that does as it is told: relation, kind, confidence, code."
+    relation, kind, confidence, code = [*newer.content.rpartition("SAY ")[2].split(), "", "", ""][:4] if "SAY " in newer.content else ("coexist", "", "", "")
+    return Judgment(relation, kind or None, float(confidence or 0.1), code or None, newer.content, newer.summary)
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    return path
+
+
+def pairs(*rows): return tuple(map(ev.pair_of, rows))
+
+
+@pytest.fixture
+def mixed():
+    "Both halves, with every kind of right and wrong answer in each."
+    answers = [("full", "supersede full 0.9 E"), ("full", "supersede partial 0.8 E"), ("partial", "coexist"), ("coexist", "supersede full 0.7 T"),
+               ("coexist", "coexist x 0.9"), ("none", "duplicate"), ("full", "supersede full 0.9 V"), ("full", "breaks")]
+    return [row(f"{split}{i}", label, say.replace("coexist x", "coexist full"), split) for split in ("dev", "locked") for i, (label, say) in enumerate(answers)]
+
+
+# Numbers
+
+
+def test_wilson_against_known_values():
+    known = {(0, 10): (0.0, 0.2775), (1, 10): (0.0179, 0.4042), (5, 10): (0.2366, 0.7634), (9, 10): (0.5958, 0.9821), (10, 10): (0.7225, 1.0),
+             (81, 263): (0.2553, 0.3662)}
+    for (k, n), ends in known.items(): assert ev.wilson(k, n) == pytest.approx(ends, abs=1e-4)
+    for n in (1, 7, 300):
+        for k in range(n + 1):
+            low, high = ev.wilson(k, n)
+            assert 0 <= low <= k / n <= high <= 1 and (1 - high, 1 - low) == pytest.approx(ev.wilson(n - k, n))
+
+
+def test_known_answers_give_known_numbers(mixed):
+    s = ev.evaluate_pairs(pairs(*mixed[:7]), told).all
+    assert (s.n, s.precision, s.recall, s.traps) == (7, ev.Share(3, 4), ev.Share(3, 4), ev.Share(1, 3))
+    assert s.kinds == {"full": {"full": 2, "partial": 1}}
+    assert s.relations == {"coexist": {"coexist": 1, "duplicate": 1, "supersede": 1}, "supersede": {"coexist": 1, "supersede": 3}}
+    assert s.macro_f1 == pytest.approx((2 / 5 + 6 / 8 + 0) / 3)
+    assert s.brier == pytest.approx((0.01 + 0.04 + 0.49 + 0.01) / 4)
+    assert s.codes == {"E": ev.Share(2, 2), "T": ev.Share(0, 1), "V": ev.Share(1, 1)}
+    assert s.abstained == ev.Share(2 - 1, 7)  # one said nothing at .1; the other coexist was sure
+    assert [(p.confidence, p.precision, p.recall) for p in s.curve] == [(0.9, 1.0, 0.5), (0.8, 1.0, 0.75), (0.7, 0.75, 0.75)]
+    assert (s.recall_at(0.95), s.recall_at(0.7), s.recall_at(1.01)) == (0.75, 0.75, 0.0)
+    assert [(b.low, b.right) for b in s.bins] == [(0.7, ev.Share(0, 1)), (0.8, ev.Share(1, 1)), (0.9, ev.Share(2, 2))]
+
+
+def test_a_judge_that_fails_has_missed_and_is_counted(mixed):
+    def judge(older, newer):
+        if "breaks" in newer.content: raise RuntimeError("no answer")
+        return told(older, newer)
+    r = ev.evaluate_pairs(pairs(*mixed), judge)
+    assert (r.all.failed, r.all.recall) == (2, ev.Share(6, 10))
+    assert [(f.what, f.reason) for f in r.failures][0] == ("failed", "RuntimeError: no answer")
+
+
+def test_the_turned_pair_is_asked_with_its_dates():
+    asked = []
+    def judge(older, newer):
+        asked.append((older.id, newer.id, older.timestamp < newer.timestamp))
+        return Judgment("supersede", "full", 0.9, "V" if older.id.endswith("b") else "E")
+    s = ev.evaluate_pairs(pairs(row(1)), judge).all
+    assert asked == [("d1a", "d1b", True), ("d1b", "d1a", True)]
+    assert (s.wrong_direction, s.by_date) == (ev.Share(0, 1), 1)
+    s = ev.evaluate_pairs(pairs(row(1)), lambda a, b: Judgment("supersede", "full", 0.9, "E")).all
+    assert (s.wrong_direction, s.by_date) == (ev.Share(1, 1), 0)
+    assert ev.score(ev.judge_pairs(pairs(row(1)), told, turn=False)).wrong_direction == ev.Share(0, 0)
+
+
+def test_a_mention_is_a_trap_and_a_neighbour_is_none():
+    rows = [row(i, "coexist", "supersede full 0.9", kind=kind) for i, kind in enumerate(("trap", "mention", "near", "hard_sim"))]
+    assert ev.evaluate_pairs(pairs(*rows), told).all.traps == ev.Share(2, 2)
+
+
+def test_groups_have_their_own_scores():
+    rows = [row(1, say="supersede full 0.9"), row(2, "coexist", source="rfc", category="other"), row(3, split="locked")]
+    r = ev.evaluate_pairs(pairs(*rows), told)
+    assert {c: {n: s.n for n, s in named.items()} for c, named in r.scores.items()} == {
+        "pooled": {"all": 3, "outside rfc": 2}, "source": {"made": 2, "rfc": 1}, "category": {"some": 2, "other": 1},
+        "kind": {"positive": 2, "trap": 1}, "split": {"dev": 2, "locked": 1}, "label": {"full": 2, "coexist": 1}}
+    assert r.scores["source"]["made"].recall == ev.Share(1, 2)
+
+
+# The locked half
+
+
+def everything(value):
+    "All text in a value, keys as well."
+    if isinstance(value, dict): yield from (t for pair in value.items() for x in pair for t in everything(x))
+    elif isinstance(value, (list, tuple, set, frozenset)): yield from (t for x in value for t in everything(x))
+    elif not isinstance(value, (int, float, type(None))): yield str(value)
+
+
+@pytest.fixture
+def chains():
+    def chain(i, split):
+        words = SECRET if split == "locked" else ""
+        ms = [document(f"{i}{c}", words, 3 + n) for n, c in enumerate("abc")]
+        ids = [m["id"] for m in ms]
+        return {"id": f"{words}c{i}", "source": "made", "type": "abc", "split": split, "memories": ms,
+                "edges": [[ids[1], ids[0], "full"], [ids[2], ids[1], "full"]], "current": ids[2:]}
+    return [chain(1, "dev"), chain(2, "locked")]
+
+
+def test_the_locked_half_gives_numbers_only(mixed, chains):
+    ps = pairs(*mixed)
+    r = ev.evaluate_pairs(ps, told)
+    c = ev.evaluate_candidates(ps, k=0, config=ev.SubconsciousnessConfig(candidates_other=0))
+    h = ev.evaluate_chains(tuple(map(ev.chain_of, chains)))
+    assert r.scores["split"]["locked"].n == 8 and c.scores["split"]["locked"].recall == ev.Share(0, 5) and h.scores["split"]["locked"].recall.n == 2
+    assert len(r.failures) == 5 and len(c.failures) == 5 and len(h.failures) == 1
+    by_category = {name: s.precision for name, s in r.scores["category"].items()}
+    figures = (ev.precision_recall_figure({"all": r.all}), ev.reliability_figure(r.all), ev.shares_figure(by_category))
+    for x in (r.to_dict(), c.to_dict(), h.to_dict(), repr(r), repr(c), repr(h), *(f.to_json() for f in figures)):
+        assert SECRET not in "\n".join(everything(x))
+
+
+def test_the_cli_tells_nothing_of_the_locked_half(mixed, chains, tmp_path):
+    data, also = write(tmp_path / "p.jsonl", mixed), write(tmp_path / "c.jsonl", chains)
+    for args in ((), ("--json",), ("-v",)):
+        said = gnc("evaluate", "supersession", "--data", data, "--chains", also, "--failures", 99, *args)
+        assert said.code == 0 and SECRET not in said.out + said.err and "pdev0" in said.out
+
+
+def test_a_refusal_quotes_nothing(tmp_path):
+    bad = row(1, split="locked", label="full")
+    date = bad["newer"] | {"date": SECRET}
+    for wrong in ({"label": SECRET}, {"relation": SECRET}, {"kind": SECRET}, {"older": SECRET}, {"newer": date}, {"split": [SECRET]}):
+        with pytest.raises(ev.DataError) as e: ev.load_pairs(write(tmp_path / "p.jsonl", [bad | wrong]))
+        assert SECRET not in str(e.value) and f"line 1: {next(iter(wrong))}" in str(e.value)
+
+
+# The files
+
+
+@pytest.mark.parametrize("wrong, said", [
+    ({"id": None}, "id: text is expected"), ({"label": "half"}, "label: one of full, partial, coexist, none"), ({"relation": "replace"}, "relation: one of"),
+    ({"relation": "merge"}, "relation: supersede goes with"), ({"kind": "trap"}, "kind: positive goes with"), ({"newer": None}, "newer: an object"),
+    ({"newer": {"id": "x", "text": ""}}, "newer.title: text is expected, and it is missing"), ({"category": 3}, "category: text is expected"),
+    ({"older": document(1) | {"date": "31.1.2026"}}, "older.date: a date"), ({"older": document(1), "newer": document(1)}, "newer.id: a pair needs two")])
+def test_a_wrong_row_is_refused_by_file_line_and_field(tmp_path, wrong, said):
+    path = write(tmp_path / "p.jsonl", [row(1), row(2) | wrong])
+    with pytest.raises(ev.DataError) as e: ev.load_pairs(path)
+    assert str(e.value).startswith(f"{path}, line 2: {said}")
+
+
+def test_wrong_files(tmp_path):
+    for content, said in ((b"", "holds no rows"), (b"\xff", "not UTF-8"), (b"[1]\n", "line 1: a JSON object"), (b'{"a"\n', "line 1: not JSON")):
+        path = tmp_path / "p.jsonl"
+        path.write_bytes(content)
+        with pytest.raises(ev.DataError, match=said): ev.load_pairs(path)
+    with pytest.raises(ev.DataError, match="line 2: id: it stands in line 1 already"): ev.load_pairs(write(tmp_path / "p.jsonl", [row(1), row(1)]))
+    with pytest.raises(ev.DataError, match="cannot be read"): ev.load_chains(tmp_path)
+
+
+def test_a_document_becomes_a_memory(tmp_path):
+    short = {"id": "x", "source": "s", "label": "none", "extra": 1, "older": {"id": "a", "title": "T" * 120, "text": "t\u2028u"},
+             "newer": {"id": "b", "title": "N", "text": "n", "date": "2026-03-01T09:30:00+02:00", "namespace": "progress", "component": "ci"}}
+    path = tmp_path / "p.jsonl"
+    path.write_text(json.dumps(short, ensure_ascii=False), encoding="utf-8")
+    (p,) = ev.load_pairs(path)
+    assert (p.older.summary, p.older.content, p.older.namespace) == ("T" * 100, "T" * 120 + "\n\nt\u2028u", "decisions")
+    assert (p.older.timestamp, p.newer.timestamp, p.newer.namespace) == (datetime(2000, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, 7, 30, tzinfo=UTC), "progress")
+    assert (p.split, p.kind, p.relation, p.row) == ("dev", "near", None, short)
+
+
+def test_the_fixture_is_what_it_says():
+    ps, cs = ev.load_pairs(ev.fixture("supersession")), ev.load_chains(ev.fixture("supersession_chains"))
+    assert (len(ps), len(cs)) == (300, 40) and {p.split for p in ps} == {"dev", "locked"} == {c.split for c in cs}
+    assert sum(p.positive for p in ps) >= 115 and sum(p.kind == "trap" for p in ps) >= 80 and all(p.relation and p.category and p.scenario for p in ps)
+    split = {x.scenario: x.split for x in (*ps, *cs)}
+    assert all(split[x.scenario] == x.split for x in (*ps, *cs)), "a scenario stands in one half"
+    texts = {}
+    for p in ps:
+        for m, d in ((p.older, p.row["older"]), (p.newer, p.row["newer"])):
+            assert texts.setdefault(m.id, (m.content, m.timestamp)) == (m.content, m.timestamp) and len(d["title"]) <= 100, "one id, one text"
+        assert p.row.get("span") is None or p.row["span"] in p.row["newer"]["title"] or p.row["span"] in p.row["newer"]["text"]
+        assert (p.older.timestamp < p.newer.timestamp) == (p.category != "late-arrival")
+
+
+# Candidates and chains
+
+
+def test_candidates_are_those_of_the_pipeline(mixed):
+    ps = pairs(*mixed)
+    documents = ev.pool(ps)
+    assert len(documents) == 32 and [m.timestamp for m in documents] == sorted(m.timestamp for m in documents)
+    reports = [ev.evaluate_candidates(ps, k=k, emitted={"pdev0"}, clock=lambda: 1.0) for k in (1, 3, 10)]
+    assert [r.all.recall.k for r in reports] == sorted(r.all.recall.k for r in reports) and reports[2].candidates > reports[0].candidates
+    assert all(r.all.end_to_end.k <= 1 and r.seconds == 0 and r.documents == 32 for r in reports)
+    assert ev.evaluate_candidates(ps[::-1]).all == ev.evaluate_candidates(ps).all
+
+
+def test_sources_are_searched_apart(mixed):
+    ps = pairs(*mixed)
+    other = [replace(p, id=f"{p.id}-2", source="other") for p in ps]
+    one, two = ev.evaluate_candidates(ps), ev.evaluate_candidates([*ps, *other])
+    assert (two.candidates, two.documents, two.all.recall.k) == (2 * one.candidates, 2 * one.documents, 2 * one.all.recall.k)
+
+
+def test_a_chain_is_compared_edge_by_edge(chains):
+    c = ev.chain_of(chains[0])
+    a, b, d = (m.id for m in c.memories)
+    def said(*edges, current): return ev.score_chains([ev.Traced(c, frozenset(edges), frozenset(current))])
+    assert said(*c.edges, current=c.current) == ev.ChainScores(ev.Share(2, 2), ev.Share(2, 2), ev.Share(2, 2), ev.Share(1, 1))
+    assert said((d, b, "full"), (d, a, "full"), current={d, a}) == ev.ChainScores(ev.Share(1, 1), ev.Share(1, 2), ev.Share(1, 1), ev.Share(0, 1))
+    assert said((a, b, "full"), (b, a, "partial"), current={d}).precision == ev.Share(1, 2)
+    back = replace(c, current=frozenset({a, d}))
+    assert (d, a) in ev.implied(c) and (d, a) not in ev.implied(back)
+
+
+# Public data
+
+
+def test_the_shared_scorer_agrees(shared):
+    path = shared / "supersession" / "pairs.dev.jsonl"
+    done = subprocess.run([sys.executable, str(path.parent / "score.py"), "--json", str(path)], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    theirs, r = json.loads(done.stdout), ev.report_of(ev.judge_pairs(ev.load_pairs(path), turn=False))
+    ours = {**r.scores["source"], "all": r.all}
+    assert theirs.keys() == ours.keys()
+    for name, t in theirs.items():
+        d = ours[name].to_dict()
+        assert (d["n"], d["positives"], d["emitted"], d["right"]) == (t["n"], t["positive"], t["emitted"], t["right"])
+        if t["emitted"]: assert math.isclose(d["precision"]["low"], t["precision_low"], abs_tol=1e-3)
+
+
+def test_thousands_of_pairs_take_seconds(shared):
+    r = ev.evaluate_candidates(ev.load_pairs(shared / "supersession" / "pairs.dev.jsonl"))
+    assert r.documents > 2000 and r.seconds < 30 and r.all.recall.value > 0.8
+
+
+# Verdicts
+
+
+def test_verdicts_hold_no_text_and_the_last_one_counts(tmp_path):
+    ms = [mem(f"{SECRET} {i}", days_ago=9 - i) for i in range(5)]
+    edges = [MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES, code=c, span=SECRET) for a, b, c in zip(ms, ms[1:], "EETV")]
+    path = tmp_path / "v.jsonl"
+    for e, v in zip(edges, ("right", "wrong", "unsure", "right")): ev.add_verdict(path, e, v, who="ada")
+    ev.add_verdict(path, edges[1], "right")
+    assert SECRET not in path.read_text() and ev.read_verdicts(path)[0] == {"edge": edges[0].id, "verdict": "right", "who": "ada"}
+    told = {c: (a.precision, a.unsure) for c, a in ev.audited(ev.read_verdicts(path), edges).items()}
+    assert told == {"all": (ev.Share(3, 3), 1), "E": (ev.Share(2, 2), 0), "T": (ev.Share(0, 0), 1), "V": (ev.Share(1, 1), 0)}
+
+
+def test_a_sample_is_the_same_for_everybody_and_keeps_the_proportions():
+    ms = [mem(f"m{i}", days_ago=400 - i) for i in range(301)]
+    edges = [MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES, code="E" if i % 10 else "V" if i % 20 else "T") for i, (a, b) in enumerate(zip(ms, ms[1:]))]
+    some = ev.sample_edges(edges, ms, 60)
+    assert some == ev.sample_edges(edges[::-1], ms[::-1], 60) and len({e.id for e in some}) == 60
+    codes = [e.code for e in some]
+    assert all(abs(codes.count(c) - 60 * share) <= 1 for c, share in (("E", 0.9), ("T", 0.05), ("V", 0.05)))
+    assert {e.code for e in some[:3]} == {"E", "T", "V"} and len(ev.sample_edges(edges, ms, 999)) == 300
+
+
+# The command
+
+
+def test_the_command_gives_one_document_or_tables(mixed, chains, tmp_path):
+    data, also = write(tmp_path / "p.jsonl", mixed), write(tmp_path / "c.jsonl", chains)
+    said = gnc_process("--json", "evaluate", "supersession", "--data", str(data), "--chains", str(also), cwd=tmp_path)  # no repository anywhere
+    assert (said.code, said.err) == (0, "") and set(said.json) == {"pairs", "candidates", "chains"} and said.json["pairs"]["failures"] == []
+    assert said.json["pairs"]["split"]["locked"]["n"] == 8 and said.json["chains"]["pooled"]["all"]["current"]["n"] == 2
+    told = gnc("evaluate", "supersession", "--data", data, "--failures", 1)
+    assert told.code == 0
+    for text in ("Supersessions in 16 labelled pairs", "wrong direction", "Candidates, 10 nearest", "--failures"): assert text in told.out
+    assert gnc("evaluate", "supersession", "--data", data, "--json").json["chains"] is None
+
+
+def test_the_commands_exit_codes(tmp_path):
+    said = gnc("evaluate", "supersession", "--data", tmp_path / "no.jsonl", "--json")
+    assert said.code == 2 and "cannot be read" in said.json["error"] and said.err.startswith("gnc: ")
+    assert gnc("evaluate", "supersession", "--data", write(tmp_path / "p.jsonl", [{}])).code == 2
+    assert gnc("evaluate", "supersession", "--failures", "-1").code == 2 and gnc("evaluate", "everything").code == 2
