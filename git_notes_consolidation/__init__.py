@@ -17,6 +17,7 @@ _NAMES = {
     "embedding": "Embedder EmbeddingError EndpointEmbedder LexicalEmbedder MiniLMEmbedder PluginVectors calibrate get_embedder pull_minilm",
     "clustering": "MemoryCluster cluster_memories flat_clusters",
     "notes": "Repo RepoError open_repo read_memories",
+    "verifying": "Verification verify",
     "judging": "judge_pair",
     "summarizing": "summarize_cluster",
     "phases": "Scope",

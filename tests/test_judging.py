@@ -5,8 +5,8 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from git_notes_consolidation.claims import ABSTAINS, claims
-from git_notes_consolidation.judging import judge_pair, marked, repeat_key
+from git_notes_consolidation.claims import ABSTAINS, claims, explicit
+from git_notes_consolidation.judging import NOTHING, SURE, judge_pair, marked, repeat_key, unsure, weigh
 from git_notes_consolidation.sentences import mentions, names_of, split_sentences, title_words
 from git_notes_consolidation.models import Memory, Place, mem, sample_memories
 from helpers import ROOT
@@ -149,7 +149,7 @@ def test_a_proposal_claims_nothing(template, verb, summary): assert not said(fil
                                   "Replaces the decision to serve the API with Flask for the billing team.",
                                   "Replaces the decision not to serve the API with Flask.", "Replaces serving the API with Flask templates.",
                                   "This replaces Django with Flask.", "Replaces the API."])
-def test_another_scope_is_another_title(text): assert not said(text, TITLED)
+def test_another_scope_is_another_title(text): assert not [j for j in explicit(TITLED, newer(text)) if j.relation == "supersede"]
 
 
 def test_instead_of_replaces_a_decision_only():
@@ -182,9 +182,11 @@ def test_a_span_is_quoted_from_the_newer_memory(pieces, between):
     m = newer(between.join(pieces))
     for old in (OLDER, TITLED):
         j = judge_pair(old, m)
-        assert (j.span is not None) == (j.relation == "supersede") and (j.code is None) == (j.relation == "coexist") and j.reason
-        if j.span: assert j.span in m.content and html.unescape(marked(m, j)).replace("<mark>", "", 1).replace("</mark>", "", 1) == m.text
-        else: assert j.relation == "duplicate" or j.confidence == ABSTAINS
+        assert (j.span is not None) == (j.code is not None and j.code != "X") and (j.code is None) == (j.relation == "coexist") and j.reason
+        if j.span: assert (j.span in m.content or j.span in m.summary) and html.unescape(marked(m, j)).replace("<mark>", "", 1).replace("</mark>", "", 1) == m.text
+        else: assert j.code == "X" or j.confidence == ABSTAINS
+        guess = weigh(old, m)
+        assert j == guess if guess.relation == "coexist" or guess.confidence >= SURE else j.reason == f"unsure: {guess.reason}"
 
 
 @given(st.text(max_size=300), st.text(max_size=60))
@@ -235,26 +237,96 @@ def test_a_long_text_takes_no_longer_than_its_length(unit):
     assert time.process_time() - start < 5  # About 0.3; what backtracks takes hours
 
 
+# What it infers
+
+def pair(o, n, **kw): return mem(*o, days_ago=90, **kw), mem(*n)
+
+
+TWINS = {  # A pair that is found, and one that differs from it in what takes it back
+    "T": (("Naming of branches, v1", "After the issue: feature, slash, number."), ("Naming of branches, v2", "After the issue and the author: name, slash, number.")),
+    "V": (("Upload limit", "An upload may have 20 MB, checked at the proxy."), ("Uploads", "An upload may now have 50 MB, checked at the proxy.")),
+    "N": (("Session tokens expire after 24 h", "Set in `auth.toml`, with 10 per user at most."), ("Lifetime of session tokens", "At most ten per user, and each expires after one day; set in `auth.toml`."))}
+
+
+@pytest.mark.parametrize("code", TWINS)
+def test_each_code_is_found(code):
+    j = judge_pair(*pair(*TWINS[code]))
+    assert j.code == code and j.confidence >= SURE and j.span in mem(*TWINS[code][1]).text
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("An upload on staging may now have 50 MB, checked at the proxy.", "only for staging"),
+    ("An upload may now have 50 MB, checked at the proxy. Nothing is decided.", "undecided: “Nothing is decided”"),
+    ("An upload may now have 50 MB, not 7 MB, checked at the proxy.", "it speaks of another value, 7 MB"),
+    ("Backups may now have 50 MB, and the upload limit is untouched.", "it says that this goes on: upload"), ("Lunch is at noon.", NOTHING)])
+def test_what_rules_it_out_is_told(text, why):
+    older, n = pair(TWINS["V"][0], ("Avatars", text))
+    assert (judge_pair(older, n).relation, judge_pair(older, n).reason) == ("coexist", why)
+
+
+def test_two_memories_need_two_words_in_common():
+    assert judge_pair(mem("Cron is used", "By ops.", days_ago=9), mem("Cron is gone", "So be it.")).reason == NOTHING
+
+
+def test_a_part_wins_over_the_whole():
+    older, n = pair(("Rules for merging", "Two approvals, a green build, 3 days at most."), ("Rules for merging", "Amends the rules for merging: 5 days at most, not 3 days. All else stays as it was."))
+    j = judge_pair(older, n)
+    assert (j.relation, j.kind) == ("supersede", "partial")
+
+
+def test_a_name_wins_over_all_else():
+    older, n = pair(("ADR-007: Upload limit", TWINS["V"][0][1]), ("Uploads", TWINS["V"][1][1] + " This does not supersede ADR-007."))
+    assert judge_pair(older, n).reason == "negated: “not”"
+
+
+def test_a_guess_is_for_a_person():
+    o, n = pair(("Weekly sync", "The mail worker is fixed."), ("Weekly sync", "Search is slow."))
+    guess = weigh(o, n)
+    assert (guess.relation, guess.code) == ("supersede", "T") and unsure(guess) and guess.confidence < SURE
+    assert (judge_pair(o, n).relation, judge_pair(o, n).confidence) == ("coexist", ABSTAINS) and not unsure(judge_pair(o, n))
+
+
+def test_the_embedder_brings_its_own_lines():
+    o, n = pair(*TWINS["T"])
+    assert [judge_pair(o, n, similarity=x, least=least).relation for x, least in ((0.65, 0.5), (0.65, 0.7))] == ["supersede", "coexist"]
+    o, n = pair(("Ask the guard at the gate", "Whoever is late rings there."), ("Late readers ring at the gate", "The guard is asked by them."))
+    assert [judge_pair(o, n, similarity=0.9, near=near).code for near in (None, 0.85, 0.95)] == [None, "N", None]
+
+
 # Real texts
 
-def test_the_sample_story():
+def story():
     rows = [json.loads(line) for line in (ROOT / "tests" / "fixtures" / "sample_story.jsonl").read_text(encoding="utf-8").splitlines()]
-    memories, wanted = sample_memories(), {"supersedes": "full", "partial": "partial"}
-    for row in rows:
-        if row["older"] is None: continue
-        j, want = judge_pair(memories[row["older"]], memories[row["newer"]]), wanted.get(row["kind"]) if row["explicit"] else None
-        assert (j.relation == "supersede") == (want is not None) and j.kind == want, (row, j)
+    memories, first = sample_memories(), {}
+    for i, m in enumerate(memories): first.setdefault(repeat_key(m), i)
+    def one(i): return first[repeat_key(memories[i])]
+    return memories, sorted(set(first.values())), {(one(r["newer"]), one(r["older"])): r for r in rows if r["older"] is not None}
+
+
+def test_the_sample_story():
+    memories, _, rows = story()
+    for (n, o), row in rows.items():
+        if row["kind"] == "repeat": continue
+        j, want = judge_pair(memories[o], memories[n]), {"supersedes": "full", "partial": "partial"}.get(row["kind"])
+        if want: assert (j.relation, j.kind, j.code) == ("supersede", want, "E"), (row, j)
+        elif row["kind"] in ("trap", "restated"): assert j.relation != "supersede", (row, j)
+        else: assert j.relation == "coexist" or (j.relation, j.kind) == ("supersede", "full"), (row, j)
 
 
 def test_nothing_else_in_the_sample_is_superseded():
-    rows = [json.loads(line) for line in (ROOT / "tests" / "fixtures" / "sample_story.jsonl").read_text(encoding="utf-8").splitlines()]
-    memories = sample_memories()
-    first = {}
-    for i, m in enumerate(memories): first.setdefault(repeat_key(m), i)
-    told = {(r["newer"], r["older"]) for r in rows if r["kind"] in ("supersedes", "partial")}
-    speaking = [i for i, m in enumerate(memories) if claims(m.summary) or claims(m.content)]
-    found = {(first[repeat_key(memories[i])], k) for i in speaking for k in range(i) if judge_pair(memories[k], memories[i]).relation == "supersede"}
-    assert found == told
+    memories, single, rows = story()
+    found = {(n, o): j for n in single for o in single if o < n and (j := judge_pair(memories[o], memories[n])).relation != "coexist"}
+    assert {rows[p]["kind"] for p in found} == {"supersedes", "partial", "resolved", "changed"} and {j.code for j in found.values()} == {"E", "T", "V"}
+    kinds = [rows[p]["kind"] for p in found]
+    assert kinds.count("resolved") >= 12 and kinds.count("changed") >= 12
+
+
+def test_a_pair_is_judged_in_a_fraction_of_a_millisecond():
+    memories, single, _ = story()
+    start = time.process_time()
+    for n in single[-80:]:
+        for o in single[:80]: judge_pair(memories[o], memories[n], similarity=0.2)
+    assert time.process_time() - start < 6  # About 0.6
 
 
 def test_specifications_with_a_known_fate(shared):
@@ -266,4 +338,4 @@ def test_specifications_with_a_known_fate(shared):
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     emitted = [r["label"] in ("full", "partial") for r in rows if judge_pair(memory(r["older"]), memory(r["newer"])).relation == "supersede"]
     true = sum(r["label"] in ("full", "partial") for r in rows)
-    assert sum(emitted) / len(emitted) >= 0.98 and sum(emitted) / true >= 0.35
+    assert sum(emitted) / len(emitted) >= 0.98 and sum(emitted) / true >= 0.45
