@@ -485,7 +485,7 @@ def summaries(
     call.show([x.to_dict() for x in found], table("Summaries", columns, rows, right=("sources", "conf.")) if rows else "No summaries yet.")
 
 # %% ../nbs/23_cli.ipynb #65ac950a
-review = typer.Typer(name="review", no_args_is_help=True, help="Questions that wait for a person: what the judge was not sure of, and what was undone and found again.")
+review = typer.Typer(name="review", no_args_is_help=True, help="Questions for a person: what the judge was not sure of, what was undone and found again.")
 app.add_typer(review)
 
 _ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?"}

@@ -150,7 +150,8 @@ def head(title: str) -> tuple[str, int]:
     m = _REF.match(title, at)
     if not m or not (name := _name(m)): return "", at
     kind, follows = m["kind"] or "", title[m.end():m.end() + 1]
-    sure = not kind or kind.lower() in DOCUMENTS or title[m.end("kind")] == "-" and (follows in (":", ".", ")", "]", ",", "") or title[m.end() + 1:m.end() + 2].isupper())
+    tied = title[m.end("kind"):m.end("kind") + 1] == "-" and (follows in (":", ".", ")", "]", ",", "") or title[m.end() + 1:m.end() + 2].isupper())
+    sure = not kind or kind.lower() in DOCUMENTS or tied
     return (name, m.end()) if sure else ("", at)
 
 # %% ../nbs/04_sentences.ipynb #feba1736

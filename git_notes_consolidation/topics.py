@@ -117,8 +117,8 @@ def _environments(text: str) -> frozenset[str]:
     return frozenset({_ENVIRONMENTS[w] for w in _ENVIRONMENTS.keys() & words_of(text)} | {m[m.lastindex or 0].lower() for m in _PLACE.finditer(text)})
 
 # %% ../nbs/10_topics.ipynb #54e19fab
-_TEAM = re.compile(r"(?i)\b([\w-]+)(?:['’]s)?[ -](?:team|squad|department|guild|crew)\b")
-_GROUP = re.compile(r"(?i)\b([\w-]+) group(?:['’]s)?\b")
+_TEAM = re.compile(r"(?i)(?<![\w-])([\w-]{1,40})(?:['’]s)?[ -](?:team|squad|department|guild|crew)\b")
+_GROUP = re.compile(r"(?i)(?<![\w-])([\w-]{1,40}) group(?:['’]s)?\b")
 _LEADS = re.compile(r"(?i)(?:.*\()?\W*(?:in|for|at|within|on)?\s*(?:the|our)?\s*(?:\w+ )?$")
 
 def _people(

@@ -183,7 +183,8 @@ def test_a_span_is_quoted_from_the_newer_memory(pieces, between):
     for old in (OLDER, TITLED):
         j = judge_pair(old, m)
         assert (j.span is not None) == (j.code is not None and j.code != "X") and (j.code is None) == (j.relation == "coexist") and j.reason
-        if j.span: assert (j.span in m.content or j.span in m.summary) and html.unescape(marked(m, j)).replace("<mark>", "", 1).replace("</mark>", "", 1) == m.text
+        if j.span: assert (j.span in m.content or j.span in m.summary) and html.unescape(marked(m, j)).replace("<mark>", "", 1).replace("</mark>", "",
+            1) == m.text
         else: assert j.code == "X" or j.confidence == ABSTAINS
         guess = weigh(old, m)
         assert j == guess if guess.relation == "coexist" or guess.confidence >= SURE else j.reason == f"unsure: {guess.reason}"
@@ -243,9 +244,11 @@ def pair(o, n, **kw): return mem(*o, days_ago=90, **kw), mem(*n)
 
 
 TWINS = {  # A pair that is found, and one that differs from it in what takes it back
-    "T": (("Naming of branches, v1", "After the issue: feature, slash, number."), ("Naming of branches, v2", "After the issue and the author: name, slash, number.")),
+    "T": (("Naming of branches", "After the issue: feature, slash, number."), ("Naming of branches (revised)",
+    "After the issue and the author: name, slash, number.")),
     "V": (("Upload limit", "An upload may have 20 MB, checked at the proxy."), ("Uploads", "An upload may now have 50 MB, checked at the proxy.")),
-    "N": (("Session tokens expire after 24 h", "Set in `auth.toml`, with 10 per user at most."), ("Lifetime of session tokens", "At most ten per user, and each expires after one day; set in `auth.toml`."))}
+    "N": (("Session tokens expire after 24 h", "Set in `auth.toml`, with 10 per user at most."), ("Lifetime of session tokens",
+    "At most ten per user, and each expires after one day; set in `auth.toml`."))}
 
 
 @pytest.mark.parametrize("code", TWINS)
@@ -269,7 +272,8 @@ def test_two_memories_need_two_words_in_common():
 
 
 def test_a_part_wins_over_the_whole():
-    older, n = pair(("Rules for merging", "Two approvals, a green build, 3 days at most."), ("Rules for merging", "Amends the rules for merging: 5 days at most, not 3 days. All else stays as it was."))
+    older, n = pair(("Rules for merging", "Two approvals, a green build, 3 days at most."), ("Rules for merging",
+        "Amends the rules for merging: 5 days at most, not 3 days. All else stays as it was."))
     j = judge_pair(older, n)
     assert (j.relation, j.kind) == ("supersede", "partial")
 

@@ -14,6 +14,17 @@ from hypothesis import strategies as st
 def old(title, text="", **kw): return mem(title, text, days_ago=90, **kw)
 
 
+# Two things of one form
+
+@pytest.mark.parametrize(("a", "b", "apart"), [
+    (("Lamps", "The hall closes late."), ("Lamps", "A cellar opens."), True), (("East: lamps", ""), ("West: lamps", ""), True), (("Lamps: east", ""),
+    ("Lamps: west", ""), True),
+    (("Lamps", "See `east_wing` first."), ("Lamps", "See `west_wing` first."), True), (("Lamps", "The hall closes late."), ("Lamps", "The hall opens."), False),
+    (("Lamps: east", ""), ("Lamps: east wing", ""), False), (("ADR-007: Lamps", ""), ("ADR-012: Lamps", ""), False), (("East lamps: 3", ""),
+    ("Lamps in the east: 4", ""), False), (("Lamps", "See `east_wing`."), ("Lamps", "See `lamps`, not `east_wing`."), False)])
+def test_two_things_of_one_form(a, b, apart): assert values.other_subject(old(*a), mem(*b)) == apart
+
+
 # The same title again
 
 SHELF = old("Order of the map shelf, v2", "Maps lie flat, by region and then by year.")
@@ -47,13 +58,15 @@ def test_a_title_of_one_word_or_with_the_same_text_says_nothing():
 
 @pytest.mark.parametrize("changed", [
     {"namespace": "progress"}, {"similarity": 0.4}, {"similarity": 0.6, "least": 0.7}, {"text": "Maps might lie flat, by scale."},
-    {"text": "Maps lie flat, by scale. Nothing is decided."}, {"older": old("Order of shelves", "Maps lie flat."), "title": "Order of shelves", "text": "Globes stand upright."},
+    {"text": "Maps lie flat, by scale. Nothing is decided."}, {"older": old("Order of shelves", "Maps lie flat."), "title": "Order of shelves",
+    "text": "Globes stand upright."},
     {"older": old("Weekly report of the map room", "Maps."), "title": "Weekly report of the map room"}])
 def test_a_title_alone_is_a_guess(changed): assert again(**changed) == 0.6
 
 
 def test_without_a_similarity_the_lexical_one_decides():
-    assert again(similarity=None) == 0.9 and again(text="Whoever comes asks Ida at the desk, or rings twice and waits in the hall for the guard.", similarity=None) == 0.6
+    assert again(similarity=None) == 0.9 and again(text="Whoever comes asks Ida at the desk, or rings twice and waits in the hall for the guard.",
+        similarity=None) == 0.6
 
 
 def test_a_long_text_discusses_and_decides(): assert again(text=MAPS + " Nothing is decided. " + "Maps lie flat. " * 120) == 0.9
@@ -77,20 +90,29 @@ def test_a_later_version_is_found(title, text, span):
 
 @pytest.mark.parametrize(("title", "text"), [
     ("The catalogue runs on Solr 7", ""), ("The catalogue runs on Solr 8.11", ""),  # Not later
-    ("A word on what the reading room plans next", "The catalogue could be on Solr 9."), ("A word on what the reading room does", "The catalogue also runs on Solr 9."),
+    ("A word on what the reading room plans next", "The catalogue could be on Solr 9."), ("A word on what the reading room does",
+    "The catalogue also runs on Solr 9."),
     ("Solr 9", "The catalogue is also tested on Solr 9."), ("A word on what the reading room has read", "Solr 9 has better stems for a catalogue."),
-    ("Invoices", "The shop is on Solr 9."), ("… catalogue runs on Solr 9", ""), ("The catalogue runs on Solr 9", "x" * (SHORT + 1)),
+    ("Invoices", "The shop is on Solr 9."), ("… catalogue runs on Solr 9", ""), ("The catalogue runs on Solr 9", "One core each. " * 120),
     ("Catalogue tests", "It now runs on phase 9 of the core."), ("Catalogue runs on Solr 9 days", ""), ("Catalogue runs on Solr 9%", ""),
-    ("Catalogue runs on Solr 2027", ""), ("Catalogue runs on SOLR-9", "")])
+    ("Catalogue runs on Solr 2027", ""), ("Catalogue runs on SOLR-9.1", ""), ("Catalogue", "Solr is now 9."),
+    ("The catalogue runs on Solr 9", "Goods per shop."), ("A word on the catalogue of all our branches",
+    "Someone proposed to have the core of each branch on Solr 9."),
+    ("A word on the catalogue of all our branches", "When each core is on Solr 9, we rest.")])
 def test_no_later_version(title, text): assert upgraded(title, text) is None
 
 
 def test_the_same_product_elsewhere_is_another():
     assert upgraded("Loans of the branches", "They moved to Solr 9, one core each.") is None
-    older = old("Solr 8 for the catalogue: cores", "Cores per branch.")
-    assert upgraded("Solr 9 for the shop: cores", "Goods per shop.", older) is None
-    assert upgraded("The archive's branches", "The core for each branch is now on Solr 9, with stems for German.") is None
+    older = old("Solr 8 for the catalogue", "One core each.")
+    assert upgraded("Solr 9 for the shop", "One core each.", older) is None and upgraded("Solr 9 for the catalogue", "One core each.", older)
+    assert upgraded("The archive's branches", "The core for each branch is now on Solr 9, with stems.") is None
     assert upgraded("Stems", "Every core of the catalogue, for each branch, is on Solr 9.")
+
+
+def test_the_number_of_a_document_is_no_version():
+    older = old("TIDE-41: Order of maps", "TIDE 41 is for the branches.")
+    assert upgraded("TIDE-42: Order of maps", "TIDE 42 is now for the branches.", older) is None
 
 
 def test_what_an_older_text_only_mentions_is_not_pinned():
@@ -98,7 +120,8 @@ def test_what_an_older_text_only_mentions_is_not_pinned():
     assert upgraded("Catalogue of the branches on Solr 9", "", older) is None
 
 
-@pytest.mark.parametrize("text", ["task 9", "on port 9", "the 9", "batch 9", "timeout 9", "RFC 9", "use 9", "wave-9", "since 09", "q9", "9"])
+@pytest.mark.parametrize("text", ["task 9", "on port 9", "the 9", "batch 9", "timeout 9", "RFC 9", "use 9", "wave-9", "wave-b 9", "blue-wave 9",
+    "since 09", "q9", "9"])
 def test_most_words_before_a_number_name_no_product(text): assert not list(values.versions(text))
 
 
@@ -128,13 +151,15 @@ def test_one_changed_value_is_found():
     "A picture book may be kept for two weeks, and then a letter is sent.", "A picture book may be kept for 14 days.",  # The same value
     "A picture book may not be kept for 21 days, and then a letter is sent.", "A comic may be kept for 21 days, and then a letter is sent.",
     "A picture book may be kept for 21 MB, and then a letter is sent.", "A picture book may be kept for 21 days?", "Perhaps " + LONGER,
+    "A picture book and 3 pencils may be kept for 21 days, and then a letter is sent.",
     "We propose: a picture book may be kept for 21 days, and then a letter is sent."])
 def test_no_changed_value(text): assert value(text=text) is None
 
 
 @pytest.mark.parametrize("changed", [
     {"namespace": "reviews"}, {"title": "Loans of picture books, measured"}, {"title": "… loans of picture books"}, {"text": LONGER + "\n" + "x" * SHORT},
-    {"older": old("Loans of picture books", LOAN.content, namespace="retrospective")}, {"title": "Adults: loans", "older": old("Children: loans", LOAN.content)}])
+    {"older": old("Loans of picture books", LOAN.content, namespace="retrospective")}, {"title": "Adults: loans", "older": old("Children: loans",
+    LOAN.content)}])
 def test_what_is_no_rule_or_another_thing_changes_none(changed): assert value(**changed) is None
 
 
@@ -151,6 +176,17 @@ def test_a_bound_and_what_was_seen():
     limit = old("Letters to readers", "A letter to a reader of picture books goes out within at most 5 days.")
     assert value("Letters to readers", "A letter to a reader of picture books goes out within 3 days.", limit) is None
     assert value("Letters to readers", "A letter to a reader of picture books goes out within at most 3 days.", limit) == 0.9
+    limit = old("Letters to readers", "A letter to a reader of picture books takes 5 days at most.")
+    assert value("Letters to readers", "A letter to a reader of picture books takes 3 days.", limit) is None
+
+
+def test_what_parts_early_or_changes_twice_or_is_a_version():
+    def state(text): return next(x for x in values.statements(mem(text)))
+    assert values.compared(state("Wait 5 s on the stairs"), state("Wait 8 s when it rains")) is None
+    text = "The brown oak shelf by the stairs {} keeps {} old maps for the {} readers of Ida."
+    assert value("Two", text.format("of hall 3", 40, "late"), old("One", text.format("of hall 5", 30, "late"))) is None
+    assert value("Two", text.format("of v3", 40, "late"), old("One", text.format("of v5", 40, "late"))) == 0.6  # As a name
+    assert value("One old shelf", text.format("of v3", 40, "late"), old("One old shelf", text.format("of v5", 40, "late"))) == 0.9
 
 
 def test_two_places_with_a_value_each():
@@ -178,16 +214,19 @@ def test_how_much_must_be_the_same():
 def test_names_and_bare_counts_in_titles_are_guesses():
     assert value("Keep 5 copies of each map", "", old("Keep 3 copies of each map")) == 0.6
     assert value("Keep maps for 5 days", "", old("Keep maps for 3 days")) == 0.9
-    assert value("Where it is", "The list of all maps is kept in maps_b for the desk.", old("Where it is", "The list of all maps is kept in maps_a for the desk.")) == 0.6
+    assert value("Where it is", "The list of all maps is kept in maps_b for the desk.", old("Where it is",
+        "The list of all maps is kept in maps_a for the desk.")) == 0.6
 
 
 def swap(a, b, title="Where the index lives", tail=""):
-    return value(title, f"The index of old maps is kept in {b} for a year.{tail}", old("Where the index lives", f"The index of old maps is kept in {a} for a year."))
+    return value(title, f"The index of old maps is kept in {b} for a year.{tail}", old("Where the index lives",
+        f"The index of old maps is kept in {a} for a year."))
 
 
 def test_a_name_in_the_place_of_another():
     assert swap("Solr", "Elastic") == 0.85 and swap("Solr", "Elastic", "Storage") == 0.6
-    assert swap("peace", "quiet") is None and swap("Solr", "the big new Elastic") is None and swap("Solr", "Elastic", tail=" Solr stays for the shop.") is None
+    assert swap("peace", "quiet") is None and swap("Cluster", "Server") is None and swap("Solr", "the big new Elastic") is None and swap("Solr", "Elastic",
+        tail=" Solr stays for the shop.") is None
     assert values.changed(old("Index", "Maps in Solr"), mem("Index", "Maps in Elastic")) is None  # Two words around it
     assert value("Index", "The index of old maps went to Elastic for a year.", old("Index", "The index of old maps went to Solr for a year.")) is None
 
@@ -198,20 +237,23 @@ def test_a_title_with_a_value():
     older = old("Loans last 14 days", "Since the branch opened.")
     def j(title, text="So be it.", **kw): return values.titled(older, mem(title, text, **kw))
     assert (j("Loans last 21 days").confidence, j("Loans last 21 days").code) == (0.8, "V") and j("Loans last days", "Now 21 days.")
-    for title, text in (("Loans last 14 days", "x"), ("Loans last 21 days", "Not 14 days."), ("Loans last 21 days?", "x"), ("Loans might last 21 days", "x"),
-                        ("Loans last 21 MB", "x"), ("… loans last 21 days", "x"), ("Loans of maps last 21 days", "x")): assert j(title, text) is None
-    assert values.titled(old("Loans last at most 14 days"), mem("Loans last 9 days")) is None
+    for title, text in (("Loans last 14 days", ""), ("Loans last 21 days", "Not 14 days."), ("Loans last 21 days?", ""), ("Loans might last 21 days", ""),
+                        ("Loans last days, 21 MB", ""), ("… loans last 21 days", ""), ("Loans of maps last 21 days", "")): assert j(title, text) is None
+    assert values.titled(old("Loans may last 14 days"), mem("Loans last 9 days")) is None
     assert values.titled(old("Loans last 14 days", "Maps."), mem("Loans last 21 days", "Globes.")) is None
-    assert values.titled(old("Loans last 14 days or 2 weeks and 3 days"), mem("Loans last 21 days")) is None
+    assert values.titled(old("Loans last 14 days for 3 hours"), mem("Loans last 21 days for hours")) is None
 
 
 FINE = old("The desk's `grace_days`", "A late reader of the branch has 3 days before a fine (`grace_days`).")
 
 
 @pytest.mark.parametrize(("text", "found"), [
-    ("`grace_days` was raised: a late reader of the branch has 5 days before a fine.", True), ("`grace_days`: a late reader of the branch has 5 days before a fine.", False),
-    ("We raised it: a late reader of the branch has 5 days before a fine.", False), ("`grace_days` was raised: a late reader of the branch has 5 or 7 days before a fine.", False),
-    ("`grace_days` was raised.", False), ("We may raise `grace_days`: a late reader of the branch has perhaps 5 days before a fine.", False), ("`grace_days` was raised to 5 days.", True),
+    ("`grace_days` was raised: a late reader of the branch has 5 days before a fine.", True),
+    ("`grace_days`: a late reader of the branch has 5 days before a fine.", False),
+    ("We raised it: a late reader of the branch has 5 days before a fine.", False),
+    ("`grace_days` was raised: a late reader of the branch has 5 or 7 days before a fine.", False),
+    ("`grace_days` was raised.", False), ("We may raise `grace_days`: a late reader of the branch has perhaps 5 days before a fine.", False),
+    ("`grace_days` was raised to 5 days.", True),
     ("`grace_days` was raised. Shops still have 5 days for a late reader before a fine.", False)])
 def test_a_setting_set_anew(text, found): assert bool(values.reset(FINE, mem("Fines of the desk", text))) == found
 
@@ -219,7 +261,7 @@ def test_a_setting_set_anew(text, found): assert bool(values.reset(FINE, mem("Fi
 def test_a_setting_of_another_thing():
     text = "`grace_days` was raised: a late reader of the branch has 5 days before a fine."
     assert values.reset(FINE, mem("Fines", text, namespace="learnings")) is None and values.reset(FINE, mem("… fines", text)) is None
-    assert values.reset(FINE, mem("Fines, measured", text)) is None
+    assert values.reset(FINE, mem("Fines, measured", text)) is None and values.reset(FINE, mem("Limits", "`grace_days` is now 120 hours.")) is None
     assert values.reset(old(FINE.summary, FINE.content + " After 9 weeks it is lost."), mem("Fines", text)) is None
     assert values.reset(old(FINE.summary, FINE.content.replace("has", "has at most")), mem("Fines", text)) is None
     assert values.reset(FINE, mem("Fines", "If a late reader of the branch has 5 days before a fine, `grace_days` was raised.")) is None
@@ -228,13 +270,15 @@ def test_a_setting_of_another_thing():
 def told(title, text, older=LOAN, **kw): j, other = values.told(older, mem(title, text, **kw)); return (j.confidence if j else None), other
 
 
-@pytest.mark.parametrize("text", ["A picture book is kept 21 days instead of 14 days.", "Picture book: kept 14 days → 21 days.", "The loan of a picture book goes from 14 to 21 days.",
+@pytest.mark.parametrize("text", ["A picture book is kept 21 days instead of 14 days.", "Picture book: kept 14 days → 21 days.",
+    "The loan of a picture book goes from 14 to 21 days.",
                                   "A picture book is kept for 21 days, no longer two weeks.", "A loan of a picture book was 14 days and is 21 days."])
 def test_a_former_value_ties_two_memories(text): assert told("Loans", text) == (0.85, "")
 
 
 @pytest.mark.parametrize(("title", "text", "kw"), [
-    ("Loans", "A picture book may be kept 21 days.", {}), ("Loans", "A picture book is kept no longer than 14 days.", {}), ("Fees", "A fee is due after 21 days, not 14 days.", {}),
+    ("Loans", "A picture book may be kept 21 days.", {}), ("Loans", "The loan of a picture book was 14 days.", {}), ("Loans",
+    "A picture book is kept no longer than 14 days.", {}), ("Fees", "A fee is due after 21 days, not 14 days.", {}),
     ("Loans", "A picture book might be kept 21 days instead of 14 days.", {}), ("Loans", "A picture book was kept 21 days on average instead of 14 days.", {}),
     ("Loans", "A picture book is kept 21 days instead of 14 days.", {"namespace": "reviews"})])
 def test_no_former_value(title, text, kw): assert told(title, text, **kw)[0] is None
@@ -275,9 +319,19 @@ def test_the_same_values_in_other_words():
 
 
 @pytest.mark.parametrize(("text", "found"), [
-    (SAME.replace("40", "50"), None), (SAME.replace("`lamp_plan`", "`door_plan`"), None), (SAME.replace("1.5", "2.5"), None), ("A guard checks `lamp_plan`.", None),
-    (SAME.replace("guard", "Securitas guard"), 0.6), (SAME.replace("are lit", "are not lit"), 0.6), (SAME + " " * SHORT, None)])
+    (SAME.replace("40", "50"), None), (SAME.replace("`lamp_plan`", "`door_plan`"), None), (SAME.replace("1.5", "2.5"), None),
+    ("A guard checks `lamp_plan`.", None),
+    (SAME.replace("guard", "Securitas guard"), 0.6), (SAME.replace("are lit", "are not lit"), 0.6), (SAME + " " * SHORT, None),
+    (SAME + " It weighs 77 kg.", None)])
 def test_near_identical_but_for_one_thing(text, found): assert same(text) == found
+
+
+def test_a_piece_of_a_reply_or_a_lone_not_is_a_guess():
+    assert (same(), same(title="… as an old friend of the late director told me then")) == (0.85, 0.6)
+    assert same("A choir broke `lamp_plan` in a concert of 40 songs: 15 W of noise, and after 90 minutes sleep came, late but sweet.", "Night music") is None
+    older = old("The hall is lit", "For 90 minutes in the evening.")
+    assert (same("In the evening, for 90 minutes.", "The hall is lit", older), same("In the evening, for 90 minutes, not before.", "The hall is lit",
+        older)) == (0.9, 0.6)
 
 
 def test_no_likeness_hides_a_changed_value():
@@ -304,7 +358,13 @@ def test_two_of_a_kind_are_no_repeat():
 
 # Statements
 
-PIECES = ["A berth", " holds ", "1,000 t", ", ", "5 s", ": ", " – ", "May 3, 2026", "(", ")", "`a, b`", "v1.2", "not ", "\n", "\n\n", "- ", "from ", "→ ", "12", " of ", "src/a.py", "é", "“", "”", ". "]
+def test_a_value_over_the_edge_of_a_sentence_belongs_to_none():
+    assert [[f.value for f in x.values] for x in values.statements(mem("Holds", "Last 5\nminutes: 20"))] == [[], ["5"], ["20"], [], ["20"]]
+    assert [[f.value for f in x.values] for x in values.statements(mem("Open from May 3, 2026"))] == [["2026-05-03"], ["--05-03"], ["2026"]]
+
+
+PIECES = ["A berth", " holds ", "1,000 t", ", ", "5 s", ": ", " – ", "May 3, 2026", "(", ")", "`a, b`", "v1.2", "not ", "\n", "\n\n", "- ", "from ", "→ ",
+    "12", " of ", "src/a.py", "é", "“", "”", ". "]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20), st.lists(st.sampled_from(PIECES), max_size=6))
@@ -336,8 +396,10 @@ def test_nothing_raises_and_every_span_is_quoted(title, text, title2, text2, sim
         assert a.timestamp <= b.timestamp or j.relation == "coexist"
 
 
-@given(st.sampled_from(["Solr 8", "Solr 9", "14 days", "21 days", "`grace_days`", "3"]), st.sampled_from(["Solr 9", "21 days", "`grace_days` was raised to 5 days", "7"]),
-       st.sampled_from(["A picture book is kept for {} at the desk.", "The catalogue runs on {} now.", "{}", "Readers of the branch have {} instead of 14 days."]))
+@given(st.sampled_from(["Solr 8", "Solr 9", "14 days", "21 days", "`grace_days`", "3"]), st.sampled_from(["Solr 9", "21 days",
+    "`grace_days` was raised to 5 days", "7"]),
+       st.sampled_from(["A picture book is kept for {} at the desk.", "The catalogue runs on {} now.", "{}",
+           "Readers of the branch have {} instead of 14 days."]))
 def test_an_older_text_changes_no_newer_one(a, b, template):
     one, two = old("Catalogue of the branch", template.format(a)), mem("Catalogue of the branch", template.format(b))
     assert weigh(two, one).relation == "coexist"
@@ -345,7 +407,8 @@ def test_an_older_text_changes_no_newer_one(a, b, template):
     assert not unsure(j) or judge_pair(one, two).reason.startswith("unsure")
 
 
-@pytest.mark.parametrize("unit", ["a ", "A-", "ADR-", "v1.", "1.", "1,", "5 s ", "`a` ", "from 5 to ", "→ 5 ", ", ", "Solr 8 ", "solr-", "on 1 ", "(A", ": ", "é", "not ", "is at ", "a.b/", "\n- 5 s"])
+@pytest.mark.parametrize("unit", ["a ", "A-", "ADR-", "v1.", "1.", "1,", "5 s ", "`a` ", "from 5 to ", "→ 5 ", ", ", "Solr 8 ", "solr-", "on 1 ", "(A",
+    ": ", "é", "not ", "is at ", "a.b/", "\n- 5 s"])
 def test_no_text_is_too_long(unit):
     for n in (SHORT, 100_000):
         text, start = unit * (n // len(unit)), time.process_time()
