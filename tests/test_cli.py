@@ -158,8 +158,11 @@ def test_wrong_usage_is_a_document_too(home):
     for args in (["nosuch"], ["status", "--nosuch"], ["explain"]): assert gnc("--json", *args, repo=home).json["exit_code"] == 2
 
 
-def overturn(n): return [m for i in range(n) for m in (mem(f"ADR-{i:03}: Use the tool of {'abcdefgh'[i]}", days_ago=90), mem(
-    f"ADR-{i + 50:03}: Use another one, {i}", f"Supersedes ADR-{i:03}.", days_ago=9))]
+TOOLS = ["Flask", "cron jobs", "a monorepo", "Redis streams", "signed cookies", "nightly dumps"]
+
+
+def overturn(n): return [m for i in range(n) for m in (mem(f"ADR-{i:03}: Use {TOOLS[i]}", days_ago=90), mem(
+    f"ADR-{i + 50:03}: {TOOLS[i]} was wrong for us", f"Supersedes ADR-{i:03}.", days_ago=9))]
 
 
 def test_exit_code_3_when_a_guard_stops_it(tmp_path):
