@@ -428,7 +428,7 @@ _SOLVED = re.compile(r"(?i)\b" + any_of(
     "works(?: again| now| fine)?, work (?:again|now|fine), working again, up again, back (?:up|online|to normal), green, passes, passed, succeed(?:s|ed)",
     r"(?:runs?|running|usable|possible|available|reachable|up) (?:\w+ ){0,4}again, is (?:usable|available|reachable), success(?:fully)?, answers, whole matrix",
     "went (?:live|out|through), is live, live on, shipped, released, merged, approved, granted, arrived, renewed, re-?issued, got (?:their|our|the|it)",
-    "can (?:go on|continue|resume|proceed|be merged|ship), (?:is|are) (?:gone|done|over|open again|through)",
+    "can (?:go on|continue|resume|proceed|be merged|ship), (?:is|are) (?:done|over|open again|through), (?<!and )(?:is|are) gone",
     "no longer (?:blocked|fails?|blocks|happens|an issue|a problem), no (?:more )?(?:deadlock|error|failure|crash|timeout)s?") + r"\b")
 _UNSOLVED = re.compile(r"(?i)\b" + any_of(
     "not (?:yet )?(?:fixed|resolved|solved|working|done|possible|clear), still (?:blocked|fails?|failing|broken|waiting|open|not|stuck|no)",
@@ -445,7 +445,8 @@ def _relief(
     "The first sentence that says that something is solved."
     head = spoken(memory)[:8]
     if any(_UNSOLVED.search(s.line) for s in head): return None
-    return next((s for s in head if (m := _SOLVED.search(s.line)) and not hedge(s.line) and not _NOT.search(s.line[:m.start()])), None)
+    return next((s for s in head if (m := _SOLVED.search(s.line)) and not hedge(s.line) and not _NOT.search(s.line[:m.start()])
+                 and not re.search(r"\bbut\b", s.line[m.end():])), None)
 
 # %% ../nbs/11_endings.ipynb #6d183bbc
 _CLOSES = re.compile(r"(?i)\b" + any_of(

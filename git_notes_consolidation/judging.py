@@ -70,7 +70,7 @@ def weigh(
     if newer.timestamp < older.timestamp: return abstain("the older text arrived late")
     if repeat_key(older) == repeat_key(newer): return Judgment("duplicate", None, 1.0, "X", "the same summary and body")
     said, doubt = _outright(older, newer)
-    if said: return said
+    if said: return said if said.confidence >= 0.9 or said.kind == "partial" or not (why := undecided(newer)) else abstain(why)
     if len((about(older).all & about(newer).all) - GENERIC) < 2 and not reissued(older, newer): return abstain(doubt or NOTHING)
     if (only := other_scope(older, newer)): return abstain(only)
     found, why = _implied(older, newer, similarity, least)

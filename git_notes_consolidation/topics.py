@@ -125,8 +125,9 @@ def _people(
     memory: Memory,
     pattern: re.Pattern[str],
 ) -> frozenset[str]:
-    "Teams or groups that the title names, or the beginning of the first sentence."
-    found = ((s, m) for s in spoken(memory)[:2] for m in pattern.finditer(s.line))
+    "Teams or groups that the title names, or the beginning of the first sentence, or of one in parentheses."
+    said = [s for i, s in enumerate(spoken(memory)) if i < 2 or s.line.startswith("(")]
+    found = ((s, m) for s in said for m in pattern.finditer(s.line))
     return frozenset(m[1].lower() for s, m in found if s.title or _LEADS.match(s.line[:m.start()])) - STOP_WORDS
 
 # %% ../nbs/10_topics.ipynb #88110a22
@@ -203,7 +204,8 @@ def fragment(memory: Memory) -> bool:
 
 # %% ../nbs/10_topics.ipynb #44710d54
 _NO_CHANGE = {
-    "nothing was decided": r"^(?:requests?|proposals?|suggestions?|ideas?|questions?)(?=:), no decision, undecided, nobody has, no date, parked, for comments, "
+    "nothing was decided": r"^(?:requests?|proposals?|suggestions?|ideas?|questions?)(?=:), no decision, undecided, nobody has(?! to\b), no date, "
+                           r"parked, (?<!request )(?<!requests )for comments, "
                            r"nothing(?: is| was|['’]s| has been| yet)? (?:yet )?(?:decided|changes|changed|agreed), "
                            r"nothing (?:is |has been )?(?:signed|planned|built|to build), not (?:yet )?(?:decided|agreed|signed|approved|planned), "
                            r"isn['’]t planned, in favour,\s\w+ against, until we meet, talk again, look at (?:it|this|that) again",
@@ -243,8 +245,8 @@ def undecided(
 _MAYBE = re.compile(r"(?i)\b" + any_of(
     "might, (?-i:may|MAY), could, would, perhaps, maybe, possibly, probably, potentially, eventually, someday, whether, todo, tbd",
     "almost, nearly, rarely, seldom, hardly, barely, unlikely, failed",
-    "thought, asked, tr(?:y|ies|ied|ying), (?:suppos|imagin|hop|refus)(?:es?|ed|ing), aims?, asks?",
-    "(?:wonder|want|wish|attempt|think|expect|avoid)(?:s|es|ed|ing)?",
+    "thought, asked, try(?:ing)?, trie[sd] to, tried, (?:suppos|imagin|hop|refus)(?:es?|ed|ing), aims?, asks?",
+    "(?:wonder|want|wish|think|expect|avoid)(?:s|es|ed|ing)?, attempt(?:ed|ing), attempts? to",
     r"(?:consider|propos|evaluat|discuss|debat|suggest|explor|investigat|intend|hypothe|tentativ|reject|declin|postpon|defer|contemplat|plann|recommend)\w*",
     ) + r"\b")
 

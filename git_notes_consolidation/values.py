@@ -411,12 +411,20 @@ def _placed_apart(d: Difference, x: Statement, y: Statement, older: Memory, newe
     return foreign and bool(_PLACED.search(x.text[u.end:u.end + 60]) and _PLACED.search(y.text[v.end:v.end + 60]))
 
 # %% ../nbs/11_values.ipynb #32328df7
+_ORDINAL = re.compile(r"(?i)\b(?:phase|step|stage|task|issue|milestone|sprint|iteration|wave|batch|round|day|week|part|chapter|section|rule|item|ticket|story|"
+                      r"run|attempt|case|figure|table|row|line|page|level|tier|no\.?|number|pr|mr)s? ?#?$|#$")
+
+def _which(x: Statement, f: Fact) -> bool:
+    "Does a number tell which one: phase 2, task 7?"
+    return f.kind in ("number", "identifier") and bool(_ORDINAL.search(x.text[max(0, f.start - 12):f.start]))
+
+
 def _value(x: Statement, y: Statement, older: Memory, newer: Memory, titles: float) -> tuple[float, str]:
     "Confidence that one value has replaced another, 0 when it has not, −1 when two places have one each; and why."
     d = compared(x, y) if x.values and y.values else None
     if not d or not d.changed or any(_measure(u) != _measure(v) for u, v in d.changed) or len(d.changed) > 1 and titles < 0.5: return 0, ""
     u, v = d.changed[0]
-    if _placed_apart(d, x, y, older, newer): return -1, ""
+    if _placed_apart(d, x, y, older, newer) or _which(x, u) or _which(y, v): return -1, ""
     if not _enough(d, x, y, titles) or u.kind == "version" and titles < 0.5: return 0, ""
     guess = u.kind in ("identifier", "path") or _measure(u) in _UNITLESS and (x.title or y.title)
     return 0.6 if guess else 0.9, f"the same sentence, {x.text[u.start:u.end]} before and {y.text[v.start:v.end]} now"
@@ -509,7 +517,7 @@ def _one_amount(memory: Memory) -> Fact | None:
 def _set_to(newer: Memory, was: Fact) -> tuple[Statement, Fact] | None:
     "The one other value that a newer memory gives, if it says that it was set."
     now = {g.value: (y, g) for y in statements(newer) for g in y.values if _measure(g) == _measure(was) and not same_value(was, g) and not _KEPT.search(y.text)}
-    return next(iter(now.values())) if len(now) == 1 and any(_SETS.search(y.text) for y in statements(newer)) else None
+    return next((found for found in now.values() if len(now) == 1 and _SETS.search(f"{newer.summary}\n{found[0].lead}{found[0].text}")), None)
 
 
 def reset(
@@ -584,10 +592,28 @@ def _contradict(a: Memory, b: Memory) -> bool:
     return denies(a, b) or denies(b, a)
 
 
-def _tells_enough(older: Memory, newer: Memory, alike: float, telling: int) -> bool:
+def _parted(older: Memory, newer: Memory) -> bool:
+    "Has one word taken the place of another, in titles that share one or in a sentence?"
+    o, n = about(older), about(newer)
+    known = _LIGHTER | GENERIC | _UNITS
+    mine, theirs = o.subject - n.all - known, n.subject - o.all - known
+    if o.subject & n.subject and mine and theirs: return True
+    for a, b, around in (swapped(x, y) for x in statements(older) for y in statements(newer)):
+        was, now = ({stem(w) for w in words if not w[0].isdigit()} - known for words in (a, b))
+        if around >= 2 and was - n.all and now - o.all: return True
+    return False
+
+
+def _cut_alike(older: Memory, newer: Memory) -> bool:
+    "Is one body the other, or the beginning of it?"
+    a, b = sorted((words_of(m.content) for m in (older, newer)), key=len)
+    return len(a) >= 8 and b[:len(a) - 1] == a[:-1]  # The last word may be cut
+
+
+def _tells_enough(older: Memory, newer: Memory, telling: int) -> bool:
     "Is it sure that two memories with the same values say the same?"
     turned = telling < 2 and _read(older).denied != _read(newer).denied or _contradict(older, newer)
-    return not turned and alike >= (0.6 if fragment(older) or fragment(newer) else 0.3 if telling < 2 else 0.25)
+    return not turned
 
 
 def restated(
@@ -598,6 +624,8 @@ def restated(
 ) -> Judgment | None:
     "Code N: the same values in other words."
     if max(len(older.content), len(newer.content)) > SHORT: return None
+    if fragment(older) or fragment(newer):
+        return Judgment("duplicate", None, 0.9, "N", "the same text, cut elsewhere", newer.summary) if _cut_alike(older, newer) else None
     (a, b), close = (_plain(older), _plain(newer)), near is not None and similarity is not None and similarity >= near
     alike = len(a & b) / max(1, len(a) + len(b) - len(a & b))
     if alike < 0.25 and not close: return None
@@ -605,8 +633,8 @@ def restated(
     if not _covered(u, v) or not _covered(v, u): return None
     if no == nor and not (a ^ b) - _LIGHTER: return Judgment("duplicate", None, 0.9, "N", "the same words and values", newer.summary)
     if other_subject(older, newer) or (older.namespace == "blockers") != (newer.namespace == "blockers"): return None
-    named = (about(older).terms ^ about(newer).terms) & (a ^ b)
+    named = ((about(older).terms ^ about(newer).terms) & (a ^ b)) - _UNITS
     telling = sum(f.kind != "number" or not f.value.isdigit() or len(f.value) > 1 for f in u)
     if not telling and not (close and no == nor and not named): return None
-    sure = not named and (close and no == nor or _tells_enough(older, newer, alike, telling))
+    sure = not named and not _parted(older, newer) and (close and no == nor or _tells_enough(older, newer, telling))
     return Judgment("duplicate", None, 0.85 if sure else 0.6, "N", "the same values of the same things", newer.summary)

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from git_notes_consolidation import cli, notes, service
@@ -136,6 +137,17 @@ def test_a_repeat_stands_behind_the_first_that_said_it(consolidated):
 
 def plain(text): return " ".join(text.split()).casefold().strip(" .")
 def sentences_of(text): return [plain(text[s.start:s.end]) for s in split_sentences(text)]
+
+
+def test_the_edges_that_a_person_read(consolidated):
+    "What was read and found wrong is not said again; of what was right, most is. Only new, sure supersessions and near duplicates were read."
+    verdicts = {}
+    for line in (Path(__file__).parent / "fixtures/corpus_verdicts.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        verdicts.setdefault(row["verdict"], set()).add(row["edge"])
+    found = {e.id for e in state_of(consolidated[0]).edges.values() if e.code not in (None, "X")}
+    assert not found & verdicts["wrong"]
+    assert len(found & verdicts["right"]) >= 0.8 * len(verdicts["right"]) and len(verdicts["right"]) + len(verdicts["unsure"]) >= 60
 
 
 def test_no_summary_says_or_counts_anything_twice(consolidated):
