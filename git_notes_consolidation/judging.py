@@ -9,7 +9,8 @@ from .claims import abstain, explicit
 from .endings import amended, ended, solved
 from .models import Judgment, Memory
 from .topics import GENERIC, about, goes_on, other_scope, undecided
-from .values import again, changed, reissued, reset, restated, titled, told, upgraded
+from .editions import again, reissued, upgraded
+from .values import changed, reset, restated, titled, told
 
 JUDGE = "offline-2"  # Changes whenever the same pair may be judged otherwise
 

@@ -11,8 +11,8 @@ from .models import Memory
 from .sentences import LIGHT_VERBS, STOP_WORDS, split_sentences, stem, title_words, word_set, words_of
 
 # %% auto #0
-__all__ = ['GENERIC', 'SHORT', 'content_stems', 'any_of', 'Spoken', 'spoken', 'About', 'about', 'Scope', 'scope', 'other_scope',
-           'goes_on', 'fragment', 'undecided', 'hedge']
+__all__ = ['GENERIC', 'SHORT', 'STATING', 'UNITS', 'content_stems', 'any_of', 'Spoken', 'spoken', 'About', 'about', 'Scope',
+           'scope', 'other_scope', 'goes_on', 'fragment', 'undecided', 'hedge', 'other_subject']
 
 # %% ../nbs/10_topics.ipynb #df633f25
 GENERIC = frozenset(stem(w) for w in word_set(
@@ -257,3 +257,43 @@ def hedge(
     if sentence.rstrip("\"'”’)]*_` ").endswith("?"): return "a question"
     m = _MAYBE.search(sentence)
     return f"hedged: “{m.group()}”" if m else ""
+
+# %% ../nbs/10_topics.ipynb #864a0e3e
+_TITLE_LABEL, _BACKTICKS = re.compile(r"^\W*([\w /-]{2,30}):\s"), re.compile(r"`([^`\n]{1,80})`")
+
+class _Signs(NamedTuple):
+    opening: frozenset[str]  # Stems of the first two content words of the body
+    label: frozenset[str] | None  # Stems of what stands before a colon in the title; none without a colon
+    code: frozenset[str]  # Words in backticks of the first sentence
+
+
+@lru_cache(maxsize=2**14)
+def _signs(memory: Memory) -> _Signs:
+    title, *body = (s.line for s in spoken(memory)[:2])
+    words = [w for w in words_of(body[0] if body else "") if w not in STOP_WORDS and w not in LIGHT_VERBS and w not in ("each", "every")]
+    m = _TITLE_LABEL.match(memory.summary)
+    code = frozenset(w for c in _BACKTICKS.findall(body[0] if body else title) for w in words_of(c))
+    return _Signs(frozenset(map(stem, words[:2])), title_words(m[1]) or None if m else None, code)
+
+# %% ../nbs/10_topics.ipynb #25221d76
+def _labelled_apart(x: frozenset[str], y: frozenset[str], o: About, n: About) -> bool:
+    "Do two labels, or what stands behind one label, name different things?"
+    mine, theirs = o.subject - x, n.subject - y
+    return not x & y and not x & n.all or x == y and bool(mine and theirs) and not mine & n.all and not theirs & o.all
+
+
+def other_subject(
+    older: Memory,
+    newer: Memory,
+) -> bool:
+    "Do two memories of one form speak of two different things?"
+    (a, x, one), (b, y, two), o, n = _signs(older), _signs(newer), about(older), about(newer)
+    if a - GENERIC and b - GENERIC and not (a - GENERIC) & n.all and not (b - GENERIC) & o.all: return True
+    if x is not None and y is not None and _labelled_apart(x, y, o, n): return True
+    return bool(one and two and not one & two and not any(w in newer.text for w in one))
+
+# %% ../nbs/10_topics.ipynb #c9cad018
+STATING = word_set("decisions patterns inception elicitation")
+UNITS = word_set("ms s sec secs second seconds min mins minute minutes h hour hours d day days week weeks month months year years kb mb gb tb kib mib gib b "
+                  "bytes px rows requests users people times percent k m items attempts retries nodes pods workers replicas threads cores files lines tests "
+                  "points pages boots")

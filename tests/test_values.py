@@ -4,7 +4,7 @@ from dataclasses import replace
 
 
 import pytest
-from git_notes_consolidation import values
+from git_notes_consolidation import editions, topics, values
 from git_notes_consolidation.values import changed
 from git_notes_consolidation.facts import facts
 from git_notes_consolidation.judging import judge_pair, unsure, weigh
@@ -25,7 +25,7 @@ def old(title, text="", **kw): return mem(title, text, days_ago=90, **kw)
     (("Lamps", "See `east_wing` first."), ("Lamps", "See `west_wing` first."), True), (("Lamps", "The hall closes late."), ("Lamps", "The hall opens."), False),
     (("Lamps: east", ""), ("Lamps: east wing", ""), False), (("ADR-007: Lamps", ""), ("ADR-012: Lamps", ""), False), (("East lamps: 3", ""),
     ("Lamps in the east: 4", ""), False), (("Lamps", "See `east_wing`."), ("Lamps", "See `lamps`, not `east_wing`."), False)])
-def test_two_things_of_one_form(a, b, apart): assert values.other_subject(old(*a), mem(*b)) == apart
+def test_two_things_of_one_form(a, b, apart): assert topics.other_subject(old(*a), mem(*b)) == apart
 
 
 # The same title again
@@ -35,13 +35,13 @@ MAPS = "Maps lie flat, by region, then by scale and then by year."
 
 
 def again(title="Order of the map shelf, v3", text=MAPS, older=SHELF, similarity=0.8, least=0.5, **kw):
-    j = values.again(older, mem(title, text, **kw), similarity, least)
+    j = editions.again(older, mem(title, text, **kw), similarity, least)
     return j.confidence if j else None
 
 
 def test_a_title_that_comes_again_replaces_the_first():
     assert again() == again("Order of the map shelf (revised)") == again("The new order of the map shelf") == again("ADR-009: Order of the map shelf") == 0.9
-    j = values.again(SHELF, mem("Order of the map shelf, v3", MAPS), 0.8, 0.5)
+    j = editions.again(SHELF, mem("Order of the map shelf, v3", MAPS), 0.8, 0.5)
     assert (j.relation, j.kind, j.code, j.span) == ("supersede", "full", "T", "Order of the map shelf, v3")
 
 
@@ -80,7 +80,7 @@ def test_a_long_text_discusses_and_decides(): assert again(text=MAPS + " Nothing
 CATALOGUE = old("The catalogue runs on Solr 8", "One core for each branch, with German stems.")
 
 
-def upgraded(title, text="", older=CATALOGUE, **kw): return values.upgraded(older, mem(title, text, **kw))
+def upgraded(title, text="", older=CATALOGUE, **kw): return editions.upgraded(older, mem(title, text, **kw))
 
 
 @pytest.mark.parametrize(("title", "text", "span"), [
@@ -125,11 +125,11 @@ def test_what_an_older_text_only_mentions_is_not_pinned():
 
 @pytest.mark.parametrize("text", ["task 9", "on port 9", "the 9", "batch 9", "timeout 9", "RFC 9", "use 9", "wave-9", "wave-b 9", "blue-wave 9",
     "since 09", "q9", "9"])
-def test_most_words_before_a_number_name_no_product(text): assert not list(values.versions(text))
+def test_most_words_before_a_number_name_no_product(text): assert not list(editions.versions(text))
 
 
 def test_go_is_a_product_and_go_is_not():
-    assert [v.product for v in values.versions("We use Go 1.22")] == ["go"] and not list(values.versions("We go 9"))
+    assert [v.product for v in editions.versions("We use Go 1.22")] == ["go"] and not list(editions.versions("We go 9"))
 
 
 # One changed value
@@ -416,7 +416,7 @@ def test_no_text_is_too_long(unit):
     for n in (SHORT, 100_000):
         text, start = unit * (n // len(unit)), time.process_time()
         o, m = old("Keep " + unit * 30, text), mem("Keep " + unit * 31, text + " 7")
-        for f in (values.upgraded, values.changed, values.titled, values.reset, values.told, values.restated, values.other_subject, values.reissued): f(o, m)
+        for f in (editions.upgraded, values.changed, values.titled, values.reset, values.told, values.restated, topics.other_subject, editions.reissued): f(o, m)
         assert time.process_time() - start < 3
 
 
