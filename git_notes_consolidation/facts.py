@@ -83,8 +83,11 @@ _LISTED, _LINE_START = re.compile(r"[.)]\s"), re.compile(r"^\s*\Z", re.M)
 # %% ../nbs/05_facts.ipynb #f7de0c61
 def _digits(m: re.Match[str]) -> str:
     if _LISTED.match(m.string, m.end()) and _LINE_START.search(m.string, max(0, m.start() - 8), m.start()): return ""
-    unit = (m["cash"] or "").strip() or m["share"] or m["near"] or (m["far"] or "").replace(" ", "")
-    return measured(amount(m["n"]) * _SCALE[unit]) if unit in _SCALE else measured(amount(m["n"]), unit)
+    return _read_digits(m["n"], (m["cash"] or "").strip() or m["share"] or m["near"] or (m["far"] or "").replace(" ", ""))
+
+
+@lru_cache(maxsize=2**12)
+def _read_digits(n: str, unit: str) -> str: return measured(amount(n) * _SCALE[unit]) if unit in _SCALE else measured(amount(n), unit)
 
 # %% ../nbs/05_facts.ipynb #e3fd5332
 def _words(m: re.Match[str]) -> str:
@@ -158,19 +161,23 @@ _VERSION = re.compile(r"(?<![\w.])(?P<v>v(?=\d))?(?P<n>\d{1,9}(?:\.\d{1,9}){0,4}
                       r"(?P<pre>[-.]?(?:rc|alpha|beta|dev|post|a|b)[.-]?\d{1,4}|-(?:rc|alpha|beta))?(?![\w%])(?!\.\d)", re.I)
 _PRODUCTS = word_set("python postgresql postgres redis node java go rust ruby php debian ubuntu alpine kubernetes version versions release django sqlite mysql "
                      "fastapi pydantic openapi typescript")
+_BEFORE_VERSION = re.compile(r"(?<![A-Za-z])([A-Za-z]+)['’`\"]?[\s=<>~^:@-]*\Z")
 _UNITED = re.compile(rf"[\s-]?(?:%|(?:{_SHORT}|times|million|thousand|per cent|{_LONG})(?!\w))")
 
 # %% ../nbs/05_facts.ipynb #e54ba2d1
 def _version(m: re.Match[str]) -> str:
-    before = re.search(r"([A-Za-z]+)['’`\"]?[\s=<>~^:@-]*$", m.string[max(0, m.start() - 24):m.start()])
-    word, dots = before[1] if before else "", m["n"].count(".")
-    united = not m["v"] and not m["pre"] and _UNITED.match(m.string, m.end())
-    named = word.lower() in _PRODUCTS or dots and word[:1].isupper() and not word.isupper()
-    sure = m["v"] or m["x"] or m["pre"] and dots or dots > 1 or named and not united
-    return m["n"] + (m["pre"] or "").lower() if sure else ""
+    v, n, x, pre = m.group("v", "n", "x", "pre")
+    dots = n.count(".")
+    if not (v or x or pre and dots or dots > 1):
+        before = _BEFORE_VERSION.search(m.string[max(0, m.start() - 24):m.start()])
+        word = before[1] if before else ""
+        named = word.lower() in _PRODUCTS or dots and word[:1].isupper() and not word.isupper()
+        if not named or not pre and _UNITED.match(m.string, m.end()): return ""
+    return n + (pre or "").lower()
 
 # %% ../nbs/05_facts.ipynb #33d18a8f
-_TOKEN = re.compile(r"(?:https?|ssh|git|file)://[^\s<>()\"'`|]{1,500}(?<![.,;:!?])|(?<![\w/.~*@+{}-])[\w/.~*@+{}-]+(?<=[\w/*}])")
+_TOKEN = re.compile(r"(?<![\w/.~*@+{}-])(?:(?:https?|ssh|git|file)://[^\s<>()\"'`|]{1,500}(?<![.,;:!?])"
+                    r"|(?=[\w~*@+{}-]*+[/.])[\w/.~*@+{}-]+(?<=[\w/*}]))")
 _ENDING = re.compile(r"[\w*-]\.(?:py|md|ipynb|toml|ya?ml|jsonl?|ini|cfg|conf|txt|sh|sql|js|mjs|tsx?|jsx|html?|css|rs|go|java|rb|c|h|cpp"
                      r"|lock|log|csv|db|env|xml|proto|tf|gz|zip|whl|pem|service)$")
 _ROOTS = word_set("src tests test docs doc lib bin etc var app nbs refs home usr opt tmp scripts tools api config data benchmarks migrations changes "
@@ -186,8 +193,9 @@ def _path(m: re.Match[str]) -> str:
     return "/".join(parts) if rooted or _ENDING.search(token) and len(token) < 300 else ""
 
 # %% ../nbs/05_facts.ipynb #a4c8597c
-_HYPHENED = re.compile(r"(?<![\w-])(?:--[A-Za-z][\w-]*|[A-Za-z]\w*(?:-\w+)+)")
-_NAME = re.compile(r"(?<![\w.#])(?:#\d{1,7}(?!\w)|\w[\w.]*(?:\(\))?(?<=[\w)]))")
+_HYPHENED = re.compile(r"(?<![\w-])(?:--[A-Za-z][\w-]*|[A-Za-z]\w*+(?:-\w++)+)")
+_ENGLISH = r"[A-Z]?[a-z]++(?![\w(]|\.++[\w(])"
+_NAME = re.compile(rf"(?<![\w.#])(?:#\d{{1,7}}(?!\w)|(?!{_ENGLISH})\w[\w.]*(?:\(\))?(?<=[\w)]))")
 _CAMEL, _DOTTED = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}"), re.compile(r"[A-Za-z]\w+(?:\.[A-Za-z]\w+)+(?:\(\))?")
 
 
@@ -202,7 +210,7 @@ def _identifier(m: re.Match[str]) -> str:
     name = m.group()
     bare = name.strip("_").removesuffix("()")
     if name[0] in "-#": return identity(name)
-    mixed = any(c.isdigit() for c in name) and any(c.isalpha() for c in name)
+    mixed = any(map(str.isdigit, name)) and any(map(str.isalpha, name))
     if "-" in name: return identity(name) if mixed else ""
     coded = mixed or name.endswith("()") or "_" in bare or name[:2] == name[-2:] == "__" or _CAMEL.search(bare) or _DOTTED.fullmatch(name[:300])
     return identity(bare) if coded else ""
@@ -222,23 +230,45 @@ def _negations(text: str) -> Iterator[Fact]:
         word = next((w for w in words if (low := w.group().lower()) not in STOP_WORDS and low not in _EASY), None)
         yield Fact("negation", f"not {stem(word.group().rstrip('.-+/’' + chr(39)))}" if word else "not", m.start(), word.end() if word else m.end())
 
+# %% ../nbs/05_facts.ipynb #8e5eafb1
+_DIGIT, _HYPHEN, _PATHS = (frozenset("0"),), (frozenset("-"),), (frozenset("/."),)
+_IN_MONTH = word_set("jan january feb february mar march apr april may jun june jul july aug august sep sept september oct october nov november dec december")
+_ON_DAY = word_set(" ".join(f"{d}day {d}days" for d in "mon tues wednes thurs fri satur sun".split()))
+_DATED = [(word_set("0-0"),), (word_set("0/0"),), *[(*_DIGIT, _IN_MONTH)] * 3, (_IN_MONTH,), *[(*_DIGIT, word_set("q"))] * 2,
+          (word_set("0:0"),), (*_DIGIT, word_set("am pm m")), (_ON_DAY,), (word_set("2000"),)]  # As `_DATES`
+_SPANS = (word_set(f"/ half per each every {_SPAN.replace('|', ' ')}") | _RATES.keys(),)
+_COUNTS = (frozenset(_SMALL) | frozenset(_TENS.split("|")),)
+_LOWER, _NUMERAL = re.compile("[a-z]+"), re.compile(r"\d")
+_FORMS = {"0-0": re.compile(r"\d-\d"), "0/0": re.compile(r"\d/\d"), "0:0": re.compile(r"\d:\d"), "2000": re.compile(r"(?:19|20)\d")}
+_DENIES = word_set("not no never without cannot none nothing nobody neither nor zero t")  # The t of "can't"
+
+
+def _there(text: str) -> set[str]:
+    "The signs that a text holds."
+    numeral = _NUMERAL.search(text) or not text.isascii() and any(map(str.isdigit, text))
+    forms = [sign for sign, pattern in _FORMS.items() if pattern.search(text)] if numeral else ()
+    return {*_LOWER.findall(text.lower()), *(c for c in "-/." if c in text), *("0" if numeral else ""), *forms}
+
 # %% ../nbs/05_facts.ipynb #dcad4373
 _TICKS = re.compile(r"(?<![`\w])`([^`\n]{1,120})`(?!`)")
-_FIRST = [("path", _TOKEN, _path), *(("date", p, _date) for p in _DATES), ("version", _VERSION, _version)]
-_THEN = [("identifier", _HYPHENED, _identifier), ("number", _SUM, _sum), ("number", _PHRASE, _phrase), ("number", _WORDS, _words),
-         ("number", _DIGITS, _digits), ("identifier", _NAME, _identifier)]
+_FIRST = [("path", _TOKEN, _path, _PATHS), *(("date", p, _date, signs) for p, signs in zip(_DATES, _DATED)), ("version", _VERSION, _version, _DIGIT)]
+_THEN = [("identifier", _HYPHENED, _identifier, _HYPHEN), ("number", _SUM, _sum, _DIGIT), ("number", _PHRASE, _phrase, _SPANS),
+         ("number", _WORDS, _words, _COUNTS), ("number", _DIGITS, _digits, _DIGIT), ("identifier", _NAME, _identifier, ())]
 
 # %% ../nbs/05_facts.ipynb #d4b04a75
-def _claims(text: str) -> Iterator[Fact]:
+def _claims(
+    text: str,
+    there: set[str],  # Its signs
+) -> Iterator[Fact]:
     taken = bytearray(len(text))
     def free(start: int, end: int) -> bool:
-        if 1 in taken[start:end]: return False
+        if taken.find(1, start, end) >= 0: return False
         taken[start:end] = b"\1" * (end - start)
         return True
     for readers in (_FIRST, _THEN):
-        for kind, pattern, read in readers:
-            for m in pattern.finditer(text):
-                if 1 not in taken[m.start():m.end()] and (value := read(m)) and free(*m.span()): yield Fact(kind, value, *m.span())
+        for kind, pattern, read, signs in readers:
+            for m in pattern.finditer(text) if not any(map(there.isdisjoint, signs)) else ():
+                if taken.find(1, *m.span()) < 0 and (value := read(m)) and free(*m.span()): yield Fact(kind, value, *m.span())
         for r in references(text) if readers is _FIRST else ():
             if free(r.start, r.end): yield Fact("identifier", r.name, r.start, r.end)
     for m in _TICKS.finditer(text):
@@ -268,15 +298,20 @@ def _ranged(text: str, found: list[Fact]) -> Iterator[Fact]:
         yield f._replace(value=measured(amount(text[f.start:f.end]), unit)) if unit and unit not in _SCALE else f
 
 # %% ../nbs/05_facts.ipynb #8e649fe4
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=2**14)
 def facts(
     text: str,  # Any text; markdown is read as it stands
 ) -> tuple[Fact, ...]:  # By place; only negations overlap others
     "Everything in a text that can be checked by its form."
-    found = sorted(_claims(text), key=lambda f: f.start)
-    return tuple(sorted([*_ranged(text, found), *_negations(text)], key=lambda f: (f.start, f.end, f.kind)))
+    there = _there(text)
+    found = sorted(_claims(text, there), key=lambda f: f.start)
+    denied = () if there.isdisjoint(_DENIES) else _negations(text)
+    return tuple(sorted([*_ranged(text, found), *denied], key=lambda f: (f.start, f.end, f.kind)))
 
 # %% ../nbs/05_facts.ipynb #b94f4c5a
+def _sizes_agree(a: list[str], b: list[str]) -> bool: return a[0] == b[0] or a[-1] == b[-1]
+
+
 def _dates_agree(a: str, b: str) -> bool:
     (a, at), (b, bt) = (v.partition("T")[::2] for v in (a, b))
     yearless = min(a, b) if "" in (a[:1], b[:1]) or "-" in (a[:1], b[:1]) else None
@@ -288,15 +323,13 @@ def same_value(
     b: Fact,
 ) -> bool:
     "Do two facts state the same value?"
-    if {a.kind, b.kind} == {"number", "version"}: return a.value == b.value
-    if a.kind != b.kind: return False
-    if a.kind == "date": return _dates_agree(a.value, b.value)
-    if a.kind == "number" and "per " in (a.value[:4], b.value[:4]): return a.value.removeprefix("per ") == b.value.removeprefix("per ")
-    if a.kind == "path": return a.value == b.value or f"/{a.value}".endswith(f"/{b.value}") or f"/{b.value}".endswith(f"/{a.value}")
-    if a.value.endswith(" B") and b.value.endswith(" B"):
-        (x, *xs), (y, *ys) = (v[:-2].split("|") for v in (a.value, b.value))
-        return x == y or (xs or [x]) == (ys or [y])
-    return a.value == b.value
+    (kind, u, *_), (other, v, *_) = a, b
+    if kind != other: return u == v and {kind, other} == {"number", "version"}
+    if u == v or kind not in ("number", "date", "path"): return u == v
+    if kind == "date": return _dates_agree(u, v)
+    if kind == "path": return f"/{u}".endswith(f"/{v}") or f"/{v}".endswith(f"/{u}")
+    if "per " in (u[:4], v[:4]): return u.removeprefix("per ") == v.removeprefix("per ")
+    return u[-2:] == v[-2:] == " B" and _sizes_agree(u[:-2].split("|"), v[:-2].split("|"))
 
 # %% ../nbs/05_facts.ipynb #73073d97
 class Quantity(NamedTuple):

@@ -4,6 +4,7 @@
 
 # %% ../nbs/14_phases.ipynb #704023fa
 from __future__ import annotations
+import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,12 +23,13 @@ from .models import (ConsolidationPhase, EdgeType, Failed, Judgment, Memory, Mem
 from .notes import State
 from .observe import span
 from .retention import compute_retention_score, tier_of
-from .sentences import LIGHT_VERBS, NEGATIONS, STOP_WORDS, mentions, names_of, stem, title_words, words_of
+from .sentences import LIGHT_VERBS, NEGATIONS, STOP_WORDS, mentions, names_of, references, stem, title_words, words_of
 from .summarizing import NothingToQuote, summarize_cluster
+from .topics import GENERIC, about, content_stems, hedge, spoken
 
 # %% auto #0
 __all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'judge', 'still_held', 'Related',
-           'relate', 'metadata_of', 'cluster', 'summarize', 'tier', 'still_told', 'Desired', 'desire']
+           'relate', 'taken_back', 'metadata_of', 'cluster', 'summarize', 'tier', 'still_told', 'Desired', 'desire']
 
 # %% ../nbs/14_phases.ipynb #87230dc7
 @dataclass(frozen=True)
@@ -263,6 +265,49 @@ def _replaced(edges: Iterable[MemoryEdge], when: Mapping[str, datetime]) -> dict
             by[e.target_id] = max(by.get(e.target_id, e), e, key=lambda x: (x.kind == "full", when[x.source_id], x.source_id))
     return by
 
+# %% ../nbs/14_phases.ipynb #a8e977ba
+_WITHDRAWS = re.compile(r"(?i)\b(?:withdr(?:a?wn?s?|ew|awing)|rescind(?:s|ed|ing)?|revok(?:e|es|ed|ing)|annul(?:s|led|ling)?|call(?:s|ed|ing)? off"
+                        r"|cancel(?:s|l?ed)|tak(?:e|es|en|ing) back|took back|undone|not .{0,60}after all|n['’]t .{0,60}after all)\b")
+_GOES_ON = re.compile(r"(?i)\b(?:continues?|go(?:es)? on|carr(?:y|ies) on|(?:stays?|remains?)(?! (?:out|off|away|dead|gone|removed|retired|disabled))"
+                      r"|holds|stands|applies|(?:back )?in force|valid|as before|keeps?|kept)\b")
+_DENIED, _INSTEAD = re.compile(r"(?i)\b(?:not|no|never|nothing|neither|nor|cannot)\b|n['’]t\b"), re.compile(r"(?i)\b(?:instead|in favou?r of|replaced by)\b")
+_CLAUSES = re.compile(r"[,;:()]\s|\s(?:and|but|while|so)\s")
+
+
+def _goes_on(
+    first: Memory,
+    second: Memory,  # Replaced the first
+    third: Memory,  # Withdraws the second
+) -> str:  # The clause that says so; empty without one
+    "Does a memory that withdraws another say that what that one replaced goes on?"
+    a, b = about(first), about(second)
+    if title_words(_WITHDRAWS.sub(" ", third.summary)) - a.all - b.all - GENERIC or any(_INSTEAD.search(s.line) for s in spoken(third)): return ""
+    own = a.subject - b.subject - GENERIC
+    for clause in (c for s in spoken(third) if not hedge(s.line) for c in _CLAUSES.split(s.line)):
+        if not _GOES_ON.search(clause) or _DENIED.search(clause): continue
+        said = content_stems(clause) - GENERIC
+        if own & said or len(said & a.all) > 1 and not said & (b.subject - a.all) or {r.name for r in references(clause)} & {*names_of(first)}: return clause
+    return ""
+
+# %% ../nbs/14_phases.ipynb #81effaef
+def taken_back(
+    there: Mapping[str, Memory],  # By id
+    edges: Iterable[MemoryEdge],
+) -> tuple[set[str], dict[str, MemoryEdge]]:  # Edges that no longer count, and those of which that is not sure, by id
+    "The supersessions whose newer memory was withdrawn."
+    of: dict[str, list[MemoryEdge]] = defaultdict(list)
+    for e in edges:
+        if e.edge_type == EdgeType.SUPERSEDES: of[e.source_id].append(e)
+    over, asked = set[str](), dict[str, MemoryEdge]()
+    for third in sorted(of, key=lambda i: (there[i].timestamp, i), reverse=True):
+        gone = {e.target_id for e in of[third] if e.id not in over and e.kind == "full"}
+        back = [e.target_id for e in of[third] if e.target_id in gone and e.code == "E" and _WITHDRAWS.search(e.span or "")]
+        for f in (f for second in back for f in of.get(second, ()) if f.target_id not in gone):
+            if _goes_on(there[f.target_id], there[f.source_id], there[third]): over.add(f.id)
+            elif f.kind == "full": asked[f.id] = f
+    left = Counter(e.target_id for found in of.values() for e in found if e.kind == "full" and e.id not in over)
+    return over, {i: f for i, f in asked.items() if i not in over and left[f.target_id] == 1}
+
 # %% ../nbs/14_phases.ipynb #3786ab5d
 def _last_used(edges: Iterable[MemoryEdge], when: Mapping[str, datetime], state: State) -> dict[str, datetime]:
     "The latest retrieval or restatement of each memory that has one."
@@ -279,9 +324,10 @@ def metadata_of(
     state: State,  # For tiers and accesses
 ) -> dict[str, MemoryMetadata]:  # By memory id
     "Each memory's tier, accesses, and what replaced, repeats or holds it."
-    when = {m.id: m.timestamp for m in memories}
-    inside = [e for e in edges if e.source_id in when and e.target_id in when]
-    by, last = _replaced(inside, when), _last_used(inside, when, state)
+    there = {m.id: m for m in memories}
+    when, inside = {i: m.timestamp for i, m in there.items()}, [e for e in edges if e.source_id in there and e.target_id in there]
+    over, _ = taken_back(there, inside)
+    by, last = _replaced((e for e in inside if e.id not in over), when), _last_used(inside, when, state)
     copy_of = {e.source_id: e.target_id for e in inside if e.edge_type == EdgeType.DUPLICATE_OF}
     held = {i: x.id for x in sorted(summaries, key=lambda x: x.id) for i in x.source_memory_ids}
     def known(i: str) -> MemoryMetadata:
@@ -348,11 +394,13 @@ def _review(
     related: Related,
     undone: Mapping[str, MemoryEdge | MemorySummary],
     held: Iterable[MemoryEdge],
+    withdrawn: Mapping[str, MemoryEdge] = {},  # From `taken_back`
 ) -> dict[str, tuple[MemoryEdge | MemorySummary, str]]:  # What is asked, and why, by its id
     "Everything that a person should decide."
     there = {e.id for e in held}
     out: dict[str, tuple[MemoryEdge | MemorySummary, str]] = {e.id: (e, f"the judge is not sure: {e.reason}") for e in related.asked if e.id not in there}
     out |= {i: (x, "found again after it was undone") for i, x in undone.items()}
+    out |= {i: (e, "it was withdrawn: does the older one hold again?") for i, e in withdrawn.items()}
     return out | {e.id: (e, "said again after it was replaced: was the replacement taken back?") for e in related.returned}
 
 # %% ../nbs/14_phases.ipynb #1cffea67
@@ -406,7 +454,9 @@ def desire(
     on = s.config.forgetting_enabled and s.scope.does("tier")
     moves = tier(s, metadata_of(s.memories, edges, told, s.state)) if on else []
     distinct = len(s.memories) - len({e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
-    review = _review(related, {**refused, **declined}, edges)
+    there = {m.id: m for m in s.memories}
+    _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
+    review = _review(related, {**refused, **declined}, edges, withdrawn)
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed), review, closed)
 

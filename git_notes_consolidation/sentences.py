@@ -84,7 +84,7 @@ class Sentence(NamedTuple):
     under: str = ""  # The heading above, and the line ending in a colon that opens the list
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2**14)
 def split_sentences(
     text: str,  # Markdown, of any size
 ) -> tuple[Sentence, ...]:  # In order, never overlapping, none of them blank
@@ -102,8 +102,8 @@ def split_sentences(
     return tuple(out)
 
 # %% ../nbs/04_sentences.ipynb #25ac6a89
-_REF = re.compile(r"(?<![A-Za-z0-9])(?:(?P<mem>mem_[a-z2-7]{8,26})(?![a-z0-9])|(?P<ns>[a-z][a-z_-]{1,30}):(?P<hex>[0-9a-f]{7,40}):(?P<n>\d{1,6})(?!\d)"
-                  r"|(?P<kind>[A-Za-z]{2,12})[\s_#-]{0,2}(?P<num>\d{1,6})(?![0-9A-Za-z]|\.\d))")
+_REF = re.compile(r"(?<![A-Za-z0-9])(?:(?P<mem>mem_[a-z2-7]{8,26}+)(?![a-z0-9])|(?P<ns>[a-z][a-z_-]{1,30}+):(?P<hex>[0-9a-f]{7,40}):(?P<n>\d{1,6})(?!\d)"
+                  r"|(?P<kind>[A-Za-z]{2,12}+)[\s_#-]{0,2}+(?P<num>\d{1,6})(?![0-9A-Za-z]|\.\d))")
 DOCUMENTS = word_set("adr rfc pep eip erc bip xep nep std bcp fyi iec dep rep tep kep jep tip hip decision record")  # Kinds of documents, written in any case
 _PLAIN = word_set("sha utf aes md gpt cve http tls ssl rs es hs ecma")  # In capitals with a number, and no document of a project
 
@@ -123,6 +123,7 @@ class Reference(NamedTuple):
     end: int
 
 
+_REF_SIGN = re.compile(r"\d|mem_")  # No name is without; most texts are
 _MORE = re.compile(r"(?:\s*(?:,|;|&|and\b|or\b)\s*){1,2}(\d{1,6})(?![0-9A-Za-z]|\.\d)")
 
 def references(
@@ -132,7 +133,7 @@ def references(
 ) -> Iterator[Reference]:
     "Everything in a text that has the form of a name, in order."
     end = len(text) if end is None else end
-    for m in _REF.finditer(text, start, end):
+    for m in _REF.finditer(text, start, end) if _REF_SIGN.search(text, start, end) else ():
         if not (name := _name(m)): continue
         yield Reference(name, m.start(), m.end())
         more = _MORE.match(text, m.end(), end) if m["kind"] and m["kind"][-1] == "s" and m["kind"][:-1].isupper() else None
@@ -155,7 +156,7 @@ def head(title: str) -> tuple[str, int]:
     return (name, m.end()) if sure else ("", at)
 
 # %% ../nbs/04_sentences.ipynb #feba1736
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2**15)
 def names_of(
     memory: Memory,
 ) -> tuple[str, ...]:  # Sorted, in the spelling of `references`
@@ -212,10 +213,10 @@ def stem(
 
 # %% ../nbs/04_sentences.ipynb #3ce4932f
 def words_of(text: str) -> list[str]:
-    return [w.rstrip(".'’/-+") or w for w in (m.group().lower() for m in _WORD.finditer(text))]
+    return [w.rstrip(".'’/-+") or w for w in map(str.lower, _WORD.findall(text))]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2**15)
 def title_words(
     title: str,
 ) -> frozenset[str]:  # Stems

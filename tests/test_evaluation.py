@@ -10,6 +10,8 @@ import pytest
 from calls import gnc, gnc_process
 from git_notes_consolidation import evaluation as ev
 from git_notes_consolidation.models import UTC, EdgeType, Judgment, MemoryEdge, mem
+from git_notes_consolidation.notes import State
+from git_notes_consolidation.phases import metadata_of
 from helpers import ROOT
 
 SECRET = "Xyzzy"  # Stands in every text and every id of a locked row
@@ -228,6 +230,17 @@ def test_sources_are_searched_apart(mixed):
     other = [replace(p, id=f"{p.id}-2", source="other") for p in ps]
     one, two = ev.evaluate_candidates(ps), ev.evaluate_candidates([*ps, *other])
     assert (two.candidates, two.documents, two.all.recall.k) == (2 * one.candidates, 2 * one.documents, 2 * one.all.recall.k)
+
+
+def test_with_every_edge_found_what_is_current_is_right():
+    "Of the development half: any text of a newer memory taken for its evidence, and no chain is resolved wrongly."
+    wrong = []
+    for c in (c for c in ev.load_chains(ev.fixture("supersession_chains")) if c.split == "dev"):
+        there = {m.id: m for m in c.memories}
+        edges = [MemoryEdge(a, b, EdgeType.SUPERSEDES, code="E", kind=kind, span=there[a].text) for a, b, kind in c.edges]
+        known = metadata_of(c.memories, edges, (), State())
+        if {i for i, d in known.items() if d.superseded_kind != "full"} != c.current: wrong.append(c.id)
+    assert not wrong
 
 
 def test_a_chain_is_compared_edge_by_edge(chains):
