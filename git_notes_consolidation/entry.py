@@ -6,10 +6,11 @@
 __all__ = ['main']
 
 # %% ../nbs/24_entry.ipynb #ca9ead10
-import sys
+import gc, sys
 
 # %% ../nbs/24_entry.ipynb #c0844855
 def main() -> None:
     "Run `gnc` and leave with its exit code."
+    gc.set_threshold(100_000, 20, 50)
     from git_notes_consolidation import cli
     sys.exit(cli.main())

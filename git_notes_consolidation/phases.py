@@ -169,14 +169,15 @@ class Judged:
 
 def judge(s: Scanned, current: Sequence[Memory]) -> Judged:
     "Every candidate judged."
-    edges, asked, failed = [], [], []
-    for a, b, x in candidates(s, current):
+    edges, failed = [], []
+    asked: dict[tuple[str, str | None], MemoryEdge] = {}
+    for a, b, x in candidates(s, current):  # The latest of the older ones comes last
         newer, older = current[a], current[b]
         try: j = weigh(older, newer, similarity=x, least=s.embedder.same_title, near=s.embedder.near_identical)
         except Exception as e: failed.append(Failed(ConsolidationPhase.SUPERSESSION, f"{newer.id} {older.id}", f"{type(e).__name__}: {e}")); continue
         if j.relation in _TYPES and j.confidence >= SURE: edges.append(_edge(newer, older, j, s.now))
-        elif unsure(j): asked.append(_edge(newer, older, j, s.now))
-    return Judged(tuple(edges), tuple(asked), tuple(failed))
+        elif unsure(j): asked[newer.id, j.code] = _edge(newer, older, j, s.now)
+    return Judged(tuple(edges), tuple(asked.values()), tuple(failed))
 
 # %% ../nbs/14_phases.ipynb #709ce914
 def _repeat(copy: str, first: str, at: datetime) -> MemoryEdge:

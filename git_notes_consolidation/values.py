@@ -38,6 +38,12 @@ class Statement(NamedTuple):
     values: tuple[Fact, ...]
     title: bool
     lead: str = ""  # What stands before the clause in its sentence
+    measures: frozenset[str] = frozenset()  # Kinds of its values
+
+
+def _measure(f: Fact) -> str:
+    "What kind of value it is: a number with its unit, or its kind."
+    return f.kind if f.kind != "number" else "number " + f.value.partition(" ")[2]
 
 
 def _parts(
@@ -63,7 +69,8 @@ def _moved(f: Fact, start: int) -> Fact: return Fact(f.kind, f.value, f.start - 
 def _statement(text: str, parts: Sequence[tuple[int, str | Fact]], start: int, title: bool, lead: str) -> Statement:
     "A piece of a text that begins at a place in it."
     own = tuple(p if isinstance(p, str) else _moved(p, start) for _, p in parts)
-    return Statement(text, own, tuple(p for p in own if isinstance(p, Fact)), title, lead)
+    values = tuple(p for p in own if isinstance(p, Fact))
+    return Statement(text, own, values, title, lead, frozenset(map(_measure, values)))
 
 
 def _stated(
@@ -199,11 +206,6 @@ def _reports(older: Memory, newer: Memory, text: str, titles: float) -> bool:
 _UNITLESS = ("number ", "version", "date")
 _PLACED = re.compile(r"(?i)\b(?:in|on|for|at|by|from|of)\b")
 
-def _measure(f: Fact) -> str:
-    "What kind of value it is: a number with its unit, or its kind."
-    return f.kind if f.kind != "number" else "number " + f.value.partition(" ")[2]
-
-
 def _enough(d: Difference, x: Statement, y: Statement, titles: float) -> bool:
     "Is enough the same around the changed value?"
     if d.words >= 6 or d.words >= 3 and titles >= 0.5 or d.words >= 2 and (titles >= 0.8 or x.title and y.title): return True
@@ -227,7 +229,7 @@ def _which(x: Statement, f: Fact) -> bool:
 
 def _value(x: Statement, y: Statement, older: Memory, newer: Memory, titles: float) -> tuple[float, str]:
     "Confidence that one value has replaced another, 0 when it has not, −1 when two places have one each; and why."
-    d = compared(x, y) if x.values and y.values else None
+    d = compared(x, y) if x.measures & y.measures else None
     if not d or not d.changed or any(_measure(u) != _measure(v) for u, v in d.changed) or len(d.changed) > 1 and titles < 0.5: return 0, ""
     u, v = d.changed[0]
     if _placed_apart(d, x, y, older, newer) or _which(x, u) or _which(y, v): return -1, ""
@@ -238,11 +240,15 @@ def _value(x: Statement, y: Statement, older: Memory, newer: Memory, titles: flo
 # %% ../nbs/11_values.ipynb #7d294c1d
 _NAMED = re.compile(r"[A-Z][\w.+#]*[A-Za-z][\w+#]*|`[^`\d]+`|[A-Za-z][\w]*-[A-Za-z][\w-]*\d|(?:us|eu|ap|sa|ca|me|af)-[a-z]+-\d|[\w-]*[a-z]\d+")
 
+@lru_cache(maxsize=2**15)
+def _stative(text: str) -> bool: return bool(_STATIVE.search(text))
+
+
 def _swap(x: Statement, y: Statement, older: Memory, newer: Memory, titles: float) -> tuple[float, str]:
     "Confidence that one name has taken the place of another, 0 when none has; and why."
-    if abs(len(_words(x.text)) - len(_words(y.text))) > 1: return 0, ""
+    if not _stative(y.text) or abs(len(_words(x.text)) - len(_words(y.text))) > 1: return 0, ""
     a, b, around = swapped(x, y)
-    if around < 3 or not all(_NAMED.fullmatch(w) for w in (*a, *b)) or not _STATIVE.search(y.text): return 0, ""
+    if around < 3 or not all(_NAMED.fullmatch(w) for w in (*a, *b)): return 0, ""
     o, n, old, new = about(older), about(newer), {stem(w.strip("`")) for w in a}, {stem(w.strip("`")) for w in b}
     if old & n.all or new & o.all or (old | new) & GENERIC: return 0, ""
     sure = titles >= 0.5 and not x.title and not (old & o.title and new & n.title)

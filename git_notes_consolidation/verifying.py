@@ -186,6 +186,8 @@ def _check_value(
     def result(status: Status, m: _Mention | None, **kw: Any) -> Finding:
         where = m and m.said and (m.said.quote(m.fact.start, m.fact.end) if m.fact is not fact else m.said.quote())
         return Finding(status, fact.kind, fact.value, part, fact.start, fact.end, where, **kw)
+    if found.quoted and (there := next(((s, g) for s in found.near for g in s.piece.facts if same_value(g, fact)), None)):
+        return result("kept", _Mention(1.0, *there))
     none, raw = _Mention(-1.0, None, fact), text[fact.start:fact.end]
     kind = _LIKE.get(fact.kind, fact.kind)
     small, mentions = raw.lower() in _SMALL, list(_mentions(piece, fact, given))
@@ -415,17 +417,17 @@ def _dropped(
 ) -> Iterator[Finding]:
     "Quotations, expected statements and values that the summary does not tell."
     mine = [p for _, p in told]
-    every, seen = [f for p in mine for f in p.facts], list[Fact]()
     for q in summary.quotes if isinstance(summary, MemorySummary) else ():
         if _untold(q.text, mine, given): yield Finding("dropped", "quote", q.text, source=q, suspicion=0.9)
     for name, text in (parts(expected) if expected else {}).items():
         for p in pieces(text):
             said = text[p.start:p.end]
             if _retold(text, p, told, given) < 0.4 or quotes and _untold(said, mine, given): yield Finding("dropped", "statement", said, name, suspicion=0.9)
+    known = {(f.kind, f.value): f for p in mine for f in p.facts}
     for s in given.said:
         for f in s.piece.facts:
-            if f.kind == "negation" or s.memory.id in gone or any(same_value(f, g) for g in (*every, *seen)): continue
-            seen.append(f)
+            if f.kind == "negation" or s.memory.id in gone or (f.kind, f.value) in known or any(same_value(f, g) for g in known.values()): continue
+            known[f.kind, f.value] = f
             yield Finding("dropped", f.kind, f.value, source=s.quote(f.start, f.end))
 
 # %% ../nbs/12_verifying.ipynb #336a2d4f
