@@ -151,7 +151,7 @@ class Reply:
     status: int = 200
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
-    how: str = "whole"  # whole, short (ends before its announced length), trickle (a byte now and then), drop (no answer, closed), silent (no answer, open)
+    how: str = "whole"  # short: ends before its announced length; trickle: a byte now and then; drop: no answer; silent: nor a hang-up; raw: the body alone
     wait: float = 0.0  # Seconds before it is sent
 
 
@@ -174,6 +174,11 @@ def completion(
            "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text, **message}}]}
     if usage: out["usage"] = usage_of(body, text)
     return Reply(body=json.dumps(out).encode())
+
+
+def changed(reply, **keys):
+    "The reply with other values for some of its keys."
+    return replace(reply, body=json.dumps(json.loads(reply.body) | keys).encode())
 
 
 def error(status, message, code=None, param=None, kind="invalid_request_error", **headers):
@@ -233,6 +238,11 @@ FAULTS = {
     "empty": lambda body, good: completion(body, ""),
     "no choices": lambda body, good: Reply(200, json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "", "choices": []}).encode()),
     "no message": lambda body, good: Reply(200, json.dumps({"id": "x", "choices": [{"index": 0, "finish_reason": "stop"}]}).encode()),
+    "nested": lambda body, good: Reply(200, b"[" * 200_000),
+    "bytes": lambda body, good: Reply(200, b"\xff\xfe\x00{"),
+    "bad gzip": lambda body, good: Reply(200, b"{}", (("content-type", "application/json"), ("content-encoding", "gzip"))),
+    "not http": lambda body, good: Reply(body=b"SSH-2.0-OpenSSH_9.6\r\n\r\n", how="raw"),
+    "redirect": lambda body, good: Reply(307, b"", (("location", "http://nobody.invalid/v1/chat/completions"),)),
     "a list": lambda body, good: Reply(200, b"[]"),
     "json null": lambda body, good: Reply(200, b"null"),
     "truncated": lambda body, good: completion(body, good[:len(good) * 2 // 3]),
@@ -250,8 +260,9 @@ FAULTS = {
     "not found": lambda body, good: Reply(404, b"404 page not found", (("content-type", "text/plain"),)),
     "context": lambda body, good: error(400, "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
                                         "context_length_exceeded", "messages"),
-    "bad request": lambda body, good: error(400, "Invalid schema for response_format", "invalid_json_schema"),
+    "bad request": lambda body, good: error(400, "Something about this request is wrong."),
     "no usage": lambda body, good: completion(body, good, usage=False),
+    "false usage": lambda body, good: changed(completion(body, good), usage={"prompt_tokens": -7, "completion_tokens": "many", "total_tokens": 1e400}),
     "reasoning": lambda body, good: completion(body, None, reasoning_content=good),
 }
 # What a failure rate draws from: replies that a careless reader would act on, and no answer at all.
@@ -414,6 +425,7 @@ class FaultyServer:
     async def _send(self, writer, reply):
         if reply.how == "drop": return False
         if reply.how == "silent": return await self._stop.wait()
+        if reply.how == "raw": return writer.write(reply.body)
         headers = (*reply.headers, ("content-length", str(len(reply.body) + 100 * (reply.how == "short"))))
         writer.write(f"HTTP/1.1 {reply.status} X\r\n{''.join(f'{k}: {v}{chr(13)}{chr(10)}' for k, v in headers)}\r\n".encode())
         for piece in [reply.body] if reply.how != "trickle" else (reply.body[i:i + 1] for i in range(len(reply.body))):
