@@ -128,7 +128,8 @@ class SubconsciousnessConfig:
         if not 0 <= self.llm_daily_usd: raise ConfigError(f"llm_daily_usd must not be negative, it is {self.llm_daily_usd}")
         for name in ("llm_concurrency", "llm_batch"):
             if getattr(self, name) < 1: raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
-        for name in ("llm_rpm", "llm_daily_tokens", "candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours"):
+        for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours",
+                     "llm_rpm", "llm_daily_tokens"):
             if getattr(self, name) < 0: raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
 
     @property

@@ -4,10 +4,9 @@
 
 # %% ../nbs/10_llm.ipynb #e3db6da0
 from __future__ import annotations
-import hashlib, json, logging, math, random, re, threading, time
+import hashlib, importlib, json, logging, math, random, re, threading, time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -18,13 +17,13 @@ from .models import digest
 from .observe import record as measure, span
 from .providers import Provider, providers
 from .redacting import redact
-from .spending import Bound, BudgetExceeded, Ledger, Tables, input_bound, price
+from .spending import Bound, BudgetExceeded, Ledger, Tables, Ticket, input_bound, price
 
 # %% auto #0
 __all__ = ['RULES', 'Request', 'BadReply', 'Answer', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply', 'from_status',
            'retry_after', 'read_reply', 'arguments', 'Breaker', 'step', 'closed', 'Breakers', 'Kept', 'Replies',
-           'read_recording', 'append_recording', 'Spent', 'Usage', 'send', 'send_plugin', 'Caller', 'parsed',
-           'asked_again', 'backoff', 'Client', 'get_client', 'ask_all']
+           'read_recording', 'append_recording', 'Recorded', 'Spent', 'Usage', 'send', 'send_plugin', 'Books', 'Caller',
+           'watched', 'parsed', 'asked_again', 'backoff', 'try_model', 'try_all', 'Client', 'get_client', 'ask_all']
 
 # %% ../nbs/10_llm.ipynb #fdf9beae
 _T = TypeVar("_T")
@@ -178,8 +177,8 @@ def read_reply(
     "The text of the first choice."
     if not isinstance(body, Mapping): return Fault("broken", f"no object but {type(body).__name__}")
     usage, choices = _usage(body.get("usage")), body.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], Mapping) else {}
-    message = choice.get("message") if isinstance(choice.get("message"), Mapping) else {}
+    choice = _mapping(choices[0] if isinstance(choices, list) and choices else None)
+    message = _mapping(choice.get("message"))
     if message.get("refusal"): return Fault("refusal", str(message["refusal"]), usage=usage)
     if choice.get("finish_reason") == "content_filter": return Fault("refusal", "content_filter", usage=usage)
     texts = [message.get(k) for k in ("content", "reasoning_content", "reasoning")]
@@ -191,11 +190,13 @@ def read_reply(
     return Reply(text, str(body.get("model") or ""), usage)
 
 
+def _mapping(value: Any) -> Mapping[str, Any]: return value if isinstance(value, Mapping) else {}
+
+
 def _usage(usage: Any) -> tuple[int, int] | None:
     "Tokens in and out, if they can be true."
-    if not isinstance(usage, Mapping): return None
-    counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
-    return (counts[0], counts[1]) if all(type(c) is int and 0 <= c < 10**9 for c in counts) else None
+    a, b = _mapping(usage).get("prompt_tokens"), _mapping(usage).get("completion_tokens")
+    return (a, b) if type(a) is int and type(b) is int and 0 <= min(a, b) and max(a, b) < 10**9 else None
 
 # %% ../nbs/10_llm.ipynb #5e56e7e1
 _THINKS = re.compile(r"(gpt-5|o\d)\b")
@@ -274,7 +275,7 @@ class Breakers:
         for key in self._keys(p, model):
             mine = event if event == "answered" or (event in ("long", "configuration")) == (key[1] == "") else "left"
             with self._lock: self._known[key] = b = step(self._known.get(key, Breaker()), mine, self._clock(), why)
-            if mine in ("long", "model", "configuration"): self._keep(key, b)
+            if mine in ("long", "configuration") or (mine == "model" and not p.local): self._keep(key, b)
 
     def reset(self) -> None:
         "Forget everything: all are asked again."
@@ -307,12 +308,13 @@ class Replies:
     "The replies that were kept."
     def __init__(self, tables: Tables) -> None: self._tables = tables
 
-    def get(self, key: str) -> Kept | None:
+    def get(self, key: str, request: Request) -> Kept | None:
         "The reply, if there is one."
         rows: list[Any] = self._tables.rows("SELECT reply, provider, model, tokens_in, tokens_out FROM llm_replies WHERE key = ?", key)
         return Kept(*rows[0]) if rows else None
 
     def put(self, key: str, kept: Kept) -> None:
+        "Keep one."
         with self._tables.writing() as conn:
             conn.execute("INSERT OR REPLACE INTO llm_replies VALUES (?, ?, ?, ?, ?, ?)", (key, *asdict(kept).values()))
 
@@ -328,6 +330,22 @@ def read_recording(
 def append_recording(path: Path, key: str, kept: Kept) -> None:
     "One more reply."
     with open(path, "a", encoding="utf-8") as f: f.write(json.dumps({"key": key} | asdict(kept), sort_keys=True) + "\n")
+
+# %% ../nbs/10_llm.ipynb #a54a641b
+class Recorded:
+    "Replies of a recording, or of a function in a model's place; there are no others."
+    def __init__(self, replay: Path | str | Callable[[Request], str | None]) -> None:
+        self._said = replay if callable(replay) else None
+        self._lines = {} if callable(replay) else read_recording(Path(replay))
+
+    def get(self, key: str, request: Request) -> Kept | None:
+        "The reply, if it was recorded."
+        if self._said is None: return self._lines.get(key)
+        text = self._said(request)
+        return None if text is None else Kept(text, "replay")
+
+    def put(self, key: str, kept: Kept) -> None:
+        "Nothing: a recording stays as it is."
 
 # %% ../nbs/10_llm.ipynb #1d2779a7
 @dataclass(frozen=True)
@@ -449,26 +467,66 @@ async def send_plugin(
 
 
 def _plugins_client() -> tuple[Any, Any]:
-    from git_notes_memory.subconsciousness import llm_client, models
-    return llm_client.get_default_llm_client(), models
+    theirs = "git_notes_memory.subconsciousness"
+    return importlib.import_module(f"{theirs}.llm_client").get_default_llm_client(), importlib.import_module(f"{theirs}.models")
 
 # %% ../nbs/10_llm.ipynb #b285c641
 _LOG = logging.getLogger("git_notes_consolidation")
+_MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour", "budget": ""}
 
+class Books:
+    "What a client did."
+    def __init__(self, keys: Sequence[str], redact: Callable[[str], str], notes: Sequence[str] = ()) -> None:
+        self._keys, self._redact, self._lock = sorted({k for k in keys if len(k) >= 8}, key=len, reverse=True), redact, threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._faults: Counter[str] = Counter()
+        self._by: dict[str, Spent] = {}
+        self._notes: dict[object, str] = dict(enumerate(notes))
+
+    def hide(self, text: str) -> str:
+        "The text without our keys."
+        for key in self._keys: text = text.replace(key, "[key]")
+        return text
+
+    def clean(self, note: str) -> str:
+        "What somebody else said, fit for a report: one line, no key, nothing secret."
+        return self._redact(" ".join(self.hide(note).encode("utf-8", "replace").decode().split()))[:200]
+
+    def failed(self, p: Provider, fault: Fault, called: bool = True) -> Fault:
+        "The fault, cleaned and counted."
+        fault = replace(fault, note=self.clean(fault.note))
+        with self._lock:
+            if called: self._faults[fault.kind] += 1
+            if fault.kind not in _MENDS or (p.name, fault.kind) in self._notes: return fault
+            self._notes[p.name, fault.kind] = said = f"{p}: {fault.note}{_MENDS[fault.kind]}"
+        _LOG.error("%s", said)
+        return fault
+
+    def called(self, p: Provider, model: str, spent: Spent) -> None:
+        with self._lock: self._by[f"{p.name}/{model}"] = self._by.get(f"{p.name}/{model}", Spent()) + spent
+
+    def count(self, answer: Answer[_T]) -> Answer[_T]:
+        "The answer to a question, counted."
+        with self._lock:
+            self._counts.update(asked=1, answered=int(not answer.failure), cached=int(answer.cached and not answer.failure))
+            if answer.failure: self._failures[answer.failure] += 1
+        return answer
+
+    def usage(self) -> Usage:
+        with self._lock:
+            of = self._counts
+            return Usage(of["asked"], of["answered"], of["cached"], dict(self._failures), dict(self._faults), dict(self._by), tuple(self._notes.values()))
+
+# %% ../nbs/10_llm.ipynb #755be78e
 class Caller:
-    "Calls one model once, and keeps the books."
+    "Calls one model once."
     def __init__(
-        self, config: SubconsciousnessConfig, providers: Sequence[Provider], tables: Tables, ledger: Ledger,
-        redact: Callable[[str], str], clock: Callable[[], float], transport: Any,
+        self, config: SubconsciousnessConfig, books: Books, breakers: Breakers, ledger: Ledger, clock: Callable[[], float], transport: Any,
     ) -> None:
-        self.config, self.ledger, self.breakers, self._clock = config, ledger, Breakers(tables, clock), clock
-        self._secrets = sorted({p.key for p in providers if len(p.key) >= 8}, key=len, reverse=True)
-        self._redact, self._transport, self._lock = redact, transport, threading.Lock()
+        self.config, self.books, self.breakers, self.ledger, self._clock, self._transport = config, books, breakers, ledger, clock, transport
         self._wires: WeakKeyDictionary[Any, _Wires] = WeakKeyDictionary()
-        self.by: dict[str, Spent] = {}
-        self.faults: Counter[str] = Counter()
-        self.notes: dict[str, None] = {}
-        self.dropped: dict[tuple[Provider, str], frozenset[str]] = {}
+        self.dropped: dict[tuple[Provider, str], frozenset[str]] = {}  # Parameters that a model does not support
 
     def here(self) -> _Wires:
         "The wires of the event loop that runs."
@@ -479,66 +537,48 @@ class Caller:
     async def call(self, p: Provider, model: str, request: Request, limit: int) -> tuple[Reply | Fault, Spent]:
         "One call, or none if breaker or budget say so."
         await self.here().turn(p)
-        if refused := self.breakers.enter(p, model): return self.failed(p, refused), Spent()
-        texts = [m["content"] for m in request.messages]
-        bound = Bound(input_bound(*texts, json.dumps(request.schema)), limit, price(model, p.local))
-        event, got = "left", Fault("broken", "given up")
+        if refused := self.breakers.enter(p, model): return self.books.failed(p, refused, called=False), Spent()
+        bound = Bound(input_bound(*(m["content"] for m in request.messages), json.dumps(request.schema)), limit, price(model, p.local))
+        event, note = "left", ""
         try:
             ticket = self.ledger.reserve(bound, p.name, model, p.local)
-            got = await self._watched(p, model, request, limit)
-            event = "answered" if isinstance(got, Reply) else RULES[got.kind].breaker or "left"
-        except BudgetExceeded as e: return self.failed(p, Fault("budget", str(e))), Spent()
-        finally: self.breakers.tell(p, model, event, self.clean(got.note) if isinstance(got, Fault) else "")
+            got = await watched(p, model, limit, self._send(p, model, request, limit))
+            if isinstance(got, Fault): event, note = RULES[got.kind].breaker or "left", self.books.clean(got.note)
+            else: event = "answered"
+        except BudgetExceeded as e: return self.books.failed(p, Fault("budget", str(e)), called=False), Spent()
+        finally: self.breakers.tell(p, model, event, note)
+        return self._billed(p, model, got, ticket)
+
+    def _send(self, p: Provider, model: str, request: Request, limit: int) -> Awaitable[Reply | Fault]:
+        if p.name == "plugin": return send_plugin(request, limit, self.config.llm_timeout_s)
+        call = arguments(request, model, limit, self.dropped.get((p, model), frozenset()))
+        return send(self.here().client(p), call, self.config.llm_timeout_s, self._clock())
+
+    def _billed(self, p: Provider, model: str, got: Reply | Fault, ticket: Ticket) -> tuple[Reply | Fault, Spent]:
+        "What it came to; a refusal costs nothing, silence costs what was reserved."
         free = isinstance(got, Fault) and not RULES[got.kind].charged
         paid = self.ledger.settle(ticket, got.usage or ((0, 0) if free else None))
         spent = Spent(1, paid.tokens_in, paid.tokens_out, paid.usd)
-        with self._lock: self.by[f"{p.name}/{model}"] = self.by.get(f"{p.name}/{model}", Spent()) + spent
-        return (self.failed(p, got) if isinstance(got, Fault) else replace(got, text=self.hide(got.text))), spent
+        self.books.called(p, model, spent)
+        return (self.books.failed(p, got) if isinstance(got, Fault) else replace(got, text=self.books.hide(got.text))), spent
 
-    async def _watched(self, p: Provider, model: str, request: Request, limit: int) -> Reply | Fault:
-        "The call in its span."
-        labels, start = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": p.name, "gen_ai.request.model": model}, time.perf_counter()
-        with span(f"chat {model}", **labels, **{"gen_ai.request.max_tokens": limit}) as s:
-            call = arguments(request, model, limit, self.dropped.get((p, model), frozenset()))
-            timeout = self.config.llm_timeout_s
-            got = await (send_plugin(request, limit, timeout) if p.name == "plugin" else send(self.here().client(p), call, timeout, self._clock()))
-            if isinstance(got, Fault): labels["error.type"] = got.kind; s.set(**{"error.type": got.kind})
-            else: s.set(**{"gen_ai.response.model": got.model})
-            for i, kind in enumerate(("input", "output") if got.usage else ()):
-                s.set(**{f"gen_ai.usage.{kind}_tokens": got.usage[i]})  # type: ignore[index]
-                measure("gen_ai.client.token.usage", got.usage[i], **labels, **{"gen_ai.token.type": kind})  # type: ignore[index]
-        measure("gen_ai.client.operation.duration", time.perf_counter() - start, **labels)
-        return got
-
-    def failed(self, p: Provider, fault: Fault) -> Fault:
-        "The fault, counted; what a person has to mend is said aloud, once."
-        fault = replace(fault, note=self.clean(fault.note))
-        with self._lock:
-            self.faults[fault.kind] += 1
-            said = f"{p}: {fault.note}{_MENDS.get(fault.kind, '')}" if p.name != "plugin" else f"{p.name}: {fault.note}"
-            if fault.kind not in _MENDS or said in self.notes: return fault
-            self.notes[said] = None
-        _LOG.error("%s", said)
-        return fault
-
-    def drop(self, p: Provider, model: str, parameter: str) -> bool:
-        "Do without a parameter from now on; false if that was tried before."
-        with self._lock:
-            so_far = self.dropped.get((p, model), frozenset())
-            self.dropped[p, model] = so_far | {parameter}
-        return parameter not in so_far
-
-    def hide(self, text: str) -> str:
-        "The text without our keys."
-        for key in self._secrets: text = text.replace(key, "[key]")
-        return text
-
-    def clean(self, note: str) -> str:
-        "What somebody else said, fit for a report: one line, no key, nothing secret."
-        return self._redact(" ".join(self.hide(note).encode("utf-8", "replace").decode().split()))[:200]
-
-
-_MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour", "budget": ""}
+# %% ../nbs/10_llm.ipynb #c495705f
+async def watched(
+    p: Provider, model: str, limit: int,
+    sending: Awaitable[Reply | Fault],
+) -> Reply | Fault:
+    "The call in its span, and measured."
+    labels, start = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": p.name, "gen_ai.request.model": model}, time.perf_counter()
+    with span(f"chat {model}", **labels, **{"gen_ai.request.max_tokens": limit}) as s:
+        got = await sending
+        if isinstance(got, Fault): labels["error.type"] = got.kind
+        else: labels["gen_ai.response.model"] = got.model
+        s.set(**labels)
+        for kind, n in zip(("input", "output"), got.usage or ()):
+            s.set(**{f"gen_ai.usage.{kind}_tokens": n})
+            measure("gen_ai.client.token.usage", n, **labels, **{"gen_ai.token.type": kind})
+    measure("gen_ai.client.operation.duration", time.perf_counter() - start, **labels)
+    return got
 
 # %% ../nbs/10_llm.ipynb #ad304039
 def parsed(
@@ -563,7 +603,8 @@ def asked_again(
     reason: str,  # Redacted
 ) -> Request:
     "The question, and why the last reply was not used."
-    more = f"Your last reply could not be used ({reason or 'it did not fit the schema'}). Reply once more, with one JSON object of the given schema and nothing else."
+    more = (f"Your last reply could not be used ({reason or 'it did not fit the schema'}). "
+            "Reply once more, with one JSON object of the given schema and nothing else.")
     return replace(request, messages=(*request.messages, {"role": "user", "content": more}))
 
 
@@ -577,6 +618,62 @@ def backoff(
 # %% ../nbs/10_llm.ipynb #04f0c8f3
 _CALLS, _PATIENCE = 5, 3.0  # Most calls to one provider for one question; after the time of that many timeouts nothing new is tried
 
+async def try_model(
+    caller: Caller,
+    p: Provider, model: str,
+    request: Request,
+    parse: Callable[[str], _T],
+    sleep: Callable[[float], Any],  # Async
+    rng: Callable[[], float],
+) -> tuple[Answer[_T], Kept | None, Spent]:  # What came of it, the reply if it was good, and what all calls came to
+    "Ask one model."
+    now, pause = need("anyio", "consolidation").current_time, caller.here().pause
+    end, tries, spent, limit, told = now() + _PATIENCE * caller.config.llm_timeout_s, Counter[str](), Spent(), request.max_tokens, request
+    while True:
+        held = max(0.0, pause.get(p.name, 0.0) - now())
+        if now() + held > end: return Answer(None, "rate", f"no call is wanted for {held:.0f} s", p.name, model), None, spent
+        if held: await sleep(held)
+        without = caller.dropped.get((p, model), frozenset())
+        got, cost = await caller.call(p, model, told, limit)
+        spent += cost
+        if isinstance(got, Reply):
+            kept = Kept(got.text, p.name, got.model or model, *(got.usage or (0, 0)))
+            answer = replace(parsed(kept, parse), cached=False)
+            if not answer.failure: return answer, kept, spent
+            got = caller.books.failed(p, Fault(answer.failure, answer.note))
+        if got.parameter and got.parameter not in without:
+            caller.dropped[p, model] = caller.dropped.get((p, model), frozenset()) | {got.parameter}
+            continue
+        tries[got.kind] += 1
+        wait = got.wait if got.wait is not None else backoff(tries[got.kind], rng()) if got.kind in ("rate", "server") else 0.0
+        if got.kind == "rate": pause[p.name] = max(pause.get(p.name, 0.0), now() + wait)
+        if tries[got.kind] > RULES[got.kind].again or spent.calls >= _CALLS or now() + wait > end:
+            return Answer(None, got.kind, got.note, p.name, model), None, spent
+        if got.kind == "length": limit = 2 * request.max_tokens
+        if got.kind in ("schema", "truncated"): told = asked_again(request, got.note)
+        if wait and got.kind != "rate": await sleep(wait)
+
+# %% ../nbs/10_llm.ipynb #73e94f14
+async def try_all(
+    caller: Caller,
+    providers: Sequence[Provider],  # In their order
+    request: Request,
+    parse: Callable[[str], _T],
+    sleep: Callable[[float], Any],
+    rng: Callable[[], float],
+) -> tuple[Answer[_T], Kept | None]:
+    "Ask one provider after the other; another model of the same one only if the first is not there."
+    answer, total = Answer[_T](None, "none"), Spent()
+    for p in providers:
+        for model in p.models:
+            answer, kept, spent = await try_model(caller, p, model, request, parse, sleep, rng)
+            total += spent
+            answer = replace(answer, **asdict(total))
+            if kept or RULES[answer.failure].then == "stop": return answer, kept
+            if RULES[answer.failure].then != "model": break
+    return answer, None
+
+# %% ../nbs/10_llm.ipynb #322e6c9e
 class Client:
     "Asks, and never raises on what a server does."
     def __init__(
@@ -584,7 +681,7 @@ class Client:
         providers: Sequence[Provider],  # In the order in which they are asked
         notes: Sequence[str] = (),  # What is to be reported anyway
         cache_path: Path | str = ":memory:",
-        replay: Path | Callable[[Request], str | None] | None = None,  # A recording, or a function in a model's place; nobody else is asked then
+        replay: Path | str | Callable[[Request], str | None] | None = None,  # A recording, or a function in a model's place; nobody else is asked then
         record: Path | None = None,  # Where good replies are written down
         redact: Callable[[str], str] = redact,
         clock: Callable[[], float] = time.time,  # Seconds since 1970
@@ -592,136 +689,90 @@ class Client:
         rng: Callable[[], float] = random.random,
         transport: Any = None,  # httpx2's, in the network's place
     ) -> None:
-        self.config, self.providers, self._redact = config, tuple(providers), redact
-        self._sleep, self._rng, self._lock, self._said = sleep, rng, threading.RLock(), tuple(notes)
-        self._tables = Tables(cache_path, _BREAKERS, _REPLIES)
-        self.replies, self.ledger = Replies(self._tables), Ledger(cache_path, config.llm_daily_tokens, config.llm_daily_usd, clock)
-        self.caller = Caller(config, self.providers, self._tables, self.ledger, redact, clock, transport)
-        self._replay: Any = read_recording(replay) if isinstance(replay, Path) else replay
+        self.config, self.providers, self._redact, self._sleep, self._rng, self._lock = config, tuple(providers), redact, sleep, rng, threading.RLock()
+        self._tables, self.books = Tables(cache_path, _BREAKERS, _REPLIES), Books([p.key for p in providers], redact, notes)
+        self.ledger = Ledger(cache_path, config.llm_daily_tokens, config.llm_daily_usd, clock)
+        self.breakers = Breakers(self._tables, clock)
+        self.caller = Caller(config, self.books, self.breakers, self.ledger, clock, transport)
+        self.replies: Replies | Recorded = Replies(self._tables) if replay is None else Recorded(replay)
         self._record, self._recorded = record, set(read_recording(record)) if record and record.exists() else set()
-        self._counts: Counter[str] = Counter()
-        self._failures: Counter[str] = Counter()
         self._portal: tuple[Any, Any] | None = None
 
     async def chat(
         self, request: Request,
         parse: Callable[[str], _T],  # Raises `BadReply` on what does not fit
     ) -> Answer[_T]:
-        "Ask once; the same question at the same time is asked once."
+        "Ask; the same question at the same time is asked once."
         request = redacted(request, self._redact)
         key, going = request_key(request), self.caller.here().going
         while key in going:
             other = going[key]
             await other.done.wait()
-            if other.kept: return self._count(parsed(other.kept, parse))
-            if other.failed: return self._count(replace(other.failed, cached=True, calls=0, tokens_in=0, tokens_out=0, cost=0.0))
+            if other.kept: return self.books.count(parsed(other.kept, parse))
+            if other.failed: return self.books.count(replace(other.failed, calls=0, tokens_in=0, tokens_out=0, cost=0.0))
         going[key] = mine = _Going()
         try:
-            answer, mine.kept = await self._look_up_or_ask(key, request, parse)
+            answer, mine.kept = await self._answer(key, request, parse)
             mine.failed = None if mine.kept else answer
-            return self._count(answer)
+            return self.books.count(answer)
         finally:
             del going[key]
             mine.done.set()
 
-    async def _look_up_or_ask(self, key: str, request: Request, parse: Callable[[str], _T]) -> tuple[Answer[_T], Kept | None]:
-        if self._replay is not None: return self._replayed(key, request, parse)
-        if not self.providers: return Answer(None, "none", "; ".join(self._said) or "nobody is configured to be asked"), None
-        kept = self.replies.get(key)
-        if kept and not (answer := parsed(kept, parse)).failure: return answer, self._keep(key, kept)
-        async with self.caller.here().places: answer, kept = await self._ask(request, parse)
+    async def _answer(self, key: str, request: Request, parse: Callable[[str], _T]) -> tuple[Answer[_T], Kept | None]:
+        "From what was kept, or from a provider."
+        recorded = isinstance(self.replies, Recorded)
+        if not self.providers and not recorded: return Answer(None, "none", "nobody is configured to be asked"), None
+        if kept := self.replies.get(key, request):
+            answer = parsed(kept, parse)
+            if recorded or not answer.failure: return answer, None if answer.failure else self._keep(key, kept)
+        elif recorded: return Answer(None, "replay", f"{request.task} {key} is not recorded"), None
+        sleep = self._sleep or need("anyio", "consolidation").sleep
+        async with self.caller.here().places: answer, kept = await try_all(self.caller, self.providers, request, parse, sleep, self._rng)
         return answer, self._keep(key, kept) if kept else None
-
-    def _replayed(self, key: str, request: Request, parse: Callable[[str], _T]) -> tuple[Answer[_T], Kept | None]:
-        "The recorded reply; never another."
-        kept = self._replay.get(key) if isinstance(self._replay, dict) else (Kept(text, "replay") if (text := self._replay(request)) is not None else None)
-        if kept is None: return Answer(None, "replay", f"{request.task} {key} is not recorded"), None
-        answer = parsed(kept, parse)
-        return answer, None if answer.failure else kept
-
-    async def _ask(self, request: Request, parse: Callable[[str], _T]) -> tuple[Answer[_T], Kept | None]:
-        "One provider after the other, until a parser takes the reply."
-        answer, total = Answer[_T](None, "none"), Spent()
-        for p in self.providers:
-            for model in p.models:
-                answer, kept, spent = await self._try(p, model, request, parse)
-                total += spent
-                answer = replace(answer, **asdict(total))
-                if kept or RULES[answer.failure].then == "stop": return answer, kept
-                if RULES[answer.failure].then != "model": break
-        return answer, None
-
-    async def _try(self, p: Provider, model: str, request: Request, parse: Callable[[str], _T]) -> tuple[Answer[_T], Kept | None, Spent]:
-        "One model, as often as the rules allow."
-        now, pause = need("anyio", "consolidation").current_time, self.caller.here().pause
-        end, tries, spent, limit, told = now() + _PATIENCE * self.config.llm_timeout_s, Counter[str](), Spent(), request.max_tokens, request
-        while True:
-            if (held := pause.get(p.name, 0.0) - now()) > 0: await self._wait(held)
-            got, cost = await self.caller.call(p, model, told, limit)
-            spent += cost
-            if isinstance(got, Reply):
-                kept = Kept(got.text, p.name, got.model or model, *(got.usage or (0, 0)))
-                answer = replace(parsed(kept, parse), cached=False)
-                if not answer.failure: return answer, kept, spent
-                got = self.caller.failed(p, Fault(answer.failure, answer.note))
-            answer = Answer[_T](None, got.kind, got.note, p.name, model)
-            if got.parameter and self.caller.drop(p, model, got.parameter): continue
-            tries[got.kind] += 1
-            wait = got.wait if got.wait is not None else backoff(tries[got.kind], self._rng()) if got.kind in ("rate", "server") else 0.0
-            if tries[got.kind] > RULES[got.kind].again or spent.calls >= _CALLS or now() + wait > end: return answer, None, spent
-            if got.kind == "length": limit = 2 * request.max_tokens
-            if got.kind in ("schema", "truncated"): told = asked_again(request, got.note)
-            if got.kind == "rate": pause[p.name] = max(pause.get(p.name, 0.0), now() + wait)
-            elif wait: await self._wait(wait)
-
-    async def _wait(self, seconds: float) -> None: await (self._sleep or need("anyio", "consolidation").sleep)(seconds)
 
     def _keep(self, key: str, kept: Kept) -> Kept:
         "Write a good reply down, where it is not yet."
-        if self.replies.get(key) != kept: self.replies.put(key, kept)
         with self._lock:
+            self.replies.put(key, kept)
             if self._record and key not in self._recorded: append_recording(self._record, key, kept)
             self._recorded.add(key)
         return kept
 
-    def _count(self, answer: Answer[_T]) -> Answer[_T]:
-        with self._lock:
-            self._counts.update(asked=1, answered=int(not answer.failure), cached=int(answer.cached))
-            if answer.failure: self._failures[answer.failure] += 1
-        return answer
-
     def usage(self) -> Usage:
         "What was asked so far, and what it came to."
-        c, of = self.caller, self._counts
-        return Usage(of["asked"], of["answered"], of["cached"], dict(self._failures), dict(c.faults), dict(c.by), (*self._said, *c.notes))
+        return self.books.usage()
 
     def portal(self) -> Any:
         "A thread with an event loop of this client's own, for callers that do not wait."
         with self._lock:
             if self._portal is None:
-                cm = need("anyio.from_thread", "consolidation").start_blocking_portal(name="git-notes-consolidation")
-                self._portal = cm, cm.__enter__()
+                start = need("anyio.from_thread", "consolidation").start_blocking_portal(name="git-notes-consolidation")
+                self._portal = start, start.__enter__()
             return self._portal[1]
 
     def close(self) -> None:
         "Hang up and give the file back."
         with self._lock: portal, self._portal = self._portal, None
         if portal:
-            portal[1].call(self._hang_up)
+            portal[1].call(self.hang_up)
             portal[0].__exit__(None, None, None)
-        self.ledger.close(); self._tables.close()
+        self.ledger.close()
+        self._tables.close()
 
-    async def _hang_up(self) -> None: await self.caller.here().close()
+    async def hang_up(self) -> None:
+        "Close the connections of the event loop that runs."
+        await self.caller.here().close()
 
     def __enter__(self) -> Client: return self
     def __exit__(self, *_: object) -> None: self.close()
 
-# %% ../nbs/10_llm.ipynb #73e94f14
+# %% ../nbs/10_llm.ipynb #a0316dfd
 def get_client(
     config: SubconsciousnessConfig,
     env: Mapping[str, str],  # The environment, with keys and addresses
     cache_path: Path | str = ":memory:",  # The repository's cache file
-    replay: Path | Callable[[Request], str | None] | None = None,
+    replay: Path | str | Callable[[Request], str | None] | None = None,
     record: Path | None = None,
     **more: Any,  # As `Client` takes them
 ) -> Client:
@@ -738,7 +789,7 @@ def ask_all(
     "Ask them all, as many at once as the settings allow."
     if not asked: return []
     future = client.portal().start_task_soon(_gather, client, asked, progress)
-    try: return future.result()  # type: ignore[no-any-return]
+    try: return future.result()
     except BaseException:
         future.cancel()  # interrupted: what was answered so far is kept
         raise

@@ -4,7 +4,7 @@
 
 # %% ../nbs/09_providers.ipynb #a4c8aa86
 from __future__ import annotations
-import ipaddress
+import importlib, ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
@@ -104,9 +104,9 @@ def address_of(
 # %% ../nbs/09_providers.ipynb #b9d71f93
 def plugin_speaks() -> bool:
     "Is there a main plugin with a language model client of its own?"
-    try: from git_notes_memory.subconsciousness import llm_client
+    try: theirs = importlib.import_module("git_notes_memory.subconsciousness.llm_client")
     except Exception: return False  # whatever is wrong over there, it is not to be had
-    return hasattr(llm_client, "LLMClient") and hasattr(llm_client, "get_default_llm_client")
+    return hasattr(theirs, "LLMClient") and hasattr(theirs, "get_default_llm_client")
 
 # %% ../nbs/09_providers.ipynb #034d578e
 def providers(
@@ -133,7 +133,8 @@ def providers(
 
 def _unspoken(theirs: str) -> str:
     named = f"MEMORY_LLM_PROVIDER={theirs} is" if theirs else "the plugin's language model is"
-    return f"{named} skipped: this package does not speak it, and no main plugin with a client of its own is installed; set {_PROVIDER} to openai, lmstudio or ollama"
+    return (f"{named} skipped: this package does not speak it, and no main plugin with a client of its own is installed; "
+            f"set {_PROVIDER} to openai, lmstudio or ollama")
 
 
 _PROVIDER = "MEMORY_CONSOLIDATION_LLM_PROVIDER"
@@ -143,6 +144,6 @@ def _never_outwards(found: list[Provider], notes: list[str], local_only: bool) -
     kept: list[Provider] = []
     for p in found:
         if local_only and not p.local: notes.append(f"{p} is skipped: llm_local_only, and that address is not local")
-        elif not p.local and any(k.local for k in kept): notes.append(f"{p} is skipped: {kept[-1].name} before it is local, and from local to cloud there is no way on")
+        elif not p.local and any(k.local for k in kept): notes.append(f"{p} is skipped: {kept[-1].name} is local, and from local to cloud there is no way on")
         else: kept.append(p)
     return tuple(kept), tuple(notes)

@@ -32,7 +32,7 @@ def input_bound(
 
 # %% ../nbs/09_spending.ipynb #3cd2b362
 PRICES: Mapping[str, tuple[float, float]] = {
-    "gpt-5-nano": (0.05, 0.40), "gpt-5-mini": (0.25, 2.00), "gpt-4o-mini": (0.15, 0.60), "gpt-5": (1.25, 10.00), "gpt-5.4-nano": (0.20, 1.25),
+    "gpt-5-nano": (0.05, 0.40), "gpt-5-mini": (0.25, 2.00), "gpt-4o-mini": (0.15, 0.60), "gpt-5": (1.25, 10.00),
     "gpt-5.4-mini": (0.75, 4.50), "gpt-5.4": (2.50, 15.00), "gpt-5.5": (5.00, 30.00), "gpt-4.1-nano": (0.10, 0.40), "gpt-4.1-mini": (0.40, 1.60),
     "gpt-4.1": (2.00, 8.00), "gpt-4o": (2.50, 10.00), "claude-sonnet-4": (3.00, 15.00), "gpt-5-pro": (15.00, 120.00),
 }
@@ -150,8 +150,8 @@ class Ledger:
     def day(self) -> str: return datetime.fromtimestamp(self._clock(), timezone.utc).date().isoformat()
 
     def _said(self, tokens: int, usd: float, more: str) -> str:
-        return (f"{self.day}: {tokens:,} of {self.daily_tokens:,} tokens and ${usd:.4f} of ${self.daily_usd:.2f} are spent or reserved, {more} could be needed; "
-                "raise MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS or _DAILY_USD, or wait for tomorrow (UTC)")
+        return (f"{self.day}: {tokens:,} of {self.daily_tokens:,} tokens and ${usd:.4f} of ${self.daily_usd:.2f} are spent or reserved, "
+                f"{more} could be needed; raise MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS or _DAILY_USD, or wait for tomorrow (UTC)")
 
     def close(self) -> None: self._tables.close()
 
