@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 from .config import SubconsciousnessConfig, need
 from .models import digest
 from .observe import record as measure, span
@@ -94,7 +94,7 @@ RULES: Mapping[str, Rule] = {
     "truncated": Rule(again=1, charged=True),  # JSON that ends too early, though the model was done
     "length": Rule(again=1, then="stop", charged=True),  # Cut at max_tokens: once more with twice as many
     "schema": Rule(again=1, charged=True),  # The parser refused it
-    "refusal": Rule(then="stop", charged=True),  # The model will not, or a filter did not let it
+    "refusal": Rule(then="stop", charged=True),  # The model will not, or a filter does not let it
     "empty": Rule(again=1, charged=True),  # No choices, or nothing in them
     "model": Rule(then="model", breaker="model"),  # 404
     "parameter": Rule(),  # 400, after what was unsupported has been dropped
@@ -122,7 +122,8 @@ class Reply:
     usage: tuple[int, int] | None = None
 
 # %% ../nbs/10_llm.ipynb #9bf93d56
-_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
+_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_FILTER = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
 _CONTEXT = re.compile(r"context.{0,40}(length|size|window)|(length|size|window).{0,40}context|exceed_context|too many tokens|prompt is too long", re.I | re.S)
 
 def from_status(
@@ -137,8 +138,9 @@ def from_status(
     codes, note = {said.get("code", ""), said.get("type", "")}, f"{status} {said['message']}".strip()
     wait = retry_after(headers or {}, now)
     if status == 404 or "model_not_found" in codes: return Fault("model", note)
+    if codes & _FILTER: return Fault("refusal", note)
     if status in (401, 403): return Fault("auth", note)
-    if status == 402 or (status == 429 and codes & set(_QUOTA)): return Fault("quota", note)
+    if status == 402 or (status == 429 and codes & _QUOTA): return Fault("quota", note)
     if status == 429: return Fault("rate", note, wait)
     if status == 408: return Fault("timeout", note)
     if status == 413 or (status in (400, 422) and (_CONTEXT.search(said["message"]) or _CONTEXT.search(" ".join(codes)))): return Fault("context", note)
@@ -696,7 +698,7 @@ class Client:
         self.caller = Caller(config, self.books, self.breakers, self.ledger, clock, transport)
         self.replies: Replies | Recorded = Replies(self._tables) if replay is None else Recorded(replay)
         self._record, self._recorded = record, set(read_recording(record)) if record and record.exists() else set()
-        self._portal: tuple[Any, Any] | None = None
+        self._portal: Any = None
 
     async def chat(
         self, request: Request,
@@ -748,15 +750,15 @@ class Client:
         with self._lock:
             if self._portal is None:
                 start = need("anyio.from_thread", "consolidation").start_blocking_portal(name="git-notes-consolidation")
-                self._portal = start, start.__enter__()
-            return self._portal[1]
+                self._portal, self._stop = start.__enter__(), finalize(self, _stop, start)
+            return self._portal
 
     def close(self) -> None:
         "Hang up and give the file back."
         with self._lock: portal, self._portal = self._portal, None
         if portal:
-            portal[1].call(self.hang_up)
-            portal[0].__exit__(None, None, None)
+            portal.call(self.hang_up)
+            self._stop()
         self.ledger.close()
         self._tables.close()
 
@@ -766,6 +768,12 @@ class Client:
 
     def __enter__(self) -> Client: return self
     def __exit__(self, *_: object) -> None: self.close()
+
+
+def _stop(start: Any) -> None:
+    "End the thread, also when the process ends or nobody holds the client any more."
+    try: start.__exit__(None, None, None)
+    except RuntimeError: pass  # it was the thread itself that let go of the client
 
 # %% ../nbs/10_llm.ipynb #a0316dfd
 def get_client(
