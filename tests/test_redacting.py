@@ -157,7 +157,8 @@ def test_json_stays_json_whatever_it_holds(text):
 NASTY = ["a", "1", "1 ", "1.", "+1", "a.", "a@", "a_", "ab-", "eyJ-", "eyJaaaaaaaaaaaa.", "SG.aaaaaaaaaaaaaaaa.", "password=", "password is ", "--password ",
          "login a password ", "token=a&a=", "-----BEGIN PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 20 + " ",
          "http://a:", "cookie:a=", "curl -u ",
-         "2001:", "(212)", "$6$a", "/" + "home/a", "C:\\Users\\", "DE89 ", "\\n", "basic ", "passphrase: \"", "call 0", "Q~:AA.atlasv1.$pbkdf2eyJsig=AKIA://@ -"]
+         "2001:", "(212)", "$6$a", "/" + "home/a", "C:\\Users\\", "DE89 ", "\\n", "basic ", "passphrase: \"",
+         "call 0", "Q~:AA.atlasv1.$pbkdf2eyJsig=AKIA://@ -"]
 
 
 @pytest.mark.parametrize("piece", NASTY, ids=lambda p: repr(p[:16]))
