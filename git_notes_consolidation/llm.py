@@ -189,7 +189,7 @@ def read_reply(
     if not text: return Fault("empty", str(body.get("error") or "nothing in the reply"), usage=usage)
     try: text.encode()
     except UnicodeEncodeError: return Fault("broken", "half a character in the reply", usage=usage)
-    return Reply(text, str(body.get("model") or ""), usage)
+    return Reply(text, re.sub(r"[^\w./:@+-]", "", str(body.get("model") or ""), flags=re.A)[:100], usage)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]: return value if isinstance(value, Mapping) else {}
@@ -427,6 +427,8 @@ class _Going:
         self.failed: Answer[Any] | None = None
 
 # %% ../nbs/10_llm.ipynb #b04a018b
+_MOST = 8_000_000  # Bytes of a reply
+
 async def send(
     client: Any,  # An `AsyncOpenAI`
     call: Mapping[str, Any],  # What `arguments` made
@@ -437,9 +439,13 @@ async def send(
     openai, httpx2, anyio = need("openai", "consolidation"), need("httpx2", "consolidation"), need("anyio", "consolidation")
     try:
         with anyio.fail_after(timeout):
-            raw = await client.chat.completions.with_raw_response.create(**call)
-            return read_reply(json.loads(raw.http_response.content))
-    except (TimeoutError, openai.APITimeoutError): return Fault("timeout", f"no reply within {timeout:g} s")
+            async with client.chat.completions.with_streaming_response.create(**call) as raw:
+                body = bytearray()
+                async for piece in raw.iter_bytes():
+                    body += piece
+                    if len(body) > _MOST: return Fault("broken", f"a body of more than {_MOST:,} bytes")
+            return read_reply(json.loads(body))
+    except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException): return Fault("timeout", f"no reply within {timeout:g} s")
     except openai.APIStatusError as e: return from_status(e.status_code, e.body, e.response.headers, now)
     except openai.APIConnectionError as e: return Fault("connection" if isinstance(e.__cause__, httpx2.ConnectError) else "broken", str(e.__cause__ or e))
     except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, ValueError, TypeError, LookupError, AttributeError, RecursionError) as e:

@@ -242,6 +242,7 @@ FAULTS = {
     "bytes": lambda body, good: Reply(200, b"\xff\xfe\x00{"),
     "bad gzip": lambda body, good: Reply(200, b"{}", (("content-type", "application/json"), ("content-encoding", "gzip"))),
     "not http": lambda body, good: Reply(body=b"SSH-2.0-OpenSSH_9.6\r\n\r\n", how="raw"),
+    "flood": lambda body, good: Reply(200, b'{"choices": "' + b"x" * 9_000_000),
     "redirect": lambda body, good: Reply(307, b"", (("location", "http://nobody.invalid/v1/chat/completions"),)),
     "a list": lambda body, good: Reply(200, b"[]"),
     "json null": lambda body, good: Reply(200, b"null"),
@@ -251,6 +252,7 @@ FAULTS = {
     "wrong schema": lambda body, good: completion(body, '{"verdicts": "yes"}'),
     "extra key": lambda body, good: completion(body, extra_key(good)),
     "unknown id": lambda body, good: completion(body, other_ids(good)),
+    "half letters": lambda body, good: completion(body, json.dumps(change_strings(json.loads(good), lambda s: f"{s}\ud800\0" if " " in s else s))),
     "hostile": lambda body, good: completion(body, hostile(good)),
     "orders": lambda body, good: completion(body, HOSTILE),
     "refusal": lambda body, good: completion(body, None, refusal="I'm sorry, I can't help with that."),
@@ -266,8 +268,8 @@ FAULTS = {
     "reasoning": lambda body, good: completion(body, None, reasoning_content=good),
 }
 # What a failure rate draws from: replies that a careless reader would act on, and no answer at all.
-BAD_REPLIES = ("garbage", "empty", "null", "truncated", "length", "wrong schema", "extra key", "unknown id", "orders", "no choices", "refusal", "html",
-               "not json", "500", "dropped")
+BAD_REPLIES = ("garbage", "empty", "null", "truncated", "length", "wrong schema", "extra key", "unknown id", "half letters", "orders", "no choices",
+               "refusal", "html", "not json", "500", "dropped")
 
 
 def refuses(*names):

@@ -2,6 +2,7 @@
 import asyncio
 import json
 import logging
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from git_notes_consolidation.config import SubconsciousnessConfig
 from git_notes_consolidation.llm import BadReply, Client, Request, ask_all, get_client
 from git_notes_consolidation.providers import Provider
 from git_notes_consolidation.spending import input_bound, price
-from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, Reply, completion, fits, least, only, refused_url, refuses
+from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, Reply, changed, completion, fits, least, only, refused_url, refuses
 
 SCHEMA = {"type": "object", "additionalProperties": False, "required": ["id", "verdict", "why"],
           "properties": {"id": {"type": "string", "enum": ["M1", "M2"]}, "verdict": {"type": "string", "enum": ["duplicate", "coexist"]},
@@ -34,7 +35,7 @@ def parse(text):
     except ValueError as e: raise BadReply(str(e)) from e
     if not isinstance(value, dict) or set(value) != set(SCHEMA["required"]): raise BadReply("other keys")
     for k, spec in SCHEMA["properties"].items():
-        if not isinstance(value[k], str) or value[k] not in spec.get("enum", [value[k]]): raise BadReply(f"{k} is {value[k]!r}")
+        if not isinstance(value[k], str) or not value[k].isprintable() or value[k] not in spec.get("enum", [value[k]]): raise BadReply(f"{k} is {value[k]!r}")
     return value
 
 
@@ -158,9 +159,9 @@ def test_it_works_inside_a_running_loop_and_from_threads(real_llm, asking):
 # One fault after the other: how often the first is asked, and that the second answers
 
 ONCE = ("401", "403", "quota", "429 later", "bad request", "no model", "not found")
-BROKEN = ("dropped", "short", "html", "not json", "a list", "json null", "nested", "bytes", "bad gzip", "not http", "redirect")
+BROKEN = ("dropped", "short", "html", "not json", "a list", "json null", "nested", "bytes", "bad gzip", "not http", "flood", "redirect")
 NOTHING = ("empty", "null", "no choices", "no message")
-UNFIT = ("garbage", "wrong schema", "extra key", "unknown id", "orders")
+UNFIT = ("garbage", "wrong schema", "extra key", "unknown id", "half letters", "orders")
 TWICE = (*BROKEN, *NOTHING, *UNFIT, "truncated")
 THRICE = ("429", "429 silent", "500", "502", "503")
 KIND = {"401": "auth", "403": "auth", "quota": "quota", "429": "rate", "429 later": "rate", "429 silent": "rate", "bad request": "parameter",
@@ -237,6 +238,14 @@ def test_a_wrong_key_is_said_once_and_loudly(faulty_llm, asking, caplog):
     said = [r.getMessage() for r in caplog.records if "openai" in r.getMessage()]
     assert len(said) == 1 and len([n for n in client.usage().notes if "401" in n]) == 1
     assert KEY not in caplog.text
+
+
+def test_after_the_pause_one_question_finds_out_for_all(faulty_llm, asking):
+    server, other = faulty_llm(*["500"] * 5, latency=0.05), faulty_llm()
+    client = asking(cloud(server), local(other))
+    for i in range(2): ask(client, f"{i}")
+    client.now[0] += 45
+    assert {a.failure for a in ask(client, *(f"later {i}" for i in range(8)))} == {""} and server.calls == 6
 
 
 def test_a_rate_limit_is_waited_for_as_long_as_the_server_says(faulty_llm, asking):
@@ -538,9 +547,9 @@ def test_a_secret_reaches_neither_server_nor_file_nor_error(faulty_llm, asking, 
 
 
 def test_the_package_own_redaction_is_the_one_that_is_used(faulty_llm, asking, tmp_path):
-    secret, server, db = "ghp_" + "aB3dE5" * 6, faulty_llm(), tmp_path / "c.db"
-    a = ask(asking(cloud(server), cache_path=db), f"The deploy token is {secret}, mail ops@example.org about it.")
-    assert not a.failure and secret not in server.text + held(db) and "ops@example.org" not in server.text
+    secret, server, db = "ghp_" + "k3Qz8WvT1bXr" * 3, faulty_llm(), tmp_path / "c.db"
+    a = ask(asking(cloud(server), cache_path=db), f"The deploy token is {secret}, mail jane.roe@our-company.net about it.")
+    assert not a.failure and secret not in server.text + held(db) and "jane.roe@our-company.net" not in server.text
 
 
 def test_a_key_that_a_server_repeats_is_not_passed_on(faulty_llm, asking, tmp_path):
@@ -565,6 +574,11 @@ client = get_client(SubconsciousnessConfig(llm_provider="ollama"), {{"OLLAMA_HOS
 print(ask_all(client, [(Request("t", ({{"role": "user", "content": "x"}},), {{"const": 3}}, 9, "1"), str)])[0].value)
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "3\n"
+
+
+def test_a_model_may_call_itself_anything_but_not_paint_the_terminal(faulty_llm, asking):
+    a = ask(asking(cloud(faulty_llm(lambda body, good: changed(completion(body, good), model="m\n\x1b[31m" + "m" * 9999)))))
+    assert a.model.isprintable() and len(a.model) <= 100 and not a.failure
 
 
 # Many questions, and servers that are wrong at any rate
@@ -598,11 +612,66 @@ def test_at_any_rate_of_bad_replies_each_answer_is_good_or_none(rate, faulty_llm
     if rate == 1: assert u.answered == 0
 
 
+def test_no_more_calls_a_minute_than_allowed(faulty_llm, asking):
+    async def for_a_second(client):
+        tasks = [asyncio.create_task(client.chat(question(f"{i}"), parse)) for i in range(9)]
+        await asyncio.wait(tasks, timeout=1.0)  # the next place is free after fifteen
+        for t in tasks: t.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await client.hang_up()
+    asyncio.run(for_a_second(asking(cloud(server := faulty_llm()), llm_rpm=4)))
+    assert server.calls == 4
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread on this system")
+def test_what_was_answered_before_an_interruption_is_not_asked_again(faulty_llm, asking, tmp_path):
+    server, texts = faulty_llm(latency=0.1), [f"Question {i}" for i in range(24)]
+    client, main = asking(cloud(server), cache_path=tmp_path / "c.db", llm_concurrency=2), threading.main_thread().ident
+    with pytest.raises(KeyboardInterrupt):
+        ask_all(client, [(question(t), parse) for t in texts], progress=lambda done, of: done == 4 and signal.pthread_kill(main, signal.SIGINT))
+    client.close()
+    kept, sent = held(tmp_path / "c.db").count("INSERT INTO \"llm_replies\""), server.calls
+    assert 4 <= kept <= sent <= kept + 2 < 24
+    assert not [a for a in ask(asking(cloud(server), cache_path=tmp_path / "c.db"), *texts) if a.failure] and server.calls == sent + 24 - kept
+
+
 def test_a_run_that_was_cut_off_goes_on_where_it_was(faulty_llm, asking, tmp_path):
     server, db, texts = faulty_llm(), tmp_path / "c.db", [f"Question {i}" for i in range(30)]
     ask(asking(cloud(server), cache_path=db), *texts[:18])
     answers = ask(asking(cloud(server), cache_path=db), *texts)
     assert server.calls == 30 and sum(a.cached for a in answers) == 18
+
+
+# What an observer sees
+
+
+@pytest.fixture
+def observed(monkeypatch):
+    "Finished spans, and the points of each metric, so far."
+    from opentelemetry import metrics, trace
+    from opentelemetry.sdk import metrics as m, trace as t
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    (spans := t.TracerProvider()).add_span_processor(SimpleSpanProcessor(seen := InMemorySpanExporter()))
+    meters = m.MeterProvider([reader := InMemoryMetricReader()])
+    monkeypatch.setattr(trace, "get_tracer", spans.get_tracer)
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: meters)
+    points = lambda: {m.name: list(m.data.data_points) for m in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics}
+    return lambda: (seen.get_finished_spans(), points())
+
+
+def test_each_attempt_is_a_span_with_the_names_of_the_convention(observed, faulty_llm, asking):
+    ask(asking(cloud(faulty_llm("500", "401")), local(faulty_llm())), "a question of its own")
+    spans, points = observed()
+    assert [s.name for s in spans] == ["chat gpt-5-nano", "chat gpt-5-nano", "chat llama3.2"]
+    assert [s.attributes.get("error.type") for s in spans] == ["server", "auth", None]
+    found = dict(spans[-1].attributes)
+    assert [found[f"gen_ai.{k}"] for k in ("provider.name", "request.model", "response.model")] == ["ollama", "llama3.2", "llama3.2"]
+    assert found["gen_ai.usage.input_tokens"] > 0 < found["gen_ai.usage.output_tokens"]
+    assert "a question of its own" not in repr([s.to_json() for s in spans])
+    assert sum(p.count for p in points["gen_ai.client.operation.duration"]) == 3
+    assert {p.attributes["gen_ai.token.type"] for p in points["gen_ai.client.token.usage"]} == {"input", "output"}
 
 
 # The servers themselves
