@@ -65,8 +65,8 @@ def test_every_public_name_is_there():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
 
 
-MODULES = """models config observe plots retention embedding clustering notes index redacting prompts judging summarizing phases service audit evaluation cli
-entry""".split()
+MODULES = """models config observe plots retention embedding clustering notes index redacting providers spending llm prompts judging summarizing
+ phases service audit evaluation cli entry""".split()
 
 
 @pytest.mark.parametrize("module", MODULES)
