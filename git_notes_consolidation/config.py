@@ -13,9 +13,9 @@ from typing import Any
 from .models import digest
 
 # %% auto #0
-__all__ = ['PRESETS', 'EMBEDDERS', 'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig',
-           'SubconsciousnessConfig', 'parse_setting', 'known_setting', 'variable', 'from_file', 'Settings',
-           'load_settings', 'need']
+__all__ = ['PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE', 'ConfigError',
+           'RetentionConfig', 'SubconsciousnessConfig', 'parse_setting', 'known_setting', 'variable', 'inherited',
+           'from_file', 'Settings', 'load_settings', 'need']
 
 # %% ../nbs/01_config.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -68,6 +68,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 # %% ../nbs/01_config.ipynb #aef1307e
 EMBEDDERS = ("lexical", "minilm", "plugin", "endpoint")
+LLM_PROVIDERS = ("off", "auto", "openai", "lmstudio", "ollama", "plugin")
 
 @dataclass(frozen=True)
 class SubconsciousnessConfig:
@@ -90,6 +91,16 @@ class SubconsciousnessConfig:
     candidates_other: int = 5  # … and of all other namespaces
     max_change: float = 0.10  # Share of the current memories that one run may supersede or merge
     max_change_floor: int = 5  # … and that many in any case
+    llm_provider: str = "off"  # Who judges and writes summaries: off, auto (whoever is configured), openai, lmstudio, ollama or plugin; not read from files
+    llm_model: str = ""  # Its model, or several with commas; none: the provider's own
+    llm_base_url: str = ""  # Its address, where it is not the usual one: "http://127.0.0.1:1234/v1"; not read from files
+    llm_local_only: bool = False  # Ask nobody outside this machine and its private network; not read from files
+    llm_timeout_s: float = 60.0  # Seconds for one call
+    llm_concurrency: int = 8  # Calls at once
+    llm_rpm: int = 500  # Calls a minute to one provider; 0: as many as there are
+    llm_batch: int = 8  # Pairs judged in one call
+    llm_daily_tokens: int = 2_000_000  # Tokens a day that may cost something; not read from files
+    llm_daily_usd: float = 1.0  # … and dollars; not read from files
     retention_half_life_days: float = 30.0
     importance_half_life_days: float = 365.0
     activation_boost: float = 0.1
@@ -112,7 +123,13 @@ class SubconsciousnessConfig:
         if not 2 <= self.min_cluster_size <= self.max_cluster_size:
             raise ConfigError(f"cluster sizes must be 2 <= min_cluster_size <= max_cluster_size, not {self.min_cluster_size} and {self.max_cluster_size}")
         if not 0 <= self.max_change <= 1: raise ConfigError(f"max_change is a share between 0 and 1, not {self.max_change}")
-        for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours"):
+        if self.llm_provider not in LLM_PROVIDERS: raise ConfigError(f"llm_provider must be one of {', '.join(LLM_PROVIDERS)}, not {self.llm_provider!r}")
+        if not 0 < self.llm_timeout_s < math.inf: raise ConfigError(f"llm_timeout_s must be more than 0 seconds, not {self.llm_timeout_s}")
+        if not 0 <= self.llm_daily_usd: raise ConfigError(f"llm_daily_usd must not be negative, it is {self.llm_daily_usd}")
+        for name in ("llm_concurrency", "llm_batch"):
+            if getattr(self, name) < 1: raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
+        for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours",
+                     "llm_rpm", "llm_daily_tokens"):
             if getattr(self, name) < 0: raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
 
     @property
@@ -161,15 +178,34 @@ def variable(
     name: str,  # A field of `SubconsciousnessConfig`
 ) -> str:
     "What a setting is called in the environment."
-    return "MEMORY_CONSOLIDATION_EMBEDDER" if name == "embedder" else f"MEMORY_{name.upper()}"
+    ours = "CONSOLIDATION_" if name == "embedder" or name.startswith("llm_") else ""
+    return f"MEMORY_{ours}{name.upper()}"
 
 # %% ../nbs/01_config.ipynb #fdd579a1
+_PLUGINS = {"llm_provider": "MEMORY_LLM_PROVIDER", "llm_model": "MEMORY_LLM_MODEL", "llm_rpm": "MEMORY_LLM_RPM_LIMIT",
+            "llm_daily_usd": "MEMORY_LLM_DAILY_COST_LIMIT"}
+
+def inherited(
+    env: Mapping[str, str],
+    provider: str | None = None,  # That an argument names
+) -> dict[str, tuple[str, str]]:  # Setting to value and the variable that it came from
+    "What the main plugin's variables say about the language model."
+    theirs = env.get("MEMORY_LLM_PROVIDER", "").strip().lower()
+    found = {name: (env[var], var) for name, var in _PLUGINS.items() if env.get(var, "").strip()}
+    if theirs: found["llm_provider"] = (theirs if theirs in LLM_PROVIDERS else "plugin", "MEMORY_LLM_PROVIDER")
+    ours = provider or env.get(variable("llm_provider"), "").strip() or theirs
+    if ours != theirs or not theirs: found.pop("llm_model", None)
+    return found
+
+# %% ../nbs/01_config.ipynb #bd75b215
+_NOT_FILES = ("embedding_base_url", "llm_provider", "llm_base_url", "llm_local_only", "llm_daily_tokens", "llm_daily_usd")
+
 def from_file(
     name: str,  # A setting that stands in a file
     origin: str,
 ) -> str:
     "The name itself if a file may set it."
-    if name == "embedding_base_url": raise ConfigError(f"{origin}: {name} is not read from a file, which may come with a repository; set {variable(name)}")
+    if name in _NOT_FILES: raise ConfigError(f"{origin}: {name} is not read from a file, which may come with a repository; set {variable(name)}")
     return known_setting(name, origin)
 
 # %% ../nbs/01_config.ipynb #ae88c7c7
@@ -191,12 +227,13 @@ def load_settings(
     file: Path | str | None = None,  # A TOML file of settings; a missing one is an error
 ) -> Settings:
     "Argument before environment before file before default."
+    env = os.environ if env is None else env
     found: dict[str, tuple[Any, str]] = {}
     if file is not None:
         for name, value in _read_toml(Path(file)).items(): found[from_file(name, str(file))] = (value, str(file))
+    found.update(inherited(env, (arguments or {}).get("llm_provider")))
     for name in _FIELDS:
-        var = variable(name)
-        if (value := (os.environ if env is None else env).get(var)): found[name] = (value, var)
+        if (value := env.get(variable(name))): found[name] = (value, variable(name))
     for name, value in (arguments or {}).items():
         if value is not None: found[known_setting(name, "argument")] = (value, "argument")
     values = {name: parse_setting(name, value, origin) for name, (value, origin) in found.items()}

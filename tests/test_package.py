@@ -65,8 +65,8 @@ def test_every_public_name_is_there():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
 
 
-MODULES = ("models config observe plots retention sentences facts embedding clustering notes index claims topics "
-           "aligning editions endings mutating values judging verifying summarizing phases service audit evaluation cli entry").split()
+MODULES = ("models config observe plots retention sentences facts embedding clustering notes index redacting providers spending llm claims topics prompts "
+           "aligning editions endings mutating values judging asking verifying summarizing phases service audit evaluation cli entry").split()
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -1,0 +1,179 @@
+"""Who may be asked: every way in which the environment can say it, and none in which memories leave the machine unasked."""
+import importlib
+import subprocess
+import sys
+import types
+
+import pytest
+from git_notes_consolidation.config import ConfigError, SubconsciousnessConfig, load_settings
+from git_notes_consolidation.providers import MODELS, Provider, checked_url, is_local, key_of, ollama_url, plugin_speaks, providers
+from hypothesis import given
+from hypothesis import strategies as st
+
+KEY = "sk-" + "Zz9" * 14  # in no company's books
+SERVER = "http://127.0.0.1:8080/v1"
+OWN = "MEMORY_CONSOLIDATION_LLM_"
+
+
+def found(env, **settings):
+    "Names and notes, as settings and environment lead to them."
+    who, notes = providers(load_settings(settings, env=env).config, env, speaks=lambda: False)
+    return [p.name for p in who], notes
+
+
+# From the environment to the providers
+
+
+def test_nothing_is_asked_unless_somebody_says_so():
+    for env in ({}, {"OPENAI_API_KEY": KEY}, {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": SERVER, "OLLAMA_HOST": "127.0.0.1"}, {"MEMORY_LLM_API_KEY": KEY}):
+        assert found(env) == ([], ())
+
+
+@pytest.mark.parametrize("env, names", [
+    ({}, []),
+    ({"OPENAI_API_KEY": KEY}, ["openai"]),
+    ({"OPENAI_BASE_URL": SERVER}, ["openai"]),
+    ({f"{OWN}BASE_URL": "http://localhost:1234/v1"}, ["lmstudio"]),
+    ({"OLLAMA_HOST": "0.0.0.0"}, ["ollama"]),
+    ({"MEMORY_OLLAMA_BASE_URL": "http://localhost:11434"}, ["ollama"]),
+    ({"OPENAI_API_KEY": KEY, f"{OWN}BASE_URL": "http://localhost:1234/v1", "OLLAMA_HOST": "127.0.0.1:11434"}, ["openai", "lmstudio", "ollama"]),
+    ({"OPENAI_API_KEY": "  "}, []),
+])
+def test_auto_is_whoever_is_configured_in_the_order_of_the_designs(env, names): assert found(env | {f"{OWN}PROVIDER": "auto"}) == (names, ())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_who_is_named_is_asked_alone(name):
+    env = {f"{OWN}PROVIDER": name, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": SERVER, "OLLAMA_HOST": "127.0.0.1"}
+    assert found(env)[0] == [name]
+    ((p,), _) = providers(load_settings(env=env | {f"{OWN}BASE_URL": "http://10.0.0.9:9/v1", f"{OWN}MODEL": "mine"}).config, env)
+    assert (p.name, p.base_url, p.models, p.local) == (name, "http://10.0.0.9:9/v1", ("mine",), True)
+
+
+def test_an_argument_is_stronger_than_the_environment():
+    assert found({f"{OWN}PROVIDER": "auto", "OPENAI_API_KEY": KEY}, llm_provider="off") == ([], ())
+    assert found({f"{OWN}PROVIDER": "off", "OPENAI_API_KEY": KEY}, llm_provider="openai")[0] == ["openai"]
+
+
+@pytest.mark.parametrize("theirs, names", [("openai", ["openai"]), ("Ollama", ["ollama"]), ("lmstudio", ["lmstudio"])])
+def test_the_plugins_provider_is_inherited(theirs, names): assert found({"MEMORY_LLM_PROVIDER": theirs, "OPENAI_API_KEY": KEY})[0] == names
+
+
+def test_ours_is_stronger_than_the_plugins():
+    assert found({"MEMORY_LLM_PROVIDER": "openai", f"{OWN}PROVIDER": "ollama", "OPENAI_API_KEY": KEY})[0] == ["ollama"]
+
+
+def test_a_provider_that_only_the_plugin_speaks_is_named_and_skipped():
+    env = {"MEMORY_LLM_PROVIDER": "anthropic", "MEMORY_LLM_API_KEY": KEY, "MEMORY_LLM_MODEL": "claude-sonnet-4", "OPENAI_API_KEY": "sk-ours"}
+    names, (note,) = found(env)
+    assert names == [] and "anthropic" in note and f"set {OWN}PROVIDER" in note and KEY not in note
+    names, (note,) = found(env, llm_provider="auto")
+    assert names == ["openai"] and "anthropic" in note
+
+
+def test_the_plugins_model_is_for_its_own_provider():
+    env = {"MEMORY_LLM_PROVIDER": "anthropic", "MEMORY_LLM_MODEL": "claude-sonnet-4", f"{OWN}PROVIDER": "openai", "OPENAI_API_KEY": KEY}
+    ((p,), _) = providers(load_settings(env=env).config, env)
+    assert p.models == MODELS["openai"]
+    env |= {"MEMORY_LLM_PROVIDER": "openai", "MEMORY_LLM_MODEL": "gpt-4o"}
+    assert providers(load_settings(env=env).config, env)[0][0].models == ("gpt-4o",)
+
+
+def test_the_plugins_own_client_is_asked_where_there_is_one(monkeypatch):
+    assert plugin_speaks() is False
+    theirs = types.ModuleType("git_notes_memory.subconsciousness.llm_client")
+    theirs.LLMClient = theirs.get_default_llm_client = object
+    for name in ("git_notes_memory", "git_notes_memory.subconsciousness"): monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, theirs.__name__, theirs)
+    assert plugin_speaks() is True
+    env = {"MEMORY_LLM_PROVIDER": "anthropic", "MEMORY_LLM_MODEL": "claude-sonnet-4"}
+    assert providers(load_settings(env=env).config, env) == ((Provider("plugin", "", ("claude-sonnet-4",)),), ())
+    who, notes = providers(load_settings({"llm_local_only": True}, env=env).config, env)
+    assert who == () and "llm_local_only" in notes[0]
+
+
+def test_a_plugin_that_cannot_be_imported_is_no_plugin(monkeypatch):
+    def broken(name, *_):
+        if name.startswith("git_notes_memory"): raise RuntimeError("half installed")
+        return importlib.__import__(name)
+    monkeypatch.setattr(importlib, "import_module", broken)
+    assert plugin_speaks() is False
+
+
+# Where memories may go
+
+
+@pytest.mark.parametrize("url", ["http://localhost/v1", "http://LOCALHOST:1/v1", "http://127.0.0.1:8080", "http://127.9.9.9", "http://10.1.2.3", "http://172.16.0.1",
+                                 "http://192.168.0.1", "http://[::1]:1", "http://[fd12::1]", "http://[fe80::1]", "http://169.254.1.1", "http://a.localhost"])
+def test_local(url): assert is_local(url)
+
+
+@pytest.mark.parametrize("url", ["https://api.openai.com/v1", "http://8.8.8.8", "http://172.32.0.1", "http://[2606:4700::1]", "http://[::ffff:8.8.8.8]",
+                                 "http://localhost.evil.example", "http://127.0.0.1.nip.io", "http://127.0.0.1@evil.example", "http://ollama",
+                                 "http://2130706433", "http://0x7f.1", "http://127.1", "http://box.local", "", "not a url"])
+def test_not_local(url): assert not is_local(url)
+
+
+@given(st.lists(st.sampled_from(["http://127.0.0.1:1/v1", "https://llm.example/v1", "http://10.0.0.1/v1", ""]), min_size=3, max_size=3), st.booleans())
+def test_nothing_that_is_not_local_follows_what_is(urls, only):
+    openai, lmstudio, ollama = urls
+    env = {k: v for k, v in {"OPENAI_BASE_URL": openai, "OLLAMA_HOST": ollama, "OPENAI_API_KEY": KEY}.items() if v}
+    who, notes = providers(SubconsciousnessConfig(llm_provider="auto", llm_base_url=lmstudio, llm_local_only=only), env)
+    flags = [p.local for p in who]
+    assert flags == sorted(flags) and (not only or all(flags)) and [p.name for p in who] == [n for n in MODELS if n in {p.name for p in who}]
+    assert len(who) + len(notes) == 1 + bool(lmstudio) + bool(ollama)
+
+
+@pytest.mark.parametrize("url", ["api.openai.com/v1", "file:///etc/passwd", "http:///v1", "http://u:p@h/v1", "http://h:99999/v1", "http://h/v1?key=x", "http://h/#x",
+                                 "http://h\n/v1", "http://evil.example\\@localhost/v1", "http://[::1/v1", "http://ho st/v1", "http://\u212aelvin/v1"])
+def test_an_address_that_two_programs_could_read_in_two_ways_is_refused(url):
+    with pytest.raises(ConfigError, match="is no address") as e: checked_url(url, "OPENAI_BASE_URL")
+    assert "u:p" not in str(e.value) and "key=x" not in str(e.value)
+
+
+def test_a_bad_address_skips_its_provider_and_no_other():
+    names, notes = found({f"{OWN}PROVIDER": "auto", "OPENAI_BASE_URL": "http://me:hunter2@h/v1", "OLLAMA_HOST": "127.0.0.1"})
+    assert names == ["ollama"] and notes[0].startswith("openai is skipped: OPENAI_BASE_URL") and "hunter2" not in notes[0]
+
+
+@pytest.mark.parametrize("host, url", [("", "http://127.0.0.1:11434/v1"), ("box", "http://box:11434/v1"), ("box:9", "http://box:9/v1"), (":9", "http://127.0.0.1:9/v1"),
+                                       ("http://box", "http://box:80/v1"), ("https://box/", "https://box:443/v1"), ("http://box:9/ollama", "http://box:9/ollama/v1"),
+                                       ("::", "http://[::]:11434/v1"), ("[::1]:9", "http://[::1]:9/v1"), ("0.0.0.0:9", "http://127.0.0.1:9/v1")])
+def test_ollamas_host_as_people_write_it(host, url): assert ollama_url(host) == url.replace("[::]", "[::1]")
+
+
+def test_a_file_neither_sends_memories_nor_spends_money(tmp_path):
+    for line in ('llm_provider = "auto"', 'llm_base_url = "http://h/v1"', "llm_local_only = false", "llm_daily_usd = 100", "llm_daily_tokens = 1"):
+        (tmp_path / "gnc.toml").write_text(line)
+        with pytest.raises(ConfigError, match="not read from a file"): load_settings(env={}, file=tmp_path / "gnc.toml")
+    (tmp_path / "gnc.toml").write_text("llm_batch = 4")
+    assert load_settings(env={}, file=tmp_path / "gnc.toml").config.llm_batch == 4
+
+
+# Keys
+
+
+def test_a_key_goes_to_the_one_it_was_made_for():
+    env = {"OPENAI_API_KEY": "sk-openai", "MEMORY_LLM_PROVIDER": "anthropic", "MEMORY_LLM_API_KEY": "sk-ant", "OLLAMA_HOST": "127.0.0.1", "OPENAI_BASE_URL": ""}
+    who, _ = providers(SubconsciousnessConfig(llm_provider="auto", llm_base_url="http://127.0.0.1:1/v1"), env)
+    assert {p.name: p.key for p in who} == {"openai": "sk-openai", "lmstudio": "", "ollama": ""}
+    assert key_of("anthropic", env) == "sk-ant" and key_of("lmstudio", env | {f"{OWN}API_KEY": "mine"}) == "mine"
+
+
+def test_a_key_is_in_no_text():
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://h h"}
+    who, notes = providers(SubconsciousnessConfig(llm_provider="auto"), env)
+    p = Provider("openai", SERVER, (), KEY)
+    assert KEY not in f"{who}{notes}{p}{p!r}"
+
+
+@pytest.mark.parametrize("key", ["sk-\u2026", "sk-a\nb", "sk a", "\u043a\u043b\u044e\u0447"])
+def test_a_key_that_cannot_be_one_is_not_sent(key):
+    names, notes = found({f"{OWN}PROVIDER": "openai", "OPENAI_API_KEY": key})
+    assert names == [] and "OPENAI_API_KEY" in notes[0] and key not in notes[0]
+
+
+def test_looking_at_it_imports_no_client_and_no_plugin():
+    code = ("from git_notes_consolidation import providers, spending, llm; import sys; "
+            "print(sorted({'openai', 'httpx2', 'anyio', 'pydantic', 'git_notes_memory'} & sys.modules.keys()))")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

@@ -1,0 +1,173 @@
+"""Nothing that is secret or personal comes through, and nothing else is touched: on labelled lines, inside of JSON, and on text that nobody would write."""
+import json
+import random
+import time
+from collections import Counter
+
+import pytest
+from git_notes_consolidation.redacting import findings, redact
+from helpers import ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+from inventing import iban, leaks, luhn, rows
+
+ROWS = rows()
+OPEN = [r for r in ROWS if r.half == "open"]  # Of the locked half only counts are looked at
+
+
+# The labelled set
+
+
+def test_the_set_is_large_enough_and_half_of_it_is_locked():
+    secrets = [r for r in ROWS if r.secret and not r.personal]
+    assert len(secrets) >= 120 and len({r.kind for r in secrets}) >= 35 and sum(not r.secret for r in ROWS) >= 220
+    for group in (secrets, [r for r in ROWS if r.personal], [r for r in ROWS if not r.secret]):
+        assert 0.45 < sum(r.half == "locked" for r in group) / len(group) < 0.55
+    assert len({r.id for r in ROWS}) == len(ROWS)
+
+
+def test_the_same_lines_come_every_time():
+    assert rows() == ROWS and len({r.secret for r in ROWS if r.secret}) > 350
+
+
+def test_the_file_itself_holds_no_secret():
+    text = (ROOT / "tests" / "fixtures" / "secrets.jsonl").read_text(encoding="utf-8")
+    assert [text[f.start:f.end] for f in findings(text)] == ["10.2.0.7"]  # Beside a password
+
+
+def test_numbers_with_check_digits_are_right():
+    assert luhn("4242424242424242") == 0 and iban(random.Random(1), "DE", 18)[:2] == "DE"
+
+
+def counted(half, wrong):
+    mine = [r for r in ROWS if r.half == half and wrong(r) is not None]
+    return Counter(r.kind for r in mine if wrong(r)), len(mine)
+
+
+def secret_missed(r): return leaks(r.secret, redact(r.text)) if r.secret and not r.personal else None
+def data_missed(r): return leaks(r.secret, redact(r.text)) if r.personal else None
+def alarm(r): return redact(r.text) != r.text if not r.secret else None
+
+
+@pytest.mark.parametrize("half,wrong,most", [("open", secret_missed, 2), ("locked", secret_missed, 5), ("open", data_missed, 0), ("locked", data_missed, 1),
+                                             ("open", alarm, 0), ("locked", alarm, 2)], ids=lambda x: getattr(x, "__name__", str(x)))
+def test_misses_and_false_alarms(half, wrong, most):
+    found, of = counted(half, wrong)
+    assert found.total() <= most, f"{found.total()} of {of}: {dict(found)}"
+
+
+@pytest.mark.parametrize("kind", sorted({r.kind for r in OPEN if r.secret} - {"unlisted", "password"}))
+def test_no_kind_is_missed(kind):
+    assert [r.text for r in OPEN if r.kind == kind and leaks(r.secret, redact(r.text))] == []
+
+
+def test_the_kind_is_named():
+    sure = ("github-token", "jwt", "private-key", "npm-token", "vault-token", "url-password")
+    for r in OPEN:
+        if r.personal or r.kind in sure: assert {f.kind for f in findings(r.text)} & {r.kind, f"secret:{r.kind}"}, r.text
+
+
+# Inside of a prompt
+
+
+ESCAPES = {"once": json.dumps, "twice": lambda t: json.dumps(json.dumps(t)), "letters kept": lambda t: json.dumps(t, ensure_ascii=False)}
+
+
+@pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
+def test_what_is_hidden_in_a_text_is_hidden_in_its_json(escape):
+    hidden = [r for r in OPEN if r.secret and r.kind != "private-key" and not leaks(r.secret, redact(r.text))]
+    assert [r.text for r in hidden if leaks(r.secret, redact(escape(f"It said:\n{r.text}\n")))] == []
+
+
+def test_a_private_key_is_hidden_in_json_line_by_line():
+    for r in OPEN:
+        if r.kind == "private-key":
+            shown = redact(json.dumps(r.text))
+            assert [line for line in r.secret.replace("\\n", "\n").split("\n") if len(line) > 8 and "-----" not in line and line in shown] == []
+
+
+def test_json_stays_json():
+    for r in OPEN: json.loads(redact(json.dumps({"text": f"see\n{r.text}\tthere"})))
+
+
+def test_json_of_what_was_redacted_is_left_alone():
+    for r in OPEN:
+        once = json.dumps(redact(f"see\n{r.text}\nthere"), ensure_ascii=False)
+        assert redact(once) == once
+
+
+# Single cases that went wrong once
+
+
+@pytest.mark.parametrize("text", [
+    "section 4.2.3.1 of it", "page_token: b2Zmc2V0OjQw", "`password=` is a parameter of connect().", "pip install tide==1.12.13.14", "UTC+05:30",
+    "Password: strict", "the token is cut at 4,096 characters", "user token: mem_" + "abcdefgh" * 3 + "23", "10.1.0.0/16", "x=+12345678",
+    "connect(password=settings.db_password)", "a token :: Token", "pk_live_" + "9f3kQz81" * 4])
+def test_innocent(text): assert redact(text) == text
+
+
+@pytest.mark.parametrize("text,shown", [
+    ("ssh ops@" + "10.1.2.77", "ssh ops@[ip]"), ("password: %pebb93" + "2Elb", "password: [secret:password]"), ("10.1.2.77" + "/16", "[ip]/16"),
+    ("token=" + "9f3kQz81" * 3 + "&page=2", "token=[secret:token]&page=2"), ("a@kelp.io" + ",b@kelp.io", "[email],[email]"),
+    ("password='" + "Winter22!" + "')", "password='[secret:password]')"),
+    ("the aws secret key is " + "Zk3T/9f3kQz" * 4, "the aws secret key is [secret:secret-key]")])
+def test_shown(text, shown): assert redact(text) == shown
+
+
+def test_what_is_left_of_a_text_is_as_it_was():
+    text = "\ufeffSee\r\n\tada" + "@kelp.io\u2028 and\x00 \ud800 more  \n"
+    assert redact(text) == text.replace("ada" + "@kelp.io", "[email]")
+
+
+def test_the_same_object_where_nothing_is_found():
+    text = "We keep jobs in PostgreSQL. " * 50
+    assert redact(text) is text and redact("") == ""
+
+
+# Properties
+
+SCRAPS = r"""\n \u0041 [email] [secret: ] password= token: Bearer @ :// eyJ -----BEGIN " ' ` { } = . - _ / 1 + sk- ghp_""".split()
+PIECES = [r.text for r in OPEN] + [r.secret for r in OPEN if r.secret] + SCRAPS + ["\n", " "]
+TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=12), st.text("aZ09-_.:/@\\n=+ \"'[]", max_size=40)), max_size=8).map("".join)
+
+
+@given(TEXTS)
+def test_redacting_twice_is_redacting_once(text):
+    once = redact(text)
+    assert redact(once) == once and findings(once) == ()
+
+
+@given(TEXTS)
+def test_places_are_in_order_and_apart(text):
+    found = findings(text)
+    assert all(0 <= f.start < f.end <= len(text) for f in found)
+    assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
+
+
+@given(TEXTS)
+def test_a_text_without_findings_is_unchanged(text):
+    if not findings(text): assert redact(text) is text
+
+
+@given(TEXTS)
+def test_json_stays_json_whatever_it_holds(text):
+    assert isinstance(json.loads(redact(json.dumps({"text": text})))["text"], str)
+
+
+NASTY = ["a", "1", "1 ", "1.", "+1", "a.", "a@", "a_", "ab-", "eyJ-", "eyJaaaaaaaaaaaa.", "SG.aaaaaaaaaaaaaaaa.", "password=", "password is ", "--password ",
+         "login a password ", "token=a&a=", "-----BEGIN PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 20 + " ",
+         "http://a:", "cookie:a=", "curl -u ",
+         "2001:", "(212)", "$6$a", "/" + "home/a", "C:\\Users\\", "DE89 ", "\\n", "basic ", "passphrase: \"",
+         "call 0", "Q~:AA.atlasv1.$pbkdf2eyJsig=AKIA://@ -"]
+
+
+@pytest.mark.parametrize("piece", NASTY, ids=lambda p: repr(p[:16]))
+def test_time_grows_with_the_length(piece):
+    def seconds(n):
+        text, times = (piece * (n // len(piece) + 1))[:n], []
+        for _ in range(2):
+            start = time.process_time()
+            findings(text)
+            times.append(time.process_time() - start)
+        return min(times)
+    assert seconds(100_000) < max(0.5, 30 * seconds(10_000))

@@ -1,0 +1,143 @@
+"""The budget: no number of threads or processes oversteps it, and no crash gives back what may have been spent."""
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+
+import pytest
+from git_notes_consolidation.spending import PRICES, Bound, BudgetExceeded, Ledger, Tables, input_bound, price, token_bound
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOW = 1_790_000_000.0
+
+
+def ledger(path=":memory:", tokens=1000, usd=1.0, now=NOW): return Ledger(path, tokens, usd, lambda: now)
+
+
+@given(st.text(st.characters()))
+def test_no_tokenizer_makes_more_tokens_than_there_are_bytes(text):
+    "A byte-level tokenizer without a single merge is the worst that there is."
+    assert token_bound(text) == len(text.encode("utf-8", "surrogatepass")) and input_bound(text) > token_bound(text)
+
+
+def test_no_price_is_invented_and_none_is_forgotten():
+    assert all(0 < a <= b for a, b in PRICES.values())
+    assert price("gpt-5-nano") == price("gpt-5-nano-2025-08-07") == price("openai/gpt-5-nano") and price("gpt-5-nano", local=True) == (0, 0)
+    dearest = max(PRICES.values())
+    assert all(price(m) == dearest for m in ("", "gpt-9", "gpt-5-nanoo", "x/y/z")) and all(dearest[0] >= a and dearest[1] >= b for a, b in PRICES.values())
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400), st.one_of(st.none(), st.tuples(st.integers(0, 400), st.integers(0, 400)))), max_size=30))
+def test_the_limit_holds_at_every_step(calls):
+    with closing(ledger()) as books:
+        paid = 0
+        for a, b, bill in calls:
+            try: ticket = books.reserve(Bound(a, b))
+            except BudgetExceeded:
+                assert paid + a + b > 1000
+                continue
+            assert books.spent()[0] == paid + a + b <= 1000
+            usage = bill and (min(bill[0], a), min(bill[1], b))
+            paid += books.settle(ticket, usage).tokens
+            assert books.spent()[0] == paid
+
+
+def test_dollars_and_tokens_are_two_limits():
+    with closing(ledger(tokens=10**9, usd=0.01)) as books:
+        books.reserve(Bound(100_000, 0, (0.05, 0.4)))
+        with pytest.raises(BudgetExceeded, match=r"\$0.0050 of \$0.01.*_DAILY_USD"): books.reserve(Bound(100_001, 0, (0.05, 0.4)))
+        books.reserve(Bound(100_000, 0, (0.05, 0.4)))
+
+
+def test_what_is_free_is_written_down_and_never_refused():
+    with closing(ledger(tokens=0, usd=0.0)) as books:
+        assert books.settle(books.reserve(Bound(9, 9), "ollama", "llama3.2", free=True), (5, 5)).tokens == 10
+        assert books.spent() == (0, 0.0) and books._tables.rows("SELECT provider, tokens_in, free, settled FROM llm_ledger") == [("ollama", 5, 1, 1)]
+        with pytest.raises(BudgetExceeded): books.reserve(Bound(1, 0))
+
+
+def test_a_bill_above_the_bound_is_believed():
+    with closing(ledger()) as books:
+        books.settle(books.reserve(Bound(1, 1)), (999, 1))
+        with pytest.raises(BudgetExceeded): books.reserve(Bound(1, 0))
+
+
+def test_the_day_is_a_utc_day_and_a_late_bill_goes_to_the_day_of_its_call():
+    now = [NOW]
+    with closing(Ledger(daily_tokens=100, clock=lambda: now[0])) as books:
+        ticket = books.reserve(Bound(100, 0))
+        now[0] += 86_400
+        books.settle(ticket, (60, 0))
+        assert books.spent()[0] == 0 and books.reserve(Bound(100, 0))
+        now[0] -= 86_400
+        assert books.spent()[0] == 60 and books.day == "2026-09-21"
+
+
+def test_who_dies_between_call_and_bill_stays_charged(tmp_path):
+    code = f"""
+import os
+from git_notes_consolidation.spending import *
+Ledger({str(tmp_path / 'c.db')!r}, clock=lambda: {NOW}).reserve(Bound(70, 7))
+os._exit(9)"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 9
+    with closing(ledger(tmp_path / "c.db")) as books: assert books.spent()[0] == 77
+
+
+def test_processes_share_one_budget(tmp_path):
+    code = f"""
+from git_notes_consolidation.spending import *
+books, n = Ledger({str(tmp_path / 'c.db')!r}, 300, clock=lambda: {NOW}), 0
+for _ in range(100):
+    try: books.settle(books.reserve(Bound(2, 0)), (1, 0)); n += 1
+    except BudgetExceeded: pass
+print(n)"""
+    runs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    got = [int(r.communicate()[0]) for r in runs]
+    with closing(ledger(tmp_path / "c.db", 300)) as books: assert 280 < books.spent()[0] == sum(got) < 300
+
+
+def test_threads_share_one_ledger():
+    books, got, rng = ledger(tokens=500), [], random.Random(1)
+    sizes = [rng.randrange(1, 20) for _ in range(200)]
+
+    def spend(mine):
+        for n in mine:
+            try: got.append(books.settle(books.reserve(Bound(n, 0)), None).tokens)
+            except BudgetExceeded: pass
+
+    threads = [threading.Thread(target=spend, args=(sizes[i::8],)) for i in range(8)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert 480 < sum(got) == books.spent()[0] <= 500
+    books.close()
+
+
+@pytest.mark.parametrize("spoil", ["garbage", "directory", "read only place"])
+def test_a_file_that_cannot_be_used_is_replaced_by_memory(spoil, tmp_path):
+    path = tmp_path / "c.db"
+    if spoil == "garbage": path.write_bytes(b"nothing like a database " * 99)
+    if spoil == "directory": path.mkdir()
+    if spoil == "read only place": path = tmp_path / "nowhere" / "c.db"
+    with closing(ledger(path)) as books:
+        books.settle(books.reserve(Bound(5, 5)), (1, 1))
+        assert books.spent()[0] == 2
+    if spoil == "garbage": assert path.read_bytes().startswith(b"nothing like")  # the file is left as it is
+
+
+def test_it_lives_beside_the_other_tables(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "c.db")) as conn, conn: conn.execute("CREATE TABLE memories (id TEXT)")
+    with closing(ledger(tmp_path / "c.db")) as books: books.reserve(Bound(1, 1))
+    with closing(sqlite3.connect(tmp_path / "c.db")) as conn:
+        assert {n for n, in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'")} == {"memories", "llm_ledger"}
+
+
+def test_half_a_step_is_none():
+    tables = Tables(":memory:", "CREATE TABLE t (x)")
+    with pytest.raises(ZeroDivisionError), tables.writing() as conn:
+        conn.execute("INSERT INTO t VALUES (1)")
+        _ = 1 / 0
+    assert tables.rows("SELECT * FROM t") == []
+    tables.close()
