@@ -489,7 +489,8 @@ def _plugins_client() -> tuple[Any, Any]:
 
 # %% ../nbs/10_llm.ipynb #b285c641
 _LOG = logging.getLogger("git_notes_consolidation")
-_MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour", "budget": ""}
+_MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour", "budget": "",
+          "model": "; not asked for it for an hour. MEMORY_CONSOLIDATION_LLM_MODEL names another"}
 
 class Books:
     "What a client did."
@@ -517,7 +518,7 @@ class Books:
             if called: self._faults[fault.kind] += 1
             if fault.kind not in _MENDS or (p.name, fault.kind) in self._notes: return fault
             self._notes[p.name, fault.kind] = said = f"{p}: {fault.note}{_MENDS[fault.kind]}"
-        _LOG.error("%s", said)
+        _LOG.log(logging.WARNING if fault.kind == "model" else logging.ERROR, "%s", said)
         return fault
 
     def called(self, p: Provider, model: str, spent: Spent) -> None:
@@ -547,7 +548,8 @@ class Caller:
 
     def here(self) -> _Wires:
         "The wires of the event loop that runs."
-        loop = need("asyncio", "consolidation").get_running_loop()
+        from asyncio import get_running_loop
+        loop = get_running_loop()
         if loop not in self._wires: self._wires[loop] = _Wires(self.config, self._transport)
         return self._wires[loop]
 
