@@ -411,7 +411,7 @@ class _Wires:
             openai, httpx2, t = need("openai", "consolidation"), need("httpx2", "consolidation"), self._config.llm_timeout_s
             http = httpx2.AsyncClient(timeout=httpx2.Timeout(t, connect=min(t, 10.0)), trust_env=not p.local, transport=self._transport, follow_redirects=False)
             self._clients[p] = made = openai.AsyncOpenAI(api_key=p.key or "none", base_url=p.base_url, max_retries=0, http_client=http)
-            if p.name != "openai": made.organization = made.project = None  # the SDK takes them from OpenAI's variables
+            if p.name != "openai": made.organization, made.project, made._custom_headers = None, None, {}  # the SDK takes them from OpenAI's variables
         return self._clients[p]
 
     async def turn(self, p: Provider) -> None:
