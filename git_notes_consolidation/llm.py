@@ -190,16 +190,12 @@ def read_reply(
     if not text: return Fault("empty", str(body.get("error") or "nothing in the reply"), usage=usage)
     try: text.encode()
     except UnicodeEncodeError: return Fault("broken", "half a character in the reply", usage=usage)
-<<<<<<< HEAD
-    return Reply(text, re.sub(r"[^\w./:@+-]", "", str(body.get("model") or ""), flags=re.A)[:100], usage)
-=======
     return Reply(text, one_line(str(body.get("model") or ""))[:100], usage)
 
 
 def one_line(text: str) -> str:
     "Without what moves a cursor or paints a terminal."
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
->>>>>>> 5d82175b8f968fc69e79211ecb797b6353b8ed49
 
 
 def _mapping(value: Any) -> Mapping[str, Any]: return value if isinstance(value, Mapping) else {}
@@ -437,11 +433,7 @@ class _Going:
         self.failed: Answer[Any] | None = None
 
 # %% ../nbs/10_llm.ipynb #b04a018b
-<<<<<<< HEAD
-_MOST = 8_000_000  # Bytes of a reply
-=======
 _LONGEST_BODY = 4_000_000  # Bytes; the longest reply that anybody asks for here has some ten thousand
->>>>>>> 5d82175b8f968fc69e79211ecb797b6353b8ed49
 
 async def send(
     client: Any,  # An `AsyncOpenAI`
@@ -453,16 +445,7 @@ async def send(
     openai, httpx2, anyio = need("openai", "consolidation"), need("httpx2", "consolidation"), need("anyio", "consolidation")
     try:
         with anyio.fail_after(timeout):
-<<<<<<< HEAD
-            async with client.chat.completions.with_streaming_response.create(**call) as raw:
-                body = bytearray()
-                async for piece in raw.iter_bytes():
-                    body += piece
-                    if len(body) > _MOST: return Fault("broken", f"a body of more than {_MOST:,} bytes")
-            return read_reply(json.loads(body))
-=======
             async with client.chat.completions.with_streaming_response.create(**call) as raw: return read_reply(json.loads(await _body(raw)))
->>>>>>> 5d82175b8f968fc69e79211ecb797b6353b8ed49
     except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException): return Fault("timeout", f"no reply within {timeout:g} s")
     except openai.APIStatusError as e: return from_status(e.status_code, e.body, e.response.headers, now)
     except openai.APIConnectionError as e: return Fault("connection" if isinstance(e.__cause__, httpx2.ConnectError) else "broken", str(e.__cause__ or e))

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from importlib.resources import files
+from collections.abc import Mapping
 from typing import Any, Literal
 
 # %% auto #0
@@ -320,6 +321,8 @@ class MemorySummary:
     title: str = ""  # At most ten words
     coverage: float = 0.0  # Share of its sources of which it tells something, 0 to 1
     quotes: tuple[Quote, ...] = ()  # Where each sentence and fact stands
+    insights: tuple[str, ...] = ()  # What shows only when the sources are read together; at most five, from a model
+    by: str = "offline"  # Who wrote it
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON and for the notes; `from_dict` reads it back."
@@ -333,7 +336,7 @@ class MemorySummary:
         span = tuple(as_utc(d["temporal_range"][k]) for k in ("start", "end"))
         return cls(**d | {"tier": MemoryTier(d["tier"]), "created_at": as_utc(d["created_at"]), "temporal_range": span,
                           "confidence": CaptureConfidence(**d["confidence"]), "key_facts": tuple(d["key_facts"]),
-                          "source_memory_ids": tuple(d["source_memory_ids"]), "quotes": tuple(Quote(**q) for q in d["quotes"]),
+                          "source_memory_ids": tuple(d["source_memory_ids"]), "quotes": tuple(Quote(**q) for q in d["quotes"]), "insights": tuple(d.get("insights", ())),
                           "decisions": tuple(SummaryDecision(**x) for x in d["decisions"]),
                           "superseded_facts": tuple(SupersededFact(**x) for x in d["superseded_facts"])})
 
@@ -377,8 +380,10 @@ class ConsolidationResult:
     summaries_retired: int = 0  # Summaries whose sources changed
     review_items: int = 0  # Judgments that wait for a person
     memories_distinct: int = 0  # After repeats are collapsed
+    relations_found: int = 0  # Other edges, which replace nothing: references, related memories
     warnings: tuple[str, ...] = ()  # What was ignored, and what to do about it
     dry_run: bool = False
+    llm: Mapping[str, Any] = field(default_factory=dict)  # Questions to a language model, calls, failures, tokens and cost; empty when none was asked
 
     @property
     def success(self) -> bool:
@@ -389,7 +394,7 @@ class ConsolidationResult:
     def changed(self) -> bool:
         "Did it change, or would it change, anything?"
         return bool(self.summaries_created or self.supersessions_detected or self.tier_transitions or self.duplicates_found
-                    or self.edges_removed or self.summaries_retired or self.review_items)
+                    or self.relations_found or self.edges_removed or self.summaries_retired or self.review_items)
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."

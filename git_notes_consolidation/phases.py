@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -17,6 +17,8 @@ import numpy as np
 from .clustering import Half, MemoryCluster, cluster_memories, fused_older
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder
+from .asking import Job, Model
+from .drafting import redraft
 from .judging import SURE, repeat_key, unsure, weigh
 from .models import (ConsolidationPhase, EdgeType, Failed, Judgment, Memory, MemoryEdge, MemoryMetadata, MemorySummary,
                                             TierTransition)
@@ -25,11 +27,12 @@ from .observe import span
 from .retention import compute_retention_score, tier_of
 from .sentences import LIGHT_VERBS, NEGATIONS, STOP_WORDS, mentions, names_of, references, stem, title_words, words_of
 from .summarizing import NothingToQuote, summarize_cluster
-from .topics import GENERIC, about, content_stems, hedge, spoken
+from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
 
 # %% auto #0
-__all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'judge', 'still_held', 'Related',
-           'relate', 'taken_back', 'metadata_of', 'cluster', 'summarize', 'tier', 'still_told', 'Desired', 'desire']
+__all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'judge', 'hear', 'still_held', 'Related',
+           'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of', 'ties', 'target_of', 'linked',
+           'summarize', 'tier', 'still_told', 'Desired', 'desire']
 
 # %% ../nbs/14_phases.ipynb #87230dc7
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Scanned:
     now: datetime
     scope: Scope = Scope()
     lexical: np.ndarray | None = None  # (n, 1024) the lexical vectors, where the embedder is another
+    model: Model | None = None  # A language model, if one may be asked
 
     def row(self) -> dict[str, int]:
         "Memory id to its row."
@@ -155,8 +159,8 @@ def candidates(
 # %% ../nbs/14_phases.ipynb #35eb9477
 _TYPES = {"supersede": EdgeType.SUPERSEDES, "duplicate": EdgeType.DUPLICATE_OF}
 
-def _edge(newer: Memory, older: Memory, j: Judgment, at: datetime) -> MemoryEdge:
-    return MemoryEdge(newer.id, older.id, _TYPES[j.relation], j.confidence, j.reason, at, None, j.kind, j.code, j.span)
+def _edge(newer: Memory, older: Memory, j: Judgment, at: datetime, by: str = "offline") -> MemoryEdge:
+    return MemoryEdge(newer.id, older.id, _TYPES[j.relation], j.confidence, j.reason, at, None, j.kind, j.code, j.span, by)
 
 # %% ../nbs/14_phases.ipynb #ab600011
 @dataclass(frozen=True)
@@ -165,35 +169,71 @@ class Judged:
     edges: tuple[MemoryEdge, ...] = ()  # Replacements and near duplicates
     asked: tuple[MemoryEdge, ...] = ()  # The same, where the judge is not sure
     failed: tuple[Failed, ...] = ()
+    open: tuple[tuple[int, int, float | None], ...] = ()  # Candidates that are not decided, as `candidates` gave them
+    heard: frozenset[tuple[str, str]] = frozenset()  # Ids of the pairs that a model has judged
 
 
 def judge(s: Scanned, current: Sequence[Memory]) -> Judged:
     "Every candidate judged."
-    edges, failed = [], []
+    edges, failed, open_ = [], [], []
     asked: dict[tuple[str, str | None], MemoryEdge] = {}
     for a, b, x in candidates(s, current):  # The latest of the older ones comes last
         newer, older = current[a], current[b]
         try: j = weigh(older, newer, similarity=x, least=s.embedder.same_title, near=s.embedder.near_identical)
         except Exception as e: failed.append(Failed(ConsolidationPhase.SUPERSESSION, f"{newer.id} {older.id}", f"{type(e).__name__}: {e}")); continue
-        if j.relation in _TYPES and j.confidence >= SURE: edges.append(_edge(newer, older, j, s.now))
-        elif unsure(j): asked[newer.id, j.code] = _edge(newer, older, j, s.now)
-    return Judged(tuple(edges), tuple(asked.values()), tuple(failed))
+        if j.relation in _TYPES and j.confidence >= SURE:
+            edges.append(_edge(newer, older, j, s.now))
+            continue
+        open_.append((a, b, x))
+        if unsure(j): asked[newer.id, j.code] = _edge(newer, older, j, s.now)
+    return Judged(tuple(edges), tuple(asked.values()), tuple(failed), tuple(open_))
+
+# %% ../nbs/14_phases.ipynb #73072226
+def _to_ask(s: Scanned, current: Sequence[Memory], judged: Judged) -> list[tuple[int, int]]:
+    "The undecided pairs that are worth a model's look: newer and older."
+    wondered = {(e.source_id, e.target_id) for e in judged.asked}
+    near: dict[int, list[tuple[bool, float, int]]] = defaultdict(list)
+    for a, b, x in judged.open:
+        newer, older = current[a], current[b]
+        if newer.timestamp < older.timestamp or other_scope(older, newer): continue
+        near[a].append(((newer.id, older.id) in wondered, x if x is not None else 1.0, b))
+    return [(a, b) for a, found in sorted(near.items()) for _, _, b in sorted(found, reverse=True)[:s.config.llm_candidates]]
+
+# %% ../nbs/14_phases.ipynb #656148ee
+def hear(s: Scanned, current: Sequence[Memory], judged: Judged) -> Judged:
+    "The judgments, with the model's beside the offline judge's."
+    if s.model is None: return judged
+    pairs = [(current[b], current[a]) for a, b in _to_ask(s, current, judged)]
+    answers = {(newer, older): j for (older, newer), j in zip(pairs, s.model.judge(pairs)) if j is not None}
+    heard = frozenset((newer.id, older.id) for newer, older in answers)
+    sure = [(n, o, j) for (n, o), j in answers.items() if j.confidence >= SURE]
+    edges = [_edge(n, o, j, s.now, "llm") for n, o, j in sure if j.relation in _TYPES]
+    edges += [MemoryEdge(n.id, o.id, EdgeType.RELATED_TO, j.confidence, j.reason, s.now, None, None, "M", j.span, "llm") for n, o, j in sure if j.relation == "merge"]
+    settled = {(n.id, o.id) for n, o, _ in sure}
+    asked = [e for e in judged.asked if (e.source_id, e.target_id) not in settled]
+    known = {e.id for e in asked}
+    asked += [e for (n, o), j in answers.items() if j.confidence < SURE and j.relation in _TYPES and (e := _edge(n, o, j, s.now, "llm")).id not in known]
+    return replace(judged, edges=(*judged.edges, *edges), asked=tuple(asked), heard=heard)
 
 # %% ../nbs/14_phases.ipynb #709ce914
 def _repeat(copy: str, first: str, at: datetime) -> MemoryEdge:
     return MemoryEdge(copy, first, EdgeType.DUPLICATE_OF, 1.0, "same summary and body", at, code="X")
 
 # %% ../nbs/14_phases.ipynb #9932a0ea
-_MINE = {EdgeType.DUPLICATE_OF: "dedupe", EdgeType.SUPERSEDES: "supersede"}  # What this module finds, and the strategy that asks for it
+_HIDING = {EdgeType.DUPLICATE_OF: "dedupe", EdgeType.SUPERSEDES: "supersede"}
+_MINE = _HIDING | {EdgeType.REFERENCES: "supersede", EdgeType.RELATED_TO: "summarize"}  # What this module finds, and the strategy that asks for it
 
 def still_held(
     s: Scanned,
     found: Iterable[MemoryEdge],  # What this run found
+    heard: Set[tuple[str, str]] = frozenset(),  # Ids of the pairs that a model has judged in it
 ) -> list[MemoryEdge]:
     "Live edges that this run did not find and has no business to take away."
     mine, there = {e.id for e in found}, {m.id: m for m in s.memories}
     def judged(e: MemoryEdge) -> bool:
+        if e.by == "llm": return (e.source_id, e.target_id) in heard
         ours = s.config.linking_enabled and e.by == "offline" and e.edge_type in _MINE and s.scope.does(_MINE[e.edge_type])
+        if e.edge_type == EdgeType.RELATED_TO and not s.config.consolidation_enabled: return False
         return ours and e.source_id in there and s.scope.has(there[e.source_id])
     return [e for e in s.state.edges.values() if e.id not in mine and not judged(e)]
 
@@ -216,6 +256,7 @@ class Related:
     failed: tuple[Failed, ...] = ()
     returned: tuple[MemoryEdge, ...] = ()  # From a memory said again after it was replaced to its first copy
     asked: tuple[MemoryEdge, ...] = ()  # What the judge is not sure of
+    heard: frozenset[tuple[str, str]] = frozenset()  # Ids of the pairs that a model has judged
 
 # %% ../nbs/14_phases.ipynb #affef0ef
 def _restated(
@@ -240,22 +281,24 @@ def relate(s: Scanned) -> Related:
     "Repeats and supersessions that agree with each other."
     with span("consolidation.supersession") as log:
         plain, when = collapse(s.memories), {m.id: m.timestamp for m in s.memories}
-        wanted = [kind for kind, name in _MINE.items() if s.scope.does(name)]
-        judged = judge(s, [m for m in s.memories if plain[m.id] == m.id]) if wanted else Judged()
+        wanted = [kind for kind, name in _HIDING.items() if s.scope.does(name)]
+        current = [m for m in s.memories if plain[m.id] == m.id]
+        judged = hear(s, current, judge(s, current)) if wanted else Judged()
         found = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and e.edge_type in wanted]
-        known = [e for e in still_held(s, found) if e.edge_type == EdgeType.SUPERSEDES and when.keys() >= {e.source_id, e.target_id}]
+        known = [e for e in still_held(s, found, judged.heard) if e.edge_type == EdgeType.SUPERSEDES and when.keys() >= {e.source_id, e.target_id}]
         ended = _ended([*found, *known], when)
         stands = collapse(s.memories, ended)
         returned = sorted(i for i in set(stands.values()) if plain[i] != i)
         found += [replace(e, target_id=i) for i in returned for e in found if e.target_id == plain[i] and when[e.source_id] > when[i]]
         near, late = _restated(judged.edges if EdgeType.DUPLICATE_OF in wanted else (), stands, ended, when)
         copies = [m.id for m in s.memories if stands[m.id] != m.id and s.scope.has(m)] if s.scope.does("dedupe") else []
+        beside = [e for e in judged.edges if e.edge_type == EdgeType.RELATED_TO]
         repeats = [replace(near[j], source_id=i) if (j := stands[i]) in near else _repeat(i, j, s.now) for i in copies]  # Never to what is a repeat itself
-        log.set(supersessions=len(found), repeats=len(repeats), near=len(near), asked=len(judged.asked))
+        log.set(supersessions=len(found), repeats=len(repeats), near=len(near), asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
-    edges = sorted([*repeats, *near.values(), *found], key=lambda e: e.id)
+    edges = sorted([*repeats, *near.values(), *found, *beside], key=lambda e: e.id)
     asked = tuple(e for e in judged.asked if e.edge_type in wanted)
-    return Related(stands, tuple(edges), judged.failed, (*(_repeat(i, plain[i], s.now) for i in returned), *late), asked)
+    return Related(stands, tuple(edges), judged.failed, (*(_repeat(i, plain[i], s.now) for i in returned), *late), asked, judged.heard)
 
 # %% ../nbs/14_phases.ipynb #c585db15
 def _replaced(edges: Iterable[MemoryEdge], when: Mapping[str, datetime]) -> dict[str, MemoryEdge]:
@@ -347,6 +390,53 @@ def cluster(s: Scanned, stands_for: Mapping[str, str]) -> list[MemoryCluster]:
         log.set(clusters_found=len(found), threshold=threshold)
     return found
 
+# %% ../nbs/14_phases.ipynb #7cce0f4f
+def references_of(s: Scanned, current: Sequence[Memory], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
+    "From each memory to those that it names, where nothing else is known of the two."
+    known = {(e.source_id, e.target_id) for e in edges}
+    pairs = ((current[a], current[b]) for a, b in _named(current))
+    return [MemoryEdge(m.id, o.id, EdgeType.REFERENCES, 1.0, "it names it", s.now, code="I")
+            for m, o in dict.fromkeys(pairs) if (m.id, o.id) not in known and s.scope.has(m)]
+
+
+def ties(s: Scanned, clusters: Iterable[MemoryCluster], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
+    "From each member of a cluster to the nearest older one, where nothing else is known of the two."
+    row, out, known = s.row(), [], {frozenset((e.source_id, e.target_id)) for e in edges}
+    for c in clusters:
+        ids = sorted(c.memory_ids, key=lambda i: row[i])
+        X = s.vectors[[row[i] for i in ids]].astype(np.float64)
+        for k in range(1, len(ids)):
+            like = X[:k] @ X[k]
+            j = int(like.argmax())
+            if frozenset((ids[k], ids[j])) in known: continue
+            weight = round(float(min(max(like[j], 0.0), 1.0)), 4)
+            out.append(MemoryEdge(ids[k], ids[j], EdgeType.RELATED_TO, weight, "the nearest older one of its cluster", s.now, code="C"))
+    return out
+
+# %% ../nbs/14_phases.ipynb #f76c6949
+def target_of(
+    hint: str,
+    titles: Mapping[str, frozenset[str]],  # Memory id to the stems of its title
+) -> str:  # Empty when no title fits, or several do
+    "The memory that is meant by a few words."
+    words = content_stems(hint)
+    fit = sorted(((len(words & t), i) for i, t in titles.items() if words and 2 * len(words & t) >= len(words)), reverse=True)[:2]
+    return fit[0][1] if fit and (len(fit) == 1 or fit[0][0] > fit[1][0]) else ""
+
+
+def linked(s: Scanned, clusters: Iterable[MemoryCluster], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
+    "What a model reads in the clusters, where it is sure."
+    if s.model is None: return []
+    by_id = {m.id: m for m in s.memories}
+    titles, known = {m.id: about(m).title for m in s.memories}, {(e.source_id, e.target_id) for e in edges}
+    out: dict[str, MemoryEdge] = {}
+    for x in (x for links in s.model.link([[by_id[i] for i in c.memory_ids] for c in clusters]) for x in links):
+        target = x.target_id or target_of(x.hint, {i: t for i, t in titles.items() if i != x.source_id})
+        if x.confidence < SURE or not target or (x.source_id, target) in known: continue
+        e = MemoryEdge(x.source_id, target, x.edge_type, x.confidence, x.hint or "a model read it there", s.now, code="L", span=x.span, by="llm")
+        out.setdefault(e.id, e)
+    return [*out.values()]
+
 # %% ../nbs/14_phases.ipynb #608b74e2
 def summarize(
     s: Scanned,
@@ -354,16 +444,27 @@ def summarize(
     metadata: Mapping[str, MemoryMetadata],
 ) -> tuple[list[MemorySummary], list[Failed]]:
     "A summary for every cluster that still holds something current."
-    by_id, out, failed = {m.id: m for m in s.memories}, [], []
+    by_id, failed = {m.id: m for m in s.memories}, []
+    out, jobs = list[MemorySummary](), list[Job]()
     for c in clusters:
         outdated = {i: by_id[d.superseded_by] for i in c.memory_ids if (d := metadata[i]).superseded_by and d.superseded_kind == "full"}
         amended = {i: by_id[d.superseded_by] for i in c.memory_ids if (d := metadata[i]).superseded_by and d.superseded_kind == "partial"}
         if len(outdated) == len(c.memory_ids): continue
         with span("consolidation.summarize", cluster_id=c.label, source_count=len(c.memory_ids), tokens_used=0):
-            try: out.append(summarize_cluster([by_id[i] for i in c.memory_ids], outdated, coherence=c.coherence, created_at=s.now, amended=amended))
+            try: x = summarize_cluster([by_id[i] for i in c.memory_ids], outdated, coherence=c.coherence, created_at=s.now, amended=amended)
             except NothingToQuote: continue
-            except Exception as e: failed.append(Failed(ConsolidationPhase.SUMMARIZE, f"cluster {c.label}", f"{type(e).__name__}: {e}"))
-    return out, failed
+            except Exception as e: failed.append(Failed(ConsolidationPhase.SUMMARIZE, f"cluster {c.label}", f"{type(e).__name__}: {e}")); continue
+            out.append(x)
+            jobs.append(Job(tuple(by_id[i] for i in c.memory_ids), outdated, amended))
+    return _written_by_model(s, out, jobs), failed
+
+
+def _written_by_model(s: Scanned, plain: list[MemorySummary], jobs: Sequence[Job]) -> list[MemorySummary]:
+    "The summaries, those that a model wrote before among them, and new ones where there is a model."
+    old = {x.id: x for x in s.state.summaries.values() if x.by != "offline"}
+    due = [i for i, x in enumerate(plain) if x.id not in old] if s.model else []
+    new = dict(zip(due, redraft(s.model, [plain[i] for i in due], [jobs[i] for i in due]))) if s.model else {}
+    return [new.get(i) or old.get(x.id, x) for i, x in enumerate(plain)]
 
 # %% ../nbs/14_phases.ipynb #239073d9
 def tier(
@@ -417,6 +518,17 @@ def still_told(
     def over(x: MemorySummary) -> bool: return on and inside.issuperset(x.source_memory_ids) and spared.isdisjoint(x.source_memory_ids)
     return [x for x in s.state.summaries.values() if x.id not in mine and not over(x)]
 
+# %% ../nbs/14_phases.ipynb #b4d54dd7
+def _beside(s: Scanned, related: Related, groups: Sequence[MemoryCluster], edges: Sequence[MemoryEdge]) -> list[MemoryEdge]:
+    "New edges that replace nothing."
+    new = linked(s, groups, edges)
+    if s.scope.does("supersede"): new += references_of(s, [m for m in s.memories if related.stands_for[m.id] == m.id], [*edges, *new])
+    if s.scope.does("summarize"): new += ties(s, groups, [*edges, *new])
+    out: dict[str, MemoryEdge] = {}
+    for e in new: out.setdefault(e.id, e)
+    known = {e.id for e in edges} | s.state.rejected
+    return [e for e in out.values() if e.id not in known]
+
 # %% ../nbs/14_phases.ipynb #5bbcc20d
 @dataclass(frozen=True)
 class Desired:
@@ -443,10 +555,12 @@ def desire(
     progress(ConsolidationPhase.SUPERSESSION)
     related = relate(s) if s.config.linking_enabled and not settled else Related(collapse(s.memories), ())
     edges, refused = _allowed(related.edges, s.state)
-    edges = [*s.state.edges.values()] if settled else edges + still_held(s, edges)
+    held = [*s.state.edges.values()] if settled else still_held(s, edges, related.heard)
+    edges = held if settled else edges + held
     progress(ConsolidationPhase.CLUSTER)
     on = s.config.consolidation_enabled and s.scope.does("summarize") and not settled
     groups = cluster(s, related.stands_for) if on else []
+    if s.config.linking_enabled and not settled: edges = edges + _beside(s, related, groups, edges)
     progress(ConsolidationPhase.SUMMARIZE)
     made, failed = summarize(s, groups, metadata_of(s.memories, edges, (), s.state))
     told, declined = _allowed(made, s.state)

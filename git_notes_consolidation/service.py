@@ -4,10 +4,10 @@
 
 # %% ../nbs/15_service.ipynb #4cfe6e75
 from __future__ import annotations
-import asyncio, importlib.util, json, re
+import asyncio, importlib.util, json, os, re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 from . import index
 from .embedding import Embedder, LexicalEmbedder, get_embedder, without_vector
+from .asking import Model
 from .judging import JUDGE
+from .llm import Client, Usage, ask_all, get_client
+from .prompts import EDGES_PROMPT, JUDGE_PROMPT, SUMMARY_PROMPT
 from .config import Settings, SubconsciousnessConfig, load_settings, need
 from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier,
                                             TierTransition, as_utc, digest)
@@ -28,7 +31,7 @@ from .summarizing import SUMMARIZER
 
 # %% auto #0
 __all__ = ['MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'Plan', 'load_plan', 'allowed', 'make_plan', 'Guard',
-           'check_blast_radius', 'View', 'view', 'ConsolidationService', 'Stale', 'check_bases', 'scored',
+           'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases', 'scored',
            'refresh_index', 'apply_plan', 'run', 'apply_file', 'NeedsConfirmation', 'made_by', 'dependents', 'undo',
            'is_consolidation_available', 'run_changes', 'edges_of', 'questions', 'explain', 'status', 'open_service',
            'get_consolidation_service', 'reset_consolidation_service', 'Store']
@@ -54,7 +57,7 @@ class Plan:
 
 # %% ../nbs/15_service.ipynb #28e240a5
 _COUNTS = ("memories_processed", "memories_distinct", "clusters_found", "summaries_created", "supersessions_detected", "duplicates_found", "edges_removed",
-           "summaries_retired", "review_items")
+           "summaries_retired", "review_items", "relations_found")
 
 def load_plan(text: str) -> Plan:
     "The plan that `to_json` wrote; anything else is refused."
@@ -91,7 +94,7 @@ def _edge_changes(d: Desired, state: State, anchor: Callable[[str], str], now: d
 # %% ../nbs/15_service.ipynb #583164ca
 def _summary_changes(d: Desired, state: State, anchor: Callable[[str], str], via: Mapping[str, str]) -> Iterator[Append]:
     for x in sorted(d.summaries, key=lambda x: x.id):
-        if x.id not in state.summaries:
+        if x.id not in state.summaries or x.by != state.summaries[x.id].by:
             a = summary_append(anchor(x.source_memory_ids[-1]), x, "")
             yield replace(a, record=dict(a.record) | {"via": sorted(via[i] for i in x.source_memory_ids if i in via)})
     for i in sorted(set(state.summaries) - {x.id for x in d.summaries}):
@@ -109,6 +112,7 @@ def _question(x: MemoryEdge | MemorySummary) -> dict[str, Any]:
     "What is asked about, with its evidence."
     if isinstance(x, MemorySummary): return {"what": "summary", "title": x.title, "sources": list(x.source_memory_ids)}
     evidence = {"kind_of": x.kind, "code": x.code, "span": x.span, "weight": round(x.weight, 4)}
+    evidence["by"] = x.by if x.by != "offline" else None
     return {"what": "edge", "source": x.source_id, "target": x.target_id, "type": x.edge_type.value} | {k: v for k, v in evidence.items() if v is not None}
 
 # %% ../nbs/15_service.ipynb #f61583a8
@@ -131,7 +135,8 @@ def _result(run: str, s: Scanned, d: Desired, changes: Sequence[Append], warning
     return ConsolidationResult(
         run, s.now, s.now, ConsolidationPhase.COMPLETED, memories_processed=len(s.memories), memories_distinct=d.distinct, clusters_found=d.clusters,
         summaries_created=n["summary", None, True], summaries_retired=n["summary", None, False], supersessions_detected=n["edge", "supersedes", True],
-        duplicates_found=n["edge", "duplicate_of", True], edges_removed=sum(v for (kind, _, live), v in n.items() if kind == "edge" and not live),
+        duplicates_found=n["edge", "duplicate_of", True],
+        relations_found=sum(v for (kind, type_, live), v in n.items() if kind == "edge" and live and type_ not in ("supersedes", "duplicate_of")), edges_removed=sum(v for (kind, _, live), v in n.items() if kind == "edge" and not live),
         review_items=sum(v for (kind, _, _), v in n.items() if kind == "review"), tier_transitions=d.transitions,
         errors=tuple(str(f) for f in d.failed), warnings=tuple(warnings))
 
@@ -217,6 +222,13 @@ def _events(repo: Repo) -> tuple[Events, State]:
     events = read_events(repo)
     return events, fold(events)
 
+# %% ../nbs/15_service.ipynb #a86d5dc5
+def heard_of(plan: Plan, usage: Usage) -> Plan:
+    "The plan with what was asked of a language model, and a warning where it did not answer."
+    failed = ", ".join(f"{kind} {n}" for kind, n in sorted(usage.failures.items()))
+    told = [f"language model: {sum(usage.failures.values())} of {usage.asked} questions without an answer ({failed})"] if failed else []
+    return replace(plan, result=replace(plan.result, llm=usage.to_dict(), warnings=(*plan.result.warnings, *told, *usage.notes)))
+
 # %% ../nbs/15_service.ipynb #5a24fc2b
 @dataclass(frozen=True)
 class ConsolidationService:
@@ -226,6 +238,8 @@ class ConsolidationService:
     embedder: Embedder
     clock: Callable[[], datetime] = partial(datetime.now, UTC)
     progress: Progress = lambda phase: None
+    client: Callable[[], Client] | None = None  # Makes what a language model is asked through; none: nobody is asked
+    calls: Callable[[int, int], None] = lambda done, of: None  # Called after each answer of a language model
 
     def plan(self, now: datetime | None = None, scope: Scope = Scope(), full: bool = False) -> Plan:
         "What a run would do; writes nothing but the cache."
@@ -244,7 +258,10 @@ class ConsolidationService:
             lexical = index.embed_cached(conn, known, words) if self.embedder.name != words.name else None
         s = Scanned(memories, X, self.embedder, v.state, self.settings.config, now or self.clock(), scope, lexical)
         warnings = [*v.warnings, *without_vector(memories if not settled else (), X, self.embedder)]
-        return make_plan(s, desire(s, settled, self.progress), v.bases, self.settings, warnings), v
+        with closing(self.client()) if self.client and not settled else nullcontext() as client:
+            if client: s = replace(s, model=Model(partial(ask_all, client, progress=self.calls), self.settings.config.llm_batch))
+            plan = make_plan(s, desire(s, settled, self.progress), v.bases, self.settings, warnings)
+            return heard_of(plan, client.usage()) if client else plan, v
 
     async def run_consolidation(self, *, full: bool = False, dry_run: bool = False, checkpoint_id: str | None = None,
                                 now: datetime | None = None) -> ConsolidationResult:
@@ -262,7 +279,8 @@ class ConsolidationService:
     def settled(self, v: View) -> str:
         "Names everything that relations depend on: they need no second look while it is the same."
         ours = {k: t for k, t in v.events.tips.items() if "mem-meta" not in k}
-        return digest("settled", self.settings.id, self.embedder.name, JUDGE, SUMMARIZER, dict(v.scan.tips), ours)
+        prompts = (JUDGE_PROMPT, SUMMARY_PROMPT, EDGES_PROMPT) if self.client else ()
+        return digest("settled", self.settings.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, dict(v.scan.tips), ours)
 
 # %% ../nbs/15_service.ipynb #6394902a
 class Stale(Guard):
@@ -309,8 +327,8 @@ def apply_plan(
         if plan.appends: append(service.repo, make, plan.now); v = View(v.scan, *_events(service.repo))
         refresh_index(service, v, plan.now)
         with closing(index.open_index(service.repo)) as conn:
-            index.remember(conn, "last_run", {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends)})
-            if whole and not plan.result.errors: index.remember(conn, "settled", service.settled(v))
+            index.remember(conn, "last_run", {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)})
+            if whole and not plan.result.errors and not plan.result.llm.get("failures"): index.remember(conn, "settled", service.settled(v))
     return plan.result
 
 # %% ../nbs/15_service.ipynb #152a9b0b
@@ -484,7 +502,13 @@ def status(service: ConsolidationService, now: datetime | None = None) -> dict[s
 def open_service(path: Path | str = ".", settings: Settings | None = None, **kw: Any) -> ConsolidationService:
     "A service for reading; consolidating needs the extra."
     repo, settings = open_repo(path), settings or load_settings()
+    if settings.config.llm_provider != "off": kw.setdefault("client", partial(_client, repo, settings))
     return ConsolidationService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"), **kw)
+
+
+def _client(repo: Repo, settings: Settings) -> Client:
+    index.open_index(repo).close()  # The same file holds the replies
+    return get_client(settings.config, os.environ, index.index_path(repo))
 
 # %% ../nbs/15_service.ipynb #650ae81d
 _services: dict[str, ConsolidationService] = {}

@@ -336,6 +336,7 @@ def parts(
     "The texts of a summary, by name."
     if isinstance(summary, str): return {"summary": summary}
     found = {"title": summary.title, "summary": summary.summary} | {f"key_facts[{i}]": t for i, t in enumerate(summary.key_facts)}
+    found |= {f"insights[{i}]": t for i, t in enumerate(summary.insights)}
     for i, d in enumerate(summary.decisions):
         found |= {f"decisions[{i}].{name}": str(getattr(d, name) or "") for name in ("decision", "rationale", "outcome")}
     for i, f in enumerate(summary.superseded_facts):
