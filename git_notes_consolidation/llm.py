@@ -21,9 +21,10 @@ from .spending import Bound, BudgetExceeded, Ledger, Tables, Ticket, input_bound
 
 # %% auto #0
 __all__ = ['RULES', 'Request', 'BadReply', 'Answer', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply', 'from_status',
-           'retry_after', 'read_reply', 'arguments', 'Breaker', 'step', 'closed', 'Breakers', 'Kept', 'Replies',
-           'read_recording', 'append_recording', 'Recorded', 'Spent', 'Usage', 'send', 'send_plugin', 'Books', 'Caller',
-           'watched', 'parsed', 'asked_again', 'backoff', 'try_model', 'try_all', 'Client', 'get_client', 'ask_all']
+           'retry_after', 'read_reply', 'one_line', 'arguments', 'Breaker', 'step', 'closed', 'Breakers', 'Kept',
+           'Replies', 'read_recording', 'append_recording', 'Recorded', 'Spent', 'Usage', 'send', 'send_plugin',
+           'Books', 'Caller', 'watched', 'parsed', 'asked_again', 'backoff', 'try_model', 'try_all', 'Asking', 'Client',
+           'Thread', 'get_client', 'ask_all']
 
 # %% ../nbs/10_llm.ipynb #fdf9beae
 _T = TypeVar("_T")
@@ -189,7 +190,12 @@ def read_reply(
     if not text: return Fault("empty", str(body.get("error") or "nothing in the reply"), usage=usage)
     try: text.encode()
     except UnicodeEncodeError: return Fault("broken", "half a character in the reply", usage=usage)
-    return Reply(text, re.sub(r"[^\w./:@+-]", "", str(body.get("model") or ""), flags=re.A)[:100], usage)
+    return Reply(text, one_line(str(body.get("model") or ""))[:100], usage)
+
+
+def one_line(text: str) -> str:
+    "Without what moves a cursor or paints a terminal."
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _mapping(value: Any) -> Mapping[str, Any]: return value if isinstance(value, Mapping) else {}
@@ -405,7 +411,7 @@ class _Wires:
             openai, httpx2, t = need("openai", "consolidation"), need("httpx2", "consolidation"), self._config.llm_timeout_s
             http = httpx2.AsyncClient(timeout=httpx2.Timeout(t, connect=min(t, 10.0)), trust_env=not p.local, transport=self._transport, follow_redirects=False)
             self._clients[p] = made = openai.AsyncOpenAI(api_key=p.key or "none", base_url=p.base_url, max_retries=0, http_client=http)
-            if p.name != "openai": made.organization = made.project = None  # the SDK takes them from OpenAI's variables
+            if p.name != "openai": made.organization, made.project, made._custom_headers = None, None, {}  # the SDK takes them from OpenAI's variables
         return self._clients[p]
 
     async def turn(self, p: Provider) -> None:
@@ -427,7 +433,7 @@ class _Going:
         self.failed: Answer[Any] | None = None
 
 # %% ../nbs/10_llm.ipynb #b04a018b
-_MOST = 8_000_000  # Bytes of a reply
+_LONGEST_BODY = 4_000_000  # Bytes; the longest reply that anybody asks for here has some ten thousand
 
 async def send(
     client: Any,  # An `AsyncOpenAI`
@@ -439,17 +445,20 @@ async def send(
     openai, httpx2, anyio = need("openai", "consolidation"), need("httpx2", "consolidation"), need("anyio", "consolidation")
     try:
         with anyio.fail_after(timeout):
-            async with client.chat.completions.with_streaming_response.create(**call) as raw:
-                body = bytearray()
-                async for piece in raw.iter_bytes():
-                    body += piece
-                    if len(body) > _MOST: return Fault("broken", f"a body of more than {_MOST:,} bytes")
-            return read_reply(json.loads(body))
+            async with client.chat.completions.with_streaming_response.create(**call) as raw: return read_reply(json.loads(await _body(raw)))
     except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException): return Fault("timeout", f"no reply within {timeout:g} s")
     except openai.APIStatusError as e: return from_status(e.status_code, e.body, e.response.headers, now)
     except openai.APIConnectionError as e: return Fault("connection" if isinstance(e.__cause__, httpx2.ConnectError) else "broken", str(e.__cause__ or e))
     except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, ValueError, TypeError, LookupError, AttributeError, RecursionError) as e:
         return Fault("broken", f"{type(e).__name__}: {e}")
+
+
+async def _body(raw: Any) -> bytes:
+    got = bytearray()
+    async for chunk in raw.iter_bytes():
+        got += chunk
+        if len(got) > _LONGEST_BODY: raise ValueError(f"a body of more than {_LONGEST_BODY:,} bytes")
+    return bytes(got)
 
 # %% ../nbs/10_llm.ipynb #60fe97d1
 _PLUGIN = {"LLMAuthenticationError": "auth", "LLMRateLimitError": "rate", "LLMTimeoutError": "timeout", "LLMConnectionError": "connection",
@@ -480,7 +489,8 @@ def _plugins_client() -> tuple[Any, Any]:
 
 # %% ../nbs/10_llm.ipynb #b285c641
 _LOG = logging.getLogger("git_notes_consolidation")
-_MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour", "budget": ""}
+_MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour", "budget": "",
+          "model": "; not asked for it for an hour. MEMORY_CONSOLIDATION_LLM_MODEL names another"}
 
 class Books:
     "What a client did."
@@ -499,7 +509,7 @@ class Books:
 
     def clean(self, note: str) -> str:
         "What somebody else said, fit for a report: one line, no key, nothing secret."
-        return self._redact(" ".join(self.hide(note).encode("utf-8", "replace").decode().split()))[:200]
+        return self._redact(one_line(self.hide(note)))[:200]
 
     def failed(self, p: Provider, fault: Fault, called: bool = True) -> Fault:
         "The fault, cleaned and counted."
@@ -508,7 +518,7 @@ class Books:
             if called: self._faults[fault.kind] += 1
             if fault.kind not in _MENDS or (p.name, fault.kind) in self._notes: return fault
             self._notes[p.name, fault.kind] = said = f"{p}: {fault.note}{_MENDS[fault.kind]}"
-        _LOG.error("%s", said)
+        _LOG.log(logging.WARNING if fault.kind == "model" else logging.ERROR, "%s", said)
         return fault
 
     def called(self, p: Provider, model: str, spent: Spent) -> None:
@@ -538,7 +548,8 @@ class Caller:
 
     def here(self) -> _Wires:
         "The wires of the event loop that runs."
-        loop = need("asyncio", "consolidation").get_running_loop()
+        from asyncio import get_running_loop
+        loop = get_running_loop()
         if loop not in self._wires: self._wires[loop] = _Wires(self.config, self._transport)
         return self._wires[loop]
 
@@ -597,7 +608,7 @@ def parsed(
     try: return Answer(parse(kept.text), provider=kept.provider, model=kept.model, cached=True)
     except Exception as e:  # the parser's own slips too: no reply may end a run
         kind = "truncated" if kept.text.lstrip()[:1] in ("{", "[") and not _whole(kept.text) else "schema"
-        return Answer(None, kind, f"{type(e).__name__}: {e}" if not isinstance(e, BadReply) else str(e), kept.provider, kept.model)
+        return Answer(None, kind, one_line(str(e) if isinstance(e, BadReply) else f"{type(e).__name__}: {e}")[:200], kept.provider, kept.model)
 
 
 def _whole(text: str) -> bool:
@@ -682,6 +693,50 @@ async def try_all(
     return answer, None
 
 # %% ../nbs/10_llm.ipynb #322e6c9e
+class Asking:
+    "What was answered, what is being asked, and what is written down."
+    def __init__(self, replies: Replies | Recorded, record: Path | None) -> None:
+        self.replies, self._record, self._lock = replies, record, threading.Lock()
+        self._recorded = set(read_recording(record)) if record and record.exists() else set()
+
+    def before(self, key: str, request: Request, parse: Callable[[str], _T]) -> tuple[Answer[_T], Kept | None] | None:
+        "The answer that there was before, or none: ask."
+        recorded, kept = isinstance(self.replies, Recorded), self.replies.get(key, request)
+        if kept is None: return (Answer(None, "replay", f"{request.task} {key} is not recorded"), None) if recorded else None
+        answer = parsed(kept, parse)
+        if answer.failure: return (answer, None) if recorded else None
+        self.keep(key, kept)
+        return answer, kept
+
+    def keep(self, key: str, kept: Kept) -> None:
+        "Write a good reply down, where it is not yet."
+        with self._lock:
+            self.replies.put(key, kept)
+            if self._record and key not in self._recorded: append_recording(self._record, key, kept)
+            self._recorded.add(key)
+
+    @staticmethod
+    async def once(
+        going: dict[str, _Going], key: str,
+        ask: Callable[[], Awaitable[tuple[Answer[_T], Kept | None]]],
+        parse: Callable[[str], _T],
+    ) -> Answer[_T]:
+        "Ask, or wait for whoever asks the same at this moment."
+        while key in going:
+            other = going[key]
+            await other.done.wait()
+            if other.kept: return parsed(other.kept, parse)
+            if other.failed: return replace(other.failed, calls=0, tokens_in=0, tokens_out=0, cost=0.0)
+        going[key] = mine = _Going()
+        try:
+            answer, mine.kept = await ask()
+            mine.failed = None if mine.kept else answer
+            return answer
+        finally:
+            del going[key]
+            mine.done.set()
+
+# %% ../nbs/10_llm.ipynb #95e783cb
 class Client:
     "Asks, and never raises on what a server does."
     def __init__(
@@ -697,87 +752,73 @@ class Client:
         rng: Callable[[], float] = random.random,
         transport: Any = None,  # httpx2's, in the network's place
     ) -> None:
-        self.config, self.providers, self._redact, self._sleep, self._rng, self._lock = config, tuple(providers), redact, sleep, rng, threading.RLock()
+        self.config, self.providers, self._redact, self._sleep, self._rng = config, tuple(providers), redact, sleep, rng
         self._tables, self.books = Tables(cache_path, _BREAKERS, _REPLIES), Books([p.key for p in providers], redact, notes)
-        self.ledger = Ledger(cache_path, config.llm_daily_tokens, config.llm_daily_usd, clock)
-        self.breakers = Breakers(self._tables, clock)
+        self.ledger, self.breakers = Ledger(cache_path, config.llm_daily_tokens, config.llm_daily_usd, clock), Breakers(self._tables, clock)
         self.caller = Caller(config, self.books, self.breakers, self.ledger, clock, transport)
-        self.replies: Replies | Recorded = Replies(self._tables) if replay is None else Recorded(replay)
-        self._record, self._recorded = record, set(read_recording(record)) if record and record.exists() else set()
-        self._portal: Any = None
+        self._asking = Asking(Replies(self._tables) if replay is None else Recorded(replay), record)
+        self._nobody = replay is None and not providers
+        self.thread = Thread()
 
     async def chat(
         self, request: Request,
         parse: Callable[[str], _T],  # Raises `BadReply` on what does not fit
     ) -> Answer[_T]:
         "Ask; the same question at the same time is asked once."
+        if self._nobody: return self.books.count(Answer(None, "none", "nobody is configured to be asked"))
         request = redacted(request, self._redact)
-        key, going = request_key(request), self.caller.here().going
-        while key in going:
-            other = going[key]
-            await other.done.wait()
-            if other.kept: return self.books.count(parsed(other.kept, parse))
-            if other.failed: return self.books.count(replace(other.failed, calls=0, tokens_in=0, tokens_out=0, cost=0.0))
-        going[key] = mine = _Going()
-        try:
-            answer, mine.kept = await self._answer(key, request, parse)
-            mine.failed = None if mine.kept else answer
-            return self.books.count(answer)
-        finally:
-            del going[key]
-            mine.done.set()
+        key, here = request_key(request), self.caller.here()
 
-    async def _answer(self, key: str, request: Request, parse: Callable[[str], _T]) -> tuple[Answer[_T], Kept | None]:
-        "From what was kept, or from a provider."
-        recorded = isinstance(self.replies, Recorded)
-        if not self.providers and not recorded: return Answer(None, "none", "nobody is configured to be asked"), None
-        if kept := self.replies.get(key, request):
-            answer = parsed(kept, parse)
-            if recorded or not answer.failure: return answer, None if answer.failure else self._keep(key, kept)
-        elif recorded: return Answer(None, "replay", f"{request.task} {key} is not recorded"), None
-        sleep = self._sleep or need("anyio", "consolidation").sleep
-        async with self.caller.here().places: answer, kept = await try_all(self.caller, self.providers, request, parse, sleep, self._rng)
-        return answer, self._keep(key, kept) if kept else None
+        async def ask() -> tuple[Answer[_T], Kept | None]:
+            if before := self._asking.before(key, request, parse): return before
+            sleep = self._sleep or need("anyio", "consolidation").sleep
+            async with here.places: answer, kept = await try_all(self.caller, self.providers, request, parse, sleep, self._rng)
+            if kept: self._asking.keep(key, kept)
+            return answer, kept
 
-    def _keep(self, key: str, kept: Kept) -> Kept:
-        "Write a good reply down, where it is not yet."
-        with self._lock:
-            self.replies.put(key, kept)
-            if self._record and key not in self._recorded: append_recording(self._record, key, kept)
-            self._recorded.add(key)
-        return kept
+        return self.books.count(await self._asking.once(here.going, key, ask, parse))
 
     def usage(self) -> Usage:
         "What was asked so far, and what it came to."
         return self.books.usage()
 
+    def close(self) -> None:
+        "Hang up and give the file back."
+        self.thread.close(self.hang_up)
+        self.ledger.close()
+        self._tables.close()
+
+    async def hang_up(self) -> None:
+        "Close the connections of the event loop that runs, where `chat` was awaited in one."
+        await self.caller.here().close()
+
+    def __enter__(self) -> Client: return self
+    def __exit__(self, *_: object) -> None: self.close()
+
+# %% ../nbs/10_llm.ipynb #e1eae3ad
+class Thread:
+    "A thread with an event loop."
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._portal: Any = None
+
     def portal(self) -> Any:
-        "A thread with an event loop of this client's own, for callers that do not wait."
+        "The way into it."
         with self._lock:
             if self._portal is None:
                 start = need("anyio.from_thread", "consolidation").start_blocking_portal(name="git-notes-consolidation")
                 self._portal, self._stop = start.__enter__(), finalize(self, _stop, start)
             return self._portal
 
-    def close(self) -> None:
-        "Hang up and give the file back."
+    def close(self, last: Callable[[], Awaitable[None]]) -> None:
+        "Do one thing more in it, and end it."
         with self._lock: portal, self._portal = self._portal, None
-        if portal:
-            portal.call(self.hang_up)
-            self._stop()
-        self.ledger.close()
-        self._tables.close()
-
-    async def hang_up(self) -> None:
-        "Close the connections of the event loop that runs."
-        await self.caller.here().close()
-
-    def __enter__(self) -> Client: return self
-    def __exit__(self, *_: object) -> None: self.close()
+        if portal is None: return
+        portal.call(last)
+        self._stop()
 
 
 def _stop(start: Any) -> None:
-    "End the thread, also when the process ends or nobody holds the client any more."
     try: start.__exit__(None, None, None)
     except RuntimeError: pass  # it was the thread itself that let go of the client
 
@@ -794,7 +835,7 @@ def get_client(
     who, notes = providers(config, env)
     return Client(config, who, notes, cache_path, replay, record, **more)
 
-# %% ../nbs/10_llm.ipynb #33e4d89e
+# %% ../nbs/10_llm.ipynb #3f33eb80
 def ask_all(
     client: Client,
     asked: Sequence[tuple[Request, Callable[[str], _T]]],  # Each question with its parser
@@ -802,7 +843,7 @@ def ask_all(
 ) -> list[Answer[_T]]:  # In the order of the questions
     "Ask them all, as many at once as the settings allow."
     if not asked: return []
-    future = client.portal().start_task_soon(_gather, client, asked, progress)
+    future = client.thread.portal().start_task_soon(_gather, client, asked, progress)
     try: return future.result()
     except BaseException:
         future.cancel()  # interrupted: what was answered so far is kept

@@ -145,5 +145,7 @@ def _never_outwards(found: list[Provider], notes: list[str], local_only: bool) -
     for p in found:
         if local_only and not p.local: notes.append(f"{p} is skipped: llm_local_only, and that address is not local")
         elif not p.local and any(k.local for k in kept): notes.append(f"{p} is skipped: {kept[-1].name} is local, and from local to cloud there is no way on")
-        else: kept.append(p)
+        else:
+            kept.append(p)
+            if not p.local and p.base_url.startswith("http:"): notes.append(f"{p} is asked without encryption: whoever is on the way can read the memories")
     return tuple(kept), tuple(notes)
