@@ -587,7 +587,7 @@ print(ask_all(client, [(Request("t", ({{"role": "user", "content": "x"}},), {{"c
 
 def test_what_a_server_says_of_itself_is_one_short_line(faulty_llm, asking):
     a = ask(asking(cloud(faulty_llm(error(400, "half a \ud800 letter\n" + "and so on " * 999)))))
-    assert a.note.startswith("400 half a ? letter and so on") and len(a.note) <= 200
+    assert a.note.startswith("400 half a ") and a.note.isprintable() and len(a.note) <= 200
 
 
 def test_a_model_may_call_itself_anything_but_not_paint_the_terminal(faulty_llm, asking):
