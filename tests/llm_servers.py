@@ -242,7 +242,7 @@ FAULTS = {
     "bytes": lambda body, good: Reply(200, b"\xff\xfe\x00{"),
     "bad gzip": lambda body, good: Reply(200, b"{}", (("content-type", "application/json"), ("content-encoding", "gzip"))),
     "not http": lambda body, good: Reply(body=b"SSH-2.0-OpenSSH_9.6\r\n\r\n", how="raw"),
-    "flood": lambda body, good: changed(completion(body, good), padding="x" * 20_000_000),
+    "flood": lambda body, good: changed(completion(body, good), padding="x" * 5_000_000),
     "redirect": lambda body, good: Reply(307, b"", (("location", "http://nobody.invalid/v1/chat/completions"),)),
     "a list": lambda body, good: Reply(200, b"[]"),
     "json null": lambda body, good: Reply(200, b"null"),
