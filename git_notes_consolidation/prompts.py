@@ -386,6 +386,7 @@ def summary_request(
     again: str = "",  # What the verifier found wrong with the last draft
 ) -> tuple[Request, Callable[[str], Draft]]:
     "One summary of several memories; what replaced one of them goes along."
+    if not memories: raise ValueError("no memories to summarize")
     members = sorted(memories, key=lambda m: (m.timestamp, m.id))
     marks = {"outdated_by": outdated or {}, "amended_by": amended or {}}
     replaced = [x[m.id] for x in marks.values() for m in members if m.id in x]

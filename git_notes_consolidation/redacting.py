@@ -34,8 +34,8 @@ _START = _after("A-Za-z0-9")
 def _drawn(
     text: str,
 ) -> bool:
-    "Could it be drawn at random? Six characters or more, and digits or both cases."
-    return len(set(text)) > 5 and (any(c.isdigit() for c in text) or text.upper() != text != text.lower())
+    "Could it be drawn at random? Six different characters or more, and digits, both cases or capitals alone."
+    return len(set(text)) > 5 and (any(c.isdigit() for c in text) or text != text.lower() and (text != text.upper() or text.isalpha()))
 
 # %% ../nbs/09_redacting.ipynb #d5ed6a5d
 _HEADS = [
@@ -83,7 +83,7 @@ _HEADS = [
     ("sonar-token", "sqp_ squ_ sqa_", r"[0-9a-f]{40}"),
     ("square-token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{22,}+"),
     ("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_ whsec_", r"[A-Za-z0-9+/=]{16,}+"),
-    ("supabase-key", "sbp_ sb_secret_", r"\w[\w-]{24,}+"),
+    ("supabase-key", "sbp_ sb_secret_", r"[\w-]{25,}+"),
     ("tailscale-key", "tskey-auth- tskey-api- tskey-client- tskey-scim- tskey-webhook-", r"[\w-]{16,}+"),
     ("twilio-key", "SK", r"[0-9a-f]{32}(?![0-9a-f])"),
     ("vault-token", "hvs. hvb. hvr.", r"[\w-]{20,}+"),
@@ -113,6 +113,7 @@ _FORMS = [
     ("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Z0-9]{6,}/[\w/]{10,}+"),
     ("discord-webhook", "/api/webhooks/", r"https://[a-z.]{0,20}\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{15,}/[\w-]{40,}+"),
     ("aws-secret-key", "A", r"(?:AKIA|ASIA)[A-Z0-9]{16}[^A-Za-z0-9+/]{1,12}(?P<v>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])"),
+    ("totp-secret", "otpauth://", r"otpauth://[^\s\"']{1,200}?[?&]secret=(?P<v>[A-Z2-7]{16,}+)"),
     ("sas", "sig=", r"(?<![A-Za-z])sig=(?P<v>[A-Za-z0-9%+/]{30,}+={0,2})"),
     ("password-hash", "$2", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"),
     ("password-hash", "$", r"\$(?:[156]|argon2\w{1,2})\$(?:[\w=,]{1,40}\$){0,3}[./+A-Za-z0-9]{8,22}\$?[./+A-Za-z0-9]{22,}+"),
@@ -205,7 +206,7 @@ def _placed(text: str) -> Iterator[Finding]:
         if m["v"] and (m["v"].lower() in _WEAK or m["v"] == m["user"] or _NOT_IT.search(m["v"])) or m["t"] and not _drawn(m["t"]): continue
         yield Finding("secret:url-password", *m.span(name))
     for m in _SCHEME.finditer(text) if any(word in text.lower() for word in ("bearer", "basic", "authorization")) else ():
-        if _value(v := m["v"], "token") and (any(c.isdigit() for c in v)): yield Finding("secret:authorization", *m.span("v"))
+        if _value(v := m["v"], "token") and any(c.isdigit() for c in v) or v[-1] == "=" and _drawn(v): yield Finding("secret:authorization", *m.span("v"))
     for m in _COMMAND.finditer(text) if any(word in text for word in ("curl", "sshpass", "docker login")) else ():
         if _value(m["v"], "login"): yield Finding("secret:password", *m.span("v"))
 

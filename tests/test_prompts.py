@@ -95,7 +95,7 @@ def test_a_long_text_is_cut():
 
 
 def test_nothing_is_asked_about_nothing():
-    for ask in (p.judge_request, p.edges_request):
+    for ask in (p.judge_request, p.edges_request, p.summary_request):
         with pytest.raises(ValueError, match="no "): ask([])
 
 
