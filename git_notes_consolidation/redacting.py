@@ -34,8 +34,8 @@ _START = _after("A-Za-z0-9")
 def _drawn(
     text: str,
 ) -> bool:
-    "Could it be drawn at random? Six characters or more, and digits or both cases."
-    return len(set(text)) > 5 and (any(c.isdigit() for c in text) or text.upper() != text != text.lower())
+    "Could it be drawn at random? Six different characters or more, and digits, both cases or capitals alone."
+    return len(set(text)) > 5 and (any(c.isdigit() for c in text) or text != text.lower() and (text != text.upper() or text.isalpha()))
 
 # %% ../nbs/09_redacting.ipynb #d5ed6a5d
 _HEADS = [
@@ -83,7 +83,7 @@ _HEADS = [
     ("sonar-token", "sqp_ squ_ sqa_", r"[0-9a-f]{40}"),
     ("square-token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{22,}+"),
     ("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_ whsec_", r"[A-Za-z0-9+/=]{16,}+"),
-    ("supabase-key", "sbp_ sb_secret_", r"\w[\w-]{24,}+"),
+    ("supabase-key", "sbp_ sb_secret_", r"[\w-]{25,}+"),
     ("tailscale-key", "tskey-auth- tskey-api- tskey-client- tskey-scim- tskey-webhook-", r"[\w-]{16,}+"),
     ("twilio-key", "SK", r"[0-9a-f]{32}(?![0-9a-f])"),
     ("vault-token", "hvs. hvb. hvr.", r"[\w-]{20,}+"),
@@ -95,13 +95,17 @@ _BY_HEAD = [(f"secret:{kind}", heads.split(), re.compile(f"{_START}(?:{'|'.join(
 # %% ../nbs/09_redacting.ipynb #d0625021
 def _headed(text: str) -> Iterator[Finding]:
     for kind, heads, pattern in _BY_HEAD:
-        if any(h in text for h in heads):
-            yield from (Finding(kind, *m.span()) for m in pattern.finditer(text) if _drawn(m["v"]))
+        for head in heads:
+            at = text.find(head)
+            while at >= 0:
+                m = pattern.match(text, at)
+                if m and _drawn(m["v"]): yield Finding(kind, *m.span())
+                at = text.find(head, m.end() if m else at + 1)
 
 # %% ../nbs/09_redacting.ipynb #0a36eb18
 _FORMS = [
     ("jwt", "eyJ", _after(r"\w.-") + r"eyJ[\w-]{10,}+\.eyJ[\w-]{10,}+(?:\.[\w-]*+)?"),
-    ("discord-token", ".", _START + r"[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}+"),
+    ("discord-token", ".", "(?=[MNO])" + _START + r"[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}+"),
     ("telegram-token", ":AA", _START + r"\d{8,10}:AA[\w-]{33}"),
     ("mailchimp-key", "-us", _START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
     ("terraform-token", ".atlasv1.", _START + r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}+"),
@@ -109,6 +113,7 @@ _FORMS = [
     ("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Z0-9]{6,}/[\w/]{10,}+"),
     ("discord-webhook", "/api/webhooks/", r"https://[a-z.]{0,20}\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{15,}/[\w-]{40,}+"),
     ("aws-secret-key", "A", r"(?:AKIA|ASIA)[A-Z0-9]{16}[^A-Za-z0-9+/]{1,12}(?P<v>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])"),
+    ("totp-secret", "otpauth://", r"otpauth://[^\s\"']{1,200}?[?&]secret=(?P<v>[A-Z2-7]{16,}+)"),
     ("sas", "sig=", r"(?<![A-Za-z])sig=(?P<v>[A-Za-z0-9%+/]{30,}+={0,2})"),
     ("password-hash", "$2", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"),
     ("password-hash", "$", r"\$(?:[156]|argon2\w{1,2})\$(?:[\w=,]{1,40}\$){0,3}[./+A-Za-z0-9]{8,22}\$?[./+A-Za-z0-9]{22,}+"),
@@ -159,7 +164,8 @@ def _value(
 
 # %% ../nbs/09_redacting.ipynb #7cdc945f
 _Q = r"\\{0,7}[\"'`]"
-_NAMED = re.compile(rf"(?P<name>(?i:{_after('A-Za-z')}pass|password|passwor[td]|passphrase|passcode|passwd|pwd|secret|token|credentials?|identified by"
+_NAMED = re.compile(rf"(?=[PpSsTtCcIiAaEeLlMm])"
+                    rf"(?P<name>(?i:{_after('A-Za-z')}pass|password|passwor[td]|passphrase|passcode|passwd|pwd|secret|token|credentials?|identified by"
                     rf"|(?:api|access|account|admin|encryption|license|master|private|sharedaccess|shared|signing|service)[_-]?key|api key"
                     rf"|secret[ _-](?:access[ _-])?key))"
                     rf"(?P<rest>s?(?:[_-]\w{{1,24}}|[A-Z0-9]\w{{0,24}})?)(?:{_Q})?(?P<op>\s{{0,3}}(?::=|=>|->|→|==?|:|\|)\s{{0,3}}|\s(?:is|was)\s|\s)"
@@ -172,7 +178,8 @@ _CALLED = re.compile(r"(?i)(?:--[\w-]{0,20}|login\s\S{1,60}\s|identified by\s?)$
 
 
 def _named(text: str) -> Iterator[Finding]:
-    at = 0
+    at, low = 0, text.lower()
+    if not any(word in low for word in ("pass", "pwd", "secret", "token", "credential", "identified by", "key")): return
     while m := _NAMED.search(text, at):
         at = m.end("op")
         if re.split("[_-]", m["rest"].lower())[-1] in _OTHER or _CURSOR.search(text, max(0, m.start() - 14), m.start()): continue
@@ -185,9 +192,9 @@ def _named(text: str) -> Iterator[Finding]:
         at = start + len(value)
 
 # %% ../nbs/09_redacting.ipynb #770d74fc
-_URL = re.compile(_START + r"[a-z][a-z0-9+.-]{1,20}://(?:(?P<user>[^\s:/@\"'<>\\]{0,80}):(?P<v>[^\s/@\"'<>\\]{3,300})|(?P<t>[A-Za-z0-9_-]{20,200}))@")
+_URL = re.compile(r"://(?<=[a-z0-9]://)(?:(?P<user>[^\s:/@\"'<>\\]{0,80}):(?P<v>[^\s/@\"'<>\\]{3,300})|(?P<t>[A-Za-z0-9_-]{20,200}))@")
 _WEAK = frozenset("password passwd pass pwd pw secret postgres root guest admin user test example changeme token".split())
-_SCHEME = re.compile(rf"(?i:{_START}(?:bearer|basic|authorization:\s{{0,3}}(?:token|apikey)))\s{{1,3}}(?P<v>[A-Za-z0-9+/_.~=-]{{12,}}+)")
+_SCHEME = re.compile(rf"(?=[AaBb])(?i:{_START}(?:bearer|basic|authorization:\s{{0,3}}(?:token|apikey)))\s{{1,3}}(?P<v>[A-Za-z0-9+/_.~=-]{{12,}}+)")
 _COMMAND = re.compile(_after(r"\w") +
                       r"(?:curl\b[^\n]{0,120}?\s(?:-u|--user)[\s=]{1,3}['\"]?[^\s:'\"]{1,60}:|(?:sshpass|docker login)\b[^\n]{0,120}?\s-p\s{0,3}['\"]?)"
                       r"(?P<v>[^\s'\"\\]{4,200})")
@@ -198,14 +205,14 @@ def _placed(text: str) -> Iterator[Finding]:
         name = "v" if m["v"] else "t"
         if m["v"] and (m["v"].lower() in _WEAK or m["v"] == m["user"] or _NOT_IT.search(m["v"])) or m["t"] and not _drawn(m["t"]): continue
         yield Finding("secret:url-password", *m.span(name))
-    for m in _SCHEME.finditer(text):
-        if _value(v := m["v"], "token") and (any(c.isdigit() for c in v)): yield Finding("secret:authorization", *m.span("v"))
-    for m in _COMMAND.finditer(text) if " -" in text else ():
+    for m in _SCHEME.finditer(text) if any(word in text.lower() for word in ("bearer", "basic", "authorization")) else ():
+        if _value(v := m["v"], "token") and any(c.isdigit() for c in v) or v[-1] == "=" and _drawn(v): yield Finding("secret:authorization", *m.span("v"))
+    for m in _COMMAND.finditer(text) if any(word in text for word in ("curl", "sshpass", "docker login")) else ():
         if _value(m["v"], "login"): yield Finding("secret:password", *m.span("v"))
 
 # %% ../nbs/09_redacting.ipynb #e83fe0a1
 _COOKIE, _CRUMB = re.compile(r"(?i)cookie[\"']?:([^\n]*)"), re.compile(r"[\w.-]{1,60}=([\w%.+/~-]{16,4096})")
-_ISSUED = re.compile(_START + r"(?P<head>[a-z][a-z0-9]{1,11}(?:[_-][a-z0-9]{2,10}){0,3})[_-](?P<tail>[A-Za-z0-9]{24,}+)")
+_ISSUED = re.compile("(?=[a-z])" + _START + r"(?P<head>[a-z][a-z0-9]{1,11}(?:[_-][a-z0-9]{2,10}){0,3})[_-](?P<tail>[A-Za-z0-9]{24,}+)")
 _SAYS = re.compile(r"(?:^|[_-])(?:api|sk|key|token|secret|live|prod|pat)(?:$|[_-])")
 
 
@@ -232,7 +239,7 @@ def _emails(text: str) -> Iterator[Finding]:
         if not nobody: yield Finding("email", *m.span())
 
 # %% ../nbs/09_redacting.ipynb #a2043eac
-_PHONE = re.compile(_after(r"\w+./:-") + r"(?:\+[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,5}\)?){1,6}|\([2-9]\d\d\) ?[2-9]\d\d[ -]\d{4}"
+_PHONE = re.compile(r"(?=[+(\d])" + _after(r"\w+./:-") + r"(?:\+[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,5}\)?){1,6}|\([2-9]\d\d\) ?[2-9]\d\d[ -]\d{4}"
                     r"|[2-9]\d\d-[2-9]\d\d-\d{4}|0\d{1,4}[ /-]\d{3,5}(?:[ -]?\d{2,5}){0,2})(?![\w-]|[.:,]\d)")
 _RINGS = re.compile(r"(?i)\b(?:tel|phone|telefon|telephone|mobile|mobil|cell|handy|fax|call|ring|sms|whatsapp)\b[^\n\d+]{0,20}$")
 
@@ -244,7 +251,7 @@ def _phones(text: str) -> Iterator[Finding]:
         if (10 if m[0][0] == "+" else 7) <= digits <= 15: yield Finding("phone", *m.span())
 
 # %% ../nbs/09_redacting.ipynb #c2dcd12e
-_IP = re.compile(_after(r"\w.:-") + r"(?:(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)"
+_IP = re.compile(r"(?=[\da-fA-F])" + _after(r"\w.:-") + r"(?:(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)"
                  r"|(?i:(?:[23][0-9a-f]{3}|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7})(?![\w:]))(?P<net>/\d{1,3})?")
 _RESERVED = tuple(ipaddress.ip_network(n) for n in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "0.0.0.0/8", "255.255.255.255/32"))
 _RESOLVERS = frozenset("8.8.8.8 8.8.4.4 1.1.1.1 1.0.0.1 9.9.9.9".split())
@@ -275,12 +282,13 @@ _EVERYBODY = frozenset("user users username name runner ubuntu root app node vsc
 
 
 def _users(text: str) -> Iterator[Finding]:
-    yield from (Finding("user", *m.span("v")) for m in _HOME.finditer(text) if m["v"].lower() not in _EVERYBODY)
+    if any(place in text for place in ("/home/", "/Users", "\\Users")):
+        yield from (Finding("user", *m.span("v")) for m in _HOME.finditer(text) if m["v"].lower() not in _EVERYBODY)
 
 # %% ../nbs/09_redacting.ipynb #5d6d0786
-_CARD = re.compile(_after(r"\w.-") + r"(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)")
+_CARD = re.compile(r"(?=\d)" + _after(r"\w.-") + r"(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)")
 _ISSUER = re.compile(r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|6(?:011|5\d\d|4[4-9]\d)\d{12}|3(?:0[0-5]|[68]\d)\d{11}")
-_IBAN = re.compile(_START + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
+_IBAN = re.compile(r"(?=[A-Z]{2}\d\d)" + _START + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
 _COUNTRIES = dict(c.split(":") for c in "AE:23 AT:20 BE:16 BG:22 CH:21 CY:28 CZ:24 DE:22 DK:18 EE:20 ES:24 FI:18 FR:27 GB:22 GR:27 HR:21 HU:28 IE:22 IL:23 "
                   "IS:26 IT:27 LI:21 LT:20 LU:20 LV:21 MC:27 MT:31 NL:18 NO:15 PL:28 PT:25 RO:24 SA:24 SE:24 SI:19 SK:24 TR:26 UA:29".split())
 

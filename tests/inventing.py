@@ -52,7 +52,7 @@ def field(name, rng):
     "What stands for one field of a shape."
     kind, *of = name.split(":")
     fours = lambda s, by: by.join(s[i:i + 4] for i in range(0, len(s), 4))
-    made = {"word": lambda: rng.choice(WORDS), "name": lambda: rng.choice(NAMES), "pass": lambda: password(rng), "slash": lambda: "/",
+    made = {"word": lambda: rng.choice(WORDS), "name": lambda: rng.choice(NAMES), "pass": lambda: password(rng), "slash": lambda: "/", "none": str,
             "octet": lambda: str(rng.randint(11, 250)),
             "hex4": lambda: f"{rng.randint(4096, 65535):x}", "uuid": lambda: "-".join(drawn(rng, "hex", n) for n in (8, 4, 4, 4, 12)),
             "json64": lambda: base(json.dumps({"iat": rng.randint(10**9, 2 * 10**9), "url": rng.choice(WORDS), "org": rng.choice(WORDS)})),
@@ -68,7 +68,7 @@ def field(name, rng):
 def filled(shape, rng): return re.sub(r"\{([a-zA-Z0-9]+(?::[\w:]+)?)\}", lambda m: field(m[1], rng) if m[1].partition(":")[0] in KNOWN else m[0], shape)
 
 
-KNOWN = {*ALPHABETS, *"word name pass slash octet hex4 uuid json64 jwt pem pemesc card iban card4 cardd iban4 pct".split()}
+KNOWN = {*ALPHABETS, *"none word name pass slash octet hex4 uuid json64 jwt pem pemesc card iban card4 cardd iban4 pct".split()}
 
 
 class Row(NamedTuple):
