@@ -332,6 +332,34 @@ def by_schema(body):
     return json.dumps(least(schema_of(body)))
 
 
+def asked_about(body):
+    "The memories that a prompt of the package shows, label to text, and the pairs that are to be judged, label to the newer and the older one's label."
+    text = body["messages"][1]["content"]
+    memories = {label: json.loads(data)["text"] for label, data in re.findall(r"^(M\d+) (\{.*\})$", text, re.M)}
+    return memories, {p: (newer, older) for p, newer, older in re.findall(r"^(P\d+): newer (M\d+), older (M\d+)$", text, re.M)}
+
+
+def sensible(
+    judge=lambda newer, older: "coexist",  # Two texts → duplicate, supersede, merge or coexist
+):
+    "A model that quotes what it read: a brain for the package's three prompts."
+    def opening(text): return text[:80].strip()
+
+    def brain(body):
+        memories, pairs = asked_about(body)
+        firsts = [" ".join(t.split("\n")[0].split()) for t in memories.values()]
+        judged = {p: judge(memories[n], memories[o]) for p, (n, o) in pairs.items()}
+        link = dict(source="M1", type="relates_to", target="M2", hint=None, confidence="medium", quote=opening(memories.get("M1", "")))
+        return json.dumps({
+            "judge": lambda: {"answers": [dict(pair=p, relation=r, kind="full" if r == "supersede" else None, confidence="high", reason="The words say so.",
+                                               quote=opening(memories[pairs[p][0]])) for p, r in judged.items()]},
+            "summary": lambda: dict(title=" ".join(firsts[0].split()[:10]), summary=" ".join(". ".join(firsts).split()[:100]), key_facts=firsts[:5],
+                                    decisions=[], superseded_facts=[], insights=[]),
+            "edges": lambda: {"edges": [link] if "M2" in memories else []},
+        }[body["response_format"]["json_schema"]["name"]]())
+    return brain
+
+
 # ---- The server that misbehaves
 
 

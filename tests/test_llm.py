@@ -13,9 +13,11 @@ from contextlib import closing
 import pytest
 from git_notes_consolidation.config import SubconsciousnessConfig
 from git_notes_consolidation.llm import BadReply, Client, Request, ask_all, get_client
+from git_notes_consolidation.models import mem
+from git_notes_consolidation.prompts import EdgesReply, JudgeReply, SummaryReply, edges_request, judge_request, read, summary_request
 from git_notes_consolidation.providers import Provider
 from git_notes_consolidation.spending import input_bound, price
-from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, Reply, changed, completion, error, fits, least, only, refused_url, refuses
+from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, Reply, changed, completion, error, fits, least, only, refused_url, refuses, sensible
 
 SCHEMA = {"type": "object", "additionalProperties": False, "required": ["id", "verdict", "why"],
           "properties": {"id": {"type": "string", "enum": ["M1", "M2"]}, "verdict": {"type": "string", "enum": ["duplicate", "coexist"]},
@@ -654,6 +656,39 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(faulty_llm, asking, tmp_pat
     ask(asking(cloud(server), cache_path=db), *texts[:18])
     answers = ask(asking(cloud(server), cache_path=db), *texts)
     assert server.calls == 30 and sum(a.cached for a in answers) == 18
+
+
+# The package's own prompts
+
+OLD, NEW = mem("We build on Flask", "Small, and all of us know it.", days_ago=200), mem("We build on FastAPI", "Supersedes the choice of Flask.", days_ago=2)
+ASK = {"judge": lambda: judge_request([(OLD, NEW)] * 3), "summary": lambda: summary_request([OLD, NEW], {OLD.id: NEW}),
+       "edges": lambda: edges_request([OLD, NEW])}
+SHAPES = {"judge": JudgeReply, "summary": SummaryReply, "edges": EdgesReply}
+
+
+@pytest.mark.parametrize("task", ASK)
+def test_a_real_server_takes_every_prompt_and_its_nonsense_fits_the_shape(task, real_llm, asking):
+    said, (request, parse_it) = [], ASK[task]()
+    client = asking(real(real_llm))
+    a = ask_all(client, [(request, lambda text: said.append(text) or parse_it(text))])[0]
+    assert a.calls == 2 and set(client.usage().faults) <= {"schema", "length"} or not a.failure  # nonsense quotes nothing that was written
+    assert said and all(read(text, SHAPES[task]) for text in said)
+
+
+def test_a_model_that_reads_is_understood(faulty_llm, asking):
+    brain = sensible(lambda newer, older: "supersede" if "FastAPI" in newer else "coexist")
+    client = asking(cloud(faulty_llm(brain=brain)))
+    judged, summary, links = ask_all(client, [ask() for ask in ASK.values()])
+    assert [(j.relation, j.kind, j.confidence) for j in judged.value] == [("supersede", "full", 0.9)] * 3 and judged.value[0].span in NEW.text
+    assert summary.value.title == "We build on Flask" and [(x.source_id, x.target_id) for x in links.value] == [(OLD.id, NEW.id)]
+
+
+@pytest.mark.parametrize("fault", BAD_REPLIES)
+def test_no_prompt_takes_a_bad_reply(fault, faulty_llm, asking):
+    client = asking(cloud(faulty_llm(always=fault, brain=sensible(lambda newer, older: "supersede"))))
+    for task, made in ASK.items():
+        a = ask_all(client, [made()])[0]
+        assert a.failure or (fault, task) == ("unknown id", "summary")  # in which no id stands
 
 
 # What an observer sees
