@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary, finalize
@@ -409,7 +410,8 @@ class _Wires:
         "A connection, made when it is first needed."
         if p not in self._clients:
             openai, httpx2, t = need("openai", "consolidation"), need("httpx2", "consolidation"), self._config.llm_timeout_s
-            http = httpx2.AsyncClient(timeout=httpx2.Timeout(t, connect=min(t, 10.0)), trust_env=not p.local, transport=self._transport, follow_redirects=False)
+            http = httpx2.AsyncClient(timeout=httpx2.Timeout(t, connect=min(t, 10.0)), verify=_tls(), trust_env=not p.local, transport=self._transport,
+                                      follow_redirects=False)
             self._clients[p] = made = openai.AsyncOpenAI(api_key=p.key or "none", base_url=p.base_url, max_retries=0, http_client=http)
             if p.name != "openai": made.organization, made.project, made._custom_headers = None, None, {}  # the SDK takes them from OpenAI's variables
         return self._clients[p]
@@ -423,6 +425,12 @@ class _Wires:
     async def close(self) -> None:
         for c in self._clients.values(): await c.close()
         self._clients.clear()
+
+
+@lru_cache(maxsize=1)
+def _tls() -> Any:
+    "Whose certificates are trusted; reading them takes 30 ms, so they are read once."
+    return need("httpx2", "consolidation").create_ssl_context()
 
 
 class _Going:

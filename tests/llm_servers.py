@@ -242,7 +242,7 @@ FAULTS = {
     "bytes": lambda body, good: Reply(200, b"\xff\xfe\x00{"),
     "bad gzip": lambda body, good: Reply(200, b"{}", (("content-type", "application/json"), ("content-encoding", "gzip"))),
     "not http": lambda body, good: Reply(body=b"SSH-2.0-OpenSSH_9.6\r\n\r\n", how="raw"),
-    "flood": lambda body, good: Reply(200, b'{"choices": "' + b"x" * 9_000_000),
+    "flood": lambda body, good: changed(completion(body, good), padding="x" * 5_000_000),
     "redirect": lambda body, good: Reply(307, b"", (("location", "http://nobody.invalid/v1/chat/completions"),)),
     "a list": lambda body, good: Reply(200, b"[]"),
     "json null": lambda body, good: Reply(200, b"null"),
@@ -330,6 +330,34 @@ def schema_of(body):
 def by_schema(body):
     "An answer that fits, whatever was asked."
     return json.dumps(least(schema_of(body)))
+
+
+def asked_about(body):
+    "The memories that a prompt of the package shows, label to text, and the pairs that are to be judged, label to the newer and the older one's label."
+    text = body["messages"][1]["content"]
+    memories = {label: json.loads(data)["text"] for label, data in re.findall(r"^(M\d+) (\{.*\})$", text, re.M)}
+    return memories, {p: (newer, older) for p, newer, older in re.findall(r"^(P\d+): newer (M\d+), older (M\d+)$", text, re.M)}
+
+
+def sensible(
+    judge=lambda newer, older: "coexist",  # Two texts → duplicate, supersede, merge or coexist
+):
+    "A model that quotes what it read: a brain for the package's three prompts."
+    def opening(text): return text[:80].strip()
+
+    def brain(body):
+        memories, pairs = asked_about(body)
+        firsts = [" ".join(t.split("\n")[0].split()) for t in memories.values()]
+        judged = {p: judge(memories[n], memories[o]) for p, (n, o) in pairs.items()}
+        link = dict(source="M1", type="relates_to", target="M2", hint=None, confidence="medium", quote=opening(memories.get("M1", "")))
+        return json.dumps({
+            "judge": lambda: {"answers": [dict(pair=p, relation=r, kind="full" if r == "supersede" else None, confidence="high", reason="The words say so.",
+                                               quote=opening(memories[pairs[p][0]])) for p, r in judged.items()]},
+            "summary": lambda: dict(title=" ".join(firsts[0].split()[:10]), summary=" ".join(". ".join(firsts).split()[:100]), key_facts=firsts[:5],
+                                    decisions=[], superseded_facts=[], insights=[]),
+            "edges": lambda: {"edges": [link] if "M2" in memories else []},
+        }[body["response_format"]["json_schema"]["name"]]())
+    return brain
 
 
 # ---- The server that misbehaves

@@ -13,9 +13,11 @@ from contextlib import closing
 import pytest
 from git_notes_consolidation.config import SubconsciousnessConfig
 from git_notes_consolidation.llm import BadReply, Client, Request, ask_all, get_client
+from git_notes_consolidation.models import mem
+from git_notes_consolidation.prompts import EdgesReply, JudgeReply, SummaryReply, edges_request, judge_request, read, summary_request
 from git_notes_consolidation.providers import Provider
 from git_notes_consolidation.spending import input_bound, price
-from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, Reply, changed, completion, fits, least, only, refused_url, refuses
+from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, Reply, changed, completion, error, fits, least, only, refused_url, refuses, sensible
 
 SCHEMA = {"type": "object", "additionalProperties": False, "required": ["id", "verdict", "why"],
           "properties": {"id": {"type": "string", "enum": ["M1", "M2"]}, "verdict": {"type": "string", "enum": ["duplicate", "coexist"]},
@@ -277,6 +279,11 @@ def test_a_call_has_an_end_and_stays_charged(fault, faulty_llm, asking):
     assert client.ledger.spent()[0] >= 2 * input_bound("Judge.", "Do M1 and M2 say the same?")
 
 
+def test_who_never_answers_is_left_alone_in_the_end(faulty_llm, asking):
+    client = asking(cloud(bad := faulty_llm(always="silent")), llm_timeout_s=0.2)
+    assert [ask(client, f"{i}").failure for i in range(4)] == ["timeout", "timeout", "open", "open"] and bad.calls == 5
+
+
 def test_who_is_not_there_is_left_at_once(faulty_llm, asking):
     good = faulty_llm()
     with refused_url() as url:
@@ -296,11 +303,15 @@ def test_what_was_not_worked_on_is_not_charged(fault, faulty_llm, asking):
     assert ask(client).failure and client.ledger.spent() == (0, 0.0)
 
 
-@pytest.mark.parametrize("fault", ["dropped", "short", "html", "no choices", "no usage", "false usage"])
-def test_without_a_bill_the_reservation_stays_charged(fault, faulty_llm, asking):
+def no_bill(body, good): return changed(FAULTS["refusal"](body, good), usage=None)
+
+
+@pytest.mark.parametrize("fault, kind", [("dropped", "broken"), ("short", "broken"), ("html", "broken"), ("no choices", "empty"), (no_bill, "refusal"),
+                                         ("no usage", ""), ("false usage", "")])
+def test_without_a_bill_the_reservation_stays_charged(fault, kind, faulty_llm, asking):
     client = asking(cloud(server := faulty_llm(always=fault)), redact=str)
     a = ask(client)
-    assert a.failure == ("" if fault.endswith("usage") else KIND[fault])
+    assert a.failure == kind
     least_bound = input_bound("Judge.", "Do M1 and M2 say the same?") + 300
     assert client.ledger.spent()[0] >= server.calls * least_bound and a.cost == pytest.approx(client.ledger.spent()[1]) and a.cost > 0
 
@@ -509,12 +520,12 @@ def test_a_file_that_is_no_cache_stops_nobody(faulty_llm, asking, tmp_path):
 
 def test_a_recording_is_played_without_a_server(faulty_llm, asking, tmp_path):
     server, tape = faulty_llm(), tmp_path / "tape.jsonl"
-    recorded = ask(asking(cloud(server), record=tape), "one", "two")
+    recorded = [ask(asking(cloud(server), record=tape, cache_path=tmp_path / "c.db"), "one", "two") for _ in range(2)][0]
     player = asking(cloud(server), replay=tape)
     played = ask(player, "one", "two", "three")
     assert [a.value for a in played[:2]] == [a.value for a in recorded] and server.calls == 2
     assert (played[2].failure, played[2].value, player.usage().calls) == ("replay", None, 0)
-    assert len({json.loads(line)["key"] for line in tape.read_text().splitlines()}) == 2 and KEY not in tape.read_text()
+    assert len(tape.read_text().splitlines()) == 2 and KEY not in tape.read_text()
 
 
 def test_bad_replies_are_not_recorded(faulty_llm, asking, tmp_path):
@@ -574,6 +585,11 @@ client = get_client(SubconsciousnessConfig(llm_provider="ollama"), {{"OLLAMA_HOS
 print(ask_all(client, [(Request("t", ({{"role": "user", "content": "x"}},), {{"const": 3}}, 9, "1"), str)])[0].value)
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "3\n"
+
+
+def test_what_a_server_says_of_itself_is_one_short_line(faulty_llm, asking):
+    a = ask(asking(cloud(faulty_llm(error(400, "half a \ud800 letter\n" + "and so on " * 999)))))
+    assert a.note.startswith("400 half a ") and a.note.isprintable() and len(a.note) <= 200
 
 
 def test_a_model_may_call_itself_anything_but_not_paint_the_terminal(faulty_llm, asking):
@@ -640,6 +656,39 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(faulty_llm, asking, tmp_pat
     ask(asking(cloud(server), cache_path=db), *texts[:18])
     answers = ask(asking(cloud(server), cache_path=db), *texts)
     assert server.calls == 30 and sum(a.cached for a in answers) == 18
+
+
+# The package's own prompts
+
+OLD, NEW = mem("We build on Flask", "Small, and all of us know it.", days_ago=200), mem("We build on FastAPI", "Supersedes the choice of Flask.", days_ago=2)
+ASK = {"judge": lambda: judge_request([(OLD, NEW)] * 3), "summary": lambda: summary_request([OLD, NEW], {OLD.id: NEW}),
+       "edges": lambda: edges_request([OLD, NEW])}
+SHAPES = {"judge": JudgeReply, "summary": SummaryReply, "edges": EdgesReply}
+
+
+@pytest.mark.parametrize("task", ASK)
+def test_a_real_server_takes_every_prompt_and_its_nonsense_fits_the_shape(task, real_llm, asking):
+    said, (request, parse_it) = [], ASK[task]()
+    client = asking(real(real_llm))
+    a = ask_all(client, [(request, lambda text: said.append(text) or parse_it(text))])[0]
+    assert a.calls == 2 and set(client.usage().faults) <= {"schema", "length"} or not a.failure  # nonsense quotes nothing that was written
+    assert said and all(read(text, SHAPES[task]) for text in said)
+
+
+def test_a_model_that_reads_is_understood(faulty_llm, asking):
+    brain = sensible(lambda newer, older: "supersede" if "FastAPI" in newer else "coexist")
+    client = asking(cloud(faulty_llm(brain=brain)))
+    judged, summary, links = ask_all(client, [ask() for ask in ASK.values()])
+    assert [(j.relation, j.kind, j.confidence) for j in judged.value] == [("supersede", "full", 0.9)] * 3 and judged.value[0].span in NEW.text
+    assert summary.value.title == "We build on Flask" and [(x.source_id, x.target_id) for x in links.value] == [(OLD.id, NEW.id)]
+
+
+@pytest.mark.parametrize("fault", BAD_REPLIES)
+def test_no_prompt_takes_a_bad_reply(fault, faulty_llm, asking):
+    client = asking(cloud(faulty_llm(always=fault, brain=sensible(lambda newer, older: "supersede"))))
+    for task, made in ASK.items():
+        a = ask_all(client, [made()])[0]
+        assert a.failure or (fault, task) == ("unknown id", "summary")  # in which no id stands
 
 
 # What an observer sees
