@@ -59,6 +59,13 @@ def _implied(
 SURE = 0.8  # From this confidence on a judgment is acted on
 LEAST = 0.5  # Lexical cosine from which a title that comes again replaces the older one
 
+def _strangers(older: Memory, newer: Memory) -> bool:
+    "Is neither title touched by the other memory, or hardly a word shared?"
+    o, n = about(older), about(newer)
+    if not (o.subject & n.all) - GENERIC and not (n.subject & o.all) - GENERIC: return True
+    return len((o.all & n.all) - GENERIC) < 2
+
+
 def weigh(
     older: Memory,
     newer: Memory,
@@ -72,7 +79,7 @@ def weigh(
     if repeat_key(older) == repeat_key(newer): return Judgment("duplicate", None, 1.0, "X", "the same summary and body")
     said, doubt = _outright(older, newer)
     if said: return said if said.confidence >= 0.9 or said.kind == "partial" or not (why := undecided(newer)) else abstain(why)
-    if len((about(older).all & about(newer).all) - GENERIC) < 2 and not reissued(older, newer): return abstain(doubt or NOTHING)
+    if _strangers(older, newer) and not reissued(older, newer): return abstain(doubt or NOTHING)
     if (only := other_scope(older, newer)): return abstain(only)
     found, why = _implied(older, newer, similarity, least)
     sure = [j for j in found if j.confidence >= SURE]

@@ -312,10 +312,9 @@ def _turned(text: str, part: str, piece: Piece, given: Evidence) -> Iterator[Fin
     sources = [(s, d) for s in given.said for d in _clauses(getattr(s.memory, s.field), s.piece)]
     for c in _clauses(text, piece):
         if not (c.plain or c.denied): continue
-        told = [(*_likeness(c, d, given), s, d) for s, d in sources]
-        against = [t for t in told if (t[3].plain if c.denied else t[3].denies or t[3].denied & c.keys)]
+        against = [(*_likeness(c, d, given), s, d) for s, d in sources if (d.plain if c.denied else d.denies or d.denied & c.keys)]
         alike, mass, said, d = max(against, key=lambda t: t[0], default=(0.0, 0.0, None, c))
-        if not said or any(m >= mass and t.plain == c.plain for _, m, _, t in told): continue
+        if not said or any(t.plain == c.plain and _likeness(c, t, given)[1] >= mass for _, t in sources): continue
         enough = (0.65 if c.denied & d.keys else 0.85) if c.denied else 0.5 if d.denied & c.keys else 0.6
         doubt = 0.9 if alike >= enough else 0.3
         yield Finding("changed", "negation", text[c.start:c.end].strip(), part, c.start, c.end, said.quote(d.start, d.end), suspicion=doubt)
