@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -27,9 +27,10 @@ from .notes import Locked, RepoError, UnknownId, git, open_repo, resolve, write_
 from .phases import Scope
 
 # %% auto #0
-__all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Call', 'Usage', 'when', 'hoist', 'main', 'progress',
-           'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo', 'status', 'tiers',
-           'explain', 'edges', 'summaries', 'review_list', 'audit', 'config', 'supersession', 'pull', 'demo']
+__all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
+           'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
+           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'audit', 'config', 'supersession', 'pull',
+           'demo']
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -56,6 +57,12 @@ def short(name: object) -> str:
     return str(name or "")[:12]
 
 # %% ../nbs/23_cli.ipynb #b4ab906b
+class Steps(NamedTuple):
+    "What is called while a run goes on."
+    phase: Callable[[ConsolidationPhase], None] = lambda phase: None  # When a phase begins
+    asked: Callable[[int, int], None] = lambda done, of: None  # After each answer of a language model: how many of how many
+
+
 @dataclass
 class Call:
     "The options that every command has."
@@ -73,9 +80,9 @@ class Call:
         found = top / "gnc.toml" if top and (top / "gnc.toml").is_file() else None
         return load_settings(arguments, file=self.config or found)
 
-    def service(self, progress: Callable[[ConsolidationPhase], None] = lambda p: None, **arguments: Any) -> sv.ConsolidationService:
+    def service(self, steps: Steps = Steps(), **arguments: Any) -> sv.ConsolidationService:
         "The repository's service at this call's time."
-        s, now = sv.open_service(self.repo, self.settings(**arguments), progress=progress), self.now
+        s, now = sv.open_service(self.repo, self.settings(**arguments), progress=steps.phase, calls=steps.asked), self.now
         return replace(s, clock=lambda: now) if now else s
 
     def show(self, data: Any, *things: Any) -> None:
@@ -158,13 +165,14 @@ def _refused(why: str, code: int, as_json: bool) -> int:
 
 # %% ../nbs/23_cli.ipynb #d40a511e
 @contextmanager
-def progress(call: Call) -> Iterator[Callable[[ConsolidationPhase], None]]:
-    "A bar that moves with the phases."
+def progress(call: Call) -> Iterator[Steps]:
+    "A bar that moves with the phases, and with the answers of a language model."
     steps = list(ConsolidationPhase)
     columns = (SpinnerColumn(), TextColumn("{task.description:12}"), BarColumn(), TimeElapsedColumn())
     with Bar(*columns, console=call.err, transient=True, disable=not call.err.is_terminal) as bar:
         task = bar.add_task("scan", total=len(steps) - 1)
-        yield lambda phase: bar.update(task, description=phase.value, completed=steps.index(phase))
+        yield Steps(lambda phase: bar.update(task, description=phase.value, completed=steps.index(phase)),
+                    lambda done, of: bar.update(task, description=f"{done} of {of} asked"))
 
 # %% ../nbs/23_cli.ipynb #004796fe
 def _remarks(r: ConsolidationResult, most: int = 10) -> list[str]:
@@ -173,6 +181,13 @@ def _remarks(r: ConsolidationResult, most: int = 10) -> list[str]:
     return [f"! {plain(w)}" for w in all_[:most]] + ([f"! … and {len(all_) - most} more; gnc status -v lists them"] if len(all_) > most else [])
 
 # %% ../nbs/23_cli.ipynb #4dd9919d
+def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
+    "What was asked of a language model, and what it came to."
+    rows = [("model asked", usage["asked"]), ("… answered", usage["answered"]), ("… from the cache", usage["cached"]), ("calls", usage["calls"]),
+            ("tokens in", usage["tokens_in"]), ("tokens out", usage["tokens_out"]), ("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
+    return [*rows, *((f"no answer: {kind}", n) for kind, n in usage["failures"].items())]
+
+
 def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:
     "A run's result for people."
     if not r.memories_processed: return ["No memories here yet: refs/notes/mem/* holds none. Capture some with git-notes-memory, or look at gnc demo."]
@@ -180,7 +195,7 @@ def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:
     rows = [("memories", r.memories_processed), ("… after repeats", r.memories_distinct), ("repeats linked", r.duplicates_found),
             ("superseded", r.supersessions_detected), ("clusters", r.clusters_found), ("summaries written", r.summaries_created),
             ("summaries retired", r.summaries_retired), ("relations ended", r.edges_removed), ("review items", r.review_items),
-            ("tier moves", len(r.tier_transitions))]
+            ("other relations", r.relations_found), ("tier moves", len(r.tier_transitions)), *(llm_rows(r.llm) if r.llm else [])]
     moves = Counter((t.from_tier.value, t.to_tier.value) for t in r.tier_transitions)
     head = "Would change" if r.dry_run else f"Run {short(r.run_id)}"
     out: list[Any] = [table(head + (f", {seconds:.1f} s" if seconds else ""), ("what", "count"), [x for x in rows if x[1]], right=("count",)), ""]
@@ -273,7 +288,8 @@ def _read(path: Path) -> str:
 
 # %% ../nbs/23_cli.ipynb #42d977e2
 @app.command(epilog="Examples: `gnc consolidate --dry-run` looks first. `gnc consolidate --plan p.json`, read it, then `gnc consolidate --apply p.json`. "
-                    "`gnc consolidate --namespace decisions --strategy supersede --days 90`.")
+                    "`gnc consolidate --namespace decisions --strategy supersede --days 90`. "
+                    "`gnc consolidate --llm ollama --local-only` also asks a model on this machine.")
 def consolidate(
     ctx: typer.Context,
     full: Annotated[bool, typer.Option("--full", help="Work everything out again, whatever the cache says.")] = False,
@@ -288,6 +304,9 @@ def consolidate(
     strategy: Annotated[list[str] | None, typer.Option(help="dedupe, supersede, summarize or tier; repeat it for several. Default: all.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Cosine similarity that makes a cluster.")] = None,
     max_change: Annotated[float | None, typer.Option(help="Share of the current memories that the run may supersede.", metavar="SHARE")] = None,
+    llm: Annotated[str | None, typer.Option(help="Ask a language model too: auto, openai, lmstudio, ollama or plugin; off: nobody. Default: off, or what the "
+                                                 "environment says.", metavar="WHO")] = None,
+    local_only: Annotated[bool, typer.Option("--local-only", help="Ask no model outside this machine and its private network.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on although the run supersedes more than --max-change.")] = False,
 ) -> None:
     "Link repeats and what is outdated, summarize what belongs together, move the rest between tiers."
@@ -296,7 +315,7 @@ def consolidate(
     if apply and (dry_run or plan or full or namespace or since or until or days or query or strategy or threshold):
         raise Usage("--apply does what its plan says; it goes with --max-change and --yes only")
     with progress(call) as step:
-        s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change)
+        s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change, llm_provider=llm, llm_local_only=local_only or None)
         if not apply: _need_extra()
         scope = scope_of(s, namespace, since, until, days, query, strategy or ())
         if apply: result = sv.apply_file(s, _read(apply))
@@ -382,6 +401,7 @@ def status(ctx: typer.Context) -> None:
     facts = [("memories", f"{st['memories']} in {st['notes']} notes ({st['records']} records)"), ("after repeats", st["distinct"]), ("current", st["current"]),
              ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"), ("summaries", st["summaries"]),
              ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said)]
+    if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
     most = len(st["problems"]) if call.verbose else 3
     bad = [f"! {plain(p)}" for p in st["problems"][:most]] + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else [])
     call.show(st, table(plain(st["repository"]), ("", ""), facts), "", _bars(st["tiers"]), *(["", _tier_table(st)] if call.verbose else []), *bad)
@@ -720,7 +740,7 @@ def demo(
     call = replace(call, repo=str(home), now=call.now or SAMPLE_NOW)
     begin = time.perf_counter()
     with progress(call) as step:
-        s = call.service(step, max_change=0.25)  # A year at once hides more than a run usually may
+        s = call.service(step, max_change=0.25, llm_provider="off")  # A year at once hides more than a run usually may
         before = sv.status(s)
         result = sv.run(s)
     seconds = round(time.perf_counter() - begin, 2)

@@ -39,7 +39,8 @@ CREATE VIEW supersessions AS SELECT source_id AS superseder, target_id AS supers
 
 # %% ../nbs/09_index.ipynb #0ea7181c
 def _create(conn: sqlite3.Connection) -> None:
-    old = conn.execute("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND sql IS NOT NULL AND name NOT LIKE 'memories_fts_%' AND tbl_name NOT LIKE 'llm_%'").fetchall()
+    old = conn.execute("""SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND sql IS NOT NULL AND name NOT LIKE 'memories_fts_%'
+                       AND tbl_name NOT LIKE 'llm_%'""").fetchall()  # A language model's replies were paid for
     for kind, name in old: conn.execute(f"DROP {kind} IF EXISTS {name}")
     conn.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
 

@@ -336,7 +336,8 @@ class MemorySummary:
         span = tuple(as_utc(d["temporal_range"][k]) for k in ("start", "end"))
         return cls(**d | {"tier": MemoryTier(d["tier"]), "created_at": as_utc(d["created_at"]), "temporal_range": span,
                           "confidence": CaptureConfidence(**d["confidence"]), "key_facts": tuple(d["key_facts"]),
-                          "source_memory_ids": tuple(d["source_memory_ids"]), "quotes": tuple(Quote(**q) for q in d["quotes"]), "insights": tuple(d.get("insights", ())),
+                          "source_memory_ids": tuple(d["source_memory_ids"]), "quotes": tuple(Quote(**q) for q in d["quotes"]),
+                          "insights": tuple(d.get("insights", ())),
                           "decisions": tuple(SummaryDecision(**x) for x in d["decisions"]),
                           "superseded_facts": tuple(SupersededFact(**x) for x in d["superseded_facts"])})
 

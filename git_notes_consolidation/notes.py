@@ -602,7 +602,8 @@ def _edge_record(r: Mapping[str, Any]) -> MemoryEdge | None:
 def _summary_record(r: Mapping[str, Any]) -> MemorySummary | None:
     try: x = MemorySummary.from_dict(dict(r["value"]) | {"consolidation_run_id": r["run"]})
     except _ODD: return None
-    said = (x.id, x.namespace, x.summary, x.title, x.by, *x.insights, *x.key_facts, *x.source_memory_ids, *(t for q in x.quotes for t in (q.memory_id, q.field, q.text)),
+    said = (x.id, x.namespace, x.summary, x.title, x.by, *x.insights, *x.key_facts, *x.source_memory_ids,
+            *(t for q in x.quotes for t in (q.memory_id, q.field, q.text)),
             *(t for d in x.decisions for t in (d.decision, d.rationale)), *(t for f in x.superseded_facts for t in (f.original_fact, f.superseded_by)))
     numbers = (x.coverage, x.activation_count, *(n for q in x.quotes for n in (q.start, q.end)))
     sound = all(isinstance(t, str) for t in said) and all(isinstance(n, (int, float)) for n in numbers)

@@ -208,7 +208,8 @@ def hear(s: Scanned, current: Sequence[Memory], judged: Judged) -> Judged:
     heard = frozenset((newer.id, older.id) for newer, older in answers)
     sure = [(n, o, j) for (n, o), j in answers.items() if j.confidence >= SURE]
     edges = [_edge(n, o, j, s.now, "llm") for n, o, j in sure if j.relation in _TYPES]
-    edges += [MemoryEdge(n.id, o.id, EdgeType.RELATED_TO, j.confidence, j.reason, s.now, None, None, "M", j.span, "llm") for n, o, j in sure if j.relation == "merge"]
+    edges += [MemoryEdge(n.id, o.id, EdgeType.RELATED_TO, j.confidence, j.reason, s.now, code="M", span=j.span, by="llm") for n, o, j in sure
+              if j.relation == "merge"]
     settled = {(n.id, o.id) for n, o, _ in sure}
     asked = [e for e in judged.asked if (e.source_id, e.target_id) not in settled]
     known = {e.id for e in asked}
@@ -233,7 +234,7 @@ def still_held(
     def judged(e: MemoryEdge) -> bool:
         if e.by == "llm": return (e.source_id, e.target_id) in heard
         ours = s.config.linking_enabled and e.by == "offline" and e.edge_type in _MINE and s.scope.does(_MINE[e.edge_type])
-        if e.edge_type == EdgeType.RELATED_TO and not s.config.consolidation_enabled: return False
+        if e.edge_type not in _HIDING and (e.code not in ("C", "I") or not s.config.consolidation_enabled): return False
         return ours and e.source_id in there and s.scope.has(there[e.source_id])
     return [e for e in s.state.edges.values() if e.id not in mine and not judged(e)]
 

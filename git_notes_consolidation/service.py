@@ -136,7 +136,8 @@ def _result(run: str, s: Scanned, d: Desired, changes: Sequence[Append], warning
         run, s.now, s.now, ConsolidationPhase.COMPLETED, memories_processed=len(s.memories), memories_distinct=d.distinct, clusters_found=d.clusters,
         summaries_created=n["summary", None, True], summaries_retired=n["summary", None, False], supersessions_detected=n["edge", "supersedes", True],
         duplicates_found=n["edge", "duplicate_of", True],
-        relations_found=sum(v for (kind, type_, live), v in n.items() if kind == "edge" and live and type_ not in ("supersedes", "duplicate_of")), edges_removed=sum(v for (kind, _, live), v in n.items() if kind == "edge" and not live),
+        relations_found=sum(v for (kind, type_, live), v in n.items() if kind == "edge" and live and type_ not in ("supersedes", "duplicate_of")),
+        edges_removed=sum(v for (kind, _, live), v in n.items() if kind == "edge" and not live),
         review_items=sum(v for (kind, _, _), v in n.items() if kind == "review"), tier_transitions=d.transitions,
         errors=tuple(str(f) for f in d.failed), warnings=tuple(warnings))
 
@@ -327,7 +328,8 @@ def apply_plan(
         if plan.appends: append(service.repo, make, plan.now); v = View(v.scan, *_events(service.repo))
         refresh_index(service, v, plan.now)
         with closing(index.open_index(service.repo)) as conn:
-            index.remember(conn, "last_run", {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)})
+            last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)}
+            index.remember(conn, "last_run", last)
             if whole and not plan.result.errors and not plan.result.llm.get("failures"): index.remember(conn, "settled", service.settled(v))
     return plan.result
 
