@@ -6,6 +6,7 @@
 from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from .llm import Answer, Request
 from .models import Judgment, Memory
@@ -19,6 +20,8 @@ Parser = Callable[[str], Any]  # Raises a `ValueError` for a reply that it does 
 Ask = Callable[[Sequence[tuple[Request, Parser]]], Sequence[Answer[Any]]]
 
 
+_SPOILED = {"context", "schema", "length", "truncated"}  # May be good in parts
+
 def ask_in_parts(
     ask: Ask,
     parts: Sequence[Sequence[int]],
@@ -27,8 +30,10 @@ def ask_in_parts(
     "Every part asked, those that are too long in halves."
     while parts:
         again: list[Sequence[int]] = []
-        for part, answer in zip(parts, ask([question(part) for part in parts])):
-            if answer.failure == "context" and len(part) > 1: again += [part[:len(part) // 2], part[len(part) // 2:]]
+        answers = ask([question(part) for part in parts])
+        spoiled = _SPOILED if any(a.value is not None for a in answers) else {"context"}
+        for part, answer in zip(parts, answers):
+            if answer.failure in spoiled and len(part) > 1: again += [part[:len(part) // 2], part[len(part) // 2:]]
             else: yield part, answer.value
         parts = again
 
@@ -46,7 +51,7 @@ class Job:
 class Model:
     "A language model, as the phases see it."
     ask: Ask
-    pairs: int = 8  # In one call
+    pairs: int = 30  # In one call
 
     def judge(self, pairs: Sequence[tuple[Memory, Memory]]) -> list[Judgment | None]:
         "What each newer memory means for the older one."
@@ -55,12 +60,19 @@ class Model:
             for i, judgment in zip(part, said or ()): out[i] = judgment
         return out
 
-    def draft(self, jobs: Sequence[Job]) -> list[Draft | None]:
+    def draft(
+        self, jobs: Sequence[Job],
+        then: Callable[[int, Draft], Any] = lambda i, draft: draft,  # Of a job's position and its draft; done while others are waited for
+    ) -> list[Any]:  # What came of each; none where no acceptable answer came
         "A summary of each cluster."
         asked = [summary_request(j.members, j.outdated, j.amended, again=j.again) for j in jobs]
-        return [answer.value for answer in self.ask(asked)] if asked else []
+        def read(i: int, parse: Parser, text: str) -> Any: return then(i, parse(text))
+        return [answer.value for answer in self.ask([(r, partial(read, i, parse)) for i, (r, parse) in enumerate(asked)])] if asked else []
 
     def link(self, groups: Sequence[Sequence[Memory]]) -> list[tuple[Link, ...]]:
-        "How the memories of each group hang together; nothing where no acceptable answer came."
-        asked = [edges_request(g) for g in groups]
-        return [answer.value or () for answer in self.ask(asked)] if asked else []
+        "How the memories of each group hang together, several small groups in one call; nothing where no acceptable answer came."
+        calls: list[list[Memory]] = []
+        for g in groups:
+            if calls and len(calls[-1]) + len(g) <= 40: calls[-1] += g
+            else: calls.append([*g])
+        return [answer.value or () for answer in self.ask([edges_request(c) for c in calls])] if calls else []

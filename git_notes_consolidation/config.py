@@ -98,7 +98,7 @@ class SubconsciousnessConfig:
     llm_timeout_s: float = 60.0  # Seconds for one call
     llm_concurrency: int = 8  # Calls at once
     llm_rpm: int = 500  # Calls a minute to one provider; 0: as many as there are
-    llm_batch: int = 8  # Pairs judged in one call
+    llm_batch: int = 30  # Pairs judged in one call
     llm_candidates: int = 3  # Older memories that a model judges each memory against; those that the offline judge wonders about come first
     llm_daily_tokens: int = 2_000_000  # Tokens a day that may cost something; not read from files
     llm_daily_usd: float = 1.0  # … and dollars; not read from files

@@ -46,9 +46,9 @@ def check(
     def verified(x: MemorySummary) -> Verification:
         return verify(replace(x, superseded_facts=()), sources, outdated=job.outdated, coherence=plain.confidence.coherence,
                       expected=replace(plain, superseded_facts=()))
-    doubted = {f.part for f in _bad(verified(summary)) if f.part.startswith("insights")}
-    kept = tuple(t for i, t in enumerate(summary.insights) if f"insights[{i}]" not in doubted)
-    v = verified(summary := replace(summary, insights=kept))
+    v = verified(summary)
+    if doubted := {f.part for f in _bad(v) if f.part.startswith("insights")}:
+        v = verified(summary := replace(summary, insights=tuple(t for i, t in enumerate(summary.insights) if f"insights[{i}]" not in doubted)))
     quotes = dict.fromkeys(f.source for f in v.findings if f.kind == "statement" and f.status == "kept" and f.source)
     c = plain.confidence
     sure = CaptureConfidence.from_factors(v.faithfulness * v.coherence, c.actionability, c.novelty, c.specificity, v.coherence)
@@ -75,8 +75,8 @@ def redraft(
     out, open_ = [*plain], [*range(len(jobs))]
     asked = [*jobs]
     for _ in range(2):
-        drafts = model.draft([asked[i] for i in open_])
-        checked = {i: check(in_place(plain[i], d), plain[i], jobs[i]) for i, d in zip(open_, drafts) if d is not None}
+        def checked_at(k: int, d: Draft, at: Sequence[int] = tuple(open_)) -> Checked: return check(in_place(plain[at[k]], d), plain[at[k]], jobs[at[k]])
+        checked = {i: c for i, c in zip(open_, model.draft([asked[i] for i in open_], checked_at)) if c is not None}
         for i, c in checked.items():
             if c.wrong: asked[i] = replace(jobs[i], again=objections(c.wrong))
             else: out[i] = c.summary

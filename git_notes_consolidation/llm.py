@@ -860,9 +860,11 @@ def ask_all(
 
 async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str], _T]]], progress: Callable[[int, int], None]) -> list[Answer[_T]]:
     answers: dict[int, Answer[_T]] = {}
-    async def one(i: int) -> None:
-        answers[i] = await client.chat(*asked[i])
-        progress(len(answers), len(asked))
-    async with need("anyio", "consolidation").create_task_group() as tasks:
-        for i in range(len(asked)): tasks.start_soon(one, i)
+    left = iter(range(len(asked)))
+    async def work() -> None:
+        for i in left:
+            answers[i] = await client.chat(*asked[i])
+            progress(len(answers), len(asked))
+    async with need("anyio", "consolidation").create_task_group() as tasks:  # Some are made ready while others are waited for
+        for _ in range(min(len(asked), 2 * client.config.llm_concurrency)): tasks.start_soon(work)
     return [answers[i] for i in range(len(asked))]

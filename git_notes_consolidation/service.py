@@ -230,6 +230,9 @@ def heard_of(plan: Plan, usage: Usage) -> Plan:
     told = [f"language model: {sum(usage.failures.values())} of {usage.asked} questions without an answer ({failed})"] if failed else []
     return replace(plan, result=replace(plan.result, llm=usage.to_dict(), warnings=(*plan.result.warnings, *told, *usage.notes)))
 
+# %% ../nbs/15_service.ipynb #a650196a
+_FINAL = {"schema", "refusal", "length", "truncated", "empty", "context"}  # A model was asked and had no good answer; asking again tomorrow brings the same
+
 # %% ../nbs/15_service.ipynb #5a24fc2b
 @dataclass(frozen=True)
 class ConsolidationService:
@@ -330,7 +333,7 @@ def apply_plan(
         with closing(index.open_index(service.repo)) as conn:
             last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)}
             index.remember(conn, "last_run", last)
-            if whole and not plan.result.errors and not plan.result.llm.get("failures"): index.remember(conn, "settled", service.settled(v))
+            if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL: index.remember(conn, "settled", service.settled(v))
     return plan.result
 
 # %% ../nbs/15_service.ipynb #152a9b0b
