@@ -860,10 +860,15 @@ def ask_all(
 
 async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str], _T]]], progress: Callable[[int, int], None]) -> list[Answer[_T]]:
     answers: dict[int, Answer[_T]] = {}
-    left = iter(range(len(asked)))
+    first: dict[str, int] = {}
+    for i, (request, _) in enumerate(asked): first.setdefault(request_key(request), i)
+    twins = [i for i, (request, _) in enumerate(asked) if first[request_key(request)] != i]
+    left = iter([*first.values(), *twins])
     async def work() -> None:
         for i in left:
-            answers[i] = await client.chat(*asked[i])
+            other = answers.get(first[request_key(asked[i][0])])
+            if other and other.failure: answers[i] = client.books.count(replace(other, calls=0, tokens_in=0, tokens_out=0, cost=0.0))
+            else: answers[i] = await client.chat(*asked[i])
             progress(len(answers), len(asked))
     async with need("anyio", "consolidation").create_task_group() as tasks:  # Some are made ready while others are waited for
         for _ in range(min(len(asked), 2 * client.config.llm_concurrency)): tasks.start_soon(work)

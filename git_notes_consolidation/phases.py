@@ -31,8 +31,8 @@ from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
 
 # %% auto #0
 __all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'judge', 'hear', 'still_held', 'Related',
-           'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of', 'ties', 'target_of', 'linked',
-           'summarize', 'tier', 'still_told', 'Desired', 'desire']
+           'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of', 'target_of', 'linked', 'summarize',
+           'tier', 'still_told', 'Desired', 'desire']
 
 # %% ../nbs/14_phases.ipynb #87230dc7
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _repeat(copy: str, first: str, at: datetime) -> MemoryEdge:
 
 # %% ../nbs/14_phases.ipynb #9932a0ea
 _HIDING = {EdgeType.DUPLICATE_OF: "dedupe", EdgeType.SUPERSEDES: "supersede"}
-_MINE = _HIDING | {EdgeType.REFERENCES: "supersede", EdgeType.RELATED_TO: "summarize"}  # What this module finds, and the strategy that asks for it
+_MINE = _HIDING | {EdgeType.REFERENCES: "supersede"}  # What this module finds, and the strategy that asks for it
 
 def still_held(
     s: Scanned,
@@ -234,7 +234,7 @@ def still_held(
     def judged(e: MemoryEdge) -> bool:
         if e.by == "llm": return (e.source_id, e.target_id) in heard
         ours = s.config.linking_enabled and e.by == "offline" and e.edge_type in _MINE and s.scope.does(_MINE[e.edge_type])
-        if e.edge_type not in _HIDING and (e.code not in ("C", "I") or not s.config.consolidation_enabled): return False
+        if e.edge_type == EdgeType.REFERENCES and e.code != "I": return False
         return ours and e.source_id in there and s.scope.has(there[e.source_id])
     return [e for e in s.state.edges.values() if e.id not in mine and not judged(e)]
 
@@ -399,21 +399,6 @@ def references_of(s: Scanned, current: Sequence[Memory], edges: Iterable[MemoryE
     return [MemoryEdge(m.id, o.id, EdgeType.REFERENCES, 1.0, "it names it", s.now, code="I")
             for m, o in dict.fromkeys(pairs) if (m.id, o.id) not in known and s.scope.has(m)]
 
-
-def ties(s: Scanned, clusters: Iterable[MemoryCluster], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
-    "From each member of a cluster to the nearest older one, where nothing else is known of the two."
-    row, out, known = s.row(), [], {frozenset((e.source_id, e.target_id)) for e in edges}
-    for c in clusters:
-        ids = sorted(c.memory_ids, key=lambda i: row[i])
-        X = s.vectors[[row[i] for i in ids]].astype(np.float64)
-        for k in range(1, len(ids)):
-            like = X[:k] @ X[k]
-            j = int(like.argmax())
-            if frozenset((ids[k], ids[j])) in known: continue
-            weight = round(float(min(max(like[j], 0.0), 1.0)), 4)
-            out.append(MemoryEdge(ids[k], ids[j], EdgeType.RELATED_TO, weight, "the nearest older one of its cluster", s.now, code="C"))
-    return out
-
 # %% ../nbs/14_phases.ipynb #f76c6949
 def target_of(
     hint: str,
@@ -524,7 +509,6 @@ def _beside(s: Scanned, related: Related, groups: Sequence[MemoryCluster], edges
     "New edges that replace nothing."
     new = linked(s, groups, edges)
     if s.scope.does("supersede"): new += references_of(s, [m for m in s.memories if related.stands_for[m.id] == m.id], [*edges, *new])
-    if s.scope.does("summarize"): new += ties(s, groups, [*edges, *new])
     out: dict[str, MemoryEdge] = {}
     for e in new: out.setdefault(e.id, e)
     known = {e.id for e in edges} | s.state.rejected
@@ -561,7 +545,7 @@ def desire(
     progress(ConsolidationPhase.CLUSTER)
     on = s.config.consolidation_enabled and s.scope.does("summarize") and not settled
     groups = cluster(s, related.stands_for) if on else []
-    if s.config.linking_enabled and not settled: edges = edges + _beside(s, related, groups, edges)
+    if s.config.linking_enabled and not settled: edges = edges + _beside(s, related, groups, [*edges, *refused.values()])
     progress(ConsolidationPhase.SUMMARIZE)
     made, failed = summarize(s, groups, metadata_of(s.memories, edges, (), s.state))
     told, declined = _allowed(made, s.state)

@@ -156,8 +156,9 @@ def quoted(
     "What a reply quotes from a memory."
     said = quote.strip()
     if not said or said not in shown(memory): raise BadReply(f"{where}: the quote does not stand in the text of that memory")
-    own = said if said in memory.text else max((p.strip() for p in _MARKS.split(said)), key=len)
-    if own not in memory.text or len(own) < min(8, len(memory.text)): raise BadReply(f"{where}: the quote is too short to show anything")
+    def stands(text: str) -> bool: return text in memory.summary or text in memory.content  # Not across the two
+    own = said if stands(said) else max((p for piece in _MARKS.split(said) for p in (piece, *piece.split("\n\n", 1)) if stands(p.strip())), key=len, default="").strip()
+    if not own or len(own) < min(8, len(memory.text)): raise BadReply(f"{where}: the quote is too short to show anything")
     return own
 
 

@@ -452,6 +452,8 @@ def edges_of(state: State, i: str) -> list[dict[str, Any]]:
     "Every live edge at a memory or summary, also those that summaries imply."
     implied = [MemoryEdge(x.id, t, EdgeType.CONSOLIDATES, created_at=x.created_at, consolidation_run_id=x.consolidation_run_id)
                for x in state.summaries.values() for t in x.source_memory_ids if i in (x.id, t)]
+    implied += [MemoryEdge(i, t, EdgeType.RELATED_TO, reason="in the same summary", created_at=x.created_at, consolidation_run_id=x.consolidation_run_id)
+                for x in state.summaries.values() if i in x.source_memory_ids for t in x.source_memory_ids if t != i]
     mine = [e for e in state.edges.values() if i in (e.source_id, e.target_id)] + implied
     return [{"id": e.id} | e.to_dict() for e in sorted(mine, key=lambda e: (e.edge_type.value, e.source_id, e.target_id))]
 

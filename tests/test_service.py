@@ -407,7 +407,7 @@ def test_ten_batches_in_any_order_come_to_what_one_run_does(tmp_path, seed):
         add_memories(ten, memories[a:b])
         assert run(ten, SAMPLE_NOW - (9 - i) * DAY / 10, max_change=1.0).success
     want, got = holds(state_of(one)), holds(state_of(ten))
-    assert {t for _, _, t, *_ in want[1]} == {"supersedes", "duplicate_of"} and {k for *_, k, _, _, _ in want[1]} >= {None, "full"}
+    assert {t for _, _, t, *_ in want[1]} == {"supersedes", "duplicate_of", "references"} and {k for *_, k, _, _, _ in want[1]} >= {None, "full"}
     assert got[:3] == want[:3]
 
 

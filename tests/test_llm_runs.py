@@ -1,0 +1,219 @@
+"""Whole runs that ask a language model over real HTTP: whatever it answers, nothing is superseded on a bad reply, and the run ends."""
+import json
+import shutil
+from collections import Counter
+
+import pytest
+from git_notes_consolidation import audit, cli, service
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.notes import open_repo, read_memories
+from calls import new_repo
+from inventing import leaks, rows
+from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, sensible
+
+FLASK = mem("Serve the API with Flask", "Small, and all of us know it. Blueprints keep the handlers apart.", days_ago=90)
+FASTAPI = mem("The API speaks FastAPI", "Handlers are typed, and the schema of the API comes for free. Blueprints became routers.", days_ago=3)
+TWO = [FLASK, FASTAPI]
+
+
+def serve(home, server, monkeypatch, **settings):
+    monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", server.url)
+    given = {"llm_provider": "lmstudio", "llm_timeout_s": 5, "max_change": 1.0, **settings}
+    return service.open_service(home, load_settings(given, env={"MEMORY_CONSOLIDATION_LLM_BASE_URL": server.url}))
+
+
+def edges_of(home): return service.view(open_repo(home)).state.edges.values()
+def hiding(home): return {(e.source_id, e.target_id, e.edge_type.value) for e in edges_of(home) if e.edge_type.value in ("supersedes", "duplicate_of")}
+
+
+@pytest.fixture
+def two(tmp_path): return new_repo(tmp_path / "two", TWO)
+
+
+@pytest.fixture(scope="session")
+def offline_year(tmp_path_factory):
+    "The sample, consolidated without a model; not to be written to."
+    home = new_repo(tmp_path_factory.mktemp("offline") / "year", sample_memories())
+    service.run(service.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
+    return home
+
+
+# What a reply may do
+
+
+def swap(newer, older): return "supersede" if "FastAPI" in newer and "Flask" in older else "coexist"
+
+
+def test_a_model_sees_what_the_offline_judge_does_not(two, monkeypatch):
+    with FaultyServer(brain=sensible(swap)) as server:
+        r = service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
+    e, = (e for e in edges_of(two) if e.edge_type.value == "supersedes")
+    ids = {m.summary: m.id for m in read_memories(open_repo(two)).memories}
+    assert (e.source_id, e.target_id, e.by, e.code, e.weight) == (ids[FASTAPI.summary], ids[FLASK.summary], "llm", "L", 0.9)
+    assert e.span in FASTAPI.text and r.llm["calls"] == server.calls and not r.llm["failures"]
+
+
+@pytest.mark.parametrize("relation", ["coexist", "merge"])
+def test_other_relations_hide_nothing(two, monkeypatch, relation):
+    with FaultyServer(brain=sensible(lambda newer, older: relation)) as server: service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
+    assert not hiding(two) and [e.code for e in edges_of(two) if e.by == "llm"] == (["M"] if relation == "merge" else [])
+
+
+@pytest.mark.parametrize("confidence", ["medium", "low"])
+def test_an_unsure_answer_is_a_question_and_nothing_else(two, monkeypatch, confidence):
+    def brain(body): return sensible(swap)(body).replace('"confidence": "high"', f'"confidence": "{confidence}"')
+    with FaultyServer(brain=brain) as server: r = service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
+    review, = service.view(open_repo(two)).state.reviews.values()
+    assert not hiding(two) and r.review_items == 1 and (review["type"], review["by"]) == ("supersedes", "llm")
+
+
+def test_a_second_run_makes_no_call_and_changes_nothing(two, monkeypatch):
+    with FaultyServer(brain=sensible(swap)) as server:
+        s = serve(two, server, monkeypatch)
+        service.run(s, SAMPLE_NOW)
+        calls = server.calls
+        assert not service.run(s, SAMPLE_NOW).changed and not service.run(s, SAMPLE_NOW, full=True).changed and server.calls == calls
+
+
+def test_what_a_model_found_stays_without_it(two, monkeypatch):
+    with FaultyServer(brain=sensible(swap)) as server: service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
+    before = {e.id for e in edges_of(two)}
+    r = service.run(service.open_service(two, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW, full=True)
+    assert {e.id for e in edges_of(two)} == before and not r.edges_removed
+
+
+def test_what_it_takes_back_goes(two, monkeypatch):
+    with FaultyServer(brain=sensible(swap)) as server: service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
+    shutil.rmtree(open_repo(two).cache_dir)
+    with FaultyServer(brain=sensible()) as server: r = service.run(serve(two, server, monkeypatch), SAMPLE_NOW, full=True)
+    assert not hiding(two) and r.edges_removed == 1
+
+
+def test_an_undone_edge_is_asked_about_and_not_made_again(two, monkeypatch):
+    with FaultyServer(brain=sensible(swap)) as server:
+        s = serve(two, server, monkeypatch)
+        service.undo(s, service.run(s, SAMPLE_NOW).run_id, SAMPLE_NOW)
+        r = service.run(s, SAMPLE_NOW, full=True)
+    assert not hiding(two) and r.review_items == 1
+
+
+def test_a_model_that_supersedes_everything_is_stopped(tmp_path, monkeypatch):
+    home = new_repo(tmp_path / "year", sample_memories())
+    with FaultyServer(brain=sensible(lambda newer, older: "supersede")) as server:
+        with pytest.raises(service.Guard, match="would supersede"): service.run(serve(home, server, monkeypatch, max_change=0.25), SAMPLE_NOW)
+    assert not edges_of(home)
+
+
+# Faults
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
+def test_no_rate_of_bad_replies_hides_anything(tmp_path, offline_year, monkeypatch, rate):
+    home = new_repo(tmp_path / "year", sample_memories())
+    with FaultyServer(brain=sensible(), rate=rate, faults=BAD_REPLIES, seed=7) as server: r = service.run(serve(home, server, monkeypatch), SAMPLE_NOW)
+    assert hiding(home) == hiding(offline_year)
+    assert not r.errors and r.llm["asked"] == r.llm["answered"] + sum(r.llm["failures"].values())
+    assert (rate == 1 or r.llm["answered"]) and r.llm["faults"] and (rate < 1 or any("without an answer" in w for w in r.warnings))
+    assert not audit.audit(home).findings
+
+
+HOSTILE = ("orders", "unknown id", "garbage", "truncated", "extra key", "wrong schema", "refusal", "empty", "silent")
+
+
+@pytest.mark.parametrize("fault", [f for f in HOSTILE if f in FAULTS])
+def test_each_fault_alone(two, monkeypatch, fault):
+    with FaultyServer(always=fault) as server: r = service.run(serve(two, server, monkeypatch, llm_timeout_s=0.3), SAMPLE_NOW)
+    assert not hiding(two) and r.llm["answered"] == 0 and sum(r.llm["failures"].values()) == r.llm["asked"] > 0
+
+
+def test_the_corpus_ends_whatever_a_third_of_the_replies_are(corpus_repo, monkeypatch):
+    def judge(newer, older): return "supersede" if len(newer) % 7 == 0 else "coexist"
+    with FaultyServer(brain=sensible(judge), rate=0.33, seed=3) as server:
+        r = service.run(serve(corpus_repo, server, monkeypatch), SAMPLE_NOW)
+    v = service.view(open_repo(corpus_repo))
+    texts = {m.id: m.text for m in v.scan.memories}
+    mine = [e for e in v.state.edges.values() if e.by == "llm" and e.edge_type.value == "supersedes"]
+    assert not audit.audit(corpus_repo).findings and not r.errors and r.llm["failures"] and mine
+    assert all(len(texts[e.source_id]) and e.span and e.weight >= 0.8 for e in mine)
+
+
+# What leaves
+
+
+def test_no_secret_of_a_memory_reaches_the_server(tmp_path, monkeypatch):
+    secrets = [r for r in rows("open") if r.kind.startswith("secret")]
+    memories = [mem(f"Note {i} on the deploy", r.text, days_ago=300 - i) for i, r in enumerate(secrets)]
+    home = new_repo(tmp_path / "secrets", memories)
+    with FaultyServer(brain=sensible(swap)) as server: service.run(serve(home, server, monkeypatch), SAMPLE_NOW)
+    assert server.calls
+    told = [r.id for r in secrets if leaks(r.secret, server.text)]
+    assert len(told) <= 1, told
+
+
+def test_nobody_is_asked_unless_told_to(two, monkeypatch):
+    with FaultyServer() as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        r = service.run(service.open_service(two, load_settings()), SAMPLE_NOW)
+    assert server.calls == 0 and not r.llm
+
+
+# The command line, and the fixture
+
+
+def test_the_command_line_asks_and_reports(two, monkeypatch, capsys):
+    with FaultyServer(brain=sensible(swap)) as server:
+        monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", server.url)
+        assert cli.main(["--repo", str(two), "--now", "2026-11-01", "consolidate", "--llm", "lmstudio", "--local-only", "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert "model asked" in out and "calls" in out and "superseded" in out
+    assert cli.main(["--repo", str(two), "-v", "status"]) == 0 and "model asked" in capsys.readouterr().out
+    assert cli.main(["--repo", str(two), "consolidate", "--llm", "nobody"]) == 2 and "llm_provider" in capsys.readouterr().err
+
+
+def test_local_only_asks_nobody_else(two, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-key")
+    r = service.run(service.open_service(two, load_settings({"llm_provider": "openai", "llm_local_only": True})), SAMPLE_NOW)
+    assert r.llm["calls"] == 0 and r.llm["failures"] == {"none": r.llm["asked"]}
+
+
+def test_the_fixture_is_a_model(two, mock_consolidation_llm):
+    mock_consolidation_llm.judge = swap
+    r = service.run(service.open_service(two), SAMPLE_NOW)
+    assert r.supersessions_detected == 1 and Counter(x.task for x in mock_consolidation_llm.requests)["judge"] == 1 and json.dumps(r.to_dict())
+
+
+POLLED = [mem("Valves are polled every 90 s", "A failed poll is tried again three times.", days_ago=70), mem("Polls of the valves go by bus B", "The radio lost polls.", days_ago=50),
+          mem("The warden is called after three failed polls", "By phone, not by mail.", days_ago=30)]
+
+
+def told(texts, **changed):
+    "A summary that says everything, and what is changed."
+    said = dict(title="Valves and their polls", summary=" ".join(t.replace("\n\n", ". ") for t in texts), key_facts=[t.split("\n")[0] for t in texts])
+    return said | {k: f(said[k]) for k, f in changed.items()}
+
+
+@pytest.mark.parametrize(("changed", "by"), [({}, "llm"), ({"summary": lambda s: s.replace("90 s", "60 s")}, "offline"), ({"summary": lambda s: s[:60]}, "offline"),
+                                             ({"key_facts": lambda k: [*k, "Ruth replaced 14 valves in `attic/roof.py`."]}, "offline")])
+def test_a_written_summary_stands_if_nothing_is_wrong_in_it(tmp_path, mock_consolidation_llm, changed, by):
+    home = new_repo(tmp_path / "valves", POLLED)
+    def summary(texts): return told(texts, **changed)
+    mock_consolidation_llm.summary = summary
+    s = service.open_service(home, load_settings({"consolidation_threshold": 0.05}))
+    service.run(s, SAMPLE_NOW)
+    x, = service.view(open_repo(home)).state.summaries.values()
+    asked = [r for r in mock_consolidation_llm.requests if r.task == "summary"]
+    assert x.by == by and len(asked) == (1 if by == "llm" else 2) and not audit.audit(home).findings
+    assert by == "offline" or x.quotes and all(q.text in m.text for q in x.quotes for m in POLLED if m.id == q.memory_id)
+
+
+def test_a_written_summary_outlives_the_model(tmp_path, mock_consolidation_llm, monkeypatch):
+    home = new_repo(tmp_path / "valves", POLLED)
+    settings = {"consolidation_threshold": 0.05}
+    service.run(service.open_service(home, load_settings(settings | {"llm_provider": "off"})), SAMPLE_NOW)
+    mock_consolidation_llm.summary = told
+    r = service.run(service.open_service(home, load_settings(settings)), SAMPLE_NOW)
+    first, = service.view(open_repo(home)).state.summaries.values()
+    off = service.run(service.open_service(home, load_settings(settings | {"llm_provider": "off"})), SAMPLE_NOW, full=True)
+    assert first.by == "llm" and r.summaries_created == 1 and not off.changed and service.view(open_repo(home)).state.summaries[first.id].by == "llm"
