@@ -226,7 +226,7 @@ def change_rows(records: Iterable[Mapping[str, Any]], texts: Mapping[str, str]) 
     return sorted(out, key=lambda row: _ORDER.index(str(row[0])) if row[0] in _ORDER else len(_ORDER))
 
 
-_ORDER = ("supersedes", "review", "duplicate_of", "summary", "tier")
+_ORDER = ("supersedes", "review", "duplicate_of", "summary", *(t.value for t in EdgeType if t.value not in ("supersedes", "duplicate_of")), "tier")
 
 # %% ../nbs/23_cli.ipynb #ab2b12b5
 def cut(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], all_: bool, most: int = 40) -> list[Any]:

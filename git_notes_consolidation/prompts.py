@@ -157,7 +157,8 @@ def quoted(
     said = quote.strip()
     if not said or said not in shown(memory): raise BadReply(f"{where}: the quote does not stand in the text of that memory")
     def stands(text: str) -> bool: return text in memory.summary or text in memory.content  # Not across the two
-    own = said if stands(said) else max((p for piece in _MARKS.split(said) for p in (piece, *piece.split("\n\n", 1)) if stands(p.strip())), key=len, default="").strip()
+    parts = [p.strip() for piece in _MARKS.split(said) for p in (piece, *piece.split("\n\n", 1))]
+    own = said if stands(said) else max(filter(stands, parts), key=len, default="")
     if not own or len(own) < min(8, len(memory.text)): raise BadReply(f"{where}: the quote is too short to show anything")
     return own
 

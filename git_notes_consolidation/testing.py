@@ -46,7 +46,8 @@ class MockLLM:
         if request.task == "judge": return json.dumps({"answers": [self._answer(p, texts[n], texts[o]) for p, (n, o) in pairs_in(request).items()]})
         if request.task == "edges": return json.dumps({"edges": self.edges(texts)})
         draft = self.summary([*texts.values()])
-        return None if draft is None else json.dumps({"title": "", "summary": "", "key_facts": [], "decisions": [], "superseded_facts": [], "insights": []} | draft)
+        blank: dict[str, Any] = {"title": "", "summary": "", "key_facts": [], "decisions": [], "superseded_facts": [], "insights": []}
+        return None if draft is None else json.dumps(blank | draft)
 
     def _answer(self, pair: str, newer: str, older: str) -> dict[str, Any]:
         relation, quote = self.judge(newer, older), newer.strip().split("\n")[0][:80].strip()

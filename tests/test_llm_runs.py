@@ -184,7 +184,8 @@ def test_the_fixture_is_a_model(two, mock_consolidation_llm):
     assert r.supersessions_detected == 1 and Counter(x.task for x in mock_consolidation_llm.requests)["judge"] == 1 and json.dumps(r.to_dict())
 
 
-POLLED = [mem("Valves are polled every 90 s", "A failed poll is tried again three times.", days_ago=70), mem("Polls of the valves go by bus B", "The radio lost polls.", days_ago=50),
+POLLED = [mem("Valves are polled every 90 s", "A failed poll is tried again three times.", days_ago=70),
+          mem("Polls of the valves go by bus B", "The radio lost polls.", days_ago=50),
           mem("The warden is called after three failed polls", "By phone, not by mail.", days_ago=30)]
 
 
@@ -194,7 +195,8 @@ def told(texts, **changed):
     return said | {k: f(said[k]) for k, f in changed.items()}
 
 
-@pytest.mark.parametrize(("changed", "by"), [({}, "llm"), ({"summary": lambda s: s.replace("90 s", "60 s")}, "offline"), ({"summary": lambda s: s[:60]}, "offline"),
+@pytest.mark.parametrize(("changed", "by"), [({}, "llm"), ({"summary": lambda s: s.replace("90 s", "60 s")}, "offline"),
+                                             ({"summary": lambda s: s[:60]}, "offline"),
                                              ({"key_facts": lambda k: [*k, "Ruth replaced 14 valves in `attic/roof.py`."]}, "offline")])
 def test_a_written_summary_stands_if_nothing_is_wrong_in_it(tmp_path, mock_consolidation_llm, changed, by):
     home = new_repo(tmp_path / "valves", POLLED)

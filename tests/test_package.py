@@ -66,7 +66,7 @@ def test_every_public_name_is_there():
 
 
 MODULES = ("models config observe plots retention sentences facts embedding clustering notes index redacting providers spending llm claims topics prompts "
-           "aligning editions endings mutating values judging asking verifying summarizing phases service audit evaluation cli entry").split()
+           "aligning editions endings mutating values judging asking verifying summarizing drafting phases service audit evaluation cli entry testing").split()
 
 
 @pytest.mark.parametrize("module", MODULES)
