@@ -185,7 +185,10 @@ def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
     "What was asked of a language model, and what it came to."
     rows = [("model asked", usage["asked"]), ("… answered", usage["answered"]), ("… from the cache", usage["cached"]), ("calls", usage["calls"]),
             ("tokens in", usage["tokens_in"]), ("tokens out", usage["tokens_out"]), ("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
-    return [*rows, *((f"no answer: {kind}", n) for kind, n in usage["failures"].items())]
+    return [*rows, *((f"no answer: {_WHY.get(kind, kind)}", n) for kind, n in usage["failures"].items())]
+
+
+_WHY = {"connection": "no connection", "open": "given up on", "none": "nobody to ask", "schema": "it did not fit", "rate": "too many calls", "auth": "key refused"}
 
 
 def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:

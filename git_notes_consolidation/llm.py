@@ -4,9 +4,10 @@
 
 # %% ../nbs/10_llm.ipynb #e3db6da0
 from __future__ import annotations
-import hashlib, importlib, json, logging, math, random, re, threading, time
+import hashlib, importlib, json, logging, math, random, re, sqlite3, threading, time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -778,10 +779,13 @@ class Client:
         key, here = request_key(request), self.caller.here()
 
         async def ask() -> tuple[Answer[_T], Kept | None]:
-            if before := self._asking.before(key, request, parse): return before
-            sleep = self._sleep or need("anyio", "consolidation").sleep
-            async with here.places: answer, kept = await try_all(self.caller, self.providers, request, parse, sleep, self._rng)
-            if kept: self._asking.keep(key, kept)
+            try:
+                if before := self._asking.before(key, request, parse): return before
+                sleep = self._sleep or need("anyio", "consolidation").sleep
+                async with here.places: answer, kept = await try_all(self.caller, self.providers, request, parse, sleep, self._rng)
+            except sqlite3.Error as e: return Answer(None, "cache", f"the cache file cannot be used: {e}"), None  # Another process holds it
+            with suppress(sqlite3.Error):  # A good reply is used, kept or not
+                if kept: self._asking.keep(key, kept)
             return answer, kept
 
         return self.books.count(await self._asking.once(here.going, key, ask, parse))

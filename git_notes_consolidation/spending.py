@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 # %% auto #0
-__all__ = ['PRICES', 'token_bound', 'input_bound', 'price', 'Bound', 'Tables', 'BudgetExceeded', 'Ticket', 'Ledger']
+__all__ = ['PRICES', 'WAIT', 'token_bound', 'input_bound', 'price', 'Bound', 'Tables', 'BudgetExceeded', 'Ticket', 'Ledger']
 
 # %% ../nbs/09_spending.ipynb #e018df44
 def token_bound(
@@ -60,6 +60,9 @@ class Bound:
     def usd(self) -> float: return (self.tokens_in * self.prices[0] + self.tokens_out * self.prices[1]) / 1e6
 
 # %% ../nbs/09_spending.ipynb #71ae33d4
+WAIT = 5.0  # Seconds for another process to let go of the file
+
+
 class Tables:
     "A SQLite file that threads and processes share."
     def __init__(
@@ -72,7 +75,7 @@ class Tables:
 
     @staticmethod
     def _open(path: Path | str, statements: tuple[str, ...]) -> sqlite3.Connection:
-        conn = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        conn = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         try:
             for s in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", *statements): conn.execute(s)
         except sqlite3.DatabaseError: conn.close(); raise

@@ -738,3 +738,16 @@ def test_what_a_brain_says_fits_any_schema():
     parts = {"a": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/p"}}, "b": {"const": 7}, "c": {"type": "boolean"}}
     schema = {"$defs": {"p": pair}, "type": "object", "properties": parts}
     assert least(schema) == {"a": [{"n": 3, "t": "as it says"}] * 2, "b": 7, "c": False}
+
+
+def test_a_cache_that_another_process_holds_is_a_failure_and_no_error(tmp_path, faulty_llm, asking, monkeypatch):
+    monkeypatch.setattr("git_notes_consolidation.spending.WAIT", 0.2)
+    path = tmp_path / "cache.db"
+    server = faulty_llm()
+    client = asking(local(server), cache_path=path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answer = ask(client)
+        other.execute("ROLLBACK")
+        again = ask(client)
+    assert answer.failure == "cache" and again.value is not None
