@@ -188,7 +188,7 @@ def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
     return [*rows, *((f"no answer: {_WHY.get(kind, kind)}", n) for kind, n in usage["failures"].items())]
 
 
-_WHY = {"connection": "no connection", "open": "given up on", "none": "nobody to ask", "schema": "it did not fit", "rate": "too many calls", "auth": "key refused"}
+_WHY = {"connection": "no connection", "open": "given up on", "none": "nobody to ask", "schema": "it did not fit", "auth": "key refused"}
 
 
 def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:
