@@ -5,12 +5,13 @@
 # %% ../nbs/12_judging.ipynb #b88d8832
 from __future__ import annotations
 import html
+from dataclasses import replace
 from .claims import abstain, explicit
 from .endings import amended, ended, solved
 from .models import Judgment, Memory
 from .topics import GENERIC, about, goes_on, other_scope, undecided
 from .editions import again, reissued, upgraded
-from .values import changed, reset, restated, titled, told
+from .values import changed, parted, reset, restated, titled, told
 
 JUDGE = "offline-3"  # Changes whenever the same pair may be judged otherwise
 
@@ -50,7 +51,10 @@ def _implied(
     former, other = told(older, newer)
     stays = goes_on(older, newer)
     why = undecided(newer) or stays
-    found = [amended(older, newer), None if other or stays else again(older, newer, similarity, least)]
+    same = None if other or stays else again(older, newer, similarity, least)
+    brief = max(len(older.content), len(newer.content)) <= 300
+    if same and same.confidence >= SURE and brief and parted(older, newer, valued=True): same = replace(same, confidence=0.6)  # One title, two things
+    found = [amended(older, newer), same]
     if not why: found += [ended(older, newer), upgraded(older, newer), solved(older, newer)]
     if not why and not other: found += [former, changed(older, newer), titled(older, newer), reset(older, newer)]
     return [j for j in found if j], other or why

@@ -16,7 +16,7 @@ from .topics import GENERIC, SHORT, STATING, UNITS, about, any_of, fragment, hed
 
 # %% auto #0
 __all__ = ['Statement', 'statements', 'Difference', 'compared', 'swapped', 'bounds', 'changed', 'titled', 'reset', 'told',
-           'restated']
+           'parted', 'restated']
 
 # %% ../nbs/11_values.ipynb #52c9f520
 _CLAUSE = re.compile(r"(?:[,;:](?=\s)|\s[—–-](?=\s)|\s\((?=\w))\s*")
@@ -404,15 +404,28 @@ def _contradict(a: Memory, b: Memory) -> bool:
     return denies(a, b) or denies(b, a)
 
 
-def _parted(older: Memory, newer: Memory) -> bool:
+def _exchanged(x: Statement, y: Statement) -> tuple[set[str], set[str], int]:
+    "The stems from the first difference to the last of both, values apart, and how much is the same around them."
+    u, v = ([p if isinstance(p, str) else p.kind.upper() for p in s.parts] for s in (x, y))
+    n = min(len(u), len(v))
+    left = next((i for i in range(n) if u[i] != v[i]), n)
+    right = next((i for i in range(n - left) if u[-1 - i] != v[-1 - i]), n - left)
+    a, b = u[left:len(u) - right], v[left:len(v) - right]
+    return {*a}, {*b}, left + right if 0 < min(len(a), len(b)) and max(len(a), len(b)) < 3 else 0
+
+
+def parted(
+    older: Memory,
+    newer: Memory,
+    valued: bool = False,  # Only sentences that have a value of the same kind
+) -> bool:
     "Has one word taken the place of another, in titles that share one or in a sentence?"
     o, n = about(older), about(newer)
-    known = _LIGHTER | GENERIC | UNITS
-    mine, theirs = o.subject - n.all - known, n.subject - o.all - known
+    known = _LIGHTER | GENERIC | UNITS | {"NUMBER", "VERSION", "DATE", "IDENTIFIER", "PATH"}
+    mine, theirs = ({s for s in x.subject - y.all - known if s.isalpha()} for x, y in ((o, n), (n, o)))
     if o.subject & n.subject and mine and theirs: return True
-    for a, b, around in (swapped(x, y) for x in statements(older) for y in statements(newer)):
-        was, now = ({stem(w) for w in words if not w[0].isdigit()} - known for words in (a, b))
-        if around >= 2 and was - n.all and now - o.all: return True
+    for a, b, around in (_exchanged(x, y) for x in statements(older) for y in statements(newer) if not valued or x.measures & y.measures):
+        if around >= 2 and a - known - n.all and b - known - o.all: return True
     return False
 
 
@@ -448,5 +461,5 @@ def restated(
     named = ((about(older).terms ^ about(newer).terms) & (a ^ b)) - UNITS
     telling = sum(f.kind != "number" or not f.value.isdigit() or len(f.value) > 1 for f in u)
     if not telling and not (close and no == nor and not named): return None
-    sure = not named and not _parted(older, newer) and (close and no == nor or _tells_enough(older, newer, telling))
+    sure = not named and not parted(older, newer) and (close and no == nor or _tells_enough(older, newer, telling))
     return Judgment("duplicate", None, 0.85 if sure else 0.6, "N", "the same values of the same things", newer.summary)

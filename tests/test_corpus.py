@@ -207,7 +207,7 @@ def test_ten_batches_of_a_project_come_to_what_one_run_does(tmp_path, memories, 
     for ref in refs(ten, MEM): git(ten, "update-ref", "-d", ref)
     run(one, SAMPLE_NOW, max_change=1.0)
     want = holds(state_of(one))
-    assert holds(in_batches(ten, rows, SAMPLE_NOW, max_change=1.0)) == want and {t.value for _, _, t, *_ in want[1]} == {"supersedes", "duplicate_of"}
+    assert holds(in_batches(ten, rows, SAMPLE_NOW, max_change=1.0)) == want and {t.value for _, _, t, *_ in want[1]} >= {"supersedes", "duplicate_of"}
 
 
 def test_a_memory_at_a_time_comes_to_what_one_run_does(tmp_path):

@@ -457,3 +457,21 @@ def test_pieces_are_repeats_only_of_the_same_text():
 def test_an_event_is_not_outdated_by_the_next_one():
     pair = [mem("Load test", f"The scrape cycle took a wait of {n} seconds, set by `scrape_wait` now", namespace="progress", days_ago=d) for n, d in ((17, 9), (40, 2))]
     assert judge_pair(*pair).relation == "coexist"
+
+
+TWO = [("Upload timeout is 30 s", "Download timeout is 60 s"), ("Failed uploads are retried 5 times within 2 hours", "Failed downloads are retried 5 times within 4 hours"),
+       ("Alert when disk use is above 80 %", "Alert when memory use is above 90 %"), ("Logs of the gateway are kept for 30 days", "Logs of the worker are kept for 14 days"),
+       ("Rate limit of 100 requests per minute for anonymous users", "Rate limit of 500 requests per minute for partners"),
+       ("Every invoice is kept for ten years in the archive bucket", "Every delivery note is kept for six years in the archive bucket"),
+       ("Workers of the mail queue stop after 20 minutes", "Workers of the image queue stop after 5 minutes")]
+
+
+@pytest.mark.parametrize("titled", [True, False])
+@pytest.mark.parametrize("pair", TWO, ids=lambda p: p[1])
+def test_two_things_with_two_values_replace_nothing(pair, titled):
+    "Under one title too, if each text is that short."
+    for one, other in (pair, pair[::-1]):
+        a, b = (mem(t, days_ago=d) if titled else mem("Limits of the service", t, days_ago=d) for t, d in ((one, 9), (other, 2)))
+        assert judge_pair(a, b).relation == "coexist"
+    twin = mem("Limits of the service", pair[0], days_ago=9), mem("Limits of the service", pair[0].replace("30", "45").replace("20", "45"), days_ago=2)
+    assert twin[0].content == twin[1].content or judge_pair(*twin).relation == "supersede"
