@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from contextlib import closing
+from functools import partial
 
 import pytest
 from git_notes_consolidation.config import SubconsciousnessConfig
@@ -640,7 +641,8 @@ def test_no_more_calls_a_minute_than_allowed(faulty_llm, asking):
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread on this system")
-def test_what_was_answered_before_an_interruption_is_not_asked_again(faulty_llm, asking, tmp_path):
+def test_what_was_answered_before_an_interruption_is_not_asked_again(faulty_llm, asking, tmp_path, request):
+    request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)))  # Whatever was set before
     texts, main = [f"Question {i}" for i in range(24)], threading.main_thread().ident
     for path in (tmp_path / f"{n}.db" for n in "abc"):  # A signal that arrives while something is being destroyed is lost
         server = faulty_llm(latency=0.1)
