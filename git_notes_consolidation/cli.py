@@ -307,15 +307,15 @@ def consolidate(
     strategy: Annotated[list[str] | None, typer.Option(help="dedupe, supersede, summarize or tier; repeat it for several. Default: all.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Cosine similarity that makes a cluster.")] = None,
     max_change: Annotated[float | None, typer.Option(help="Share of the current memories that the run may supersede.", metavar="SHARE")] = None,
-    llm: Annotated[str | None, typer.Option(help="Ask a language model too: auto, openai, lmstudio, ollama or plugin; off: nobody. Default: off, or what the "
-                                                 "environment says.", metavar="WHO")] = None,
+    llm: Annotated[str | None, typer.Option(help="Ask a language model too: auto, openai, lmstudio, ollama or plugin; off: nobody. A dry run asks too. "
+                                                 "Default: off, or what the environment says.", metavar="WHO")] = None,
     local_only: Annotated[bool, typer.Option("--local-only", help="Ask no model outside this machine and its private network.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on although the run supersedes more than --max-change.")] = False,
 ) -> None:
     "Link repeats and what is outdated, summarize what belongs together, move the rest between tiers."
     call: Call = ctx.obj
     begin = time.perf_counter()
-    if apply and (dry_run or plan or full or namespace or since or until or days or query or strategy or threshold):
+    if apply and (dry_run or plan or full or namespace or since or until or days or query or strategy or threshold or llm or local_only):
         raise Usage("--apply does what its plan says; it goes with --max-change and --yes only")
     with progress(call) as step:
         s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change, llm_provider=llm, llm_local_only=local_only or None)

@@ -130,7 +130,7 @@ class SubconsciousnessConfig:
         for name in ("llm_concurrency", "llm_batch"):
             if getattr(self, name) < 1: raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
         for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours",
-                     "llm_rpm", "llm_daily_tokens"):
+                     "llm_candidates", "llm_rpm", "llm_daily_tokens"):
             if getattr(self, name) < 0: raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
 
     @property

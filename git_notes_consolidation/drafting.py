@@ -8,22 +8,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 from .asking import Job, Model
-from .models import CaptureConfidence, MemorySummary
-from .prompts import Draft
+from .models import CaptureConfidence, MemorySummary, digest
+from .prompts import SUMMARY_PROMPT, Draft
 from .verifying import Finding, Verification, verify
 
 # %% auto #0
-__all__ = ['in_place', 'Checked', 'check', 'objections', 'redraft']
+__all__ = ['written_id', 'in_place', 'Checked', 'check', 'objections', 'redraft']
 
 # %% ../nbs/13_drafting.ipynb #fd49bac1
+def written_id(
+    plain: MemorySummary,  # The quoted one
+) -> str:
+    "What a model's summary of the same memories is called."
+    return digest("sum", plain.id, SUMMARY_PROMPT)
+
+
 def in_place(
     plain: MemorySummary,  # The quoted one
     draft: Draft,
     by: str = "llm",
 ) -> MemorySummary:
     "The summary that the draft would make."
-    return replace(plain, title=draft.title, summary=draft.summary, key_facts=draft.key_facts, decisions=draft.decisions, insights=draft.insights,
-                   quotes=(), by=by)
+    return replace(plain, id=written_id(plain), title=draft.title, summary=draft.summary, key_facts=draft.key_facts, decisions=draft.decisions,
+                   insights=draft.insights, quotes=(), by=by)
 
 # %% ../nbs/13_drafting.ipynb #51f99a43
 class Checked(NamedTuple):

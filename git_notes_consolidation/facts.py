@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .sentences import LIGHT_VERBS, STOP_WORDS, references, stem, word_set
 
 # %% auto #0
-__all__ = ['Fact', 'amount', 'measured', 'identity', 'facts', 'same_value', 'Quantity', 'quantities', 'Frame', 'frame', 'stems']
+__all__ = ['Fact', 'amount', 'measured', 'identity', 'facts', 'same_value', 'Frame', 'frame', 'stems']
 
 # %% ../nbs/05_facts.ipynb #455afcfa
 class Fact(NamedTuple):
@@ -330,19 +330,6 @@ def same_value(
     if kind == "path": return f"/{u}".endswith(f"/{v}") or f"/{v}".endswith(f"/{u}")
     if "per " in (u[:4], v[:4]): return u.removeprefix("per ") == v.removeprefix("per ")
     return u[-2:] == v[-2:] == " B" and _sizes_agree(u[:-2].split("|"), v[:-2].split("|"))
-
-# %% ../nbs/05_facts.ipynb #73073d97
-class Quantity(NamedTuple):
-    "An amount in its base unit."
-    amount: float
-    unit: str  # s, mo, B, …; empty for a bare number
-    fact: Fact
-
-
-def quantities(text: str) -> tuple[Quantity, ...]:
-    "The numbers of a text; sizes in their binary reading, frequencies ('per day') left out."
-    found = [(f, *f.value.partition(" ")[::2]) for f in facts(text) if f.kind == "number" and not f.value.startswith("per")]
-    return tuple(Quantity(float(n.split("|")[0]), unit, f) for f, n, unit in found)
 
 # %% ../nbs/05_facts.ipynb #9f6245f0
 _HOLES = {"number": "NUM", "date": "DATE", "version": "VER", "identifier": "ID", "path": "PATH"}

@@ -499,6 +499,7 @@ def _plugins_client() -> tuple[Any, Any]:
 # %% ../nbs/10_llm.ipynb #b285c641
 _LOG = logging.getLogger("git_notes_consolidation")
 _MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour", "budget": "",
+          "connection": "; is it running, and is that its address?",
           "model": "; not asked for it for an hour. MEMORY_CONSOLIDATION_LLM_MODEL names another"}
 
 class Books:
@@ -714,13 +715,17 @@ class Asking:
         if kept is None: return (Answer(None, "replay", f"{request.task} {key} is not recorded"), None) if recorded else None
         answer = parsed(kept, parse)
         if answer.failure: return (answer, None) if recorded else None
-        self.keep(key, kept)
+        self.write_down(key, kept)
         return answer, kept
 
     def keep(self, key: str, kept: Kept) -> None:
-        "Write a good reply down, where it is not yet."
+        "Keep a good reply."
+        self.write_down(key, kept)
+        self.replies.put(key, kept)
+
+    def write_down(self, key: str, kept: Kept) -> None:
+        "Add a reply to the recording, where there is one and it is not in it yet."
         with self._lock:
-            self.replies.put(key, kept)
             if self._record and key not in self._recorded: append_recording(self._record, key, kept)
             self._recorded.add(key)
 
@@ -864,13 +869,12 @@ def ask_all(
 
 async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str], _T]]], progress: Callable[[int, int], None]) -> list[Answer[_T]]:
     answers: dict[int, Answer[_T]] = {}
-    first: dict[str, int] = {}
-    for i, (request, _) in enumerate(asked): first.setdefault(request_key(request), i)
-    twins = [i for i, (request, _) in enumerate(asked) if first[request_key(request)] != i]
-    left = iter([*first.values(), *twins])
+    keys, first = [request_key(request) for request, _ in asked], dict[str, int]()
+    for i, key in enumerate(keys): first.setdefault(key, i)
+    left = iter([*first.values(), *(i for i, key in enumerate(keys) if first[key] != i)])
     async def work() -> None:
         for i in left:
-            other = answers.get(first[request_key(asked[i][0])])
+            other = answers.get(first[keys[i]])
             if other and other.failure: answers[i] = client.books.count(replace(other, calls=0, tokens_in=0, tokens_out=0, cost=0.0))
             else: answers[i] = await client.chat(*asked[i])
             progress(len(answers), len(asked))

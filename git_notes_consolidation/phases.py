@@ -18,7 +18,7 @@ from .clustering import Half, MemoryCluster, cluster_memories, fused_older
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder
 from .asking import Job, Model
-from .drafting import redraft
+from .drafting import redraft, written_id
 from .judging import SURE, repeat_key, unsure, weigh
 from .models import (ConsolidationPhase, EdgeType, Failed, Judgment, Memory, MemoryEdge, MemoryMetadata, MemorySummary,
                                             TierTransition)
@@ -232,7 +232,7 @@ def still_held(
     "Live edges that this run did not find and has no business to take away."
     mine, there = {e.id for e in found}, {m.id: m for m in s.memories}
     def judged(e: MemoryEdge) -> bool:
-        if e.by == "llm": return (e.source_id, e.target_id) in heard
+        if e.by == "llm": return (e.source_id, e.target_id) in heard and (e.edge_type in _HIDING or e.code == "M")
         ours = s.config.linking_enabled and e.by == "offline" and e.edge_type in _MINE and s.scope.does(_MINE[e.edge_type])
         if e.edge_type == EdgeType.REFERENCES and e.code != "I": return False
         return ours and e.source_id in there and s.scope.has(there[e.source_id])
@@ -447,10 +447,10 @@ def summarize(
 
 def _written_by_model(s: Scanned, plain: list[MemorySummary], jobs: Sequence[Job]) -> list[MemorySummary]:
     "The summaries, those that a model wrote before among them, and new ones where there is a model."
-    old = {x.id: x for x in s.state.summaries.values() if x.by != "offline"}
-    due = [i for i, x in enumerate(plain) if x.id not in old] if s.model else []
+    there = [s.state.summaries.get(written_id(x), x) for x in plain]
+    due = [i for i, (x, y) in enumerate(zip(plain, there)) if x is y] if s.model else []
     new = dict(zip(due, redraft(s.model, [plain[i] for i in due], [jobs[i] for i in due]))) if s.model else {}
-    return [new.get(i) or old.get(x.id, x) for i, x in enumerate(plain)]
+    return [new.get(i, x) for i, x in enumerate(there)]
 
 # %% ../nbs/14_phases.ipynb #239073d9
 def tier(

@@ -126,6 +126,7 @@ def providers(
         if name not in MODELS: continue
         try: url, key = address_of(name, config, env), key_of(name, env)
         except ConfigError as e: notes.append(f"{name} is skipped: {e}"); continue
+        if url == _USUAL["openai"] and not key: notes.append(f"openai is skipped: it refuses whoever has no key; set {_OWN_KEY['openai']}"); continue
         if url: found.append(Provider(name, url, MODELS[name], key, is_local(url)))
     if config.llm_model and found: found[0] = replace(found[0], models=tuple(m.strip() for m in config.llm_model.split(",") if m.strip()))
     return _never_outwards(found, notes, config.llm_local_only)

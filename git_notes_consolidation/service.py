@@ -94,7 +94,7 @@ def _edge_changes(d: Desired, state: State, anchor: Callable[[str], str], now: d
 # %% ../nbs/15_service.ipynb #583164ca
 def _summary_changes(d: Desired, state: State, anchor: Callable[[str], str], via: Mapping[str, str]) -> Iterator[Append]:
     for x in sorted(d.summaries, key=lambda x: x.id):
-        if x.id not in state.summaries or x.by != state.summaries[x.id].by:
+        if x.id not in state.summaries:
             a = summary_append(anchor(x.source_memory_ids[-1]), x, "")
             yield replace(a, record=dict(a.record) | {"via": sorted(via[i] for i in x.source_memory_ids if i in via)})
     for i in sorted(set(state.summaries) - {x.id for x in d.summaries}):

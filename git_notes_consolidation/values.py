@@ -163,15 +163,20 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(w.rstrip(".,") for w in _PIECE.findall(text))
 
 
+def _common(u: Sequence[str], v: Sequence[str]) -> tuple[int, int]:
+    "How many words two sequences share at their beginning, and at their end."
+    n = min(len(u), len(v))
+    left = next((i for i in range(n) if u[i] != v[i]), n)
+    return left, next((i for i in range(n - left) if u[-1 - i] != v[-1 - i]), n - left)
+
+
 def swapped(
     x: Statement,
     y: Statement,
 ) -> tuple[Sequence[str], Sequence[str], int]:
     "The words from the first difference to the last of both, and how many content words surround them."
     u, v = _words(x.text), _words(y.text)
-    n = min(len(u), len(v))
-    left = next((i for i in range(n) if u[i].lower() != v[i].lower()), n)
-    right = next((i for i in range(n - left) if u[-1 - i].lower() != v[-1 - i].lower()), n - left)
+    left, right = _common([w.lower() for w in u], [w.lower() for w in v])
     a, b = u[left:len(u) - right], v[left:len(v) - right]
     if not a or not b or max(len(a), len(b)) > 2: return a, b, 0
     around = {stem(w) for w in u[:left] + u[len(u) - right:] if w.lower() not in STOP_WORDS and w.lower() not in LIGHT_VERBS}
@@ -407,9 +412,7 @@ def _contradict(a: Memory, b: Memory) -> bool:
 def _exchanged(x: Statement, y: Statement) -> tuple[set[str], set[str], int]:
     "The stems from the first difference to the last of both, values apart, and how much is the same around them."
     u, v = ([p if isinstance(p, str) else p.kind.upper() for p in s.parts] for s in (x, y))
-    n = min(len(u), len(v))
-    left = next((i for i in range(n) if u[i] != v[i]), n)
-    right = next((i for i in range(n - left) if u[-1 - i] != v[-1 - i]), n - left)
+    left, right = _common(u, v)
     a, b = u[left:len(u) - right], v[left:len(v) - right]
     return {*a}, {*b}, left + right if 0 < min(len(a), len(b)) and max(len(a), len(b)) < 3 else 0
 

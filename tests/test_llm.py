@@ -756,3 +756,14 @@ def test_a_cache_that_another_process_holds_is_a_failure_and_no_error(tmp_path, 
         other.execute("ROLLBACK")
         again = ask(client)
     assert answer.failure == "cache" and again.value is not None
+
+
+def test_an_answer_in_the_cache_needs_no_lock(tmp_path, faulty_llm, asking, monkeypatch):
+    monkeypatch.setattr("git_notes_consolidation.spending.WAIT", 0.2)
+    path = tmp_path / "cache.db"
+    client = asking(local(faulty_llm()), cache_path=path)
+    first = ask(client)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        again = ask(client)
+    assert again.value == first.value and again.cached and not first.cached

@@ -219,3 +219,29 @@ def test_a_written_summary_outlives_the_model(tmp_path, mock_consolidation_llm, 
     first, = service.view(open_repo(home)).state.summaries.values()
     off = service.run(service.open_service(home, load_settings(settings | {"llm_provider": "off"})), SAMPLE_NOW, full=True)
     assert first.by == "llm" and r.summaries_created == 1 and not off.changed and service.view(open_repo(home)).state.summaries[first.id].by == "llm"
+
+
+def test_undo_of_a_models_run_gives_the_quoted_summary_back_and_it_is_not_written_again(tmp_path, mock_consolidation_llm):
+    home, off = new_repo(tmp_path / "valves", POLLED), {"consolidation_threshold": 0.05, "llm_provider": "off"}
+    asking = {"consolidation_threshold": 0.05}
+    service.run(service.open_service(home, load_settings(off)), SAMPLE_NOW)
+    mock_consolidation_llm.summary = told
+    did = service.run(service.open_service(home, load_settings(asking)), SAMPLE_NOW)
+    service.undo(service.open_service(home, load_settings(off)), did.run_id, SAMPLE_NOW)
+    first, = service.view(open_repo(home)).state.summaries.values()
+    again = service.run(service.open_service(home, load_settings(asking)), SAMPLE_NOW)
+    after, = service.view(open_repo(home)).state.summaries.values()
+    assert (first.by, after.by, after.id) == ("offline", "offline", first.id) and not again.summaries_created and not audit.audit(home).findings
+
+
+def test_what_a_model_linked_stays_where_it_is_only_asked_to_judge(tmp_path, mock_consolidation_llm):
+    home, settings = new_repo(tmp_path / "valves", POLLED), load_settings({"consolidation_threshold": 0.05})
+    def needs(texts):
+        a, b = list(texts)[:2]
+        return [dict(source=b, type="depends_on", target=a, hint=None, confidence="high", quote=texts[b].split("\n")[0])]
+    mock_consolidation_llm.edges = needs
+    def there(): return {e.id for e in edges_of(home) if e.edge_type.value == "depends_on"}
+    service.run(service.open_service(home, settings), SAMPLE_NOW)
+    before = there()
+    service.run(service.open_service(home, settings), SAMPLE_NOW, scope=service.Scope(strategies=frozenset({"supersede"})), full=True)
+    assert len(before) == 1 and there() == before

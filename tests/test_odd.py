@@ -344,6 +344,7 @@ def test_apply_and_plan_are_not_both(tmp_path):
     home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "plan.json"
     gnc("consolidate", "--plan", plan, repo=home)
     assert gnc("consolidate", "--apply", plan, "--plan", tmp_path / "other.json", repo=home).code == 2
+    for more in (["--llm", "off"], ["--local-only"]): assert gnc("consolidate", "--apply", plan, *more, repo=home).code == 2
 
 
 def test_a_plan_that_the_guard_stopped_is_applied_when_that_is_allowed(tmp_path):

@@ -54,6 +54,12 @@ def test_who_is_named_is_asked_alone(name):
     assert (p.name, p.base_url, p.models, p.local) == (name, "http://10.0.0.9:9/v1", ("mine",), True)
 
 
+def test_without_a_key_nothing_is_sent_to_openai():
+    names, notes = found({f"{OWN}PROVIDER": "openai"})
+    assert names == [] and "OPENAI_API_KEY" in notes[0]
+    assert found({f"{OWN}PROVIDER": "openai", "OPENAI_BASE_URL": SERVER})[0] == ["openai"]  # A server of one's own may want none
+
+
 def test_an_argument_is_stronger_than_the_environment():
     assert found({f"{OWN}PROVIDER": "auto", "OPENAI_API_KEY": KEY}, llm_provider="off") == ([], ())
     assert found({f"{OWN}PROVIDER": "off", "OPENAI_API_KEY": KEY}, llm_provider="openai")[0] == ["openai"]
