@@ -162,13 +162,17 @@ class Support(NamedTuple):
     whole: bool = False  # It is one of theirs
 
 # %% ../nbs/11_aligning.ipynb #5e8fe238
+_DATED = re.compile(r"(?<=\w) \d{4} \d\d \d\d$")  # As a summary adds the day of a memory
+
+
 def support(
     piece: Piece,
     given: Evidence,
 ) -> Support:
     "The sentences of the sources that tell most of this one."
-    exact = [s for s in given.said if f" {piece.said} " in f" {s.piece.said} "]
-    if exact: return Support(1.0, tuple(sorted(exact, key=lambda s: len(s.piece.said))[:3]), True, any(s.piece.said == piece.said for s in exact))
+    said = _DATED.sub("", piece.said)
+    exact = [s for s in given.said if said in s.piece.said and f" {said} " in f" {s.piece.said} "]
+    if exact: return Support(1.0, tuple(sorted(exact, key=lambda s: len(s.piece.said))[:3]), True, any(s.piece.said == said for s in exact))
     def share(*said: Said) -> float:
         told = frozenset[str]().union(*(s.piece.keys | s.piece.values for s in said))
         return given.share((piece.keys | piece.values & told) or piece.values, told)

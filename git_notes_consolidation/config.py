@@ -89,6 +89,7 @@ class SubconsciousnessConfig:
     consolidation_interval_hours: int = 24  # Between two runs that a hook starts
     candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
     candidates_other: int = 5  # … and of all other namespaces
+    workers: int = 0  # Processes for a large run; 0: one for each core, at most four
     max_change: float = 0.10  # Share of the current memories that one run may supersede or merge
     max_change_floor: int = 5  # … and that many in any case
     llm_provider: str = "off"  # Who judges and writes summaries: off, auto (whoever is configured), openai, lmstudio, ollama or plugin; not read from files
@@ -130,7 +131,7 @@ class SubconsciousnessConfig:
         for name in ("llm_concurrency", "llm_batch"):
             if getattr(self, name) < 1: raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
         for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours",
-                     "llm_candidates", "llm_rpm", "llm_daily_tokens"):
+                     "workers", "llm_candidates", "llm_rpm", "llm_daily_tokens"):
             if getattr(self, name) < 0: raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
 
     @property
@@ -218,8 +219,8 @@ class Settings:
 
     @property
     def id(self) -> str:
-        "Changes when any value does that could change a plan; where a model lies could not."
-        return digest("cfg", {k: str(v) for k, v in asdict(self.config).items() if k != "embedding_model_dir"})
+        "Changes when any value does that could change a plan; where a model lies and how many work on it could not."
+        return digest("cfg", {k: str(v) for k, v in asdict(self.config).items() if k not in ("embedding_model_dir", "workers")})
 
 # %% ../nbs/01_config.ipynb #e0ae5b38
 def load_settings(

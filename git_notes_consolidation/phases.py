@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from .clustering import Half, MemoryCluster, cluster_memories, fused_older
 from .config import SubconsciousnessConfig
@@ -24,15 +24,16 @@ from .models import (ConsolidationPhase, EdgeType, Failed, Judgment, Memory, Mem
                                             TierTransition)
 from .notes import State
 from .observe import span
+from .parallel import processes, spread
 from .retention import compute_retention_score, tier_of
 from .sentences import LIGHT_VERBS, NEGATIONS, STOP_WORDS, mentions, names_of, references, stem, title_words, words_of
 from .summarizing import NothingToQuote, summarize_cluster
 from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
 
 # %% auto #0
-__all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'judge', 'hear', 'still_held', 'Related',
-           'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of', 'target_of', 'linked', 'summarize',
-           'tier', 'still_told', 'Desired', 'desire']
+__all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'Share', 'weigh_all', 'judge', 'hear',
+           'still_held', 'Related', 'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of', 'target_of',
+           'linked', 'Group', 'tell_all', 'summarize', 'tier', 'still_told', 'Desired', 'desire']
 
 # %% ../nbs/14_phases.ipynb #87230dc7
 @dataclass(frozen=True)
@@ -172,20 +173,52 @@ class Judged:
     open: tuple[tuple[int, int, float | None], ...] = ()  # Candidates that are not decided, as `candidates` gave them
     heard: frozenset[tuple[str, str]] = frozenset()  # Ids of the pairs that a model has judged
 
+# %% ../nbs/14_phases.ipynb #2bbb23e9
+_Pair = tuple[int, int, "float | None"]  # As `candidates` gives them
+
+
+class Share(NamedTuple):
+    "Pairs to judge, and the embedder's two lines for them."
+    pairs: tuple[tuple[int, Memory, Memory, float | None], ...]  # Number, newer, older, cosine
+    least: float
+    near: float | None
+
+
+def _shares(s: Scanned, current: Sequence[Memory], pairs: Sequence[_Pair], n: int) -> list[Share]:
+    rows = [(i, current[a], current[b], x) for i, (a, b, x) in enumerate(pairs)]
+    if n > 1: rows.sort(key=lambda r: (r[1].namespace, r[0]))
+    size = -(-len(rows) // n) or 1
+    return [Share(tuple(rows[at:at + size]), s.embedder.same_title, s.embedder.near_identical) for at in range(0, len(rows), size)]
+
+# %% ../nbs/14_phases.ipynb #d7bcca70
+def weigh_all(share: Share) -> list[tuple[int, Judgment | str]]:
+    "What the pairs of a share come to, where that is anything, by number; an error in words."
+    out: list[tuple[int, Judgment | str]] = []
+    for n, newer, older, x in share.pairs:
+        try: j = weigh(older, newer, similarity=x, least=share.least, near=share.near)
+        except Exception as e: out.append((n, f"{type(e).__name__}: {e}")); continue
+        if j.relation != "coexist": out.append((n, j))
+    return out
+
+# %% ../nbs/14_phases.ipynb #255a581b
+_PER_PAIR = 0.00025  # Seconds, reading the memories included
+
 
 def judge(s: Scanned, current: Sequence[Memory]) -> Judged:
     "Every candidate judged."
     edges, failed, open_ = [], [], []
     asked: dict[tuple[str, str | None], MemoryEdge] = {}
-    for a, b, x in candidates(s, current):  # The latest of the older ones comes last
-        newer, older = current[a], current[b]
-        try: j = weigh(older, newer, similarity=x, least=s.embedder.same_title, near=s.embedder.near_identical)
-        except Exception as e: failed.append(Failed(ConsolidationPhase.SUPERSESSION, f"{newer.id} {older.id}", f"{type(e).__name__}: {e}")); continue
-        if j.relation in _TYPES and j.confidence >= SURE:
+    pairs = candidates(s, current)
+    n = processes(len(pairs) * _PER_PAIR, s.config.workers)
+    said = {i: j for part in spread(weigh_all, _shares(s, current, pairs, n), n) for i, j in part}
+    for i, (a, b, x) in enumerate(pairs):  # The latest of the older ones comes last
+        newer, older, j = current[a], current[b], said.get(i)
+        if isinstance(j, str): failed.append(Failed(ConsolidationPhase.SUPERSESSION, f"{newer.id} {older.id}", j)); continue
+        if j and j.relation in _TYPES and j.confidence >= SURE:
             edges.append(_edge(newer, older, j, s.now))
             continue
         open_.append((a, b, x))
-        if unsure(j): asked[newer.id, j.code] = _edge(newer, older, j, s.now)
+        if j and unsure(j): asked[newer.id, j.code] = _edge(newer, older, j, s.now)
     return Judged(tuple(edges), tuple(asked.values()), tuple(failed), tuple(open_))
 
 # %% ../nbs/14_phases.ipynb #73072226
@@ -424,25 +457,49 @@ def linked(s: Scanned, clusters: Iterable[MemoryCluster], edges: Iterable[Memory
     return [*out.values()]
 
 # %% ../nbs/14_phases.ipynb #608b74e2
+class Group(NamedTuple):
+    "What a summary is made of."
+    label: int
+    job: Job
+    coherence: float
+    now: datetime
+
+
+def tell_all(groups: Sequence[Group]) -> list[MemorySummary | str | None]:
+    "A summary of each group; nothing where there is nothing to quote, an error in words."
+    out: list[MemorySummary | str | None] = []
+    for g in groups:
+        with span("consolidation.summarize", cluster_id=g.label, source_count=len(g.job.members), tokens_used=0):
+            try: out.append(summarize_cluster(g.job.members, g.job.outdated, coherence=g.coherence, created_at=g.now, amended=g.job.amended))
+            except NothingToQuote: out.append(None)
+            except Exception as e: out.append(f"{type(e).__name__}: {e}")
+    return out
+
+# %% ../nbs/14_phases.ipynb #3c2c54a8
+_PER_SOURCE = 0.003  # Seconds
+
+
+def _groups(s: Scanned, clusters: Iterable[MemoryCluster], metadata: Mapping[str, MemoryMetadata]) -> Iterable[Group]:
+    by_id = {m.id: m for m in s.memories}
+    for c in clusters:
+        new = {i: (by_id[d.superseded_by], d.superseded_kind) for i in c.memory_ids if (d := metadata[i]).superseded_by}
+        outdated, amended = ({i: m for i, (m, kind) in new.items() if kind == wanted} for wanted in ("full", "partial"))
+        if len(outdated) < len(c.memory_ids): yield Group(c.label, Job(tuple(by_id[i] for i in c.memory_ids), outdated, amended), c.coherence, s.now)
+
+
 def summarize(
     s: Scanned,
     clusters: Iterable[MemoryCluster],
     metadata: Mapping[str, MemoryMetadata],
 ) -> tuple[list[MemorySummary], list[Failed]]:
     "A summary for every cluster that still holds something current."
-    by_id, failed = {m.id: m for m in s.memories}, []
-    out, jobs = list[MemorySummary](), list[Job]()
-    for c in clusters:
-        outdated = {i: by_id[d.superseded_by] for i in c.memory_ids if (d := metadata[i]).superseded_by and d.superseded_kind == "full"}
-        amended = {i: by_id[d.superseded_by] for i in c.memory_ids if (d := metadata[i]).superseded_by and d.superseded_kind == "partial"}
-        if len(outdated) == len(c.memory_ids): continue
-        with span("consolidation.summarize", cluster_id=c.label, source_count=len(c.memory_ids), tokens_used=0):
-            try: x = summarize_cluster([by_id[i] for i in c.memory_ids], outdated, coherence=c.coherence, created_at=s.now, amended=amended)
-            except NothingToQuote: continue
-            except Exception as e: failed.append(Failed(ConsolidationPhase.SUMMARIZE, f"cluster {c.label}", f"{type(e).__name__}: {e}")); continue
-            out.append(x)
-            jobs.append(Job(tuple(by_id[i] for i in c.memory_ids), outdated, amended))
-    return _written_by_model(s, out, jobs), failed
+    groups = [*_groups(s, clusters, metadata)]
+    n = processes(sum(len(g.job.members) for g in groups) * _PER_SOURCE, s.config.workers)
+    size = -(-len(groups) // (4 * n)) or 1
+    told = [x for part in spread(tell_all, [groups[i:i + size] for i in range(0, len(groups), size)] if n > 1 else [groups], n) for x in part]
+    failed = [Failed(ConsolidationPhase.SUMMARIZE, f"cluster {g.label}", x) for g, x in zip(groups, told) if isinstance(x, str)]
+    made = [(x, g.job) for g, x in zip(groups, told) if isinstance(x, MemorySummary)]
+    return _written_by_model(s, [x for x, _ in made], [job for _, job in made]), failed
 
 
 def _written_by_model(s: Scanned, plain: list[MemorySummary], jobs: Sequence[Job]) -> list[MemorySummary]:

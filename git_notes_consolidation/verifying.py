@@ -73,7 +73,7 @@ def _days(memory: Memory) -> Iterator[date]:
     if "yesterday" in text or "last night" in text: yield day - timedelta(1)
     if "tomorrow" in text: yield day + timedelta(1)
     named = {f.value for f in facts(memory.text) if f.kind == "date" and len(f.value) == 3}
-    yield from (d for n in range(-7, 8) if (d := day + timedelta(n)).strftime("%a").lower() in named)
+    if named: yield from (d for n in range(-7, 8) if (d := day + timedelta(n)).strftime("%a").lower() in named)
 
 # %% ../nbs/12_verifying.ipynb #c84842f8
 def _day_of(said: Said, fact: Fact) -> bool:
@@ -188,6 +188,7 @@ def _check_value(
         return Finding(status, fact.kind, fact.value, part, fact.start, fact.end, where, **kw)
     if found.quoted and (there := next(((s, g) for s in found.near for g in s.piece.facts if same_value(g, fact)), None)):
         return result("kept", _Mention(1.0, *there))
+    if found.quoted and fact.kind == "date" and (on := next((s for s in found.near if _day_of(s, fact)), None)): return result("kept", _Mention(0.0, on, fact))
     none, raw = _Mention(-1.0, None, fact), text[fact.start:fact.end]
     kind = _LIKE.get(fact.kind, fact.kind)
     small, mentions = raw.lower() in _SMALL, list(_mentions(piece, fact, given))
@@ -423,11 +424,13 @@ def _dropped(
         for p in pieces(text):
             said = text[p.start:p.end]
             if _retold(text, p, told, given) < 0.4 or quotes and _untold(said, mine, given): yield Finding("dropped", "statement", said, name, suspicion=0.9)
-    known = {(f.kind, f.value): f for p in mine for f in p.facts}
+    known: dict[str, dict[str, Fact]] = {}
+    for f in (f for p in mine for f in p.facts): known.setdefault(_LIKE.get(f.kind, f.kind), {})[f.value] = f
     for s in given.said:
         for f in s.piece.facts:
-            if f.kind == "negation" or s.memory.id in gone or (f.kind, f.value) in known or any(same_value(f, g) for g in known.values()): continue
-            known[f.kind, f.value] = f
+            there = known.setdefault(_LIKE.get(f.kind, f.kind), {})
+            if f.kind == "negation" or s.memory.id in gone or f.value in there or any(same_value(f, g) for g in there.values()): continue
+            there[f.value] = f
             yield Finding("dropped", f.kind, f.value, source=s.quote(f.start, f.end))
 
 # %% ../nbs/12_verifying.ipynb #336a2d4f

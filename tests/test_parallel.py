@@ -1,0 +1,42 @@
+"""Several processes: the same plan, whatever becomes of them."""
+import os
+
+import pytest
+from git_notes_consolidation import parallel, service
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.models import SAMPLE_NOW, sample_memories
+from git_notes_consolidation.notes import open_repo
+from calls import new_repo
+
+HERE = os.getpid()
+
+
+def dies_elsewhere(x, here=HERE):
+    if os.getpid() != here: os._exit(9)
+    return x + 1
+
+
+def test_a_process_that_is_killed_costs_time_only(): assert parallel.spread(dies_elsewhere, [1, 2, 3], 2) == [2, 3, 4]
+
+
+def test_an_error_is_an_error():
+    with pytest.raises(ZeroDivisionError): parallel.spread(lambda x: 1 // x, [1, 0, 2], 2)
+
+
+def test_without_joblib_everything_is_done_here(monkeypatch):
+    def missing(*_): raise NotImplementedError
+    monkeypatch.setattr(parallel, "need", missing)
+    assert parallel.processes(1e6) == parallel.processes(1e6, 5) == 1
+
+
+def test_the_plan_is_the_same_on_any_number_of_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(parallel, "PAYS", 0.0)
+    seen, spread = [], parallel.spread
+    def watched(f, shares, n):
+        seen.append((n, len(shares)))
+        return spread(f, shares, n)
+    monkeypatch.setattr("git_notes_consolidation.phases.spread", watched)
+    home = new_repo(tmp_path / "year", sample_memories())
+    services = [service.open_service(home, load_settings({"workers": n, "max_change": 1.0})) for n in (1, 2, 3)]
+    plans = [s.plan(SAMPLE_NOW, service.Scope(), True).to_json() for s in services]
+    assert plans[0] == plans[1] == plans[2] and {n for n, _ in seen} == {1, 2, 3} and all(k > 1 for n, k in seen if n > 1)
