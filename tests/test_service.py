@@ -433,6 +433,7 @@ class Blurred:
     cluster_threshold: float = 0.5
     floor: float = 0.3
     near_identical: float = 0.9
+    same_title: float = 0.7
 
     def embed(self, texts): return round_vectors(LexicalEmbedder().embed(texts) @ np.random.default_rng(0).normal(size=(1024, 48)))
 
