@@ -36,6 +36,7 @@ _CODE = re.compile("|".join(f"(?:{p})" for p in _KINDS.values()))
 
 # %% ../nbs/01_masking.ipynb #b9cd2daf
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
+_ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
 BLANK = "\0"
 
 
@@ -49,4 +50,4 @@ def masked(
     text: str,
 ) -> str:  # As long as the text
     "The text with everything that is no prose blanked."
-    return _SUSPECT.sub(_blank_code, _MARKED.sub(_blank, text))
+    return _SUSPECT.sub(_blank_code, _MARKED.sub(_blank, text)) if _ANY.search(text) else text

@@ -15,7 +15,7 @@ from .timephrases import Reading, Scene, anywhere, clock, dated, longest, moved,
 from .timewords import Tokens, licensed, tells_time, tokens
 
 # %% auto #0
-__all__ = ['find_references']
+__all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references', 'resolve_temporal_reference']
 
 # %% ../nbs/05_temporal.ipynb #486a00b3
 _Found = dict[int, Reading]
@@ -131,7 +131,7 @@ def _units_from_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | Non
     return moved(there, -n if m["s"] == "B" else n, grain, r.confidence - 0.03)
 
 
-@_join(r"(?P<d>u_*)[BAj]e?|e[UE][BA]|j(?![UXu.bzkj])")
+@_join(r"(?P<d>u_*)[BAj]e?|[ea][UE][BA]|aUj|j(?![UXu.bzkj])")
 def _before_what(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if m["d"] and found[m.start("d")].type != "DURATION": return None
     return unresolved("" if m["d"] or m.group() != "j" else "FUTURE_REF" if c.t.values[m.start()] == "AFTER" else "PAST_REF", _ANAPHORIC)
@@ -256,3 +256,24 @@ def find_references(
     _joined(c, found, ends)
     zone = _zone(recorded)
     return tuple(_reference(text, (t.spans[a][0], t.spans[ends[a] - 1][1]), found[a], recorded, zone) for a in sorted(found))
+
+# %% ../nbs/05_temporal.ipynb #a5a688aa
+def detect_temporal_references(
+    content: str,
+) -> list[str]:  # As written
+    "The time expressions of a text."
+    return [r.original_text for r in find_references(content, datetime(2000, 1, 3))]
+
+
+def resolve_temporal_reference(
+    reference: str,  # One expression and nothing else: "last week"
+    memory_timestamp: datetime,
+) -> datetime | None:  # The one day that stands for it; None when it cannot be resolved
+    "When a phrase was, said at that moment."
+    found = find_references(reference, memory_timestamp)
+    return found[0].resolved_date if len(found) == 1 else None
+
+# %% ../nbs/05_temporal.ipynb #2b0e048a
+_NAMES = ("yesterday|today|tomorrow|the day before|the day after|two days ago|a few days ago|last week|this week|next week|a week ago|last month|this month|a month ago"
+          "|this morning|this afternoon|this evening|tonight|last night").split("|")
+TEMPORAL_PATTERNS: dict[str, Callable[[datetime], datetime | None]] = {name: partial(resolve_temporal_reference, name) for name in _NAMES}

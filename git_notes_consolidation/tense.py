@@ -17,7 +17,7 @@ _FUTURE = frozenset("""will won't wont wo shall gonna going 'll would'll may'll 
     postpone postponed delay delayed reschedule rescheduled defer deferred freeze join available free coming tomorrow later soon till""".split())
 _PAST = frozenset("""was were had did said told went came got made took saw ran began left met held won lost found gave kept felt brought bought built thought
     caught sent spent sold fell rose hit died broke wrote spoke chose drove flew grew knew threw wore became showed led heard stood understood shook stuck struck been
-    done gone seen taken given written broken shown born known wasn't weren't didn't hadn't has have had i've we've hasn't haven't shipped saw slept taught paid laid
+    done gone seen taken given written broken shown born known wasn't weren't didn't hadn't had hasn't haven't shipped saw slept taught paid laid
     drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent split quit since ago yesterday yet just already""".split())
 _NOT_ED = frozenset("need indeed speed feed seed exceed proceed succeed bleed breed hundred sacred naked wicked embed shed sped red bed led used based supposed".split())
 _MOVED = frozenset("moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked shifted".split())
@@ -34,6 +34,8 @@ def cue(
     "What one word says about the time of its clause."
     w = words[k]
     if w in _FUTURE: return 1 if w != "going" or words[k + 1:k + 2] == ["to"] or words[k - 1:k] and words[k - 1][-1:] in "mes" else 0
+    if w == "effect": return int(words[k - 1:k] in (["take"], ["takes"]))
+    if w in ("have", "has"): return int(words[k + 1:k + 2] == ["to"])
     if w in _PAST: return -1
     if w[-3:] in ("'ll", "’ll"): return 1
     if w[-3:] in ("'ve", "’ve"): return -1
@@ -74,4 +76,4 @@ def tense(
     k = i - 1 if before in _OPENERS else i
     if k and (words[k - 1] in ("is", "are", "be") or words[k - 1][-3:] == "ing" and words[k - 2:k - 1] and words[k - 2] in ("'m", "i'm", "we're", "is", "are", "be", "they're", "he's", "she's")): return 1
     first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] == "\n"), 0)
-    return 1 if words[first] in _BASE and first < i else 0
+    return int(first < i and (words[first] in _BASE or len(words[first]) > 5 and words[first][-3:] == "ing"))

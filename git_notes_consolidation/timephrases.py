@@ -236,7 +236,7 @@ def _last_units(c: Scene, m: re.Match[str]) -> Reading | None:
     if n == 0: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", _UNKNOWN)
     count = (n or 3) * times
     value = f"P{'T' * (grain in _SECONDS)}{'X' if n is None else count}{_CODES[grain]}"
-    a, b = (c.now + side * count * _SECONDS[grain], c.now) if grain in _SECONDS else (shifted(c.day, side * count, grain) * DAY, c.day * DAY)
+    a, b = (c.now + side * count * _SECONDS[grain], c.now) if grain in _SECONDS else ((shifted(c.day, side * count, grain) + (side > 0)) * DAY, (c.day + (side > 0)) * DAY)
     return Reading(value, grain, min(a, b), max(a, b), min(a, b), 0.7, "" if n else "APPROX", type="DURATION")
 
 
@@ -252,10 +252,26 @@ def _toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]
 @_rule("W")
 def _weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     k = c.t.values[m.start()] + 1
-    day, sure = _toward(c, m, "day", k)
+    generic = c.t.letters[:m.start()][-1:] == "a"  # "a Friday" is none in particular, and hardly ever one to come
+    day, sure = (nearest(c.day, k, "day", "past"), 0.4) if generic else _beside(c, m.start()) or _toward(c, m, "day", k)
     if day != c.day: return dated(floor(day, "day"), sure, named=("day", k))
     other = floor(day + (7 if c.tense(m) > 0 else -7), "day").value
     return dated(floor(day, "day"), 0.6, named=("day", k), alternatives=(other,))
+
+
+_THROUGH = frozenset("to - – through thru until till".split())
+
+
+def _beside(c: Scene, i: int, depth: int = 0) -> tuple[int, float] | None:
+    "A weekday that goes on from another: Monday to Friday, Tuesday and Thursday."
+    sign = c.t.low[i - 1] if i > 1 and c.t.letters[i - 2] == "W" else ""
+    if depth > 6 or sign not in _THROUGH and sign not in ("and", "or", ",", "/", "&"): return None
+    found = _beside(c, i - 2, depth + 1)
+    if not found:
+        said = tense(c.t.low, i - 2, i - 1)
+        found = nearest(c.day, c.t.values[i - 2] + 1, "day", "future" if said > 0 else "past"), {1: 0.8, 0: 0.75, -1: 0.9}[said]
+    later = found[0] + (c.t.values[i] - c.t.values[i - 2]) % 7
+    return (later if sign in _THROUGH or later - found[0] == c.t.values[i] - c.t.values[i - 2] else later - 7), found[1]
 
 # %% ../nbs/04_timephrases.ipynb #c00f6e9c
 @_rule("(?P<x>t?[lpxt])(?P<w>W)|(?P<w2>W)(?P<x2>[lx])(?![UVEFWMSPQnmfcaK])")
@@ -449,7 +465,7 @@ def _end_of_unit(c: Scene, m: re.Match[str]) -> Reading | None:
     grain = c.t.values[m.start("j")] if m["j"] else (c.t.values[m.start("u")] or ("weekend", 1))[0]
     before = c.t.low[m.start() - 1] if m.start() else ""
     if grain in _SECONDS or grain == "day" and not m["j"] and before not in ("by", "before", "until", "till"): return None
-    if m["j"] and c.t.low[m.start()] == "eol": return None
+    if m["j"] and c.t.letters[m.end():m.end() + 1] in ("W", "d", "D"): return None
     mod = "END" if m["j"] else c.t.values[m.start("k")]
     return dated(floor(c.day, grain), 0.75, anchor=c.day if grain == "day" else (floor(c.day, grain).end // DAY - 1 if mod == "END" else None), mod=mod)
 
@@ -547,7 +563,7 @@ def anywhere(
     rules: list[tuple[re.Pattern[str], _Rule]],
 ) -> re.Pattern[str]:
     "Where any of the productions fits."
-    return re.compile("|".join(f"(?:{re.sub(r'[?]P<[a-z0-9]+>', '?:', p.pattern)})" for p, _ in rules))
+    return re.compile("(?=[^.,])(?:" + "|".join(f"(?:{re.sub(r'[?]P<[a-z0-9]+>', '?:', p.pattern)})" for p, _ in rules) + ")")
 
 
 _ANYWHERE = anywhere(_RULES)

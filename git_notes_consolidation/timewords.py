@@ -67,6 +67,7 @@ _listed("H", "hence"); _listed("v", "every each per"); _listed("q", "about appro
 _listed("N", "now currently nowadays", "PRESENT_REF"); _listed("N", "recently lately formerly", "PAST_REF"); _listed("N", "soon shortly eventually someday", "FUTURE_REF")
 _lexicon("s", hourly="PT1H", daily_nightly="P1D", weekly="P1W", biweekly_fortnightly="P2W", monthly="P1M", quarterly="P1Q", yearly_annually="P1Y")
 _lexicon("C", noon_midday=(12, 0), midnight=(24, 0)); _listed("L", "half"); _listed("K", "fiscal fy financial")
+for _q in "q1 q2 q3 q4 h1 h2".split(): _listed("Q", _q, _q)
 _lexicon("J", eod="day", eow="week", eom="month", eoq="quarter", eoy="year")
 _WORDS |= {",": (",", 0), "-": ("-", 0), "–": ("-", 0), "—": ("-", 0), "/": ("/", 0)}
 
@@ -87,10 +88,11 @@ def tells_time(
 _MONTH3 = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MON = "(?i:" + "|".join(_MONTH3) + ")[a-z]*"
 _TOKEN = re.compile(
+    r"(?P<w>[^\W\d_]\w*(?:['’]\w+)?\.?)|(?=\d)(?:"
     rf"(?P<D>(?<![\w.-])(?:\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{{4}}[-/.](?:\d\d?|{_MON})[-/.]\d\d?"
     rf"|\d\d?/\d\d?/\d{{4}}|\d\d?\.\d\d?\.\d{{4}}|\d\d?-\d\d?-\d{{4}}|\d\d?[-/]{_MON}[-/]\d{{4}}|\d{{4}}-W\d\d|\d{{4}}-?Q[1-4]|\d{{4}}-(?:0[1-9]|1[0-2]))(?![\w-]|[.:]\d))"
-    r"|(?P<C>(?<![\w.:])[0-2]?\d(?::[0-5]\d){1,2}(?:\s?[ap]\.?m\b\.?)?(?![\w:])|(?<![\w.:])1?\d\s?[ap]\.?m\b(?:\.(?=\s*[a-z,]))?)"
-    r"|(?P<q>(?<!\w)(?:[QH][1-4]|FY'?\d{2,4})(?!\w))|(?P<w>[^\W\d_]\w*(?:['’]\w+)?\.?)|(?P<n>\d[\w]*(?:[.,]\d+)*)|(?P<p>\n\s*\n|[^\w\s\0]|\0+)", re.I)
+    r"|(?P<C>(?<![\w.:])(?:[0-2]?\d(?::[0-5]\d){1,2}(?:\s?[ap]\.?m\b\.?)?(?![\w:])|1?\d\s?[ap]\.?m\b(?:\.(?=\s*[a-z,]))?))"
+    r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<p>\n\s*\n|[^\w\s\0]|\0+)", re.I)
 
 # %% ../nbs/02_timewords.ipynb #ff88f91d
 class Tokens(NamedTuple):
@@ -128,6 +130,7 @@ def _joined(letter: str, value: int, a: int, letters: list[str], *lists: list[An
 
 # %% ../nbs/02_timewords.ipynb #9bab1abb
 _DOTTED = frozenset(w for w, (x, _) in _WORDS.items() if x in "WM" and len(w) < 6 and w not in ("march", "april", "may", "june", "july")) | {"yr", "yrs", "hr", "hrs", "min", "mins", "mo", "approx"}
+_GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
 
 
 def tokens(
@@ -135,28 +138,33 @@ def tokens(
 ) -> Tokens:
     "Words, numbers and signs with their letters."
     letters: list[str] = []; low: list[str] = []; values: list[Any] = []; spans: list[tuple[int, int]] = []
-    known = _WORDS.get
-    for m in _TOKEN.finditer(text):
-        word, (a, b), kind = m.group().lower(), m.span(), m.lastgroup
-        if kind == "w":
-            if word[-1] == ".":
-                if word[:-1] not in _DOTTED and len(word) > 2: word, b = word[:-1], b - 1
-                else: word = word[:-1]
-            if len(word) > 2 and word[-2] in "'’" and word[-1] == "s": word, b = word[:-2], b - 2
-            letter, value = known(word) or (".", 0)
-        elif kind == "n":
-            found = [known(word) or (".", 0)] if word in _WORDS else _number(word)
-            if len(found) == 2:
-                cut = a + len(word.rstrip("abcdefghijklmnopqrstuvwxyz"))
-                letters.append(found[0][0]); low.append(word); values.append(found[0][1]); spans.append((a, cut)); a = cut
-            letter, value = found[-1]
-        elif kind == "q": letter, value = ("G" if word[0] == "f" else "Q"), word
-        elif kind == "p": letter, value = known(word) or (".", 0)
-        else: letter, value = str(kind), word
-        if letter in "mo" and kind == "w" and letters: letter, value, a = _joined(letter, value, a, letters, low, values, spans)
+    known, missing = _WORDS.get, (".", 0)
+
+    def add(letter: str, word: str, value: Any, a: int, b: int) -> None:
         letters.append(letter); low.append(word); values.append(value); spans.append((a, b))
-        if m.end() > b and kind == "w" and text[b] == ".": letters.append("."); low.append("."); values.append(0); spans.append((b, b + 1))
+
+    for m in _TOKEN.finditer(text):
+        kind, word, (a, b) = m.lastgroup, m[0].lower(), m.span()
+        if kind == "w":
+            bare = word if word.isalnum() else _bare(word)
+            letter, value = known(bare) or (("G", bare) if bare[:2] == "fy" and bare[2:].isdecimal() and len(bare) in (4, 6) else missing)
+            end = a + len(bare)
+            if letter in "mo" and letters: letter, value, a = _joined(letter, value, a, letters, low, values, spans)
+            add(letter, bare, value, a, end)
+            if word[-1] == "." and not (len(bare) < 2 or bare in _DOTTED and text[b:b + 2].strip()[:1] in _GOES_ON): add(".", ".", 0, b - 1, b)
+        elif kind == "n":
+            found = _number(word) if word not in _WORDS else [_WORDS[word]]
+            if len(found) == 2: cut = a + len(word.rstrip("abcdefghijklmnopqrstuvwxyz")); add(found[0][0], word, found[0][1], a, cut); a = cut
+            add(found[-1][0], word, found[-1][1], a, b)
+        elif kind == "p": letter, value = known(word) or missing; add(letter, word, value, a, b)
+        else: add(str(kind), word, word, a, b)
     return Tokens("".join(letters), low, values, spans, text)
+
+
+def _bare(word: str) -> str:
+    "Without the dot at its end and whose it is."
+    word = word.rstrip(".")
+    return word[:-2] if word[-2:] in ("'s", "’s") and len(word) > 2 else word
 
 # %% ../nbs/02_timewords.ipynb #90c9db14
 _UNSURE_MONTHS = frozenset("may march april june august jan mar apr jun aug sep dec".split())
@@ -179,7 +187,7 @@ def _letter(t: Tokens, k: int) -> str: return t.letters[k] if 0 <= k < len(t.low
 
 def _is_named(t: Tokens, k: int) -> bool:
     "Does the word stand for a thing, not for a time?"
-    if _low(t, k - 1) in _TITLES or _low(t, k + 1) in _THINGS and _word(t, k)[-2:] not in ("'s", "’s"): return True
+    if _low(t, k - 1) in _TITLES or _low(t, k + 1) in _THINGS and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
     if _low(t, k + 1) in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]): return True
     return any(_letter(t, k + s) == "-" and _letter(t, k + 2 * s) == "." and _word(t, k + 2 * s).isalpha() and t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
                and _low(t, k + 2 * s) not in ("long", "old", "mid", "pre", "post") for s in (-1, 1) if 0 <= k + s < len(t.low))
@@ -201,6 +209,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
     if before == "o" or before == "O" and _letter(t, k - 2) in "on": return True
     if before == "n" and (cap or low not in ("may", "march", "mar", "sep", "dec")): return True
     if after in "noy" or after == "," and _letter(t, k + 2) == "y": return cap or before in "i@Oeo^" or low not in ("may", "march", "mar", "sep", "dec")
+    if after in "ltxp" and _letter(t, k + 2) == "U": return cap or low not in ("may", "mar", "sep", "dec")
     if before in "lxpbzkj" or before == "-" and word and _letter(t, k - 2) in "bzk": return True
     if before == "t": return cap or low != "may"
     if not unsure and len(low) > 3: return True
