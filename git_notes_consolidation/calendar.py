@@ -164,7 +164,7 @@ def intersection(
 _DATED = re.compile(r"(?P<y>\d{4})(?:-(?:(?P<m>\d\d)(?:-(?P<d>\d\d)(?:T(?:(?P<p>MO|MI|AF|EV|NI)|(?P<t>\d\d(?::\d\d){0,2})))?)?"
                     r"|W(?P<w>\d\d)(?P<we>-WE)?|Q(?P<q>[1-4])|H(?P<h>[12])|(?P<s>SP|SU|FA|WI)))?|(?P<dec>\d{3})|(?P<c>\d\d)")
 _OTHER = re.compile(r"(?:PAST|PRESENT|FUTURE)_REF|P(?:\d+(?:\.\d+)?|X)(?:D|W|M|Y|Q|WE|DE|CE|SE)(?:\d+[DWM])?|PT(?:\d+(?:\.\d+)?|X)[HMS](?:\d+[MS])?"
-                    r"|T\d\d(?::\d\d){0,2}|T(?:MO|MI|AF|EV|NI)|XXXX-WXX-(?:[1-7]|WE)|XXXX-XX-XX|FY\d{4}(?:-Q[1-4])?")
+                    r"|T\d\d(?::\d\d){0,2}|T(?:MO|MI|AF|EV|NI)|XXXX-WXX-(?:[1-7]|WE)|XXXX-(?:\d\d|SP|SU|FA|WI)|FY\d{4,5}(?:-Q[1-4])?")
 
 # %% ../nbs/01_calendar.ipynb #98d054fe
 def is_value(

@@ -6,13 +6,13 @@
 from __future__ import annotations
 import re
 from collections.abc import Callable
-from datetime import datetime, time, timedelta, timezone
+from datetime import datetime, time, timezone
 from functools import partial
-from .calendar import DAY, CYCLES, PARTS, Period, at_time, floor, index, intersection, iso_week, nearest, part, period, shifted, start
+from .calendar import CYCLES, DAY, Period, at_time, floor, index, intersection, is_value, nearest, part, period, start
 from .masking import masked
 from .models import TemporalReference
-from .timephrases import Reading, Scene, anywhere, clock, dated, longest, moved, phrases, unresolved
-from .timewords import Tokens, licensed, tells_time, tokens
+from .timephrases import Reading, Scene, anywhere, clock, dated, moved, phrases, unresolved
+from .timewords import licensed, tells_time, tokens
 
 # %% auto #0
 __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references', 'resolve_temporal_reference']
@@ -35,7 +35,8 @@ def _first(r: Reading) -> int:
     return r.start // DAY
 
 # %% ../nbs/05_temporal.ipynb #f9be8670
-_LARGER = {"day": ("week", "month", "weekend"), "weekend": ("week", "month"), "month": ("year", "quarter", "season", "half"), "season": ("year",), "quarter": ("year", "half"), "half": ("year",)}
+_LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month"), "month": ("year", "quarter", "season", "half"), "season": ("year",),
+           "quarter": ("year", "half"), "half": ("year",)}
 
 
 @_join(r"(?P<a>X_*)(?:,|-|[OiR@]e?|)(?P<b>X_*)")
@@ -43,15 +44,14 @@ def _name_within(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     a, b = found[m.start("a")], found[m.start("b")]
     if (a.named or ("",))[0] == "date" or b.named and b.named[0] == "day" and a.grain != "day": a, b = b, a
     if not a.named: a, b = b, a
-    if not a.named or a.start is None or b.start is None or "_of_" in a.rule: return None
+    if not a.named or a.start is None or b.start is None or b.mod or a.mod and "," in m.group(): return None
     grain, k = a.named
     if grain == "day" and b.named and b.named[0] == "date": return _weekday_of_date(a, b)
     if b.grain not in _LARGER.get(grain, ()) or b.type != "DATE": return None
     last = index((b.end - 1) // DAY, grain)
     i = nearest(last, k, grain, "past") if grain in CYCLES else last
     if start(i, grain) < _first(b) or last - i > CYCLES.get(grain, 1): return None
-    if grain == "day" and b.grain == "month": return None
-    return dated(period(i, grain), min(a.confidence + 0.1, b.confidence))
+    return dated(period(i, grain), min(a.confidence + 0.1, b.confidence), mod=a.mod)
 
 
 def _weekday_of_date(a: Reading, b: Reading) -> Reading | None:
@@ -87,8 +87,8 @@ def _time_of_day(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
 @_join(r"e?(?P<x>[bzkj])(?P<s>Oe?|-|[i@]e?|)(?P<r>X_*)")
 def _early_or_late(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     r, x = found[m.start("r")], c.t.letters[m.start("x")]
-    if r.start is None or r.mod or x == "k" and not m["s"] and c.t.low[m.start("x")] in ("start", "beginning") or m["s"][:1] in ("i", "@") and x == "k": return None
-    if r.type == "DURATION" or x == "k" and r.grain == "day": return None
+    if r.start is None or r.mod or r.type == "DURATION": return None
+    if x == "k" and (r.grain == "day" or m["s"][:1] in ("i", "@") or not m["s"] and c.t.low[m.start("x")] in ("start", "beginning")): return None
     mod = c.t.values[m.start("x")]
     return r._replace(mod={"BEFORE": "START", "AFTER": "END"}.get(mod, mod) if r.grain != "day" or x != "j" else mod, confidence=r.confidence - 0.03)
 
@@ -96,7 +96,7 @@ def _early_or_late(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
 _ANAPHORIC = "relative to another event, which the phrase does not name"
 
 
-@_join(r"(?P<e>[ea])?(?P<u>[UEP])(?P<s>[BA])(?P<r>X_*)|(?P<e2>[ea])(?P<w>X_*)(?P<s2>[BA])(?P<r2>X_*)")
+@_join(r"(?P<e>[ea])?(?P<u>[UEP])(?P<s>[BA]|(?<=aU)R)(?P<r>X_*)|(?P<e2>[ea])(?P<w>X_*)(?P<s2>[BA])(?P<r2>X_*)")
 def _before_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     s = "2" if m["r2"] else ""
     r, side = found[m.start("r" + s)], -1 if m["s" + s] == "B" else 1
@@ -104,17 +104,19 @@ def _before_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     day, after = _first(r), (r.end - 1) // DAY + 1
     if s:
         grain, k = found[m.start("w")].named or ("", 0)
-        if grain == "day": return dated(floor(nearest(day, k, "day", "last") if side < 0 else nearest(after - 1, k, "day", "next"), "day"), r.confidence - 0.03)
+        if grain == "day": return dated(floor(nearest(day if side < 0 else after - 1, k, "day", "last" if side < 0 else "next"), "day"), r.confidence - 0.03)
         if grain == "weekend": return dated(_weekend_beside(day, after, side), r.confidence - 0.05)
         return None
     grain, n = ("part", 1) if m["u"] == "P" else c.t.values[m.start("u")] or ("weekend", 1)
+    if m["e"] == "a" and m["u"] == "U": return moved(Scene(c.t, r.start, day), side * n, grain, r.confidence - 0.03) if r.grain == "day" else None
     if m["u"] == "P": return dated(part(day + side, c.t.values[m.start("u")]), r.confidence - 0.05) if r.grain == "day" else None
     if grain == "weekend": return dated(_weekend_beside(day, after, side), r.confidence - 0.05)
     if grain == "day": return dated(floor(day - 1 if side < 0 else after, "day"), r.confidence - 0.02)
     if grain == "week" and r.grain == "day":
         first = day - 7 * n if side < 0 else after
         return Reading(floor(first, "week").value, "week", first * DAY, (first + 7 * n) * DAY, first * DAY, r.confidence - 0.05)
-    return dated(period(index(day if side < 0 else after - 1, grain) + side * n, grain), r.confidence - 0.05) if grain not in ("second", "minute", "hour") else None
+    if grain in ("second", "minute", "hour"): return None
+    return dated(period(index(day if side < 0 else after - 1, grain) + side * n, grain), r.confidence - 0.05)
 
 
 def _weekend_beside(day: int, after: int, side: int) -> Period:
@@ -131,7 +133,7 @@ def _units_from_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | Non
     return moved(there, -n if m["s"] == "B" else n, grain, r.confidence - 0.03)
 
 
-@_join(r"(?P<d>u_*)[BAj]e?|[ea][UE][BA]|aUj|j(?![UXu.bzkj])")
+@_join(r"(?P<d>u_*)[BAj]|[ea][UE][BA]|aUj|j(?![UXu.bzkj])")
 def _before_what(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if m["d"] and found[m.start("d")].type != "DURATION": return None
     return unresolved("" if m["d"] or m.group() != "j" else "FUTURE_REF" if c.t.values[m.start()] == "AFTER" else "PAST_REF", _ANAPHORIC)
@@ -146,12 +148,12 @@ def _week_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     return dated(floor(_first(r), "weekend"), r.confidence) if grain == "weekend" and r.grain == "week" and r.rule != "units_ago" else None
 
 
-@_join(r"e?(?P<o>o?)(?P<l>[lz]?)(?P<u>U|X_*)[Oi](?:e?(?P<r>X_*)|e(?P<m>U))")
+@_join(r"e?(?P<o>o?)(?P<l>[lz]?)(?P<u>[UE]|X_*)[Oi]e?(?P<r>X_*)")
 def _nth_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
-    if not m["o"] and not m["l"] or m["m"] and (c.t.letters[m.start()] == "." or not m["o"] and not m["l"]): return None
-    within = found[m.start("r")] if m["r"] else dated(floor(c.day, c.t.values[m.start("m")][0]), 0.75) if c.t.values[m.start("m")][0] in _WHOLE else None
-    grain, k = (c.t.values[m.start("u")][0], None) if m["u"] == "U" else found[m.start("u")].named or ("", None)
-    if within is None or within.start is None or within.grain not in _WHOLE or grain not in ("day", "week", "month", "weekend", "quarter"): return None
+    if not m["o"] and not m["l"]: return None
+    within = found[m.start("r")]
+    grain, k = ((c.t.values[m.start("u")] or ("weekend",))[0], None) if m["u"] in "UE" else found[m.start("u")].named or ("", None)
+    if within.start is None or within.grain not in _WHOLE or grain not in ("day", "week", "month", "weekend", "quarter"): return None
     n = c.t.values[m.start("o")] if m["o"] else 1
     found_ = _counted(within, grain, k, -n if m["l"] else n)
     return dated(found_, within.confidence - 0.05) if found_ and intersection(found_, Period(within.start, within.end, "", "")) else None
@@ -236,7 +238,7 @@ def _reference(text: str, span: tuple[int, int], r: Reading, recorded: datetime,
         else: day, reason = None, _OUTSIDE
     sure = round(min(max(r.confidence, 0.05), 0.99), 2) if interval else 0.0
     return TemporalReference(text[slice(*span)], recorded, day, sure, span, r.type, r.value if interval or not r.start else "", r.grain, interval, r.mod,
-                             r.alternatives if interval else (), r.rule, reason)
+                             tuple(v for v in r.alternatives if is_value(v)) if interval and r.alternatives else (), r.rule, reason)
 
 # %% ../nbs/05_temporal.ipynb #f5aa18ca
 def find_references(
@@ -274,6 +276,6 @@ def resolve_temporal_reference(
     return found[0].resolved_date if len(found) == 1 else None
 
 # %% ../nbs/05_temporal.ipynb #2b0e048a
-_NAMES = ("yesterday|today|tomorrow|the day before|the day after|two days ago|a few days ago|last week|this week|next week|a week ago|last month|this month|a month ago"
-          "|this morning|this afternoon|this evening|tonight|last night").split("|")
+_NAMES = ("yesterday|today|tomorrow|the day before|the day after|two days ago|a few days ago|last week|this week|next week|a week ago|last month|this month"
+          "|a month ago|this morning|this afternoon|this evening|tonight|last night").split("|")
 TEMPORAL_PATTERNS: dict[str, Callable[[datetime], datetime | None]] = {name: partial(resolve_temporal_reference, name) for name in _NAMES}

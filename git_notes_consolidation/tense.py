@@ -4,25 +4,29 @@
 
 # %% ../nbs/03_tense.ipynb #fb944a6e
 from __future__ import annotations
-import re
 from collections.abc import Sequence
 
 # %% auto #0
 __all__ = ['cue', 'tense']
 
 # %% ../nbs/03_tense.ipynb #f3f381c8
-_FUTURE = frozenset("""will won't wont wo shall gonna going 'll would'll may'll plan plans planning planned schedule scheduled expect expects expected due slated deadline
-    must should need needs let's lets please remember hope hopes hoping wanna want wants can could can't cannot cant ready see see-you starts begins opens closes expires launches leaves arrives
-    returns resumes kicks upcoming tba eta starting beginning effective aim aims aiming intend intends target targets targeting tentatively
-    postpone postponed delay delayed reschedule rescheduled defer deferred freeze join available free coming tomorrow later soon till""".split())
-_PAST = frozenset("""was were had did said told went came got made took saw ran began left met held won lost found gave kept felt brought bought built thought
-    caught sent spent sold fell rose hit died broke wrote spoke chose drove flew grew knew threw wore became showed led heard stood understood shook stuck struck been
-    done gone seen taken given written broken shown born known wasn't weren't didn't hadn't had hasn't haven't shipped saw slept taught paid laid
-    drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent split quit since ago yesterday yet just already""".split())
-_NOT_ED = frozenset("need indeed speed feed seed exceed proceed succeed bleed breed hundred sacred naked wicked embed shed sped red bed led used based supposed".split())
+_FUTURE = frozenset("""will won't wont wo shall gonna going 'll would'll may'll plan plans planning planned schedule scheduled expect expects expected due
+    slated deadline must should need needs let's lets please remember hope hopes hoping wanna want wants can could can't cannot cant ready
+    see see-you starts begins opens closes expires launches leaves arrives returns resumes kicks upcoming tba eta starting beginning
+    effective aim aims aiming intend intends target targets targeting tentatively postpone postponed delay delayed reschedule rescheduled
+    defer deferred freeze join available free coming till would might may if unless resume begin expire arrive departs ends finishes
+    concludes reopens""".split())
+_PAST = frozenset("""was were had did said told went came got made took saw ran began left met held won lost found gave kept felt brought bought built
+    thought caught sent spent sold fell rose hit died broke wrote spoke chose drove flew grew knew threw wore became showed led heard stood
+    understood shook stuck struck been done gone seen taken given written broken shown born known wasn't weren't didn't hadn't hasn't
+    haven't shipped slept taught paid laid drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent
+    split quit""".split())
+_NOT_ED = frozenset("""need indeed speed feed seed exceed proceed succeed bleed breed hundred sacred naked wicked embed shed sped red bed led used based
+    supposed""".split())
 _MOVED = frozenset("moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked shifted".split())
-_BASE = frozenset("""ship deploy merge release check call remind don't dont bring visit watch start finish send register book submit try revisit rotate migrate switch move come
-    join meet schedule plan prepare review rerun retry announce publish tag bump cut freeze stop begin expect follow take ask talk let give get go""".split())
+_BASE = frozenset("""ship deploy merge release check call remind don't dont bring visit watch start finish send register book submit try revisit rotate
+    migrate switch move come join meet schedule plan prepare review rerun retry announce publish tag bump cut freeze stop begin expect
+    follow take ask talk let give get go""".split())
 _ENDS = frozenset(". ! ? ; : … •".split())
 _COMMAS = frozenset(", ( ) – — and but then so".split())
 
@@ -36,7 +40,7 @@ def cue(
     if w in _FUTURE: return 1 if w != "going" or words[k + 1:k + 2] == ["to"] or words[k - 1:k] and words[k - 1][-1:] in "mes" else 0
     if w == "effect": return int(words[k - 1:k] in (["take"], ["takes"]))
     if w in ("have", "has"): return int(words[k + 1:k + 2] == ["to"])
-    if w in _PAST: return -1
+    if w in _PAST: return -1 if not k or words[k - 1] not in ("be", "get", "being") else 0
     if w[-3:] in ("'ll", "’ll"): return 1
     if w[-3:] in ("'ve", "’ve"): return -1
     if w[-2:] == "ed" and len(w) > 3 and w not in _NOT_ED: return -1 if not k or words[k - 1] not in ("be", "to", "get", "being") else 0
@@ -58,6 +62,7 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
     return left if dl <= dr else right
 
 # %% ../nbs/03_tense.ipynb #650d990a
+_IS, _AM = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split())
 _OPENERS = frozenset("on by for until till before from at the this to starting due".split())
 
 
@@ -74,6 +79,7 @@ def tense(
     if found: return found
     if before in ("by", "until", "till", "due"): return 1
     k = i - 1 if before in _OPENERS else i
-    if k and (words[k - 1] in ("is", "are", "be") or words[k - 1][-3:] == "ing" and words[k - 2:k - 1] and words[k - 2] in ("'m", "i'm", "we're", "is", "are", "be", "they're", "he's", "she's")): return 1
-    first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] == "\n"), 0)
+    verb = words[k - 1] if k else ""
+    if verb in _IS or verb[-3:] == "ing" and k > 1 and (words[k - 2] in _IS or words[k - 2] in _AM): return 1
+    first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), 0)
     return int(first < i and (words[first] in _BASE or len(words[first]) > 5 and words[first][-3:] == "ing"))

@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import NamedTuple
-from .calendar import CYCLES, DAY, DAYS_OF, Period, at_time, civil, floor, index, nearest, ordinal, part, period, shifted
+from .calendar import CYCLES, DAY, Period, at_time, civil, floor, index, nearest, ordinal, part, period, shifted
 from .tense import tense
-from .timewords import Tokens
+from .timewords import THINGS, Tokens
 
 # %% auto #0
 __all__ = ['Reading', 'Scene', 'dated', 'unresolved', 'longest', 'moved', 'few', 'start_of', 'clock', 'anywhere', 'phrases']
@@ -169,6 +169,22 @@ _COUNT = rf"(?P<q>q@?)?{_N}-?(?P<u>[UV])(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
 def _units_ago(c: Scene, m: re.Match[str]) -> Reading | None: return _away(c, m, -1)
 
 
+_HALF = {"minute": (30, "second"), "hour": (30, "minute"), "day": (12, "hour"), "week": (3, "day"), "month": (15, "day"),
+         "year": (6, "month"), "decade": (5, "year"), "century": (50, "year")}
+
+
+@_rule("(?P<i>i?)q?(?:(?P<u>a?U)&aL|(?P<n>[nm])&aL(?P<v>[UV])|La?(?P<h>U))(?P<s>g?)")
+def _and_a_half(c: Scene, m: re.Match[str]) -> Reading | None:
+    where = m.end("u") - 1 if m["u"] else m.start("v") if m["v"] else m.start("h")
+    grain, times = c.t.values[where]
+    if bool(m["i"]) == bool(m["s"]) or grain not in _HALF or m["i"] and (c.tense(m) < 0 or c.t.low[m.start()] != "in"): return None
+    n = 0 if m["h"] else c.t.values[m.start("n")] if m["n"] else 1
+    half, fine = _HALF[grain]
+    side = -1 if m["s"] else 1
+    if grain in _SECONDS: return moved(c, side * (min(n, 10**6) * _SECONDS[grain] + half * _SECONDS[fine]), "second", 0.8, "APPROX")
+    return moved(c._replace(day=shifted(c.day, side * min(n, 10**6) * times, grain)), side * half * times, fine, 0.8, "APPROX")
+
+
 @_rule("[UV]g")
 def _long_ago(c: Scene, m: re.Match[str]) -> Reading: return unresolved("PAST_REF", _UNKNOWN)
 
@@ -188,10 +204,11 @@ def _units_hence(c: Scene, m: re.Match[str]) -> Reading | None:
     return _away(c, m, 1) if c.t.low[m.end() - 1] in ("hence", "now") else None
 
 # %% ../nbs/04_timephrases.ipynb #25eeef30
-@_rule("(?P<n>[nm]|a?cO?)(?P<u>[wWFE])(?:g|(?P<f>H|RN))")
+@_rule("(?P<n>[nm]|a?cO?)(?P<u>[wWFEP])(?:g|(?P<f>H|RN))")
 def _named_ago(c: Scene, m: re.Match[str]) -> Reading | None:
     n = (_amount(c, m) or 1) - 1
-    if c.t.letters[m.start("u")] in "FE": return dated(period(index(c.day, "weekend") + (n + 1 if m["f"] else -n - 1), "weekend"), 0.9)
+    if m["u"] == "P": return dated(part(c.day + (n + 1) * (1 if m["f"] else -1), c.t.values[m.start("u")]), 0.9)
+    if m["u"] in "FE": return dated(period(index(c.day, "weekend") + (n + 1 if m["f"] else -n - 1), "weekend"), 0.9)
     return dated(floor(nearest(c.day, c.t.values[m.start("u")] + 1, "day", "next" if m["f"] else "last") + (7 * n if m["f"] else -7 * n), "day"), 0.85)
 
 # %% ../nbs/04_timephrases.ipynb #f1cfb959
@@ -207,6 +224,7 @@ def _of_period(c: Scene, k: int) -> bool:
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UE])")
 def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     x, (grain, n) = m["x"], c.t.values[m.start("u")] or ("weekend", 1)
+    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in THINGS and c.t.text[c.t.spans[m.end() - 1][1]] == " ": return None
     if grain in _SECONDS or grain == "day" and x != "t" or x == "l" and _of_period(c, m.end()): return None
     if x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e" and grain == "weekend": x = "l"
     step = _STEP[x] * n
@@ -222,7 +240,8 @@ def _before_last(c: Scene, m: re.Match[str]) -> Reading | None:
         grain, k = _cyclic(u, value)
         return dated(period(nearest(index(c.day, grain), k, grain, "next" if m["x"] else "last") + CYCLES[grain] * step // 2, grain), 0.8)
     grain, n = value or ("weekend", 1)
-    return dated(period(index(c.day, grain) + step * n, grain), 0.85, anchor=None if grain == "weekend" else shifted(c.day, step * n, grain)) if grain not in _SECONDS else None
+    if grain in _SECONDS: return None
+    return dated(period(index(c.day, grain) + step * n, grain), 0.85, anchor=None if grain == "weekend" else shifted(c.day, step * n, grain))
 
 
 def _cyclic(letter: str, value: int) -> tuple[str, int]: return {"W": ("day", value + 1), "M": ("month", value), "S": ("season", value)}[letter]
@@ -236,7 +255,8 @@ def _last_units(c: Scene, m: re.Match[str]) -> Reading | None:
     if n == 0: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", _UNKNOWN)
     count = (n or 3) * times
     value = f"P{'T' * (grain in _SECONDS)}{'X' if n is None else count}{_CODES[grain]}"
-    a, b = (c.now + side * count * _SECONDS[grain], c.now) if grain in _SECONDS else ((shifted(c.day, side * count, grain) + (side > 0)) * DAY, (c.day + (side > 0)) * DAY)
+    if grain in _SECONDS: a, b = c.now + side * count * _SECONDS[grain], c.now
+    else: a, b = (shifted(c.day, side * count, grain) + (side > 0)) * DAY, (c.day + (side > 0)) * DAY
     return Reading(value, grain, min(a, b), max(a, b), min(a, b), 0.7, "" if n else "APPROX", type="DURATION")
 
 
@@ -316,7 +336,7 @@ def _this(day: int, grain: str, k: int) -> int:
     return first + (k - first) % CYCLES[grain]
 
 # %% ../nbs/04_timephrases.ipynb #877a80a7
-def _month_day(c: Scene, m: re.Match[str], month: int, dom: int, year: int | None) -> Reading | None:
+def _month_day(c: Scene, m: re.Match[str], month: int, dom: int, year: int | None, side: str = "") -> Reading | None:
     if not 1 <= dom <= 31: return None
     here = civil(c.day)[0]
     for leap in (0, 4, 8) if year is None and (month, dom) == (1, 29) else (0,):
@@ -326,17 +346,17 @@ def _month_day(c: Scene, m: re.Match[str], month: int, dom: int, year: int | Non
     if not days: return None
     if year is not None: return dated(floor(days[0], "day"), 0.97, named=("date", 1))
     past, future = max((d for d in days if d <= c.day), default=None), min((d for d in days if d >= c.day), default=None)
-    said = c.tense(m)
+    said = _STEP.get(side) or c.tense(m)
     if said == 0 and past is not None and future is not None and c.day - past > 300 and future - c.day < 61: said = 1
     day = future if past is None or said > 0 and future is not None else past
     return dated(floor(day, "day"), 0.85, named=("date", 0)) if day is not None else None
 
 
-@_rule("(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?|e?(?P<d2>[no])[O-]?(?P<m2>M)(?:[,O-]?(?P<y2>y))?")
+@_rule("(?P<x>[lpxt])?(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?|e?(?P<d2>[no])[O-]?(?P<m2>M)(?:[,O-]?(?P<y2>y))?")
 def _day_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
     s = "" if m["m"] else "2"
     if not s and c.t.letters[m.end("d"):m.end("d") + 1] in ("U", "V", "c") or c.t.low[m.start("d" + s)].isalpha() and not s and not m["y"]: return None
-    return _month_day(c, m, c.t.values[m.start("m" + s)], c.t.values[m.start("d" + s)], c.t.values[m.start("y" + s)] if m["y" + s] else None)
+    return _month_day(c, m, c.t.values[m.start("m" + s)], c.t.values[m.start("d" + s)], c.t.values[m.start("y" + s)] if m["y" + s] else None, m["x"] or "")
 
 # %% ../nbs/04_timephrases.ipynb #d0d83335
 @_rule("t?(?P<m>[MSQ])[,O-]?e?(?P<y>y)|(?P<y2>y)-?(?P<m2>Q)|e?(?P<o>o)(?P<u>U)[,O]?e?(?P<y3>y)|e?(?P<o2>o)LO(?P<y4>y)")
@@ -352,8 +372,9 @@ def _month_of_year(c: Scene, m: re.Match[str]) -> Reading | None:
 
 # %% ../nbs/04_timephrases.ipynb #e4996caa
 _STRONG = frozenset("in since until till during early late mid".split())
-_AFTER_YEAR = frozenset("""the a an we i he she it they you this that these those our my his her its their there when where who which what and or but was is were are has had
-    have did with by at on to for from as because after before so then not no all most some both as if while since until through onwards onward only already again""".split())
+_AFTER_YEAR = frozenset("""the a an we i he she it they you this that these those our my his her its their there when where who which what and or but was is
+    were are has had have did with by at on to for from as because after before so then not no all most some both if while since until
+    through onwards onward only already again""".split())
 
 
 @_rule("(?<=[iO@BARbzk-])y|(?P<u>U)y")
@@ -361,10 +382,11 @@ def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     i, k = m.start(), m.end()
     before, after = c.t.low[i - 1] if i else "", c.t.low[k] if k < len(c.t.low) else "."
     if before == "-" and (i < 2 or c.t.low[i - 2] not in ("mid", "early", "late", "pre", "post")): return None
-    counts = after[0].isalpha() and after not in _AFTER_YEAR and after[-2:] not in ("ed", "ly") and c.t.text[c.t.spans[k][0]].islower() or after[0] in "%°-/:="
+    noun = after[0].isalpha() and after not in _AFTER_YEAR and after[-2:] not in ("ed", "ly") and (c.t.text[c.t.spans[k][0]].islower() or before == "-")
     year = c.t.values[k - 1]
     if m["u"]: return dated(floor(ordinal(year, 1), "year"), 0.95) if c.t.values[i][0] == "year" and c.t.low[i][-1] != "s" else None
-    if counts or before not in _STRONG and (year % 100 == 0 or year in (1920, 1980, 2048)) or before == "-" and after[0].isalpha() and after not in _AFTER_YEAR: return None
+    if noun or after[0] in "%°-/:=" or before in ("on", "at", "over", "for", "into"): return None
+    if before not in _STRONG and (year % 100 == 0 or year in (1920, 1980, 2048)): return None
     return dated(floor(ordinal(year, 1), "year"), 0.9 if before in _STRONG else 0.75, named=("year", year))
 
 # %% ../nbs/04_timephrases.ipynb #3ccd38b6
@@ -375,7 +397,8 @@ def _decade(c: Scene, m: re.Match[str]) -> Reading | None:
     return dated(period((n if n > 99 else 1900 + n) // 10, "decade"), 0.85) if 1700 <= (n if n > 99 else 1900 + n) < 2100 else None
 
 # %% ../nbs/04_timephrases.ipynb #d15a08a1
-_DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::(\d\d))?)?.*|(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})|(\d{4})-w(\d\d)|(\d{4})-?q([1-4])|(\d{4})-(\d\d)")
+_DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::(\d\d))?)?.*"
+                     r"|(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})|(\d{4})-w(\d\d)|(\d{4})-?q([1-4])|(\d{4})-(\d\d)")
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 
 
@@ -409,7 +432,8 @@ def _either_order(a: int, sign: str, b: str, year: int) -> Reading | None:
     orders = [_dom(year, a, int(b)), _dom(year, int(b), a)]
     days = [d for d in (orders[::-1] if sign == "." else orders) if d is not None]
     if not days: return None
-    return dated(floor(days[0], "day"), 0.95 if len(set(days)) == 1 else 0.6, named=("date", 1), alternatives=tuple(floor(d, "day").value for d in days[1:] if d != days[0]))
+    others = tuple(floor(d, "day").value for d in days[1:] if d != days[0])
+    return dated(floor(days[0], "day"), 0.6 if others else 0.95, named=("date", 1), alternatives=others)
 
 # %% ../nbs/04_timephrases.ipynb #3855e498
 _AFTER_DAY = _AFTER_YEAR | frozenset("onward too though instead last next will would should can could may might must today".split())
@@ -424,6 +448,7 @@ def _the_11th(c: Scene, m: re.Match[str]) -> Reading | None:
         month = start_of(c, _STEP[m["x" + s]] if m["x" + s] else 0)
         return dated(floor(min(month + n - 1, shifted(month, 1, "month") - 1), "day"), 0.85)
     after = c.t.low[k] if k < len(c.t.low) else "."
+    if set(c.t.letters[max(0, i - 5):i]) & {"s", "v"}: return None  # "monthly on the 1st" is no day
     if not c.t.low[i][0].isdigit() or n > 31 or after[0].isalnum() and after not in _AFTER_DAY: return None
     side = c.tense(m)
     days = [d for shift in range(-3, 4) if civil(d := start_of(c, shift) + n - 1)[2] == n]
@@ -446,10 +471,10 @@ def _friday_the_13th(c: Scene, m: re.Match[str]) -> Reading | None:
     return None
 
 # %% ../nbs/04_timephrases.ipynb #8e0e2d3d
-@_rule("(?<=[ieO])(?P<o>o)(?P<u>U)")
+@_rule("(?<=[ieO])(?P<o>o)(?P<u>U)|(?P<o2>o)-(?P<u2>U)")
 def _third_quarter(c: Scene, m: re.Match[str]) -> Reading | None:
-    n = c.t.values[m.start("o")]
-    if c.t.values[m.start("u")][0] != "quarter" or n > 4 or c.t.low[m.start("u")] != "quarter": return None
+    n, unit = c.t.values[m.start("o" if m["o"] else "o2")], m.end() - 1
+    if n > 4 or c.t.low[unit] != "quarter": return None
     i, sure = _toward(c, m, "quarter", n - 1)
     return dated(period(i, "quarter"), sure - 0.1, named=("quarter", n - 1))
 
@@ -460,13 +485,14 @@ def _first_half(c: Scene, m: re.Match[str]) -> Reading | None:
     return dated(period(index(c.day, "year") * 2 + n - 1, "half"), 0.7, named=("half", n - 1)) if n < 3 else None
 
 # %% ../nbs/04_timephrases.ipynb #e9c79544
-@_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])|(?P<j>J)")
+@_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])|(?P<j>J)|(?P<v>U)-k")
 def _end_of_unit(c: Scene, m: re.Match[str]) -> Reading | None:
-    grain = c.t.values[m.start("j")] if m["j"] else (c.t.values[m.start("u")] or ("weekend", 1))[0]
     before = c.t.low[m.start() - 1] if m.start() else ""
+    if m["v"] and (before not in ("by", "at", "before", "until", "till", "through") or c.t.low[m.end() - 1] != "end"): return None
+    grain = c.t.values[m.start("j")] if m["j"] else c.t.values[m.start("v")][0] if m["v"] else (c.t.values[m.start("u")] or ("weekend", 1))[0]
     if grain in _SECONDS or grain == "day" and not m["j"] and before not in ("by", "before", "until", "till"): return None
     if m["j"] and c.t.letters[m.end():m.end() + 1] in ("W", "d", "D"): return None
-    mod = "END" if m["j"] else c.t.values[m.start("k")]
+    mod = "END" if m["j"] or m["v"] else c.t.values[m.start("k")]
     return dated(floor(c.day, grain), 0.75, anchor=c.day if grain == "day" else (floor(c.day, grain).end // DAY - 1 if mod == "END" else None), mod=mod)
 
 # %% ../nbs/04_timephrases.ipynb #4194f779
@@ -506,22 +532,25 @@ def _other_day(c: Scene, m: re.Match[str]) -> Reading | None:
     return unresolved("PAST_REF", _UNKNOWN) if c.t.low[m.start() + 1] == "other" and c.t.values[m.start() + 2][0] in ("day", "week") else None
 
 # %% ../nbs/04_timephrases.ipynb #14ebb6ab
-@_rule(rf"(?P<q>q@?)?(?P<n>[nmy]|a?cO?|a?f)-?(?P<u>[UV])(?!g|H|RN)|(?<=[@iAR])(?P<a>a)(?P<u2>U)(?!g|H|RN|[ABj])")
+@_rule(r"(?P<q>q@?)?(?P<n>[nmy]|a?cO?|a?f)-?(?P<u>[UV])(?!g|H|RN)|(?<=[@iAR])(?P<a>a)(?P<u2>U)(?!g|H|RN|[ABj])")
 def _duration(c: Scene, m: re.Match[str]) -> Reading | None:
     g = m.groupdict()
     u = "u" if g.get("u") else "u2"
     grain, times = c.t.values[m.start(u)]
     n = _amount(c, m) if g.get("n") else 1
     if n and c.t.letters[m.start(u)] == "U" and n > 1 and "-" not in m.group() and grain == "second": return None
-    return unresolved(f"P{'T' * (grain in _SECONDS)}{n * times if n else 'X'}{_CODES[grain]}", "a length of time, not a date", "DURATION", named=(grain, (n or 0) * times))
+    value = f"P{'T' * (grain in _SECONDS)}{n * times if n else 'X'}{_CODES[grain]}"
+    return unresolved(value, "a length of time, not a date", "DURATION", named=(grain, (n or 0) * times))
 
 
-@_rule("s|v[nm]?o?(?:[UVWwPEF])|[w]|(?<=[.mn])a(?P<u>U)(?!g)")
+@_rule("s|v[nmo.]?(?:[UVWwPEFMS])|w|F(?!g)|(?<=[.mn])a(?P<u>U)(?!g)")
 def _set(c: Scene, m: re.Match[str]) -> Reading | None:
     k = m.end() - 1
     letter, value = c.t.letters[k], c.t.values[k]
+    if m.group()[1:2] == "." and c.t.low[m.start() + 1] not in ("other", "single"): return None
     if m["u"] and c.t.low[m.start() - 1] not in ("once", "twice", "thrice", "times"): return None
-    if letter in "Ww": name = f"XXXX-WXX-{value + 1}"
+    if letter in "MS": name = f"XXXX-{value + 1:02}" if letter == "M" else "XXXX-" + ("WI", "SP", "SU", "FA")[value]
+    elif letter in "Ww": name = f"XXXX-WXX-{value + 1}"
     elif letter in "EF": name = "XXXX-WXX-WE"
     elif letter == "P": name = f"T{value}"
     elif letter == "s": name = value

@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 # %% auto #0
-__all__ = ['GLUED', 'tells_time', 'Tokens', 'tokens', 'licensed']
+__all__ = ['GLUED', 'THINGS', 'tells_time', 'Tokens', 'tokens', 'licensed']
 
 # %% ../nbs/02_timewords.ipynb #8413c81e
 _WORDS: dict[str, tuple[str, Any]] = {}
@@ -28,15 +28,15 @@ _listed("d", "tomorrow tomorrows tomorow tommorow tommorrow tomorrrow tomorro tm
 _listed("T", "tonight tonights tonite 2nite 2night tonigth")
 for _i, _names in enumerate("monday mon|tuesday tue tues|wednesday wed weds|thursday thu thur thurs|friday fri|saturday sat|sunday sun".split("|")):
     _listed("W", _names, _i); _listed("w", _names.split()[0] + "s", _i)
-for _i, _names in enumerate("january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept|october oct|november nov|december dec"
-                            .split("|")): _listed("M", _names, _i)
+for _i, _names in enumerate("january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept"
+                            "|october oct|november nov|december dec".split("|")): _listed("M", _names, _i)
 _lexicon("S", winter=0, spring=1, springtime=1, summer=2, summertime=2, autumn_fall=3)
 _lexicon("P", morning_mornings_mornin=0, afternoon_afternoons=2, evening_evenings=3, night_nights_nite=4)
 _WORDS |= {w: ("P", ("MO", "MI", "AF", "EV", "NI")[v]) for w, (x, v) in _WORDS.items() if x == "P"}
 
 # %% ../nbs/02_timewords.ipynb #cea4be6c
-for _unit, _names in dict(second="second sec", minute="minute min", hour="hour hr", day="day", week="week wk", month="month mo", quarter="quarter qtr", year="year yr",
-                          decade="decade", century="century").items():
+for _unit, _names in dict(second="second sec", minute="minute min", hour="hour hr", day="day", week="week wk", month="month mo", quarter="quarter qtr",
+                          year="year yr", decade="decade", century="century").items():
     _listed("U", _names, (_unit, 1)); _listed("V", " ".join(f"{n}s" for n in _names.split()), (_unit, 1))
 _WORDS["centuries"] = ("V", ("century", 1)); _WORDS["fortnight"] = ("U", ("week", 2)); _WORDS["fortnights"] = ("V", ("week", 2))
 _listed("E", "weekend wknd wkend"); _listed("F", "weekends")
@@ -56,15 +56,17 @@ _listed("o", "thirtieth", 30)
 _listed("m", "dozen", 12); _listed("m", "hundred", 100); _listed("m", "thousand", 1000)
 
 # %% ../nbs/02_timewords.ipynb #13f30c7c
-_listed("l", "last"); _listed("p", "past previous prior preceding"); _listed("x", "next coming upcoming"); _listed("t", "this current"); _listed("h", "that those")
-_listed("h", "following same")
+_listed("l", "last"); _listed("p", "past previous prior preceding"); _listed("x", "next coming upcoming")
+_listed("t", "this current"); _listed("h", "that those following same")
 _listed("g", "ago"); _listed("a", "a an"); _listed("e", "the"); _listed("c", "couple"); _listed("f", "few several some many")
 _listed("B", "before"); _listed("A", "after"); _listed("R", "from"); _listed("i", "in within"); _listed("O", "of")
 _listed("@", "on at by since until till to for during over through throughout around between into")
 _listed("b", "early", "START"); _listed("z", "late", "END"); _listed("j", "earlier", "BEFORE"); _listed("j", "later", "AFTER")
 _lexicon("k", beginning_start=("START"), middle_mid=("MID"), end=("END"))
-_listed("H", "hence"); _listed("v", "every each per"); _listed("q", "about approximately roughly nearly almost exactly just approx circa only over"); _listed("&", "and")
-_listed("N", "now currently nowadays", "PRESENT_REF"); _listed("N", "recently lately formerly", "PAST_REF"); _listed("N", "soon shortly eventually someday", "FUTURE_REF")
+_listed("H", "hence"); _listed("v", "every each per"); _listed("&", "and")
+_listed("q", "about approximately roughly nearly almost exactly just approx circa only over")
+_listed("N", "now currently nowadays", "PRESENT_REF"); _listed("N", "recently lately formerly", "PAST_REF")
+_listed("N", "soon shortly eventually someday", "FUTURE_REF")
 _lexicon("s", hourly="PT1H", daily_nightly="P1D", weekly="P1W", biweekly_fortnightly="P2W", monthly="P1M", quarterly="P1Q", yearly_annually="P1Y")
 _lexicon("C", noon_midday=(12, 0), midnight=(24, 0)); _listed("L", "half"); _listed("K", "fiscal fy financial")
 for _q in "q1 q2 q3 q4 h1 h2".split(): _listed("Q", _q, _q)
@@ -90,7 +92,8 @@ _MON = "(?i:" + "|".join(_MONTH3) + ")[a-z]*"
 _TOKEN = re.compile(
     r"(?P<w>[^\W\d_]\w*(?:['’]\w+)?\.?)|(?=\d)(?:"
     rf"(?P<D>(?<![\w.-])(?:\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{{4}}[-/.](?:\d\d?|{_MON})[-/.]\d\d?"
-    rf"|\d\d?/\d\d?/\d{{4}}|\d\d?\.\d\d?\.\d{{4}}|\d\d?-\d\d?-\d{{4}}|\d\d?[-/]{_MON}[-/]\d{{4}}|\d{{4}}-W\d\d|\d{{4}}-?Q[1-4]|\d{{4}}-(?:0[1-9]|1[0-2]))(?![\w-]|[.:]\d))"
+    rf"|\d\d?/\d\d?/\d{{4}}|\d\d?\.\d\d?\.\d{{4}}|\d\d?-\d\d?-\d{{4}}|\d\d?[-/]{_MON}[-/]\d{{4}}"
+    rf"|\d{{4}}-W\d\d|\d{{4}}-?Q[1-4]|\d{{4}}-(?:0[1-9]|1[0-2]))(?![\w-]|[.:]\d))"
     r"|(?P<C>(?<![\w.:])(?:[0-2]?\d(?::[0-5]\d){1,2}(?:\s?[ap]\.?m\b\.?)?(?![\w:])|1?\d\s?[ap]\.?m\b(?:\.(?=\s*[a-z,]))?))"
     r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<p>\n\s*\n|[^\w\s\0]|\0+)", re.I)
 
@@ -117,7 +120,7 @@ def _number(word: str) -> list[tuple[str, Any]]:
     return [("y" if 1900 <= n < 2100 and len(m[1]) == 4 and len(word) == 4 else "n" if n < 100 and len(word) < 3 else "m", n)]
 
 # %% ../nbs/02_timewords.ipynb #f40b6f8e
-def _joined(letter: str, value: int, a: int, letters: list[str], *lists: list[Any]) -> tuple[str, int, int]:
+def _joined(letter: str, value: Any, a: int, letters: list[str], *lists: list[Any]) -> tuple[str, Any, int]:
     values, spans = lists[1:]
     dash = letters[-1] == "-" and len(letters) > 1
     k = -1 - dash
@@ -129,7 +132,8 @@ def _joined(letter: str, value: int, a: int, letters: list[str], *lists: list[An
     return letter, value, a
 
 # %% ../nbs/02_timewords.ipynb #9bab1abb
-_DOTTED = frozenset(w for w, (x, _) in _WORDS.items() if x in "WM" and len(w) < 6 and w not in ("march", "april", "may", "june", "july")) | {"yr", "yrs", "hr", "hrs", "min", "mins", "mo", "approx"}
+_DOTTED = frozenset(w for w, (x, _) in _WORDS.items() if x in "WM" and len(w) < 6) - set("march april may june july".split())
+_DOTTED |= set("yr yrs hr hrs min mins mo".split())
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
 
 
@@ -152,6 +156,9 @@ def tokens(
             if letter in "mo" and letters: letter, value, a = _joined(letter, value, a, letters, low, values, spans)
             add(letter, bare, value, a, end)
             if word[-1] == "." and not (len(bare) < 2 or bare in _DOTTED and text[b:b + 2].strip()[:1] in _GOES_ON): add(".", ".", 0, b - 1, b)
+        elif kind == "n" and len(word) == 2 and low and low[-1] in "'’" and spans[-1][1] == a and word.isdecimal():
+            for x in (letters, low, values): x.pop()
+            add("y", word, int(word) + (2000 if word < "50" else 1900), spans.pop()[0], b)  # '24
         elif kind == "n":
             found = _number(word) if word not in _WORDS else [_WORDS[word]]
             if len(found) == 2: cut = a + len(word.rstrip("abcdefghijklmnopqrstuvwxyz")); add(found[0][0], word, found[0][1], a, cut); a = cut
@@ -170,9 +177,13 @@ def _bare(word: str) -> str:
 _UNSURE_MONTHS = frozenset("may march april june august jan mar apr jun aug sep dec".split())
 _NEAR, _AGO = frozenset("in since until till by during within mid".split()), frozenset("from to through of before after around for between".split())
 _AFTER_MODAL = frozenset("be have not also need cause take require result fail break lead make or only still want well never".split())
-_TITLES = frozenset("black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man codename codenamed called named dubbed nicknamed".split())
-_THINGS = frozenset("project team bot service library package framework app tool repo repository codename crate module plugin times button tab view widget panel "
-                    "field filter column flag label show programme newspaper fm endpoint function method variable class table object theme command".split())
+_TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man codename codenamed called named dubbed
+    nicknamed""".split())
+THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
+    widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
+    command cron cronjob job parser option checkbox dropdown icon link chart heading screen picker setting parameter param key
+    constant alias keyword folder helper bucket""".split())
+_FIRST, _WEEKS, _STARTS = frozenset("first last start".split()), frozenset("week weeks".split()), frozenset("start starts begin begins starting".split())
 _IS, _NAMES = frozenset("is was".split()), frozenset("name codename nickname codenamed bot assistant mascot named library tool project".split())
 
 # %% ../nbs/02_timewords.ipynb #308a73a2
@@ -187,10 +198,18 @@ def _letter(t: Tokens, k: int) -> str: return t.letters[k] if 0 <= k < len(t.low
 
 def _is_named(t: Tokens, k: int) -> bool:
     "Does the word stand for a thing, not for a time?"
-    if _low(t, k - 1) in _TITLES or _low(t, k + 1) in _THINGS and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
+    if _low(t, k - 1) in _TITLES or _low(t, k + 1) in THINGS and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
+    if _low(t, k + 1) in _IS and not _FIRST.isdisjoint(t.low[k + 2:k + 4]): return True
+    if not _WEEKS.isdisjoint(t.low[max(0, k - 4):k]) and not _STARTS.isdisjoint(t.low[max(0, k - 3):k]): return True
     if _low(t, k + 1) in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]): return True
-    return any(_letter(t, k + s) == "-" and _letter(t, k + 2 * s) == "." and _word(t, k + 2 * s).isalpha() and t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
-               and _low(t, k + 2 * s) not in ("long", "old", "mid", "pre", "post") for s in (-1, 1) if 0 <= k + s < len(t.low))
+    return any(_hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
+
+
+def _hyphened(t: Tokens, k: int, s: int) -> bool:
+    "Is it part of a compound, as in tuesday-cli?"
+    glued = t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
+    other = _low(t, k + 2 * s)
+    return glued and _letter(t, k + s) == "-" and _letter(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
 
 # %% ../nbs/02_timewords.ipynb #2d966fea
 def _weekday_ok(t: Tokens, k: int) -> bool:
@@ -216,7 +235,8 @@ def _month_ok(t: Tokens, k: int) -> bool:
     if word in _NEAR or before == "i": return True
     person = after == "." and _word(t, k + 1)[:1].isupper()
     if word in _AGO: return not person and (cap or word != "to" and not unsure or word == "of")
-    return cap and (before == "e" and after == "." and not person or before in ",&-/" and _letter(t, k - 2) == "M" or after in "&-/" and _letter(t, k + 2) == "M")
+    beside = before in ",&-/" and _letter(t, k - 2) == "M" or after in "&-/" and _letter(t, k + 2) == "M"
+    return cap and (beside or before == "e" and after == "." and not person)
 
 # %% ../nbs/02_timewords.ipynb #8ba63950
 def _season_ok(t: Tokens, k: int) -> bool:
@@ -228,7 +248,9 @@ def _season_ok(t: Tokens, k: int) -> bool:
     return before in "i@BA" and (not unsure or _low(t, k - 1) in ("in", "by", "since", "until") and not _word(t, k)[0].isupper())
 
 
-def _quarter_ok(t: Tokens, k: int) -> bool: return _letter(t, k - 1) in "i@OlxtpbzkBARK" or _letter(t, k + 1) in "ytlx" or _letter(t, k + 1) in "O," and _letter(t, k + 2) in "ytlx"
+def _quarter_ok(t: Tokens, k: int) -> bool:
+    after = _letter(t, k + 1)
+    return _letter(t, k - 1) in "i@OlxtpbzkBARK" or after in "ytlx" or after in "O," and _letter(t, k + 2) in "ytlx"
 
 
 def _day_ok(t: Tokens, k: int) -> bool:
@@ -244,8 +266,9 @@ _LICENCES = {"W": _weekday_ok, "M": _month_ok, "S": _season_ok, "Q": _quarter_ok
 def licensed(
     t: Tokens,
 ) -> Tokens:
-    "The tokens, those without a licence turned to mere words."
+    "The tokens, those without a licence turned to mere words, and *second* to an ordinal where it is one."
     letters = list(t.letters)
     for k, x in enumerate(letters):
+        if x == "U" and t.low[k] == "second" and _letter(t, k + 1 + (_letter(t, k + 1) == "-")) in "UWELl": letters[k] = "o"; t.values[k] = 2
         if x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
     return t._replace(letters="".join(letters))
