@@ -15,8 +15,8 @@ from typing import Any, Literal
 # %% auto #0
 __all__ = ['UTC', 'SAMPLE_NOW', 'Relation', 'as_utc', 'digest', 'Place', 'Memory', 'mem', 'sample_memories', 'MemoryTier',
            'RetentionScore', 'MemoryMetadata', 'TierTransition', 'EdgeType', 'edge_type', 'MemoryEdge', 'Judgment',
-           'Quote', 'SummaryDecision', 'SupersededFact', 'CaptureConfidence', 'MemorySummary', 'ConsolidationPhase',
-           'Failed', 'ConsolidationResult']
+           'Quote', 'SummaryDecision', 'SupersededFact', 'CaptureConfidence', 'MemorySummary', 'TemporalReference',
+           'ConsolidationPhase', 'Failed', 'ConsolidationResult']
 
 # %% ../nbs/00_models.ipynb #9aca1be9
 UTC = timezone.utc
@@ -340,6 +340,26 @@ class MemorySummary:
                           "insights": tuple(d.get("insights", ())),
                           "decisions": tuple(SummaryDecision(**x) for x in d["decisions"]),
                           "superseded_facts": tuple(SupersededFact(**x) for x in d["superseded_facts"])})
+
+# %% ../nbs/00_models.ipynb #5add5f99
+@dataclass(frozen=True)
+class TemporalReference:
+    "A time expression of a text, resolved against the moment it was recorded."
+    original_text: str  # The words: `text[span[0]:span[1]]`
+    memory_timestamp: datetime  # What it was resolved against
+    resolved_date: datetime | None  # The one day (its midnight) or instant that stands for it; None when unresolved
+    confidence: float  # 0 to 1
+    span: tuple[int, int] = (0, 0)  # In characters
+    type: str = "DATE"  # DATE, TIME, DURATION, SET
+    value: str = ""  # TIMEX3: "2023-05-07", "2023-W18", "P3D"
+    grain: str = ""  # minute hour part day weekend week month quarter half season year decade
+    interval: tuple[datetime, datetime] | None = None  # Half-open
+    mod: str = ""  # APPROX, START, MID, END …
+    alternatives: tuple[str, ...] = ()  # Other values it could have
+    rule: str = ""  # The production that read it
+    reason: str = ""  # Why it is unresolved
+
+    def __str__(self) -> str: return f"{self.original_text} ({self.resolved_date:%Y-%m-%d})" if self.resolved_date else self.original_text
 
 # %% ../nbs/00_models.ipynb #8aea5dbb
 class ConsolidationPhase(str, Enum):
