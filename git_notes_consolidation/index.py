@@ -18,8 +18,8 @@ from .observe import span
 from .sentences import names_of
 
 # %% auto #0
-__all__ = ['SCHEMA', 'index_path', 'open_index', 'vectors_of', 'embed_cached', 'names_in', 'as_memory', 'told', 'refresh',
-           'stored', 'search_text', 'remember', 'recalled']
+__all__ = ['SCHEMA', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_cached', 'as_memory', 'told', 'names_in',
+           'refresh', 'stored', 'search_text', 'remember', 'recalled']
 
 # %% ../nbs/09_index.ipynb #e002229f
 SCHEMA = 2  # A cache of another schema is thrown away and built anew
@@ -32,7 +32,7 @@ CREATE TABLE memories (id TEXT PRIMARY KEY, commit_sha TEXT, namespace TEXT, sum
     stands_in TEXT, stated_importance REAL, copies TEXT);
 CREATE INDEX memories_by ON memories (namespace, tier);
 CREATE VIRTUAL TABLE memories_fts USING fts5 (summary, content, names, content = '', tokenize = 'porter unicode61 remove_diacritics 2');
-CREATE TABLE mem_summaries (id TEXT PRIMARY KEY, namespace TEXT, title TEXT, summary TEXT, key_facts TEXT, decisions TEXT, superseded_facts TEXT,
+CREATE TABLE mem_summaries (id TEXT PRIMARY KEY, namespace TEXT, title TEXT, summary TEXT, told TEXT, key_facts TEXT, decisions TEXT, superseded_facts TEXT,
     source_memory_ids TEXT, temporal_start TEXT, temporal_end TEXT,
     confidence REAL, coverage REAL, tier TEXT, activation_count INTEGER, consolidation_run_id TEXT, created_at TEXT);
 CREATE TABLE mem_edges (id TEXT PRIMARY KEY, source_id TEXT, target_id TEXT, edge_type TEXT, kind TEXT, weight REAL, code TEXT, span TEXT, reason TEXT,
@@ -78,7 +78,7 @@ def _exclude(repo: Repo) -> None:
 # %% ../nbs/09_index.ipynb #f7714fae
 def open_index(
     repo: Repo,
-    check: bool = True,  # Look for damage, which takes a second for a hundred megabytes
+    check: bool = True,  # Look for damage, which takes a while where there is much
 ) -> sqlite3.Connection:
     "The cache, made if it is not there."
     try:
@@ -90,6 +90,11 @@ def open_index(
         for suffix in ("", "-wal", "-shm"): Path(f"{index_path(repo)}{suffix}").unlink(missing_ok=True)
         return _open(index_path(repo))
     except (sqlite3.DatabaseError, OSError): return _open(":memory:")
+
+# %% ../nbs/09_index.ipynb #cc4cd013
+def in_memory() -> sqlite3.Connection:
+    "Empty tables, gone when they are closed."
+    return _open(":memory:", check=False)
 
 # %% ../nbs/09_index.ipynb #f17ba32e
 _UNIT = 2.0**11
@@ -140,12 +145,26 @@ def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str) -> tuple[object, .
             json.dumps(m.relates_to), len(m.places), d.tier.value, d.activation_count, _iso(d.last_accessed), r.overall, r.recency, r.activation, r.importance,
             d.superseded_by, d.superseded_kind, d.duplicate_of, d.consolidated_into, stands_in, m.importance, copies)
 
+# %% ../nbs/09_index.ipynb #d08134ba
+def as_memory(
+    s: MemorySummary,
+    commit_sha: str = "0" * 40,  # Its newest source's
+) -> Memory:
+    "A summary in a memory's shape, as old as the newest of its sources."
+    return Memory(s.id, commit_sha, s.namespace, s.title, told(s), s.temporal_range[1])
+
+
+def told(s: MemorySummary) -> str:
+    "All that a summary says below its title."
+    said = (s.summary, *s.key_facts, *(f"{d.decision} {d.rationale}".strip() for d in s.decisions), *s.insights)
+    return "\n".join(line for line in dict.fromkeys(said) if line)
+
 # %% ../nbs/09_index.ipynb #695bf42a
 def _summary_rows(summaries: Iterable[MemorySummary]) -> Iterable[tuple[object, ...]]:
     for s in summaries:
         d = s.to_dict()
         lists = (json.dumps(d[k]) for k in ("key_facts", "decisions", "superseded_facts", "source_memory_ids"))
-        yield (s.id, s.namespace, s.title, s.summary, *lists, *(_iso(t) for t in s.temporal_range), s.confidence.overall, s.coverage, s.tier.value,
+        yield (s.id, s.namespace, s.title, s.summary, told(s), *lists, *(_iso(t) for t in s.temporal_range), s.confidence.overall, s.coverage, s.tier.value,
                s.activation_count, s.consolidation_run_id, _iso(s.created_at))
 
 # %% ../nbs/09_index.ipynb #ac53284b
@@ -171,20 +190,6 @@ def names_in(m: Memory) -> str:
     return " ".join(filter(None, (*names_of(m), *m.tags, m.spec, m.phase, m.namespace, *parts)))
 
 # %% ../nbs/09_index.ipynb #485b294a
-def as_memory(
-    s: MemorySummary,
-    commit_sha: str = "0" * 40,  # Its newest source's
-) -> Memory:
-    "A summary in a memory's shape, as old as the newest of its sources."
-    return Memory(s.id, commit_sha, s.namespace, s.title, told(s), s.temporal_range[1])
-
-
-def told(s: MemorySummary) -> str:
-    "All that a summary says below its title."
-    said = (s.summary, *s.key_facts, *(f"{d.decision} {d.rationale}".strip() for d in s.decisions), *s.insights)
-    return "\n".join(line for line in dict.fromkeys(said) if line)
-
-
 def _fts_rows(memories: Sequence[Memory], summaries: Iterable[MemorySummary]) -> Iterable[tuple[object, ...]]:
     for n, m in enumerate(memories, 1): yield n, m.summary, m.content, names_in(m)
     for n, m in enumerate(map(as_memory, summaries), 1): yield -n, m.summary, m.content, ""
@@ -207,7 +212,7 @@ def refresh(
         conn.execute("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all')")
         conn.executemany(f"INSERT INTO memories VALUES ({', '.join('?' * 27)})", rows)
         conn.executemany("INSERT INTO memories_fts (rowid, summary, content, names) VALUES (?, ?, ?, ?)", _fts_rows(memories, summaries))
-        conn.executemany(f"INSERT INTO mem_summaries VALUES ({', '.join('?' * 16)})", _summary_rows(summaries))
+        conn.executemany(f"INSERT INTO mem_summaries VALUES ({', '.join('?' * 17)})", _summary_rows(summaries))
         conn.executemany(f"INSERT OR REPLACE INTO mem_edges VALUES ({', '.join('?' * 12)})", _edge_rows(state))
         conn.executemany("INSERT INTO consolidation_runs VALUES (?, ?, ?, ?, ?, ?, ?)", _run_rows(state))
 

@@ -33,9 +33,9 @@ from .summarizing import SUMMARIZER
 # %% auto #0
 __all__ = ['MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'Plan', 'load_plan', 'allowed', 'make_plan', 'Guard',
            'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases', 'scored',
-           'stand_ins', 'refresh_index', 'apply_plan', 'run', 'apply_file', 'NeedsConfirmation', 'made_by',
-           'dependents', 'undo', 'is_consolidation_available', 'run_changes', 'edges_of', 'questions', 'explain',
-           'status', 'open_service', 'get_consolidation_service', 'reset_consolidation_service', 'Store']
+           'stand_ins', 'refresh_index', 'refresh_tables', 'apply_plan', 'run', 'apply_file', 'NeedsConfirmation',
+           'made_by', 'dependents', 'undo', 'is_consolidation_available', 'run_changes', 'edges_of', 'questions',
+           'explain', 'status', 'open_service', 'get_consolidation_service', 'reset_consolidation_service', 'Store']
 
 # %% ../nbs/15_service.ipynb #a15ea3ec
 @dataclass(frozen=True)
@@ -328,9 +328,14 @@ def stand_ins(
 def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
     "Bring the cache's tables to the state, if they are not; they may be stale at any time, and nothing depends on them."
     with closing(index.open_index(service.repo)) as conn:
-        if index.recalled(conn, "tables") == (made_of := digest("tables", v.bases)): return
-        index.refresh(conn, v.scan.memories, meta := scored(v, service.settings, now), v.state, stand_ins(v.scan.memories, meta))
-        index.remember(conn, "tables", made_of)
+        if index.recalled(conn, "tables") != digest("tables", v.bases): refresh_tables(conn, v, service.settings, now)
+
+
+def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
+    "Fill the tables, and remember of which refs they were made."
+    meta = scored(v, settings, now)
+    index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta))
+    index.remember(conn, "tables", digest("tables", v.bases))
 
 # %% ../nbs/15_service.ipynb #fb6493b6
 def _countable(v: View) -> dict[str, Memory]:
