@@ -239,7 +239,7 @@ def relevant(score: RetentionScore, cosine: float) -> RetentionScore:
 def in_full(
     conn: sqlite3.Connection,
     c: Columns,
-    units: Sequence[int],  # In their order, from `ranked`
+    units: Iterable[int],  # In their order, from `ranked`
     score: np.ndarray,  # (n,)
     cosine: np.ndarray,  # (n,)
     show: np.ndarray,  # (n,) From `shown`
@@ -247,9 +247,9 @@ def in_full(
     now: datetime,
 ) -> list[MemoryResult]:
     "Results with their text; of those with one score first what is worth more keeping."
-    known = read_full(conn, (c.ids[show[u]] for u in units))
-    out = []
-    for u in units:
+    rows = [int(u) for u in units]
+    known, out = read_full(conn, (c.ids[show[u]] for u in rows)), []
+    for u in rows:
         (m, d), mine = known[c.ids[show[u]]], _stood_for(c, u, score, show)
         near = float(cosine[[show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))
         out.append(MemoryResult(m, math.sqrt(max(0.0, 2 - 2 * near)), float(score[u]), near, tuple(MemoryTier)[c.tier[u]], "memory" if u < c.memories else "summary",

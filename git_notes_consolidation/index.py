@@ -226,8 +226,9 @@ def stored(
     "Memories as the notes had them."
     found = conn.execute(f"SELECT {_SHAPE} FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps([*ids]),))
     def made(r: Sequence[Any]) -> Memory:
-        tags, related, places = (json.loads(r[k]) for k in (9, 11, 13))
-        return Memory(*r[:5], as_utc(r[5]), *r[6:9], tuple(tags), r[10], tuple(related), r[12], tuple(Place(*p) for p in places))
+        i, commit, ns, summary, content, at, path, spec, phase, tags, status, related, importance, copies = r
+        places = tuple(Place(*p) for p in json.loads(copies))
+        return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, tuple(json.loads(tags)), status, tuple(json.loads(related)), importance, places)
     return {r[0]: made(r) for r in found}
 
 # %% ../nbs/09_index.ipynb #5b8e24d8

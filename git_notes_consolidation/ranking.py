@@ -8,11 +8,11 @@ import re, sqlite3, unicodedata
 from collections.abc import Iterable, Sequence
 import numpy as np
 from .embedding import FUNCTION_WORDS
-from .sentences import references
+from .sentences import references, split_sentences, stem
 
 # %% auto #0
 __all__ = ['QUESTION', 'content_words', 'lists_all', 'about_the_past', 'match_expression', 'word_scores', 'name_scores',
-           'vector_scores', 'places', 'fused']
+           'vector_scores', 'places', 'fused', 'excerpt']
 
 # %% ../nbs/15_ranking.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -110,3 +110,13 @@ def fused(
     "The orders as one."
     worth = sum((np.where(np.isinf(s), 0.0, 61 / (60 + places(s))) for s in orders), np.zeros(len(orders[0])))
     return worth / len(orders)
+
+# %% ../nbs/15_ranking.ipynb #2a3e438f
+def excerpt(
+    text: str,  # A body
+    query: str,
+) -> str:
+    "The sentence of a text that a question is nearest to."
+    asked = {stem(w) for w in content_words(query)}
+    lines = [text[s.start:s.end] for s in split_sentences(text[:20_000]) if s.kind != "heading"]
+    return max(lines, key=lambda line: len(asked & {stem(w) for w in content_words(line, 200)}), default="")

@@ -5,7 +5,7 @@
 # %% ../nbs/17_recall.ipynb #02dcd4d7
 from __future__ import annotations
 import importlib.util, os, sqlite3, uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,9 +18,9 @@ from .config import Settings, SubconsciousnessConfig, load_settings
 from .embedding import Embedder, EmbeddingError, LexicalEmbedder, MiniLMEmbedder, get_embedder, tokens
 from .finding import Columns, MemoryResult, RetrievalMode, Wanted, in_full, ranked, read_columns, shown
 from .journal import note_accesses
-from .models import UTC, Memory, MemoryMetadata, MemoryTier, as_utc, digest
-from .notes import MEM, REFS, Repo, clone_id, open_repo, tips
-from .observe import count as counted, span
+from .models import UTC, Memory, as_utc, digest
+from .notes import MEM, REFS, Repo, open_repo, tips
+from .observe import span
 from .ranking import QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
 
 # %% auto #0
@@ -50,7 +50,7 @@ def recall_embedder(
 def _fill_as_of(conn: sqlite3.Connection, repo: Repo, settings: Settings, at: datetime) -> None:
     "Tables as they would have been."
     from git_notes_consolidation import service as sv  # It loads the judge, which nothing else here needs
-    from git_notes_consolidation.retention import compute_retention_score, tier_of
+    from git_notes_consolidation.retention import tier_of
     v, config = sv.view(repo), settings.config.retention
     there = {m.id: m for m in v.scan.memories if m.timestamp <= at}
     edges = {i: e for i, e in v.state.edges.items() if e.source_id in there and e.target_id in there}
@@ -126,6 +126,12 @@ class RecallService:
             if count and not lists_all(query): self._note(conn, results)
             log.set(results=len(results))
         return results
+
+    def get_batch(self, ids: Iterable[str]) -> dict[str, Memory]:
+        "Memories by their full names; what is not there is left out."
+        with self._connection() as conn:
+            self._up_to_date(conn)
+            return index.stored(conn, ids)
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None, as_of: datetime | None,
                 tries: int = 5) -> list[MemoryResult]:
