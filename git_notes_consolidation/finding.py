@@ -20,7 +20,7 @@ from .retention import compute_retention_score
 
 # %% auto #0
 __all__ = ['ABOUT_AS_WELL', 'RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'by_unit',
-           'told_by_summaries', 'ranked', 'read_full', 'relevant', 'in_full']
+           'told_by_summaries', 'ranked', 'read_full', 'relevant', 'in_full', 'with_equals', 'worthiest']
 
 # %% ../nbs/16_finding.ipynb #6cc3d24e
 class RetrievalMode(str, Enum):
@@ -186,10 +186,10 @@ def told_by_summaries(
     c: Columns,
     score: np.ndarray,  # (n,) of the units; 0: not found
 ) -> np.ndarray:  # (n,) the same, with summaries in the place of their sources or the other way round
-    "Either a summary or its sources."
+    "Either a summary or its sources that still hold."
     out = score.copy()
     for s in sorted((s for s in c.sources if score[s] > 0), key=lambda s: (-score[s], c.ids[s])):
-        mine = np.unique(c.unit[c.sources[s]][c.unit[c.sources[s]] >= 0])
+        mine = np.unique([u for u in c.unit[c.sources[s]].tolist() if u >= 0 and not c.replaced[u]]).astype(np.intp)
         best = out[mine].max(initial=0.0)
         if score[s] >= ABOUT_AS_WELL * best: out[s] = max(score[s], best); out[mine] = 0.0
         else: out[s] = 0.0
@@ -246,7 +246,7 @@ def in_full(
     config: RetentionConfig,
     now: datetime,
 ) -> list[MemoryResult]:
-    "Results with their text; of those with one score first what is worth more keeping."
+    "Results with their text, in the same order."
     rows = [int(u) for u in units]
     known, out = read_full(conn, (c.ids[show[u]] for u in rows)), []
     for u in rows:
@@ -254,7 +254,7 @@ def in_full(
         near = float(cosine[[show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))
         out.append(MemoryResult(m, math.sqrt(max(0.0, 2 - 2 * near)), float(score[u]), near, tuple(MemoryTier)[c.tier[u]], "memory" if u < c.memories else "summary",
                                 d.superseded_by, d.superseded_kind, tuple(c.ids[i] for i in mine), relevant(compute_retention_score(m, d, config, now), near)))
-    return sorted(out, key=lambda r: (-r.score, -(r.retention.overall if r.retention else 0.0)))
+    return out
 
 
 def _stood_for(c: Columns, u: int, score: np.ndarray, show: np.ndarray) -> list[int]:
@@ -262,3 +262,14 @@ def _stood_for(c: Columns, u: int, score: np.ndarray, show: np.ndarray) -> list[
     rows = c.copies[c.unit[c.copies] == u] if u < c.memories else c.sources[u]
     if u < c.memories and show[u] != u: rows = np.append(rows[rows != show[u]], u)
     return sorted(rows.tolist(), key=lambda i: (-score[c.unit[i]], i))
+
+# %% ../nbs/16_finding.ipynb #0f511667
+def with_equals(units: np.ndarray, score: np.ndarray, most: int) -> np.ndarray:
+    "The first few, and those that are as good as the last of them."
+    if not 0 < most < len(units): return units[:most]
+    return units[:min(3 * most, np.searchsorted(-score[units], -score[units[most - 1]], side="right"))]
+
+
+def worthiest(results: Iterable[MemoryResult]) -> list[MemoryResult]:
+    "Of equals first what is worth more keeping."
+    return sorted(results, key=lambda r: (-r.score, -(r.retention.overall if r.retention else 0.0)))

@@ -115,8 +115,9 @@ def fused(
 def excerpt(
     text: str,  # A body
     query: str,
+    title: str = "",  # Not to be said twice
 ) -> str:
     "The sentence of a text that a question is nearest to."
     asked = {stem(w) for w in content_words(query)}
-    lines = [text[s.start:s.end] for s in split_sentences(text[:20_000]) if s.kind != "heading"]
+    lines = [line for s in split_sentences(text[:20_000]) if s.kind != "heading" and (line := text[s.start:s.end]).strip(" .") != title.strip(" .")]
     return max(lines, key=lambda line: len(asked & {stem(w) for w in content_words(line, 200)}), default="")

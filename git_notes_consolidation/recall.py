@@ -6,7 +6,7 @@
 from __future__ import annotations
 import importlib.util, os, sqlite3, uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,7 @@ import numpy as np
 from . import index
 from .config import Settings, SubconsciousnessConfig, load_settings
 from .embedding import Embedder, EmbeddingError, LexicalEmbedder, MiniLMEmbedder, get_embedder, tokens
-from .finding import Columns, MemoryResult, RetrievalMode, Wanted, in_full, ranked, read_columns, shown
+from .finding import Columns, MemoryResult, RetrievalMode, Wanted, in_full, ranked, read_columns, shown, with_equals, worthiest
 from .journal import note_accesses
 from .models import UTC, Memory, as_utc, digest
 from .notes import MEM, REFS, Repo, open_repo, tips
@@ -24,7 +24,8 @@ from .observe import span
 from .ranking import QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
 
 # %% auto #0
-__all__ = ['recall_embedder', 'refs_key', 'RecallService', 'open_recall']
+__all__ = ['recall_embedder', 'refs_key', 'RecallService', 'open_recall', 'through_plugin', 'get_recall_service',
+           'reset_recall_service']
 
 # %% ../nbs/17_recall.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -123,9 +124,14 @@ class RecallService:
         wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries, include_sources)
         with span("recall.search", mode=wanted.mode.value, limit=most) as log, self._connection() as conn:
             results = self._answer(conn, query, wanted, most, min_similarity, as_utc(as_of) if as_of else None)
-            if count and not lists_all(query): self._note(conn, results)
+            if count and not lists_all(query): self.note(results, conn)
             log.set(results=len(results))
         return results
+
+    def note(self, results: Iterable[MemoryResult], conn: sqlite3.Connection | None = None) -> None:
+        "Count these as used."
+        with nullcontext(conn) if conn else self._connection() as c, suppress(sqlite3.OperationalError):  # Locked: an answer is worth more than its count
+            note_accesses(c, [r.id for r in results], self.clock(), self.session)
 
     def get_batch(self, ids: Iterable[str]) -> dict[str, Memory]:
         "Memories by their full names; what is not there is left out."
@@ -139,8 +145,10 @@ class RecallService:
         vectors = None if lists_all(query) else self._vectors(conn, tables, held, query[:4000])
         with _snapshot(tables):
             if as_of or index.recalled(tables, "tables") == held.key or not tries:
-                found = _listed(held.columns, wanted) if vectors is None else _found(tables, held.columns, query, wanted, least, *vectors)
-                return in_full(tables, held.columns, found[0][:most], *found[1:], self.settings.config.retention, as_of or self.clock())
+                c, scoring, now = held.columns, self.settings.config.retention, as_of or self.clock()
+                units, *rest = _listed(c, wanted) if vectors is None else _found(tables, c, query, wanted, least, *vectors)
+                if vectors is None: return in_full(tables, c, units[:most], *rest, scoring, now)
+                return worthiest(in_full(tables, c, with_equals(units, rest[0], most), *rest, scoring, now))[:most]
         return self._answer(conn, query, wanted, most, least, as_of, tries - 1)  # Somebody filled the tables in between
 
     @contextmanager
@@ -187,8 +195,6 @@ class RecallService:
             return _texts(tables, c, names)
         return index.vectors_of(conn, c.texts, e, texts)
 
-    def _note(self, conn: sqlite3.Connection, results: Sequence[MemoryResult]) -> None:
-        with suppress(sqlite3.OperationalError): note_accesses(conn, [r.id for r in results], self.clock(), self.session)  # Locked: an answer is worth more
 
 # %% ../nbs/17_recall.ipynb #79c139b1
 _Found = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # Units in their order; of all rows score, cosine, row shown
@@ -216,3 +222,45 @@ def open_recall(
     repo, settings = open_repo(path), settings or load_settings()
     kw.setdefault("embedder", recall_embedder(settings.config, repo.cache_dir / "index.db"))
     return RecallService(repo, settings, **kw)
+
+# %% ../nbs/17_recall.ipynb #3e37e63f
+def through_plugin(
+    service: RecallService,
+    search: Callable[..., Sequence[Any]],  # The plugin's `RecallService.search`
+    query: str,
+    *,
+    limit: int = 10,
+    mode: RetrievalMode | str = RetrievalMode.STANDARD,
+    namespace: str | None = None,
+    count: bool = True,
+) -> list[MemoryResult]:
+    "The plugin's results without what the mode leaves out, repeats once."
+    everything = service.search("*", limit=10**9, mode=mode, namespace=namespace, count=False)
+    known = {(r.namespace, r.timestamp, r.summary): r for r in everything}
+    want, asked = 4 * limit, 0
+    while True:
+        try: found = search(query, want, namespace=namespace)
+        except Exception: return service.search(query, limit=limit, mode=mode, namespace=namespace, count=count)  # Whatever is wrong over there
+        mine = {r.id: replace(r, distance=f.distance, similarity=1 - f.distance**2 / 2) for f in reversed(found)
+                if (r := known.get((f.memory.namespace, as_utc(f.memory.timestamp), f.memory.summary)))}
+        if len(mine) >= limit or len(found) in (asked, 0) or len(found) < want: break
+        want, asked = 4 * want, len(found)
+    results = sorted(mine.values(), key=lambda r: r.distance)[:limit]
+    if count: service.note(results)
+    return results
+
+# %% ../nbs/17_recall.ipynb #bab42513
+_services: dict[str, RecallService] = {}
+
+def get_recall_service(
+    path: Path | str = ".",
+) -> RecallService:
+    "The service of the repository that a path is in; the same one for the same path until reset."
+    key = str(Path(path).resolve())
+    if key not in _services: _services[key] = open_recall(path)
+    return _services[key]
+
+
+def reset_recall_service() -> None:
+    "Forget the services that `get_recall_service` made."
+    _services.clear()
