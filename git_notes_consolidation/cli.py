@@ -10,27 +10,40 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
-from . import evaluation as ev, index, service as sv
-from .audit import audit as audit_repo
+from . import index
 from .config import ConfigError, Settings, load_settings
 from .embedding import MINILM, EmbeddingError, get_embedder, pull_minilm
 from .models import (SAMPLE_NOW, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, as_utc,
                                             sample_memories)
-from .notes import Locked, RepoError, UnknownId, git, open_repo, resolve, write_memories
-from .phases import Scope
+from .finding import MemoryResult, RetrievalMode
+from .notes import git, open_repo, resolve, write_memories
+from .ranking import excerpt
+from .recall import RecallService, open_recall
+
+if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, evaluation as ev, service as sv
 
 # %% auto #0
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
-           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'audit', 'config', 'supersession', 'pull',
-           'demo']
+           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'day_end', 'result_rows', 'recall',
+           'audit', 'config', 'supersession', 'pull', 'demo']
+
+# %% ../nbs/23_cli.ipynb #41933e5b
+class _Later:
+    "A module of this package, not imported yet."
+    def __init__(self, name: str) -> None: self._name = name
+    def __getattr__(self, name: str) -> Any: return getattr(import_module(f"git_notes_consolidation.{self._name}"), name)
+
+
+if not TYPE_CHECKING: auditing, ev, sv = _Later("audit"), _Later("evaluation"), _Later("service")
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -84,6 +97,10 @@ class Call:
         "The repository's service at this call's time."
         s, now = sv.open_service(self.repo, self.settings(**arguments), progress=steps.phase, calls=steps.asked), self.now
         return replace(s, clock=lambda: now) if now else s
+
+    def embedding(self, n: int) -> None:
+        "Said before many texts are embedded."
+        if n > 50: self.err.print(Text(f"embedding {n} texts; the vectors are kept"))
 
     def show(self, data: Any, *things: Any) -> None:
         "One JSON document, or something for people."
@@ -139,9 +156,8 @@ def hoist(argv: Sequence[str]) -> list[str]:
     return front + rest
 
 # %% ../nbs/23_cli.ipynb #828c687a
-_CODES: list[tuple[type[Exception], int]] = [
-    (Usage, 2), (ConfigError, 2), (UnknownId, 2), (ev.DataError, 2), (sv.Guard, 3), (Locked, 4), (RepoError, 1), (EmbeddingError, 1),
-    (NotImplementedError, 1)]
+_CODES = {"Usage": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "Guard": 3, "Locked": 4, "RepoError": 1, "EmbeddingError": 1,
+          "NotImplementedError": 1}  # By name, because most of their modules are not loaded
 
 def main(argv: Sequence[str] | None = None) -> int:
     "Run a command; its exit code."
@@ -151,9 +167,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try: return int(app(args, standalone_mode=False) or 0)
     except typer.Exit as e: return int(e.exit_code)
     except (typer.Abort, KeyboardInterrupt): print("gnc: stopped", file=sys.stderr); return 130
-    except tuple(t for t, _ in _CODES) as e:
-        return _refused(str(e), next(c for t, c in _CODES if isinstance(e, t)), "--json" in args)
     except Exception as e:
+        known = next((_CODES[t.__name__] for t in type(e).__mro__ if t.__name__ in _CODES), None)
+        if known: return _refused(str(e), known, "--json" in args)
         if not hasattr(e, "format_message"): raise
         return _refused(f"{e.format_message()} (gnc --help)", 2, "--json" in args)  # typer's own usage errors
 
@@ -246,7 +262,7 @@ def scope_of(
     days: float | None,  # Instead of since
     query: str | None,  # Words that a memory must hold, all of them
     strategy: Sequence[str],
-) -> Scope:
+) -> sv.Scope:
     "What a run may decide about, from the options."
     bad = sorted(set(strategy) - {"dedupe", "supersede", "summarize", "tier"})
     if bad: raise Usage(f"--strategy {bad[0]}: choose from dedupe, supersede, summarize, tier")
@@ -256,12 +272,10 @@ def scope_of(
     except (OverflowError, ValueError): raise Usage(f"--days {days}: there is no day so long ago; write a number such as 90") from None
     ids = None
     if query is not None:
-        v = sv.view(service.repo)
-        with closing(index.open_index(service.repo)) as conn:
-            index.refresh(conn, v.scan.memories, sv.scored(v, service.settings, service.clock()), v.state)
-            ids = frozenset(index.search_text(conn, query))
+        sv.refresh_index(service, sv.view(service.repo), service.clock())
+        with closing(index.open_index(service.repo)) as conn: ids = frozenset(index.search_text(conn, query))
         if not ids: raise Usage(f"--query {query!r}: no memory holds all of these words")
-    return Scope(namespace, start, when(until, "--until") if until is not None else None, ids, frozenset(strategy))
+    return sv.Scope(namespace, start, when(until, "--until") if until is not None else None, ids, frozenset(strategy))
 
 # %% ../nbs/23_cli.ipynb #bfd1ff29
 def _titles(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -536,11 +550,62 @@ def review_list(
     call.show(found, *(shown if found else ["Nothing waits for you."]))
 
 # %% ../nbs/23_cli.ipynb #b8b73036
+def day_end(
+    text: str,  # What the user typed
+    option: str,  # For the message
+) -> datetime:
+    "A time, or the end of a day."
+    at = when(text, option)
+    return at + timedelta(days=1, microseconds=-1) if re.fullmatch(r"\d{4}-?\d\d-?\d\d", text.strip()) else at
+
+# %% ../nbs/23_cli.ipynb #3f72b795
+def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str, str]) -> list[tuple[object, ...]]:
+    "Results as table rows."
+    def notes(r: MemoryResult) -> Iterator[str]:
+        part = "in part " if r.superseded_kind == "partial" else ""
+        if r.superseded_by: yield f"→ replaced {part}by {short(r.superseded_by)} {plain(titles.get(r.superseded_by, ''), 60)}"
+        if r.kind == "summary": yield f"sums up {len(r.stands_for)}: {', '.join(plain(titles.get(i, i), 40) for i in r.stands_for[:2])}" + (", …" if len(r.stands_for) > 2 else "")
+        elif r.stands_for: yield f"written down {len(r.stands_for) + 1} times"
+    def says(r: MemoryResult) -> str: return "\n".join(filter(None, (plain(r.summary, 100), plain(excerpt(r.content, query), 200), *notes(r))))
+    return [(short(r.id), f"{r.timestamp:%Y-%m-%d}", r.namespace, r.tier.value, says(r)) for r in results]
+
+
+def _recalled(service: RecallService, query: str, results: Sequence[MemoryResult], title: str) -> Table:
+    others = service.get_batch(i for r in results for i in (*r.stands_for, r.superseded_by) if i)
+    return table(title, ("id", "recorded", "in", "tier", "says"), result_rows(results, query, {i: m.summary for i, m in others.items()}))
+
+# %% ../nbs/23_cli.ipynb #13a4fa1c
+@app.command(epilog="Examples: `gnc recall \"why did we leave Redis\"`, `gnc recall \"retry policy\" --as-of 2026-03-01`, "
+                    "`gnc recall backups --mode deep --sources`, `gnc recall '*' --namespace blockers`.")
+def recall(
+    ctx: typer.Context,
+    query: Annotated[str, typer.Argument(help="A question or words; `*` lists everything, the newest first.")],
+    mode: Annotated[str, typer.Option(help="How deep: reflexive (hot), standard (… and warm), deep (… and cold) or exhaustive.")] = "standard",
+    namespace: Annotated[str | None, typer.Option(help="Only this namespace.")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 10,
+    as_of: Annotated[str | None, typer.Option(help="What was known on this day.", metavar="DATE")] = None,
+    sources: Annotated[bool, typer.Option("--sources", help="Show memories beside the summaries that tell them.")] = False,
+    no_count: Annotated[bool, typer.Option("--no-count", help="Do not count it as a use of what is shown.")] = False,
+) -> None:
+    "Ask the memory: what is known, and what replaced what."
+    call: Call = ctx.obj
+    if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
+    at = day_end(as_of, "--as-of") if as_of is not None else None
+    s = open_recall(call.repo, call.settings(), progress=call.embedding, **({"clock": lambda: call.now} if call.now else {}))
+    def search(mode: str, limit: int, count: bool) -> list[MemoryResult]:
+        return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at, count=count)
+    found = search(mode, limit, not no_count)
+    deeper = len(search("exhaustive", 1000, False)) if not found else 0
+    data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "results": [r.to_dict() for r in found], "deeper": deeper}
+    nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
+    call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
+
+# %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")
 def audit(ctx: typer.Context) -> None:
     "Check every invariant of the notes, reading git alone; exit code 1 when one is broken."
     call: Call = ctx.obj
-    r = audit_repo(open_repo(call.repo).path)
+    r = auditing.audit(open_repo(call.repo).path)
     rows = [(f.level, f.where, f.what) for f in r.findings]
     data = {"ok": r.ok, "checked": r.checked, "findings": [asdict(f) for f in r.findings]}
     found = cut("Findings", ("level", "where", "what"), rows, call.verbose) if rows else []
@@ -711,14 +776,18 @@ def _demo_story(s: sv.ConsolidationService, r: ConsolidationResult, before: dict
     copies = Counter(e.target_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF)
     often = [(n + 1, plain(m[i].summary, 90)) for i, n in copies.most_common(3)]
     both = [(t.value, before["tiers"][t.value], after["tiers"][t.value], "█" * round(40 * after["tiers"][t.value] / after["distinct"])) for t in MemoryTier]
-    twice = _overturned_twice(edges, m)
+    twice, asks = _overturned_twice(edges, m), open_recall(s.repo.path, s.settings, clock=s.clock)
     return [f"Tidewater, an invented job scheduler: {before['memories']} memories of a year, in {before['notes']} git notes.", "",
             *report(r, seconds)[:-2], "", table("Said again and again", ("times", "memory"), often, right=("times",)), "",
             table("Overturned, with the words that say so", ("when", "no longer", "now", "evidence"), _overturned(edges, m)[-6:]), "",
             *([table("Overturned twice", ("first", "then", "now"), twice), ""] if twice else []), *_told(v.state.summaries.values()),
+            *(x for q in _QUESTIONS for x in (_recalled(asks, q, asks.search(q, limit=2, count=False), f"Asked: {q}"), "")),
             table("Tiers, before and after (repeats counted once)", ("tier", "before", "after", ""), both, right=("before", "after")), "",
             "The notes of the plugin are as they were. Go on from here:", f"  cd {home}", *(f"  {_me()} {what}" for what in (
-                "status -v", "tiers --show hot", f"diff {short(r.run_id)}", f"undo {short(r.run_id)}"))]
+                "status -v", "recall backups", "tiers --show hot", f"diff {short(r.run_id)}", f"undo {short(r.run_id)}"))]
+
+
+_QUESTIONS = ("Which web framework does the API run on now?", "Where were dashboard sessions kept before?")
 
 
 def _me() -> str:

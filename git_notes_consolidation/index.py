@@ -4,30 +4,35 @@
 
 # %% ../nbs/09_index.ipynb #2ddf7a85
 from __future__ import annotations
-import json, sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+import json, re, sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 import numpy as np
 from .embedding import Embedder
-from .models import EdgeType, Memory, MemoryMetadata
+from .models import EdgeType, Memory, MemoryMetadata, MemorySummary, Place, as_utc
 from .notes import Repo, State
 from .observe import span
+from .sentences import names_of
 
 # %% auto #0
-__all__ = ['SCHEMA', 'index_path', 'open_index', 'embed_cached', 'refresh', 'search_text', 'remember', 'recalled']
+__all__ = ['SCHEMA', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_cached', 'as_memory', 'told', 'names_in',
+           'refresh', 'stored', 'search_text', 'remember', 'recalled']
 
 # %% ../nbs/09_index.ipynb #e002229f
-SCHEMA = 1  # A cache of another schema is thrown away and built anew
+SCHEMA = 2  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE vectors (embedder TEXT, memory_id TEXT, vector BLOB NOT NULL, PRIMARY KEY (embedder, memory_id)) WITHOUT ROWID;
 CREATE TABLE memories (id TEXT PRIMARY KEY, commit_sha TEXT, namespace TEXT, summary TEXT, content TEXT, timestamp TEXT, repo_path TEXT, spec TEXT, phase TEXT,
     tags TEXT, status TEXT, relates_to TEXT, places INTEGER, tier TEXT, activation_count INTEGER, last_accessed TEXT, retention_score REAL,
-    recency REAL, activation REAL, importance REAL, superseded_by TEXT, superseded_kind TEXT, duplicate_of TEXT, consolidated_into TEXT);
+    recency REAL, activation REAL, importance REAL, superseded_by TEXT, superseded_kind TEXT, duplicate_of TEXT, consolidated_into TEXT,
+    stands_in TEXT, stated_importance REAL, copies TEXT);
 CREATE INDEX memories_by ON memories (namespace, tier);
-CREATE VIRTUAL TABLE memories_fts USING fts5 (id UNINDEXED, summary, content);
-CREATE TABLE mem_summaries (id TEXT PRIMARY KEY, namespace TEXT, title TEXT, summary TEXT, key_facts TEXT, decisions TEXT, superseded_facts TEXT,
+CREATE VIRTUAL TABLE memories_fts USING fts5 (summary, content, names, content = '', tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE TABLE mem_summaries (id TEXT PRIMARY KEY, namespace TEXT, title TEXT, summary TEXT, told TEXT, key_facts TEXT, decisions TEXT, superseded_facts TEXT,
     source_memory_ids TEXT, temporal_start TEXT, temporal_end TEXT,
     confidence REAL, coverage REAL, tier TEXT, activation_count INTEGER, consolidation_run_id TEXT, created_at TEXT);
 CREATE TABLE mem_edges (id TEXT PRIMARY KEY, source_id TEXT, target_id TEXT, edge_type TEXT, kind TEXT, weight REAL, code TEXT, span TEXT, reason TEXT,
@@ -40,17 +45,17 @@ CREATE VIEW supersessions AS SELECT source_id AS superseder, target_id AS supers
 # %% ../nbs/09_index.ipynb #0ea7181c
 def _create(conn: sqlite3.Connection) -> None:
     old = conn.execute("""SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND sql IS NOT NULL AND name NOT LIKE 'memories_fts_%'
-                       AND tbl_name NOT LIKE 'llm_%'""").fetchall()  # A language model's replies were paid for
+                       AND tbl_name NOT LIKE 'llm_%' AND tbl_name <> 'accesses'""").fetchall()  # Replies were paid for, accesses are nowhere else yet
     for kind, name in old: conn.execute(f"DROP {kind} IF EXISTS {name}")
     conn.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
 
 # %% ../nbs/09_index.ipynb #58f30d04
-def _open(path: Path | str) -> sqlite3.Connection:
+def _open(path: Path | str, check: bool = True) -> sqlite3.Connection:
     conn = sqlite3.connect(path, timeout=30)
     try:
         conn.execute("PRAGMA journal_mode = WAL"); conn.execute("PRAGMA synchronous = NORMAL")
         if conn.execute("PRAGMA user_version").fetchone()[0] != SCHEMA: _create(conn)
-        if conn.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok": raise sqlite3.DatabaseError("damaged")
+        if check and conn.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok": raise sqlite3.DatabaseError("damaged")
     except sqlite3.DatabaseError: conn.close(); raise
     return conn
 
@@ -71,11 +76,14 @@ def _exclude(repo: Repo) -> None:
         with open(file, "a", encoding="utf-8") as f: f.write(("" if not text or text.endswith("\n") else "\n") + "/.memory/\n")
 
 # %% ../nbs/09_index.ipynb #f7714fae
-def open_index(repo: Repo) -> sqlite3.Connection:
+def open_index(
+    repo: Repo,
+    check: bool = True,  # Look for damage, which takes a while where there is much
+) -> sqlite3.Connection:
     "The cache, made if it is not there."
     try:
         _exclude(repo)
-        return _open(index_path(repo))
+        return _open(index_path(repo), check)
     except (sqlite3.OperationalError, OSError): return _open(":memory:")  # not to be written, or in use for long: not damaged
     except sqlite3.DatabaseError: pass
     try:
@@ -83,40 +91,80 @@ def open_index(repo: Repo) -> sqlite3.Connection:
         return _open(index_path(repo))
     except (sqlite3.DatabaseError, OSError): return _open(":memory:")
 
+# %% ../nbs/09_index.ipynb #cc4cd013
+def in_memory() -> sqlite3.Connection:
+    "Empty tables, gone when they are closed."
+    return _open(":memory:", check=False)
+
 # %% ../nbs/09_index.ipynb #f17ba32e
 _UNIT = 2.0**11
 
+def _keep(conn: sqlite3.Connection, embedder: Embedder, ids: Sequence[str], X: np.ndarray) -> None:
+    rows = [(embedder.name, i, np.rint(v * _UNIT).astype("<i2").tobytes()) for i, v in zip(ids, X)]
+    with suppress(sqlite3.OperationalError), conn: conn.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)  # Locked: made again next time
+
+
+def vectors_of(
+    conn: sqlite3.Connection,
+    ids: Sequence[str],  # n names, each of one text for good
+    embedder: Embedder,
+    texts: Callable[[Sequence[str]], Sequence[str]],  # Gives the texts of those that are new
+) -> np.ndarray:  # (n, d) float32
+    "Vectors from the cache, and what is new from the embedder."
+    row, X = {i: n for n, i in enumerate(ids)}, np.zeros((0, embedder.dimensions), np.float32)
+    found, fresh = conn.execute("SELECT memory_id, vector FROM vectors WHERE embedder = ?", (embedder.name,)), dict.fromkeys(ids)
+    for block in iter(lambda: found.fetchmany(1024), []):
+        if not (mine := [(i, v) for i, v in block if fresh.pop(i, i) is None]): continue
+        V = np.frombuffer(b"".join(v for _, v in mine), "<i2").reshape(len(mine), -1)
+        if not len(X): X = np.zeros((len(ids), V.shape[1]), np.float32)
+        X[[row[i] for i, _ in mine]] = V / np.float32(_UNIT)
+    if fresh:
+        made = embedder.embed(texts([*fresh]))
+        if not len(X): X = np.zeros((len(ids), made.shape[1]), np.float32)
+        X[[row[i] for i in fresh]] = made
+        _keep(conn, embedder, [*fresh], made)
+    return X
+
+# %% ../nbs/09_index.ipynb #5675b078
 def embed_cached(
     conn: sqlite3.Connection,
     memories: Sequence[Memory],
     embedder: Embedder,
 ) -> np.ndarray:  # (n, d) float32, in the order of `memories`
-    "The memories' vectors: from the cache, and what is new from the embedder."
-    if not memories: return np.zeros((0, embedder.dimensions), np.float32)
-    have = dict(conn.execute("SELECT memory_id, vector FROM vectors WHERE embedder = ?", (embedder.name,)))
-    fresh = [m for m in memories if m.id not in have]
-    made = embedder.embed([m.text for m in fresh])
-    packed = {m.id: np.rint(v * _UNIT).astype("<i2").tobytes() for m, v in zip(fresh, made)}
-    with conn: conn.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", [(embedder.name, i, b) for i, b in packed.items()])
-    rows = b"".join(packed.get(m.id) or have[m.id] for m in memories)
-    return (np.frombuffer(rows, "<i2").astype(np.float32) / np.float32(_UNIT)).reshape(len(memories), embedder.dimensions)
+    "The memories' vectors."
+    known = {m.id: m for m in memories}
+    return vectors_of(conn, [m.id for m in memories], embedder, lambda ids: [known[i].text for i in ids])
 
 # %% ../nbs/09_index.ipynb #3d10d763
 def _iso(t: datetime | None) -> str | None: return t.isoformat() if t else None
 
 
-def _memory_row(m: Memory, d: MemoryMetadata) -> tuple[object, ...]:
-    r = d.retention
+def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str) -> tuple[object, ...]:
+    r, copies = d.retention, json.dumps([(p.namespace, p.commit, p.index, p.offset, p.blob) for p in m.places])
     return (m.id, m.commit_sha, m.namespace, m.summary, m.content, _iso(m.timestamp), m.repo_path, m.spec, m.phase, json.dumps(m.tags), m.status,
             json.dumps(m.relates_to), len(m.places), d.tier.value, d.activation_count, _iso(d.last_accessed), r.overall, r.recency, r.activation, r.importance,
-            d.superseded_by, d.superseded_kind, d.duplicate_of, d.consolidated_into)
+            d.superseded_by, d.superseded_kind, d.duplicate_of, d.consolidated_into, stands_in, m.importance, copies)
+
+# %% ../nbs/09_index.ipynb #d08134ba
+def as_memory(
+    s: MemorySummary,
+    commit_sha: str = "0" * 40,  # Its newest source's
+) -> Memory:
+    "A summary in a memory's shape, as old as the newest of its sources."
+    return Memory(s.id, commit_sha, s.namespace, s.title, told(s), s.temporal_range[1])
+
+
+def told(s: MemorySummary) -> str:
+    "All that a summary says below its title."
+    said = (s.summary, *s.key_facts, *(f"{d.decision} {d.rationale}".strip() for d in s.decisions), *s.insights)
+    return "\n".join(line for line in dict.fromkeys(said) if line)
 
 # %% ../nbs/09_index.ipynb #695bf42a
-def _summary_rows(state: State) -> Iterable[tuple[object, ...]]:
-    for s in state.summaries.values():
+def _summary_rows(summaries: Iterable[MemorySummary]) -> Iterable[tuple[object, ...]]:
+    for s in summaries:
         d = s.to_dict()
         lists = (json.dumps(d[k]) for k in ("key_facts", "decisions", "superseded_facts", "source_memory_ids"))
-        yield (s.id, s.namespace, s.title, s.summary, *lists, *(_iso(t) for t in s.temporal_range), s.confidence.overall, s.coverage, s.tier.value,
+        yield (s.id, s.namespace, s.title, s.summary, told(s), *lists, *(_iso(t) for t in s.temporal_range), s.confidence.overall, s.coverage, s.tier.value,
                s.activation_count, s.consolidation_run_id, _iso(s.created_at))
 
 # %% ../nbs/09_index.ipynb #ac53284b
@@ -133,29 +181,63 @@ def _run_rows(state: State) -> Iterable[tuple[object, ...]]:
     for r in state.runs.values():
         yield r["id"], r["kind"], r.get("at"), r["seq"], int(r["id"] in state.undone), json.dumps(r.get("targets", [])), json.dumps(r.get("counts", {}))
 
+# %% ../nbs/09_index.ipynb #60844475
+_JOINED, _SEAM = re.compile(r"\b\w*[a-z0-9][A-Z]\w*"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+def names_in(m: Memory) -> str:
+    "What a memory can be found by beside its words."
+    parts = (_SEAM.sub(" ", w) for w in dict.fromkeys(_JOINED.findall(m.text)))
+    return " ".join(filter(None, (*names_of(m), *m.tags, m.spec, m.phase, m.namespace, *parts)))
+
+# %% ../nbs/09_index.ipynb #485b294a
+def _fts_rows(memories: Sequence[Memory], summaries: Iterable[MemorySummary]) -> Iterable[tuple[object, ...]]:
+    for n, m in enumerate(memories, 1): yield n, m.summary, m.content, names_in(m)
+    for n, m in enumerate(map(as_memory, summaries), 1): yield -n, m.summary, m.content, ""
+
 # %% ../nbs/09_index.ipynb #e7c1d62b
+_REPLACED = ("memories", "mem_summaries", "mem_edges", "consolidation_runs")
+
 def refresh(
     conn: sqlite3.Connection,
-    memories: Sequence[Memory],
+    memories: Sequence[Memory],  # Oldest first: their row numbers are in this order
     metadata: Mapping[str, MemoryMetadata],  # By memory id
     state: State,
+    stand_ins: Mapping[str, str] = {},  # Memory id to the memory that is shown for it, where that is another
 ) -> None:
     "Replace the tables by what the state says."
+    summaries = [s for _, s in sorted(state.summaries.items())]
+    rows = (_memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id)) for m in memories)
     with span("index.refresh", memories=len(memories)), conn:
-        for table in ("memories", "memories_fts", "mem_summaries", "mem_edges", "consolidation_runs"): conn.execute(f"DELETE FROM {table}")
-        conn.executemany(f"INSERT INTO memories VALUES ({', '.join('?' * 24)})", (_memory_row(m, metadata[m.id]) for m in memories))
-        conn.executemany("INSERT INTO memories_fts VALUES (?, ?, ?)", ((m.id, m.summary, m.content) for m in memories))
-        conn.executemany(f"INSERT INTO mem_summaries VALUES ({', '.join('?' * 16)})", _summary_rows(state))
+        for table in _REPLACED: conn.execute(f"DELETE FROM {table}")
+        conn.execute("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all')")
+        conn.executemany(f"INSERT INTO memories VALUES ({', '.join('?' * 27)})", rows)
+        conn.executemany("INSERT INTO memories_fts (rowid, summary, content, names) VALUES (?, ?, ?, ?)", _fts_rows(memories, summaries))
+        conn.executemany(f"INSERT INTO mem_summaries VALUES ({', '.join('?' * 17)})", _summary_rows(summaries))
         conn.executemany(f"INSERT OR REPLACE INTO mem_edges VALUES ({', '.join('?' * 12)})", _edge_rows(state))
         conn.executemany("INSERT INTO consolidation_runs VALUES (?, ?, ?, ?, ?, ?, ?)", _run_rows(state))
 
+# %% ../nbs/09_index.ipynb #f0812626
+_SHAPE = "id, commit_sha, namespace, summary, content, timestamp, repo_path, spec, phase, tags, status, relates_to, stated_importance, copies"
+
+def stored(
+    conn: sqlite3.Connection,
+    ids: Iterable[str],
+) -> dict[str, Memory]:  # By id; those that the tables hold
+    "Memories as the notes had them."
+    found = conn.execute(f"SELECT {_SHAPE} FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps([*ids]),))
+    def made(r: Sequence[Any]) -> Memory:
+        i, commit, ns, summary, content, at, path, spec, phase, tags, status, related, importance, copies = r
+        places = tuple(Place(*p) for p in json.loads(copies))
+        return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, tuple(json.loads(tags)), status, tuple(json.loads(related)), importance, places)
+    return {r[0]: made(r) for r in found}
+
 # %% ../nbs/09_index.ipynb #5b8e24d8
 def search_text(conn: sqlite3.Connection, query: str) -> list[str]:
-    "Ids of the memories that hold all words of the query, best first."
+    "Ids of the memories that hold all words of the query in some form, best first."
     words = [w for w in query.replace('"', " ").split() if w != "*"]
     if not words: return [i for i, in conn.execute("SELECT id FROM memories ORDER BY timestamp, id")]
-    sql = "SELECT id FROM memories_fts WHERE memories_fts MATCH ? ORDER BY bm25(memories_fts), id"
-    return [i for i, in conn.execute(sql, (" ".join(f'"{w}"' for w in words),))]
+    sql = "SELECT id FROM memories_fts f JOIN memories m ON m.rowid = f.rowid WHERE memories_fts MATCH ? ORDER BY bm25(memories_fts), id"
+    return [i for i, in conn.execute(sql, ("{summary content} : (" + " ".join(f'"{w}"' for w in words) + ")",))]
 
 # %% ../nbs/09_index.ipynb #58602ea4
 def remember(conn: sqlite3.Connection, key: str, value: object) -> None:

@@ -8,7 +8,7 @@ import json, os, random, re, subprocess, time, uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -670,7 +670,8 @@ def fold(events: Events) -> State:
         elif r["kind"] in _MADE and r.get("live", True): taken.add(key[1])
     live: dict[str, dict[str, Any]] = {kind: {s: v for (k, s), (r, v) in best.items() if k == kind and r.get("live", True)} for kind in _KINDS}
     accesses = {m: (sum(n for n, _ in c.values()), as_utc(max(t for _, t in c.values()))) for m, c in counts.items()}
-    return State(live["tier"], live["edge"], live["summary"], live["review"], accesses, runs, undone, frozenset(taken - {s for k, s in best if k in _MADE}))
+    told = {i: replace(x, activation_count=accesses[i][0]) if i in accesses else x for i, x in live["summary"].items()}
+    return State(live["tier"], live["edge"], told, live["review"], accesses, runs, undone, frozenset(taken - {s for k, s in best if k in _MADE}))
 
 
 _MADE = ("edge", "summary")  # What a person rejects by an undo

@@ -4,7 +4,7 @@
 
 # %% ../nbs/15_service.ipynb #4cfe6e75
 from __future__ import annotations
-import asyncio, importlib.util, json, os, re
+import asyncio, importlib.util, json, os, re, sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -16,13 +16,14 @@ from typing import Any
 from . import index
 from .embedding import Embedder, LexicalEmbedder, get_embedder, without_vector
 from .asking import Model
+from .journal import counted, flush, forget, waiting, with_waiting
 from .judging import JUDGE
 from .llm import Client, Usage, ask_all, get_client
 from .prompts import EDGES_PROMPT, JUDGE_PROMPT, SUMMARY_PROMPT
 from .config import Settings, SubconsciousnessConfig, load_settings, need
 from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier,
                                             TierTransition, as_utc, digest)
-from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, edge_append, encode, fold, open_repo, read_events, read_memories,
+from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, clone_id, edge_append, encode, fold, open_repo, read_events, read_memories,
                                            reading, resolve, review_append, run_lock, summary_append, tier_append)
 from .observe import count, span
 from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
@@ -32,9 +33,9 @@ from .summarizing import SUMMARIZER
 # %% auto #0
 __all__ = ['MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'Plan', 'load_plan', 'allowed', 'make_plan', 'Guard',
            'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases', 'scored',
-           'refresh_index', 'apply_plan', 'run', 'apply_file', 'NeedsConfirmation', 'made_by', 'dependents', 'undo',
-           'is_consolidation_available', 'run_changes', 'edges_of', 'questions', 'explain', 'status', 'open_service',
-           'get_consolidation_service', 'reset_consolidation_service', 'Store']
+           'stand_ins', 'refresh_index', 'refresh_tables', 'apply_plan', 'run', 'apply_file', 'NeedsConfirmation',
+           'made_by', 'dependents', 'undo', 'is_consolidation_available', 'run_changes', 'edges_of', 'questions',
+           'explain', 'status', 'open_service', 'get_consolidation_service', 'reset_consolidation_service', 'Store']
 
 # %% ../nbs/15_service.ipynb #a15ea3ec
 @dataclass(frozen=True)
@@ -233,6 +234,11 @@ def heard_of(plan: Plan, usage: Usage) -> Plan:
 # %% ../nbs/15_service.ipynb #a650196a
 _FINAL = {"schema", "refusal", "length", "truncated", "empty", "context"}  # A model was asked and had no good answer; asking again tomorrow brings the same
 
+# %% ../nbs/15_service.ipynb #d4960a8b
+def _waiting(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str, list[tuple[str, datetime]]]:
+    "Accesses that git does not hold; a clone's name is only made where there are some."
+    return waiting(conn, counted(events, clone_id(repo))) if waiting(conn, {}) else {}
+
 # %% ../nbs/15_service.ipynb #5a24fc2b
 @dataclass(frozen=True)
 class ConsolidationService:
@@ -254,13 +260,13 @@ class ConsolidationService:
         self.progress(ConsolidationPhase.SCAN)
         with span("consolidation.scan") as log, closing(index.open_index(self.repo)) as conn:
             v = view(self.repo)
-            memories = living(v.scan.memories)
+            memories, state = living(v.scan.memories), with_waiting(v.state, _waiting(self.repo, conn, v.events))
             log.set(memories_count=len(memories), metadata_loaded=len(v.state.tiers))
             settled = not full and scope == Scope() and index.recalled(conn, "settled") == self.settled(v)
             known, words = memories if not settled else (), LexicalEmbedder()
             X = index.embed_cached(conn, known, self.embedder)
             lexical = index.embed_cached(conn, known, words) if self.embedder.name != words.name else None
-        s = Scanned(memories, X, self.embedder, v.state, self.settings.config, now or self.clock(), scope, lexical)
+        s = Scanned(memories, X, self.embedder, state, self.settings.config, now or self.clock(), scope, lexical)
         warnings = [*v.warnings, *without_vector(memories if not settled else (), X, self.embedder)]
         with closing(self.client()) if self.client and not settled else nullcontext() as client:
             if client: s = replace(s, model=Model(partial(ask_all, client, progress=self.calls), self.settings.config.llm_batch))
@@ -306,13 +312,37 @@ def scored(v: View, settings: Settings, now: datetime) -> dict[str, MemoryMetada
     meta, config = metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(), v.state), settings.config.retention
     return {m.id: replace(meta[m.id], retention=compute_retention_score(m, meta[m.id], config, now)) for m in v.scan.memories}
 
+# %% ../nbs/15_service.ipynb #bdd0d48b
+def stand_ins(
+    memories: Iterable[Memory],
+    meta: Mapping[str, MemoryMetadata],  # By memory id
+) -> dict[str, str]:  # Memory id to the id of the one that is shown for it; tombstones are in neither
+    "Who is shown for whom."
+    there = living(memories)
+    when = {m.id: m.timestamp for m in there}
+    over = {i: [when[d.superseded_by]] for i in when if (d := meta[i]).superseded_kind == "full" and d.superseded_by in when}
+    first = {i: j if meta[i].duplicate_of not in when else str(meta[i].duplicate_of) for i, j in collapse(there, over).items()}
+    return {i: first.get(j, j) for i, j in first.items()}
+
 # %% ../nbs/15_service.ipynb #be4ef55c
 def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
     "Bring the cache's tables to the state, if they are not; they may be stale at any time, and nothing depends on them."
     with closing(index.open_index(service.repo)) as conn:
-        if index.recalled(conn, "tables") == (made_of := digest("tables", v.bases)): return
-        index.refresh(conn, v.scan.memories, scored(v, service.settings, now), v.state)
-        index.remember(conn, "tables", made_of)
+        if index.recalled(conn, "tables") != digest("tables", v.bases): refresh_tables(conn, v, service.settings, now)
+
+
+def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
+    "Fill the tables, and remember of which refs they were made."
+    meta = scored(v, settings, now)
+    index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta))
+    index.remember(conn, "tables", digest("tables", v.bases))
+
+# %% ../nbs/15_service.ipynb #fb6493b6
+def _countable(v: View) -> dict[str, Memory]:
+    "What an access can be of."
+    there = {m.id: m for m in v.scan.memories}
+    sums = (index.as_memory(x, there[x.source_memory_ids[-1]].commit_sha) for x in v.state.summaries.values() if x.source_memory_ids[-1] in there)
+    return there | {m.id: m for m in sums}
 
 # %% ../nbs/15_service.ipynb #ff5682e0
 def apply_plan(
@@ -325,15 +355,16 @@ def apply_plan(
     check_blast_radius(plan)
     def make(events: Events) -> Sequence[Append]:
         check_bases(plan, events.tips, "refs/notes/mem-")
-        return plan.appends
+        return [*plan.appends, *(flush(conn, events, clone_id(service.repo), _countable(v)) if asked else ())]
     service.progress(ConsolidationPhase.PERSIST)
-    with span("consolidation.persist", records=len(plan.appends)):
-        if plan.appends: append(service.repo, make, plan.now); v = View(v.scan, *_events(service.repo))
+    with span("consolidation.persist", records=len(plan.appends)), closing(index.open_index(service.repo)) as conn:
+        asked = _waiting(service.repo, conn, v.events)
+        if (plan.appends or asked) and append(service.repo, make, plan.now): v = View(v.scan, *_events(service.repo))
         refresh_index(service, v, plan.now)
-        with closing(index.open_index(service.repo)) as conn:
-            last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)}
-            index.remember(conn, "last_run", last)
-            if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL: index.remember(conn, "settled", service.settled(v))
+        if asked: forget(conn, counted(v.events, clone_id(service.repo)), plan.now)
+        last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)}
+        index.remember(conn, "last_run", last)
+        if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL: index.remember(conn, "settled", service.settled(v))
     return plan.result
 
 # %% ../nbs/15_service.ipynb #152a9b0b
