@@ -139,6 +139,16 @@ class RecallService:
             self._up_to_date(conn)
             return index.stored(conn, ids)
 
+    def replaced(self, ids: Iterable[str]) -> dict[str, tuple[Memory, ...]]:
+        "What each of these memories has replaced as a whole, and what that had replaced before: oldest first."
+        with self._connection() as conn:
+            self._up_to_date(conn)
+            sql = """WITH RECURSIVE older(id, first) AS (SELECT id, superseded_by FROM memories WHERE superseded_by = ? AND superseded_kind = 'full'
+                UNION SELECT m.id, m.superseded_by FROM memories m JOIN older ON m.superseded_by = older.id AND m.superseded_kind = 'full') SELECT id FROM older"""
+            found = {i: [x for x, in conn.execute(sql, (i,))] for i in dict.fromkeys(ids)}
+            known = index.stored(conn, [x for row in found.values() for x in row])
+        return {i: tuple(sorted((known[x] for x in row), key=lambda m: (m.timestamp, m.id))) for i, row in found.items() if row}
+
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None, as_of: datetime | None,
                 tries: int = 5) -> list[MemoryResult]:
         tables, held = self._as_of(conn, as_of) if as_of else (conn, self._up_to_date(conn))
