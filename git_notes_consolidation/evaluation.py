@@ -4,14 +4,13 @@
 
 # %% ../nbs/22_evaluation.ipynb #1fa6d254
 from __future__ import annotations
-import hashlib, json, math
+import hashlib, json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from .claims import ABSTAINS
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder
@@ -20,79 +19,19 @@ from .models import EdgeType, Judgment, Memory, MemoryEdge, Relation, as_utc
 from .notes import State
 from .phases import Scanned, candidates, living, metadata_of, relate
 from .plots import COLOURS, SYMBOLS, figure
+from .scoring import LOCKED as LOCKED, DataError, Row, Share, fixture as fixture, load_rows, one_of, rounded, share, shown, text_field, wilson as wilson
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['LOCKED', 'POSITIVE', 'TRAPS', 'Judge', 'BY_DATE', 'Confusion', 'Edge', 'VERDICTS', 'wilson', 'Share', 'share',
-           'DataError', 'memory_of', 'Pair', 'pair_of', 'load_pairs', 'fixture', 'shown', 'turned', 'Judged',
-           'judge_pairs', 'confusion', 'macro_f1', 'Point', 'curve', 'Bin', 'reliability', 'brier', 'Scores', 'score',
-           'groups', 'Failure', 'failures', 'Report', 'report_of', 'evaluate_pairs', 'pool', 'scan_of', 'found_in',
-           'Found', 'CandidateReport', 'evaluate_candidates', 'Chain', 'chain_of', 'load_chains', 'related', 'implied',
-           'ChainScores', 'Traced', 'score_chains', 'chain_failures', 'ChainReport', 'evaluate_chains',
-           'precision_recall_figure', 'reliability_figure', 'shares_figure', 'sample_edges', 'add_verdict',
-           'read_verdicts', 'Audited', 'audited']
-
-# %% ../nbs/22_evaluation.ipynb #98c1d2a4
-def wilson(
-    k: int,  # Hits
-    n: int,  # Of so many
-    z: float = 1.96,  # Standard deviations; 1.96 is 95 %
-) -> tuple[float, float]:  # Lower and upper end, 0 to 1
-    "The interval in which the true share lies with the given confidence."
-    if not 0 <= k <= n: raise ValueError(f"{k} of {n} is no share")
-    if not n: return 0.0, 1.0
-    p, zz = k / n, z * z
-    middle, half = p + zz / (2 * n), z * math.sqrt(p * (1 - p) / n + zz / (4 * n * n))
-    return (middle - half) / (1 + zz / n) if k else 0.0, (middle + half) / (1 + zz / n) if k < n else 1.0
-
-# %% ../nbs/22_evaluation.ipynb #19461246
-@dataclass(frozen=True)
-class Share:
-    "So many of so many."
-    k: int
-    n: int
-
-    @property
-    def value(self) -> float | None:
-        "0 to 1, none of none is no number."
-        return self.k / self.n if self.n else None
-
-    def to_dict(self) -> dict[str, Any]:
-        "With both ends of its interval."
-        low, high = wilson(self.k, self.n)
-        return {"k": self.k, "n": self.n, "value": _round(self.value), "low": _round(low), "high": _round(high)}
-
-    def __str__(self) -> str:
-        if not self.n: return "–"
-        low, high = wilson(self.k, self.n)
-        return f"{self.k / self.n:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def share(hits: Iterable[bool]) -> Share:
-    "How many of these are true."
-    all_ = list(hits)
-    return Share(sum(all_), len(all_))
-
-
-def _round(x: float | None) -> float | None: return None if x is None else round(x, 4)
-
-# %% ../nbs/22_evaluation.ipynb #1ac06dae
-class DataError(ValueError):
-    "Labelled data that cannot be used; says in which file, line and field."
-
-
-def _text(row: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    value = row.get(name, default)
-    if not isinstance(value, str): raise ValueError(f"{name}: text is expected" + ("" if name in row else ", and it is missing"))
-    return value
-
-
-def _one_of(row: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
-    value = _text(row, name)
-    if value not in known: raise ValueError(f"{name}: one of {', '.join(known)} is expected")
-    return value
+__all__ = ['POSITIVE', 'TRAPS', 'Judge', 'BY_DATE', 'Confusion', 'Edge', 'VERDICTS', 'memory_of', 'Pair', 'pair_of', 'load_pairs',
+           'turned', 'Judged', 'judge_pairs', 'confusion', 'macro_f1', 'Point', 'curve', 'Bin', 'reliability', 'brier',
+           'Scores', 'score', 'groups', 'Failure', 'failures', 'Report', 'report_of', 'evaluate_pairs', 'pool',
+           'scan_of', 'found_in', 'Found', 'CandidateReport', 'evaluate_candidates', 'Chain', 'chain_of', 'load_chains',
+           'related', 'implied', 'ChainScores', 'Traced', 'score_chains', 'chain_failures', 'ChainReport',
+           'evaluate_chains', 'precision_recall_figure', 'reliability_figure', 'shares_figure', 'sample_edges',
+           'add_verdict', 'read_verdicts', 'Audited', 'audited']
 
 # %% ../nbs/22_evaluation.ipynb #734d0654
 def memory_of(
@@ -103,8 +42,8 @@ def memory_of(
     doc = row.get(name)
     if not isinstance(doc, dict): raise ValueError(f"{name}: an object with id, title and text is expected")
     try:
-        title, when = _text(doc, "title"), _text(doc, "date", "") or "2000-01-01"
-        return Memory(_text(doc, "id"), "0" * 40, _text(doc, "namespace", "decisions"), title[:100], f"{title}\n\n{_text(doc, 'text')}", _date(when))
+        title, when = text_field(doc, "title"), text_field(doc, "date", "") or "2000-01-01"
+        return Memory(text_field(doc, "id"), "0" * 40, text_field(doc, "namespace", "decisions"), title[:100], f"{title}\n\n{text_field(doc, 'text')}", _date(when))
     except ValueError as e: raise ValueError(f"{name}.{e}") from None
 
 
@@ -113,7 +52,6 @@ def _date(text: str) -> Any:
     except ValueError: raise ValueError("date: a date such as 2026-01-31 or 2026-01-31T12:00:00Z is expected") from None
 
 # %% ../nbs/22_evaluation.ipynb #4075cb7e
-LOCKED = "locked"
 POSITIVE = ("full", "partial")  # Labels of a supersession
 TRAPS = ("trap", "mention")  # Kinds of pairs that look like one: written as traps, or naming the other's id while both hold
 
@@ -140,62 +78,23 @@ class Pair:
 # %% ../nbs/22_evaluation.ipynb #edd7ce15
 def pair_of(row: Mapping[str, Any]) -> Pair:
     "A row of a file of pairs; a ValueError begins with the field."
-    label = _one_of(row, "label", (*POSITIVE, "coexist", "none"))
-    relation = _one_of(row, "relation", get_args(Relation)) if row.get("relation") is not None else None
+    label = one_of(row, "label", (*POSITIVE, "coexist", "none"))
+    relation = one_of(row, "relation", get_args(Relation)) if row.get("relation") is not None else None
     only = "goes with the labels full and partial, and with no other"
     if relation and (relation == "supersede") != (label in POSITIVE): raise ValueError(f"relation: supersede {only}")
     older, newer = memory_of(row, "older"), memory_of(row, "newer")
     if older.id == newer.id: raise ValueError("newer.id: a pair needs two documents")
-    kind = _text(row, "kind", "positive" if label in POSITIVE else "near")
+    kind = text_field(row, "kind", "positive" if label in POSITIVE else "near")
     if (kind == "positive") != (label in POSITIVE): raise ValueError(f"kind: positive {only}")
-    return Pair(_text(row, "id"), _text(row, "source"), older, newer, label, kind, relation,
-                _text(row, "category", ""), _text(row, "scenario", ""), _text(row, "split", "dev"), row)
-
-# %% ../nbs/22_evaluation.ipynb #366844c0
-class _Row(Protocol):
-    "What pairs and chains have in common."
-    @property
-    def id(self) -> str: ...
-    @property
-    def split(self) -> str: ...
-
-
-_R = TypeVar("_R", bound=_Row)
-
-def _load(path: Path | str, parse: Callable[[Mapping[str, Any]], _R]) -> tuple[_R, ...]:
-    out: dict[str, tuple[int, _R]] = {}
-    try: lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as e: raise DataError(f"{path} cannot be read: {getattr(e, 'strerror', None) or 'it is not UTF-8'}") from None
-    for n, line in enumerate(lines, 1):
-        if not line.strip(): continue
-        try:
-            if not isinstance(row := json.loads(line), dict): raise ValueError("a JSON object is expected")
-            x = parse(row)
-            if x.id in out: raise ValueError(f"id: it stands in line {out[x.id][0]} already")
-        except json.JSONDecodeError as e: raise DataError(f"{path}, line {n}: not JSON: {e.msg} at character {e.pos + 1}") from None
-        except ValueError as e: raise DataError(f"{path}, line {n}: {e}") from None
-        out[x.id] = n, x
-    if not out: raise DataError(f"{path} holds no rows")
-    return tuple(x for _, x in out.values())
+    return Pair(text_field(row, "id"), text_field(row, "source"), older, newer, label, kind, relation,
+                text_field(row, "category", ""), text_field(row, "scenario", ""), text_field(row, "split", "dev"), row)
 
 # %% ../nbs/22_evaluation.ipynb #501ce8cf
 def load_pairs(
     path: Path | str,  # JSON lines
 ) -> tuple[Pair, ...]:  # In the file's order
     "The labelled pairs of a file."
-    return _load(path, pair_of)
-
-# %% ../nbs/22_evaluation.ipynb #9576da63
-def fixture(
-    name: str,  # "supersession" for the pairs, "supersession_chains" for the chains
-) -> Path:
-    "A file of labelled data that comes with the package."
-    return Path(str(files("git_notes_consolidation") / "data" / f"{name}.jsonl"))
-
-# %% ../nbs/22_evaluation.ipynb #1e66ebe2
-def shown(rows: Iterable[_R]) -> list[_R]:
-    "The rows that may be looked at: all but the locked half."
-    return [r for r in rows if r.split != LOCKED]
+    return load_rows(path, pair_of)
 
 # %% ../nbs/22_evaluation.ipynb #5ded7d4d
 Judge = Callable[[Memory, Memory], Judgment]  # (older, newer) to what the judge says
@@ -345,10 +244,10 @@ class Scores:
         "For JSON."
         shares = {k: getattr(self, k).to_dict() for k in ("precision", "recall", "traps", "wrong_direction", "abstained")}
         return {"n": self.n, "positives": self.recall.n, "emitted": self.precision.n, "right": self.recall.k, **shares, "by_date": self.by_date,
-                "failed": self.failed, "kinds": self.kinds, "relations": self.relations, "macro_f1": _round(self.macro_f1), "brier": _round(self.brier),
-                "recall_at_precision_95": _round(self.recall_at()), "codes": {c: s.to_dict() for c, s in self.codes.items()},
-                "curve": [{k: _round(v) for k, v in asdict(p).items()} for p in self.curve],
-                "bins": [{"low": b.low, "high": b.high, "confidence": _round(b.confidence), "right": b.right.to_dict()} for b in self.bins]}
+                "failed": self.failed, "kinds": self.kinds, "relations": self.relations, "macro_f1": rounded(self.macro_f1), "brier": rounded(self.brier),
+                "recall_at_precision_95": rounded(self.recall_at()), "codes": {c: s.to_dict() for c, s in self.codes.items()},
+                "curve": [{k: rounded(v) for k, v in asdict(p).items()} for p in self.curve],
+                "bins": [{"low": b.low, "high": b.high, "confidence": rounded(b.confidence), "right": b.right.to_dict()} for b in self.bins]}
 
 # %% ../nbs/22_evaluation.ipynb #5aff0af7
 def score(judged: Sequence[Judged]) -> Scores:
@@ -365,6 +264,9 @@ def score(judged: Sequence[Judged]) -> Scores:
                   codes={c: share(x.right for x in found if (x.said.code or "") == c) for c in codes})
 
 # %% ../nbs/22_evaluation.ipynb #fb74f366
+_R = TypeVar("_R", bound=Row)
+
+
 def groups(rows: Sequence[_R], of: Callable[[_R], Pair]) -> dict[str, dict[str, list[_R]]]:
     "Rows by concern and by name: pooled, source, category, kind, split, label."
     out: dict[str, dict[str, list[_R]]] = {"pooled": {"all": list(rows)}}
@@ -487,7 +389,7 @@ class CandidateReport:
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         "For JSON, with so many failures."
         cost = {k: getattr(self, k) for k in ("embedder", "k", "documents", "candidates")}
-        return cost | {"per_document": _round(self.candidates / self.documents), "seconds": round(self.seconds, 3),
+        return cost | {"per_document": rounded(self.candidates / self.documents), "seconds": round(self.seconds, 3),
                        **_nested(self.scores), "failures": [asdict(f) for f in self.failures[:most]]}
 
 # %% ../nbs/22_evaluation.ipynb #246105d7
@@ -547,8 +449,8 @@ def chain_of(row: Mapping[str, Any]) -> Chain:
         if not (isinstance(e, list) and len(e) == 3 and _all_in(names, e[:2]) and e[0] != e[1] and e[2] in POSITIVE):
             raise ValueError(f"edges[{i}]: newer id, older id and full or partial are expected, both ids among the memories")
     if not _all_in(names, row["current"]): raise ValueError("current: ids of the memories are expected")
-    return Chain(_text(row, "id"), _text(row, "source"), _text(row, "type"), memories, tuple((a, b, kind) for a, b, kind in row["edges"]),
-                 frozenset(row["current"]), _text(row, "scenario", ""), _text(row, "split", "dev"), row)
+    return Chain(text_field(row, "id"), text_field(row, "source"), text_field(row, "type"), memories, tuple((a, b, kind) for a, b, kind in row["edges"]),
+                 frozenset(row["current"]), text_field(row, "scenario", ""), text_field(row, "split", "dev"), row)
 
 
 def _all_in(names: Collection[str], ids: Iterable[Any]) -> bool: return all(isinstance(i, str) and i in names for i in ids)
@@ -558,7 +460,7 @@ def load_chains(
     path: Path | str,  # JSON lines
 ) -> tuple[Chain, ...]:  # In the file's order
     "The labelled chains of a file."
-    return _load(path, chain_of)
+    return load_rows(path, chain_of)
 
 # %% ../nbs/22_evaluation.ipynb #f4e3f935
 def related(chain: Chain, embedder: Embedder, config: SubconsciousnessConfig) -> tuple[frozenset[Edge], frozenset[str]]:
@@ -668,8 +570,8 @@ def precision_recall_figure(
 ) -> Figure:
     "Precision over recall, a point for each confidence."
     def line(i: int, name: str, s: Scores) -> dict[str, Any]:
-        return {"type": "scatter", "mode": "lines+markers", "name": name, "x": [_round(p.recall) for p in s.curve],
-                "y": [_round(p.precision) for p in s.curve], "text": [f"confidence at least {p.confidence:.2f}" for p in s.curve],
+        return {"type": "scatter", "mode": "lines+markers", "name": name, "x": [rounded(p.recall) for p in s.curve],
+                "y": [rounded(p.precision) for p in s.curve], "text": [f"confidence at least {p.confidence:.2f}" for p in s.curve],
                 "line": {"dash": ("solid", "dash", "dot")[i % 3], "color": COLOURS[i % 7]},
                 "marker": {"symbol": SYMBOLS[i % 8], "size": 8}}
     drawn = (line(i, name, s) for i, (name, s) in enumerate(scores.items()))
@@ -681,10 +583,10 @@ def precision_recall_figure(
 def reliability_figure(s: Scores) -> Figure:
     "The share that is right, by confidence, with intervals; on the diagonal it means what it says."
     known = [b.right.to_dict() for b in s.bins]
-    points = {"type": "scatter", "mode": "markers", "name": "found", "x": [_round(b.confidence) for b in s.bins], "y": [k["value"] for k in known],
+    points = {"type": "scatter", "mode": "markers", "name": "found", "x": [rounded(b.confidence) for b in s.bins], "y": [k["value"] for k in known],
               "text": [f"{k['k']} of {k['n']}" for k in known], "marker": {"symbol": "square", "size": 9, "color": "#222"},
-              "error_y": {"type": "data", "symmetric": False, "array": [_round(k["high"] - k["value"]) for k in known],
-                          "arrayminus": [_round(k["value"] - k["low"]) for k in known], "color": "#666"}}
+              "error_y": {"type": "data", "symmetric": False, "array": [rounded(k["high"] - k["value"]) for k in known],
+                          "arrayminus": [rounded(k["value"] - k["low"]) for k in known], "color": "#666"}}
     diagonal = {"type": "scatter", "mode": "lines", "name": "as it says", "x": [0, 1], "y": [0, 1], "line": {"dash": "dot", "color": "#777"}}
     return figure([points, diagonal], x="confidence", y="share that is right", xaxis_range=[0, 1.02], yaxis_range=[0, 1.04])
 
@@ -698,8 +600,8 @@ def shares_figure(
     some = {name: s.to_dict() for name, s in shares.items() if s.n}
     dots = {"type": "scatter", "mode": "markers", "showlegend": False, "x": [d["value"] for d in some.values()],
             "y": [f"{n} ({d['n']})" for n, d in some.items()], "marker": {"symbol": "diamond", "size": 9, "color": "#222"},
-            "error_x": {"type": "data", "symmetric": False, "array": [_round(d["high"] - d["value"]) for d in some.values()],
-                        "arrayminus": [_round(d["value"] - d["low"]) for d in some.values()], "color": "#666"}}
+            "error_x": {"type": "data", "symmetric": False, "array": [rounded(d["high"] - d["value"]) for d in some.values()],
+                        "arrayminus": [rounded(d["value"] - d["low"]) for d in some.values()], "color": "#666"}}
     fig = figure([dots], x=x, xaxis_range=[0, 1.02], yaxis_autorange="reversed", height=140 + 32 * len(some))
     fig.add_vline(x=level, line={"color": "#777", "width": 1, "dash": "dot"})
     return fig
@@ -739,7 +641,7 @@ def read_verdicts(path: Path | str) -> list[dict[str, str]]:
         if not line.strip(): continue
         try:
             row = json.loads(line)
-            out.append({"edge": _text(row, "edge"), "verdict": _one_of(row, "verdict", VERDICTS)} | ({"who": str(row["who"])} if row.get("who") else {}))
+            out.append({"edge": text_field(row, "edge"), "verdict": one_of(row, "verdict", VERDICTS)} | ({"who": str(row["who"])} if row.get("who") else {}))
         except (ValueError, AttributeError) as e: raise DataError(f"{path}, line {n}: {e}") from None
     return out
 
