@@ -162,7 +162,7 @@ class Support(NamedTuple):
     whole: bool = False  # It is one of theirs
 
 # %% ../nbs/11_aligning.ipynb #5e8fe238
-_DATED = re.compile(r"(?<=\w) \d{4} \d\d \d\d$")  # As a summary adds the day of a memory
+_DATED = re.compile(r"(?<=\w)(?: (?:week of )?\d{4} \d\d(?: \d\d)?)+$")  # As a summary adds what its dates mean
 
 
 def support(

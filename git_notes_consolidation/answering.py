@@ -87,11 +87,7 @@ def answer_request(
     "What the memories answer to a question."
     memories = labelled(r.memory for r in results)
     name, known = {m.id: label for label, m in memories.items()}, {r.id: r for r in results}
-    notes = {}
-    for label, m in memories.items():
-        r = known[m.id]
-        dates = "; ".join(f"{x.original_text} = {x.value}" for x in resolved(r)[:20])
-        notes[label] = {k: v for k, v in (("dates", redact(dates)), ("replaced_by", name.get(r.superseded_by or "", "a newer memory") if r.superseded_by else "")) if v}
+    notes = {label: {"replaced_by": name.get(by, "a newer memory")} for label, m in memories.items() if (by := known[m.id].superseded_by)}
     user = REASONING_USER_PROMPT.format(memories=fenced(memories, salt, notes), today=f"{now:%Y-%m-%d}", query=escaped(redact(query[:2000])))
     messages = ({"role": "system", "content": REASONING_SYSTEM_PROMPT}, {"role": "user", "content": user})
     return Request("answer", messages, schema_of(AnswerReply), 700, REASONING_PROMPT), partial(_answer, {label: m.id for label, m in memories.items()})

@@ -16,15 +16,16 @@ from .embedding import Embedder, LexicalEmbedder
 from .facts import Fact, facts, frame, same_value, stems
 from .models import CaptureConfidence, Memory, MemorySummary, Quote, SummaryDecision, SupersededFact, digest
 from .sentences import STOP_WORDS, split_sentences, stem, title_words, words_of
+from .temporal import find_references
 from .topics import fragment, spoken
 from .verifying import parts, verify
 
-SUMMARIZER = "extractive-2"  # Changes whenever the same memories may be summarized otherwise
+SUMMARIZER = "extractive-3"  # Changes whenever the same memories may be summarized otherwise
 
 # %% auto #0
 __all__ = ['SUMMARIZER', 'Line', 'lines', 'sentences', 'stands', 'balanced', 'appeal', 'headline', 'said', 'same', 'Candidate',
-           'candidates', 'choose', 'flat', 'stopped', 'noted', 'day', 'tell', 'titled', 'entitle', 'under', 'states',
-           'reason', 'outcome', 'Decided', 'decision', 'overturns', 'changes', 'Past', 'past', 'factors',
+           'candidates', 'choose', 'flat', 'stopped', 'noted', 'day', 'meant', 'tell', 'titled', 'entitle', 'under',
+           'states', 'reason', 'outcome', 'Decided', 'decision', 'overturns', 'changes', 'Past', 'past', 'factors',
            'NothingToQuote', 'Told', 'summarize_cluster', 'places', 'beside']
 
 # %% ../nbs/13_summarizing.ipynb #833836ab
@@ -209,13 +210,20 @@ def noted(
 def day(when: datetime) -> str: return f"{when:%Y-%m-%d}"
 
 
+def meant(text: str, when: datetime) -> str:
+    "What the relative dates of a sentence are."
+    found = [r for r in find_references(text, when) if r.interval and r.type in ("DATE", "TIME") and not re.search(r"\d{4}", r.original_text)]
+    values = (f"week of {day(r.interval[0])}" if r.grain in ("week", "weekend") else r.value[:7 if r.grain == "month" else 10] for r in found if r.interval)
+    return ", ".join(dict.fromkeys(v for v in values if re.fullmatch(r"(?:week of )?\d{4}-\d\d(?:-\d\d)?", v)))
+
+
 def tell(
     text: str,  # As it stands in the memory
     when: datetime,  # When that was recorded
     mark: str = "",
 ) -> str:
     "A quotation as a summary tells it."
-    return noted(text, day(when) if _COUNTS.search(text) else "", mark)
+    return noted(text, meant(text, when) or (day(when) if _COUNTS.search(text) else ""), mark)
 
 # %% ../nbs/13_summarizing.ipynb #6540dc6d
 _BEFORE, _AFTER = re.compile(r"(?:[\s>#*+•▪▶|–—.,;:-]+\s|\d{1,3}[.)]\s+)*"), " \n\t.,;:!|–—-"

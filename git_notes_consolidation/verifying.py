@@ -15,6 +15,7 @@ from .embedding import LexicalEmbedder
 from .facts import Fact, facts, same_value
 from .models import Memory, MemorySummary, Quote
 from .sentences import word_set
+from .temporal import find_references
 
 # %% auto #0
 __all__ = ['Status', 'Finding', 'parts', 'Verification', 'verify', 'shown']
@@ -66,12 +67,17 @@ def _beside(piece: Piece, at: int) -> tuple[str, str]:
 def _index(piece: Piece, fact: Fact) -> int: return next(i for i, t in enumerate(piece.tokens) if t.fact is fact)
 
 # %% ../nbs/12_verifying.ipynb #9b2451b6
+@lru_cache(maxsize=2**12)
+def _resolved(memory: Memory) -> tuple[date, ...]:
+    found = [r.interval[0].date() for r in find_references(memory.text[:20_000], memory.timestamp) if r.interval]
+    return tuple(dict.fromkeys(d for d in found if d.year > 1))
+
+
 def _days(memory: Memory) -> Iterator[date]:
     "The days that a memory tells without writing them."
-    day, text = memory.timestamp.date(), memory.text.lower()
+    day = memory.timestamp.date()
     yield day
-    if "yesterday" in text or "last night" in text: yield day - timedelta(1)
-    if "tomorrow" in text: yield day + timedelta(1)
+    yield from _resolved(memory)
     named = {f.value for f in facts(memory.text) if f.kind == "date" and len(f.value) == 3}
     if named: yield from (d for n in range(-7, 8) if (d := day + timedelta(n)).strftime("%a").lower() in named)
 
@@ -79,6 +85,12 @@ def _days(memory: Memory) -> Iterator[date]:
 def _day_of(said: Said, fact: Fact) -> bool:
     days = [d.isoformat() for i, d in enumerate(_days(said.memory)) if i == 0 or len(fact.value) > 6]
     return any(d.startswith(fact.value) or fact.value[:2] == "--" and d[4:].startswith(fact.value[1:]) for d in days)
+
+
+def _year_fits(said: Said, mention: Fact, fact: Fact) -> bool:
+    "Is a date with a year the one that a source means, which names none?"
+    bare = mention.kind == fact.kind == "date" and mention.value[:2] == "--" and fact.value[:4].isdigit()
+    return not bare or _day_of(said, fact)
 
 
 def _tells(said: Said, fact: Fact, raw: str) -> bool:
@@ -186,13 +198,13 @@ def _check_value(
     def result(status: Status, m: _Mention | None, **kw: Any) -> Finding:
         where = m and m.said and (m.said.quote(m.fact.start, m.fact.end) if m.fact is not fact else m.said.quote())
         return Finding(status, fact.kind, fact.value, part, fact.start, fact.end, where, **kw)
-    if found.quoted and (there := next(((s, g) for s in found.near for g in s.piece.facts if same_value(g, fact)), None)):
+    if found.quoted and (there := next(((s, g) for s in found.near for g in s.piece.facts if same_value(g, fact) and _year_fits(s, g, fact)), None)):
         return result("kept", _Mention(1.0, *there))
     if found.quoted and fact.kind == "date" and (on := next((s for s in found.near if _day_of(s, fact)), None)): return result("kept", _Mention(0.0, on, fact))
     none, raw = _Mention(-1.0, None, fact), text[fact.start:fact.end]
     kind = _LIKE.get(fact.kind, fact.kind)
     small, mentions = raw.lower() in _SMALL, list(_mentions(piece, fact, given))
-    same = [m for m in mentions if _backs(m.fact, fact)] or [m for m in mentions if m.said and _reckoned(text, piece, fact, m.said.text, m.fact)]
+    same = [m for m in mentions if _backs(m.fact, fact) and (not m.said or _year_fits(m.said, m.fact, fact))] or [m for m in mentions if m.said and _reckoned(text, piece, fact, m.said.text, m.fact)]
     best = max(same, key=lambda m: m.alike, default=none)
     others = [m for m in mentions if m not in same and _measure(m.fact) == _measure(fact) and not any(_backs(m.fact, f) for f in piece.facts)]
     other = max((m for m in others if m.beside or not same), key=lambda m: m.alike, default=none)
