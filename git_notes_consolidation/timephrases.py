@@ -273,7 +273,9 @@ def _toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]
 def _weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     k = c.t.values[m.start()] + 1
     generic = c.t.letters[:m.start()][-1:] == "a"  # "a Friday" is none in particular, and hardly ever one to come
-    day, sure = (nearest(c.day, k, "day", "past"), 0.4) if generic else _beside(c, m.start()) or _toward(c, m, "day", k)
+    ahead = c.t.letters[max(0, m.start() - 2):m.start()] in ("UR", "VR")  # a week from Friday
+    day, sure = _beside(c, m.start()) or _toward(c, m, "day", k)
+    if generic or ahead: day, sure = nearest(c.day, k, "day", "past" if generic else "next"), 0.4 if generic else 0.75
     if day != c.day: return dated(floor(day, "day"), sure, named=("day", k))
     other = floor(day + (7 if c.tense(m) > 0 else -7), "day").value
     return dated(floor(day, "day"), 0.6, named=("day", k), alternatives=(other,))

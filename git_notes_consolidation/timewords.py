@@ -232,8 +232,8 @@ def _month_ok(t: Tokens, k: int) -> bool:
     if before in "lxpbzkj" or before == "-" and word and _letter(t, k - 2) in "bzk": return True
     if before == "t": return cap or low != "may"
     if not unsure and len(low) > 3: return True
-    if word in _NEAR or before == "i": return True
     person = after == "." and _word(t, k + 1)[:1].isupper()
+    if word in _NEAR or before == "i": return not (person and word == "by")
     if word in _AGO: return not person and (cap or word != "to" and not unsure or word == "of")
     beside = before in ",&-/" and _letter(t, k - 2) == "M" or after in "&-/" and _letter(t, k + 2) == "M"
     return cap and (beside or before == "e" and after == "." and not person)
@@ -271,4 +271,5 @@ def licensed(
     for k, x in enumerate(letters):
         if x == "U" and t.low[k] == "second" and _letter(t, k + 1 + (_letter(t, k + 1) == "-")) in "UWELl": letters[k] = "o"; t.values[k] = 2
         if x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
+        elif x == "M": t.low[k] = t.low[k].title()  # no modal, no verb
     return t._replace(letters="".join(letters))
