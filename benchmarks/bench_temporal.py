@@ -19,9 +19,9 @@ The certificate expires in 3 days; renew it before the weekend.|In January we ch
 Deploy is scheduled for Monday morning, after the freeze.|Since 2024-03-12 all writes go through the outbox.
 The outage of 9 March had the same cause as the one a few weeks ago.|Late last month we saw the leak again in `worker.py`.""".replace("\n", "|").split("|")
 SILENT = """We chose SQLite over DuckDB because the platform team already runs it.|Callers may pass None here; the default is documented in the README.
-Retry with backoff when the broker returns 503, but give up after the fifth attempt.|The parser handles nested quotes, see src/parser.py and #123.
+Retry with backoff when the broker returns 503, but give up after the fifth attempt.|The parser handles nested quotes, see src/p.py and #123.
 Rename the flag --dry-run to --plan everywhere in the CLI and the docs.|The second argument is ignored by getUser() and by its callers.
-Upgraded from 3.11 to 3.12 without changes to the lock file.|All errors are wrapped, so that the cause stays visible in the log.""".replace("\n", "|").split("|")
+Upgraded from 3.11 to 3.12 without changes to a lock file.|All errors are wrapped, so that the cause stays visible in the log.""".replace("\n", "|").split("|")
 
 
 def peers() -> dict[str, Callable[[str, datetime], object]]:

@@ -12,21 +12,23 @@ __all__ = ['cue', 'tense']
 # %% ../nbs/03_tense.ipynb #f3f381c8
 _FUTURE = frozenset("""will won't wont wo shall gonna going 'll would'll may'll plan plans planning planned schedule scheduled expect expects expected due
     slated deadline must should need needs let's lets please remember hope hopes hoping wanna want wants can could can't cannot cant ready
-    see see-you starts begins opens closes expires launches leaves arrives returns resumes kicks upcoming tba eta starting beginning
-    effective aim aims aiming intend intends target targets targeting tentatively postpone postponed delay delayed reschedule rescheduled
-    defer deferred freeze join available free coming till would might may if unless resume begin expire arrive departs ends finishes
-    concludes reopens""".split())
+    starts begins opens closes expires launches leaves arrives returns resumes kicks upcoming tba eta starting beginning effective aim aims
+    aiming intend intends target targets targeting tentatively postpone postponed delay delayed reschedule rescheduled defer deferred
+    freeze join available free coming till would might may if unless resume begin expire arrive departs happens occurs faces appointment
+    excited ends finishes concludes reopens""".split())
 _PAST = frozenset("""was were had did said told went came got made took saw ran began left met held won lost found gave kept felt brought bought built
     thought caught sent spent sold fell rose hit died broke wrote spoke chose drove flew grew knew threw wore became showed led heard stood
     understood shook stuck struck been done gone seen taken given written broken shown born known wasn't weren't didn't hadn't hasn't
     haven't shipped slept taught paid laid drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent
     split quit""".split())
-_NOT_ED = frozenset("""need indeed speed feed seed exceed proceed succeed bleed breed hundred sacred naked wicked embed shed sped red bed led used based
-    supposed""".split())
+_NOT_ED = frozenset("""excited interested tired worried concerned related limited need indeed speed feed seed exceed proceed succeed bleed breed hundred
+    sacred naked wicked embed shed sped red bed led used based supposed""".split())
 _MOVED = frozenset("moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked shifted".split())
 _BASE = frozenset("""ship deploy merge release check call remind don't dont bring visit watch start finish send register book submit try revisit rotate
     migrate switch move come join meet schedule plan prepare review rerun retry announce publish tag bump cut freeze stop begin expect
     follow take ask talk let give get go""".split())
+_IS, _AM, _WE = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split()), frozenset("we i they you".split())
+_SAME = frozenset("cut let freeze submit".split())  # The past is spelled alike, or nearly
 _ENDS = frozenset(". ! ? ; : … •".split())
 _COMMAS = frozenset(", ( ) – — and but then so".split())
 
@@ -38,7 +40,11 @@ def cue(
     "What one word says about the time of its clause."
     w = words[k]
     if w in _FUTURE: return 1 if w != "going" or words[k + 1:k + 2] == ["to"] or words[k - 1:k] and words[k - 1][-1:] in "mes" else 0
-    if w == "effect": return int(words[k - 1:k] in (["take"], ["takes"]))
+    if w == "see": return int(words[k + 1:k + 2] in (["you"], ["u"], ["ya"]))
+    if w == "to" and k: return int(words[k - 1] in _IS)
+    if w in _BASE and k and words[k - 1] in _WE: return int(w not in _SAME)
+    if w[-3:] == "ing" and k and words[k - 1] in _AM and len(w) > 4: return 1
+    if w in ("effect", "place"): return int(words[k - 1:k] in (["take"], ["takes"]))
     if w in ("have", "has"): return int(words[k + 1:k + 2] == ["to"])
     if w in _PAST: return -1 if not k or words[k - 1] not in ("be", "get", "being") else 0
     if w[-3:] in ("'ll", "’ll"): return 1
@@ -62,7 +68,6 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
     return left if dl <= dr else right
 
 # %% ../nbs/03_tense.ipynb #650d990a
-_IS, _AM = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split())
 _OPENERS = frozenset("on by for until till before from at the this to starting due".split())
 
 
@@ -77,7 +82,7 @@ def tense(
     if before in ("to", "until", "till", "for") and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     if found: return found
-    if before in ("by", "until", "till", "due"): return 1
+    if before in ("by", "until", "till", "due", "for"): return 1
     k = i - 1 if before in _OPENERS else i
     verb = words[k - 1] if k else ""
     if verb in _IS or verb[-3:] == "ing" and k > 1 and (words[k - 2] in _IS or words[k - 2] in _AM): return 1

@@ -229,6 +229,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
     if before == "n" and (cap or low not in ("may", "march", "mar", "sep", "dec")): return True
     if after in "noy" or after == "," and _letter(t, k + 2) == "y": return cap or before in "i@Oeo^" or low not in ("may", "march", "mar", "sep", "dec")
     if after in "ltxp" and _letter(t, k + 2) == "U": return cap or low not in ("may", "mar", "sep", "dec")
+    if low == "may" and not cap and before in "bzk": return _letter(t, k - 2) in "i@OBAR"
     if before in "lxpbzkj" or before == "-" and word and _letter(t, k - 2) in "bzk": return True
     if before == "t": return cap or low != "may"
     if not unsure and len(low) > 3: return True
@@ -249,8 +250,8 @@ def _season_ok(t: Tokens, k: int) -> bool:
 
 
 def _quarter_ok(t: Tokens, k: int) -> bool:
-    after = _letter(t, k + 1)
-    return _letter(t, k - 1) in "i@OlxtpbzkBARK" or after in "ytlx" or after in "O," and _letter(t, k + 2) in "ytlx"
+    before, after = _letter(t, k - 1), _letter(t, k + 1)
+    return before in "i@lxtpbzkBARK" or before == "O" and _letter(t, k - 2) in "bzk" or after in "ytlx" or after in "O," and _letter(t, k + 2) in "ytlx"
 
 
 def _day_ok(t: Tokens, k: int) -> bool:
