@@ -103,7 +103,6 @@ def anywhere(
     return re.compile("(?=[^.,])(?:" + "|".join(f"(?:{re.sub(r'[?]P<[a-z0-9]+>', '?:', p.pattern)})" for p, _ in rules) + ")")
 
 
-
 def phrases(
     c: Scene,
     rules: Rules,
@@ -169,6 +168,7 @@ CODES = {"second": "S", "minute": "M", "hour": "H", "day": "D", "week": "W", "mo
 
 def cyclic(letter: str, value: int) -> tuple[str, int]: return {"W": ("day", value + 1), "M": ("month", value), "S": ("season", value)}[letter]
 
+
 def quarter_of(word: str) -> tuple[str, int]: return ("quarter" if word[0] == "q" else "half"), int(word[1]) - 1
 
 # %% ../nbs/03_readings.ipynb #bdc29b7d
@@ -199,6 +199,7 @@ def beside(c: Scene, i: int, grain: str, depth: int = 0) -> tuple[int, float] | 
         k = c.t.values[i - 2] + (grain == "day")
         found = nearest(index(c.day, grain), k, grain, "future" if said > 0 else "past"), {1: 0.8, 0: 0.75, -1: 0.9}[said]
     later = found[0] + (c.t.values[i] - c.t.values[i - 2]) % CYCLES[grain]
+    if sign not in _THROUGH and found[0] <= index(c.day, grain) < later: return None
     return (later if sign in _THROUGH or later - found[0] == c.t.values[i] - c.t.values[i - 2] else later - CYCLES[grain]), found[1]
 
 # %% ../nbs/03_readings.ipynb #4fc3bfb1
@@ -215,7 +216,7 @@ AFTER_YEAR = frozenset("""the a an we i he she it they you this that these those
     were are has had have did with by at on to for from as because after before so then not no all most some both if while since until
     through onwards onward only already again""".split())
 
-
+# %% ../nbs/03_readings.ipynb #c51dfb56
 _CLOCK = re.compile(r"(\d\d?)(?::(\d\d)(?::(\d\d))?)?\s?(?:([ap])\.?m\.?)?")
 
 

@@ -42,6 +42,7 @@ def _away(c: Scene, m: re.Match[str], side: int) -> Reading | None:
     return moved(c, side * n * times, grain, 0.8 if mod else 0.95, mod)
 
 
+# %% ../nbs/04_relative.ipynb #c6ffc9d1
 _COUNT = rf"(?P<q>q@?)?{NUMBER}-?(?P<u>[UV])(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
 
 
@@ -49,6 +50,7 @@ _COUNT = rf"(?P<q>q@?)?{NUMBER}-?(?P<u>[UV])(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
 def _units_ago(c: Scene, m: re.Match[str]) -> Reading | None: return _away(c, m, -1)
 
 
+# %% ../nbs/04_relative.ipynb #2a06d3fd
 _HALF = {"minute": (30, "second"), "hour": (30, "minute"), "day": (12, "hour"), "week": (3, "day"), "month": (15, "day"),
          "year": (6, "month"), "decade": (5, "year"), "century": (50, "year")}
 
@@ -65,6 +67,7 @@ def _and_a_half(c: Scene, m: re.Match[str]) -> Reading | None:
     return moved(c._replace(day=shifted(c.day, side * min(n, 10**6) * times, grain)), side * half * times, fine, 0.8, "APPROX")
 
 
+# %% ../nbs/04_relative.ipynb #e194c38e
 @_rule("[UV]g")
 def _long_ago(c: Scene, m: re.Match[str]) -> Reading: return unresolved("PAST_REF", UNKNOWN)
 

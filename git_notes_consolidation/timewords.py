@@ -167,7 +167,7 @@ def tokens(
         else: add(str(kind), word, word, a, b)
     return Tokens("".join(letters), low, values, spans, text)
 
-
+# %% ../nbs/02_timewords.ipynb #bbaf81fc
 def _bare(word: str) -> str:
     "Without the dot at its end and whose it is."
     word = word.rstrip(".")
