@@ -205,4 +205,3 @@ def read_value(
     elif m["t"]: found = at_time(day, *map(int, m["t"].split(":")))
     else: found = floor(day, "day" if m["d"] else "month" if m["m"] else "year")
     return found if found.value == text else None
-
