@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 # %% auto #0
 __all__ = ['MONTHS_OF', 'DAYS_OF', 'DAY', 'PARTS', 'CYCLES', 'ordinal', 'civil', 'index', 'start', 'Period', 'iso_week', 'period',
-           'floor', 'part', 'shifted', 'nearest', 'intersection', 'is_value', 'read_value', 'at_time']
+           'floor', 'part', 'at_time', 'shifted', 'nearest', 'intersection', 'is_value', 'read_value']
 
 # %% ../nbs/01_calendar.ipynb #db9a4cab
 _CYCLE = 146_097  # Days in 400 years
@@ -121,6 +121,20 @@ def part(
     first, last = PARTS[name]
     return Period(day * DAY + first * 3600, day * DAY + last * 3600, "part", f"{_value(0, 'day', day)}T{name}")
 
+# %% ../nbs/01_calendar.ipynb #190cde25
+def at_time(
+    day: int,
+    hour: int,  # 24 is the midnight that ends the day
+    minute: int | None = None,
+    second: int | None = None,
+) -> Period:
+    "An hour, a minute or a second of a day."
+    day, hour = day + hour // 24, hour % 24
+    said = [x for x in (hour, minute, second) if x is not None]
+    first = day * DAY + hour * 3600 + (minute or 0) * 60 + (second or 0)
+    value = f"{_value(0, 'day', day)}T" + ":".join(f"{x:02}" for x in said)
+    return Period(first, first + (3600, 60, 1)[len(said) - 1], ("hour", "minute", "second")[len(said) - 1], value)
+
 # %% ../nbs/01_calendar.ipynb #2bb801ad
 def shifted(
     day: int,
@@ -191,17 +205,3 @@ def read_value(
     elif m["t"]: found = at_time(day, *map(int, m["t"].split(":")))
     else: found = floor(day, "day" if m["d"] else "month" if m["m"] else "year")
     return found if found.value == text else None
-
-
-def at_time(
-    day: int,
-    hour: int,  # 24 is the midnight that ends the day
-    minute: int | None = None,
-    second: int | None = None,
-) -> Period:
-    "An hour, a minute or a second of a day."
-    day, hour = day + hour // 24, hour % 24
-    said = [x for x in (hour, minute, second) if x is not None]
-    first = day * DAY + hour * 3600 + (minute or 0) * 60 + (second or 0)
-    value = f"{_value(0, 'day', day)}T" + ":".join(f"{x:02}" for x in said)
-    return Period(first, first + (3600, 60, 1)[len(said) - 1], ("hour", "minute", "second")[len(said) - 1], value)

@@ -11,11 +11,19 @@ from functools import partial
 from .calendar import CYCLES, DAY, Period, at_time, floor, index, intersection, is_value, nearest, part, period, start
 from .masking import masked
 from .models import TemporalReference
-from .timephrases import Reading, Scene, anywhere, clock, dated, moved, phrases, unresolved
+from .dates import DATES
+from .named import NAMED
+from .readings import ANAPHORIC, Reading, Scene, anywhere, clock, dated, moved, phrases, unresolved
+from .relative import RELATIVE
+from .undated import UNDATED
 from .timewords import licensed, tells_time, tokens
 
 # %% auto #0
 __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references', 'resolve_temporal_reference']
+
+# %% ../nbs/05_temporal.ipynb #dd43828a
+_RULES = [*RELATIVE, *NAMED, *DATES, *UNDATED]
+_ANYWHERE = anywhere(_RULES)
 
 # %% ../nbs/05_temporal.ipynb #486a00b3
 _Found = dict[int, Reading]
@@ -93,9 +101,6 @@ def _early_or_late(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     return r._replace(mod={"BEFORE": "START", "AFTER": "END"}.get(mod, mod) if r.grain != "day" or x != "j" else mod, confidence=r.confidence - 0.03)
 
 # %% ../nbs/05_temporal.ipynb #fd16b56d
-_ANAPHORIC = "relative to another event, which the phrase does not name"
-
-
 @_join(r"(?P<e>[ea])?(?P<u>[UEP])(?P<s>[BA]|(?<=aU)R)(?P<r>X_*)|(?P<e2>[ea])(?P<w>X_*)(?P<s2>[BA])(?P<r2>X_*)")
 def _before_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     s = "2" if m["r2"] else ""
@@ -136,7 +141,7 @@ def _units_from_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | Non
 @_join(r"(?P<d>u_*)[BAj]|[ea][UE][BA]|aUj|j(?![UXu.bzkj])")
 def _before_what(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if m["d"] and found[m.start("d")].type != "DURATION": return None
-    return unresolved("" if m["d"] or m.group() != "j" else "FUTURE_REF" if c.t.values[m.start()] == "AFTER" else "PAST_REF", _ANAPHORIC)
+    return unresolved("" if m["d"] or m.group() != "j" else "FUTURE_REF" if c.t.values[m.start()] == "AFTER" else "PAST_REF", ANAPHORIC)
 
 # %% ../nbs/05_temporal.ipynb #d2c2141f
 @_join(r"e?(?P<u>[UE])(?:O|A|B|,)?e?(?P<r>X_*)")
@@ -254,7 +259,7 @@ def find_references(
     c = Scene(t, day * DAY + recorded.hour * 3600 + recorded.minute * 60 + recorded.second, day, fiscal_start if fiscal_start in range(1, 13) else None)
     found: _Found = {}
     ends: dict[int, int] = {}
-    for a, b, r in phrases(c): found[a], ends[a] = r, b
+    for a, b, r in phrases(c, _RULES, _ANYWHERE): found[a], ends[a] = r, b
     _joined(c, found, ends)
     zone = _zone(recorded)
     return tuple(_reference(text, (t.spans[a][0], t.spans[ends[a] - 1][1]), found[a], recorded, zone) for a in sorted(found))

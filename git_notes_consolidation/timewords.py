@@ -167,7 +167,7 @@ def tokens(
         else: add(str(kind), word, word, a, b)
     return Tokens("".join(letters), low, values, spans, text)
 
-
+# %% ../nbs/02_timewords.ipynb #bbaf81fc
 def _bare(word: str) -> str:
     "Without the dot at its end and whose it is."
     word = word.rstrip(".")
@@ -229,11 +229,12 @@ def _month_ok(t: Tokens, k: int) -> bool:
     if before == "n" and (cap or low not in ("may", "march", "mar", "sep", "dec")): return True
     if after in "noy" or after == "," and _letter(t, k + 2) == "y": return cap or before in "i@Oeo^" or low not in ("may", "march", "mar", "sep", "dec")
     if after in "ltxp" and _letter(t, k + 2) == "U": return cap or low not in ("may", "mar", "sep", "dec")
+    if low == "may" and not cap and before in "bzk": return _letter(t, k - 2) in "i@OBAR"
     if before in "lxpbzkj" or before == "-" and word and _letter(t, k - 2) in "bzk": return True
     if before == "t": return cap or low != "may"
     if not unsure and len(low) > 3: return True
-    if word in _NEAR or before == "i": return True
     person = after == "." and _word(t, k + 1)[:1].isupper()
+    if word in _NEAR or before == "i": return not (person and word == "by")
     if word in _AGO: return not person and (cap or word != "to" and not unsure or word == "of")
     beside = before in ",&-/" and _letter(t, k - 2) == "M" or after in "&-/" and _letter(t, k + 2) == "M"
     return cap and (beside or before == "e" and after == "." and not person)
@@ -249,8 +250,8 @@ def _season_ok(t: Tokens, k: int) -> bool:
 
 
 def _quarter_ok(t: Tokens, k: int) -> bool:
-    after = _letter(t, k + 1)
-    return _letter(t, k - 1) in "i@OlxtpbzkBARK" or after in "ytlx" or after in "O," and _letter(t, k + 2) in "ytlx"
+    before, after = _letter(t, k - 1), _letter(t, k + 1)
+    return before in "i@lxtpbzkBARK" or before == "O" and _letter(t, k - 2) in "bzk" or after in "ytlx" or after in "O," and _letter(t, k + 2) in "ytlx"
 
 
 def _day_ok(t: Tokens, k: int) -> bool:
@@ -271,4 +272,5 @@ def licensed(
     for k, x in enumerate(letters):
         if x == "U" and t.low[k] == "second" and _letter(t, k + 1 + (_letter(t, k + 1) == "-")) in "UWELl": letters[k] = "o"; t.values[k] = 2
         if x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
+        elif x == "M": t.low[k] = t.low[k].title()  # no modal, no verb
     return t._replace(letters="".join(letters))

@@ -3,6 +3,7 @@ import json
 import subprocess
 import sys
 from importlib.metadata import entry_points, requires, version
+from pathlib import Path
 
 import git_notes_consolidation
 import pytest
@@ -65,9 +66,7 @@ def test_every_public_name_is_there():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
 
 
-MODULES = ("models config calendar masking observe parallel plots timewords tense timephrases temporal retention sentences facts embedding clustering notes "
-           "index redacting providers spending llm claims topics prompts "
-           "aligning editions endings mutating values judging asking verifying summarizing drafting phases service audit evaluation cli entry testing").split()
+MODULES = sorted(p.stem for p in Path(git_notes_consolidation.__file__).parent.glob("*.py") if not p.stem.startswith("_"))
 
 
 @pytest.mark.parametrize("module", MODULES)
