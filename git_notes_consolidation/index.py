@@ -228,7 +228,8 @@ def stored(
     def made(r: Sequence[Any]) -> Memory:
         i, commit, ns, summary, content, at, path, spec, phase, tags, status, related, importance, copies = r
         places = tuple(Place(*p) for p in json.loads(copies))
-        return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, tuple(json.loads(tags)), status, tuple(json.loads(related)), importance, places)
+        lists = tuple(json.loads(tags)), status, tuple(json.loads(related))
+        return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, *lists, importance, places)
     return {r[0]: made(r) for r in found}
 
 # %% ../nbs/09_index.ipynb #5b8e24d8

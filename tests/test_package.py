@@ -65,8 +65,10 @@ def test_every_public_name_is_there():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
 
 
-MODULES = ("models config observe plots retention sentences facts embedding clustering notes index redacting providers spending llm claims topics prompts "
-           "aligning editions endings mutating values judging asking verifying summarizing drafting phases service audit evaluation cli entry testing").split()
+MODULES = ("models config observe plots retention sentences facts embedding clustering notes index journal redacting providers spending llm claims topics "
+           "prompts "
+           "aligning editions endings mutating values judging asking verifying summarizing drafting phases service ranking finding recall audit evaluation cli "
+           "entry testing").split()
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -81,7 +83,7 @@ def test_the_names_that_the_main_plugin_imports():
     names = """MemoryTier RetentionScore RetentionConfig compute_retention_score MemoryMetadata SummaryDecision SupersededFact MemorySummary EdgeType
     MemoryEdge ConsolidationPhase TierTransition ConsolidationResult cluster_memories MemoryCluster ConsolidationService MetadataStore SummaryStore EdgeStore
     RunLogStore is_consolidation_available get_consolidation_service reset_consolidation_service CaptureConfidence SubconsciousnessConfig flat_clusters
-    judge_pair retention_frame""".split()
+    judge_pair retention_frame RetrievalMode RecallService get_recall_service reset_recall_service""".split()
     assert not set(names) - set(git_notes_consolidation.__all__)
 
 
@@ -126,6 +128,7 @@ def cli(home, *args):
 def test_the_base_install_looks(done):
     m = next(e.target_id for e in state_of(done).edges.values() if e.edge_type == "supersedes")
     for args in (["status", "-v"], ["tiers"], ["tiers", "--show", "hot"], ["runs"], ["explain", m], ["edges", m], ["summaries"], ["audit"], ["config"],
+                ["recall", "retry"], ["recall", "*"], ["recall", "retry", "--as-of", "2026-10-01"],
                  ["diff", next(iter(state_of(done).runs))]):
         told = cli(done, *args)
         assert (told.returncode, told.stderr) == (0, ""), (args, told.stderr)
