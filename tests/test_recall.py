@@ -405,9 +405,9 @@ def test_an_undo_leaves_the_counts(home):
     run(home)
     service.undo(serve(home), last, SAMPLE_NOW, confirmed=True)
     assert counts(home) == dict.fromkeys(found, 1)
-    ask(home).search("retries")
+    again = ids(ask(home).search("retries"))
     run(home)
-    assert sum(counts(home).values()) == 2 * len(found)
+    assert sum(counts(home).values()) == len(found) + len(again)
 
 
 def test_a_plan_from_a_file_counts_too(home, tmp_path):
@@ -469,8 +469,7 @@ def test_another_schema_keeps_what_waits(home, monkeypatch):
 def test_clones_add_up(template, tmp_path_factory, steps):
     place = tmp_path_factory.mktemp("clones")
     a, b = (shutil.copytree(template, place / x) for x in "ab")
-    assert clone_id(open_repo(a)) == clone_id(open_repo(b))
-    (b / ".git" / "gnc" / "clone-id").write_text("another")
+    assert clone_id(open_repo(a)) != clone_id(open_repo(b))
     git(a, "remote", "add", "other", b); git(b, "remote", "add", "other", a)
     asked = {x: 0 for x in (a, b)}
     first = ids(ask(a).search("retries", limit=1, mode="exhaustive", include_summaries=False, count=False))[0]
@@ -499,14 +498,14 @@ def test_two_processes_lose_no_count(home):
 
 
 def test_asking_during_a_run_loses_no_count(home, monkeypatch):
-    found, s = ids(ask(home).search("retries")), ask(home)
-    real = service.append
+    found, s, real = ids(ask(home).search("retries")), ask(home), service.flush
     def meanwhile(*a):
+        due = real(*a)
         s.search("retries")
-        return real(*a)
-    monkeypatch.setattr(service, "append", meanwhile)
+        return due
+    monkeypatch.setattr(service, "flush", meanwhile)
     run(home)
-    assert sum(counts(home).values()) == len(found)
+    assert counts(home) == dict.fromkeys(found, 1)
     monkeypatch.undo()
     run(home)
     assert counts(home) == dict.fromkeys(found, 2)
@@ -620,10 +619,10 @@ NOW = ("--now", SAMPLE_NOW.isoformat())
 
 
 def test_the_command(home):
-    told = gnc("recall", "We build on", "--limit", "3", repo=home)
-    assert told.code == 0 and "We build on FastAPI" in told.out and "Flask" not in told.out.replace("ADR-000: We build on Flask", "")
-    data = gnc("recall", "We build on", "--limit", "3", "--json", repo=home).json
-    assert (len(data["results"]), data["mode"], data["as_of"]) == (3, "standard", None)
+    told = gnc("recall", "We build on", "--mode", "deep", repo=home)
+    assert told.code == 0 and "We build on FastAPI" in told.out and "ADR-000: We build on Flask" not in told.out
+    data = gnc("recall", "We build on", "--limit", "3", "--mode", "exhaustive", "--json", repo=home).json
+    assert (len(data["results"]), data["mode"], data["as_of"]) == (3, "exhaustive", None)
     assert {"id", "summary", "score", "similarity", "tier", "kind", "superseded_by", "stands_for", "retention", "timestamp"} <= data["results"][0].keys()
     past = gnc("recall", "What did we build on before?", repo=home)
     assert "→ replaced by" in past.out and "We build on Flask" in past.out
@@ -666,18 +665,26 @@ def test_a_narrow_terminal(home):
     for width in (60, 20, 1): assert gnc("recall", "retries", repo=home, width=width).code == 0
 
 
-HEAVY = "sklearn scipy pydantic openai onnxruntime tokenizers pandas plotly anyio".split()
+HEAVY = "sklearn scipy openai onnxruntime tokenizers huggingface_hub pandas plotly anyio".split()
+OURS = tuple(f"git_notes_consolidation.{m}" for m in "service phases judging evaluation llm audit".split())
+
+
+def loaded(code, *args, watch=HEAVY):
+    "Which of the watched packages, and of our own that read the notes, a program loads."
+    code += f"\nimport json, sys; print(json.dumps([m for m in sys.modules if m in {[*watch, *OURS]!r}]))"
+    return json.loads(subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+
 
 def test_the_process_loads_little(home):
     gnc("recall", "retries", "--no-count", repo=home)
-    code = ("import sys, json\nfrom git_notes_consolidation import cli\nassert cli.main(sys.argv[1:]) == 0\n"
-            f"print(json.dumps([m for m in {HEAVY!r} if m in sys.modules] + [m for m in sys.modules if m.endswith(('.judging', '.evaluation', '.llm'))]))")
-    done = subprocess.run([sys.executable, "-c", code, "--repo", str(home), *NOW, "recall", "retries"], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+    code = "import sys\nfrom git_notes_consolidation import cli\nassert cli.main(sys.argv[1:]) == 0"
+    assert loaded(code, "--repo", home, *NOW, "recall", "retries") == []
+    code = "import sys\nfrom git_notes_consolidation import get_recall_service\nassert get_recall_service(sys.argv[1]).search('retries', mode='exhaustive')"
+    assert loaded(code, home, watch=[*HEAVY, "pydantic", "typer", "rich"]) == []
 
 
 def test_a_process_without_the_extra(home):
-    code = ("import sys\nfor n in ('sklearn', 'scipy', 'pydantic', 'openai', 'onnxruntime', 'tokenizers', 'huggingface_hub', 'anyio'): sys.modules[n] = None\n"
+    code = (f"import sys\nfor n in {HEAVY!r}: sys.modules[n] = None\n"
             "from git_notes_consolidation.entry import main; main()")
     for drop in (False, True):
         if drop: shutil.rmtree(home / ".memory")  # The notes have to be read again
