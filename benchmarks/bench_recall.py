@@ -82,17 +82,16 @@ def large(n: int) -> None:
         home, rng = Path(tmp), random.Random(7)
         git(home, "init", "-q", "-b", "main")
         repo, memories = open_repo(home), generate(n)
-        first: dict[str, str] = {}
+        first, last = dict[str, str](), memories[-1].id
         stands = {m.id: first.setdefault(m.text, m.id) for m in memories}
         def known(i: str) -> MemoryMetadata:
             d = MemoryMetadata(i, rng.choices([*MemoryTier], [1, 4, 6, 9])[0], duplicate_of=stands[i] if stands[i] != i else None)
-            return replace(d, superseded_by=memories[-1].id) if rng.random() < 0.1 else d
+            return replace(d, superseded_by=last) if rng.random() < 0.1 else d
         with closing(index.open_index(repo)) as conn:
             index.refresh(conn, memories, {m.id: known(m.id) for m in memories}, State(), stands)
             index.remember(conn, "tables", refs_key(repo))
             index.embed_cached(conn, memories, LexicalEmbedder())
         print(f"{n:,} memories, tables and vectors in the cache\n\n| | median ms | worst ms |\n|---|---|---|")
-        del memories
         warm(home)
         print(f"\nPeak of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 

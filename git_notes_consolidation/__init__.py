@@ -23,6 +23,8 @@ _NAMES = {
     "phases": "Scope",
     "service": "ConsolidationService EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service is_consolidation_available open_service "
     "reset_consolidation_service",
+    "finding": "MemoryResult RetrievalMode",
+    "recall": "RecallService get_recall_service open_recall reset_recall_service",
     "evaluation": "audited evaluate_candidates evaluate_chains evaluate_pairs load_chains load_pairs sample_edges wilson",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -19,8 +19,8 @@ from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn,
 from rich.table import Table
 from rich.text import Text
 from . import index
-from .config import ConfigError, Settings, load_settings
-from .embedding import MINILM, EmbeddingError, get_embedder, pull_minilm
+from .config import Settings, load_settings
+from .embedding import MINILM, get_embedder, pull_minilm
 from .models import (SAMPLE_NOW, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, as_utc,
                                             sample_memories)
 from .finding import MemoryResult, RetrievalMode
@@ -98,9 +98,12 @@ class Call:
         s, now = sv.open_service(self.repo, self.settings(**arguments), progress=steps.phase, calls=steps.asked), self.now
         return replace(s, clock=lambda: now) if now else s
 
-    def embedding(self, n: int) -> None:
-        "Said before many texts are embedded."
-        if n > 50: self.err.print(Text(f"embedding {n} texts; the vectors are kept"))
+    def recall(self) -> RecallService:
+        "What asks the repository's memory, at this call's time."
+        def say(n: int) -> None:
+            if n > 50: self.err.print(Text(f"making {n} vectors, once"))
+        s, now = open_recall(self.repo, self.settings(), progress=say), self.now
+        return replace(s, clock=lambda: now) if now else s
 
     def show(self, data: Any, *things: Any) -> None:
         "One JSON document, or something for people."
@@ -564,9 +567,10 @@ def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str
     def notes(r: MemoryResult) -> Iterator[str]:
         part = "in part " if r.superseded_kind == "partial" else ""
         if r.superseded_by: yield f"→ replaced {part}by {short(r.superseded_by)} {plain(titles.get(r.superseded_by, ''), 60)}"
-        if r.kind == "summary": yield f"sums up {len(r.stands_for)}: {', '.join(plain(titles.get(i, i), 40) for i in r.stands_for[:2])}" + (", …" if len(r.stands_for) > 2 else "")
+        some = ", ".join([plain(titles.get(i, i), 40) for i in r.stands_for[:2]] + ["…"] * (len(r.stands_for) > 2))
+        if r.kind == "summary": yield f"sums up {len(r.stands_for)}: {some}"
         elif r.stands_for: yield f"written down {len(r.stands_for) + 1} times"
-    def says(r: MemoryResult) -> str: return "\n".join(filter(None, (plain(r.summary, 100), plain(excerpt(r.content, query), 200), *notes(r))))
+    def says(r: MemoryResult) -> str: return "\n".join(filter(None, (plain(r.summary, 100), plain(excerpt(r.content, query, r.summary), 200), *notes(r))))
     return [(short(r.id), f"{r.timestamp:%Y-%m-%d}", r.namespace, r.tier.value, says(r)) for r in results]
 
 
@@ -591,7 +595,7 @@ def recall(
     call: Call = ctx.obj
     if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
     at = day_end(as_of, "--as-of") if as_of is not None else None
-    s = open_recall(call.repo, call.settings(), progress=call.embedding, **({"clock": lambda: call.now} if call.now else {}))
+    s = call.recall()
     def search(mode: str, limit: int, count: bool) -> list[MemoryResult]:
         return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at, count=count)
     found = search(mode, limit, not no_count)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 import numpy as np
 from . import index
 from .config import RetentionConfig
@@ -20,7 +20,8 @@ from .retention import compute_retention_score
 
 # %% auto #0
 __all__ = ['ABOUT_AS_WELL', 'RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'by_unit',
-           'told_by_summaries', 'ranked', 'read_full', 'relevant', 'in_full', 'with_equals', 'worthiest']
+           'told_by_summaries', 'Found', 'ranked', 'listed', 'read_full', 'relevant', 'in_full', 'with_equals',
+           'worthiest']
 
 # %% ../nbs/16_finding.ipynb #6cc3d24e
 class RetrievalMode(str, Enum):
@@ -47,7 +48,7 @@ class MemoryResult:
     kind: Literal["memory", "summary"] = "memory"
     superseded_by: str | None = None  # The memory that replaced it
     superseded_kind: Literal["full", "partial"] | None = None
-    stands_for: tuple[str, ...] = ()  # Repeats, or a summary's sources: the best match first
+    stands_for: tuple[str, ...] = ()  # Repeats, or a summary's sources and theirs: the best match first
     retention: RetentionScore | None = None  # With its relevance to the question
 
     @property
@@ -77,10 +78,11 @@ class MemoryResult:
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        m = {k: getattr(self.memory, k) for k in ("id", "commit_sha", "namespace", "summary", "content", "spec", "phase", "tags", "status", "relates_to")}
+        m = {k: getattr(self.memory, k) for k in "id commit_sha namespace summary content spec phase tags status relates_to".split()}
         mine = {k: getattr(self, k) for k in ("kind", "superseded_by", "superseded_kind", "stands_for")}
         numbers = {k: round(getattr(self, k), 6) for k in ("score", "similarity", "distance")}
-        return {**m, **mine, **numbers, "timestamp": self.timestamp.isoformat(), "tier": self.tier.value, "retention": self.retention and asdict(self.retention)}
+        kept = self.retention and asdict(self.retention)
+        return {**m, **mine, **numbers, "timestamp": self.timestamp.isoformat(), "tier": self.tier.value, "retention": kept}
 
 # %% ../nbs/16_finding.ipynb #cd5e194c
 @dataclass(frozen=True, eq=False)
@@ -196,24 +198,39 @@ def told_by_summaries(
     return out
 
 # %% ../nbs/16_finding.ipynb #4c00970b
+class Found(NamedTuple):
+    "What a search came to."
+    units: np.ndarray  # In their order
+    score: np.ndarray  # (n,) of the rows
+    cosine: np.ndarray  # (n,) to the question
+    show: np.ndarray  # (n,) From `shown`
+
+
 def ranked(
     c: Columns,
     orders: Sequence[np.ndarray],  # (n,) scores of the rows, one array for each way to rank; minus infinity is not found
     cosine: np.ndarray,  # (n,) to the question
     w: Wanted,
     min_similarity: float | None = None,  # Least cosine
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # Units that were found, best first; and of all rows score, and row shown
+) -> Found:
     "What was found, best first; of equals the newer."
     show = shown(c, w)
     score = fused([by_unit(c, s, show) for s in orders])
     if min_similarity is not None: score[by_unit(c, cosine, show) < min_similarity] = 0.0
     best = score if w.sources else told_by_summaries(c, score)
     found = np.flatnonzero(best > 0)
-    return found[np.lexsort((-found, -c.when[show[found]], -best[found]))], np.maximum(best, score), show
+    return Found(found[np.lexsort((-found, -c.when[show[found]], -best[found]))], np.maximum(best, score), cosine, show)
+
+
+def listed(c: Columns, w: Wanted) -> Found:
+    "Everything that may be shown, the newest first."
+    show, zero = shown(c, w), np.zeros(len(c.ids))
+    units = np.flatnonzero(show >= 0)
+    return Found(units[np.lexsort((-units, -c.when[show[units]]))], zero, zero, show)
 
 # %% ../nbs/16_finding.ipynb #8fbdb52a
 _KNOWN = "SELECT id, tier, activation_count, last_accessed, superseded_by, superseded_kind, duplicate_of, consolidated_into FROM memories"
-_TOLD = """SELECT s.id, coalesce(m.commit_sha, '0000000000000000000000000000000000000000'), s.namespace, s.title, s.told, s.temporal_end, s.tier, s.activation_count
+_TOLD = """SELECT s.id, coalesce(m.commit_sha, ''), s.namespace, s.title, s.told, s.temporal_end, s.tier, s.activation_count
     FROM mem_summaries s LEFT JOIN memories m ON m.id = json_extract(s.source_memory_ids, '$[#-1]')"""
 _AMONG = "WHERE {}id IN (SELECT value FROM json_each(?))"
 
@@ -224,10 +241,12 @@ def read_full(
     "Memories and summaries with what is known of them."
     wanted = json.dumps([*ids])
     memories = index.stored(conn, json.loads(wanted))
-    out = {i: (memories[i], MemoryMetadata(i, MemoryTier(t), n, as_utc(at) if at else None, superseded_by=by, superseded_kind=kind, duplicate_of=d, consolidated_into=c))
-           for i, t, n, at, by, kind, d, c in conn.execute(f"{_KNOWN} {_AMONG.format('')}", (wanted,))}
+    out = {}
+    for i, tier, n, at, by, kind, copy, held in conn.execute(f"{_KNOWN} {_AMONG.format('')}", (wanted,)):
+        out[i] = memories[i], MemoryMetadata(i, MemoryTier(tier), n, as_utc(at) if at else None, superseded_by=by, superseded_kind=kind, duplicate_of=copy,
+                                             consolidated_into=held)
     for i, commit, ns, title, told, at, tier, n in conn.execute(f"{_TOLD} {_AMONG.format('s.')}", (wanted,)):
-        out[i] = Memory(i, commit, ns, title, told, as_utc(at)), MemoryMetadata(i, MemoryTier(tier), n)
+        out[i] = Memory(i, commit or "0" * 40, ns, title, told, as_utc(at)), MemoryMetadata(i, MemoryTier(tier), n)
     return out
 
 # %% ../nbs/16_finding.ipynb #ba822c97
@@ -239,35 +258,36 @@ def relevant(score: RetentionScore, cosine: float) -> RetentionScore:
 def in_full(
     conn: sqlite3.Connection,
     c: Columns,
-    units: Iterable[int],  # In their order, from `ranked`
-    score: np.ndarray,  # (n,)
-    cosine: np.ndarray,  # (n,)
-    show: np.ndarray,  # (n,) From `shown`
+    found: Found,
     config: RetentionConfig,
     now: datetime,
 ) -> list[MemoryResult]:
     "Results with their text, in the same order."
-    rows = [int(u) for u in units]
-    known, out = read_full(conn, (c.ids[show[u]] for u in rows)), []
-    for u in rows:
-        (m, d), mine = known[c.ids[show[u]]], _stood_for(c, u, score, show)
-        near = float(cosine[[show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))
-        out.append(MemoryResult(m, math.sqrt(max(0.0, 2 - 2 * near)), float(score[u]), near, tuple(MemoryTier)[c.tier[u]], "memory" if u < c.memories else "summary",
-                                d.superseded_by, d.superseded_kind, tuple(c.ids[i] for i in mine), relevant(compute_retention_score(m, d, config, now), near)))
+    units: list[int] = found.units.tolist()
+    known, out = read_full(conn, (c.ids[found.show[u]] for u in units)), []
+    for u in units:
+        (m, d), mine = known[c.ids[found.show[u]]], _stood_for(c, u, found)
+        near = float(found.cosine[[found.show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))
+        kind: Literal["memory", "summary"] = "memory" if u < c.memories else "summary"
+        worth = relevant(compute_retention_score(m, d, config, now), near)
+        out.append(MemoryResult(m, math.sqrt(max(0.0, 2 - 2 * near)), float(found.score[u]), near, tuple(MemoryTier)[c.tier[u]], kind, d.superseded_by,
+                                d.superseded_kind, tuple(c.ids[i] for i in mine), worth))
     return out
 
 
-def _stood_for(c: Columns, u: int, score: np.ndarray, show: np.ndarray) -> list[int]:
+def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
     "Rows that a unit stands for, the best match first."
-    rows = c.copies[c.unit[c.copies] == u] if u < c.memories else c.sources[u]
-    if u < c.memories and show[u] != u: rows = np.append(rows[rows != show[u]], u)
-    return sorted(rows.tolist(), key=lambda i: (-score[c.unit[i]], i))
+    units = [u] if u < c.memories else [i for i in np.unique(c.unit[c.sources[u]]).tolist() if i >= 0]
+    rows = np.union1d(units, c.copies[np.isin(c.unit[c.copies], units)]).astype(np.intp)
+    rows = rows[rows != found.show[u]] if u < c.memories else rows
+    return sorted(rows.tolist(), key=lambda i: (-found.score[c.unit[i]], i))
 
 # %% ../nbs/16_finding.ipynb #0f511667
-def with_equals(units: np.ndarray, score: np.ndarray, most: int) -> np.ndarray:
+def with_equals(found: Found, most: int) -> Found:
     "The first few, and those that are as good as the last of them."
-    if not 0 < most < len(units): return units[:most]
-    return units[:min(3 * most, np.searchsorted(-score[units], -score[units[most - 1]], side="right"))]
+    down = -found.score[found.units]
+    n = min(3 * most, int(np.searchsorted(down, down[most - 1], side="right"))) if 0 < most < len(down) else most
+    return found._replace(units=found.units[:n])
 
 
 def worthiest(results: Iterable[MemoryResult]) -> list[MemoryResult]:

@@ -5,7 +5,7 @@
 # %% ../nbs/09_index.ipynb #2ddf7a85
 from __future__ import annotations
 import json, re, sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ __all__ = ['SCHEMA', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'emb
 SCHEMA = 2  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE vectors (embedder TEXT, memory_id TEXT, vector BLOB NOT NULL, PRIMARY KEY (embedder, memory_id)) WITHOUT ROWID;
+CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT NULL);
 CREATE TABLE memories (id TEXT PRIMARY KEY, commit_sha TEXT, namespace TEXT, summary TEXT, content TEXT, timestamp TEXT, repo_path TEXT, spec TEXT, phase TEXT,
     tags TEXT, status TEXT, relates_to TEXT, places INTEGER, tier TEXT, activation_count INTEGER, last_accessed TEXT, retention_score REAL,
     recency REAL, activation REAL, importance REAL, superseded_by TEXT, superseded_kind TEXT, duplicate_of TEXT, consolidated_into TEXT,
@@ -97,13 +97,33 @@ def in_memory() -> sqlite3.Connection:
     return _open(":memory:", check=False)
 
 # %% ../nbs/09_index.ipynb #f17ba32e
-_UNIT = 2.0**11
+_UNIT, _BLOCK = 2.0**11, 1024
 
-def _keep(conn: sqlite3.Connection, embedder: Embedder, ids: Sequence[str], X: np.ndarray) -> None:
-    rows = [(embedder.name, i, np.rint(v * _UNIT).astype("<i2").tobytes()) for i, v in zip(ids, X)]
-    with suppress(sqlite3.OperationalError), conn: conn.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)  # Locked: made again next time
+def _keep(conn: sqlite3.Connection, embedder: Embedder, ids: Sequence[str], packed: np.ndarray) -> None:
+    "Add blocks; the small ones that come together in time are joined."
+    parts = [(embedder.name, json.dumps(ids[a:a + _BLOCK]), packed[a:a + _BLOCK].tobytes()) for a in range(0, len(ids), _BLOCK)]
+    with suppress(sqlite3.OperationalError), conn:  # Locked: made again next time
+        conn.executemany("INSERT INTO vectors (embedder, ids, vectors) VALUES (?, ?, ?)", parts)
+        small, = conn.execute("SELECT count(*) FROM vectors WHERE embedder = ? AND length(ids) < 9000", (embedder.name,)).fetchone()
+        if small > 32: _join(conn, embedder)
 
 
+def _join(conn: sqlite3.Connection, embedder: Embedder) -> None:
+    "The same vectors in as few blocks as possible."
+    found = {i: v for ids, V in _blocks(conn, embedder) for i, v in zip(ids, V)}
+    conn.execute("DELETE FROM vectors WHERE embedder = ?", (embedder.name,))
+    for part in (list(found)[a:a + _BLOCK] for a in range(0, len(found), _BLOCK)):
+        row = embedder.name, json.dumps(part), b"".join(found[i].tobytes() for i in part)
+        conn.execute("INSERT INTO vectors (embedder, ids, vectors) VALUES (?, ?, ?)", row)
+
+
+def _blocks(conn: sqlite3.Connection, embedder: Embedder) -> Iterator[tuple[list[str], np.ndarray]]:
+    "Names, and (k, d) whole numbers."
+    for names, raw in conn.execute("SELECT ids, vectors FROM vectors WHERE embedder = ? ORDER BY block", (embedder.name,)):
+        ids = json.loads(names)
+        yield ids, np.frombuffer(raw, "<i2").reshape(len(ids), -1)
+
+# %% ../nbs/09_index.ipynb #2f175766
 def vectors_of(
     conn: sqlite3.Connection,
     ids: Sequence[str],  # n names, each of one text for good
@@ -112,17 +132,19 @@ def vectors_of(
 ) -> np.ndarray:  # (n, d) float32
     "Vectors from the cache, and what is new from the embedder."
     row, X = {i: n for n, i in enumerate(ids)}, np.zeros((0, embedder.dimensions), np.float32)
-    found, fresh = conn.execute("SELECT memory_id, vector FROM vectors WHERE embedder = ?", (embedder.name,)), dict.fromkeys(ids)
-    for block in iter(lambda: found.fetchmany(1024), []):
-        if not (mine := [(i, v) for i, v in block if fresh.pop(i, i) is None]): continue
-        V = np.frombuffer(b"".join(v for _, v in mine), "<i2").reshape(len(mine), -1)
+    new = np.ones(len(ids), dtype=bool)
+    for names, V in _blocks(conn, embedder):
+        at = np.array([row.get(i, -1) for i in names], dtype=np.intp)
         if not len(X): X = np.zeros((len(ids), V.shape[1]), np.float32)
-        X[[row[i] for i, _ in mine]] = V / np.float32(_UNIT)
-    if fresh:
-        made = embedder.embed(texts([*fresh]))
+        if at[0] >= 0 and (np.diff(at) == 1).all(): np.multiply(V, np.float32(1 / _UNIT), out=X[at[0]:at[-1] + 1])  # As they lie there
+        else: X[at[at >= 0]] = V[at >= 0] * np.float32(1 / _UNIT)
+        new[at[at >= 0]] = False
+    fresh = [i for i, n in zip(ids, new.tolist()) if n]
+    for a in range(0, len(fresh), _BLOCK):
+        made = embedder.embed(texts(some := fresh[a:a + _BLOCK]))
         if not len(X): X = np.zeros((len(ids), made.shape[1]), np.float32)
-        X[[row[i] for i in fresh]] = made
-        _keep(conn, embedder, [*fresh], made)
+        X[[row[i] for i in some]] = made
+        _keep(conn, embedder, some, np.rint(made * _UNIT).astype("<i2"))
     return X
 
 # %% ../nbs/09_index.ipynb #5675b078
@@ -228,7 +250,8 @@ def stored(
     def made(r: Sequence[Any]) -> Memory:
         i, commit, ns, summary, content, at, path, spec, phase, tags, status, related, importance, copies = r
         places = tuple(Place(*p) for p in json.loads(copies))
-        return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, tuple(json.loads(tags)), status, tuple(json.loads(related)), importance, places)
+        lists = tuple(json.loads(tags)), status, tuple(json.loads(related))
+        return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, *lists, importance, places)
     return {r[0]: made(r) for r in found}
 
 # %% ../nbs/09_index.ipynb #5b8e24d8

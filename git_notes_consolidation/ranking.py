@@ -5,13 +5,13 @@
 # %% ../nbs/15_ranking.ipynb #32a36ac7
 from __future__ import annotations
 import re, sqlite3, unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from .embedding import FUNCTION_WORDS
 from .sentences import references, split_sentences, stem
 
 # %% auto #0
-__all__ = ['QUESTION', 'content_words', 'lists_all', 'about_the_past', 'match_expression', 'word_scores', 'name_scores',
+__all__ = ['QUESTION', 'content_words', 'lists_all', 'about_the_past', 'query_terms', 'rarest', 'word_scores', 'name_scores',
            'vector_scores', 'places', 'fused', 'excerpt']
 
 # %% ../nbs/15_ranking.ipynb #8333815c
@@ -22,7 +22,8 @@ def content_words(
     most: int = 32,
 ) -> tuple[str, ...]:  # In lower case, each once, in order
     "The words that tell one question from another."
-    found = (w for word in _WORD.findall(unicodedata.normalize("NFKC", query[:20_000])) for w in dict.fromkeys((word, *_SEAM.sub(" ", word).split())))
+    typed = _WORD.findall(unicodedata.normalize("NFKC", query[:20_000]))
+    found = (w for word in typed for w in (word, *_SEAM.sub(" ", word).split()))
     words = [*dict.fromkeys(w.lower() for w in found)]
     return tuple([w for w in words if w not in FUNCTION_WORDS][:most] or words[:most])
 
@@ -33,10 +34,11 @@ def lists_all(query: str) -> bool:
 
 # %% ../nbs/15_ranking.ipynb #1947de2b
 _ALWAYS = re.compile(r"(?i)\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|used to|history|historically|at first|in the past|back then|at the time"
-                     r"|at the (?:very )?(?:beginning|start|outset)|old(?:er)? (?:decisions?|versions?|values?|ways?|choices?)|not any ?more|prior to)\b"
+                     r"|at the (?:very )?(?:beginning|start|outset)|old(?:er)? (?:decision|version|value|way|choice)s?|not any ?more|prior to)\b"
                      r"|\bbefore(?: (?:that|then|this|now|it))?[\s?.!]*\Z")
 _WORDS = r"(?:what|which|who|whom|whose|where|when|why|how)\b"
-_ASKED = re.compile(rf"(?i)\A\W*(?:(?:and|so|but|or|then|since|until|from|by|for|in|on|at|with)\s+){{0,2}}(?:{_WORDS}(?:\s+[\w'’-]+){{0,3}}?\s+)?(?:was|were|did|had)(?:n['’]t)?\s")
+_ASKED = re.compile(rf"(?i)\A\W*(?:(?:and|so|but|or|then|since|until|from|by|for|in|on|at|with)\s+){{0,2}}"
+                    rf"(?:{_WORDS}(?:\s+[\w'’-]+){{0,3}}?\s+)?(?:was|were|did|had)(?:n['’]t)?\s")
 
 def about_the_past(query: str) -> bool:
     "Does a question ask how things were?"
@@ -44,16 +46,30 @@ def about_the_past(query: str) -> bool:
     return bool(_ALWAYS.search(head) or _ASKED.search(head + " "))
 
 # %% ../nbs/15_ranking.ipynb #4bb8f975
-def _holds(conn: sqlite3.Connection, expression: str) -> bool:
-    return conn.execute("SELECT 1 FROM memories_fts WHERE memories_fts MATCH ? LIMIT 1", (expression,)).fetchone() is not None
+def _texts_with(conn: sqlite3.Connection, term: str) -> int:
+    return int(conn.execute("SELECT count(*) FROM memories_fts WHERE memories_fts MATCH ?", (term,)).fetchone()[0])
 
 
-def match_expression(
+def query_terms(
     conn: sqlite3.Connection,
     words: Iterable[str],  # From `content_words`
-) -> str:  # In FTS5's language; empty when there is no word
+) -> dict[str, int]:  # In FTS5's language, with the number of texts that have it
     "What full text is asked for."
-    return " OR ".join(f'"{w}"' if len(w) < 3 or _holds(conn, f'"{w}"') else f'"{w}"*' for w in words)
+    whole = {f'"{w}"': _texts_with(conn, f'"{w}"') for w in words}
+    return {t if n or len(t) < 5 else f"{t}*": n or _texts_with(conn, f"{t}*") for t, n in whole.items()}
+
+# %% ../nbs/15_ranking.ipynb #f734a12f
+def rarest(
+    terms: Mapping[str, int],  # From `query_terms`
+    texts: int,  # How many there are
+    least: int = 10_000,  # So many occurrences are looked at in any case
+) -> list[str]:
+    "The words that are worth their time, in the order of the question."
+    left, kept = max(least, texts // 4), set[str]()
+    for n, t in sorted((n, t) for t, n in terms.items() if n):
+        if kept and n > left: break
+        kept.add(t); left -= n
+    return [t for t in terms if t in kept]
 
 # %% ../nbs/15_ranking.ipynb #2c1dca06
 def word_scores(
@@ -63,7 +79,7 @@ def word_scores(
     memories: int,  # How many of them are memories
 ) -> np.ndarray:  # (n,) larger is better, minus infinity where no word occurs
     "How well each text answers by its words."
-    return _scored(conn, match_expression(conn, content_words(query)), n, memories)
+    return _scored(conn, " OR ".join(rarest(query_terms(conn, content_words(query)), n)), n, memories)
 
 
 def _scored(conn: sqlite3.Connection, expression: str, n: int, memories: int) -> np.ndarray:
@@ -71,8 +87,8 @@ def _scored(conn: sqlite3.Connection, expression: str, n: int, memories: int) ->
     if not expression: return score
     sql = "SELECT rowid, bm25(memories_fts, 1.0, 1.0, 0.5) FROM memories_fts WHERE memories_fts MATCH ?"
     if found := conn.execute(sql, (expression,)).fetchall():
-        row, worth = np.array(found).T
-        score[np.where(row > 0, row - 1, memories - row - 1).astype(np.intp)] = np.rint(-worth * 1e9) / 1e9
+        row, worth = np.fromiter((r for r, _ in found), np.intp, len(found)), np.fromiter((x for _, x in found), float, len(found))
+        score[np.where(row > 0, row - 1, memories - row - 1)] = np.rint(-worth * 1e9) / 1e9
     return score
 
 # %% ../nbs/15_ranking.ipynb #7ee0b4ae

@@ -6,20 +6,20 @@
 from __future__ import annotations
 import importlib.util, os, sqlite3, uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 import numpy as np
 from . import index
 from .config import Settings, SubconsciousnessConfig, load_settings
-from .embedding import Embedder, EmbeddingError, LexicalEmbedder, MiniLMEmbedder, get_embedder, tokens
-from .finding import Columns, MemoryResult, RetrievalMode, Wanted, in_full, ranked, read_columns, shown, with_equals, worthiest
+from .embedding import Embedder, EmbeddingError, LexicalEmbedder, MiniLMEmbedder, get_embedder
+from .finding import Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, with_equals, worthiest
 from .journal import note_accesses
 from .models import UTC, Memory, as_utc, digest
-from .notes import MEM, REFS, Repo, open_repo, tips
+from .notes import MEM, REFS, Repo, RepoError, open_repo, tips
 from .observe import span
 from .ranking import QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
 
@@ -89,6 +89,8 @@ def _texts(tables: sqlite3.Connection, c: Columns, names: Sequence[str]) -> list
     return [found[i].text if i in found else c.told[i] for i in names]
 
 # %% ../nbs/17_recall.ipynb #6f9e4161
+_T = TypeVar("_T")
+
 @dataclass(eq=False)
 class RecallService:
     "Searches one repository's memory."
@@ -122,22 +124,36 @@ class RecallService:
         "The best answers, best first."
         query, most = query.encode("utf-8", "replace").decode(), max(0, limit if k is None else k)
         wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries, include_sources)
-        with span("recall.search", mode=wanted.mode.value, limit=most) as log, self._connection() as conn:
-            results = self._answer(conn, query, wanted, most, min_similarity, as_utc(as_of) if as_of else None)
-            if count and not lists_all(query): self.note(results, conn)
+        with span("recall.search", mode=wanted.mode.value, limit=most) as log:
+            results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity, as_utc(as_of) if as_of else None))
+            if count and not lists_all(query): self.note(results)
             log.set(results=len(results))
         return results
 
-    def note(self, results: Iterable[MemoryResult], conn: sqlite3.Connection | None = None) -> None:
+    def note(self, results: Iterable[MemoryResult]) -> None:
         "Count these as used."
-        with nullcontext(conn) if conn else self._connection() as c, suppress(sqlite3.OperationalError):  # Locked: an answer is worth more than its count
-            note_accesses(c, [r.id for r in results], self.clock(), self.session)
+        with self._connection() as conn, suppress(sqlite3.OperationalError):  # Locked: an answer is worth more than its count
+            note_accesses(conn, [r.id for r in results], self.clock(), self.session)
 
     def get_batch(self, ids: Iterable[str]) -> dict[str, Memory]:
         "Memories by their full names; what is not there is left out."
-        with self._connection() as conn:
+        wanted = [*ids]
+        def look(conn: sqlite3.Connection) -> dict[str, Memory]:
             self._up_to_date(conn)
-            return index.stored(conn, ids)
+            return index.stored(conn, wanted)
+        return self._sound(look)
+
+    def _sound(self, ask: Callable[[sqlite3.Connection], _T]) -> _T:
+        "What is asked of the cache; of a new one if it turns out to be damaged."
+        for again in (False, True):
+            try:
+                with self._connection() as conn: return ask(conn)
+            except sqlite3.OperationalError as e:
+                raise RepoError(f"the cache {index.index_path(self.repo)} cannot be used ({e}); try again, or delete it") from None
+            except sqlite3.DatabaseError:
+                if again: raise
+                index.open_index(self.repo).close()  # Looks for damage, and makes it anew
+        raise AssertionError("not reached")
 
     def replaced(self, ids: Iterable[str]) -> dict[str, tuple[Memory, ...]]:
         "What each of these memories has replaced as a whole, and what that had replaced before: oldest first."
@@ -155,10 +171,10 @@ class RecallService:
         vectors = None if lists_all(query) else self._vectors(conn, tables, held, query[:4000])
         with _snapshot(tables):
             if as_of or index.recalled(tables, "tables") == held.key or not tries:
-                c, scoring, now = held.columns, self.settings.config.retention, as_of or self.clock()
-                units, *rest = _listed(c, wanted) if vectors is None else _found(tables, c, query, wanted, least, *vectors)
-                if vectors is None: return in_full(tables, c, units[:most], *rest, scoring, now)
-                return worthiest(in_full(tables, c, with_equals(units, rest[0], most), *rest, scoring, now))[:most]
+                found = listed(held.columns, wanted) if vectors is None else _find(tables, held.columns, query, wanted, least, *vectors)
+                few = found._replace(units=found.units[:most]) if vectors is None else with_equals(found, most)
+                results = in_full(tables, held.columns, few, self.settings.config.retention, as_of or self.clock())
+                return results if vectors is None else worthiest(results)[:most]
         return self._answer(conn, query, wanted, most, least, as_of, tries - 1)  # Somebody filled the tables in between
 
     @contextmanager
@@ -207,20 +223,10 @@ class RecallService:
 
 
 # %% ../nbs/17_recall.ipynb #79c139b1
-_Found = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # Units in their order; of all rows score, cosine, row shown
-
-def _found(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, least: float | None, X: np.ndarray, x: np.ndarray, floor: float) -> _Found:
+def _find(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, least: float | None, X: np.ndarray, x: np.ndarray, floor: float) -> Found:
     cosine, near = vector_scores(X, x, QUESTION * floor)
     orders = (word_scores(tables, query, len(c.ids), c.memories), near, name_scores(tables, query, len(c.ids), c.memories))
-    units, score, show = ranked(c, [s for s in orders if s is not None], cosine, wanted, least)
-    return units, score, cosine, show
-
-
-def _listed(c: Columns, wanted: Wanted) -> _Found:
-    "Everything that may be shown, the newest first."
-    show, zero = shown(c, wanted), np.zeros(len(c.ids))
-    units = np.flatnonzero(show >= 0)
-    return units[np.lexsort((-units, -c.when[show[units]]))], zero, zero, show
+    return ranked(c, [s for s in orders if s is not None], cosine, wanted, least)
 
 # %% ../nbs/17_recall.ipynb #8fcd3c43
 def open_recall(
