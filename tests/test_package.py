@@ -65,8 +65,9 @@ def test_every_public_name_is_there():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
 
 
-MODULES = ("models config observe parallel plots retention sentences facts embedding clustering notes index redacting providers spending llm claims topics prompts "
-           "aligning editions endings mutating values judging asking verifying summarizing drafting phases service audit evaluation cli entry testing").split()
+MODULES = ("models config observe parallel plots retention sentences facts embedding clustering notes index redacting providers spending llm claims "
+           "topics prompts aligning editions endings mutating values judging asking verifying summarizing drafting "
+           "phases service audit evaluation cli entry testing").split()
 
 
 @pytest.mark.parametrize("module", MODULES)
