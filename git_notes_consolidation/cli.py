@@ -25,16 +25,17 @@ from .models import (SAMPLE_NOW, ConsolidationPhase, ConsolidationResult, EdgeTy
                                             sample_memories)
 from .finding import MemoryResult, RetrievalMode
 from .notes import git, open_repo, resolve, write_memories
+from .questions import needs_reasoning
 from .ranking import excerpt
 from .recall import RecallService, open_recall
 
-if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, evaluation as ev, service as sv
+if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv
 
 # %% auto #0
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
            'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'day_end', 'result_rows', 'recall',
-           'audit', 'config', 'supersession', 'pull', 'demo']
+           'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -43,7 +44,7 @@ class _Later:
     def __getattr__(self, name: str) -> Any: return getattr(import_module(f"git_notes_consolidation.{self._name}"), name)
 
 
-if not TYPE_CHECKING: auditing, ev, sv = _Later("audit"), _Later("evaluation"), _Later("service")
+if not TYPE_CHECKING: auditing, dating, ev, reasons, sv = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service"))
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -98,11 +99,11 @@ class Call:
         s, now = sv.open_service(self.repo, self.settings(**arguments), progress=steps.phase, calls=steps.asked), self.now
         return replace(s, clock=lambda: now) if now else s
 
-    def recall(self) -> RecallService:
+    def recall(self, **arguments: Any) -> RecallService:
         "What asks the repository's memory, at this call's time."
         def say(n: int) -> None:
             if n > 50: self.err.print(Text(f"making {n} vectors, once"))
-        s, now = open_recall(self.repo, self.settings(), progress=say), self.now
+        s, now = open_recall(self.repo, self.settings(**arguments), progress=say), self.now
         return replace(s, clock=lambda: now) if now else s
 
     def show(self, data: Any, *things: Any) -> None:
@@ -578,9 +579,19 @@ def _recalled(service: RecallService, query: str, results: Sequence[MemoryResult
     others = service.get_batch(i for r in results for i in (*r.stands_for, r.superseded_by) if i)
     return table(title, ("id", "recorded", "in", "tier", "says"), result_rows(results, query, {i: m.summary for i, m in others.items()}))
 
+# %% ../nbs/23_cli.ipynb #81670ee4
+def _answered(service: RecallService, query: str, a: reasons.ReasonedAnswer) -> list[Any]:
+    "An answer with its evidence."
+    dates = [(plain(r.original_text, 40), f"{r.memory_timestamp:%Y-%m-%d}", r.value, f"{r.confidence:.2f}") for r in a.temporal_resolutions]
+    who = "by rule" if a.by == "offline" else "by a language model, held against the memories"
+    wrong = [Text("Not borne out by the memories: " + "; ".join(plain(x, 100) for x in a.contradictions), style="bold red")] if a.contradictions else []
+    return [Text(plain(a.answer, 800), style="bold"), "", *wrong, f"confidence {a.confidence:.2f}, {who}. {plain(a.reasoning, 600)}",
+            *(["", table("Dates", ("words", "recorded", "mean", "confidence"), dates)] if dates else []),
+            *(["", _recalled(service, query, a.source_memories, "It rests on" if a.confidence > 0.2 else "Found")] if a.source_memories else [])]
+
 # %% ../nbs/23_cli.ipynb #13a4fa1c
 @app.command(epilog="Examples: `gnc recall \"why did we leave Redis\"`, `gnc recall \"retry policy\" --as-of 2026-03-01`, "
-                    "`gnc recall backups --mode deep --sources`, `gnc recall '*' --namespace blockers`.")
+                    "`gnc recall \"when did we leave Redis\"`, `gnc recall backups --mode deep --sources`, `gnc recall '*' --namespace blockers`.")
 def recall(
     ctx: typer.Context,
     query: Annotated[str, typer.Argument(help="A question or words; `*` lists everything, the newest first.")],
@@ -589,13 +600,21 @@ def recall(
     limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 10,
     as_of: Annotated[str | None, typer.Option(help="What was known on this day.", metavar="DATE")] = None,
     sources: Annotated[bool, typer.Option("--sources", help="Show memories beside the summaries that tell them.")] = False,
+    reason: Annotated[bool | None, typer.Option("--reason/--no-reason", help="Answer in a sentence, with the evidence. By itself where a date, a time or an "
+                                                                             "order is asked for.")] = None,
+    llm: Annotated[str | None, typer.Option(help="With --reason: let a language model put it together: auto, openai, lmstudio, ollama or plugin. Default: "
+                                                 "off, or what the environment says.", metavar="WHO")] = None,
     no_count: Annotated[bool, typer.Option("--no-count", help="Do not count it as a use of what is shown.")] = False,
 ) -> None:
-    "Ask the memory: what is known, and what replaced what."
+    "Ask the memory: what is known, what replaced what, and when it was."
     call: Call = ctx.obj
     if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
     at = day_end(as_of, "--as-of") if as_of is not None else None
-    s = call.recall()
+    s = call.recall(llm_provider=llm)
+    if needs_reasoning(query) if reason is None else reason:
+        a = reasons.reasoned(s).answer(query, mode=mode, namespace=namespace, limit=max(limit, 20), as_of=at, count=not no_count)
+        call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
+        return
     def search(mode: str, limit: int, count: bool) -> list[MemoryResult]:
         return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at, count=count)
     found = search(mode, limit, not no_count)
@@ -730,6 +749,35 @@ def supersession(
     call.show(document, *(x for part in parts for x in ("", part)), *_mistakes((*r.failures, *found.failures), failures),
               *_chain_mistakes(whole.failures if whole else (), failures))
     if r.all.failed: raise typer.Exit(1)
+
+# %% ../nbs/23_cli.ipynb #acd5b794
+def _dating_table(title: str, scores: Mapping[str, dating.Accuracy]) -> Table:
+    rows = [(name, a.right.n, a.found, a.right, a.exact, f"{a.false.k} of {a.false.n}" if a.false.n else "") for name, a in scores.items()]
+    return table(title, ("", "phrases", "found", "right", "both ends exact", "false alarms"), rows, right=("phrases",))
+
+
+def _misdated(failures: Sequence[dating.Outcome], most: int) -> list[Any]:
+    rows = [(plain(o.id, 20), plain(o.row.text, 90), f"{o.row.reference:%a %Y-%m-%d}", plain(o.row.phrase or "–", 24),
+             ", ".join(f"{g[0]:%Y-%m-%d}" for g in o.row.golds) or "no date", ", ".join(f"{plain(w, 24)} {a:%Y-%m-%d}" for w, a, _ in o.said) or "no date")
+            for o in failures[:most]]
+    return ["", table("Mistakes, none of the locked half", ("row", "text", "said on", "phrase", "means", "was read as"), rows)] if rows else []
+
+
+@evaluate.command(epilog="Examples: `gnc evaluate temporal`, `gnc evaluate temporal --failures 20`, `gnc evaluate temporal --data rows.jsonl --json`.  \n"
+                         "A row of the file: `{\"id\", \"text\", \"phrase\", \"offset\", \"reference\", \"expected_start\", \"expected_end\", \"grain\", "
+                         "\"alternatives\", \"core\", \"kind\", \"split\"}`; a text without a date has `\"strict\": true` in the place of its phrase.")
+def temporal(
+    ctx: typer.Context,
+    data: Annotated[Path | None, typer.Option(help="Labelled phrases, JSON lines. Default: the package's own 800 rows.", metavar="FILE")] = None,
+    failures: Annotated[int, typer.Option(help="Show so many mistakes.", min=0)] = 0,
+) -> None:
+    "How often a time expression is found, and means what it should."
+    call: Call = ctx.obj
+    rows = dating.load_dated(data or dating.fixture("temporal"))
+    with _counted(call) as begin: r = dating.evaluate_dates(rows, step=begin("texts", len(rows)))
+    titles = (("pooled", "Time expressions"), ("split", "By half"), ("kind", "By kind"))
+    tables = [_dating_table(title, r.scores[c]) for c, title in titles if c == "pooled" or len(r.scores[c]) > 1]
+    call.show(r.to_dict(failures), *(x for part in tables for x in ("", part)), *_misdated(r.failures, failures))
 
 # %% ../nbs/23_cli.ipynb #12131ec4
 models = typer.Typer(no_args_is_help=True, help="The model that compares memories by their meaning.")

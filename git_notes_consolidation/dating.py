@@ -6,13 +6,13 @@
 from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from .models import TemporalReference
 from .plots import COLOURS, figure
-from .scoring import Share, fixture, load_rows, share, shown, text_field
+from .scoring import Share, fixture as fixture, load_rows, share, shown, text_field
 from .temporal import find_references
 
 if TYPE_CHECKING:
@@ -48,16 +48,17 @@ def _time(row: Mapping[str, Any], name: str) -> datetime:
 
 def dated_of(row: Mapping[str, Any]) -> Dated:
     "A row of a file; a ValueError begins with the field."
-    base = (text_field(row, "id"), text_field(row, "text"), _time(row, "reference"))
-    more = {"kind": text_field(row, "kind", ""), "split": text_field(row, "split", "dev")}
-    if "strict" in row: return Dated(*base, **more)
+    said = (text_field(row, "id"), text_field(row, "text"), _time(row, "reference"))
+    plain = Dated(*said, kind=text_field(row, "kind", ""), split=text_field(row, "split", "dev"))
+    if "strict" in row: return plain
     at, phrase = row.get("offset"), text_field(row, "phrase")
-    if not isinstance(at, int) or base[1][at:at + len(phrase)] != phrase: raise ValueError("offset: the phrase does not stand there")
+    if not isinstance(at, int) or plain.text[at:at + len(phrase)] != phrase: raise ValueError("offset: the phrase does not stand there")
     def golds() -> Iterable[Interval]:
         for a, b in [(row.get("expected_start"), row.get("expected_end")), *row.get("alternatives", [])]:
             pair = {"expected_start": a, "expected_end": b}
             yield _time(pair, "expected_start"), _time(pair, "expected_end") if b else None
-    return Dated(*base, phrase, at, tuple(golds()) if row.get("core") else (), text_field(row, "grain", ""), bool(row.get("core")), **more)
+    core = bool(row.get("core"))
+    return replace(plain, phrase=phrase, offset=at, golds=tuple(golds()) if core else (), grain=text_field(row, "grain", ""), core=core)
 
 
 def load_dated(

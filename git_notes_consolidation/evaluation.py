@@ -19,7 +19,8 @@ from .models import EdgeType, Judgment, Memory, MemoryEdge, Relation, as_utc
 from .notes import State
 from .phases import Scanned, candidates, living, metadata_of, relate
 from .plots import COLOURS, SYMBOLS, figure
-from .scoring import LOCKED as LOCKED, DataError, Row, Share, fixture as fixture, load_rows, one_of, rounded, share, shown, text_field, wilson as wilson
+from .scoring import (LOCKED as LOCKED, DataError, Row, Share, fixture as fixture, load_rows, one_of, rounded, share, shown,
+                                             text_field, wilson as wilson)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -43,7 +44,8 @@ def memory_of(
     if not isinstance(doc, dict): raise ValueError(f"{name}: an object with id, title and text is expected")
     try:
         title, when = text_field(doc, "title"), text_field(doc, "date", "") or "2000-01-01"
-        return Memory(text_field(doc, "id"), "0" * 40, text_field(doc, "namespace", "decisions"), title[:100], f"{title}\n\n{text_field(doc, 'text')}", _date(when))
+        body = f"{title}\n\n{text_field(doc, 'text')}"
+        return Memory(text_field(doc, "id"), "0" * 40, text_field(doc, "namespace", "decisions"), title[:100], body, _date(when))
     except ValueError as e: raise ValueError(f"{name}.{e}") from None
 
 

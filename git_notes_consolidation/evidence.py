@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from .finding import MemoryResult
 from .models import Memory, TemporalReference
-from .questions import topic
 from .ranking import content_words
 from .sentences import split_sentences, stem
 from .temporal import find_references

@@ -23,11 +23,12 @@ _LEAD = r"\A\W*(?:(?:and|so|but|ok|okay|hey|please|tell me|do you (?:know|rememb
 _FORMS: tuple[tuple[Kind, str], ...] = (
     ("between", rf"how (?:many {_UNIT}|long|much time)\b.{{0,40}}?\bbetween\s+(?P<a>.+?)\s+and\s+(?P<b>.+)"),
     ("between", rf"how (?:many {_UNIT}|long|much time)\b.{{0,40}}?\bfrom\s+(?P<a>.+?)\s+(?:to|until)\s+(?P<b>.+)"),
-    ("first", r"(?:what|which|who)(?: of (?:these|them|the two))?\s+(?:came|was|happened|went|started|is)\s+(?:first|earlier|sooner)\W+(?P<a>.+?),?\s+or\s+(?P<b>.+)"),
+    ("first", r"(?:what|which|who)(?: of (?:these|them|the two))?\s+(?:came|was|happened|went|started|is)\s+(?:first|earlier|sooner)\W+"
+              r"(?P<a>.+?),?\s+or\s+(?P<b>.+)"),
     ("first", rf"{_DID}\s+(?P<a>(?!we use\b).+?)\s+(?P<order>before|after)\s+(?:or after\s+)?(?P<b>\S+(?:\s+\S+)+?)"),
     ("ago", rf"how (?:long|many {_UNIT}) ago\b"),
     ("ago", rf"how many {_UNIT}\s+(?:(?:is|was|has|have)\s+(?:it\s+)?(?:been\s+)?|passed |went by )?since\b"),
-    ("ago", rf"how long\s+(?:is|has|was)\s+(?:it|that)(?:\s+been)?(?:\s+since)?\b"),
+    ("ago", r"how long\s+(?:is|has|was)\s+(?:it|that)(?:\s+been)?(?:\s+since)?\b"),
     ("since", r"since (?:when|what (?:date|day|month|year)|which (?:date|day|month|year))\b"),
     ("since", r"(?:for )?how (?:long|many (?:days|weeks|months|years)) (?:have|has)\b"),
     ("before", r"what (?:was|were|did|had)(?:n['’]t)?\b.*\b(?:before|previously|originally|formerly|at first|initially|used to)\b"),
@@ -44,8 +45,8 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in _FORMS]
 
 # %% ../nbs/16_questions.ipynb #726738ba
 _FORMAL = frozenset(map(stem, word_set(
-    "when what which who whom where why how long many much often times time date day days week weeks month months year years hours minutes ago since before after "
-    "first earlier came come happen happened between did do does done was were is are be been has have had will would should can could we our us you they it "
+    "when what which who whom where why how long many much often times time date day days week weeks month months year years hours minutes ago "
+    "since before after first earlier came come happen happened between did do does done was were is are be been has have had will would should can could we our us you they it "
     "now currently current today nowadays still previously originally formerly initially used use replace replaced supersede superseded exactly roughly tell "
     "remember please know that this there get got go goes went gone take took make made passed event last")))
 

@@ -19,7 +19,7 @@ from .questions import Question, needs_reasoning, read_question, topic
 from .recall import RecallService, get_recall_service
 
 # %% auto #0
-__all__ = ['Asked', 'ReasonedAnswer', 'answer_offline', 'with_model', 'ReasonedRecallService', 'RecallResult',
+__all__ = ['Asked', 'ReasonedAnswer', 'answer_offline', 'with_model', 'ReasonedRecallService', 'RecallResult', 'reasoned',
            'get_reasoned_recall_service', 'handle_recall_command']
 
 # %% ../nbs/18_reasoning.ipynb #8559355a
@@ -41,7 +41,8 @@ class ReasonedAnswer:
                  "resolved_date": r.resolved_date and r.resolved_date.date().isoformat(), "interval": r.interval and [t.isoformat() for t in r.interval]}
                 for r in self.temporal_resolutions]
         mine = {k: getattr(self, k) for k in ("answer", "confidence", "reasoning", "requires_inference", "by")}
-        return mine | {"temporal_resolutions": refs, "contradictions": list(self.contradictions), "source_memories": [r.to_dict() for r in self.source_memories]}
+        return mine | {"temporal_resolutions": refs, "contradictions": list(self.contradictions),
+                       "source_memories": [r.to_dict() for r in self.source_memories]}
 
 # %% ../nbs/18_reasoning.ipynb #a4cac504
 def _quote(e: Evidence) -> str:
@@ -241,14 +242,20 @@ class RecallResult:
     memories: tuple[MemoryResult, ...] = ()
 
 
-def get_reasoned_recall_service(
-    path: Path | str = ".",
+def reasoned(
+    s: RecallService,
 ) -> ReasonedRecallService:
-    "For the repository that a path is in; asks a model only where one is configured."
-    s = get_recall_service(path)
+    "The service that answers from what another finds; it asks a model only where one is configured."
     if s.settings.config.llm_provider == "off": return ReasonedRecallService(s)
     from git_notes_consolidation import service
     return ReasonedRecallService(s, service._client(s.repo, s.settings))
+
+
+def get_reasoned_recall_service(
+    path: Path | str = ".",
+) -> ReasonedRecallService:
+    "For the repository that a path is in."
+    return reasoned(get_recall_service(path))
 
 
 async def handle_recall_command(

@@ -160,7 +160,8 @@ class RecallService:
         with self._connection() as conn:
             self._up_to_date(conn)
             sql = """WITH RECURSIVE older(id, first) AS (SELECT id, superseded_by FROM memories WHERE superseded_by = ? AND superseded_kind = 'full'
-                UNION SELECT m.id, m.superseded_by FROM memories m JOIN older ON m.superseded_by = older.id AND m.superseded_kind = 'full') SELECT id FROM older"""
+                UNION SELECT m.id, m.superseded_by FROM memories m JOIN older ON m.superseded_by = older.id AND m.superseded_kind = 'full')
+                SELECT id FROM older"""
             found = {i: [x for x, in conn.execute(sql, (i,))] for i in dict.fromkeys(ids)}
             known = index.stored(conn, [x for row in found.values() for x in row])
         return {i: tuple(sorted((known[x] for x in row), key=lambda m: (m.timestamp, m.id))) for i, row in found.items() if row}

@@ -204,7 +204,8 @@ def _check_value(
     none, raw = _Mention(-1.0, None, fact), text[fact.start:fact.end]
     kind = _LIKE.get(fact.kind, fact.kind)
     small, mentions = raw.lower() in _SMALL, list(_mentions(piece, fact, given))
-    same = [m for m in mentions if _backs(m.fact, fact) and (not m.said or _year_fits(m.said, m.fact, fact))] or [m for m in mentions if m.said and _reckoned(text, piece, fact, m.said.text, m.fact)]
+    same = [m for m in mentions if _backs(m.fact, fact) and (not m.said or _year_fits(m.said, m.fact, fact))]
+    same = same or [m for m in mentions if m.said and _reckoned(text, piece, fact, m.said.text, m.fact)]
     best = max(same, key=lambda m: m.alike, default=none)
     others = [m for m in mentions if m not in same and _measure(m.fact) == _measure(fact) and not any(_backs(m.fact, f) for f in piece.facts)]
     other = max((m for m in others if m.beside or not same), key=lambda m: m.alike, default=none)

@@ -5,7 +5,6 @@ import pytest
 from git_notes_consolidation import parallel, service
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import SAMPLE_NOW, sample_memories
-from git_notes_consolidation.notes import open_repo
 from calls import new_repo
 
 HERE = os.getpid()

@@ -360,7 +360,8 @@ def test_asking_is_counted_once_a_session(home):
 def test_what_is_not_asked_for_is_not_counted(home):
     s, before = ask(home), refs(home)
     s.search("retries", count=False); s.search("*"); s.search("")
-    with closing(index.open_index(open_repo(home))) as conn: assert not conn.execute("SELECT 1 FROM sqlite_master WHERE name = 'accesses'").fetchone() or not rows(home)
+    with closing(index.open_index(open_repo(home))) as conn:
+        assert not conn.execute("SELECT 1 FROM sqlite_master WHERE name = 'accesses'").fetchone() or not rows(home)
     run(home)
     assert refs(home) == before
 
