@@ -775,8 +775,9 @@ def temporal(
     call: Call = ctx.obj
     rows = dating.load_dated(data or dating.fixture("temporal"))
     with _counted(call) as begin: r = dating.evaluate_dates(rows, step=begin("texts", len(rows)))
-    titles = (("pooled", "Time expressions"), ("split", "By half"), ("kind", "By kind"))
-    tables = [_dating_table(title, r.scores[c]) for c, title in titles if c == "pooled" or len(r.scores[c]) > 1]
+    kinds = {k: a for k, a in r.scores["kind"].items() if a.right.k < a.right.n or a.false.k}
+    parts = [("Time expressions", r.scores["pooled"]), ("By half", r.scores["split"]), (f"Kinds with mistakes, {len(kinds)} of {len(r.scores['kind'])}", kinds)]
+    tables = [_dating_table(title, scores) for title, scores in parts if scores and (title == "Time expressions" or len(scores) > 1)]
     call.show(r.to_dict(failures), *(x for part in tables for x in ("", part)), *_misdated(r.failures, failures))
 
 # %% ../nbs/23_cli.ipynb #12131ec4

@@ -46,7 +46,8 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in _FORMS]
 # %% ../nbs/16_questions.ipynb #726738ba
 _FORMAL = frozenset(map(stem, word_set(
     "when what which who whom where why how long many much often times time date day days week weeks month months year years hours minutes ago "
-    "since before after first earlier came come happen happened between did do does done was were is are be been has have had will would should can could we our us you they it "
+    "since before after first earlier came come happen happened between did do does done was were is are be been has have had will would should can "
+    "could we our us you they it "
     "now currently current today nowadays still previously originally formerly initially used use replace replaced supersede superseded exactly roughly tell "
     "remember please know that this there get got go goes went gone take took make made passed event last")))
 
