@@ -128,7 +128,7 @@ def cli(home, *args):
 def test_the_base_install_looks(done):
     m = next(e.target_id for e in state_of(done).edges.values() if e.edge_type == "supersedes")
     for args in (["status", "-v"], ["tiers"], ["tiers", "--show", "hot"], ["runs"], ["explain", m], ["edges", m], ["summaries"], ["audit"], ["config"],
-                ["recall", "retry"], ["recall", "*"], ["recall", "retry", "--as-of", "2026-10-01"],
+                ["recall", "retry", "--no-count"], ["recall", "*"], ["recall", "retry", "--as-of", "2026-10-01", "--no-count"],
                  ["diff", next(iter(state_of(done).runs))]):
         told = cli(done, *args)
         assert (told.returncode, told.stderr) == (0, ""), (args, told.stderr)
