@@ -27,15 +27,15 @@ from .finding import MemoryResult, RetrievalMode
 from .notes import git, open_repo, resolve, write_memories
 from .questions import needs_reasoning
 from .ranking import excerpt
-from .recall import RecallService, open_recall
+from .recall import RecallService, moment, open_recall
 
 if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv
 
 # %% auto #0
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
-           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'day_end', 'result_rows', 'recall',
-           'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'result_rows', 'recall', 'audit',
+           'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -276,8 +276,9 @@ def scope_of(
     except (OverflowError, ValueError): raise Usage(f"--days {days}: there is no day so long ago; write a number such as 90") from None
     ids = None
     if query is not None:
-        sv.refresh_index(service, sv.view(service.repo), service.clock())
-        with closing(index.open_index(service.repo)) as conn: ids = frozenset(index.search_text(conn, query))
+        with closing(index.open_index(service.repo)) as conn:
+            sv.refresh_tables(conn, sv.view(service.repo), service.settings, service.clock())
+            ids = frozenset(index.search_text(conn, query))
         if not ids: raise Usage(f"--query {query!r}: no memory holds all of these words")
     return sv.Scope(namespace, start, when(until, "--until") if until is not None else None, ids, frozenset(strategy))
 
@@ -553,15 +554,6 @@ def review_list(
     shown = cut("Waiting for you", ("id", "memory", "", "older memory", "why it is asked"), list(_asked_rows(found)), call.verbose)
     call.show(found, *(shown if found else ["Nothing waits for you."]))
 
-# %% ../nbs/23_cli.ipynb #b8b73036
-def day_end(
-    text: str,  # What the user typed
-    option: str,  # For the message
-) -> datetime:
-    "A time, or the end of a day."
-    at = when(text, option)
-    return at + timedelta(days=1, microseconds=-1) if re.fullmatch(r"\d{4}-?\d\d-?\d\d", text.strip()) else at
-
 # %% ../nbs/23_cli.ipynb #3f72b795
 def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str, str]) -> list[tuple[object, ...]]:
     "Results as table rows."
@@ -609,7 +601,8 @@ def recall(
     "Ask the memory: what is known, what replaced what, and when it was."
     call: Call = ctx.obj
     if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
-    at = day_end(as_of, "--as-of") if as_of is not None else None
+    try: at = moment(as_of) if as_of is not None else None
+    except (ValueError, OverflowError): raise Usage(f"--as-of: {as_of!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
     s = call.recall(llm_provider=llm)
     if needs_reasoning(query) if reason is None else reason:
         a = reasons.reasoned(s).answer(query, mode=mode, namespace=namespace, limit=max(limit, 20), as_of=at, count=not no_count)

@@ -277,10 +277,9 @@ def in_full(
 
 def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
     "Rows that a unit stands for, the best match first."
-    units = [u] if u < c.memories else [i for i in np.unique(c.unit[c.sources[u]]).tolist() if i >= 0]
-    rows = np.union1d(units, c.copies[np.isin(c.unit[c.copies], units)]).astype(np.intp)
-    rows = rows[rows != found.show[u]] if u < c.memories else rows
-    return sorted(rows.tolist(), key=lambda i: (-found.score[c.unit[i]], i))
+    units = {u} if u < c.memories else {i for i in c.unit[c.sources[u]].tolist() if i >= 0}
+    rows = {*units, *c.copies[np.isin(c.unit[c.copies], [*units])].tolist()} - ({int(found.show[u])} if u < c.memories else set())
+    return sorted(rows, key=lambda i: (-found.score[c.unit[i]], i))
 
 # %% ../nbs/16_finding.ipynb #0f511667
 def with_equals(found: Found, most: int) -> Found:

@@ -51,7 +51,7 @@ def _create(conn: sqlite3.Connection) -> None:
 
 # %% ../nbs/09_index.ipynb #58f30d04
 def _open(path: Path | str, check: bool = True) -> sqlite3.Connection:
-    conn = sqlite3.connect(path, timeout=30)
+    conn = sqlite3.connect(path, timeout=30, check_same_thread=path != ":memory:")  # One in memory is kept, and may be asked from another thread
     try:
         conn.execute("PRAGMA journal_mode = WAL"); conn.execute("PRAGMA synchronous = NORMAL")
         if conn.execute("PRAGMA user_version").fetchone()[0] != SCHEMA: _create(conn)
@@ -225,6 +225,7 @@ def refresh(
     metadata: Mapping[str, MemoryMetadata],  # By memory id
     state: State,
     stand_ins: Mapping[str, str] = {},  # Memory id to the memory that is shown for it, where that is another
+    made_of: str = "",  # Names what the tables are made of, for whoever wants to know whether they are up to date
 ) -> None:
     "Replace the tables by what the state says."
     summaries = [s for _, s in sorted(state.summaries.items())]
@@ -237,6 +238,7 @@ def refresh(
         conn.executemany(f"INSERT INTO mem_summaries VALUES ({', '.join('?' * 17)})", _summary_rows(summaries))
         conn.executemany(f"INSERT OR REPLACE INTO mem_edges VALUES ({', '.join('?' * 12)})", _edge_rows(state))
         conn.executemany("INSERT INTO consolidation_runs VALUES (?, ?, ?, ?, ?, ?, ?)", _run_rows(state))
+        conn.execute("INSERT OR REPLACE INTO meta VALUES ('tables', ?)", (json.dumps(made_of),))  # In the same transaction: never one without the other
 
 # %% ../nbs/09_index.ipynb #f0812626
 _SHAPE = "id, commit_sha, namespace, summary, content, timestamp, repo_path, spec, phase, tags, status, relates_to, stated_importance, copies"

@@ -33,8 +33,9 @@ def lists_all(query: str) -> bool:
     return query.strip(" \t\n\r*") == ""
 
 # %% ../nbs/15_ranking.ipynb #1947de2b
-_ALWAYS = re.compile(r"(?i)\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|used to|history|historically|at first|in the past|back then"
-                     r"|at the time|at the (?:very )?(?:beginning|start|outset)|old(?:er)? (?:decision|version|value|way|choice)s?|not any ?more|prior to)\b"
+_ALWAYS = re.compile(r"(?i)\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|used to|history|historically"
+                     r"|at first|in the past|back then|at the time"
+                     r"|at the (?:very )?(?:beginning|start|outset)|old(?:er)? (?:decision|version|value|way|choice)s?|not any ?more|prior to)\b"
                      r"|\bbefore(?: (?:that|then|this|now|it))?[\s?.!]*\Z")
 _WORDS = r"(?:what|which|who|whom|whose|where|when|why|how)\b"
 _ASKED = re.compile(rf"(?i)\A\W*(?:(?:and|so|but|or|then|since|until|from|by|for|in|on|at|with)\s+){{0,2}}"

@@ -8,7 +8,7 @@ import importlib.util, os, sqlite3, uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from .observe import span
 from .ranking import QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
 
 # %% auto #0
-__all__ = ['recall_embedder', 'refs_key', 'RecallService', 'open_recall', 'through_plugin', 'get_recall_service',
+__all__ = ['recall_embedder', 'moment', 'refs_key', 'RecallService', 'open_recall', 'through_plugin', 'get_recall_service',
            'reset_recall_service']
 
 # %% ../nbs/17_recall.ipynb #b8e27716
@@ -46,6 +46,16 @@ def recall_embedder(
     minilm = MiniLMEmbedder(config.embedding_model_dir or None, config.embedding_int8)
     try: return minilm if minilm.files else LexicalEmbedder()
     except (EmbeddingError, NotImplementedError): return LexicalEmbedder()
+
+# %% ../nbs/17_recall.ipynb #ea5886d9
+def moment(
+    as_of: datetime | date | str,  # ISO 8601 where it is text
+) -> datetime:
+    "A time, or the end of a day."
+    if isinstance(as_of, str):
+        try: as_of = date.fromisoformat(as_of.strip())
+        except ValueError: return as_utc(as_of)
+    return as_utc(as_of) if isinstance(as_of, datetime) else datetime.combine(as_of, time.max, UTC)
 
 # %% ../nbs/17_recall.ipynb #a49ed6a3
 def _fill_as_of(conn: sqlite3.Connection, repo: Repo, settings: Settings, at: datetime) -> None:
@@ -118,14 +128,14 @@ class RecallService:
         mode: RetrievalMode | str = RetrievalMode.STANDARD,
         include_summaries: bool = True,
         include_sources: bool = False,  # Also beside the summary that tells them
-        as_of: datetime | None = None,  # What was known then
+        as_of: datetime | date | str | None = None,  # What was known then
         count: bool = True,  # It is a use of what is shown; not so for what is given unasked
     ) -> list[MemoryResult]:
         "The best answers, best first."
         query, most = query.encode("utf-8", "replace").decode(), max(0, limit if k is None else k)
         wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries, include_sources)
         with span("recall.search", mode=wanted.mode.value, limit=most) as log:
-            results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity, as_utc(as_of) if as_of else None))
+            results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity, moment(as_of) if as_of else None))
             if count and not lists_all(query): self.note(results)
             log.set(results=len(results))
         return results

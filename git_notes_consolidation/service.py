@@ -332,10 +332,9 @@ def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None
 
 
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
-    "Fill the tables, and remember of which refs they were made."
+    "Fill the tables; they say of which refs they were made."
     meta = scored(v, settings, now)
-    index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta))
-    index.remember(conn, "tables", digest("tables", v.bases))
+    index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta), digest("tables", v.bases))
 
 # %% ../nbs/15_service.ipynb #fb6493b6
 def _countable(v: View) -> dict[str, Memory]:
