@@ -10,7 +10,7 @@ __version__ = "0.0.1"
 
 _NAMES = {
     "models": "CaptureConfidence ConsolidationPhase ConsolidationResult EdgeType Failed Judgment Memory MemoryEdge MemoryMetadata MemorySummary MemoryTier "
-    "RetentionScore SummaryDecision SupersededFact TierTransition mem sample_memories",
+    "RetentionScore SummaryDecision SupersededFact TemporalReference TierTransition mem sample_memories",
     "config": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig load_settings",
     "retention": "compute_retention_score retention_frame",
     "facts": "Fact same_value",
@@ -25,7 +25,13 @@ _NAMES = {
     "reset_consolidation_service",
     "finding": "MemoryResult RetrievalMode",
     "recall": "RecallService get_recall_service open_recall reset_recall_service",
-    "evaluation": "audited evaluate_candidates evaluate_chains evaluate_pairs load_chains load_pairs sample_edges wilson",
+    "reasoning": "ReasonedAnswer ReasonedRecallService RecallResult get_reasoned_recall_service handle_recall_command",
+    "questions": "needs_reasoning",
+    "answering": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
+    "temporal": "TEMPORAL_PATTERNS detect_temporal_references find_references resolve_temporal_reference",
+    "scoring": "wilson",
+    "dating": "evaluate_dates load_dated",
+    "evaluation": "audited evaluate_candidates evaluate_chains evaluate_pairs load_chains load_pairs sample_edges",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_MODULE_OF)

@@ -101,6 +101,11 @@ def _holds(a: tuple[datetime, datetime], told: Iterable[tuple[datetime, datetime
     return any(x[0] <= a[0] and a[1] <= x[1] or a[0] <= x[0] and x[1] <= a[1] for x in told)
 
 
+def _weekday_of(words: str, told: Iterable[tuple[datetime, datetime]]) -> bool:
+    "Is it but the name of a weekday, and that of one of these days?"
+    return words.lower().removeprefix("a ").removeprefix("on ")[:3] in {f"{a:%a}".lower() for a, _ in told} and not re.search(r"\d", words)
+
+
 def contradictions(
     text: str,  # Of the model
     results: Sequence[MemoryResult],  # That it was shown
@@ -111,7 +116,7 @@ def contradictions(
     told = [r.interval for x in results for r in resolved(x) if r.interval]
     days = [x.timestamp.replace(hour=0, minute=0, second=0, microsecond=0) for x in results] + [now.replace(hour=0, minute=0, second=0, microsecond=0)]
     told += [(d, d + timedelta(days=1)) for d in days]
-    mine = [r for r in find_references(text, now) if r.interval]
+    mine = [r for r in find_references(text, now) if r.interval and not _weekday_of(r.original_text, told)]
     out = [f"no memory gives {r.original_text}" for r in mine if r.interval and not _holds(r.interval, told)]
     meant = [r.interval for r in sure if r.interval]
     if meant and mine and not any(r.interval and _holds(r.interval, meant) for r in mine): out.append(f"the memories say {sure[0].value}")

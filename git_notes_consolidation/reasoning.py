@@ -81,12 +81,12 @@ def _order(q: Question, a: Evidence, b: Evidence, now: datetime) -> ReasonedAnsw
     days, off = apart(x.interval, y.interval)
     clear = x.interval[1] <= y.interval[0]
     sure = min(a.confidence, b.confidence)
-    told = f"{one} was {_at(x)}, {two} {_at(y)}"
-    if q.kind == "between": said = f"{duration(days, off)}: {told}"
-    elif not clear: said, sure = f"That cannot be told: {told}", min(sure, 0.3)
-    elif q.order: said = f"{'Yes' if (one == q.events[0]) == (q.order == 'before') else 'No'}: {told}"
-    else: said = f"{one} came first: {told}"
-    return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {_quote(x)}; {_quote(y)}", round(sure, 2), f"{_why(x)} {_why(y)}", _resolutions((x, y)),
+    told = f"“{one}”: {_at(x)}; “{two}”: {_at(y)}"
+    if q.kind == "between": said = duration(days, off)
+    elif not clear: said, sure = "That cannot be told", min(sure, 0.3)
+    elif q.order: said = "Yes" if (one == q.events[0]) == (q.order == "before") else "No"
+    else: said = f"{one} came first"
+    return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {told}. {_quote(x)}; {_quote(y)}", round(sure, 2), f"{_why(x)} {_why(y)}", _resolutions((x, y)),
                           (x.result, y.result), True)
 
 # %% ../nbs/18_reasoning.ipynb #0eebdd0b
