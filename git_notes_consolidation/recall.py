@@ -5,7 +5,7 @@
 # %% ../nbs/17_recall.ipynb #02dcd4d7
 from __future__ import annotations
 import importlib.util, os, sqlite3, uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
@@ -24,8 +24,8 @@ from .observe import span
 from .ranking import QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
 
 # %% auto #0
-__all__ = ['recall_embedder', 'moment', 'refs_key', 'RecallService', 'open_recall', 'through_plugin', 'get_recall_service',
-           'reset_recall_service']
+__all__ = ['RANKERS', 'recall_embedder', 'moment', 'refs_key', 'RecallService', 'open_recall', 'through_plugin',
+           'get_recall_service', 'reset_recall_service']
 
 # %% ../nbs/17_recall.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -100,6 +100,8 @@ def _texts(tables: sqlite3.Connection, c: Columns, names: Sequence[str]) -> list
 
 # %% ../nbs/17_recall.ipynb #6f9e4161
 _T = TypeVar("_T")
+RANKERS = ("words", "vectors", "names")
+
 
 @dataclass(eq=False)
 class RecallService:
@@ -110,6 +112,7 @@ class RecallService:
     clock: Callable[[], datetime] = partial(datetime.now, UTC)
     session: str = field(default_factory=lambda: uuid.uuid4().hex)  # Within one, a memory counts as used once
     progress: Callable[[int], None] = lambda n: None  # Called with how many texts are about to be embedded
+    rankers: Collection[str] = RANKERS  # The orders that are fused; one alone shows what the others are worth
 
     def __post_init__(self) -> None:
         self._now: _Held | None = None
@@ -182,7 +185,8 @@ class RecallService:
         vectors = None if lists_all(query) else self._vectors(conn, tables, held, query[:4000])
         with _snapshot(tables):
             if as_of or index.recalled(tables, "tables") == held.key or not tries:
-                found = listed(held.columns, wanted) if vectors is None else _find(tables, held.columns, query, wanted, least, *vectors)
+                found = listed(held.columns, wanted) if vectors is None else _find(tables, held.columns, query, wanted, least, *vectors,
+                                                                                                     self.rankers)
                 few = found._replace(units=found.units[:most]) if vectors is None else with_equals(found, most)
                 results = in_full(tables, held.columns, few, self.settings.config.retention, as_of or self.clock())
                 return results if vectors is None else worthiest(results)[:most]
@@ -234,10 +238,12 @@ class RecallService:
 
 
 # %% ../nbs/17_recall.ipynb #79c139b1
-def _find(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, least: float | None, X: np.ndarray, x: np.ndarray, floor: float) -> Found:
+def _find(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, least: float | None, X: np.ndarray, x: np.ndarray, floor: float,
+          rankers: Collection[str]) -> Found:
     cosine, near = vector_scores(X, x, QUESTION * floor)
-    orders = (word_scores(tables, query, len(c.ids), c.memories), near, name_scores(tables, query, len(c.ids), c.memories))
-    return ranked(c, [s for s in orders if s is not None], cosine, wanted, least)
+    orders = {"words": word_scores, "names": name_scores}
+    scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers} | ({"vectors": near} if "vectors" in rankers else {})
+    return ranked(c, [s for s in scores.values() if s is not None], cosine, wanted, least)
 
 # %% ../nbs/17_recall.ipynb #8fcd3c43
 def open_recall(
