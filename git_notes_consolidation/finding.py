@@ -212,10 +212,11 @@ def ranked(
     cosine: np.ndarray,  # (n,) to the question
     w: Wanted,
     min_similarity: float | None = None,  # Least cosine
+    weights: Sequence[float] = (),  # Of the ways to rank
 ) -> Found:
     "What was found, best first; of equals the newer."
     show = shown(c, w)
-    score = fused([by_unit(c, s, show) for s in orders])
+    score = fused([by_unit(c, s, show) for s in orders], weights)
     if min_similarity is not None: score[by_unit(c, cosine, show) < min_similarity] = 0.0
     best = score if w.sources else told_by_summaries(c, score)
     found = np.flatnonzero(best > 0)

@@ -11,8 +11,8 @@ from .embedding import FUNCTION_WORDS
 from .sentences import references, split_sentences, stem
 
 # %% auto #0
-__all__ = ['QUESTION', 'content_words', 'lists_all', 'about_the_past', 'query_terms', 'rarest', 'word_scores', 'name_scores',
-           'vector_scores', 'places', 'fused', 'excerpt']
+__all__ = ['QUESTION', 'AKIN', 'content_words', 'lists_all', 'about_the_past', 'query_terms', 'rarest', 'word_scores',
+           'name_scores', 'vector_scores', 'places', 'fused', 'excerpt']
 
 # %% ../nbs/15_ranking.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -121,12 +121,17 @@ def places(
     return 1 + np.searchsorted(down, -score, side="left")
 
 
+AKIN = 0.5  # Weight of lexical vectors beside full text: they count the same words, so half of what they say is said already
+
+
 def fused(
     orders: Sequence[np.ndarray],  # At least one, (n,) each
+    weights: Sequence[float] = (),  # Of the orders; none: all the same
 ) -> np.ndarray:  # (n,) from 0, in no order, to 1, first in all
     "The orders as one."
-    worth = sum((np.where(np.isinf(s), 0.0, 61 / (60 + places(s))) for s in orders), np.zeros(len(orders[0])))
-    return worth / len(orders)
+    given = weights or [1.0] * len(orders)
+    worth = sum((w * np.where(np.isinf(s), 0.0, 61 / (60 + places(s))) for s, w in zip(orders, given, strict=True)), np.zeros(len(orders[0])))
+    return worth / sum(given)
 
 # %% ../nbs/15_ranking.ipynb #2a3e438f
 def excerpt(

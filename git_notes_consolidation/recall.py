@@ -21,7 +21,7 @@ from .journal import note_accesses
 from .models import UTC, Memory, as_utc, digest
 from .notes import MEM, REFS, Repo, RepoError, open_repo, tips
 from .observe import span
-from .ranking import QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
+from .ranking import AKIN, QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
 
 # %% auto #0
 __all__ = ['RANKERS', 'recall_embedder', 'moment', 'refs_key', 'RecallService', 'open_recall', 'through_plugin',
@@ -220,14 +220,14 @@ class RecallService:
             self._then = at, tables, _Held(key, read_columns(tables), {})
         return self._then[1:]
 
-    def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held, query: str) -> tuple[np.ndarray, np.ndarray, float]:
-        "All rows' vectors, the question's, and the floor that belongs to them."
+    def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held, query: str) -> tuple[np.ndarray, np.ndarray, float, float]:
+        "All rows' vectors, the question's, and the floor and the weight that belong to them."
         for e in (self.embedder, LexicalEmbedder()):
             with suppress(EmbeddingError, NotImplementedError):
                 x, floor = e.embed([query])[0], e.floor
                 if not x.any() and e.name != LexicalEmbedder.name: continue
                 if e.name not in held.vectors: held.vectors[e.name] = self._embedded(conn, tables, held.columns, e)
-                return held.vectors[e.name], x, floor
+                return held.vectors[e.name], x, floor, AKIN if e.name == LexicalEmbedder.name else 1.0
         raise AssertionError("the lexical embedder does not fail")
 
     def _embedded(self, conn: sqlite3.Connection, tables: sqlite3.Connection, c: Columns, e: Embedder) -> np.ndarray:
@@ -239,11 +239,12 @@ class RecallService:
 
 # %% ../nbs/17_recall.ipynb #79c139b1
 def _find(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, least: float | None, X: np.ndarray, x: np.ndarray, floor: float,
-          rankers: Collection[str]) -> Found:
+          weight: float, rankers: Collection[str]) -> Found:
     cosine, near = vector_scores(X, x, QUESTION * floor)
     orders = {"words": word_scores, "names": name_scores}
     scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers} | ({"vectors": near} if "vectors" in rankers else {})
-    return ranked(c, [s for s in scores.values() if s is not None], cosine, wanted, least)
+    there = {name: s for name, s in scores.items() if s is not None}
+    return ranked(c, [*there.values()], cosine, wanted, least, [weight if name == "vectors" else 1.0 for name in there])
 
 # %% ../nbs/17_recall.ipynb #8fcd3c43
 def open_recall(
