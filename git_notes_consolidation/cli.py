@@ -828,11 +828,13 @@ def _demo_story(s: sv.ConsolidationService, r: ConsolidationResult, before: dict
             table("Overturned, with the words that say so", ("when", "no longer", "now", "evidence"), _overturned(edges, m)[-6:]), "",
             *([table("Overturned twice", ("first", "then", "now"), twice), ""] if twice else []), *_told(v.state.summaries.values()),
             *(x for q in _QUESTIONS for x in (_recalled(asks, q, asks.search(q, limit=2, count=False), f"Asked: {q}"), "")),
+            f"Asked: {_DATED}", *_answered(asks, _DATED, reasons.reasoned(asks).answer(_DATED, count=False))[:4], "",
             table("Tiers, before and after (repeats counted once)", ("tier", "before", "after", ""), both, right=("before", "after")), "",
             "The notes of the plugin are as they were. Go on from here:", f"  cd {home}", *(f"  {_me()} {what}" for what in (
                 "status -v", "recall backups", "tiers --show hot", f"diff {short(r.run_id)}", f"undo {short(r.run_id)}"))]
 
 
+_DATED = "When did brackwater paste a token into a public build log?"
 _QUESTIONS = ("Which web framework does the API run on now?", "Where were dashboard sessions kept before?")
 
 

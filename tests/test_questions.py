@@ -1,0 +1,45 @@
+"""Labelled questions about the real corpus: found or not, by which ranker, before a run and after it."""
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from git_notes_consolidation import service
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.embedding import LexicalEmbedder
+from git_notes_consolidation.recall import open_recall
+from git_notes_consolidation.retrieval import evaluate_recall, load_questions, searched
+
+FILE = Path(__file__).parent / "fixtures" / "corpus_questions.jsonl"
+NOW, SETTINGS = datetime(2025, 12, 28, tzinfo=UTC), load_settings({"max_change": 1.0}, env={})
+
+
+@pytest.fixture(scope="module")
+def questions(): return load_questions(FILE)
+
+
+def asking(home, mode="exhaustive", **kw):
+    s = open_recall(home, SETTINGS, embedder=LexicalEmbedder(), clock=lambda: NOW, **kw)
+    return lambda q: s.search(q.question, namespace=q.namespace, limit=10, mode=mode, count=False)
+
+
+def test_the_questions_are_enough_and_their_halves_share_nothing(questions):
+    halves = {h: [q for q in questions if q.split == h] for h in ("dev", "locked")}
+    assert len(questions) >= 60 and min(map(len, halves.values())) >= 0.4 * len(questions)
+    assert not frozenset().union(*(q.keys for q in halves["dev"])) & frozenset().union(*(q.keys for q in halves["locked"]))
+
+
+def test_what_is_asked_is_found_and_both_rankers_help(corpus_repo, questions):
+    by = {r: evaluate_recall(questions, asking(corpus_repo, rankers=r)).all for r in (("words",), ("vectors",), ("words", "vectors", "names"))}
+    words, vectors, both = by.values()
+    assert both.recall.value >= max(words.recall.value, vectors.recall.value) and both.mrr >= max(words.mrr, vectors.mrr) - 0.005
+    assert both.recall.value > 0.6 and both.mrr > 0.5 and both.repeats.value < 0.01
+
+
+def test_no_answer_is_lost_by_consolidating(corpus_repo, questions):
+    def ranks(mode): return {q.id: searched(q, ask(q)).rank for ask in [asking(corpus_repo, mode)] for q in questions}
+    before = ranks("exhaustive")
+    service.run(service.open_service(corpus_repo, SETTINGS), NOW)
+    after, near = ranks("exhaustive"), ranks("standard")
+    assert not [i for i, rank in before.items() if rank and not after[i]]
+    lost = [i for i, rank in before.items() if rank and not near[i]]  # What has gone cold is looked for deeper
+    assert len(lost) <= 0.05 * sum(map(bool, before.values()))
