@@ -53,7 +53,7 @@ def moment(
 ) -> datetime:
     "A time, or the end of a day."
     if isinstance(as_of, str):
-        try: as_of = date.fromisoformat(as_of.strip())
+        try: return moment(date.fromisoformat(as_of.strip()))
         except ValueError: return as_utc(as_of)
     return as_utc(as_of) if isinstance(as_of, datetime) else datetime.combine(as_of, time.max, UTC)
 
