@@ -9,7 +9,7 @@ from functools import partial
 from .calendar import CYCLES, DAY, floor, index, nearest, part, period, shifted
 from .readings import (CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few, moved,
                                               of_period, production, toward, unresolved)
-from .timewords import THINGS
+from .habits import THINGS
 
 # %% auto #0
 __all__ = ['RELATIVE']

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, time, timezone
 from functools import partial
 from .calendar import CYCLES, DAY, Period, at_time, floor, index, intersection, is_value, nearest, part, period, start
+from .licences import licensed
 from .masking import masked
 from .models import TemporalReference
 from .dates import DATES
@@ -16,7 +17,7 @@ from .named import NAMED
 from .readings import ANAPHORIC, Reading, Scene, anywhere, clock, dated, moved, phrases, unresolved
 from .relative import RELATIVE
 from .undated import UNDATED
-from .timewords import licensed, tells_time, tokens
+from .timewords import tells_time, tokens
 
 # %% auto #0
 __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references', 'resolve_temporal_reference']
