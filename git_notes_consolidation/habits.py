@@ -121,6 +121,7 @@ def _whole_week(t: Tokens, k: int) -> bool:
 # %% ../nbs/02_habits.ipynb #d070936c
 _WEEKS, _STARTS = frozenset("week weeks".split()), frozenset("start starts begin begins starting run runs".split())
 _TOPIC = frozenset("enum weekday weekdays locale locales cron crontab strftime dst".split())
+_SENTENCE = _ENDS | {":"}
 _TAKES = frozenset("parse parses accept accepts support supports returns maps treats converts prints formats yields".split())
 _GIVES = frozenset("returns return yields gives is".split())
 
@@ -133,8 +134,8 @@ def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
     if before in ("for", "on") and letter_at(t, k - 2) == "n" and t.values[k - 2] < 8: return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"
     i = next((j for j in range(max(0, k - 14), k) if t.low[j] in _WEEKS and letter_at(t, j - 1) not in "lxt"), k)
     if not _STARTS.isdisjoint(t.low[i:i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
-    near = range(max(0, k - 10), min(len(t.low), k + 6))
-    return any(t.low[j] in _TOPIC for j in near) and not any(cue(t.low, j) for j in near)
+    near = range(k - len(left), min(len(t.low), k + 6))
+    return any(t.low[j] in _TOPIC for j in near if j < k or _SENTENCE.isdisjoint(t.low[k:j])) and not any(cue(t.low, j) for j in near)
 
 
 def _valued(t: Tokens, k: int, after: str) -> bool: return int(t.values[k + 2]) < 8 and (after == "is" or low_at(t, k - 1) in _TAKES)

@@ -78,11 +78,16 @@ def _month_ok(t: Tokens, k: int) -> bool:
     return cap and (beside or before == "e" and after == "." and not person)
 
 
+def _is_person(t: Tokens, k: int) -> bool:
+    before = low_at(t, k - 1)
+    return before in ("ask", "asked", "ping", "thanks") or before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
+
+
 def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     "January is month 0; the axis goes from January to December; talk to April."
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
     if after in ("is", "has", "=") and (behind == "n" and letter_at(t, k + 3) in ".,^V" or low_at(t, k + 2) == "month"): return True
-    if "s" in t.letters[max(0, k - 3):k] or unsure and not _TO_PERSON.isdisjoint(t.low[max(0, k - 4):k]): return True
+    if "s" in t.letters[max(0, k - 3):k] or unsure and _is_person(t, k): return True
     if t.low[k] in ("dec", "oct", "sep") and not word_at(t, k)[0].isupper() and not _BASES.isdisjoint(t.low[max(0, k - 8):k + 9]): return True
     for i, j in ((k, k + 2), (k - 2, k)):
         if letter_at(t, i) == letter_at(t, j) == "M" and (t.values[i], t.values[j]) == (0, 11): return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low))))
