@@ -39,18 +39,23 @@ def _day_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
 
 # %% ../nbs/04_dates.ipynb #a81ccdcb
 _STRONG = frozenset("in since until till during early late mid".split())
+_YEARLY = frozenset("audit election elections season budget conference survey outage incident roadmap report".split())
+_PARTLY = frozenset("mid early late".split())
 
 
 
-@_rule("(?<=[iO@BARbzk-])y|(?P<u>U)y")
+@_rule("(?<=[iO@BARbzk-])y|(?<=e)y(?=[.])|(?P<u>U)y")
 def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     i, k = m.start(), m.end()
     before, after = c.t.low[i - 1] if i else "", c.t.low[k] if k < len(c.t.low) else "."
+    if before == "the" and after not in _YEARLY: return None
     if before == "-" and (i < 2 or c.t.low[i - 2] not in ("mid", "early", "late", "pre", "post")): return None
     noun = after[0].isalpha() and after not in AFTER_YEAR and after[-2:] not in ("ed", "ly") and (c.t.text[c.t.spans[k][0]].islower() or before == "-")
     year = c.t.values[k - 1]
     if m["u"]: return dated(floor(ordinal(year, 1), "year"), 0.95) if c.t.values[i][0] == "year" and c.t.low[i][-1] != "s" else None
-    if noun or after[0] in "%°-/:=" or before in ("on", "at", "over", "for", "into"): return None
+    if c.t.low[i - 1 - (before == "-")] in _PARTLY if i > 1 or before != "-" else False: noun = after[0] in "%°/="
+    if before == "the" or noun: return dated(floor(ordinal(year, 1), "year"), 0.75, named=("year", year)) if before == "the" else None
+    if after[0] in "%°-/=" or after == ":" and before not in _STRONG or before in ("on", "at", "over", "for", "into"): return None
     if before not in _STRONG and (year % 100 == 0 or year in (1920, 1980, 2048) or c.t.letters[i - 2:i - 1] in ("n", "m")): return None
     return dated(floor(ordinal(year, 1), "year"), 0.9 if before in _STRONG else 0.75, named=("year", year))
 
@@ -101,6 +106,7 @@ def _either_order(a: int, sign: str, b: str, year: int) -> Reading | None:
     return dated(floor(days[0], "day"), 0.6 if others else 0.95, named=("date", 1), alternatives=others)
 
 # %% ../nbs/04_dates.ipynb #01bd4b1a
+_RUNS = frozenset("runs fires triggers executes happens recurs renews".split())
 _AFTER_DAY = AFTER_YEAR | frozenset("onward too though instead last next will would should can could may might must today".split())
 
 
@@ -109,11 +115,12 @@ def _the_11th(c: Scene, m: re.Match[str]) -> Reading | None:
     s = "" if m["o"] else "2"
     n, i, k = c.t.values[m.start("o" + s)], m.start("o" + s), m.end()
     if m["x" + s] or m.groupdict()["m"]:
+        if not _RUNS.isdisjoint(c.t.low[max(0, i - 3):i]): return None
         if c.t.values[m.end() - 1][0] != "month" or not 1 <= n <= 31: return None
         month = start_of(c, STEP[m["x" + s]] if m["x" + s] else 0)
         return dated(floor(min(month + n - 1, shifted(month, 1, "month") - 1), "day"), 0.85)
     after = c.t.low[k] if k < len(c.t.low) else "."
-    if set(c.t.letters[max(0, i - 5):i]) & {"s", "v"}: return None  # "monthly on the 1st" is no day
+    if set(c.t.letters[max(0, i - 5):i]) & {"s", "v"} or not _RUNS.isdisjoint(c.t.low[max(0, i - 3):i]): return None  # "monthly on the 1st" is no day
     if not c.t.low[i][0].isdigit() or n > 31 or after[0].isalnum() and after not in _AFTER_DAY: return None
     side = c.tense(m)
     days = [d for shift in range(-3, 4) if civil(d := start_of(c, shift) + n - 1)[2] == n]
@@ -125,7 +132,7 @@ def start_of(c: Scene, months: int) -> int:
     return ordinal((index(c.day, "month") + months) // 12, (index(c.day, "month") + months) % 12 + 1)
 
 
-@_rule("(?P<w>W)e?(?P<o>o)(?!M|OM)")
+@_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")
 def _friday_the_13th(c: Scene, m: re.Match[str]) -> Reading | None:
     k, n = c.t.values[m.start("w")], c.t.values[m.start("o")]
     if not c.t.low[m.start("o")][0].isdigit(): return None

@@ -14,12 +14,31 @@ _MARKED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)|`[^`\n]{1,300}`|</?[A-Za-z][
                      r"|(?<![\w\"])\"[\w-]++(?: [\w-]++){0,2}\"(?!\w)|(?<!\w)“[\w-]++(?: [\w-]++){0,2}”"
                      r"|(?<![\w'])'[\w-]++(?: [\w-]++){0,2}'(?!\w)|(?<!\w)‘[\w-]++(?: [\w-]++){0,2}’(?!\w)", re.S)
 
+# %% ../nbs/01_masking.ipynb #96d88b0b
+_QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)")
+_SHOWN = re.compile(r"(?i)\b(?:placeholder|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\."
+                    r"|parsers?)(?: (?:says|reads|is|shows|like|as|of|for|handles?|accepts?|with)){0,2}:? ?\Z")
+_MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|renders?|returns?|text|message|title|input|like|as|called|named|or|and)(?: is)?:? ?\Z")
+_SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m|s)\b")
+
+
+def _is_label(said: str, before: str) -> bool:
+    if said[:4].lower() == "e.g." or _SHOWN.search(before): return True
+    if _SPEECH.search(said) or said[-1] in ".,!?": return False
+    return said.count(" ") < 6 and (said[0].islower() or said[0].isdigit() or _MAYBE_SHOWN.search(before) is not None)
+
+
+def _blank_label(m: re.Match[str]) -> str:
+    said = m[1] or m[2] or m[3] or m[4]
+    return BLANK * len(m.group()) if _is_label(said, m.string[max(0, m.start() - 40):m.start()]) else m.group()
+
 # %% ../nbs/01_masking.ipynb #5fba33b4
 _TIME = (r"(?i:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun|yester|to|jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec|this|next|last|early"
          r"|mid|late|pre|post|week|month|year|day|morning|night|q[1-4]|h[12]|fy|since)")
 _PATH = r"[\w.@+*{}-]++"
 _KINDS = {
     "url": r"(?<!\w)(?:https?|ftp|ssh|git|file|s3|postgres(?:ql)?)://[^\s<>\"`]++|(?<!\w)www\.[^\s<>\"`]++",
+    "assigned": r"(?<![\w.-])[A-Za-z_][\w.-]*+=[^\s=]\S*+",
     "address": r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+(?:\.[\w-]{1,64}+)*+|(?<![\w@])@[\w-]++",
     "hashtag": r"(?<!\w)#\w++",
     "fraction": r"(?<![\w/.-])\d{1,9}+/\d{1,9}+(?![\w/.-]*\w)",
@@ -27,7 +46,7 @@ _KINDS = {
     "file": r"(?<![\w.-])(?![apAP]\.[mM]\b)[\w-]++\.(?:[a-z][a-z0-9]{0,8}|[A-Z]{2,6})(?![\w])(?:\.\w++)*+",
     "call": r"(?<![\w.])[A-Za-z_][\w.]*+\((?:[^()\s]{0,100}\)|(?=['\"]))",
     "name": r"(?<!\w)(?:_\w++|[A-Za-z][A-Za-z0-9]*+_\w++|[a-z]++[A-Z]\w*+|[A-Z][a-z]++[A-Z]\w*+)",
-    "option": r"(?<![\w-])--?[A-Za-z][\w-]*+(?:=\S++)?|(?<![\w$])\$\{?\w++\}?|(?<![\w.-])[A-Za-z_][\w.-]*+=[^\s=]\S*+",
+    "option": r"(?<![\w-])--?[A-Za-z][\w-]*+(?:=\S++)?|(?<![\w$])\$\{?\w++\}?",
     "numbered": rf"(?<![\w-])(?!{_TIME}[a-z]{{0,6}}-\d)[A-Za-z][\w]*+-(?=\d)[\w.-]*+\w",
     "version": r"(?<![\w.])(?:[vV]\d++[\w.+-]*+|\d{1,9}+\.\d{1,9}+\.\d{1,3}(?!\d)[\w.+-]*+|\d{1,9}+(?:\.\d{1,9}+){3,}+)",
     "hash": r"(?<![\w-])(?=[0-9]*+[a-f])(?=[a-f]*+[0-9])[0-9a-f]{7,64}(?![\w-])",
@@ -37,6 +56,7 @@ _CODE = re.compile("|".join(f"(?:{p})" for p in _KINDS.values()))
 # %% ../nbs/01_masking.ipynb #b9cd2daf
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
+_QUOTES = re.compile("[\"“'‘]")
 BLANK = "\0"
 
 
@@ -50,4 +70,6 @@ def masked(
     text: str,
 ) -> str:  # As long as the text
     "The text with everything that is no prose blanked."
-    return _SUSPECT.sub(_blank_code, _MARKED.sub(_blank, text)) if _ANY.search(text) else text
+    if not _ANY.search(text): return text
+    marked = _MARKED.sub(_blank, text)
+    return _SUSPECT.sub(_blank_code, _QUOTE.sub(_blank_label, marked) if _QUOTES.search(marked) else marked)

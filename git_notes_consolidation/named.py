@@ -54,7 +54,7 @@ def _month_of_year(c: Scene, m: re.Match[str]) -> Reading | None:
 @_rule("(?<=[ieO])(?P<o>o)(?P<u>U)|(?P<o2>o)-(?P<u2>U)")
 def _third_quarter(c: Scene, m: re.Match[str]) -> Reading | None:
     n, unit = c.t.values[m.start("o" if m["o"] else "o2")], m.end() - 1
-    if n > 4 or c.t.low[unit] != "quarter": return None
+    if n > 4 or c.t.low[unit] != "quarter" or of_period(c, m.end()) is False and c.t.low[unit + 1:unit + 2] == ["of"]: return None
     i, sure = toward(c, m, "quarter", n - 1)
     return dated(period(i, "quarter"), sure - 0.1, named=("quarter", n - 1))
 
@@ -65,12 +65,17 @@ def _first_half(c: Scene, m: re.Match[str]) -> Reading | None:
     return dated(period(index(c.day, "year") * 2 + n - 1, "half"), 0.7, named=("half", n - 1)) if n < 3 else None
 
 # %% ../nbs/04_named.ipynb #449e29b4
-@_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])|(?P<j>J)|(?P<v>U)-k")
+_CHORES = frozenset("""report reports job jobs run processing handling closing close batch script summary cron task logic calculation test tests code boundary
+    rollover stats invoice""".split())
+
+
+@_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])|(?P<j>J)|(?P<v>U)-?k")
 def _end_of_unit(c: Scene, m: re.Match[str]) -> Reading | None:
     before = c.t.low[m.start() - 1] if m.start() else ""
     if m["v"] and (before not in ("by", "at", "before", "until", "till", "through") or c.t.low[m.end() - 1] != "end"): return None
     grain = c.t.values[m.start("j")] if m["j"] else c.t.values[m.start("v")][0] if m["v"] else (c.t.values[m.start("u")] or ("weekend", 1))[0]
     if grain in SECONDS or grain == "day" and not m["j"] and before not in ("by", "before", "until", "till"): return None
+    if not _CHORES.isdisjoint(c.t.low[m.end():m.end() + 2]) and c.t.letters[m.end():m.end() + 1] == ".": return None
     if m["j"] and c.t.letters[m.end():m.end() + 1] in ("W", "d", "D"): return None
     mod = "END" if m["j"] or m["v"] else c.t.values[m.start("k")]
     return dated(floor(c.day, grain), 0.75, anchor=c.day if grain == "day" else (floor(c.day, grain).end // DAY - 1 if mod == "END" else None), mod=mod)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 from .calendar import CYCLES, DAY, Period, at_time, floor, index, nearest, shifted
-from .tense import tense
+from .tense import cue, tense
 from .timewords import Tokens
 
 # %% auto #0
@@ -174,7 +174,7 @@ def quarter_of(word: str) -> tuple[str, int]: return ("quarter" if word[0] == "q
 # %% ../nbs/03_readings.ipynb #bdc29b7d
 def toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]:
     "The number of the period of that name, in the direction of the tense, and how sure that is."
-    said = _whose(c, m) or c.tense(m)
+    said = _whose(c, m) or _dated_thing(c, m) or c.tense(m)
     return nearest(index(c.day, grain), k, grain, "future" if said > 0 else "past"), {1: 0.8, 0: 0.75, -1: 0.9}[said]
 
 
@@ -182,8 +182,22 @@ def _whose(c: Scene, m: re.Match[str]) -> int:
     "Friday's ruling has been, whatever will be done about it; what is prepared for is to come."
     i, k = m.start(), m.end()
     if c.t.text[c.t.spans[k - 1][1]:c.t.spans[k - 1][1] + 2] not in ("'s", "’s"): return 0
-    before, after = c.t.low[max(0, i - 2):i], c.t.low[k:k + 2]
-    return 1 if before[-1:] == ["for"] or before == ["ahead", "of"] or "will" in after or "'ll" in after else -1
+    before, after = c.t.low[max(0, i - 2):i], c.t.low[k:k + 3]
+    if before[-1:] == ["for"] or before == ["ahead", "of"]: return 1
+    return -1 if before[-1:] in (["of"], ["from"]) or _AHEAD.isdisjoint(after) or "have" in after else 1
+
+
+_AHEAD = frozenset("will 'll would".split())
+_NO_THING = frozenset("""morning afternoon evening night week end start beginning middle rest part ahead instead as out because eve closed off away open free
+    effective available valid back starting beginning on through moved postponed""".split())
+_ON = frozenset("on onward onwards to until till through - –".split())
+
+
+def _dated_thing(c: Scene, m: re.Match[str]) -> int:
+    "The backup from Sunday and the mail of Friday are there already."
+    i, k = m.start(), m.end()
+    if i < 2 or c.t.letters[i] != "W" or c.t.low[i - 1] not in ("from", "of") or c.t.letters[i - 2] != "." or not c.t.low[i - 2].isalpha(): return 0
+    return 0 if c.t.low[i - 2] in _NO_THING or cue(c.t.low, i - 2) or c.t.low[k:k + 1] and c.t.low[k] in _ON else -1
 
 # %% ../nbs/03_readings.ipynb #175402f9
 _THROUGH = frozenset("to - – through thru until till".split())

@@ -9,7 +9,7 @@ from functools import partial
 from .calendar import CYCLES, DAY, floor, index, nearest, part, period, shifted
 from .readings import (CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few, moved,
                                               of_period, production, toward, unresolved)
-from .timewords import THINGS
+from .habits import THINGS
 
 # %% auto #0
 __all__ = ['RELATIVE']
@@ -78,8 +78,18 @@ def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     if c.t.low[m.start()] != "in" or c.t.letters[m.end():m.end() + 1] in ("g", "j", "B", "A"): return None
     if grain == "second" and m["n"] == "a": return None
     said = c.tense(m)
-    if said < 0 or grain in SECONDS and said < 1 and not alone: return None
+    if said < 0 or grain in SECONDS and said < 1 and not (alone or _announced(c, m)): return None
     return _away(c, m, 1)
+
+
+_EVENTS = frozenset("""test standup meeting call demo deploy release maintenance reboot restart failover sync review retro launch drill downtime outage cutover
+    migration switch freeze talk back lunch interview reload rollout update""".split())
+
+
+def _announced(c: Scene, m: re.Match[str]) -> bool:
+    "Standup in 15 minutes."
+    i, after = m.start(), c.t.low[m.end():m.end() + 1]
+    return 0 < i < 6 and c.t.low[i - 1] in _EVENTS and (not after or not after[0].isalnum())
 
 
 @_rule(_COUNT + "(?:H|RN)")
@@ -158,6 +168,7 @@ def _last_weekday(c: Scene, m: re.Match[str]) -> Reading | None:
 
 # %% ../nbs/04_relative.ipynb #804ebef1
 @_rule("(?<=[e@])E")
-def _weekend(c: Scene, m: re.Match[str]) -> Reading:
+def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
+    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in THINGS and c.t.text[c.t.spans[m.end() - 1][1]] == " ": return None
     within = (c.day - 1) % 7 > 4
     return dated(period(index(c.day, "weekend") - (c.tense(m) <= 0 and not within), "weekend"), 0.7, named=("weekend", 0))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, time, timezone
 from functools import partial
 from .calendar import CYCLES, DAY, Period, at_time, floor, index, intersection, is_value, nearest, part, period, start
+from .licences import licensed
 from .masking import masked
 from .models import TemporalReference
 from .dates import DATES
@@ -16,7 +17,7 @@ from .named import NAMED
 from .readings import ANAPHORIC, Reading, Scene, anywhere, clock, dated, moved, phrases, unresolved
 from .relative import RELATIVE
 from .undated import UNDATED
-from .timewords import licensed, tells_time, tokens
+from .timewords import tells_time, tokens
 
 # %% auto #0
 __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references', 'resolve_temporal_reference']
@@ -69,6 +70,14 @@ def _weekday_of_date(a: Reading, b: Reading) -> Reading | None:
     return b._replace(confidence=min(b.confidence + 0.05, 0.98) if fits else b.confidence - 0.3)
 
 # %% ../nbs/05_temporal.ipynb #7dd25ae1
+@_join(r"(?P<a>X_*)(?P<b>X_*)")
+def _ago_today(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
+    "A year ago today."
+    a, b = found[m.start("a")], found[m.start("b")]
+    if a.rule != "units_ago" or b.rule != "relative_day" or b.start is None or a.grain not in ("week", "month", "year"): return None
+    return dated(floor(a.anchor // DAY + _first(b) - c.day, "day"), a.confidence)
+
+
 @_join(r"(?P<r>X_*)(?:ie|@e|@|,|)(?P<p>P)|(?P<p2>P)O?(?P<r2>X_*)")
 def _part_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     s = "2" if m["r2"] else ""
@@ -138,9 +147,10 @@ def _units_from_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | Non
     return moved(there, -n if m["s"] == "B" else n, grain, r.confidence - 0.03)
 
 
-@_join(r"(?P<d>u_*)[BAj]|[ea][UE][BA]|aUj|j(?![UXu.bzkj])")
+@_join(r"(?P<d>u_*)[BAj]|[ea][UE][BA]|aUj|j(?![UXu.bzkj])|e(?P<w>X_*)[BA](?!e?X)")
 def _before_what(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if m["d"] and found[m.start("d")].type != "DURATION": return None
+    if m["w"] and (found[m.start("w")].named or ("",))[0] not in ("day", "weekend"): return None
     return unresolved("" if m["d"] or m.group() != "j" else "FUTURE_REF" if c.t.values[m.start()] == "AFTER" else "PAST_REF", ANAPHORIC)
 
 # %% ../nbs/05_temporal.ipynb #d2c2141f

@@ -51,9 +51,10 @@ def _set(c: Scene, m: re.Match[str]) -> Reading | None:
     return unresolved(name, "happens again and again", "SET")
 
 # %% ../nbs/04_undated.ipynb #0ba620b4
-@_rule("e?h(?P<u>[UVPE])|(?<=[@iBA])h(?P<w>W)|ex(?:(?P<d>U)|P)")
+@_rule("e?h(?P<u>[UVPE])|(?<=[@iBAe])h(?P<w>W)|h(?P<w2>W)|e(?P<p>[xp])W|ex(?:(?P<d>U)|P)")
 def _that_week(c: Scene, m: re.Match[str]) -> Reading | None:
     if m["d"] and c.t.values[m.start("d")][0] != "day" or m["u"] and m["u"] in "UV" and c.t.values[m.start("u")][0] in SECONDS: return None
+    if m["w2"] and c.t.text[c.t.spans[m.start()][0]:][:4] != "That" or m["p"] and c.t.low[m.start("p")] in ("past", "coming", "upcoming"): return None
     return unresolved("", ANAPHORIC)
 
 
