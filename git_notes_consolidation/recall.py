@@ -242,7 +242,8 @@ def _find(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, le
           weight: float, rankers: Collection[str]) -> Found:
     cosine, near = vector_scores(X, x, QUESTION * floor)
     orders = {"words": word_scores, "names": name_scores}
-    scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers} | ({"vectors": near} if "vectors" in rankers else {})
+    scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers}
+    if "vectors" in rankers: scores["vectors"] = near
     there = {name: s for name, s in scores.items() if s is not None}
     return ranked(c, [*there.values()], cosine, wanted, least, [weight if name == "vectors" else 1.0 for name in there])
 

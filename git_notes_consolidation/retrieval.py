@@ -33,7 +33,8 @@ def labelled_of(row: Mapping[str, Any]) -> Labelled:
     keys = row.get("keys")
     if not isinstance(keys, list) or not keys or not all(isinstance(k, str) for k in keys): raise ValueError("keys: a list of memories' names is expected")
     namespace = text_field(row, "namespace") if row.get("namespace") is not None else None
-    return Labelled(text_field(row, "id"), text_field(row, "question"), frozenset(keys), namespace, text_field(row, "kind", ""), text_field(row, "split", "dev"))
+    more = {"kind": text_field(row, "kind", ""), "split": text_field(row, "split", "dev")}
+    return Labelled(text_field(row, "id"), text_field(row, "question"), frozenset(keys), namespace, **more)
 
 
 def load_questions(

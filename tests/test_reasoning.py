@@ -67,7 +67,7 @@ def test_the_motivating_case_through_the_command_line(tmp_path):
 
 
 def test_what_is_not_there_is_not_said(team):
-    for q in ("When did the relay get a new logo?", "When was the moon landing?", "What do we use now for tracing?", "How many times did the fax machine burn?"):
+    for q in ("When did the relay get a new logo?", "When was the moon landing?", "What do we use now for tracing?", "How many times did the fax burn?"):
         a = team.answer(q, count=False)
         assert a.confidence <= 0.2 and not a.temporal_resolutions, (q, a.answer)
 
@@ -170,9 +170,11 @@ def test_the_designs_command(home):
 
 
 def test_what_asks_for_a_date_by_its_form():
-    for q in ("When did it fail?", "what date was the deployment?", "At what time did it fail", "What day is the release?", "how long ago was that", "How many days since?"):
+    for q in ("When did it fail?", "what date was the deployment?", "At what time did it fail", "What day is the release?", "how long ago was that",
+              "How many days since?"):
         assert needs_reasoning(q), q
-    for q in ("What breaks when we deploy?", "when we deploy, what happens", "the day before", "What is the date format?", "", "how many workers"): assert not needs_reasoning(q), q
+    for q in ("What breaks when we deploy?", "when we deploy, what happens", "the day before", "What is the date format?", "", "how many workers"):
+        assert not needs_reasoning(q), q
 
 
 @given(st.text(max_size=300))
@@ -181,7 +183,7 @@ def test_any_question_is_read(text):
     assert q.text == text and len(q.events) in (0, 2)
 
 
-@given(st.sampled_from(["yesterday", "last week", "last month", "next year", "this weekend", "two hours ago", "tonight", "early 2020", "last summer", "a few days ago"]),
+@given(st.sampled_from("yesterday|last week|last month|next year|this weekend|two hours ago|tonight|early 2020|last summer|a few days ago".split("|")),
        st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)))
 def test_any_date_can_be_said(words, when):
     r, = find_references(words, when)
