@@ -4,6 +4,7 @@
 
 # %% ../nbs/17_evidence.ipynb #0012eb25
 from __future__ import annotations
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -35,11 +36,16 @@ def told_of(
     return sum(w in mine for w in about) / len(about) if about else 0.0
 
 # %% ../nbs/17_evidence.ipynb #b3c7dcb3
-def _distance(line: str, about: Sequence[str], r: TemporalReference) -> int:
-    "Characters between a date and the nearest of the words."
+_CLAUSE = re.compile(r"[,;:.](?=\s)|\s(?:and|but|while|after|before)\s")
+
+
+def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[int, int]:
+    "How few of the words stand in a date's clause, and the characters between it and the nearest."
     low = line.lower()
-    spots = [i for w in about if (i := low.find(w[:5])) >= 0]
-    return min((min(abs(r.span[0] - i), abs(i - r.span[1])) for i in spots), default=0)
+    spots = [m.span() for w in about if (m := re.search(re.escape(w[:5]) + r"\w*", low))]
+    cuts = [0, *(m.end() for m in _CLAUSE.finditer(line)), len(line)]
+    a, b = next(((x, y) for x, y in zip(cuts, cuts[1:]) if x <= r.span[0] < y), (0, len(line)))
+    return -sum(a <= i < b for i, _ in spots), min((min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
 
 
 def date_of(
@@ -80,11 +86,13 @@ def evidence(
     results: Iterable[MemoryResult],  # Best first
     about: Sequence[str],
     dated: bool = True,  # A date is asked for: of two sentences that fit, one with a date is better
+    names: Sequence[str] = (),  # Stems that a memory has to have
 ) -> list[Evidence]:  # The best of each memory, best first
     "What the memories say about it."
     out = []
     for r in results:
         lines, whole = lines_of(r.memory), told_of(about, r.memory.text[:LONGEST])
+        if names and told_of(names, r.memory.text[:LONGEST]) < 1: continue
         rows = [Evidence(r, line, 0.8 * told_of(about, line) + 0.2 * whole, date_of(line, about, r.timestamp)) for line in lines]
         if rows: out.append(max(rows, key=lambda e: e.share + (0.15 if dated and e.date else 0.0)))
     return sorted((e for e in out if e.share >= LEAST), key=lambda e: -round(e.share + (0.15 if dated and e.date else 0.0), 6))

@@ -11,10 +11,10 @@ from .ranking import content_words
 from .sentences import stem, word_set
 
 # %% auto #0
-__all__ = ['Kind', 'TIMED', 'Question', 'topic', 'read_question', 'needs_reasoning']
+__all__ = ['Kind', 'TIMED', 'Question', 'topic', 'names_in', 'read_question', 'needs_reasoning']
 
 # %% ../nbs/16_questions.ipynb #f48b0bc1
-Kind = Literal["when", "since", "ago", "between", "first", "often", "current", "before", ""]
+Kind = Literal["when", "since", "ago", "between", "first", "often", "current", "before", "after", ""]
 
 _DID = r"(?:(?:did|do|does|was|were|is|are|has|have|had|will|would|should|can|could)(?:n['’]t)?\b|['’](?:s|d|ve|ll)\b)"
 _UNIT = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|time)"
@@ -33,7 +33,8 @@ _FORMS: tuple[tuple[Kind, str], ...] = (
     ("since", r"(?:for )?how (?:long|many (?:days|weeks|months|years)) (?:have|has)\b"),
     ("before", r"what (?:was|were|did|had)(?:n['’]t)?\b.*\b(?:before|previously|originally|formerly|at first|initially|used to)\b"),
     ("before", r"(?:what|which) .*\b(?:was|were|did|had)\b.*\b(?:before|previously|originally|formerly|at first|initially|used to)\b"),
-    ("before", r"(?:what|which|who)\b.*\b(?:replaced?|superseded?)\b"),
+    ("before", r"(?:what|which|who)\b.*\b(?:did|does|do|has|have)\b.*\b(?:replaced?|superseded?)\b"),
+    ("after", r"(?:what|which|who)\b.*\b(?:replace[sd]?|supersede[sd]?|(?:use[ds]?|came?|comes) (?:instead of|after))\b"),
     ("often", r"how (?:often|many times)\b"),
     ("when", rf"(?:by |until |till |from )?when\s*{_DID}"),
     ("when", rf"(?:(?:on|in|at|by|until|from|for) )?(?:what|which) {_POINT}\s*{_DID}"),
@@ -58,6 +59,7 @@ class Question:
     text: str
     kind: Kind = ""
     about: tuple[str, ...] = ()  # Stems, each once, in order
+    names: tuple[str, ...] = ()  # Stems of what is written as a name: an answer has to have them
     events: tuple[str, ...] = ()  # Two, for `between` and `first`
     order: str = ""  # before or after, where it asks whether that is the order
 
@@ -68,6 +70,16 @@ def topic(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([s for s in stems if s not in _FORMAL] or stems))
 
 
+_NAMED = re.compile(r"(?<![\w.])(?:\w*[a-z]\w*[A-Z]\w*|[A-Z][\w-]+|\w*\d\w*)")
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    "The names in a question: words with a capital letter that does not begin it, or with a digit."
+    first = re.match(r"\W*\w+", text)
+    found = (m[0] for m in _NAMED.finditer(text, first.end() if first else 0))
+    return tuple(dict.fromkeys(s for w in found if (s := stem(w.lower())) not in _FORMAL))
+
+
 def read_question(text: str) -> Question:
     "What a question asks for, and of what."
     head = text[:2000].strip()
@@ -75,8 +87,8 @@ def read_question(text: str) -> Question:
         if m := form.match(head.rstrip(" ?!.") if "(?P<b>" in form.pattern else head):
             parts = m.groupdict()
             events = tuple(head[m.start(k):len(head) if k == "b" else m.end(k)].strip(" ?!.,") for k in ("a", "b") if parts.get(k))
-            return Question(text, kind, topic(head), events, (parts.get("order") or "").lower())
-    return Question(text, "", topic(head))
+            return Question(text, kind, topic(head), names_in(head), events, (parts.get("order") or "").lower())
+    return Question(text, "", topic(head), names_in(head))
 
 # %% ../nbs/16_questions.ipynb #d655b87c
 TIMED: tuple[Kind, ...] = ("when", "since", "ago", "between", "first")

@@ -4,7 +4,7 @@
 
 # %% ../nbs/18_reasoning.ipynb #80c14e84
 from __future__ import annotations
-import asyncio
+import asyncio, re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,12 +15,12 @@ from .answering import Said, answer_request, contradictions
 from .evidence import Evidence, aloud, apart, day_of, duration, evidence
 from .finding import MemoryResult, RetrievalMode
 from .models import Memory, TemporalReference
-from .questions import Question, needs_reasoning, read_question, topic
+from .questions import Question, names_in, needs_reasoning, read_question, topic
 from .recall import RecallService, get_recall_service
 
 # %% auto #0
-__all__ = ['Asked', 'ReasonedAnswer', 'answer_offline', 'with_model', 'ReasonedRecallService', 'RecallResult', 'reasoned',
-           'get_reasoned_recall_service', 'handle_recall_command']
+__all__ = ['Chains', 'Next', 'Asked', 'ReasonedAnswer', 'answer_offline', 'with_model', 'ReasonedRecallService', 'RecallResult',
+           'reasoned', 'get_reasoned_recall_service', 'handle_recall_command']
 
 # %% ../nbs/18_reasoning.ipynb #8559355a
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _when(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswe
     if q.kind in ("ago", "since"):
         days, off = apart(best.interval, (now, now))
         past = f"{duration(days, off)} ago" if days > 0 else "today" if days == 0 else f"in {duration(-days, off)}"
-        said = f"{past}: {said}" if q.kind == "ago" else f"since {said} ({past})"
+        said = f"{past}: {said}" if q.kind == "ago" else f"since {said if best.date else day_of(best.result.timestamp) + ' or earlier'} ({past})"
     also = f" Also: {', '.join(_at(e) for e in others[:3])}." if others else ""
     sure = best.confidence - 0.1 * bool(others)
     return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {_quote(best)}{also}", round(sure, 2), " ".join(_why(e) for e in (best, *others[:3])),
@@ -99,22 +99,52 @@ def _often(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnsw
     return ReasonedAnswer(f"{said}. {_quote(told[-1])}", sure, " ".join(_why(e) for e in told[:8]), _resolutions(told), tuple(e.result for e in told), True)
 
 # %% ../nbs/18_reasoning.ipynb #671b76fa
-def _current(q: Question, rows: Sequence[Evidence], replaced: Mapping[str, Sequence[Memory]]) -> ReasonedAnswer | None:
-    e = next((e for e in rows if not e.result.superseded_by), None)
-    if e is None: return None
-    older = replaced.get(e.result.id, ())
-    was = f" Before that: “{older[-1].summary}” ({day_of(older[-1].timestamp)})." if older else ""
-    why = f"{e.result.id[:12]} is the newest of those that nothing has replaced and that answer."
-    return ReasonedAnswer(f"{_quote(e)}.{was}", round(min(0.95, 0.25 + 0.6 * e.share + 0.1 * bool(older)), 2), why, (), (e.result,), bool(older))
+Chains = Mapping[str, Sequence[Memory]]  # Name of a memory to what it replaced, oldest first
+Next = Mapping[str, Memory]  # … to what replaced it
 
 
-def _before(q: Question, rows: Sequence[Evidence], replaced: Mapping[str, Sequence[Memory]]) -> ReasonedAnswer | None:
+def _title(m: Memory) -> str: return f"“{m.summary}” (recorded {day_of(m.timestamp)})"
+
+
+def _worth(e: Evidence, replaced: Chains) -> tuple[bool, bool, float]: return e.result.id in replaced, e.result.namespace == "decisions", e.share
+
+
+def _current(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
+    live = [e for e in rows if not e.result.superseded_by and e.share >= rows[0].share - 0.25]
+    if not live: return None
+    e = max(live, key=lambda e: _worth(e, replaced))
+    older, decided = replaced.get(e.result.id, ()), e.result.namespace == "decisions"
+    was = f" Before that: {_title(older[-1])}." if older else ""
+    sure = min(0.95, 0.25 + 0.6 * e.share + 0.1 * bool(older)) if older or decided else min(0.5, 0.6 * e.share)
+    why = ", which replaced others." if older else ", a decision." if decided else "; whether it settles the question is open."
+    line = "" if e.line.strip() == e.result.summary.strip() else f" It says: {_quote(e)}."
+    return ReasonedAnswer(f"{_title(e.result.memory)}.{line}{was}", round(sure, 2), f"Nothing has replaced {e.result.id[:12]}{why}", (), (e.result,), bool(older))
+
+# %% ../nbs/18_reasoning.ipynb #fff36584
+def _sure(e: Evidence) -> float: return round(min(0.95, 0.35 + 0.6 * e.share), 2)
+
+
+def _before(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     for e in rows:
-        if not (older := replaced.get(e.result.id)): continue
-        chain = " Before that: " + "; ".join(f"“{m.summary}” ({day_of(m.timestamp)})" for m in reversed(older[:-1])) + "." if older[1:] else ""
-        said = f"“{older[-1].summary}” (recorded {day_of(older[-1].timestamp)}), until {_quote(e)}.{chain}"
-        return ReasonedAnswer(said, round(min(0.95, 0.35 + 0.6 * e.share), 2), f"{e.result.id[:12]} supersedes {older[-1].id[:12]}.", (), (e.result,), True)
+        older, new = replaced.get(e.result.id, ()), after.get(e.result.id)
+        if new is not None and not older:
+            why = f"{new.id[:12]} supersedes {e.result.id[:12]}."
+            return ReasonedAnswer(f"{_title(e.result.memory)}, until {_title(new)}.", _sure(e), why, (), (e.result,), True)
+        if not older: continue
+        chain = f" Before that: {'; '.join(map(_title, reversed(older[:-1])))}." if older[1:] else ""
+        why = f"{e.result.id[:12]} supersedes {older[-1].id[:12]}."
+        return ReasonedAnswer(f"{_title(older[-1])}, until {_quote(e)}.{chain}", _sure(e), why, (), (e.result,), True)
     return None
+
+
+def _after(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
+    e = next((e for e in rows if e.result.id in after), None)
+    if e is None: return None
+    new = after[e.result.id]
+    return ReasonedAnswer(f"{_title(new)}, in the place of {_quote(e)}.", _sure(e), f"{new.id[:12]} supersedes {e.result.id[:12]}.", (), (e.result,), True)
+
+
+_BY_EDGES = {"current": _current, "before": _before, "after": _after}
 
 # %% ../nbs/18_reasoning.ipynb #4e37b9d1
 _DEEPER = {RetrievalMode.REFLEXIVE: RetrievalMode.STANDARD, RetrievalMode.STANDARD: RetrievalMode.DEEP, RetrievalMode.DEEP: RetrievalMode.EXHAUSTIVE}
@@ -127,14 +157,15 @@ def _look(
     about: Sequence[str],
     mode: RetrievalMode,
     dated: bool,
+    names: Sequence[str] = (),
 ) -> tuple[list[MemoryResult], list[Evidence]]:
     "What was found, and what of it is evidence; deeper where that is little."
     found = search(text, mode=mode)
-    rows = evidence(found, about, dated)
+    rows = evidence(found, about, dated, names)
     while (not rows or rows[0].share < _ENOUGH) and mode in _DEEPER:
         mode = _DEEPER[mode]
         found = search(text, mode=mode)
-        rows = evidence(found, about, dated)
+        rows = evidence(found, about, dated, names)
     return found, rows
 
 # %% ../nbs/18_reasoning.ipynb #ae794b3e
@@ -145,25 +176,29 @@ def _nothing(q: Question, found: Sequence[MemoryResult]) -> ReasonedAnswer:
                           "or none can be told from the others by a rule.", (), tuple(found[:3]))
 
 
+_AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
+
+
 def answer_offline(
     q: Question,
     search: Callable[..., list[MemoryResult]],
-    replaced: Callable[[Iterable[str]], Mapping[str, Sequence[Memory]]],  # Of ids: what each replaced, oldest first
+    edges: Callable[[Sequence[MemoryResult]], tuple[Chains, Next]],  # What each has replaced, and what has replaced it
     now: datetime,
     mode: RetrievalMode = RetrievalMode.STANDARD,
 ) -> ReasonedAnswer:
     "What can be said by rule."
     dated = q.kind in ("when", "since", "ago", "between", "first", "often")
     if q.events:
-        sides = [_look(search, event, topic(event), mode, True) for event in q.events]
+        sides = [_look(search, event, topic(event), mode, True, names_in(f"the {event}")) for event in q.events]
         rows = [side[1][0] for side in sides if side[1]]
         return _order(q, rows[0], rows[1], now) if len(rows) == 2 else _nothing(q, [r for found, _ in sides for r in found])
-    found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if q.kind == "often" else mode, dated)
+    far = q.kind in ("often", "before", "after")
+    found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names)
+    if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
     if not rows: return _nothing(q, found)
     if q.kind == "often": return _often(q, rows, now)
     if dated: return _when(q, rows, now)
-    held = replaced(e.result.id for e in rows) if q.kind in ("current", "before") else {}
-    said = _current(q, rows, held) if q.kind == "current" else _before(q, rows, held) if q.kind == "before" else None
+    said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
     return said or _nothing(q, [e.result for e in rows])
 
 # %% ../nbs/18_reasoning.ipynb #b3bfdc4a
@@ -198,6 +233,11 @@ class ReasonedRecallService:
         from git_notes_consolidation.llm import ask_all
         return ask_all(self.llm_client, [(request, parse)])[0].value
 
+    def _edges(self, results: Sequence[MemoryResult]) -> tuple[Chains, Next]:
+        newer = {r.id: r.superseded_by for r in results if r.superseded_by and r.superseded_kind == "full"}
+        there = self.recall_service.get_batch(newer.values())
+        return self.recall_service.replaced(r.id for r in results), {i: there[n] for i, n in newer.items() if n in there}
+
     def answer(
         self,
         query: str,
@@ -211,7 +251,7 @@ class ReasonedRecallService:
         "An answer by rule, and a model's where there is one."
         s, now = self.recall_service, as_of or self.recall_service.clock()
         look = partial(s.search, namespace=namespace, limit=limit, include_summaries=False, as_of=as_of, count=False)
-        said = answer_offline(read_question(query), look, s.replaced, now, RetrievalMode(mode))
+        said = answer_offline(read_question(query), look, self._edges, now, RetrievalMode(mode))
         if self.llm_client is not None:
             near = {r.id: r for r in (*said.source_memories, *look(query, mode=mode))}
             said = with_model(said, query, [*near.values()][:limit], self._ask, now)
