@@ -40,10 +40,11 @@ THINGS = frozenset("""project team bot service library package framework app too
     command cron cronjob job parser option checkbox dropdown icon link chart heading screen picker setting parameter param key
     constant alias keyword folder helper bucket""".split())
 _FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news herald
-    telegraph journal review press games records partners ventures security cloud reader board tracker""".split())
+    telegraph journal review press games records partners ventures security cloud reader board tracker ai""".split())
 _FIRST, _NAMES = frozenset("first last start".split()), frozenset("name codename nickname codenamed bot assistant mascot named library tool project variable "
                                                                   "keyword constant function method string parameter computed parsed stored translated".split())
 _HEADED = frozenset("project class constant value filter option label column theme alias package".split())
+_USED, _BOTS = frozenset("use uses using".split()), frozenset("bot assistant mascot".split())
 _IS = frozenset("is was".split())
 
 
@@ -54,8 +55,9 @@ def is_named(
     "Does the word stand for a thing, not for a time?"
     before, after = low_at(t, k - 1), low_at(t, k + 1)
     if before in _TITLES or after in THINGS and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
-    if after in _FIRMS and word_at(t, k + 1)[0].isupper() and word_at(t, k)[0].isupper(): return True
+    if {after, low_at(t, k + 2)} & _FIRMS and (after in _FIRMS or word_at(t, k + 2)[0].isupper()) and word_at(t, k + 1)[0].isupper() and word_at(t, k)[0].isupper(): return True
     if after in _IS and not (_FIRST.isdisjoint(t.low[k + 2:k + 4]) and _NAMES.isdisjoint(t.low[k + 2:k + 7])): return True
+    if before in _USED or after in ",(" and after and low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in (THINGS if after == "(" else _BOTS): return True
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return True
     return _as_constant(t, k) or any(hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
 
@@ -63,7 +65,7 @@ def is_named(
 def _as_constant(t: Tokens, k: int) -> bool:
     "FRIDAY among words that do not shout, and Friday beside a sign of equality."
     if "=" in (low_at(t, k - 1), low_at(t, k + 1)): return True
-    if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid": return False
+    if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo": return False
     return not any(word_at(t, j).isupper() and len(word_at(t, j)) > 1 for j in (k - 2, k - 1, k + 1, k + 2)) and len(t.low) > 2
 
 
@@ -91,17 +93,19 @@ def is_habit(
 ) -> bool:
     "Is it every such day, and none in particular?"
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if letter_at(t, k - 1) == "a" or before in _ANY or after in _PARTS: return True
+    if letter_at(t, k - 1) == "a": return not (word_at(t, k + 1)[:1].isupper() and letter_at(t, k + 1) == ".")  # A Friday Talk has a date
+    if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True
     if "s" in t.letters[max(0, k - 2):k] and "," not in t.letters[max(0, k - 2):k]: return True
     if before in ("the", "our", "my", "your", "their") and letter_at(t, k + 1) in ".s": return not _HABITS.isdisjoint(t.low[k + 1:k + 3]) and _timeless(t, k)
     left = _before(t, k, 10)
+    if letter_at(t, k - 1) in "ol" and t.letters[k + 1:k + 4] == "OeU": return _timeless(t, k)  # the first Monday of the month
     if not _RUNS.isdisjoint(left[-7:]) and not _JOBS.isdisjoint(left) and not any(w in left for w in ("will", "did", "to")): return True
     return _conditional(t, k, left) or _whole_week(t, k) or _as_such(t, k, left)
 
 
 def _timeless(t: Tokens, k: int) -> bool:
     near = range(max(0, k - 8), min(len(t.low), k + 9))
-    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule"))
+    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins"))
 
 
 def _conditional(t: Tokens, k: int, left: list[str]) -> bool:
@@ -114,7 +118,7 @@ def _whole_week(t: Tokens, k: int) -> bool:
     "Monday to Friday is a working week, unless a verb tells which."
     for i, j in ((k, k + 2), (k - 2, k)):
         if letter_at(t, i) == letter_at(t, j) == "W" and low_at(t, i + 1) in ("to", "-", "–", "through"):
-            if (t.values[i], t.values[j]) in ((0, 4), (0, 6), (6, 5), (6, 3)): return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low)))
+            if (t.values[i], t.values[j]) in ((0, 4), (0, 5), (0, 6), (6, 5), (6, 3)): return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low)))
                                                                                       if t.low[m] not in ("available", "opens", "starts"))
     return False
 
@@ -128,12 +132,12 @@ _GIVES = frozenset("returns return yields gives is".split())
 
 def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if before in _TAKES or after in ("means", "equals") or before == "is" and "first" in left[-4:] and "day" in left[-3:]: return True
+    if before in _TAKES or before == "means" or before == "is" and low_at(t, k - 2)[:1] == "\0" or after in ("means", "equals") or before == "is" and "first" in left[-4:] and "day" in left[-3:]: return True
     if before == ":" and low_at(t, k - 2) == "day" or before == "to" and low_at(t, k - 2)[:1] == "\0" and "set" in left[-5:]: return True
     if after in ("is", "to") and letter_at(t, k + 2) == "n" and letter_at(t, k + 3) in ".,^" and low_at(t, k + 3) not in ("pm", "am"): return _valued(t, k, after)
     if before in ("for", "on") and letter_at(t, k - 2) == "n" and t.values[k - 2] < 8: return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"
     i = next((j for j in range(max(0, k - 14), k) if t.low[j] in _WEEKS and letter_at(t, j - 1) not in "lxt"), k)
-    if not _STARTS.isdisjoint(t.low[i:i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
+    if not _STARTS.isdisjoint(t.low[max(0, i - 2):i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
     near = range(k - len(left), min(len(t.low), k + 6))
     return any(t.low[j] in _TOPIC for j in near if j < k or _SENTENCE.isdisjoint(t.low[k:j])) and not any(cue(t.low, j) for j in near)
 

@@ -76,7 +76,7 @@ def _long_ago(c: Scene, m: re.Match[str]) -> Reading: return unresolved("PAST_RE
 def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     grain, alone = c.t.values[m.start("u")][0], len(c.t.low) == m.end() - m.start()
     if c.t.low[m.start()] != "in" or c.t.letters[m.end():m.end() + 1] in ("g", "j", "B", "A"): return None
-    if grain == "second" and m["n"] == "a": return None
+    if grain == "second" and m["n"] == "a" or grain in SECONDS and c.t.low[m.start() - 1:m.start()] in (["finishes"], ["completes"]): return None
     said = c.tense(m)
     if said < 0 or grain in SECONDS and said < 1 and not (alone or _announced(c, m)): return None
     return _away(c, m, 1)
