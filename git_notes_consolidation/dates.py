@@ -85,7 +85,7 @@ def _month_number(word: str) -> int: return int(word) if word.isdigit() else _MO
 @_rule("D")
 def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
     d = _DIGITS.fullmatch(c.t.values[m.start()])
-    if not d: return None
+    if not d or c.t.text[c.t.spans[m.start()][0] - 1] == ":" and m.start(): return None
     if d[1]:
         day = _dom(int(d[1]), _month_number(d[2]), int(d[3]))
         if day is None or d[4] and int(d[4]) > 24: return None

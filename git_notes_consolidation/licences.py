@@ -16,7 +16,7 @@ _SURE = frozenset("tues weds thurs thur".split())
 _GO_ON = frozenset("""and but or so then because while when without with after before since until as we i you they he she it the a an our my someone somebody
     nobody everybody this that please at in for again too last next morning afternoon evening night""".split())
 _OPENING = frozenset("we i you they he she it the our my someone somebody nobody everybody".split())
-_HINTED = frozenset("up down out back in off over live it them".split())
+_HINTED = frozenset("u you ya up down out back in off over live it them".split())
 
 
 def _weekday_ok(t: Tokens, k: int) -> bool:
@@ -65,6 +65,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
     low, cap, unsure = t.low[k], word_at(t, k)[0].isupper(), t.low[k] in _UNSURE_MONTHS
     before, after, word = letter_at(t, k - 1), letter_at(t, k + 1), low_at(t, k - 1)
     if is_named(t, k) or low == "may" and low_at(t, k + 1) in _AFTER_MODAL or _in_general(t, k, unsure): return False
+    if after == "o" and t.values[k + 1] > 31: return False
     if before == "o" or before == "O" and letter_at(t, k - 2) in "on": return True
     if before == "n" and (cap or low not in _LOWER): return True
     if after in "noy" and not (after == "o" and low_at(t, k + 1).isalpha()) or after == "," and letter_at(t, k + 2) == "y":
@@ -113,9 +114,13 @@ def _quarter_ok(t: Tokens, k: int) -> bool:
     return before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx" or after in "O," and letter_at(t, k + 2) in "ytlx"
 
 
+_DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
+
+
 def _day_ok(t: Tokens, k: int) -> bool:
     word, before = word_at(t, k), word_at(t, k - 1)
     if is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let" and low_at(t, k + 1) == "be": return False
+    if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""
     return not (word[0].isupper() and not word.isupper() and between == " " and before[:1].isupper() and letter_at(t, k - 1) == ".")
 
@@ -123,6 +128,7 @@ def _day_ok(t: Tokens, k: int) -> bool:
 _COMPUTES = frozenset("returns return yields computes calculates returning computing".split())
 _OFFERS = frozenset("options choices presets entries values".split())
 _TYPED = frozenset("type types typed typing parse parses parsing".split())
+_STRINGS, _LEADS = frozenset("string literal phrase".split()), frozenset("to is range the interval".split())
 _SHOWS = frozenset("offers are rename labelled labeled filter tab button option label preset the".split())
 _RUN, _PEOPLE = frozenset("dTWMUVEPSQlxtpknmoOe,&aZy"), frozenset("i we you they he she".split())
 
@@ -132,6 +138,8 @@ def _quoted_from(t: Tokens, k: int) -> int:
     low, after = t.low[k], letter_at(t, k + 1)
     if low in _COMPUTES and after in "ae": return k + 2 if letter_at(t, k + 2) in "lxtpoWUEMkVb" else 0
     if low in _OFFERS and low_at(t, k + 1) == ":": return k + 2
+    if low in _DEFAULTS: return next((j for j in range(k + 1, min(k + 4, len(t.low))) if t.letters[j] in "lpxt"), 0) if low_at(t, k + 1) in _LEADS else 0
+    if low in _STRINGS and after in "lxtdn": return k + 1
     if low in _TYPED and after in "lxtd" and low_at(t, k - 1) not in _PEOPLE: return k + 1
     shown = low in _SHOWS and after in "lxtd" and word_at(t, k + 1).istitle() and not word_at(t, k).isupper()
     return k + 1 if shown and (low != "the" or letter_at(t, k + 2) in "UVn") else 0
@@ -145,7 +153,7 @@ def _silenced(t: Tokens, letters: list[str]) -> None:
             letters[j] = "."
 
 
-_TRIGGERS = _COMPUTES | _OFFERS | _TYPED | _SHOWS
+_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS
 
 # %% ../nbs/03_licences.ipynb #23ecfcb5
 _LICENCES = {"W": _weekday_ok, "M": _month_ok, "S": _season_ok, "Q": _quarter_ok, "d": _day_ok, "T": _day_ok}
@@ -159,7 +167,7 @@ def licensed(
     for k, x in enumerate(letters):
         if x == "U" and t.low[k] == "second" and letter_at(t, k + 1 + (letter_at(t, k + 1) == "-")) in "UWELl": letters[k] = "o"; t.values[k] = 2
         if x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
-        elif x == "W" and letters[k - 1:k] != ["v"] and (is_habit(t, k) or "w" in letters[max(0, k - 6):k] and low_at(t, k - 1) in ("and", "or", "not")): letters[k] = "w"
+        elif x == "W" and letters[k - 1:k] != ["v"] and (is_habit(t, k) or "w" in letters[max(0, k - 6):k] and low_at(t, k - 1) in ("and", "or", "not", ",", "to", "-")): letters[k] = "w"
         elif x == "M": t.low[k] = t.low[k].title()  # no modal, no verb
     if not _TRIGGERS.isdisjoint(t.low): _silenced(t, letters)
     return t._replace(letters="".join(letters))

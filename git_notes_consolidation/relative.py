@@ -108,10 +108,15 @@ def _named_ago(c: Scene, m: re.Match[str]) -> Reading | None:
 _SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
 
 
+def _labelled(c: Scene, k: int) -> bool:
+    "The last week filter, the next month buttons."
+    return k < len(c.t.low) and not {c.t.low[k], c.t.low[k].rstrip("s")}.isdisjoint(THINGS) and c.t.text[c.t.spans[k - 1][1]] == " "
+
+
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UE])")
 def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     x, (grain, n) = m["x"], c.t.values[m.start("u")] or ("weekend", 1)
-    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in THINGS and c.t.text[c.t.spans[m.end() - 1][1]] == " ": return None
+    if _labelled(c, m.end()): return None
     if grain in SECONDS or grain == "day" and x != "t" or x == "l" and of_period(c, m.end()): return None
     if x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e" and grain == "weekend": x = "l"
     step = STEP[x] * n
@@ -167,8 +172,11 @@ def _last_weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     return dated(floor(day, "day"), 0.6 if later else 0.93 if x == "l" else 0.8, alternatives=later)
 
 # %% ../nbs/04_relative.ipynb #804ebef1
+_LOADS = frozenset("peak traffic load shift mode".split())
+
+
 @_rule("(?<=[e@])E")
 def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
-    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in THINGS and c.t.text[c.t.spans[m.end() - 1][1]] == " ": return None
+    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in _LOADS or _labelled(c, m.end()): return None
     within = (c.day - 1) % 7 > 4
     return dated(period(index(c.day, "weekend") - (c.tense(m) <= 0 and not within), "weekend"), 0.7, named=("weekend", 0))
