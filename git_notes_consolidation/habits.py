@@ -8,7 +8,7 @@ from .tense import cue
 from .timewords import Tokens
 
 # %% auto #0
-__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'is_named', 'hyphened', 'is_habit']
+__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'is_named', 'hyphened', 'is_habit', 'recurs']
 
 # %% ../nbs/02_habits.ipynb #73800b56
 def word_at(t: Tokens, k: int) -> str: return t.text[t.spans[k][0]:t.spans[k][1]] if 0 <= k < len(t.low) else ""
@@ -33,7 +33,7 @@ def _before(t: Tokens, k: int, n: int) -> list[str]:
 def _sentence_start(t: Tokens, k: int) -> bool: return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*"
 
 # %% ../nbs/02_habits.ipynb #7a9763a9
-_TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco throwback codename codenamed called
+_TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco throwback easter codename codenamed called
     named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
     widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
@@ -101,6 +101,7 @@ def is_habit(
     before, after = low_at(t, k - 1), low_at(t, k + 1)
     left = _before(t, k, 10)
     if letter_at(t, k - 1) == "a": return not _one_event(t, k, left) or _conditional(t, k) or _as_such(t, k, left)
+    if "s" in t.letters[k + 1:k + 5] and not _JOBS.isdisjoint(left): return _timeless(t, k)
     if after in _MANY or before == "are" and low_at(t, k - 2) in _MANY: return _timeless(t, k)
     if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True
     if "s" in t.letters[max(0, k - 2):k] and "," not in t.letters[max(0, k - 2):k]: return True
@@ -111,6 +112,7 @@ def is_habit(
 
 
 def _timeless(t: Tokens, k: int) -> bool:
+    "Does no verb nearby tell of the past or the future?"
     near = range(max(0, k - 8), min(len(t.low), k + 9))
     return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins"))
 
@@ -118,6 +120,11 @@ def _timeless(t: Tokens, k: int) -> bool:
 def _one_event(t: Tokens, k: int, left: list[str]) -> bool:
     "School starts on a Friday; A Friday Talk."
     return left[-3:-1] in (["starts", "on"], ["begins", "on"], ["started", "on"]) or word_at(t, k + 1)[:1].isupper() and letter_at(t, k + 1) == "."
+
+
+def recurs(t: Tokens, k: int, seen: set[int]) -> bool:
+    "Was that weekday a habit before (released every Thursday; a maintainer runs it on Thursday)?"
+    return t.values[k] in seen and _timeless(t, k)
 
 
 def _conditional(t: Tokens, k: int) -> bool:
@@ -139,12 +146,14 @@ _WEEKS, _STARTS = frozenset("week weeks".split()), frozenset("start starts begin
 _TOPIC = frozenset("enum weekday weekdays locale locales cron crontab strftime dst".split())
 _SENTENCE = _ENDS | {":"}
 _TAKES = frozenset("parse parses accept accepts support supports returns maps treats converts prints formats yields gives".split())
+_FIRST_DAY = frozenset("first current due".split())
 _GIVES = frozenset("returns return yields gives is".split())
 
 
 def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if before in _TAKES or before == "means" or before == "is" and low_at(t, k - 2)[:1] == "\0" or after in ("means", "equals") or before == "is" and "first" in left[-4:] and "day" in left[-3:]: return True
+    if before in _TAKES or before == "means" or before == "is" and low_at(t, k - 2)[:1] == "\0" or after in ("means", "equals") or before in ("is", "was") and "day" in left[-3:] and not _FIRST_DAY.isdisjoint(left[-4:]): return True
+    if after == "first" and letter_at(t, k - 1) != "@": return True
     if before == ":" and low_at(t, k - 2) == "day" or before == "to" and low_at(t, k - 2)[:1] == "\0" and "set" in left[-5:]: return True
     if after in ("is", "to") and letter_at(t, k + 2) == "n" and letter_at(t, k + 3) in ".,^" and low_at(t, k + 3) not in ("pm", "am"): return _valued(t, k, after)
     if before in ("for", "on") and letter_at(t, k - 2) == "n" and t.values[k - 2] < 8: return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"

@@ -4,7 +4,7 @@
 
 # %% ../nbs/03_licences.ipynb #0c8c63f4
 from __future__ import annotations
-from .habits import hyphened, is_habit, is_named, letter_at, low_at, word_at
+from .habits import hyphened, is_habit, is_named, letter_at, low_at, recurs, word_at
 from .tense import cue
 from .timewords import Tokens
 
@@ -156,6 +156,11 @@ def _silenced(t: Tokens, letters: list[str]) -> None:
 _TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS
 
 # %% ../nbs/03_licences.ipynb #23ecfcb5
+def _goes_on(t: Tokens, k: int, letters: list[str]) -> bool:
+    "On Mondays, Wednesday and Friday."
+    return "w" in letters[max(0, k - 6):k] and low_at(t, k - 1) in ("and", "or", "not", ",", "to", "-")
+
+
 _LICENCES = {"W": _weekday_ok, "M": _month_ok, "S": _season_ok, "Q": _quarter_ok, "d": _day_ok, "T": _day_ok}
 
 
@@ -164,10 +169,12 @@ def licensed(
 ) -> Tokens:
     "The tokens, those without a licence turned to mere words, habits to a set, and *second* to an ordinal where it is one."
     letters = list(t.letters)
+    seen: set[int] = set()  # Weekdays that were habits
     for k, x in enumerate(letters):
         if x == "U" and t.low[k] == "second" and letter_at(t, k + 1 + (letter_at(t, k + 1) == "-")) in "UWELl": letters[k] = "o"; t.values[k] = 2
         if x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
-        elif x == "W" and letters[k - 1:k] != ["v"] and (is_habit(t, k) or "w" in letters[max(0, k - 6):k] and low_at(t, k - 1) in ("and", "or", "not", ",", "to", "-")): letters[k] = "w"
+        elif x == "W" and letters[k - 1:k] == ["v"]: seen.add(t.values[k])
+        elif x == "W" and (is_habit(t, k) or _goes_on(t, k, letters) or recurs(t, k, seen)): letters[k] = "w"; seen.add(t.values[k])
         elif x == "M": t.low[k] = t.low[k].title()  # no modal, no verb
     if not _TRIGGERS.isdisjoint(t.low): _silenced(t, letters)
     return t._replace(letters="".join(letters))

@@ -77,6 +77,8 @@ def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     grain, alone = c.t.values[m.start("u")][0], len(c.t.low) == m.end() - m.start()
     if c.t.low[m.start()] != "in" or c.t.letters[m.end():m.end() + 1] in ("g", "j", "B", "A"): return None
     if grain == "second" and m["n"] == "a" or grain in SECONDS and c.t.low[m.start() - 1:m.start()] in (["finishes"], ["completes"]): return None
+    i = m.start()
+    if c.t.low[i - 1:i] in (["once"], ["twice"], ["times"]) or i > 1 and c.t.low[i - 1][-1] == "s" and c.t.letters[i - 2] in "nm": return None  # Eleven requests in six months
     said = c.tense(m)
     if said < 0 or grain in SECONDS and said < 1 and not (alone or _announced(c, m)): return None
     return _away(c, m, 1)
