@@ -48,7 +48,7 @@ _PARTLY = frozenset("mid early late".split())
 def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     i, k = m.start(), m.end()
     before, after = c.t.low[i - 1] if i else "", c.t.low[k] if k < len(c.t.low) else "."
-    if before == "the" and after not in _YEARLY: return None
+    if before == "the" and after not in _YEARLY or before == "to" and c.t.letters[i - 2:i - 1] == "y" and c.t.letters[i - 3:i - 2] not in "iR@": return None
     if before == "-" and (i < 2 or c.t.low[i - 2] not in ("mid", "early", "late", "pre", "post")): return None
     noun = after[0].isalpha() and after not in AFTER_YEAR and after[-2:] not in ("ed", "ly") and (c.t.text[c.t.spans[k][0]].islower() or before == "-")
     year = c.t.values[k - 1]
@@ -85,7 +85,7 @@ def _month_number(word: str) -> int: return int(word) if word.isdigit() else _MO
 @_rule("D")
 def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
     d = _DIGITS.fullmatch(c.t.values[m.start()])
-    if not d: return None
+    if not d or c.t.text[c.t.spans[m.start()][0] - 1] == ":" and m.start(): return None
     if d[1]:
         day = _dom(int(d[1]), _month_number(d[2]), int(d[3]))
         if day is None or d[4] and int(d[4]) > 24: return None
@@ -136,8 +136,9 @@ def start_of(c: Scene, months: int) -> int:
 def _friday_the_13th(c: Scene, m: re.Match[str]) -> Reading | None:
     k, n = c.t.values[m.start("w")], c.t.values[m.start("o")]
     if not c.t.low[m.start("o")][0].isdigit(): return None
-    step = 1 if c.tense(m) > 0 else -1
-    for months in range(0, 60):
-        day = start_of(c, step * months) + n - 1
-        if (day - 1) % 7 == k and civil(day)[2] == n and (day - c.day) * step >= 0: return dated(floor(day, "day"), 0.85)
+    said = c.tense(m)
+    for months in range(60):
+        for step in (-1, 1) if said == 0 else (said,):
+            day = start_of(c, step * months) + n - 1
+            if (day - 1) % 7 == k and civil(day)[2] == n and (day - c.day) * step >= -31 * (said == 0): return dated(floor(day, "day"), 0.85)
     return None

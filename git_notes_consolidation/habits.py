@@ -8,7 +8,7 @@ from .tense import cue
 from .timewords import Tokens
 
 # %% auto #0
-__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'is_named', 'hyphened', 'is_habit']
+__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'is_named', 'hyphened', 'is_habit', 'recurs']
 
 # %% ../nbs/02_habits.ipynb #73800b56
 def word_at(t: Tokens, k: int) -> str: return t.text[t.spans[k][0]:t.spans[k][1]] if 0 <= k < len(t.low) else ""
@@ -33,17 +33,18 @@ def _before(t: Tokens, k: int, n: int) -> list[str]:
 def _sentence_start(t: Tokens, k: int) -> bool: return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*"
 
 # %% ../nbs/02_habits.ipynb #7a9763a9
-_TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco throwback codename codenamed called
+_TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco throwback easter codename codenamed called
     named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
     widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
     command cron cronjob job parser option checkbox dropdown icon link chart heading screen picker setting parameter param key
-    constant alias keyword folder helper bucket""".split())
+    constant alias keyword folder helper bucket arrow""".split())
 _FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news herald
-    telegraph journal review press games records partners ventures security cloud reader board tracker""".split())
+    telegraph journal review press games records partners ventures security cloud reader board tracker ai""".split())
 _FIRST, _NAMES = frozenset("first last start".split()), frozenset("name codename nickname codenamed bot assistant mascot named library tool project variable "
-                                                                  "keyword constant function method string parameter computed parsed stored translated".split())
+                                                                  "keyword constant function method string parameter key property component null computed parsed stored translated".split())
 _HEADED = frozenset("project class constant value filter option label column theme alias package".split())
+_USED, _BOTS = frozenset("use uses using".split()), frozenset("bot assistant mascot".split())
 _IS = frozenset("is was".split())
 
 
@@ -53,17 +54,21 @@ def is_named(
 ) -> bool:
     "Does the word stand for a thing, not for a time?"
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if before in _TITLES or after in THINGS and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
-    if after in _FIRMS and word_at(t, k + 1)[0].isupper() and word_at(t, k)[0].isupper(): return True
-    if after in _IS and not (_FIRST.isdisjoint(t.low[k + 2:k + 4]) and _NAMES.isdisjoint(t.low[k + 2:k + 7])): return True
+    if before in _TITLES or (after in THINGS or after[-1:] == "s" and after[:-1] in THINGS) and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
+    if {after, low_at(t, k + 2)} & _FIRMS and (after in _FIRMS or word_at(t, k + 2)[0].isupper()) and word_at(t, k + 1)[0].isupper() and word_at(t, k)[0].isupper(): return True
+    if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
+    if after in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]) or after == "has" and "value" in t.low[k + 2:k + 5]: return True
+    if before in _USED or after in ",(" and after and low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in (THINGS if after == "(" else _BOTS): return True
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return True
     return _as_constant(t, k) or any(hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
 
 
 def _as_constant(t: Tokens, k: int) -> bool:
     "FRIDAY among words that do not shout, and Friday beside a sign of equality."
-    if "=" in (low_at(t, k - 1), low_at(t, k + 1)): return True
-    if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid": return False
+    if not {"=", "|", "[", "{"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
+    a, b = t.spans[k]
+    if t.text[b:b + 1] == ":" and (t.text[a - 1:a] == ":" or letter_at(t, k + 2) == "n" and k + 3 == len(t.low)): return True
+    if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo": return False
     return not any(word_at(t, j).isupper() and len(word_at(t, j)) > 1 for j in (k - 2, k - 1, k + 1, k + 2)) and len(t.low) > 2
 
 
@@ -75,12 +80,15 @@ def hyphened(
     "Is it part of a compound, as in tuesday-cli?"
     glued = t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
     other = low_at(t, k + 2 * s)
+    if glued and s > 0 and letter_at(t, k + 1) == "-" and other == "first": return True
     return glued and letter_at(t, k + s) == "-" and letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
 
 # %% ../nbs/02_habits.ipynb #c6966752
 _ANY = frozenset("any some one most typical usual average random normal always another".split())
 _PARTS = frozenset("mornings afternoons evenings nights".split())
-_HABITS = frozenset("standup stand sync meeting rotation freeze slot window job cron schedule routine digest newsletter batch rule call train".split())
+_HABITS = frozenset("""standup stand sync meeting rotation freeze slot window job cron schedule routine digest newsletter batch rule call train peak
+    traffic rush""".split())
+_MANY = frozenset("jobs deploys deployments releases builds standups retros syncs meetings windows shifts merges".split())
 _RUNS, _JOBS = frozenset("run runs fire fires trigger triggers execute executes".split()), frozenset("""job jobs backup backups cron cronjob script scripts
     timer task tasks pipeline batch report reports digest export cleanup scan crawler import rotation""".split())
 
@@ -91,20 +99,35 @@ def is_habit(
 ) -> bool:
     "Is it every such day, and none in particular?"
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if letter_at(t, k - 1) == "a" or before in _ANY or after in _PARTS: return True
-    if "s" in t.letters[max(0, k - 2):k] and "," not in t.letters[max(0, k - 2):k]: return True
-    if before in ("the", "our", "my", "your", "their") and letter_at(t, k + 1) in ".s": return not _HABITS.isdisjoint(t.low[k + 1:k + 3]) and _timeless(t, k)
     left = _before(t, k, 10)
+    if letter_at(t, k - 1) == "a": return not _one_event(t, k, left) or _conditional(t, k) or _as_such(t, k, left)
+    if "s" in t.letters[k + 1:k + 5] and not _JOBS.isdisjoint(left): return _timeless(t, k)
+    if after in _MANY or before == "are" and low_at(t, k - 2) in _MANY: return _timeless(t, k)
+    if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True
+    if "s" in t.letters[max(0, k - 2):k] and "," not in t.letters[max(0, k - 2):k]: return True
+    if before in ("the", "our", "my", "your", "their") and letter_at(t, k + 1) in ".sP": return not _HABITS.isdisjoint(t.low[k + 1:k + 3]) and _timeless(t, k)
+    if letter_at(t, k - 1) in "ol" and t.letters[k + 1:k + 4] == "OeU": return _timeless(t, k)  # the first Monday of the month
     if not _RUNS.isdisjoint(left[-7:]) and not _JOBS.isdisjoint(left) and not any(w in left for w in ("will", "did", "to")): return True
-    return _conditional(t, k, left) or _whole_week(t, k) or _as_such(t, k, left)
+    return _conditional(t, k) or _whole_week(t, k) or _as_such(t, k, left)
 
 
 def _timeless(t: Tokens, k: int) -> bool:
+    "Does no verb nearby tell of the past or the future?"
     near = range(max(0, k - 8), min(len(t.low), k + 9))
-    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule"))
+    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins"))
 
 
-def _conditional(t: Tokens, k: int, left: list[str]) -> bool:
+def _one_event(t: Tokens, k: int, left: list[str]) -> bool:
+    "School starts on a Friday; A Friday Talk."
+    return left[-3:-1] in (["starts", "on"], ["begins", "on"], ["started", "on"]) or word_at(t, k + 1)[:1].isupper() and letter_at(t, k + 1) == "."
+
+
+def recurs(t: Tokens, k: int, seen: set[int]) -> bool:
+    "Was that weekday a habit before (released every Thursday; a maintainer runs it on Thursday)?"
+    return t.values[k] in seen and _timeless(t, k)
+
+
+def _conditional(t: Tokens, k: int) -> bool:
     "If it falls on a Sunday, the invoice moves to Monday."
     i = next((j for j in range(max(0, k - 16), k) if t.low[j] in ("if", "when", "whenever")), k)
     return _ENDS.isdisjoint(t.low[i:k]) and "aW" in t.letters[i:k]
@@ -114,7 +137,7 @@ def _whole_week(t: Tokens, k: int) -> bool:
     "Monday to Friday is a working week, unless a verb tells which."
     for i, j in ((k, k + 2), (k - 2, k)):
         if letter_at(t, i) == letter_at(t, j) == "W" and low_at(t, i + 1) in ("to", "-", "–", "through"):
-            if (t.values[i], t.values[j]) in ((0, 4), (0, 6), (6, 5), (6, 3)): return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low)))
+            if (t.values[i], t.values[j]) in ((0, 4), (0, 5), (0, 6), (6, 5), (6, 3)): return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low)))
                                                                                       if t.low[m] not in ("available", "opens", "starts"))
     return False
 
@@ -122,18 +145,20 @@ def _whole_week(t: Tokens, k: int) -> bool:
 _WEEKS, _STARTS = frozenset("week weeks".split()), frozenset("start starts begin begins starting run runs".split())
 _TOPIC = frozenset("enum weekday weekdays locale locales cron crontab strftime dst".split())
 _SENTENCE = _ENDS | {":"}
-_TAKES = frozenset("parse parses accept accepts support supports returns maps treats converts prints formats yields".split())
+_TAKES = frozenset("parse parses accept accepts support supports returns maps treats converts prints formats yields gives".split())
+_FIRST_DAY = frozenset("first current due".split())
 _GIVES = frozenset("returns return yields gives is".split())
 
 
 def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if before in _TAKES or after in ("means", "equals") or before == "is" and "first" in left[-4:] and "day" in left[-3:]: return True
+    if before in _TAKES or before == "means" or before == "is" and low_at(t, k - 2)[:1] == "\0" or after in ("means", "equals") or before in ("is", "was") and "day" in left[-3:] and not _FIRST_DAY.isdisjoint(left[-4:]): return True
+    if after == "first" and letter_at(t, k - 1) != "@": return True
     if before == ":" and low_at(t, k - 2) == "day" or before == "to" and low_at(t, k - 2)[:1] == "\0" and "set" in left[-5:]: return True
     if after in ("is", "to") and letter_at(t, k + 2) == "n" and letter_at(t, k + 3) in ".,^" and low_at(t, k + 3) not in ("pm", "am"): return _valued(t, k, after)
     if before in ("for", "on") and letter_at(t, k - 2) == "n" and t.values[k - 2] < 8: return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"
     i = next((j for j in range(max(0, k - 14), k) if t.low[j] in _WEEKS and letter_at(t, j - 1) not in "lxt"), k)
-    if not _STARTS.isdisjoint(t.low[i:i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
+    if not _STARTS.isdisjoint(t.low[max(0, i - 2):i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
     near = range(k - len(left), min(len(t.low), k + 6))
     return any(t.low[j] in _TOPIC for j in near if j < k or _SENTENCE.isdisjoint(t.low[k:j])) and not any(cue(t.low, j) for j in near)
 

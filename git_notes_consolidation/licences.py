@@ -4,7 +4,7 @@
 
 # %% ../nbs/03_licences.ipynb #0c8c63f4
 from __future__ import annotations
-from .habits import hyphened, is_habit, is_named, letter_at, low_at, word_at
+from .habits import hyphened, is_habit, is_named, letter_at, low_at, recurs, word_at
 from .tense import cue
 from .timewords import Tokens
 
@@ -16,7 +16,7 @@ _SURE = frozenset("tues weds thurs thur".split())
 _GO_ON = frozenset("""and but or so then because while when without with after before since until as we i you they he she it the a an our my someone somebody
     nobody everybody this that please at in for again too last next morning afternoon evening night""".split())
 _OPENING = frozenset("we i you they he she it the our my someone somebody nobody everybody".split())
-_HINTED = frozenset("up down out back in off over live it them".split())
+_HINTED = frozenset("u you ya up down out back in off over live it them".split())
 
 
 def _weekday_ok(t: Tokens, k: int) -> bool:
@@ -38,15 +38,15 @@ def _ends_phrase(t: Tokens, k: int, low: str, word: str) -> bool:
     before, after = low_at(t, k - 1), low_at(t, k + 1)
     if k == 0 or before in (".", "!", "?", ";", "•", "*") or before[0] == "\n": return word.istitle() and (after == ":" or after in _OPENING)
     if not (after in ("", ".", ",", "?", "!", ";", ")") or after in _GO_ON) or letter_at(t, k - 1) != "." or not before.isalpha(): return False
-    if word.istitle() and low != "sun" or word.istitle() and after in ("", ".", "and"): return word_at(t, k - 1).islower() or cue(t.low, k - 1) != 0
+    if word.istitle() and low != "sun" or word.istitle() and after in ("", ".", "and"): return word_at(t, k - 1).islower() or k == 1 or cue(t.low, k - 1) != 0
     return low in ("thu", "fri", "tue", "mon") and (before in _HINTED or cue(t.low, k - 1) != 0)
 
 
-def _in_a_row(t: Tokens, k: int) -> bool:
+def _in_a_row(t: Tokens, k: int, letter: str = "W") -> bool:
     "Mon Tue Wed, [sat, sun, mon]"
-    if "W" in (letter_at(t, k - 1), letter_at(t, k + 1)): return True
+    if letter == "W" and "W" in (letter_at(t, k - 1), letter_at(t, k + 1)): return True
     for i in (k - 4, k - 2, k):
-        if all(letter_at(t, j) == "W" and len(low_at(t, j)) < 5 for j in (i, i + 2, i + 4)) and all(low_at(t, j) in (",", "/", "|") for j in (i + 1, i + 3)): return True
+        if all(letter_at(t, j) == letter and len(low_at(t, j)) < 5 for j in (i, i + 2, i + 4)) and all(low_at(t, j) in (",", "/", "|") for j in (i + 1, i + 3)): return True
     return False
 
 # %% ../nbs/03_licences.ipynb #262de06c
@@ -54,7 +54,10 @@ _UNSURE_MONTHS = frozenset("may march april june august jan mar apr jun aug sep 
 _LOWER = frozenset("may march mar sep dec oct".split())
 _NEAR, _AGO = frozenset("in since until till by during within mid".split()), frozenset("from to through of before after around for between".split())
 _AFTER_MODAL = frozenset("be have not also need cause take require result fail break lead make or only still want well never".split())
-_TO_PERSON = frozenset("talk talks talked talking speak spoke assign assigned ping ask asked hand handed give gave send sent thanks listen write wrote".split())
+_TO_PERSON = frozenset("""talk talks talked talking speak spoke assign assigned ping ask asked hand handed give gave send sent thanks listen write wrote
+    belongs belong""".split())
+_DONE_BY = frozenset("reported reviewed written approved authored signed requested suggested proposed contributed owned maintained assigned".split())
+_PRINTED = frozenset("gives prints returns parses accepts equals means".split())
 _BASES = frozenset("hex bin decimal octal binary separator separators radix".split())
 
 
@@ -62,6 +65,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
     low, cap, unsure = t.low[k], word_at(t, k)[0].isupper(), t.low[k] in _UNSURE_MONTHS
     before, after, word = letter_at(t, k - 1), letter_at(t, k + 1), low_at(t, k - 1)
     if is_named(t, k) or low == "may" and low_at(t, k + 1) in _AFTER_MODAL or _in_general(t, k, unsure): return False
+    if after == "o" and t.values[k + 1] > 31: return False
     if before == "o" or before == "O" and letter_at(t, k - 2) in "on": return True
     if before == "n" and (cap or low not in _LOWER): return True
     if after in "noy" and not (after == "o" and low_at(t, k + 1).isalpha()) or after == "," and letter_at(t, k + 2) == "y":
@@ -80,12 +84,13 @@ def _month_ok(t: Tokens, k: int) -> bool:
 
 def _is_person(t: Tokens, k: int) -> bool:
     before = low_at(t, k - 1)
-    return before in ("ask", "asked", "ping", "thanks") or before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
+    return before in ("ask", "asked", "ping", "thanks", "cc") or before == "by" and low_at(t, k - 2) in _DONE_BY or before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
 
 
 def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     "January is month 0; the axis goes from January to December; talk to April."
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
+    if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M"): return True
     if after in ("is", "has", "=") and (behind == "n" and letter_at(t, k + 3) in ".,^V" or low_at(t, k + 2) == "month"): return True
     if "s" in t.letters[max(0, k - 3):k] or unsure and _is_person(t, k): return True
     if t.low[k] in ("dec", "oct", "sep") and not word_at(t, k)[0].isupper() and not _BASES.isdisjoint(t.low[max(0, k - 8):k + 9]): return True
@@ -97,7 +102,7 @@ def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
 def _season_ok(t: Tokens, k: int) -> bool:
     before, after, low = letter_at(t, k - 1), letter_at(t, k + 1), t.low[k]
     unsure = low in ("spring", "fall")
-    if after == "." and word_at(t, k)[0].isupper() and word_at(t, k + 1)[:1].isupper() or after == "-" and hyphened(t, k, 1): return False
+    if after == "." and word_at(t, k)[0].isupper() and word_at(t, k + 1)[:1].isupper() or after == "-" and (hyphened(t, k, 1) or unsure and letter_at(t, k + 2) != "y"): return False
     if before in "lxptbzk" or after == "y" or after == "O" and letter_at(t, k + 2) in "ylxt": return True
     if before == "e" and low_at(t, k - 2) in ("over", "during"): return not unsure
     if before == "e": return letter_at(t, k - 2) in "i@BA" and (not unsure or letter_at(t, k - 2) == "i" or low_at(t, k - 2) in ("by", "since", "until"))
@@ -109,9 +114,13 @@ def _quarter_ok(t: Tokens, k: int) -> bool:
     return before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx" or after in "O," and letter_at(t, k + 2) in "ytlx"
 
 
+_DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
+
+
 def _day_ok(t: Tokens, k: int) -> bool:
     word, before = word_at(t, k), word_at(t, k - 1)
-    if is_named(t, k) or letter_at(t, k - 1) in "ae" or before == "let" and low_at(t, k + 1) == "be": return False
+    if is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let" and low_at(t, k + 1) == "be": return False
+    if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""
     return not (word[0].isupper() and not word.isupper() and between == " " and before[:1].isupper() and letter_at(t, k - 1) == ".")
 
@@ -119,7 +128,8 @@ def _day_ok(t: Tokens, k: int) -> bool:
 _COMPUTES = frozenset("returns return yields computes calculates returning computing".split())
 _OFFERS = frozenset("options choices presets entries values".split())
 _TYPED = frozenset("type types typed typing parse parses parsing".split())
-_SHOWS = frozenset("offers labelled labeled filter tab button option label preset the".split())
+_STRINGS, _LEADS = frozenset("string literal phrase".split()), frozenset("to is range the interval".split())
+_SHOWS = frozenset("offers are rename labelled labeled filter tab button option label preset the".split())
 _RUN, _PEOPLE = frozenset("dTWMUVEPSQlxtpknmoOe,&aZy"), frozenset("i we you they he she".split())
 
 
@@ -128,6 +138,8 @@ def _quoted_from(t: Tokens, k: int) -> int:
     low, after = t.low[k], letter_at(t, k + 1)
     if low in _COMPUTES and after in "ae": return k + 2 if letter_at(t, k + 2) in "lxtpoWUEMkVb" else 0
     if low in _OFFERS and low_at(t, k + 1) == ":": return k + 2
+    if low in _DEFAULTS: return next((j for j in range(k + 1, min(k + 4, len(t.low))) if t.letters[j] in "lpxt"), 0) if low_at(t, k + 1) in _LEADS else 0
+    if low in _STRINGS and after in "lxtdn": return k + 1
     if low in _TYPED and after in "lxtd" and low_at(t, k - 1) not in _PEOPLE: return k + 1
     shown = low in _SHOWS and after in "lxtd" and word_at(t, k + 1).istitle() and not word_at(t, k).isupper()
     return k + 1 if shown and (low != "the" or letter_at(t, k + 2) in "UVn") else 0
@@ -141,9 +153,14 @@ def _silenced(t: Tokens, letters: list[str]) -> None:
             letters[j] = "."
 
 
-_TRIGGERS = _COMPUTES | _OFFERS | _TYPED | _SHOWS
+_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS
 
 # %% ../nbs/03_licences.ipynb #23ecfcb5
+def _goes_on(t: Tokens, k: int, letters: list[str]) -> bool:
+    "On Mondays, Wednesday and Friday."
+    return "w" in letters[max(0, k - 6):k] and low_at(t, k - 1) in ("and", "or", "not", ",", "to", "-")
+
+
 _LICENCES = {"W": _weekday_ok, "M": _month_ok, "S": _season_ok, "Q": _quarter_ok, "d": _day_ok, "T": _day_ok}
 
 
@@ -152,10 +169,12 @@ def licensed(
 ) -> Tokens:
     "The tokens, those without a licence turned to mere words, habits to a set, and *second* to an ordinal where it is one."
     letters = list(t.letters)
+    seen: set[int] = set()  # Weekdays that were habits
     for k, x in enumerate(letters):
         if x == "U" and t.low[k] == "second" and letter_at(t, k + 1 + (letter_at(t, k + 1) == "-")) in "UWELl": letters[k] = "o"; t.values[k] = 2
         if x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
-        elif x == "W" and letters[k - 1:k] != ["v"] and is_habit(t, k): letters[k] = "w"
+        elif x == "W" and letters[k - 1:k] == ["v"]: seen.add(t.values[k])
+        elif x == "W" and (is_habit(t, k) or _goes_on(t, k, letters) or recurs(t, k, seen)): letters[k] = "w"; seen.add(t.values[k])
         elif x == "M": t.low[k] = t.low[k].title()  # no modal, no verb
     if not _TRIGGERS.isdisjoint(t.low): _silenced(t, letters)
     return t._replace(letters="".join(letters))

@@ -21,6 +21,7 @@ _rule = partial(production, NAMED)
 def _month_or_season(c: Scene, m: re.Match[str]) -> Reading | None:
     letter, value, x = m["w"], c.t.values[m.start("w")], (m["x"] or "")[-1:]
     grain, k = cyclic(letter, value) if letter != "Q" else quarter_of(value)
+    if letter == "M" and c.t.letters[m.end():m.end() + 1] == "n" and 29 < c.t.values[m.end()] < 32: return None  # There is no 30 February
     if x == "l" and of_period(c, m.end()) and c.t.letters[m.end() + 1:m.end() + 2] != "y": return None
     here = index(c.day, grain)
     if x == "t": i = _this(c.day, grain, k)
@@ -76,6 +77,7 @@ def _end_of_unit(c: Scene, m: re.Match[str]) -> Reading | None:
     grain = c.t.values[m.start("j")] if m["j"] else c.t.values[m.start("v")][0] if m["v"] else (c.t.values[m.start("u")] or ("weekend", 1))[0]
     if grain in SECONDS or grain == "day" and not m["j"] and before not in ("by", "before", "until", "till"): return None
     if not _CHORES.isdisjoint(c.t.low[m.end():m.end() + 2]) and c.t.letters[m.end():m.end() + 1] == ".": return None
+    if not m["v"] and c.t.text[c.t.spans[m.end() - 1][1]:][:1] == "-": return None
     if m["j"] and c.t.letters[m.end():m.end() + 1] in ("W", "d", "D"): return None
     mod = "END" if m["j"] or m["v"] else c.t.values[m.start("k")]
     return dated(floor(c.day, grain), 0.75, anchor=c.day if grain == "day" else (floor(c.day, grain).end // DAY - 1 if mod == "END" else None), mod=mod)

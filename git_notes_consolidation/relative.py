@@ -76,7 +76,9 @@ def _long_ago(c: Scene, m: re.Match[str]) -> Reading: return unresolved("PAST_RE
 def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     grain, alone = c.t.values[m.start("u")][0], len(c.t.low) == m.end() - m.start()
     if c.t.low[m.start()] != "in" or c.t.letters[m.end():m.end() + 1] in ("g", "j", "B", "A"): return None
-    if grain == "second" and m["n"] == "a": return None
+    if grain == "second" and m["n"] == "a" or grain in SECONDS and c.t.low[m.start() - 1:m.start()] in (["finishes"], ["completes"]): return None
+    i = m.start()
+    if c.t.low[i - 1:i] in (["once"], ["twice"], ["times"]) or i > 1 and c.t.low[i - 1][-1] == "s" and c.t.letters[i - 2] in "nm": return None  # Eleven requests in six months
     said = c.tense(m)
     if said < 0 or grain in SECONDS and said < 1 and not (alone or _announced(c, m)): return None
     return _away(c, m, 1)
@@ -108,10 +110,15 @@ def _named_ago(c: Scene, m: re.Match[str]) -> Reading | None:
 _SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
 
 
+def _labelled(c: Scene, k: int) -> bool:
+    "The last week filter, the next month buttons."
+    return k < len(c.t.low) and not {c.t.low[k], c.t.low[k].rstrip("s")}.isdisjoint(THINGS) and c.t.text[c.t.spans[k - 1][1]] == " "
+
+
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UE])")
 def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     x, (grain, n) = m["x"], c.t.values[m.start("u")] or ("weekend", 1)
-    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in THINGS and c.t.text[c.t.spans[m.end() - 1][1]] == " ": return None
+    if _labelled(c, m.end()): return None
     if grain in SECONDS or grain == "day" and x != "t" or x == "l" and of_period(c, m.end()): return None
     if x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e" and grain == "weekend": x = "l"
     step = STEP[x] * n
@@ -167,8 +174,11 @@ def _last_weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     return dated(floor(day, "day"), 0.6 if later else 0.93 if x == "l" else 0.8, alternatives=later)
 
 # %% ../nbs/04_relative.ipynb #804ebef1
+_LOADS = frozenset("peak traffic load shift mode".split())
+
+
 @_rule("(?<=[e@])E")
 def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
-    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in THINGS and c.t.text[c.t.spans[m.end() - 1][1]] == " ": return None
+    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in _LOADS or _labelled(c, m.end()): return None
     within = (c.day - 1) % 7 > 4
     return dated(period(index(c.day, "weekend") - (c.tense(m) <= 0 and not within), "weekend"), 0.7, named=("weekend", 0))

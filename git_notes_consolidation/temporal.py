@@ -53,7 +53,7 @@ def _name_within(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     a, b = found[m.start("a")], found[m.start("b")]
     if (a.named or ("",))[0] == "date" or b.named and b.named[0] == "day" and a.grain != "day": a, b = b, a
     if not a.named: a, b = b, a
-    if not a.named or a.start is None or b.start is None or b.mod or a.mod and "," in m.group(): return None
+    if not a.named or a.start is None or b.start is None or b.mod or "R" in m.group() and b.rule == "units_ago" or a.mod and "," in m.group(): return None
     grain, k = a.named
     if grain == "day" and b.named and b.named[0] == "date": return _weekday_of_date(a, b)
     if b.grain not in _LARGER.get(grain, ()) or b.type != "DATE": return None

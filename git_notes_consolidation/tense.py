@@ -14,8 +14,8 @@ _FUTURE = frozenset("""will won't wont wo shall gonna going 'll would'll may'll 
     slated deadline must should need needs let's lets please remember hope hopes hoping wanna want wants can could can't cannot cant ready
     starts begins opens closes expires launches leaves arrives returns resumes kicks upcoming tba eta starting beginning effective aim aims
     aiming intend intends target targets targeting tentatively postpone postponed delay delayed reschedule rescheduled defer deferred
-    freeze join available free coming till would might may if unless resume begin expire arrive departs happens occurs faces appointment
-    excited ends finishes concludes reopens joins lapses retires sunsets maybe perhaps reminder""".split())
+    freeze join available free coming would might may if unless resume begin expire arrive departs happens occurs faces appointment
+    excited ends finishes concludes reopens joins lapses retires sunsets plays hosts meets maybe perhaps reminder""".split())
 _PAST = frozenset("""was were had did said told went came got made took saw ran began left met held won lost found gave kept felt brought bought built
     thought caught sent spent sold fell rose hit died broke wrote spoke chose drove flew grew knew threw wore became showed led heard stood
     understood shook stuck struck been done gone seen taken given written broken shown born known wasn't weren't didn't hadn't hasn't
@@ -28,9 +28,9 @@ _BASE = frozenset("""ship deploy merge release check call remind don't dont brin
     migrate switch move come join meet schedule plan prepare review rerun retry announce publish tag bump cut freeze stop begin expect
     follow take ask talk let give get go""".split())
 _OF_THE = frozenset("the a an our my your his her its their each every of in with by for on".split())
-_TO = frozenset("is are be due likely about bound happy glad supposed able willing".split())
-_STATE = frozenset("out off away back in here unavailable travelling traveling closed".split())
-_OPENS = frozenset("end start begin open close".split())
+_TO = frozenset("is are be was were due likely about bound happy glad supposed able willing".split())
+_STATE = frozenset("out off away back in here around unavailable travelling traveling closed".split())
+_OPENS = frozenset("end start begin open close stop".split())
 _IS, _AM, _WE = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split()), frozenset("we i they you".split())
 _SAME = frozenset("cut let freeze submit".split())  # The past is spelled alike, or nearly
 _ENDS = frozenset(". ! ? ; : … •".split())
@@ -47,15 +47,17 @@ def _goes(words: Sequence[str], k: int) -> int:
     "Verbs of which the next word decides."
     w, before, after = words[k], words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
     if w == "going": return int(after == "to" or before[-1:] in ("m", "e", "s"))
+    if w == "beginning": return int(before != "the" and after != "of")
     if w == "see": return int(after in ("you", "u", "ya"))
     if w == "to": return int(before in _TO or before == "set" and k > 1 and words[k - 2] in _IS and after.isalpha() and after not in ("true", "false", "null"))
     if w in ("go", "goes"): return int(after in ("on", "to", "live", "out", "into", "away") and before != "to" and not _DID & {*words[max(0, k - 3):k]})
     if w == "runs": return int(after in ("out", "through", "until", "till"))
-    if w in ("have", "has"): return int(after == "to")
-    return int(before in ("take", "takes"))  # effect, place
+    if w in ("take", "takes"): return int(after in ("effect", "place", "over"))
+    return int(after == "to" or after in ("a", "an", "another", "our") and not _MEETINGS.isdisjoint(words[k + 2:k + 5]))  # have, has
 
 
-_DECIDED = frozenset("going see to go goes runs have has effect place".split())
+_DECIDED = frozenset("going beginning see to go goes runs have has take takes".split())
+_MEETINGS = frozenset("call meeting review demo appointment interview session workshop retro flight exam date".split())
 _DID = frozenset("did didn't does doesn't".split())
 
 # %% ../nbs/01_tense.ipynb #7087bc6e
@@ -115,6 +117,7 @@ def tense(
     before = words[i - 1] if i else ""
     if before == "since": return -1
     if before in ("to", "until", "till", "for") and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
+    if before in ("until", "till") and words[i - 2:i - 1] and words[i - 2][-2:] == "ed" and (i == 2 or words[i - 3] in _ENDS or words[i - 3] == "not"): return 1
     if i and _deadline(words, i) and not _PROMISED.isdisjoint(words[max(0, i - 10):i]): return 1
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)
@@ -128,4 +131,4 @@ def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     if verb in _IS or verb[-3:] == "ing" and (is_ in _IS or is_ in _AM) or verb[-2:] == "ed" and is_ in _IS: return 1
     first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), 0)
     if first > 1 and words[first - 1] == ":" and words[first - 2] in _LABELS: return 1
-    return int(first < i and (words[first] in _BASE or len(words[first]) > 5 and words[first][-3:] == "ing"))
+    return int(first < i and (words[first] in _BASE or words[first] in _STATE or len(words[first]) > 5 and words[first][-3:] == "ing"))
