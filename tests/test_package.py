@@ -65,8 +65,8 @@ def test_every_public_name_is_there():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
 
 
-MODULES = ("models config calendar masking timewords tense habits readings licences relative named dates undated temporal observe plots retention sentences facts "
-           "embedding clustering notes index redacting providers spending llm claims topics prompts "
+MODULES = ("models config calendar masking timewords tense habits licences readings relative named dates undated temporal observe plots retention sentences "
+           "facts embedding clustering notes index redacting providers spending llm claims topics prompts "
            "aligning editions endings mutating values judging asking verifying summarizing drafting phases service audit evaluation cli entry testing").split()
 
 
