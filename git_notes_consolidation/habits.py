@@ -33,17 +33,18 @@ def _before(t: Tokens, k: int, n: int) -> list[str]:
 def _sentence_start(t: Tokens, k: int) -> bool: return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*"
 
 # %% ../nbs/02_habits.ipynb #7a9763a9
-_TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco throwback easter codename codenamed called
-    named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
+_TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco throwback easter
+    codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
     widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
     command cron cronjob job parser option checkbox dropdown icon link chart heading screen picker setting parameter param key
     constant alias keyword folder helper bucket arrow""".split())
 _FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news herald
     telegraph journal review press games records partners ventures security cloud reader board tracker ai""".split())
-_FIRST, _NAMES = frozenset("first last start".split()), frozenset("name codename nickname codenamed bot assistant mascot named library tool project variable "
-                                                                  "keyword constant function method string parameter key property component null computed parsed stored translated".split())
-_HEADED = frozenset("project class constant value filter option label column theme alias package".split())
+_FIRST = frozenset("first last start".split())
+_NAMES = frozenset("""name codename nickname codenamed bot assistant mascot named library tool project variable keyword constant function method string
+    parameter key property component null computed parsed stored translated""".split())
+_HEADED = frozenset("variable parameter function method argument project class constant value filter option label column theme alias package".split())
 _USED, _BOTS = frozenset("use uses using".split()), frozenset("bot assistant mascot".split())
 _IS = frozenset("is was".split())
 
@@ -54,11 +55,13 @@ def is_named(
 ) -> bool:
     "Does the word stand for a thing, not for a time?"
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if before in _TITLES or (after in THINGS or after[-1:] == "s" and after[:-1] in THINGS) and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
-    if {after, low_at(t, k + 2)} & _FIRMS and (after in _FIRMS or word_at(t, k + 2)[0].isupper()) and word_at(t, k + 1)[0].isupper() and word_at(t, k)[0].isupper(): return True
+    thing = after in THINGS or after[-1:] == "s" and after[:-1] in THINGS
+    if before in _TITLES or thing and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
+    if any(low_at(t, j) in _FIRMS and all(word_at(t, i)[0].isupper() for i in range(k, j + 1)) for j in (k + 1, k + 2)): return True
     if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
+    if before == "is" and letter_at(t, k - 2) == "n" and letter_at(t, k) in "WM": return True  # 11 is December
     if after in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]) or after == "has" and "value" in t.low[k + 2:k + 5]: return True
-    if before in _USED or after in ",(" and after and low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in (THINGS if after == "(" else _BOTS): return True
+    if before in _USED or low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in {"(": THINGS, ",": _BOTS}.get(after, ()): return True
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return True
     return _as_constant(t, k) or any(hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
 
@@ -84,11 +87,12 @@ def hyphened(
     return glued and letter_at(t, k + s) == "-" and letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
 
 # %% ../nbs/02_habits.ipynb #c6966752
-_ANY = frozenset("any some one most typical usual average random normal always another".split())
+_ANY = frozenset("any some one most typical usual average random normal always another except".split())
+_OUR = frozenset("the our my your their".split())
 _PARTS = frozenset("mornings afternoons evenings nights".split())
 _HABITS = frozenset("""standup stand sync meeting rotation freeze slot window job cron schedule routine digest newsletter batch rule call train peak
-    traffic rush""".split())
-_MANY = frozenset("jobs deploys deployments releases builds standups retros syncs meetings windows shifts merges".split())
+    traffic rush retro review planning""".split())
+_MANY = frozenset("jobs deploys deployments releases builds standups retros syncs meetings windows shifts merges hours days".split())
 _RUNS, _JOBS = frozenset("run runs fire fires trigger triggers execute executes".split()), frozenset("""job jobs backup backups cron cronjob script scripts
     timer task tasks pipeline batch report reports digest export cleanup scan crawler import rotation""".split())
 
@@ -105,7 +109,7 @@ def is_habit(
     if after in _MANY or before == "are" and low_at(t, k - 2) in _MANY: return _timeless(t, k)
     if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True
     if "s" in t.letters[max(0, k - 2):k] and "," not in t.letters[max(0, k - 2):k]: return True
-    if before in ("the", "our", "my", "your", "their") and letter_at(t, k + 1) in ".sP": return not _HABITS.isdisjoint(t.low[k + 1:k + 3]) and _timeless(t, k)
+    if before in _OUR and letter_at(t, k + 1) in ".sP": return not _HABITS.isdisjoint(t.low[k + 1:k + 3]) and _timeless(t, k)
     if letter_at(t, k - 1) in "ol" and t.letters[k + 1:k + 4] == "OeU": return _timeless(t, k)  # the first Monday of the month
     if not _RUNS.isdisjoint(left[-7:]) and not _JOBS.isdisjoint(left) and not any(w in left for w in ("will", "did", "to")): return True
     return _conditional(t, k) or _whole_week(t, k) or _as_such(t, k, left)
@@ -114,7 +118,7 @@ def is_habit(
 def _timeless(t: Tokens, k: int) -> bool:
     "Does no verb nearby tell of the past or the future?"
     near = range(max(0, k - 8), min(len(t.low), k + 9))
-    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins"))
+    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins", "available"))
 
 
 def _one_event(t: Tokens, k: int, left: list[str]) -> bool:
@@ -133,34 +137,41 @@ def _conditional(t: Tokens, k: int) -> bool:
     return _ENDS.isdisjoint(t.low[i:k]) and "aW" in t.letters[i:k]
 
 
+_WORKING = ((0, 4), (0, 5), (0, 6), (6, 5), (6, 3))
+
+
 def _whole_week(t: Tokens, k: int) -> bool:
     "Monday to Friday is a working week, unless a verb tells which."
     for i, j in ((k, k + 2), (k - 2, k)):
         if letter_at(t, i) == letter_at(t, j) == "W" and low_at(t, i + 1) in ("to", "-", "–", "through"):
-            if (t.values[i], t.values[j]) in ((0, 4), (0, 5), (0, 6), (6, 5), (6, 3)): return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low)))
-                                                                                      if t.low[m] not in ("available", "opens", "starts"))
+            if (t.values[i], t.values[j]) in _WORKING: return _timeless(t, k)
     return False
 
 # %% ../nbs/02_habits.ipynb #d070936c
 _WEEKS, _STARTS = frozenset("week weeks".split()), frozenset("start starts begin begins starting run runs".split())
 _TOPIC = frozenset("enum weekday weekdays locale locales cron crontab strftime dst".split())
 _SENTENCE = _ENDS | {":"}
-_TAKES = frozenset("parse parses accept accepts support supports returns maps treats converts prints formats yields gives".split())
+_TAKES = frozenset("""parse parses accept accepts support supports returns maps treats converts prints formats yields gives shows skips
+    excludes includes ignores""".split())
 _FIRST_DAY = frozenset("first current due".split())
 _GIVES = frozenset("returns return yields gives is".split())
 
 
 def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if before in _TAKES or before == "means" or before == "is" and low_at(t, k - 2)[:1] == "\0" or after in ("means", "equals") or before in ("is", "was") and "day" in left[-3:] and not _FIRST_DAY.isdisjoint(left[-4:]): return True
-    if after == "first" and letter_at(t, k - 1) != "@": return True
+    if before in _TAKES or before == "means" or after in ("means", "equals") or after == "first" and letter_at(t, k - 1) != "@": return True
+    if before in ("is", "was") and (low_at(t, k - 2)[:1] == "\0" or "day" in left[-3:] and not _FIRST_DAY.isdisjoint(left[-4:])): return True
     if before == ":" and low_at(t, k - 2) == "day" or before == "to" and low_at(t, k - 2)[:1] == "\0" and "set" in left[-5:]: return True
-    if after in ("is", "to") and letter_at(t, k + 2) == "n" and letter_at(t, k + 3) in ".,^" and low_at(t, k + 3) not in ("pm", "am"): return _valued(t, k, after)
-    if before in ("for", "on") and letter_at(t, k - 2) == "n" and t.values[k - 2] < 8: return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"
+    if _numbered(t, k, before, after): return True
     i = next((j for j in range(max(0, k - 14), k) if t.low[j] in _WEEKS and letter_at(t, j - 1) not in "lxt"), k)
     if not _STARTS.isdisjoint(t.low[max(0, i - 2):i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
     near = range(k - len(left), min(len(t.low), k + 6))
     return any(t.low[j] in _TOPIC for j in near if j < k or _SENTENCE.isdisjoint(t.low[k:j])) and not any(cue(t.low, j) for j in near)
 
 
-def _valued(t: Tokens, k: int, after: str) -> bool: return int(t.values[k + 2]) < 8 and (after == "is" or low_at(t, k - 1) in _TAKES)
+def _numbered(t: Tokens, k: int, before: str, after: str) -> bool:
+    "Sunday is 0; maps Tuesday to 2; 0 for Monday and 6 for Sunday."
+    if letter_at(t, k + 2) == "n" and t.values[k + 2] < 8 and letter_at(t, k + 3) in ".,^" and low_at(t, k + 3) not in ("pm", "am"):
+        return after == "is" or after == "to" and before in _TAKES
+    if before not in ("for", "on") or letter_at(t, k - 2) != "n" or t.values[k - 2] > 7: return False
+    return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"

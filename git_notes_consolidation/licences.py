@@ -46,7 +46,8 @@ def _in_a_row(t: Tokens, k: int, letter: str = "W") -> bool:
     "Mon Tue Wed, [sat, sun, mon]"
     if letter == "W" and "W" in (letter_at(t, k - 1), letter_at(t, k + 1)): return True
     for i in (k - 4, k - 2, k):
-        if all(letter_at(t, j) == letter and len(low_at(t, j)) < 5 for j in (i, i + 2, i + 4)) and all(low_at(t, j) in (",", "/", "|") for j in (i + 1, i + 3)): return True
+        short = all(letter_at(t, j) == letter and len(low_at(t, j)) < 5 for j in (i, i + 2, i + 4))
+        if short and all(low_at(t, j) in (",", "/", "|") for j in (i + 1, i + 3)): return True
     return False
 
 # %% ../nbs/03_licences.ipynb #262de06c
@@ -84,7 +85,8 @@ def _month_ok(t: Tokens, k: int) -> bool:
 
 def _is_person(t: Tokens, k: int) -> bool:
     before = low_at(t, k - 1)
-    return before in ("ask", "asked", "ping", "thanks", "cc") or before == "by" and low_at(t, k - 2) in _DONE_BY or before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
+    if before in ("ask", "asked", "ping", "thanks", "cc") or before == "by" and low_at(t, k - 2) in _DONE_BY: return True
+    return before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
 
 
 def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
@@ -95,14 +97,16 @@ def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     if "s" in t.letters[max(0, k - 3):k] or unsure and _is_person(t, k): return True
     if t.low[k] in ("dec", "oct", "sep") and not word_at(t, k)[0].isupper() and not _BASES.isdisjoint(t.low[max(0, k - 8):k + 9]): return True
     for i, j in ((k, k + 2), (k - 2, k)):
-        if letter_at(t, i) == letter_at(t, j) == "M" and (t.values[i], t.values[j]) == (0, 11): return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low))))
+        if letter_at(t, i) == letter_at(t, j) == "M" and (t.values[i], t.values[j]) == (0, 11):
+            return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low))))
     return not {"starts", "ends", "begins"}.isdisjoint(t.low[max(0, k - 4):k]) and "K" in t.letters[max(0, k - 7):k]
 
 # %% ../nbs/03_licences.ipynb #6ebf3fae
 def _season_ok(t: Tokens, k: int) -> bool:
     before, after, low = letter_at(t, k - 1), letter_at(t, k + 1), t.low[k]
     unsure = low in ("spring", "fall")
-    if after == "." and word_at(t, k)[0].isupper() and word_at(t, k + 1)[:1].isupper() or after == "-" and (hyphened(t, k, 1) or unsure and letter_at(t, k + 2) != "y"): return False
+    if after == "." and word_at(t, k)[0].isupper() and word_at(t, k + 1)[:1].isupper(): return False
+    if after == "-" and (hyphened(t, k, 1) or unsure and letter_at(t, k + 2) != "y"): return False
     if before in "lxptbzk" or after == "y" or after == "O" and letter_at(t, k + 2) in "ylxt": return True
     if before == "e" and low_at(t, k - 2) in ("over", "during"): return not unsure
     if before == "e": return letter_at(t, k - 2) in "i@BA" and (not unsure or letter_at(t, k - 2) == "i" or low_at(t, k - 2) in ("by", "since", "until"))

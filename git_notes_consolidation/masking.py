@@ -17,9 +17,11 @@ _MARKED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)|`[^`\n]{1,300}`|\{[\w ]{1,30
 
 # %% ../nbs/01_masking.ipynb #96d88b0b
 _QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)")
-_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\."
-                    r"|parsers?)(?: (?:says|reads|is|shows|like|as|of|for|handles?|accepts?|with)){0,2}:? ?\Z")
-_MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|renders?|returns?|text|message|title|input|like|as|called|named|or|and)(?: is)?:? ?\Z")
+_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
+                    r"|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\.|parsers?)"
+                    r"(?: (?:says|reads|is|shows|like|as|of|for|handles?|accepts?|with)){0,2}:? ?\Z")
+_MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|renders?|returns?|text|message|title|input|like|as|called|named"
+                          r"|or|and)(?: is)?:? ?\Z")
 _SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m|s)\b")
 
 

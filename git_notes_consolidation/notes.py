@@ -665,7 +665,8 @@ def fold(events: Events) -> State:
     for _, _, r in events.records:
         if r["kind"] == "access": _count(counts, r)
         if (r.get("run"), r["seq"]) not in counted or (value := reading(r)) is None: continue
-        key = r["kind"], r.get("subject") or r["memory"]
+        if not (named := r.get("subject") or r.get("memory")): continue
+        key = r["kind"], named
         if r["run"] not in undone: best[key] = (r, value) if key not in best or _later(r, best[key][0]) else best[key]
         elif r["kind"] in _MADE and r.get("live", True): taken.add(key[1])
     live: dict[str, dict[str, Any]] = {kind: {s: v for (k, s), (r, v) in best.items() if k == kind and r.get("live", True)} for kind in _KINDS}

@@ -118,7 +118,8 @@ def _current(rows: Sequence[Evidence], replaced: Chains, after: Next) -> Reasone
     sure = min(0.95, 0.25 + 0.6 * e.share + 0.1 * bool(older)) if older or decided else min(0.5, 0.6 * e.share)
     why = ", which replaced others." if older else ", a decision." if decided else "; whether it settles the question is open."
     line = "" if e.line.strip() == e.result.summary.strip() else f" It says: {_quote(e)}."
-    return ReasonedAnswer(f"{_title(e.result.memory)}.{line}{was}", round(sure, 2), f"Nothing has replaced {e.result.id[:12]}{why}", (), (e.result,), bool(older))
+    said = f"{_title(e.result.memory)}.{line}{was}"
+    return ReasonedAnswer(said, round(sure, 2), f"Nothing has replaced {e.result.id[:12]}{why}", (), (e.result,), bool(older))
 
 # %% ../nbs/18_reasoning.ipynb #fff36584
 def _sure(e: Evidence) -> float: return round(min(0.95, 0.35 + 0.6 * e.share), 2)

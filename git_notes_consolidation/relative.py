@@ -78,7 +78,8 @@ def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     if c.t.low[m.start()] != "in" or c.t.letters[m.end():m.end() + 1] in ("g", "j", "B", "A"): return None
     if grain == "second" and m["n"] == "a" or grain in SECONDS and c.t.low[m.start() - 1:m.start()] in (["finishes"], ["completes"]): return None
     i = m.start()
-    if c.t.low[i - 1:i] in (["once"], ["twice"], ["times"]) or i > 1 and c.t.low[i - 1][-1] == "s" and c.t.letters[i - 2] in "nm": return None  # Eleven requests in six months
+    counted = i > 1 and c.t.low[i - 1][-1] == "s" and c.t.letters[i - 2] in "nm"  # Eleven requests in six months
+    if counted or c.t.low[i - 1:i] in (["once"], ["twice"], ["times"]): return None
     said = c.tense(m)
     if said < 0 or grain in SECONDS and said < 1 and not (alone or _announced(c, m)): return None
     return _away(c, m, 1)
@@ -181,4 +182,5 @@ _LOADS = frozenset("peak traffic load shift mode".split())
 def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
     if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in _LOADS or _labelled(c, m.end()): return None
     within = (c.day - 1) % 7 > 4
+    if c.t.low[max(0, m.start() - 2):m.start()] in (["before", "the"], ["by", "the"], ["until", "the"]) and c.tense(m) == 0: within = True
     return dated(period(index(c.day, "weekend") - (c.tense(m) <= 0 and not within), "weekend"), 0.7, named=("weekend", 0))

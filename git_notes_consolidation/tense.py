@@ -20,7 +20,8 @@ _PAST = frozenset("""was were had did said told went came got made took saw ran 
     thought caught sent spent sold fell rose hit died broke wrote spoke chose drove flew grew knew threw wore became showed led heard stood
     understood shook stuck struck been done gone seen taken given written broken shown born known wasn't weren't didn't hadn't hasn't
     haven't shipped slept taught paid laid drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent
-    split quit""".split())
+    split quit rode rang dug bit hid sank stole swore fed fled fought forgot rewrote rebuilt redid undid withdrew overcame reran sought shot slid spun swung
+    swept overrode unwound sat put""".split())
 _NOT_ED = frozenset("""excited interested tired worried concerned related limited need indeed speed feed seed exceed proceed succeed bleed breed hundred
     sacred naked wicked embed shed sped red bed led used based supposed""".split())
 _MOVED = frozenset("moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked shifted".split())
@@ -40,7 +41,8 @@ _COMMAS = frozenset(", ( ) – — and but then so".split())
 def _past(words: Sequence[str], k: int) -> int:
     before = words[k - 1] if k else ""
     if before in ("be", "to", "get", "being"): return 0
-    return -1 if words[k] in _PAST or not (before in _OF_THE or before in _IS and before != "be") else 0
+    if before in ("is", "are"): return 0
+    return -1 if words[k] in _PAST or before not in _OF_THE else 0
 
 
 def _goes(words: Sequence[str], k: int) -> int:
@@ -93,7 +95,7 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
     for d in range(_REACH):
         if j + d >= len(words) or words[j + d] in stops or words[j + d][0] == "\n": break
         if right := cue(words, j + d): dr = d + 1; break
-    if left < 0 and dr == 1 and words[j] in _MODAL and not (dl == 1 and words[i - 1] in _SAYS): return left
+    if left < 0 and dr == 1 and words[j] in _MODAL: return right if dl == 1 and words[i - 1] in _SAYS else left
     return left if dl <= dr else right
 
 # %% ../nbs/01_tense.ipynb #650d990a
@@ -123,12 +125,22 @@ def tense(
     return found or _without_verb(words, i, j)
 
 # %% ../nbs/01_tense.ipynb #a9e1e3e9
+_UNCHANGED = frozenset("""set read shut cast cost hurt spread bet upset reset beat just also all both never always usually often still ever
+    love hate like know""".split()) | _SAME
+
+
+def _presently(words: Sequence[str], k: int) -> bool:
+    "We turn it off: the present of a verb that is the past of none."
+    return words[k:k + 1] in (["we"], ["i"], ["they"]) and k + 1 < len(words) and words[k + 1].isalpha() and words[k + 1] not in _UNCHANGED
+
+
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     before = words[i - 1] if i else ""
     if before in _UNTIL or i and _deadline(words, i) or words[j:j + 1] == ["?"]: return 1
     k = i - 1 if before in _OPENERS else i
     verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
-    if verb in _IS or verb[-3:] == "ing" and (is_ in _IS or is_ in _AM) or verb[-2:] == "ed" and is_ in _IS: return 1
+    if verb in _IS or verb[-3:] == "ing" and (is_ in _IS or is_ in _AM) or (verb[-2:] == "ed" or verb in _PAST or verb in _BASE) and is_ in _IS: return 1
     first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), 0)
     if first > 1 and words[first - 1] == ":" and words[first - 2] in _LABELS: return 1
+    if _presently(words, j + (words[j:j + 1] == [","])) or first < i and _presently(words, first): return 1
     return int(first < i and (words[first] in _BASE or words[first] in _STATE or len(words[first]) > 5 and words[first][-3:] == "ing"))

@@ -324,7 +324,7 @@ def test_relative_days_get_their_day():
     s = summarize([m])
     assert "The relay was down yesterday (2026-10-01)." in s.summary
     assert s.confidence.overall == pytest.approx(0.6)
-    assert tell("Yesterday's release", SAMPLE_NOW) == "Yesterday's release" and tell("Due on Monday", SAMPLE_NOW) == "Due on Monday (2026-11-01)"
+    assert tell("Yesterday's release", SAMPLE_NOW) == "Yesterday's release (2026-10-31)" and tell("Due on Monday", SAMPLE_NOW) == "Due on Monday (2026-11-02)"
 
 
 def test_no_summary_of_summaries():
