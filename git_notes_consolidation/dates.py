@@ -44,7 +44,7 @@ _PARTLY = frozenset("mid early late".split())
 
 
 
-@_rule("(?<=[iO@BARbzk-])y|(?<=e)y(?=[.])|(?P<u>U)y")
+@_rule("(?<=[iO@BARbzk-])y|(?<=e)y(?=[.])|(?<=[@i]y&)y|(?P<u>U)y")
 def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     i, k = m.start(), m.end()
     before, after = c.t.low[i - 1] if i else "", c.t.low[k] if k < len(c.t.low) else "."

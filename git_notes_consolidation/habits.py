@@ -48,7 +48,7 @@ _HEADED = frozenset("variable parameter function method argument project class c
 _USED, _BOTS = frozenset("use uses using".split()), frozenset("bot assistant mascot".split())
 _IS = frozenset("is was".split())
 
-
+# %% ../nbs/02_habits.ipynb #bda0d558
 def is_named(
     t: Tokens,
     k: int,
@@ -65,7 +65,7 @@ def is_named(
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return True
     return _as_constant(t, k) or any(hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
 
-
+# %% ../nbs/02_habits.ipynb #39bea1a9
 def _as_constant(t: Tokens, k: int) -> bool:
     "FRIDAY among words that do not shout, and Friday beside a sign of equality."
     if not {"=", "|", "[", "{"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
@@ -74,7 +74,7 @@ def _as_constant(t: Tokens, k: int) -> bool:
     if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo": return False
     return not any(word_at(t, j).isupper() and len(word_at(t, j)) > 1 for j in (k - 2, k - 1, k + 1, k + 2)) and len(t.low) > 2
 
-
+# %% ../nbs/02_habits.ipynb #6dc04755
 def hyphened(
     t: Tokens,
     k: int,
@@ -96,7 +96,7 @@ _MANY = frozenset("jobs deploys deployments releases builds standups retros sync
 _RUNS, _JOBS = frozenset("run runs fire fires trigger triggers execute executes".split()), frozenset("""job jobs backup backups cron cronjob script scripts
     timer task tasks pipeline batch report reports digest export cleanup scan crawler import rotation""".split())
 
-
+# %% ../nbs/02_habits.ipynb #8797e932
 def is_habit(
     t: Tokens,
     k: int,  # A weekday
@@ -118,9 +118,9 @@ def is_habit(
 def _timeless(t: Tokens, k: int) -> bool:
     "Does no verb nearby tell of the past or the future?"
     near = range(max(0, k - 8), min(len(t.low), k + 9))
-    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins", "available"))
+    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins", "available", "planning"))
 
-
+# %% ../nbs/02_habits.ipynb #1c319970
 def _one_event(t: Tokens, k: int, left: list[str]) -> bool:
     "School starts on a Friday; A Friday Talk."
     return left[-3:-1] in (["starts", "on"], ["begins", "on"], ["started", "on"]) or word_at(t, k + 1)[:1].isupper() and letter_at(t, k + 1) == "."
@@ -130,13 +130,13 @@ def recurs(t: Tokens, k: int, seen: set[int]) -> bool:
     "Was that weekday a habit before (released every Thursday; a maintainer runs it on Thursday)?"
     return t.values[k] in seen and _timeless(t, k)
 
-
+# %% ../nbs/02_habits.ipynb #f9feb788
 def _conditional(t: Tokens, k: int) -> bool:
     "If it falls on a Sunday, the invoice moves to Monday."
     i = next((j for j in range(max(0, k - 16), k) if t.low[j] in ("if", "when", "whenever")), k)
     return _ENDS.isdisjoint(t.low[i:k]) and "aW" in t.letters[i:k]
 
-
+# %% ../nbs/02_habits.ipynb #e78b738f
 _WORKING = ((0, 4), (0, 5), (0, 6), (6, 5), (6, 3))
 
 
@@ -154,7 +154,7 @@ _SENTENCE = _ENDS | {":"}
 _TAKES = frozenset("""parse parses accept accepts support supports returns maps treats converts prints formats yields gives shows skips
     excludes includes ignores""".split())
 _FIRST_DAY = frozenset("first current due".split())
-_GIVES = frozenset("returns return yields gives is".split())
+_GIVES = frozenset("returns return yields gives is =".split())
 
 
 def _as_such(t: Tokens, k: int, left: list[str]) -> bool:

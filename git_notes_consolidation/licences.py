@@ -26,13 +26,15 @@ def _weekday_ok(t: Tokens, k: int) -> bool:
     before, after = letter_at(t, k - 1), letter_at(t, k + 1)
     if _in_a_row(t, k) or after == "n" and letter_at(t, k + 2) not in "MOC": return before in "lxtpz" and after != "n"
     if low in _SURE: return True
+    if word.isupper() and before not in "@lxtp" and after not in "DCnoM": return False  # SUN and MON are values
     if low == "sat" and word == low and (before == "t" or before == "." and low_at(t, k - 1) not in _HINTED): return False
     if before in "lxtpBARbzkvj" or after in "PoDCn" and after != "^": return True
     if before == "@": return low_at(t, k - 1) not in ("at", "over", "through", "into", "around", "between", "during", "to") or word[0].isupper()
-    if after in ",M-/&" and letter_at(t, k + 2) in "nMoDdW" and word[0].isupper() or before in "-/&," and letter_at(t, k - 2) == "W": return True
+    if after in ",M-/&" and letter_at(t, k + 2) in "nMoDdW" and word[0].isupper(): return True
+    if before in "-/&," and letter_at(t, k - 2) == "W" and (word[0].isupper() or before == "-"): return True
     return _ends_phrase(t, k, low, word)
 
-
+# %% ../nbs/03_licences.ipynb #a521c72a
 def _ends_phrase(t: Tokens, k: int, low: str, word: str) -> bool:
     "Merged Thu, reverted Fri; Mon: docs."
     before, after = low_at(t, k - 1), low_at(t, k + 1)
@@ -41,7 +43,7 @@ def _ends_phrase(t: Tokens, k: int, low: str, word: str) -> bool:
     if word.istitle() and low != "sun" or word.istitle() and after in ("", ".", "and"): return word_at(t, k - 1).islower() or k == 1 or cue(t.low, k - 1) != 0
     return low in ("thu", "fri", "tue", "mon") and (before in _HINTED or cue(t.low, k - 1) != 0)
 
-
+# %% ../nbs/03_licences.ipynb #e8f5a9ab
 def _in_a_row(t: Tokens, k: int, letter: str = "W") -> bool:
     "Mon Tue Wed, [sat, sun, mon]"
     if letter == "W" and "W" in (letter_at(t, k - 1), letter_at(t, k + 1)): return True
@@ -61,7 +63,7 @@ _DONE_BY = frozenset("reported reviewed written approved authored signed request
 _PRINTED = frozenset("gives prints returns parses accepts equals means".split())
 _BASES = frozenset("hex bin decimal octal binary separator separators radix".split())
 
-
+# %% ../nbs/03_licences.ipynb #aaa995bd
 def _month_ok(t: Tokens, k: int) -> bool:
     low, cap, unsure = t.low[k], word_at(t, k)[0].isupper(), t.low[k] in _UNSURE_MONTHS
     before, after, word = letter_at(t, k - 1), letter_at(t, k + 1), low_at(t, k - 1)
@@ -82,13 +84,13 @@ def _month_ok(t: Tokens, k: int) -> bool:
     beside = before in ",&-/" and letter_at(t, k - 2) == "M" or after in "&-/" and letter_at(t, k + 2) == "M"
     return cap and (beside or before == "e" and after == "." and not person)
 
-
+# %% ../nbs/03_licences.ipynb #dccf2367
 def _is_person(t: Tokens, k: int) -> bool:
     before = low_at(t, k - 1)
     if before in ("ask", "asked", "ping", "thanks", "cc") or before == "by" and low_at(t, k - 2) in _DONE_BY: return True
     return before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
 
-
+# %% ../nbs/03_licences.ipynb #633b3d5c
 def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     "January is month 0; the axis goes from January to December; talk to April."
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
@@ -112,18 +114,19 @@ def _season_ok(t: Tokens, k: int) -> bool:
     if before == "e": return letter_at(t, k - 2) in "i@BA" and (not unsure or letter_at(t, k - 2) == "i" or low_at(t, k - 2) in ("by", "since", "until"))
     return before in "i@BA" and (not unsure or low_at(t, k - 1) in ("in", "by", "since", "until") and not word_at(t, k)[0].isupper())
 
-
+# %% ../nbs/03_licences.ipynb #66f91f45
 def _quarter_ok(t: Tokens, k: int) -> bool:
     before, after = letter_at(t, k - 1), letter_at(t, k + 1)
     return before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx" or after in "O," and letter_at(t, k + 2) in "ytlx"
 
-
+# %% ../nbs/03_licences.ipynb #42cba4ef
 _DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
 
 
 def _day_ok(t: Tokens, k: int) -> bool:
     word, before = word_at(t, k), word_at(t, k - 1)
     if is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let" and low_at(t, k + 1) == "be": return False
+    if low_at(t, k - 1) in ("if", "when", "whenever") and low_at(t, k + 1) == "is" and letter_at(t, k + 2) == "a": return False
     if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""
     return not (word[0].isupper() and not word.isupper() and between == " " and before[:1].isupper() and letter_at(t, k - 1) == ".")
@@ -148,7 +151,7 @@ def _quoted_from(t: Tokens, k: int) -> int:
     shown = low in _SHOWS and after in "lxtd" and word_at(t, k + 1).istitle() and not word_at(t, k).isupper()
     return k + 1 if shown and (low != "the" or letter_at(t, k + 2) in "UVn") else 0
 
-
+# %% ../nbs/03_licences.ipynb #ad2f1e1f
 def _silenced(t: Tokens, letters: list[str]) -> None:
     for k in range(len(letters) - 1):
         if t.low[k] not in _TRIGGERS or not (i := _quoted_from(t, k)): continue

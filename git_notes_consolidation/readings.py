@@ -228,7 +228,8 @@ def of_period(c: Scene, k: int) -> bool:
 UNKNOWN, ANAPHORIC = "how many is not said", "relative to another event, which the phrase does not name"
 AFTER_YEAR = frozenset("""the a an we i he she it they you this that these those our my his her its their there when where who which what and or but was is
     were are has had have did with by at on to for from as because after before so then not no all most some both if while since until
-    through onwards onward only already again""".split())
+    through onwards onward only already again nobody somebody someone
+    everybody everyone""".split())
 
 # %% ../nbs/03_readings.ipynb #c51dfb56
 _CLOCK = re.compile(r"(\d\d?)(?::(\d\d)(?::(\d\d))?)?\s?(?:([ap])\.?m\.?)?")

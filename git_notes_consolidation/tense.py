@@ -49,6 +49,7 @@ def _goes(words: Sequence[str], k: int) -> int:
     "Verbs of which the next word decides."
     w, before, after = words[k], words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
     if w == "going": return int(after == "to" or before[-1:] in ("m", "e", "s"))
+    if w == "due": return -1 if before in ("was", "were") and after != "to" else 1
     if w == "beginning": return int(before != "the" and after != "of")
     if w == "see": return int(after in ("you", "u", "ya"))
     if w == "to": return int(before in _TO or before == "set" and k > 1 and words[k - 2] in _IS and after.isalpha() and after not in ("true", "false", "null"))
@@ -58,7 +59,7 @@ def _goes(words: Sequence[str], k: int) -> int:
     return int(after == "to" or after in ("a", "an", "another", "our") and not _MEETINGS.isdisjoint(words[k + 2:k + 5]))  # have, has
 
 
-_DECIDED = frozenset("going beginning see to go goes runs have has take takes".split())
+_DECIDED = frozenset("going due beginning see to go goes runs have has take takes".split())
 _MEETINGS = frozenset("call meeting review demo appointment interview session workshop retro flight exam date".split())
 _DID = frozenset("did didn't does doesn't".split())
 
@@ -106,6 +107,11 @@ _PROMISED = frozenset("promised asked told wanted agreed needed required expecte
 _LABELS = frozenset("eta deadline due reminder todo next plan upcoming".split())
 
 
+def _promised(words: Sequence[str], i: int) -> bool:
+    near = list(words[max(0, i - 10):i])
+    return any(w in _PROMISED and _ENDS.isdisjoint(near[k:]) for k, w in enumerate(near))
+
+
 def _deadline(words: Sequence[str], i: int) -> bool: return words[i - 1] == "by" or words[i - 1] == "than" and words[i - 2:i - 1] in (["later"], ["sooner"])
 
 
@@ -120,7 +126,7 @@ def tense(
     if before == "since": return -1
     if before in ("to", "until", "till", "for") and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
     if before in ("until", "till") and words[i - 2:i - 1] and words[i - 2][-2:] == "ed" and (i == 2 or words[i - 3] in _ENDS or words[i - 3] == "not"): return 1
-    if i and _deadline(words, i) and not _PROMISED.isdisjoint(words[max(0, i - 10):i]): return 1
+    if i and _deadline(words, i) and _promised(words, i): return 1
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)
 

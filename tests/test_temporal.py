@@ -197,6 +197,17 @@ SENTENCES = {
     "Merged on 3/12/2024, 12.03.2024, 2024-03-12T10:30Z and 08-Dec-2015": "2024-03-12 2024-03-12 2024-03-12T10:30 2015-12-08",
     "this morning, tomorrow night, early on Monday morning": "2026-03-18TMO 2026-03-19TNI 2026-03-16TMO",
     "March last year, the summer of 2023, this winter, next spring": "2025-03 2023-SU 2026-WI 2027-SP",
+    "Merged Thurs, reverted Fri; it died Sun and came back. Mon: docs.": "2026-03-12 2026-03-13 2026-03-15 2026-03-16",
+    "The rows we lost on Friday will come back with the replay on Thursday.": "2026-03-13 2026-03-19",
+    "They promised an answer by Thursday; it was gone by Friday.": "2026-03-19 2026-03-13",
+    "The backup from Sunday can go, the minutes of Tuesday's call will follow.": "2026-03-15 2026-03-17",
+    "I'm out Monday and Tuesday. Lunch Thursday? Tickets go on sale Friday.": "2026-03-23 2026-03-24 2026-03-19 2026-03-20",
+    "We turn the cluster off on Sunday. On Saturday we move it.": "2026-03-22 2026-03-21",
+    "Late 2024: a prototype. Mid-2025 somebody left, between 2022 and 2024 nobody cared.": "2024 2025 2022 2024",
+    "Numbers for 2025 Q4; over the winter it doubled; by year end we will see": "2025-Q4 2025-WI 2026",
+    "Friday, the 20th, is the cut; on Friday the 13th it broke.": "2026-03-20 2026-03-13",
+    "Failover in 15 minutes. Back in an hour.": "2026-03-18T10:15 2026-03-18T11",
+    "A year ago today we went live.": "2025-03-18",
 }
 
 
@@ -219,7 +230,23 @@ The day before, that week, a week later, the next morning, soon
 at the end of the day
 April approved it, May Chen owns it, by June Park
 Tests take 3 minutes and run in 5 minutes.
-a today button, USA Today, Black Friday""".splitlines()
+a today button, USA Today, Black Friday
+mon 2 lost quorum, mon 0 and mon 1 still serve reads
+Accepts Mon, Tue, Wed; [sat, sun] are keys; SUN and MON are values.
+nextMonday() returns a Sunday, lastFriday() returns the last Friday of the month.
+Wednesday Labs, Saturday Night Software, Friday AI
+Never on a Friday, on any Monday, on Friday nights
+If it falls on a Sunday, the invoice moves to Monday.
+Backups run Sunday at 02:00. Our Monday standup is too long.
+Support is available Monday to Friday.
+Sunday is 0, Monday is 1; it returns 0 for Monday and 6 for Sunday.
+The Sunday after the launch, the following Friday, the next Tuesday it happened
+That Monday the CEO resigned.
+The tooltip says "updated 3 minutes ago", the placeholder "e.g. next Friday"
+The menu offers Today, Yesterday and Last week; it defaults to the last 7 days.
+OnCalendar=Mon..Fri 10:00, journalctl --since today, api-version: 2023-06-01
+Talk to April, reported by Jan; January is month 0, 11 is December.
+The end of week report, start of year handling, eleven requests in six months""".splitlines()
 
 
 @pytest.mark.parametrize("text", NOTHING)
