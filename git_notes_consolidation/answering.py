@@ -40,7 +40,7 @@ sources: the labels of the memories that it rests on.
 Reply with one JSON object of the given schema and nothing else."""
 REASONING_USER_PROMPT = "{memories}\n\nToday is {today}.\nQuestion: {query}"
 
-
+# %% ../nbs/17_answering.ipynb #041018ee
 @dataclass(frozen=True)
 class AnswerReply(Shape):
     "An answer as a model gives it."
@@ -49,7 +49,7 @@ class AnswerReply(Shape):
     reasoning: str
     sources: tuple[str, ...]  # Labels
 
-
+# %% ../nbs/17_answering.ipynb #4274733c
 @dataclass(frozen=True)
 class Said:
     "A model's answer, before it is held against the memories."
@@ -65,7 +65,7 @@ def _line(text: str, where: str, most: int) -> str:
     if len(line.split()) > 2 * most: raise BadReply(f"{where}: {len(line.split())} words, and at most {most} were asked for")
     return line
 
-
+# %% ../nbs/17_answering.ipynb #0d16bd78
 def _answer(labels: Mapping[str, str], text: str) -> Said:
     said = read(text, AnswerReply)
     if unknown := [x for x in said.sources if x not in labels]: raise BadReply(f"sources: there is no {unknown[0][:20]}")
@@ -77,7 +77,7 @@ def resolved(result: MemoryResult) -> tuple[TemporalReference, ...]:
     "The dates that a memory gives."
     return tuple(r for r in find_references(result.memory.text[:20_000], result.timestamp) if r.interval)
 
-
+# %% ../nbs/17_answering.ipynb #8f141e9c
 def answer_request(
     query: str,
     results: Sequence[MemoryResult],
@@ -100,12 +100,12 @@ def _holds(a: tuple[datetime, datetime], told: Iterable[tuple[datetime, datetime
     "Is it one of these times, or does it hold one?"
     return any(x[0] <= a[0] and a[1] <= x[1] or a[0] <= x[0] and x[1] <= a[1] for x in told)
 
-
+# %% ../nbs/17_answering.ipynb #a3534963
 def _weekday_of(words: str, told: Iterable[tuple[datetime, datetime]]) -> bool:
     "Is it but the name of a weekday, and that of one of these days?"
     return words.lower().removeprefix("a ").removeprefix("on ")[:3] in {f"{a:%a}".lower() for a, _ in told} and not re.search(r"\d", words)
 
-
+# %% ../nbs/17_answering.ipynb #4e3a6004
 def contradictions(
     text: str,  # Of the model
     results: Sequence[MemoryResult],  # That it was shown

@@ -40,7 +40,7 @@ class Dated:
     kind: str = ""
     split: str = "dev"
 
-
+# %% ../nbs/22_dating.ipynb #f354d097
 def _time(row: Mapping[str, Any], name: str) -> datetime:
     try: return datetime.fromisoformat(text_field(row, name)).replace(tzinfo=None)
     except ValueError as e: raise ValueError(f"{name}: a time such as 2026-03-31T09:00:00 is expected ({e})") from None
@@ -60,7 +60,7 @@ def dated_of(row: Mapping[str, Any]) -> Dated:
     core = bool(row.get("core"))
     return replace(plain, phrase=phrase, offset=at, golds=tuple(golds()) if core else (), grain=text_field(row, "grain", ""), core=core)
 
-
+# %% ../nbs/22_dating.ipynb #88574210
 def load_dated(
     path: Path | str,  # JSON lines
 ) -> tuple[Dated, ...]:
@@ -102,7 +102,7 @@ class Outcome:
     @property
     def split(self) -> str: return self.row.split
 
-
+# %% ../nbs/22_dating.ipynb #5048e25f
 def outcome(row: Dated, resolve: Resolver = find_references) -> Outcome:
     "The best overlap of what was found with what was meant."
     refs = [(r, r.interval[0].replace(tzinfo=None), r.interval[1].replace(tzinfo=None)) for r in resolve(row.text, row.reference) if r.interval]
@@ -125,14 +125,14 @@ class Accuracy:
 
     def to_dict(self) -> dict[str, Any]: return {k: getattr(self, k).to_dict() for k in ("found", "right", "exact", "false")}
 
-
+# %% ../nbs/22_dating.ipynb #67d92645
 def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
     "The shares over some rows; rows that need more than the time they were said at do not count."
     all_ = [o for o in outcomes if o.row.core]
     there, none = [o for o in all_ if o.row.phrase], [o for o in all_ if not o.row.phrase]
     return Accuracy(share(o.found for o in there), share(o.right for o in there), share(o.exact for o in there), share(not o.right for o in none))
 
-
+# %% ../nbs/22_dating.ipynb #7a998847
 @dataclass(frozen=True)
 class DatingReport:
     "The shares by concern and name, and the mistakes that may be read."
@@ -149,7 +149,7 @@ class DatingReport:
                 for o in self.failures[:most]]
         return {"scores": {c: {k: a.to_dict() for k, a in by.items()} for c, by in self.scores.items()}, "failures": told}
 
-
+# %% ../nbs/22_dating.ipynb #0c2e073b
 def evaluate_dates(
     rows: Iterable[Dated],
     resolve: Resolver = find_references,

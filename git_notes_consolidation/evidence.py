@@ -26,7 +26,7 @@ def lines_of(memory: Memory) -> tuple[str, ...]:
     body = memory.content[:LONGEST]
     return tuple(line for line in (memory.summary.strip(), *(body[s.start:s.end] for s in split_sentences(body))) if line)
 
-
+# %% ../nbs/17_evidence.ipynb #71a3642c
 def told_of(
     about: Sequence[str],  # Stems
     text: str,
@@ -47,7 +47,7 @@ def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[in
     a, b = next(((x, y) for x, y in zip(cuts, cuts[1:]) if x <= r.span[0] < y), (0, len(line)))
     return -sum(a <= i < b for i, _ in spots), min((min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
 
-
+# %% ../nbs/17_evidence.ipynb #1d77eb5a
 def date_of(
     line: str,
     about: Sequence[str],

@@ -63,13 +63,13 @@ class Question:
     events: tuple[str, ...] = ()  # Two, for `between` and `first`
     order: str = ""  # before or after, where it asks whether that is the order
 
-
+# %% ../nbs/16_questions.ipynb #8796e96b
 def topic(text: str) -> tuple[str, ...]:
     "What a question or an event is about, in stems."
     stems = [stem(w) for w in content_words(text)]
     return tuple(dict.fromkeys([s for s in stems if s not in _FORMAL] or stems))
 
-
+# %% ../nbs/16_questions.ipynb #34198f8c
 _NAMED = re.compile(r"(?<![\w.])(?:\w*[a-z]\w*[A-Z]\w*|[A-Z][\w-]+|\w*\d\w*)")
 
 
@@ -79,7 +79,7 @@ def names_in(text: str) -> tuple[str, ...]:
     found = (m[0] for m in _NAMED.finditer(text, first.end() if first else 0))
     return tuple(dict.fromkeys(s for w in found if (s := stem(w.lower())) not in _FORMAL))
 
-
+# %% ../nbs/16_questions.ipynb #63561538
 def read_question(text: str) -> Question:
     "What a question asks for, and of what."
     head = text[:2000].strip()

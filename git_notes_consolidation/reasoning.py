@@ -49,11 +49,11 @@ def _quote(e: Evidence) -> str:
     line = " ".join(e.line.split())
     return f"“{line if len(line) <= 160 else line[:157].rstrip() + '…'}” (recorded {day_of(e.result.timestamp)})"
 
-
+# %% ../nbs/18_reasoning.ipynb #192f048a
 def _at(e: Evidence) -> str:
     return aloud(e.date) if e.date else f"by {day_of(e.result.timestamp)}"
 
-
+# %% ../nbs/18_reasoning.ipynb #373a4336
 def _why(e: Evidence) -> str:
     if not e.date: return f"{e.result.id[:12]} names no day; it was recorded on {day_of(e.result.timestamp)}."
     return f"{e.result.id[:12]} was recorded on {day_of(e.result.timestamp)}, so “{e.date.original_text}” is {aloud(e.date)}."
@@ -105,10 +105,10 @@ Next = Mapping[str, Memory]  # … to what replaced it
 
 def _title(m: Memory) -> str: return f"“{m.summary}” (recorded {day_of(m.timestamp)})"
 
-
+# %% ../nbs/18_reasoning.ipynb #cc5b4812
 def _worth(e: Evidence, replaced: Chains) -> tuple[bool, bool, float]: return e.result.id in replaced, e.result.namespace == "decisions", e.share
 
-
+# %% ../nbs/18_reasoning.ipynb #11f4d807
 def _current(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     live = [e for e in rows if not e.result.superseded_by and e.share >= rows[0].share - 0.25]
     if not live: return None
@@ -124,7 +124,7 @@ def _current(rows: Sequence[Evidence], replaced: Chains, after: Next) -> Reasone
 # %% ../nbs/18_reasoning.ipynb #fff36584
 def _sure(e: Evidence) -> float: return round(min(0.95, 0.35 + 0.6 * e.share), 2)
 
-
+# %% ../nbs/18_reasoning.ipynb #36683169
 def _before(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     for e in rows:
         older, new = replaced.get(e.result.id, ()), after.get(e.result.id)
@@ -137,7 +137,7 @@ def _before(rows: Sequence[Evidence], replaced: Chains, after: Next) -> Reasoned
         return ReasonedAnswer(f"{_title(older[-1])}, until {_quote(e)}.{chain}", _sure(e), why, (), (e.result,), True)
     return None
 
-
+# %% ../nbs/18_reasoning.ipynb #a3822677
 def _after(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     e = next((e for e in rows if e.result.id in after), None)
     if e is None: return None
@@ -176,7 +176,7 @@ def _nothing(q: Question, found: Sequence[MemoryResult]) -> ReasonedAnswer:
     return ReasonedAnswer(f"Found, but none of it settles the question: {told}.", 0.2, "No sentence of these memories has enough of the question's words, "
                           "or none can be told from the others by a rule.", (), tuple(found[:3]))
 
-
+# %% ../nbs/18_reasoning.ipynb #45f4f682
 _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
 
 
@@ -282,7 +282,7 @@ class RecallResult:
     reasoning: str | None = None
     memories: tuple[MemoryResult, ...] = ()
 
-
+# %% ../nbs/18_reasoning.ipynb #4b74d5e0
 def reasoned(
     s: RecallService,
 ) -> ReasonedRecallService:
@@ -298,7 +298,7 @@ def get_reasoned_recall_service(
     "For the repository that a path is in."
     return reasoned(get_recall_service(path))
 
-
+# %% ../nbs/18_reasoning.ipynb #93a15aee
 async def handle_recall_command(
     query: str,
     *,

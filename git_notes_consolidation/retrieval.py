@@ -27,7 +27,7 @@ class Labelled:
     kind: str = ""
     split: str = "dev"
 
-
+# %% ../nbs/22_retrieval.ipynb #7802b39b
 def labelled_of(row: Mapping[str, Any]) -> Labelled:
     "A row of a file; a ValueError begins with the field."
     keys = row.get("keys")
@@ -36,7 +36,7 @@ def labelled_of(row: Mapping[str, Any]) -> Labelled:
     more = {"kind": text_field(row, "kind", ""), "split": text_field(row, "split", "dev")}
     return Labelled(text_field(row, "id"), text_field(row, "question"), frozenset(keys), namespace, **more)
 
-
+# %% ../nbs/22_retrieval.ipynb #c8d0c1f1
 def load_questions(
     path: Path | str,  # JSON lines
 ) -> tuple[Labelled, ...]:
@@ -60,7 +60,7 @@ class Searched:
 
 def _same(text: str) -> str: return " ".join(text.lower().split())
 
-
+# %% ../nbs/22_retrieval.ipynb #6d7eff93
 def searched(q: Labelled, results: Sequence[MemoryResult]) -> Searched:
     "The place of the first answer, and the repeats."
     rank = next((i for i, r in enumerate(results, 1) if r.id in q.keys or not q.keys.isdisjoint(r.stands_for)), None)
@@ -84,13 +84,13 @@ class Retrieval:
         "For JSON."
         return {"recall": self.recall.to_dict(), "first": self.first.to_dict(), "mrr": rounded(self.mrr), "repeats": self.repeats.to_dict()}
 
-
+# %% ../nbs/22_retrieval.ipynb #d9c3e991
 def retrieval(all_: Sequence[Searched], k: int = 5) -> Retrieval:
     "The figures over some questions."
     mrr = sum(1 / s.rank for s in all_ if s.rank) / len(all_) if all_ else 0.0
     return Retrieval(share(s.rank is not None and s.rank <= k for s in all_), share(s.rank == 1 for s in all_), mrr, share(x for s in all_ for x in s.repeated))
 
-
+# %% ../nbs/22_retrieval.ipynb #2058a5e4
 @dataclass(frozen=True)
 class RetrievalReport:
     "The figures by concern and name, and the questions without an answer that may be read."
@@ -105,7 +105,7 @@ class RetrievalReport:
         told = [{"id": s.id, "kind": s.question.kind, "question": s.question.question, "rank": s.rank, "found": list(s.said)} for s in self.failures[:most]]
         return {"scores": {c: {n: r.to_dict() for n, r in by.items()} for c, by in self.scores.items()}, "failures": told}
 
-
+# %% ../nbs/22_retrieval.ipynb #68aeb430
 def evaluate_recall(
     questions: Iterable[Labelled],
     search: Callable[[Labelled], Sequence[MemoryResult]],
