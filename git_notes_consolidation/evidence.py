@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from .finding import MemoryResult
 from .models import Memory, TemporalReference
@@ -15,7 +15,8 @@ from .sentences import split_sentences, stem
 from .temporal import find_references
 
 # %% auto #0
-__all__ = ['LONGEST', 'LEAST', 'lines_of', 'told_of', 'date_of', 'Evidence', 'evidence', 'day_of', 'aloud', 'apart', 'duration']
+__all__ = ['LONGEST', 'LEAST', 'lines_of', 'told_of', 'date_of', 'date_beside', 'Evidence', 'evidence', 'day_of', 'aloud',
+           'apart', 'duration']
 
 # %% ../nbs/17_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
@@ -57,6 +58,21 @@ def date_of(
     found = [r for r in find_references(line, recorded) if r.interval and r.type in ("DATE", "TIME")]
     return min(found, key=lambda r: (_distance(line, about, r), r.span), default=None)
 
+# %% ../nbs/17_evidence.ipynb #58882cdf
+def date_beside(
+    lines: Sequence[str],  # A memory's title and sentences
+    recorded: datetime,
+) -> tuple[TemporalReference, str] | None:  # With its sentence
+    "The date that a title gets from the sentences after it."
+    for line in lines[1:6]:
+        for r in find_references(line, recorded):
+            if not r.interval or r.type not in ("DATE", "TIME"): continue
+            cuts = [0, *(m.end() for m in _CLAUSE.finditer(line)), len(line)]
+            a, b = next(((x, y) for x, y in zip(cuts, cuts[1:]) if x <= r.span[0] < y), (0, len(line)))
+            said = " ".join((line[a:r.span[0]], line[r.span[1]:max(b, r.span[1])]))
+            if sum(w.isalpha() for w in content_words(said)) <= 2: return r, line
+    return None
+
 # %% ../nbs/17_evidence.ipynb #1e58d788
 @dataclass(frozen=True)
 class Evidence:
@@ -65,6 +81,7 @@ class Evidence:
     line: str
     share: float  # Of the question's words: 0 to 1
     date: TemporalReference | None  # Read from the sentence
+    aside: str = ""  # … or from this one
 
     @property
     def interval(self) -> tuple[datetime, datetime]:
@@ -74,9 +91,14 @@ class Evidence:
         return day, day + timedelta(days=1) if day.date() < date.max else day
 
     @property
+    def planned(self) -> bool:
+        "Did it lie ahead when it was written?"
+        return self.date is not None and self.interval[0] > self.result.timestamp.replace(tzinfo=self.interval[0].tzinfo)
+
+    @property
     def confidence(self) -> float:
         "How sure it is that this is what was asked, and when."
-        return round((self.date.confidence if self.date else 0.6) * min(1.0, 0.25 + 0.8 * self.share), 2)
+        return round((self.date.confidence if self.date else 0.6) * min(1.0, 0.25 + 0.8 * self.share) * (0.9 if self.aside else 1.0), 2)
 
 # %% ../nbs/17_evidence.ipynb #eed0e817
 LEAST = 0.5  # Share of a question's words that an answer has to have
@@ -87,6 +109,7 @@ def evidence(
     about: Sequence[str],
     dated: bool = True,  # A date is asked for: of two sentences that fit, one with a date is better
     names: Sequence[str] = (),  # Stems that a memory has to have
+    past: bool = False,  # It is asked what was: a plan is worth less than what came of it
 ) -> list[Evidence]:  # The best of each memory, best first
     "What the memories say about it."
     out = []
@@ -94,8 +117,13 @@ def evidence(
         lines, whole = lines_of(r.memory), told_of(about, r.memory.text[:LONGEST])
         if names and told_of(names, r.memory.text[:LONGEST]) < 1: continue
         rows = [Evidence(r, line, 0.8 * told_of(about, line) + 0.2 * whole, date_of(line, about, r.timestamp)) for line in lines]
-        if rows: out.append(max(rows, key=lambda e: e.share + (0.15 if dated and e.date else 0.0)))
-    return sorted((e for e in out if e.share >= LEAST), key=lambda e: -round(e.share + (0.15 if dated and e.date else 0.0), 6))
+        if dated and rows and not rows[0].date and (beside := date_beside(lines, r.timestamp)): rows[0] = replace(rows[0], date=beside[0], aside=beside[1])
+        if rows: out.append(max(rows, key=lambda e: _worth(e, dated, past)))
+    return sorted((e for e in out if e.share >= LEAST), key=lambda e: -_worth(e, dated, past))
+
+
+def _worth(e: Evidence, dated: bool, past: bool) -> float:
+    return round(e.share + (0.0 if not dated or not e.date else 0.1 if e.aside else 0.15) - (0.4 if past and e.planned else 0.0), 6)
 
 # %% ../nbs/17_evidence.ipynb #f30ca6de
 def day_of(t: date) -> str:

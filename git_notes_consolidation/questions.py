@@ -63,6 +63,11 @@ class Question:
     events: tuple[str, ...] = ()  # Two, for `between` and `first`
     order: str = ""  # before or after, where it asks whether that is the order
 
+    @property
+    def past(self) -> bool:
+        "Does it ask what was?"
+        return bool(re.search(r"(?i)\b(?:did|was|were|had|has|have)\b", self.text[:2000]))
+
 # %% ../nbs/16_questions.ipynb #8796e96b
 def topic(text: str) -> tuple[str, ...]:
     "What a question or an event is about, in stems."

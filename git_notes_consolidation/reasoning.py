@@ -17,6 +17,7 @@ from .finding import MemoryResult, RetrievalMode
 from .models import Memory, TemporalReference
 from .questions import Question, names_in, needs_reasoning, read_question, topic
 from .recall import RecallService, get_recall_service
+from .temporal import find_references
 
 # %% auto #0
 __all__ = ['Chains', 'Next', 'Asked', 'ReasonedAnswer', 'answer_offline', 'with_model', 'ReasonedRecallService', 'RecallResult',
@@ -46,7 +47,7 @@ class ReasonedAnswer:
 
 # %% ../nbs/18_reasoning.ipynb #a4cac504
 def _quote(e: Evidence) -> str:
-    line = " ".join(e.line.split())
+    line = " ".join(f"{e.line} … {e.aside}".split()) if e.aside else " ".join(e.line.split())
     return f"“{line if len(line) <= 160 else line[:157].rstrip() + '…'}” (recorded {day_of(e.result.timestamp)})"
 
 # %% ../nbs/18_reasoning.ipynb #192f048a
@@ -90,6 +91,13 @@ def _order(q: Question, a: Evidence, b: Evidence, now: datetime) -> ReasonedAnsw
                           (x.result, y.result), True)
 
 # %% ../nbs/18_reasoning.ipynb #0eebdd0b
+def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
+    r = next((r for r in find_references(rows[0].line, rows[0].result.timestamp) if r.type == "SET"), None)
+    if r is None: return None
+    return ReasonedAnswer(f"{r.original_text[:1].upper()}{r.original_text[1:]}. {_quote(rows[0])}", round(min(0.9, 0.25 + 0.7 * rows[0].share), 2),
+                          f"{rows[0].result.id[:12]} names a rate.", (r,), (rows[0].result,))
+
+
 def _often(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
     fits = [e for e in rows if e.share >= 0.75] or [*rows[:1]]
     days = {e.interval[0].date(): e for e in sorted(fits, key=lambda e: e.interval[0])}
@@ -159,14 +167,15 @@ def _look(
     mode: RetrievalMode,
     dated: bool,
     names: Sequence[str] = (),
+    past: bool = False,
 ) -> tuple[list[MemoryResult], list[Evidence]]:
     "What was found, and what of it is evidence; deeper where that is little."
     found = search(text, mode=mode)
-    rows = evidence(found, about, dated, names)
+    rows = evidence(found, about, dated, names, past)
     while (not rows or rows[0].share < _ENOUGH) and mode in _DEEPER:
         mode = _DEEPER[mode]
         found = search(text, mode=mode)
-        rows = evidence(found, about, dated, names)
+        rows = evidence(found, about, dated, names, past)
     return found, rows
 
 # %% ../nbs/18_reasoning.ipynb #ae794b3e
@@ -190,14 +199,15 @@ def answer_offline(
     "What can be said by rule."
     dated = q.kind in ("when", "since", "ago", "between", "first", "often")
     if q.events:
-        sides = [_look(search, event, topic(event), mode, True, names_in(f"the {event}")) for event in q.events]
+        sides = [_look(search, event, topic(event), mode, True, names_in(f"the {event}"), True) for event in q.events]
         rows = [side[1][0] for side in sides if side[1]]
         return _order(q, rows[0], rows[1], now) if len(rows) == 2 else _nothing(q, [r for found, _ in sides for r in found])
     far = q.kind in ("often", "before", "after")
-    found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names)
+    found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names, q.past)
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
+    elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]  # "By the day on which it was written" says nothing of what is to come
     if not rows: return _nothing(q, found)
-    if q.kind == "often": return _often(q, rows, now)
+    if q.kind == "often": return _rate(rows) or _often(q, rows, now)
     if dated: return _when(q, rows, now)
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
     return said or _nothing(q, [e.result for e in rows])

@@ -194,3 +194,29 @@ def test_any_date_can_be_said(words, when):
 def test_durations(days, off):
     a = datetime(2000, 1, 1)
     assert apart((a, a + timedelta(days=1)), (a + timedelta(days=days), a + timedelta(days=days + 1)))[0] == days and duration(days, off)
+
+
+LATER = [noted("2026-03-10", "Switched the CI runner to arm64", "Done yesterday; builds take 4 minutes instead of 9."),
+         noted("2026-04-01", "Plan: upgrade PostgreSQL to 17 next week", "Needs a maintenance window."),
+         noted("2026-04-15", "PostgreSQL upgraded to 17", "Took two hours, this morning."),
+         noted("2026-05-05", "Decided to drop Redis", "Sessions live in PostgreSQL since last month.", "decisions"),
+         noted("2026-06-01", "API keys rotate every 90 days", "The last rotation was on 15 May 2026.", "learnings"),
+         noted("2026-06-20", "The deploy on Friday failed", "Full disk."),
+         noted("2026-01-30", "Storm of the mail relay on 7 January, leaked token on 9 January")]
+
+
+@pytest.mark.parametrize("question, begins", [
+    ("When did CI move to arm64?", "9 March 2026."),  # The date stands in the sentence after the title
+    ("When did we upgrade PostgreSQL to 17?", "The morning of 15 April 2026."),  # Not the week that was planned
+    ("When did we drop Redis?", "By 5 May 2026."),  # The date in its body is another event's
+    ("How often do the API keys rotate?", "Every 90 days."),
+    ("When was the token leaked?", "9 January 2026."),
+])
+def test_the_date_is_that_of_what_was_asked(tmp_path_factory, question, begins):
+    home = new_repo(tmp_path_factory.mktemp("later") / "repo", LATER)
+    s = ReasonedRecallService(open_recall(home, load_settings(env={}), clock=lambda: datetime(2026, 8, 1, tzinfo=UTC)))
+    assert s.answer(question, count=False).answer.startswith(begins)
+
+
+def test_a_question_about_a_stranger_is_not_answered_with_somebody_else(team):
+    assert team.answer("When did Melissa go to the LGBTQ support group?", count=False).confidence <= 0.2
