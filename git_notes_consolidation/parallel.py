@@ -40,5 +40,5 @@ def spread(
     if n < 2 or len(shares) < 2: return [f(x) for x in shares]
     joblib = need("joblib", "consolidation")
     from concurrent.futures.process import BrokenProcessPool
-    try: return list(joblib.Parallel(n_jobs=n)(joblib.delayed(f)(x) for x in shares))
+    try: return list(joblib.Parallel(n_jobs=n, max_nbytes=None)(joblib.delayed(f)(x) for x in shares))
     except BrokenProcessPool: return [f(x) for x in shares]
