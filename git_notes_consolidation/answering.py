@@ -12,7 +12,7 @@ from functools import partial
 from .finding import MemoryResult
 from .llm import BadReply, Request
 from .models import TemporalReference
-from .prompts import CONFIDENCE, Level, Shape, escaped, fenced, labelled, read, schema_of
+from .prompts import CONFIDENCE, Level, Shape, escaped, fenced, labelled, one_line, read, schema_of
 from .redacting import redact
 from .temporal import find_references
 
@@ -58,18 +58,11 @@ class Said:
     reasoning: str
     sources: tuple[str, ...]  # Ids
 
-# %% ../nbs/17_answering.ipynb #b193ae4b
-def _line(text: str, where: str, most: int) -> str:
-    line = " ".join(text.split())
-    if not line or not line.isprintable(): raise BadReply(f"{where}: it is empty, or holds characters that cannot be seen")
-    if len(line.split()) > 2 * most: raise BadReply(f"{where}: {len(line.split())} words, and at most {most} were asked for")
-    return line
-
 # %% ../nbs/17_answering.ipynb #0d16bd78
 def _answer(labels: Mapping[str, str], text: str) -> Said:
     said = read(text, AnswerReply)
     if unknown := [x for x in said.sources if x not in labels]: raise BadReply(f"sources: there is no {unknown[0][:20]}")
-    return Said(_line(said.answer, "answer", 80), CONFIDENCE[said.confidence], _line(said.reasoning, "reasoning", 60),
+    return Said(one_line(said.answer, "answer", 160), CONFIDENCE[said.confidence], one_line(said.reasoning, "reasoning", 120),
                 tuple(dict.fromkeys(labels[x] for x in said.sources)))
 
 # %% ../nbs/17_answering.ipynb #a5dc5fda

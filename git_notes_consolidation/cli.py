@@ -49,11 +49,14 @@ if not TYPE_CHECKING: auditing, dating, ev, reasons, sv = map(_Later, ("audit", 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
+_RULE = re.compile(r"([^\w\s])\1{5,}")  # Drawn from one side of a terminal to the other
+
+
 def plain(text: object, width: int | None = None) -> str:
-    "Text for a terminal: no control codes, no direction overrides, on one line when a width is given."
+    "Text for a terminal: no control codes, no direction overrides; when a width is given on one line, with long rules cut short."
     clean = _CONTROL.sub("�", str(text))
     if width is None: return clean
-    line = " ".join(clean.split())
+    line = _RULE.sub(r"\1\1\1", " ".join(clean.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 
 # %% ../nbs/23_cli.ipynb #df223f0b
@@ -596,6 +599,7 @@ def recall(
                                                                              "order is asked for.")] = None,
     llm: Annotated[str | None, typer.Option(help="With --reason: let a language model put it together: auto, openai, lmstudio, ollama or plugin. Default: "
                                                  "off, or what the environment says.", metavar="WHO")] = None,
+    local_only: Annotated[bool, typer.Option("--local-only", help="Ask no model outside this machine and its private network.")] = False,
     no_count: Annotated[bool, typer.Option("--no-count", help="Do not count it as a use of what is shown.")] = False,
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when it was."
@@ -603,7 +607,7 @@ def recall(
     if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
     try: at = moment(as_of) if as_of is not None else None
     except (ValueError, OverflowError): raise Usage(f"--as-of: {as_of!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
-    s = call.recall(llm_provider=llm)
+    s = call.recall(llm_provider=llm, llm_local_only=local_only or None)
     if needs_reasoning(query) if reason is None else reason:
         a = reasons.reasoned(s).answer(query, mode=mode, namespace=namespace, limit=max(limit, 20), as_of=at, count=not no_count)
         call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))

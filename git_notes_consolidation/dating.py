@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from .models import TemporalReference
 from .plots import COLOURS, figure
-from .scoring import Share, fixture as fixture, load_rows, share, shown, text_field
+from .scoring import Share, fixture as fixture, load_rows, nested, share, shown, text_field
 from .temporal import find_references
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class DatingReport:
         told = [{"id": o.id, "kind": o.row.kind, "text": o.row.text, "said_at": o.row.reference.isoformat(), "phrase": o.row.phrase,
                  "meant": [[t and t.isoformat() for t in g] for g in o.row.golds], "found": [[w, a.isoformat(), b.isoformat()] for w, a, b in o.said]}
                 for o in self.failures[:most]]
-        return {"scores": {c: {k: a.to_dict() for k, a in by.items()} for c, by in self.scores.items()}, "failures": told}
+        return {"scores": nested(self.scores), "failures": told}
 
 # %% ../nbs/22_dating.ipynb #0c2e073b
 def evaluate_dates(

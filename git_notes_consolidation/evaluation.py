@@ -19,7 +19,7 @@ from .models import EdgeType, Judgment, Memory, MemoryEdge, Relation, as_utc
 from .notes import State
 from .phases import Scanned, candidates, living, metadata_of, relate
 from .plots import COLOURS, SYMBOLS, figure
-from .scoring import (LOCKED as LOCKED, DataError, Row, Share, fixture as fixture, load_rows, one_of, rounded, share, shown,
+from .scoring import (LOCKED as LOCKED, DataError, Row, Share, fixture as fixture, load_rows, nested, one_of, rounded, share, shown,
                                              text_field, wilson as wilson)
 
 if TYPE_CHECKING:
@@ -323,11 +323,7 @@ class Report:
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         "For JSON, with so many failures."
-        return {**_nested(self.scores), "failures": [asdict(f) for f in self.failures[:most]]}
-
-
-def _nested(scores: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    return {concern: {name: s.to_dict() for name, s in named.items()} for concern, named in scores.items()}
+        return {**nested(self.scores), "failures": [asdict(f) for f in self.failures[:most]]}
 
 
 def report_of(judged: Sequence[Judged]) -> Report:
@@ -392,7 +388,7 @@ class CandidateReport:
         "For JSON, with so many failures."
         cost = {k: getattr(self, k) for k in ("embedder", "k", "documents", "candidates")}
         return cost | {"per_document": rounded(self.candidates / self.documents), "seconds": round(self.seconds, 3),
-                       **_nested(self.scores), "failures": [asdict(f) for f in self.failures[:most]]}
+                       **nested(self.scores), "failures": [asdict(f) for f in self.failures[:most]]}
 
 # %% ../nbs/22_evaluation.ipynb #246105d7
 def evaluate_candidates(
@@ -548,7 +544,7 @@ class ChainReport:
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         "For JSON, with so many failures."
-        return {**_nested(self.scores), "failures": list(self.failures[:most])}
+        return {**nested(self.scores), "failures": list(self.failures[:most])}
 
 
 def evaluate_chains(

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from .finding import MemoryResult
 from .models import Memory, TemporalReference
+from .questions import key
 from .ranking import content_words
-from .sentences import split_sentences, stem
+from .sentences import split_sentences
+from .summarizing import stands
 from .temporal import find_references
 
 # %% auto #0
@@ -23,9 +25,9 @@ LONGEST = 20_000  # Characters of a memory that are read
 
 
 def lines_of(memory: Memory) -> tuple[str, ...]:
-    "A memory's title and sentences."
+    "A memory's title and sentences, without those that are torn off, or code."
     body = memory.content[:LONGEST]
-    return tuple(line for line in (memory.summary.strip(), *(body[s.start:s.end] for s in split_sentences(body))) if line)
+    return tuple(line for line in (memory.summary.strip(), *(body[s.start:s.end] for s in split_sentences(body))) if stands(line))
 
 # %% ../nbs/17_evidence.ipynb #71a3642c
 def told_of(
@@ -33,19 +35,23 @@ def told_of(
     text: str,
 ) -> float:  # 0 to 1
     "The share of a question's words that a text has."
-    mine = {stem(w) for w in content_words(text, 400)}
+    mine = {key(w) for w in content_words(text, 400)}
     return sum(w in mine for w in about) / len(about) if about else 0.0
 
 # %% ../nbs/17_evidence.ipynb #b3c7dcb3
 _CLAUSE = re.compile(r"[,;:.](?=\s)|\s(?:and|but|while|after|before)\s")
 
 
+def _clause_at(line: str, at: int) -> tuple[int, int]:
+    "Where the clause at a place begins and ends."
+    cuts = [0, *(m.end() for m in _CLAUSE.finditer(line)), len(line)]
+    return next(((a, b) for a, b in zip(cuts, cuts[1:]) if a <= at < b), (0, len(line)))
+
+
 def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[int, int]:
     "How few of the words stand in a date's clause, and the characters between it and the nearest."
-    low = line.lower()
-    spots = [m.span() for w in about if (m := re.search(re.escape(w[:5]) + r"\w*", low))]
-    cuts = [0, *(m.end() for m in _CLAUSE.finditer(line)), len(line)]
-    a, b = next(((x, y) for x, y in zip(cuts, cuts[1:]) if x <= r.span[0] < y), (0, len(line)))
+    spots = [m.span() for m in re.finditer(r"\w+", line) if key(m[0].lower()) in about]
+    a, b = _clause_at(line, r.span[0])
     return -sum(a <= i < b for i, _ in spots), min((min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
 
 # %% ../nbs/17_evidence.ipynb #1d77eb5a
@@ -67,8 +73,7 @@ def date_beside(
     for line in lines[1:6]:
         for r in find_references(line, recorded):
             if not r.interval or r.type not in ("DATE", "TIME"): continue
-            cuts = [0, *(m.end() for m in _CLAUSE.finditer(line)), len(line)]
-            a, b = next(((x, y) for x, y in zip(cuts, cuts[1:]) if x <= r.span[0] < y), (0, len(line)))
+            a, b = _clause_at(line, r.span[0])
             said = " ".join((line[a:r.span[0]], line[r.span[1]:max(b, r.span[1])]))
             if sum(w.isalpha() for w in content_words(said)) <= 2: return r, line
     return None
@@ -114,12 +119,19 @@ def evidence(
     "What the memories say about it."
     out = []
     for r in results:
-        lines, whole = lines_of(r.memory), told_of(about, r.memory.text[:LONGEST])
-        if names and told_of(names, r.memory.text[:LONGEST]) < 1: continue
-        rows = [Evidence(r, line, 0.8 * told_of(about, line) + 0.2 * whole, date_of(line, about, r.timestamp)) for line in lines]
-        if dated and rows and not rows[0].date and (beside := date_beside(lines, r.timestamp)): rows[0] = replace(rows[0], date=beside[0], aside=beside[1])
+        text = r.memory.text[:LONGEST]
+        if names and told_of(names, text) < 1: continue
+        lines, whole = lines_of(r.memory), told_of(about, text)
+        near = [(line, share) for line in lines if (share := 0.8 * told_of(about, line) + 0.2 * whole) >= LEAST]
+        rows = [_row(r, line, lines, share, about, dated) for line, share in near]
         if rows: out.append(max(rows, key=lambda e: _worth(e, dated, past)))
-    return sorted((e for e in out if e.share >= LEAST), key=lambda e: -_worth(e, dated, past))
+    return sorted(out, key=lambda e: -_worth(e, dated, past))
+
+
+def _row(r: MemoryResult, line: str, lines: Sequence[str], share: float, about: Sequence[str], dated: bool) -> Evidence:
+    found = Evidence(r, line, share, date_of(line, about, r.timestamp))
+    beside = date_beside(lines, r.timestamp) if dated and not found.date and line is lines[0] else None
+    return replace(found, date=beside[0], aside=beside[1]) if beside else found
 
 
 def _worth(e: Evidence, dated: bool, past: bool) -> float:

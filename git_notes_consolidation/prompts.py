@@ -18,9 +18,9 @@ from .temporal import find_references
 # %% auto #0
 __all__ = ['LONGEST', 'Level', 'CONFIDENCE', 'JUDGE_PROMPT', 'SUPERSESSION_SYSTEM_PROMPT', 'SUMMARY_PROMPT',
            'SUMMARY_SYSTEM_PROMPT', 'EDGES_PROMPT', 'EDGES_SYSTEM_PROMPT', 'escaped', 'shown', 'dates_in', 'fenced',
-           'labelled', 'Shape', 'schema_of', 'PairReply', 'JudgeReply', 'the_object', 'read', 'quoted', 'judge_request',
-           'batches', 'DecisionReply', 'OutdatedReply', 'SummaryReply', 'Draft', 'relative_date', 'summary_request',
-           'EdgeReply', 'EdgesReply', 'Link', 'edges_request']
+           'labelled', 'Shape', 'schema_of', 'PairReply', 'JudgeReply', 'the_object', 'read', 'quoted', 'one_line',
+           'judge_request', 'batches', 'DecisionReply', 'OutdatedReply', 'SummaryReply', 'Draft', 'relative_date',
+           'summary_request', 'EdgeReply', 'EdgesReply', 'Link', 'edges_request']
 
 # %% ../nbs/11_prompts.ipynb #75465f44
 _UNSEEN = re.compile("[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
@@ -173,7 +173,7 @@ def quoted(
     return own
 
 
-def _told(text: str, where: str, most: int) -> str:
+def one_line(text: str, where: str, most: int) -> str:
     "A text of the model's own, on one line."
     line = " ".join(text.split())
     if not line or not line.isprintable(): raise BadReply(f"{where}: it is empty, or holds characters that cannot be seen")
@@ -225,7 +225,7 @@ def _request(task: str, version: str, system: str, user: str, shape: Any, max_to
 def _judgment(answer: PairReply, newer: Memory) -> Judgment:
     where, replaced, said = answer.pair, answer.relation == "supersede", answer.quote or ""
     if replaced and not answer.kind: raise BadReply(f"{where}: supersede needs a kind, full or partial")
-    reason = _told(answer.reason, f"{where} reason", 80)
+    reason = one_line(answer.reason, f"{where} reason", 80)
     try: span = quoted(said, newer, where)
     except BadReply:
         if answer.relation != "coexist": raise
@@ -360,7 +360,7 @@ _LABEL = re.compile(r"(?<![\w-])M\d{1,4}(?![\w-])")
 
 def _prose(text: str, where: str, most: int, memories: Mapping[str, Memory]) -> str:
     "A text of the model's own in which nothing needs the prompt to be understood."
-    line = _told(text, where, most)
+    line = one_line(text, where, most)
     if (when := relative_date(line)): raise BadReply(f"{where}: {when!r} is no date; write the date itself")
     labels = [x for x in _LABEL.findall(line) if x in memories and not any(x in m.text for m in memories.values())]
     if labels: raise BadReply(f"{where}: labels mean nothing to a reader")
@@ -468,7 +468,7 @@ class Link:
 def _link(edge: EdgeReply, memories: Mapping[str, Memory], where: str) -> Link:
     unknown = [x for x in (edge.source, edge.target) if x is not None and x not in memories]
     if unknown: raise BadReply(f"{where}: a label that was not given")
-    hint = _told(edge.hint, f"{where} hint", 20) if edge.hint and edge.hint.strip() else ""
+    hint = one_line(edge.hint, f"{where} hint", 20) if edge.hint and edge.hint.strip() else ""
     if bool(hint) == bool(edge.target): raise BadReply(f"{where}: either a target or a hint")
     if edge.source == edge.target: raise BadReply(f"{where}: source and target are the same")
     source = memories[edge.source]

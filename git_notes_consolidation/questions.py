@@ -11,7 +11,7 @@ from .ranking import content_words
 from .sentences import stem, word_set
 
 # %% auto #0
-__all__ = ['Kind', 'TIMED', 'Question', 'topic', 'names_in', 'read_question', 'needs_reasoning']
+__all__ = ['Kind', 'TIMED', 'Question', 'key', 'topic', 'names_in', 'read_question', 'needs_reasoning']
 
 # %% ../nbs/16_questions.ipynb #f48b0bc1
 Kind = Literal["when", "since", "ago", "between", "first", "often", "current", "before", "after", ""]
@@ -69,10 +69,19 @@ class Question:
         return bool(re.search(r"(?i)\b(?:did|was|were|had|has|have)\b", self.text[:2000]))
 
 # %% ../nbs/16_questions.ipynb #8796e96b
+_CHANGES = frozenset(map(stem, word_set("move moved moving switch migrate migration adopt change convert port ported instead")))
+
+
+def key(word: str) -> str:
+    "A word's stem, and one for all that say that something took another thing's place."
+    s = stem(word)
+    return "change" if s in _CHANGES else s
+
+
 def topic(text: str) -> tuple[str, ...]:
     "What a question or an event is about, in stems."
-    stems = [stem(w) for w in content_words(text)]
-    return tuple(dict.fromkeys([s for s in stems if s not in _FORMAL] or stems))
+    words = content_words(text)
+    return tuple(dict.fromkeys([key(w) for w in words if stem(w) not in _FORMAL] or map(key, words)))
 
 # %% ../nbs/16_questions.ipynb #34198f8c
 _NAMED = re.compile(r"(?<![\w.])(?:\w*[a-z]\w*[A-Z]\w*|[A-Z][\w-]+|\w*\d\w*)")

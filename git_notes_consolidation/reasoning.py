@@ -17,6 +17,7 @@ from .finding import MemoryResult, RetrievalMode
 from .models import Memory, TemporalReference
 from .questions import Question, names_in, needs_reasoning, read_question, topic
 from .recall import RecallService, get_recall_service
+from .summarizing import stands
 from .temporal import find_references
 
 # %% auto #0
@@ -181,7 +182,8 @@ def _look(
 # %% ../nbs/18_reasoning.ipynb #ae794b3e
 def _nothing(q: Question, found: Sequence[MemoryResult]) -> ReasonedAnswer:
     if not found: return ReasonedAnswer("No relevant memories found.", 0.0, "No memories matched the query.")
-    told = "; ".join(f"“{r.summary}” ({day_of(r.timestamp)})" for r in found[:3])
+    found = sorted(found, key=lambda r: (r.superseded_kind == "full", not stands(r.summary)))  # What holds, and can be read, first
+    told = "; ".join(f"“{r.summary}” ({day_of(r.timestamp)}{', replaced since' if r.superseded_kind == 'full' else ''})" for r in found[:3])
     return ReasonedAnswer(f"Found, but none of it settles the question: {told}.", 0.2, "No sentence of these memories has enough of the question's words, "
                           "or none can be told from the others by a rule.", (), tuple(found[:3]))
 
@@ -213,7 +215,7 @@ def answer_offline(
     return said or _nothing(q, [e.result for e in rows])
 
 # %% ../nbs/18_reasoning.ipynb #b3bfdc4a
-Asked = Callable[[Any, Callable[[str], Said]], "Said | None"]  # A request and its parser to what was said
+Asked = Callable[[Any, Callable[[str], Said]], "Said | str"]  # A request and its parser to what was said, or to why nothing was
 
 
 def with_model(
@@ -224,8 +226,8 @@ def with_model(
     now: datetime,
 ) -> ReasonedAnswer:
     "A model's answer, held against the memories; the offline one where it gives none."
-    said = ask(*answer_request(query, results, now)) if results else None
-    if said is None: return offline
+    said = ask(*answer_request(query, results, now)) if results else "there is nothing to ask it about"
+    if isinstance(said, str): return replace(offline, reasoning=f"{offline.reasoning} The language model gave no answer: {said}.")
     sure = offline.temporal_resolutions[:1] if offline.confidence >= 0.6 else ()
     wrong = contradictions(f"{said.answer} {said.reasoning}", results, now, sure)
     sources = tuple(r for r in results if r.id in said.sources)
@@ -240,9 +242,10 @@ class ReasonedRecallService:
     llm_client: Any = None  # A `llm.Client`; without one the rules answer
     config: Any = None  # The designs' third field; the recall service has the settings
 
-    def _ask(self, request: Any, parse: Callable[[str], Said]) -> Said | None:
+    def _ask(self, request: Any, parse: Callable[[str], Said]) -> Said | str:
         from git_notes_consolidation.llm import ask_all
-        return ask_all(self.llm_client, [(request, parse)])[0].value
+        answer = ask_all(self.llm_client, [(request, parse)])[0]
+        return answer.value or f"{answer.failure} {answer.note}".strip()
 
     def _edges(self, results: Sequence[MemoryResult]) -> tuple[Chains, Next]:
         newer = {r.id: r.superseded_by for r in results if r.superseded_by and r.superseded_kind == "full"}

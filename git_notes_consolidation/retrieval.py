@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from .finding import MemoryResult
-from .scoring import Share, load_rows, rounded, share, shown, text_field
+from .scoring import Share, load_rows, nested, rounded, share, shown, text_field
 
 # %% auto #0
 __all__ = ['Labelled', 'labelled_of', 'load_questions', 'Searched', 'searched', 'Retrieval', 'retrieval', 'RetrievalReport',
@@ -103,7 +103,7 @@ class RetrievalReport:
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         "For JSON."
         told = [{"id": s.id, "kind": s.question.kind, "question": s.question.question, "rank": s.rank, "found": list(s.said)} for s in self.failures[:most]]
-        return {"scores": {c: {n: r.to_dict() for n, r in by.items()} for c, by in self.scores.items()}, "failures": told}
+        return {"scores": nested(self.scores), "failures": told}
 
 # %% ../nbs/22_retrieval.ipynb #68aeb430
 def evaluate_recall(

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 # %% auto #0
-__all__ = ['LOCKED', 'wilson', 'Share', 'share', 'rounded', 'DataError', 'text_field', 'one_of', 'Row', 'load_rows', 'fixture',
-           'shown']
+__all__ = ['LOCKED', 'wilson', 'Share', 'share', 'rounded', 'nested', 'DataError', 'text_field', 'one_of', 'Row', 'load_rows',
+           'fixture', 'shown']
 
 # %% ../nbs/21_scoring.ipynb #98c1d2a4
 def wilson(
@@ -58,6 +58,13 @@ def share(hits: Iterable[bool]) -> Share:
 
 
 def rounded(x: float | None) -> float | None: return None if x is None else round(x, 4)
+
+# %% ../nbs/21_scoring.ipynb #04b1de8f
+def nested(
+    scores: Mapping[str, Mapping[str, Any]],  # Concern to name to anything with a `to_dict`
+) -> dict[str, Any]:
+    "A report's figures, for JSON."
+    return {concern: {name: x.to_dict() for name, x in named.items()} for concern, named in scores.items()}
 
 # %% ../nbs/21_scoring.ipynb #1ac06dae
 class DataError(ValueError):

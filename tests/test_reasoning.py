@@ -148,7 +148,14 @@ def test_a_models_date_that_they_do_not(home, text, told):
 @pytest.mark.parametrize("text", ["", "I cannot say.", said("7 May 2023.", ["M99"]), said(" "), '{"answer": "x"}', said("\u202e7 May 2023.")])
 def test_a_reply_that_is_none_leaves_the_rules_answer(home, text):
     a, _ = asked(home, text)
-    assert a.by == "offline" and a.answer.startswith("7 May 2023.")
+    assert a.by == "offline" and a.answer.startswith("7 May 2023.") and "The language model gave no answer: " in a.reasoning
+
+
+def test_local_only_asks_nobody_else(home, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-key")
+    done = command("recall", "When did Caroline go to the support group?", "--llm", "openai", "--local-only", "--json", repo=home)
+    a = json.loads(done.out)
+    assert done.code == 0 and a["by"] == "offline" and a["answer"].startswith("7 May 2023") and "gave no answer: none" in a["reasoning"]
 
 
 def test_no_memory_can_speak_as_the_prompt():
@@ -202,6 +209,8 @@ LATER = [noted("2026-03-10", "Switched the CI runner to arm64", "Done yesterday;
          noted("2026-05-05", "Decided to drop Redis", "Sessions live in PostgreSQL since last month.", "decisions"),
          noted("2026-06-01", "API keys rotate every 90 days", "The last rotation was on 15 May 2026.", "learnings"),
          noted("2026-06-20", "The deploy on Friday failed", "Full disk."),
+         noted("2026-02-02", "Use Starlette instead of Bottle", "Routes become async.", "decisions"),
+         noted("2026-02-03", "Starlette is three times as fast as Bottle", "Measured this morning."),
          noted("2026-01-30", "Storm of the mail relay on 7 January, leaked token on 9 January")]
 
 
@@ -211,6 +220,7 @@ LATER = [noted("2026-03-10", "Switched the CI runner to arm64", "Done yesterday;
     ("When did we drop Redis?", "By 5 May 2026."),  # The date in its body is another event's
     ("How often do the API keys rotate?", "Every 90 days."),
     ("When was the token leaked?", "9 January 2026."),
+    ("When did we move to Starlette?", "By 2 February 2026."),  # Not the day on which it was measured
 ])
 def test_the_date_is_that_of_what_was_asked(tmp_path_factory, question, begins):
     home = new_repo(tmp_path_factory.mktemp("later") / "repo", LATER)
