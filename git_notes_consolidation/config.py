@@ -13,9 +13,9 @@ from typing import Any
 from .models import digest
 
 # %% auto #0
-__all__ = ['PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE', 'ConfigError',
-           'RetentionConfig', 'SubconsciousnessConfig', 'parse_setting', 'known_setting', 'variable', 'inherited',
-           'from_file', 'Settings', 'load_settings', 'need']
+__all__ = ['PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'LLM_PROVIDERS', 'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE',
+           'ConfigError', 'RetentionConfig', 'SubconsciousnessConfig', 'parse_setting', 'known_setting', 'variable',
+           'inherited', 'from_file', 'Settings', 'load_settings', 'need']
 
 # %% ../nbs/01_config.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -68,6 +68,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 # %% ../nbs/01_config.ipynb #aef1307e
 EMBEDDERS = ("lexical", "minilm", "plugin", "endpoint")
+PRIORITIES = ("relevance", "recency", "activation")
+TIERS = ("hot", "warm", "cold", "archived")
 LLM_PROVIDERS = ("off", "auto", "openai", "lmstudio", "ollama", "plugin")
 
 @dataclass(frozen=True)
@@ -87,6 +89,25 @@ class SubconsciousnessConfig:
     max_cluster_size: int = 20  # More are split
     consolidation_batch_size: int = 50  # New memories a hook waits for
     consolidation_interval_hours: int = 24  # Between two runs that a hook starts
+    hook_enabled: bool = True  # Let a hook start runs in the background
+    hook_idle_minutes: int = 30  # After so long without a new memory, a hook starts a run for what is waiting
+    hook_schedule: str = ""  # When a hook may start a run whatever is waiting, as cron says it: "0 3 * * *"
+    hook_pressure: int = 2000  # Current memories at hand (hot or warm) at which a run is due; 0: never for that
+    event_command: str = ""  # Run after each run, with its event as JSON on standard input; not read from files
+    event_webhook: str = ""  # Address that the event is posted to; not read from files
+    event_entry_points: bool = False  # Call the installed packages' entry points of the group git_notes_consolidation.events; not read from files
+    summaries_enabled: bool = True  # Give the session block to a session that starts
+    summaries_max: int = 10  # Summaries in it
+    summaries_token_budget: int = 2000  # Tokens that it may take, wrapper and notices included
+    summaries_min_confidence: float = 0.7  # A summary below it stays out
+    summaries_prioritize: str = "relevance"  # What weighs most: relevance, recency or activation
+    summaries_superseded: bool = True  # Tell what was superseded, struck through
+    context_token_budget: int = 4000  # Tokens of gnc context for a simple project; a larger one gets up to 2.5 times as many
+    context_min_tier: str = "warm"  # Memories further away stay out: hot, warm, cold or archived
+    context_max_per_namespace: int = 10  # Memories of one namespace in it
+    context_summaries: bool = True  # Summaries in it
+    context_edges: bool = True  # Relations in it
+    stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
     candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
     candidates_other: int = 5  # … and of all other namespaces
     workers: int = 0  # Processes for a large run; 0: one for each core, at most four
@@ -125,13 +146,19 @@ class SubconsciousnessConfig:
         if not 2 <= self.min_cluster_size <= self.max_cluster_size:
             raise ConfigError(f"cluster sizes must be 2 <= min_cluster_size <= max_cluster_size, not {self.min_cluster_size} and {self.max_cluster_size}")
         if not 0 <= self.max_change <= 1: raise ConfigError(f"max_change is a share between 0 and 1, not {self.max_change}")
+        if self.summaries_prioritize not in PRIORITIES:
+            raise ConfigError(f"summaries_prioritize must be one of {', '.join(PRIORITIES)}, not {self.summaries_prioritize!r}")
+        if self.context_min_tier not in TIERS: raise ConfigError(f"context_min_tier must be one of {', '.join(TIERS)}, not {self.context_min_tier!r}")
+        for name in ("summaries_min_confidence", "stale_factor"):
+            if not 0 <= getattr(self, name) <= 1: raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
         if self.llm_provider not in LLM_PROVIDERS: raise ConfigError(f"llm_provider must be one of {', '.join(LLM_PROVIDERS)}, not {self.llm_provider!r}")
         if not 0 < self.llm_timeout_s < math.inf: raise ConfigError(f"llm_timeout_s must be more than 0 seconds, not {self.llm_timeout_s}")
         if not 0 <= self.llm_daily_usd: raise ConfigError(f"llm_daily_usd must not be negative, it is {self.llm_daily_usd}")
         for name in ("llm_concurrency", "llm_batch"):
             if getattr(self, name) < 1: raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
         for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours",
-                     "workers", "llm_candidates", "llm_rpm", "llm_daily_tokens"):
+                     "workers", "llm_candidates", "llm_rpm", "llm_daily_tokens", "hook_idle_minutes", "hook_pressure", "summaries_max",
+                     "summaries_token_budget", "context_token_budget", "context_max_per_namespace"):
             if getattr(self, name) < 0: raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
 
     @property
@@ -180,11 +207,22 @@ def variable(
     name: str,  # A field of `SubconsciousnessConfig`
 ) -> str:
     "What a setting is called in the environment."
-    ours = "CONSOLIDATION_" if name == "embedder" or name.startswith("llm_") else ""
-    return f"MEMORY_{ours}{name.upper()}"
+    ours = "CONSOLIDATION_" if name == "embedder" or name.startswith(("llm_", "hook_", "event_", "context_")) else ""
+    return _DESIGNS.get(name, f"MEMORY_{ours}{name.upper()}")
+
+
+_DESIGNS = {"hook_enabled": "HOOK_CONSOLIDATION_ENABLED", "hook_idle_minutes": "HOOK_CONSOLIDATION_IDLE_MINUTES",
+            "summaries_enabled": "HOOK_SESSION_START_SUMMARIES_ENABLED", "summaries_max": "HOOK_SESSION_START_SUMMARIES_MAX",
+            "summaries_token_budget": "HOOK_SESSION_START_SUMMARIES_TOKEN_BUDGET",
+            "summaries_min_confidence": "HOOK_SESSION_START_SUMMARIES_MIN_CONFIDENCE",
+            "summaries_prioritize": "HOOK_SESSION_START_SUMMARIES_PRIORITIZE",
+            "summaries_superseded": "HOOK_SESSION_START_SUMMARIES_SUPERSEDED"}
 
 # %% ../nbs/01_config.ipynb #fdd579a1
-_PLUGINS = {"llm_provider": "MEMORY_LLM_PROVIDER", "llm_model": "MEMORY_LLM_MODEL", "llm_rpm": "MEMORY_LLM_RPM_LIMIT",
+_HOOKS = {"consolidation_batch_size": "HOOK_CONSOLIDATION_MEMORY_THRESHOLD", "consolidation_interval_hours": "HOOK_CONSOLIDATION_MIN_INTERVAL_HOURS",
+          "context_token_budget": "SUBCOG_CONTEXT_TOKEN_BUDGET", "hook_enabled": "SUBCOG_CONSOLIDATION_AUTO"}
+
+_PLUGINS = _HOOKS | {"llm_provider": "MEMORY_LLM_PROVIDER", "llm_model": "MEMORY_LLM_MODEL", "llm_rpm": "MEMORY_LLM_RPM_LIMIT",
             "llm_daily_usd": "MEMORY_LLM_DAILY_COST_LIMIT"}
 
 def inherited(
@@ -192,15 +230,17 @@ def inherited(
     provider: str | None = None,  # That an argument names
 ) -> dict[str, tuple[str, str]]:  # Setting to value and the variable that it came from
     "What the main plugin's variables say about the language model."
-    theirs = env.get("MEMORY_LLM_PROVIDER", "").strip().lower()
     found = {name: (env[var], var) for name, var in _PLUGINS.items() if env.get(var, "").strip()}
-    if theirs: found["llm_provider"] = (theirs if theirs in LLM_PROVIDERS else "plugin", "MEMORY_LLM_PROVIDER")
+    said = next((var for var in ("MEMORY_LLM_PROVIDER", "SUBCOG_LLM_PROVIDER") if env.get(var, "").strip()), "")
+    theirs = env.get(said, "").strip().lower()
+    if theirs: found["llm_provider"] = (theirs if theirs in LLM_PROVIDERS else "plugin", said)
     ours = provider or env.get(variable("llm_provider"), "").strip() or theirs
     if ours != theirs or not theirs: found.pop("llm_model", None)
     return found
 
 # %% ../nbs/01_config.ipynb #bd75b215
-_NOT_FILES = ("embedding_base_url", "llm_provider", "llm_base_url", "llm_local_only", "llm_daily_tokens", "llm_daily_usd")
+_NOT_FILES = ("event_command", "event_webhook", "event_entry_points", "embedding_base_url", "llm_provider", "llm_base_url",
+              "llm_local_only", "llm_daily_tokens", "llm_daily_usd")
 
 def from_file(
     name: str,  # A setting that stands in a file
@@ -219,8 +259,11 @@ class Settings:
 
     @property
     def id(self) -> str:
-        "Changes when any value does that could change a plan; where a model lies and how many work on it could not."
-        return digest("cfg", {k: str(v) for k, v in asdict(self.config).items() if k not in ("embedding_model_dir", "workers")})
+        "Changes when any value does that could change a plan; where a model lies, how many work on it and what a session is told could not."
+        return digest("cfg", {k: str(v) for k, v in asdict(self.config).items() if not k.startswith(_ELSEWHERE)})
+
+
+_ELSEWHERE = ("embedding_model_dir", "workers", "hook_", "event_", "summaries_", "context_")
 
 # %% ../nbs/01_config.ipynb #e0ae5b38
 def load_settings(
