@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from .notes import Repo, RepoError, git, read_blobs
 
 # %% auto #0
-__all__ = ['Step', 'write_history', 'Commit', 'Walk', 'walk', 'Move', 'moves', 'paths_of', 'objects', 'words_there', 'Touch',
-           'touches', 'reverts']
+__all__ = ['LOG', 'Step', 'write_history', 'Commit', 'commits_of', 'Walk', 'walk', 'Move', 'moves', 'paths_of', 'objects',
+           'words_there', 'Touch', 'touches', 'reverts']
 
 # %% ../nbs/09_gitlog.ipynb #bd5bdbec
 class Step(NamedTuple):
@@ -58,12 +58,17 @@ class Commit(NamedTuple):
     parents: tuple[str, ...]
 
 
-_LOG = ("log", "-z", "--date-order", "--no-show-signature", "--encoding=UTF-8", "--no-color", "--no-relative", "--no-ext-diff", "--no-textconv")
+LOG = ("log", "-z", "--date-order", "--no-show-signature", "--encoding=UTF-8", "--no-color", "--no-relative", "--no-ext-diff", "--no-textconv")
 _FIELDS = "--format=%H%x1f%ct%x1f%at %ae%x1f%P%x1f%s"
 
 
-def _commits(repo: Repo, *args: str, input: bytes | None = None) -> list[Commit]:
-    rows = git(repo.path, *_LOG, _FIELDS, *args, input=input).decode("utf-8", "replace").split("\0")
+def commits_of(
+    repo: Repo,
+    *args: str,  # For git log
+    input: bytes | None = None,  # For its standard input
+) -> list[Commit]:
+    "The commits that git log gives for some arguments."
+    rows = git(repo.path, *LOG, _FIELDS, *args, input=input).decode("utf-8", "replace").split("\0")
     cells = (row.split("\x1f", 4) for row in rows if row)
     return [Commit(i, int(when), author, subject, tuple(parents.split())) for i, when, author, parents, subject in cells]
 
@@ -82,6 +87,10 @@ class Walk:
         "What the current branch points to; empty before the first commit."
         return self.commits[0].id if self.commits else ""
 
+    def commit(self, i: str) -> Commit:
+        "One of them, by its id."
+        return self.commits[self.place[i]]
+
     def at(self, when: float) -> int | None:  # None before all of them
         "Where the branch stood at a time."
         i = bisect_right(self.line, (when, len(self.commits)))
@@ -96,7 +105,7 @@ def walk(repo: Repo) -> Walk:
     "The current branch's history."
     try: tip = git(repo.path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
     except RepoError: return Walk((), {})  # No commit yet
-    commits = tuple(_commits(repo, tip, "--"))
+    commits = tuple(commits_of(repo, tip, "--"))
     place, line = {c.id: i for i, c in enumerate(commits)}, [0]
     while commits[line[-1]].parents and (first := place.get(commits[line[-1]].parents[0])) is not None: line.append(first)
     times = accumulate((commits[i].when for i in reversed(line)), max)  # A clock that went back does not reorder them
@@ -121,7 +130,7 @@ def moves(repo: Repo, w: Walk, since: int) -> list[Move]:  # Newest first
     "Every path that went away after a position."
     if not w.tip: return []
     similar = "-M" if w.content else "-M100%"  # What is renamed unchanged shows without its content
-    args = (*_LOG, "-c", similar, "-l1000", "--diff-filter=DR", "--name-status", "--format=%x01%H", *w.since(since))
+    args = (*LOG, "-c", similar, "-l1000", "--diff-filter=DR", "--name-status", "--format=%x01%H", *w.since(since))
     tokens, out, commit = iter(git(repo.path, *args).decode("utf-8", "replace").split("\0")), [], ""
     for token in tokens:
         status = token.lstrip("\n")
@@ -173,12 +182,12 @@ def touches(repo: Repo, w: Walk, words: Sequence[str], since: int, most: int = 4
     "Every change of a line with one of the words, after a position; the newest so many."
     if not words or not w.tip or not w.content: return []
     pattern = f"({'|'.join(map(re.escape, words))})"
-    args = (*_LOG, "--no-renames", f"-G{pattern}", "--raw", "--no-abbrev", "--format=%x01%H", *w.since(since))
+    args = (*LOG, "--no-renames", f"-G{pattern}", "--raw", "--no-abbrev", "--format=%x01%H", *w.since(since))
     tokens, rows, commit = iter(git(repo.path, *args).decode("utf-8", "replace").split("\0")), [], ""
     for token in tokens:
         row = token.lstrip("\n")
         if row.startswith("\x01"): commit = row[1:]
-        elif row.startswith(":"): rows.append((commit, next(tokens), *row.split(" ")[2:4]))
+        elif row.startswith(":"): before, after = row.split(" ")[2:4]; rows.append((commit, next(tokens), before, after))
     return [t for a in range(0, min(len(rows), most), 200) for t in _counted(repo, rows[a:min(a + 200, most)], frozenset(words))]
 
 
@@ -200,7 +209,7 @@ def reverts(repo: Repo, w: Walk, since: int) -> dict[str, str]:  # Commit to the
     "Commits that are reverted today."
     if not w.tip: return {}
     out: dict[str, str] = {}
-    said = git(repo.path, *_LOG, "--grep=^This reverts commit ", "--format=%H%x1f%b", *w.since(since)).decode("utf-8", "replace")
+    said = git(repo.path, *LOG, "--grep=^This reverts commit ", "--format=%H%x1f%b", *w.since(since)).decode("utf-8", "replace")
     for by, body in (row.split("\x1f", 1) for row in said.split("\0") if row):
         if by not in out:  # From the newest on: whoever would take this one back has been seen
             for target in _REVERTS.findall(body): out.setdefault(target, by)

@@ -50,7 +50,7 @@ _SYMBOL = re.compile(rf"({_PART}(?:(?:\.|::|#){_PART})*)(\([^()`]{{0,80}}\))?", 
 _CALLED = re.compile(rf"(?<![\w./`@:-])({_PART}(?:\.{_PART})*)\(\)", re.A)
 _DOTTED = re.compile(rf"(?<![\w./`@:-])({_PART}(?:\.{_PART})+)(?![\w/@(-]|\.\w)", re.A)
 _CODED = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}|(?<=[A-Za-z0-9])_(?=[A-Za-z0-9])")
-_OTHER = re.compile(r"\.(?:com|org|net|io|dev|ai|app|md|txt|rst|py|ipynb|[jt]sx?|json|ya?ml|toml|cfg|ini|sh|sql|html|css|lock|db)$", re.I)  # Sites and files
+_OTHER = re.compile(r"\.(?:com|org|net|io|dev|ai|app|md|txt|rst|py|ipynb|[jt]sx?|json|ya?ml|toml|cfg|ini|sh|sql|html|css|lock|db)$", re.I)  # Sites, files
 
 
 def parts(
@@ -85,9 +85,9 @@ def _branches(sentence: str) -> Iterator[tuple[str, int, int]]:
 
 # %% ../nbs/09_naming.ipynb #8d3e5802
 _STRONG = r"remov\w+|delet\w+|drop(?:s|ped|ping)?|renam\w+|revert\w*|r(?:oll|olled|olling) back|retir\w+|git (?:rm|mv)|get(?:s|ting)? rid|got rid|abandon\w*"
-_WEAK = (r"mov(?:e[sd]?|ing)|replac\w+|deprecat\w+|supersed\w+|obsolet\w+|gone|no longer|formerly|previously|used to|was (?:called|named)|instead of|rather than"
-         r"|split\w*|merg\w+|fold(?:s|ed|ing)?|extract\w*|consolidat\w+|migrat\w+|purg\w+|prun\w+|clean(?:s|ed|ing)? up|kill(?:s|ed|ing)?|unused|dead"
-         r"|becom\w+|became|inlin\w+|swapp?\w*|strip\w*|rip(?:s|ped|ping)?|into")
+_WEAK = (r"mov(?:e[sd]?|ing)|replac\w+|deprecat\w+|supersed\w+|obsolet\w+|gone|no longer|formerly|previously|used to|was (?:called|named)|instead of"
+         r"|rather than|split\w*|merg\w+|fold(?:s|ed|ing)?|extract\w*|consolidat\w+|migrat\w+|purg\w+|prun\w+|clean(?:s|ed|ing)? up|kill(?:s|ed|ing)?"
+         r"|unused|dead|becom\w+|became|inlin\w+|swapp?\w*|strip\w*|rip(?:s|ped|ping)?|into")
 _REPORTS, _TITLE = re.compile(rf"\b(?:{_STRONG}|{_WEAK})\b|→|->|=>", re.I), re.compile(rf"\b(?:{_STRONG})\b", re.I)
 _NOT = re.compile(r"\b(?:not|never|without|\w+n[’']t)\b[^.;,]{0,15}$", re.I)
 
