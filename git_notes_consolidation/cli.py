@@ -415,10 +415,14 @@ def _tier_table(st: dict[str, Any]) -> Table:
     return table("By namespace", ("namespace", *names, "all"), [*rows, ("all", *(st["tiers"][t] for t in names), st["distinct"])], right=(*names, "all"))
 
 # %% ../nbs/23_cli.ipynb #82b542fa
-@app.command(epilog="Examples: `gnc status`, `gnc status -v`")
-def status(ctx: typer.Context) -> None:
+@app.command(epilog="Examples: `gnc status`, `gnc status -v`, `gnc status --stale`")
+def status(
+    ctx: typer.Context,
+    stale: Annotated[bool, typer.Option("--stale", help="Only what the memories name and the code has no more, with the commit that did it.")] = False,
+) -> None:
     "How the repository's memory stands; -v also by namespace, and every problem."
     call: Call = ctx.obj
+    if stale: _show_stale(call); return
     st = sv.status(call.service())
     if not st["memories"]: call.show(st, "No memories here yet: refs/notes/mem/* holds none."); return
     last = st["last_run"] or {}
@@ -619,6 +623,43 @@ def recall(
     data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "results": [r.to_dict() for r in found], "deeper": deeper}
     nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
     call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
+
+# %% ../nbs/23_cli.ipynb #aafc5372
+if TYPE_CHECKING: from git_notes_consolidation import staleness
+
+# %% ../nbs/23_cli.ipynb #5b326e0b
+if not TYPE_CHECKING: staleness = _Later("staleness")
+
+
+def _stale_rows(found: Iterable[staleness.Stale], told: Mapping[str, Memory]) -> list[tuple[object, ...]]:
+    "Memory, what it names, what became of that, and the commit that did it."
+    return [(plain(told[s.memory_id].summary, 44), plain(s.name, 40), s.what.replace("_", " ") + (f", now {plain(s.now_at, 60)}" if s.now_at else ""),
+             f"{s.by[:9]} {plain(s.subject, 40)}", f"{s.when:%Y-%m-%d}") for s in found]
+
+
+def _nothing_stale(c: staleness.Compared) -> str:
+    if not c.tip: return "No commit here yet: there is no code to compare with."
+    names = ", ".join(f"{n} {kind if n == 1 else _MANY[kind]}" for kind, n in c.names.items() if n) or "nothing that could be looked up"
+    return f"Nothing stale: {c.memories} current memories name {names}; compared with {c.tip[:9]} and its {c.commits} commits."
+
+
+_MANY = {"path": "paths", "symbol": "symbols", "commit": "commits", "branch": "branches"}
+
+
+def _show_stale(call: Call) -> None:
+    s = call.service()
+    v = sv.view(s.repo)
+    meta = sv.scored(v, s.settings, s.clock())
+    current = {m.id: m for m in v.scan.memories if m.status != "tombstone" and not meta[m.id].duplicate_of and meta[m.id].superseded_kind != "full"}
+    with Bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=call.err, transient=True, disable=not call.err.is_terminal) as bar:
+        task = bar.add_task("")
+        c = staleness.compare(s.repo, current.values(), lambda what: bar.update(task, description=f"reading {what}"))
+    rows = [x.to_dict() | {"summary": current[x.memory_id].summary} for x in c.stale]
+    columns = ("memory", "names", "what happened", "commit", "when")
+    if call.as_json:
+        for r in c.remarks: call.err.print(Text(f"! {r}"))
+    call.show(rows, *(cut("Stale against the code", columns, _stale_rows(c.stale, current), call.verbose) if rows else [_nothing_stale(c)]),
+              *(f"! {r}" for r in c.remarks))
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")
