@@ -624,10 +624,10 @@ def recall(
     nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
     call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
 
-# %% ../nbs/23_cli.ipynb #aafc5372
+# %% ../nbs/23_cli.ipynb #cad3a8ec
 if TYPE_CHECKING: from git_notes_consolidation import staleness
 
-# %% ../nbs/23_cli.ipynb #5b326e0b
+# %% ../nbs/23_cli.ipynb #ccea93d0
 if not TYPE_CHECKING: staleness = _Later("staleness")
 
 

@@ -129,8 +129,7 @@ class Move(NamedTuple):
 def moves(repo: Repo, w: Walk, since: int) -> list[Move]:  # Newest first
     "Every path that went away after a position."
     if not w.tip: return []
-    similar = "-M" if w.content else "-M100%"  # What is renamed unchanged shows without its content
-    args = (*LOG, "-c", similar, "-l1000", "--diff-filter=DR", "--name-status", "--format=%x01%H", *w.since(since))
+    args = (*LOG, "-c", "-M", "-l1000", "--diff-filter=DR", "--name-status", "--format=%x01%H", *w.since(since))
     tokens, out, commit = iter(git(repo.path, *args).decode("utf-8", "replace").split("\0")), [], ""
     for token in tokens:
         status = token.lstrip("\n")
@@ -182,7 +181,7 @@ class Touch(NamedTuple):
 
 def touches(repo: Repo, w: Walk, words: Sequence[str], since: int, most: int = 5000) -> list[Touch]:  # Newest first
     "Every change of a line with one of the words, after a position; of the newest so many commits."
-    if not words or not w.tip or not w.content: return []
+    if not words or not w.tip: return []
     args = ("--no-renames", f"-G{'|'.join(map(re.escape, words))}", "-p", "-U0", "--src-prefix=a/", "--dst-prefix=b/", f"--max-count={most}", "--format=%x01%H")
     said = git(repo.path, "log", *LOG[2:], *args, *w.since(since))
     return list(_read_patches(said.decode("utf-8", "replace").split("\n"), frozenset(words)))

@@ -50,8 +50,10 @@ def _remarks(w: Walk, memories: Sequence[Memory], base: Mapping[str, Base], left
     unknown = len(memories) - len(base)
     why = "they hang on commits that are not in this clone" + (", which is shallow" if not w.whole else ", and its history does not reach back to them")
     said = [f"{unknown} of {len(memories)} memories could not be compared: {why}"] if unknown else []
-    if not w.content: said.append("this is a partial clone: symbols and dead branches were not looked for")
-    return *said, *([f"{left} symbols were left out, those of the oldest memories"] if left else [])
+    return *said, *([f"{left} words of symbols were left out, those of the oldest memories"] if left else [])
+
+
+_PARTIAL = "this is a partial clone: to compare would fetch from its remote, so nothing was"
 
 # %% ../nbs/11_staleness.ipynb #fc7199f2
 _Known = Mapping[str, tuple[str, str]]  # From `objects`
@@ -82,7 +84,8 @@ def compare(
     memories = tuple(memories)
     say("history")
     w = walk(repo)
-    if not w.tip or not memories: return Compared((), w.tip, len(w.commits), len(memories))
+    if not w.tip or not memories or not w.content:
+        return Compared((), w.tip, len(w.commits), len(memories), remarks=() if w.content else (_PARTIAL,))
     say("memories")
     names = {m.id: [n for n in named(m) if not n.told] for m in memories}
     known = objects(repo, [*(i for m in memories for i in commits_of(m)), *sorted({n.text for ns in names.values() for n in ns if n.kind == "commit"})])
