@@ -439,7 +439,7 @@ def status(
 def _list_tier(call: Call, s: sv.ConsolidationService, show: str, limit: int) -> None:
     "The memories of one tier, the best kept first."
     if show not in {t.value for t in MemoryTier}: raise Usage(f"--show {show}: choose from hot, warm, cold, archived")
-    v = sv.view(s.repo)
+    v = sv.view(s.repo, s.settings)
     meta = sv.scored(v, s.settings, s.clock())
     found = [m for m in v.scan.memories if meta[m.id].tier.value == show and not meta[m.id].duplicate_of]
     found.sort(key=lambda m: (-meta[m.id].retention.overall, m.id))
@@ -486,10 +486,11 @@ def explain(
     x = sv.explain(s, id)
     text = {m.id: m.summary for m in sv.view(s.repo).scan.memories}
     score = ", ".join(f"{k} {v:.2f}" for k, v in x["score"].items() if v is not None and k != "overall")
+    lost = f", times {x['stale']['factor']:g}: {plain(x['stale']['reason'], 90)}" if x["stale"] else ""
     used = f"{x['activation_count']} times" + (f", last of use {x['last_accessed'][:16]}" if x["last_accessed"] else "")
     facts = [("memory", x["id"]), ("says", plain(x["summary"], 100)), ("in", f"{x['namespace']}, recorded {x['timestamp'][:16]}, {len(x['places'])} place(s)"),
              ("tier", x["tier"] + (f", due: {x['due_tier']}" if x["due_tier"] != x["tier"] else "")), ("because", x["reason"]),
-             ("score", f"{x['score']['overall']:.3f} from {score}"), ("retrieved", used)]
+             ("score", f"{x['score']['overall']:.3f} from {score}{lost}"), ("retrieved", used)]
     moves = [(m["from"], m["tier"], plain(m["reason"], 70), short(m["run"]), "undone" if m["undone"] else "") for m in x["moves"]]
     call.show(x, table("", ("", ""), facts), *(["", _edge_table("Relations", x["edges"], x["id"], text)] if x["edges"] else []),
               *(["", table("Moves", ("from", "to", "why", "run", ""), moves)] if moves else []))

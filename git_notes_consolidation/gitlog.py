@@ -14,8 +14,8 @@ from typing import NamedTuple
 from .notes import Repo, RepoError, git
 
 # %% auto #0
-__all__ = ['LOG', 'Step', 'write_history', 'Commit', 'commits_of', 'Walk', 'walk', 'Move', 'moves', 'paths_of', 'objects',
-           'words_there', 'Touch', 'touches', 'reverts']
+__all__ = ['LOG', 'Step', 'write_history', 'Commit', 'commits_of', 'Walk', 'tip_of', 'walk', 'Move', 'moves', 'paths_of',
+           'objects', 'words_there', 'Touch', 'touches', 'reverts']
 
 # %% ../nbs/09_gitlog.ipynb #bd5bdbec
 class Step(NamedTuple):
@@ -101,10 +101,15 @@ class Walk:
         return self.tip, *([f"^{self.commits[place].id}"] if place < len(self.commits) else []), "--"
 
 # %% ../nbs/09_gitlog.ipynb #dc183247
+def tip_of(repo: Repo) -> str:
+    "What the current branch points to; empty before the first commit."
+    try: return git(repo.path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
+    except RepoError: return ""
+
+
 def walk(repo: Repo) -> Walk:
     "The current branch's history."
-    try: tip = git(repo.path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
-    except RepoError: return Walk((), {})  # No commit yet
+    if not (tip := tip_of(repo)): return Walk((), {})
     commits = tuple(commits_of(repo, tip, "--"))
     place, line = {c.id: i for i, c in enumerate(commits)}, [0]
     while commits[line[-1]].parents and (first := place.get(commits[line[-1]].parents[0])) is not None: line.append(first)

@@ -15,7 +15,7 @@ from .notes import Repo
 from .unmerged import departed, lost, merged_names
 
 # %% auto #0
-__all__ = ['stale_commits', 'Compared', 'compare', 'stale', 'gone']
+__all__ = ['stale_commits', 'Compared', 'compare', 'stale', 'code_gone']
 
 # %% ../nbs/11_staleness.ipynb #70183875
 _NOWHERE = "no branch, remote branch or tag reaches"
@@ -112,7 +112,7 @@ def stale(repo: Repo, memories: Iterable[Memory]) -> tuple[Stale, ...]:  # The l
     return compare(repo, memories).stale
 
 # %% ../nbs/11_staleness.ipynb #09a8a017
-def gone(c: Compared) -> dict[str, Stale]:  # Memory to what it lost, the latest
+def code_gone(c: Compared) -> dict[str, Stale]:  # Memory to what it lost, the latest
     "The memories whose code is gone."
     lost_names: dict[str, list[Stale]] = defaultdict(list)
     for s in c.stale: lost_names[s.memory_id] += [s] if s.what != "renamed" else []

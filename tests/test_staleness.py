@@ -6,10 +6,10 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from calls import gnc, new_repo
+from calls import gnc, new_repo, serve
 from helpers import ROOT, add_memories, git, refs
 
-from git_notes_consolidation import staleness
+from git_notes_consolidation import service, staleness
 from git_notes_consolidation.gitlog import Step, walk, write_history
 from git_notes_consolidation.models import Place, mem, sample_memories
 from git_notes_consolidation.naming import named
@@ -150,6 +150,17 @@ def test_a_merge_that_deletes(git_repo):
     assert one(git_repo, "The pool is in src/pool.py", 1, at).by == by
 
 
+def test_nobody_is_blamed_for_what_was_before(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    commit(git_repo, 2, "Out", files={"src/pool.py": None})
+    git(git_repo, "branch", "side")
+    at = commit(git_repo, 3, "Back", files={"src/pool.py": POOL})
+    git(git_repo, "checkout", "-q", "side")
+    commit(git_repo, 4, "Side", files={"side.py": "s\n"})
+    git(git_repo, "merge", "-q", "-s", "ours", "--no-edit", "main", date=day(5))  # It goes without a trace
+    assert said(git_repo, told("The pool is in src/pool.py", 3, at)) == []
+
+
 # Symbols
 
 
@@ -171,9 +182,9 @@ def test_a_symbol_that_moved_is_there(git_repo):
 
 
 def test_a_word_of_prose_is_no_symbol(git_repo):
-    at = commit(git_repo, 1, "Words", files={"README.md": "Use fetch_rows here.\n", "a.py": "# warm the pool\nkill = 1\n"})
+    at = commit(git_repo, 1, "Words", files={"README.md": "Use fetch_rows here.\n", "a.py": "# warm the pool\ncurl = 1\n"})
     commit(git_repo, 2, "Others", files={"README.md": "Nothing.\n", "a.py": "b = 1\n"})
-    assert said(git_repo, told("`fetch_rows`, warm() and `kill` are known", 1, at)) == []
+    assert said(git_repo, told("`fetch_rows`, warm() and `curl` are known", 1, at)) == []
 
 
 def test_a_file_cannot_forge_a_patch(git_repo):
@@ -235,7 +246,10 @@ def test_a_branch_that_arrived_is_not_dead(git_repo, how, tmp_path):
     if how != "fast-forward": commit(git_repo, 5, "Meanwhile", files={"other.py": "o = 1\n"})
     if how == "merge": git(git_repo, "merge", "-q", "--no-ff", "--no-edit", "spike/loop", date=day(6))
     elif how == "fast-forward": git(git_repo, "merge", "-q", "--ff-only", "spike/loop")
-    elif how == "rebase": git(git_repo, "rebase", "-q", "main", "spike/loop"); git(git_repo, "checkout", "-q", "main"); git(git_repo, "merge", "-q", "spike/loop")
+    elif how == "rebase":
+        git(git_repo, "rebase", "-q", "main", "spike/loop")
+        git(git_repo, "checkout", "-q", "main")
+        git(git_repo, "merge", "-q", "spike/loop")
     elif how == "cherry-pick": git(git_repo, "cherry-pick", first, last)
     elif how == "remote":
         git(git_repo, "init", "-q", "--bare", str(tmp_path / "remote"))
@@ -334,7 +348,8 @@ def test_repositories_without_commits_are_silent(tmp_path, home):
 @pytest.mark.parametrize("where", ["src", "bare", "worktree", "detached"])
 def test_it_does_not_matter_where_one_stands(git_repo, tmp_path, where):
     at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/deep/x.py": "x = 1\n"})
-    commit(git_repo, 2, "Out", files={"src/pool.py": None, "top.py": "class PoolCache: pass\n"})
+    commit(git_repo, 2, "Top", files={"top.py": "class PoolCache: pass\n"})
+    commit(git_repo, 3, "Out", files={"src/pool.py": None})
     git(git_repo, "config", "diff.relative", "true"); git(git_repo, "config", "diff.renames", "false"); git(git_repo, "config", "color.ui", "always")
     git(git_repo, "config", "diff.noprefix", "true"); git(git_repo, "config", "log.showSignature", "true"); git(git_repo, "config", "grep.fullName", "true")
     place = git_repo / "src"
@@ -400,6 +415,72 @@ def test_the_number_of_processes_does_not_grow(tmp_path, home, monkeypatch):
         counts[n] = len(calls)
         assert len(found) == 2 * len(range(0, n, 2))
     assert counts[200] == counts[5] <= 20, counts
+
+
+# The factor
+
+
+def tier_moves(r): return {t.memory_id: (t.to_tier.value, t.retention_score) for t in r.tier_transitions}
+
+
+def test_without_the_factor_no_history_is_read(git_repo, monkeypatch):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    calls, real = [], subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **kw: calls.append(a[0]) or real(*a, **kw))
+    plan = serve(git_repo).plan()
+    assert calls and not [c for c in calls if {"log", "grep", "rev-list"} & {*c}] and "HEAD" not in plan.bases
+    calls.clear()
+    assert "HEAD" in serve(git_repo, stale_factor=0.5).plan().bases and [c for c in calls if "log" in c]
+
+
+def test_the_factor_lowers_what_lost_its_code_and_nothing_else(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/old.py": "o = 1\n" * 9, "src/kept.py": "k = 1\n"})
+    texts = ("The pool is in src/pool.py", "Old things are in src/old.py", "More in src/kept.py", "Nothing named here")
+    memories = [told(t, 2, "0" * 40, namespace="learnings") for t in texts]
+    with_notes(git_repo, *memories)
+    move(git_repo, 4, "src/old.py", "src/new.py")
+    gone = commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    now = datetime.fromisoformat(day(60))
+    ids = {m.summary: m.id for m in read_memories(open_repo(git_repo)).memories}
+    full = tier_moves(serve(git_repo, clock=now).plan().result)
+    half = tier_moves(serve(git_repo, clock=now, stale_factor=0.5).plan().result)
+    assert {i for i in full if half[i] != full[i]} == {ids[texts[0]]}
+    assert half[ids[texts[0]]][1] == pytest.approx(full[ids[texts[0]]][1] / 2)
+    assert serve(git_repo, clock=now, stale_factor=0.5).plan().to_json() == serve(git_repo, clock=now, stale_factor=0.5).plan().to_json()
+    s = serve(git_repo, clock=now, stale_factor=0.5)
+    first = service.run(s)
+    tips = refs(git_repo)
+    assert first.changed and not service.run(s).changed and refs(git_repo) == tips
+    x = service.explain(s, ids[texts[0]])
+    assert (x["stale"]["by"], x["stale"]["factor"], x["score"]["overall"]) == (gone, 0.5, pytest.approx(half[ids[texts[0]]][1], abs=1e-6))
+    assert service.explain(s, ids[texts[1]])["stale"] is None and service.explain(serve(git_repo, clock=now), ids[texts[0]])["stale"] is None
+
+
+def test_one_lost_name_among_many_does_not_count(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/a.py": "a = 1\n", "src/b.py": "b = 1\n"})
+    with_notes(git_repo, told("Files", 2, "0" * 40, "src/pool.py, src/a.py and src/b.py do it."), told("The pool is in src/pool.py", 2, "0" * 40))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    c = staleness.compare(open_repo(git_repo), read_memories(open_repo(git_repo)).memories)
+    assert (len(c.stale), len(staleness.code_gone(c))) == (2, 1)
+
+
+def test_a_plan_that_counts_the_code_is_refused_when_the_code_moved(git_repo, tmp_path, monkeypatch):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    monkeypatch.setenv("MEMORY_STALE_FACTOR", "0.5")
+    plan, now = tmp_path / "plan.json", datetime.fromisoformat(day(60))
+    assert gnc("consolidate", "--plan", plan, repo=git_repo, now=now).code == 0
+    commit(git_repo, 6, "Meanwhile", files={"b.py": "b\n"})
+    before = refs(git_repo)
+    done = gnc("consolidate", "--apply", plan, repo=git_repo, now=now)
+    assert done.code == 3 and "HEAD has moved" in done.err and refs(git_repo) == before
+    git(git_repo, "reset", "-q", "--hard", "HEAD~1")
+    assert gnc("consolidate", "--apply", plan, repo=git_repo, now=now).code == 0
+    text = gnc("explain", read_memories(open_repo(git_repo)).memories[0].id, repo=git_repo, now=now).out
+    assert "times 0.5: src/pool.py was deleted in" in " ".join(text.split())
 
 
 # The command
