@@ -69,7 +69,7 @@ def test_a_path_renamed_twice_is_at_its_last_name(git_repo):
     move(git_repo, 4, "src/db/pool.py", "src/db/store.py")
     found = one(git_repo, "The pool is in `src/pool.py`", 1, at)
     assert (found.what, found.by, found.now_at) == ("renamed", first, "src/db/store.py")
-    assert said(git_repo, told("In src/db/store.py, formerly src/pool.py", 5, "0" * 40)) == []
+    assert said(git_repo, told("src/pool.py, or src/db/store.py by now", 1, at)) == []  # It knows
 
 
 def test_renamed_and_then_deleted_is_deleted(git_repo):
