@@ -1,8 +1,10 @@
 "What memories name, beside the code of real repositories."
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -151,14 +153,15 @@ def test_a_merge_that_deletes(git_repo):
 
 
 def test_nobody_is_blamed_for_what_was_before(git_repo):
-    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    first = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
     commit(git_repo, 2, "Out", files={"src/pool.py": None})
     git(git_repo, "branch", "side")
     at = commit(git_repo, 3, "Back", files={"src/pool.py": POOL})
     git(git_repo, "checkout", "-q", "side")
     commit(git_repo, 4, "Side", files={"side.py": "s\n"})
     git(git_repo, "merge", "-q", "-s", "ours", "--no-edit", "main", date=day(5))  # It goes without a trace
-    assert said(git_repo, told("The pool is in src/pool.py", 3, at)) == []
+    old, new = told("The pool is in src/pool.py", 1, first), told("The pool is in src/pool.py", 3, at)
+    assert [s.memory_id for s in compare(git_repo, old, new).stale] == [old.id]
 
 
 # Symbols
@@ -459,6 +462,20 @@ def test_the_factor_lowers_what_lost_its_code_and_nothing_else(git_repo):
     assert service.explain(s, ids[texts[1]])["stale"] is None and service.explain(serve(git_repo, clock=now), ids[texts[0]])["stale"] is None
 
 
+def test_the_cache_is_the_same_whoever_fills_it(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    s, cache = serve(git_repo, clock=datetime.fromisoformat(day(60)), stale_factor=0.5), git_repo / ".memory" / "consolidation.db"
+    def scores():
+        with closing(sqlite3.connect(cache)) as conn: return conn.execute("SELECT id, retention_score FROM memories").fetchall()
+    service.run(s)
+    by_run = scores()
+    cache.unlink()
+    service.refresh_index(s, service.view(s.repo), s.clock())
+    assert by_run == scores() != []
+
+
 def test_one_lost_name_among_many_does_not_count(git_repo):
     commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/a.py": "a = 1\n", "src/b.py": "b = 1\n"})
     with_notes(git_repo, told("Files", 2, "0" * 40, "src/pool.py, src/a.py and src/b.py do it."), told("The pool is in src/pool.py", 2, "0" * 40))
@@ -504,6 +521,15 @@ def test_the_command_tells_what_when_and_by_whom(git_repo):
     row, = gnc("status", "--stale", "--json", repo=git_repo).json
     assert (row["name"], row["what"], row["by"], row["when"], row["span"]) == ("src/pool.py", "deleted", gone, day(5), [15, 26])
     assert {k: v for k, v in refs(git_repo).items() if "notes" in k} == {k: v for k, v in before.items() if "notes" in k}
+
+
+def test_the_command_leaves_out_what_no_longer_holds(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    with_notes(git_repo, told("ADR-001: The pool is in src/pool.py", 2, "0" * 40), told("ADR-002: A pool for each worker", 4, "0" * 40, "Supersedes ADR-001."))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    assert len(gnc("status", "--stale", "--json", repo=git_repo).json) == 1
+    service.run(serve(git_repo))
+    assert gnc("status", "--stale", "--json", repo=git_repo).json == []
 
 
 def test_the_command_as_a_process_gives_one_document(git_repo, tmp_path):
