@@ -13,7 +13,7 @@ from helpers import ROOT, add_memories, git, refs
 
 from git_notes_consolidation import service, staleness
 from git_notes_consolidation.gitlog import Step, walk, write_history
-from git_notes_consolidation.models import Place, mem, sample_memories
+from git_notes_consolidation.models import Place, digest, mem, sample_memories
 from git_notes_consolidation.naming import named
 from git_notes_consolidation.notes import open_repo, read_memories
 
@@ -41,7 +41,10 @@ def move(repo, n, old, new):
     return commit(repo, n, f"Move {old}")
 
 
-def told(text, n, commit, body="", **kw): return mem(text, body, timestamp=datetime.fromisoformat(day(n)), commit_sha=commit, **kw)
+def told(text, n, commit, body="", **kw):
+    return mem(text, body, **{"timestamp": datetime.fromisoformat(day(n)), "commit_sha": commit, "id": digest("mem", n, commit, text, body)} | kw)
+
+
 def compare(repo, *memories): return staleness.compare(open_repo(repo), memories)
 def said(repo, *memories): return [(s.name, s.what, s.now_at) for s in compare(repo, *memories).stale]
 
