@@ -11,7 +11,7 @@ __all__ = ['TAG', 'without_block', 'with_block', 'one_line', 'paragraph']
 
 # %% ../nbs/03_block.ipynb #bdd54541
 TAG = "memory_consolidated_summaries"
-_MARK = re.compile(rf"<(/?){TAG}(?=[\s/>]|\Z)[^<>]*(?:>|\Z)")
+_MARK = re.compile(rf"<(/?){TAG}(?=[\s/>]|\Z)[^<>]*(?:>|(?=<)|\Z)")
 
 # %% ../nbs/03_block.ipynb #539dcfc8
 def _spans(text: str) -> list[tuple[int, int]]:
