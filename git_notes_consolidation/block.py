@@ -11,12 +11,12 @@ __all__ = ['TAG', 'without_block', 'with_block', 'one_line', 'paragraph']
 
 # %% ../nbs/03_block.ipynb #bdd54541
 TAG = "memory_consolidated_summaries"
-_MARK = re.compile(rf"<(/?){TAG}(?=[\s/>]|\Z)[^<>]*(?:>|(?=<)|\Z)")
+_MARK = rf"<(/?){TAG}(?=[\s/>]|\Z)[^<>]*(?:>|(?=<)|\Z)"
 
 # %% ../nbs/03_block.ipynb #539dcfc8
 def _spans(text: str) -> list[tuple[int, int]]:
     "Start and end of everything that is ours, in order, not overlapping."
-    marks = list(_MARK.finditer(text))
+    marks = list(re.finditer(_MARK, text))
     open_: list[int] = []
     blocks: list[tuple[int, int]] = []
     tags: list[tuple[int, int]] = []
@@ -64,20 +64,21 @@ def with_block(
     return (rest + _GAP + block if rest and block else rest or block), had
 
 # %% ../nbs/03_block.ipynb #d94d9ce5
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+")
-_TAGLIKE = re.compile(r"<(?=[A-Za-z/!?])")
-_STRUCTURE = re.compile(r"(?=[#>~=|`+*-])")  # What would make a heading, a list or a fence at the beginning of a line
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+"
+_TAGLIKE = r"<(?=[A-Za-z/!?])"
+_STRUCTURE = r"(?=[#>~=|`+*-])"  # What would make a heading, a list or a fence at the beginning of a line
 
 def one_line(
     text: str,  # Untrusted
     width: int = 400,  # Characters that may be shown
 ) -> str:  # To stand anywhere in the block; empty if nothing is left
     "A piece of a memory as harmless text."
-    line = " ".join(_CONTROL.sub(" ", text[:8 * width].encode("utf-8", "replace").decode()).split())
+    line = " ".join(re.sub(_CONTROL, " ", text[:8 * width].encode("utf-8", "replace").decode()).split())
     if len(line) > width or len(text) > 8 * width: line = line[:width].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
-    return _TAGLIKE.sub("&lt;", line)
+    return re.sub(_TAGLIKE, "&lt;", line)
 
 
 def paragraph(text: str, width: int = 800) -> str:
     "The same, to begin a line."
-    return _STRUCTURE.sub(r"\\", one_line(text, width), count=1) if _STRUCTURE.match(text.lstrip()) else one_line(text, width)
+    line = one_line(text, width)
+    return "\\" + line if re.match(_STRUCTURE, line) else line

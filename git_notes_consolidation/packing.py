@@ -4,20 +4,18 @@
 
 # %% ../nbs/04_packing.ipynb #46a95b0b
 from __future__ import annotations
-import hashlib, math, re
+import math, re, zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 from .block import TAG
-from .tokens import estimate
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'SessionContext', 'bag', 'about', 'Line', 'Told', 'line', 'relevances', 'recencies', 'scores', 'diverse',
-           'price', 'fitting', 'unsaid', 'Packed', 'pack']
+__all__ = ['WEIGHTS', 'SessionContext', 'bag', 'about', 'Line', 'Told', 'relevances', 'recencies', 'scores', 'diverse', 'price',
+           'fitting', 'unsaid', 'Packed', 'pack']
 
 # %% ../nbs/04_packing.ipynb #6f84ee2b
-@dataclass(frozen=True)
-class SessionContext:
+class SessionContext(NamedTuple):
     "What a session that starts is about, as far as one can know."
     project_path: str = ""
     recent_files: tuple[str, ...] = ()  # Changed lately, relative to the project
@@ -28,8 +26,8 @@ class SessionContext:
     embedding: tuple[float, ...] | None = None  # A vector of what the session is about, made by the embedder of the summaries
 
 # %% ../nbs/04_packing.ipynb #30d1946a
-_WORDS = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z][A-Za-z0-9]{0,4})+\b|[^\W_]+")
-_CAMEL = re.compile(r"[a-z0-9]+|[A-Z]+(?![a-z])|[A-Z][a-z0-9]+|[^\x00-\x7f]+")
+_WORDS = r"[A-Za-z0-9_-]+(?:\.[A-Za-z][A-Za-z0-9]{0,4})+\b|[^\W_]+"
+_CAMEL = r"[a-z0-9]+|[A-Z]+(?![a-z])|[A-Z][a-z0-9]+|[^\x00-\x7f]+"
 _COMMON = frozenset("about add added after all also and are because been before but can did does done for from get had has have into its make may more must "
                     "new not now off one only other out over set should some such than that the their them then there they this too two use used uses using "
                     "was were what when where which while who why will with you your feat fix chore docs test tests".split())
@@ -37,9 +35,9 @@ _COMMON = frozenset("about add added after all also and are because been before 
 def bag(text: str) -> frozenset[str]:
     "The words and file names that a text is about."
     found = set()
-    for w in _WORDS.findall(text):
+    for w in re.findall(_WORDS, text):
         if "." in w: found.add(w.lower())
-        found.update(p.lower() for p in _CAMEL.findall(w))
+        found.update(p.lower() for p in re.findall(_CAMEL, w))
     return frozenset(w if "." in w else _singular(w) for w in found if len(w) > 2 and w not in _COMMON and not w.isdigit())
 
 
@@ -52,37 +50,23 @@ def about(session: SessionContext) -> frozenset[str]:
     return bag("\n".join((session.branch, *session.commits, *session.keywords, *session.recent_files, *names)))
 
 # %% ../nbs/04_packing.ipynb #5c1617bc
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     "One line of a summary and what it costs."
     kind: str  # heading, text, fact, decision, rationale or superseded
     text: str  # Harmless, without its newline
     tokens: int
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     "A summary as it can be shown."
     id: str
     namespace: str
     lines: tuple[Line, ...]  # In the order in which they are shown; a heading and a text come first
     words: frozenset[str]  # What it is about
     at: float  # When the newest of its sources was recorded, in seconds
-    made_at: float  # When it was written, in seconds
+    made_at: str  # When it was written, as ISO 8601 in UTC
     activation: int = 0  # How often it was asked for
     confidence: float = 1.0  # 0 to 1
-
-# %% ../nbs/04_packing.ipynb #7545fd69
-_MARKUP = {"heading": "### {}", "text": "{}", "fact": "- {}", "decision": "- {}", "rationale": "  - Rationale: {}", "superseded": "- {}"}
-
-def line(
-    kind: str,
-    text: str,  # Harmless already
-    count: type[int] | object = estimate,  # Counts tokens
-) -> Line:
-    "A line with its markup and its price; its newline and the empty line that some need are in the price."
-    shown = _MARKUP[kind].format(text)
-    return Line(kind, shown, count(f"{shown}\n\n"))  # type: ignore[operator]
 
 # %% ../nbs/04_packing.ipynb #e85ffd3e
 def relevances(
@@ -133,7 +117,7 @@ def diverse(
 
 # %% ../nbs/04_packing.ipynb #caecf01d
 _LABEL = {"fact": "**Key facts:**", "decision": "**Decisions:**", "superseded": "**Note - superseded information:**"}
-_PRICE = {kind: estimate(f"{label}\n\n") for kind, label in _LABEL.items()}
+_PRICE = {"fact": 10, "decision": 10, "superseded": 17}  # Their tokens
 _SPARE = ("fact", "rationale", "decision", "superseded")  # Kinds in the order in which lines are given up
 _AT_MOST = {"fact": 5, "decision": 3, "superseded": 2}
 
@@ -154,7 +138,7 @@ def fitting(
     return tuple(kept) if price(kept) <= room else ()
 
 # %% ../nbs/04_packing.ipynb #785ed56b
-def _plain(text: str) -> str: return " ".join(w.lower() for w in _WORDS.findall(text))
+def _plain(text: str) -> str: return " ".join(w.lower() for w in re.findall(_WORDS, text))
 
 
 def unsaid(
@@ -188,12 +172,10 @@ def _notice(left: int, cut: int, budget: int) -> str:
     return f"<!-- {what} due to token budget ({budget}); see all with: gnc summaries -->"
 
 
-def _tag(version: str, made_at: float) -> str:
-    from datetime import datetime, timezone
-    return f'<{TAG} version="{version}" generated_at="{datetime.fromtimestamp(made_at, timezone.utc):%Y-%m-%dT%H:%M:%SZ}">'
+def _tag(version: str, made_at: str) -> str: return f'<{TAG} version="{version}" generated_at="{made_at}">'
 
 
-_WRAPPER = estimate(f"{_tag('0' * 8, 0)}\n{_HEAD}\n\n{_notice(10**6, 10**6, 10**6)}\n\n</{TAG}>\n")
+_WRAPPER = 249  # Tokens of everything but the summaries
 
 # %% ../nbs/04_packing.ipynb #d889956b
 def _rendered(lines: Sequence[Line]) -> Iterator[str]:
@@ -208,8 +190,7 @@ def _rendered(lines: Sequence[Line]) -> Iterator[str]:
     yield ""
 
 # %% ../nbs/04_packing.ipynb #c0dded5d
-@dataclass(frozen=True)
-class Packed:
+class Packed(NamedTuple):
     "A block and what it took."
     block: str  # Empty when there is nothing to tell
     tokens: int  # Not more than the budget
@@ -246,6 +227,6 @@ def pack(
 def _packed(chosen: Sequence[tuple[Told, tuple[Line, ...]]], left: int, cut: int, budget: int, room: int) -> Packed:
     if not chosen: return Packed("", 0, (), left, 0)
     body = "\n".join(["", _HEAD, *(row for _, lines in chosen for row in _rendered(lines)), *([_notice(left, cut, budget), ""] if left or cut else []), ""])
-    version = hashlib.sha256(body.encode()).hexdigest()[:8]
+    version = f"{zlib.crc32(body.encode()):08x}"
     block = _tag(version, max(x.made_at for x, _ in chosen)) + body + f"</{TAG}>"
     return Packed(block, budget - room, tuple(x.id for x, _ in chosen), left, cut)

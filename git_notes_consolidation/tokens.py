@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib, os, re
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 
 # %% auto #0
 __all__ = ['estimate', 'counter']
@@ -61,7 +60,7 @@ _O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"  # What tiktoken calls o200k
 def counter() -> tuple[str, Callable[[str], int]]:
     "Who counts, and the function: `o200k_base` where its vocabulary is on the machine, else `estimate`."
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")
-    if not (folder and (Path(folder) / _O200K).is_file()): return "estimate", estimate
+    if not (folder and os.path.isfile(os.path.join(folder, _O200K))): return "estimate", estimate
     try: tiktoken = importlib.import_module("tiktoken")
     except ImportError: return "estimate", estimate
     encoding = tiktoken.get_encoding("o200k_base")
