@@ -3,7 +3,6 @@
 Importing this package costs next to nothing: every public name is looked up in its module when it is first used.
 """
 
-from importlib import import_module
 
 __version__ = "0.0.1"
 
@@ -38,6 +37,7 @@ __all__ = sorted(_MODULE_OF)
 
 def __getattr__(name: str) -> object:
     if name in _MODULE_OF:
+        from importlib import import_module
         return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
