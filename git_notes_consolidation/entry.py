@@ -11,6 +11,19 @@ import gc, sys
 # %% ../nbs/24_entry.ipynb #c0844855
 def main() -> None:
     "Run `gnc` and leave with its exit code."
+    if sys.argv[1:] == ["hook", "session-start"]: sys.exit(_session_start())
     gc.set_threshold(100_000, 20, 50)
     from git_notes_consolidation import cli
     sys.exit(cli.main())
+
+
+def _session_start(most: int = 2**20) -> int:
+    "The hook's standard input to its standard output; always 0."
+    import os
+    try:
+        from git_notes_consolidation.starting import session_start
+        answer, why = session_start(sys.stdin.buffer.read(most).decode("utf-8", "replace"), os.environ)
+        print(answer, flush=True)
+        for line in why: print(f"gnc hook session-start: {ascii(line)[1:-1]}", file=sys.stderr)
+    except Exception as e: print(f"gnc hook session-start: {type(e).__name__}", file=sys.stderr)
+    return 0

@@ -26,7 +26,7 @@ SessionContext = namedtuple("SessionContext", (  # What a session that starts is
 # %% ../nbs/03_packing.ipynb #5bab7570
 _COMMON = frozenset("about add added after all also and are because been before but can did does done for from get had has have into its make may more must "
                     "new not now off one only other out over set should some such than that the their them then there they this too two use used uses using "
-                    "was were what when where which while who why will with you your feat fix chore docs test tests".split())
+                    "was were what when where which while who why will with you your feat fix chore docs test tests rationale".split())
 
 def bag(text: str) -> frozenset[str]:
     "The words and file names that a text is about."
@@ -113,9 +113,10 @@ _DIVERSITY = 0.3  # Weight of what was told already
 def diverse(
     items: Sequence[Told],
     values: Sequence[float],  # Their scores
+    least: float = 0.0,  # Confidence; what is below it stays out
 ) -> Iterator[int]:  # Positions
     "From the best to the least, each as new as possible; ties by confidence, then by name."
-    near = dict.fromkeys(range(len(items)), 0.0)
+    near = dict.fromkeys((i for i, x in enumerate(items) if x.confidence >= least), 0.0)
     while near:
         best = max(near, key=lambda i: ((1 - _DIVERSITY) * values[i] - _DIVERSITY * near[i], items[i].confidence, items[i].id))
         yield best
@@ -209,13 +210,14 @@ def pack(
     budget: int,  # Tokens, all included
     most: int = 10,  # Summaries
     superseded: bool = True,  # Tell what was superseded
+    least: float = 0.0,  # Confidence; what is below it stays out
     characters: int = 9_500,  # An assistant takes about 10,000 of one hook's context
 ) -> Packed:
     "The best block for a budget."
     said: set[str] = set()
     chosen: list[tuple[Told, list[Line]]] = []
     room, space, cut = budget - _WRAPPER, characters - len(_HEAD) - 300, 0
-    for i in diverse(laid.items, values) if room > 0 else ():
+    for i in diverse(laid.items, values, least) if room > 0 else ():
         if len(chosen) == most: break
         new = set(said)
         fresh = unsaid((x for x in lines_of(laid, i) if superseded or x.kind != "superseded"), new)
