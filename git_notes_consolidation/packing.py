@@ -7,6 +7,8 @@ from __future__ import annotations
 import json, math, re, zlib
 from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import islice
 
 # %% auto #0
 __all__ = ['SessionContext', 'Line', 'Told', 'Laid', 'WEIGHTS', 'TAG', 'Packed', 'bag', 'about', 'lines_of', 'words',
@@ -116,13 +118,15 @@ def diverse(
     least: float = 0.0,  # Confidence; what is below it stays out
 ) -> Iterator[int]:  # Positions
     "From the best to the least, each as new as possible; ties by confidence, then by name."
-    near = dict.fromkeys((i for i, x in enumerate(items) if x.confidence >= least), 0.0)
-    while near:
-        best = max(near, key=lambda i: ((1 - _DIVERSITY) * values[i] - _DIVERSITY * near[i], items[i].confidence, items[i].id))
-        yield best
-        del near[best]
-        for j, share in items[best].near:
-            if j in near: near[j] = max(near[j], share)
+    near = [0.0] * len(items)
+    def worth(i: int) -> float: return _DIVERSITY * near[i] - (1 - _DIVERSITY) * values[i]
+    heap = [(worth(i), -x.confidence, x.id, i) for i, x in enumerate(items) if x.confidence >= least]
+    heapify(heap)
+    while heap:
+        old, *ties, i = heappop(heap)
+        if worth(i) > old: heappush(heap, (worth(i), *ties, i)); continue  # Something like it was taken since
+        yield i
+        for j, share in items[i].near: near[j] = max(near[j], share)
 
 # %% ../nbs/03_packing.ipynb #f434322f
 _LABEL = {"fact": "**Key facts:**", "decision": "**Decisions:**", "superseded": "**Note - superseded information:**"}
@@ -217,7 +221,7 @@ def pack(
     said: set[str] = set()
     chosen: list[tuple[Told, list[Line]]] = []
     room, space, cut = budget - _WRAPPER, characters - len(_HEAD) - 300, 0
-    for i in diverse(laid.items, values, least) if room > 0 else ():
+    for i in islice(diverse(laid.items, values, least), 5 * most if room > 0 else 0):
         if len(chosen) == most: break
         new = set(said)
         fresh = unsaid((x for x in lines_of(laid, i) if superseded or x.kind != "superseded"), new)

@@ -53,7 +53,8 @@ def overlaps(bags: Sequence[frozenset[str]], least: float = 0.2) -> list[list[tu
     "For each bag of words the others that share much with it, and how much (overlap coefficient)."
     where = _index(bags)
     shared = [Counter(j for w in b for j in where[w] if j != i) for i, b in enumerate(bags)]
-    return [[(j, round(s, 3)) for j, n in sorted(c.items()) if (s := n / min(len(bags[i]), len(bags[j]))) >= least] for i, c in enumerate(shared)]
+    shares = [[(j, round(n / min(len(bags[i]), len(bags[j])), 3)) for j, n in sorted(c.items())] for i, c in enumerate(shared)]
+    return [sorted((p for p in row if p[1] >= least), key=lambda p: (-p[1], p[0]))[:12] for row in shares]
 
 
 def _index(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
