@@ -66,7 +66,7 @@ def with_block(
 # %% ../nbs/04_block.ipynb #4ce27359
 _CONTROL = r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+"
 _TAGLIKE = r"<(?=[A-Za-z/!?])"
-_STRUCTURE = r"(?=[#>~=|`+*-])"  # What would make a heading, a list or a fence at the beginning of a line
+_STRUCTURE = r"[#>=|+*-]|```|~~~"  # What would make a heading, a list or a fence at the beginning of a line
 
 def one_line(
     text: str,  # Untrusted
