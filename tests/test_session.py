@@ -77,8 +77,8 @@ def tokens(request):
     if request.param != "o200k_base" and counter()[0] != "estimate": pytest.skip("the block is counted by o200k_base here")
     if request.param == "estimate": return estimate
     if request.param == "Claude":
-        file = os.environ.get("GNC_TOKENIZER_JSON", "")
-        if not file: pytest.skip("GNC_TOKENIZER_JSON names no tokenizer.json")
+        file = os.environ.get("TOKENIZER_JSON", "")
+        if not file: pytest.skip("TOKENIZER_JSON names no tokenizer.json")
         return lambda text: len(pytest.importorskip("tokenizers").Tokenizer.from_file(file).encode(text).ids)
     name, count = counter()
     if name != request.param: pytest.skip("TIKTOKEN_CACHE_DIR holds no vocabulary of o200k_base")
@@ -212,7 +212,7 @@ def test_from_a_worktree_and_a_bare_repository(sampled, tmp_path):
 
 @pytest.mark.parametrize("name, value, check", [
     ("ENABLED", "false", lambda d: json.loads(d.stdout) == {"continue": True}), ("MAX", "1", lambda d: context_of(d).count("\n### ") == 1),
-    ("TOKEN_BUDGET", "600", lambda d: estimate(context_of(d)) <= 600), ("MIN_CONFIDENCE", "0.99", lambda d: json.loads(d.stdout) == {"continue": True}),
+    ("TOKEN_BUDGET", "600", lambda d: counter()[1](context_of(d)) <= 600), ("MIN_CONFIDENCE", "0.99", lambda d: json.loads(d.stdout) == {"continue": True}),
     ("PRIORITIZE", "recency", lambda d: blocks(context_of(d)) == (1, 1)),
     ("PRIORITIZE", "newest", lambda d: b"cannot be 'newest'" in d.stderr and blocks(context_of(d)) == (1, 1)),
 ])
