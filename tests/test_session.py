@@ -226,3 +226,20 @@ def test_many_sessions_at_once(sampled):
     said = [p.communicate(json.dumps({"cwd": str(sampled), "session_id": str(i), "source": "resume"}).encode()) for i, p in enumerate(many)]
     assert len({out for out, _ in said}) == 1 and b"additionalContext" in said[0][0]
     assert not [p for p in (sampled / ".git" / "gnc").iterdir() if p.name not in ("session.jsonl", "told.json", "lock", "clone-id", "last-run.json")]
+
+
+def test_gnc_inject_replaces_the_block_and_keeps_every_byte(sampled):
+    theirs = b"Rules.\r\n\xff\xfe odd\tbytes\n"
+    once = subprocess.run([*COMMAND, "--repo", sampled, "inject", "--existing", "-"], input=theirs, capture_output=True).stdout
+    assert once.startswith(theirs + b"\n\n<" + TAG.encode()) and once.endswith(f"</{TAG}>".encode())
+    twice = subprocess.run([*COMMAND, "--repo", sampled, "inject", "--existing", "-"], input=once, capture_output=True).stdout
+    assert twice == once
+
+
+def test_gnc_inject_says_what_it_did(sampled):
+    r = gnc("inject", "--budget", "900", "--max", "2", "--json", repo=sampled).json
+    assert r["tokens_used"] <= 900 and r["summaries_injected"] <= 2 and r["counter"] == counter()[0] and r["summary_block"] in r["context_block"]
+    assert gnc("inject", "--file", "tide/worker/heartbeat.py", repo=sampled).out != gnc("inject", "--keyword", "billing", repo=sampled).out
+    assert gnc("inject", "--budget", "80", repo=sampled).err.startswith("No summary to tell")
+    for wrong in (["--prioritize", "newest"], ["--existing", "/no/such/file"], ["--budget", "-1"], ["--min-confidence", "2"]):
+        assert gnc("inject", *wrong, repo=sampled).code == 2
