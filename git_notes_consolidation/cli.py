@@ -35,7 +35,7 @@ if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating,
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
            'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'inject', 'result_rows', 'recall',
-           'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'context', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -665,6 +665,26 @@ def recall(
     data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "results": [r.to_dict() for r in found], "deeper": deeper}
     nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
     call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
+
+# %% ../nbs/23_cli.ipynb #710978a3
+@app.command(epilog="Examples: `gnc context`, `gnc context --budget 2000 --min-tier hot`, `gnc context --no-summaries --json`.")
+def context(
+    ctx: typer.Context,
+    budget: Annotated[int | None, typer.Option(help="Tokens that the document may take, all of it. Default: context_token_budget, and up to 2.5 times as "
+                                                    "much in a large project.", min=1)] = None,
+    min_tier: Annotated[str | None, typer.Option(help="Leave out what is further away: hot, warm, cold or archived.", metavar="TIER")] = None,
+    max_per_namespace: Annotated[int | None, typer.Option(help="At most so many memories of one namespace.", min=0)] = None,
+    no_summaries: Annotated[bool, typer.Option("--no-summaries", help="Memories only.")] = False,
+    no_edges: Annotated[bool, typer.Option("--no-edges", help="No relations between memories.")] = False,
+) -> None:
+    "What a session should know, as XML within a budget."
+    from git_notes_consolidation.context import SessionContextBuilder, format_context
+    call: Call = ctx.obj
+    s = call.service(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace, context_summaries=False if no_summaries else None,
+                     context_edges=False if no_edges else None)
+    document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget)
+    if call.as_json: call.show(document.to_dict())
+    else: print(format_context(document), end="")
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")
