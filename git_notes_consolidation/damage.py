@@ -14,8 +14,8 @@ from .models import as_utc
 from .notes import MEM, Problem, Repo, Scan, git, note_paths, parse_note, read_blobs
 
 # %% auto #0
-__all__ = ['LEVELS', 'MOST', 'Recoverable', 'Finding', 'some', 'Note', 'notes_of', 'shattered', 'times_in', 'steps', 'last_whole',
-           'recoverable', 'note_findings', 'place']
+__all__ = ['LEVELS', 'MOST', 'Recoverable', 'Finding', 'some', 'Note', 'notes_of', 'before_records', 'shattered', 'times_in',
+           'steps', 'versions', 'recoverable', 'note_findings', 'place']
 
 # %% ../nbs/18_damage.ipynb #c402b7a4
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Recoverable:
     summary: str
     timestamp: str
     blob: str = ""  # An earlier version of its note
+    whole: bool = True  # Nothing in that version is torn
     row: str = ""  # … or its row in the plugin's index
 
     @property
@@ -80,12 +81,17 @@ def notes_of(
 # %% ../nbs/18_damage.ipynb #21d23aea
 _TIME = re.compile(rb"^timestamp:[ \t]*['\"]?([^'\"\r\n]+)", re.M)
 
+def before_records(data: bytes) -> bytes:
+    "What stands in a note before its first record: nothing, as a rule."
+    records = parse_note(data)[0]
+    return data[:records[0].offset] if records else data
+
+
 def shattered(
     data: bytes,  # A note
 ) -> str:  # "sorted", "torn", or empty
     "What became of a front matter that belongs to no record."
-    records, problems = parse_note(data)
-    head = data[:records[0].offset] if records else data
+    head, problems = before_records(data), parse_note(data)[1]
     if not _TIME.search(head): return ""
     lines = head.strip(b"\n").split(b"\n\n")[0].split(b"\n")
     cut_off = lines[0] == b"---" and len(_TIME.findall(head)) == 1  # One front matter that nothing closes may well be in order
@@ -127,22 +133,22 @@ def _changed(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     for obj, (was, now) in here.items(): yield obj, was, now
 
 # %% ../nbs/18_damage.ipynb #96e78b7c
-def last_whole(
+def versions(
     repo: Repo,
     torn: Mapping[str, str],  # Object and the blob of its note as it is
     changes: Sequence[tuple[str, str, str]],  # From `steps`
-) -> dict[str, list[str]]:  # Object to blobs
-    "The last versions of some notes that were in one piece."
-    bad, good, seen = {obj: {blob} for obj, blob in torn.items()}, defaultdict(list), set()
-    mine = [c for c in changes if c[0] in bad and c[1]]
+) -> dict[str, list[tuple[str, bytes]]]:  # Object to blobs and what is in them, the newest first
+    "What some notes were before they were torn: back to the last version in one piece, and with it."
+    bad: dict[str, set[str]] = {obj: {blob} for obj, blob in torn.items()}
+    out: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
+    mine, seen = [c for c in changes if c[0] in bad and c[1]], set[tuple[str, str]]()
     while ask := list(dict.fromkeys((obj, old) for obj, old, new in mine if new in bad[obj] and (obj, old) not in seen)):
         data = read_blobs(repo, {blob for _, blob in ask})
         seen |= {*ask}
         for obj, blob in ask:
-            if blob not in data: continue
-            if shattered(data[blob]): bad[obj].add(blob)
-            else: good[obj].append(blob)
-    return dict(good)
+            out[obj] += [(blob, data[blob])] if blob in data else []
+            if shattered(data.get(blob, b"")): bad[obj].add(blob)
+    return dict(out)
 
 # %% ../nbs/18_damage.ipynb #53acad33
 def recoverable(
@@ -153,26 +159,29 @@ def recoverable(
 ) -> dict[str, tuple[Recoverable, ...]]:  # By object, the oldest first
     "Memories that only the history of a ref still has."
     if not torn: return {}
-    ns, here = ref.removeprefix(MEM), {(m.namespace, m.timestamp, m.summary, m.content) for m in scan.memories}
-    whole = last_whole(repo, torn, list(steps(repo, scan.tips[ref])))
-    data, out = read_blobs(repo, {b for blobs in whole.values() for b in blobs}), {}
-    for obj, blobs in whole.items():
-        found = {(ns, as_utc(r.front["timestamp"]), r.front["summary"], r.body): b for b in reversed(blobs) for r in parse_note(data[b])[0]}
-        gone = sorted((key[1], key[2], b) for key, b in found.items() if key not in here)
-        out[obj] = tuple(Recoverable(ns, summary, at.isoformat(), b) for at, summary, b in gone)
+    ns, here, out = ref.removeprefix(MEM), {(m.namespace, m.timestamp, m.summary, m.content) for m in scan.memories}, {}
+    for obj, old in versions(repo, torn, list(steps(repo, scan.tips[ref]))).items():
+        found: dict[tuple[datetime, str, str], Recoverable] = {}
+        for blob, data in sorted(old, key=lambda x: bool(shattered(x[1]))):  # A version in one piece first, of those the newest
+            for r in parse_note(data)[0]:
+                key = as_utc(r.front["timestamp"]), r.front["summary"], r.body
+                if (ns, *key) not in here: found.setdefault(key, Recoverable(ns, key[1], key[0].isoformat(), blob, not shattered(data)))
+        out[obj] = tuple(r for _, r in sorted(found.items()))
     return out
 
 # %% ../nbs/18_damage.ipynb #4dae5694
 def note_findings(repo: Repo, scan: Scan, notes: Iterable[Note]) -> Iterator[Finding]:
     "What the notes themselves tell."
-    hurt = {(n.ref, n.object): n for n in notes if shattered(n.data)}
+    loose = {p.note for p in scan.problems if p.reason == _LOOSE}
+    hurt = {(n.ref, n.object): n for n in notes if f"{n.ref} {n.object}" in loose and shattered(n.data)}
     for ref in sorted({ref for ref, _ in hurt}):
         mine = {n.object: n for (r, _), n in hurt.items() if r == ref}
         back = recoverable(repo, scan, ref, {obj: n.blob for obj, n in mine.items()})
         for obj, n in sorted(mine.items()): yield _torn(scan, n, back.get(obj, ()))
+    told = {p.note for p in scan.problems if p.reason != _LOOSE}
     for p in scan.problems:
         ref, _, obj = p.note.rpartition(" ")
-        if (ref, obj) not in hurt or p.offset: yield _unread(ref, obj, p)
+        if p.reason != _LOOSE or ((ref, obj) not in hurt and p.note not in told): yield _unread(ref, obj, p)
     yield Finding("notes", "ok", f"{_memories(len(scan.memories))} in {some(scan.records, 'record')} of {some(scan.notes, 'note')}.")
 
 
@@ -180,7 +189,7 @@ def _memories(n: int) -> str: return some(n, "memory", "memories")
 
 # %% ../nbs/18_damage.ipynb #ae9216b6
 def _torn(scan: Scan, n: Note, back: tuple[Recoverable, ...]) -> Finding:
-    ns, when = n.ref.removeprefix(MEM), times_in(n.data)
+    ns, when = n.ref.removeprefix(MEM), times_in(before_records(n.data))
     gone = when - {m.timestamp for m in scan.memories if m.namespace == ns}
     how = "A merge with cat_sort_uniq has sorted the lines of this note" if shattered(n.data) == "sorted" else "Front matter stands here without its dashes"
     if not (gone or back):
@@ -188,9 +197,9 @@ def _torn(scan: Scan, n: Note, back: tuple[Recoverable, ...]) -> Finding:
     lost = f", and {len(gone) - len(back)} nowhere" if len(gone) > len(back) else ""
     what = f"{how}: of {_memories(len(when))} in it {len(gone)} can be read in no other note, {len(back)} in its history{lost}."
     blobs = list(dict.fromkeys(r.blob[:12] for r in back))
-    again = [f"git notes --ref={shlex.quote(n.ref)} append -C {b} {n.object}" for b in blobs]
-    return Finding("notes", "broken", what, f"git show {' '.join(blobs)} shows them; {' && '.join(again)} adds them again" if blobs else "",
-                   place(n.ref, n.object), back)
+    again = " && ".join(f"git notes --ref={shlex.quote(n.ref)} append -C {b} {n.object}" for b in dict.fromkeys(r.blob[:12] for r in back if r.whole))
+    remedy = f"git show {' '.join(blobs)} shows them" + (f"; {again} adds them again" if again else "") if blobs else ""
+    return Finding("notes", "broken", what, remedy, place(n.ref, n.object), back)
 
 
 def place(ref: str, obj: str, at: int = 0) -> str:
@@ -198,7 +207,7 @@ def place(ref: str, obj: str, at: int = 0) -> str:
     return f"{ref} {obj}, byte {at}"
 
 # %% ../nbs/18_damage.ipynb #7b143030
-_GONE = "the note's blob is missing from this clone"
+_GONE, _LOOSE = "the note's blob is missing from this clone", "text that belongs to no record"
 
 def _unread(ref: str, obj: str, p: Problem) -> Finding:
     where = place(ref, obj, p.offset)

@@ -18,7 +18,7 @@ from .footing import git_findings
 from .journal import counted, waiting
 from .llm import Client, Request, ask_all
 from .notes import Events, Repo, RepoError, fold, read_events, read_memories
-from .overlooked import in_folders, index_findings, reader_findings, unseen, untouched
+from .overlooked import in_folders, index_findings, reader_findings, readings, unseen, untouched
 from .providers import Provider, is_local, providers
 from .recall import refs_key
 
@@ -174,8 +174,9 @@ def _notes(repo: Repo) -> Iterator[Finding]:
     scan = read_memories(repo)
     notes = notes_of(repo, scan.tips)
     yield from note_findings(repo, scan, notes)
-    yield from reader_findings(notes)
-    yield from index_findings(repo.cache_dir / "index.db", scan, in_folders(notes), unseen(scan, notes))
+    read = readings(notes)
+    yield from reader_findings(read)
+    yield from index_findings(repo.cache_dir / "index.db", scan, in_folders(notes), unseen(scan, read))
 
 
 def _records(repo: Repo) -> Iterator[Finding]:

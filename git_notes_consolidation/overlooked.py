@@ -16,8 +16,8 @@ from .models import Memory, as_utc
 from .notes import MEM, Record, Scan, parse_note
 
 # %% auto #0
-__all__ = ['Toggled', 'toggled', 'in_folders', 'reader_findings', 'untouched', 'Row', 'memory_key', 'plugin_index', 'twice',
-           'index_findings', 'unseen']
+__all__ = ['Toggled', 'toggled', 'in_folders', 'Reading', 'readings', 'reader_findings', 'untouched', 'Row', 'memory_key',
+           'plugin_index', 'twice', 'index_findings', 'unseen']
 
 # %% ../nbs/19_overlooked.ipynb #998b3ec3
 _RULE = re.compile(rb"^[^\S\n]*---[^\S\n]*$", re.M)
@@ -47,19 +47,31 @@ def in_folders(notes: Iterable[Note]) -> dict[str, int]:
     return {ref: k for ref, k in sorted(out.items()) if k}
 
 # %% ../nbs/19_overlooked.ipynb #1ab8500f
-def reader_findings(notes: Sequence[Note]) -> Iterator[Finding]:
+class Reading(NamedTuple):
+    "A note, read in both ways."
+    note: Note
+    records: Sequence[Record]
+    plugin: Toggled
+
+
+def readings(notes: Iterable[Note]) -> list[Reading]:
+    "Each note as it is read without loss, and as the plugin reads it."
+    both = ((n, parse_note(n.data)[0]) for n in notes)
+    return [Reading(n, records, toggled(n.data, records)) for n, records in both]
+
+# %% ../nbs/19_overlooked.ipynb #eadaf217
+def reader_findings(read: Sequence[Reading]) -> Iterator[Finding]:
     "What the plugin does not see of the notes, and this package does."
-    for ref, k in in_folders(notes).items():
-        yield Finding("plugin", "warn", f"{k} of {some(sum(n.ref == ref for n in notes), 'note')} of this ref in folders, where plugin 0.12 finds none.",
+    for ref, k in in_folders(r.note for r in read).items():
+        yield Finding("plugin", "warn", f"{k} of {some(sum(r.note.ref == ref for r in read), 'note')} of this ref in folders, where plugin 0.12 finds none.",
                       "No /memory:sync full: it would drop them from the plugin's index. gnc recall reads them.", ref)
-    read = [(n, records, toggled(n.data, records)) for n in notes if (records := parse_note(n.data)[0])]
-    hurt = [x for x in read if x[2].lost or x[2].cut]
-    total, lost, cut = sum(len(rs) for _, rs, _ in read), sum(len(t.lost) for *_, t in read), sum(len(t.cut) for *_, t in read)
-    if hurt: yield Finding("plugin", "warn", f"Plugin 0.12 finds {total - lost} of {total} records, and cuts {cut} short: a line --- in a text is a "
+    hurt = [r for r in read if r.plugin.lost or r.plugin.cut]
+    total, lost, cut = sum(len(r.records) for r in read), sum(len(r.plugin.lost) for r in hurt), sum(len(r.plugin.cut) for r in hurt)
+    if hurt: yield Finding("plugin", "warn", f"Plugin 0.12 finds {total - lost} of {some(total, 'record')}, and cuts {cut} short: a line --- in a text is a "
                            "beginning or an end to it.", "In a memory, write *** for a rule. gnc recall reads all of them.", some(len(hurt), "note"))
     else: yield Finding("plugin", "ok", "The plugin's own reader finds every record.")
     for n, records, t in hurt:
-        yield Finding("plugin", "warn", f"It finds {t.read} of {len(records)} records here, and cuts {len(t.cut)} short.",
+        yield Finding("plugin", "warn", f"It finds {t.read} of {some(len(records), 'record')} here, and cuts {len(t.cut)} short.",
                       where=place(n.ref, n.object, min(t.cut + t.lost)))
 
 # %% ../nbs/19_overlooked.ipynb #e731fc03
@@ -157,7 +169,7 @@ def _missing(missing: Sequence[Memory], unseen: Collection[str], heal: str) -> t
     return f"{_memories(len(missing))} of the notes not in the index{which}.", heal if never < len(missing) else ""
 
 # %% ../nbs/19_overlooked.ipynb #6c4fbbf2
-def unseen(scan: Scan, notes: Iterable[Note]) -> frozenset[str]:
+def unseen(scan: Scan, read: Iterable[Reading]) -> frozenset[str]:
     "Ids of memories that the plugin reads nowhere."
-    lost = {(n.ref.removeprefix(MEM), n.object, at) for n in notes for at in toggled(n.data, parse_note(n.data)[0]).lost}
+    lost = {(r.note.ref.removeprefix(MEM), r.note.object, at) for r in read for at in r.plugin.lost}
     return frozenset(m.id for m in scan.memories if m.places and all((p.namespace, p.commit, p.offset) in lost for p in m.places))
