@@ -35,7 +35,7 @@ if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating,
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
            'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'inject', 'result_rows', 'recall',
-           'context', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'context', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -685,6 +685,32 @@ def context(
     document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget)
     if call.as_json: call.show(document.to_dict())
     else: print(format_context(document), end="")
+
+# %% ../nbs/23_cli.ipynb #1d3007ac
+import os
+from .models import UTC
+
+if TYPE_CHECKING: from git_notes_consolidation import doctor as doctoring
+
+# %% ../nbs/23_cli.ipynb #99020768
+if not TYPE_CHECKING: doctoring = _Later("doctor")
+
+
+@app.command(epilog="Examples: `gnc doctor`, `gnc doctor --online`, `gnc doctor -v --json`")
+def doctor(
+    ctx: typer.Context,
+    online: Annotated[bool, typer.Option("--online", help="Ask the language model a question of a few tokens too; without it nothing goes out.")] = False,
+) -> None:
+    "Find what is broken in git, notes, index, records and model: what it means, what heals it. Changes nothing; exit code 1 when something is broken."
+    call: Call = ctx.obj
+    repo = open_repo(call.repo)
+    found = doctoring.checkup(repo, call.settings(), os.environ, call.now or datetime.now(UTC), online)
+    n = Counter(f.level for f in doctoring.first_what_matters(found))
+    data = {"ok": not n["broken"], "counts": dict(n), "findings": [asdict(f) for f in found],
+            "recoverable": [{**asdict(r), "command": r.command} for f in found for r in f.recoverable]}
+    rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in doctoring.first_what_matters(found)]
+    call.show(data, *cut("Doctor", ("level", "area", "what", "where"), rows, call.verbose), "", ", ".join(f"{k} {level}" for level, k in n.items()) + ".")
+    if n["broken"]: raise typer.Exit(1)
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")
