@@ -26,6 +26,9 @@ _NAMES = {
     "reasoning": "ReasonedAnswer ReasonedRecallService RecallResult get_reasoned_recall_service handle_recall_command",
     "questions": "needs_reasoning",
     "answering": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
+    "packing": "SessionContext",
+    "session": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult get_session_start_additional_context get_summary_injector "
+    "reset_summary_injector",
     "temporal": "TEMPORAL_PATTERNS detect_temporal_references find_references resolve_temporal_reference",
     "scoring": "wilson",
     "dating": "evaluate_dates load_dated",

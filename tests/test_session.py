@@ -18,7 +18,7 @@ from git_notes_consolidation.block import one_line, with_block, without_block
 from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact, mem,
                                             sample_memories)
 from git_notes_consolidation.notes import open_repo, read_memories, write_memories
-from git_notes_consolidation.packing import TAG, SessionContext
+from git_notes_consolidation.packing import TAG
 from git_notes_consolidation.service import EdgeStore, SummaryStore
 from git_notes_consolidation.session import SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult
 from git_notes_consolidation.tokens import counter, estimate
@@ -134,16 +134,6 @@ def test_what_was_superseded_since_is_not_told(tmp_path):
     EdgeStore(open_repo(home)).put(MemoryEdge(new.id, old.id, EdgeType.SUPERSEDES, kind="full", created_at=SAMPLE_NOW), SAMPLE_NOW)
     block = told.inject_summaries(None).summary_block
     assert "Flask" not in block and "It has ten routes." in block
-
-
-def test_the_designs_two_tests(sampled):
-    injector, session = SessionStartSummaryInjector(SummaryStore(open_repo(sampled))), SessionContext()
-    first = injector.inject_summaries(None, session)
-    second = injector.inject_summaries(first.context_block, session)
-    third = injector.inject_summaries(second.context_block, session)
-    assert blocks(second.context_block) == blocks(third.context_block) == (1, 1) and second.replaced_existing and not first.replaced_existing
-    kept = injector.inject_summaries("Some other context\n\nMore stuff", session).context_block
-    assert kept.startswith("Some other context\n\nMore stuff\n\n<" + TAG)
 
 
 def test_an_older_block_goes_when_there_is_nothing_to_tell():
