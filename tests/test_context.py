@@ -93,8 +93,7 @@ def test_nothing_but_the_documents_own_elements(pool):
     root = ET.fromstring(format_context(told(pool)).encode())
     tags = {"memory-consolidation-context", "project", "token-budget", "memories", "memory-group", "memory", "summary", "content", "meta", "created",
             "activations", "edges", "edge", "superseded_by", "summaries", "cluster-summary", "title", "insights", "insight", "members", "status",
-            "last-consolidation",
-            "total-memories", "tier-distribution", "left-out"}
+            "last-consolidation", "total-memories", "tier-distribution", "left-out"}
     assert {e.tag for e in root.iter()} <= tags
     assert [e.tag for e in root] == [t for t in ("project", "token-budget", "memories", "summaries", "status") if root.find(t) is not None]
 
@@ -415,6 +414,11 @@ def test_a_hostile_name_is_never_part_of_a_command():
 def test_names_are_short_and_mean_one_thing(told_repo):
     for e in ET.fromstring(gnc("context", repo=told_repo).out).iter("memory"):
         assert len(e.get("id")) == 12 and gnc("explain", e.get("id"), "--json", repo=told_repo).json["summary"] == e.findtext("summary")
+
+
+def test_names_that_begin_alike_stay_whole():
+    assert short_names(("mem_k3v7p2qaaaa", "mem_k3v7p2qabbb", "mem_p2qak3v7ccc")) == {
+        "mem_k3v7p2qaaaa": "mem_k3v7p2qaaaa", "mem_k3v7p2qabbb": "mem_k3v7p2qabbb", "mem_p2qak3v7ccc": "mem_p2qak3v7"}
 
 
 def test_the_builder_takes_another_counter_and_config(told_repo):
