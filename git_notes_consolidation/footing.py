@@ -67,7 +67,7 @@ def _written(key: str) -> str: return key.replace("mergestrategy", "mergeStrateg
 
 def _mistaken(key: str, value: str) -> Finding:
     return Finding("git", "warn", f"{_written(key)} {value}: plugin 0.12 takes it for its own, and never sets up sharing.",
-                   f"git config --unset-all {shlex.quote(_written(key))} {shlex.quote('^' + re.escape(value) + '$')}", key)
+                   f"git config --fixed-value --unset-all {shlex.quote(_written(key))} {shlex.quote(value)}", key)
 
 
 def _pushes(remote: str, specs: Sequence[str]) -> Iterator[Finding]:
@@ -84,7 +84,7 @@ def _fetches(remote: str, spec: str, refs: Sequence[str]) -> Iterator[Finding]:
     hit = [r for r in refs if fnmatchcase(r, spec.partition(":")[2])]
     if hit and spec.startswith("+"):
         yield Finding("git", "warn", f"git fetch {remote} overwrites {hit[0]} here, and what was not pushed yet is gone.",
-                      f"git config --unset {shlex.quote(f'remote.{remote}.fetch')} {shlex.quote('^' + re.escape(spec) + '$')}; gnc sync fetches beside it",
+                      f"git config --fixed-value --unset-all {shlex.quote(f'remote.{remote}.fetch')} {shlex.quote(spec)}; gnc sync fetches beside it",
                       f"remote.{remote}.fetch")
 
 # %% ../nbs/19_footing.ipynb #9da43b6b

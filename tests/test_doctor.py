@@ -157,6 +157,8 @@ def test_gits_sort_is_always_recognised(git_repo, tmp_path):
 def test_whole_notes_are_never_called_torn():
     for m in (*sample_memories(), *story()): assert shattered(note_text(m).encode()) == ""
     assert shattered("\n".join(note_text(m) for m in sample_memories()).encode()) == ""
+    assert shattered(note_text(MINE[0]).rpartition("---")[0].encode()) == shattered(b"---\nsummary: a\ntimestamp: '2026-01-01'\ntype: x\n") == "torn"
+    assert shattered(b"summary: a\ntimestamp: '2026-01-01'\n") == "torn"
     assert shattered(b"") == shattered(b"Reviewed-by: A\nA line.\n") == ""
 
 
@@ -331,10 +333,12 @@ def test_a_fetch_that_overwrites_and_refspecs_that_the_plugin_mistakes_for_its_o
     _, other = two
     git(other, "config", "--add", "remote.origin.fetch", "+refs/notes/*:refs/notes/*")
     git(other, "config", "--add", "remote.origin.push", "refs/notes/mem-meta/*:refs/notes/mem-meta/*")
+    git(other, "config", "--add", "remote.origin.fetch", "refs/notes/mem/*:refs/notes/mem/*")  # Without a plus git refuses to overwrite
+    assert sum("overwrites" in f.what for f in look(other)) == 1
     fetched, mistaken = (next(f for f in bad(look(other), "git") if text in f.what) for text in ("overwrites", "takes it for its own"))
     capture(other, *THEIRS)
     mine = refs(other, MEM)
-    git(other, "fetch", "--quiet")
+    git(other, "fetch", "--quiet", check=False)
     assert refs(other, MEM) != mine  # indeed
     for f in (fetched, mistaken): subprocess.run(f.remedy.partition("; ")[0], shell=True, cwd=other, check=True)
     assert not any(text in f.what for f in look(other) for text in ("overwrites", "takes it for its own"))
