@@ -3,8 +3,6 @@
 Importing this package costs next to nothing: every public name is looked up in its module when it is first used.
 """
 
-from importlib import import_module
-from typing import Any
 
 __version__ = "0.0.1"
 
@@ -37,8 +35,9 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 __all__ = sorted(_MODULE_OF)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULE_OF:
+        from importlib import import_module
         return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

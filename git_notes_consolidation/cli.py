@@ -29,13 +29,13 @@ from .questions import needs_reasoning
 from .ranking import excerpt
 from .recall import RecallService, moment, open_recall
 
-if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv
+if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, session as telling
 
 # %% auto #0
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
-           'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'result_rows', 'recall',
-           'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'inject', 'result_rows',
+           'recall', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -44,7 +44,7 @@ class _Later:
     def __getattr__(self, name: str) -> Any: return getattr(import_module(f"git_notes_consolidation.{self._name}"), name)
 
 
-if not TYPE_CHECKING: auditing, dating, ev, reasons, sv = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service"))
+if not TYPE_CHECKING: auditing, dating, ev, reasons, sv, telling = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service", "session"))
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -578,6 +578,52 @@ def review_list(
     shown = cut("Waiting for you", ("id", "memory", "", "older memory", "why it is asked"), list(_asked_rows(found)), call.verbose)
     call.show(found, *(shown if found else ["Nothing waits for you."]))
 
+# %% ../nbs/23_cli.ipynb #ade2b591
+@app.command(epilog="Examples: `gnc inject`, `gnc inject --existing CONTEXT.md --budget 1000`, `some-context | gnc inject --existing -`, "
+                    "`gnc inject --file src/queue.py -v`.")
+def inject(
+    ctx: typer.Context,
+    existing: Annotated[str | None, typer.Option(help="A file with what the session is given so far, or - for standard input; its older block is replaced.",
+                                                 metavar="FILE")] = None,
+    budget: Annotated[int | None, typer.Option(help="Tokens that the block may take, all included. Default 2000.", min=0)] = None,
+    most: Annotated[int | None, typer.Option("--max", help="Summaries in it, at most. Default 10.", min=0)] = None,
+    min_confidence: Annotated[float | None, typer.Option(help="A summary below it stays out. Default 0.7.", min=0, max=1)] = None,
+    prioritize: Annotated[str | None, typer.Option(help="What weighs most: relevance, recency or activation.")] = None,
+    superseded: Annotated[bool | None, typer.Option("--superseded/--no-superseded", help="Tell what was superseded, struck through.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="A file that the session is about; may be repeated. Otherwise git's latest commits say.")] = None,
+    keyword: Annotated[list[str] | None, typer.Option(help="A word that the session is about; may be repeated.")] = None,
+) -> None:
+    "Print the block of summaries that a new session is given."
+    call: Call = ctx.obj
+    settings = call.settings(summaries_token_budget=budget, summaries_max=most, summaries_min_confidence=min_confidence, summaries_prioritize=prioritize,
+                             summaries_superseded=superseded)
+    repo = open_repo(call.repo)
+    known = telling.session_of(str(repo.path), str(repo.worktree or ""))
+    if file or keyword: known = known._replace(recent_files=tuple(file or ()), keywords=tuple(keyword or ()), commits=(), branch="")
+    before = _given(existing)
+    r = telling.SessionStartSummaryInjector(telling.SummaryStore(repo), None, telling.SummaryInjectionConfig.of(settings)).inject_summaries(before, known)
+    if call.as_json: return call.show(asdict(r))
+    _put(r.context_block + ("\n" if r.context_block and existing is None else ""))
+    told = (f"{r.summaries_injected} summaries, {r.tokens_used} of {settings.config.summaries_token_budget} tokens ({r.counter}), {r.left_out} left out, "
+            f"{r.shortened} shortened") if r.summary_block else "No summary to tell: run gnc consolidate, or allow more with --budget or --min-confidence."
+    if call.verbose or not r.summary_block: call.err.print(Text(told))
+
+# %% ../nbs/23_cli.ipynb #565de526
+def _given(name: str | None) -> str | None:
+    "A file's text with its newlines as they are."
+    if name is None: return None
+    try: raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as e: raise Usage(f"--existing {name}: {e.strerror}; give a file, or - for standard input") from None
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _put(text: str) -> None:
+    "To standard output byte for byte; a notebook's has no bytes."
+    sys.stdout.flush()
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None: sys.stdout.write(text)
+    else: raw.write(text.encode("utf-8", "surrogateescape")); raw.flush()
+
 # %% ../nbs/23_cli.ipynb #3f72b795
 def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str, str]) -> list[tuple[object, ...]]:
     "Results as table rows."
@@ -856,9 +902,20 @@ def _demo_story(s: sv.ConsolidationService, r: ConsolidationResult, before: dict
             *([table("Overturned twice", ("first", "then", "now"), twice), ""] if twice else []), *_told(v.state.summaries.values()),
             *(x for q in _QUESTIONS for x in (_recalled(asks, q, asks.search(q, limit=2, count=False), f"Asked: {q}"), "")),
             f"Asked: {_DATED}", *_answered(asks, _DATED, reasons.reasoned(asks).answer(_DATED, count=False))[:4], "",
-            table("Tiers, before and after (repeats counted once)", ("tier", "before", "after", ""), both, right=("before", "after")), "",
+            *_block_of(s, v), table("Tiers, before and after (repeats counted once)", ("tier", "before", "after", ""), both, right=("before", "after")), "",
             "The notes of the plugin are as they were. Go on from here:", f"  cd {home}", *(f"  {_me()} {what}" for what in (
                 "status -v", "recall backups", "tiers --show hot", f"diff {short(r.run_id)}", f"undo {short(r.run_id)}"))]
+
+
+def _block_of(s: sv.ConsolidationService, v: sv.View) -> list[Any]:
+    "What the next session is told, and what it would have had to read."
+    r = telling.SessionStartSummaryInjector(telling.SummaryStore(s.repo)).inject_summaries(None, telling.session_of(str(s.repo.path)))
+    count = telling.counter()[1]
+    at_hand = [m.text for m in v.scan.memories if v.state.tier(m.id) in (MemoryTier.HOT, MemoryTier.WARM)]
+    rows = [("all memories", len(v.scan.memories), f"{count(chr(10).join(m.text for m in v.scan.memories)):,}"),
+            ("those hot or warm", len(at_hand), f"{count(chr(10).join(at_hand)):,}"), ("the session block", r.summaries_injected, f"{r.tokens_used:,}")]
+    return [table(f"What a new session reads, in tokens ({r.counter})", ("", "pieces", "tokens"), rows, right=("pieces", "tokens")), "",
+            *(Text(plain(row), style="dim") for row in r.summary_block.split("\n")[9:20]), "…", ""]
 
 
 _DATED = "When did brackwater paste a token into a public build log?"

@@ -218,7 +218,7 @@ def test_both_live_in_one_process(plugin):
 
 
 def test_the_session_block_reaches_the_hook(plugin):
-    if not (ROOT / "git_notes_consolidation" / "hooks.py").exists(): pytest.skip("gnc hook is not built yet")
+    if not (ROOT / "git_notes_consolidation" / "session.py").exists(): pytest.skip("gnc hook is not built yet")
     plugin(("capture", {"memories": captures(story())}), ("reindex", {}))
     assert gnc("consolidate", repo=plugin.repo, now=LATER).code == 0
     assert fold(read_events(open_repo(plugin.repo))).summaries
