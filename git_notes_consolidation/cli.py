@@ -34,8 +34,8 @@ if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating,
 # %% auto #0
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
-           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'inject', 'result_rows', 'recall',
-           'context', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'inject', 'result_rows',
+           'recall', 'context', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -490,14 +490,35 @@ def explain(
     call.show(x, table("", ("", ""), facts), *(["", _edge_table("Relations", x["edges"], x["id"], text)] if x["edges"] else []),
               *(["", table("Moves", ("from", "to", "why", "run", ""), moves)] if moves else []))
 
+# %% ../nbs/23_cli.ipynb #1fc94b1a
+def worded(
+    typed: str | None,  # The words themselves
+    file: str | None,  # … or a file that holds them; "-" is standard input
+    option: str,  # For the message
+    most: int = 20_000,  # Bytes
+) -> str:
+    "What was typed, or what a file says in its place."
+    if (typed is None) == (file is None): raise Usage(f"the words themselves or {option} FILE: give one of the two")
+    if file is None: return str(typed)
+    try:
+        with open(0, "rb", closefd=False) if file == "-" else open(file, "rb") as f: raw = f.read(most + 1)
+        if len(raw) > most: raise Usage(f"{option} {file} is longer than {most:,} bytes; say it in fewer words")
+        text = raw.decode("utf-8-sig").replace("\0", " ").strip()
+    except OSError as e: raise Usage(f"{option} {file} cannot be read: {e.strerror}; write the words there first") from None
+    except UnicodeDecodeError: raise Usage(f"{option} {file} is no UTF-8 text; write it again as UTF-8") from None
+    if not text: raise Usage(f"{option} {file} is empty; write the words there first")
+    return text
+
 # %% ../nbs/23_cli.ipynb #05b765dd
 @app.command(epilog="Example: `gnc edges mem_x7k2`")
 def edges(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(help="A memory or a summary.")],
+    name: Annotated[str | None, typer.Argument(metavar="[ID]", help="A memory or a summary.")] = None,
+    id_file: Annotated[str | None, typer.Option(help="Read the id from a file; - is standard input.", metavar="FILE")] = None,
 ) -> None:
     "What a memory or summary relates to, with the quoted evidence."
     call: Call = ctx.obj
+    id = worded(name, id_file, "--id-file", 1000)
     v = sv.view(call.service().repo)
     names = [m.id for m in v.scan.memories] + list(v.state.summaries)
     i = resolve(id, names, v.scan.memories)
@@ -635,7 +656,8 @@ def _answered(service: RecallService, query: str, a: reasons.ReasonedAnswer) -> 
                     "`gnc recall \"when did we leave Redis\"`, `gnc recall backups --mode deep --sources`, `gnc recall '*' --namespace blockers`.")
 def recall(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(help="A question or words; `*` lists everything, the newest first.")],
+    words: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="A question or words; `*` lists everything, the newest first.")] = None,
+    query_file: Annotated[str | None, typer.Option(help="Read the question from a file; - is standard input.", metavar="FILE")] = None,
     mode: Annotated[str, typer.Option(help="How deep: reflexive (hot), standard (… and warm), deep (… and cold) or exhaustive.")] = "standard",
     namespace: Annotated[str | None, typer.Option(help="Only this namespace.")] = None,
     limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 10,
@@ -650,6 +672,7 @@ def recall(
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when it was."
     call: Call = ctx.obj
+    query = worded(words, query_file, "--query-file")
     if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
     try: at = moment(as_of) if as_of is not None else None
     except (ValueError, OverflowError): raise Usage(f"--as-of: {as_of!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
