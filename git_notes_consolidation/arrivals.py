@@ -63,12 +63,12 @@ def _time(value: Any) -> datetime | None:
 # %% ../nbs/09_arrivals.ipynb #5d33ab23
 _Key = tuple[str, str, str]  # What makes a memory in its namespace: timestamp, summary, body
 
-def _memories(ns: str, notes: Mapping[str, str], data: Mapping[str, bytes]) -> Iterator[tuple[_Key, Memory]]:
+def _memories(ns: str, where: Mapping[str, str], data: Mapping[str, bytes]) -> Iterator[tuple[_Key, Memory]]:
     "Those of some blobs, without their bodies; tombstones are no memories."
     for blob, raw in data.items():
         for r in parse_note(raw, blob)[0]:
             key = r.front["timestamp"], r.front["summary"], r.body
-            if r.front.get("status") != "tombstone": yield key, Memory(digest("mem", ns, *key), notes[blob], ns, key[1], "", as_utc(key[0]))
+            if r.front.get("status") != "tombstone": yield key, Memory(digest("mem", ns, *key), where.get(blob, ""), ns, key[1], "", as_utc(key[0]))
 
 # %% ../nbs/09_arrivals.ipynb #a0b27ff9
 def arrived(
@@ -81,17 +81,19 @@ def arrived(
     for ref, tip in tips(repo, MEM).items():
         if tip == since.get(ref): continue
         now, then, ns = _blobs(repo, tip), _blobs(repo, since.get(ref, "")), ref.removeprefix(MEM)
-        gone = then.keys() - now.keys()
-        known = {key for key, _ in _memories(ns, then, read_blobs(repo, gone))}
-        for some in _by(200, sorted(now.keys() - then.keys())):
+        seen = set(then.values())
+        fresh = {blob: obj for obj, blob in now.items() if blob not in seen}
+        was = {then[obj] for obj in fresh.values() if obj in then} | (seen - set(now.values()))
+        known = {key for key, _ in _memories(ns, {}, read_blobs(repo, was))}
+        for some in _by(200, sorted(fresh)):
             if len(found) >= most: break
-            found |= {m.id: m for key, m in _memories(ns, now, read_blobs(repo, some)) if key not in known}
+            found |= {m.id: m for key, m in _memories(ns, fresh, read_blobs(repo, some)) if key not in known}
     return tuple(sorted(found.values(), key=lambda m: (m.timestamp, m.id)))
 
 
 def _blobs(repo: Repo, tip: str) -> dict[str, str]:
-    "Each note's blob and an object that it hangs on; of a tip that git has thrown away, nothing."
-    try: return {blob: obj for obj, _, blob in note_paths(repo, tip)} if tip else {}
+    "Each annotated object and the blob of its note; of a tip that git has thrown away, nothing."
+    try: return {obj: blob for obj, _, blob in note_paths(repo, tip)} if tip else {}
     except RepoError: return {}
 
 
