@@ -213,7 +213,8 @@ def speak(
 ) -> int:  # The exit code: 0
     "Run a hook: one event in, one JSON object out."
     def say(text: str) -> None:
-        try: print(f"gnc hook {name}: {plain_line(text)}", file=sys.stderr, flush=True)
+        try:
+            if sys.stderr: print(f"gnc hook {name}: {plain_line(text)}", file=sys.stderr, flush=True)  # to a closed one print would say it on stdout
         except (OSError, ValueError): pass
     try:
         with _at_most(seconds + 2): said = json.dumps(handle(read_event(fd), say))
