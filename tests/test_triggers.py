@@ -177,7 +177,8 @@ def test_only_what_changed_is_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{", '{"tips": 3}', '{"tips": {"refs/heads/main": "HEAD"}}',
-                                  '{"tips": {"refs/notes/mem/x": "--upload-pack=x"}}', '{"at": "never", "tips": {"refs/notes/mem/x": 1}}',
+                                  '{"tips": {"refs/notes/mem/x": "--upload-pack=x"}}', '{"tips": {"refs/notes/mem/progress": "refs/notes/mem/progress"}}',
+                                  '{"at": "never", "tips": {"refs/notes/mem/x": 1}}',
                                   '{"at_hand": -5, "at": 1e999}', "[" * 99_999, "\x00\xff"])
 def test_a_garbled_file_means_that_everything_is_new(told, text):
     run(told)
