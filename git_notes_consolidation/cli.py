@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -24,18 +24,20 @@ from .embedding import MINILM, get_embedder, pull_minilm
 from .models import (SAMPLE_NOW, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, as_utc,
                                             sample_memories)
 from .finding import MemoryResult, RetrievalMode
+from .hooks import ConsolidationHook, missing, speak, stop as stop_hook
 from .notes import git, open_repo, resolve, write_memories
 from .questions import needs_reasoning
 from .ranking import excerpt
 from .recall import RecallService, moment, open_recall
+from .triggers import EVENTS, Event, in_domain
 
 if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, session as telling
 
 # %% auto #0
-__all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
-           'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
-           'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'inject', 'result_rows',
-           'recall', 'context', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+__all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
+           'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
+           'undo', 'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'inject', 'result_rows',
+           'recall', 'context', 'hook_stop', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -311,6 +313,24 @@ def _read(path: Path) -> str:
     try: return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e: raise Usage(f"{path} cannot be read: {e}") from None
 
+# %% ../nbs/23_cli.ipynb #f5f3cddc
+def _who_asks(event: str | None, if_due: bool, alone: bool) -> Event:
+    "For whom a run is made."
+    if event is not None and (event not in EVENTS or event == "manual" or not if_due):
+        raise Usage(f"--event {event}: with --if-due choose from {', '.join(EVENTS[1:])}")
+    if if_due and not alone: raise Usage("--if-due decides by itself; it does not go with --apply, --plan, --dry-run or --full")
+    return cast(Event, event or ("timer" if if_due else "manual"))
+
+
+def _not_due(call: Call, s: sv.ConsolidationService, event: Event, scope: sv.Scope) -> bool:
+    "Says why no run is due, or why one is."
+    hook = ConsolidationHook(s.repo.path, s.settings, event, None if scope == sv.Scope() else scope)
+    now = call.now
+    said = (replace(hook, clock=lambda: now) if now else hook).claim()
+    if said.trigger: call.err.print(Text(plain(f"{said.trigger.value}: {said.why}")))
+    else: call.show({"due": False, "why": said.why}, f"not due: {plain(said.why)}")
+    return said.trigger is None
+
 # %% ../nbs/23_cli.ipynb #42d977e2
 @app.command(epilog="Examples: `gnc consolidate --dry-run` looks first. `gnc consolidate --plan p.json`, read it, then `gnc consolidate --apply p.json`. "
                     "`gnc consolidate --namespace decisions --strategy supersede --days 90`. "
@@ -333,16 +353,22 @@ def consolidate(
                                                  "Default: off, or what the environment says.", metavar="WHO")] = None,
     local_only: Annotated[bool, typer.Option("--local-only", help="Ask no model outside this machine and its private network.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on although the run supersedes more than --max-change.")] = False,
+    if_due: Annotated[bool, typer.Option("--if-due", help="As a hook or a timer asks: only if enough is waiting, or time has come.")] = False,
+    event: Annotated[str | None, typer.Option(help="Who asks, with --if-due: session_start, session_end or timer. Default: timer.", metavar="WHO")] = None,
+    domain: Annotated[str | None, typer.Option(help="project, which is everything here: git notes hold no other domain's memories.")] = None,
 ) -> None:
     "Link repeats and what is outdated, summarize what belongs together, move the rest between tiers."
     call: Call = ctx.obj
     begin = time.perf_counter()
     if apply and (dry_run or plan or full or namespace or since or until or days or query or strategy or threshold or llm or local_only):
         raise Usage("--apply does what its plan says; it goes with --max-change and --yes only")
+    if domain is not None: in_domain(domain)
+    asks = _who_asks(event, if_due, alone=not (apply or plan or dry_run or full))
     with progress(call) as step:
         s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change, llm_provider=llm, llm_local_only=local_only or None)
-        if not apply: _need_extra()
+        if not apply and not if_due: _need_extra()
         scope = scope_of(s, namespace, since, until, days, query, strategy or ())
+        if if_due and _not_due(call, s, asks, scope): return
         if apply: result = sv.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)
         else: result = sv.run(s, full=full, scope=scope)
@@ -419,13 +445,16 @@ def _tier_table(st: dict[str, Any]) -> Table:
 def status(ctx: typer.Context) -> None:
     "How the repository's memory stands; -v also by namespace, and every problem."
     call: Call = ctx.obj
-    st = sv.status(call.service())
+    s = call.service()
+    lack = missing(s.settings)
+    st = sv.status(s) | {"background_hook": {"active": not lack, "missing": list(lack)}}
     if not st["memories"]: call.show(st, "No memories here yet: refs/notes/mem/* holds none."); return
     last = st["last_run"] or {}
     said = f"{last['at'][:16]}{'' if last.get('changed') else ', nothing changed'}" if last else "none in this clone"
     facts = [("memories", f"{st['memories']} in {st['notes']} notes ({st['records']} records)"), ("after repeats", st["distinct"]), ("current", st["current"]),
              ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"), ("summaries", st["summaries"]),
-             ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said)]
+             ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said),
+             ("background hook", f"not active: {'; '.join(lack)}" if lack else "active")]
     if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
     most = len(st["problems"]) if call.verbose else 3
     bad = [f"! {plain(p)}" for p in st["problems"][:most]] + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else [])
@@ -708,6 +737,17 @@ def context(
     document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget)
     if call.as_json: call.show(document.to_dict())
     else: print(format_context(document), end="")
+
+# %% ../nbs/23_cli.ipynb #450b5bbc
+hook = typer.Typer(no_args_is_help=True, help="What an agent's host calls: one JSON object in, one out, exit code 0 whatever happens.")
+app.add_typer(hook, name="hook")
+
+
+@hook.command("stop", epilog="Example: `echo '{\"hook_event_name\": \"Stop\", \"cwd\": \".\"}' | gnc hook stop`")
+def hook_stop(ctx: typer.Context) -> None:
+    "After an agent's answer: start a run in the background if one is due."
+    call: Call = ctx.obj
+    speak(lambda event, say: stop_hook({"cwd": call.repo} | event, say, call.config), "stop")
 
 # %% ../nbs/23_cli.ipynb #1d3007ac
 import os
