@@ -4,7 +4,7 @@
 
 # %% ../nbs/23_cli.ipynb #881ab013
 from __future__ import annotations
-import io, json, re, shutil, sys, tempfile, time
+import io, json, os, re, shutil, sys, tempfile, time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -29,6 +29,7 @@ from .notes import git, open_repo, resolve, write_memories
 from .questions import needs_reasoning
 from .ranking import excerpt
 from .recall import RecallService, moment, open_recall
+from .starting import session_start
 from .triggers import EVENTS, Event, in_domain
 
 if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, session as telling
@@ -37,7 +38,8 @@ if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating,
 __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
            'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
            'undo', 'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'inject', 'result_rows',
-           'recall', 'context', 'hook_stop', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'recall', 'context', 'hook_session_start', 'hook_stop', 'doctor', 'audit', 'config', 'supersession',
+           'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -743,6 +745,15 @@ hook = typer.Typer(no_args_is_help=True, help="What an agent's host calls: one J
 app.add_typer(hook, name="hook")
 
 
+@hook.command("session-start", epilog="Example: `echo '{\"cwd\": \".\", \"source\": \"startup\"}' | gnc hook session-start`")
+def hook_session_start(ctx: typer.Context) -> None:
+    "A session begins: the block of summaries as its additional context."
+    call: Call = ctx.obj
+    answer, why = session_start(sys.stdin.read(), os.environ, call.repo)
+    print(answer)
+    for line in why: call.err.print(Text(plain(f"gnc hook session-start: {line}")))
+
+
 @hook.command("stop", epilog="Example: `echo '{\"hook_event_name\": \"Stop\", \"cwd\": \".\"}' | gnc hook stop`")
 def hook_stop(ctx: typer.Context) -> None:
     "After an agent's answer: start a run in the background if one is due."
@@ -750,7 +761,6 @@ def hook_stop(ctx: typer.Context) -> None:
     speak(lambda event, say: stop_hook({"cwd": call.repo} | event, say, call.config), "stop")
 
 # %% ../nbs/23_cli.ipynb #1d3007ac
-import os
 from .models import UTC
 
 if TYPE_CHECKING: from git_notes_consolidation import doctor as doctoring

@@ -8,6 +8,7 @@ __all__ = ['TYPE_CHECKING', 'main']
 # %% ../nbs/24_entry.ipynb #ca9ead10
 import gc, os, sys
 
+# %% ../nbs/24_entry.ipynb #52b35c24
 TYPE_CHECKING = False
 if TYPE_CHECKING: from typing import NoReturn
 
@@ -15,9 +16,16 @@ if TYPE_CHECKING: from typing import NoReturn
 def main() -> None:
     "Run `gnc` and leave with its exit code."
     if sys.argv[1:] == ["hook", "session-start"]: _session_start()
+    if sys.argv[1:] == ["hook", "stop"]: _stop()
     gc.set_threshold(100_000, 20, 50)
     from git_notes_consolidation import cli
     sys.exit(cli.main())
+
+
+def _stop() -> "NoReturn":
+    "The other hook, which starts no command line either."
+    from git_notes_consolidation.hooks import speak, stop
+    sys.exit(speak(stop, "stop"))
 
 
 def _session_start(most: int = 2**20) -> "NoReturn":

@@ -16,14 +16,14 @@ from .notes import MEM, REFS, Repo, RepoError, git, tips
 __all__ = ['kind_findings', 'settings_of', 'sharing_findings', 'ref_findings', 'exclude_findings', 'git_findings']
 
 # %% ../nbs/19_footing.ipynb #462c36ad
-_NEEDED = (2, 25)  # The first whose rev-parse tells the object format
+_NEEDED = (2, 31)  # The first whose rev-parse gives absolute paths
 
 def kind_findings(repo: Repo) -> Iterator[Finding]:
     "Which git, and what kind of repository."
     said = git(repo.path, "version").decode().split()[2]
     version = tuple(int(n) for n in re.findall(r"\d+", said)[:2])
-    if version < _NEEDED: yield Finding("git", "broken", f"git {said} is too old.", "git 2.25 or newer")
-    else: yield Finding("git", "ok", f"git {said}; 2.25 or newer is needed.")
+    if version < _NEEDED: yield Finding("git", "broken", f"git {said} is too old.", "git 2.31 or newer")
+    else: yield Finding("git", "ok", f"git {said}; 2.31 or newer is needed.")
     bare, shallow, mine = git(repo.path, "rev-parse", "--is-bare-repository", "--is-shallow-repository", "--absolute-git-dir").decode().splitlines()
     partial = any(k.endswith(".promisor") or k == "extensions.partialclone" for k, _ in settings_of(repo))
     for name, holds, means in (

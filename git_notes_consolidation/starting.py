@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from .packing import WEIGHTS, Laid, Packed, SessionContext, Told, pack, scores
 
 # %% auto #0
-__all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'session_of', 'settings_of', 'load', 'prepared', 'given', 'block_for',
-           'session_start']
+__all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'session_of', 'settings_of', 'load', 'prepared', 'given',
+           'something_new', 'look_later', 'block_for', 'session_start']
 
 # %% ../nbs/10_starting.ipynb #fe20afb3
 TYPE_CHECKING = False
@@ -142,6 +142,22 @@ def given(common_dir: str, session: str, version: str) -> bool:
         except OSError: pass
     return before == version
 
+# %% ../nbs/10_starting.ipynb #f816e69f
+def something_new(here: Here) -> bool:
+    "Have memories come since the last run?"
+    try:
+        with open(os.path.join(here.common_dir, "gnc", "last-run.json"), encoding="utf-8") as f: seen = json.load(f)["tips"]
+        return here.memories != " ".join(tip for _, tip in sorted(seen.items()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError): return bool(here.memories)
+
+
+def look_later(here: Here, cwd: str) -> None:
+    "Start the process that decides whether a run is due."
+    import subprocess
+    code = "import sys; from git_notes_consolidation.hooks import background; background(sys.argv[1], 'session_start', lambda why: None)"
+    quiet = subprocess.DEVNULL
+    subprocess.Popen([sys.executable, "-c", code, cwd], stdin=quiet, stdout=quiet, stderr=quiet, env=_environment(), start_new_session=True)
+
 # %% ../nbs/10_starting.ipynb #3ef0fad3
 def block_for(here: Here, cwd: str, s: Mapping[str, Any]) -> Packed | None:  # None: nothing was ever prepared
     "What the session is told."
@@ -160,6 +176,7 @@ def _answer(event: Mapping[str, object], env: Mapping[str, str], why: list[str])
     wanted = s["summaries_enabled"] and s["surfacing_enabled"] and _BOOL.get(env.get("HOOK_ENABLED", "").lower(), True)
     if not (here.common_dir and wanted):
         why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository"); return ""
+    if _BOOL.get(env.get("HOOK_CONSOLIDATION_ENABLED", "").lower(), True) and something_new(here): look_later(here, cwd)
     packed = block_for(here, cwd, s)
     if not packed or not packed.block:
         why.append("no summary fits" if packed else "nothing prepared yet" if here.seen else "nothing consolidated yet: run gnc consolidate"); return ""
@@ -171,12 +188,13 @@ def _answer(event: Mapping[str, object], env: Mapping[str, str], why: list[str])
 def session_start(
     raw: str,  # The host's event as JSON
     env: Mapping[str, str],
+    cwd: str = ".",  # Where the event names no directory
 ) -> tuple[str, list[str]]:  # The answer as JSON, and what to say on standard error
     "A session begins: what it is told. Never an exception."
     why: list[str] = []
     try:
         event = json.loads(raw) if raw.strip() else {}
-        text = _answer(event if isinstance(event, dict) else {}, env, why)
+        text = _answer({"cwd": cwd} | (event if isinstance(event, dict) else {}), env, why)
     except Exception as e: text = ""; why.append(f"{type(e).__name__}: {e}")
     if not text: return '{"continue": true}', why
     return json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}), why
