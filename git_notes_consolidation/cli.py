@@ -29,12 +29,12 @@ from .questions import needs_reasoning
 from .ranking import excerpt
 from .recall import RecallService, moment, open_recall
 
-if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv
+if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, sync as syncing
 
 # %% auto #0
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
-           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'result_rows', 'recall', 'audit',
+           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'result_rows', 'recall', 'sync', 'audit',
            'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
@@ -44,7 +44,7 @@ class _Later:
     def __getattr__(self, name: str) -> Any: return getattr(import_module(f"git_notes_consolidation.{self._name}"), name)
 
 
-if not TYPE_CHECKING: auditing, dating, ev, reasons, sv = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service"))
+if not TYPE_CHECKING: auditing, dating, ev, reasons, sv, syncing = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service", "sync"))
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -619,6 +619,27 @@ def recall(
     data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "results": [r.to_dict() for r in found], "deeper": deeper}
     nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
     call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
+
+# %% ../nbs/23_cli.ipynb #0283ff33
+@app.command(epilog="Examples: `gnc sync --dry-run`, `gnc sync`, `gnc sync upstream --no-push`.  \n"
+                    "Neither git's configuration nor its refspecs are touched, and nothing is pushed by force. The memories themselves (refs/notes/mem/*) "
+                    "are not carried: the plugin does that.")
+def sync(
+    ctx: typer.Context,
+    remote: Annotated[str, typer.Argument(help="A remote, a URL or a path. Default: the one that the branch follows, else origin, else the only one.")] = "",
+    no_push: Annotated[bool, typer.Option("--no-push", help="Only take what is there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would come and go.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the remote.", min=1)] = 120.0,
+) -> None:
+    "Share runs, tiers, edges and summaries with other clones: fetch, unite, push."
+    call: Call = ctx.obj
+    r = syncing.sync(open_repo(call.repo), remote, send=not no_push, dry_run=dry_run, timeout=timeout)
+    rows = [(store, r.came[store] or "·", r.went[store] or "·") for store in r.came]
+    runs = [(what, short(i)) for what, ids in (("new here", r.learned), ("new there", r.sent)) for i in ids]
+    told = [*(["", *cut("Runs", ("", "run"), runs, call.verbose)] if runs else []),
+            *(["", *cut("Not understood, carried along", ("where",), [(p,) for p in r.problems], call.verbose)] if r.problems else [])]
+    title = f"{'Records that sync would move' if dry_run else 'Records moved'}: {plain(r.remote, 60)}"
+    call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *told)
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")
