@@ -231,7 +231,7 @@ def _listed(repo: Repo, remote: Remote, timeout: float) -> dict[str, str]:
     return {store: rows[ref] for store, ref in REFS.items() if ref in rows}
 
 # %% ../nbs/09_sync.ipynb #d732b2a3
-_FASTER = re.compile("fetch first|non-fast-forward|stale info|lock|old value|already exists|failed to update ref|failed to write")
+_FASTER = re.compile("fetch first|non-fast-forward|stale info|cannot lock|failed to lock|unable to (?:create|lock)|old value|already exists|failed to update")
 
 def push(
     repo: Repo,
@@ -243,9 +243,9 @@ def push(
     specs = [f"{commit}:{REFS[store]}" for store, commit in commits.items()]
     if not specs: return
     out, wrong = talk(repo, remote, "push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--", remote.address, *specs, timeout=timeout)
-    refused = [line.rpartition("\t")[2] for line in out.splitlines() if line.startswith("!")]
+    refused = [*dict.fromkeys(line.rpartition("\t")[2] for line in out.splitlines() if line.startswith("!"))]
     if wrong and any(_FASTER.search(why) for why in refused): raise RaceLost(f"{remote.name} has moved on: {'; '.join(refused)}.")
-    if wrong: raise RepoError(f"{remote.name} took nothing: {'; '.join(refused) or wrong}. What came from it is kept.")
+    if wrong: raise RepoError(f"{remote.name} did not take it: {'; '.join([*refused, wrong])}. What came from it is kept.")
 
 # %% ../nbs/09_sync.ipynb #337a6d31
 @dataclass(frozen=True)
