@@ -96,7 +96,7 @@ def merge_refs(
         for store, tip in theirs.items():
             mine = ours.get(REFS[store], "")
             ahead, behind = _apart(repo, mine, tip)
-            if behind: came.setdefault(store, news(repo, mine, tip))  # the first attempt knows best: a later one may find half of it done
+            if behind: came[store] = news(repo, mine, tip)
             if behind and ahead: both[store] = mine, tip
             elif behind: new[store] = tip
         made, tmp = _unite(repo, both)
@@ -220,7 +220,7 @@ def fetch(
     return {store: here[f"{remote.kept}/{store}"] for store in seen} | {s: tip for s, tip in seen.items() if s == "runs"}
 
 
-_FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-prune", "--no-filter", "--no-recurse-submodules", "--no-auto-gc")
+_FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc")
 
 
 def _listed(repo: Repo, remote: Remote, timeout: float) -> dict[str, str]:
