@@ -29,13 +29,13 @@ from .questions import needs_reasoning
 from .ranking import excerpt
 from .recall import RecallService, moment, open_recall
 
-if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, sync as syncing
+if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, session as telling
 
 # %% auto #0
 __all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
            'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
-           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'result_rows', 'recall', 'sync', 'audit',
-           'config', 'supersession', 'temporal', 'pull', 'demo']
+           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'inject', 'result_rows', 'recall',
+           'context', 'sync', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -44,7 +44,7 @@ class _Later:
     def __getattr__(self, name: str) -> Any: return getattr(import_module(f"git_notes_consolidation.{self._name}"), name)
 
 
-if not TYPE_CHECKING: auditing, dating, ev, reasons, sv, syncing = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service", "sync"))
+if not TYPE_CHECKING: auditing, dating, ev, reasons, sv, telling = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service", "session"))
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -557,6 +557,52 @@ def review_list(
     shown = cut("Waiting for you", ("id", "memory", "", "older memory", "why it is asked"), list(_asked_rows(found)), call.verbose)
     call.show(found, *(shown if found else ["Nothing waits for you."]))
 
+# %% ../nbs/23_cli.ipynb #ade2b591
+@app.command(epilog="Examples: `gnc inject`, `gnc inject --existing CONTEXT.md --budget 1000`, `some-context | gnc inject --existing -`, "
+                    "`gnc inject --file src/queue.py -v`.")
+def inject(
+    ctx: typer.Context,
+    existing: Annotated[str | None, typer.Option(help="A file with what the session is given so far, or - for standard input; its older block is replaced.",
+                                                 metavar="FILE")] = None,
+    budget: Annotated[int | None, typer.Option(help="Tokens that the block may take, all included. Default 2000.", min=0)] = None,
+    most: Annotated[int | None, typer.Option("--max", help="Summaries in it, at most. Default 10.", min=0)] = None,
+    min_confidence: Annotated[float | None, typer.Option(help="A summary below it stays out. Default 0.7.", min=0, max=1)] = None,
+    prioritize: Annotated[str | None, typer.Option(help="What weighs most: relevance, recency or activation.")] = None,
+    superseded: Annotated[bool | None, typer.Option("--superseded/--no-superseded", help="Tell what was superseded, struck through.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="A file that the session is about; may be repeated. Otherwise git's latest commits say.")] = None,
+    keyword: Annotated[list[str] | None, typer.Option(help="A word that the session is about; may be repeated.")] = None,
+) -> None:
+    "Print the block of summaries that a new session is given."
+    call: Call = ctx.obj
+    settings = call.settings(summaries_token_budget=budget, summaries_max=most, summaries_min_confidence=min_confidence, summaries_prioritize=prioritize,
+                             summaries_superseded=superseded)
+    repo = open_repo(call.repo)
+    known = telling.session_of(str(repo.path), str(repo.worktree or ""))
+    if file or keyword: known = known._replace(recent_files=tuple(file or ()), keywords=tuple(keyword or ()), commits=(), branch="")
+    before = _given(existing)
+    r = telling.SessionStartSummaryInjector(telling.SummaryStore(repo), None, telling.SummaryInjectionConfig.of(settings)).inject_summaries(before, known)
+    if call.as_json: return call.show(asdict(r))
+    _put(r.context_block + ("\n" if r.context_block and existing is None else ""))
+    told = (f"{r.summaries_injected} summaries, {r.tokens_used} of {settings.config.summaries_token_budget} tokens ({r.counter}), {r.left_out} left out, "
+            f"{r.shortened} shortened") if r.summary_block else "No summary to tell: run gnc consolidate, or allow more with --budget or --min-confidence."
+    if call.verbose or not r.summary_block: call.err.print(Text(told))
+
+# %% ../nbs/23_cli.ipynb #565de526
+def _given(name: str | None) -> str | None:
+    "A file's text with its newlines as they are."
+    if name is None: return None
+    try: raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as e: raise Usage(f"--existing {name}: {e.strerror}; give a file, or - for standard input") from None
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _put(text: str) -> None:
+    "To standard output byte for byte; a notebook's has no bytes."
+    sys.stdout.flush()
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None: sys.stdout.write(text)
+    else: raw.write(text.encode("utf-8", "surrogateescape")); raw.flush()
+
 # %% ../nbs/23_cli.ipynb #3f72b795
 def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str, str]) -> list[tuple[object, ...]]:
     "Results as table rows."
@@ -620,6 +666,26 @@ def recall(
     nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
     call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
 
+# %% ../nbs/23_cli.ipynb #710978a3
+@app.command(epilog="Examples: `gnc context`, `gnc context --budget 2000 --min-tier hot`, `gnc context --no-summaries --json`.")
+def context(
+    ctx: typer.Context,
+    budget: Annotated[int | None, typer.Option(help="Tokens that the document may take, all of it. Default: context_token_budget, and up to 2.5 times as "
+                                                    "much in a large project.", min=1)] = None,
+    min_tier: Annotated[str | None, typer.Option(help="Leave out what is further away: hot, warm, cold or archived.", metavar="TIER")] = None,
+    max_per_namespace: Annotated[int | None, typer.Option(help="At most so many memories of one namespace.", min=0)] = None,
+    no_summaries: Annotated[bool, typer.Option("--no-summaries", help="Memories only.")] = False,
+    no_edges: Annotated[bool, typer.Option("--no-edges", help="No relations between memories.")] = False,
+) -> None:
+    "What a session should know, as XML within a budget."
+    from git_notes_consolidation.context import SessionContextBuilder, format_context
+    call: Call = ctx.obj
+    s = call.service(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace, context_summaries=False if no_summaries else None,
+                     context_edges=False if no_edges else None)
+    document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget)
+    if call.as_json: call.show(document.to_dict())
+    else: print(format_context(document), end="")
+
 # %% ../nbs/23_cli.ipynb #0283ff33
 @app.command(epilog="Examples: `gnc sync --dry-run`, `gnc sync`, `gnc sync upstream --no-push`.  \n"
                     "Neither git's configuration nor its refspecs are touched, and nothing is pushed by force. The memories themselves (refs/notes/mem/*) "
@@ -632,6 +698,7 @@ def sync(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the remote.", min=1)] = 120.0,
 ) -> None:
     "Share runs, tiers, edges and summaries with other clones: fetch, unite, push."
+    from git_notes_consolidation import sync as syncing
     call: Call = ctx.obj
     r = syncing.sync(open_repo(call.repo), remote, send=not no_push, dry_run=dry_run, timeout=timeout)
     rows = [(store, r.came[store] or "·", r.went[store] or "·") for store in r.came]
@@ -640,6 +707,32 @@ def sync(
             *(["", *cut("Not understood, carried along", ("where",), [(p,) for p in r.problems], call.verbose)] if r.problems else [])]
     title = f"{'Records that sync would move' if dry_run else 'Records moved'}: {plain(r.remote, 60)}"
     call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *told)
+
+# %% ../nbs/23_cli.ipynb #1d3007ac
+import os
+from .models import UTC
+
+if TYPE_CHECKING: from git_notes_consolidation import doctor as doctoring
+
+# %% ../nbs/23_cli.ipynb #99020768
+if not TYPE_CHECKING: doctoring = _Later("doctor")
+
+
+@app.command(epilog="Examples: `gnc doctor`, `gnc doctor --online`, `gnc doctor -v --json`")
+def doctor(
+    ctx: typer.Context,
+    online: Annotated[bool, typer.Option("--online", help="Ask the language model a question of a few tokens too; without it nothing goes out.")] = False,
+) -> None:
+    "Find what is broken in git, notes, index, records and model: what it means, what heals it. Changes nothing; exit code 1 when something is broken."
+    call: Call = ctx.obj
+    repo = open_repo(call.repo)
+    found = doctoring.checkup(repo, call.settings(), os.environ, call.now or datetime.now(UTC), online)
+    n = Counter(f.level for f in doctoring.first_what_matters(found))
+    data = {"ok": not n["broken"], "counts": dict(n), "findings": [asdict(f) for f in found],
+            "recoverable": [{**asdict(r), "command": r.command} for f in found for r in f.recoverable]}
+    rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in doctoring.first_what_matters(found)]
+    call.show(data, *cut("Doctor", ("level", "area", "what", "where"), rows, call.verbose), "", ", ".join(f"{k} {level}" for level, k in n.items()) + ".")
+    if n["broken"]: raise typer.Exit(1)
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")
@@ -854,9 +947,20 @@ def _demo_story(s: sv.ConsolidationService, r: ConsolidationResult, before: dict
             *([table("Overturned twice", ("first", "then", "now"), twice), ""] if twice else []), *_told(v.state.summaries.values()),
             *(x for q in _QUESTIONS for x in (_recalled(asks, q, asks.search(q, limit=2, count=False), f"Asked: {q}"), "")),
             f"Asked: {_DATED}", *_answered(asks, _DATED, reasons.reasoned(asks).answer(_DATED, count=False))[:4], "",
-            table("Tiers, before and after (repeats counted once)", ("tier", "before", "after", ""), both, right=("before", "after")), "",
+            *_block_of(s, v), table("Tiers, before and after (repeats counted once)", ("tier", "before", "after", ""), both, right=("before", "after")), "",
             "The notes of the plugin are as they were. Go on from here:", f"  cd {home}", *(f"  {_me()} {what}" for what in (
                 "status -v", "recall backups", "tiers --show hot", f"diff {short(r.run_id)}", f"undo {short(r.run_id)}"))]
+
+
+def _block_of(s: sv.ConsolidationService, v: sv.View) -> list[Any]:
+    "What the next session is told, and what it would have had to read."
+    r = telling.SessionStartSummaryInjector(telling.SummaryStore(s.repo)).inject_summaries(None, telling.session_of(str(s.repo.path)))
+    count = telling.counter()[1]
+    at_hand = [m.text for m in v.scan.memories if v.state.tier(m.id) in (MemoryTier.HOT, MemoryTier.WARM)]
+    rows = [("all memories", len(v.scan.memories), f"{count(chr(10).join(m.text for m in v.scan.memories)):,}"),
+            ("those hot or warm", len(at_hand), f"{count(chr(10).join(at_hand)):,}"), ("the session block", r.summaries_injected, f"{r.tokens_used:,}")]
+    return [table(f"What a new session reads, in tokens ({r.counter})", ("", "pieces", "tokens"), rows, right=("pieces", "tokens")), "",
+            *(Text(plain(row), style="dim") for row in r.summary_block.split("\n")[9:20]), "…", ""]
 
 
 _DATED = "When did brackwater paste a token into a public build log?"

@@ -26,8 +26,10 @@ from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Mem
 from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, clone_id, edge_append, encode, fold, open_repo, read_events, read_memories,
                                            reading, resolve, review_append, run_lock, summary_append, tier_append)
 from .observe import count, span
+from .preparing import prepare
 from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
 from .retention import compute_retention_score, tier_of
+from .starting import load
 from .summarizing import SUMMARIZER
 
 # %% auto #0
@@ -326,9 +328,11 @@ def stand_ins(
 
 # %% ../nbs/15_service.ipynb #be4ef55c
 def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
-    "Bring the cache's tables to the state, if they are not; they may be stale at any time, and nothing depends on them."
+    "Bring the cache's tables and what sessions are told to the state, if they are not; they may be stale at any time, and nothing depends on them."
     with closing(index.open_index(service.repo)) as conn:
         if index.recalled(conn, "tables") != digest("tables", v.bases): refresh_tables(conn, v, service.settings, now)
+    seen = " ".join(tip for _, tip in sorted(v.events.tips.items()))
+    if seen and load(str(service.repo.common_dir), seen) is None: prepare(service.repo, v.state, seen)
 
 
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
