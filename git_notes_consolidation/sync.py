@@ -7,7 +7,7 @@ from __future__ import annotations
 import os, random, re, signal, subprocess, time, uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 from .models import digest
@@ -144,7 +144,7 @@ class Remote:
     "Another repository, and how git is told of it."
     name: str  # As people call it, without a password
     address: str  # As git is told
-    env: Mapping[str, str] = field(default_factory=dict)  # What makes the address known to git
+    options: tuple[str, ...] = ()  # Of git's, that make the address known to it
 
     @property
     def kept(self) -> str:
@@ -165,9 +165,7 @@ def find_remote(
     split = ((key.removeprefix("remote.").rpartition("."), value) for key, value in settings if key.startswith("remote."))
     mine = [(f"remote.{alias}.{what}", value) for (whose, _, what), value in split if whose == name and what in _TAKEN]
     if not mine: return Remote(_masked(name), name)  # a URL or a path
-    begin = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    env = {f"GIT_CONFIG_{part}_{begin + i}": text for i, row in enumerate(mine) for part, text in zip(("KEY", "VALUE"), row)}
-    return Remote(name, alias, {**env, "GIT_CONFIG_COUNT": str(begin + len(mine))})
+    return Remote(name, alias, tuple(x for key, value in mine for x in ("-c", f"{key}={value}")))
 
 
 def _masked(text: str) -> str: return re.sub(r"(?<=://)[^/@\s]+@", "", text)
@@ -182,8 +180,8 @@ def talk(
     timeout: float,  # Seconds
 ) -> tuple[str, str]:  # Standard output, and what went wrong: empty if nothing
     "Run git with a remote: it asks nobody, and ends in time."
-    with subprocess.Popen(["git", "-C", str(repo.path), *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env={**git_env(), **_SILENT, **remote.env}, start_new_session=True) as process:  # no session, no terminal to ask on
+    with subprocess.Popen(["git", "-C", str(repo.path), *remote.options, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=git_env() | _SILENT, start_new_session=True) as process:  # no session, no terminal to ask on
         try: out, err = process.communicate(timeout=timeout)
         except BaseException as e:
             _end(process)
