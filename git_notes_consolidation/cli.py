@@ -38,7 +38,7 @@ if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating,
 __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
            'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
            'undo', 'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'inject', 'result_rows',
-           'recall', 'context', 'hook_session_start', 'hook_stop', 'doctor', 'audit', 'config', 'supersession',
+           'recall', 'context', 'hook_session_start', 'hook_stop', 'sync', 'doctor', 'audit', 'config', 'supersession',
            'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
@@ -759,6 +759,28 @@ def hook_stop(ctx: typer.Context) -> None:
     "After an agent's answer: start a run in the background if one is due."
     call: Call = ctx.obj
     speak(lambda event, say: stop_hook({"cwd": call.repo} | event, say, call.config), "stop")
+
+# %% ../nbs/23_cli.ipynb #0283ff33
+@app.command(epilog="Examples: `gnc sync --dry-run`, `gnc sync`, `gnc sync upstream --no-push`.  \n"
+                    "Neither git's configuration nor its refspecs are touched, and nothing is pushed by force. The memories themselves (refs/notes/mem/*) "
+                    "are not carried: the plugin does that.")
+def sync(
+    ctx: typer.Context,
+    remote: Annotated[str, typer.Argument(help="A remote, a URL or a path. Default: the one that the branch follows, else origin, else the only one.")] = "",
+    no_push: Annotated[bool, typer.Option("--no-push", help="Only take what is there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would come and go.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the remote.", min=1)] = 120.0,
+) -> None:
+    "Share runs, tiers, edges and summaries with other clones: fetch, unite, push."
+    from git_notes_consolidation import sync as syncing
+    call: Call = ctx.obj
+    r = syncing.sync(open_repo(call.repo), remote, send=not no_push, dry_run=dry_run, timeout=timeout)
+    rows = [(store, r.came[store] or "·", r.went[store] or "·") for store in r.came]
+    runs = [(what, short(i)) for what, ids in (("new here", r.learned), ("new there", r.sent)) for i in ids]
+    told = [*(["", *cut("Runs", ("", "run"), runs, call.verbose)] if runs else []),
+            *(["", *cut("Not understood, carried along", ("where",), [(p,) for p in r.problems], call.verbose)] if r.problems else [])]
+    title = f"{'Records that sync would move' if dry_run else 'Records moved'}: {plain(r.remote, 60)}"
+    call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *told)
 
 # %% ../nbs/23_cli.ipynb #1d3007ac
 from .models import UTC
