@@ -462,11 +462,32 @@ def status(ctx: typer.Context) -> None:
     bad = [f"! {plain(p)}" for p in st["problems"][:most]] + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else [])
     call.show(st, table(plain(st["repository"]), ("", ""), facts), "", _bars(st["tiers"]), *(["", _tier_table(st)] if call.verbose else []), *bad)
 
+# %% ../nbs/23_cli.ipynb #82b542fa
+@app.command(epilog="Examples: `gnc status`, `gnc status -v`, `gnc status --stale`")
+def status(
+    ctx: typer.Context,
+    stale: Annotated[bool, typer.Option("--stale", help="Only what the memories name and the code has no more, with the commit that did it.")] = False,
+) -> None:
+    "How the repository's memory stands; -v also by namespace, and every problem."
+    call: Call = ctx.obj
+    if stale: _show_stale(call); return
+    st = sv.status(call.service())
+    if not st["memories"]: call.show(st, "No memories here yet: refs/notes/mem/* holds none."); return
+    last = st["last_run"] or {}
+    said = f"{last['at'][:16]}{'' if last.get('changed') else ', nothing changed'}" if last else "none in this clone"
+    facts = [("memories", f"{st['memories']} in {st['notes']} notes ({st['records']} records)"), ("after repeats", st["distinct"]), ("current", st["current"]),
+             ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"), ("summaries", st["summaries"]),
+             ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said)]
+    if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
+    most = len(st["problems"]) if call.verbose else 3
+    bad = [f"! {plain(p)}" for p in st["problems"][:most]] + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else [])
+    call.show(st, table(plain(st["repository"]), ("", ""), facts), "", _bars(st["tiers"]), *(["", _tier_table(st)] if call.verbose else []), *bad)
+
 # %% ../nbs/23_cli.ipynb #572ffc87
 def _list_tier(call: Call, s: sv.ConsolidationService, show: str, limit: int) -> None:
     "The memories of one tier, the best kept first."
     if show not in {t.value for t in MemoryTier}: raise Usage(f"--show {show}: choose from hot, warm, cold, archived")
-    v = sv.view(s.repo)
+    v = sv.view(s.repo, s.settings)
     meta = sv.scored(v, s.settings, s.clock())
     found = [m for m in v.scan.memories if meta[m.id].tier.value == show and not meta[m.id].duplicate_of]
     found.sort(key=lambda m: (-meta[m.id].retention.overall, m.id))
@@ -513,10 +534,11 @@ def explain(
     x = sv.explain(s, id)
     text = {m.id: m.summary for m in sv.view(s.repo).scan.memories}
     score = ", ".join(f"{k} {v:.2f}" for k, v in x["score"].items() if v is not None and k != "overall")
+    lost = f", times {x['stale']['factor']:g}: {plain(x['stale']['reason'], 90)}" if x["stale"] else ""
     used = f"{x['activation_count']} times" + (f", last of use {x['last_accessed'][:16]}" if x["last_accessed"] else "")
     facts = [("memory", x["id"]), ("says", plain(x["summary"], 100)), ("in", f"{x['namespace']}, recorded {x['timestamp'][:16]}, {len(x['places'])} place(s)"),
              ("tier", x["tier"] + (f", due: {x['due_tier']}" if x["due_tier"] != x["tier"] else "")), ("because", x["reason"]),
-             ("score", f"{x['score']['overall']:.3f} from {score}"), ("retrieved", used)]
+             ("score", f"{x['score']['overall']:.3f} from {score}{lost}"), ("retrieved", used)]
     moves = [(m["from"], m["tier"], plain(m["reason"], 70), short(m["run"]), "undone" if m["undone"] else "") for m in x["moves"]]
     call.show(x, table("", ("", ""), facts), *(["", _edge_table("Relations", x["edges"], x["id"], text)] if x["edges"] else []),
               *(["", table("Moves", ("from", "to", "why", "run", ""), moves)] if moves else []))
@@ -781,6 +803,43 @@ def sync(
             *(["", *cut("Not understood, carried along", ("where",), [(p,) for p in r.problems], call.verbose)] if r.problems else [])]
     title = f"{'Records that sync would move' if dry_run else 'Records moved'}: {plain(r.remote, 60)}"
     call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *told)
+
+# %% ../nbs/23_cli.ipynb #cad3a8ec
+if TYPE_CHECKING: from git_notes_consolidation import staleness
+
+# %% ../nbs/23_cli.ipynb #ccea93d0
+if not TYPE_CHECKING: staleness = _Later("staleness")
+
+
+def _stale_rows(found: Iterable[staleness.Stale], told: Mapping[str, Memory]) -> list[tuple[object, ...]]:
+    "Memory, what it names, what became of that, and the commit that did it."
+    return [(plain(told[s.memory_id].summary, 44), plain(s.name, 40), s.what.replace("_", " ") + (f", now {plain(s.now_at, 60)}" if s.now_at else ""),
+             f"{s.by[:9]} {plain(s.subject, 40)}", f"{s.when:%Y-%m-%d}") for s in found]
+
+
+def _nothing_stale(c: staleness.Compared) -> str:
+    if not c.tip: return "No commit here yet: there is no code to compare with."
+    names = ", ".join(f"{n} {kind if n == 1 else _MANY[kind]}" for kind, n in c.names.items() if n) or "nothing that could be looked up"
+    return f"Nothing stale: {c.memories} current memories name {names}; compared with {c.tip[:9]} and its {c.commits} commits."
+
+
+_MANY = {"path": "paths", "symbol": "symbols", "commit": "commits", "branch": "branches"}
+
+
+def _show_stale(call: Call) -> None:
+    s = call.service()
+    v = sv.view(s.repo)
+    meta = sv.scored(v, s.settings, s.clock())
+    current = {m.id: m for m in v.scan.memories if m.status != "tombstone" and not meta[m.id].duplicate_of and meta[m.id].superseded_kind != "full"}
+    with Bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=call.err, transient=True, disable=not call.err.is_terminal) as bar:
+        task = bar.add_task("")
+        c = staleness.compare(s.repo, current.values(), lambda what: bar.update(task, description=f"reading {what}"))
+    rows = [x.to_dict() | {"summary": current[x.memory_id].summary} for x in c.stale]
+    columns = ("memory", "names", "what happened", "commit", "when")
+    if call.as_json:
+        for r in c.remarks: call.err.print(Text(f"! {r}"))
+    call.show(rows, *(cut("Stale against the code", columns, _stale_rows(c.stale, current), call.verbose) if rows else [_nothing_stale(c)]),
+              *(f"! {r}" for r in c.remarks))
 
 # %% ../nbs/23_cli.ipynb #1d3007ac
 from .models import UTC

@@ -38,6 +38,7 @@ class RetentionConfig:
     superseded_factor: float = 0.2  # Multiplies the score of what was superseded as a whole
     partial_factor: float = 0.7  # … in part
     supersession_rule: bool = True  # Superseded as a whole is ARCHIVED, in part at most WARM, whatever the score
+    stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
 
     def __post_init__(self) -> None:
         hot, warm, low = self.hot_threshold, self.warm_threshold, self.archive_threshold
@@ -49,7 +50,7 @@ class RetentionConfig:
             raise ConfigError(f"recency_weight, activation_weight and importance_weight must be positive and add up to 1, not {weights}")
         for name in ("half_life_days", "importance_half_life_days"):
             if not getattr(self, name) > 0: raise ConfigError(f"{name} must be more than 0 days, not {getattr(self, name)}")
-        for name in ("superseded_factor", "partial_factor"):
+        for name in ("superseded_factor", "partial_factor", "stale_factor"):
             if not 0 <= getattr(self, name) <= 1: raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
         if not self.grace_days >= 0: raise ConfigError(f"grace_days must not be negative, it is {self.grace_days}")
 

@@ -139,16 +139,19 @@ def stale_paths(repo: Repo, w: Walk, asks: Sequence[Ask], today: Present) -> lis
 
 def _path_fate(w: Walk, a: Ask, path: str, way: Sequence[Move], today: Present) -> list[Stale]:
     first, last = way[0], way[-1]
-    if first.old != path: return [_directory_fate(w, a, path, first, today)]
+    if first.old != path: return _directory_fate(w, a, path, way, today)
     if not last.new: return [stale_of(w.commit(last.commit), a, "deleted", f"{path} was deleted{f' as {last.old}' if len(way) > 1 else ''} in")]
     if last.new not in today.paths or last.new in a.memory.text: return []  # Gone in a way that git does not tell, or the memory knows
     return [stale_of(w.commit(first.commit), a, "renamed", f"{path} is {last.new} since", last.new)]
 
 # %% ../nbs/10_fates.ipynb #37a7f0a3
-def _directory_fate(w: Walk, a: Ask, path: str, last: Move, today: Present) -> Stale:
-    new = last.new.removesuffix(last.old[len(path):])
-    if new == last.new or not today.has(new): return stale_of(w.commit(last.commit), a, "deleted", f"the last of {path}/ went in")
-    return stale_of(w.commit(last.commit), a, "renamed", f"{path}/ is {new}/ since", new)
+def _directory_fate(w: Walk, a: Ask, path: str, way: Sequence[Move], today: Present) -> list[Stale]:
+    "By the file of it that went last."
+    first, last = way[0], way[-1]
+    if not last.new: return [stale_of(w.commit(last.commit), a, "deleted", f"the last of {path}/ went in")]
+    new = last.new.removesuffix(first.old[len(path):])
+    if new == last.new or not today.has(new) or new in a.memory.text: return []
+    return [stale_of(w.commit(first.commit), a, "renamed", f"{path}/ is {new}/ since", new)]
 
 # %% ../nbs/10_fates.ipynb #a3c5199c
 _PROSE = re.compile(r"\.(?:md|markdown|rst|txt|adoc|org|lock|log|csv|svg|html)$|(?:^|/)(?:LICENSE|CHANGELOG|NOTICE|AUTHORS)[^/]*$", re.I)

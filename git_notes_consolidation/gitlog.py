@@ -7,15 +7,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
-from .notes import Repo, RepoError, git, read_blobs
+from .notes import Repo, RepoError, git
 
 # %% auto #0
-__all__ = ['LOG', 'Step', 'write_history', 'Commit', 'commits_of', 'Walk', 'walk', 'Move', 'moves', 'paths_of', 'objects',
-           'words_there', 'Touch', 'touches', 'reverts']
+__all__ = ['LOG', 'Step', 'write_history', 'Commit', 'commits_of', 'Walk', 'tip_of', 'walk', 'Move', 'moves', 'paths_of',
+           'objects', 'words_there', 'Touch', 'touches', 'reverts']
 
 # %% ../nbs/09_gitlog.ipynb #bd5bdbec
 class Step(NamedTuple):
@@ -101,10 +101,15 @@ class Walk:
         return self.tip, *([f"^{self.commits[place].id}"] if place < len(self.commits) else []), "--"
 
 # %% ../nbs/09_gitlog.ipynb #dc183247
+def tip_of(repo: Repo) -> str:
+    "What the current branch points to; empty before the first commit."
+    try: return git(repo.path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
+    except RepoError: return ""
+
+
 def walk(repo: Repo) -> Walk:
     "The current branch's history."
-    try: tip = git(repo.path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
-    except RepoError: return Walk((), {})  # No commit yet
+    if not (tip := tip_of(repo)): return Walk((), {})
     commits = tuple(commits_of(repo, tip, "--"))
     place, line = {c.id: i for i, c in enumerate(commits)}, [0]
     while commits[line[-1]].parents and (first := place.get(commits[line[-1]].parents[0])) is not None: line.append(first)
@@ -129,8 +134,7 @@ class Move(NamedTuple):
 def moves(repo: Repo, w: Walk, since: int) -> list[Move]:  # Newest first
     "Every path that went away after a position."
     if not w.tip: return []
-    similar = "-M" if w.content else "-M100%"  # What is renamed unchanged shows without its content
-    args = (*LOG, "-c", similar, "-l1000", "--diff-filter=DR", "--name-status", "--format=%x01%H", *w.since(since))
+    args = (*LOG, "-c", "-M", "-l1000", "--diff-filter=DR", "--name-status", "--format=%x01%H", *w.since(since))
     tokens, out, commit = iter(git(repo.path, *args).decode("utf-8", "replace").split("\0")), [], ""
     for token in tokens:
         status = token.lstrip("\n")
@@ -159,47 +163,60 @@ def objects(
 def words_there(repo: Repo, commit: str, words: Iterable[str]) -> set[str]:
     "Which of the words any file of a commit holds."
     asked = sorted(set(words))
-    if not asked: return set()
-    args = ("grep", "-a", "-o", "-h", "-w", "-F", "--no-color", "--no-line-number", "--no-column", "-f", "-", commit, "--", ":/")
-    try: return {*git(repo.path, *args, input="\n".join(asked).encode() + b"\n").decode("utf-8", "replace").split("\n")} & {*asked}
+    parts = [asked[a:a + 1000] for a in range(0, len(asked), 1000)]
+    return {word for part in parts for word in _grep(repo, commit, "|".join(map(re.escape, part)))} & {*asked}
+
+
+def _grep(repo: Repo, commit: str, pattern: str) -> list[str]:
+    "All matches. One pattern with alternatives takes a second where a thousand patterns take a minute."
+    args = ("grep", "-a", "-o", "-h", "-w", "-E", "--no-color", "--no-line-number", "--no-column", "-f", "-", commit, "--", ":/")
+    try: return git(repo.path, *args, input=pattern.encode()).decode("utf-8", "replace").split("\n")
     except RepoError as e:
-        if "exit 1" in str(e): return set()  # None of them
+        if "exit 1" in str(e): return []  # No match
         raise
 
 # %% ../nbs/09_gitlog.ipynb #bc3b3898
 class Touch(NamedTuple):
-    "A file that a commit changed where it has a word."
+    "A file in which a commit changed lines that have a word."
     commit: str
-    path: str
+    path: str  # As it was before
     less: Mapping[str, int]  # Word to how many fewer there are; negative for more
-    had: frozenset[str]  # Words that it had before
+    had: frozenset[str]  # Words that were in the lines before
 
 
-_NONE = re.compile("0+")
+def touches(repo: Repo, w: Walk, words: Sequence[str], since: int, most: int = 5000) -> list[Touch]:  # Newest first
+    "Every change of a line with one of the words, after a position; of the newest so many commits."
+    if not words or not w.tip: return []
+    args = ("--no-renames", f"-G{'|'.join(map(re.escape, words))}", "-p", "-U0", "--src-prefix=a/", "--dst-prefix=b/", f"--max-count={most}", "--format=%x01%H")
+    said = git(repo.path, "log", *LOG[2:], *args, *w.since(since))
+    return list(_read_patches(said.decode("utf-8", "replace").split("\n"), frozenset(words)))
+
+# %% ../nbs/09_gitlog.ipynb #b882e3b6
+def _read_patches(lines: Iterable[str], words: frozenset[str]) -> Iterator[Touch]:
+    commit = path = ""
+    before: Counter[str] = Counter(); after: Counter[str] = Counter()
+    header = True
+    def touch() -> Iterator[Touch]:
+        if before or after: yield Touch(commit, path, {x: n for x in {*before, *after} if (n := before[x] - after[x])}, frozenset(before))
+        before.clear(); after.clear()
+    for line in lines:
+        sign = line[:1]
+        if sign in ("\x01", "d"): yield from touch(); commit, header = line[1:] if sign == "\x01" else commit, True
+        elif header and line[:4] in ("--- ", "+++ "): path = path if line[4:] == "/dev/null" or sign == "+" and path else _unquoted(line[4:])
+        elif sign == "@": header = False
+        elif not header and sign in "-+": (before if sign == "-" else after).update(x for x in _WORD.findall(line, 1) if x in words)
+        if header and sign == "d": path = ""
+    yield from touch()
 
 
-def touches(repo: Repo, w: Walk, words: Sequence[str], since: int, most: int = 4000) -> list[Touch]:  # Newest first
-    "Every change of a line with one of the words, after a position; the newest so many."
-    if not words or not w.tip or not w.content: return []
-    pattern = f"({'|'.join(map(re.escape, words))})"
-    args = (*LOG, "--no-renames", f"-G{pattern}", "--raw", "--no-abbrev", "--format=%x01%H", *w.since(since))
-    tokens, rows, commit = iter(git(repo.path, *args).decode("utf-8", "replace").split("\0")), [], ""
-    for token in tokens:
-        row = token.lstrip("\n")
-        if row.startswith("\x01"): commit = row[1:]
-        elif row.startswith(":"): before, after = row.split(" ")[2:4]; rows.append((commit, next(tokens), before, after))
-    return [t for a in range(0, min(len(rows), most), 200) for t in _counted(repo, rows[a:min(a + 200, most)], frozenset(words))]
+_WORD = re.compile(r"\w+", re.A)
 
 
-def _counted(repo: Repo, rows: Sequence[tuple[str, str, str, str]], words: frozenset[str]) -> list[Touch]:
-    blobs = read_blobs(repo, {b for r in rows for b in r[2:] if not _NONE.fullmatch(b)})
-    held = {b: Counter(x for x in re.findall(r"\w+", data.decode("utf-8", "replace"), re.A) if x in words) for b, data in blobs.items()}
-    none: Counter[str] = Counter()
-    out = []
-    for commit, path, before, after in rows:
-        a, b = held.get(before, none), held.get(after, none)
-        out.append(Touch(commit, path, {x: a[x] - b[x] for x in {*a, *b} if a[x] != b[x]}, frozenset(a)))
-    return out
+def _unquoted(name: str) -> str:
+    "A path of a patch's header."
+    name = name.rstrip("\t")
+    if name[:1] == '"': name = name[1:-1].encode("latin-1", "replace").decode("unicode_escape").encode("latin-1", "replace").decode("utf-8", "replace")
+    return name[2:]
 
 # %% ../nbs/09_gitlog.ipynb #35563170
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40,64})(?=[.,])", re.M)

@@ -153,6 +153,7 @@ class MemoryMetadata:
     updated_at: datetime | None = None
     superseded_kind: Literal["full", "partial"] | None = None  # Whole, or a part only
     duplicate_of: str | None = None  # The first memory that says the same
+    gone_by: str | None = None  # The commit that took the code it names; looked up only where a stale_factor is set
 
     def __post_init__(self) -> None:
         if self.activation_count < 0: raise ValueError(f"activation_count counts retrievals, it cannot be {self.activation_count}")

@@ -40,7 +40,7 @@ def _path(raw: str) -> str:
 def _paths(sentence: str) -> Iterator[tuple[str, int, int]]:
     ticks = [(_path(m[1]), *m.span(1)) for m in _TICKS.finditer(sentence) if "/" in m[1] or " " in m[1] and _ENDING.search(m[1])]
     found = [(_path(sentence[f.start:f.end]), f.start, f.end) for f in facts(sentence) if f.kind == "path"] if _SLASH.search(sentence) else []
-    found = [x for x in found if "/" in x[0] or not any(a < x[1] < b for _, a, b in ticks)]
+    found = [x for x in found if not any(a <= x[1] < b and ("/" not in x[0] and x[1] > a or x[2] < b and not sentence[x[2]].isspace()) for _, a, b in ticks)]
     found += [x for x in ticks if x[0] not in {path for path, *_ in found}]
     yield from (row for row in found if row[0])
 

@@ -72,6 +72,7 @@ class Scanned:
     scope: Scope = Scope()
     lexical: np.ndarray | None = None  # (n, 1024) the lexical vectors, where the embedder is another
     model: Model | None = None  # A language model, if one may be asked
+    gone: Mapping[str, str] = field(default_factory=dict)  # Memory id to the commit that took its code, where that is to count
 
     def row(self) -> dict[str, int]:
         "Memory id to its row."
@@ -519,7 +520,7 @@ def tier(
     with span("consolidation.tier") as log:
         for m in s.memories:
             if not s.scope.has(m): continue
-            d = metadata[m.id]
+            d = replace(metadata[m.id], gone_by=s.gone[m.id]) if m.id in s.gone else metadata[m.id]
             score = compute_retention_score(m, d, config, s.now)
             now, why = tier_of(score, m, d, config, s.now)
             if now != d.tier: out.append(TierTransition(m.id, d.tier, now, why, score.overall))

@@ -80,7 +80,8 @@ def _superseded(metadata: MemoryMetadata) -> Literal["full", "partial"] | None:
 
 
 def _factor(metadata: MemoryMetadata, config: RetentionConfig) -> float:
-    return {"full": config.superseded_factor, "partial": config.partial_factor, None: 1.0}[_superseded(metadata)]
+    gone = config.stale_factor if metadata.gone_by else 1.0
+    return gone * {"full": config.superseded_factor, "partial": config.partial_factor, None: 1.0}[_superseded(metadata)]
 
 
 def _overall(recency: Any, activation: Any, importance: Any, factor: Any, config: RetentionConfig) -> Any:
@@ -99,7 +100,7 @@ def score_decomposition(
     score = compute_retention_score(memory, metadata, config, now)
     parts = {"recency": config.recency_weight * score.recency, "activation": config.activation_weight * score.activation,
              "importance": config.importance_weight * score.importance}
-    return parts | {"penalty": score.overall - sum(parts.values()) if metadata.superseded_by else 0.0}
+    return parts | {"penalty": score.overall - sum(parts.values()) if metadata.superseded_by or metadata.gone_by else 0.0}
 
 # %% ../nbs/04_retention.ipynb #a9a309b4
 def tier_by_score(

@@ -34,6 +34,36 @@ from .retention import compute_retention_score, tier_of
 from .starting import load
 from .summarizing import SUMMARIZER
 
+# %% ../nbs/15_service.ipynb #4cfe6e75
+from __future__ import annotations
+import asyncio, importlib.util, json, os, re, sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+from . import index
+from .embedding import Embedder, LexicalEmbedder, get_embedder, without_vector
+from .asking import Model
+from .gitlog import tip_of
+from .journal import counted, flush, forget, waiting, with_waiting
+from .judging import JUDGE
+from .llm import Client, Usage, ask_all, get_client
+from .prompts import EDGES_PROMPT, JUDGE_PROMPT, SUMMARY_PROMPT
+from .config import Settings, SubconsciousnessConfig, load_settings, need
+from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier,
+                                            TierTransition, as_utc, digest)
+from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, clone_id, edge_append, encode, fold, open_repo, read_events, read_memories,
+                                           reading, resolve, review_append, run_lock, summary_append, tier_append)
+from .observe import count, span
+from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
+from .retention import compute_retention_score, tier_of
+from .staleness import Compared, Stale as Gone, code_gone, compare
+from .summarizing import SUMMARIZER
+
 # %% auto #0
 __all__ = ['MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'Plan', 'load_plan', 'allowed', 'make_plan', 'Guard',
            'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases', 'scored',
@@ -207,6 +237,7 @@ class View:
     scan: Scan
     events: Events
     state: State
+    code: Compared | None = None  # The memories beside the code, where that is to count
 
     @property
     def bases(self) -> dict[str, str]:
@@ -214,14 +245,24 @@ class View:
         return dict(sorted({**self.scan.tips, **self.events.tips}.items()))
 
     @property
+    def gone(self) -> dict[str, Gone]:
+        "Memories whose code is gone, and what they lost; none where that does not count."
+        return code_gone(self.code) if self.code else {}
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         "What could not be read, with its place."
-        return tuple(str(p) for p in (*self.scan.problems, *self.events.problems))
+        return tuple(str(p) for p in (*self.scan.problems, *self.events.problems)) + (self.code.remarks if self.code else ())
 
 
-def view(repo: Repo) -> View:
+def view(
+    repo: Repo,
+    settings: Settings | None = None,  # With a stale_factor the code's history is read too
+) -> View:
     "Read everything."
-    return View(read_memories(repo), *_events(repo))
+    v = View(read_memories(repo), *_events(repo))
+    if settings is None or settings.config.stale_factor == 1: return v
+    return replace(v, code=compare(repo, living(v.scan.memories)))
 
 
 def _events(repo: Repo) -> tuple[Events, State]:
@@ -263,18 +304,19 @@ class ConsolidationService:
         "A plan, and the repository as it was made from it."
         self.progress(ConsolidationPhase.SCAN)
         with span("consolidation.scan") as log, closing(index.open_index(self.repo)) as conn:
-            v = view(self.repo)
+            v = view(self.repo, self.settings)
             memories, state = living(v.scan.memories), with_waiting(v.state, _waiting(self.repo, conn, v.events))
             log.set(memories_count=len(memories), metadata_loaded=len(v.state.tiers))
             settled = not full and scope == Scope() and index.recalled(conn, "settled") == self.settled(v)
             known, words = memories if not settled else (), LexicalEmbedder()
             X = index.embed_cached(conn, known, self.embedder)
             lexical = index.embed_cached(conn, known, words) if self.embedder.name != words.name else None
-        s = Scanned(memories, X, self.embedder, state, self.settings.config, now or self.clock(), scope, lexical)
+        s = Scanned(memories, X, self.embedder, state, self.settings.config, now or self.clock(), scope, lexical,
+                    gone={i: x.by for i, x in v.gone.items()})
         warnings = [*v.warnings, *without_vector(memories if not settled else (), X, self.embedder)]
         with closing(self.client()) if self.client and not settled else nullcontext() as client:
             if client: s = replace(s, model=Model(partial(ask_all, client, progress=self.calls), self.settings.config.llm_batch))
-            plan = make_plan(s, desire(s, settled, self.progress), v.bases, self.settings, warnings)
+            plan = make_plan(s, desire(s, settled, self.progress), v.bases | ({"HEAD": v.code.tip} if v.code else {}), self.settings, warnings)
             return heard_of(plan, client.usage()) if client else plan, v
 
     async def run_consolidation(self, *, full: bool = False, dry_run: bool = False, checkpoint_id: str | None = None,
@@ -303,7 +345,7 @@ class Stale(Guard):
 
 def check_bases(plan: Plan, tips: Mapping[str, str], prefix: str = "refs/notes/") -> None:
     "Refuse a plan whose refs have moved."
-    refs = {r for r in {*plan.bases, *tips} if r.startswith(prefix) and r != _COUNTERS}
+    refs = {r for r in {*plan.bases, *tips} if r.startswith(prefix) and r != _COUNTERS or r == "HEAD" and r in tips}
     moved = sorted(r for r in refs if plan.bases.get(r) != tips.get(r))
     if moved: raise Stale(f"{moved[0]} has moved since this plan was made; nothing was written. Make a new one with gnc consolidate --plan FILE")
 
@@ -314,6 +356,7 @@ _COUNTERS = "refs/notes/mem-meta/v1"  # Accesses are counted while a plan waits;
 def scored(v: View, settings: Settings, now: datetime) -> dict[str, MemoryMetadata]:
     "What is known of each memory now, with its score."
     meta, config = metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(), v.state), settings.config.retention
+    meta |= {i: replace(meta[i], gone_by=x.by) for i, x in v.gone.items()}
     return {m.id: replace(meta[m.id], retention=compute_retention_score(m, meta[m.id], config, now)) for m in v.scan.memories}
 
 # %% ../nbs/15_service.ipynb #bdd0d48b
@@ -340,6 +383,18 @@ def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
     "Fill the tables; they say of which refs they were made."
     meta = scored(v, settings, now)
+    index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta), digest("tables", v.bases))
+
+# %% ../nbs/15_service.ipynb #be4ef55c
+def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
+    "Bring the cache's tables to the state, if they are not; they may be stale at any time, and nothing depends on them."
+    with closing(index.open_index(service.repo)) as conn:
+        if index.recalled(conn, "tables") != digest("tables", v.bases): refresh_tables(conn, v, service.settings, now)
+
+
+def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
+    "Fill the tables; they say of which refs they were made."
+    meta = scored(replace(v, code=None), settings, now)  # Recall reads no history of code; there the tier tells
     index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta), digest("tables", v.bases))
 
 # %% ../nbs/15_service.ipynb #fb6493b6
@@ -426,6 +481,23 @@ def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
         memories = living(v.scan.memories)
         result = apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config)), v)
     return _told(service, result, time.perf_counter() - begin)
+
+# %% ../nbs/15_service.ipynb #5958fb06
+def _tips(repo: Repo, plan: Plan) -> dict[str, str]:
+    "What a plan was made from, as it is now; the code's branch too where that counted."
+    return view(repo).bases | ({"HEAD": tip_of(repo)} if "HEAD" in plan.bases else {})
+
+
+def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
+    "Apply a plan that was written to a file. How much it may hide is for the present settings to say, not for the file."
+    plan = load_plan(text)
+    check_bases(plan, _tips(service.repo, plan))  # A refusal should not even leave a lock file
+    with run_lock(service.repo):
+        v = view(service.repo)
+        check_bases(plan, v.bases | _tips(service.repo, plan))
+        past = {e.source_id if e.edge_type == EdgeType.DUPLICATE_OF else e.target_id for e in v.state.edges.values() if e.edge_type in _HIDES}
+        memories = living(v.scan.memories)
+        return apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config)), v)
 
 # %% ../nbs/15_service.ipynb #b757c42c
 class NeedsConfirmation(Guard):
@@ -526,7 +598,7 @@ def questions(
 # %% ../nbs/15_service.ipynb #cc1125b1
 def explain(service: ConsolidationService, name: str, now: datetime | None = None) -> dict[str, Any]:
     "Why a memory is where it is: factors, rule, history, relations, places."
-    v, at = view(service.repo), now or service.clock()
+    v, at = view(service.repo, service.settings), now or service.clock()
     i = resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
     m, d = next(m for m in v.scan.memories if m.id == i), scored(v, service.settings, at)[i]
     due, why = tier_of(d.retention, m, d, service.settings.config.retention, at)
@@ -535,7 +607,9 @@ def explain(service: ConsolidationService, name: str, now: datetime | None = Non
     return {"id": i, "namespace": m.namespace, "summary": m.summary, "content": m.content, "timestamp": m.timestamp.isoformat(), "status": m.status,
             "tier": d.tier.value, "due_tier": due.value, "reason": why, "score": asdict(d.retention), "activation_count": d.activation_count,
             "last_accessed": d.last_accessed and d.last_accessed.isoformat(), "superseded_by": d.superseded_by, "superseded_kind": d.superseded_kind,
-            "duplicate_of": d.duplicate_of, "consolidated_into": d.consolidated_into, "edges": edges_of(v.state, i), "moves": moves,
+            "duplicate_of": d.duplicate_of, "consolidated_into": d.consolidated_into,
+            "stale": v.gone[i].to_dict() | {"factor": service.settings.config.stale_factor} if i in v.gone else None,
+            "edges": edges_of(v.state, i), "moves": moves,
             "places": [{"namespace": p.namespace, "commit": p.commit, "index": p.index, "offset": p.offset, "aliases": list(p.aliases())} for p in m.places]}
 
 # %% ../nbs/15_service.ipynb #1c218194

@@ -15,7 +15,7 @@ from .notes import Repo
 from .unmerged import departed, lost, merged_names
 
 # %% auto #0
-__all__ = ['stale_commits', 'Compared', 'compare', 'stale', 'gone']
+__all__ = ['stale_commits', 'Compared', 'compare', 'stale', 'code_gone']
 
 # %% ../nbs/11_staleness.ipynb #70183875
 _NOWHERE = "no branch, remote branch or tag reaches"
@@ -50,8 +50,10 @@ def _remarks(w: Walk, memories: Sequence[Memory], base: Mapping[str, Base], left
     unknown = len(memories) - len(base)
     why = "they hang on commits that are not in this clone" + (", which is shallow" if not w.whole else ", and its history does not reach back to them")
     said = [f"{unknown} of {len(memories)} memories could not be compared: {why}"] if unknown else []
-    if not w.content: said.append("this is a partial clone: symbols and dead branches were not looked for")
-    return *said, *([f"{left} symbols were left out, those of the oldest memories"] if left else [])
+    return *said, *([f"{left} words of symbols were left out, those of the oldest memories"] if left else [])
+
+
+_PARTIAL = "this is a partial clone: to compare would fetch from its remote, so nothing was"
 
 # %% ../nbs/11_staleness.ipynb #fc7199f2
 _Known = Mapping[str, tuple[str, str]]  # From `objects`
@@ -82,7 +84,8 @@ def compare(
     memories = tuple(memories)
     say("history")
     w = walk(repo)
-    if not w.tip or not memories: return Compared((), w.tip, len(w.commits), len(memories))
+    if not w.tip or not memories or not w.content:
+        return Compared((), w.tip, len(w.commits), len(memories), remarks=() if w.content else (_PARTIAL,))
     say("memories")
     names = {m.id: [n for n in named(m) if not n.told] for m in memories}
     known = objects(repo, [*(i for m in memories for i in commits_of(m)), *sorted({n.text for ns in names.values() for n in ns if n.kind == "commit"})])
@@ -109,7 +112,7 @@ def stale(repo: Repo, memories: Iterable[Memory]) -> tuple[Stale, ...]:  # The l
     return compare(repo, memories).stale
 
 # %% ../nbs/11_staleness.ipynb #09a8a017
-def gone(c: Compared) -> dict[str, Stale]:  # Memory to what it lost, the latest
+def code_gone(c: Compared) -> dict[str, Stale]:  # Memory to what it lost, the latest
     "The memories whose code is gone."
     lost_names: dict[str, list[Stale]] = defaultdict(list)
     for s in c.stale: lost_names[s.memory_id] += [s] if s.what != "renamed" else []

@@ -81,7 +81,7 @@ def _same_lines(repo: Repo, files: Iterable[_File], there: Mapping[str, list[str
 def lost(repo: Repo, w: Walk, ids: Iterable[str]) -> dict[str, Commit]:
     "Which of these commits nothing reaches, and nothing of them arrived."
     asked = sorted({*ids})
-    found = unreached(repo, asked) if w.tip and w.whole and w.content and asked else {}
+    found = unreached(repo, asked) if w.tip and w.whole and asked else {}
     works = {i: _with_later(found, i) for i in asked if i in found}
     if not works: return {}
     fork, files = _since_fork(repo, found), _files(repo, sorted(set().union(*works.values())))

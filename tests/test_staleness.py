@@ -1,0 +1,526 @@
+"What memories name, beside the code of real repositories."
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from calls import gnc, new_repo, serve
+from helpers import ROOT, add_memories, git, refs
+
+from git_notes_consolidation import service, staleness
+from git_notes_consolidation.gitlog import Step, walk, write_history
+from git_notes_consolidation.models import Place, mem, sample_memories
+from git_notes_consolidation.naming import named
+from git_notes_consolidation.notes import open_repo, read_memories
+
+POOL = "class PoolCache:\n    size_limit = 4\n" + "".join(f"    line_{i} = {i}\n" for i in range(20))
+
+
+def day(n): return (datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(days=n)).isoformat()
+
+
+def commit(repo, n, message, **files):
+    "A commit on day n; a path's content, or none to delete it."
+    for path, text in files.pop("files", {}).items():
+        where = repo / path
+        where.parent.mkdir(parents=True, exist_ok=True)
+        if text is None: where.unlink()
+        else: where.write_text(text)
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "--allow-empty", "-m", message, date=day(n))
+    return git(repo, "rev-parse", "HEAD")
+
+
+def move(repo, n, old, new):
+    (repo / new).parent.mkdir(parents=True, exist_ok=True)
+    git(repo, "mv", "--", old, new)
+    return commit(repo, n, f"Move {old}")
+
+
+def told(text, n, commit, body="", **kw): return mem(text, body, timestamp=datetime.fromisoformat(day(n)), commit_sha=commit, **kw)
+def compare(repo, *memories): return staleness.compare(open_repo(repo), memories)
+def said(repo, *memories): return [(s.name, s.what, s.now_at) for s in compare(repo, *memories).stale]
+
+
+def one(repo, text, n, at, body=""):
+    found, = compare(repo, told(text, n, at, body)).stale
+    return found
+
+
+# Paths
+
+
+def test_a_deleted_path_is_stale_and_its_commit_named(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    memory = told("The pool is in src/pool.py", 1, at)
+    assert said(git_repo, memory) == []
+    gone = commit(git_repo, 5, "Without a pool", files={"src/pool.py": None})
+    commit(git_repo, 6, "More", files={"b.py": "b = 1\n"})
+    found, = compare(git_repo, memory).stale
+    assert (found.what, found.by, found.subject, found.when.isoformat()) == ("deleted", gone, "Without a pool", day(5))
+    assert memory.text[slice(*found.span)] == found.name == "src/pool.py"
+
+
+def test_a_path_renamed_twice_is_at_its_last_name(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    first = move(git_repo, 3, "src/pool.py", "src/db/pool.py")
+    move(git_repo, 4, "src/db/pool.py", "src/db/store.py")
+    found = one(git_repo, "The pool is in `src/pool.py`", 1, at)
+    assert (found.what, found.by, found.now_at) == ("renamed", first, "src/db/store.py")
+    assert said(git_repo, told("src/pool.py, or src/db/store.py by now", 1, at)) == []  # It knows
+
+
+def test_renamed_and_then_deleted_is_deleted(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    move(git_repo, 3, "src/pool.py", "src/store.py")
+    gone = commit(git_repo, 4, "No store", files={"src/store.py": None})
+    found = one(git_repo, "The pool is in src/pool.py", 1, at)
+    assert (found.what, found.by, found.now_at) == ("deleted", gone, "")
+
+
+def test_what_is_back_is_not_stale(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    commit(git_repo, 2, "Out", files={"src/pool.py": None})
+    commit(git_repo, 3, "Back", files={"src/pool.py": POOL + "# again\n"})
+    assert said(git_repo, told("The pool is in src/pool.py", 1, at, "`PoolCache` has it.")) == []
+
+
+def test_only_what_the_memory_could_see_counts(git_repo):
+    early = commit(git_repo, 1, "Begin", files={"a.py": "a = 1\n"})
+    commit(git_repo, 2, "Pool", files={"src/pool.py": POOL})
+    late = commit(git_repo, 4, "Out", files={"src/pool.py": None})
+    for at, n in ((early, 1), (late, 4), ("1" * 40, 5)):
+        assert said(git_repo, told("The pool is in src/pool.py", n, at, "`PoolCache` is not in src/never.py, `NeverThere`.")) == []
+    assert said(git_repo, told("The pool is in src/pool.py", 3, "1" * 40)) == [("src/pool.py", "deleted", "")]  # By its time
+
+
+def test_a_path_in_another_case_or_place_is_there(git_repo):
+    at = commit(git_repo, 1, "Docs", files={"docs/Guide.md": POOL, "src/util.py": POOL + "u"})
+    git(git_repo, "mv", "docs/Guide.md", "docs/GUIDE.md")
+    commit(git_repo, 2, "Louder")
+    move(git_repo, 3, "src/util.py", "lib/src/util.py")
+    assert said(git_repo, told("See docs/Guide.md and src/util.py", 1, at)) == []
+
+
+def test_a_bare_name_means_the_one_file_that_ended_so(git_repo):
+    at = commit(git_repo, 1, "Two", files={"a/util.py": "a = 1\n", "b/util.py": "b = 2\n", "b/only.py": "c = 3\n"})
+    commit(git_repo, 2, "Out", files={"a/util.py": None, "b/util.py": None, "b/only.py": None})
+    assert said(git_repo, told("It is in util.py, and in only.py", 1, at)) == [("only.py", "deleted", "")]
+
+
+def test_directories(git_repo):
+    at = commit(git_repo, 1, "Dirs", files={"old/sub/a.py": POOL, "old/b.py": "b = 2\n" * 9, "tmp/c.py": "c\n"})
+    move(git_repo, 2, "old/sub", "new/sub")
+    assert said(git_repo, told("All of old/sub/ is generated, old/ is not", 1, at)) == [("old/sub", "renamed", "new/sub")]
+    git(git_repo, "mv", "new/sub", "new/made")
+    commit(git_repo, 3, "Made", files={"tmp/c.py": None})
+    found = said(git_repo, told("All of `old/sub/` and `tmp/` is generated", 1, at))
+    assert sorted(found) == [("old/sub", "renamed", "new/made"), ("tmp", "deleted", "")]
+    commit(git_repo, 4, "Out", files={"new/made/a.py": None})
+    assert ("old/sub", "deleted", "") in said(git_repo, told("All of old/sub/ is generated", 1, at))
+
+
+@pytest.mark.parametrize("path", ["docs/my notes.md", "docs/über uns.md", "docs/-x.md", "-x.md", "docs/a'b.md", "docs/[x].md"])
+def test_odd_paths_are_found(git_repo, path):
+    at = commit(git_repo, 1, "Odd", files={path: POOL, "docs/line\nbreak.md": "x" + POOL, ":(top)x.md": "y" + POOL})
+    commit(git_repo, 2, "Out", files={path: None, "docs/line\nbreak.md": None, ":(top)x.md": None})
+    found = one(git_repo, f"It stands in `{path}`", 1, at)
+    assert (found.name, found.what, found.subject) == (path, "deleted", "Out")
+
+
+def test_hostile_names_reach_neither_git_nor_the_terminal(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    before = refs(git_repo)
+    texts = ["`--output=/tmp/x/y.py`", "`-rf/x.py`", "`$(touch owned)/a.py`", "`HEAD:src/pool.py`", "`:/src`", "`../../etc/passwd`", "`src/\x1b[31mpool.py`",
+             "commit 0000000 and fffffff1", "branch `--all`", "`__import__('os')`", "`a.b.c.d()`", "`(a|b)+c_d`", "`x" + "/y" * 3000 + "`"]
+    assert compare(git_repo, *(told(t, 1, at, t) for t in texts)).stale == ()
+    assert refs(git_repo) == before and not (git_repo / "owned").exists()
+
+
+def test_a_merge_that_deletes(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    git(git_repo, "checkout", "-q", "-b", "side")
+    commit(git_repo, 2, "Side", files={"side.py": "s\n"})
+    git(git_repo, "checkout", "-q", "main")
+    commit(git_repo, 3, "Main", files={"main.py": "m\n"})
+    git(git_repo, "merge", "--quiet", "--no-ff", "--no-commit", "side")
+    by = commit(git_repo, 4, "Merge side", files={"src/pool.py": None})
+    assert one(git_repo, "The pool is in src/pool.py", 1, at).by == by
+
+
+def test_nobody_is_blamed_for_what_was_before(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    commit(git_repo, 2, "Out", files={"src/pool.py": None})
+    git(git_repo, "branch", "side")
+    at = commit(git_repo, 3, "Back", files={"src/pool.py": POOL})
+    git(git_repo, "checkout", "-q", "side")
+    commit(git_repo, 4, "Side", files={"side.py": "s\n"})
+    git(git_repo, "merge", "-q", "-s", "ours", "--no-edit", "main", date=day(5))  # It goes without a trace
+    assert said(git_repo, told("The pool is in src/pool.py", 3, at)) == []
+
+
+# Symbols
+
+
+def test_a_symbol_that_no_file_has(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/use.py": "x = PoolCache()\n"})
+    commit(git_repo, 2, "Half", files={"src/use.py": "x = 1\n"})
+    memory = told("Sizes", 1, at, "`PoolCache.size_limit` is four, `PoolCache()` costs nothing, `RedisPool` would.")
+    assert said(git_repo, memory) == []
+    gone = commit(git_repo, 3, "No class", files={"src/pool.py": "size_limit = 4\n"})
+    assert [(s.name, s.by) for s in compare(git_repo, memory).stale] == [("PoolCache.size_limit", gone), ("PoolCache", gone)]
+
+
+def test_a_symbol_that_moved_is_there(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    commit(git_repo, 2, "Elsewhere", files={"src/pool.py": "x = 1\n", "lib/deep/store.js": "class PoolCache {}\n"})
+    assert said(git_repo, told("`PoolCache` keeps it", 1, at)) == []
+    commit(git_repo, 3, "Only told of", files={"lib/deep/store.js": None, "CHANGELOG.md": "PoolCache is gone\n"})
+    assert said(git_repo, told("`PoolCache` keeps it", 1, at)) == []  # A miss, rather than a false alarm
+
+
+def test_a_word_of_prose_is_no_symbol(git_repo):
+    at = commit(git_repo, 1, "Words", files={"README.md": "Use fetch_rows here.\n", "a.py": "# warm the pool\ncurl = 1\n"})
+    commit(git_repo, 2, "Others", files={"README.md": "Nothing.\n", "a.py": "b = 1\n"})
+    assert said(git_repo, told("`fetch_rows`, warm() and `curl` are known", 1, at)) == []
+
+
+def test_a_file_cannot_forge_a_patch(git_repo):
+    forged = "--- a/src/other.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-PoolCache\n\x01" + "1" * 40 + "\ndiff --git a/x b/x\n"
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "x.py": f"PoolCache\n{forged}"})
+    gone = commit(git_repo, 2, "Out", files={"src/pool.py": None, "x.py": forged.replace("PoolCache", "nothing")})
+    assert one(git_repo, "`PoolCache` keeps it", 1, at).by == gone
+
+
+# Commits and branches
+
+
+def test_a_reverted_commit(git_repo):
+    at = commit(git_repo, 1, "Fast path", files={"fast.py": POOL})
+    memory = told("Speed", 1, at, f"Commit {at[:10]} halves the time.")
+    assert said(git_repo, memory) == []
+    git(git_repo, "revert", "--no-edit", at, date=day(2))
+    by = git(git_repo, "rev-parse", "HEAD")
+    found, = compare(git_repo, memory).stale
+    assert (found.name, found.what, found.by) == (at[:10], "reverted", by)
+    assert said(git_repo, told("Later", 3, by, f"Commit {at[:10]} halves the time.")) == []  # It was known by then
+    git(git_repo, "revert", "--no-edit", by, date=day(4))
+    assert said(git_repo, memory) == []
+    git(git_repo, "revert", "--no-edit", "HEAD", date=day(5))
+    assert said(git_repo, memory) == [(at[:10], "reverted", "")]
+
+
+def test_a_reverted_commit_that_was_made_again(git_repo):
+    at = commit(git_repo, 1, "Fast path", files={"fast.py": POOL})
+    git(git_repo, "revert", "--no-edit", at, date=day(2))
+    commit(git_repo, 3, "Fast path", files={"fast.py": POOL + "# now right\n"})
+    assert said(git_repo, told("Speed", 1, at, f"Commit {at[:10]} halves the time.")) == []
+
+
+def side(repo, name="spike/loop", n=2):
+    "Two commits on a branch of their own; then back on main."
+    git(repo, "checkout", "-q", "-b", name)
+    first = commit(repo, n, f"Begin {name}", files={"loop.py": "def event_loop(): ...\nfirst_line = 1\n"})
+    last = commit(repo, n + 1, f"End {name}", files={"loop.py": "def event_loop(): ...\nsecond_line = 2\n"})
+    git(repo, "checkout", "-q", "main")
+    return first, last
+
+
+def test_a_branch_deleted_unmerged(git_repo):
+    first, last = side(git_repo)
+    on = told("The loop halves the latency", 2, first)
+    named = told("It is tried", 2, git(git_repo, "rev-parse", "main"), "See branch `spike/loop`.")
+    assert said(git_repo, on, named) == []
+    git(git_repo, "branch", "-q", "-D", "spike/loop")
+    assert {(s.memory_id, s.what, s.by) for s in compare(git_repo, on, named).stale} == {(on.id, "unreachable", first), (named.id, "branch_gone", last)}
+    git(git_repo, "tag", "kept", last)
+    assert said(git_repo, on) == []
+
+
+@pytest.mark.parametrize("how", ["merge", "fast-forward", "squash", "squash and more", "rebase", "cherry-pick", "remote", "squash elsewhere"])
+def test_a_branch_that_arrived_is_not_dead(git_repo, how, tmp_path):
+    first, last = side(git_repo)
+    memories = [told("The loop halves the latency", 2, first), told("It is tried", 3, last, f"See branch `spike/loop`, {last[:9]}.")]
+    if how != "fast-forward": commit(git_repo, 5, "Meanwhile", files={"other.py": "o = 1\n"})
+    if how == "merge": git(git_repo, "merge", "-q", "--no-ff", "--no-edit", "spike/loop", date=day(6))
+    elif how == "fast-forward": git(git_repo, "merge", "-q", "--ff-only", "spike/loop")
+    elif how == "rebase":
+        git(git_repo, "rebase", "-q", "main", "spike/loop")
+        git(git_repo, "checkout", "-q", "main")
+        git(git_repo, "merge", "-q", "spike/loop")
+    elif how == "cherry-pick": git(git_repo, "cherry-pick", first, last)
+    elif how == "remote":
+        git(git_repo, "init", "-q", "--bare", str(tmp_path / "remote"))
+        git(git_repo, "remote", "add", "origin", str(tmp_path / "remote"))
+        git(git_repo, "push", "-q", "origin", "spike/loop")
+    else:
+        if "elsewhere" in how: git(git_repo, "checkout", "-q", "-b", "next")
+        git(git_repo, "merge", "-q", "--squash", "spike/loop")
+        commit(git_repo, 6, "Loop (#12)", files={"loop.py": (git_repo / "loop.py").read_text() + "# reviewed\n"} if "more" in how else {})
+        git(git_repo, "checkout", "-q", "main")
+    git(git_repo, "branch", "-q", "-D", "spike/loop")
+    assert said(git_repo, *memories) == []
+    git(git_repo, "reflog", "expire", "--expire=now", "--all")  # Nor when nobody remembers
+    assert said(git_repo, *memories) == []
+
+
+def test_amending_kills_nothing(git_repo):
+    at = commit(git_repo, 2, "Poll", files={"pool.py": POOL})
+    (git_repo / "pool.py").write_text("other = 1\n")
+    git(git_repo, "commit", "-qa", "--amend", "-m", "Pool", date=day(9))
+    assert said(git_repo, told("There is a pool", 2, at)) == []
+
+
+def test_all_copies_of_a_memory_have_to_be_dead(git_repo):
+    first, _ = side(git_repo)
+    git(git_repo, "branch", "-q", "-D", "spike/loop")
+    def copies(*commits): return told("The loop", 2, first, places=tuple(Place("decisions", c, 0) for c in commits))
+    assert said(git_repo, copies(first)) == [(first[:9], "unreachable", "")]
+    assert said(git_repo, copies(first, git(git_repo, "rev-parse", "main"))) == []
+    assert said(git_repo, copies(first, "1" * 40)) == []  # Who knows where that is
+
+
+# What the memory says itself
+
+
+@pytest.mark.parametrize("text", [
+    "Removed src/pool.py", "src/pool.py is gone", "We will delete src/pool.py", "Renamed src/pool.py to src/store.py", "src/pool.py → src/store.py",
+    "git rm src/pool.py", "The pool moved out of src/pool.py", "src/pool.py is no longer used", "Reverted 1234567, which brought src/pool.py"])
+def test_a_memory_that_reports_it_is_not_stale(git_repo, text):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    commit(git_repo, 2, "Out", files={"src/pool.py": None})
+    assert said(git_repo, told(text, 1, at)) == []
+    assert said(git_repo, told("Housekeeping", 1, at, f"{text}.")) == []
+
+
+@pytest.mark.parametrize("text", ["src/pool.py has the pool", "Never remove src/pool.py", "The limit in src/pool.py is four", "Added src/pool.py"])
+def test_a_memory_that_does_not_report_it_is(git_repo, text):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    commit(git_repo, 2, "Out", files={"src/pool.py": None})
+    assert said(git_repo, told(text, 1, at)) == [("src/pool.py", "deleted", "")]
+
+
+def test_titles_headings_and_lead_ins_report_too(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    commit(git_repo, 2, "Out", files={"src/pool.py": None})
+    assert said(git_repo, told("Remove the pool", 1, at, "It stood in src/pool.py.")) == []
+    assert said(git_repo, told("Housekeeping", 1, at, "## Deleted\n\n- src/pool.py\n")) == []
+    assert said(git_repo, told("Housekeeping", 1, at, "These were dropped:\n\n- src/pool.py\n")) == []
+    assert said(git_repo, told("Housekeeping", 1, at, "```\nsrc/pool.py\n```\n")) == []
+    assert said(git_repo, told("Housekeeping", 1, at, "## Kept\n\n- src/pool.py\n")) == [("src/pool.py", "deleted", "")]
+
+
+# Clones
+
+
+def test_a_shallow_clone_says_that_it_does_not_know(git_repo, tmp_path):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    for n in range(2, 6): commit(git_repo, n, f"Day {n}", files={f"d{n}.py": "d = 1\n"})
+    seen = git(git_repo, "rev-parse", "HEAD")
+    gone = commit(git_repo, 8, "Out", files={"src/pool.py": None})
+    git(tmp_path, "clone", "-q", "--depth=2", f"file://{git_repo}", "shallow")
+    old, new = told("The pool is in src/pool.py", 1, at), told("src/pool.py has it", 5, seen)
+    c = compare(tmp_path / "shallow", old, new, told("By its time: src/pool.py", 5, "1" * 40))
+    assert [(s.memory_id, s.by) for s in c.stale] == [(new.id, gone)]
+    assert len(c.remarks) == 1 and "2 of 3" in c.remarks[0] and "shallow" in c.remarks[0]
+    assert [s.memory_id for s in compare(git_repo, old).stale] == [old.id]
+
+
+def test_a_partial_clone_fetches_nothing(git_repo, tmp_path):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    commit(git_repo, 3, "Out", files={"src/pool.py": None})
+    git(git_repo, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{git_repo}", "partial")
+    there = tmp_path / "partial"
+    def missing(): return [o for o in git(there, "rev-list", "--all", "--objects", "--missing=print").splitlines() if o.startswith("?")]
+    before = missing()
+    c = compare(there, told("The pool is in src/pool.py", 1, at, "`PoolCache` has it."))
+    assert c.stale == () and "partial" in c.remarks[0] and missing() == before != []
+
+
+def test_repositories_without_commits_are_silent(tmp_path, home):
+    c = compare(new_repo(tmp_path / "empty"), told("It is in src/pool.py", 1, "0" * 40))
+    assert (c.stale, c.tip, c.remarks) == ((), "", ())
+
+
+@pytest.mark.parametrize("where", ["src", "bare", "worktree", "detached"])
+def test_it_does_not_matter_where_one_stands(git_repo, tmp_path, where):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/deep/x.py": "x = 1\n"})
+    commit(git_repo, 2, "Top", files={"top.py": "class PoolCache: pass\n"})
+    commit(git_repo, 3, "Out", files={"src/pool.py": None})
+    git(git_repo, "config", "diff.relative", "true"); git(git_repo, "config", "diff.renames", "false"); git(git_repo, "config", "color.ui", "always")
+    git(git_repo, "config", "diff.noprefix", "true"); git(git_repo, "config", "log.showSignature", "true"); git(git_repo, "config", "grep.fullName", "true")
+    place = git_repo / "src"
+    if where == "bare": git(tmp_path, "clone", "-q", "--bare", str(git_repo), "bare"); place = tmp_path / "bare"
+    if where == "worktree": git(git_repo, "worktree", "add", "-q", "-b", "w", str(tmp_path / "wt")); place = tmp_path / "wt"
+    if where == "detached": git(git_repo, "checkout", "-q", "--detach"); place = git_repo
+    memory = told("The pool is in src/pool.py", 1, at, "`PoolCache` has it, `size_limit` too.")
+    assert said(place, memory) == [("src/pool.py", "deleted", ""), ("size_limit", "deleted", "")]
+
+
+def test_the_branch_one_is_on_decides(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    git(git_repo, "checkout", "-q", "-b", "next")
+    commit(git_repo, 2, "Out", files={"src/pool.py": None})
+    assert said(git_repo, told("The pool is in src/pool.py", 1, at)) == [("src/pool.py", "deleted", "")]
+    git(git_repo, "checkout", "-q", "main")
+    assert said(git_repo, told("The pool is in src/pool.py", 1, at)) == []
+
+
+# Precision
+
+
+def test_real_memories_raise_no_alarm_in_a_strange_history(corpus_repo, tmp_path):
+    memories = read_memories(open_repo(corpus_repo)).memories
+    assert compare(corpus_repo, *memories).stale == ()
+    if not (ROOT / ".git").exists(): pytest.skip("this project's history is not here")
+    w = walk(open_repo(ROOT))
+    for c in (w.commits[len(w.commits) // 2], w.commits[-1]):
+        moved = [told(m.summary, 0, c.id, m.content, id=m.id) for m in (*memories[::5], *sample_memories())]
+        assert compare(ROOT, *moved).stale == ()
+
+
+def test_every_alarm_about_this_project_is_right():
+    if not (ROOT / ".git").exists(): pytest.skip("this project's history is not here")
+    repo = open_repo(ROOT)
+    w = walk(repo)
+    if not w.whole or len(w.commits) < 50: pytest.skip("this project's history is not here")
+    today, asked = set(git(ROOT, "ls-tree", "-r", "--name-only", w.tip).splitlines()), []
+    for c in w.commits[::max(1, len(w.commits) // 8)]:
+        for path in git(ROOT, "ls-tree", "-r", "--name-only", c.id).splitlines():
+            asked.append(mem(f"One thing is in `{path}`", timestamp=datetime.fromtimestamp(c.when, UTC), commit_sha=c.id, id=f"{c.id} {path}"))
+    found = {s.memory_id: s for s in staleness.stale(repo, asked)}
+    assert not [s for s in found.values() if s.name in today]
+    gone = [m.id for m in asked if m.id.partition(" ")[2] not in today]
+    assert len(gone) > 10 and len(found) >= 0.8 * len(gone)
+
+
+# Cost
+
+
+def test_the_number_of_processes_does_not_grow(tmp_path, home, monkeypatch):
+    calls, real = [], subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **kw: calls.append(a[0]) or real(*a, **kw))
+    counts = {}
+    for n in (5, 200):
+        repo = open_repo(new_repo(tmp_path / str(n)))
+        steps = [Step(i, f"Add {i}", {f"src/f{i}.py": f"class Thing_{i}: pass\n"}) for i in range(n)]
+        ids = write_history(repo, [*steps, *(Step(n + i, f"Drop {i}", {f"src/f{i}.py": None}) for i in range(0, n, 2))])
+        memories = [mem(f"Thing {i} is in src/f{i}.py", f"`Thing_{i}` of {ids[f'Add {i}'][:10]}.", commit_sha=ids[f"Add {i}"],
+                        timestamp=datetime.fromisoformat(day(i))) for i in range(n)]
+        calls.clear()
+        found = staleness.stale(repo, memories)
+        counts[n] = len(calls)
+        assert len(found) == 2 * len(range(0, n, 2))
+    assert counts[200] == counts[5] <= 20, counts
+
+
+# The factor
+
+
+def tier_moves(r): return {t.memory_id: (t.to_tier.value, t.retention_score) for t in r.tier_transitions}
+
+
+def test_without_the_factor_no_history_is_read(git_repo, monkeypatch):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    calls, real = [], subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **kw: calls.append(a[0]) or real(*a, **kw))
+    plan = serve(git_repo).plan()
+    assert calls and not [c for c in calls if {"log", "grep", "rev-list"} & {*c}] and "HEAD" not in plan.bases
+    calls.clear()
+    assert "HEAD" in serve(git_repo, stale_factor=0.5).plan().bases and [c for c in calls if "log" in c]
+
+
+def test_the_factor_lowers_what_lost_its_code_and_nothing_else(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/old.py": "o = 1\n" * 9, "src/kept.py": "k = 1\n"})
+    texts = ("The pool is in src/pool.py", "Old things are in src/old.py", "More in src/kept.py", "Nothing named here")
+    memories = [told(t, 2, "0" * 40, namespace="learnings") for t in texts]
+    with_notes(git_repo, *memories)
+    move(git_repo, 4, "src/old.py", "src/new.py")
+    gone = commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    now = datetime.fromisoformat(day(60))
+    ids = {m.summary: m.id for m in read_memories(open_repo(git_repo)).memories}
+    full = tier_moves(serve(git_repo, clock=now).plan().result)
+    half = tier_moves(serve(git_repo, clock=now, stale_factor=0.5).plan().result)
+    assert {i for i in full if half[i] != full[i]} == {ids[texts[0]]}
+    assert half[ids[texts[0]]][1] == pytest.approx(full[ids[texts[0]]][1] / 2)
+    assert serve(git_repo, clock=now, stale_factor=0.5).plan().to_json() == serve(git_repo, clock=now, stale_factor=0.5).plan().to_json()
+    s = serve(git_repo, clock=now, stale_factor=0.5)
+    first = service.run(s)
+    tips = refs(git_repo)
+    assert first.changed and not service.run(s).changed and refs(git_repo) == tips
+    x = service.explain(s, ids[texts[0]])
+    assert (x["stale"]["by"], x["stale"]["factor"], x["score"]["overall"]) == (gone, 0.5, pytest.approx(half[ids[texts[0]]][1], abs=1e-6))
+    assert service.explain(s, ids[texts[1]])["stale"] is None and service.explain(serve(git_repo, clock=now), ids[texts[0]])["stale"] is None
+
+
+def test_one_lost_name_among_many_does_not_count(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/a.py": "a = 1\n", "src/b.py": "b = 1\n"})
+    with_notes(git_repo, told("Files", 2, "0" * 40, "src/pool.py, src/a.py and src/b.py do it."), told("The pool is in src/pool.py", 2, "0" * 40))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    c = staleness.compare(open_repo(git_repo), read_memories(open_repo(git_repo)).memories)
+    assert (len(c.stale), len(staleness.code_gone(c))) == (2, 1)
+
+
+def test_a_plan_that_counts_the_code_is_refused_when_the_code_moved(git_repo, tmp_path, monkeypatch):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    monkeypatch.setenv("MEMORY_STALE_FACTOR", "0.5")
+    plan, now = tmp_path / "plan.json", datetime.fromisoformat(day(60))
+    assert gnc("consolidate", "--plan", plan, repo=git_repo, now=now).code == 0
+    commit(git_repo, 6, "Meanwhile", files={"b.py": "b\n"})
+    before = refs(git_repo)
+    done = gnc("consolidate", "--apply", plan, repo=git_repo, now=now)
+    assert done.code == 3 and "HEAD has moved" in done.err and refs(git_repo) == before
+    git(git_repo, "reset", "-q", "--hard", "HEAD~1")
+    assert gnc("consolidate", "--apply", plan, repo=git_repo, now=now).code == 0
+    text = gnc("explain", read_memories(open_repo(git_repo)).memories[0].id, repo=git_repo, now=now).out
+    assert "times 0.5: src/pool.py was deleted in" in " ".join(text.split())
+
+
+# The command
+
+
+def with_notes(repo, *memories):
+    add_memories(repo, memories)
+    return repo
+
+
+def test_the_command_tells_what_when_and_by_whom(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40), told("Nothing named", 2, "0" * 40))
+    before = refs(git_repo)
+    quiet = gnc("status", "--stale", repo=git_repo)
+    assert quiet.code == 0 and "Nothing stale: 2 current memories name 1 path;" in " ".join(quiet.out.split())
+    gone = commit(git_repo, 5, "Out \x1b[31mnow", files={"src/pool.py": None})
+    loud = gnc("status", "--stale", repo=git_repo)
+    assert all(x in loud.out for x in ("src/pool.py", "deleted", gone[:9], "2026-01-06", "The pool is in")) and "\x1b" not in loud.out
+    row, = gnc("status", "--stale", "--json", repo=git_repo).json
+    assert (row["name"], row["what"], row["by"], row["when"], row["span"]) == ("src/pool.py", "deleted", gone, day(5), [15, 26])
+    assert {k: v for k, v in refs(git_repo).items() if "notes" in k} == {k: v for k, v in before.items() if "notes" in k}
+
+
+def test_the_command_as_a_process_gives_one_document(git_repo, tmp_path):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
+    commit(git_repo, 5, "Out", files={"src/pool.py": None})
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{git_repo}", "shallow")
+    git(tmp_path / "shallow", "fetch", "-q", "origin", "refs/notes/*:refs/notes/*")
+    command = [sys.executable, "-c", "from git_notes_consolidation.entry import main; main()", "status", "--stale", "--json"]
+    done = subprocess.run(command, cwd=tmp_path / "shallow", capture_output=True, encoding="utf-8", env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0 and json.loads(done.stdout) == [] and "shallow" in done.stderr
+
+
+def test_an_empty_repository(tmp_path, home):
+    told_of = gnc("status", "--stale", repo=with_notes(new_repo(tmp_path / "r"), told("It is in src/pool.py", 1, "0" * 40)))
+    assert (told_of.code, "No commit here yet" in told_of.out) == (0, True)
+
+
+def test_reading_is_bounded():
+    long = mem("Long", "`src/a.py` " + "x" * 10_000_000 + " `src/b.py`")
+    assert {n.text for n in named(long)} == {"src/a.py"}
