@@ -443,10 +443,14 @@ def _tier_table(st: dict[str, Any]) -> Table:
     return table("By namespace", ("namespace", *names, "all"), [*rows, ("all", *(st["tiers"][t] for t in names), st["distinct"])], right=(*names, "all"))
 
 # %% ../nbs/23_cli.ipynb #82b542fa
-@app.command(epilog="Examples: `gnc status`, `gnc status -v`")
-def status(ctx: typer.Context) -> None:
+@app.command(epilog="Examples: `gnc status`, `gnc status -v`, `gnc status --stale`")
+def status(
+    ctx: typer.Context,
+    stale: Annotated[bool, typer.Option("--stale", help="Only what the memories name and the code has no more, with the commit that did it.")] = False,
+) -> None:
     "How the repository's memory stands; -v also by namespace, and every problem."
     call: Call = ctx.obj
+    if stale: _show_stale(call); return
     s = call.service()
     lack = missing(s.settings)
     st = sv.status(s) | {"background_hook": {"active": not lack, "missing": list(lack)}}
@@ -457,27 +461,6 @@ def status(ctx: typer.Context) -> None:
              ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"), ("summaries", st["summaries"]),
              ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said),
              ("background hook", f"not active: {'; '.join(lack)}" if lack else "active")]
-    if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
-    most = len(st["problems"]) if call.verbose else 3
-    bad = [f"! {plain(p)}" for p in st["problems"][:most]] + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else [])
-    call.show(st, table(plain(st["repository"]), ("", ""), facts), "", _bars(st["tiers"]), *(["", _tier_table(st)] if call.verbose else []), *bad)
-
-# %% ../nbs/23_cli.ipynb #82b542fa
-@app.command(epilog="Examples: `gnc status`, `gnc status -v`, `gnc status --stale`")
-def status(
-    ctx: typer.Context,
-    stale: Annotated[bool, typer.Option("--stale", help="Only what the memories name and the code has no more, with the commit that did it.")] = False,
-) -> None:
-    "How the repository's memory stands; -v also by namespace, and every problem."
-    call: Call = ctx.obj
-    if stale: _show_stale(call); return
-    st = sv.status(call.service())
-    if not st["memories"]: call.show(st, "No memories here yet: refs/notes/mem/* holds none."); return
-    last = st["last_run"] or {}
-    said = f"{last['at'][:16]}{'' if last.get('changed') else ', nothing changed'}" if last else "none in this clone"
-    facts = [("memories", f"{st['memories']} in {st['notes']} notes ({st['records']} records)"), ("after repeats", st["distinct"]), ("current", st["current"]),
-             ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"), ("summaries", st["summaries"]),
-             ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said)]
     if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
     most = len(st["problems"]) if call.verbose else 3
     bad = [f"! {plain(p)}" for p in st["problems"][:most]] + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else [])

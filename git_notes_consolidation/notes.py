@@ -21,7 +21,7 @@ __all__ = ['MEM', 'IDENT', 'REFS', 'RepoError', 'Repo', 'git_env', 'git', 'open_
            'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan', 'read_memories',
            'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'stamp',
            'tier_append', 'edge_append', 'summary_append', 'review_append', 'access_append', 'RaceLost', 'move_refs',
-           'note_changes', 'land', 'until_won', 'append', 'tidy', 'Locked', 'run_lock', 'hold', 'clone_id',
+           'note_changes', 'land', 'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id',
            'undone_runs', 'texts', 'reading', 'State', 'fold']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
@@ -581,29 +581,6 @@ class Locked(RepoError):
     "Another run holds the lock."
 
 
-def _gets(handle: Any, wait: float) -> bool:
-    "Tried twice, because whoever only asks whether a run is at work holds the lock for a moment too."
-    time.sleep(wait)
-    try: _try_lock(handle)
-    except OSError: return False
-    return True
-
-
-@contextmanager
-def run_lock(repo: Repo) -> Iterator[None]:
-    "Held for the length of a run; `Locked` if another has it."
-    (repo.common_dir / "gnc").mkdir(exist_ok=True)
-    with open(repo.common_dir / "gnc" / "lock", "a+b") as handle:
-        if not any(_gets(handle, wait) for wait in (0.0, 0.05)):
-            raise Locked(f"another run is at work in {repo.common_dir}; wait for it, or look at `gnc runs` afterwards")
-        tidy(repo)
-        yield
-
-# %% ../nbs/08_notes.ipynb #9e73385c
-class Locked(RepoError):
-    "Another run holds the lock."
-
-
 @contextmanager
 def hold(
     repo: Repo,
@@ -626,7 +603,7 @@ def hold(
 @contextmanager
 def run_lock(repo: Repo) -> Iterator[None]:
     "Held for the length of a run; `Locked` if another has it."
-    with hold(repo, "lock", f"another run is at work in {repo.common_dir}; wait for it, or look at `gnc runs` afterwards"):
+    with hold(repo, "lock", f"another run is at work in {repo.common_dir}; wait for it, or look at `gnc runs` afterwards", 0.05):
         tidy(repo)
         yield
 

@@ -16,6 +16,7 @@ from typing import Any
 from . import index
 from .arrivals import LastRun, remember_run
 from .events import finished, publish
+from .gitlog import tip_of
 from .embedding import Embedder, LexicalEmbedder, get_embedder, without_vector
 from .asking import Model
 from .journal import counted, flush, forget, waiting, with_waiting
@@ -31,37 +32,8 @@ from .observe import count, span
 from .preparing import prepare
 from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
 from .retention import compute_retention_score, tier_of
-from .starting import load
-from .summarizing import SUMMARIZER
-
-# %% ../nbs/15_service.ipynb #4cfe6e75
-from __future__ import annotations
-import asyncio, importlib.util, json, os, re, sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
-from functools import partial
-from pathlib import Path
-from typing import Any
-from . import index
-from .embedding import Embedder, LexicalEmbedder, get_embedder, without_vector
-from .asking import Model
-from .gitlog import tip_of
-from .journal import counted, flush, forget, waiting, with_waiting
-from .judging import JUDGE
-from .llm import Client, Usage, ask_all, get_client
-from .prompts import EDGES_PROMPT, JUDGE_PROMPT, SUMMARY_PROMPT
-from .config import Settings, SubconsciousnessConfig, load_settings, need
-from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier,
-                                            TierTransition, as_utc, digest)
-from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, clone_id, edge_append, encode, fold, open_repo, read_events, read_memories,
-                                           reading, resolve, review_append, run_lock, summary_append, tier_append)
-from .observe import count, span
-from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
-from .retention import compute_retention_score, tier_of
 from .staleness import Compared, Stale as Gone, code_gone, compare
+from .starting import load
 from .summarizing import SUMMARIZER
 
 # %% auto #0
@@ -382,18 +354,6 @@ def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None
 
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
     "Fill the tables; they say of which refs they were made."
-    meta = scored(v, settings, now)
-    index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta), digest("tables", v.bases))
-
-# %% ../nbs/15_service.ipynb #be4ef55c
-def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
-    "Bring the cache's tables to the state, if they are not; they may be stale at any time, and nothing depends on them."
-    with closing(index.open_index(service.repo)) as conn:
-        if index.recalled(conn, "tables") != digest("tables", v.bases): refresh_tables(conn, v, service.settings, now)
-
-
-def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
-    "Fill the tables; they say of which refs they were made."
     meta = scored(replace(v, code=None), settings, now)  # Recall reads no history of code; there the tier tells
     index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta), digest("tables", v.bases))
 
@@ -470,19 +430,6 @@ def _told(service: ConsolidationService, result: ConsolidationResult, seconds: f
     return replace(result, warnings=(*result.warnings, *problems)) if problems else result
 
 # %% ../nbs/15_service.ipynb #5958fb06
-def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
-    "Apply a plan that was written to a file. How much it may hide is for the present settings to say, not for the file."
-    plan, begin = load_plan(text), time.perf_counter()
-    check_bases(plan, view(service.repo).bases)  # A refusal should not even leave a lock file
-    with run_lock(service.repo):
-        v = view(service.repo)
-        check_bases(plan, v.bases)
-        past = {e.source_id if e.edge_type == EdgeType.DUPLICATE_OF else e.target_id for e in v.state.edges.values() if e.edge_type in _HIDES}
-        memories = living(v.scan.memories)
-        result = apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config)), v)
-    return _told(service, result, time.perf_counter() - begin)
-
-# %% ../nbs/15_service.ipynb #5958fb06
 def _tips(repo: Repo, plan: Plan) -> dict[str, str]:
     "What a plan was made from, as it is now; the code's branch too where that counted."
     return view(repo).bases | ({"HEAD": tip_of(repo)} if "HEAD" in plan.bases else {})
@@ -490,14 +437,15 @@ def _tips(repo: Repo, plan: Plan) -> dict[str, str]:
 
 def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
     "Apply a plan that was written to a file. How much it may hide is for the present settings to say, not for the file."
-    plan = load_plan(text)
+    plan, begin = load_plan(text), time.perf_counter()
     check_bases(plan, _tips(service.repo, plan))  # A refusal should not even leave a lock file
     with run_lock(service.repo):
         v = view(service.repo)
         check_bases(plan, v.bases | _tips(service.repo, plan))
         past = {e.source_id if e.edge_type == EdgeType.DUPLICATE_OF else e.target_id for e in v.state.edges.values() if e.edge_type in _HIDES}
         memories = living(v.scan.memories)
-        return apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config)), v)
+        result = apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config)), v)
+    return _told(service, result, time.perf_counter() - begin)
 
 # %% ../nbs/15_service.ipynb #b757c42c
 class NeedsConfirmation(Guard):
