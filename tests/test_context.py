@@ -11,8 +11,8 @@ from git_notes_consolidation.cli import plain
 from git_notes_consolidation.config import ConfigError, load_settings
 from git_notes_consolidation.context import (ContextBuildConfig, Known, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
                                              short_names, tell, tell_summary)
-from git_notes_consolidation.document import (ContextDocument, ContextEdge, ContextMemory, ContextSummary, cut, fitted, format_context, legal, one_line,
-                                              weighed)
+from git_notes_consolidation.document import (ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context, legal,
+                                              one_line, weighed)
 from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore,
                                             mem)
 from git_notes_consolidation.notes import State
@@ -158,6 +158,7 @@ def test_the_budget_is_never_exceeded(pool, available, count, tier, most, summar
     assert len(d.memories) + d.left_out.memories == len(currents(made, meta)) and min(vars(d.left_out).values()) >= 0
     assert max([0, *map([m.namespace for m in d.memories].count, {m.namespace for m in d.memories})]) <= most
     assert {m.tier.rank for m in d.memories} <= {*range(tier.rank + 1)}
+    assert d.left_out.tier == sum(meta[m.id].tier.rank > tier.rank for m in currents(made, meta))
     assert (summaries or not d.summaries) and (edges or not any(m.edges for m in d.memories))
 
 
@@ -189,6 +190,14 @@ def test_hot_memories_do_not_go_over():
     assert 0 < len(d.memories) < 20 and d.left_out.budget == 50 - len(d.memories) and estimate(format_context(d)) <= 3000
 
 
+def test_what_is_left_out_has_its_reason():
+    made = [mem(f"{i} of {ns}", "It is so.", days_ago=i, namespace=ns) for i in range(6) for ns in ("decisions", "learnings")]
+    pool = hot(*made, mem("Long", "words " * 4000, namespace="patterns"), mem("Cold", days_ago=9))
+    for m, tier in zip(pool[0][-2:], (COLD, ARCHIVED)): pool[1][m.id] = replace(pool[1][m.id], tier=tier, retention=RetentionScore(0.1))
+    d = told(pool, 1500, ContextBuildConfig(min_tier=COLD, max_per_namespace=2))
+    assert (len(d.memories), d.left_out) == (4, LeftOut(tier=1, namespace=8, budget=1, summaries=0))
+
+
 def test_what_is_too_long_does_not_hide_what_is_short():
     long, short = mem("Long", "words " * 4000), mem("Short", "Said.", days_ago=1)
     pool = hot(long, short)
@@ -208,7 +217,7 @@ def test_a_hundred_that_do_not_fit_are_enough():
     def count(text): looked.append(text); return 1000
     made, meta, state = hot(*(mem(f"Decision {i}", days_ago=i) for i in range(500)))
     known = Known.of(meta, state, 100, estimate)
-    assert len([*choose((tell(m, known) for m in made), 50, 1000, count)]) == 100 and len(looked) <= 200
+    assert len([*choose(made, lambda m: tell(m, known), 50, 1000, count)]) == 100 and len(looked) <= 200
 
 
 @given(texts, st.integers(1, 200), st.sampled_from([estimate, octets]))
