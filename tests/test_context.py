@@ -186,7 +186,8 @@ def test_what_was_chosen_last_goes_first():
 
 def test_hot_memories_do_not_go_over():
     many = hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50)))
-    d = told(many, 3000)
+    d, choices = assemble(replace(FRAME, available=3000, used=3000), many[0], *many[1:], ALL, estimate)
+    assert sum(c.effective for c in choices if c.fits) < 3000 - fitted(FRAME, estimate).used
     assert 0 < len(d.memories) < 20 and d.left_out.budget == 50 - len(d.memories) and estimate(format_context(d)) <= 3000
 
 
@@ -274,7 +275,8 @@ def test_order_is_by_score_and_summed_up_ones_wait():
 
 def test_ties_do_not_depend_on_the_order_of_reading():
     made, meta, state = hot(*(mem(f"Decision {i}", "It is so.") for i in range(20)))
-    assert format_context(told((made, meta, state), 2500)) == format_context(told((made[::-1], dict(reversed(meta.items())), state), 2500))
+    both = [assemble(replace(FRAME, available=2500), x, meta, state, ALL, estimate)[0] for x in (made, made[::-1])]
+    assert format_context(both[0]) == format_context(both[1]) and 0 < len(both[0].memories) < 20
 
 
 def test_a_summary_of_nothing_at_hand_is_not_told():
@@ -283,6 +285,16 @@ def test_a_summary_of_nothing_at_hand_is_not_told():
     state = State(summaries={"sum_a": summary("sum_a", [a.id, b.id]), "sum_b": summary("sum_b", [b.id])})
     assert [s.id for s in told(([a, b], meta, state), config=ContextBuildConfig()).summaries] == ["sum_a"]
     assert len(told(([a, b], meta, state)).summaries) == 2
+
+
+def test_summaries_leave_room_for_memories():
+    made, meta, _ = hot(*(mem(f"Decision {i}", "It is so.", days_ago=i) for i in range(30)))
+    sums = [summary(f"sum_{n:026d}", [made[n].id, made[n + 1].id], f"Number {n} is told here at some length. " * 4) for n in range(29)]
+    state = State(summaries={x.id: x for x in sums})
+    d = told((made, meta, state))
+    some = told((made, meta, state), 6000)
+    assert len(d.summaries) == 29 and 2 < len(some.summaries) < 12 and len(some.memories) > 15
+    assert fitted(replace(some, memories=()), estimate).used < 0.25 * 6000 + fitted(FRAME, estimate).used + 60
 
 
 def test_relations_are_the_five_surest_to_what_is_there():
@@ -382,7 +394,8 @@ def test_size_is_measured(tmp_path, files, memories, size):
     home = new_repo(tmp_path / "repo", [mem(f"Decision {i}", f"{i}.", days_ago=i) for i in range(memories)])
     blob = git(home, "hash-object", "-w", "--stdin", input="x")
     git(home, "update-index", "--add", "--index-info", input="".join(f"100644 {blob}\td/{i}\n" for i in range(files)))
-    project = ET.fromstring(gnc("context", repo=home).out)
+    (home / "deep").mkdir()
+    project = ET.fromstring(gnc("context", repo=home / "deep").out)
     assert (project.find("project").get("complexity"), complexity(files, memories)) == (size, size)
     factor = {"simple": 1, "moderate": 1.5, "complex": 2}[size]
     assert int(project.find("token-budget").get("available")) == 4000 * factor
