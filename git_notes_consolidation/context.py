@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
 from .config import ConfigError, Settings, SubconsciousnessConfig
 from .document import (ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context,
                                               group_lines, legal, marked, memory_element, one_line, summary_element, written)
@@ -136,30 +135,31 @@ def effective_cost(
 class Choice:
     "A memory that was looked at, and what became of it."
     memory: ContextMemory
-    cost: int  # Tokens of its element; 0 where the namespace had enough already
+    cost: int  # Tokens of its element
     effective: int  # What it takes from the budget
-    fate: Literal["in", "namespace", "budget"]
+    fits: bool
 
 # %% ../nbs/19_context.ipynb #2f9d4cfb
 def choose(
-    told: Iterable[ContextMemory],  # The best first
+    memories: Iterable[Memory],  # The best first
+    tell: Callable[[Memory], ContextMemory],
     room: int,  # Tokens
     most: int,  # Of one namespace
     count: Callable[[str], int],
     patience: int = 100,  # Look at so many that do not fit
 ) -> Iterator[Choice]:
-    "What goes in, and what does not."
+    "What goes in, and what was looked at and does not."
     sizes: Counter[str] = Counter()
-    for m in told:
-        if sizes[m.namespace] >= most: yield Choice(m, 0, 0, "namespace"); continue
+    for x in memories:
+        if sizes[x.namespace] >= most: continue
+        m = tell(x)
         cost = count(written(memory_element(m), 3))
         effective = effective_cost(cost, m.tier)
-        whole = effective if sizes[m.namespace] else effective + count(group_lines(m.namespace))
-        if whole <= room: room -= whole; sizes[m.namespace] += 1; yield Choice(m, cost, effective, "in"); continue
-        yield Choice(m, cost, effective, "budget")
-        patience -= 1
+        whole = effective if sizes[x.namespace] else effective + count(group_lines(m.namespace))
+        yield Choice(m, cost, effective, whole <= room)
+        if whole <= room: room -= whole; sizes[x.namespace] += 1
+        else: patience -= 1
         if patience == 0: return
-
 
 # %% ../nbs/19_context.ipynb #5102eb26
 def worthy(
@@ -219,9 +219,11 @@ def assemble(
     ids = {s.id for s in told}
     held = {i for x in found if known.names[x.id] in ids for i in x.source_memory_ids}
     order = sorted(near.values(), key=lambda m: (m.id in held, -meta[m.id].retention.overall, m.id))
-    choices = tuple(choose((tell(m, known, 5 if config.include_edges else 0) for m in order), room - cost, config.max_per_namespace, count))
-    mine = tuple(c.memory for c in choices if c.fate == "in")
-    full = sum(c.fate == "namespace" for c in choices)
+    most, relations = config.max_per_namespace, 5 if config.include_edges else 0
+    choices = tuple(choose(order, lambda m: tell(m, known, relations), room - cost, most, count))
+    mine = tuple(c.memory for c in choices if c.fits)
+    sizes = Counter(m.namespace for m in mine)
+    full = sum(sizes[legal(m.namespace)] >= most for m in order) - sum(n for n in sizes.values() if n >= most)
     out = LeftOut(out.tier, full, len(near) - len(mine) - full, len(found) - len(told))
     return fitted(replace(d, memories=mine, summaries=told, left_out=out), count), choices
 
@@ -283,5 +285,5 @@ def tokens_by_tier(choices: Iterable[Choice]) -> dict[str, dict[str, int]]:  # N
     "What the memories that are in take."
     out: dict[str, Counter[str]] = defaultdict(Counter)
     for c in choices:
-        if c.fate == "in": out[c.memory.namespace][c.memory.tier.value] += c.cost
+        if c.fits: out[c.memory.namespace][c.memory.tier.value] += c.cost
     return {ns: dict(tiers) for ns, tiers in sorted(out.items(), key=lambda x: (-x[1].total(), x[0]))}

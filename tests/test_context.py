@@ -11,8 +11,8 @@ from git_notes_consolidation.cli import plain
 from git_notes_consolidation.config import ConfigError, load_settings
 from git_notes_consolidation.context import (ContextBuildConfig, Known, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
                                              short_names, tell, tell_summary)
-from git_notes_consolidation.document import (ContextDocument, ContextEdge, ContextMemory, ContextSummary, cut, fitted, format_context, legal, one_line,
-                                              weighed)
+from git_notes_consolidation.document import (ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context, legal,
+                                              one_line, weighed)
 from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore,
                                             mem)
 from git_notes_consolidation.notes import State
@@ -158,6 +158,7 @@ def test_the_budget_is_never_exceeded(pool, available, count, tier, most, summar
     assert len(d.memories) + d.left_out.memories == len(currents(made, meta)) and min(vars(d.left_out).values()) >= 0
     assert max([0, *map([m.namespace for m in d.memories].count, {m.namespace for m in d.memories})]) <= most
     assert {m.tier.rank for m in d.memories} <= {*range(tier.rank + 1)}
+    assert d.left_out.tier == sum(meta[m.id].tier.rank > tier.rank for m in currents(made, meta))
     assert (summaries or not d.summaries) and (edges or not any(m.edges for m in d.memories))
 
 
@@ -185,8 +186,17 @@ def test_what_was_chosen_last_goes_first():
 
 def test_hot_memories_do_not_go_over():
     many = hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50)))
-    d = told(many, 3000)
+    d, choices = assemble(replace(FRAME, available=3000, used=3000), many[0], *many[1:], ALL, estimate)
+    assert sum(c.effective for c in choices if c.fits) < 3000 - fitted(FRAME, estimate).used
     assert 0 < len(d.memories) < 20 and d.left_out.budget == 50 - len(d.memories) and estimate(format_context(d)) <= 3000
+
+
+def test_what_is_left_out_has_its_reason():
+    made = [mem(f"{i} of {ns}", "It is so.", days_ago=i, namespace=ns) for i in range(6) for ns in ("decisions", "learnings")]
+    pool = hot(*made, mem("Long", "words " * 4000, namespace="patterns"), mem("Cold", days_ago=9))
+    for m, tier in zip(pool[0][-2:], (COLD, ARCHIVED)): pool[1][m.id] = replace(pool[1][m.id], tier=tier, retention=RetentionScore(0.1))
+    d = told(pool, 1500, ContextBuildConfig(min_tier=COLD, max_per_namespace=2))
+    assert (len(d.memories), d.left_out) == (4, LeftOut(tier=1, namespace=8, budget=1, summaries=0))
 
 
 def test_what_is_too_long_does_not_hide_what_is_short():
@@ -208,7 +218,7 @@ def test_a_hundred_that_do_not_fit_are_enough():
     def count(text): looked.append(text); return 1000
     made, meta, state = hot(*(mem(f"Decision {i}", days_ago=i) for i in range(500)))
     known = Known.of(meta, state, 100, estimate)
-    assert len([*choose((tell(m, known) for m in made), 50, 1000, count)]) == 100 and len(looked) <= 200
+    assert len([*choose(made, lambda m: tell(m, known), 50, 1000, count)]) == 100 and len(looked) <= 200
 
 
 @given(texts, st.integers(1, 200), st.sampled_from([estimate, octets]))
@@ -265,7 +275,8 @@ def test_order_is_by_score_and_summed_up_ones_wait():
 
 def test_ties_do_not_depend_on_the_order_of_reading():
     made, meta, state = hot(*(mem(f"Decision {i}", "It is so.") for i in range(20)))
-    assert format_context(told((made, meta, state), 2500)) == format_context(told((made[::-1], dict(reversed(meta.items())), state), 2500))
+    both = [assemble(replace(FRAME, available=2500), x, meta, state, ALL, estimate)[0] for x in (made, made[::-1])]
+    assert format_context(both[0]) == format_context(both[1]) and 0 < len(both[0].memories) < 20
 
 
 def test_a_summary_of_nothing_at_hand_is_not_told():
@@ -274,6 +285,16 @@ def test_a_summary_of_nothing_at_hand_is_not_told():
     state = State(summaries={"sum_a": summary("sum_a", [a.id, b.id]), "sum_b": summary("sum_b", [b.id])})
     assert [s.id for s in told(([a, b], meta, state), config=ContextBuildConfig()).summaries] == ["sum_a"]
     assert len(told(([a, b], meta, state)).summaries) == 2
+
+
+def test_summaries_leave_room_for_memories():
+    made, meta, _ = hot(*(mem(f"Decision {i}", "It is so.", days_ago=i) for i in range(30)))
+    sums = [summary(f"sum_{n:026d}", [made[n].id, made[n + 1].id], f"Number {n} is told here at some length. " * 4) for n in range(29)]
+    state = State(summaries={x.id: x for x in sums})
+    d = told((made, meta, state))
+    some = told((made, meta, state), 6000)
+    assert len(d.summaries) == 29 and 2 < len(some.summaries) < 12 and len(some.memories) > 15
+    assert fitted(replace(some, memories=()), estimate).used < 0.25 * 6000 + fitted(FRAME, estimate).used + 60
 
 
 def test_relations_are_the_five_surest_to_what_is_there():
@@ -373,7 +394,8 @@ def test_size_is_measured(tmp_path, files, memories, size):
     home = new_repo(tmp_path / "repo", [mem(f"Decision {i}", f"{i}.", days_ago=i) for i in range(memories)])
     blob = git(home, "hash-object", "-w", "--stdin", input="x")
     git(home, "update-index", "--add", "--index-info", input="".join(f"100644 {blob}\td/{i}\n" for i in range(files)))
-    project = ET.fromstring(gnc("context", repo=home).out)
+    (home / "deep").mkdir()
+    project = ET.fromstring(gnc("context", repo=home / "deep").out)
     assert (project.find("project").get("complexity"), complexity(files, memories)) == (size, size)
     factor = {"simple": 1, "moderate": 1.5, "complex": 2}[size]
     assert int(project.find("token-budget").get("available")) == 4000 * factor
