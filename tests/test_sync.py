@@ -566,7 +566,7 @@ def whole(place, homes, also=frozenset()):
 def test_many_at_once_agree_in_the_end(crowd):
     place, homes = crowd
     state = whole(place, homes)
-    assert len(state.runs) >= 6 and state.tiers and state.edges
+    assert len(state.runs) >= 6 and state.tiers  # The dice may have taken back every run that made an edge
     for h in homes:
         add_memories(h, EVERYTHING)  # which the plugin carries
         assert (r := gnc("audit", repo=h)).code == 0, r.out
