@@ -29,6 +29,10 @@ _NAMES = {
     "packing": "SessionContext",
     "session": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult get_session_start_additional_context get_summary_injector "
     "reset_summary_injector",
+    "context": "ContextBuildConfig SessionContextBuilder format_context",
+    "hooks": "ConsolidationHook",
+    "staleness": "stale",
+    "doctor": "checkup",
     "temporal": "TEMPORAL_PATTERNS detect_temporal_references find_references resolve_temporal_reference",
     "scoring": "wilson",
     "dating": "evaluate_dates load_dated",
