@@ -70,7 +70,7 @@ def lay_out(
     summaries: Iterable[MemorySummary],
     replaced: frozenset[str] = frozenset(),  # Memories that are superseded as a whole
     count: Callable[[str], int] = estimate,  # Of tokens
-    most: int = 500,
+    most: int = 300,
 ) -> Laid:
     "Everything that a session may be told."
     live = [x for x in summaries if x.tier in _TIERS and not set(x.source_memory_ids) <= replaced]

@@ -162,7 +162,7 @@ def test_the_hook_as_a_process(sampled):
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"null", b'"x"', b'{"cwd": 7}', b'{"cwd": "--help"}', b"\xff\xfe", b"x" * 3_000_000, b"[" * 100_000,
-                                 b'{"cwd": "/dev/null"}'])
+                                 b'{"cwd": "/dev/null"}', b'{"cwd": "a\\nb", "session_id": ["x"]}', b'{"cwd": "-x", "source": {}}'])
 def test_whatever_comes_in_valid_json_goes_out(raw, tmp_path):
     done = hook(raw, cwd=tmp_path)
     assert done.returncode == 0 and json.loads(done.stdout) == {"continue": True} and done.stderr.startswith(b"gnc hook session-start: ")
