@@ -15,7 +15,8 @@ PACKAGE = "git_notes_consolidation"
 def run(*command, cwd, input=""):
     "The command's output; its failure ends the check with what it said."
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV") and not k.startswith("GIT_")}
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env=env, input=input, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
+    pipes = {"input": input, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"}
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=env, **pipes)
     if done.returncode: sys.exit(f"{done.stdout}\nfailed with {done.returncode}: {' '.join(Path(c).name if i == 0 else str(c) for i, c in enumerate(command))}")
     return done.stdout
 
