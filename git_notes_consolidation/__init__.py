@@ -3,8 +3,6 @@
 Importing this package costs next to nothing: every public name is looked up in its module when it is first used.
 """
 
-from importlib import import_module
-from typing import Any
 
 __version__ = "0.0.1"
 
@@ -28,6 +26,13 @@ _NAMES = {
     "reasoning": "ReasonedAnswer ReasonedRecallService RecallResult get_reasoned_recall_service handle_recall_command",
     "questions": "needs_reasoning",
     "answering": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
+    "packing": "SessionContext",
+    "session": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult get_session_start_additional_context get_summary_injector "
+    "reset_summary_injector",
+    "context": "ContextBuildConfig SessionContextBuilder format_context",
+    "hooks": "ConsolidationHook",
+    "staleness": "stale",
+    "doctor": "checkup",
     "temporal": "TEMPORAL_PATTERNS detect_temporal_references find_references resolve_temporal_reference",
     "scoring": "wilson",
     "dating": "evaluate_dates load_dated",
@@ -37,8 +42,9 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 __all__ = sorted(_MODULE_OF)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULE_OF:
+        from importlib import import_module
         return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

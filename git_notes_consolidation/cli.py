@@ -4,7 +4,7 @@
 
 # %% ../nbs/23_cli.ipynb #881ab013
 from __future__ import annotations
-import io, json, re, shutil, sys, tempfile, time
+import io, json, os, re, shutil, sys, tempfile, time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -24,18 +24,22 @@ from .embedding import MINILM, get_embedder, pull_minilm
 from .models import (SAMPLE_NOW, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, as_utc,
                                             sample_memories)
 from .finding import MemoryResult, RetrievalMode
+from .hooks import ConsolidationHook, missing, speak, stop as stop_hook
 from .notes import git, open_repo, resolve, write_memories
 from .questions import needs_reasoning
 from .ranking import excerpt
 from .recall import RecallService, moment, open_recall
+from .starting import session_start
+from .triggers import EVENTS, Event, in_domain
 
-if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv
+if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, session as telling
 
 # %% auto #0
-__all__ = ['app', 'review', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist', 'main',
-           'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff', 'undo',
-           'status', 'tiers', 'explain', 'edges', 'summaries', 'review_list', 'result_rows', 'recall', 'audit',
-           'config', 'supersession', 'temporal', 'pull', 'demo']
+__all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
+           'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
+           'undo', 'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'inject', 'result_rows',
+           'recall', 'context', 'hook_session_start', 'hook_stop', 'sync', 'doctor', 'audit', 'config', 'supersession',
+           'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -44,7 +48,7 @@ class _Later:
     def __getattr__(self, name: str) -> Any: return getattr(import_module(f"git_notes_consolidation.{self._name}"), name)
 
 
-if not TYPE_CHECKING: auditing, dating, ev, reasons, sv = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service"))
+if not TYPE_CHECKING: auditing, dating, ev, reasons, sv, telling = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service", "session"))
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -311,6 +315,24 @@ def _read(path: Path) -> str:
     try: return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e: raise Usage(f"{path} cannot be read: {e}") from None
 
+# %% ../nbs/23_cli.ipynb #f5f3cddc
+def _who_asks(event: str | None, if_due: bool, alone: bool) -> Event:
+    "For whom a run is made."
+    if event is not None and (event not in EVENTS or event == "manual" or not if_due):
+        raise Usage(f"--event {event}: with --if-due choose from {', '.join(EVENTS[1:])}")
+    if if_due and not alone: raise Usage("--if-due decides by itself; it does not go with --apply, --plan, --dry-run or --full")
+    return cast(Event, event or ("timer" if if_due else "manual"))
+
+
+def _not_due(call: Call, s: sv.ConsolidationService, event: Event, scope: sv.Scope) -> bool:
+    "Says why no run is due, or why one is."
+    hook = ConsolidationHook(s.repo.path, s.settings, event, None if scope == sv.Scope() else scope)
+    now = call.now
+    said = (replace(hook, clock=lambda: now) if now else hook).claim()
+    if said.trigger: call.err.print(Text(plain(f"{said.trigger.value}: {said.why}")))
+    else: call.show({"due": False, "why": said.why}, f"not due: {plain(said.why)}")
+    return said.trigger is None
+
 # %% ../nbs/23_cli.ipynb #42d977e2
 @app.command(epilog="Examples: `gnc consolidate --dry-run` looks first. `gnc consolidate --plan p.json`, read it, then `gnc consolidate --apply p.json`. "
                     "`gnc consolidate --namespace decisions --strategy supersede --days 90`. "
@@ -333,16 +355,22 @@ def consolidate(
                                                  "Default: off, or what the environment says.", metavar="WHO")] = None,
     local_only: Annotated[bool, typer.Option("--local-only", help="Ask no model outside this machine and its private network.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Go on although the run supersedes more than --max-change.")] = False,
+    if_due: Annotated[bool, typer.Option("--if-due", help="As a hook or a timer asks: only if enough is waiting, or time has come.")] = False,
+    event: Annotated[str | None, typer.Option(help="Who asks, with --if-due: session_start, session_end or timer. Default: timer.", metavar="WHO")] = None,
+    domain: Annotated[str | None, typer.Option(help="project, which is everything here: git notes hold no other domain's memories.")] = None,
 ) -> None:
     "Link repeats and what is outdated, summarize what belongs together, move the rest between tiers."
     call: Call = ctx.obj
     begin = time.perf_counter()
     if apply and (dry_run or plan or full or namespace or since or until or days or query or strategy or threshold or llm or local_only):
         raise Usage("--apply does what its plan says; it goes with --max-change and --yes only")
+    if domain is not None: in_domain(domain)
+    asks = _who_asks(event, if_due, alone=not (apply or plan or dry_run or full))
     with progress(call) as step:
         s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change, llm_provider=llm, llm_local_only=local_only or None)
-        if not apply: _need_extra()
+        if not apply and not if_due: _need_extra()
         scope = scope_of(s, namespace, since, until, days, query, strategy or ())
+        if if_due and _not_due(call, s, asks, scope): return
         if apply: result = sv.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)
         else: result = sv.run(s, full=full, scope=scope)
@@ -423,13 +451,16 @@ def status(
     "How the repository's memory stands; -v also by namespace, and every problem."
     call: Call = ctx.obj
     if stale: _show_stale(call); return
-    st = sv.status(call.service())
+    s = call.service()
+    lack = missing(s.settings)
+    st = sv.status(s) | {"background_hook": {"active": not lack, "missing": list(lack)}}
     if not st["memories"]: call.show(st, "No memories here yet: refs/notes/mem/* holds none."); return
     last = st["last_run"] or {}
     said = f"{last['at'][:16]}{'' if last.get('changed') else ', nothing changed'}" if last else "none in this clone"
     facts = [("memories", f"{st['memories']} in {st['notes']} notes ({st['records']} records)"), ("after repeats", st["distinct"]), ("current", st["current"]),
              ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"), ("summaries", st["summaries"]),
-             ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said)]
+             ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said),
+             ("background hook", f"not active: {'; '.join(lack)}" if lack else "active")]
     if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
     most = len(st["problems"]) if call.verbose else 3
     bad = [f"! {plain(p)}" for p in st["problems"][:most]] + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else [])
@@ -495,14 +526,35 @@ def explain(
     call.show(x, table("", ("", ""), facts), *(["", _edge_table("Relations", x["edges"], x["id"], text)] if x["edges"] else []),
               *(["", table("Moves", ("from", "to", "why", "run", ""), moves)] if moves else []))
 
+# %% ../nbs/23_cli.ipynb #1fc94b1a
+def worded(
+    typed: str | None,  # The words themselves
+    file: str | None,  # … or a file that holds them; "-" is standard input
+    option: str,  # For the message
+    most: int = 20_000,  # Bytes
+) -> str:
+    "What was typed, or what a file says in its place."
+    if (typed is None) == (file is None): raise Usage(f"the words themselves or {option} FILE: give one of the two")
+    if file is None: return str(typed)
+    try:
+        with open(0, "rb", closefd=False) if file == "-" else open(file, "rb") as f: raw = f.read(most + 1)
+        if len(raw) > most: raise Usage(f"{option} {file} is longer than {most:,} bytes; say it in fewer words")
+        text = raw.decode("utf-8-sig").replace("\0", " ").strip()
+    except OSError as e: raise Usage(f"{option} {file} cannot be read: {e.strerror}; write the words there first") from None
+    except UnicodeDecodeError: raise Usage(f"{option} {file} is no UTF-8 text; write it again as UTF-8") from None
+    if not text: raise Usage(f"{option} {file} is empty; write the words there first")
+    return text
+
 # %% ../nbs/23_cli.ipynb #05b765dd
 @app.command(epilog="Example: `gnc edges mem_x7k2`")
 def edges(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(help="A memory or a summary.")],
+    name: Annotated[str | None, typer.Argument(metavar="[ID]", help="A memory or a summary.")] = None,
+    id_file: Annotated[str | None, typer.Option(help="Read the id from a file; - is standard input.", metavar="FILE")] = None,
 ) -> None:
     "What a memory or summary relates to, with the quoted evidence."
     call: Call = ctx.obj
+    id = worded(name, id_file, "--id-file", 1000)
     v = sv.view(call.service().repo)
     names = [m.id for m in v.scan.memories] + list(v.state.summaries)
     i = resolve(id, names, v.scan.memories)
@@ -562,6 +614,52 @@ def review_list(
     shown = cut("Waiting for you", ("id", "memory", "", "older memory", "why it is asked"), list(_asked_rows(found)), call.verbose)
     call.show(found, *(shown if found else ["Nothing waits for you."]))
 
+# %% ../nbs/23_cli.ipynb #ade2b591
+@app.command(epilog="Examples: `gnc inject`, `gnc inject --existing CONTEXT.md --budget 1000`, `some-context | gnc inject --existing -`, "
+                    "`gnc inject --file src/queue.py -v`.")
+def inject(
+    ctx: typer.Context,
+    existing: Annotated[str | None, typer.Option(help="A file with what the session is given so far, or - for standard input; its older block is replaced.",
+                                                 metavar="FILE")] = None,
+    budget: Annotated[int | None, typer.Option(help="Tokens that the block may take, all included. Default 2000.", min=0)] = None,
+    most: Annotated[int | None, typer.Option("--max", help="Summaries in it, at most. Default 10.", min=0)] = None,
+    min_confidence: Annotated[float | None, typer.Option(help="A summary below it stays out. Default 0.7.", min=0, max=1)] = None,
+    prioritize: Annotated[str | None, typer.Option(help="What weighs most: relevance, recency or activation.")] = None,
+    superseded: Annotated[bool | None, typer.Option("--superseded/--no-superseded", help="Tell what was superseded, struck through.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="A file that the session is about; may be repeated. Otherwise git's latest commits say.")] = None,
+    keyword: Annotated[list[str] | None, typer.Option(help="A word that the session is about; may be repeated.")] = None,
+) -> None:
+    "Print the block of summaries that a new session is given."
+    call: Call = ctx.obj
+    settings = call.settings(summaries_token_budget=budget, summaries_max=most, summaries_min_confidence=min_confidence, summaries_prioritize=prioritize,
+                             summaries_superseded=superseded)
+    repo = open_repo(call.repo)
+    known = telling.session_of(str(repo.path), str(repo.worktree or ""))
+    if file or keyword: known = known._replace(recent_files=tuple(file or ()), keywords=tuple(keyword or ()), commits=(), branch="")
+    before = _given(existing)
+    r = telling.SessionStartSummaryInjector(telling.SummaryStore(repo), None, telling.SummaryInjectionConfig.of(settings)).inject_summaries(before, known)
+    if call.as_json: return call.show(asdict(r))
+    _put(r.context_block + ("\n" if r.context_block and existing is None else ""))
+    told = (f"{r.summaries_injected} summaries, {r.tokens_used} of {settings.config.summaries_token_budget} tokens ({r.counter}), {r.left_out} left out, "
+            f"{r.shortened} shortened") if r.summary_block else "No summary to tell: run gnc consolidate, or allow more with --budget or --min-confidence."
+    if call.verbose or not r.summary_block: call.err.print(Text(told))
+
+# %% ../nbs/23_cli.ipynb #565de526
+def _given(name: str | None) -> str | None:
+    "A file's text with its newlines as they are."
+    if name is None: return None
+    try: raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as e: raise Usage(f"--existing {name}: {e.strerror}; give a file, or - for standard input") from None
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _put(text: str) -> None:
+    "To standard output byte for byte; a notebook's has no bytes."
+    sys.stdout.flush()
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None: sys.stdout.write(text)
+    else: raw.write(text.encode("utf-8", "surrogateescape")); raw.flush()
+
 # %% ../nbs/23_cli.ipynb #3f72b795
 def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str, str]) -> list[tuple[object, ...]]:
     "Results as table rows."
@@ -594,7 +692,8 @@ def _answered(service: RecallService, query: str, a: reasons.ReasonedAnswer) -> 
                     "`gnc recall \"when did we leave Redis\"`, `gnc recall backups --mode deep --sources`, `gnc recall '*' --namespace blockers`.")
 def recall(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(help="A question or words; `*` lists everything, the newest first.")],
+    words: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="A question or words; `*` lists everything, the newest first.")] = None,
+    query_file: Annotated[str | None, typer.Option(help="Read the question from a file; - is standard input.", metavar="FILE")] = None,
     mode: Annotated[str, typer.Option(help="How deep: reflexive (hot), standard (… and warm), deep (… and cold) or exhaustive.")] = "standard",
     namespace: Annotated[str | None, typer.Option(help="Only this namespace.")] = None,
     limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 10,
@@ -609,6 +708,7 @@ def recall(
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when it was."
     call: Call = ctx.obj
+    query = worded(words, query_file, "--query-file")
     if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
     try: at = moment(as_of) if as_of is not None else None
     except (ValueError, OverflowError): raise Usage(f"--as-of: {as_of!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
@@ -624,6 +724,68 @@ def recall(
     data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "results": [r.to_dict() for r in found], "deeper": deeper}
     nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
     call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
+
+# %% ../nbs/23_cli.ipynb #710978a3
+@app.command(epilog="Examples: `gnc context`, `gnc context --budget 2000 --min-tier hot`, `gnc context --no-summaries --json`.")
+def context(
+    ctx: typer.Context,
+    budget: Annotated[int | None, typer.Option(help="Tokens that the document may take, all of it. Default: context_token_budget, and up to 2.5 times as "
+                                                    "much in a large project.", min=1)] = None,
+    min_tier: Annotated[str | None, typer.Option(help="Leave out what is further away: hot, warm, cold or archived.", metavar="TIER")] = None,
+    max_per_namespace: Annotated[int | None, typer.Option(help="At most so many memories of one namespace.", min=0)] = None,
+    no_summaries: Annotated[bool, typer.Option("--no-summaries", help="Memories only.")] = False,
+    no_edges: Annotated[bool, typer.Option("--no-edges", help="No relations between memories.")] = False,
+) -> None:
+    "What a session should know, as XML within a budget."
+    from git_notes_consolidation.context import SessionContextBuilder, format_context
+    call: Call = ctx.obj
+    s = call.service(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace, context_summaries=False if no_summaries else None,
+                     context_edges=False if no_edges else None)
+    document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget)
+    if call.as_json: call.show(document.to_dict())
+    else: print(format_context(document), end="")
+
+# %% ../nbs/23_cli.ipynb #450b5bbc
+hook = typer.Typer(no_args_is_help=True, help="What an agent's host calls: one JSON object in, one out, exit code 0 whatever happens.")
+app.add_typer(hook, name="hook")
+
+
+@hook.command("session-start", epilog="Example: `echo '{\"cwd\": \".\", \"source\": \"startup\"}' | gnc hook session-start`")
+def hook_session_start(ctx: typer.Context) -> None:
+    "A session begins: the block of summaries as its additional context."
+    call: Call = ctx.obj
+    answer, why = session_start(sys.stdin.read(), os.environ, call.repo)
+    print(answer)
+    for line in why: call.err.print(Text(plain(f"gnc hook session-start: {line}")))
+
+
+@hook.command("stop", epilog="Example: `echo '{\"hook_event_name\": \"Stop\", \"cwd\": \".\"}' | gnc hook stop`")
+def hook_stop(ctx: typer.Context) -> None:
+    "After an agent's answer: start a run in the background if one is due."
+    call: Call = ctx.obj
+    speak(lambda event, say: stop_hook({"cwd": call.repo} | event, say, call.config), "stop")
+
+# %% ../nbs/23_cli.ipynb #0283ff33
+@app.command(epilog="Examples: `gnc sync --dry-run`, `gnc sync`, `gnc sync upstream --no-push`.  \n"
+                    "Neither git's configuration nor its refspecs are touched, and nothing is pushed by force. The memories themselves (refs/notes/mem/*) "
+                    "are not carried: the plugin does that.")
+def sync(
+    ctx: typer.Context,
+    remote: Annotated[str, typer.Argument(help="A remote, a URL or a path. Default: the one that the branch follows, else origin, else the only one.")] = "",
+    no_push: Annotated[bool, typer.Option("--no-push", help="Only take what is there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would come and go.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the remote.", min=1)] = 120.0,
+) -> None:
+    "Share runs, tiers, edges and summaries with other clones: fetch, unite, push."
+    from git_notes_consolidation import sync as syncing
+    call: Call = ctx.obj
+    r = syncing.sync(open_repo(call.repo), remote, send=not no_push, dry_run=dry_run, timeout=timeout)
+    rows = [(store, r.came[store] or "·", r.went[store] or "·") for store in r.came]
+    runs = [(what, short(i)) for what, ids in (("new here", r.learned), ("new there", r.sent)) for i in ids]
+    told = [*(["", *cut("Runs", ("", "run"), runs, call.verbose)] if runs else []),
+            *(["", *cut("Not understood, carried along", ("where",), [(p,) for p in r.problems], call.verbose)] if r.problems else [])]
+    title = f"{'Records that sync would move' if dry_run else 'Records moved'}: {plain(r.remote, 60)}"
+    call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *told)
 
 # %% ../nbs/23_cli.ipynb #cad3a8ec
 if TYPE_CHECKING: from git_notes_consolidation import staleness
@@ -661,6 +823,31 @@ def _show_stale(call: Call) -> None:
         for r in c.remarks: call.err.print(Text(f"! {r}"))
     call.show(rows, *(cut("Stale against the code", columns, _stale_rows(c.stale, current), call.verbose) if rows else [_nothing_stale(c)]),
               *(f"! {r}" for r in c.remarks))
+
+# %% ../nbs/23_cli.ipynb #1d3007ac
+from .models import UTC
+
+if TYPE_CHECKING: from git_notes_consolidation import doctor as doctoring
+
+# %% ../nbs/23_cli.ipynb #99020768
+if not TYPE_CHECKING: doctoring = _Later("doctor")
+
+
+@app.command(epilog="Examples: `gnc doctor`, `gnc doctor --online`, `gnc doctor -v --json`")
+def doctor(
+    ctx: typer.Context,
+    online: Annotated[bool, typer.Option("--online", help="Ask the language model a question of a few tokens too; without it nothing goes out.")] = False,
+) -> None:
+    "Find what is broken in git, notes, index, records and model: what it means, what heals it. Changes nothing; exit code 1 when something is broken."
+    call: Call = ctx.obj
+    repo = open_repo(call.repo)
+    found = doctoring.checkup(repo, call.settings(), os.environ, call.now or datetime.now(UTC), online)
+    n = Counter(f.level for f in doctoring.first_what_matters(found))
+    data = {"ok": not n["broken"], "counts": dict(n), "findings": [asdict(f) for f in found],
+            "recoverable": [{**asdict(r), "command": r.command} for f in found for r in f.recoverable]}
+    rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in doctoring.first_what_matters(found)]
+    call.show(data, *cut("Doctor", ("level", "area", "what", "where"), rows, call.verbose), "", ", ".join(f"{k} {level}" for level, k in n.items()) + ".")
+    if n["broken"]: raise typer.Exit(1)
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")
@@ -875,9 +1062,20 @@ def _demo_story(s: sv.ConsolidationService, r: ConsolidationResult, before: dict
             *([table("Overturned twice", ("first", "then", "now"), twice), ""] if twice else []), *_told(v.state.summaries.values()),
             *(x for q in _QUESTIONS for x in (_recalled(asks, q, asks.search(q, limit=2, count=False), f"Asked: {q}"), "")),
             f"Asked: {_DATED}", *_answered(asks, _DATED, reasons.reasoned(asks).answer(_DATED, count=False))[:4], "",
-            table("Tiers, before and after (repeats counted once)", ("tier", "before", "after", ""), both, right=("before", "after")), "",
+            *_block_of(s, v), table("Tiers, before and after (repeats counted once)", ("tier", "before", "after", ""), both, right=("before", "after")), "",
             "The notes of the plugin are as they were. Go on from here:", f"  cd {home}", *(f"  {_me()} {what}" for what in (
                 "status -v", "recall backups", "tiers --show hot", f"diff {short(r.run_id)}", f"undo {short(r.run_id)}"))]
+
+
+def _block_of(s: sv.ConsolidationService, v: sv.View) -> list[Any]:
+    "What the next session is told, and what it would have had to read."
+    r = telling.SessionStartSummaryInjector(telling.SummaryStore(s.repo)).inject_summaries(None, telling.session_of(str(s.repo.path)))
+    count = telling.counter()[1]
+    at_hand = [m.text for m in v.scan.memories if v.state.tier(m.id) in (MemoryTier.HOT, MemoryTier.WARM)]
+    rows = [("all memories", len(v.scan.memories), f"{count(chr(10).join(m.text for m in v.scan.memories)):,}"),
+            ("those hot or warm", len(at_hand), f"{count(chr(10).join(at_hand)):,}"), ("the session block", r.summaries_injected, f"{r.tokens_used:,}")]
+    return [table(f"What a new session reads, in tokens ({r.counter})", ("", "pieces", "tokens"), rows, right=("pieces", "tokens")), "",
+            *(Text(plain(row), style="dim") for row in r.summary_block.split("\n")[9:20]), "…", ""]
 
 
 _DATED = "When did brackwater paste a token into a public build log?"

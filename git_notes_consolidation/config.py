@@ -15,7 +15,7 @@ from .models import digest
 # %% auto #0
 __all__ = ['PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'LLM_PROVIDERS', 'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE',
            'ConfigError', 'RetentionConfig', 'SubconsciousnessConfig', 'parse_setting', 'known_setting', 'variable',
-           'inherited', 'from_file', 'Settings', 'load_settings', 'need']
+           'inherited', 'from_file', 'from_table', 'untabled', 'Settings', 'load_settings', 'need']
 
 # %% ../nbs/01_config.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -251,6 +251,47 @@ def from_file(
     if name in _NOT_FILES: raise ConfigError(f"{origin}: {name} is not read from a file, which may come with a repository; set {variable(name)}")
     return known_setting(name, origin)
 
+# %% ../nbs/01_config.ipynb #2a9dac13
+_TABLES: dict[str, dict[str, str]] = {
+    "consolidation": {"enabled": "consolidation_enabled", "cluster_threshold": "consolidation_threshold", "auto_trigger": "hook_enabled",
+                      "auto_trigger_threshold": "consolidation_batch_size", "schedule": "hook_schedule"},
+    "retention": {"recency_half_life_days": "retention_half_life_days"},
+    "context": {"base_token_budget": "context_token_budget", "min_tier": "context_min_tier", "max_per_namespace": "context_max_per_namespace",
+                "include_summaries": "context_summaries", "include_edges": "context_edges"}}
+
+_INSTEAD = {"supersession_weight": "being superseded is no part of the sum, it multiplies the score: superseded_factor and partial_factor",
+            "enable_supersession": "linking_enabled switches supersession, repeats and all other relations together",
+            "enable_edge_extraction": "linking_enabled switches supersession, repeats and all other relations together, and context_edges shows them",
+            "summary_token_budget": "a summary's length is fixed, and what a model may cost in a day is set by MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS"}
+
+# %% ../nbs/01_config.ipynb #1c83e6ff
+def from_table(
+    table: str,  # consolidation, retention or context
+    key: str,  # A name in it
+    origin: str,
+) -> str:
+    "Our name of a setting in one of design 5's tables."
+    if key in _INSTEAD: raise ConfigError(f"{origin}: there is no {table}.{key} here; {_INSTEAD[key]}")
+    name = _TABLES[table].get(key, key)
+    if name in _FIELDS: return name
+    near = difflib.get_close_matches(key, [*_TABLES[table], *_FIELDS], 1)
+    raise ConfigError(f"{origin}: no setting {table}.{key}" + (f"; did you mean {near[0]}?" if near else "; `gnc config` lists them all"))
+
+# %% ../nbs/01_config.ipynb #9348a2b3
+def untabled(
+    d: Mapping[str, Any],  # What a TOML file holds
+    origin: str,
+) -> dict[str, Any]:  # By our names, as far as they are in a table
+    "The settings of a file, out of design 5's tables."
+    out: dict[str, Any] = {}
+    for table, value in d.items():
+        inside = table in _TABLES and isinstance(value, dict)
+        for key, x in (value if inside else {table: value}).items():
+            name = from_table(table, key, origin) if inside else key
+            if name in out: raise ConfigError(f"{origin}: {name} is given twice, under two names or inside of a table and outside")
+            out[name] = x
+    return out
+
 # %% ../nbs/01_config.ipynb #ae88c7c7
 @dataclass(frozen=True)
 class Settings:
@@ -276,7 +317,7 @@ def load_settings(
     env = os.environ if env is None else env
     found: dict[str, tuple[Any, str]] = {}
     if file is not None:
-        for name, value in _read_toml(Path(file)).items(): found[from_file(name, str(file))] = (value, str(file))
+        for name, value in untabled(_read_toml(Path(file)), str(file)).items(): found[from_file(name, str(file))] = (value, str(file))
     found.update(inherited(env, (arguments or {}).get("llm_provider")))
     for name in _FIELDS:
         if (value := env.get(variable(name))): found[name] = (value, variable(name))

@@ -355,7 +355,8 @@ class PluginVectors:
 
     @cached_property
     def _rows(self) -> dict[str, np.ndarray]:
-        found = sorted((_words(f"{summary} {content}"), x.tobytes(), x) for _, summary, content, x in plugin_rows(self.path))
+        rows = ((_words(f"{summary} {content}"), x.tobytes(), x) for _, summary, content, x in plugin_rows(self.path))
+        found = sorted(rows, key=lambda row: row[:2])  # arrays have no order
         if not found: raise EmbeddingError(f"{self.path} holds no vectors. The plugin's /memory:sync full makes its index anew")
         X = round_vectors(np.stack([x for _, _, x in found]))
         return {text: x for (text, _, _), x in zip(found, X)}

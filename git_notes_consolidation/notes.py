@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 import yaml
 from .models import EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, Place, as_utc, digest
 from .observe import span
 
 # %% auto #0
-__all__ = ['MEM', 'IDENT', 'REFS', 'RepoError', 'Repo', 'git', 'open_repo', 'Problem', 'Record', 'parse_note', 'note_text',
-           'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan', 'read_memories', 'UnknownId', 'resolve',
-           'encode', 'decode', 'Events', 'read_events', 'Append', 'stamp', 'tier_append', 'edge_append',
-           'summary_append', 'review_append', 'access_append', 'RaceLost', 'move_refs', 'append', 'tidy', 'Locked',
-           'run_lock', 'clone_id', 'undone_runs', 'texts', 'reading', 'State', 'fold']
+__all__ = ['MEM', 'IDENT', 'REFS', 'RepoError', 'Repo', 'git_env', 'git', 'open_repo', 'Problem', 'Record', 'parse_note',
+           'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan', 'read_memories',
+           'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'stamp',
+           'tier_append', 'edge_append', 'summary_append', 'review_append', 'access_append', 'RaceLost', 'move_refs',
+           'note_changes', 'land', 'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id',
+           'undone_runs', 'texts', 'reading', 'State', 'fold']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -44,14 +45,18 @@ class Repo:
 # %% ../nbs/08_notes.ipynb #e11c5536
 _OUTER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NOTES_REF", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 
+def git_env() -> dict[str, str]:
+    "The environment that git gets from us: this repository and no other, and nobody is asked."
+    return {k: v for k, v in os.environ.items() if k not in _OUTER} | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+
+
 def git(
     path: Path | str,  # Directory to run in
     *args: str,  # The command
     input: bytes | None = None,  # For its standard input
 ) -> bytes:  # Its standard output
     "Run git; a failure is a `RepoError` with git's own words."
-    env = {k: v for k, v in os.environ.items() if k not in _OUTER} | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
-    try: done = subprocess.run(["git", "-C", str(path), *args], input=input or b"", capture_output=True, env=env)
+    try: done = subprocess.run(["git", "-C", str(path), *args], input=input or b"", capture_output=True, env=git_env())
     except FileNotFoundError: raise RepoError("git is not installed, or not on the PATH") from None
     if done.returncode: raise RepoError(f"git {args[0]}: {done.stderr.decode(errors='replace').strip() or f'exit {done.returncode}'}")
     return done.stdout
@@ -175,14 +180,14 @@ def _file(path: str, text: str) -> bytes: return b"M 100644 inline %s\n%s" % (pa
 MEM = "refs/notes/mem/"
 IDENT = b"git-notes-consolidation <gnc@localhost>"
 
-def _commit(ref: str, when: datetime, message: str, changes: Iterable[bytes], parent: str = "", mark: int = 0) -> bytes:
+def commit_stream(ref: str, when: datetime, message: str, changes: Iterable[bytes], parent: str = "", mark: int = 0) -> bytes:
     at, name = max(0, int(when.timestamp())), b"mark :%d\n" % mark if mark else b""
     head = b"commit %s\n%scommitter %s %d +0000\n%s" % (ref.encode(), name, IDENT, at, _data(message))
     return head + (b"from %s\n" % parent.encode() if parent else b"") + b"".join(changes) + b"\n"
 
 # %% ../nbs/08_notes.ipynb #c2226e47
 def _day_commit(day: str, memories: Sequence[Memory], i: int) -> bytes:
-    return _commit("refs/heads/main", memories[-1].timestamp, f"Work of {day}", [_file("LOG.md", f"{i + 1} days of work, last on {day}\n")])
+    return commit_stream("refs/heads/main", memories[-1].timestamp, f"Work of {day}", [_file("LOG.md", f"{i + 1} days of work, last on {day}\n")])
 
 # %% ../nbs/08_notes.ipynb #d74b7b51
 def write_memories(
@@ -200,7 +205,7 @@ def write_memories(
     stream = []
     for ns in sorted({ns for ns, _ in notes}):
         files = [_file(c, "\n".join(texts)) for (n, c), texts in notes.items() if n == ns]
-        stream.append(_commit(f"{MEM}{ns}", max(m.timestamp for m in memories), "Notes added by 'git notes append'", files))
+        stream.append(commit_stream(f"{MEM}{ns}", max(m.timestamp for m in memories), "Notes added by 'git notes append'", files))
     git(repo.path, "fast-import", "--quiet", input=b"".join(stream))
 
 # %% ../nbs/08_notes.ipynb #a41edb4f
@@ -385,15 +390,22 @@ class Events:
         return max((r["seq"] for _, _, r in self.records), default=0)
 
 # %% ../nbs/08_notes.ipynb #0726f2ae
+def our_tips(repo: Repo) -> dict[str, str]:
+    "Where our refs point, such that no run is seen without its records."
+    return tips(repo, REFS["runs"]) | tips(repo, *(REFS[s] for s in ("meta", "summaries", "edges")))
+
+# %% ../nbs/08_notes.ipynb #b81e227f
 def read_events(repo: Repo) -> Events:
     "All records of our four refs."
-    refs = tips(repo, REFS["runs"]) | tips(repo, *(REFS[s] for s in ("meta", "summaries", "edges")))
+    refs = our_tips(repo)
     unique: dict[tuple[str, str, int], tuple[str, str, dict[str, Any]]] = {}
     problems: list[Problem] = []
     for store in REFS:
         for obj, (records, bad) in _read_store(repo, store, refs.get(REFS[store])):
             problems += [Problem(f"{REFS[store]} {obj}", p.offset, p.reason) for p in bad]
-            for r in records: unique.setdefault((store, r["id"], r["seq"]), (store, obj, r))
+            for r in records:
+                was = unique.setdefault((store, r["id"], r["seq"]), (store, obj, r))[2]
+                if was is not r and _later(r, was): unique[store, r["id"], r["seq"]] = (store, obj, r)
     return Events(tuple(unique.values()), tuple(problems), refs)
 
 # %% ../nbs/08_notes.ipynb #1906cc3b
@@ -457,7 +469,11 @@ def move_refs(repo: Repo, lines: Sequence[str], final: bool = False) -> None:
         raise
 
 # %% ../nbs/08_notes.ipynb #89fc4759
-def _changes(repo: Repo, tip: str, lines: Mapping[str, list[str]]) -> list[bytes]:
+def note_changes(
+    repo: Repo,
+    tip: str,  # The notes commit that they come on top of; empty for none
+    lines: Mapping[str, Sequence[bytes]],  # By annotated object
+) -> list[bytes]:
     "What fast-import is told for one store: every touched note, old lines first."
     old: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for obj, path, blob in note_paths(repo, tip) if tip else (): old[obj].append((path, blob))
@@ -467,7 +483,7 @@ def _changes(repo: Repo, tip: str, lines: Mapping[str, list[str]]) -> list[bytes
         lost = [blob for _, blob in old.get(obj, ()) if blob not in texts]
         if lost: raise RepoError(f"the note on {obj} is missing from this clone (blob {lost[0]}); fetch it, nothing was written")
         was = [row for _, blob in old.get(obj, ()) for row in texts[blob].split(b"\n") if row]
-        rows = dict.fromkeys(was + [x.encode() for x in fresh])
+        rows = dict.fromkeys([*was, *fresh])
         body = b"".join(row + b"\n" for row in rows)
         out += [b"D %s\n" % path.encode() for path, _ in old.get(obj, ())]
         out.append(b"M 100644 inline %s/%s\ndata %d\n%s\n" % (obj[:2].encode(), obj[2:].encode(), len(body), body))
@@ -477,28 +493,50 @@ def _changes(repo: Repo, tip: str, lines: Mapping[str, list[str]]) -> list[bytes
 def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -> tuple[dict[str, str], str]:
     "Commits for the touched stores on temporary refs: their ids, and where the refs are."
     tmp, seq = f"refs/gnc/tmp/{uuid.uuid4().hex}", before.seq + 1
-    lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for a in todo: lines[a.store][a.object].append(_line(stamp(a, seq)))
+    lines: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+    for a in todo: lines[a.store][a.object].append(_line(stamp(a, seq)).encode())
     stream, stores = [], [s for s in REFS if s in lines]
     for mark, store in enumerate(stores, 1):
-        with span(f"store.{_SPANS[store]}.write", count=sum(map(len, lines[store].values()))):
-            tip = before.tips.get(REFS[store], "")
-            stream.append(_commit(f"{tmp}/{store}", now, f"gnc: {sum(map(len, lines[store].values()))} records", _changes(repo, tip, lines[store]), tip, mark))
+        tip, n = before.tips.get(REFS[store], ""), sum(map(len, lines[store].values()))
+        with span(f"store.{_SPANS[store]}.write", count=n):
+            stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records", note_changes(repo, tip, lines[store]), tip, mark))
     ask = b"".join(b"get-mark :%d\n" % i for i in range(1, len(stores) + 1))
     ids = git(repo.path, "fast-import", "--quiet", input=b"".join(stream) + ask).decode().split()
     return dict(zip(stores, ids)), tmp
 
 # %% ../nbs/08_notes.ipynb #6a8dca36
+def land(
+    repo: Repo,
+    old: Mapping[str, str],  # Our refs and where they were seen
+    new: Mapping[str, str],  # Store to its new commit
+) -> None:
+    "Move our refs: first those of the data, then, as the commit point, that of the runs."
+    rows = {s: f"update {REFS[s]} {c} {old.get(REFS[s], repo.zero)}" for s, c in new.items()}
+    for part in ([r for s, r in rows.items() if s != "runs"], [r for s, r in rows.items() if s == "runs"]):
+        if part: move_refs(repo, part)
+
+
 def _write(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -> None:
     new, tmp = _import(repo, before, todo, now)
-    data = [f"update {REFS[s]} {c} {before.tips.get(REFS[s], repo.zero)}" for s, c in new.items() if s != "runs"]
-    try:
-        if data: move_refs(repo, data)
-        if "runs" in new: move_refs(repo, [f"update {REFS['runs']} {new['runs']} {before.tips.get(REFS['runs'], repo.zero)}"])
-    finally:
-        move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True)
+    try: land(repo, before.tips, new)
+    finally: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True)
 
 # %% ../nbs/08_notes.ipynb #23748a52
+_T = TypeVar("_T")
+
+def until_won(
+    attempt: Callable[[], _T],  # Called again, from the start, when a race is lost
+    patience: float = 30.0,  # Seconds to keep trying
+) -> _T:
+    "What the first attempt gave that no other program overtook."
+    deadline, wait = time.monotonic() + patience, 0.01
+    while True:
+        try: return attempt()
+        except RaceLost as e:
+            if time.monotonic() > deadline: raise RepoError(f"{e} If no other program is at work, gnc consolidate removes a lock left by a crash.") from None
+            time.sleep(random.uniform(0, wait)); wait = min(0.5, wait * 2)
+
+# %% ../nbs/08_notes.ipynb #a9816981
 def append(
     repo: Repo,
     make: Callable[[Events], Sequence[Append]],  # What to write, given what is there; called again when a race is lost
@@ -506,15 +544,12 @@ def append(
     patience: float = 30.0,  # Seconds to keep trying
 ) -> Events | None:  # What was read before the write; none if there was nothing to write
     "Append records to our refs: all of them, or none that counts."
-    deadline, wait = time.monotonic() + patience, 0.01
-    while True:
+    def attempt() -> Events | None:
         before = read_events(repo)
         todo = make(before)
-        if not todo: return None
-        try: _write(repo, before, todo, now); return before
-        except RaceLost as e:
-            if time.monotonic() > deadline: raise RepoError(f"{e} If no other program is at work, gnc consolidate removes a lock left by a crash.") from None
-            time.sleep(random.uniform(0, wait)); wait = min(0.5, wait * 2)
+        if todo: _write(repo, before, todo, now)
+        return before if todo else None
+    return until_won(attempt, patience)
 
 # %% ../nbs/08_notes.ipynb #19511249
 def _try_lock(handle: Any) -> None:
@@ -547,12 +582,28 @@ class Locked(RepoError):
 
 
 @contextmanager
+def hold(
+    repo: Repo,
+    name: str,  # Of the lock's file
+    refusal: str,  # What to say when another has it
+    patience: float = 0.0,  # Seconds to wait for the other
+) -> Iterator[None]:
+    "A lock of this clone's, held for the length of the block."
+    (repo.common_dir / "gnc").mkdir(exist_ok=True)
+    with open(repo.common_dir / "gnc" / name, "a+b") as handle:
+        deadline = time.monotonic() + patience
+        while True:
+            try: _try_lock(handle); break
+            except OSError:
+                if time.monotonic() >= deadline: raise Locked(refusal) from None
+            time.sleep(0.05)
+        yield
+
+# %% ../nbs/08_notes.ipynb #57c3030f
+@contextmanager
 def run_lock(repo: Repo) -> Iterator[None]:
     "Held for the length of a run; `Locked` if another has it."
-    (repo.common_dir / "gnc").mkdir(exist_ok=True)
-    with open(repo.common_dir / "gnc" / "lock", "a+b") as handle:
-        try: _try_lock(handle)
-        except OSError: raise Locked(f"another run is at work in {repo.common_dir}; wait for it, or look at `gnc runs` afterwards") from None
+    with hold(repo, "lock", f"another run is at work in {repo.common_dir}; wait for it, or look at `gnc runs` afterwards", 0.05):
         tidy(repo)
         yield
 

@@ -72,6 +72,7 @@ class Scanned:
     scope: Scope = Scope()
     lexical: np.ndarray | None = None  # (n, 1024) the lexical vectors, where the embedder is another
     model: Model | None = None  # A language model, if one may be asked
+    buried: frozenset[str] = frozenset()  # Ids of tombstones; what is neither here nor there has not reached this clone
     gone: Mapping[str, str] = field(default_factory=dict)  # Memory id to the commit that took its code, where that is to count
 
     def row(self) -> dict[str, int]:
@@ -269,7 +270,7 @@ def still_held(
         if e.by == "llm": return (e.source_id, e.target_id) in heard and (e.edge_type in _HIDING or e.code == "M")
         ours = s.config.linking_enabled and e.by == "offline" and e.edge_type in _MINE and s.scope.does(_MINE[e.edge_type])
         if e.edge_type == EdgeType.REFERENCES and e.code != "I": return False
-        return ours and e.source_id in there and s.scope.has(there[e.source_id])
+        return ours and e.source_id in there and (e.target_id in there or e.target_id in s.buried) and s.scope.has(there[e.source_id])
     return [e for e in s.state.edges.values() if e.id not in mine and not judged(e)]
 
 # %% ../nbs/14_phases.ipynb #0f53823a

@@ -4,7 +4,7 @@
 
 # %% ../nbs/15_service.ipynb #4cfe6e75
 from __future__ import annotations
-import asyncio, importlib.util, json, os, re, sqlite3
+import asyncio, importlib.util, json, os, re, sqlite3, time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -14,9 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from . import index
+from .arrivals import LastRun, remember_run
+from .events import finished, publish
+from .gitlog import tip_of
 from .embedding import Embedder, LexicalEmbedder, get_embedder, without_vector
 from .asking import Model
-from .gitlog import tip_of
 from .journal import counted, flush, forget, waiting, with_waiting
 from .judging import JUDGE
 from .llm import Client, Usage, ask_all, get_client
@@ -27,9 +29,11 @@ from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Mem
 from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, clone_id, edge_append, encode, fold, open_repo, read_events, read_memories,
                                            reading, resolve, review_append, run_lock, summary_append, tier_append)
 from .observe import count, span
+from .preparing import prepare
 from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
 from .retention import compute_retention_score, tier_of
 from .staleness import Compared, Stale as Gone, code_gone, compare
+from .starting import load
 from .summarizing import SUMMARIZER
 
 # %% auto #0
@@ -280,7 +284,7 @@ class ConsolidationService:
             X = index.embed_cached(conn, known, self.embedder)
             lexical = index.embed_cached(conn, known, words) if self.embedder.name != words.name else None
         s = Scanned(memories, X, self.embedder, state, self.settings.config, now or self.clock(), scope, lexical,
-                    gone={i: x.by for i, x in v.gone.items()})
+                    gone={i: x.by for i, x in v.gone.items()}, buried=frozenset(m.id for m in v.scan.memories) - {m.id for m in memories})
         warnings = [*v.warnings, *without_vector(memories if not settled else (), X, self.embedder)]
         with closing(self.client()) if self.client and not settled else nullcontext() as client:
             if client: s = replace(s, model=Model(partial(ask_all, client, progress=self.calls), self.settings.config.llm_batch))
@@ -341,9 +345,11 @@ def stand_ins(
 
 # %% ../nbs/15_service.ipynb #be4ef55c
 def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
-    "Bring the cache's tables to the state, if they are not; they may be stale at any time, and nothing depends on them."
+    "Bring the cache's tables and what sessions are told to the state, if they are not; they may be stale at any time, and nothing depends on them."
     with closing(index.open_index(service.repo)) as conn:
         if index.recalled(conn, "tables") != digest("tables", v.bases): refresh_tables(conn, v, service.settings, now)
+    seen = " ".join(tip for _, tip in sorted(v.events.tips.items()))
+    if seen and load(str(service.repo.common_dir), seen) is None: prepare(service.repo, v.state, seen)
 
 
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
@@ -378,8 +384,15 @@ def apply_plan(
         if asked: forget(conn, counted(v.events, clone_id(service.repo)), plan.now)
         last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)}
         index.remember(conn, "last_run", last)
+        if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
         if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL: index.remember(conn, "settled", service.settled(v))
     return plan.result
+
+
+def _at_hand(v: View) -> int:
+    "Memories that are hot or warm, repeats counted once."
+    away = {e.source_id for e in v.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
+    return sum(v.state.tier(m.id).rank < MemoryTier.COLD.rank for m in living(v.scan.memories) if m.id not in away)
 
 # %% ../nbs/15_service.ipynb #152a9b0b
 def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: Scope, full: bool, tries: int = 3) -> ConsolidationResult:
@@ -399,14 +412,22 @@ def run(
     checkpoint_id: str | None = None,  # A caller's name for the run, for its trace
 ) -> ConsolidationResult:
     "One consolidation run."
-    mode = "full" if full else "incremental"
+    mode, begin = "full" if full else "incremental", time.perf_counter()
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
         if dry_run: return replace(service.plan(now, scope, full).result, dry_run=True)
         with run_lock(service.repo):
             result = _plan_and_apply(service, now, scope, full)
         log.set(memories_processed=result.memories_processed, changed=result.changed)
     count("consolidation.runs", 1, status="success" if result.success else "error")
-    return result
+    return _told(service, result, time.perf_counter() - begin)
+
+
+def _told(service: ConsolidationService, result: ConsolidationResult, seconds: float) -> ConsolidationResult:
+    "The result, once whoever is configured has heard of a change; that they could not be told is a warning."
+    home = service.repo.common_dir
+    name = home.parent.name if home.name == ".git" else home.name.removesuffix(".git")
+    problems = publish(finished(result, name, seconds), service.settings.config) if result.run_id else ()
+    return replace(result, warnings=(*result.warnings, *problems)) if problems else result
 
 # %% ../nbs/15_service.ipynb #5958fb06
 def _tips(repo: Repo, plan: Plan) -> dict[str, str]:
@@ -416,14 +437,15 @@ def _tips(repo: Repo, plan: Plan) -> dict[str, str]:
 
 def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
     "Apply a plan that was written to a file. How much it may hide is for the present settings to say, not for the file."
-    plan = load_plan(text)
+    plan, begin = load_plan(text), time.perf_counter()
     check_bases(plan, _tips(service.repo, plan))  # A refusal should not even leave a lock file
     with run_lock(service.repo):
         v = view(service.repo)
         check_bases(plan, v.bases | _tips(service.repo, plan))
         past = {e.source_id if e.edge_type == EdgeType.DUPLICATE_OF else e.target_id for e in v.state.edges.values() if e.edge_type in _HIDES}
         memories = living(v.scan.memories)
-        return apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config)), v)
+        result = apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config)), v)
+    return _told(service, result, time.perf_counter() - begin)
 
 # %% ../nbs/15_service.ipynb #b757c42c
 class NeedsConfirmation(Guard):

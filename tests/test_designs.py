@@ -7,6 +7,7 @@ import asyncio
 import inspect
 import json
 import math
+import re
 import shutil
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -414,3 +415,44 @@ def test_non_deletion(tmp_path):
     run(home, NOW + 6000 * DAY)
     after = read_memories(open_repo(home)).memories
     assert set(before) < set(after) and set(MetadataStore(open_repo(home)).all()) == {m.id for m in after}
+
+
+# D1 §10.2 and §14 "Idempotency tests for SessionStart". `context_block` is the whole context in the one test and the block in the other: here it is the
+# whole, and `summary_block` the block. The design's opening tag without attributes never occurs; it is looked for by its name.
+
+
+def injecting(home): return gnc.SessionStartSummaryInjector(SummaryStore(open_repo(home)), None, gnc.SummaryInjectionConfig())
+def blocks_in(text): return len(re.findall(r"<memory_consolidated_summaries[\s>]", text))
+
+
+@pytest.fixture(scope="module")
+def summed(tmp_path_factory):
+    home = new_repo(tmp_path_factory.mktemp("summed") / "repo", story())
+    run(home)
+    return home
+
+
+def test_summary_injection_replaces_not_accumulates(summed):
+    injector, session = injecting(summed), gnc.SessionContext()
+    result1 = injector.inject_summaries(None, session)
+    result2 = injector.inject_summaries(result1.context_block, session)
+    assert blocks_in(result2.context_block) == 1 and result2.replaced_existing is True
+    assert blocks_in(injector.inject_summaries(result2.context_block, session).context_block) == 1
+
+
+def test_summary_injection_preserves_other_context(summed):
+    result = injecting(summed).inject_summaries("Some other context\n\nMore stuff", gnc.SessionContext())
+    assert "Some other context" in result.context_block and "More stuff" in result.context_block and blocks_in(result.context_block) == 1
+
+
+def test_injection_config_defaults():
+    c = gnc.SummaryInjectionConfig()
+    assert (c.enabled, c.max_summaries, c.token_budget, c.min_confidence) == (True, 10, 2000, 0.7)
+    assert (c.prioritize_by, c.include_supersession_context) == ("relevance", True)
+    assert [f.name for f in fields(gnc.SummaryInjectionResult)][:4] == ["summaries_injected", "tokens_used", "context_block", "replaced_existing"]
+
+
+def test_get_session_start_additional_context(summed):
+    context = gnc.get_session_start_additional_context(gnc.SessionContext(project_path=str(summed)), existing_context="Theirs.")
+    assert context.startswith("Theirs.") and blocks_in(context) == 1
+    gnc.reset_summary_injector()

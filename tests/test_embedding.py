@@ -274,6 +274,12 @@ def test_plugin_vectors_come_back_whatever_the_blocks(tmp_path, size):
     assert np.array_equal(PluginVectors(tmp_path / "index.db").embed(TEXTS), round_vectors(X))
 
 
+def test_the_plugin_has_a_repeated_memory_twice_with_the_same_vector(tmp_path):
+    rows, X = [ROWS[0], (f"{ROWS[0][0]}0", *ROWS[0][1:]), ROWS[1]], np.eye(3, 8, dtype=np.float32)[[0, 0, 1]]
+    plugin_index(tmp_path / "index.db", rows, X)
+    assert np.array_equal(PluginVectors(tmp_path / "index.db").embed(TEXTS[:2]), round_vectors(X[1:]))
+
+
 def test_reading_leaves_no_trace_and_sees_what_is_not_yet_in_the_file(tmp_path):
     path, X = tmp_path / "index.db", np.eye(20, 32, dtype=np.float32)
     plugin_index(path, ROWS, X)

@@ -710,3 +710,15 @@ def test_a_run_says_which_objects_it_was_made_from(home):
     plan = json.loads(serve(home).plan(SAMPLE_NOW).to_json())
     assert plan["bases"] == refs(home, "refs/notes/") and plan["config"] == serve(home).settings.id
     assert Path(home).is_dir() and {r[0] for r in plan["records"]} == {"meta", "edges", "summaries", "runs"}
+
+
+def test_an_edge_whose_older_end_has_not_arrived_stays(tmp_path):
+    home, away = new_repo(tmp_path / "here", story()), tmp_path / "away"
+    run(home)
+    kept = state_of(home).edges
+    ends = {e.target_id for e in kept.values() if e.edge_type == EdgeType.SUPERSEDES}
+    there = {m.id: m for m in read_memories(open_repo(home)).memories}
+    new_repo(away, [m for i, m in there.items() if i not in ends])  # Our records came, the plugin's notes only in part
+    git(away, "fetch", "-q", home, "refs/notes/mem-*:refs/notes/mem-*")
+    run(away, full=True)
+    assert {i for i, e in state_of(away).edges.items() if e.target_id in ends} == {i for i, e in kept.items() if e.target_id in ends} and ends

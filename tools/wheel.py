@@ -1,4 +1,5 @@
 """Does the wheel work where nothing else is installed? Build it from the sdist, install it into an empty environment, use it there."""
+import json
 import os
 import subprocess
 import sys
@@ -11,10 +12,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "git_notes_consolidation"
 
 
-def run(*command, cwd):
+def run(*command, cwd, input=""):
     "The command's output; its failure ends the check with what it said."
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV") and not k.startswith("GIT_")}
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
+    pipes = {"input": input, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"}
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=env, **pipes)
     if done.returncode: sys.exit(f"{done.stdout}\nfailed with {done.returncode}: {' '.join(Path(c).name if i == 0 else str(c) for i, c in enumerate(command))}")
     return done.stdout
 
@@ -49,7 +51,14 @@ def main():
         if str(tmp.resolve()) not in str(Path(where.strip()).resolve()): sys.exit(f"imported from {where.strip()}, not from the wheel")
         run(bin / "gnc", "--help", cwd=repo)
         print(run(bin / "gnc", "status", cwd=repo).strip())
-    print("The base install reads an empty repository.")
+        print("The base install reads an empty repository.")
+
+        demo = tmp / "demo"
+        run(Path(sys.executable).parent / "gnc", "demo", demo, cwd=tmp)
+        for what in (["inject"], ["context"], ["recall", "backups"], ["status", "-v"], ["doctor"], ["config"]): run(bin / "gnc", *what, cwd=demo)
+        told = json.loads(run(bin / "gnc", "hook", "session-start", cwd=demo, input=json.dumps({"cwd": str(demo)})))
+        if "## Project Memory Context" not in told["hookSpecificOutput"]["additionalContext"]: sys.exit(f"no session block: {told}")
+    print("The base install tells a session what another install consolidated.")
 
 
 if __name__ == "__main__": main()

@@ -1,0 +1,592 @@
+"""`gnc doctor`: every damage is made for real, found, and left exactly as it was."""
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from calls import gnc, gnc_process, new_repo, run
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.damage import notes_of, shattered
+from git_notes_consolidation.doctor import checkup
+from git_notes_consolidation.journal import note_accesses
+from git_notes_consolidation.index import open_index
+from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.notes import MEM, REFS, note_paths, note_text, open_repo, parse_note, read_memories, tips
+from git_notes_consolidation.overlooked import toggled
+from helpers import add_memories, git, refs, story
+
+DECISIONS = f"{MEM}decisions"
+MERGE = ("notes", f"--ref={DECISIONS}", "merge", "--strategy=cat_sort_uniq", "refs/notes/origin/mem/decisions")
+
+
+def look(home, env=None, **settings):
+    "What the doctor finds in a repository."
+    return checkup(open_repo(home), load_settings(settings, env={}), env or {}, SAMPLE_NOW)
+
+
+def bad(found, *areas): return [f for f in found if f.level in ("warn", "broken") and (not areas or f.area in areas)]
+
+
+def git_says(home, *args): return subprocess.run(["git", "-C", home, *args], capture_output=True, encoding="utf-8").stderr
+
+
+def capture(home, *memories, commit="HEAD"):
+    "As the plugin does it."
+    for m in memories: git(home, "notes", f"--ref={MEM}{m.namespace}", "append", "-m", note_text(m), commit)
+
+
+def fetch(home, other): git(home, "fetch", "--quiet", other, "+refs/notes/mem/*:refs/notes/origin/mem/*")
+
+
+@pytest.fixture
+def two(git_repo, tmp_path):
+    "Two clones of a repository with one commit, and a memory that both know."
+    capture(git_repo, mem("Use ruff", "It is quick.", days_ago=90))
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "--quiet", git_repo, other)
+    for k, v in (("user.name", "Other"), ("user.email", "other@example.org")): git(other, "config", k, v)
+    git(other, "fetch", "--quiet", "origin", "refs/notes/*:refs/notes/*")
+    return git_repo, other
+
+
+MINE = [mem("Use Flask", "Small and known.\n\n    pip install flask\n\n- a list\n- of two", days_ago=60), mem("Use SQLite", "One file.", days_ago=50)]
+THEIRS = [mem("Use cron", "It is there.", days_ago=40)]
+
+
+@pytest.fixture
+def torn(two):
+    "The clone in which the plugin's merge has sorted a note of four memories."
+    one, other = two
+    capture(one, *MINE); capture(other, *THEIRS)
+    fetch(one, other); git(one, *MERGE)
+    return one
+
+
+# Notes torn by a merge
+
+
+def the_torn(found): return next(f for f in found if f.area == "notes" and f.level != "ok")
+
+
+def test_a_torn_note_is_found_and_all_of_it_is_in_the_blobs_that_are_named(torn):
+    assert read_memories(open_repo(torn)).memories == ()
+    f = the_torn(look(torn))
+    assert f.level == "broken" and f.where == f"{DECISIONS} {git(torn, 'rev-parse', 'HEAD')}, byte 0" and "of 4 memories" in f.what
+    by = {m.summary: m for m in [mem("Use ruff", "It is quick.", days_ago=90), *MINE, *THEIRS]}
+    assert {r.summary for r in f.recoverable} == {*by} and {r.namespace for r in f.recoverable} == {"decisions"}
+    for r in f.recoverable:
+        assert r.timestamp == by[r.summary].timestamp.isoformat() and r.command == f"git show {r.blob}"
+        assert note_text(by[r.summary]).strip() in git(torn, *r.command.split()[1:])
+    assert all(r.blob[:12] in f.remedy for r in f.recoverable)
+
+
+def test_the_remedy_brings_all_of_it_back(torn):
+    f = the_torn(look(torn))
+    commands = f.remedy.partition("; ")[2].removesuffix(" adds them again")
+    subprocess.run(commands, shell=True, cwd=torn, check=True, capture_output=True)
+    assert {m.summary for m in read_memories(open_repo(torn)).memories} == {"Use ruff", "Use Flask", "Use SQLite", "Use cron"}
+    assert the_torn(look(torn)).level == "note" and not the_torn(look(torn)).recoverable
+
+
+def test_torn_twice_and_written_on_in_between(torn, two):
+    "The last whole versions lie behind two merges and several appended memories."
+    one, other = two
+    capture(one, mem("Use tmux", "Later.", days_ago=20), mem("Use make", "Later still.", days_ago=19))
+    capture(other, mem("Use systemd", "Not cron.", days_ago=18))
+    fetch(one, other); git(one, *MERGE)
+    f = the_torn(look(one))
+    assert "of 7 memories" in f.what
+    assert {r.summary for r in f.recoverable} == {"Use ruff", "Use Flask", "Use SQLite", "Use cron", "Use systemd", "Use tmux", "Use make"}
+    assert {r.summary for r in f.recoverable if not r.whole} == {"Use tmux", "Use make"}  # They only ever stood below torn text
+    assert all((r.blob[:12] in f.remedy.partition("; ")[2]) == r.whole and r.summary in git(one, *r.command.split()[1:]) for r in f.recoverable)
+
+
+def test_what_stands_below_torn_text_is_read_and_not_called_lost(torn):
+    capture(torn, mem("Use tmux", "Later.", days_ago=20), MINE[0])
+    f = the_torn(look(torn))
+    assert "of 4 memories" in f.what and {r.summary for r in f.recoverable} == {"Use ruff", "Use SQLite", "Use cron"}
+
+
+def test_torn_notes_in_folders(tmp_path, git_repo):
+    "Git moves a note while it merges: the old version has another path."
+    other = tmp_path / "other"
+    for i in range(160): git(git_repo, "commit", "--quiet", "--allow-empty", f"--message={i}", date="2025-01-01T00:00:00+00:00")
+    git(tmp_path, "clone", "--quiet", git_repo, other)
+    for k, v in (("user.name", "Other"), ("user.email", "other@example.org")): git(other, "config", k, v)
+    commits = git(git_repo, "rev-list", "HEAD").split()
+    for i, c in enumerate(commits): capture(git_repo if i % 2 else other, mem(f"Number {i}", "x", days_ago=i + 1), commit=c)
+    capture(git_repo, MINE[0], commit=commits[0]); capture(other, THEIRS[0], commit=commits[0])
+    fetch(git_repo, other); git(git_repo, *MERGE)
+    f = the_torn(look(git_repo))
+    assert {r.summary for r in f.recoverable} == {"Number 0", "Use Flask", "Use cron"}
+    assert any("/" in n.path for n in notes_of(open_repo(git_repo), tips(open_repo(git_repo), MEM)))
+    folders = next(f for f in look(git_repo) if "folders" in f.what)
+    assert folders.area == "plugin" and folders.where == DECISIONS and folders.what.startswith("161 of 161") and "No /memory:sync full" in folders.remedy
+
+
+def test_history_that_is_not_there_is_not_promised(torn, tmp_path):
+    "A clone that has only the last state of the notes still counts what was in them."
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{torn}", shallow)
+    git(shallow, "fetch", "--quiet", "--depth=1", "origin", "refs/notes/mem/*:refs/notes/mem/*")
+    f = the_torn(look(shallow))
+    assert f.level == "broken" and "0 in its history, and 4 nowhere" in f.what and not f.recoverable and not f.remedy
+    assert any("shallow" in f.what for f in look(shallow))
+
+
+def test_gits_sort_is_always_recognised(git_repo, tmp_path):
+    "Whatever stands in the bodies: indented, ruled, empty, not ASCII, with carriage returns."
+    rng = random.Random(5)
+    lines = ["", "    indented", "---", "--- ", "- item", "ünïcode ⚙", "\ttab", "a: b", "#", "~", "z" * 300, "type: x", " ", "trailing  ", "cr\r", "🙂", '"q"']
+    bodies = ["\n".join(rng.choices(lines, k=rng.randrange(12))) for _ in range(60)]
+    for i, (a, b) in enumerate(zip(bodies[::2], bodies[1::2])):
+        blobs = [git(git_repo, "hash-object", "-w", "--stdin", input=note_text(mem(f"S{i}{k}", x, days_ago=i + 1 + k))) for k, x in enumerate((a, b))]
+        for ref, blob in zip(("mine", "theirs"), blobs): git(git_repo, "notes", f"--ref={ref}{i}", "add", "-C", blob, "HEAD")
+        git(git_repo, "notes", f"--ref=mine{i}", "merge", "--quiet", "--strategy=cat_sort_uniq", f"theirs{i}")
+        data = subprocess.run(["git", "cat-file", "blob", git(git_repo, "notes", f"--ref=mine{i}", "list", "HEAD")], cwd=git_repo, capture_output=True).stdout
+        assert shattered(data) == "sorted", data
+
+
+def test_whole_notes_are_never_called_torn():
+    for m in (*sample_memories(), *story()): assert shattered(note_text(m).encode()) == ""
+    assert shattered("\n".join(note_text(m) for m in sample_memories()).encode()) == ""
+    assert shattered(note_text(MINE[0]).rpartition("---")[0].encode()) == shattered(b"---\nsummary: a\ntimestamp: '2026-01-01'\ntype: x\n") == "torn"
+    assert shattered(b"summary: a\ntimestamp: '2026-01-01'\n") == "torn"
+    assert shattered(b"") == shattered(b"Reviewed-by: A\nA line.\n") == ""
+
+
+def test_what_cannot_be_read_is_told_with_its_place(git_repo):
+    capture(git_repo, MINE[0])
+    git(git_repo, "notes", f"--ref={MEM}learnings", "add", "-m", "---\ntype: learnings\nsummary: [\n---\n\nx\n", "HEAD")
+    git(git_repo, "notes", f"--ref={MEM}reviews", "add", "-m", "Looks good to me.", "HEAD")
+    found = {f.where.split()[0].removeprefix(MEM): f for f in look(git_repo) if f.area == "notes" and f.where}
+    assert found["learnings"].level == "warn" and "not YAML" in found["learnings"].what and "edit" in found["learnings"].remedy
+    assert found["reviews"].level == "note" and {*found} == {"learnings", "reviews"}
+
+
+# What the plugin does not see
+
+
+RULED = mem("Move to arm64", "Before.\n\n---\n\nAfter.", days_ago=30)
+
+
+def test_a_rule_in_a_body_costs_the_plugin_the_next_memory(git_repo):
+    capture(git_repo, RULED, *THEIRS, *MINE)
+    total, each = bad(look(git_repo), "plugin")
+    assert total.what.startswith("Plugin 0.12 finds 1 of 4 records, and cuts 1 short") and "write ***" in total.remedy
+    assert each.what.startswith("It finds 1 of 4") and each.where == f"{DECISIONS} {git(git_repo, 'rev-parse', 'HEAD')}, byte 0"
+
+
+def test_the_plugins_way_of_reading_taken_by_hand():
+    def of(*texts):
+        data = "\n".join(texts).encode()
+        t = toggled(data, parse_note(data)[0])
+        return t.read, len(t.lost), len(t.cut)
+    plain, ruled = note_text(MINE[1]), note_text(RULED)
+    twice = note_text(replace(RULED, content="a\n---\nb\n---\nc"))
+    assert of(plain) == (1, 0, 0) and of(plain, plain) == (2, 0, 0)
+    assert of(ruled) == (1, 0, 1) and of(ruled, plain) == (1, 1, 1) and of(ruled, ruled) == (1, 1, 1)  # the second rule closes what the first has opened
+    assert of(twice, plain) == (2, 0, 1)
+    assert of(note_text(replace(RULED, content="a\n  ---  \nb")), plain) == (1, 1, 1)  # spaces around it change nothing
+
+
+# The plugin's index
+
+
+TABLES = """CREATE TABLE memories (id TEXT PRIMARY KEY, commit_sha TEXT NOT NULL, namespace TEXT NOT NULL, summary TEXT NOT NULL, content TEXT NOT NULL,
+    timestamp TEXT NOT NULL, repo_path TEXT, spec TEXT, phase TEXT, tags TEXT, status TEXT DEFAULT 'active', relates_to TEXT, created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL);
+CREATE TABLE metadata (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO metadata VALUES ('schema_version', '2');
+CREATE TABLE vec_memories_rowids (rowid INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, chunk_id INTEGER, chunk_offset INTEGER);"""
+
+
+def rows_of(home, digits):
+    "As the plugin's sync names them with 7 digits, and its capture with 40."
+    for m in read_memories(open_repo(home)).memories:
+        for p in m.places: yield f"{m.namespace}:{p.commit[:digits]}:{p.index}", p.commit, m.namespace, m.summary, m.content, m.timestamp.isoformat()
+
+
+def indexed(home, rows, vectors=True):
+    "The plugin's index of these rows."
+    (home / ".memory").mkdir(exist_ok=True)
+    (home / ".git/info").mkdir(exist_ok=True)
+    (home / ".git/info/exclude").write_text("/.memory/\n")
+    rows = list(rows)
+    with closing(sqlite3.connect(home / ".memory/index.db")) as conn, conn:
+        conn.executescript(TABLES)
+        conn.executemany("INSERT INTO memories VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, NULL, '', 'active', '', '', '')", rows)
+        if vectors: conn.executemany("INSERT INTO vec_memories_rowids (id) VALUES (?)", [(r[0],) for r in rows])
+
+
+def test_an_index_that_is_as_it_should_be(git_repo):
+    capture(git_repo, *MINE)
+    indexed(git_repo, rows_of(git_repo, 7))
+    assert bad(look(git_repo), "index") == []
+    assert [f.what for f in look(git_repo) if f.area == "index"] == ["2 rows, and every memory of the notes among them."]
+
+
+def test_a_memory_under_both_names(git_repo):
+    capture(git_repo, *MINE)
+    indexed(git_repo, [*rows_of(git_repo, 7), *rows_of(git_repo, 40)])
+    f, = bad(look(git_repo), "index")
+    assert f.what.startswith("2 memories in the index under two names, decisions:") and f.remedy == "/memory:sync full"
+
+
+def test_rows_in_no_note_memories_in_no_row_and_rows_without_a_vector(git_repo):
+    capture(git_repo, *MINE)
+    indexed(git_repo, rows_of(git_repo, 7), vectors=False)
+    git(git_repo, "notes", f"--ref={DECISIONS}", "remove", "HEAD")
+    capture(git_repo, *THEIRS)
+    only, missing, bare = bad(look(git_repo), "index")
+    assert [r.summary for r in only.recoverable] == ["Use Flask", "Use SQLite"] and "sync full would delete" in only.what
+    assert missing.what == "1 memory of the notes not in the index." and bare.what.startswith("2 of 2 rows without a vector")
+    assert missing.remedy == bare.remedy == "Save what stands nowhere else, then /memory:sync full."
+    with closing(sqlite3.connect(git_repo / ".memory/index.db")) as conn:
+        sql = only.recoverable[0].command.split('"')[1]
+        assert conn.execute(sql).fetchone()[0] == MINE[0].content
+
+
+def test_what_a_torn_note_has_lost_may_stand_in_the_index(torn):
+    indexed(torn, [(f"decisions:{'ab' * 20}:{i}", "ab" * 20, "decisions", m.summary, m.content, m.timestamp.isoformat()) for i, m in enumerate(MINE)])
+    f, = (f for f in look(torn) if f.area == "index" and f.recoverable)
+    assert [r.summary for r in f.recoverable] == ["Use Flask", "Use SQLite"]
+
+
+def test_a_full_sync_is_not_recommended_where_notes_lie_in_folders(tmp_path):
+    home = new_repo(tmp_path / "r", story()[:6])  # in folders, as helpers.add_memories writes them
+    indexed(home, [*list(rows_of(home, 7))[:3], *list(rows_of(home, 40))[:3]])
+    found = bad(look(home), "index")
+    assert len(found) == 2 and all(f.remedy.startswith("None with plugin 0.12") for f in found)
+
+
+def test_what_no_sync_would_bring_is_said(git_repo):
+    capture(git_repo, RULED, *THEIRS)
+    indexed(git_repo, [r for r in rows_of(git_repo, 7) if r[3] == RULED.summary])
+    f, = bad(look(git_repo), "index")
+    assert f.what == "1 memory of the notes not in the index, 1 of which the plugin's reader never finds." and f.remedy == ""
+
+
+def test_an_index_of_another_schema_or_that_is_none(git_repo):
+    capture(git_repo, *MINE)
+    indexed(git_repo, rows_of(git_repo, 7))
+    with closing(sqlite3.connect(git_repo / ".memory/index.db")) as conn, conn: conn.execute("UPDATE metadata SET value = '3'")
+    assert any("schema 3" in f.what and f.level == "note" for f in look(git_repo))
+    (git_repo / ".memory/index.db").write_bytes(b"not a database, not at all" * 100)
+    assert [f.what for f in bad(look(git_repo), "index")] == ["The plugin's index cannot be read: file is not a database."]
+
+
+def test_rows_that_wait_in_the_log_of_another_program_are_seen(git_repo):
+    capture(git_repo, *MINE)
+    rows = list(rows_of(git_repo, 7))
+    indexed(git_repo, rows[:1])
+    with closing(sqlite3.connect(git_repo / ".memory/index.db")) as conn:
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("INSERT INTO memories VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, NULL, '', 'active', '', '', '')", rows[1])
+        conn.execute("INSERT INTO vec_memories_rowids (id) VALUES (?)", (rows[1][0],))
+        conn.commit()
+        assert (git_repo / ".memory/index.db-wal").stat().st_size
+        before = state(git_repo)
+        assert bad(look(git_repo), "index") == [] and state(git_repo) == before
+
+
+def test_hostile_rows_reach_neither_a_command_nor_the_terminal(git_repo):
+    capture(git_repo, *MINE)
+    evil = "x'; DROP TABLE memories; --\x1b[2J"
+    indexed(git_repo, [*rows_of(git_repo, 7), (evil, "ab" * 20, "decisions", evil, "x", "not a date")])
+    f = next(f for f in look(git_repo) if f.recoverable)
+    assert f.remedy == "" and f.recoverable[0].command == ""
+    said = gnc("doctor", repo=git_repo)
+    assert "\x1b" not in said.out and json.loads(gnc("doctor", "--json", repo=git_repo).out)["recoverable"][0]["row"] == evil
+
+
+# Git
+
+
+def test_a_bare_push_that_leaves_the_branch_behind(two, tmp_path):
+    "As the plugin configures it; what is said is what git does."
+    one, other = two
+    hub = tmp_path / "hub"
+    git(tmp_path, "clone", "--quiet", "--bare", one, hub)
+    git(other, "remote", "set-url", "origin", hub)
+    for k, v in (("remote.origin.push", "refs/notes/mem/*:refs/notes/mem/*"), ("remote.origin.fetch", "+refs/notes/mem/*:refs/notes/origin/mem/*"),
+                 ("notes.rewriteRef", "refs/notes/mem/*"), ("notes.mergeStrategy", "cat_sort_uniq")): git(other, "config", "--add", k, v)
+    git(other, "commit", "--quiet", "--allow-empty", "--message=Two")
+    push, rewrite, strategy = (next(f for f in look(other) if f.where == k) for k in ("remote.origin.push", "notes.rewriteref", "notes.mergestrategy"))
+    assert (push.level, rewrite.level, strategy.level) == ("warn", "note", "warn")
+    before = refs(hub, "refs/heads/")
+    git(other, "push", "--quiet")
+    assert refs(hub, "refs/heads/") == before and DECISIONS in refs(hub)
+    subprocess.run(push.remedy.partition("; or ")[2], shell=True, cwd=other, check=True)
+    git(other, "push", "--quiet")
+    assert refs(hub, "refs/heads/") != before and not any(f.where == "remote.origin.push" for f in look(other))
+
+
+def test_a_fetch_that_overwrites_and_refspecs_that_the_plugin_mistakes_for_its_own(two):
+    _, other = two
+    git(other, "config", "--add", "remote.origin.fetch", "+refs/notes/*:refs/notes/*")
+    git(other, "config", "--add", "remote.origin.push", "refs/notes/mem-meta/*:refs/notes/mem-meta/*")
+    git(other, "config", "--add", "remote.origin.fetch", "refs/notes/mem/*:refs/notes/mem/*")  # Without a plus git refuses to overwrite
+    assert sum("overwrites" in f.what for f in look(other)) == 1
+    fetched, mistaken = (next(f for f in bad(look(other), "git") if text in f.what) for text in ("overwrites", "takes it for its own"))
+    capture(other, *THEIRS)
+    mine = refs(other, MEM)
+    git(other, "fetch", "--quiet", check=False)
+    assert refs(other, MEM) != mine  # indeed
+    for f in (fetched, mistaken): subprocess.run(f.remedy.partition("; ")[0], shell=True, cwd=other, check=True)
+    assert not any(text in f.what for f in look(other) for text in ("overwrites", "takes it for its own"))
+
+
+@pytest.mark.parametrize("ref", ["refs/notes/mem-meta", "refs/notes/mem-runs/v1/x"])
+def test_a_ref_in_the_way_of_ours(tmp_path, ref):
+    home = new_repo(tmp_path / "r", story())
+    git(home, "update-ref", ref, refs(home, MEM)[f"{MEM}learnings"])
+    f, = bad(look(home), "git")
+    assert f.level == "broken" and f.where == ref
+    assert "cannot lock ref" in git_says(home, "update-ref", REFS["meta" if "meta" in ref else "runs"], refs(home, MEM)[f"{MEM}learnings"])
+    subprocess.run(f.remedy, shell=True, cwd=home, check=True)
+    assert bad(look(home), "git") == [] and run(home).success
+
+
+def test_locks_cut_refs_and_temporary_refs(tmp_path):
+    home = new_repo(tmp_path / "r", story())
+    run(home)
+    lock = home / ".git" / f"{REFS['edges']}.lock"
+    lock.touch()
+    os.utime(lock, (SAMPLE_NOW.timestamp() - 5,) * 2)
+    assert next(f for f in look(home) if f.where.endswith(".lock")).level == "note"  # git may be at work
+    os.utime(lock, (SAMPLE_NOW.timestamp() - 3600,) * 2)
+    assert [(f.where, f.remedy) for f in bad(look(home), "git")] == [(f"{REFS['edges']}.lock", "gnc consolidate removes it")]
+    lock.unlink()
+    git(home, "update-ref", "refs/gnc/tmp/x/edges", refs(home)[REFS["edges"]])
+    assert any("1 temporary ref" in f.what and f.level == "note" for f in look(home))
+    (home / ".git" / REFS["summaries"]).write_bytes(b"")  # power was lost
+    cut, = bad(look(home), "git")
+    assert cut.level == "broken" and cut.where == REFS["summaries"]
+
+
+def test_a_cache_that_would_be_committed(git_repo):
+    capture(git_repo, *MINE)
+    (git_repo / ".memory").mkdir()
+    f, = bad(look(git_repo), "git")
+    subprocess.run(f.remedy, shell=True, cwd=git_repo, check=True)
+    assert bad(look(git_repo), "git") == []
+    (git_repo / ".memory/x").touch()
+    git(git_repo, "add", "--force", ".memory/x")
+    assert [f.remedy for f in bad(look(git_repo), "git")] == ["git rm -r --cached .memory"]
+
+
+@pytest.mark.parametrize("options, word", [(["--bare"], "bare"), (["--object-format=sha256"], "sha256")])
+def test_kinds_of_repositories(tmp_path, options, word):
+    home = new_repo(tmp_path / "r", (), *options)
+    assert [f.what.split(":")[0] for f in look(home) if f.area == "git" and f.level == "note"] == [f"This repository is {word}"] and not bad(look(home), "git")
+
+
+def test_a_worktree_and_a_partial_clone(git_repo, tmp_path):
+    capture(git_repo, *MINE)
+    git(git_repo, "worktree", "add", "--quiet", tmp_path / "tree")
+    assert any("is worktree" in f.what for f in look(tmp_path / "tree"))
+    git(git_repo, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "--quiet", "--filter=blob:none", f"file://{git_repo}", tmp_path / "partial")
+    assert any("is partial" in f.what for f in look(tmp_path / "partial"))
+
+
+# Our records
+
+
+def test_lines_that_are_no_records_and_runs_that_were_cut_off(tmp_path):
+    home = new_repo(tmp_path / "r", story())
+    run(home)
+    for k, v in (("user.name", "Tester"), ("user.email", "tester@example.org")): git(home, "config", k, v)
+    assert bad(look(home), "records") == []
+    obj, _, blob = note_paths(open_repo(home), refs(home)[REFS["edges"]])[0]
+    text = git(home, "cat-file", "blob", blob)
+    git(home, "notes", f"--ref={REFS['edges']}", "add", "--force", "--file=-", obj, input=text[:-30] + "\n")
+    f, = bad(look(home), "records")
+    assert f.where.startswith(f"{REFS['edges']} {obj}, byte ") and "no record" in f.what
+    git(home, "update-ref", "-d", REFS["runs"])
+    assert any("that did not finish" in f.what and f.where.startswith("run_") for f in look(home))
+
+
+def test_the_cache_and_what_waits_in_it(tmp_path):
+    home = new_repo(tmp_path / "r", story())
+    def says(text): return any(text in f.what for f in look(home) if f.area == "records")
+    assert says("No cache yet")
+    done = run(home)
+    assert says("up to date") and says(f"Last run here: 2026-11-01T12:00, {done.run_id}")
+    with closing(open_index(open_repo(home))) as conn: note_accesses(conn, [read_memories(open_repo(home)).memories[0].id], SAMPLE_NOW, "s")
+    assert says("1 access that git does not hold yet")
+    add_memories(home, [mem("Something new", days_ago=1)])
+    assert says("behind the notes")
+    for junk in (b"not a database" * 100, b""):
+        for p in (home / ".memory").iterdir(): p.unlink()
+        (home / ".memory/consolidation.db").write_bytes(junk)
+        assert says("cannot be used")
+
+
+# The model
+
+
+def test_who_would_be_asked_and_who_is(tmp_path, faulty_llm):
+    home = new_repo(tmp_path / "r", story()[:3])
+    server = faulty_llm("ok")
+    found = [f for f in look(home, {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.url}) if f.area == "model"]
+    assert not bad(found) and any("--llm auto would ask openai" in f.what for f in found) and "sk-secret" not in str(found)
+    assert [f.level for f in look(home, llm_provider="openai") if f.area == "model"][:2] == ["warn", "broken"]
+
+
+def test_online_asks_one_small_question_and_offline_asks_none(tmp_path, faulty_llm):
+    pytest.importorskip("openai")
+    home = new_repo(tmp_path / "r", story()[:3])
+    ok, refused = faulty_llm(), faulty_llm(always="401")
+    def found(server, online):
+        env = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.url}
+        return [f for f in checkup(open_repo(home), load_settings({"llm_provider": "openai"}, env={}), env, SAMPLE_NOW, online) if f.area == "model"]
+    assert not bad(found(ok, False)) and not ok.log
+    assert not bad(found(ok, True)) and ok.calls == 1
+    f, = bad(found(refused, True))
+    assert f.level == "broken" and "auth" in f.what and "sk-secret" not in str(f)
+
+
+def test_embedders_and_their_files(tmp_path):
+    home = new_repo(tmp_path / "r", story()[:3])
+    for embedder, level in (("lexical", "ok"), ("minilm", "broken"), ("plugin", "broken"), ("endpoint", "broken")):
+        assert next(f for f in look(home, embedder=embedder, embedding_model_dir=str(tmp_path)) if f.where == "embedder").level == level
+
+
+def test_extras_are_looked_up_and_not_imported(tmp_path):
+    "And without them the doctor says so, and works."
+    new_repo(tmp_path / "r", story()[:3])
+    code = """if True:
+        import sys
+        sys.modules["sklearn"] = sys.modules["onnxruntime"] = None
+        from git_notes_consolidation.cli import main
+        code = main(["--repo", sys.argv[1], "--json", "doctor"])
+        print(sorted({"scipy", "openai", "tokenizers", "huggingface_hub", "git_notes_memory"} & set(sys.modules)), code)
+    """
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "r"], capture_output=True, encoding="utf-8", check=True)
+    document, _, last = done.stdout.rstrip().rpartition("\n")
+    found = {f["where"]: f for f in json.loads(document)["findings"] if f["area"] == "extras"}
+    assert last == "[] 0" and found["consolidation"]["remedy"] == "pip install 'git-notes-consolidation[consolidation]'"
+    assert [found[x]["level"] for x in ("consolidation", "minilm")] == ["warn", "note"] and "sklearn missing" in found["consolidation"]["what"]
+
+
+# As a whole
+
+
+HEALTHY = [m for m in sample_memories() if "\n---\n" not in f"\n{m.content}\n"]
+
+
+def state(path):
+    "Every file with its bytes, its times and its kind."
+    return {str(p.relative_to(path)): (p.read_bytes() if p.is_file() else b"", p.lstat().st_mtime_ns, p.lstat().st_mode) for p in path.rglob("*")}
+
+
+@pytest.fixture
+def healthy(tmp_path):
+    "Memories in whole notes, consolidated, with the plugin's index as a full sync leaves it."
+    from git_notes_consolidation.notes import write_memories
+    home = new_repo(tmp_path / "healthy")
+    write_memories(open_repo(home), HEALTHY)
+    assert run(home, max_change=0.25).success
+    indexed(home, rows_of(home, 7))
+    return home
+
+
+def test_a_healthy_repository_has_no_warning(healthy):
+    found = look(healthy)
+    assert bad(found) == []
+    assert [f.what for f in found if f.area in ("notes", "plugin", "index")] == [f"{len(HEALTHY)} memories in {len(HEALTHY)} records of 385 notes.",
+        "The plugin's own reader finds every record.", f"{len(HEALTHY)} rows, and every memory of the notes among them."]
+    said = gnc("doctor", repo=healthy)
+    assert said.code == 0 and "broken" not in said.out.splitlines()[-1]
+
+
+def test_nothing_at_all_is_changed(healthy, torn):
+    for home in (healthy, torn):
+        before = state(home)
+        look(home); gnc("doctor", repo=home); gnc_process("--repo", home, "--now", "2026-11-01", "doctor", "--json")
+        assert state(home) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such permissions")
+def test_a_repository_that_cannot_be_written_to(healthy):
+    paths = [healthy, *healthy.rglob("*")]
+    modes = {p: p.stat().st_mode for p in paths}
+    try:
+        for p in paths: p.chmod(0o555 if p.is_dir() else 0o444)
+        as_nobody = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 and shutil.which("setpriv") else []
+        if not as_nobody: assert bad(look(healthy)) == []
+        else:  # root may write anywhere
+            for p in healthy.parents:
+                if p.stat().st_uid == os.geteuid() and len(p.parts) > 2: p.chmod(p.stat().st_mode | 0o055)
+            env = os.environ | {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*", "HOME": "/"}
+            code = "from git_notes_consolidation.entry import main; main()"
+            done = subprocess.run([*as_nobody, sys.executable, "-c", code, "--repo", healthy, "--now", "2026-11-01", "doctor", "--json"], capture_output=True,
+                                  encoding="utf-8", env=env)
+            assert done.returncode == 0, done.stderr
+            assert [f for f in json.loads(done.stdout)["findings"] if f["level"] in ("warn", "broken")] == []
+    finally:
+        for p, mode in modes.items(): p.chmod(mode)
+
+
+def test_the_command_puts_first_what_matters_and_fails_when_something_is_broken(torn):
+    said = gnc("doctor", repo=torn)
+    assert said.code == 1 and said.out.splitlines()[2].startswith("broken")
+    data = gnc("doctor", "--json", repo=torn).json
+    assert not data["ok"] and data["counts"]["broken"] == 1 and len(data["recoverable"]) == 4
+    assert {*data["recoverable"][0]} == {"namespace", "summary", "timestamp", "blob", "whole", "row", "command"}
+
+
+def test_an_area_that_cannot_be_looked_at_hides_no_other(healthy):
+    for p in (healthy / ".git/objects").rglob("*"):
+        if p.is_file(): p.chmod(0o644); p.write_bytes(b"")
+    found = look(healthy)
+    assert {f.area for f in found if f.level == "broken"} >= {"notes", "records"} and {f.area for f in found} >= {"git", "model", "extras", "hooks"}
+
+
+# Real notes
+
+
+def test_the_plugins_own_project(corpus_repo):
+    "Figures of the released plugin's own parser on the same notes: 4,974 records, 69 of them without a timestamp, in 33 notes another number than here."
+    found = look(corpus_repo)
+    notes = notes_of(open_repo(corpus_repo), tips(open_repo(corpus_repo), MEM))
+    assert next(f for f in found if f.area == "notes").what == "4271 memories in 6299 records of 317 notes."
+    folders = {f.where.removeprefix(MEM): f.what.split(" notes")[0] for f in found if "folders" in f.what}
+    assert folders == {"decisions": "67 of 67", "progress": "83 of 83"}
+    total = next(f for f in found if f.area == "plugin" and "folders" not in f.what)
+    assert total.what.startswith(f"Plugin 0.12 finds {4974 - 69} of 6299 records, and cuts 47 short")
+    assert not any(shattered(n.data) for n in notes) and not any(f.level == "broken" for f in found)
+
+
+def test_the_plugins_index_of_a_small_project(shared, tmp_path):
+    "As its capture left it and after a full reindex, which lost the memory behind a rule."
+    import tarfile
+    archive = shared / "corpus" / "plugin-sample.tar.gz"
+    if not archive.exists(): pytest.skip(f"no {archive.name} in the shared data")
+    with tarfile.open(archive) as t: t.extractall(tmp_path, filter="data")
+    home = tmp_path / "repo"
+    def index_after(name): shutil.copy(tmp_path / f"index_after_{name}.db", home / ".memory/index.db"); return [f.what for f in look(home) if f.area == "index"]
+    assert index_after("capture") == ["33 rows, and every memory of the notes among them."]
+    assert index_after("full_reindex") == ["1 memory of the notes not in the index, 1 of which the plugin's reader never finds."]
+    with closing(sqlite3.connect(tmp_path / "index_after_capture.db")) as conn:
+        rows = [(i.replace(c, c[:7]), c, *more) for i, c, *more in conn.execute("SELECT id, commit_sha, namespace, summary, content, timestamp FROM memories")]
+    with closing(sqlite3.connect(home / ".memory/index.db")) as conn, conn:
+        conn.execute("INSERT OR IGNORE INTO memories SELECT * FROM memories WHERE 0")
+        conn.execute("ATTACH ? AS captured", (str(tmp_path / "index_after_capture.db"),))
+        conn.execute("INSERT INTO memories SELECT * FROM captured.memories")
+    assert rows and any("32 memories in the index under two names" in f.what for f in look(home))
+
+
+def test_it_is_quick_on_thousands_of_memories(corpus_repo):
+    start = time.process_time()
+    look(corpus_repo)
+    assert time.process_time() - start < 10

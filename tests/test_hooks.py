@@ -1,0 +1,247 @@
+"""The background hook as processes: it answers at once, starts one run, and leaves nothing of its own behind in anybody's way."""
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from calls import COMMAND, gnc, new_repo, state_of
+from git_notes_consolidation import hooks
+from git_notes_consolidation.arrivals import last_run, last_start
+from git_notes_consolidation.models import SAMPLE_NOW
+from git_notes_consolidation.notes import open_repo, run_lock
+from helpers import git, refs, story
+
+NOW = ["--now", SAMPLE_NOW.isoformat()]
+EAGER = {"HOOK_CONSOLIDATION_MEMORY_THRESHOLD": "10"}
+pytestmark = pytest.mark.skipif(not hooks._there("cronsim"), reason="cronsim is not installed (pip install cronsim)")
+
+
+@pytest.fixture
+def told(tmp_path): return new_repo(tmp_path / "repo", story())
+
+
+def stop(event, where, env=EAGER, **kw):
+    "`gnc hook stop` with this on its standard input: exit code, the answer, what it said."
+    data = event if isinstance(event, bytes) else json.dumps(event).encode()
+    done = subprocess.run([*COMMAND, "hook", "stop"], input=data, capture_output=True, cwd=where, env=os.environ | env, timeout=60, **kw)
+    return done.returncode, json.loads(done.stdout), done.stderr.decode()
+
+
+def until(what, seconds=90):
+    "Wait for it."
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.1)
+    return found
+
+
+def log(home): return (open_repo(home).common_dir / "gnc" / "hook.log").read_text()
+def runs(home): return [r for r in state_of(home).runs.values() if r["kind"] == "run"]
+def answered(home): return until(lambda: "Run " in log(home) or "Nothing to do" in log(home) or "not due" in log(home) or "gnc: " in log(home)) and log(home)
+
+
+# The contract
+
+
+def test_a_run_is_started_and_not_waited_for(told, tmp_path):
+    assert stop({"hook_event_name": "Stop", "cwd": str(told), "stop_hook_active": False}, tmp_path) == (0, {"continue": True}, "")
+    assert "Run " in answered(told) and len(runs(told)) == 1 and runs(told)[0]["counts"]["supersessions_detected"] == 3
+    assert " session_end: " in log(told) and "36 new memories" in log(told) and "\x1b" not in log(told)
+    code, said, why = stop({"cwd": str(told)}, tmp_path)
+    assert (code, said) == (0, {"continue": True}) and "no run is started: a hook started a run 0 minutes ago" in why
+
+
+def test_a_hook_never_consolidates(told, tmp_path):
+    "Its own process loads nothing that could, and is gone with its pipes before the run is done."
+    program = ("import sys, json\nfrom git_notes_consolidation.hooks import speak, stop\ncode = speak(stop, 'stop')\n"
+               "heavy = ('numpy', 'scipy', 'sklearn', 'openai', 'typer', 'git_notes_consolidation.service')\n"
+               "print(json.dumps([m for m in heavy if m in sys.modules]))\nsys.exit(code)")
+    slow = tmp_path / "sitecustomize.py"
+    slow.write_text("import sys, time\nif '--if-due' in getattr(sys, 'orig_argv', ()): time.sleep(5)\n")
+    env = os.environ | EAGER | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", program], input=json.dumps({"cwd": str(told)}).encode(), capture_output=True, cwd=tmp_path, env=env)
+    took = time.monotonic() - begin
+    assert (done.returncode, [json.loads(x) for x in done.stdout.splitlines()], done.stderr) == (0, [{"continue": True}, []], b"")
+    assert took < 5 and refs(told, "refs/notes/mem-runs") == {}
+    assert "Run " in answered(told) and len(runs(told)) == 1
+
+
+ODD = {"nothing": b"", "blanks": b" \n", "no JSON": b"{", "a list": b"[1]", "a number": b"7", "deep": b"[" * 200_000,
+       "bytes": b"\xff\xfe\x00", "10 MB": b'{"x": "' + b"y" * 10_000_000 + b'"}', "10 MB of blanks": b" " * 10_000_000, "no repository": b'{"cwd": "/"}',
+       "no such place": b'{"cwd": "/no/such"}',
+       "a null byte": b'{"cwd": "a\\u0000b"}', "an option": b'{"cwd": "--upload-pack=x"}', "a number as a place": b'{"cwd": 7}',
+       "control codes": b'{"cwd": "\\u001b[2J\\u202e\\n"}', "already": b'{"stop_hook_active": true}'}
+
+
+@pytest.mark.parametrize("data", ODD.values(), ids=ODD)
+def test_whatever_comes_in(data, tmp_path):
+    code, said, why = stop(data, tmp_path)
+    assert (code, said) == (0, {"continue": True})
+    assert why.startswith("gnc hook stop: ") and why.count("\n") == 1 and len(why) < 700 and why[:-1].isprintable()
+
+
+def test_an_input_that_nobody_closes(told, tmp_path):
+    p = subprocess.Popen([*COMMAND, "hook", "stop"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+    p.stdin.write(json.dumps({"cwd": str(told), "stop_hook_active": True}).encode()); p.stdin.flush()
+    assert json.loads(p.stdout.readline()) == {"continue": True} and p.wait(30) == 0 and b"another stop hook" in p.stderr.read()
+
+
+@pytest.mark.parametrize("close", ["stdin", "stdout", "stderr"])
+def test_a_pipe_that_is_closed(close, told):
+    shut = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-"}[close]
+    line = " ".join(f"'{w}'" for w in [*COMMAND, "hook", "stop"])
+    done = subprocess.run(["sh", "-c", f"{line} {shut}"], input=b'{"stop_hook_active": true}', capture_output=True, cwd=told)
+    assert done.returncode == 0 and (close == "stdout" or json.loads(done.stdout) == {"continue": True}) and b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_has_gone(told):
+    p = subprocess.Popen([*COMMAND, "hook", "stop"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=told)
+    p.stdout.close()
+    assert p.communicate(b"{", timeout=30)[1].startswith(b"gnc hook stop: nothing done: the event is not JSON") and p.returncode == 0
+
+
+def test_a_git_that_hangs(told, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text("#!/bin/sh\nexec sleep 60\n"); (tmp_path / "bin" / "git").chmod(0o755)
+    begin = time.monotonic()
+    code, said, why = stop({"cwd": str(told)}, tmp_path, {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"})
+    assert (code, said) == (0, {"continue": True}) and "longer than" in why and time.monotonic() - begin < 30
+
+
+def test_settings_that_cannot_be_used(told, tmp_path):
+    (told / "gnc.toml").write_text('hook_schedule = "at noon"\n')
+    assert "no line of cron" in stop({"cwd": str(told)}, tmp_path, {})[2]
+    (told / "gnc.toml").write_text('event_command = "touch here"\n')
+    code, said, why = stop({"cwd": str(told)}, tmp_path)
+    assert (code, said) == (0, {"continue": True}) and "event_command is not read from a file" in why and not (told / "here").exists()
+
+
+# One run, in the right place
+
+
+def test_many_at_once_start_one_run(told):
+    command = [*COMMAND, "--repo", str(told), *NOW, "consolidate", "--if-due"]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: subprocess.run(command, capture_output=True, text=True, env=os.environ | EAGER), range(4)))
+    assert len(runs(told)) == 1 and sum("Run " in d.stdout for d in done) == 1 and {d.returncode for d in done} == {0}, [(d.stdout, d.stderr) for d in done]
+    assert all("Run " in d.stdout or d.stdout.startswith("not due: ") for d in done)
+
+
+def test_while_a_run_is_at_work(told, tmp_path):
+    with run_lock(open_repo(told)):
+        assert "another run is at work" in stop({"cwd": str(told)}, tmp_path)[2]
+        assert gnc("consolidate", "--if-due", "--json", repo=told).json == {"due": False, "why": "another run is at work"}
+    assert runs(told) == [] and last_start(open_repo(told)) is None
+
+
+def test_a_run_that_fails_is_not_tried_again_at_once(told, monkeypatch):
+    monkeypatch.setenv("MEMORY_MAX_CHANGE", "0"); monkeypatch.setenv("MEMORY_MAX_CHANGE_FLOOR", "0")
+    first, second = gnc("consolidate", "--if-due", repo=told), gnc("consolidate", "--if-due", repo=told)
+    assert (first.code, second.code) == (3, 0) and second.out.startswith("not due: a hook started a run 0 minutes ago")
+    assert (last_run(open_repo(told)).at, last_start(open_repo(told))) == (None, SAMPLE_NOW)
+
+
+def test_in_a_worktree_and_in_a_bare_repository(git_repo, tmp_path):
+    git(git_repo, "worktree", "add", "--quiet", str(tmp_path / "side"))
+    git(tmp_path, "clone", "--quiet", "--bare", str(git_repo), "bare.git")
+    (tmp_path / "side" / "deep").mkdir()
+    for place, repo in ((tmp_path / "side" / "deep", git_repo), (tmp_path / "bare.git", tmp_path / "bare.git")):
+        new_repo(tmp_path / f"notes-{repo.name}", story())
+        git(repo, "fetch", "--quiet", str(tmp_path / f"notes-{repo.name}"), "refs/notes/*:refs/notes/*")
+        assert stop({"cwd": str(place)}, tmp_path) == (0, {"continue": True}, "")
+        assert "Run " in answered(repo) and len(runs(repo)) == 1
+    assert "no run is started: a hook started a run" in stop({"cwd": str(git_repo)}, tmp_path)[2]  # the worktrees share it
+
+
+def test_nothing_is_imported_from_the_repository(told, tmp_path):
+    "A process that starts in a repository must not find its modules there."
+    for name in ("numpy", "typer", "git_notes_consolidation", "sitecustomize", "json"):
+        (told / f"{name}.py").write_text(f"import pathlib; (pathlib.Path({str(tmp_path)!r}) / 'taken').touch()\nraise SystemExit(9)\n")
+    env = EAGER | {"PYTHONPATH": os.pathsep.join(["", ".", os.environ.get("PYTHONPATH", "")])}
+    (tmp_path / "elsewhere").mkdir()
+    assert stop({"cwd": str(told)}, tmp_path / "elsewhere", env) == (0, {"continue": True}, "")
+    assert "Run " in answered(told) and not (tmp_path / "taken").exists()
+
+
+def test_what_git_told_a_hook_of_its_own_is_forgotten(told, tmp_path):
+    other = new_repo(tmp_path / "other")
+    env = EAGER | {"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other), "GIT_INDEX_FILE": "x", "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}
+    assert stop({"cwd": str(told)}, tmp_path, env) == (0, {"continue": True}, "")
+    assert "Run " in answered(told) and len(runs(told)) == 1 and refs(other) == {} and "\x1b" not in log(told)
+
+
+def test_the_process_has_let_go(told, tmp_path):
+    "A session, a log and a low priority of its own, and no pipe of the caller's."
+    psutil = pytest.importorskip("psutil")
+    lingers = "import sys, time\nif '--if-due' in getattr(sys, 'orig_argv', ()): import atexit; atexit.register(time.sleep, 3)\n"
+    (tmp_path / "sitecustomize.py").write_text(lingers)
+    os.environ["PYTHONPATH"], was = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")])), os.environ.get("PYTHONPATH")
+    try: p = psutil.Process(hooks.spawn(open_repo(told), "timer", "a test"))
+    finally: os.environ.pop("PYTHONPATH"); os.environ |= {"PYTHONPATH": was} if was is not None else {}
+    assert os.getsid(p.pid) == p.pid != os.getsid(0)
+    assert until(lambda: p.nice() == 10 or None) and p.cwd() == str(told.resolve())
+    where = [os.readlink(f"/proc/{p.pid}/fd/{n}") for n in (0, 1, 2)] if os.path.isdir("/proc/self/fd") else []
+    assert where in ([], [os.devnull, *[str(open_repo(told).common_dir / "gnc" / "hook.log")] * 2])
+    assert answered(told)
+
+
+# The gate
+
+
+def test_what_is_missing_is_named(told, tmp_path):
+    blocked = ("import sys, json\nfrom importlib.machinery import PathFinder\nreal = PathFinder.find_spec\n"
+               "def find(name, path=None, target=None): return None if name in {names} else real(name, path, target)\n"
+               "PathFinder.find_spec = find\nsys.argv = {argv}\nfrom git_notes_consolidation.entry import main\nmain()")
+    gone = ("scipy", "sklearn", "git_notes_memory", "sdk", "opentelemetry.sdk")
+    def run(*argv): return subprocess.run([sys.executable, "-c", blocked.format(names=gone, argv=["gnc", "--repo", str(told), *argv])],
+                                          input="{}", capture_output=True, text=True, env=os.environ | EAGER)
+    status = json.loads(run("status", "--json").stdout)["background_hook"]
+    assert status["active"] is False and len(status["missing"]) == 2
+    assert "git-notes-consolidation[consolidation]" in status["missing"][0] and "git-notes-consolidation[otel]" in status["missing"][1]
+    assert "background hook" in run("status").stdout and "not active" in run("status").stdout
+    for argv in (["hook", "stop"], ["consolidate", "--if-due"]):
+        done = run(*argv)
+        assert done.returncode == 0 and "the background hook is not active: consolidation is not installed" in done.stdout + done.stderr
+    assert refs(told, "refs/notes/mem-runs") == {}
+
+
+def test_turned_off(told, tmp_path, monkeypatch):
+    off = {"HOOK_CONSOLIDATION_ENABLED": "false"}
+    code, said, why = stop({"cwd": str(told)}, tmp_path, EAGER | off)
+    assert (code, said) == (0, {"continue": True}) and "hook_enabled is false (set by HOOK_CONSOLIDATION_ENABLED)" in why
+    monkeypatch.setenv(*next(iter(off.items())))
+    assert gnc("status", "--json", repo=told).json["background_hook"]["active"] is False
+    assert gnc("consolidate", repo=told).code == 0 and len(runs(told)) == 1  # by hand it goes on
+
+
+def test_status_says_that_it_is_active(told):
+    assert gnc("status", "--json", repo=told).json["background_hook"] == {"active": True, "missing": []} and "active" in gnc("status", repo=told).out
+
+
+# --if-due
+
+
+def test_if_due(told):
+    before = gnc("consolidate", "--if-due", "--event", "session_end", repo=told)
+    assert before.code == 0 and "Run " in before.out and before.err.startswith("session_end: a session may end here, and 36 new memories")
+    again = gnc("consolidate", "--if-due", "--json", repo=told)
+    assert again.code == 0 and again.json["due"] is False and "consolidation_interval_hours is 24" in again.json["why"]
+
+
+def test_if_due_in_a_scope(told, monkeypatch):
+    monkeypatch.setenv("HOOK_CONSOLIDATION_MEMORY_THRESHOLD", "5")
+    done = gnc("consolidate", "--if-due", "--namespace", "decisions", repo=told)
+    assert done.code == 0 and done.err.startswith("threshold: 6 new memories (6 in decisions)")
+    assert gnc("consolidate", "--domain", "project", repo=told).code == 0
+    assert (refused := gnc("consolidate", "--domain", "user", repo=told)).code == 2 and "the domain is project" in refused.err
+
+
+@pytest.mark.parametrize("args", [["--event", "timer"], ["--if-due", "--event", "manual"], ["--if-due", "--event", "noon"], ["--if-due", "--full"],
+                                  ["--if-due", "--dry-run"], ["--if-due", "--plan", "p.json"], ["--if-due", "--apply", "p.json"]])
+def test_what_does_not_go_together(told, args):
+    assert gnc("consolidate", *args, repo=told).code == 2 and last_start(open_repo(told)) is None

