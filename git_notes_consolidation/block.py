@@ -27,11 +27,16 @@ def _spans(text: str) -> list[tuple[int, int]]:
         else: tags.append(m.span())
     for i in open_:
         upto = marks[i + 1].start() if i + 1 < len(marks) else len(text)
-        tags.append((marks[i].start(), upto if _begins_line(text, marks[i]) else marks[i].end()))
+        tags.append((marks[i].start(), upto if _opens(text, marks[i]) else marks[i].end()))
     return _joined(sorted(blocks + tags))
 
 
 def _begins_line(text: str, m: re.Match[str]) -> bool: return m.start() == 0 or text[m.start() - 1] == "\n"
+
+
+def _opens(text: str, m: re.Match[str]) -> bool:
+    "Does a block begin here, or is the tag only mentioned?"
+    return _begins_line(text, m) and ("version=" in m[0] or text[m.end():m.end() + 1] in ("", "\n", "\r"))
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -49,10 +54,11 @@ def without_block(
     text: str,  # What a session is given so far
 ) -> tuple[str, bool]:  # The same without our block, and whether there was one
     "Everything that is not ours, byte for byte."
-    spans = _spans(text)
-    starts = [0, *(b for _, b in spans)]
-    kept = [text[a:b].removesuffix(_GAP) for a, (b, _) in zip(starts, spans)]
-    return "".join(kept) + text[starts[-1]:], bool(spans)
+    had = False
+    while spans := _spans(text):  # What was apart may make a tag when what stood between is gone
+        starts = [0, *(b for _, b in spans)]
+        text, had = "".join(text[a:b].removesuffix(_GAP) for a, (b, _) in zip(starts, spans)) + text[starts[-1]:], True
+    return text, had
 
 # %% ../nbs/04_block.ipynb #ce68b39b
 def with_block(
@@ -64,7 +70,7 @@ def with_block(
     return (rest + _GAP + block if rest and block else rest or block), had
 
 # %% ../nbs/04_block.ipynb #4ce27359
-_CONTROL = r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+"
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u061c\u00ad\u200b\u200e\u200f\u2028-\u202e\u3164\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]+"
 _TAGLIKE = r"<(?=[A-Za-z/!?])"
 _STRUCTURE = r"[#>=|+*-]|```|~~~"  # What would make a heading, a list or a fence at the beginning of a line
 

@@ -18,6 +18,7 @@ from .footing import git_findings
 from .hooks import missing
 from .journal import counted, waiting
 from .llm import Client, Request, ask_all
+from .observe import SDK
 from .notes import Events, Repo, RepoError, fold, read_events, read_memories
 from .overlooked import in_folders, index_findings, reader_findings, readings, unseen, untouched
 from .providers import Provider, is_local, providers
@@ -105,7 +106,7 @@ def embedder_findings(repo: Repo, settings: Settings, env: Mapping[str, str]) ->
 
 # %% ../nbs/21_doctor.ipynb #d9c740b6
 _EXTRAS = {"consolidation": ("scipy", "sklearn", "joblib", "threadpoolctl", "openai", "pydantic", "anyio", "aiolimiter", "cronsim"),
-           "minilm": ("onnxruntime", "tokenizers", "huggingface_hub"), "otel": ("opentelemetry.sdk",)}
+           "minilm": ("onnxruntime", "tokenizers", "huggingface_hub"), "otel": (SDK,)}
 
 
 def _there(name: str) -> bool:

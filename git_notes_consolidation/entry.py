@@ -15,6 +15,7 @@ if TYPE_CHECKING: from typing import NoReturn
 # %% ../nbs/24_entry.ipynb #c0844855
 def main() -> None:
     "Run `gnc` and leave with its exit code."
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # For the processes that this one starts: they stand in somebody's project
     if sys.argv[1:] == ["hook", "session-start"]: _session_start()
     if sys.argv[1:] == ["hook", "stop"]: _stop()
     gc.set_threshold(100_000, 20, 50)
@@ -28,15 +29,24 @@ def _stop() -> "NoReturn":
     sys.exit(speak(stop, "stop"))
 
 
-def _session_start(most: int = 2**20) -> "NoReturn":
-    "The hook's standard input to its standard output; always 0, and without the time that Python takes to put itself away."
+def _session_start(seconds: int = 8) -> "NoReturn":
+    "The hook's standard input to its standard output; always 0 and in time, and without the time that Python takes to put itself away."
     gc.disable()
+    answer = '{"continue": true}'
+    why: list[str] = []
     try:
-        from git_notes_consolidation.starting import session_start
-        answer, why = session_start(sys.stdin.buffer.read(most).decode("utf-8", "replace"), os.environ)
-        print(answer)
-        for line in why: print(f"gnc hook session-start: {ascii(line)[1:-1]}", file=sys.stderr)
-    except Exception as e: print(f"gnc hook session-start: {type(e).__name__}", file=sys.stderr)
-    finally:
-        try: sys.stdout.flush(); sys.stderr.flush()
-        finally: os._exit(0)
+        _at_most(seconds, answer)
+        from git_notes_consolidation.starting import read_event, session_start
+        answer, why = session_start(read_event(), os.environ)
+    except BaseException as e: why = [type(e).__name__]
+    try:
+        os.write(1, f"{answer}\n".encode())
+        os.write(2, "".join(f"gnc hook session-start: {ascii(line)[1:-1]}\n" for line in why).encode())
+    finally: os._exit(0)
+
+
+def _at_most(seconds: int, answer: str) -> None:
+    "When git hangs or a disk does, this is the answer."
+    import signal
+    def over(*_: object) -> None: os.write(1, f"{answer}\n".encode()); os._exit(0)
+    if hasattr(signal, "SIGALRM"): signal.signal(signal.SIGALRM, over); signal.alarm(seconds)

@@ -55,7 +55,8 @@ def sharing_findings(
     for k, v in config:
         if k.startswith("notes.") and k.endswith(".mergestrategy") and v == "cat_sort_uniq":
             yield Finding("git", "warn" if shared else "note", f"{_written(k)} is {v}: where two clones wrote a note on one commit, git notes merge sorts its "
-                          "lines, and every memory in it is destroyed.", f"git config {_written(k)} union; the plugin's own sync names the strategy itself", k)
+                          "lines, and every memory in it is destroyed.",
+                          f"git config {shlex.quote(_written(k))} union; the plugin's own sync names the strategy itself", k)
         if k == "notes.rewriteref" and fnmatchcase(refs[0], v):
             yield Finding("git", "note", f"notes.rewriteRef {v}: an amended or rebased commit takes its memories along, which then stand in two places. "
                           "Here they count once.", where=k)

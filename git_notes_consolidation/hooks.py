@@ -17,6 +17,7 @@ from .arrivals import remember_start
 from .config import Settings, load_settings
 from .models import UTC, ConsolidationResult, as_utc
 from .notes import Repo, _try_lock, open_repo
+from .observe import has_sdk
 from .triggers import Due, Event, answer, facts
 
 if TYPE_CHECKING: from git_notes_consolidation.phases import Scope
@@ -30,7 +31,7 @@ def missing(settings: Settings) -> tuple[str, ...]:
     said = [] if settings.config.hook_enabled else [f"hook_enabled is false (set by {settings.origins['hook_enabled']}); set HOOK_CONSOLIDATION_ENABLED=true"]
     if not all(map(_there, ("scipy", "sklearn", "cronsim"))):
         said.append("consolidation is not installed; run: pip install 'git-notes-consolidation[consolidation]'")
-    if not (_there("opentelemetry", "sdk") or _there("git_notes_memory", "observability")):
+    if not (has_sdk() or _there("git_notes_memory", "observability")):
         said.append("there is no observability module; run: pip install 'git-notes-consolidation[otel]', or git-notes-memory")
     return tuple(said)
 
@@ -155,7 +156,8 @@ def background(
 ) -> Due:
     "Start a run in the background if one is due."
     repo = open_repo(path)
-    said = ConsolidationHook(path, settings_of(repo, config), event).due()
+    if os.environ.get("HOOK_ENABLED", "").strip().lower() in ("false", "0", "no", "off"): said = Due(None, "HOOK_ENABLED is off")
+    else: said = ConsolidationHook(path, settings_of(repo, config), event).due()
     if said.trigger: spawn(repo, event, said.why, config)
     else: say(f"no run is started: {said.why}")
     return said

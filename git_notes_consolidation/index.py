@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from .embedding import Embedder
 from .models import EdgeType, Memory, MemoryMetadata, MemorySummary, Place, as_utc
-from .notes import Repo, State
+from .notes import Repo, RepoError, State
 from .observe import span
 from .sentences import names_of
 
@@ -81,6 +81,7 @@ def open_index(
     check: bool = True,  # Look for damage, which takes a while where there is much
 ) -> sqlite3.Connection:
     "The cache, made if it is not there."
+    if repo.cache_dir.is_symlink(): raise RepoError(f"{repo.cache_dir} is a link to somewhere else, perhaps not yours; remove it, and the cache is made here")
     try:
         _exclude(repo)
         return _open(index_path(repo), check)

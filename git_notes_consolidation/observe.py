@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, wraps
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 
 # %% auto #0
-__all__ = ['listening', 'plain', 'Handle', 'span', 'traced', 'count', 'record']
+__all__ = ['SDK', 'listening', 'has_sdk', 'plain', 'Handle', 'span', 'traced', 'count', 'record']
 
 # %% ../nbs/02_observe.ipynb #626bbc1f
 def listening(
@@ -21,6 +23,14 @@ def listening(
 ) -> bool:
     "Has anybody in this process imported OpenTelemetry's API for this signal?"
     return f"opentelemetry.{signal}" in sys.modules
+
+# %% ../nbs/02_observe.ipynb #93946a6b
+SDK = "opentelemetry.sdk"
+
+def has_sdk() -> bool:
+    "Is OpenTelemetry's SDK installed?"
+    try: return (spec := find_spec(SDK.partition(".")[0])) is not None and PathFinder.find_spec("sdk", spec.submodule_search_locations) is not None
+    except (ImportError, ValueError): return False
 
 # %% ../nbs/02_observe.ipynb #9e2a2ff5
 def plain(

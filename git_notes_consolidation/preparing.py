@@ -4,18 +4,19 @@
 
 # %% ../nbs/09_preparing.ipynb #999a0d33
 from __future__ import annotations
-import json, os, tempfile
+import json, os, re, tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from . import __version__
 from .block import one_line, paragraph
 from .models import EdgeType, MemorySummary, MemoryTier, as_utc
 from .notes import REFS, Repo, State, fold, read_events, tips
-from .packing import Laid, Line, Told, bag, words
+from .packing import FORMAT, Laid, Line, Told, bag, words
 from .tokens import counter, estimate
 
 # %% auto #0
-__all__ = ['FORMAT', 'outdated', 'overlaps', 'lay_out', 'prepared_file', 'to_text', 'seen_refs', 'replaced_in', 'prepare']
+__all__ = ['outdated', 'overlaps', 'lay_out', 'prepared_file', 'to_text', 'seen_refs', 'replaced_in', 'prepare']
 
 # %% ../nbs/09_preparing.ipynb #7951d374
 def outdated(
@@ -23,25 +24,46 @@ def outdated(
     replaced: frozenset[str],  # Memories that are superseded as a whole
 ) -> tuple[str, ...]:  # Its own words that nobody should be told any more
     "What a summary quotes from memories that were superseded since it was written."
-    told = {f.source_memory_id for f in x.superseded_facts}
-    return tuple(q.text for q in x.quotes if q.memory_id in replaced - told)
+    struck = {words(f.original_fact.removeprefix("in part: ")) for f in x.superseded_facts}
+    return tuple(q.text for q in x.quotes if q.memory_id in replaced and words(q.text) not in struck | {""})
+
+
+def _holds(text: str, gone: Sequence[str]) -> bool:
+    "Is nothing outdated in it? Compared without the dates that a summary puts into what it quotes."
+    said = f" {words(re.sub(_REMARK, '', text))} "
+    return not any(f" {words(re.sub(_REMARK, '', g))} " in said for g in gone)
+
+
+_REMARK = r"\s*\([^()]*\)"
+
+
+def _now(x: MemorySummary) -> list[tuple[str, str]]:
+    "What was superseded and what holds in its place, the latest first: a chain leads to its end."
+    by = {words(f.original_fact): f.superseded_by for f in x.superseded_facts}
+    out = []
+    for f in reversed(x.superseded_facts):
+        last, seen = f.superseded_by, set[str]()
+        while (key := words(re.sub(_REMARK, "", last))) in by and key not in seen: seen.add(key); last = by[key]
+        out.append((f.original_fact, last))
+    return out
 
 
 def _rows(x: MemorySummary, gone: Sequence[str]) -> Iterator[tuple[str, str]]:
     "Kind and text of each line, in the order of design 1, section 10.2."
     start, end = x.temporal_range
-    def holds(text: str) -> bool: return not any(g in text for g in gone)
     yield "heading", f"### {one_line(x.namespace.title(), 40)} ({start:%Y-%m-%d} - {end:%Y-%m-%d})"
     yield "text", paragraph(x.summary)
-    for fact in filter(holds, x.key_facts): yield "fact", f"- {one_line(fact)}"
+    for fact in (f for f in x.key_facts if _holds(f, gone)): yield "fact", f"- {one_line(fact)}"
     for d in x.decisions:
-        if not holds(d.decision): continue
+        if not _holds(d.decision, gone): continue
         yield "decision", f"- {one_line(d.decision)}"
-        if d.rationale and holds(d.rationale): yield "rationale", f"  - Rationale: {one_line(d.rationale)}"
-    for f in x.superseded_facts: yield "superseded", f"- ~~{one_line(f.original_fact.replace('~~', ''))}~~ → {one_line(f.superseded_by)}"
+        if d.rationale and _holds(d.rationale, gone): yield "rationale", f"  - Rationale: {one_line(d.rationale)}"
+    for old, new in _now(x): yield "superseded", f"- ~~{one_line(old.replace('~~', ''))}~~ → {one_line(new)}"
 
 # %% ../nbs/09_preparing.ipynb #e9070bc5
-def _line(kind: str, text: str, count: Callable[[str], int]) -> Line: return Line(kind, text, count(f"{text}\n\n"), words(text))
+def _line(kind: str, text: str, count: Callable[[str], int]) -> Line:
+    said = re.split(r"(?<=[.!?])\s+", text) if kind == "text" else [text.removeprefix("  - Rationale:")]
+    return Line(kind, text, count(f"{text}\n\n"), "\n".join(map(words, said)))
 
 
 def _told(x: MemorySummary, near: Sequence[tuple[int, float]]) -> Told:
@@ -74,7 +96,7 @@ def lay_out(
 ) -> Laid:
     "Everything that a session may be told."
     live = [x for x in summaries if x.tier in _TIERS and not set(x.source_memory_ids) <= replaced]
-    there = [(x, gone) for x in live for gone in [outdated(x, replaced)] if not any(g in x.summary for g in gone)]
+    there = [(x, gone) for x in live for gone in [outdated(x, replaced)] if not gone or x.by == "offline" and _holds(x.summary, gone)]
     newest = sorted(there, key=lambda p: (p[0].temporal_range[1], p[0].id))[-most:]
     lines = [[_line(kind, text, count) for kind, text in _rows(x, gone)] for x, gone in newest]
     bags = [bag("\n".join(y.text for y in rows if y.kind != "heading")) for rows in lines]
@@ -82,16 +104,14 @@ def lay_out(
     return Laid(items, {w: i for w, i in sorted(_index(bags).items())}, [json.dumps(rows, ensure_ascii=False) for rows in lines])
 
 # %% ../nbs/09_preparing.ipynb #011e3b28
-FORMAT = 1
-
 def prepared_file(common_dir: Path | str) -> str:
     "Where it lies."
     return os.path.join(common_dir, "gnc", "session.jsonl")
 
 
-def to_text(laid: Laid, seen: str, counted_by: str) -> str:
+def to_text(laid: Laid, seen: str) -> str:
     "The file's content."
-    head = {"format": FORMAT, "seen": seen, "counter": counted_by, "items": laid.items, "index": laid.index}
+    head = {"format": [FORMAT, __version__], "seen": seen, "counter": laid.counter, "items": laid.items, "index": laid.index}
     return "".join(f"{x}\n" for x in (json.dumps(head, ensure_ascii=False, separators=(",", ":")), *laid.lines))
 
 # %% ../nbs/09_preparing.ipynb #a7559c19
@@ -105,6 +125,12 @@ def replaced_in(state: State) -> frozenset[str]:
     return frozenset(e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES and e.kind != "partial")
 
 # %% ../nbs/09_preparing.ipynb #3c104c11
+def _umask() -> int:
+    was = os.umask(0o077)
+    os.umask(was)
+    return was
+
+
 def prepare(
     repo: Repo,
     state: State | None = None,  # As folded from the refs that `seen` names; read when not given
@@ -115,10 +141,11 @@ def prepare(
         events = read_events(repo)
         state, seen = fold(events), " ".join(tip for _, tip in sorted(events.tips.items()))
     name, count = counter()
-    laid = lay_out(state.summaries.values(), replaced_in(state), count)
+    laid = lay_out(state.summaries.values(), replaced_in(state), count)._replace(counter=name)
     file = prepared_file(repo.common_dir)
     os.makedirs(os.path.dirname(file), exist_ok=True)
     handle, beside = tempfile.mkstemp(dir=os.path.dirname(file))
-    with os.fdopen(handle, "w", encoding="utf-8") as f: f.write(to_text(laid, seen, name))
+    with os.fdopen(handle, "w", encoding="utf-8") as f: f.write(to_text(laid, seen))
+    os.chmod(beside, 0o666 & ~_umask())
     os.replace(beside, file)
     return laid

@@ -83,7 +83,7 @@ class SessionStartSummaryInjector:
 
     def laid(self) -> Laid:
         "All that can be told: as the last run prepared it, else now."
-        if not isinstance(self.summary_store, Store): return lay_out(self.summary_store.get_by_tier(MemoryTier.WARM), count=counter()[1])
+        if not isinstance(self.summary_store, Store): return _from(self.summary_store)
         repo = self.summary_store.repo
         seen = seen_refs(repo)
         return (load(str(repo.common_dir), seen) if seen else None) or prepare(repo)
@@ -100,7 +100,14 @@ class SessionStartSummaryInjector:
             packed = pack(laid, scores(laid, session, c.prioritize_by, near), c.token_budget, c.max_summaries, c.include_supersession_context, c.min_confidence)
             whole, had = with_block(existing, packed.block)
             log.set(existing_replaced=had, summaries_count=len(packed.shown), tokens_used=packed.tokens)
-        return SummaryInjectionResult(len(packed.shown), packed.tokens, whole, had, packed.block, packed.shown, packed.left_out, packed.shortened, counter()[0])
+        return SummaryInjectionResult(len(packed.shown), packed.tokens, whole, had, packed.block, packed.shown, packed.left_out, packed.shortened, laid.counter)
+
+
+def _from(store: Any) -> Laid:
+    "Of a store that is none of ours."
+    name, count = counter()
+    found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM) for x in store.get_by_tier(t)}
+    return lay_out(found.values(), count=count)._replace(counter=name)
 
 
 def _texts(laid: Laid) -> list[tuple[str, str]]:
@@ -133,8 +140,12 @@ def get_session_start_additional_context(
     existing_context: str | None = None,
 ) -> str:
     "What a SessionStart handler should hand on. Where anything fails it is what was there before."
-    path = session_context.project_path if session_context and session_context.project_path else "."
-    try: return get_summary_injector(path).inject_summaries(existing_context, session_context or session_of(path, path)).context_block
+    session = session_context or SessionContext()
+    path = session.project_path or "."
+    try:
+        known = session_of(path, path)
+        whole = SessionContext(*(given or found for given, found in zip(session, known)))
+        return get_summary_injector(path).inject_summaries(existing_context, whole).context_block
     except Exception as e:
         logging.getLogger(__name__).warning("no summaries for this session: %s", e)
         return existing_context or ""

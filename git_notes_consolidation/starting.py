@@ -6,20 +6,24 @@
 from __future__ import annotations
 import json, os, sys
 from collections.abc import Mapping
-from .packing import WEIGHTS, Laid, Packed, SessionContext, Told, pack, scores
+from . import __version__
+from .packing import FORMAT, WEIGHTS, Laid, Packed, SessionContext, Told, pack, scores
 
 # %% auto #0
 __all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'session_of', 'settings_of', 'load', 'prepared', 'given',
-           'something_new', 'look_later', 'block_for', 'session_start']
+           'something_new', 'look_later', 'block_for', 'read_event', 'session_start']
 
 # %% ../nbs/10_starting.ipynb #fe20afb3
 TYPE_CHECKING = False
-if TYPE_CHECKING: from typing import Any
+if TYPE_CHECKING:
+    from subprocess import Popen
+    from typing import Any
 
 # %% ../nbs/10_starting.ipynb #dc14ce53
 def _environment() -> dict[str, str]:
     outer = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NOTES_REF", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
-    return {k: v for k, v in os.environ.items() if k not in outer} | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+    ours = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "PYTHONSAFEPATH": "1"}
+    return {k: v for k, v in os.environ.items() if k not in outer} | ours
 
 
 def printed(*args: str) -> str:
@@ -53,8 +57,8 @@ class Here:
         bare = next((i for i, row in enumerate(rows) if row in ("true", "false")), len(rows))
         self.common_dir = rows[0] if rows else ""  # Empty: no repository
         self.seen = " ".join(rows[1:bare])  # Our refs' objects, by the refs' names
-        top = rows[-1:] if rows[bare:bare + 1] == ["false"] else []
-        self.top = top[0] if top and top[0] != "false" else ""  # Empty: bare
+        top = [row for row in rows[-1:] if rows[bare:bare + 1] == ["false"] and os.path.isabs(row)]
+        self.top = top[0] if top else ""  # Empty: bare, or inside of .git
         self.memories = " ".join(rows[bare + 1:len(rows) - len(top)])  # Objects of the refs that the plugin writes
 
 # %% ../nbs/10_starting.ipynb #f8b8dedb
@@ -79,7 +83,9 @@ def _parsed(name: str, value: object) -> object:
     like, text = DEFAULTS[name], str(value).strip().lower()
     if isinstance(like, bool): return _BOOL[text]
     if isinstance(like, str) and text not in WEIGHTS: raise ValueError
-    return int(text) if isinstance(like, int) else float(text) if isinstance(like, float) else text
+    number = int(text) if isinstance(like, int) else float(text) if isinstance(like, float) else 0
+    if not 0 <= number <= (1 if isinstance(like, float) else 10**6): raise ValueError
+    return text if isinstance(like, str) else number
 
 
 def _variable(name: str) -> str: return f"{'MEMORY' if name == 'surfacing_enabled' else 'HOOK_SESSION_START'}_{name.upper()}"
@@ -101,7 +107,7 @@ def _file(top: str, complaints: list[str]) -> Mapping[str, object]:
     import tomllib
     try:
         with open(file, "rb") as f: return tomllib.load(f)
-    except (OSError, ValueError) as e: complaints.append(f"gnc.toml cannot be read: {e}"); return {}
+    except (OSError, ValueError, RecursionError) as e: complaints.append(f"gnc.toml cannot be read: {e}"); return {}
 
 # %% ../nbs/10_starting.ipynb #de8fa3af
 def load(common_dir: str, seen: str) -> Laid | None:
@@ -109,22 +115,26 @@ def load(common_dir: str, seen: str) -> Laid | None:
     try:
         with open(os.path.join(common_dir, "gnc", "session.jsonl"), encoding="utf-8") as f: head, *lines = f.read().split("\n")
         d = json.loads(head)
-        if d["format"] != 1 or d["seen"] != seen: return None
-        return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])])
+        if d["format"] != [FORMAT, __version__] or d["seen"] != seen: return None
+        return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])], d["counter"])
     except (OSError, ValueError, KeyError, TypeError): return None
 
 # %% ../nbs/10_starting.ipynb #15f3b648
 def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
     "The summaries, laid out now if they have to be."
     if not here.seen or (laid := load(here.common_dir, here.seen)): return laid if here.seen else None
-    import subprocess
-    code = "import sys; from git_notes_consolidation import notes, preparing; preparing.prepare(notes.open_repo(sys.argv[1]))"
-    quiet = subprocess.DEVNULL
-    try:
-        child = subprocess.Popen([sys.executable, "-c", code, here.top or here.common_dir], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
-        child.wait(patience)
-    except (OSError, subprocess.TimeoutExpired): return None
+    child = _apart("from git_notes_consolidation import notes, preparing; preparing.prepare(notes.open_repo(sys.argv[1]))", here.top or here.common_dir)
+    try: child.wait(patience)
+    except Exception: return None  # It goes on without us
     return load(here.common_dir, here.seen)
+
+
+def _apart(code: str, where: str) -> Popen[bytes]:
+    "A Python of its own, which imports nothing from the directory that it starts in: that is somebody's project."
+    import subprocess
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([sys.executable, "-P", "-c", f"import sys; {code}", where], stdin=quiet, stdout=quiet, stderr=quiet, env=_environment(),
+                            start_new_session=True)
 
 # %% ../nbs/10_starting.ipynb #20d39725
 def given(common_dir: str, session: str, version: str) -> bool:
@@ -153,10 +163,7 @@ def something_new(here: Here) -> bool:
 
 def look_later(here: Here, cwd: str) -> None:
     "Start the process that decides whether a run is due."
-    import subprocess
-    code = "import sys; from git_notes_consolidation.hooks import background; background(sys.argv[1], 'session_start', lambda why: None)"
-    quiet = subprocess.DEVNULL
-    subprocess.Popen([sys.executable, "-c", code, cwd], stdin=quiet, stdout=quiet, stderr=quiet, env=_environment(), start_new_session=True)
+    _apart("from git_notes_consolidation.hooks import background; background(sys.argv[1], 'session_start', lambda why: None)", cwd)
 
 # %% ../nbs/10_starting.ipynb #3ef0fad3
 def block_for(here: Here, cwd: str, s: Mapping[str, Any]) -> Packed | None:  # None: nothing was ever prepared
@@ -167,16 +174,12 @@ def block_for(here: Here, cwd: str, s: Mapping[str, Any]) -> Packed | None:  # N
     return pack(laid, values, s["summaries_token_budget"], s["summaries_max"], s["summaries_superseded"], s["summaries_min_confidence"])
 
 
-def _answer(event: Mapping[str, object], env: Mapping[str, str], why: list[str]) -> str:
+def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str, str], why: list[str]) -> str:
     "The context to add; empty when there is a reason to add none."
-    cwd = event.get("cwd")
-    cwd = cwd if isinstance(cwd, str) and os.path.isdir(cwd) else os.getcwd()
-    here = Here(cwd)
     s = settings_of(env, here.top, why)
     wanted = s["summaries_enabled"] and s["surfacing_enabled"] and _BOOL.get(env.get("HOOK_ENABLED", "").lower(), True)
     if not (here.common_dir and wanted):
         why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository"); return ""
-    if _BOOL.get(env.get("HOOK_CONSOLIDATION_ENABLED", "").lower(), True) and something_new(here): look_later(here, cwd)
     packed = block_for(here, cwd, s)
     if not packed or not packed.block:
         why.append("no summary fits" if packed else "nothing prepared yet" if here.seen else "nothing consolidated yet: run gnc consolidate"); return ""
@@ -185,6 +188,20 @@ def _answer(event: Mapping[str, object], env: Mapping[str, str], why: list[str])
     return str(packed.block)
 
 # %% ../nbs/10_starting.ipynb #216287ce
+def read_event(fd: int = 0, seconds: float = 2.0, most: int = 2**20) -> str:
+    "What the host says: until the end, until it is a JSON object, or until the time is over."
+    got = b""
+    try:
+        import select, time
+        end = time.monotonic() + seconds
+        while len(got) < most and (os.name == "nt" or select.select([fd], [], [], max(0.0, end - time.monotonic()))[0]):
+            more = os.read(fd, 65_536)
+            got += more
+            if not more or got.rstrip().endswith(b"}") and json.loads(got): break
+    except (OSError, ValueError): pass
+    return got.decode("utf-8", "replace")
+
+# %% ../nbs/10_starting.ipynb #9e3ee2f9
 def session_start(
     raw: str,  # The host's event as JSON
     env: Mapping[str, str],
@@ -192,9 +209,14 @@ def session_start(
 ) -> tuple[str, list[str]]:  # The answer as JSON, and what to say on standard error
     "A session begins: what it is told. Never an exception."
     why: list[str] = []
+    text = ""
     try:
-        event = json.loads(raw) if raw.strip() else {}
-        text = _answer({"cwd": cwd} | (event if isinstance(event, dict) else {}), env, why)
-    except Exception as e: text = ""; why.append(f"{type(e).__name__}: {e}")
+        said = json.loads(raw) if raw.strip() else {}
+        event = {"cwd": cwd} | (said if isinstance(said, dict) else {})
+        if not (isinstance(where := event["cwd"], str) and os.path.isdir(where)): where = os.getcwd()
+        here = Here(where)
+        text = _answer(here, where, event, env, why)
+        if here.common_dir and _BOOL.get(env.get("HOOK_CONSOLIDATION_ENABLED", "").lower(), True) and something_new(here): look_later(here, where)
+    except Exception as e: why.append(f"{type(e).__name__}: {e}")
     if not text: return '{"continue": true}', why
     return json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}), why

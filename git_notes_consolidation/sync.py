@@ -186,7 +186,7 @@ def talk(
         except BaseException as e:
             _end(process)
             if not isinstance(e, subprocess.TimeoutExpired): raise
-            raise RepoError(f"{remote.name} did not answer within {timeout:g} s; try again, or wait longer with --timeout") from None
+            raise RepoError(f"{remote.name} did not answer within {timeout:g} s, a pre-push hook included; try again, or wait longer with --timeout") from None
     said = [_masked(line) for line in err.decode(errors="replace").splitlines() if line.startswith(("fatal:", "error:", "remote:", "ssh:"))]
     return out.decode(errors="replace"), "" if not process.returncode else "; ".join(said[:3]) or f"git {args[0]} ended with {process.returncode}"
 

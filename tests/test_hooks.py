@@ -245,3 +245,9 @@ def test_if_due_in_a_scope(told, monkeypatch):
                                   ["--if-due", "--dry-run"], ["--if-due", "--plan", "p.json"], ["--if-due", "--apply", "p.json"]])
 def test_what_does_not_go_together(told, args):
     assert gnc("consolidate", *args, repo=told).code == 2 and last_start(open_repo(told)) is None
+
+
+def test_the_plugins_switch_turns_it_off_too(told, monkeypatch):
+    monkeypatch.setenv("HOOK_ENABLED", "false")
+    said = []
+    assert hooks.background(told, "session_end", said.append).trigger is None and said == ["no run is started: HOOK_ENABLED is off"]

@@ -696,3 +696,11 @@ def test_as_a_process(home):
     told = gnc_process("--repo", home, *NOW, "recall", "*", "--limit", "2", "--json")
     assert told.code == 0 and len(told.json["results"]) == 2 and told.err == ""
     assert datetime.fromisoformat(told.json["results"][0]["timestamp"]).tzinfo == UTC and tips(open_repo(home)) == refs(home)
+
+
+def test_a_cache_that_leads_elsewhere_is_refused(tmp_path):
+    home = new_repo(tmp_path / "repo", [mem("One thing")])
+    (tmp_path / "elsewhere").mkdir()
+    (home / ".memory").symlink_to(tmp_path / "elsewhere")
+    done = gnc("recall", "one", repo=home)
+    assert done.code == 1 and "is a link" in done.err and not any((tmp_path / "elsewhere").iterdir())

@@ -5,12 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from calls import COMMAND, gnc, new_repo, run, state_of
-from helpers import git
+from helpers import ROOT, git
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,8 @@ from git_notes_consolidation.block import one_line, with_block, without_block
 from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact, mem,
                                             sample_memories)
 from git_notes_consolidation.notes import open_repo, read_memories, write_memories
-from git_notes_consolidation.packing import TAG
+from git_notes_consolidation.packing import TAG, lines_of
+from git_notes_consolidation.preparing import lay_out
 from git_notes_consolidation.service import EdgeStore, SummaryStore
 from git_notes_consolidation.session import SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult
 from git_notes_consolidation.tokens import counter, estimate
@@ -94,7 +96,7 @@ def test_the_budget_is_never_exceeded(tokens, told, budget):
     r = injected([a_summary(i, text, facts) for i, (text, facts) in enumerate(told)], token_budget=budget)
     assert tokens(r.summary_block) <= r.tokens_used <= budget and len(r.summary_block) <= 10_000
     assert blocks(r.context_block) == ((1, 1) if r.summary_block else (0, 0))
-    assert bool(r.summary_block) == bool(r.summaries_injected) and (r.left_out == 0) == ("left out" not in r.summary_block) or not r.summary_block
+    assert bool(r.summary_block) == bool(r.summaries_injected) and (r.left_out == 0) == ("not shown" not in r.summary_block) or not r.summary_block
 
 
 HOSTILE = {
@@ -114,7 +116,7 @@ def test_a_hostile_memory_changes_nothing_but_its_own_line(name):
     assert blocks(block) == (1, 1) and block.endswith(f"</{TAG}>") and "The queue is durable." in block and len(block) < 10_000
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]", block)
     assert len(re.findall(r"^### ", block, re.M)) == r.summaries_injected and not re.search(r"^(```|~~~|# )", block, re.M)
-    assert without_block(r.context_block)[0] == "Rules." and block.count("<!--") == 2 + ("left out" in block or "shortened" in block)
+    assert without_block(r.context_block)[0] == "Rules." and block.count("<!--") == 2 + ("not shown" in block or "shortened" in block)
 
 
 def test_nothing_is_told_twice():
@@ -233,3 +235,61 @@ def test_gnc_inject_says_what_it_did(sampled):
     assert gnc("inject", "--budget", "80", repo=sampled).err.startswith("No summary to tell")
     for wrong in (["--prioritize", "newest"], ["--existing", "/no/such/file"], ["--budget", "-1"], ["--min-confidence", "2"]):
         assert gnc("inject", *wrong, repo=sampled).code == 2
+
+
+def test_nothing_is_imported_from_the_project(sampled, tmp_path):
+    home = tmp_path / "poisoned"
+    shutil.copytree(sampled, home)
+    for name in ("json", "yaml", "typing", "select", "subprocess", "joblib", "git_notes_consolidation"):
+        (home / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)")
+    for name in ("session.jsonl", "last-run.json"): (home / ".git" / "gnc" / name).unlink(missing_ok=True)
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    launched = [sys.executable, "-P", *COMMAND[1:]]  # As the installed script is: its directory is not the project
+    done = subprocess.run([*launched, "hook", "session-start"], input=b"{}", capture_output=True, cwd=home, env=env)
+    assert blocks(context_of(done)) == (1, 1)
+    subprocess.run([*launched, "consolidate", "--full", "--yes"], cwd=home, capture_output=True, env=env | {"MEMORY_WORKERS": "2"})
+    time.sleep(1)
+    assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
+
+
+def test_a_pipe_that_stays_open_and_none_at_all(sampled):
+    waiting = subprocess.Popen([*COMMAND, "hook", "session-start"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=sampled)
+    waiting.stdin.write(json.dumps({"cwd": str(sampled)}).encode()); waiting.stdin.flush()
+    assert b"additionalContext" in waiting.stdout.readline()  # The pipe is still open
+    waiting.stdin.close(); waiting.wait(10)
+    silent = subprocess.Popen([*COMMAND, "hook", "session-start"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=sampled)
+    assert b"additionalContext" in silent.stdout.readline()  # After two seconds the directory it stands in has to do
+    silent.stdin.close(); silent.wait(10)
+    closed = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *COMMAND, "hook", "session-start"], capture_output=True, cwd=sampled)
+    assert closed.returncode == 0 and b"additionalContext" in closed.stdout
+
+
+def test_the_block_does_not_depend_on_the_hash_seed(sampled):
+    said = {hook(json.dumps({"cwd": str(sampled)}).encode(), env=os.environ | {"PYTHONHASHSEED": seed}).stdout for seed in "0123"}
+    assert len(said) == 1
+
+
+def test_a_quote_is_known_by_its_words_whatever_date_was_put_into_it():
+    s = a_summary("x", "The pool is small.", ["We switched to NATS (2026-09-14) for jobs.", "It has ten routes."])
+    s = replace(s, quotes=(Quote("mem_b", "content", 0, 9, "We switched to NATS\nfor jobs."),))
+    texts = [x.text for x in lines_of(lay_out([s], frozenset({"mem_b"})), 0)]
+    assert "- It has ten routes." in texts and not any("NATS" in t for t in texts)
+    assert lay_out([replace(s, by="llm")], frozenset({"mem_b"})).items == []
+
+
+def test_a_chain_leads_to_what_holds_now():
+    chain = [SupersededFact("Use Flask", "Use Django (2026-02-01)", "m1"), SupersededFact("Use Django", "Use FastAPI (2026-03-01)", "m2"),
+             SupersededFact("Use FastAPI", "Use Litestar (2026-04-01)", "m3")]
+    struck = re.findall(r"^- ~~(.*)~~ → (.*)$", injected([a_summary("x", "The web service.", superseded=chain)]).summary_block, re.M)
+    assert struck == [("Use FastAPI", "Use Litestar (2026-04-01)"), ("Use Django", "Use Litestar (2026-04-01)")]
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "1e9", "x"])
+def test_a_setting_that_cannot_be_is_left_aside(sampled, value):
+    for name in ("MAX", "TOKEN_BUDGET", "MIN_CONFIDENCE"):
+        done = hook(json.dumps({"cwd": str(sampled)}).encode(), env=os.environ | {f"HOOK_SESSION_START_SUMMARIES_{name}": value})
+        assert blocks(context_of(done)) == (1, 1) and b"cannot be" in done.stderr
+
+
+def test_inside_the_git_directory(sampled):
+    assert blocks(context_of(hook(json.dumps({"cwd": str(sampled / ".git")}).encode()))) == (1, 1)
