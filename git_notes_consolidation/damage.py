@@ -193,7 +193,9 @@ def _torn(scan: Scan, n: Note, back: tuple[Recoverable, ...]) -> Finding:
     gone = when - {m.timestamp for m in scan.memories if m.namespace == ns}
     how = "A merge with cat_sort_uniq has sorted the lines of this note" if shattered(n.data) == "sorted" else "Front matter stands here without its dashes"
     if not (gone or back):
-        return Finding("notes", "note", f"{how}; what was in it, {_memories(len(when))}, stands in the notes again.", where=place(n.ref, n.object))
+        return Finding("notes", "note", f"{how}; what was in it, {_memories(len(when))}, stands in the notes again.",
+                       f"git notes --ref={shlex.quote(n.ref)} edit {n.object}, and take out the torn lines before the first ---: until then the plugin reads "
+                       "nothing here", place(n.ref, n.object))
     lost = f", and {len(gone) - len(back)} nowhere" if len(gone) > len(back) else ""
     what = f"{how}: of {_memories(len(when))} in it {len(gone)} can be read in no other note, {len(back)} in its history{lost}."
     blobs = list(dict.fromkeys(r.blob[:12] for r in back))

@@ -93,6 +93,7 @@ def test_the_remedy_brings_all_of_it_back(torn):
     subprocess.run(commands, shell=True, cwd=torn, check=True, capture_output=True)
     assert {m.summary for m in read_memories(open_repo(torn)).memories} == {"Use ruff", "Use Flask", "Use SQLite", "Use cron"}
     assert the_torn(look(torn)).level == "note" and not the_torn(look(torn)).recoverable
+    assert "before the first ---" in the_torn(look(torn)).remedy  # Which the plugin's reader stumbles over
 
 
 def test_torn_twice_and_written_on_in_between(torn, two):
