@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from datetime import timedelta
+from itertools import permutations
 
 import pytest
 from calls import COMMAND, gnc, new_repo, run, state_of
@@ -19,7 +20,7 @@ from git_notes_consolidation.block import one_line, with_block, without_block
 from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact, mem,
                                             sample_memories)
 from git_notes_consolidation.notes import open_repo, read_memories, write_memories
-from git_notes_consolidation.packing import TAG, lines_of
+from git_notes_consolidation.packing import TAG, SessionContext, lines_of
 from git_notes_consolidation.preparing import lay_out
 from git_notes_consolidation.service import EdgeStore, SummaryStore
 from git_notes_consolidation.session import SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult
@@ -293,3 +294,25 @@ def test_a_setting_that_cannot_be_is_left_aside(sampled, value):
 
 def test_inside_the_git_directory(sampled):
     assert blocks(context_of(hook(json.dumps({"cwd": str(sampled / ".git")}).encode()))) == (1, 1)
+
+
+def test_the_order_of_words_is_no_matter(monkeypatch):
+    from git_notes_consolidation import packing
+    many = {"a": 6, "b": 24, "c": 23, "d": 15, "e": 15}
+    item = packing.Told("x", "decisions", 0.0, "", 0, 1.0, [])
+    laid = packing.Laid([item] * 25, {w: [0, *range(1, n)] for w, n in many.items()}, [])
+    said = set()
+    for order in permutations(many):
+        monkeypatch.setattr(packing, "about", lambda session, order=order: order)
+        said.add(packing.relevances(laid, SessionContext())[0])
+    assert len(said) == 1
+
+
+def test_a_resumed_session_is_told_what_changed_and_nothing_else(sampled):
+    event = {"cwd": str(sampled), "session_id": "once", "source": "startup"}
+    first = hook(json.dumps(event).encode())
+    again = hook(json.dumps(event | {"source": "resume"}).encode())
+    assert blocks(context_of(first)) == (1, 1) and json.loads(again.stdout) == {"continue": True} and b"told this before" in again.stderr
+    other = hook(json.dumps(event | {"source": "resume"}).encode(), env=os.environ | {"HOOK_SESSION_START_SUMMARIES_MAX": "1"})
+    assert context_of(other) != context_of(first)
+    assert context_of(hook(json.dumps(event | {"source": "compact"}).encode())) == context_of(first)
