@@ -4,13 +4,13 @@
 
 # %% ../nbs/09_arrivals.ipynb #7fdd6cc0
 from __future__ import annotations
-import json, os, re, uuid
+import json, re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from .models import Memory, as_utc, digest
-from .notes import MEM, Repo, RepoError, _try_lock, note_paths, parse_note, read_blobs, tips
+from .notes import MEM, Repo, RepoError, _try_lock, note_paths, parse_note, read_blobs, replace_file, tips
 
 # %% auto #0
 __all__ = ['LastRun', 'remember_run', 'last_run', 'arrived', 'remember_start', 'last_start', 'lock_held']
@@ -26,17 +26,8 @@ class LastRun:
 
 def remember_run(repo: Repo, run: LastRun) -> None:
     "Keep it for `last_run`."
-    _write(repo, "last-run.json", {"at": run.at and run.at.isoformat(), "tips": dict(run.tips), "at_hand": run.at_hand})
-
-
-def _write(repo: Repo, name: str, data: Mapping[str, Any]) -> None:
-    home = repo.common_dir / "gnc"
-    home.mkdir(exist_ok=True)
-    made = home / f"{name}.{uuid.uuid4().hex}.tmp"
-    try:
-        made.write_text(json.dumps(data, sort_keys=True) + "\n", encoding="utf-8")
-        os.replace(made, home / name)
-    finally: made.unlink(missing_ok=True)
+    d = {"at": run.at and run.at.isoformat(), "tips": dict(run.tips), "at_hand": run.at_hand}
+    replace_file(repo, "last-run.json", json.dumps(d, sort_keys=True) + "\n")
 
 # %% ../nbs/09_arrivals.ipynb #7d766f1b
 def last_run(repo: Repo) -> LastRun:
@@ -102,7 +93,7 @@ def _by(n: int, rows: list[str]) -> Iterable[list[str]]: return (rows[i:i + n] f
 # %% ../nbs/09_arrivals.ipynb #dda65bfc
 def remember_start(repo: Repo, at: datetime) -> None:
     "A hook starts a run now."
-    _write(repo, "last-hook.json", {"at": at.isoformat()})
+    replace_file(repo, "last-hook.json", json.dumps({"at": at.isoformat()}) + "\n")
 
 
 def last_start(repo: Repo) -> datetime | None:

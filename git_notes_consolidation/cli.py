@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn,
 from rich.table import Table
 from rich.text import Text
 from . import index
-from .config import Settings, load_settings
+from .config import Settings, load_settings, project_file
 from .embedding import MINILM, get_embedder, pull_minilm
 from .models import (SAMPLE_NOW, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, as_utc,
                                             sample_memories)
@@ -97,9 +97,7 @@ class Call:
 
     def settings(self, **arguments: Any) -> Settings:
         "From arguments, the environment, and a file: the one named, or `gnc.toml` at the top of the worktree."
-        top = open_repo(self.repo).worktree
-        found = top / "gnc.toml" if top and (top / "gnc.toml").is_file() else None
-        return load_settings(arguments, file=self.config or found)
+        return load_settings(arguments, file=self.config or project_file(open_repo(self.repo).worktree))
 
     def service(self, steps: Steps = Steps(), **arguments: Any) -> sv.ConsolidationService:
         "The repository's service at this call's time."

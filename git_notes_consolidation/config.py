@@ -15,7 +15,7 @@ from .models import digest
 # %% auto #0
 __all__ = ['PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'LLM_PROVIDERS', 'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE',
            'ConfigError', 'RetentionConfig', 'SubconsciousnessConfig', 'parse_setting', 'known_setting', 'variable',
-           'inherited', 'from_file', 'from_table', 'untabled', 'Settings', 'load_settings', 'need']
+           'inherited', 'from_file', 'from_table', 'untabled', 'Settings', 'load_settings', 'project_file', 'need']
 
 # %% ../nbs/01_config.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -334,6 +334,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError: raise ConfigError(f"no configuration file {path}") from None
     except OSError as e: raise ConfigError(f"configuration file {path} cannot be read: {e.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e: raise ConfigError(f"{path} is not TOML: {e}") from None
+
+# %% ../nbs/01_config.ipynb #688765ae
+def project_file(
+    top: Path | None,  # Of a worktree; none in a bare repository
+) -> Path | None:
+    "`gnc.toml`, if it is there."
+    return file if top and (file := top / "gnc.toml").is_file() else None
 
 # %% ../nbs/01_config.ipynb #39a56124
 def need(

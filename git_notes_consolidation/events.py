@@ -70,7 +70,7 @@ def _command(line: str, event: RunFinished, seconds: float = 10) -> str:
     try: words = shlex.split(line)
     except ValueError as e: return f"event_command cannot be split into words: {e}"
     if not words: return ""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith("GIT_CONFIG")}
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH" and (not k.startswith("GIT_") or k.startswith("GIT_CONFIG"))}
     with tempfile.TemporaryFile() as err:
         try: p = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=err, env=env, start_new_session=os.name != "nt")
         except (OSError, ValueError) as e: return f"event_command: {words[0]} cannot be started: {getattr(e, 'strerror', None) or e}"

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from .arrivals import remember_start
-from .config import Settings, load_settings
+from .config import Settings, load_settings, project_file
 from .models import UTC, ConsolidationResult, as_utc
 from .notes import Repo, _try_lock, open_repo
 from .observe import has_sdk
@@ -98,8 +98,7 @@ class ConsolidationHook:
 # %% ../nbs/20_hooks.ipynb #e5e7b36f
 def settings_of(repo: Repo, file: str | None = None) -> Settings:
     "The environment's settings, and those of a file: the one named, or `gnc.toml` at the top of the worktree."
-    top = repo.worktree / "gnc.toml" if repo.worktree else None
-    return load_settings(file=file or (top if top and top.is_file() else None))
+    return load_settings(file=file or project_file(repo.worktree))
 
 # %% ../nbs/20_hooks.ipynb #f3bcd287
 _LAUNCH = "import os; getattr(os, 'nice', int)(10); from git_notes_consolidation.entry import main; main()"

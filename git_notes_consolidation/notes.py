@@ -22,7 +22,7 @@ __all__ = ['MEM', 'IDENT', 'REFS', 'RepoError', 'Repo', 'git_env', 'git', 'open_
            'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'stamp',
            'tier_append', 'edge_append', 'summary_append', 'review_append', 'access_append', 'RaceLost', 'move_refs',
            'note_changes', 'land', 'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id',
-           'undone_runs', 'texts', 'reading', 'State', 'fold']
+           'replace_file', 'undone_runs', 'texts', 'reading', 'State', 'fold']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -398,15 +398,15 @@ def our_tips(repo: Repo) -> dict[str, str]:
 def read_events(repo: Repo) -> Events:
     "All records of our four refs."
     refs = our_tips(repo)
-    unique: dict[tuple[str, str, int], tuple[str, str, dict[str, Any]]] = {}
+    unique: dict[tuple[str, str, int], list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
     problems: list[Problem] = []
     for store in REFS:
         for obj, (records, bad) in _read_store(repo, store, refs.get(REFS[store])):
             problems += [Problem(f"{REFS[store]} {obj}", p.offset, p.reason) for p in bad]
             for r in records:
-                was = unique.setdefault((store, r["id"], r["seq"]), (store, obj, r))[2]
-                if was is not r and _later(r, was): unique[store, r["id"], r["seq"]] = (store, obj, r)
-    return Events(tuple(unique.values()), tuple(problems), refs)
+                known = unique[store, r["id"], r["seq"]]  # More than one where somebody forged a name: which counts is for the fold to say
+                if all(r != twin for _, _, twin in known): known.append((store, obj, r))
+    return Events(tuple(row for rows in unique.values() for row in rows), tuple(problems), refs)
 
 # %% ../nbs/08_notes.ipynb #1906cc3b
 @dataclass(frozen=True)
@@ -617,6 +617,21 @@ def clone_id(repo: Repo) -> str:
         with open(file, "x") as f: f.write(uuid.uuid4().hex[:12])
     except FileExistsError: pass
     return file.read_text().strip()
+
+# %% ../nbs/08_notes.ipynb #ab5e3650
+def replace_file(
+    repo: Repo,
+    name: str,  # In `gnc` of the git directory
+    text: str,
+) -> None:
+    "Write a file as a whole or not at all."
+    home = repo.common_dir / "gnc"
+    home.mkdir(exist_ok=True)
+    made = home / f"{name}.{uuid.uuid4().hex}.tmp"
+    try:
+        made.write_text(text, encoding="utf-8")
+        os.replace(made, home / name)
+    finally: made.unlink(missing_ok=True)
 
 # %% ../nbs/08_notes.ipynb #a4c586b6
 def undone_runs(runs: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:

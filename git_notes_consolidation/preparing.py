@@ -4,19 +4,19 @@
 
 # %% ../nbs/09_preparing.ipynb #999a0d33
 from __future__ import annotations
-import json, os, re, tempfile
+import json, re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from contextlib import suppress
 from . import __version__
 from .block import one_line, paragraph
 from .models import EdgeType, MemorySummary, MemoryTier, as_utc
-from .notes import REFS, Repo, State, fold, read_events, tips
+from .notes import REFS, Repo, State, fold, read_events, replace_file, tips
 from .packing import FORMAT, Laid, Line, Told, bag, words
 from .tokens import counter, estimate
 
 # %% auto #0
-__all__ = ['outdated', 'overlaps', 'lay_out', 'prepared_file', 'to_text', 'seen_refs', 'replaced_in', 'prepare']
+__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'prepare']
 
 # %% ../nbs/09_preparing.ipynb #7951d374
 def outdated(
@@ -104,10 +104,7 @@ def lay_out(
     return Laid(items, {w: i for w, i in sorted(_index(bags).items())}, [json.dumps(rows, ensure_ascii=False) for rows in lines])
 
 # %% ../nbs/09_preparing.ipynb #011e3b28
-def prepared_file(common_dir: Path | str) -> str:
-    "Where it lies."
-    return os.path.join(common_dir, "gnc", "session.jsonl")
-
+PREPARED = "session.jsonl"
 
 def to_text(laid: Laid, seen: str) -> str:
     "The file's content."
@@ -124,28 +121,17 @@ def replaced_in(state: State) -> frozenset[str]:
     "Memories that another stands for, as a whole."
     return frozenset(e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES and e.kind != "partial")
 
-# %% ../nbs/09_preparing.ipynb #3c104c11
-def _umask() -> int:
-    was = os.umask(0o077)
-    os.umask(was)
-    return was
-
-
+# %% ../nbs/09_preparing.ipynb #73ebf88c
 def prepare(
     repo: Repo,
     state: State | None = None,  # As folded from the refs that `seen` names; read when not given
     seen: str | None = None,
 ) -> Laid:
-    "Bring the file to the state of the refs."
+    "Bring the file to the state of the refs; where nothing can be written, only the value is new."
     if state is None or seen is None:
         events = read_events(repo)
         state, seen = fold(events), " ".join(tip for _, tip in sorted(events.tips.items()))
     name, count = counter()
     laid = lay_out(state.summaries.values(), replaced_in(state), count)._replace(counter=name)
-    file = prepared_file(repo.common_dir)
-    os.makedirs(os.path.dirname(file), exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=os.path.dirname(file))
-    with os.fdopen(handle, "w", encoding="utf-8") as f: f.write(to_text(laid, seen))
-    os.chmod(beside, 0o666 & ~_umask())
-    os.replace(beside, file)
+    with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen))
     return laid

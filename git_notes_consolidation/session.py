@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from .block import with_block, without_block
-from .config import PRIORITIES, ConfigError, Settings, load_settings
+from .config import PRIORITIES, ConfigError, Settings, load_settings, project_file
 from .models import MemoryTier
-from .notes import Repo, open_repo
+from .notes import open_repo
 from .observe import span
 from .packing import Laid, SessionContext, lines_of, pack, scores
 from .preparing import lay_out, prepare, seen_refs
@@ -121,13 +121,9 @@ def get_summary_injector(path: Path | str = ".") -> SessionStartSummaryInjector:
     key = str(Path(path).resolve())
     if key not in _injectors:
         repo = open_repo(path)
-        _injectors[key] = SessionStartSummaryInjector(SummaryStore(repo), None, SummaryInjectionConfig.of(_settings(repo)))
+        settings = load_settings(file=project_file(repo.worktree))
+        _injectors[key] = SessionStartSummaryInjector(SummaryStore(repo), None, SummaryInjectionConfig.of(settings))
     return _injectors[key]
-
-
-def _settings(repo: Repo) -> Settings:
-    top = repo.worktree
-    return load_settings(file=top / "gnc.toml" if top and (top / "gnc.toml").is_file() else None)
 
 
 def reset_summary_injector() -> None:
@@ -143,8 +139,8 @@ def get_session_start_additional_context(
     session = session_context or SessionContext()
     path = session.project_path or "."
     try:
-        known = session_of(path, path)
-        whole = SessionContext(*(given or found for given, found in zip(session, known)))
+        known = {name: value for name, value in session._asdict().items() if value is not None and len(value)}
+        whole = session_of(path, path)._replace(**known)
         return get_summary_injector(path).inject_summaries(existing_context, whole).context_block
     except Exception as e:
         logging.getLogger(__name__).warning("no summaries for this session: %s", e)

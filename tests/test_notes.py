@@ -556,3 +556,15 @@ def test_no_record_from_elsewhere_stops_a_command(rows):
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
                 code = cli.main(["--repo", home, "--now", NOW.isoformat(), *command])
             assert code == 0 or (command, code) == (["audit"], 1), (command, code, err.getvalue())
+
+
+def test_a_forged_name_does_not_push_a_run_out(tmp_path):
+    "A record of another shape under a run's name and number, whichever of the two is read first or sorts last."
+    for i, forged in enumerate(({"kind": {"zzz": 1}}, {"at": 7, "kind": "run", "zzz": 1}, {"kind": "run", "counts": [], "zzz": 1})):
+        home = tmp_path / str(i); home.mkdir()
+        git(home, "init", "--quiet", "--template=")
+        twin = {"id": "run_0", "seq": 1} | forged
+        text = "".join(f"- {json.dumps(r)}\n" for r in (RUN[1], twin))
+        git(home, "fast-import", "--quiet", input=f"commit {REFS['runs']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nM 100644 inline {'ab' * 20}\n"
+                                                  f"data {len(text)}\n{text}\n")
+        assert fold(read_events(open_repo(home))).runs == {"run_0": RUN[1]}

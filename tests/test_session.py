@@ -23,7 +23,8 @@ from git_notes_consolidation.notes import open_repo, read_memories, write_memori
 from git_notes_consolidation.packing import TAG, SessionContext, lines_of
 from git_notes_consolidation.preparing import lay_out
 from git_notes_consolidation.service import EdgeStore, SummaryStore
-from git_notes_consolidation.session import SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult
+from git_notes_consolidation.session import (SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult,
+                                             get_session_start_additional_context)
 from git_notes_consolidation.tokens import counter, estimate
 
 PIECES = st.sampled_from([f"<{TAG}>", f"</{TAG}>", f'<{TAG} version="1">', f"<{TAG}_v2>", f"<{TAG} ver", "\n", "\n\n", "a", "<", ">", " ", "Rules."])
@@ -316,3 +317,20 @@ def test_a_resumed_session_is_told_what_changed_and_nothing_else(sampled):
     other = hook(json.dumps(event | {"source": "resume"}).encode(), env=os.environ | {"HOOK_SESSION_START_SUMMARIES_MAX": "1"})
     assert context_of(other) != context_of(first)
     assert context_of(hook(json.dumps(event | {"source": "compact"}).encode())) == context_of(first)
+
+
+def test_where_nothing_can_be_written_the_block_is_made_all_the_same(sampled, tmp_path):
+    home = tmp_path / "closed"
+    shutil.copytree(sampled, home)
+    shutil.rmtree(home / ".git" / "gnc")
+    (home / ".git" / "gnc").write_text("in the way")
+    assert blocks(gnc("inject", repo=home).out) == (1, 1)
+
+
+def test_what_is_not_given_of_a_session_comes_from_git(sampled):
+    numpy = pytest.importorskip("numpy")
+    path = str(sampled)
+    whole = get_session_start_additional_context(SessionContext(project_path=path))
+    assert blocks(whole) == (1, 1)
+    assert get_session_start_additional_context(SessionContext(project_path=path, embedding=numpy.ones(3))) == whole  # Of another embedder: words are compared
+    assert get_session_start_additional_context(SessionContext(project_path=path, keywords=["heartbeat", "lease"], branch="lease-reaper")) != whole
