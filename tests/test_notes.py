@@ -19,7 +19,8 @@ from git_notes_consolidation import cli
 from git_notes_consolidation.models import (CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Place, Quote, SummaryDecision, SupersededFact,
                                             mem)
 from git_notes_consolidation.notes import (MEM, REFS, Append, Events, UnknownId, access_append, decode, edge_append, encode, fold, note_paths, note_text,
-                                           open_repo, parse_note, read_memories, resolve, review_append, summary_append, tier_append, tips, write_memories)
+                                           open_repo, parse_note, read_events, read_memories, resolve, review_append, summary_append, tier_append, tips,
+                                           write_memories)
 from helpers import git
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
