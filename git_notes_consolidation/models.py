@@ -69,15 +69,22 @@ class Memory:
     relates_to: tuple[str, ...] = ()  # Ids that its author named
     importance: float | None = None  # 0 to 1 where the note states it
     places: tuple[Place, ...] = ()  # Every copy, sorted
+    valid_from: datetime | None = None  # When it began to be true, where that is not when it was recorded
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timestamp", as_utc(self.timestamp))
+        if self.valid_from is not None: object.__setattr__(self, "valid_from", as_utc(self.valid_from))
         if self.importance is not None and not 0 <= self.importance <= 1: raise ValueError(f"importance must be between 0 and 1, not {self.importance}")
 
     @property
     def text(self) -> str:
         "Summary and body, as they are embedded and judged."
         return f"{self.summary}\n\n{self.content}" if self.content else self.summary
+
+    @property
+    def event_time(self) -> datetime:
+        "When it began to be true: as recorded, unless its author says otherwise."
+        return self.valid_from or self.timestamp
 
 # %% ../nbs/00_models.ipynb #b1381af4
 SAMPLE_NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)  # "Today" of the examples and of the sample repository
@@ -153,6 +160,7 @@ class MemoryMetadata:
     updated_at: datetime | None = None
     superseded_kind: Literal["full", "partial"] | None = None  # Whole, or a part only
     duplicate_of: str | None = None  # The first memory that says the same
+    merged_into: str | None = None  # The memory that holds its text beside another's
     gone_by: str | None = None  # The commit that took the code it names; looked up only where a stale_factor is set
 
     def __post_init__(self) -> None:

@@ -17,12 +17,13 @@ from .models import EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, Pla
 from .observe import span
 
 # %% auto #0
-__all__ = ['MEM', 'IDENT', 'REFS', 'RepoError', 'Repo', 'git_env', 'git', 'open_repo', 'Problem', 'Record', 'parse_note',
-           'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan', 'read_memories',
-           'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'stamp',
-           'tier_append', 'edge_append', 'summary_append', 'review_append', 'access_append', 'RaceLost', 'move_refs',
-           'note_changes', 'land', 'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id',
-           'replace_file', 'undone_runs', 'texts', 'reading', 'State', 'fold']
+__all__ = ['MEM', 'IDENT', 'REFS', 'OPERATIONS', 'RepoError', 'Repo', 'git_env', 'git', 'open_repo', 'Problem', 'Record',
+           'parse_note', 'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan',
+           'read_memories', 'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append',
+           'stamp', 'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append',
+           'op_append', 'access_append', 'RaceLost', 'move_refs', 'note_changes', 'land', 'until_won', 'append', 'tidy',
+           'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file', 'undone_runs', 'texts', 'reading', 'State', 'fold',
+           'as_set']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -76,7 +77,7 @@ def open_repo(
     return Repo(Path(path), (Path(path) / common).resolve(), top, "0" * (64 if kind == "sha256" else 40))
 
 # %% ../nbs/08_notes.ipynb #cf6936a5
-_START = re.compile(rb"^---[ \t\r]*\n(?=(?:type|timestamp|summary|spec|phase|tags|status|relates_to|importance):)", re.M)
+_START = re.compile(rb"^---[ \t\r]*\n(?=(?:type|timestamp|summary|spec|phase|tags|status|relates_to|importance|valid_from|escape):)", re.M)
 _CLOSE = re.compile(rb"^---[ \t\r]*(?:\n|\Z)", re.M)
 
 # %% ../nbs/08_notes.ipynb #468b9ad7
@@ -135,9 +136,18 @@ class Record:
     body: str
 
 
-def _body(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace")
-    return text.removeprefix("\n").rstrip("\n")
+_BACKSLASH = "\\"
+
+def _rules(text: str, change: Callable[[str], str]) -> str:
+    "The text with its `---` lines, behind however many backslashes, changed; blanks around them stay."
+    lines = text.split("\n")
+    return "\n".join(line.replace(bare, change(bare)) if (bare := line.strip()).lstrip(_BACKSLASH) == "---" else line for line in lines)
+
+
+def _body(raw: bytes, escaped: bool = False) -> str:
+    "The text below the front matter; `escaped` where its rules stand behind a backslash."
+    text = raw.decode("utf-8", "replace").removeprefix("\n").rstrip("\n")
+    return _rules(text, lambda rule: rule.removeprefix(_BACKSLASH)) if escaped else text
 
 # %% ../nbs/08_notes.ipynb #73d31f2f
 def parse_note(
@@ -154,10 +164,13 @@ def parse_note(
     if data[:found[0][0] if found else len(data)].strip(): problems.append(Problem(name, 0, "text that belongs to no record"))
     try: data.decode()
     except UnicodeDecodeError as e: problems.append(Problem(name, e.start, "not UTF-8; the bytes are shown as �"))
-    return [Record(at, front, _body(data[body:end])) for (at, front, body), end in zip(found, ends)], problems
+    return [Record(at, front, _body(data[body:end], front.get("escape") == _BACKSLASH)) for (at, front, body), end in zip(found, ends)], problems
 
 # %% ../nbs/08_notes.ipynb #fc317932
-def note_text(memory: Memory) -> str:
+def note_text(
+    memory: Memory,
+    escape: bool = False,  # A backslash before each `---` line of the body, which the plugin's parser would take for the end of it
+) -> str:
     "A memory as the plugin would have written it."
     front: dict[str, Any] = {"type": memory.namespace, "timestamp": memory.timestamp.isoformat(), "summary": memory.summary}
     for key in ("spec", "phase"): front |= {key: getattr(memory, key)} if getattr(memory, key) else {}
@@ -165,8 +178,11 @@ def note_text(memory: Memory) -> str:
     if memory.status != "active": front["status"] = memory.status
     if memory.relates_to: front["relates_to"] = list(memory.relates_to)
     if memory.importance is not None: front["importance"] = memory.importance
+    if memory.valid_from is not None: front["valid_from"] = memory.valid_from.isoformat()
+    content = _rules(memory.content, lambda rule: _BACKSLASH + rule) if escape else memory.content
+    if content != memory.content: front["escape"] = _BACKSLASH
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return f"---\n{yaml.dump(front, Dumper=dumper, default_flow_style=False, allow_unicode=True, sort_keys=False)}---\n\n{memory.content}\n"
+    return f"---\n{yaml.dump(front, Dumper=dumper, default_flow_style=False, allow_unicode=True, sort_keys=False)}---\n\n{content}\n"
 
 # %% ../nbs/08_notes.ipynb #e8109bb7
 def _data(text: str) -> bytes:
@@ -251,8 +267,10 @@ def _memory(key: tuple[str, ...], copies: Sequence[tuple[Place, Record]]) -> tup
     except (TypeError, ValueError): importance = -1.0
     if importance is not None and not 0 <= importance <= 1:
         importance, why = None, f"importance {str(stated)[:40]!r} is not a number from 0 to 1, ignored"
+    try: since = as_utc(front["valid_from"]) if "valid_from" in front else None
+    except (ValueError, TypeError, AttributeError, OverflowError): since, why = None, f"valid_from {str(front['valid_from'])[:40]!r} is not a date, ignored"
     return Memory(digest("mem", *key), copies[0][0].commit, ns, summary, body, as_utc(when), tags=many("tags"), relates_to=many("relates_to"),
-                  importance=importance, places=tuple(p for p, _ in copies), **one), why
+                  importance=importance, places=tuple(p for p, _ in copies), valid_from=since, **one), why
 
 # %% ../nbs/08_notes.ipynb #2aff08ea
 @dataclass(frozen=True)
@@ -446,6 +464,21 @@ def summary_append(obj: str, s: MemorySummary, run: str, live: bool = True) -> A
 def review_append(obj: str, subject: str, what: Mapping[str, Any], run: str) -> Append:
     "Something that a person should decide."
     return Append("edges", obj, {"kind": "review", "subject": subject, "run": run} | dict(what))
+
+# %% ../nbs/08_notes.ipynb #cb0c386d
+def wrote_append(m: Memory, run: str) -> Append:
+    "This run wrote that memory."
+    return Append("meta", m.commit_sha, {"kind": "wrote", "subject": m.id, "run": run})
+
+
+def set_append(m: Memory, name: str, value: Any, run: str) -> Append:
+    "A field of a memory has another value from now on."
+    return Append("meta", m.commit_sha, {"kind": "set", "subject": f"{m.id}/{name}", "value": value, "run": run})
+
+
+def op_append(obj: str, operation: Mapping[str, Any], run: str) -> Append:
+    "A line of the log, named by what it says."
+    return Append("meta", obj, dict(operation) | {"kind": "op", "subject": digest("op", run, _plain(dict(operation))), "run": run})
 
 # %% ../nbs/08_notes.ipynb #6da822d3
 def access_append(m: Memory, clone: str, count: int, at: datetime) -> Append:
@@ -685,8 +718,30 @@ def _run_record(r: Mapping[str, Any]) -> bool:
     plain = isinstance(counts, dict) and all(isinstance(n, int) for n in counts.values()) and texts(r, maybe=("at", "config"))
     return r["kind"] in ("run", "undo") and plain and isinstance(targets, list) and all(isinstance(t, str) for t in targets)
 
+# %% ../nbs/08_notes.ipynb #db31ce38
+_SETTABLE: dict[str, Callable[[Any], bool]] = {
+    "tags": lambda v: isinstance(v, list) and all(isinstance(t, str) for t in v), "importance": lambda v: v is None or type(v) in (int, float) and 0 <= v <= 1,
+    "status": lambda v: isinstance(v, str) and bool(v), "spec": lambda v: v is None or isinstance(v, str), "phase": lambda v: v is None or isinstance(v, str)}
+
+def _set_record(r: Mapping[str, Any]) -> Any:
+    name = str(r["subject"]).partition("/")[2]
+    if name not in _SETTABLE or "value" not in r or not _SETTABLE[name](r["value"]): return None
+    return (tuple(r["value"]),) if name == "tags" else (r["value"],)  # Boxed, since a value may be none
+
+# %% ../nbs/08_notes.ipynb #ffd58c9c
+OPERATIONS = ("ADD", "UPDATE", "DELETE", "MERGE", "SUPERSEDE", "NOOP", "RESTORE")
+
+def _op_record(r: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    states = all(isinstance(r.get(k, {}), dict) for k in ("before", "after"))
+    lists = isinstance(r.get("sources", []), list) and all(isinstance(i, str) for i in r.get("sources", []))
+    known = texts(r, "operation", "at", maybe=("target", "classification", "reasoning", "session")) and r["operation"] in OPERATIONS
+    try: as_utc(str(r.get("at")))
+    except _ODD: return None
+    return r if known and states and lists and isinstance(r.get("confidence", 1.0), (int, float)) else None
+
 # %% ../nbs/08_notes.ipynb #64bc0871
-_KINDS: dict[str, Callable[[Mapping[str, Any]], Any]] = {"tier": _tier_record, "edge": _edge_record, "summary": _summary_record, "review": _review_record}
+_KINDS: dict[str, Callable[[Mapping[str, Any]], Any]] = {"tier": _tier_record, "edge": _edge_record, "summary": _summary_record, "review": _review_record,
+                                                             "wrote": lambda r: r["subject"], "set": _set_record, "op": _op_record}
 
 def reading(r: Mapping[str, Any]) -> Any:
     "What a record of a run says: its value, the record itself where it ends something, none where its shape is wrong."
@@ -713,6 +768,10 @@ class State:
     runs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # All runs and undos
     undone: frozenset[str] = frozenset()  # Of these, the ones taken back
     rejected: frozenset[str] = frozenset()  # Edges and summaries that only undone runs made
+    fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # Memory id to the fields that were set
+    withdrawn: frozenset[str] = frozenset()  # Memories that only undone runs wrote
+    operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # The log by operation, without what was taken back
+    verdicts: Mapping[str, str] = field(default_factory=dict)  # Subject of a question to what a person decided
 
     def tier(self, memory_id: str) -> MemoryTier:
         "Where a memory is; hot until a run says otherwise."
@@ -726,7 +785,7 @@ def fold(events: Events) -> State:
     for r in logs: runs[r["id"]] = r if r["id"] not in runs or _later(runs[r["id"]], r) else runs[r["id"]]
     undone, counted = undone_runs(runs), {(r["id"], r["seq"]) for r in logs}
     best: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {}
-    taken: set[str] = set()
+    taken: tuple[set[str], set[str]] = set(), set()  # By undone runs: edges and summaries; memories
     counts: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
     for _, _, r in events.records:
         if r["kind"] == "access": _count(counts, r)
@@ -734,17 +793,36 @@ def fold(events: Events) -> State:
         if not (named := r.get("subject") or r.get("memory")): continue
         key = r["kind"], named
         if r["run"] not in undone: best[key] = (r, value) if key not in best or _later(r, best[key][0]) else best[key]
-        elif r["kind"] in _MADE and r.get("live", True): taken.add(key[1])
+        elif r["kind"] in _MADE and r.get("live", True): taken[r["kind"] == "wrote"].add(key[1])
     live: dict[str, dict[str, Any]] = {kind: {s: v for (k, s), (r, v) in best.items() if k == kind and r.get("live", True)} for kind in _KINDS}
+    for i, op in live["op"].items():
+        if op["operation"] == "NOOP" and op.get("touched", True) is True: _count(counts, {"count": 1, "at": op["at"], "clone": i, "memory": op.get("target")})
     accesses = {m: (sum(n for n, _ in c.values()), as_utc(max(t for _, t in c.values()))) for m, c in counts.items()}
+    made = {s for k, s in best if k in _MADE}
     told = {i: replace(x, activation_count=accesses[i][0]) if i in accesses else x for i, x in live["summary"].items()}
-    return State(live["tier"], live["edge"], told, live["review"], accesses, runs, undone, frozenset(taken - {s for k, s in best if k in _MADE}))
+    return State(live["tier"], live["edge"], told, live["review"], accesses, runs, undone, frozenset(taken[0] - made), _by_memory(live["set"]),
+                 frozenset(taken[1] - made), live["op"], {s: r["verdict"] for (k, s), (r, _) in best.items() if k == "review" and _decided(r)})
 
 
-_MADE = ("edge", "summary")  # What a person rejects by an undo
+_MADE = ("edge", "summary", "wrote")  # What a person rejects by an undo
+
+
+def _decided(r: Mapping[str, Any]) -> bool: return not r.get("live", True) and isinstance(r.get("verdict"), str)
+
+
+def _by_memory(sets: Mapping[str, tuple[Any]]) -> dict[str, dict[str, Any]]:
+    out: dict[str, dict[str, Any]] = defaultdict(dict)
+    for name, (value,) in sets.items(): out[name.partition("/")[0]][name.partition("/")[2]] = value
+    return dict(out)
 
 
 def _later(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     "By Lamport number, then name; and where somebody forged a name, by the text, so that all clones still agree."
     if (a["seq"], a["id"]) != (b["seq"], b["id"]): return (a["seq"], a["id"]) > (b["seq"], b["id"])
     return a != b and json.dumps(a, sort_keys=True) > json.dumps(b, sort_keys=True)
+
+# %% ../nbs/08_notes.ipynb #78647c62
+def as_set(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
+    "The memories as the state has them."
+    gone: dict[str, dict[str, Any]] = {i: {"status": "tombstone"} for i in state.withdrawn}
+    return tuple(replace(m, **state.fields.get(m.id, {}), **gone.get(m.id, {})) if m.id in state.fields or m.id in gone else m for m in memories)
