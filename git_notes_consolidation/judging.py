@@ -79,7 +79,7 @@ def weigh(
     near: float | None = None,  # That embedder's line for near-identical, if it may propose duplicates
 ) -> Judgment:  # Of any confidence; `coexist` when there is not even a guess
     "The best guess at the relation of a newer memory to an older one."
-    if newer.timestamp < older.timestamp: return abstain("the older text arrived late")
+    if newer.event_time < older.event_time: return abstain("the older text arrived late")
     if repeat_key(older) == repeat_key(newer): return Judgment("duplicate", None, 1.0, "X", "the same summary and body")
     said, doubt = _outright(older, newer)
     if said: return said if said.confidence >= 0.9 or said.kind == "partial" or not (why := undecided(newer)) else abstain(why)

@@ -771,7 +771,7 @@ class State:
     fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # Memory id to the fields that were set
     withdrawn: frozenset[str] = frozenset()  # Memories that only undone runs wrote
     operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # The log by operation, without what was taken back
-    verdicts: Mapping[str, str] = field(default_factory=dict)  # Subject of a question to what a person decided
+    verdicts: Mapping[str, bool] = field(default_factory=dict)  # Subject of a question that a person decided, to whether it holds
 
     def tier(self, memory_id: str) -> MemoryTier:
         "Where a memory is; hot until a run says otherwise."
@@ -801,13 +801,13 @@ def fold(events: Events) -> State:
     made = {s for k, s in best if k in _MADE}
     told = {i: replace(x, activation_count=accesses[i][0]) if i in accesses else x for i, x in live["summary"].items()}
     return State(live["tier"], live["edge"], told, live["review"], accesses, runs, undone, frozenset(taken[0] - made), _by_memory(live["set"]),
-                 frozenset(taken[1] - made), live["op"], {s: r["verdict"] for (k, s), (r, _) in best.items() if k == "review" and _decided(r)})
+                 frozenset(taken[1] - made), live["op"], {s: r["holds"] for (k, s), (r, _) in best.items() if k == "review" and _decided(r)})
 
 
 _MADE = ("edge", "summary", "wrote")  # What a person rejects by an undo
 
 
-def _decided(r: Mapping[str, Any]) -> bool: return not r.get("live", True) and isinstance(r.get("verdict"), str)
+def _decided(r: Mapping[str, Any]) -> bool: return not r.get("live", True) and isinstance(r.get("holds"), bool)
 
 
 def _by_memory(sets: Mapping[str, tuple[Any]]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -32,8 +32,8 @@ from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
 
 # %% auto #0
 __all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'Share', 'weigh_all', 'judge', 'hear',
-           'still_held', 'Related', 'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of', 'target_of',
-           'linked', 'Group', 'tell_all', 'summarize', 'tier', 'still_told', 'Desired', 'desire']
+           'still_held', 'Related', 'merged_into', 'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of',
+           'target_of', 'linked', 'Group', 'tell_all', 'summarize', 'tier', 'still_told', 'Desired', 'desire']
 
 # %% ../nbs/14_phases.ipynb #87230dc7
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Scope:
 # %% ../nbs/14_phases.ipynb #4da6dd95
 def living(memories: Iterable[Memory]) -> tuple[Memory, ...]:
     "The memories that take part, oldest first."
-    return tuple(sorted((m for m in memories if m.status != "tombstone"), key=lambda m: (m.timestamp, m.id)))
+    return tuple(sorted((m for m in memories if m.status != "tombstone"), key=lambda m: (m.event_time, m.id)))
 
 # %% ../nbs/14_phases.ipynb #be22d074
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def collapse(
     for m in memories:
         key = repeat_key(m)
         times = (ended or {}).get(first.setdefault(key, m.id), ())
-        out[m.id] = stands.setdefault((key, bisect_left(times, m.timestamp)), m.id)
+        out[m.id] = stands.setdefault((key, bisect_left(times, m.event_time)), m.id)
     return out
 
 # %% ../nbs/14_phases.ipynb #422d6ff5
@@ -230,7 +230,7 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: Judged) -> list[tuple
     near: dict[int, list[tuple[bool, float, int]]] = defaultdict(list)
     for a, b, x in judged.open:
         newer, older = current[a], current[b]
-        if newer.timestamp < older.timestamp or other_scope(older, newer): continue
+        if newer.event_time < older.event_time or other_scope(older, newer): continue
         near[a].append(((newer.id, older.id) in wondered, x if x is not None else 1.0, b))
     return [(a, b) for a, found in sorted(near.items()) for _, _, b in sorted(found, reverse=True)[:s.config.llm_candidates]]
 
@@ -312,13 +312,27 @@ def _restated(
         else: first[e.source_id] = replace(e, target_id=root)
     return first, late
 
+# %% ../nbs/14_phases.ipynb #168697a5
+def merged_into(
+    edges: Iterable[MemoryEdge],
+    there: Container[str],  # Memory ids
+) -> dict[str, str]:  # Memory id to the one that holds its text in the end
+    "Where memories went that were merged."
+    step = {e.source_id: e.target_id for e in edges if e.edge_type == EdgeType.MERGED_INTO and e.source_id in there and e.target_id in there}
+    def end(i: str) -> str:
+        seen = {i}
+        while (j := step.get(i)) and j not in seen: seen.add(j); i = j
+        return i
+    return {i: j for i in step if (j := end(i)) != i}
+
 # %% ../nbs/14_phases.ipynb #bd9365d4
 def relate(s: Scanned) -> Related:
     "Repeats and supersessions that agree with each other."
     with span("consolidation.supersession") as log:
-        plain, when = collapse(s.memories), {m.id: m.timestamp for m in s.memories}
+        plain, when = collapse(s.memories), {m.id: m.event_time for m in s.memories}
         wanted = [kind for kind, name in _HIDING.items() if s.scope.does(name)]
-        current = [m for m in s.memories if plain[m.id] == m.id]
+        merged = merged_into(s.state.edges.values(), when)
+        current = [m for m in s.memories if plain[m.id] == m.id and m.id not in merged]
         judged = hear(s, current, judge(s, current)) if wanted else Judged()
         found = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and e.edge_type in wanted]
         known = [e for e in still_held(s, found, judged.heard) if e.edge_type == EdgeType.SUPERSEDES and when.keys() >= {e.source_id, e.target_id}]
@@ -332,6 +346,7 @@ def relate(s: Scanned) -> Related:
         repeats = [replace(near[j], source_id=i) if (j := stands[i]) in near else _repeat(i, j, s.now) for i in copies]  # Never to what is a repeat itself
         log.set(supersessions=len(found), repeats=len(repeats), near=len(near), asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
+    stands = {i: merged.get(j, j) for i, j in stands.items()}
     edges = sorted([*repeats, *near.values(), *found, *beside], key=lambda e: e.id)
     asked = tuple(e for e in judged.asked if e.edge_type in wanted)
     return Related(stands, tuple(edges), judged.failed, (*(_repeat(i, plain[i], s.now) for i in returned), *late), asked, judged.heard)
@@ -379,7 +394,7 @@ def taken_back(
     for e in edges:
         if e.edge_type == EdgeType.SUPERSEDES: of[e.source_id].append(e)
     over, asked = set[str](), dict[str, MemoryEdge]()
-    for third in sorted(of, key=lambda i: (there[i].timestamp, i), reverse=True):
+    for third in sorted(of, key=lambda i: (there[i].event_time, i), reverse=True):
         gone = {e.target_id for e in of[third] if e.id not in over and e.kind == "full"}
         back = [e.target_id for e in of[third] if e.target_id in gone and e.code == "E" and _WITHDRAWS.search(e.span or "")]
         for f in (f for second in back for f in of.get(second, ()) if f.target_id not in gone):
@@ -405,15 +420,19 @@ def metadata_of(
 ) -> dict[str, MemoryMetadata]:  # By memory id
     "Each memory's tier, accesses, and what replaced, repeats or holds it."
     there = {m.id: m for m in memories}
-    when, inside = {i: m.timestamp for i, m in there.items()}, [e for e in edges if e.source_id in there and e.target_id in there]
+    when, inside = {i: m.event_time for i, m in there.items()}, [e for e in edges if e.source_id in there and e.target_id in there]
     over, _ = taken_back(there, inside)
     by, last = _replaced((e for e in inside if e.id not in over), when), _last_used(inside, when, state)
     copy_of = {e.source_id: e.target_id for e in inside if e.edge_type == EdgeType.DUPLICATE_OF}
     held = {i: x.id for x in sorted(summaries, key=lambda x: x.id) for i in x.source_memory_ids}
+    into = merged_into(inside, when)
+    used: Counter[str] = Counter({i: n for i, (n, _) in state.accesses.items()})
+    for i, j in into.items(): used[j] += state.accesses.get(i, (0,))[0]
+    for j in set(into.values()): used[j] += 1  # The merge itself
     def known(i: str) -> MemoryMetadata:
         replaced: dict[str, Any] = {"superseded_by": by[i].source_id, "superseded_kind": by[i].kind or "full"} if i in by else {}
-        count = state.accesses.get(i, (0, None))[0]
-        return MemoryMetadata(i, state.tier(i), count, last.get(i), duplicate_of=copy_of.get(i), consolidated_into=held.get(i), **replaced)
+        return MemoryMetadata(i, state.tier(i), used[i], last.get(i), duplicate_of=copy_of.get(i), consolidated_into=held.get(i), merged_into=into.get(i),
+                              **replaced)
     return {i: known(i) for i in when}
 
 # %% ../nbs/14_phases.ipynb #137a34de
@@ -533,8 +552,9 @@ _T = TypeVar("_T", MemoryEdge, MemorySummary)
 
 def _allowed(found: Iterable[_T], state: State) -> tuple[list[_T], dict[str, _T]]:
     "What may be made, and what was taken back before."
-    rest = [x for x in found if x.id not in state.rejected]
-    return rest, {x.id: x for x in found if x.id in state.rejected}
+    barred = state.rejected - state.verdicts.keys()
+    fit = [x for x in found if state.verdicts.get(x.id, True)]  # What a person said no to is not even asked again
+    return [x for x in fit if x.id not in barred], {x.id: x for x in fit if x.id in barred}
 
 # %% ../nbs/14_phases.ipynb #7c9956b8
 def _review(
@@ -570,7 +590,7 @@ def _beside(s: Scanned, related: Related, groups: Sequence[MemoryCluster], edges
     if s.scope.does("supersede"): new += references_of(s, [m for m in s.memories if related.stands_for[m.id] == m.id], [*edges, *new])
     out: dict[str, MemoryEdge] = {}
     for e in new: out.setdefault(e.id, e)
-    known = {e.id for e in edges} | s.state.rejected
+    known = {e.id for e in edges} | s.state.rejected | {i for i, holds in s.state.verdicts.items() if not holds}
     return [e for e in out.values() if e.id not in known]
 
 # %% ../nbs/14_phases.ipynb #5bbcc20d
@@ -615,7 +635,7 @@ def desire(
     distinct = len(s.memories) - len({e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
     there = {m.id: m for m in s.memories}
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
-    review = _review(related, {**refused, **declined}, edges, withdrawn)
+    review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn).items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed), review, closed)
 

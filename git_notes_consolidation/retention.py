@@ -125,6 +125,7 @@ def tier_of(
     "The tier by rule where there is one, else by score."
     by, kind, days = metadata.superseded_by, _superseded(metadata), age_days(memory.timestamp, now)
     if metadata.duplicate_of: return MemoryTier.ARCHIVED, f"repeats {metadata.duplicate_of}"
+    if metadata.merged_into: return MemoryTier.ARCHIVED, f"merged into {metadata.merged_into}"
     if kind == "full" and config.supersession_rule: return MemoryTier.ARCHIVED, f"superseded by {by}"
     tier, reason = tier_by_score(score.overall, config)
     if days < config.grace_days and not kind: tier, reason = MemoryTier.HOT, f"{days:.1f} days old, younger than grace_days {config.grace_days:g}"

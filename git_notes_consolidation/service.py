@@ -26,7 +26,7 @@ from .prompts import EDGES_PROMPT, JUDGE_PROMPT, SUMMARY_PROMPT
 from .config import Settings, SubconsciousnessConfig, load_settings, need
 from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier,
                                             TierTransition, as_utc, digest)
-from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, clone_id, edge_append, encode, fold, open_repo, read_events, read_memories,
+from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, as_set, clone_id, edge_append, encode, fold, open_repo, read_events, read_memories,
                                            reading, resolve, review_append, run_lock, summary_append, tier_append)
 from .observe import count, span
 from .preparing import prepare
@@ -37,11 +37,12 @@ from .starting import load
 from .summarizing import SUMMARIZER
 
 # %% auto #0
-__all__ = ['MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'Plan', 'load_plan', 'allowed', 'make_plan', 'Guard',
-           'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases', 'scored',
-           'stand_ins', 'refresh_index', 'refresh_tables', 'apply_plan', 'run', 'apply_file', 'NeedsConfirmation',
-           'made_by', 'dependents', 'undo', 'is_consolidation_available', 'run_changes', 'edges_of', 'questions',
-           'explain', 'status', 'open_service', 'get_consolidation_service', 'reset_consolidation_service', 'Store']
+__all__ = ['KEPT', 'MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'Plan', 'load_plan', 'allowed', 'make_plan',
+           'Guard', 'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases',
+           'scored', 'stand_ins', 'refresh_index', 'refresh_tables', 'apply_plan', 'run', 'apply_file',
+           'NeedsConfirmation', 'made_by', 'dependents', 'undo', 'is_consolidation_available', 'run_changes',
+           'edges_of', 'questions', 'explain', 'status', 'open_service', 'get_consolidation_service',
+           'reset_consolidation_service', 'Store']
 
 # %% ../nbs/15_service.ipynb #a15ea3ec
 @dataclass(frozen=True)
@@ -91,10 +92,13 @@ def _planned(store: Any, obj: Any, rec: Any) -> Append:
     return Append(store, obj, rec)
 
 # %% ../nbs/15_service.ipynb #6375db37
+KEPT = ("person", "remember")  # Who made an edge that no run rewrites
+
+
 def _edge_changes(d: Desired, state: State, anchor: Callable[[str], str], now: datetime) -> Iterator[Append]:
     def said(e: MemoryEdge) -> tuple[object, ...]: return e.kind, e.code, e.span, round(e.weight, 4), e.by
     for e in sorted(d.edges, key=lambda e: e.id):
-        if e.id not in state.edges or said(e) != said(state.edges[e.id]): yield edge_append(anchor(e.source_id), e, "", now)
+        if e.id not in state.edges or state.edges[e.id].by not in KEPT and said(e) != said(state.edges[e.id]): yield edge_append(anchor(e.source_id), e, "", now)
     for i in sorted(set(state.edges) - {e.id for e in d.edges}):
         yield edge_append(anchor(state.edges[i].source_id), replace(state.edges[i], reason="no longer found"), "", now, live=False)
 
@@ -232,7 +236,8 @@ def view(
     settings: Settings | None = None,  # With a stale_factor the code's history is read too
 ) -> View:
     "Read everything."
-    v = View(read_memories(repo), *_events(repo))
+    scan, events, state = read_memories(repo), *_events(repo)
+    v = View(replace(scan, memories=as_set(scan.memories, state)), events, state)
     if settings is None or settings.config.stale_factor == 1: return v
     return replace(v, code=compare(repo, living(v.scan.memories)))
 
@@ -338,9 +343,10 @@ def stand_ins(
 ) -> dict[str, str]:  # Memory id to the id of the one that is shown for it; tombstones are in neither
     "Who is shown for whom."
     there = living(memories)
-    when = {m.id: m.timestamp for m in there}
+    when = {m.id: m.event_time for m in there}
     over = {i: [when[d.superseded_by]] for i in when if (d := meta[i]).superseded_kind == "full" and d.superseded_by in when}
     first = {i: j if meta[i].duplicate_of not in when else str(meta[i].duplicate_of) for i, j in collapse(there, over).items()}
+    first |= {i: str(meta[i].merged_into) for i in when if meta[i].merged_into in when}
     return {i: first.get(j, j) for i, j in first.items()}
 
 # %% ../nbs/15_service.ipynb #be4ef55c
