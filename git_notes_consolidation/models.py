@@ -160,6 +160,7 @@ class MemoryMetadata:
     updated_at: datetime | None = None
     superseded_kind: Literal["full", "partial"] | None = None  # Whole, or a part only
     duplicate_of: str | None = None  # The first memory that says the same
+    valid_until: datetime | None = None  # When what it says ceased to be true: the event time of the first that replaced it as a whole
     merged_into: str | None = None  # The memory that holds its text beside another's
     gone_by: str | None = None  # The commit that took the code it names; looked up only where a stale_factor is set
 

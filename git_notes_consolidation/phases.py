@@ -72,7 +72,7 @@ class Scanned:
     scope: Scope = Scope()
     lexical: np.ndarray | None = None  # (n, 1024) the lexical vectors, where the embedder is another
     model: Model | None = None  # A language model, if one may be asked
-    buried: frozenset[str] = frozenset()  # Ids of tombstones; what is neither here nor there has not reached this clone
+    buried: Mapping[str, Memory] = field(default_factory=dict)  # Tombstones by id; what is neither here nor there has not reached this clone
     gone: Mapping[str, str] = field(default_factory=dict)  # Memory id to the commit that took its code, where that is to count
 
     def row(self) -> dict[str, int]:
@@ -422,7 +422,8 @@ def metadata_of(
     there = {m.id: m for m in memories}
     when, inside = {i: m.event_time for i, m in there.items()}, [e for e in edges if e.source_id in there and e.target_id in there]
     over, _ = taken_back(there, inside)
-    by, last = _replaced((e for e in inside if e.id not in over), when), _last_used(inside, when, state)
+    counted = [e for e in inside if e.id not in over]
+    by, last, ended = _replaced(counted, when), _last_used(inside, when, state), _ended((e for e in counted if e.edge_type == EdgeType.SUPERSEDES), when)
     copy_of = {e.source_id: e.target_id for e in inside if e.edge_type == EdgeType.DUPLICATE_OF}
     held = {i: x.id for x in sorted(summaries, key=lambda x: x.id) for i in x.source_memory_ids}
     into = merged_into(inside, when)
@@ -431,6 +432,7 @@ def metadata_of(
     for j in set(into.values()): used[j] += 1  # The merge itself
     def known(i: str) -> MemoryMetadata:
         replaced: dict[str, Any] = {"superseded_by": by[i].source_id, "superseded_kind": by[i].kind or "full"} if i in by else {}
+        replaced |= {"valid_until": max(ended[i][0], when[i])} if ended.get(i) else {}
         return MemoryMetadata(i, state.tier(i), used[i], last.get(i), duplicate_of=copy_of.get(i), consolidated_into=held.get(i), merged_into=into.get(i),
                               **replaced)
     return {i: known(i) for i in when}
@@ -503,9 +505,10 @@ _PER_SOURCE = 0.003  # Seconds
 def _groups(s: Scanned, clusters: Iterable[MemoryCluster], metadata: Mapping[str, MemoryMetadata]) -> Iterable[Group]:
     by_id = {m.id: m for m in s.memories}
     for c in clusters:
-        new = {i: (by_id[d.superseded_by], d.superseded_kind) for i in c.memory_ids if (d := metadata[i]).superseded_by}
+        new = {i: (by_id[d.superseded_by], d.superseded_kind) for i in c.memory_ids if (d := metadata[i]).superseded_by in by_id}
+        members = [i for i in c.memory_ids if i in new or metadata[i].superseded_kind != "full"]  # Of what a tombstone replaced nothing can be told
         outdated, amended = ({i: m for i, (m, kind) in new.items() if kind == wanted} for wanted in ("full", "partial"))
-        if len(outdated) < len(c.memory_ids): yield Group(c.label, Job(tuple(by_id[i] for i in c.memory_ids), outdated, amended), c.coherence, s.now)
+        if len(outdated) < len(members): yield Group(c.label, Job(tuple(by_id[i] for i in members), outdated, amended), c.coherence, s.now)
 
 
 def summarize(
@@ -626,12 +629,12 @@ def desire(
     groups = cluster(s, related.stands_for) if on else []
     if s.config.linking_enabled and not settled: edges = edges + _beside(s, related, groups, [*edges, *refused.values()])
     progress(ConsolidationPhase.SUMMARIZE)
-    made, failed = summarize(s, groups, metadata_of(s.memories, edges, (), s.state))
+    made, failed = summarize(s, groups, metadata_of((*s.memories, *s.buried.values()), edges, (), s.state))
     told, declined = _allowed(made, s.state)
     told = [*s.state.summaries.values()] if settled else told + still_told(s, told, declined.values())
     progress(ConsolidationPhase.TIER)
     on = s.config.forgetting_enabled and s.scope.does("tier")
-    moves = tier(s, metadata_of(s.memories, edges, told, s.state)) if on else []
+    moves = tier(s, metadata_of((*s.memories, *s.buried.values()), edges, told, s.state)) if on else []  # What a tombstone replaced is still outdated
     distinct = len(s.memories) - len({e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
     there = {m.id: m for m in s.memories}
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))

@@ -289,7 +289,7 @@ class ConsolidationService:
             X = index.embed_cached(conn, known, self.embedder)
             lexical = index.embed_cached(conn, known, words) if self.embedder.name != words.name else None
         s = Scanned(memories, X, self.embedder, state, self.settings.config, now or self.clock(), scope, lexical,
-                    gone={i: x.by for i, x in v.gone.items()}, buried=frozenset(m.id for m in v.scan.memories) - {m.id for m in memories})
+                    gone={i: x.by for i, x in v.gone.items()}, buried={m.id: m for m in v.scan.memories if m.status == "tombstone"})
         warnings = [*v.warnings, *without_vector(memories if not settled else (), X, self.embedder)]
         with closing(self.client()) if self.client and not settled else nullcontext() as client:
             if client: s = replace(s, model=Model(partial(ask_all, client, progress=self.calls), self.settings.config.llm_batch))
