@@ -111,6 +111,16 @@ class SubconsciousnessConfig:
     stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
     candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
     candidates_other: int = 5  # … and of all other namespaces
+    write_enabled: bool = True  # Hold what is remembered against what is there; off: it is added, whatever is there
+    write_threshold: float | None = None  # Similarity from which a memory is looked at, as a cosine of MiniLM, or strict, balanced, loose; none: the embedder's own
+    write_candidates: int = 5  # Current memories that a new one is judged against
+    write_confidence: float = 0.8  # What is judged with less is added, and becomes a question
+    write_review: bool = False  # Make a question of every judgment that would do more than add
+    write_merge: bool = True  # Unite a memory with the details that are added to it; off: both stand side by side
+    write_supersede: bool = True  # Let a correction replace what it corrects; off: both stand side by side
+    write_delete: bool = True  # Let a memory be forgotten, which `gnc restore` takes back; off: not even that
+    write_max_importance: bool = True  # A merged memory is as important as the most important of its sources
+    log_retention_days: int = 90  # Days that an operation stays in the log when it is pruned; nothing prunes it unasked
     workers: int = 0  # Processes for a large run; 0: one for each core, at most four
     max_change: float = 0.10  # Share of the current memories that one run may supersede or merge
     max_change_floor: int = 5  # … and that many in any case

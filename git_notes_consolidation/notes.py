@@ -6,7 +6,7 @@
 from __future__ import annotations
 import json, os, random, re, subprocess, time, uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,9 +21,9 @@ __all__ = ['MEM', 'IDENT', 'REFS', 'OPERATIONS', 'RepoError', 'Repo', 'git_env',
            'parse_note', 'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan',
            'read_memories', 'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append',
            'stamp', 'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append',
-           'op_append', 'access_append', 'RaceLost', 'move_refs', 'note_changes', 'land', 'until_won', 'append', 'tidy',
-           'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file', 'undone_runs', 'texts', 'reading', 'State', 'fold',
-           'as_set']
+           'op_append', 'access_append', 'RaceLost', 'move_refs', 'note_changes', 'memory_changes', 'land', 'write',
+           'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file', 'undone_runs',
+           'texts', 'reading', 'State', 'fold', 'as_set', 'grown']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -231,15 +231,23 @@ def tips(repo: Repo, *prefixes: str) -> dict[str, str]:
     return dict(line.rsplit(" ", 1) for line in out.splitlines())
 
 # %% ../nbs/08_notes.ipynb #df3f0858
-def note_paths(repo: Repo, tip: str) -> list[tuple[str, str, str]]:
-    "Annotated object, path and blob of every note of a notes commit."
-    out = git(repo.path, "ls-tree", "--full-tree", "-r", "-z", tip).decode("utf-8", "replace")
+def note_paths(
+    repo: Repo,
+    tip: str,  # A notes commit
+    only: Collection[str] = (),  # These objects; none: all
+) -> list[tuple[str, str, str]]:  # Annotated object, path and blob of each note
+    "Where the notes of a commit lie."
+    where = [path for obj in only for path in _places(obj)] if len(only) <= 50 else []
+    out = git(repo.path, "ls-tree", "--full-tree", "-r", "-z", tip, *where).decode("utf-8", "replace")
     rows = (entry.split("\t", 1) for entry in out.split("\0") if entry)
     found = [(path.replace("/", ""), path, meta.split()[2]) for meta, path in rows if meta.split()[1] == "blob"]
     return [row for row in found if _OBJECT.fullmatch(row[0])]
 
 
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def _places(obj: str) -> list[str]: return ["/".join([*(obj[2 * i:2 * i + 2] for i in range(n)), obj[2 * n:]]) for n in range(5)]
 
 # %% ../nbs/08_notes.ipynb #87e3bba9
 def read_blobs(repo: Repo, ids: Iterable[str]) -> dict[str, bytes]:
@@ -502,6 +510,14 @@ def move_refs(repo: Repo, lines: Sequence[str], final: bool = False) -> None:
         raise
 
 # %% ../nbs/08_notes.ipynb #89fc4759
+def _present(repo: Repo, wanted: Mapping[str, str]) -> dict[str, bytes]:
+    "The contents of blobs, by what they are the notes of; all of them, or an error."
+    found = read_blobs(repo, wanted)
+    lost = sorted(set(wanted) - set(found))
+    if lost: raise RepoError(f"the note on {wanted[lost[0]]} is missing from this clone (blob {lost[0]}); fetch it, nothing was written")
+    return found
+
+
 def note_changes(
     repo: Repo,
     tip: str,  # The notes commit that they come on top of; empty for none
@@ -509,12 +525,10 @@ def note_changes(
 ) -> list[bytes]:
     "What fast-import is told for one store: every touched note, old lines first."
     old: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for obj, path, blob in note_paths(repo, tip) if tip else (): old[obj].append((path, blob))
-    texts = read_blobs(repo, {blob for obj in lines for _, blob in old.get(obj, ())})
+    for obj, path, blob in note_paths(repo, tip, lines) if tip else (): old[obj].append((path, blob))
+    texts = _present(repo, {blob: obj for obj in lines for _, blob in old.get(obj, ())})
     out = []
     for obj, fresh in sorted(lines.items()):
-        lost = [blob for _, blob in old.get(obj, ()) if blob not in texts]
-        if lost: raise RepoError(f"the note on {obj} is missing from this clone (blob {lost[0]}); fetch it, nothing was written")
         was = [row for _, blob in old.get(obj, ()) for row in texts[blob].split(b"\n") if row]
         rows = dict.fromkeys([*was, *fresh])
         body = b"".join(row + b"\n" for row in rows)
@@ -522,9 +536,28 @@ def note_changes(
         out.append(b"M 100644 inline %s/%s\ndata %d\n%s\n" % (obj[:2].encode(), obj[2:].encode(), len(body), body))
     return out
 
+# %% ../nbs/08_notes.ipynb #3b2d74fa
+def memory_changes(
+    repo: Repo,
+    tip: str,  # The namespace's notes commit; empty for none
+    memories: Sequence[Memory],  # All of one namespace
+) -> list[bytes]:
+    "What fast-import is told for a namespace of the plugin's."
+    on: dict[str, list[Memory]] = defaultdict(list)
+    for m in memories: on[m.commit_sha].append(m)
+    old = {obj: (path, blob) for obj, path, blob in (note_paths(repo, tip, on) if tip else ())}
+    texts, out = _present(repo, {blob: obj for obj, (_, blob) in old.items() if obj in on}), []
+    for obj, new in sorted(on.items()):
+        path, blob = old.get(obj, (f"{obj[:2]}/{obj[2:]}", ""))
+        was = texts.get(blob, b"")
+        body = b"\n".join([*([was if was.endswith(b"\n") else was + b"\n"] if was else []), *(note_text(m, escape=True).encode() for m in new)])
+        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(body), body))
+    return out
+
 # %% ../nbs/08_notes.ipynb #c80c5775
-def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -> tuple[dict[str, str], str]:
-    "Commits for the touched stores on temporary refs: their ids, and where the refs are."
+def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime, memories: Sequence[Memory] = (),
+            old: Mapping[str, str] = {}) -> tuple[dict[str, str], str]:
+    "Commits for the touched stores and namespaces on temporary refs: their ids, and where the refs are."
     tmp, seq = f"refs/gnc/tmp/{uuid.uuid4().hex}", before.seq + 1
     lines: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
     for a in todo: lines[a.store][a.object].append(_line(stamp(a, seq)).encode())
@@ -533,6 +566,10 @@ def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -
         tip, n = before.tips.get(REFS[store], ""), sum(map(len, lines[store].values()))
         with span(f"store.{_SPANS[store]}.write", count=n):
             stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records", note_changes(repo, tip, lines[store]), tip, mark))
+    for ref in sorted({MEM + m.namespace for m in memories}):
+        mine = memory_changes(repo, old.get(ref, ""), [m for m in memories if MEM + m.namespace == ref])
+        stores.append(ref)
+        stream.append(commit_stream(f"{tmp}/{ref}", now, "Notes added by 'gnc remember'", mine, old.get(ref, ""), len(stores)))
     ask = b"".join(b"get-mark :%d\n" % i for i in range(1, len(stores) + 1))
     ids = git(repo.path, "fast-import", "--quiet", input=b"".join(stream) + ask).decode().split()
     return dict(zip(stores, ids)), tmp
@@ -541,18 +578,27 @@ def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -
 def land(
     repo: Repo,
     old: Mapping[str, str],  # Our refs and where they were seen
-    new: Mapping[str, str],  # Store to its new commit
+    new: Mapping[str, str],  # Store, or a ref of the plugin's, to its new commit
 ) -> None:
-    "Move our refs: first those of the data, then, as the commit point, that of the runs."
-    rows = {s: f"update {REFS[s]} {c} {old.get(REFS[s], repo.zero)}" for s, c in new.items()}
+    "Move the refs: first those of the data, then, as the commit point, that of the runs."
+    rows = {s: f"update {(ref := REFS.get(s, s))} {c} {old.get(ref, repo.zero)}" for s, c in new.items()}
     for part in ([r for s, r in rows.items() if s != "runs"], [r for s, r in rows.items() if s == "runs"]):
         if part: move_refs(repo, part)
 
 
-def _write(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -> None:
-    new, tmp = _import(repo, before, todo, now)
-    try: land(repo, before.tips, new)
+def write(
+    repo: Repo,
+    before: Events,  # As they were read
+    todo: Sequence[Append],
+    now: datetime,
+    memories: Sequence[Memory] = (),  # To be added to the plugin's notes, in the same step
+    plugins: Mapping[str, str] = {},  # Where its refs were seen
+) -> dict[str, str]:  # The refs that moved, and where to
+    "Write records, and memories; all of them, or none that counts. `RaceLost` if a ref is no longer where it was seen."
+    new, tmp = _import(repo, before, todo, now, memories, plugins)
+    try: land(repo, {**plugins, **before.tips}, new)
     finally: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True)
+    return {REFS.get(s, s): c for s, c in new.items()}
 
 # %% ../nbs/08_notes.ipynb #23748a52
 _T = TypeVar("_T")
@@ -580,7 +626,7 @@ def append(
     def attempt() -> Events | None:
         before = read_events(repo)
         todo = make(before)
-        if todo: _write(repo, before, todo, now)
+        if todo: write(repo, before, todo, now)
         return before if todo else None
     return until_won(attempt, patience)
 
@@ -826,3 +872,38 @@ def as_set(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
     "The memories as the state has them."
     gone: dict[str, dict[str, Any]] = {i: {"status": "tombstone"} for i in state.withdrawn}
     return tuple(replace(m, **state.fields.get(m.id, {}), **gone.get(m.id, {})) if m.id in state.fields or m.id in gone else m for m in memories)
+
+# %% ../nbs/08_notes.ipynb #30794f93
+def grown(
+    state: State,
+    records: Iterable[Mapping[str, Any]],  # Of a new run, its own record among them; no undo, no access counts
+) -> State:
+    "The state with one more run."
+    here: dict[str, Any] = {k: dict(getattr(state, k)) for k in ("tiers", "edges", "reviews", "summaries", "fields", "operations", "verdicts",
+                                                                            "accesses", "runs")}
+    made = set()
+    for r in sorted(records, key=lambda r: str(r["id"])):
+        if r["kind"] == "run": here["runs"][r["id"]] = r; continue
+        if (value := reading(r)) is None: continue
+        subject, live = r.get("subject") or r["memory"], r.get("live", True)
+        if r["kind"] in _MADE: made.add(subject)
+        i, _, name = subject.partition("/")
+        if r["kind"] == "set": here["fields"][i] = {**here["fields"].get(i, {}), name: value[0]}
+        elif r["kind"] != "wrote": _put(here[_HELD[r["kind"]]], subject, value if live else None)
+        if r["kind"] == "review": _put(here["verdicts"], subject, r["holds"] if _decided(r) else None)
+        if r["kind"] == "op" and r["operation"] == "NOOP" and r.get("touched", True) is True: _touched(here["accesses"], r)
+    return replace(state, **here, rejected=state.rejected - made, withdrawn=state.withdrawn - made)
+
+
+_HELD = {"tier": "tiers", "edge": "edges", "review": "reviews", "summary": "summaries", "op": "operations"}
+
+
+def _put(there: dict[str, Any], name: str, value: Any) -> None:
+    if value is None: there.pop(name, None)
+    else: there[name] = value
+
+
+def _touched(accesses: dict[str, tuple[int, datetime]], op: Mapping[str, Any]) -> None:
+    if isinstance(i := op.get("target"), str):
+        n, last = accesses.get(i, (0, as_utc(op["at"])))
+        accesses[i] = n + 1, max(last, as_utc(op["at"]))
