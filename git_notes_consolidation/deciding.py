@@ -6,12 +6,11 @@
 from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 import numpy as np
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder, cosines, minilm_cosines
-from .judging import SURE, weigh
+from .judging import SURE, repeat_key, weigh
 from .models import Judgment, Memory, MemoryMetadata
 from .phases import least_words, says_title, stems_of
 from .sentences import mentions, names_of, title_words
@@ -25,7 +24,9 @@ PROFILES = {"strict": 0.95, "balanced": 0.85, "loose": 0.75}  # On MiniLM's scal
 _RELATED = ("repeat", "changed", "topic")
 
 
-@lru_cache(maxsize=16)
+_LINES: dict[tuple[str, float], float] = {}
+
+
 def _line(threshold: float, embedder: Embedder) -> float:
     theirs, own = (np.concatenate([found[k] for k in _RELATED]) for found in (minilm_cosines(), cosines(embedder)))
     return float(np.quantile(own, np.mean(theirs < threshold)))
@@ -37,7 +38,10 @@ def threshold_for(
 ) -> float:
     "The least cosine at which a memory is looked at."
     if threshold is None: return embedder.floor
-    return threshold if embedder.name.startswith("minilm") else round(_line(threshold, embedder), 3)
+    if embedder.name.startswith("minilm"): return threshold
+    key = embedder.name, threshold
+    if key not in _LINES: _LINES[key] = round(_line(threshold, embedder), 3)
+    return _LINES[key]
 
 # %% ../nbs/15_deciding.ipynb #a19a84be
 class Pool:
@@ -48,7 +52,7 @@ class Pool:
         self._halves = [h for h in (vectors, lexical) if h is not None]
         self._start, self._until, self._hidden = np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=bool)
         self._named, self._titled = defaultdict[str, list[int]](list), defaultdict[str, list[frozenset[str]]](list)
-        self._having = defaultdict[frozenset[str], list[int]](list)
+        self._having, self._same = defaultdict[frozenset[str], list[int]](list), defaultdict[tuple[str, str], list[int]](list)
         for m in memories: self._enter(m)
         for i, d in known.items(): self.set(i, d)
 
@@ -59,6 +63,7 @@ class Pool:
         if title not in self._having and len(title) > 1:
             for word in title: self._titled[word].append(title)
         self._having[title].append(n)
+        self._same[repeat_key(m)].append(n)
 
     def add(self, m: Memory, vectors: Sequence[np.ndarray]) -> None:
         "One more memory, with its row of each half."
@@ -96,12 +101,13 @@ def _true(pool: Pool, at: Sequence[float]) -> np.ndarray:
 
 
 def _by_name(pool: Pool, m: Memory, most: int) -> list[int]:
-    "Rows that the memory names by an id or a title, the latest first."
+    "Rows that say exactly the same, or that the memory names by an id or a title, the latest first."
     content = [*stems_of(m.summary), "", *stems_of(m.content)]
     hits = Counter(t for w in {*content} for t in pool._titled.get(w, ()))
     said = [t for t, k in hits.items() if k >= least_words(t) and says_title(content, t)]
     rows = [r for t in sorted(said, key=lambda t: (-len(t), sorted(t))) for r in pool._having[t][:-most - 1:-1]]
-    return list(dict.fromkeys([*(r for name in mentions(m.text) for r in pool._named.get(name, ())[:-most - 1:-1]), *rows]))
+    same = pool._same.get(repeat_key(m), [])[:-most - 1:-1]
+    return list(dict.fromkeys([*same, *(r for name in mentions(m.text) for r in pool._named.get(name, ())[:-most - 1:-1]), *rows]))
 
 
 def nearest(

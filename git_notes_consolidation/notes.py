@@ -842,7 +842,7 @@ def fold(events: Events) -> State:
         elif r["kind"] in _MADE and r.get("live", True): taken[r["kind"] == "wrote"].add(key[1])
     live: dict[str, dict[str, Any]] = {kind: {s: v for (k, s), (r, v) in best.items() if k == kind and r.get("live", True)} for kind in _KINDS}
     for i, op in live["op"].items():
-        if op["operation"] == "NOOP" and op.get("touched", True) is True: _count(counts, {"count": 1, "at": op["at"], "clone": i, "memory": op.get("target")})
+        if op.get("touched") is True: _count(counts, {"count": 1, "at": op["at"], "clone": i, "memory": op.get("target")})
     accesses = {m: (sum(n for n, _ in c.values()), as_utc(max(t for _, t in c.values()))) for m, c in counts.items()}
     made = {s for k, s in best if k in _MADE}
     told = {i: replace(x, activation_count=accesses[i][0]) if i in accesses else x for i, x in live["summary"].items()}
@@ -891,7 +891,7 @@ def grown(
         if r["kind"] == "set": here["fields"][i] = {**here["fields"].get(i, {}), name: value[0]}
         elif r["kind"] != "wrote": _put(here[_HELD[r["kind"]]], subject, value if live else None)
         if r["kind"] == "review": _put(here["verdicts"], subject, r["holds"] if _decided(r) else None)
-        if r["kind"] == "op" and r["operation"] == "NOOP" and r.get("touched", True) is True: _touched(here["accesses"], r)
+        if r["kind"] == "op" and r.get("touched") is True: _touched(here["accesses"], r)
     return replace(state, **here, rejected=state.rejected - made, withdrawn=state.withdrawn - made)
 
 

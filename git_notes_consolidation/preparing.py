@@ -16,7 +16,7 @@ from .packing import FORMAT, Laid, Line, Told, bag, words
 from .tokens import counter, estimate
 
 # %% auto #0
-__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'prepare']
+__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'prepare', 'carry']
 
 # %% ../nbs/09_preparing.ipynb #7951d374
 def outdated(
@@ -135,3 +135,19 @@ def prepare(
     laid = lay_out(state.summaries.values(), replaced_in(state), count)._replace(counter=name)
     with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen))
     return laid
+
+# %% ../nbs/09_preparing.ipynb #21cee729
+def carry(
+    repo: Repo,
+    was: str,  # The refs' objects before, as `seen_refs` gives them
+    seen: str,  # … and now
+    state: State | None = None,  # Where what is told has changed
+) -> bool:  # Is the file up to date?
+    "Keep the file at the refs."
+    try:
+        head, lines = (repo.common_dir / "gnc" / PREPARED).read_text(encoding="utf-8").split("\n", 1)
+        if (d := json.loads(head)).get("seen") != was: return False
+        if state is not None: prepare(repo, state, seen)
+        else: replace_file(repo, PREPARED, json.dumps(d | {"seen": seen}, ensure_ascii=False, separators=(",", ":")) + "\n" + lines)
+    except (OSError, ValueError, AttributeError): return False
+    return True

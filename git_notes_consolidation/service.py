@@ -41,7 +41,7 @@ __all__ = ['KEPT', 'MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 
            'Guard', 'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases',
            'scored', 'stand_ins', 'refresh_index', 'refresh_tables', 'apply_plan', 'run', 'apply_file',
            'NeedsConfirmation', 'made_by', 'dependents', 'undo', 'is_consolidation_available', 'run_changes',
-           'edges_of', 'questions', 'explain', 'status', 'open_service', 'get_consolidation_service',
+           'edges_of', 'questions', 'explain', 'status', 'open_service', 'client_for', 'get_consolidation_service',
            'reset_consolidation_service', 'Store']
 
 # %% ../nbs/15_service.ipynb #a15ea3ec
@@ -595,8 +595,13 @@ def status(service: ConsolidationService, now: datetime | None = None) -> dict[s
 def open_service(path: Path | str = ".", settings: Settings | None = None, **kw: Any) -> ConsolidationService:
     "A service for reading; consolidating needs the extra."
     repo, settings = open_repo(path), settings or load_settings()
-    if settings.config.llm_provider != "off": kw.setdefault("client", partial(_client, repo, settings))
+    if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
     return ConsolidationService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"), **kw)
+
+
+def client_for(repo: Repo, settings: Settings) -> Callable[[], Client]:
+    "Makes what a language model is asked through, when it is asked."
+    return partial(_client, repo, settings)
 
 
 def _client(repo: Repo, settings: Settings) -> Client:
