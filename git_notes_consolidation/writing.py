@@ -138,17 +138,19 @@ class _Writer:
         own = self.embedder.embed([m.text])[0]
         return [own] if self.embedder.name == LexicalEmbedder.name else [own, LexicalEmbedder().embed([m.text])[0]]
 
-    def commit(self, one: _One, session: str) -> WriteResult:
+    def commit(self, one: _One, session: str, dry_run: bool = False) -> WriteResult:
         "Decide and write, as often as it takes to be first."
         with self._mutex, (closing(self.client()) if self.client else nullcontext()) as client:
+            if dry_run: return self._attempt(one, session, client, dry_run)
             if client: one(self.held(), self.clock(), client)
             with hold(self.repo, "write-lock", f"another program is writing into {self.repo.common_dir}; try again", self.patience):
                 return until_won(partial(self._attempt, one, session, client), self.patience)
 
-    def _attempt(self, one: _One, session: str, client: Client | None) -> WriteResult:
+    def _attempt(self, one: _One, session: str, client: Client | None, dry_run: bool = False) -> WriteResult:
         held, now = self.held(), as_utc(self.clock())
         draft, d, considered = one(held, now, client)
         change = change_of(held, draft, self.settings, now)
+        if dry_run: return result_of(draft, d, considered, change, "")
         todo, run = self._records(held, draft, d, change, session, now)
         moved = write(self.repo, held.view.events, todo, now, draft.memories, held.tips)
         self._take(held, draft, change, todo, moved)
@@ -247,6 +249,7 @@ class WritingService(_Writer):
         merges: Sequence[str] = (),
         duplicate_of: str | None = None,
         judge: bool = True,  # Off: add it, whatever is there
+        dry_run: bool = False,  # Only say what would be done
     ) -> WriteResult:
         "Write a fact, and do what it means for those that are there."
         if importance is not None and not 0 <= importance <= 1: raise BadFact(f"importance is a number from 0 to 1, not {importance}")
@@ -259,7 +262,7 @@ class WritingService(_Writer):
             new = a_fact(text, at, now, namespace, title, valid_from, **more)
             return self._draft(held, new, {k: [_named(held, i) for i in ids] for k, ids in told.items() if ids}, judge, client, now)
         with span("writing.remember", namespace=namespace) as log:
-            result = self.commit(one, session)
+            result = self.commit(one, session, dry_run)
             log.set(operation=result.operation)
         count("writing.operations", 1, operation=result.operation)
         return result
