@@ -145,9 +145,10 @@ def carry(
 ) -> bool:  # Is the file up to date?
     "Keep the file at the refs."
     try:
-        head, lines = (repo.common_dir / "gnc" / PREPARED).read_text(encoding="utf-8").split("\n", 1)
-        if (d := json.loads(head)).get("seen") != was: return False
+        text = (repo.common_dir / "gnc" / PREPARED).read_text(encoding="utf-8")
+        before, mark, rest = text[:1000].partition(f'"seen":{json.dumps(was)}')
+        if not mark or "\n" in before: return False
         if state is not None: prepare(repo, state, seen)
-        else: replace_file(repo, PREPARED, json.dumps(d | {"seen": seen}, ensure_ascii=False, separators=(",", ":")) + "\n" + lines)
-    except (OSError, ValueError, AttributeError): return False
+        else: replace_file(repo, PREPARED, f'{before}"seen":{json.dumps(seen)}{rest}{text[1000:]}')
+    except (OSError, ValueError): return False
     return True

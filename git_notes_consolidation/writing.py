@@ -5,6 +5,7 @@
 # %% ../nbs/16_writing.ipynb #ff82e11f
 from __future__ import annotations
 import threading
+from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -40,16 +41,23 @@ class _Held:
     memories: dict[str, Memory]  # All, tombstones too
     pool: Pool
     tips: dict[str, str]
+    ties: dict[str, list[MemoryEdge]]  # Each memory's live edges
+
+
+def _ties(edges: Iterable[MemoryEdge]) -> dict[str, list[MemoryEdge]]:
+    out: dict[str, list[MemoryEdge]] = defaultdict(list)
+    for e in edges: out[e.source_id].append(e); out[e.target_id].append(e)
+    return out
 
 
 def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = ()) -> dict[str, MemoryMetadata]:
     "What is known of some memories, and of those that they are tied to."
-    wanted, state, there = set(ids), held.view.state, held.memories | {m.id: m for m in new}
-    all_ = [*state.edges.values(), *edges]
+    wanted, there, more = set(ids), ChainMap({m.id: m for m in new}, held.memories), _ties(edges)
+    mine: dict[str, MemoryEdge] = {}
     for _ in range(2):
-        mine = [e for e in all_ if e.source_id in wanted or e.target_id in wanted]
-        wanted |= {i for e in mine for i in (e.source_id, e.target_id)}
-    return metadata_of([there[i] for i in sorted(wanted) if i in there], mine, (), state)
+        mine |= {e.id: e for i in wanted for e in (*held.ties.get(i, ()), *more.get(i, ()))}
+        wanted |= {i for e in mine.values() for i in (e.source_id, e.target_id)}
+    return metadata_of([there[i] for i in sorted(wanted) if i in there], mine.values(), (), held.view.state)
 
 # %% ../nbs/16_writing.ipynb #e231fa2c
 class Change(NamedTuple):
@@ -84,13 +92,12 @@ def _question(e: MemoryEdge, why: str, where: str) -> Append:
 def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> Change:
     "Everything that a draft writes into our own notes."
     sets: dict[str, dict[str, Any]] = {i: {k: tuple(v) if k == "tags" else v for j, k, v in draft.fields if j == i} for i, _, _ in draft.fields}
-    there = held.memories | {m.id: m for m in draft.memories}
+    there = ChainMap({m.id: m for m in draft.memories}, held.memories)
     touched = {draft.target, *sets, *(m.id for m in draft.memories), *_ends(draft)}
     was, after = _around(held, touched), _around(held, touched, draft.memories, draft.edges)
     if draft.said.get("touched"): after[draft.target] = replace(after[draft.target], activation_count=after[draft.target].activation_count + 1)
     before = {i: snapshot(held.memories[i], was[i]) for i in sorted(touched) if i in held.memories and i in was}
-    where = {i: there[i].commit_sha for i in there if i in touched}
-    anchor = where[draft.target]
+    anchor = there[draft.target].commit_sha
     records = [*(wrote_append(m, "") for m in draft.memories), *(set_append(there[i], k, v, "") for i, k, v in draft.fields),
                *(edge_append(there[e.source_id].commit_sha, e, "", now) for e in draft.edges), *(_question(e, why, anchor) for e, why in draft.questions),
                *(summary_append(anchor, held.view.state.summaries[i], "", live=False) for i in draft.retired)]
@@ -131,7 +138,7 @@ class _Writer:
             X = index.embed_cached(conn, alive, self.embedder)
             lexical = index.embed_cached(conn, alive, words) if self.embedder.name != words.name else None
         known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
-        return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases))
+        return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases), _ties(v.state.edges.values()))
 
     def vectors(self, m: Memory) -> list[np.ndarray]:
         "A memory's row of each half."
@@ -176,6 +183,7 @@ class _Writer:
         rows = [(a.store, a.object, stamp(a, seq)) for a in todo]
         ours = {r: t for r, t in moved.items() if not r.startswith(MEM)}
         events, state = Events((*old.records, *rows), old.problems, {**old.tips, **ours}), grown(held.view.state, [r for _, _, r in rows])
+        events.__dict__["seq"] = seq  # Known, and a walk over all records otherwise
         new = {m.id: m for m in as_set([*draft.memories, *(held.memories[i] for i in {i for i, _, _ in draft.fields})], state)}
         held.memories |= new
         plugins = {**held.view.scan.tips, **{r: t for r, t in moved.items() if r not in ours}}
@@ -184,6 +192,7 @@ class _Writer:
         for m in new.values():
             if m.id not in held.pool.row: held.pool.add(m, self.vectors(m))
         for i, known in change.moved.items(): held.pool.set(i, known, held.memories[i].status == "tombstone")
+        for i, found in _ties(draft.edges).items(): held.ties[i].extend(found)
         held.tips = {**held.tips, **moved}
         same = not draft.retired and all(e.edge_type == EdgeType.RELATED_TO for e in draft.edges)
         carry(self.repo, was, " ".join(t for _, t in sorted(events.tips.items())), None if same else state)
