@@ -501,12 +501,12 @@ def _numbers(text: str) -> set[str]:
     return {f"0{n}" if n[0] == "." else n if "." in n else n.lstrip("0") or "0" for n in plain}
 
 # %% ../nbs/22_audit.ipynb #8010c068
-_SPAN, _EDGES = re.compile(r"`+([^`\n]+)`+"), re.compile(r"[\s`\"'’“”()\[\]{}<>,;|*]+")
-_CODE = re.compile(r"[A-Za-z]\w+\.[A-Za-z]\w|\w_\w|[a-z0-9][A-Z]|[A-Za-z_].*\d|^[~.]?/\w|\w/.*[/.]\w")
+_SPAN, _EDGES = re.compile(r"`([^`\n]+)`"), re.compile(r"[\s`\"'’“”()\[\]{}<>,;|*]+")
+_CODE = re.compile(r"[A-Za-z]\w\.[A-Za-z]\w|\w_\w|[a-z0-9][A-Z]|\d|^[~.]?/\w|/[^/]+/|/[^/]*\.\w")
 
 def _names(text: str) -> set[str]:
     words = (w.strip(".:!?…") for w in _EDGES.split(text))
-    coded = {w for w in words if w and not w[0].isdigit() and _CODE.search(w)}
+    coded = {w for w in words if re.match("[^\\W\\d]|[~./@-]", w) and _CODE.search(w)}
     return {n for x in coded | set(_SPAN.findall(text)) if any(map(str.isalnum, n := _bare(x.strip().removesuffix("()"))))}
 
 
@@ -527,10 +527,11 @@ def unsaid(
     target: str,  # Into what
 ) -> list[str]:
     "Numbers, names and negations of a text that another does not hold."
-    there, words, denied = _numbers(target) | {_WORDS[w] for w in re.findall(r"[a-z]+", target.lower()) if w in _WORDS}, _bare(target), _denials(target)
+    there, words, denied = _numbers(target) | {_WORDS[w] for w in re.findall("[a-z]+", target.lower()) if w in _WORDS}, _bare(target), _denials(target)
     lost = sorted(_numbers(source) - there)
-    lost += sorted(n for n in _names(source) if not re.search(rf"(?<!\w){re.escape(n)}(?!\w)", words))
-    return lost + [said for said, about in _denials(source).items() if not any(about & other or not about for other in denied.values())]
+    lost += sorted(n for n in _names(source) - _names(target) if not re.search(rf"(?<!\w){re.escape(n)}(?!\w)", words))
+    reach = set[str]().union(*denied.values())
+    return lost + [said for said, about in _denials(source).items() if not (about & reach if about else denied)]
 
 # %% ../nbs/22_audit.ipynb #a64890c3
 def edge_claim(
