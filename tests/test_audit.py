@@ -595,11 +595,13 @@ PLANTS = {  # Store, which records, what becomes of one (nothing: it is lost), b
     "a log of what is gone": ("meta", OP, lambda r, by: retold(r, target=NOBODY), False, "warning", f"which the log names: {NOBODY}"),
     "no operation": ("meta", ANY, lambda r, by: retold(r, operation="FORGET"), False, "error", "operation is 'FORGET'"),
     "too sure an operation": ("meta", ANY, lambda r, by: retold(r, confidence=1.5), False, "error", "confidence is 1.5"),
+    "an operation on no text": ("meta", ANY, lambda r, by: retold(r, sources=[1]), False, "error", "sources is .1."),
     "an operation at no time": ("meta", ANY, lambda r, by: retold(r, at="soon"), False, "error", "at is 'soon'"),
     "before in words": ("meta", ANY, lambda r, by: retold(r, before="none"), False, "error", "before is 'none'"),
     "a log that was rewritten": ("meta", ANY, lambda r, by: r | {"reasoning": "because"}, False, "error", "is not named by what it says"),
     "a log that was lost": ("meta", ANY, None, False, "error", "says operations .*, and .* are there"),
     "a link that was lost": ("edges", kind("edge", type="supersedes"), None, False, "error", "is a SUPERSEDE of .*, and no edge tells of that"),
+    "a link of a run that was cut off": ("edges", kind("edge", type="supersedes"), lambda r, by: r | {"run": "run_gone"}, False, "error", "is a SUPERSEDE of"),
     "half a merge that was lost": ("edges", MERGED, None, False, "error", "is a MERGE of .*, and no edge tells of that"),
     "a log of another edge": ("meta", SWAP, lambda r, by: retold(r, after={"edge": merge_of(by)}), False, "error", "names edge_.*, which joins mem_"),
     "a replacement of something else": ("meta", SWAP, lambda r, by: retold(r, target=by["The port is 8443"].id, after={}), False, "error", "is a SUPERSEDE of"),
@@ -647,6 +649,8 @@ def test_two_heads():
     memories, runs = with_one_more(also())
     expect(au.check(*in_memory(memories, runs)), "warning", f"^{memories[0].id} was replaced by memories that both stand, and nothing says why: mem_.*, mem_")
     assert au.check(*in_memory(*with_one_more(first("told apart")))).findings == ()
+    def over(by): return [*also()(by), *replaced(by["The port is 8443"], by["Fact 1"])]
+    assert au.check(*in_memory(*with_one_more(over))).findings == ()
     gone = run_of(100, notes.set_append(memories[1], "status", "tombstone", ""))
     assert au.check(*in_memory(memories, [*runs, gone])).findings == ()
     def half(by): return [linked(EdgeType.SUPERSEDES, by["The port is 8443"], by["Fact 0"], kind="partial")]
