@@ -319,7 +319,8 @@ def merged_into(
     there: Container[str],  # Memory ids
 ) -> dict[str, str]:  # Memory id to the one that holds its text in the end
     "Where memories went that were merged."
-    step = {e.source_id: e.target_id for e in edges if e.edge_type == EdgeType.MERGED_INTO and e.source_id in there and e.target_id in there}
+    merges = (e for e in edges if e.edge_type == EdgeType.MERGED_INTO and e.source_id in there and e.target_id in there)
+    step = {e.source_id: e.target_id for e in sorted(merges, key=lambda e: e.id)}  # Of two, made in two clones, the same one everywhere
     def end(i: str) -> str:
         seen = {i}
         while (j := step.get(i)) and j not in seen: seen.add(j); i = j
