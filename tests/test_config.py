@@ -11,6 +11,7 @@ from helpers import story
 from hypothesis import given
 from hypothesis import strategies as st
 
+from git_notes_consolidation import starting
 from git_notes_consolidation.config import _NOT_FILES, ConfigError, SubconsciousnessConfig, load_settings, project_file, variable
 from git_notes_consolidation.files import from_yaml
 from git_notes_consolidation.hooks import settings_of
@@ -184,7 +185,8 @@ def test_how_one_memory_is_written_makes_no_plan_stale():
 
 SETTINGS = st.fixed_dictionaries({}, optional={
     "hot_threshold": st.floats(0.61, 0.99), "importance_half_life_days": st.one_of(st.just(float("inf")), st.floats(1e-6, 1e9)),
-    "grace_days": st.integers(0, 99), "linking_enabled": st.booleans(), "write_threshold": st.one_of(st.none(), st.floats(0.01, 0.99), st.sampled_from(["strict", "loose"])),
+    "grace_days": st.integers(0, 99), "linking_enabled": st.booleans(),
+    "write_threshold": st.one_of(st.none(), st.floats(0.01, 0.99), st.sampled_from(["strict", "loose"])),
     "llm_model": st.sampled_from("off|no|1.0|~|010|2026-01-31|a: b|# x|'|null|é\U0001f600|- x|x\ny|.inf|&a|*a|!t".split("|")),
     "max_cluster_size": st.integers(3, 10**6)})
 
@@ -231,8 +233,11 @@ def test_nonsense_is_refused_with_file_and_remedy(tmp_path, raw, what, remedy):
     assert str(tmp_path / "odd.yaml") in str(e.value) and what in str(e.value) and remedy in str(e.value) and len(str(e.value)) < 500 + len(str(tmp_path))
 
 
-@pytest.mark.parametrize("raw", [b"a = " + b"[" * 60_000, b"hot_threshold = " + b"9" * 5000, b"hot_threshold = 0x" + b"f" * 5000, b"max_cluster_size = 0x" + b"f" * 5000,
-                                 b"embedder = \xff", b"#" * 66_000, b"max_cluster_size = {a = '" + b"x" * 5000 + b"'}"], ids=lambda raw: str(raw[:20]))
+ODD = [b"a = " + b"[" * 60_000, b"hot_threshold = " + b"9" * 5000, b"hot_threshold = 0x" + b"f" * 5000, b"hot_threshold = 1" + b"0" * 400,
+       b"max_cluster_size = 0x" + b"f" * 5000, b"embedder = \xff", b"#" * 66_000, b"max_cluster_size = {a = '" + b"x" * 5000 + b"'}"]
+
+
+@pytest.mark.parametrize("raw", ODD, ids=lambda raw: str(raw[:20]))
 def test_nonsense_in_toml_too(tmp_path, raw):
     (tmp_path / "odd.toml").write_bytes(raw)
     with pytest.raises(ConfigError, match="odd.toml") as e: load_settings(env={}, file=tmp_path / "odd.toml")
@@ -326,7 +331,8 @@ def test_a_session_that_starts_reads_yaml_and_loads_no_more_than_that(tmp_path):
     (tmp_path / "gnc.toml").write_text("summaries_max = 3\nsurfacing_enabled = false\n")
     toml_needs = loaded(code, tmp_path, 3)
     assert {*toml_needs} <= {"typing"}  # tomllib's
-    (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text("summaries_max: 3\nsurfacing_enabled: off\nconsolidation: {similarity: {threshold: 0.9}}\n")
+    text = "summaries_max: 3\nsurfacing_enabled: off\nconsolidation: {similarity: {threshold: 0.9}}\n"
+    (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text(text)
     assert {"yaml"} <= {*loaded(code, tmp_path, 3)} <= {"yaml", "typing", "dataclasses"}
 
 
@@ -334,6 +340,8 @@ def test_a_session_that_starts_reads_yaml_and_loads_no_more_than_that(tmp_path):
 def test_a_session_starts_whatever_is_in_the_file(tmp_path, raw):
     home = new_repo(tmp_path)
     (home / "gnc.yaml").write_bytes(raw)
+    why = []
+    assert starting.settings_of({}, str(home), why) == starting.DEFAULTS and len(why) == 1
     done = subprocess.run([*COMMAND, "hook", "session-start"], input=json.dumps({"cwd": str(home)}), capture_output=True, encoding="utf-8")
     assert (done.returncode, json.loads(done.stdout)) == (0, {"continue": True}) and done.stderr.startswith("gnc hook session-start: ")
     assert "gnc.yaml" in done.stderr
