@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 from .llm import Answer, Request
 from .models import Judgment, Memory
-from .prompts import Draft, Link, batches, edges_request, judge_request, summary_request
+from .prompts import Draft, Link, batches, edges_request, judge_request, merge_request, summary_request
 
 # %% auto #0
 __all__ = ['Parser', 'Ask', 'ask_in_parts', 'Job', 'Model']
@@ -76,3 +76,8 @@ class Model:
             if calls and len(calls[-1]) + len(g) <= 40: calls[-1] += g
             else: calls.append([*g])
         return [answer.value or () for answer in self.ask([edges_request(c) for c in calls])] if calls else []
+
+    def merge(self, older: Memory, newer: Memory) -> str | None:  # None where no acceptable answer came
+        "One text for two memories; whoever asked has to check it."
+        text: str | None = self.ask([merge_request(older, newer)])[0].value
+        return text

@@ -18,8 +18,9 @@ import yaml
 # %% auto #0
 __all__ = ['REFS', 'TIERS', 'Where', 'Finding', 'Report', 'Unreadable', 'Note', 'read_notes', 'tree_faults', 'name', 'heads',
            'Said', 'note_memories', 'read_memories', 'canonical', 'read_line', 'yaml_faults', 'Row', 'name_faults',
-           'read_records', 'shape_fault', 'well_shaped', 'run_faults', 'undo_faults', 'fold', 'edge_form', 'edge_claim',
-           'web_faults', 'Told', 'summary_faults', 'tier_faults', 'archive_faults', 'check', 'audit']
+           'read_records', 'shape_fault', 'well_shaped', 'run_faults', 'undo_faults', 'fold', 'as_told', 'edge_form',
+           'unsaid', 'edge_claim', 'web_faults', 'head_faults', 'Told', 'summary_faults', 'tier_faults',
+           'archive_faults', 'op_claim', 'log_faults', 'check', 'audit']
 
 # %% ../nbs/22_audit.ipynb #b966dd90
 class Where(NamedTuple):
@@ -57,6 +58,10 @@ def _error(where: Where, what: str) -> Finding: return Finding("error", where, w
 
 
 def _warning(where: Where, what: str) -> Finding: return Finding("warning", where, what.encode("utf-8", "replace").decode())
+
+def _few(names: Iterable[str]) -> str:
+    known = sorted(names)
+    return ", ".join(x[:60] for x in known[:3]) + (f" and {len(known) - 3} more" if len(known) > 3 else "")
 
 # %% ../nbs/22_audit.ipynb #638a6c03
 class Unreadable(Exception):
@@ -137,7 +142,8 @@ def name(
     return prefix + "_" + base64.b32encode(hashlib.sha256(raw).digest())[:26].decode().lower()
 
 # %% ../nbs/22_audit.ipynb #88e2be89
-_KEYS = tuple(f"{k}:".encode() for k in ("type", "timestamp", "summary", "spec", "phase", "tags", "status", "relates_to", "importance"))
+_KEYS = tuple(f"{k}:".encode() for k in ("type", "timestamp", "summary", "spec", "phase", "tags", "status", "relates_to", "importance",
+                                     "valid_from", "escape"))
 
 def heads(
     lines: Sequence[bytes],
@@ -153,11 +159,19 @@ def heads(
 # %% ../nbs/22_audit.ipynb #3e2ac0dd
 class Said(NamedTuple):
     "A memory as its note says it."
-    when: datetime  # Aware
+    when: datetime  # Recorded; aware
     summary: str
     body: str
     stamp: str = ""  # The time as it is written
     gone: bool = False  # Tombstoned
+    since: datetime | None = None  # When it began to be true, where that is stated
+    escaped: bool = False  # Every rule in its body stands behind one backslash more
+    odd: str = ""  # What is ignored in its front matter
+
+    @property
+    def event(self) -> datetime:
+        "When it began to be true."
+        return self.since or self.when
 
 
 def _when(text: str) -> datetime:
@@ -174,8 +188,17 @@ def _said(front: bytes) -> Said | str:
     if not isinstance(d, dict): return "front matter is not a mapping"
     stamp, summary = (v.encode("utf-8", "replace").decode() if isinstance(v := d.get(k), str) else None for k in ("timestamp", "summary"))
     if stamp is None or summary is None: return f"front matter has no {'timestamp' if stamp is None else 'summary'}"
-    try: return Said(_when(stamp), summary, "", stamp, d.get("status") == "tombstone")
+    try: said = Said(_when(stamp), summary, "", stamp, d.get("status") == "tombstone", escaped=d.get("escape") == "\\")
     except (ValueError, OverflowError): return f"the timestamp {stamp[:40]!r} is no date"
+    try: return said._replace(since=_when(d["valid_from"])) if "valid_from" in d else said
+    except (AttributeError, ValueError, OverflowError): return said._replace(odd=f"valid_from is {d['valid_from']!r:.40}, which is no date, and is ignored")
+
+# %% ../nbs/22_audit.ipynb #dffbd215
+_BEHIND = re.compile(r"^([^\S\n]*)\\(?=\\*---[^\S\n]*$)", re.M)
+
+def _body(raw: bytes, escaped: bool) -> str:
+    text = raw.decode(errors="replace").removeprefix("\n").rstrip("\n")
+    return _BEHIND.sub(r"\1", text) if escaped else text
 
 # %% ../nbs/22_audit.ipynb #e4235a51
 def note_memories(
@@ -190,8 +213,9 @@ def note_memories(
     if data[:starts[found[0][0]] if found else None].strip(): odd.append((0, "text at the head of the note belongs to no memory"))
     try: data.decode()
     except UnicodeDecodeError as e: odd.append((e.start, "the note is not UTF-8 from here on"))
+    odd += [(starts[a], front.odd) for a, _, front in found if front.odd]
     ends = [a for a, _, _ in found[1:]] + [len(lines)]
-    bodies = [data[starts[b + 1]:starts[end]].decode(errors="replace").removeprefix("\n").rstrip("\n") for (_, b, _), end in zip(found, ends)]
+    bodies = [_body(data[starts[b + 1]:starts[end]], front.escaped) for (_, b, front), end in zip(found, ends)]
     return [front._replace(body=body) for (_, _, front), body in zip(found, bodies)], sorted(odd)
 
 # %% ../nbs/22_audit.ipynb #c451ba47
@@ -202,7 +226,7 @@ def read_memories(
     memories: dict[str, Said] = {}
     parsed: dict[bytes, tuple[list[Said], list[tuple[int, str]]]] = {}
     odd, records = [], 0
-    for n in notes:
+    for n in sorted(notes, key=lambda n: n.object):
         if n.data is None: continue
         said, faults = parsed[n.data] if n.data in parsed else parsed.setdefault(n.data, note_memories(n.data))
         odd += [_warning(Where(n.ref, n.object, at), what) for at, what in faults]
@@ -263,7 +287,8 @@ class Row(NamedTuple):
     data: dict[str, Any]
 
 
-_STORE = {"tier": "meta", "access": "meta", "edge": "edges", "review": "edges", "summary": "summaries", "run": "runs", "undo": "runs"}
+_STORE = {"tier": "meta", "access": "meta", "wrote": "meta", "set": "meta", "op": "meta",
+          "edge": "edges", "review": "edges", "summary": "summaries", "run": "runs", "undo": "runs"}
 
 def name_faults(
     row: Row,
@@ -307,9 +332,13 @@ _MUST: dict[str, dict[str, type]] = {
     "tier": {"memory": str, "from": str, "tier": str, "reason": str, "score": float, "run": str},
     "edge": {"subject": str, "source": str, "target": str, "type": str, "at": str, "run": str},
     "summary": {"subject": str, "run": str}, "review": {"subject": str, "run": str},
+    "wrote": {"subject": str, "run": str}, "set": {"subject": str, "run": str}, "op": {"subject": str, "operation": str, "at": str, "run": str},
     "access": {"memory": str, "clone": str, "count": int, "at": str},
     "run": {"at": str}, "undo": {"at": str, "targets": list}}
-_MAY: dict[str, type] = {"live": bool, "weight": float, "span": str, "edge_kind": str, "value": dict, "counts": dict, "at": str}
+_MAY: dict[str, type] = {"live": bool, "weight": float, "span": str, "edge_kind": str, "counts": dict, "at": str}
+_ALSO: dict[str, dict[str, type]] = {
+    "summary": {"value": dict}, "review": {"holds": bool},
+    "op": {"sources": list, "target": str, "classification": str, "confidence": float, "reasoning": str, "before": dict, "after": dict, "session": str}}
 
 def _is(value: Any, kind: type) -> bool: return type(value) is kind or kind is float and type(value) is int
 
@@ -320,11 +349,35 @@ def shape_fault(
     "What is wrong with a record's fields."
     for k, kind in _MUST[record["kind"]].items():
         if not _is(record.get(k), kind): return f"{k} is {record[k]!r:.40}" if k in record else f"{k} is missing"
-    for k, kind in _MAY.items():
+    for k, kind in (_MAY | _ALSO.get(record["kind"], {})).items():
         if k in record and not _is(record[k], kind): return f"{k} is {record[k]!r:.40}"
     try: _when(record.get("at", "2000-01-01"))
     except (ValueError, OverflowError): return f"at is {record['at']!r:.40}"
-    return ""
+    if "" in (record.get("subject"), record.get("memory")): return "it is about nothing"
+    return _meaning(record)
+
+# %% ../nbs/22_audit.ipynb #39a5d92f
+_FIELDS: dict[str, type] = {"tags": list, "importance": float, "status": str, "spec": str, "phase": str}
+_OPERATIONS = ("ADD", "UPDATE", "DELETE", "MERGE", "SUPERSEDE", "NOOP", "RESTORE")
+
+def _meaning(r: Mapping[str, Any]) -> str:
+    "What makes no sense in a record of a sound shape."
+    if r["kind"] == "review" and "holds" in r and r.get("live", True): return f"holds is {r['holds']}, and the question is still open"
+    if r["kind"] == "op":
+        if r["operation"] not in _OPERATIONS: return f"operation is {r['operation']!r:.40}"
+        if not 0 <= r.get("confidence", 1.0) <= 1: return f"confidence is {r['confidence']}"
+        if not all(isinstance(i, str) for i in r.get("sources", ())): return f"sources is {r['sources']!r:.40}"
+    return _not_set(r["subject"].partition("/")[2], r) if r["kind"] == "set" else ""
+
+
+def _not_set(field: str, r: Mapping[str, Any]) -> str:
+    if field not in _FIELDS: return f"{field!r:.40} is no field that can be set"
+    if not r.get("live", True): return ""
+    if "value" not in r: return "value is missing"
+    value: Any = r["value"]
+    if value is None and field in ("importance", "spec", "phase"): return ""
+    odd = field == "importance" and not 0 <= value <= 1 or field == "status" and not value if _is(value, _FIELDS[field]) else True
+    return f"value is {value!r:.40}" if odd or field == "tags" and not all(isinstance(t, str) for t in value) else ""
 
 # %% ../nbs/22_audit.ipynb #9d2a6735
 def well_shaped(
@@ -356,13 +409,13 @@ def run_faults(
         yield from _lost(log, [r.data for r in by[run] if r.data["seq"] == log.data["seq"]])
 
 # %% ../nbs/22_audit.ipynb #1eed8024
-_COUNTED = {"tier_transitions": ("tier", "", True), "review_items": ("review", "", True),
+_COUNTED = {"tier_transitions": ("tier", "", True), "review_items": ("review", "", True), "operations": ("op", "", True),
             "summaries_created": ("summary", "", True), "summaries_retired": ("summary", "", False),
             "supersessions_detected": ("edge", "supersedes", True), "duplicates_found": ("edge", "duplicate_of", True), "edges_removed": ("edge", "", False)}
 
 def _lost(log: Row, its: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     there = Counter((r["kind"], r.get("type", "") if r.get("live", True) else "", r.get("live", True)) for r in its if r["kind"] == "edge")
-    there += Counter((r["kind"], "", r.get("live", True)) for r in its if r["kind"] != "edge")
+    there += Counter((r["kind"], "", r["kind"] == "review" or r.get("live", True)) for r in its if r["kind"] != "edge")  # A question's end is counted with them
     for k, n in log.data.get("counts", {}).items():
         if k in _COUNTED and n != there[_COUNTED[k]]: yield _error(log.where, f"{log.data['id']} says {k} {n!r:.20}, and {there[_COUNTED[k]]} are there")
 
@@ -395,11 +448,30 @@ def fold(
     for r in sorted(runs.values(), key=lambda r: (r["seq"], r["id"]), reverse=True):
         if r["kind"] == "undo" and r["id"] not in back: back |= {t for t in map(str, r["targets"]) if t in runs and runs[t]["seq"] < r["seq"]}
     held: dict[str, dict[str, Row]] = defaultdict(dict)
-    for row in sorted(rows, key=lambda x: (x.data["seq"], x.data["id"])):
+    for row in sorted(_counted(rows), key=lambda x: (x.data["seq"], x.data["id"])):
         r = row.data
-        if "run" not in _MUST[r["kind"]] or r["run"] in back or r["seq"] != runs.get(r["run"], {}).get("seq"): continue
-        held[r["kind"]][r.get("subject") or r["memory"]] = row
+        if r["run"] not in back: held[r["kind"]][r.get("subject") or r["memory"]] = row
     return {kind: {i: row for i, row in of.items() if row.data.get("live", True)} for kind, of in held.items()}, back
+
+
+def _counted(rows: Sequence[Row]) -> list[Row]:
+    "The records of runs that are whole, taken back or not."
+    seq = {r.data["id"]: r.data["seq"] for r in rows if r.data["kind"] in ("run", "undo")}
+    return [row for row in rows if "run" in _MUST[row.data["kind"]] and row.data["seq"] == seq.get(row.data["run"])]
+
+# %% ../nbs/22_audit.ipynb #ee327f9d
+def as_told(
+    memories: Mapping[str, Said],
+    rows: Sequence[Row],
+    held: Mapping[str, Mapping[str, Row]],  # As `fold` gives it
+    back: Container[str],  # … and the runs taken back
+) -> dict[str, Said]:
+    "The memories, each a tombstone or not by what the records say."
+    stays = {i: m.gone for i, m in memories.items()}
+    status = {row.data["subject"][:-7]: row.data["value"] for i, row in held.get("set", {}).items() if i.endswith("/status")}
+    taken = {r["subject"] for _, r in _counted(rows) if r["kind"] == "wrote" and r["run"] in back and r.get("live", True)} - held.get("wrote", {}).keys()
+    gone = stays | {i: s == "tombstone" for i, s in status.items()} | dict.fromkeys(taken, True)
+    return {i: m._replace(gone=gone[i]) for i, m in memories.items()}
 
 # %% ../nbs/22_audit.ipynb #e1008df3
 _TYPES = frozenset("""supersedes duplicate_of merged_into consolidates references related_to contradicts expands similar sequential causes enables
@@ -419,6 +491,48 @@ def edge_form(
     for end in sorted({source, target}):
         if end not in known: yield f"ends at {end:.60}, and no note holds that"
 
+# %% ../nbs/22_audit.ipynb #1b083582
+_WORDS = {w: str(i) for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())}
+_WORDS |= {w: str(i) for i, w in enumerate("january february march april may june july august september october november december".split(), 1)}
+_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:[,_]\d{3})+(?!\d)|\.?\d+)(?:\.\d+)*")
+
+def _numbers(text: str) -> set[str]:
+    plain = (re.sub("[,_]", "", n) for n in _NUMBER.findall(text))
+    return {f"0{n}" if n[0] == "." else n if "." in n else n.lstrip("0") or "0" for n in plain}
+
+# %% ../nbs/22_audit.ipynb #8010c068
+_SPAN, _EDGES = re.compile(r"`([^`\n]+)`"), re.compile(r"[\s`\"'’“”()\[\]{}<>,;|*]+")
+_CODE = re.compile(r"[A-Za-z]\w\.[A-Za-z]\w|\w_\w|[a-z0-9][A-Z]|\d|^[~.]?/\w|/[^/]+/|/[^/]*\.\w")
+
+def _names(text: str) -> set[str]:
+    words = (w.strip(".:!?…") for w in _EDGES.split(text))
+    coded = {w for w in words if re.match("[^\\W\\d]|[~./@-]", w) and _CODE.search(w)}
+    return {n for x in coded | set(_SPAN.findall(text)) if any(map(str.isalnum, n := _bare(x.strip().removesuffix("()"))))}
+
+
+def _bare(text: str) -> str:
+    "As people spell a name, now so, now so."
+    return re.sub(r"(?<=\w)[-_](?=\w)", "", " ".join(text.split())).casefold()
+
+# %% ../nbs/22_audit.ipynb #03f2629c
+_NOT = re.compile(r"(?i)(?<![\w'’-])(?:no longer|not(?! only)|no|never|without|cannot|none|nothing|nobody|neither|nor|[a-z]+n['’]t)"
+                  r"(?![\w'’-])([^.;:!?\n]{0,60})")
+
+def _denials(text: str) -> dict[str, set[str]]:  # As it is written, to the beginnings of the words that it is about
+    return {m[0].strip(): {w[:4] for w in re.findall(r"\w{4,}", m[1].casefold())} for m in _NOT.finditer(text)}
+
+# %% ../nbs/22_audit.ipynb #e35fdd4b
+def unsaid(
+    source: str,  # What was merged
+    target: str,  # Into what
+) -> list[str]:
+    "Numbers, names and negations of a text that another does not hold."
+    there, words, denied = _numbers(target) | {_WORDS[w] for w in re.findall("[a-z]+", target.lower()) if w in _WORDS}, _bare(target), _denials(target)
+    lost = sorted(_numbers(source) - there)
+    lost += sorted(n for n in _names(source) - _names(target) if not re.search(rf"(?<!\w){re.escape(n)}(?!\w)", words))
+    reach = set[str]().union(*denied.values())
+    return lost + [said for said, about in _denials(source).items() if not (about & reach if about else denied)]
+
 # %% ../nbs/22_audit.ipynb #a64890c3
 def edge_claim(
     edge: Mapping[str, Any],
@@ -428,8 +542,10 @@ def edge_claim(
     source, target, kind = edge["source"], edge["target"], edge["type"]
     a, b = memories.get(source), memories.get(target)
     if a and edge.get("span", "") not in a.summary and edge["span"] not in a.body: yield f"quotes what {source} does not say: {edge['span']!r:.60}"
+    if a and b and kind == "merged_into" and (lost := unsaid(f"{a.summary}\n{a.body}", f"{b.summary}\n{b.body}")):
+        yield f"says that {source} was merged into {target}, which does not say {_few(lost)}"
     if not (a and b) or kind not in ("supersedes", "duplicate_of"): return
-    if (a.when, source) < (b.when, target): yield f"leads from the older {source} to the newer {target}"
+    if a.event < b.event: yield f"leads from the older {source} to the newer {target}"
     same = (a.summary.strip(), a.body.strip()) == (b.summary.strip(), b.body.strip())
     if kind == "duplicate_of" and not same and edge.get("code") != "N": yield f"says that {source} repeats {target}, and their texts differ"
 
@@ -438,15 +554,35 @@ def web_faults(
     edges: Sequence[Row],  # Live ones
 ) -> Iterator[Finding]:
     "What is wrong with the live edges together."
-    newer, first = defaultdict(set), defaultdict(list)
-    where = {row.data["source"]: row.where for row in edges}
+    newer, first, whole = defaultdict(set), defaultdict(list), defaultdict(list)
+    where = {row.data[end]: row.where for end in ("target", "source") for row in edges}
     for e in (row.data for row in edges):
         if e["type"] == "supersedes": newer[e["source"]].add(e["target"])
+        if e["type"] == "merged_into": newer[e["target"]].add(e["source"]); whole[e["source"]].append(e["target"])
         if e["type"] == "duplicate_of": first[e["source"]].append(e["target"])
-    if ring := _circle(newer): yield _error(where[ring[0]], f"supersession goes round: {' → '.join(ring)}")
+    if ring := _circle({i: sorted(olds) for i, olds in newer.items()}): yield _error(where[ring[0]], f"supersession goes round: {' → '.join(ring)}")
     for i, (target, *more) in sorted(first.items()):
         if more: yield _error(where[i], f"{i} repeats two memories, {target} and {more[0]}")
         if target in first: yield _error(where[i], f"{i} repeats {target}, which is a repeat itself")
+    for i, (target, *more) in sorted(whole.items()):
+        if more: yield _error(where[i], f"{i} was merged into two memories, {target} and {more[0]}")
+
+# %% ../nbs/22_audit.ipynb #08945954
+def head_faults(
+    held: Mapping[str, Mapping[str, Row]],  # As `fold` gives it
+    memories: Mapping[str, Said],
+) -> Iterator[Finding]:
+    "Memories whose chain ends in two heads, and nothing says why."
+    edges = [row for row in held.get("edge", {}).values() if row.data.get("edge_kind", "full") == "full"]
+    past = {r.data["target" if r.data["type"] == "supersedes" else "source"] for r in edges if r.data["type"] in ("supersedes", "merged_into", "duplicate_of")}
+    by: dict[str, list[Row]] = defaultdict(list)
+    for row in edges:
+        new = row.data["source"]
+        if row.data["type"] == "supersedes" and new in memories and new not in past and not memories[new].gone: by[row.data["target"]].append(row)
+    for i, rows in sorted(by.items()):
+        mute = [row for row in rows if not (row.data.get("reason") or row.data.get("span"))]
+        if len(rows) < 2 or not mute: continue
+        yield _warning(mute[0].where, f"{i:.60} was replaced by memories that both stand, and nothing says why: {_few(r.data['source'] for r in rows)}")
 
 # %% ../nbs/22_audit.ipynb #ec5751a9
 class Told(NamedTuple):
@@ -510,21 +646,66 @@ def tier_faults(
     if gone: yield _warning(gone[min(gone)], f"no note holds these any more, which have a tier or accesses: {_few(gone)}")
 
 
-def _few(names: Iterable[str]) -> str:
-    known = sorted(names)
-    return ", ".join(x[:60] for x in known[:3]) + (f" and {len(known) - 3} more" if len(known) > 3 else "")
-
 # %% ../nbs/22_audit.ipynb #2e4fd4a9
 def archive_faults(
     held: Mapping[str, Mapping[str, Row]],  # As `fold` gives it
     memories: Mapping[str, Said],
 ) -> Iterator[Finding]:
-    "Memories that a live edge has replaced as a whole, or calls repeats, and that are not archived."
+    "Memories that a live edge has replaced as a whole, merged, or calls repeats, and that are not archived."
     put = {i for i, row in held.get("tier", {}).items() if row.data["tier"] == "archived"}
-    for kind, end, word in (("supersedes", "target", "replaced as a whole"), ("duplicate_of", "source", "repeats")):
+    for kind, end, word in (("supersedes", "target", "replaced as a whole"), ("duplicate_of", "source", "repeats"), ("merged_into", "source", "merged")):
         full = [e for e in held.get("edge", {}).values() if e.data["type"] == kind and e.data.get("edge_kind", "full") == "full"]
         out = {e.data[end]: e.where for e in full if e.data[end] not in put and e.data[end] in memories and not memories[e.data[end]].gone}
         if out: yield _warning(out[min(out)], f"{word}, and not archived: {_few(out)}")
+
+# %% ../nbs/22_audit.ipynb #5d0cc0c0
+def _texts(value: Any) -> Iterator[str]:
+    "Every text in it, however deep."
+    todo = [value]
+    while todo:
+        x = todo.pop()
+        if isinstance(x, str): yield x
+        todo += [*x.keys(), *x.values()] if isinstance(x, dict) else x if isinstance(x, list) else []
+
+
+def _about(op: Mapping[str, Any]) -> set[str]: return {i for i in (*op.get("sources", ()), op.get("target", "")) if i.startswith("mem_")}
+
+# %% ../nbs/22_audit.ipynb #1bd7e02e
+_TOLD = {"SUPERSEDE": "supersedes", "MERGE": "merged_into"}
+_FRAME = ("id", "kind", "run", "seq", "subject")
+
+def op_claim(
+    op: Mapping[str, Any],
+    made: Iterable[Mapping[str, Any]],  # Every edge that was ever made, of runs that are whole
+    live: Mapping[str, Mapping[str, Any]],  # Those that hold, by name
+) -> Iterator[str]:
+    "What a line of the log says that its name or the edges do not bear out."
+    if op["subject"] != name("op", op["run"], {k: v for k, v in op.items() if k not in _FRAME}): yield "is not named by what it says"
+    said = set(_texts([op.get(k) for k in ("sources", "target", "before", "after")]))
+    ends = {end for e in made if e["type"] == _TOLD.get(op["operation"]) and {e["source"], e["target"]} <= said for end in (e["source"], e["target"])}
+    if op["operation"] in _TOLD and (bare := _about(op) - ends): yield f"is a {op['operation']} of {_few(bare)}, and no edge tells of that"
+    for e in (live[i] for i in sorted(said & live.keys())):
+        if not {e["source"], e["target"]} <= said: yield f"names {e['subject']:.60}, which joins {e['source']:.60} and {e['target']:.60}"
+
+# %% ../nbs/22_audit.ipynb #1281ab3d
+def log_faults(
+    rows: Sequence[Row],
+    held: Mapping[str, Mapping[str, Row]],
+    memories: Mapping[str, Said],
+) -> Iterator[Finding]:
+    "Memories that were written and are lost, and a log that does not agree with the edges."
+    for i, (where, r) in held.get("wrote", {}).items():
+        if i not in memories: yield _error(where, f"{r['run']:.60} says that it wrote {i:.60}, and no note holds that")
+    made = [r for _, r in _counted(rows) if r["kind"] == "edge" and r.get("live", True)]
+    by: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for e in made: by[e["source"]].append(e)
+    live = {i: row.data for i, row in held.get("edge", {}).items()}
+    for i, (where, op) in held.get("op", {}).items():
+        for what in op_claim(op, [e for t in {*_texts(op)} & by.keys() for e in by[t]], live): yield _error(where, f"operation {i:.60} {what}")
+    named = [(i, where) for where, op in held.get("op", {}).values() for i in _about(op)]
+    named += [(r["subject"].partition("/")[0], where) for where, r in held.get("set", {}).values()]
+    gone = {i: where for i, where in named if i not in memories}
+    if gone: yield _warning(gone[min(gone)], f"no note holds these any more, which the log names: {_few(gone)}")
 
 # %% ../nbs/22_audit.ipynb #dafb002f
 def check(
@@ -537,12 +718,14 @@ def check(
     read, bad, lines = read_records(ours)
     rows, shapeless = well_shaped(read)
     held, back = fold(rows)
+    memories = as_told(memories, rows, held, back)
     found = [*tree_faults([*theirs, *ours]), *odd, *bad, *shapeless, *_faults(rows, held, memories)]
     found += [_warning(Where(ref), "a temporary ref was left behind; the next run removes it") for ref in left]
     kinds, live = Counter(r.data["kind"] for r in rows), {k: len(v) for k, v in held.items()}
     checked = {"notes of the plugin": len(theirs), "records in them": records, "memories": len(memories), "notes of ours": len(ours), "lines in them": lines,
                "runs": kinds["run"], "undos": kinds["undo"], "runs taken back": len(back), "live edges": live.get("edge", 0),
-               "live summaries": live.get("summary", 0), "memories with a tier": live.get("tier", 0), "access counts": kinds["access"]}
+               "live summaries": live.get("summary", 0), "memories with a tier": live.get("tier", 0), "access counts": kinds["access"],
+               "memories written": live.get("wrote", 0), "operations": live.get("op", 0)}
     return Report(tuple(sorted(set(found), key=lambda f: (f.level, f.where, f.what))), checked)
 
 
@@ -553,6 +736,8 @@ def _faults(rows: Sequence[Row], held: Mapping[str, Mapping[str, Row]], memories
     yield from web_faults(list(edges.values()))
     yield from tier_faults(rows, memories)
     yield from archive_faults(held, memories)
+    yield from head_faults(held, memories)
+    yield from log_faults(rows, held, memories)
     known = memories.keys() | summaries.keys()
     for i, (where, e) in edges.items():
         for what in (*edge_form(e, known), *edge_claim(e, memories)): yield _error(where, f"edge {i:.60} {what}")

@@ -32,14 +32,16 @@ from .recall import RecallService, moment, open_recall
 from .starting import session_start
 from .triggers import EVENTS, Event, in_domain
 
-if TYPE_CHECKING: from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, session as telling
+if TYPE_CHECKING:
+    from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, session as telling
+    from git_notes_consolidation import writing as wr
 
 # %% auto #0
 __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
            'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
-           'undo', 'status', 'tiers', 'explain', 'worded', 'edges', 'summaries', 'review_list', 'inject', 'result_rows',
-           'recall', 'context', 'hook_session_start', 'hook_stop', 'sync', 'doctor', 'audit', 'config', 'supersession',
-           'temporal', 'pull', 'demo']
+           'undo', 'worded', 'written', 'remember', 'forget', 'restore', 'update', 'status', 'tiers', 'explain',
+           'edges', 'summaries', 'review_list', 'inject', 'result_rows', 'recall', 'context', 'hook_session_start',
+           'hook_stop', 'sync', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -48,7 +50,8 @@ class _Later:
     def __getattr__(self, name: str) -> Any: return getattr(import_module(f"git_notes_consolidation.{self._name}"), name)
 
 
-if not TYPE_CHECKING: auditing, dating, ev, reasons, sv, telling = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service", "session"))
+if not TYPE_CHECKING:
+    auditing, dating, ev, reasons, sv, telling, wr = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service", "session", "writing"))
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -111,6 +114,11 @@ class Call:
         s, now = open_recall(self.repo, self.settings(**arguments), progress=say), self.now
         return replace(s, clock=lambda: now) if now else s
 
+    def writing(self, **arguments: Any) -> wr.WritingService:
+        "What writes one memory, at this call's time."
+        s, now = wr.open_writing(self.repo, self.settings(**arguments)), self.now
+        return wr.open_writing(self.repo, s.settings, clock=lambda: now) if now else s
+
     def show(self, data: Any, *things: Any) -> None:
         "One JSON document, or something for people."
         if self.as_json: print(json.dumps(data, indent=1, sort_keys=True, default=str))
@@ -165,7 +173,7 @@ def hoist(argv: Sequence[str]) -> list[str]:
     return front + rest
 
 # %% ../nbs/23_cli.ipynb #828c687a
-_CODES = {"Usage": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "Guard": 3, "Locked": 4, "RepoError": 1, "EmbeddingError": 1,
+_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "Guard": 3, "Locked": 4, "RepoError": 1, "EmbeddingError": 1,
           "NotImplementedError": 1}  # By name, because most of their modules are not loaded
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -428,6 +436,120 @@ def undo(
         name, *runs = sv.undo(s, run, confirmed=True)
     call.show({"undo": name, "runs": runs}, f"Took back {', '.join(runs)}.", f"Bring it back: gnc undo {short(name)}")
 
+# %% ../nbs/23_cli.ipynb #1fc94b1a
+def worded(
+    typed: str | None,  # The words themselves
+    file: str | None,  # … or a file that holds them; "-" is standard input
+    option: str,  # For the message
+    most: int = 20_000,  # Bytes
+) -> str:
+    "What was typed, or what a file says in its place."
+    if (typed is None) == (file is None): raise Usage(f"the words themselves or {option} FILE: give one of the two")
+    if file is None: return str(typed)
+    try:
+        with open(0, "rb", closefd=False) if file == "-" else open(file, "rb") as f: raw = f.read(most + 1)
+        if len(raw) > most: raise Usage(f"{option} {file} is longer than {most:,} bytes; say it in fewer words")
+        text = raw.decode("utf-8-sig").replace("\0", " ").strip()
+    except OSError as e: raise Usage(f"{option} {file} cannot be read: {e.strerror}; write the words there first") from None
+    except UnicodeDecodeError: raise Usage(f"{option} {file} is no UTF-8 text; write it again as UTF-8") from None
+    if not text: raise Usage(f"{option} {file} is empty; write the words there first")
+    return text
+
+# %% ../nbs/23_cli.ipynb #88a9caf1
+_DID = {"ADD": "Added", "SUPERSEDE": "Added, and it replaces what was there", "MERGE": "Merged", "NOOP": "Known already", "UPDATE": "Updated",
+        "DELETE": "Forgotten", "RESTORE": "Restored"}
+
+
+def written(call: Call, s: wr.WritingService, r: wr.WriteResult) -> None:
+    "What became of a memory."
+    there = s.held().memories
+    def said(i: str) -> str: return plain(there[i].summary if i in there else i, 70)
+    rows = [*(("replaces", short(i), said(i)) for i in r.superseded_ids), *(("replaced by", short(i), said(i)) for i in r.superseded_by),
+            *(("made of", short(i), said(i)) for i in r.sources), *(("beside", short(i), said(i)) for i in (r.related if call.verbose else ()))]
+    head = f"{_DID[r.operation]}: {short(r.memory_id)}  {said(r.memory_id) if r.memory_id in there else ''}".rstrip()
+    why = f"{plain(r.reasoning, 200)}{f' “{plain(r.span, 120)}”' if r.span else ''}" if r.reasoning else ""
+    judged = [(short(c["id"]), plain(c["summary"], 50), f"{c['cosine']:.2f}", c["relation"], f"{c['confidence']:.2f}", plain(c["reason"], 50))
+              for c in r.considered]
+    looked = table("Looked at", ("id", "memory", "cosine", "relation", "confidence", "why"), judged)
+    call.show(r.to_dict() | {"dry_run": not r.run_id}, *(["Nothing was written: this is what would be done."] if not r.run_id else []),
+              Text(head, style="bold"), *([Text(why)] if why else []), *([table("", ("", "id", "memory"), rows)] if rows else []),
+              *([looked, " → ".join(r.states)] if call.verbose and judged else []),
+              *(f"? A question is left: gnc review list {short(r.memory_id)}" for _ in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings),
+              *([f"Take it back: gnc undo {short(r.run_id)}"] if r.run_id else []))
+
+# %% ../nbs/23_cli.ipynb #56465164
+@app.command(epilog="Examples: `gnc remember \"Orders live in Postgres since May\" --tag db`, `gnc remember -f note.md --valid-from 2026-03-01`, "
+                    "`gnc remember \"The cache lies in S3\" --merge-with mem_x7k2`, `git log -1 --format=%B | gnc remember -f - --namespace progress`.")
+def remember(
+    ctx: typer.Context,
+    words: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="What to remember. Its first line is the title.")] = None,
+    text_file: Annotated[str | None, typer.Option("--text-file", "-f", help="Read the text from a file; - is standard input.", metavar="FILE")] = None,
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="One of the plugin's: decisions, learnings, blockers, progress, …")] = "decisions",
+    title: Annotated[str | None, typer.Option(help="A title of at most 100 characters; otherwise the first line.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A label; may be given again.")] = None,
+    importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None,
+    valid_from: Annotated[str | None, typer.Option(help="Since when it is true, where that is not now.", metavar="DATE")] = None,
+    commit: Annotated[str, typer.Option(help="The commit that its note hangs on.")] = "HEAD",
+    supersedes: Annotated[list[str] | None, typer.Option(help="It replaces this memory; may be given again. With this or one of the next four nobody judges.",
+                                                         metavar="ID")] = None,
+    amends: Annotated[list[str] | None, typer.Option(help="It replaces a part of this memory.", metavar="ID")] = None,
+    superseded_by: Annotated[list[str] | None, typer.Option(help="It comes late: this memory has replaced it.", metavar="ID")] = None,
+    merge_with: Annotated[str | None, typer.Option(help="It completes this memory: make one of both.", metavar="ID")] = None,
+    duplicate_of: Annotated[str | None, typer.Option(help="It says what this memory says.", metavar="ID")] = None,
+    judge: Annotated[bool, typer.Option("--judge/--no-judge", help="Hold it against what is there, or just add it.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")] = False,
+    session: Annotated[str, typer.Option(help="A name for the log.")] = "",
+    llm: Annotated[str | None, typer.Option(help="Let a language model judge what is not certain: auto, openai, lmstudio, ollama, plugin.",
+                                            metavar="WHO")] = None,
+    local_only: Annotated[bool, typer.Option("--local-only", help="Ask no model outside this machine and its private network.")] = False,
+) -> None:
+    "Write a fact, and do what it means: add it, know it already, replace, merge."
+    call: Call = ctx.obj
+    s = call.writing(llm_provider=llm, llm_local_only=local_only or None)
+    since = when(valid_from, "--valid-from") if valid_from is not None else None
+    r = s.remember(worded(words, text_file, "--text-file", 100_000), namespace=namespace, title=title, tags=tag or (), importance=importance, valid_from=since,
+                   commit=commit, session=session, supersedes=supersedes or (), amends=amends or (), superseded_by=superseded_by or (),
+                   merges=[merge_with] if merge_with else (), duplicate_of=duplicate_of, judge=judge, dry_run=dry_run)
+    written(call, s, r)
+
+# %% ../nbs/23_cli.ipynb #111f8a30
+@app.command(epilog="Example: `gnc forget mem_x7k2 --reason \"never agreed\"`. Bring it back: `gnc restore mem_x7k2`.")
+def forget(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(help="A memory, by its name, the beginning of it, or the plugin's id.")],
+    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+) -> None:
+    "Hide a memory from everybody. It stays in the notes, and can be restored."
+    s = ctx.obj.writing()
+    written(ctx.obj, s, s.forget(id, reason))
+
+
+@app.command(epilog="Example: `gnc restore mem_x7k2`")
+def restore(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(help="A memory that was forgotten.")],
+    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+) -> None:
+    "Show a memory again that was forgotten."
+    s = ctx.obj.writing()
+    written(ctx.obj, s, s.restore(id, reason))
+
+
+@app.command(epilog="Examples: `gnc update mem_x7k2 --importance 0.9`, `gnc update mem_x7k2 --tag db --tag ops`, `gnc update mem_x7k2 --status resolved`.")
+def update(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(help="A memory.")],
+    tag: Annotated[list[str] | None, typer.Option(help="Its labels from now on; may be given again.")] = None,
+    importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None,
+    spec: Annotated[str | None, typer.Option(help="The specification that it belongs to.")] = None,
+    phase: Annotated[str | None, typer.Option(help="The phase of the work.")] = None,
+    status: Annotated[str | None, typer.Option(help="active, resolved or archived.")] = None,
+    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+) -> None:
+    "Change what is known about a memory. Its text stays as it is."
+    s = ctx.obj.writing()
+    written(ctx.obj, s, s.update(id, tags=tag, importance=importance, spec=spec, phase=phase, status=status, reason=reason))
+
 # %% ../nbs/23_cli.ipynb #c11869ca
 def _bars(tiers: dict[str, int], width: int = 40) -> Table:
     total = sum(tiers.values()) or 1
@@ -523,25 +645,6 @@ def explain(
     moves = [(m["from"], m["tier"], plain(m["reason"], 70), short(m["run"]), "undone" if m["undone"] else "") for m in x["moves"]]
     call.show(x, table("", ("", ""), facts), *(["", _edge_table("Relations", x["edges"], x["id"], text)] if x["edges"] else []),
               *(["", table("Moves", ("from", "to", "why", "run", ""), moves)] if moves else []))
-
-# %% ../nbs/23_cli.ipynb #1fc94b1a
-def worded(
-    typed: str | None,  # The words themselves
-    file: str | None,  # … or a file that holds them; "-" is standard input
-    option: str,  # For the message
-    most: int = 20_000,  # Bytes
-) -> str:
-    "What was typed, or what a file says in its place."
-    if (typed is None) == (file is None): raise Usage(f"the words themselves or {option} FILE: give one of the two")
-    if file is None: return str(typed)
-    try:
-        with open(0, "rb", closefd=False) if file == "-" else open(file, "rb") as f: raw = f.read(most + 1)
-        if len(raw) > most: raise Usage(f"{option} {file} is longer than {most:,} bytes; say it in fewer words")
-        text = raw.decode("utf-8-sig").replace("\0", " ").strip()
-    except OSError as e: raise Usage(f"{option} {file} cannot be read: {e.strerror}; write the words there first") from None
-    except UnicodeDecodeError: raise Usage(f"{option} {file} is no UTF-8 text; write it again as UTF-8") from None
-    if not text: raise Usage(f"{option} {file} is empty; write the words there first")
-    return text
 
 # %% ../nbs/23_cli.ipynb #05b765dd
 @app.command(epilog="Example: `gnc edges mem_x7k2`")

@@ -6,10 +6,11 @@
 from __future__ import annotations
 import json, os, random, re, subprocess, time, uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 import yaml
@@ -21,9 +22,9 @@ __all__ = ['MEM', 'IDENT', 'REFS', 'OPERATIONS', 'RepoError', 'Repo', 'git_env',
            'parse_note', 'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan',
            'read_memories', 'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append',
            'stamp', 'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append',
-           'op_append', 'access_append', 'RaceLost', 'move_refs', 'note_changes', 'land', 'until_won', 'append', 'tidy',
-           'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file', 'undone_runs', 'texts', 'reading', 'State', 'fold',
-           'as_set']
+           'op_append', 'access_append', 'RaceLost', 'move_refs', 'notes_on', 'note_changes', 'memory_changes', 'land',
+           'write', 'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file',
+           'undone_runs', 'texts', 'reading', 'State', 'fold', 'as_set', 'grown']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -241,6 +242,7 @@ def note_paths(repo: Repo, tip: str) -> list[tuple[str, str, str]]:
 
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
+
 # %% ../nbs/08_notes.ipynb #87e3bba9
 def read_blobs(repo: Repo, ids: Iterable[str]) -> dict[str, bytes]:
     "The contents of many blobs in one process."
@@ -402,7 +404,7 @@ class Events:
     problems: tuple[Problem, ...]
     tips: Mapping[str, str]  # Our refs and where they point
 
-    @property
+    @cached_property
     def seq(self) -> int:
         "The highest Lamport number seen."
         return max((r["seq"] for _, _, r in self.records), default=0)
@@ -501,38 +503,107 @@ def move_refs(repo: Repo, lines: Sequence[str], final: bool = False) -> None:
         if re.search(_RACE, str(e)): raise RaceLost(str(e).splitlines()[0]) from None
         raise
 
+# %% ../nbs/08_notes.ipynb #dc896e51
+_FEW = 64  # Notes that are looked up one by one
+
+def _entry(tree: bytes, name: str, size: int) -> tuple[bool, str] | None:
+    "Is an entry of a raw tree a directory, and its object."
+    at = tree.find(b" %s\0" % name.encode())
+    if at < 0: return None
+    end = at + len(name) + 2
+    return tree[:at].endswith(b"40000"), tree[end:end + size].hex()
+
+
+def _looked_up(repo: Repo, tip: str, obj: str, trees: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    "Paths and blobs of an object's note, at whatever depth."
+    out = []
+    for n in range(4):
+        here = "/".join(obj[2 * i:2 * i + 2] for i in range(n))
+        if (tree := trees.get(f"{tip}:{here}")) is None:
+            raise RepoError(f"a directory of the notes commit {tip} is missing from this clone; fetch it, nothing was written")
+        if (leaf := _entry(tree, obj[2 * n:], len(repo.zero) // 2)) and not leaf[0]: out.append((f"{here}/{obj[2 * n:]}".lstrip("/"), leaf[1]))
+        if not ((down := _entry(tree, obj[2 * n:2 * n + 2], len(repo.zero) // 2)) and down[0]): break
+    return out
+
+# %% ../nbs/08_notes.ipynb #9d2d8ddb
+def _objects(repo: Repo, names: Sequence[str]) -> dict[str, bytes]:
+    "The contents of whatever these names mean; what is not there is left out."
+    out, found, at = git(repo.path, "cat-file", "--batch", input="\n".join(names).encode() + b"\n") if names else b"", {}, 0
+    for name in names:
+        head, at = out[at:out.index(b"\n", at)].rsplit(b" ", 2), out.index(b"\n", at) + 1
+        if head[-1] == b"missing": continue
+        found[name] = out[at:at + int(head[-1])]; at += int(head[-1]) + 1
+    return found
+
+
+def notes_on(
+    repo: Repo,
+    wanted: Mapping[str, Collection[str]],  # Notes commit to annotated objects
+) -> dict[str, dict[str, list[tuple[str, bytes]]]]:  # Notes commit to object to path and content
+    "What is in some notes, and where they lie."
+    where: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    if sum(map(len, wanted.values())) > _FEW:
+        for tip, objects in wanted.items():
+            for obj, path, blob in note_paths(repo, tip): where[tip, obj] += [(path, blob)] if obj in objects else []
+    else:
+        ways = {f"{tip}:{'/'.join(obj[2 * i:2 * i + 2] for i in range(n))}" for tip, objects in wanted.items() for obj in objects for n in range(4)}
+        trees = _objects(repo, sorted(ways))
+        for tip, objects in wanted.items():
+            for obj in objects: where[tip, obj] = _looked_up(repo, tip, obj, trees)
+    blobs = {blob: obj for (_, obj), rows in where.items() for _, blob in rows}
+    texts = read_blobs(repo, blobs)
+    lost = sorted(set(blobs) - set(texts))
+    if lost: raise RepoError(f"the note on {blobs[lost[0]]} is missing from this clone (blob {lost[0]}); fetch it, nothing was written")
+    return {tip: {obj: [(path, texts[blob]) for path, blob in where[tip, obj]] for obj in objects} for tip, objects in wanted.items()}
+
 # %% ../nbs/08_notes.ipynb #89fc4759
 def note_changes(
-    repo: Repo,
-    tip: str,  # The notes commit that they come on top of; empty for none
+    there: Mapping[str, Sequence[tuple[str, bytes]]],  # By annotated object, from `notes_on`
     lines: Mapping[str, Sequence[bytes]],  # By annotated object
 ) -> list[bytes]:
     "What fast-import is told for one store: every touched note, old lines first."
-    old: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for obj, path, blob in note_paths(repo, tip) if tip else (): old[obj].append((path, blob))
-    texts = read_blobs(repo, {blob for obj in lines for _, blob in old.get(obj, ())})
     out = []
     for obj, fresh in sorted(lines.items()):
-        lost = [blob for _, blob in old.get(obj, ()) if blob not in texts]
-        if lost: raise RepoError(f"the note on {obj} is missing from this clone (blob {lost[0]}); fetch it, nothing was written")
-        was = [row for _, blob in old.get(obj, ()) for row in texts[blob].split(b"\n") if row]
-        rows = dict.fromkeys([*was, *fresh])
-        body = b"".join(row + b"\n" for row in rows)
-        out += [b"D %s\n" % path.encode() for path, _ in old.get(obj, ())]
+        was = [row for _, text in there.get(obj, ()) for row in text.split(b"\n") if row]
+        body = b"".join(row + b"\n" for row in dict.fromkeys([*was, *fresh]))
+        out += [b"D %s\n" % path.encode() for path, _ in there.get(obj, ())]
         out.append(b"M 100644 inline %s/%s\ndata %d\n%s\n" % (obj[:2].encode(), obj[2:].encode(), len(body), body))
     return out
 
+# %% ../nbs/08_notes.ipynb #3b2d74fa
+def memory_changes(
+    there: Mapping[str, Sequence[tuple[str, bytes]]],  # As for `note_changes`
+    memories: Sequence[Memory],  # All of one namespace
+) -> list[bytes]:
+    "What fast-import is told for a namespace of the plugin's."
+    on, out = defaultdict[str, list[Memory]](list), []
+    for m in memories: on[m.commit_sha].append(m)
+    for obj, new in sorted(on.items()):
+        path, was = (there.get(obj) or [(f"{obj[:2]}/{obj[2:]}", b"")])[0]
+        body = b"\n".join([*([was if was.endswith(b"\n") else was + b"\n"] if was else []), *(note_text(m, escape=True).encode() for m in new)])
+        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(body), body))
+    return out
+
 # %% ../nbs/08_notes.ipynb #c80c5775
-def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -> tuple[dict[str, str], str]:
-    "Commits for the touched stores on temporary refs: their ids, and where the refs are."
+def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime, memories: Sequence[Memory] = (),
+            old: Mapping[str, str] = {}) -> tuple[dict[str, str], str]:
+    "Commits for the touched stores and namespaces on temporary refs: their ids, and where the refs are."
     tmp, seq = f"refs/gnc/tmp/{uuid.uuid4().hex}", before.seq + 1
     lines: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
     for a in todo: lines[a.store][a.object].append(_line(stamp(a, seq)).encode())
+    theirs: dict[str, list[Memory]] = defaultdict(list)
+    for m in memories: theirs[MEM + m.namespace].append(m)
+    places = [(before.tips.get(REFS[s], ""), lines[s]) for s in lines] + [(old.get(ref, ""), [m.commit_sha for m in ms]) for ref, ms in theirs.items()]
+    there = notes_on(repo, {tip: [*objects] for tip, objects in places if tip}) | {"": {}}
     stream, stores = [], [s for s in REFS if s in lines]
     for mark, store in enumerate(stores, 1):
         tip, n = before.tips.get(REFS[store], ""), sum(map(len, lines[store].values()))
         with span(f"store.{_SPANS[store]}.write", count=n):
-            stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records", note_changes(repo, tip, lines[store]), tip, mark))
+            stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records", note_changes(there[tip], lines[store]), tip, mark))
+    for ref, mine in sorted(theirs.items()):
+        tip = old.get(ref, "")
+        stores.append(ref)
+        stream.append(commit_stream(f"{tmp}/{ref}", now, "Notes added by 'gnc remember'", memory_changes(there[tip], mine), tip, len(stores)))
     ask = b"".join(b"get-mark :%d\n" % i for i in range(1, len(stores) + 1))
     ids = git(repo.path, "fast-import", "--quiet", input=b"".join(stream) + ask).decode().split()
     return dict(zip(stores, ids)), tmp
@@ -541,18 +612,29 @@ def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -
 def land(
     repo: Repo,
     old: Mapping[str, str],  # Our refs and where they were seen
-    new: Mapping[str, str],  # Store to its new commit
+    new: Mapping[str, str],  # Store, or a ref of the plugin's, to its new commit
+    tmp: str = "",  # Where the temporary refs are, to be deleted with the last step
 ) -> None:
-    "Move our refs: first those of the data, then, as the commit point, that of the runs."
-    rows = {s: f"update {REFS[s]} {c} {old.get(REFS[s], repo.zero)}" for s, c in new.items()}
-    for part in ([r for s, r in rows.items() if s != "runs"], [r for s, r in rows.items() if s == "runs"]):
+    "Move the refs: first those of the data, then, as the commit point, that of the runs."
+    rows = {s: f"update {(ref := REFS.get(s, s))} {c} {old.get(ref, repo.zero)}" for s, c in new.items()}
+    gone = [f"delete {tmp}/{s} {c}" for s, c in new.items()] if tmp else []
+    for part in ([r for s, r in rows.items() if s != "runs"], [r for s, r in rows.items() if s == "runs"] + gone):
         if part: move_refs(repo, part)
 
 
-def _write(repo: Repo, before: Events, todo: Sequence[Append], now: datetime) -> None:
-    new, tmp = _import(repo, before, todo, now)
-    try: land(repo, before.tips, new)
-    finally: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True)
+def write(
+    repo: Repo,
+    before: Events,  # As they were read
+    todo: Sequence[Append],
+    now: datetime,
+    memories: Sequence[Memory] = (),  # To be added to the plugin's notes, in the same step
+    plugins: Mapping[str, str] = {},  # Where its refs were seen
+) -> dict[str, str]:  # The refs that moved, and where to
+    "Write records, and memories; all of them, or none that counts. `RaceLost` if a ref is no longer where it was seen."
+    new, tmp = _import(repo, before, todo, now, memories, plugins)
+    try: land(repo, {**plugins, **before.tips}, new, tmp)
+    except BaseException: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True); raise
+    return {REFS.get(s, s): c for s, c in new.items()}
 
 # %% ../nbs/08_notes.ipynb #23748a52
 _T = TypeVar("_T")
@@ -580,7 +662,7 @@ def append(
     def attempt() -> Events | None:
         before = read_events(repo)
         todo = make(before)
-        if todo: _write(repo, before, todo, now)
+        if todo: write(repo, before, todo, now)
         return before if todo else None
     return until_won(attempt, patience)
 
@@ -796,7 +878,7 @@ def fold(events: Events) -> State:
         elif r["kind"] in _MADE and r.get("live", True): taken[r["kind"] == "wrote"].add(key[1])
     live: dict[str, dict[str, Any]] = {kind: {s: v for (k, s), (r, v) in best.items() if k == kind and r.get("live", True)} for kind in _KINDS}
     for i, op in live["op"].items():
-        if op["operation"] == "NOOP" and op.get("touched", True) is True: _count(counts, {"count": 1, "at": op["at"], "clone": i, "memory": op.get("target")})
+        if op.get("touched") is True: _count(counts, {"count": 1, "at": op["at"], "clone": i, "memory": op.get("target")})
     accesses = {m: (sum(n for n, _ in c.values()), as_utc(max(t for _, t in c.values()))) for m, c in counts.items()}
     made = {s for k, s in best if k in _MADE}
     told = {i: replace(x, activation_count=accesses[i][0]) if i in accesses else x for i, x in live["summary"].items()}
@@ -826,3 +908,38 @@ def as_set(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
     "The memories as the state has them."
     gone: dict[str, dict[str, Any]] = {i: {"status": "tombstone"} for i in state.withdrawn}
     return tuple(replace(m, **state.fields.get(m.id, {}), **gone.get(m.id, {})) if m.id in state.fields or m.id in gone else m for m in memories)
+
+# %% ../nbs/08_notes.ipynb #30794f93
+def grown(
+    state: State,
+    records: Iterable[Mapping[str, Any]],  # Of a new run, its own record among them; no undo, no access counts
+) -> State:
+    "The state with one more run."
+    here: dict[str, Any] = {k: dict(getattr(state, k)) for k in ("tiers", "edges", "reviews", "summaries", "fields", "operations", "verdicts",
+                                                                            "accesses", "runs")}
+    made = set()
+    for r in sorted(records, key=lambda r: str(r["id"])):
+        if r["kind"] == "run": here["runs"][r["id"]] = r; continue
+        if (value := reading(r)) is None: continue
+        subject, live = r.get("subject") or r["memory"], r.get("live", True)
+        if r["kind"] in _MADE: made.add(subject)
+        i, _, name = subject.partition("/")
+        if r["kind"] == "set": here["fields"][i] = {**here["fields"].get(i, {}), name: value[0]}
+        elif r["kind"] != "wrote": _put(here[_HELD[r["kind"]]], subject, value if live else None)
+        if r["kind"] == "review": _put(here["verdicts"], subject, r["holds"] if _decided(r) else None)
+        if r["kind"] == "op" and r.get("touched") is True: _touched(here["accesses"], r)
+    return replace(state, **here, rejected=state.rejected - made, withdrawn=state.withdrawn - made)
+
+
+_HELD = {"tier": "tiers", "edge": "edges", "review": "reviews", "summary": "summaries", "op": "operations"}
+
+
+def _put(there: dict[str, Any], name: str, value: Any) -> None:
+    if value is None: there.pop(name, None)
+    else: there[name] = value
+
+
+def _touched(accesses: dict[str, tuple[int, datetime]], op: Mapping[str, Any]) -> None:
+    if isinstance(i := op.get("target"), str):
+        n, last = accesses.get(i, (0, as_utc(op["at"])))
+        accesses[i] = n + 1, max(last, as_utc(op["at"]))

@@ -31,9 +31,10 @@ from .summarizing import NothingToQuote, summarize_cluster
 from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
 
 # %% auto #0
-__all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'Share', 'weigh_all', 'judge', 'hear',
-           'still_held', 'Related', 'merged_into', 'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of',
-           'target_of', 'linked', 'Group', 'tell_all', 'summarize', 'tier', 'still_told', 'Desired', 'desire']
+__all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'stems_of', 'least_words', 'says_title', 'candidates', 'Judged',
+           'Share', 'weigh_all', 'judge', 'hear', 'still_held', 'Related', 'merged_into', 'relate', 'taken_back',
+           'metadata_of', 'cluster', 'references_of', 'target_of', 'linked', 'Group', 'tell_all', 'summarize', 'tier',
+           'still_told', 'Desired', 'desire']
 
 # %% ../nbs/14_phases.ipynb #87230dc7
 @dataclass(frozen=True)
@@ -105,24 +106,24 @@ def _named(current: Sequence[Memory], most: int = 10) -> Iterable[tuple[int, int
 # %% ../nbs/14_phases.ipynb #cc22e4f9
 _stem = lru_cache(maxsize=2**15)(stem)
 
-def _content(text: str) -> list[str]:
+def stems_of(text: str) -> list[str]:
     "The stems of a text's content words, in order."
     return [_stem(w) for w in (w.strip("_") for w in words_of(text)) if w in NEGATIONS or w not in STOP_WORDS and w not in LIGHT_VERBS]
 
 
-def _least(title: frozenset[str]) -> int:
+def least_words(title: frozenset[str]) -> int:
     "How many of a title's words name it: two, and four fifths."
     return max(2, -(-4 * len(title) // 5))
 
 
-def _says(content: Sequence[str], title: frozenset[str]) -> bool:
+def says_title(content: Sequence[str], title: frozenset[str]) -> bool:
     "Does a run of content words hold nothing but words of a title, nearly all, and its numbers and negations?"
     musts = {w for w in title if w in NEGATIONS or any(c.isdigit() for c in w)}
     seen: set[str] = set()
     for w in content:
         if w not in title: seen.clear(); continue
         seen.add(w)
-        if len(seen) >= _least(title) and musts <= seen: return True
+        if len(seen) >= least_words(title) and musts <= seen: return True
     return False
 
 # %% ../nbs/14_phases.ipynb #f9e26a61
@@ -133,13 +134,13 @@ def _titled(current: Sequence[Memory], most: int = 10) -> Iterable[tuple[int, in
     filed: dict[str, list[frozenset[str]]] = defaultdict(list)
     having: dict[frozenset[str], list[int]] = defaultdict(list)
     for i, (m, mine) in enumerate(zip(current, titles)):
-        content = [*_content(m.summary), "", *_content(m.content)]
+        content = [*stems_of(m.summary), "", *stems_of(m.content)]
         there = set(content)
-        near = {t for w in there for t in filed.get(w, ()) if len(t & there) >= _least(t)}
-        said = sorted((t for t in near if _says(content, t)), key=lambda t: (-len(t), sorted(t)))
+        near = {t for w in there for t in filed.get(w, ()) if len(t & there) >= least_words(t)}
+        said = sorted((t for t in near if says_title(content, t)), key=lambda t: (-len(t), sorted(t)))
         yield from islice(((i, j) for t in said for j in reversed(having[t])), most)
         if mine not in having and len(mine) > 1:
-            for w in sorted(mine, key=lambda w: (usual[w], w))[:len(mine) - _least(mine) + 1]: filed[w].append(mine)
+            for w in sorted(mine, key=lambda w: (usual[w], w))[:len(mine) - least_words(mine) + 1]: filed[w].append(mine)
         having[mine].append(i)
 
 # %% ../nbs/14_phases.ipynb #e6411670
@@ -580,7 +581,7 @@ def still_told(
     declined: Iterable[MemorySummary] = (),  # What it would have made, had it not been undone before
 ) -> list[MemorySummary]:
     "Live summaries that this run did not make and has no business to retire."
-    mine, inside = {x.id for x in made}, {m.id for m in s.memories if s.scope.has(m)}
+    mine, inside = {x.id for x in made}, {m.id for m in (*s.memories, *s.buried.values()) if s.scope.has(m)}
     on = s.config.consolidation_enabled and s.scope.does("summarize")
     spared = {i for x in declined for i in x.source_memory_ids}  # An undo brought the old summary back; its successor waits for a person
     def over(x: MemorySummary) -> bool: return on and inside.issuperset(x.source_memory_ids) and spared.isdisjoint(x.source_memory_ids)

@@ -16,7 +16,7 @@ from .packing import FORMAT, Laid, Line, Told, bag, words
 from .tokens import counter, estimate
 
 # %% auto #0
-__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'prepare']
+__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'prepare', 'carry']
 
 # %% ../nbs/09_preparing.ipynb #7951d374
 def outdated(
@@ -135,3 +135,20 @@ def prepare(
     laid = lay_out(state.summaries.values(), replaced_in(state), count)._replace(counter=name)
     with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen))
     return laid
+
+# %% ../nbs/09_preparing.ipynb #21cee729
+def carry(
+    repo: Repo,
+    was: str,  # The refs' objects before, as `seen_refs` gives them
+    seen: str,  # … and now
+    state: State | None = None,  # Where what is told has changed
+) -> bool:  # Is the file up to date?
+    "Keep the file at the refs."
+    try:
+        text = (repo.common_dir / "gnc" / PREPARED).read_text(encoding="utf-8")
+        before, mark, rest = text[:1000].partition(f'"seen":{json.dumps(was)}')
+        if not mark or "\n" in before: return False
+        if state is not None: prepare(repo, state, seen)
+        else: replace_file(repo, PREPARED, f'{before}"seen":{json.dumps(seen)}{rest}{text[1000:]}')
+    except (OSError, ValueError): return False
+    return True

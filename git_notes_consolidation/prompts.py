@@ -17,10 +17,11 @@ from .temporal import find_references
 
 # %% auto #0
 __all__ = ['LONGEST', 'Level', 'CONFIDENCE', 'JUDGE_PROMPT', 'SUPERSESSION_SYSTEM_PROMPT', 'SUMMARY_PROMPT',
-           'SUMMARY_SYSTEM_PROMPT', 'EDGES_PROMPT', 'EDGES_SYSTEM_PROMPT', 'escaped', 'shown', 'dates_in', 'fenced',
-           'labelled', 'Shape', 'schema_of', 'PairReply', 'JudgeReply', 'the_object', 'read', 'quoted', 'one_line',
-           'judge_request', 'batches', 'DecisionReply', 'OutdatedReply', 'SummaryReply', 'Draft', 'relative_date',
-           'summary_request', 'EdgeReply', 'EdgesReply', 'Link', 'edges_request']
+           'SUMMARY_SYSTEM_PROMPT', 'EDGES_PROMPT', 'EDGES_SYSTEM_PROMPT', 'MERGE_PROMPT', 'MERGE_SYSTEM_PROMPT',
+           'escaped', 'shown', 'dates_in', 'fenced', 'labelled', 'Shape', 'schema_of', 'PairReply', 'JudgeReply',
+           'the_object', 'read', 'quoted', 'one_line', 'judge_request', 'batches', 'DecisionReply', 'OutdatedReply',
+           'SummaryReply', 'Draft', 'relative_date', 'summary_request', 'EdgeReply', 'EdgesReply', 'Link',
+           'edges_request', 'MergeReply', 'merge_request']
 
 # %% ../nbs/11_prompts.ipynb #75465f44
 _UNSEEN = re.compile("[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
@@ -491,3 +492,41 @@ def edges_request(
     if not memories: raise ValueError("no memories to link")
     all_ = labelled(sorted(memories, key=lambda m: (m.timestamp, m.id)))
     return _request("edges", EDGES_PROMPT, EDGES_SYSTEM_PROMPT, f"{fenced(all_, salt)}\n\nLink them.", EdgesReply, 400 + 160 * len(all_)), partial(_links, all_)
+
+# %% ../nbs/11_prompts.ipynb #18fa6dfa
+MERGE_PROMPT = "merge-1"  # Changes whenever the same two may be asked about otherwise
+
+MERGE_SYSTEM_PROMPT = f"""You join two memories of a software project, which are about one thing and both hold, into one text.
+
+{_DATA}
+
+- Keep every detail of both: each number, date, version, name, path and identifier as it is written, and each "not" and "never".
+- Add nothing that neither says, and draw no conclusion.
+- Write the dates that relative words mean as dates.
+- One statement or a short paragraph, without a heading; what the title of the older memory says need not come again.
+
+Reply with one JSON object of the given schema and nothing else."""
+
+
+@dataclass(frozen=True)
+class MergeReply(Shape):
+    "One text for two memories."
+    text: str
+
+
+def _merged(text: str) -> str:
+    said = read(text, MergeReply).text.strip()
+    if not said or _MARKS.search(said) or any(c < " " and c not in "\n\t" for c in said):
+        raise BadReply("text: it is empty, or holds a mark or characters that cannot be seen")
+    return said
+
+
+def merge_request(
+    older: Memory,
+    newer: Memory,
+    salt: str = "",
+) -> tuple[Request, Callable[[str], str]]:
+    "One text for two memories that complete each other."
+    all_ = labelled([older, newer])
+    asked = f"{fenced(all_, salt)}\n\nJoin {' and '.join(all_)}."
+    return _request("merge", MERGE_PROMPT, MERGE_SYSTEM_PROMPT, asked, MergeReply, 200 + (len(older.text) + len(newer.text)) // 2), _merged

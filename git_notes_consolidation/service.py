@@ -26,8 +26,8 @@ from .prompts import EDGES_PROMPT, JUDGE_PROMPT, SUMMARY_PROMPT
 from .config import Settings, SubconsciousnessConfig, load_settings, need
 from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier,
                                             TierTransition, as_utc, digest)
-from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, as_set, clone_id, edge_append, encode, fold, open_repo, read_events, read_memories,
-                                           reading, resolve, review_append, run_lock, summary_append, tier_append)
+from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, as_set, clone_id, edge_append, encode, fold, open_repo, read_events,
+                                           read_memories, reading, resolve, review_append, run_lock, summary_append, tier_append)
 from .observe import count, span
 from .preparing import prepare
 from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
@@ -41,7 +41,7 @@ __all__ = ['KEPT', 'MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 
            'Guard', 'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases',
            'scored', 'stand_ins', 'refresh_index', 'refresh_tables', 'apply_plan', 'run', 'apply_file',
            'NeedsConfirmation', 'made_by', 'dependents', 'undo', 'is_consolidation_available', 'run_changes',
-           'edges_of', 'questions', 'explain', 'status', 'open_service', 'get_consolidation_service',
+           'edges_of', 'questions', 'explain', 'status', 'open_service', 'client_for', 'get_consolidation_service',
            'reset_consolidation_service', 'Store']
 
 # %% ../nbs/15_service.ipynb #a15ea3ec
@@ -98,7 +98,8 @@ KEPT = ("person", "remember")  # Who made an edge that no run rewrites
 def _edge_changes(d: Desired, state: State, anchor: Callable[[str], str], now: datetime) -> Iterator[Append]:
     def said(e: MemoryEdge) -> tuple[object, ...]: return e.kind, e.code, e.span, round(e.weight, 4), e.by
     for e in sorted(d.edges, key=lambda e: e.id):
-        if e.id not in state.edges or state.edges[e.id].by not in KEPT and said(e) != said(state.edges[e.id]): yield edge_append(anchor(e.source_id), e, "", now)
+        was = state.edges.get(e.id)
+        if was is None or was.by not in KEPT and said(e) != said(was): yield edge_append(anchor(e.source_id), e, "", now)
     for i in sorted(set(state.edges) - {e.id for e in d.edges}):
         yield edge_append(anchor(state.edges[i].source_id), replace(state.edges[i], reason="no longer found"), "", now, live=False)
 
@@ -459,16 +460,21 @@ class NeedsConfirmation(Guard):
 
 
 def made_by(events: Events, run_id: str) -> set[str]:
-    "Edges and summaries that a run made."
-    return {r["subject"] for _, _, r in events.records if r.get("run") == run_id and r["kind"] in ("edge", "summary") and r.get("live", True)}
+    "Edges and summaries that a run made, and memories that it wrote."
+    return {r["subject"] for _, _, r in events.records if r.get("run") == run_id and r["kind"] in ("edge", "summary", "wrote") and r.get("live", True)}
 
 # %% ../nbs/15_service.ipynb #5d7c5985
+def _built_on(r: Mapping[str, Any]) -> list[str]:
+    "The memories that an operation was about."
+    return [str(i) for i in (r.get("target"), *r.get("sources", ())) if i] if r["kind"] == "op" and reading(r) is not None else []
+
+
 def dependents(events: Events, state: State, run_id: str) -> list[str]:
     "Later live runs whose records mention what this one made, and theirs in turn; oldest first."
     uses: dict[str, set[str]] = defaultdict(set)
     for _, _, r in events.records:
         via = r.get("via") or ()
-        if r.get("run") in state.runs: uses[r["run"]].update([via] if isinstance(via, str) else via)
+        if r.get("run") in state.runs: uses[r["run"]].update([via] if isinstance(via, str) else via, _built_on(r))
     out, todo = {run_id}, [run_id]
     while todo:
         made, seq = made_by(events, here := todo.pop()), state.runs[here]["seq"]
@@ -518,9 +524,9 @@ def is_consolidation_available() -> bool:
 
 # %% ../nbs/15_service.ipynb #a0a8deb5
 def run_changes(v: View, run_id: str) -> dict[str, list[dict[str, Any]]]:
-    "A run's records by what they are: tier moves, edges and summaries made and ended, review items."
-    out: dict[str, list[dict[str, Any]]] = {k: [] for k in ("tiers", "edges", "edges_ended", "summaries", "summaries_ended", "reviews")}
-    names = {"tier": "tiers", "edge": "edges", "summary": "summaries", "review": "reviews"}
+    "A run's records by what they are: tier moves, edges and summaries made and ended, review items, memories written, fields set, operations."
+    names = {"tier": "tiers", "edge": "edges", "summary": "summaries", "review": "reviews", "wrote": "written", "set": "fields", "op": "operations"}
+    out: dict[str, list[dict[str, Any]]] = {k: [] for k in (*names.values(), "edges_ended", "summaries_ended", "reviews_ended")}
     for _, _, r in sorted(v.events.records, key=lambda x: x[2]["id"]):
         if r.get("run") == run_id and reading(r) is not None: out[names[r["kind"]] + ("" if r.get("live", True) else "_ended")].append(r)
     return out
@@ -589,8 +595,13 @@ def status(service: ConsolidationService, now: datetime | None = None) -> dict[s
 def open_service(path: Path | str = ".", settings: Settings | None = None, **kw: Any) -> ConsolidationService:
     "A service for reading; consolidating needs the extra."
     repo, settings = open_repo(path), settings or load_settings()
-    if settings.config.llm_provider != "off": kw.setdefault("client", partial(_client, repo, settings))
+    if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
     return ConsolidationService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"), **kw)
+
+
+def client_for(repo: Repo, settings: Settings) -> Callable[[], Client]:
+    "Makes what a language model is asked through, when it is asked."
+    return partial(_client, repo, settings)
 
 
 def _client(repo: Repo, settings: Settings) -> Client:

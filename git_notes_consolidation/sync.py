@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 from .models import digest
 from .notes import (REFS, Problem, RaceLost, Repo, RepoError, UnknownId, commit_stream, decode, git, git_env, hold, land, move_refs,
-                                           note_changes, note_paths, our_tips, read_blobs, tips, until_won)
+                                           note_changes, note_paths, notes_on, our_tips, read_blobs, tips, until_won)
 from .observe import span
 
 # %% auto #0
@@ -62,7 +62,8 @@ def merge_commit(
     base, top = sorted((one, other))
     dates = [int(row.split()[0]) for row in git(repo.path, "rev-list", "--no-walk", "--timestamp", base, top).splitlines()]
     when = datetime.fromtimestamp(min(max(dates), _LATEST), timezone.utc)
-    changes = note_changes(repo, base, {obj: [*lines] for obj, lines in news(repo, base, top).items()})
+    new = {obj: [*lines] for obj, lines in news(repo, base, top).items()}
+    changes = note_changes(notes_on(repo, {base: [*new]})[base] if base else {}, new)
     return commit_stream(ref, when, "gnc: merge", [b"merge %s\n" % top.encode(), *changes], base, mark)
 
 
