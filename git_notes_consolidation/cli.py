@@ -99,7 +99,7 @@ class Call:
     err: Console = Console(stderr=True, highlight=False)
 
     def settings(self, **arguments: Any) -> Settings:
-        "From arguments, the environment, and a file: the one named, or `gnc.toml` at the top of the worktree."
+        "From arguments, the environment, and a file: the one named, or the one at the top of the worktree."
         return load_settings(arguments, file=self.config or project_file(open_repo(self.repo).worktree))
 
     def service(self, steps: Steps = Steps(), **arguments: Any) -> sv.ConsolidationService:
@@ -151,7 +151,7 @@ app = typer.Typer(name="gnc", add_completion=False, no_args_is_help=True, rich_m
 def _globals(
     ctx: typer.Context,
     repo: Annotated[str, typer.Option(help="The repository, or any directory in it.", metavar="PATH")] = ".",
-    config: Annotated[str | None, typer.Option(help="Settings file (TOML); otherwise gnc.toml at the top of the worktree.", metavar="FILE")] = None,
+    config: Annotated[str | None, typer.Option(help="Settings in YAML or TOML; else gnc.toml or gnc.yaml at the top of the worktree.", metavar="FILE")] = None,
     now: Annotated[str | None, typer.Option(help="Take this as the present: a date or an ISO time.", metavar="DATE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output, everything else on standard error.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More of it.")] = False,
