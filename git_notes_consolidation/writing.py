@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from . import index
 from .asking import Model
-from .config import Settings, load_settings
+from .config import Settings, load_settings, project_file
 from .deciding import Considered, Decision, Pool, consider, decide, nearest, threshold_for
 from .effects import BadFact, Draft, WriteResult, a_fact, drafted, given, snapshot
 from .embedding import Embedder, LexicalEmbedder, get_embedder
@@ -341,6 +341,7 @@ def open_writing(
     **kw: Any,  # Other fields of the service
 ) -> WritingService:
     "What writes into the repository that a path is in."
-    repo, settings = open_repo(path), settings or load_settings()
+    repo = open_repo(path)
+    settings = settings or load_settings(file=project_file(repo.worktree))
     if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
     return WritingService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"), **kw)
