@@ -67,7 +67,7 @@ def _inside(memories: Mapping[str, Memory], edges: Iterable[MemoryEdge]) -> list
     "What ties memories that are there."
     return [e for e in edges if (e.edge_type == EdgeType.SUPERSEDES or e.edge_type in _ENDS) and e.source_id in memories and e.target_id in memories]
 
-
+# %% ../nbs/15_chains.ipynb #a7ddc823
 def _pointers(edges: Iterable[MemoryEdge], order: Mapping[str, tuple[datetime, str]]) -> dict[str, dict[str, tuple[str, ...]]]:
     "For each memory whom it replaces, amends, holds, repeats, and who does so to it."
     out: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -82,7 +82,7 @@ def _versions(memories: Mapping[str, Memory], inside: Sequence[MemoryEdge]) -> d
     "Each memory as a version, by id."
     over, _ = taken_back(memories, inside)
     meta = metadata_of(memories.values(), inside, (), State())
-    points = _pointers((e for e in inside if e.id not in over), {i: (m.event_time, i) for i, m in memories.items()})
+    points = _pointers([e for e in inside if e.id not in over] if over else inside, {i: (m.event_time, i) for i, m in memories.items()})
     def version(m: Memory) -> Version:
         ids = points.get(m.id, {})
         held = [memories[i].event_time for i in (*ids.get("merged_into", ()), *ids.get("repeat_of", ())) if memories[i].status != "tombstone"]
@@ -103,7 +103,7 @@ class Chain:
         return {"chain": self.id, "versions": [v.to_dict() for v in self.versions], "current": [v.id for v in heads(self)],
                 "edges": [{"id": e.id} | e.to_dict() | {"taken_back": e.id in self.taken_back} for e in self.edges]}
 
-
+# %% ../nbs/15_chains.ipynb #c035d33f
 def heads(chain: Chain) -> tuple[Version, ...]:
     "What holds now."
     return tuple(v for v in chain.versions if v.head)
@@ -132,7 +132,7 @@ def _reach(start: Iterable[str], near: Mapping[str, Collection[str]]) -> set[str
         if (i := todo.pop()) not in seen: seen.add(i); todo += near.get(i, ())
     return seen
 
-
+# %% ../nbs/15_chains.ipynb #02c26458
 def chain_of(
     i: str,  # Any member of it, or a repeat of one; must be among the memories
     memories: Mapping[str, Memory],  # By id, tombstones too
@@ -169,7 +169,7 @@ def true_at(
     found = (v for v in _versions(memories, _inside(memories, edges)).values() if v.true_at(when))
     return tuple(sorted(found, key=lambda v: (v.valid_from, v.id)))
 
-
+# %% ../nbs/15_chains.ipynb #d79bf826
 def true_in(chain: Chain, when: datetime) -> tuple[Version, ...]:
     "The versions of a chain that held at a moment."
     return tuple(v for v in chain.versions if v.true_at(when))
@@ -214,7 +214,7 @@ def _steps(chain: Chain) -> list[tuple[str, str, str]]:
         return e.target_id, e.source_id, "back" if e.id in chain.taken_back else "full" if e.kind == "full" else "partial"
     return [step(e) for e in chain.edges]
 
-
+# %% ../nbs/15_chains.ipynb #059c7a33
 def _downwards(chain: Chain, steps: Iterable[tuple[str, str, str]]) -> list[Version]:
     "The versions such that what replaces comes later; where they run in a circle, the earliest first."
     place, below, above = {v.id: n for n, v in enumerate(chain.versions)}, defaultdict[int, set[int]](set), defaultdict[int, set[int]](set)
@@ -241,28 +241,28 @@ def _across(lanes: Sequence[tuple[str, str] | None], at: int, others: Collection
         return f"{_LINE[lane[1]]} " if (lane := lanes[k]) else "  "
     return "".join(sign(k) for k in range(max(len(lanes), last + 1)))
 
-
+# %% ../nbs/15_chains.ipynb #69397d99
 def _graph(order: Sequence[Version], steps: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, Version | None]]:
     "Each row's lines, and the version that stands there, if one does."
     below, lanes, done = defaultdict[str, list[tuple[str, str]]](list), list[tuple[str, str] | None](), set[str]()
     for a, b, kind in steps: below[a].append((b, kind))
-    place = {v.id: n for n, v in enumerate(order)}
-    def open_lane(least: int) -> int:
-        free = next((k for k in range(least, len(lanes)) if lanes[k] is None), len(lanes))
-        if free == len(lanes): lanes.append(None)
+    place, ended = {v.id: n for n, v in enumerate(order)}, -1
+    def open_lane(*but: int, least: int = 0) -> int:
+        free = next(k for k in range(least, len(lanes) + 2) if k not in but and (k >= len(lanes) or lanes[k] is None))
+        lanes.extend([None] * (free + 1 - len(lanes)))
         return free
     for v in order:
         mine = [k for k, lane in enumerate(lanes) if lane and lane[0] == v.id]
-        at = mine[0] if mine else open_lane(0)
+        at = mine[0] if mine else open_lane(ended)  # Right below a line's end it would look like its continuation
         for k in mine[1:]: lanes[k] = None
         if mine[1:]: yield _across(lanes, at, mine[1:], "┴", "╯"), None
         sign = "●" if v.head else "×" if v.tombstone else "○"
         yield "".join(f"{sign} " if k == at else f"{_LINE[lane[1]]} " if lane else "  " for k, lane in enumerate(lanes)), v
         done.add(v.id)
         on = sorted((x for x in below[v.id] if x[0] not in done), key=lambda x: place[x[0]])
-        lanes[at] = on[0] if on else None
+        lanes[at], ended = (on[0], -1) if on else (None, at)
         new = list[int]()
-        for x in on[1:]: new.append(open_lane(at + 1)); lanes[new[-1]] = x
+        for x in on[1:]: new.append(open_lane(least=at + 1)); lanes[new[-1]] = x
         if new: yield _across(lanes, at, new, "┬", "╮"), None
         while lanes and lanes[-1] is None: lanes.pop()
 
@@ -277,7 +277,7 @@ def _why(chain: Chain) -> dict[str, str]:
         out[a].append(f"{'merged' if e.edge_type == EdgeType.MERGED_INTO else _HOW[kind]}{': ' if words else ''}{words}")
     return {i: "; ".join(rows) for i, rows in out.items()}
 
-
+# %% ../nbs/15_chains.ipynb #5afa7171
 def _cut(text: str, width: int) -> str:
     "On one line, and no longer than that."
     line = " ".join(text.split())
@@ -356,7 +356,7 @@ def _broken(there: Mapping[str, Memory], ties: Iterable[MemoryEdge]) -> Iterator
             new, old = there[e.source_id].event_time, there[e.target_id].event_time
             if new < old: yield f"overlap: {e.source_id} replaces {e.target_id}, and was true before it: {new.isoformat()}, {old.isoformat()}"
 
-
+# %% ../nbs/15_chains.ipynb #9d2a00b9
 def _forked(found: Mapping[str, Version], ties: Iterable[MemoryEdge]) -> Iterator[str]:
     "Memories that several current ones replaced, where one of them does not say why."
     by: dict[str, list[MemoryEdge]] = defaultdict(list)

@@ -862,7 +862,8 @@ def _end_of(text: str | None, option: str) -> datetime | None:
 
 def _forgotten(operations: Iterable[Mapping[str, Any]]) -> dict[str, datetime]:
     "Since when each memory that was forgotten is a tombstone."
-    return {str(op["target"]): as_utc(op["at"]) for op in sorted(operations, key=lambda op: as_utc(op["at"])) if op["operation"] == "DELETE" and op.get("target")}
+    ends = [(as_utc(op["at"]), str(op["target"])) for op in operations if op["operation"] == "DELETE" and op.get("target")]
+    return {i: at for at, i in sorted(ends)}
 
 
 @app.command(epilog="Examples: `gnc history mem_x7k2`, `gnc history mem_x7k2 --as-of 2026-03-01`, `gnc history mem_x7k2 --known-at 2026-03-01 --json`")
@@ -880,14 +881,14 @@ def history(
     if then: memories, edges = chaining.known_at(memories, edges, then, _forgotten(v.state.operations.values()))
     asked = {"as_of": at and at.isoformat(), "known_at": then and then.isoformat()}
     if i not in memories:
-        call.show({"chain": None, "versions": [], "current": [], "edges": [], "true_then": []} | asked, f"{short(i)} was not recorded by {known_at}.")
-        return
+        nothing = {"chain": None, "versions": [], "current": [], "edges": [], "true_then": []}
+        return call.show(nothing | asked, plain(f"{short(i)} was not recorded by {known_at}."))
     c = chaining.chain_of(i, memories, edges)
     true = [x.id for x in chaining.true_in(c, at)] if at else []
     said = [f"{len(c.versions)} version{'s' if len(c.versions) > 1 else ''}; ● holds{f', as far as was known by {known_at}' if then else ' now'}",
             *([f"{len(true) or 'none'} true on {as_of}"] if at else [])]
-    call.show(c.to_dict() | {"true_then": true} | asked,
-              Text(plain(chaining.drawn(c, call.out.width, dict.fromkeys(true, "true then"))), no_wrap=True, overflow="ellipsis"), "", plain("; ".join(said)) + ".")
+    picture = plain(chaining.drawn(c, call.out.width, dict.fromkeys(true, "true then")))
+    call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, no_wrap=True, overflow="ellipsis"), "", plain("; ".join(said)) + ".")
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")

@@ -227,8 +227,9 @@ def bitemporal(
     def outline(boxes: Iterable[tuple[datetime, ...]], i: int, j: int, order: Sequence[int]) -> list[str | None]:
         return [x for box in boxes for x in (*(day(box[(i, j)[k]]) for k in order), None)]
     def area(k: int, name: str) -> dict[str, Any]:
-        return {"type": "scatter", "name": f"{_letter(k)}: {_safe(name)}", "x": outline(areas[name], 0, 1, (0, 1, 1, 0, 0)), "y": outline(areas[name], 2, 3, (0, 0, 1, 1, 0)),
-                "mode": "lines", "fill": "toself", "fillcolor": _SHADES[k % 4], "line": {"color": "#333", "width": 1.5},
+        around = {"x": outline(areas[name], 0, 1, (0, 1, 1, 0, 0)), "y": outline(areas[name], 2, 3, (0, 0, 1, 1, 0))}
+        return {"type": "scatter", "name": f"{_letter(k)}: {_safe(name)}", **around, "mode": "lines", "fill": "toself",
+                "fillcolor": _SHADES[k % 4], "line": {"color": "#333", "width": 1.5},
                 "fillpattern": {"shape": _FILLS[k % len(_FILLS)], "fillmode": "overlay", "fgcolor": "#666", "size": 7, "solidity": 0.2}, "hoverinfo": "name"}
     def middle(k: int, name: str) -> dict[str, Any]:
         a, b, c, d = max(areas[name], key=lambda r: min(r[1] - r[0], r[3] - r[2]))
