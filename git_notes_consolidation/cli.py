@@ -881,7 +881,7 @@ def history(
     if then: memories, edges = chaining.known_at(memories, edges, then, _forgotten(v.state.operations.values()))
     asked = {"as_of": at and at.isoformat(), "known_at": then and then.isoformat()}
     if i not in memories:
-        nothing = {"chain": None, "versions": [], "current": [], "edges": [], "true_then": []}
+        nothing: dict[str, Any] = {"chain": None, "versions": [], "current": [], "edges": [], "true_then": []}
         return call.show(nothing | asked, plain(f"{short(i)} was not recorded by {known_at}."))
     c = chaining.chain_of(i, memories, edges)
     true = [x.id for x in chaining.true_in(c, at)] if at else []
