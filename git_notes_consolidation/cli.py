@@ -41,7 +41,7 @@ __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'sho
            'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
            'undo', 'worded', 'written', 'remember', 'forget', 'restore', 'update', 'status', 'tiers', 'explain',
            'edges', 'summaries', 'review_list', 'inject', 'result_rows', 'recall', 'context', 'hook_session_start',
-           'hook_stop', 'sync', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'hook_stop', 'sync', 'doctor', 'history', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -949,6 +949,49 @@ def doctor(
     rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in doctoring.first_what_matters(found)]
     call.show(data, *cut("Doctor", ("level", "area", "what", "where"), rows, call.verbose), "", ", ".join(f"{k} {level}" for level, k in n.items()) + ".")
     if n["broken"]: raise typer.Exit(1)
+
+# %% ../nbs/23_cli.ipynb #b89bb6bb
+if TYPE_CHECKING: from git_notes_consolidation import chains as chaining
+
+# %% ../nbs/23_cli.ipynb #0e4f4e04
+if not TYPE_CHECKING: chaining = _Later("chains")
+
+
+def _end_of(text: str | None, option: str) -> datetime | None:
+    "A time, or the end of a day."
+    try: return moment(text) if text is not None else None
+    except (ValueError, OverflowError): raise Usage(f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
+
+
+def _forgotten(operations: Iterable[Mapping[str, Any]]) -> dict[str, datetime]:
+    "Since when each memory that was forgotten is a tombstone."
+    ends = [(as_utc(op["at"]), str(op["target"])) for op in operations if op["operation"] == "DELETE" and op.get("target")]
+    return {i: at for at, i in sorted(ends)}
+
+
+@app.command(epilog="Examples: `gnc history mem_x7k2`, `gnc history mem_x7k2 --as-of 2026-03-01`, `gnc history mem_x7k2 --known-at 2026-03-01 --json`")
+def history(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(help="A memory, any one of the chain: its name, the beginning of it, or namespace:commit:index.")],
+    as_of: Annotated[str | None, typer.Option(help="Mark what was true on this day.", metavar="DATE")] = None,
+    known_at: Annotated[str | None, typer.Option(help="Only what had been recorded by the end of this day.", metavar="DATE")] = None,
+) -> None:
+    "The whole chain of a memory: what came before, what replaced it and in which words, and when each version was true."
+    call: Call = ctx.obj
+    v, at, then = sv.view(open_repo(call.repo)), _end_of(as_of, "--as-of"), _end_of(known_at, "--known-at")
+    memories = {m.id: m for m in v.scan.memories}
+    i, edges = resolve(id, memories, v.scan.memories), [*v.state.edges.values()]
+    if then: memories, edges = chaining.known_at(memories, edges, then, _forgotten(v.state.operations.values()))
+    asked = {"as_of": at and at.isoformat(), "known_at": then and then.isoformat()}
+    if i not in memories:
+        nothing: dict[str, Any] = {"chain": None, "versions": [], "current": [], "edges": [], "true_then": []}
+        return call.show(nothing | asked, plain(f"{short(i)} was not recorded by {known_at}."))
+    c = chaining.chain_of(i, memories, edges)
+    true = [x.id for x in chaining.true_in(c, at)] if at else []
+    said = [f"{len(c.versions)} version{'s' if len(c.versions) > 1 else ''}; ● holds{f', as far as was known by {known_at}' if then else ' now'}",
+            *([f"{len(true) or 'none'} true on {as_of}"] if at else [])]
+    picture = plain(chaining.drawn(c, call.out.width, dict.fromkeys(true, "true then")))
+    call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, no_wrap=True, overflow="ellipsis"), "", plain("; ".join(said)) + ".")
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")

@@ -256,7 +256,7 @@ def _ended(
 ) -> dict[str, list[datetime]]:  # Replaced memory's id to the times of its replacements, sorted
     "When each memory was replaced as a whole."
     times: dict[str, list[datetime]] = defaultdict(list)
-    for e in found: times[e.target_id] += [when[e.source_id]] if e.kind == "full" else []
+    for e in found: times[e.target_id] += [when[e.source_id]] if e.kind != "partial" else []
     return {i: sorted(ts) for i, ts in times.items()}
 
 # %% ../nbs/14_phases.ipynb #e02d3760
