@@ -173,14 +173,15 @@ class _Writer:
 
     def commit(self, one: _One, session: str, dry_run: bool = False) -> WriteResult:
         "Decide and write, as often as it takes to be first."
+        now = as_utc(self.clock())  # It was said now, however long it waits
         with self._mutex, (closing(self.client()) if self.client else nullcontext()) as client:
-            if dry_run: return self._attempt(one, session, client, dry_run)
-            if client: one(self.held(), self.clock(), client)
+            if dry_run: return self._attempt(one, session, now, client, dry_run)
+            if client: one(self.held(), now, client)
             with hold(self.repo, "write-lock", f"another program is writing into {self.repo.common_dir}; try again", self.patience):
-                return until_won(partial(self._attempt, one, session, client), self.patience)
+                return until_won(partial(self._attempt, one, session, now, client), self.patience)
 
-    def _attempt(self, one: _One, session: str, client: Client | None, dry_run: bool = False) -> WriteResult:
-        held, now = self.held(), as_utc(self.clock())
+    def _attempt(self, one: _One, session: str, now: datetime, client: Client | None, dry_run: bool = False) -> WriteResult:
+        held = self.held()
         draft, d, considered = one(held, now, client)
         check_chains(held, draft)
         change = change_of(held, draft, self.settings, now)
@@ -217,7 +218,8 @@ class _Writer:
         scan = replace(held.view.scan, memories=tuple(held.memories.values()), tips=plugins)
         held.view, was = View(scan, events, state), " ".join(t for _, t in sorted(old.tips.items()))
         for m in new.values():
-            if m.id not in held.pool.row: held.pool.add(m, self.vectors(m))
+            if m.id in held.pool.row: held.pool.memories[held.pool.row[m.id]] = m
+            else: held.pool.add(m, self.vectors(m))
         for i, known in change.moved.items(): held.pool.set(i, known, held.memories[i].status == "tombstone")
         for i, found in _ties(draft.edges).items(): held.ties[i].extend(found)
         held.tips = {**held.tips, **moved}
