@@ -686,7 +686,14 @@ def _answered(service: RecallService, query: str, a: reasons.ReasonedAnswer) -> 
             *(["", _recalled(service, query, a.source_memories, "It rests on" if a.confidence > 0.2 else "Found")] if a.source_memories else [])]
 
 # %% ../nbs/23_cli.ipynb #13a4fa1c
+def _day(text: str | None, option: str) -> datetime | None:
+    "The end of a day, or a time; nothing where nothing was said."
+    try: return moment(text) if text is not None else None
+    except (ValueError, OverflowError): raise Usage(f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
+
+
 @app.command(epilog="Examples: `gnc recall \"why did we leave Redis\"`, `gnc recall \"retry policy\" --as-of 2026-03-01`, "
+                    "`gnc recall \"retry policy\" --as-of 2026-03-01 --known-at 2026-04-01`, "
                     "`gnc recall \"when did we leave Redis\"`, `gnc recall backups --mode deep --sources`, `gnc recall '*' --namespace blockers`.")
 def recall(
     ctx: typer.Context,
@@ -695,7 +702,8 @@ def recall(
     mode: Annotated[str, typer.Option(help="How deep: reflexive (hot), standard (… and warm), deep (… and cold) or exhaustive.")] = "standard",
     namespace: Annotated[str | None, typer.Option(help="Only this namespace.")] = None,
     limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 10,
-    as_of: Annotated[str | None, typer.Option(help="What was known on this day.", metavar="DATE")] = None,
+    as_of: Annotated[str | None, typer.Option(help="What was true on this day.", metavar="DATE")] = None,
+    known_at: Annotated[str | None, typer.Option(help="By what was known on this day. Default: by all that is known now.", metavar="DATE")] = None,
     sources: Annotated[bool, typer.Option("--sources", help="Show memories beside the summaries that tell them.")] = False,
     reason: Annotated[bool | None, typer.Option("--reason/--no-reason", help="Answer in a sentence, with the evidence. By itself where a date, a time or an "
                                                                              "order is asked for.")] = None,
@@ -708,18 +716,19 @@ def recall(
     call: Call = ctx.obj
     query = worded(words, query_file, "--query-file")
     if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
-    try: at = moment(as_of) if as_of is not None else None
-    except (ValueError, OverflowError): raise Usage(f"--as-of: {as_of!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
+    at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")
     s = call.recall(llm_provider=llm, llm_local_only=local_only or None)
     if needs_reasoning(query) if reason is None else reason:
-        a = reasons.reasoned(s).answer(query, mode=mode, namespace=namespace, limit=max(limit, 20), as_of=at, count=not no_count)
+        a = reasons.reasoned(s).answer(query, mode=mode, namespace=namespace, limit=max(limit, 20), as_of=at, known_at=known,
+                                       count=not no_count)
         call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
         return
     def search(mode: str, limit: int, count: bool) -> list[MemoryResult]:
-        return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at, count=count)
+        return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at, known_at=known, count=count)
     found = search(mode, limit, not no_count)
     deeper = len(search("exhaustive", 1000, False)) if not found else 0
-    data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "results": [r.to_dict() for r in found], "deeper": deeper}
+    data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "known_at": known and known.isoformat(),
+            "results": [r.to_dict() for r in found], "deeper": deeper}
     nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
     call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
 

@@ -237,8 +237,9 @@ def test_what_was_undone_stays_in_the_log(tmp_path):
 def test_a_run_that_logs_itself_is_not_logged_twice(chain):
     new = dated("The limit is 13", "2026-05-01")
     new_repo(chain, [new])
-    said = {"operation": "SUPERSEDE", "sources": [CHAIN[2].id], "target": new.id, "classification": "SUPERSEDE", "confidence": 0.93, "reasoning": "another number",
-            "before": {"superseded_by": None}, "after": {"superseded_by": new.id}, "session": "s1", "at": "2026-05-01T10:00:00+02:00"}
+    said = {"operation": "SUPERSEDE", "sources": [CHAIN[2].id], "target": new.id, "classification": "SUPERSEDE", "confidence": 0.93,
+            "reasoning": "another number", "before": {"superseded_by": None}, "after": {"superseded_by": new.id}, "session": "s1",
+            "at": "2026-05-01T10:00:00+02:00"}
     made = edge_append("0" * 40, full(new, CHAIN[2], by="remember"), "run_w", SAMPLE_NOW)
     write(chain, "run_w", wrote_append(new, "run_w"), made, op_append("0" * 40, said, "run_w"))
     mine = [op for op in log_of(chain) if op.run_id == "run_w"]
@@ -290,8 +291,9 @@ RECORDS = st.fixed_dictionaries(
     {"kind": st.sampled_from(["op", "edge", "prune", "run", "undo"]), "id": st.sampled_from("abc"), "seq": st.integers(0, 3)},
     optional={"run": st.sampled_from("abc"), "subject": st.sampled_from(["x", "y", "log", MemoryEdge("m", "n", EdgeType.SUPERSEDES).id]),
               "operation": st.sampled_from(["ADD", "NOOP", "ERASE"]), "at": st.sampled_from(["2026-01-01", "x"]) | ODD, "live": ODD,
-              "type": st.just("supersedes"), "source": st.sampled_from(["m", "n"]), "target": st.sampled_from(["m", "n"]), "before": st.just("2026-02-02") | ODD, "after": ODD, "sources": ODD,
-              "confidence": ODD | st.just(10**400), "reason": ODD, "edge_kind": ODD, "targets": ODD, "counts": ODD, "weight": ODD, "session": ODD})
+              "type": st.just("supersedes"), "source": st.sampled_from(["m", "n"]), "target": st.sampled_from(["m", "n"]),
+              "before": st.just("2026-02-02") | ODD, "after": ODD, "sources": ODD, "confidence": ODD | st.just(10**400), "reason": ODD,
+              "edge_kind": ODD, "targets": ODD, "counts": ODD, "weight": ODD, "session": ODD})
 
 
 @given(st.lists(st.tuples(st.sampled_from(["meta", "edges", "runs"]), st.just("0" * 40), RECORDS), max_size=12), st.randoms(use_true_random=False))
