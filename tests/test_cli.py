@@ -216,7 +216,7 @@ def test_a_bug_keeps_its_traceback(home, monkeypatch):
 # Help
 
 
-NAMES = "demo consolidate undo runs diff status tiers explain edges summaries inject context recall sync doctor audit config".split()
+NAMES = "demo consolidate undo runs diff status tiers explain edges summaries inject context recall sync doctor audit config log".split()
 
 
 def test_help_lists_every_command():

@@ -183,6 +183,8 @@ def test_what_was_merged(tmp_path):
         for at, want in (("2026-01-15", a), ("2026-02-01", m), ("2026-04-01", m), ("2026-11-01", m)):
             assert ask(conn, GET_MEMORY_AT_TIME, a.id, *[day(at).isoformat()] * 2)[0]["id"] == want.id, at
         assert ask(conn, GET_CURRENT_MEMORY, a.id)[0]["id"] == m.id
+        ends = {r["id"]: r["valid_until"] for r in ask(conn, GET_SUPERSESSION_HISTORY, a.id)}
+        assert ends == {a.id: b.timestamp.isoformat(), b.id: b.timestamp.isoformat(), m.id: None}
 
 
 def test_repeats_and_tombstones_are_no_versions(chain):
@@ -378,3 +380,79 @@ def test_a_memory_comes_back_with_the_time_since_when_it_is_true(chain):
     late = dated("The limit is 6", "2026-02-15", "2026-10-01")
     new_repo(chain, [late])
     with tables(chain) as conn: assert index.stored(conn, [late.id])[late.id].valid_from == late.valid_from == day("2026-02-15")
+
+
+# The command
+
+
+def logged(home, *args): return gnc("log", *args, "--json", repo=home).json
+
+
+@pytest.fixture
+def busy(chain):
+    "The chain, an ADD of January by a run of its own, and a repeat that was undone."
+    again = mem("The limit is 3", now=day("2026-01-05"))
+    new_repo(chain, [again])
+    added = {"operation": "ADD", "at": "2026-01-01", "target": CHAIN[0].id, "session": "s1", "confidence": 0.5, "reasoning": "nothing like it"}
+    write(chain, "run_old", op_append("0" * 40, added, "run_old"), at=day("2026-01-01"))
+    edges(chain, "run_u", MemoryEdge(again.id, CHAIN[0].id, EdgeType.DUPLICATE_OF, 1.0, "says the same", SAMPLE_NOW))
+    undo(chain, "run_u")
+    return chain
+
+
+def test_the_command_lists_the_latest_first(busy):
+    rows = logged(busy)
+    assert [(r["operation_type"], r["run_id"], r["undone"]) for r in rows] == [
+        ("NOOP", "run_u", True), ("ADD", "run_old", False), ("SUPERSEDE", "run_a", False), ("SUPERSEDE", "run_a", False)]
+    assert rows == [json.loads(json.dumps(op._asdict())) for op in reversed(log_of(busy))]
+    told = gnc("log", repo=busy).out
+    lines = [line for line in told.splitlines() if line.startswith("20")]
+    assert len(lines) == 4 and [("undone" in line) for line in lines] == [True, False, False, False]
+    for word in ("2026-01-01 00:00", "ADD", "The limit is 3", "0.50", "nothing like it", "run_old"): assert word in lines[1]
+    assert lines[2].count("The limit is") == 2
+
+
+def test_the_command_filters(busy):
+    assert [r["operation_type"] for r in logged(busy, "--memory", CHAIN[0].id)] == ["NOOP", "ADD", "SUPERSEDE"]
+    assert {r["target_memory_id"] for r in logged(busy, "--memory", CHAIN[2].id[:14])} == {CHAIN[2].id}
+    assert [r["run_id"] for r in logged(busy, "--operation", "add")] == ["run_old"]
+    assert [r["run_id"] for r in logged(busy, "--since", "2026-01-02")] == ["run_u", "run_a", "run_a"]
+    assert len(logged(busy, "--limit", "2")) == 2 and "2 more" in gnc("log", "--limit", "2", repo=busy).out
+    assert logged(busy, "--operation", "MERGE") == [] and "Nothing" in gnc("log", "--operation", "MERGE", repo=busy).out
+
+
+@pytest.mark.parametrize("args", [("--operation", "erase"), ("--since", "lately"), ("--memory", "mem_nosuch"), ("--days", "3"), ("--dry-run",),
+                                  ("--limit", "0"), ("--prune", "--all"), ("--prune", "--days", "-1"), ("--prune", "--days", str(10**12)),
+                                  ("--prune", "--memory", CHAIN[0].id)])
+def test_wrong_usage(busy, args):
+    tips = refs(busy)
+    assert gnc("log", *args, repo=busy).code == 2 and refs(busy) == tips
+
+
+def test_the_command_prunes_and_undo_brings_it_back(busy):
+    tips = refs(busy)
+    dry = logged(busy, "--prune", "--dry-run")
+    assert (dry["hidden"], dry["run"], dry["dry_run"]) == (1, None, True) and refs(busy) == tips
+    assert dry["before"][:10] == f"{SAMPLE_NOW - timedelta(days=90):%Y-%m-%d}", "90 days where nothing else is said"
+    made = logged(busy, "--prune")
+    assert made["hidden"] == 1 and made["run"] in {r["id"] for r in gnc("runs", "--json", repo=busy).json}
+    assert "run_old" not in {r["run_id"] for r in logged(busy)} and "1 older ones are left out" in gnc("log", repo=busy).out
+    assert [r["run_id"] for r in logged(busy, "--all") if r["pruned"]] == ["run_old"]
+    assert "left out" in gnc("log", "--all", repo=busy).out
+    assert logged(busy, "--prune")["run"] is None
+    assert gnc("undo", made["run"], repo=busy).code == 0
+    assert "run_old" in {r["run_id"] for r in logged(busy)}
+
+
+def test_an_empty_repository(tmp_path):
+    home = new_repo(tmp_path / "repo")
+    assert logged(home) == [] and logged(home, "--prune")["hidden"] == 0 and refs(home) == {}
+
+
+def test_hostile_text_does_not_reach_the_terminal(busy):
+    evil = "\x1b[2J\x1b]0;owned\x07[bold red]markup[/]\u202e\r"
+    said = {"operation": "ADD", "at": "2026-10-01", "target": evil, "sources": [evil] * 3, "reasoning": evil, "session": evil}
+    write(busy, "run_e", op_append("0" * 40, said, "run_e"))
+    told = gnc("log", repo=busy)
+    assert told.code == 0 and not {*told.out} & {*"\x1b\x07\r\u202e"} and "[bold red]" in told.out
+    assert logged(busy)[0]["reasoning"] == evil

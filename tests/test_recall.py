@@ -392,6 +392,9 @@ def test_what_replaced_what_at_a_time(late):
     assert "The limit is 3" in answer.answer and "The limit is 5" not in str(answer)
     before = reasoning.reasoned(s).answer("What was the limit before?", mode="exhaustive", count=False).answer
     assert "The limit is 5" in before
+    for known_at, there in ((on("2026-06-01"), False), (None, True)):
+        said = reasoning.reasoned(s).answer("Was the limit 5?", known_at=known_at, mode="exhaustive", count=False)
+        assert (FIVE.id in ids(said.source_memories)) == there
 
 
 def test_summaries_of_a_time(sample):
