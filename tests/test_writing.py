@@ -1,4 +1,4 @@
-"""One memory at a time, in real repositories: what becomes of it, that nothing else changes, that all of it can be taken back, and that many may write at once."""
+"""One memory at a time, in real repositories: what becomes of it, that nothing else changes, that it can be taken back, and that many write at once."""
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -61,7 +61,8 @@ def test_the_states_are_the_designs(two):
     assert w.remember("Cats purr.").states == ("pending", "searching", "no_match", "adding", "committed")
     assert w.remember("Cats purr.").states == ("pending", "searching", "analyzing", "duplicate", "updating", "committed")
     assert w.remember(MOVED).states == ("pending", "searching", "analyzing", "supersede", "archiving", "adding", "committed")
-    assert w.remember("Postgres: dumps\n\nThey run at 02:00.", merges=[w.held().pool.memories[-1].id]).states[-4:] == ("merge", "merging", "updating", "committed")
+    merged = w.remember("Postgres: dumps\n\nThey run at 02:00.", merges=[w.held().pool.memories[-1].id])
+    assert merged.states[-4:] == ("merge", "merging", "updating", "committed")
 
 
 def test_said_again_it_is_evidence_and_use_and_no_second_text(two):
@@ -219,7 +220,8 @@ def test_what_builds_on_a_write_is_named_before_it_is_undone(two):
 
 
 @pytest.mark.parametrize(("how", "why"), [
-    ({"text": " \n "}, "nothing to remember"), ({"text": "x", "namespace": "../main"}, "no namespace"), ({"text": "x", "title": "t" * 101}, "at most 100 characters"),
+    ({"text": " \n "}, "nothing to remember"), ({"text": "x", "namespace": "../main"}, "no namespace"),
+    ({"text": "x", "title": "t" * 101}, "at most 100 characters"),
     ({"text": "x" * 200_000}, "at most 100,000 bytes"), ({"text": "a\0b"}, "control characters"), ({"text": "\ud800"}, "control characters"),
     ({"text": "x", "commit": "nowhere"}, "no commit 'nowhere'"), ({"text": "x", "commit": "--all"}, "no commit '--all'"),
     ({"text": "x", "importance": 2}, "from 0 to 1"), ({"text": "x", "merges": ["mem_aaaa", "mem_bbbb"]}, "one memory at a time"),
