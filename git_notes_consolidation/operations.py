@@ -74,8 +74,8 @@ def _by_edge(r: Mapping[str, Any], e: MemoryEdge, at: str, before: Mapping[str, 
     "The line of an edge that was made, or that ended."
     (done_to, holds), why = _ends(e), r["reason"] if isinstance(r.get("reason"), str) else ""
     if not r.get("live", True):
-        return Operation(digest("op", r["run"], r["subject"], "ended"), "RESTORE", (holds,), done_to, None, None, why or None, before, after, at, None, r["run"],
-                         False, False)
+        return Operation(digest("op", r["run"], r["subject"], "ended"), "RESTORE", (holds,), done_to, None, None, why or None, before, after, at, None,
+                         r["run"], False, False)
     quoted = f"“{e.span}”" if e.span else ""
     return Operation(digest("op", r["run"], r["subject"]), _DOES[e.edge_type][0], (done_to,), holds, _DOES[e.edge_type][1], e.weight,
                      ": ".join(filter(None, (why, quoted))) or None, before, after, at, None, r["run"], False, False)
