@@ -747,7 +747,7 @@ def _logged(call: Call, memory: str | None, operation: str | None, since: str | 
 def _prune(call: Call, days: int | None, dry_run: bool) -> None:
     "Leave old operations out."
     s = call.service()
-    most = int(getattr(s.settings.config, "log_retention_days", 90)) if days is None else days
+    most = s.settings.config.log_retention_days if days is None else days
     try: before = s.clock() - timedelta(days=most)
     except OverflowError: raise Usage(f"--days {most}: there is no day so long ago; write a number such as 90") from None
     p = prune_log(s.repo, before, s.clock(), dry_run)
