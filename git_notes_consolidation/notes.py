@@ -923,7 +923,7 @@ def _later(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 def as_set(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
     "The memories as the state has them."
     gone: dict[str, dict[str, Any]] = {i: {"status": "tombstone"} for i in state.withdrawn}
-    return tuple(replace(m, **state.fields.get(m.id, {}), **gone.get(m.id, {})) if m.id in state.fields or m.id in gone else m for m in memories)
+    return tuple(replace(m, **{**state.fields.get(m.id, {}), **gone.get(m.id, {})}) if m.id in state.fields or m.id in gone else m for m in memories)
 
 # %% ../nbs/08_notes.ipynb #30794f93
 def grown(
