@@ -160,9 +160,9 @@ def _repeats(w: _Web, e: MemoryEdge) -> tuple[list[MemoryEdge], list[MemoryEdge]
     return [_alike(w, x) for x in (first, *moved)], led
 
 # %% ../nbs/17_reviewing.ipynb #88547c4d
-def _of_edge(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
+def _of_edge(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collection[str] = ()) -> Proposal:
     "The edge is made."
-    new, old, why = w.title(e.source_id), w.title(e.target_id), _unfit(w, e)
+    new, old, why = w.title(e.source_id), w.title(e.target_id), _unfit(w, e, without)
     if why: return Proposal(q, "edge", f"Nothing: {why}.", "it cannot be", refused=why)
     if e.edge_type == EdgeType.DUPLICATE_OF:
         made, led = _repeats(w, e)
@@ -273,9 +273,10 @@ def _about(w: _Web, q: Mapping[str, Any]) -> list[str]:
     return sorted(found, key=lambda i: (w.there[i].event_time, i), reverse=True)
 
 
-def _logged(w: _Web, p: Proposal) -> tuple[str, str]:
+def _logged(w: _Web, p: Proposal, verdict: str) -> tuple[str, str]:
     "Operation and target."
     kind = p.made[0].edge_type if p.made else None
+    if verdict == "rejected": return "NOOP", _about(w, p.question)[-1]
     if p.case == "withdrawn" and p.ended: return "UPDATE", p.ended[0].target_id
     if kind == EdgeType.SUPERSEDES: return "SUPERSEDE", p.made[0].source_id
     return "NOOP", p.made[0].target_id if kind == EdgeType.DUPLICATE_OF else _about(w, p.question)[0]
@@ -297,7 +298,7 @@ def _said(w: _Web, p: Proposal, verdict: str, holds: bool, reason: str) -> dict[
 
 def _drafted(w: _Web, p: Proposal, verdict: str, holds: bool, reason: str) -> tuple[Draft, Decision]:
     "An answer, as what would be written."
-    operation, target = _logged(w, p)
+    operation, target = _logged(w, p, verdict)
     said = _said(w, p, verdict, holds, reason) | {"sources": [i for i in _about(w, p.question) if i != target]}
     if operation == "SUPERSEDE": said["sources"] = sorted({e.target_id for e in p.made})
     ended = tuple(replace(e, reason=f"{verdict} by a person") for e in p.ended)
@@ -401,7 +402,7 @@ def _as_told(kind: str | None, relation: str | None, swap: bool) -> _Make:
         if kind and type_ != EdgeType.SUPERSEDES: raise BadFact("only a replacement is full or partial; give --relation supersede too")
         told = replace(e, edge_type=type_, kind=kind or e.kind or "full" if type_ == EdgeType.SUPERSEDES else None)  # type: ignore[arg-type]
         if swap: told = replace(told, source_id=e.target_id, target_id=e.source_id, span=None)
-        p = _of_edge(w, q, told)
+        p = _of_edge(w, q, told, {x.id for x in live})
         return replace(p, ended=(*p.ended, *(x for x in live if x.id not in {f.id for f in p.made})))
     return make
 

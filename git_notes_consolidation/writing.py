@@ -229,7 +229,7 @@ def result_of(draft: Draft, d: Decision, considered: Sequence[Considered], chang
                   "confidence": c.judgment.confidence, "reason": c.judgment.reason, "by": c.by} for c in considered)
     return WriteResult(
         draft.operation, draft.target, run, draft.states or ("pending", "committed"), _classed(d),
-        x.judgment.confidence if x else 1.0, x.judgment.reason if x else str(draft.said.get("reasoning", "")), x.judgment.span if x else None,
+        x.judgment.confidence if x else 1.0, str(draft.said.get("reasoning", x.judgment.reason if x else "")), x.judgment.span if x else None,
         tuple(e.target_id for e in full if e.source_id in mine), tuple(e.source_id for e in full if e.target_id in mine),
         draft.memories[-1].content if draft.operation == "MERGE" else "", tuple(e.source_id for e in draft.edges if e.edge_type == EdgeType.MERGED_INTO),
         tuple(e.target_id for e in draft.edges if e.edge_type == EdgeType.RELATED_TO), tuple(e.id for e, _ in draft.questions), rows,
