@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
            'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
            'undo', 'worded', 'written', 'remember', 'forget', 'restore', 'update', 'status', 'tiers', 'explain',
-           'edges', 'summaries', 'review_list', 'log_rows', 'log', 'inject', 'result_rows', 'recall', 'context',
-           'hook_session_start', 'hook_stop', 'sync', 'serve', 'doctor', 'history', 'audit', 'config', 'supersession',
-           'temporal', 'pull', 'demo']
+           'edges', 'summaries', 'review_list', 'review_accept', 'review_reject', 'review_edit', 'log_rows', 'log',
+           'inject', 'result_rows', 'recall', 'context', 'hook_session_start', 'hook_stop', 'sync', 'serve', 'doctor',
+           'history', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -693,29 +693,150 @@ def summaries(
 review = typer.Typer(name="review", no_args_is_help=True, help="Questions for a person: what the judge was not sure of, what was undone and found again.")
 app.add_typer(review)
 
-_ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?"}
+if TYPE_CHECKING: from git_notes_consolidation import reviewing as rv
+else: rv = _Later("reviewing")
 
-def _asked_rows(found: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
-    "Question, the two memories, why, and the quoted words."
-    for q in found:
-        asks = _ASKS.get(str(q.get("type")), "a summary that was undone?")
+_ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?", "merged_into": "completes it?", "": "a summary that was undone?"}
+
+def _asked_rows(found: Iterable[rv.Proposal]) -> Iterator[tuple[str, ...]]:
+    "Question, the two memories, why, the quoted words, and what a yes would do."
+    for p in found:
+        q = p.question
+        asks = _ASKS.get(kind := str(q.get("type", "")), f"{kind.replace('_', ' ')}?")
         newer = plain(str(q.get("source_says") or q.get("title") or ""), 44)
         why = plain(str(q.get("reason", "")).removeprefix("the judge is not sure: "), 60) + (f" “{plain(str(q['span']), 50)}”" if q.get("span") else "")
-        yield short(q["id"]), newer, asks, plain(str(q.get("target_says", "")), 44), why
+        yield short(q["id"]), newer, asks, plain(str(q.get("target_says", "")), 44), why, plain(p.short, 30)
+
+# %% ../nbs/23_cli.ipynb #40e264b1
+def _lines(m: Memory, span: str) -> Text:
+    "A memory's title, and the line that made the judge wonder; otherwise its first."
+    body = [line for line in m.content.splitlines() if line.strip()]
+    told = [line for line in body if span and (line in span or span in line)] or body[:1]
+    text = Text(plain("\n".join([m.summary, *told[:3]])))
+    if span: text.highlight_words([plain(x) for x in span.splitlines() if x.strip()], style="reverse")
+    return text
 
 
-@review.command("list", epilog="Examples: `gnc review list`, `gnc review list mem_x7k2 --json`")
+def _in_full(p: rv.Proposal, there: Mapping[str, Memory]) -> list[Any]:
+    "One question: both memories, and what a yes would do."
+    q = p.question
+    span = str(q.get("span") or "")
+    ends = [Text.assemble((f"{name} {short(i)}, true from {there[i].event_time:%Y-%m-%d}\n", "dim"), _lines(there[i], span if name == "newer" else ""))
+            for name, key in (("newer", "source"), ("older", "target")) if (i := str(q.get(key))) in there]
+    head = Text(f"{plain(q['id'])}: {plain(q.get('reason', ''))}", style="bold")
+    return [head, *ends, *([f"quoted: “{plain(span)}”"] if span else []), f"If accepted: {plain(p.words)}", ""]
+
+# %% ../nbs/23_cli.ipynb #19afe070
+def _about(v: sv.View, name: str | None) -> str | None:
+    "The memory or the question that is meant."
+    return resolve(name, [*v.state.reviews, *(m.id for m in v.scan.memories)], v.scan.memories) if name else None
+
+
+@review.command("list", epilog="Examples: `gnc review list`, `gnc review list mem_x7k2 --json`, `gnc review list edge_4f2a -v`")
 def review_list(
     ctx: typer.Context,
-    id: Annotated[str | None, typer.Argument(help="Only what concerns this memory.")] = None,
+    id: Annotated[str | None, typer.Argument(help="Only this question, or what concerns this memory; with -v in full.")] = None,
 ) -> None:
     "List what waits for a decision, the latest first."
     call: Call = ctx.obj
     v = sv.view(call.service().repo)
-    about = resolve(id, [m.id for m in v.scan.memories], v.scan.memories) if id else None
-    found = sv.questions(v, about)
-    shown = cut("Waiting for you", ("id", "memory", "", "older memory", "why it is asked"), list(_asked_rows(found)), call.verbose)
-    call.show(found, *(shown if found else ["Nothing waits for you."]))
+    found, there = rv.proposals(v, _about(v, id)), {m.id: m for m in v.scan.memories}
+    full = [x for p in found for x in _in_full(p, there)]
+    columns = ("id", "memory", "", "older memory", "why it is asked", "if accepted")
+    shown = full if id and call.verbose else cut("Waiting for you", columns, list(_asked_rows(found)), call.verbose)
+    hint = ["Decide: gnc review accept ID, gnc review reject ID, gnc review edit ID; in full: gnc review list ID -v"]
+    data = [dict(p.question) | {"if_accepted": p.words, "refused": p.refused or None} for p in found]
+    call.show(data, *([*shown, *hint] if found else ["Nothing waits for you."]))
+
+# %% ../nbs/23_cli.ipynb #b600b95e
+def _which(call: Call, s: wr.WritingService, verb: str, ids: Sequence[str], all_: bool, code: str | None, yes: bool) -> list[str]:
+    "The questions that are meant."
+    if bool(ids) == all_: raise Usage("which question? Name one or more (gnc review list), or give --all")
+    if code is not None and not all_: raise Usage("--code goes with --all")
+    if not all_: return [str(rv.open_question(s.held().view, i)["id"]) for i in ids]
+    found = [p for p in rv.proposals(s.held().view) if code in (None, p.question.get("code")) and not (verb == "accept" and p.refused)]
+    if verb == "accept" and (why := rv.too_many(s, found)): raise sv.Guard(f"{why}. Look at them with --dry-run, and allow it with a larger --max-change")
+    if found and not yes: raise sv.NeedsConfirmation(f"this would {verb} {len(found)} questions; look at them with --dry-run, and confirm with --yes")
+    return [str(p.question["id"]) for p in found]
+
+
+def _outcome_of(r: wr.WriteResult, there: Mapping[str, Memory]) -> list[str]:
+    "What an answer did."
+    def said(i: str) -> str: return plain(there[i].summary if i in there else i, 60)
+    moved = [i for i in r.before if r.before[i].get("tier") != r.after.get(i, {}).get("tier")]
+    made = f"  {r.operation}: {short(r.memory_id)} {said(r.memory_id)}" if r.operation != "NOOP" or moved else "  nothing else changes"
+    tiers = [f"  {short(i)} {said(i)}: {r.before[i]['tier']} → {r.after[i]['tier']}" for i in moved if i in r.after]
+    return [made, *tiers, *(f"  ! {plain(w)}" for w in r.warnings), *([f"  take it back: gnc undo {short(r.run_id)}"] if r.run_id else [])]
+
+# %% ../nbs/23_cli.ipynb #f1341923
+def _decide(call: Call, s: wr.WritingService, verb: str, names: Sequence[str], do: Callable[[str], wr.WriteResult], dry_run: bool) -> None:
+    "Answer each question, and say what came of it."
+    from git_notes_consolidation.notes import RepoError
+    data, told, failed = list[dict[str, Any]](), list[Any](), 0
+    for i in names:
+        v = s.held().view
+        there = {m.id: m for m in v.scan.memories}
+        if dry_run: told += [x for p in rv.proposals(v, i) for x in _in_full(p, there)][:-1]
+        try: r = do(i)
+        except RepoError as e:  # One that cannot be answered is no reason to leave the others
+            if len(names) == 1: raise
+            failed += 1; data.append({"question": i, "error": str(e)}); told.append(f"! {short(i)}: {plain(e)}"); continue
+        there |= s.held().memories
+        data.append({"question": i, "verdict": verb, "dry_run": dry_run} | r.to_dict())
+        told += [Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"), *_outcome_of(r, there)]
+    call.show(data, *(told or ["Nothing waits for you."]))
+    if failed: raise typer.Exit(1)
+
+
+_Ids = Annotated[list[str] | None, typer.Argument(help="Questions, by their names or the beginnings of them.", metavar="[ID]...")]
+_Why = Annotated[str, typer.Option(help="Why, for the log.")]
+_All = Annotated[bool, typer.Option("--all", help="All that are open.")]
+_Code = Annotated[str | None, typer.Option(help="With --all, only those of this reason code of the judge: E, T, V, N, …", metavar="CODE")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --all: go on.")]
+_Dry = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and write nothing.")]
+_Session = Annotated[str, typer.Option(help="A name for the log.")]
+
+# %% ../nbs/23_cli.ipynb #41a50a72
+@review.command("accept", epilog="Examples: `gnc review accept edge_4f2a --reason \"it moved in May\"`, `gnc review accept --all --code T --dry-run`")
+def review_accept(
+    ctx: typer.Context, ids: _Ids = None, reason: _Why = "", all_: _All = False, code: _Code = None, yes: _Yes = False, dry_run: _Dry = False,
+    max_change: Annotated[float | None, typer.Option(help="With --all: share of the current memories that may be hidden.", metavar="SHARE")] = None,
+    session: _Session = "",
+) -> None:
+    "Yes: do what the question proposes. It can be undone."
+    call: Call = ctx.obj
+    s = call.writing(max_change=max_change)
+    names = _which(call, s, "accept", ids or (), all_, code, yes or dry_run)
+    _decide(call, s, "accepted", names, lambda i: rv.accept(s, i, reason, session, dry_run), dry_run)
+
+
+@review.command("reject", epilog="Examples: `gnc review reject edge_4f2a --reason \"two different queues\"`, `gnc review reject --all --code V --yes`")
+def review_reject(
+    ctx: typer.Context, ids: _Ids = None, reason: _Why = "", all_: _All = False, code: _Code = None, yes: _Yes = False, dry_run: _Dry = False,
+    session: _Session = "",
+) -> None:
+    "No: change nothing, and never ask again. It can be undone."
+    call: Call = ctx.obj
+    s = call.writing()
+    names = _which(call, s, "reject", ids or (), all_, code, yes or dry_run)
+    _decide(call, s, "rejected", names, lambda i: rv.reject(s, i, reason, session, dry_run), dry_run)
+
+
+@review.command("edit", epilog="Examples: `gnc review edit edge_4f2a --kind partial`, `gnc review edit edge_4f2a --relation related --reason \"same topic\"`")
+def review_edit(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(help="A question, by its name or the beginning of it.")],
+    kind: Annotated[str | None, typer.Option(help="Replaced in full, or partial.")] = None,
+    relation: Annotated[str | None, typer.Option(help="supersede, duplicate, related or coexist (nothing joins the two).")] = None,
+    swap: Annotated[bool, typer.Option("--swap", help="The other of the two is the newer one.")] = False,
+    reason: _Why = "", dry_run: _Dry = False, session: _Session = "",
+) -> None:
+    "Neither yes nor no: give the relation that it really is. It can be undone."
+    call: Call = ctx.obj
+    s = call.writing()
+    names = _which(call, s, "edit", [id], False, None, False)
+    more: dict[str, Any] = {"reason": reason, "session": session, "dry_run": dry_run}
+    _decide(call, s, "edited", names, lambda i: rv.edit(s, i, kind=kind, relation=relation, swap=swap, **more), dry_run)
 
 # %% ../nbs/23_cli.ipynb #2d342880
 def log_rows(found: Iterable[Operation], texts: Mapping[str, str]) -> list[tuple[object, ...]]:

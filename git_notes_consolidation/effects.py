@@ -16,8 +16,8 @@ from .models import EdgeType, Judgment, Memory, MemoryEdge, MemoryMetadata, as_u
 from .notes import RepoError
 
 # %% auto #0
-__all__ = ['NAMESPACES', 'BadFact', 'a_fact', 'WriteResult', 'Draft', 'edge_for', 'repeated', 'united', 'added', 'drafted',
-           'snapshot', 'given']
+__all__ = ['NAMESPACES', 'BadFact', 'a_fact', 'WriteResult', 'Verdict', 'Draft', 'edge_for', 'repeated', 'united', 'added',
+           'drafted', 'snapshot', 'given']
 
 # %% ../nbs/15_effects.ipynb #20afe33c
 NAMESPACES = ("decisions", "learnings", "blockers", "progress", "patterns", "research", "reviews", "retrospective", "inception", "elicitation")
@@ -90,6 +90,14 @@ class WriteResult:
         return json.loads(json.dumps(asdict(self))) | {"merged": self.merged, "superseded": self.superseded}
 
 # %% ../nbs/15_effects.ipynb #5bf40d92
+class Verdict(NamedTuple):
+    "What a person said to a question."
+    subject: str  # The edge or the summary that it was about
+    holds: bool  # Whether that may be there
+    verdict: str  # accepted, rejected or edited; empty where it follows from another
+    reason: str = ""
+
+
 class Draft(NamedTuple):
     "What a write comes to, before it has a run's name."
     operation: str
@@ -102,6 +110,8 @@ class Draft(NamedTuple):
     states: tuple[str, ...] = ()
     said: Mapping[str, Any] = {}  # More for the log
     warnings: tuple[str, ...] = ()
+    ended: tuple[MemoryEdge, ...] = ()  # Which no longer hold, or must not where another clone made them
+    verdicts: tuple[Verdict, ...] = ()
 
 
 _TYPES = {"duplicate": EdgeType.DUPLICATE_OF, "supersede": EdgeType.SUPERSEDES, "merge": EdgeType.MERGED_INTO}
@@ -138,6 +148,7 @@ def united(
     at: datetime,
     highest: bool = True,  # Importance
     drafts: Sequence[str] = (),  # A model's texts
+    there: bool = False,  # The new one is in the notes already
 ) -> Draft | None:  # None where the two together are too long for the plugin
     "MERGE."
     older, newer = (new, x.memory) if x.later else (x.memory, new)
@@ -150,7 +161,8 @@ def united(
     j = x.judgment
     edges = tuple(MemoryEdge(i, m.id, EdgeType.MERGED_INTO, j.confidence, j.reason or None, at, by=x.by) for i in (x.memory.id, new.id))
     warnings = (f"the model's text was not taken: {why}",) if why else ()
-    return Draft("MERGE", m.id, (new, m), edges, states=("merge", "merging", "updating", "committed"), said={"entities": list(had.entities)}, warnings=warnings)
+    return Draft("MERGE", m.id, (m,) if there else (new, m), edges, states=("merge", "merging", "updating", "committed"),
+                 said={"entities": list(had.entities)}, warnings=warnings)
 
 # %% ../nbs/15_effects.ipynb #4d9f3e3f
 def _neighbours(new: Memory, considered: Sequence[Considered], least: float, at: datetime) -> Iterable[MemoryEdge]:

@@ -323,7 +323,8 @@ def relate(s: Scanned) -> Related:
         repeats = [replace(near[j], source_id=i) if (j := stands[i]) in near else _repeat(i, j, s.now) for i in copies]  # Never to what is a repeat itself
         log.set(supersessions=len(found), repeats=len(repeats), near=len(near), asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
-    stands = {i: merged.get(j, j) for i, j in stands.items()}
+    said = {e.source_id: e.target_id for e in s.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}
+    stands = {i: merged.get(k, k) for i, j in stands.items() for k in (said.get(j, j),)}
     edges = sorted([*repeats, *near.values(), *found, *beside], key=lambda e: e.id)
     asked = tuple(e for e in judged.asked if e.edge_type in wanted)
     return Related(stands, tuple(edges), judged.failed, (*(_repeat(i, plain[i], s.now) for i in returned), *late), asked, judged.heard)
@@ -554,7 +555,7 @@ def _review(
 def still_told(
     s: Scanned,
     made: Iterable[MemorySummary],  # What this run made
-    declined: Iterable[MemorySummary] = (),  # What it would have made, had it not been undone before
+    declined: Iterable[MemorySummary] = (),  # What it would have made, had it not been undone before or refused by a person
 ) -> list[MemorySummary]:
     "Live summaries that this run did not make and has no business to retire."
     mine, inside = {x.id for x in made}, {m.id for m in (*s.memories, *s.buried.values()) if s.scope.has(m)}
@@ -608,7 +609,7 @@ def desire(
     progress(ConsolidationPhase.SUMMARIZE)
     made, failed = summarize(s, groups, metadata_of((*s.memories, *s.buried.values()), edges, (), s.state))
     told, declined = _allowed(made, s.state)
-    told = [*s.state.summaries.values()] if settled else told + still_told(s, told, declined.values())
+    told = [*s.state.summaries.values()] if settled else told + still_told(s, told, [x for x in made if x not in told])
     progress(ConsolidationPhase.TIER)
     on = s.config.forgetting_enabled and s.scope.does("tier")
     moves = tier(s, metadata_of((*s.memories, *s.buried.values()), edges, told, s.state)) if on else []  # What a tombstone replaced is still outdated

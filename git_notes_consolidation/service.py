@@ -555,7 +555,7 @@ def questions(
     told = {m.id: m for m in v.scan.memories}
     def row(i: str, r: Mapping[str, Any]) -> dict[str, Any]:
         ends = {k: told[r[k]].summary for k in ("source", "target") if r.get(k) in told}
-        return {"id": i, **{k: x for k, x in r.items() if k not in ("id", "kind", "subject", "seq")}, **{f"{k}_says": s for k, s in ends.items()}}
+        return {"id": i, **{k: x for k, x in r.items() if k not in ("kind", "subject", "seq", "id")}, **{f"{k}_says": s for k, s in ends.items()}}
     def age(r: Mapping[str, Any]) -> float: return told[str(r.get("source"))].timestamp.timestamp() if r.get("source") in told else 0.0
     open_ = [(i, r) for i, r in v.state.reviews.items() if about is None or about in (i, r.get("source"), r.get("target"), *r.get("sources", ()))]
     return [row(i, r) for i, r in sorted(open_, key=lambda x: (-age(x[1]), x[0]))]

@@ -5,8 +5,8 @@
 # %% ../nbs/16_writing.ipynb #ff82e11f
 from __future__ import annotations
 import threading
-from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import ChainMap, Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +19,7 @@ from .asking import Model
 from .chains import faults
 from .config import Settings, load_settings, project_file
 from .deciding import Considered, Decision, Pool, consider, decide, nearest, threshold_for
-from .effects import BadFact, Draft, WriteResult, a_fact, drafted, given, snapshot
+from .effects import BadFact, Draft, Verdict, WriteResult, a_fact, drafted, given, snapshot
 from .embedding import Embedder, LexicalEmbedder, get_embedder
 from .llm import Client, ask_all
 from .models import UTC, EdgeType, Memory, MemoryEdge, MemoryMetadata, as_utc, digest
@@ -51,12 +51,13 @@ def _ties(edges: Iterable[MemoryEdge]) -> dict[str, list[MemoryEdge]]:
     return out
 
 
-def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = ()) -> dict[str, MemoryMetadata]:
+def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = (),
+            ended: Collection[str] = ()) -> dict[str, MemoryMetadata]:
     "What is known of some memories, and of those that they are tied to."
     wanted, there, more = set(ids), ChainMap({m.id: m for m in new}, held.memories), _ties(edges)
     mine: dict[str, MemoryEdge] = {}
     for _ in range(2):
-        mine |= {e.id: e for i in wanted for e in (*held.ties.get(i, ()), *more.get(i, ()))}
+        mine |= {e.id: e for i in wanted for e in (*(e for e in held.ties.get(i, ()) if e.id not in ended), *more.get(i, ()))}
         wanted |= {i for e in mine.values() for i in (e.source_id, e.target_id)}
     return metadata_of([there[i] for i in sorted(wanted) if i in there], mine.values(), (), held.view.state)
 
@@ -69,18 +70,24 @@ class Change(NamedTuple):
     anchor: str  # The object whose note gets the run
 
 
+def _past(edges: Iterable[MemoryEdge]) -> dict[str, str]:
+    "Memories that something stands for, and the edge that says so."
+    return {(e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id): e.id for e in edges if e.edge_type != EdgeType.RELATED_TO}
+
+
 def _moves(held: _Held, draft: Draft, new: Mapping[str, Memory], after: dict[str, MemoryMetadata], settings: Settings, now: datetime) -> Iterable[Append]:
-    via = {(e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id): e.id for e in draft.edges if e.edge_type != EdgeType.RELATED_TO}
+    freed, past = _past(e for e in draft.ended if e.id in held.view.state.edges), _past(draft.edges)
+    via = freed | past
     for i in sorted(set(via) & set(after)) if settings.config.forgetting_enabled else ():
         m, d, c = new[i], after[i], settings.config.retention
         score = compute_retention_score(m, d, c, now)
         tier, why = tier_of(score, m, d, c, now)
-        if tier.rank > d.tier.rank:
+        if tier.rank > d.tier.rank or i in freed and tier != d.tier:
             after[i] = replace(d, tier=tier)
             yield tier_append(m, d.tier, tier, why, score.overall, "", via[i])
 
 
-def _ends(draft: Draft) -> set[str]: return {i for e in draft.edges if e.edge_type != EdgeType.RELATED_TO for i in (e.source_id, e.target_id)}
+def _ends(edges: Iterable[MemoryEdge]) -> set[str]: return {i for e in edges if e.edge_type != EdgeType.RELATED_TO for i in (e.source_id, e.target_id)}
 
 
 def _question(e: MemoryEdge, why: str, where: str) -> Append:
@@ -90,17 +97,24 @@ def _question(e: MemoryEdge, why: str, where: str) -> Append:
     return review_append(where, e.id, asked | {k: v for k, v in evidence.items() if v is not None}, "")
 
 
+def _said(x: Verdict, where: str, now: datetime) -> Append:
+    told = {"live": False, "holds": x.holds, "verdict": x.verdict, "reason": x.reason, "at": now.isoformat()}
+    return review_append(where, x.subject, {k: v for k, v in told.items() if v != ""}, "")
+
+
 def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> Change:
     "Everything that a draft writes into our own notes."
     sets: dict[str, dict[str, Any]] = {i: {k: tuple(v) if k == "tags" else v for j, k, v in draft.fields if j == i} for i, _, _ in draft.fields}
     there = ChainMap({m.id: m for m in draft.memories}, held.memories)
-    touched = {draft.target, *sets, *(m.id for m in draft.memories), *_ends(draft)}
-    was, after = _around(held, touched), _around(held, touched, draft.memories, draft.edges)
+    over = [e for e in draft.ended if e.id in held.view.state.edges]
+    touched = {draft.target, *sets, *(m.id for m in draft.memories), *_ends((*draft.edges, *over))}
+    was, after = _around(held, touched), _around(held, touched, draft.memories, draft.edges, {e.id for e in over})
     if draft.said.get("touched"): after[draft.target] = replace(after[draft.target], activation_count=after[draft.target].activation_count + 1)
     before = {i: snapshot(held.memories[i], was[i]) for i in sorted(touched) if i in held.memories and i in was}
     anchor = there[draft.target].commit_sha
     records = [*(wrote_append(m, "") for m in draft.memories), *(set_append(there[i], k, v, "") for i, k, v in draft.fields),
                *(edge_append(there[e.source_id].commit_sha, e, "", now) for e in draft.edges), *(_question(e, why, anchor) for e, why in draft.questions),
+               *(edge_append(there[e.source_id].commit_sha, e, "", now, live=False) for e in draft.ended), *(_said(x, anchor, now) for x in draft.verdicts),
                *(summary_append(anchor, held.view.state.summaries[i], "", live=False) for i in draft.retired)]
     records += _moves(held, draft, there, after, settings, now)
     then = {i: snapshot(replace(there[i], **sets.get(i, {})), after[i]) for i in sorted(touched) if i in after}
@@ -111,8 +125,8 @@ _BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
 
 
 def _bound(held: _Held, draft: Draft) -> tuple[dict[str, Memory], list[MemoryEdge]]:
-    "The chains that a draft touches, without the draft."
-    there, todo, seen = dict[str, MemoryEdge](), [*_ends(draft)], set[str]()
+    "The chains that a draft touches, as they are."
+    there, todo, seen = dict[str, MemoryEdge](), [*_ends((*draft.edges, *draft.ended))], set[str]()
     while todo:
         if (i := todo.pop()) in seen: continue
         seen.add(i)
@@ -127,7 +141,7 @@ def check_chains(held: _Held, draft: Draft) -> None:
     new = [e for e in draft.edges if e.edge_type in _BINDS]
     if not new: return
     memories, edges = _bound(held, draft)
-    known = {e.id for e in new}
+    known = {e.id for e in (*new, *draft.ended)}
     after = faults(memories | {m.id: m for m in draft.memories}, [*(e for e in edges if e.id not in known), *new])
     if broken := sorted({*after} - {*faults(memories, edges)}): raise BadFact(f"this would break a chain, and was not written: {broken[0]}")
 
@@ -135,6 +149,11 @@ def check_chains(held: _Held, draft: Draft) -> None:
 _One = Callable[[_Held, datetime, "Client | None"], "tuple[Draft, Decision, Sequence[Considered]]"]
 _COUNTED = {"supersessions_detected": ("edge", "supersedes"), "duplicates_found": ("edge", "duplicate_of"), "tier_transitions": ("tier", None),
             "review_items": ("review", None)}
+
+
+def _kind_of(r: Mapping[str, Any]) -> tuple[str, Any]:
+    "How a run's log counts a record."
+    return r["kind"], (r["type"] if r.get("live", True) else False) if r["kind"] == "edge" else None
 
 
 @dataclass(eq=False)
@@ -196,12 +215,12 @@ class _Writer:
         x = d.chosen
         said = {"classification": x.judgment.relation.upper(), "confidence": x.judgment.confidence, "reasoning": x.judgment.reason, "span": x.judgment.span,
                 "by": x.by} if x else {"classification": "COEXIST"} if d.relation == "coexist" else {}
-        ends = sorted(_ends(draft) - {draft.target})
+        ends = sorted(_ends(draft.edges) - {draft.target})
         told = {k: v for k, v in {**said, **change.operation, "sources": ends, "session": session, **draft.said}.items() if v not in (None, "")}
         run = digest("run", held.tips, now.isoformat(), told, [[a.store, a.object, encode(a.record)] for a in change.records])
         mine = [replace(a, record=dict(a.record) | {"run": run}) for a in change.records]
-        counts = {k: sum(a.record["kind"] == kind and type_ in (None, a.record.get("type")) for a in mine) for k, (kind, type_) in _COUNTED.items()}
-        some = {"operations": 1} | {k: n for k, n in counts.items() if n}
+        seen = Counter(_kind_of(a.record) for a in mine)
+        some = {"operations": 1} | {k: seen[key] for k, key in _COUNTED.items() if seen[key]}
         log = {"kind": "run", "id": run, "at": now.isoformat(), "config": self.settings.id, "counts": some}
         return [*mine, op_append(change.anchor, told, run), Append("runs", change.anchor, log)], run
 
@@ -221,9 +240,11 @@ class _Writer:
             if m.id in held.pool.row: held.pool.memories[held.pool.row[m.id]] = m
             else: held.pool.add(m, self.vectors(m))
         for i, known in change.moved.items(): held.pool.set(i, known, held.memories[i].status == "tombstone")
+        over = {e.id for e in (*draft.ended, *draft.edges)}
+        for i in {i for e in draft.ended for i in (e.source_id, e.target_id)} | _ends(draft.edges): held.ties[i] = [e for e in held.ties[i] if e.id not in over]
         for i, found in _ties(draft.edges).items(): held.ties[i].extend(found)
         held.tips = {**held.tips, **moved}
-        same = not draft.retired and all(e.edge_type == EdgeType.RELATED_TO for e in draft.edges)
+        same = not draft.retired and all(e.edge_type == EdgeType.RELATED_TO for e in (*draft.edges, *draft.ended))
         carry(self.repo, was, " ".join(t for _, t in sorted(events.tips.items())), None if same else state)
 
 # %% ../nbs/16_writing.ipynb #069810c9
@@ -232,12 +253,12 @@ def _classed(d: Decision) -> str: return d.chosen.judgment.relation.upper() if d
 
 def result_of(draft: Draft, d: Decision, considered: Sequence[Considered], change: Change, run: str, warnings: Sequence[str] = ()) -> WriteResult:
     "What is told about a write."
-    x, mine, full = d.chosen, {m.id for m in draft.memories}, [e for e in draft.edges if e.edge_type == EdgeType.SUPERSEDES]
+    x, mine, full = d.chosen, {draft.target, *(m.id for m in draft.memories)}, [e for e in draft.edges if e.edge_type == EdgeType.SUPERSEDES]
     rows = tuple({"id": c.memory.id, "summary": c.memory.summary, "cosine": round(c.cosine, 3), "relation": c.judgment.relation, "kind": c.judgment.kind,
                   "confidence": c.judgment.confidence, "reason": c.judgment.reason, "by": c.by} for c in considered)
     return WriteResult(
         draft.operation, draft.target, run, draft.states or ("pending", "committed"), _classed(d),
-        x.judgment.confidence if x else 1.0, x.judgment.reason if x else str(draft.said.get("reasoning", "")), x.judgment.span if x else None,
+        x.judgment.confidence if x else 1.0, str(draft.said.get("reasoning", x.judgment.reason if x else "")), x.judgment.span if x else None,
         tuple(e.target_id for e in full if e.source_id in mine), tuple(e.source_id for e in full if e.target_id in mine),
         draft.memories[-1].content if draft.operation == "MERGE" else "", tuple(e.source_id for e in draft.edges if e.edge_type == EdgeType.MERGED_INTO),
         tuple(e.target_id for e in draft.edges if e.edge_type == EdgeType.RELATED_TO), tuple(e.id for e, _ in draft.questions), rows,
@@ -314,8 +335,13 @@ class WritingService(_Writer):
             found = nearest(held.pool, new, self.vectors(new), c.write_candidates, threshold_for(c.write_threshold, self.embedder))
             considered = consider(new, found, self.embedder, model.judge if model else None)
             d = decide(considered, c)
-        texts = [model.merge(d.act[0].memory, new)] if model and d.relation == "merge" else []
-        return drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, [t for t in texts if t]), d, considered
+        texts = self.texts(d.act[0].memory, new, client) if d.relation == "merge" else []
+        return drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, texts), d, considered
+
+    def texts(self, older: Memory, newer: Memory, client: Client | None) -> list[str]:
+        "What a model would write for two that are merged."
+        said = Model(partial(ask_all, client), self.settings.config.llm_batch).merge(older, newer) if client else ""
+        return [said] if said else []
 
     def forget(self, name: str, reason: str = "", session: str = "") -> WriteResult:
         "A tombstone: the memory is shown to nobody, and stays where it is."

@@ -1,0 +1,497 @@
+"""Questions for a person: what each answer changes, what it refuses, and that it can be taken back. Real repositories, real runs."""
+import os
+import shutil
+import tempfile
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from calls import gnc, new_repo, run, serve, state_of
+from git_notes_consolidation import sync
+from git_notes_consolidation.audit import audit
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.effects import BadFact
+from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryTier, mem
+from git_notes_consolidation.notes import UnknownId, open_repo, read_memories
+from git_notes_consolidation.reviewing import accept, edit, proposal, proposals, reject, review_html, review_table
+from git_notes_consolidation.service import MetadataStore, questions, undo, view
+from git_notes_consolidation.writing import open_writing
+from helpers import add_memories, git, story
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+STAGING = [mem("Where the staging cluster lives", "Staging lives in eu-west-1 with one database.", days_ago=50),
+           mem("Staging cluster", "Staging lives in eu-central-1 with one database.", days_ago=40)]
+RETURNED = [mem("ADR-001: Serve with Flask", "It is small.", days_ago=300), mem("ADR-002: Serve with FastAPI", "Supersedes ADR-001.", days_ago=100),
+            mem("ADR-001: Serve with Flask", "It is small.", days_ago=90)]
+WITHDRAWN = [mem("ADR-001: Serve the API with Flask", "It is small.", days_ago=190),
+             mem("ADR-002: Serve the API with FastAPI", "Supersedes ADR-001.", days_ago=180),
+             mem("ADR-002 withdrawn", "We will not move after all: ADR-002 is withdrawn. Both developers left.", days_ago=120)]
+
+
+def writer(home, days=0, **settings):
+    "A writer whose clock stands so many days after the sample's."
+    w = open_writing(home, load_settings(settings, env={}), clock=lambda: SAMPLE_NOW + timedelta(days=days))
+    return w
+
+
+def committed(path, memories):
+    home = new_repo(path, memories)
+    git(home, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "--allow-empty", "-m", "x", date="2025-01-01T00:00:00+00:00")
+    return home
+
+
+def asked(home, about=None): return proposals(view(open_repo(home)), about)
+def known(home): return MetadataStore(open_repo(home)).all()
+def holds(state): return state.edges, state.reviews, state.verdicts, {i: r["tier"] for i, r in state.tiers.items()}
+def drop_runs(state): return {i: replace(e, consolidation_run_id=None, created_at=None) for i, e in state.edges.items() if e.edge_type != EdgeType.REFERENCES}
+
+
+def settled(home):
+    "A look at everything adds and ends no relation and asks nothing; what is left is tiers, summaries, and which memory names which."
+    before = state_of(home)
+    result = run(home, full=True)
+    after = state_of(home)
+    assert (drop_runs(after), set(after.reviews), after.verdicts) == (drop_runs(before), set(before.reviews), before.verdicts)
+    assert result.review_items == result.edges_removed == result.supersessions_detected == result.duplicates_found == 0
+    assert not run(home, full=True).changed
+
+
+def clean(home): return [f for f in audit(home).findings if "stand elsewhere too" not in f.what]
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory):
+    "A repository for each kind of question; not to be written to."
+    place, out = tmp_path_factory.mktemp("review"), {}
+    for name, memories in {"unsure": STAGING, "returned": RETURNED, "withdrawn": WITHDRAWN, "undone": story()}.items():
+        out[name] = committed(place / name, memories)
+        made = run(out[name])
+        if name == "undone": undo(serve(out[name]), made.run_id); run(out[name])
+    out["merge"] = committed(place / "merge", STAGING[:1])
+    w = writer(out["merge"], write_review=True)
+    old = next(iter(w.held().memories))
+    new = w.remember("Staging: backups\n\nIts dump runs at 02:00 UTC, and never on `db-7`.", judge=False, tags=("Ops",))
+    ask_merge(w, new.memory_id, old)
+    return out
+
+
+def ask_merge(w, new, old):
+    "A question as the writer leaves it, when a model is not sure that two belong together."
+    from git_notes_consolidation.deciding import Decision
+    from git_notes_consolidation.effects import Draft
+    from git_notes_consolidation.models import MemoryEdge
+    e = MemoryEdge(new, old, EdgeType.MERGED_INTO, 0.7, "a detail of it", by="llm")
+    return w.commit(lambda held, now, client: (Draft("NOOP", new, questions=((e, "the judge is not sure: a detail of it"),)), Decision(""), ()), "")
+
+
+@pytest.fixture
+def copy(templates, tmp_path): return lambda name: shutil.copytree(templates[name], tmp_path / name)
+
+
+# What a yes does
+
+
+def test_an_unsure_replacement_is_made_as_it_was_judged(copy):
+    home = copy("unsure")
+    [p] = asked(home)
+    q = p.question
+    assert (q["code"], q["weight"], p.case, p.short, p.hides) == ("V", 0.6, "edge", "archives the older", (q["target"],))
+    assert "replaces “Where the staging cluster lives”, which is archived" in p.words
+    r = accept(writer(home), q["id"], "moved in May", "monday")
+    [e] = state_of(home).edges.values()
+    assert (e.id, e.by, e.code, e.span, e.kind, e.weight) == (q["id"], "person", "V", q["span"], "full", 0.6)
+    assert (r.operation, r.classification, r.reasoning, r.superseded_ids) == ("SUPERSEDE", "SUPERSEDE", "moved in May", (q["target"],))
+    d = known(home)[q["target"]]
+    assert (d.superseded_by, d.tier) == (q["source"], MemoryTier.ARCHIVED) and d.valid_until == STAGING[1].timestamp
+    [op] = state_of(home).operations.values()
+    assert (op["operation"], op["question"], op["verdict"], op["session"], op["by"]) == ("SUPERSEDE", q["id"], "accepted", "monday", "person")
+    assert op["before"][q["target"]]["tier"] != "archived" and op["after"][q["target"]]["tier"] == "archived"
+    assert state_of(home).verdicts == {q["id"]: True} and not clean(home)
+    settled(home)
+
+
+def test_what_was_withdrawn_stops_replacing(copy):
+    home = copy("withdrawn")
+    [p] = asked(home)
+    first = p.question["target"]
+    assert (p.case, p.shows, p.made, [e.id for e in p.ended]) == ("withdrawn", (first,), (), [p.question["id"]])
+    assert known(home)[first].tier == MemoryTier.ARCHIVED
+    r = accept(writer(home), p.question["id"])
+    assert (r.operation, r.memory_id) == ("UPDATE", first) and "superseded_by" not in r.after[first]
+    d = known(home)[first]
+    assert (d.superseded_by, d.valid_until) == (None, None) and d.tier != MemoryTier.ARCHIVED and not clean(home)
+    assert p.question["id"] not in state_of(home).edges and state_of(home).verdicts == {p.question["id"]: False}
+    settled(home)
+
+
+def test_what_was_said_again_replaces_what_stands_now(copy):
+    home = copy("returned")
+    more = mem("ADR-003: Serve with Litestar", "Supersedes ADR-002.", days_ago=95)  # A, B, C, and A again
+    add_memories(home, [more]); run(home)
+    [p] = asked(home)
+    there = {m.summary: m.id for m in read_memories(open_repo(home)).memories}
+    now = there["ADR-003: Serve with Litestar"]
+    assert (p.case, p.hides, [(e.source_id, e.target_id, e.edge_type, e.kind, e.by) for e in p.made]) == (
+        "returned", (now,), [(p.question["source"], now, EdgeType.SUPERSEDES, "full", "person")])
+    accept(writer(home), p.question["id"])
+    assert known(home)[now].superseded_by == p.question["source"] and not clean(home)
+    assert EdgeType.DUPLICATE_OF not in {e.edge_type for e in state_of(home).edges.values()}
+    assert {i for i, d in known(home).items() if not d.superseded_by} == {p.question["source"]}
+    settled(home)
+
+
+def test_a_summary_that_was_undone_is_written_by_the_next_run(copy):
+    home = copy("undone")
+    p = next(p for p in asked(home) if p.case == "summary")
+    r = accept(writer(home), p.question["id"])
+    assert r.operation == "NOOP" and p.question["id"] not in state_of(home).reviews.keys() | state_of(home).summaries.keys()
+    run(home, full=True)
+    assert p.question["id"] in state_of(home).summaries and not clean(home)
+
+
+def test_two_that_belong_together_are_merged_by_the_writer(copy):
+    home = copy("merge")
+    [p] = asked(home)
+    assert p.case == "merge" and set(p.hides) == {p.question["source"], p.question["target"]}
+    r = accept(writer(home), p.question["id"])
+    m = next(m for m in view(open_repo(home)).scan.memories if m.id == r.memory_id)
+    assert r.merged and m.tags == ("ops",) and all(x in m.text for x in ("eu-west-1", "02:00 UTC", "never on `db-7`"))
+    assert len(read_memories(open_repo(home)).memories) == 3  # Both were there; only the merged one is new
+    assert {known(home)[i].merged_into for i in p.hides} == {m.id} and set(r.sources) == set(p.hides) and not clean(home)
+    settled(home)
+
+
+# A no, and another answer
+
+
+@pytest.mark.parametrize("name", ["unsure", "returned", "withdrawn", "merge"])
+def test_a_no_changes_nothing_and_nobody_asks_again(copy, name):
+    home = copy(name)
+    [p] = asked(home)
+    before = state_of(home)
+    r = reject(writer(home), p.question["id"], "two clusters")
+    after = state_of(home)
+    assert (r.operation, set(after.edges), after.reviews) == ("NOOP", set(before.edges), {}) and after.verdicts == {p.question["id"]: name == "withdrawn"}
+    assert holds(after)[3] == holds(before)[3] and not clean(home)
+    settled(home)
+    undo(serve(home), r.run_id)
+    assert [x.question["id"] for x in asked(home)] == [p.question["id"]]
+
+
+def test_every_question_of_an_undone_run_can_be_declined(copy):
+    home = copy("undone")
+    w = writer(home)
+    for p in asked(home): reject(w, p.question["id"])
+    assert not asked(home) and not clean(home)
+    settled(home)
+    assert not state_of(home).verdicts.keys() & state_of(home).summaries.keys()
+
+
+def test_the_summary_that_an_undo_brought_back_outlives_a_no_to_its_successor(tmp_path):
+    retries = [mem(f"ADR-{i}: The {w} worker retries {i} times", f"The {w} worker gives up after {i} attempts and logs the job id.", days_ago=40 + i)
+               for i, w in ((3, "mail"), (4, "report"), (5, "billing"), (6, "search"))]
+    home = committed(tmp_path / "one", retries[:3])
+    run(home)
+    [first] = state_of(home).summaries
+    add_memories(home, retries[3:])
+    undo(serve(home), run(home).run_id); run(home)
+    [p] = asked(home)
+    assert p.case == "summary" and [*state_of(home).summaries] == [first]
+    reject(writer(home), p.question["id"])
+    settled(home)
+    assert [*state_of(home).summaries] == [first]
+
+
+def test_another_kind_or_relation_is_made_instead(copy):
+    home = copy("unsure")
+    w, [p] = writer(home), asked(home)
+    q = p.question
+    part = edit(w, q["id"], kind="partial", reason="the rest stays")
+    [e] = state_of(home).edges.values()
+    assert (part.operation, e.kind, e.by, known(home)[q["target"]].superseded_kind, known(home)[q["target"]].valid_until) == (
+        "SUPERSEDE", "partial", "person", "partial", None)
+    assert not clean(home)
+    settled(home)
+    undo(serve(home), part.run_id)
+    same = edit(w, q["id"], relation="duplicate")
+    [e] = state_of(home).edges.values()
+    assert (same.operation, e.edge_type, e.code, e.kind) == ("NOOP", EdgeType.DUPLICATE_OF, "N", None)
+    assert known(home)[q["source"]].tier == MemoryTier.ARCHIVED and not clean(home)
+    settled(home)
+    undo(serve(home), same.run_id)
+    edit(w, q["id"], relation="related")
+    assert [e.edge_type for e in state_of(home).edges.values()] == [EdgeType.RELATED_TO] and state_of(home).verdicts == {q["id"]: False} and not clean(home)
+    settled(home)
+
+
+def test_coexisting_is_no_edge_and_no_question(copy):
+    home = copy("unsure")
+    [p] = asked(home)
+    r = edit(writer(home), p.question["id"], relation="coexist")
+    assert (r.operation, r.classification, state_of(home).edges, state_of(home).reviews) == ("NOOP", "COEXIST", {}, {})
+    settled(home)
+
+
+def test_two_of_one_time_can_be_swapped(tmp_path):
+    home = committed(tmp_path / "one", [replace(STAGING[0], timestamp=STAGING[1].timestamp), STAGING[1]])
+    run(home)
+    [p] = asked(home)
+    edit(writer(home), p.question["id"], swap=True)
+    [e] = state_of(home).edges.values()
+    assert (e.source_id, e.target_id, e.span) == (p.question["target"], p.question["source"], None) and not clean(home)
+    settled(home)
+
+
+def test_a_repeat_of_a_repeat_is_led_to_the_first(tmp_path):
+    texts = [("Jobs", "One."), ("Jobs again", "Two."), ("Jobs again", "Two."), ("Jobs", "Nothing like it.")]
+    home = committed(tmp_path / "one", [mem(a, b, days_ago=d) for (a, b), d in zip(texts, (90, 80, 70, 60))])
+    run(home)
+    ids = [m.id for m in sorted(read_memories(open_repo(home)).memories, key=lambda m: m.timestamp)]
+    w = writer(home)
+    ask(w, ids[1], ids[0], EdgeType.DUPLICATE_OF)
+    [p] = [p for p in asked(home) if p.question.get("source") == ids[1]]
+    assert {(e.source_id, e.target_id) for e in p.made} == {(ids[1], ids[0]), (ids[2], ids[0])} and [e.source_id for e in p.ended] == [ids[2]]
+    accept(w, p.question["id"])
+    assert not clean(home)
+    settled(home)
+
+
+def test_what_a_person_calls_a_repeat_is_told_once(tmp_path):
+    retries = [mem(f"ADR-{i}: The {w} worker retries {i} times", f"The {w} worker gives up after {i} attempts and logs the job id.", days_ago=40 - i)
+               for i, w in ((3, "mail"), (4, "report"), (5, "billing"), (6, "search"))]
+    home = committed(tmp_path / "one", retries)
+    w = writer(home)
+    ids = {m.summary[:5]: m.id for m in read_memories(open_repo(home)).memories}
+    accept(w, ask(w, ids["ADR-6"], ids["ADR-5"], EdgeType.DUPLICATE_OF)[1])
+    settled(home)
+    [summary] = state_of(home).summaries.values()
+    assert set(summary.source_memory_ids) == {ids[f"ADR-{i}"] for i in (3, 4, 5)} and not clean(home)
+
+
+def ask(w, new, old, type_, kind=None):
+    "A question that a judge might leave."
+    from git_notes_consolidation.deciding import Decision
+    from git_notes_consolidation.effects import Draft
+    from git_notes_consolidation.models import MemoryEdge
+    e = MemoryEdge(new, old, type_, 0.7, "it may be", kind=kind)
+    return w.commit(lambda held, now, client: (Draft("NOOP", new, questions=((e, "the judge is not sure: it may be"),)), Decision(""), ()), ""), e.id
+
+
+# What is refused
+
+
+def test_what_would_break_a_chain_is_refused(tmp_path):
+    home = committed(tmp_path / "one", [mem("Tea at four", "In the kitchen.", days_ago=d) if d < 9 else mem(f"Thing {d}", f"Number {d * 77}.", days_ago=d)
+                                        for d in (50, 40, 30)])
+    w = writer(home)
+    a, b, c = (m.id for m in read_memories(open_repo(home)).memories)
+    _, back = ask(w, a, b, EdgeType.SUPERSEDES, "full")
+    with pytest.raises(BadFact, match="what replaces or repeats is the newer of the two"): accept(w, back)
+    assert asked(home)[0].refused and asked(home)[0].short == "it cannot be"
+    reject(w, back)
+    _, good = ask(w, b, a, EdgeType.SUPERSEDES, "full")
+    w.forget(a)
+    with pytest.raises(BadFact, match="is forgotten; bring it back with gnc restore"): accept(w, good)
+    w.restore(a)
+    assert accept(w, good).superseded
+    with pytest.raises(BadFact, match=r"no longer open: accepted on 2026-11-01 in run_\w+"): accept(w, good)
+    with pytest.raises(UnknownId, match="gnc review list shows"): accept(w, "edge_nosuch")
+    _, first = ask(w, c, b, EdgeType.SUPERSEDES, "full"); _, second = ask(w, c, a, EdgeType.DUPLICATE_OF)
+    with pytest.raises(UnknownId, match="ambiguous|no question"): accept(w, "edge_")
+    accept(w, first)
+    p = next(p for p in asked(home) if p.question["id"] == second)
+    assert p.case == "returned" and not p.made  # A was replaced by B, which C replaced already
+    assert not clean(home)
+
+
+def test_no_memory_comes_to_stand_for_itself(tmp_path):
+    home = committed(tmp_path / "one", [replace(mem(f"Thing {i}", f"Number {i * 77}.", days_ago=50)) for i in range(3)])
+    w = writer(home)
+    a, b, c = (m.id for m in read_memories(open_repo(home)).memories)
+    for new, old in ((b, a), (c, b)): accept(w, ask(w, new, old, EdgeType.SUPERSEDES, "full")[1])
+    with pytest.raises(BadFact, match="each would hide the other"): accept(w, ask(w, a, c, EdgeType.SUPERSEDES, "full")[1])
+    with pytest.raises(BadFact, match="each would hide the other"): accept(w, ask(w, c, a, EdgeType.MERGED_INTO)[1])
+
+
+@pytest.mark.parametrize("wrong", [{"type": "nonsense"}, {"weight": "much"}, {"weight": 7}, {"target": ""}, {"sources": 3, "what": "summary"}])
+def test_a_question_that_makes_no_sense_is_shown_and_refused(copy, wrong):
+    home = copy("unsure")
+    v = view(open_repo(home))
+    [q] = questions(v)
+    p = proposal(v, q | wrong)
+    assert p.refused and p.short == "it cannot be" and not p.made and p.to_dict()["question"]
+
+
+# Back
+
+
+@pytest.mark.parametrize("name", ["unsure", "returned", "withdrawn", "merge", "undone"])
+def test_a_yes_taken_back_leaves_everything_as_it_was(copy, name):
+    home = copy(name)
+    before, now = state_of(home), known(home)
+    for p in asked(home)[:4]:
+        r = accept(writer(home), p.question["id"])
+        assert p.question["id"] not in state_of(home).reviews and not clean(home)
+        undo(serve(home), r.run_id)
+        assert holds(state_of(home)) == holds(before) and {i: d for i, d in known(home).items() if i in now} == now
+        assert not clean(home)
+
+
+def test_what_is_held_after_an_answer_is_what_would_be_read(copy):
+    for name in ("unsure", "returned", "withdrawn", "merge"):
+        home = copy(name)
+        w = writer(home)
+        accept(w, asked(home)[0].question["id"])
+        fresh = writer(home)
+        assert w.held().view.state == fresh.held().view.state
+        held, read = ({i: sorted(e.id for e in ties) for i, ties in x.held().ties.items() if ties} for x in (w, fresh))
+        assert held == read
+
+
+SOME = [mem("Orders live in MySQL", "Version 8.", days_ago=60), mem("Orders live in Postgres", "Version 16.", days_ago=50), mem("Tea", "At four.", days_ago=40),
+        mem("Tea", "At four.", days_ago=30), mem("Build cache", "Kept for 14 days.", days_ago=20), mem("Cache of builds", "It is in S3.", days_ago=20)]
+TYPES = st.sampled_from([(EdgeType.SUPERSEDES, "full"), (EdgeType.SUPERSEDES, "partial"), (EdgeType.DUPLICATE_OF, None), (EdgeType.MERGED_INTO, None),
+                         (EdgeType.RELATED_TO, None)])
+QUESTIONS = st.lists(st.tuples(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda p: p[0] != p[1]), TYPES,
+                               st.sampled_from(["accept", "accept", "reject", "supersede", "duplicate", "related"])), min_size=1, max_size=5)
+
+
+@settings(max_examples=int(os.environ.get("GNC_REVIEW_EXAMPLES", 12)), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(QUESTIONS)
+def test_any_answers_keep_every_invariant_and_can_be_taken_back(some, told):
+    with tempfile.TemporaryDirectory() as place:
+        home = shutil.copytree(some, Path(place) / "one")
+        w, ids = writer(home), [m.id for m in sorted(read_memories(open_repo(home)).memories, key=lambda m: (m.timestamp, m.id))]
+        for (new, old), (type_, kind), how in told:
+            _, id_ = ask(w, ids[new], ids[old], type_, kind)
+            if id_ not in state_of(home).reviews: continue
+            before = state_of(home)
+            try: r = accept(w, id_) if how == "accept" else reject(w, id_) if how == "reject" else edit(w, id_, relation=how)
+            except BadFact:
+                assert state_of(home) == before
+                reject(w, id_)
+                continue
+            assert w.held().view.state == state_of(home) and id_ not in state_of(home).reviews and not clean(home), told
+            after = state_of(home)
+            name, *_ = undo(serve(home), r.run_id)
+            assert holds(state_of(home)) == holds(before) and not clean(home), told
+            undo(serve(home), name)
+            assert holds(state_of(home)) == holds(after)
+        settled(home)
+        assert not clean(home), told
+
+
+@pytest.fixture(scope="module")
+def some(tmp_path_factory):
+    home = committed(tmp_path_factory.mktemp("some") / "one", SOME)
+    run(home)
+    return home
+
+
+# Two clones
+
+
+def pair(home, tmp_path):
+    two = shutil.copytree(home, tmp_path / "two")
+    shutil.rmtree(two / ".git" / "gnc", ignore_errors=True)
+    git(home, "remote", "add", "other", two); git(two, "remote", "add", "other", home)
+    return home, two
+
+
+@pytest.mark.parametrize("name", ["unsure", "returned", "withdrawn"])
+@pytest.mark.parametrize("last", ["accept", "reject", "related"])
+@pytest.mark.parametrize("early", ["accept", "reject", "duplicate"])
+def test_of_two_clones_that_decide_differently_the_later_wins(copy, tmp_path, name, early, last):
+    one, two = pair(copy(name), tmp_path)
+    id_ = asked(one)[0].question["id"]
+    def decide(home, how, day):
+        w = writer(home, day)
+        return {"accept": accept, "reject": reject}[how](w, id_) if how in ("accept", "reject") else edit(w, id_, relation=how)
+    w = writer(two)
+    w.remember("Something else entirely, first.", judge=False)  # So its numbers are higher
+    decide(one, early, 1); decide(two, last, 2)
+    alone = shutil.copytree(two, tmp_path / "alone")
+    for home in (one, two, one): sync.sync(open_repo(home), "other")
+    assert holds(state_of(one)) == holds(state_of(two)) and state_of(one).verdicts == state_of(alone).verdicts
+    assert drop_runs(state_of(one)) == drop_runs(state_of(alone))
+
+
+# People
+
+
+def test_the_command_line_asks_shows_and_decides(copy):
+    home = copy("unsure")
+    listed = gnc("review", "list", repo=home)
+    assert all(x in listed.out for x in ("if accepted", "archives the older", "gnc review accept ID"))
+    [q] = gnc("--json", "review", "list", repo=home).json
+    assert q["id"] in state_of(home).reviews and "which is archived" in q["if_accepted"]
+    full = gnc("review", "list", q["id"][:12], "-v", repo=home)
+    assert all(x in full.out for x in ("eu-west-1", "eu-central-1", "quoted:", "If accepted: “Staging cluster” replaces"))
+    before = state_of(home)
+    dry = gnc("review", "accept", q["id"][:12], "--dry-run", repo=home)
+    assert dry.code == 0 and "If accepted" in dry.out and "undo" not in dry.out and state_of(home) == before
+    done = gnc("review", "accept", q["id"][:12], "--reason", "moved", repo=home)
+    assert done.code == 0 and "→ archived" in done.out and "gnc undo run_" in done.out
+    late = gnc("review", "reject", q["id"], repo=home)
+    assert late.code == 2 and "no longer open: accepted on" in late.err
+    assert gnc("undo", done.out.split("gnc undo ")[1].split()[0], repo=home).code == 0
+    assert [x["id"] for x in gnc("--json", "review", "list", repo=home).json] == [q["id"]]
+    part = gnc("--json", "review", "edit", q["id"], "--kind", "partial", repo=home).json
+    assert part[0]["after"][q["target"]]["superseded_kind"] == "partial"
+
+
+def test_many_at_once_need_a_yes_and_may_not_hide_too_much(tmp_path):
+    home = committed(tmp_path / "one", [mem(f"Thing {i}", f"Number {i * 77}.", days_ago=50 - i) for i in range(14)])
+    w = writer(home)
+    ids = [m.id for m in sorted(read_memories(open_repo(home)).memories, key=lambda m: m.timestamp)]
+    for i in range(7): ask(w, ids[2 * i + 1], ids[2 * i], EdgeType.SUPERSEDES, "full")
+    assert gnc("review", "accept", repo=home).code == 2 and gnc("review", "accept", "--all", "--code", "T", "--yes", repo=home).code == 0
+    many = gnc("review", "accept", "--all", "--yes", repo=home)
+    assert (many.code, "would hide 7 current memories, and may 5" in many.err, state_of(home).edges) == (3, True, {})
+    assert gnc("review", "accept", "--all", "--max-change", "1", repo=home).code == 3 and not state_of(home).edges
+    assert gnc("review", "accept", "--all", "--max-change", "1", "--yes", repo=home).code == 0
+    assert len(state_of(home).edges) == 7 and not clean(home) and gnc("review", "reject", "--all", "--yes", repo=home).code == 0
+
+
+def test_one_that_cannot_be_answered_does_not_stop_the_others(tmp_path):
+    home = committed(tmp_path / "one", [mem(f"Thing {i}", f"Number {i * 77}.", days_ago=50 - i) for i in range(4)])
+    w = writer(home)
+    a, b, c, d = (m.id for m in sorted(read_memories(open_repo(home)).memories, key=lambda m: m.timestamp))
+    bad, good = ask(w, a, b, EdgeType.SUPERSEDES, "full")[1], ask(w, d, c, EdgeType.SUPERSEDES, "full")[1]
+    told = gnc("--json", "review", "accept", bad, good, repo=home)
+    assert told.code == 1 and "newer of the two" in told.json[0]["error"] and told.json[1]["verdict"] == "accepted"
+    assert {*state_of(home).edges} == {good}
+
+
+def test_the_table_decides(copy):
+    pytest.importorskip("ipywidgets")
+    home = copy("unsure")
+    w = writer(home)
+    assert "<mark>Staging lives in eu-central-1" in review_html(w)
+    [row] = review_table(w).children
+    yes, no, reason, said = row.children[1].children
+    reason.value = "as the table shows"
+    yes.click()
+    assert "gnc undo run_" in said.value and yes.disabled and no.disabled and len(state_of(home).edges) == 1
+    assert [op["reasoning"] for op in state_of(home).operations.values()] == ["as the table shows"]
+    undo(serve(home), next(op["run"] for op in state_of(home).operations.values()))
+    [row], other = review_table(w).children, writer(home)
+    reject(other, asked(home)[0].question["id"])
+    row.children[1].children[1].click()
+    assert "no longer open: rejected on" in row.children[1].children[3].value
+
+
+def test_a_hostile_question_reaches_no_terminal_and_no_page(tmp_path):
+    evil = "<script>alert(1)</script>\x1b[2J"
+    home = committed(tmp_path / "one", [replace(STAGING[0], summary=f"Where it lives {evil}"), replace(STAGING[1], summary=f"Staging {evil}")])
+    w = writer(home)
+    old, new = (m.id for m in sorted(read_memories(open_repo(home)).memories, key=lambda m: m.timestamp))
+    ask(w, new, old, EdgeType.SUPERSEDES, "full")
+    id_ = asked(home)[0].question["id"]
+    for args in (("list",), ("list", id_, "-v"), ("accept", id_, "--dry-run"), ("accept", id_)):
+        told = gnc("review", *args, repo=home)
+        assert told.code == 0 and "\x1b" not in told.out
+    gnc("undo", next(op["run"] for op in state_of(home).operations.values() if op.get("verdict")), repo=home)
+    assert "<script>" not in review_html(w) and "&lt;script&gt;" in review_html(w)
