@@ -25,7 +25,8 @@ from .models import (SAMPLE_NOW, ConsolidationPhase, ConsolidationResult, EdgeTy
                                             sample_memories)
 from .finding import MemoryResult, RetrievalMode
 from .hooks import ConsolidationHook, missing, speak, stop as stop_hook
-from .notes import git, open_repo, resolve, write_memories
+from .notes import OPERATIONS, git, open_repo, resolve, write_memories
+from .operations import Operation, operations_of, prune_log
 from .questions import needs_reasoning
 from .ranking import excerpt
 from .recall import RecallService, moment, open_recall
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
            'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
            'undo', 'worded', 'written', 'remember', 'forget', 'restore', 'update', 'status', 'tiers', 'explain',
-           'edges', 'summaries', 'review_list', 'inject', 'result_rows', 'recall', 'context', 'hook_session_start',
-           'hook_stop', 'sync', 'doctor', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'edges', 'summaries', 'review_list', 'log_rows', 'log', 'inject', 'result_rows', 'recall', 'context',
+           'hook_session_start', 'hook_stop', 'sync', 'doctor', 'history', 'audit', 'config', 'supersession',
+           'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -100,7 +102,7 @@ class Call:
     err: Console = Console(stderr=True, highlight=False)
 
     def settings(self, **arguments: Any) -> Settings:
-        "From arguments, the environment, and a file: the one named, or `gnc.toml` at the top of the worktree."
+        "From arguments, the environment, and a file: the one named, or the one at the top of the worktree."
         return load_settings(arguments, file=self.config or project_file(open_repo(self.repo).worktree))
 
     def service(self, steps: Steps = Steps(), **arguments: Any) -> sv.ConsolidationService:
@@ -152,7 +154,7 @@ app = typer.Typer(name="gnc", add_completion=False, no_args_is_help=True, rich_m
 def _globals(
     ctx: typer.Context,
     repo: Annotated[str, typer.Option(help="The repository, or any directory in it.", metavar="PATH")] = ".",
-    config: Annotated[str | None, typer.Option(help="Settings file (TOML); otherwise gnc.toml at the top of the worktree.", metavar="FILE")] = None,
+    config: Annotated[str | None, typer.Option(help="Settings in YAML or TOML; else gnc.toml or gnc.yaml at the top of the worktree.", metavar="FILE")] = None,
     now: Annotated[str | None, typer.Option(help="Take this as the present: a date or an ISO time.", metavar="DATE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output, everything else on standard error.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More of it.")] = False,
@@ -716,6 +718,66 @@ def review_list(
     shown = cut("Waiting for you", ("id", "memory", "", "older memory", "why it is asked"), list(_asked_rows(found)), call.verbose)
     call.show(found, *(shown if found else ["Nothing waits for you."]))
 
+# %% ../nbs/23_cli.ipynb #2d342880
+def log_rows(found: Iterable[Operation], texts: Mapping[str, str]) -> list[tuple[object, ...]]:
+    "Operations as table rows; memories by what they say."
+    def says(ids: Sequence[str]) -> str:
+        return ", ".join([plain(texts.get(i, short(i)), 44) for i in ids[:2]] + [f"… {len(ids) - 2} more"] * (len(ids) > 2))
+    def state(op: Operation) -> str: return ", ".join(["undone"] * op.undone + ["left out"] * op.pruned)
+    return [(op.created_at[:16].replace("T", " "), op.operation_type, says(op.source_memory_ids), says([op.target_memory_id] if op.target_memory_id else []),
+             f"{op.confidence:.2f}" if op.confidence is not None else "", plain(op.reasoning or "", 60), short(op.run_id), state(op)) for op in found]
+
+# %% ../nbs/23_cli.ipynb #6e2ffb38
+def _logged(call: Call, memory: str | None, operation: str | None, since: str | None, all_: bool, limit: int) -> None:
+    "The operations that are asked for."
+    start, kind = when(since, "--since") if since is not None else None, operation and operation.upper()
+    if kind and kind not in OPERATIONS: raise Usage(f"--operation {operation}: choose from {', '.join(OPERATIONS)}")
+    v = sv.view(call.service().repo)
+    about = resolve(memory, [m.id for m in v.scan.memories], v.scan.memories) if memory is not None else None
+    fits = [op for op in reversed(operations_of(v.events, v.state, {m.id: m.event_time for m in v.scan.memories}))
+            if (about is None or about in (op.target_memory_id, *op.source_memory_ids)) and kind in (None, op.operation_type)
+            and (start is None or op.created_at and as_utc(op.created_at) >= start)]
+    found = [op for op in fits if all_ or not op.pruned]
+    rows = log_rows(found[:limit], {m.id: m.summary for m in v.scan.memories})
+    left = [*([f"… and {len(found) - limit} more; --limit shows them"] if len(found) > limit else []),
+            *([f"{len(fits) - len(found)} older ones are left out; --all shows them"] if len(fits) > len(found) else [])]
+    columns = ("when", "operation", "what", "to which", "conf.", "why", "run", "")
+    call.show([op._asdict() for op in found[:limit]], *([table("Log", columns, rows, right=("conf.",))] if rows else ["Nothing of the kind was done."]), *left)
+
+# %% ../nbs/23_cli.ipynb #3c1a05b4
+def _prune(call: Call, days: int | None, dry_run: bool) -> None:
+    "Leave old operations out."
+    s = call.service()
+    most = int(getattr(s.settings.config, "log_retention_days", 90)) if days is None else days
+    try: before = s.clock() - timedelta(days=most)
+    except OverflowError: raise Usage(f"--days {most}: there is no day so long ago; write a number such as 90") from None
+    p = prune_log(s.repo, before, s.clock(), dry_run)
+    if p.run_id: sv.refresh_index(s, sv.view(s.repo), s.clock())
+    told = f"{p.hidden} operations from before {before:%Y-%m-%d} {'would be' if dry_run else 'are'} left out of the log"
+    again = f", {p.shown} younger ones {'would be' if dry_run else 'are'} shown again" if p.shown else ""
+    call.show({"run": p.run_id or None, "before": before.isoformat(), "hidden": p.hidden, "shown": p.shown, "dry_run": dry_run}, f"{told}{again}.",
+              *([f"See all: gnc log --all   Take it back: gnc undo {short(p.run_id)}"] if p.run_id else []))
+
+# %% ../nbs/23_cli.ipynb #86c006be
+@app.command(epilog="Examples: `gnc log`, `gnc log --memory mem_x7k2 --all`, `gnc log --operation supersede --since 2026-01-01 --json`, "
+                    "`gnc log --prune --days 90 --dry-run`.")
+def log(
+    ctx: typer.Context,
+    memory: Annotated[str | None, typer.Option(help="Only what was done with this memory or to it.", metavar="ID")] = None,
+    operation: Annotated[str | None, typer.Option(help="Only ADD, UPDATE, DELETE, MERGE, SUPERSEDE, NOOP or RESTORE.", metavar="KIND")] = None,
+    since: Annotated[str | None, typer.Option(help="Only what was done from this date on.", metavar="DATE")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many, the latest.", min=1)] = 20,
+    all_: Annotated[bool, typer.Option("--all", help="Also what --prune leaves out.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Leave old operations out from now on. Nothing is deleted, and gnc undo brings them back.")] = False,
+    days: Annotated[int | None, typer.Option(help="With --prune: keep so many days. Default: log_retention_days, 90.", min=0)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --prune: only say how many.")] = False,
+) -> None:
+    "What was done to which memory, when, by which run and why; the latest first."
+    if prune and (memory is not None or operation is not None or since is not None or all_): raise Usage("--prune goes with --days and --dry-run only")
+    if not prune and (days is not None or dry_run): raise Usage("--days and --dry-run belong to --prune")
+    if prune: _prune(ctx.obj, days, dry_run)
+    else: _logged(ctx.obj, memory, operation, since, all_, limit)
+
 # %% ../nbs/23_cli.ipynb #ade2b591
 @app.command(epilog="Examples: `gnc inject`, `gnc inject --existing CONTEXT.md --budget 1000`, `some-context | gnc inject --existing -`, "
                     "`gnc inject --file src/queue.py -v`.")
@@ -790,7 +852,14 @@ def _answered(service: RecallService, query: str, a: reasons.ReasonedAnswer) -> 
             *(["", _recalled(service, query, a.source_memories, "It rests on" if a.confidence > 0.2 else "Found")] if a.source_memories else [])]
 
 # %% ../nbs/23_cli.ipynb #13a4fa1c
+def _day(text: str | None, option: str) -> datetime | None:
+    "The end of a day, or a time; nothing where nothing was said."
+    try: return moment(text) if text is not None else None
+    except (ValueError, OverflowError): raise Usage(f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
+
+
 @app.command(epilog="Examples: `gnc recall \"why did we leave Redis\"`, `gnc recall \"retry policy\" --as-of 2026-03-01`, "
+                    "`gnc recall \"retry policy\" --as-of 2026-03-01 --known-at 2026-04-01`, "
                     "`gnc recall \"when did we leave Redis\"`, `gnc recall backups --mode deep --sources`, `gnc recall '*' --namespace blockers`.")
 def recall(
     ctx: typer.Context,
@@ -799,7 +868,8 @@ def recall(
     mode: Annotated[str, typer.Option(help="How deep: reflexive (hot), standard (… and warm), deep (… and cold) or exhaustive.")] = "standard",
     namespace: Annotated[str | None, typer.Option(help="Only this namespace.")] = None,
     limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 10,
-    as_of: Annotated[str | None, typer.Option(help="What was known on this day.", metavar="DATE")] = None,
+    as_of: Annotated[str | None, typer.Option(help="What was true on this day.", metavar="DATE")] = None,
+    known_at: Annotated[str | None, typer.Option(help="By what was known on this day. Default: by all that is known now.", metavar="DATE")] = None,
     sources: Annotated[bool, typer.Option("--sources", help="Show memories beside the summaries that tell them.")] = False,
     reason: Annotated[bool | None, typer.Option("--reason/--no-reason", help="Answer in a sentence, with the evidence. By itself where a date, a time or an "
                                                                              "order is asked for.")] = None,
@@ -812,18 +882,19 @@ def recall(
     call: Call = ctx.obj
     query = worded(words, query_file, "--query-file")
     if mode not in {m.value for m in RetrievalMode}: raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
-    try: at = moment(as_of) if as_of is not None else None
-    except (ValueError, OverflowError): raise Usage(f"--as-of: {as_of!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
+    at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")
     s = call.recall(llm_provider=llm, llm_local_only=local_only or None)
     if needs_reasoning(query) if reason is None else reason:
-        a = reasons.reasoned(s).answer(query, mode=mode, namespace=namespace, limit=max(limit, 20), as_of=at, count=not no_count)
+        a = reasons.reasoned(s).answer(query, mode=mode, namespace=namespace, limit=max(limit, 20), as_of=at, known_at=known,
+                                       count=not no_count)
         call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
         return
     def search(mode: str, limit: int, count: bool) -> list[MemoryResult]:
-        return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at, count=count)
+        return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at, known_at=known, count=count)
     found = search(mode, limit, not no_count)
     deeper = len(search("exhaustive", 1000, False)) if not found else 0
-    data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "results": [r.to_dict() for r in found], "deeper": deeper}
+    data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(), "known_at": known and known.isoformat(),
+            "results": [r.to_dict() for r in found], "deeper": deeper}
     nothing = f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
     call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
 
@@ -950,6 +1021,49 @@ def doctor(
     rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in doctoring.first_what_matters(found)]
     call.show(data, *cut("Doctor", ("level", "area", "what", "where"), rows, call.verbose), "", ", ".join(f"{k} {level}" for level, k in n.items()) + ".")
     if n["broken"]: raise typer.Exit(1)
+
+# %% ../nbs/23_cli.ipynb #b89bb6bb
+if TYPE_CHECKING: from git_notes_consolidation import chains as chaining
+
+# %% ../nbs/23_cli.ipynb #0e4f4e04
+if not TYPE_CHECKING: chaining = _Later("chains")
+
+
+def _end_of(text: str | None, option: str) -> datetime | None:
+    "A time, or the end of a day."
+    try: return moment(text) if text is not None else None
+    except (ValueError, OverflowError): raise Usage(f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
+
+
+def _forgotten(operations: Iterable[Mapping[str, Any]]) -> dict[str, datetime]:
+    "Since when each memory that was forgotten is a tombstone."
+    ends = [(as_utc(op["at"]), str(op["target"])) for op in operations if op["operation"] == "DELETE" and op.get("target")]
+    return {i: at for at, i in sorted(ends)}
+
+
+@app.command(epilog="Examples: `gnc history mem_x7k2`, `gnc history mem_x7k2 --as-of 2026-03-01`, `gnc history mem_x7k2 --known-at 2026-03-01 --json`")
+def history(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(help="A memory, any one of the chain: its name, the beginning of it, or namespace:commit:index.")],
+    as_of: Annotated[str | None, typer.Option(help="Mark what was true on this day.", metavar="DATE")] = None,
+    known_at: Annotated[str | None, typer.Option(help="Only what had been recorded by the end of this day.", metavar="DATE")] = None,
+) -> None:
+    "The whole chain of a memory: what came before, what replaced it and in which words, and when each version was true."
+    call: Call = ctx.obj
+    v, at, then = sv.view(open_repo(call.repo)), _end_of(as_of, "--as-of"), _end_of(known_at, "--known-at")
+    memories = {m.id: m for m in v.scan.memories}
+    i, edges = resolve(id, memories, v.scan.memories), [*v.state.edges.values()]
+    if then: memories, edges = chaining.known_at(memories, edges, then, _forgotten(v.state.operations.values()))
+    asked = {"as_of": at and at.isoformat(), "known_at": then and then.isoformat()}
+    if i not in memories:
+        nothing: dict[str, Any] = {"chain": None, "versions": [], "current": [], "edges": [], "true_then": []}
+        return call.show(nothing | asked, plain(f"{short(i)} was not recorded by {known_at}."))
+    c = chaining.chain_of(i, memories, edges)
+    true = [x.id for x in chaining.true_in(c, at)] if at else []
+    said = [f"{len(c.versions)} version{'s' if len(c.versions) > 1 else ''}; ● holds{f', as far as was known by {known_at}' if then else ' now'}",
+            *([f"{len(true) or 'none'} true on {as_of}"] if at else [])]
+    picture = plain(chaining.drawn(c, call.out.width, dict.fromkeys(true, "true then")))
+    call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, no_wrap=True, overflow="ellipsis"), "", plain("; ".join(said)) + ".")
 
 # %% ../nbs/23_cli.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")

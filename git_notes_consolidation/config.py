@@ -4,18 +4,20 @@
 
 # %% ../nbs/01_config.ipynb #c08cbdc6
 from __future__ import annotations
-import difflib, importlib, math, os, tomllib
-from collections.abc import Mapping
+import difflib, importlib, math, os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from .files import file_in, read_file
 from .models import digest
 
 # %% auto #0
-__all__ = ['PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'LLM_PROVIDERS', 'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE',
-           'ConfigError', 'RetentionConfig', 'SubconsciousnessConfig', 'parse_setting', 'known_setting', 'variable',
-           'inherited', 'from_file', 'from_table', 'untabled', 'Settings', 'load_settings', 'project_file', 'need']
+__all__ = ['PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES', 'LLM_PROVIDERS', 'NAMESPACE_IMPORTANCE',
+           'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'SubconsciousnessConfig', 'parse_setting',
+           'known_setting', 'variable', 'inherited', 'from_file', 'from_table', 'untabled', 'Settings', 'load_settings',
+           'project_file', 'need']
 
 # %% ../nbs/01_config.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -71,6 +73,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 EMBEDDERS = ("lexical", "minilm", "plugin", "endpoint")
 PRIORITIES = ("relevance", "recency", "activation")
 TIERS = ("hot", "warm", "cold", "archived")
+WRITE_PROFILES = {"strict": 0.95, "balanced": 0.85, "loose": 0.75}  # Design 4's, as cosines of MiniLM
 LLM_PROVIDERS = ("off", "auto", "openai", "lmstudio", "ollama", "plugin")
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ class SubconsciousnessConfig:
     candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
     candidates_other: int = 5  # … and of all other namespaces
     write_enabled: bool = True  # Hold what is remembered against what is there; off: it is added, whatever is there
-    write_threshold: float | None = None  # Similarity from which a memory is looked at, as a cosine of MiniLM, or strict, balanced, loose; none: the embedder's own
+    write_threshold: float | None = None  # Cosine of MiniLM from which a memory is looked at, or strict, balanced, loose; none: the embedder's own
     write_candidates: int = 5  # Current memories that a new one is judged against
     write_confidence: float = 0.8  # What is judged with less is added, and becomes a question
     write_review: bool = False  # Make a question of every judgment that would do more than add
@@ -153,6 +156,9 @@ class SubconsciousnessConfig:
         _ = self.retention  # refuses nonsense of its own
         t = self.consolidation_threshold
         if t is not None and not 0 < t < 1: raise ConfigError(f"consolidation_threshold is a cosine similarity between 0 and 1, not {t}")
+        t = self.write_threshold
+        if t is not None and not 0 < t < 1:
+            raise ConfigError(f"write_threshold is a cosine similarity between 0 and 1, or one of {', '.join(WRITE_PROFILES)}, not {t}")
         if self.embedder not in EMBEDDERS: raise ConfigError(f"embedder must be one of {', '.join(EMBEDDERS)}, not {self.embedder!r}")
         if not 2 <= self.min_cluster_size <= self.max_cluster_size:
             raise ConfigError(f"cluster sizes must be 2 <= min_cluster_size <= max_cluster_size, not {self.min_cluster_size} and {self.max_cluster_size}")
@@ -160,13 +166,15 @@ class SubconsciousnessConfig:
         if self.summaries_prioritize not in PRIORITIES:
             raise ConfigError(f"summaries_prioritize must be one of {', '.join(PRIORITIES)}, not {self.summaries_prioritize!r}")
         if self.context_min_tier not in TIERS: raise ConfigError(f"context_min_tier must be one of {', '.join(TIERS)}, not {self.context_min_tier!r}")
-        for name in ("summaries_min_confidence", "stale_factor"):
+        for name in ("summaries_min_confidence", "stale_factor", "write_confidence"):
             if not 0 <= getattr(self, name) <= 1: raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
         if self.llm_provider not in LLM_PROVIDERS: raise ConfigError(f"llm_provider must be one of {', '.join(LLM_PROVIDERS)}, not {self.llm_provider!r}")
         if not 0 < self.llm_timeout_s < math.inf: raise ConfigError(f"llm_timeout_s must be more than 0 seconds, not {self.llm_timeout_s}")
         if not 0 <= self.llm_daily_usd: raise ConfigError(f"llm_daily_usd must not be negative, it is {self.llm_daily_usd}")
-        for name in ("llm_concurrency", "llm_batch"):
+        for name in ("llm_concurrency", "llm_batch", "write_candidates"):
             if getattr(self, name) < 1: raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
+        if not 1 <= self.log_retention_days <= 36_500:
+            raise ConfigError(f"log_retention_days must be between 1 and 36500, not {self.log_retention_days}")
         for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours",
                      "workers", "llm_candidates", "llm_rpm", "llm_daily_tokens", "hook_idle_minutes", "hook_pressure", "summaries_max",
                      "summaries_token_budget", "context_token_budget", "context_max_per_namespace"):
@@ -192,16 +200,25 @@ def parse_setting(
         if kind == "bool": return value if isinstance(value, bool) else _WORDS[str(value).strip().lower()]
         if isinstance(value, bool): raise ValueError
         if kind == "str": return _text(value)
-        if "None" in kind and str(value).strip().lower() in ("", "none", "auto"): return None
-        return int(str(value)) if kind == "int" else float(value)
-    except (KeyError, ValueError, TypeError):
+        word = str(value).strip().lower()
+        if "None" in kind and word in ("", "none", "auto"): return None
+        if name == "write_threshold": value = WRITE_PROFILES.get(word, value)
+        return int(word) if kind == "int" else float(value)
+    except (KeyError, ValueError, TypeError, OverflowError):
         want = {"bool": "true or false", "int": "a whole number", "str": "text"}.get(kind, "a number")
-        raise ConfigError(f"{origin}: {name} must be {want}, not {value!r}") from None
+        if name == "write_threshold": want += f", {' or '.join(WRITE_PROFILES)}"
+        raise ConfigError(f"{origin}: {name} must be {want}, not {_quoted(value)}") from None
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str): raise TypeError
     return value.strip()
+
+
+def _quoted(value: Any) -> str:
+    try: said = repr(value)
+    except ValueError: return "so large a one"  # Python writes no number of thousands of digits
+    return said if len(said) <= 80 else f"{said[:80]}…"
 
 
 _FIELDS = {f.name: f for f in fields(SubconsciousnessConfig)}
@@ -218,9 +235,11 @@ def variable(
     name: str,  # A field of `SubconsciousnessConfig`
 ) -> str:
     "What a setting is called in the environment."
-    ours = "CONSOLIDATION_" if name == "embedder" or name.startswith(("llm_", "hook_", "event_", "context_")) else ""
+    ours = "CONSOLIDATION_" if name == "embedder" or name.startswith(_LONGER) else ""
     return _DESIGNS.get(name, f"MEMORY_{ours}{name.upper()}")
 
+
+_LONGER = ("llm_", "hook_", "event_", "context_", "write_", "log_")
 
 _DESIGNS = {"hook_enabled": "HOOK_CONSOLIDATION_ENABLED", "hook_idle_minutes": "HOOK_CONSOLIDATION_IDLE_MINUTES",
             "summaries_enabled": "HOOK_SESSION_START_SUMMARIES_ENABLED", "summaries_max": "HOOK_SESSION_START_SUMMARIES_MAX",
@@ -267,39 +286,90 @@ _TABLES: dict[str, dict[str, str]] = {
                       "auto_trigger_threshold": "consolidation_batch_size", "schedule": "hook_schedule"},
     "retention": {"recency_half_life_days": "retention_half_life_days"},
     "context": {"base_token_budget": "context_token_budget", "min_tier": "context_min_tier", "max_per_namespace": "context_max_per_namespace",
-                "include_summaries": "context_summaries", "include_edges": "context_edges"}}
+                "include_summaries": "context_summaries", "include_edges": "context_edges"},
+    "consolidation.similarity": {"threshold": "write_threshold", "max_candidates": "write_candidates"},
+    "consolidation.classification": {"confidence_threshold": "write_confidence", "require_human_review": "write_review"},
+    "consolidation.operations": {"enable_merge": "write_merge", "enable_supersede": "write_supersede", "enable_delete": "write_delete",
+                                 "archive_superseded": "supersession_rule"},
+    "consolidation.merge": {"inherit_max_importance": "write_max_importance"},
+    "consolidation.supersession": {},
+    "consolidation.audit": {"retention_days": "log_retention_days"}}
 
 _INSTEAD = {"supersession_weight": "being superseded is no part of the sum, it multiplies the score: superseded_factor and partial_factor",
             "enable_supersession": "linking_enabled switches supersession, repeats and all other relations together",
             "enable_edge_extraction": "linking_enabled switches supersession, repeats and all other relations together, and context_edges shows them",
             "summary_token_budget": "a summary's length is fixed, and what a model may cost in a day is set by MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS"}
 
+# %% ../nbs/01_config.ipynb #0db41070
+_KEPT = "an operation that cannot be looked up cannot be taken back either"
+
+_FIXED: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {  # What a key may say, and why nothing else
+    "consolidation.classification": {"fallback_action": (("coexist", "add"), "what is judged with too little confidence is added, and becomes a question, "
+                                                         "because anything else would act on a guess")},
+    "consolidation.merge": {"preserve_sources": ((True,), "the memories that were merged stay, as nothing is lost here, and the merged one names them"),
+                            "recompute_embedding": ((True,), "a vector is always made of the text that it stands for")},
+    "consolidation.supersession": {"maintain_chains": ((True,), "what replaced a memory is kept with it, as nothing is lost here"),
+                                   "index_valid_until": ((True,), "until when a memory held follows from what replaced it, and can always be asked for")},
+    "consolidation.audit": {"log_all_operations": ((True,), _KEPT), "store_before_state": ((True,), _KEPT), "store_after_state": ((True,), _KEPT)}}
+
+def _fixed(table: str, key: str, value: Any, origin: str) -> None:
+    "Refuse the contrary of what is always so."
+    allowed, why = _FIXED[table][key]
+    said = str(value).strip().lower()
+    if _WORDS.get(said, said) in allowed: return
+    may = " or ".join("true" if x is True else x.upper() for x in allowed)
+    raise ConfigError(f"{origin}: {table}.{key} can only be {may}, not {_quoted(value)}: {why}")
+
 # %% ../nbs/01_config.ipynb #1c83e6ff
 def from_table(
-    table: str,  # consolidation, retention or context
+    table: str,  # context, or consolidation.similarity
     key: str,  # A name in it
     origin: str,
 ) -> str:
-    "Our name of a setting in one of design 5's tables."
+    "Our name of a setting in one of the designs' tables."
     if key in _INSTEAD: raise ConfigError(f"{origin}: there is no {table}.{key} here; {_INSTEAD[key]}")
     name = _TABLES[table].get(key, key)
     if name in _FIELDS: return name
-    near = difflib.get_close_matches(key, [*_TABLES[table], *_FIELDS], 1)
+    if (inner := f"{table}.{key}") in _TABLES: raise ConfigError(f"{origin}: {inner} is a table; what stands in it is {', '.join(_known(inner))}")
+    near = difflib.get_close_matches(key, [*_known(table), *_FIELDS], 1)
     raise ConfigError(f"{origin}: no setting {table}.{key}" + (f"; did you mean {near[0]}?" if near else "; `gnc config` lists them all"))
+
+
+def _known(table: str) -> list[str]:
+    "What a table may hold, by the designs' names."
+    return [*_TABLES[table], *_FIXED.get(table, {}), *(t.rpartition(".")[2] for t in _TABLES if t.rpartition(".")[0] == table)]
+
+# %% ../nbs/01_config.ipynb #df5fcd60
+def _rows(d: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str, Any]]:
+    "Table, name and value of all that stands in a file; a table with nothing in it has none."
+    for key, value in d.items():
+        inner = f"{table}.{key}" if table else key
+        if inner in _TABLES and (value is None or isinstance(value, dict)): yield from _rows(value or {}, inner)
+        else: yield table, key, value
+
+# %% ../nbs/01_config.ipynb #19cc304d
+_SWITCH = ("consolidation", "enabled")
+
+def _enabled(rows: Sequence[tuple[str, str, Any]], origin: str) -> tuple[str, ...]:
+    "What the switch of the table `consolidation` means, beside all else in it."
+    beside = [(table, key) for table, key, _ in rows if table.startswith("consolidation") and (table, key) != _SWITCH]
+    fours = {table != "consolidation" or from_table(table, key, origin).startswith(("write_", "log_")) for table, key in beside}
+    return tuple("write_enabled" if four else "consolidation_enabled" for four in sorted(fours or {True, False}))
 
 # %% ../nbs/01_config.ipynb #9348a2b3
 def untabled(
-    d: Mapping[str, Any],  # What a TOML file holds
+    d: Mapping[str, Any],  # What a file holds
     origin: str,
 ) -> dict[str, Any]:  # By our names, as far as they are in a table
-    "The settings of a file, out of design 5's tables."
+    "The settings of a file, out of the designs' tables."
     out: dict[str, Any] = {}
-    for table, value in d.items():
-        inside = table in _TABLES and isinstance(value, dict)
-        for key, x in (value if inside else {table: value}).items():
-            name = from_table(table, key, origin) if inside else key
+    rows = [*_rows(d)]
+    for table, key, value in rows:
+        if key in _FIXED.get(table, {}): _fixed(table, key, value, origin); continue
+        names = (key,) if not table else _enabled(rows, origin) if (table, key) == _SWITCH else (from_table(table, key, origin),)
+        for name in names:
             if name in out: raise ConfigError(f"{origin}: {name} is given twice, under two names or inside of a table and outside")
-            out[name] = x
+            out[name] = value
     return out
 
 # %% ../nbs/01_config.ipynb #ae88c7c7
@@ -311,23 +381,23 @@ class Settings:
 
     @property
     def id(self) -> str:
-        "Changes when any value does that could change a plan; where a model lies, how many work on it and what a session is told could not."
+        "Changes when any value does that could change a plan; where a model lies, what a session is told and how one memory is written could not."
         return digest("cfg", {k: str(v) for k, v in asdict(self.config).items() if not k.startswith(_ELSEWHERE)})
 
 
-_ELSEWHERE = ("embedding_model_dir", "workers", "hook_", "event_", "summaries_", "context_")
+_ELSEWHERE = ("embedding_model_dir", "workers", "hook_", "event_", "summaries_", "context_", "write_", "log_")
 
 # %% ../nbs/01_config.ipynb #e0ae5b38
 def load_settings(
     arguments: Mapping[str, Any] | None = None,  # Settings given by the caller; None values are not given
     env: Mapping[str, str] | None = None,  # The environment; the process's own when not given
-    file: Path | str | None = None,  # A TOML file of settings; a missing one is an error
+    file: Path | str | None = None,  # A file of settings, YAML or TOML by its ending; a missing one is an error
 ) -> Settings:
     "Argument before environment before file before default."
     env = os.environ if env is None else env
     found: dict[str, tuple[Any, str]] = {}
     if file is not None:
-        for name, value in untabled(_read_toml(Path(file)), str(file)).items(): found[from_file(name, str(file))] = (value, str(file))
+        for name, value in untabled(_read(file), str(file)).items(): found[from_file(name, str(file))] = (value, str(file))
     found.update(inherited(env, (arguments or {}).get("llm_provider")))
     for name in _FIELDS:
         if (value := env.get(variable(name))): found[name] = (value, variable(name))
@@ -339,18 +409,18 @@ def load_settings(
     except ConfigError as e: raise ConfigError(f"{e} (set by {', '.join(sorted({o for o in origins.values() if o != 'default'}))})") from None
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    try: return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError: raise ConfigError(f"no configuration file {path}") from None
-    except OSError as e: raise ConfigError(f"configuration file {path} cannot be read: {e.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e: raise ConfigError(f"{path} is not TOML: {e}") from None
+def _read(file: Path | str) -> dict[str, Any]:
+    try: return read_file(str(file))
+    except ValueError as e: raise ConfigError(str(e)) from None
 
 # %% ../nbs/01_config.ipynb #688765ae
 def project_file(
     top: Path | None,  # Of a worktree; none in a bare repository
 ) -> Path | None:
-    "`gnc.toml`, if it is there."
-    return file if top and (file := top / "gnc.toml").is_file() else None
+    "`gnc.toml`, `gnc.yaml` or `gnc.yml`, whichever is there; two of them are refused."
+    try: found = file_in(str(top or ""))
+    except ValueError as e: raise ConfigError(str(e)) from None
+    return Path(found) if found else None
 
 # %% ../nbs/01_config.ipynb #39a56124
 def need(

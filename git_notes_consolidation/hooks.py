@@ -61,7 +61,7 @@ def _here() -> datetime: return datetime.now(UTC).astimezone()
 class ConsolidationHook:
     "Decides whether a run is due in a repository, and makes it."
     path: Path | str = "."
-    settings: Settings | None = None  # None: the environment's, and the repository's gnc.toml
+    settings: Settings | None = None  # None: the environment's, and those of the repository's file
     event: Event = "timer"  # Who asks
     scope: Scope | None = None  # None: everything
     clock: Callable[[], datetime] = _here  # In the zone that hook_schedule means
@@ -97,7 +97,7 @@ class ConsolidationHook:
 
 # %% ../nbs/20_hooks.ipynb #e5e7b36f
 def settings_of(repo: Repo, file: str | None = None) -> Settings:
-    "The environment's settings, and those of a file: the one named, or `gnc.toml` at the top of the worktree."
+    "The environment's settings, and those of a file: the one named, or the one at the top of the worktree."
     return load_settings(file=file or project_file(repo.worktree))
 
 # %% ../nbs/20_hooks.ipynb #f3bcd287

@@ -22,15 +22,18 @@ __all__ = ['SCHEMA', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'emb
            'refresh', 'stored', 'search_text', 'remember', 'recalled']
 
 # %% ../nbs/09_index.ipynb #e002229f
-SCHEMA = 2  # A cache of another schema is thrown away and built anew
+SCHEMA = 3  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT NULL);
 CREATE TABLE memories (id TEXT PRIMARY KEY, commit_sha TEXT, namespace TEXT, summary TEXT, content TEXT, timestamp TEXT, repo_path TEXT, spec TEXT, phase TEXT,
     tags TEXT, status TEXT, relates_to TEXT, places INTEGER, tier TEXT, activation_count INTEGER, last_accessed TEXT, retention_score REAL,
     recency REAL, activation REAL, importance REAL, superseded_by TEXT, superseded_kind TEXT, duplicate_of TEXT, consolidated_into TEXT,
-    stands_in TEXT, stated_importance REAL, copies TEXT);
+    stands_in TEXT, stated_importance REAL, copies TEXT, valid_from TEXT, valid_until TEXT, merged_into TEXT, supersession_chain_id TEXT,
+    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT);
 CREATE INDEX memories_by ON memories (namespace, tier);
+CREATE INDEX memories_valid_until ON memories (valid_until);
+CREATE INDEX memories_chain ON memories (supersession_chain_id, holds_from);
 CREATE VIRTUAL TABLE memories_fts USING fts5 (summary, content, names, content = '', tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE TABLE mem_summaries (id TEXT PRIMARY KEY, namespace TEXT, title TEXT, summary TEXT, told TEXT, key_facts TEXT, decisions TEXT, superseded_facts TEXT,
     source_memory_ids TEXT, temporal_start TEXT, temporal_end TEXT,
@@ -39,7 +42,18 @@ CREATE TABLE mem_edges (id TEXT PRIMARY KEY, source_id TEXT, target_id TEXT, edg
     judged_by TEXT, consolidation_run_id TEXT, created_at TEXT);
 CREATE INDEX mem_edges_target ON mem_edges (target_id);
 CREATE TABLE consolidation_runs (id TEXT PRIMARY KEY, kind TEXT, at TEXT, seq INTEGER, undone INTEGER, targets TEXT, counts TEXT);
+CREATE TABLE operations (id TEXT PRIMARY KEY, operation_type TEXT NOT NULL, source_memory_ids TEXT NOT NULL, target_memory_id TEXT, classification TEXT,
+    confidence REAL, reasoning TEXT, before_state TEXT, after_state TEXT, created_at TEXT NOT NULL, session_id TEXT, run_id TEXT,
+    undone INTEGER, pruned INTEGER);
+CREATE INDEX operations_target ON operations (target_memory_id);
 CREATE VIEW supersessions AS SELECT source_id AS superseder, target_id AS superseded, kind, weight, span FROM mem_edges WHERE edge_type = 'supersedes';
+CREATE VIEW memory_relationships AS SELECT id, source_id AS source_memory_id, target_id AS target_memory_id, edge_type AS relationship_type,
+    weight AS strength, created_at FROM mem_edges WHERE edge_type <> 'consolidates';
+CREATE VIEW consolidation_log AS SELECT id, operation_type, source_memory_ids, target_memory_id, classification, confidence, reasoning, before_state,
+    after_state, created_at, session_id, run_id, undone FROM operations WHERE NOT pruned;
+CREATE VIEW memory_versions AS SELECT id, namespace, summary, content, tags, tier, importance, timestamp AS recorded_at, holds_from AS created_at,
+    holds_until AS valid_until, superseded_by, superseded_kind, merged_into, supersession_chain_id, merge_source_ids
+    FROM memories WHERE status <> 'tombstone' AND (stands_in = id OR merged_into IS NOT NULL);
 """
 
 # %% ../nbs/09_index.ipynb #0ea7181c
@@ -162,11 +176,12 @@ def embed_cached(
 def _iso(t: datetime | None) -> str | None: return t.isoformat() if t else None
 
 
-def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str) -> tuple[object, ...]:
+def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[object] = ()) -> tuple[object, ...]:
     r, copies = d.retention, json.dumps([(p.namespace, p.commit, p.index, p.offset, p.blob) for p in m.places])
     return (m.id, m.commit_sha, m.namespace, m.summary, m.content, _iso(m.timestamp), m.repo_path, m.spec, m.phase, json.dumps(m.tags), m.status,
             json.dumps(m.relates_to), len(m.places), d.tier.value, d.activation_count, _iso(d.last_accessed), r.overall, r.recency, r.activation, r.importance,
-            d.superseded_by, d.superseded_kind, d.duplicate_of, d.consolidated_into, stands_in, m.importance, copies)
+            d.superseded_by, d.superseded_kind, d.duplicate_of, d.consolidated_into, stands_in, m.importance, copies, _iso(m.event_time), _iso(d.valid_until),
+            d.merged_into, *(version or (m.id, "[]", _iso(m.event_time), _iso(d.valid_until))))
 
 # %% ../nbs/09_index.ipynb #d08134ba
 def as_memory(
@@ -218,7 +233,7 @@ def _fts_rows(memories: Sequence[Memory], summaries: Iterable[MemorySummary]) ->
     for n, m in enumerate(map(as_memory, summaries), 1): yield -n, m.summary, m.content, ""
 
 # %% ../nbs/09_index.ipynb #e7c1d62b
-_REPLACED = ("memories", "mem_summaries", "mem_edges", "consolidation_runs")
+_REPLACED = ("memories", "mem_summaries", "mem_edges", "consolidation_runs", "operations")
 
 def refresh(
     conn: sqlite3.Connection,
@@ -227,22 +242,25 @@ def refresh(
     state: State,
     stand_ins: Mapping[str, str] = {},  # Memory id to the memory that is shown for it, where that is another
     made_of: str = "",  # Names what the tables are made of, for whoever wants to know whether they are up to date
+    versions: Mapping[str, Sequence[object]] = {},  # Memory id to its chain, the sources of a merge, and from when to when it is shown
+    operations: Iterable[Sequence[object]] = (),  # Rows of the log
 ) -> None:
     "Replace the tables by what the state says."
     summaries = [s for _, s in sorted(state.summaries.items())]
-    rows = (_memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id)) for m in memories)
+    rows = (_memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id), versions.get(m.id, ())) for m in memories)
     with span("index.refresh", memories=len(memories)), conn:
         for table in _REPLACED: conn.execute(f"DELETE FROM {table}")
         conn.execute("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all')")
-        conn.executemany(f"INSERT INTO memories VALUES ({', '.join('?' * 27)})", rows)
+        conn.executemany(f"INSERT INTO memories VALUES ({', '.join('?' * 34)})", rows)
         conn.executemany("INSERT INTO memories_fts (rowid, summary, content, names) VALUES (?, ?, ?, ?)", _fts_rows(memories, summaries))
         conn.executemany(f"INSERT INTO mem_summaries VALUES ({', '.join('?' * 17)})", _summary_rows(summaries))
         conn.executemany(f"INSERT OR REPLACE INTO mem_edges VALUES ({', '.join('?' * 12)})", _edge_rows(state))
         conn.executemany("INSERT INTO consolidation_runs VALUES (?, ?, ?, ?, ?, ?, ?)", _run_rows(state))
+        conn.executemany(f"INSERT INTO operations VALUES ({', '.join('?' * 14)})", operations)
         conn.execute("INSERT OR REPLACE INTO meta VALUES ('tables', ?)", (json.dumps(made_of),))  # In the same transaction: never one without the other
 
 # %% ../nbs/09_index.ipynb #f0812626
-_SHAPE = "id, commit_sha, namespace, summary, content, timestamp, repo_path, spec, phase, tags, status, relates_to, stated_importance, copies"
+_SHAPE = "id, commit_sha, namespace, summary, content, timestamp, repo_path, spec, phase, tags, status, relates_to, stated_importance, copies, valid_from"
 
 def stored(
     conn: sqlite3.Connection,
@@ -251,10 +269,10 @@ def stored(
     "Memories as the notes had them."
     found = conn.execute(f"SELECT {_SHAPE} FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps([*ids]),))
     def made(r: Sequence[Any]) -> Memory:
-        i, commit, ns, summary, content, at, path, spec, phase, tags, status, related, importance, copies = r
+        i, commit, ns, summary, content, at, path, spec, phase, tags, status, related, importance, copies, since = r
         places = tuple(Place(*p) for p in json.loads(copies))
         lists = tuple(json.loads(tags)), status, tuple(json.loads(related))
-        return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, *lists, importance, places)
+        return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, *lists, importance, places, as_utc(since) if since != at else None)
     return {r[0]: made(r) for r in found}
 
 # %% ../nbs/09_index.ipynb #5b8e24d8

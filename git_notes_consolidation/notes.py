@@ -22,9 +22,9 @@ __all__ = ['MEM', 'IDENT', 'REFS', 'OPERATIONS', 'RepoError', 'Repo', 'git_env',
            'parse_note', 'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan',
            'read_memories', 'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append',
            'stamp', 'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append',
-           'op_append', 'access_append', 'RaceLost', 'move_refs', 'notes_on', 'note_changes', 'memory_changes', 'land',
-           'write', 'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file',
-           'undone_runs', 'texts', 'reading', 'State', 'fold', 'as_set', 'grown']
+           'op_append', 'prune_append', 'access_append', 'RaceLost', 'move_refs', 'notes_on', 'note_changes',
+           'memory_changes', 'land', 'write', 'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id',
+           'replace_file', 'undone_runs', 'texts', 'reading', 'State', 'run_records', 'fold', 'as_set', 'grown']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -482,6 +482,11 @@ def op_append(obj: str, operation: Mapping[str, Any], run: str) -> Append:
     "A line of the log, named by what it says."
     return Append("meta", obj, dict(operation) | {"kind": "op", "subject": digest("op", run, _plain(dict(operation))), "run": run})
 
+# %% ../nbs/08_notes.ipynb #39c6586e
+def prune_append(obj: str, what: str, before: datetime, run: str) -> Append:
+    "What is older is no longer shown (`what`: log); it stays where it is."
+    return Append("meta", obj, {"kind": "prune", "subject": what, "before": before.isoformat(), "run": run})
+
 # %% ../nbs/08_notes.ipynb #6da822d3
 def access_append(m: Memory, clone: str, count: int, at: datetime) -> Append:
     "How often this clone has retrieved a memory so far; belongs to no run."
@@ -821,9 +826,14 @@ def _op_record(r: Mapping[str, Any]) -> Mapping[str, Any] | None:
     except _ODD: return None
     return r if known and states and lists and isinstance(r.get("confidence", 1.0), (int, float)) else None
 
+# %% ../nbs/08_notes.ipynb #137debfc
+def _prune_record(r: Mapping[str, Any]) -> datetime | None:
+    try: return as_utc(r["before"])
+    except _ODD: return None
+
 # %% ../nbs/08_notes.ipynb #64bc0871
 _KINDS: dict[str, Callable[[Mapping[str, Any]], Any]] = {"tier": _tier_record, "edge": _edge_record, "summary": _summary_record, "review": _review_record,
-                                                             "wrote": lambda r: r["subject"], "set": _set_record, "op": _op_record}
+                                                             "wrote": lambda r: r["subject"], "set": _set_record, "op": _op_record, "prune": _prune_record}
 
 def reading(r: Mapping[str, Any]) -> Any:
     "What a record of a run says: its value, the record itself where it ends something, none where its shape is wrong."
@@ -854,15 +864,21 @@ class State:
     withdrawn: frozenset[str] = frozenset()  # Memories that only undone runs wrote
     operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # The log by operation, without what was taken back
     verdicts: Mapping[str, bool] = field(default_factory=dict)  # Subject of a question that a person decided, to whether it holds
+    pruned: Mapping[str, datetime] = field(default_factory=dict)  # What is shown only from a time on ("log"), to that time
 
     def tier(self, memory_id: str) -> MemoryTier:
         "Where a memory is; hot until a run says otherwise."
         return MemoryTier(self.tiers[memory_id]["tier"]) if memory_id in self.tiers else MemoryTier.HOT
 
 # %% ../nbs/08_notes.ipynb #e2cafe0d
+def run_records(events: Events) -> list[dict[str, Any]]:
+    "Records of runs and undos; another record of a run counts where it has the number of one of them."
+    return [r for s, _, r in events.records if s == "runs" and _run_record(r)]
+
+
 def fold(events: Events) -> State:
     "The state that all records together say."
-    logs = [r for s, _, r in events.records if s == "runs" and _run_record(r)]
+    logs = run_records(events)
     runs: dict[str, dict[str, Any]] = {}
     for r in logs: runs[r["id"]] = r if r["id"] not in runs or _later(runs[r["id"]], r) else runs[r["id"]]
     undone, counted = undone_runs(runs), {(r["id"], r["seq"]) for r in logs}
@@ -883,7 +899,7 @@ def fold(events: Events) -> State:
     made = {s for k, s in best if k in _MADE}
     told = {i: replace(x, activation_count=accesses[i][0]) if i in accesses else x for i, x in live["summary"].items()}
     return State(live["tier"], live["edge"], told, live["review"], accesses, runs, undone, frozenset(taken[0] - made), _by_memory(live["set"]),
-                 frozenset(taken[1] - made), live["op"], {s: r["holds"] for (k, s), (r, _) in best.items() if k == "review" and _decided(r)})
+                 frozenset(taken[1] - made), live["op"], {s: r["holds"] for (k, s), (r, _) in best.items() if k == "review" and _decided(r)}, live["prune"])
 
 
 _MADE = ("edge", "summary", "wrote")  # What a person rejects by an undo

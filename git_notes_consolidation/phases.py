@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 import numpy as np
@@ -26,15 +25,14 @@ from .notes import State
 from .observe import span
 from .parallel import processes, spread
 from .retention import compute_retention_score, tier_of
-from .sentences import LIGHT_VERBS, NEGATIONS, STOP_WORDS, mentions, names_of, references, stem, title_words, words_of
+from .sentences import least_words, mentions, names_of, references, says_title, stems_of, title_words
 from .summarizing import NothingToQuote, summarize_cluster
 from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
 
 # %% auto #0
-__all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'stems_of', 'least_words', 'says_title', 'candidates', 'Judged',
-           'Share', 'weigh_all', 'judge', 'hear', 'still_held', 'Related', 'merged_into', 'relate', 'taken_back',
-           'metadata_of', 'cluster', 'references_of', 'target_of', 'linked', 'Group', 'tell_all', 'summarize', 'tier',
-           'still_told', 'Desired', 'desire']
+__all__ = ['Progress', 'Scope', 'living', 'Scanned', 'collapse', 'candidates', 'Judged', 'Share', 'weigh_all', 'judge', 'hear',
+           'still_held', 'Related', 'merged_into', 'relate', 'taken_back', 'metadata_of', 'cluster', 'references_of',
+           'target_of', 'linked', 'Group', 'tell_all', 'summarize', 'tier', 'still_told', 'Desired', 'desire']
 
 # %% ../nbs/14_phases.ipynb #87230dc7
 @dataclass(frozen=True)
@@ -102,29 +100,6 @@ def _named(current: Sequence[Memory], most: int = 10) -> Iterable[tuple[int, int
     for i, m in enumerate(current):
         for name in mentions(m.text): yield from ((i, j) for j in known.get(name, ())[-most:])
         for name in names_of(m): known[name].append(i)
-
-# %% ../nbs/14_phases.ipynb #cc22e4f9
-_stem = lru_cache(maxsize=2**15)(stem)
-
-def stems_of(text: str) -> list[str]:
-    "The stems of a text's content words, in order."
-    return [_stem(w) for w in (w.strip("_") for w in words_of(text)) if w in NEGATIONS or w not in STOP_WORDS and w not in LIGHT_VERBS]
-
-
-def least_words(title: frozenset[str]) -> int:
-    "How many of a title's words name it: two, and four fifths."
-    return max(2, -(-4 * len(title) // 5))
-
-
-def says_title(content: Sequence[str], title: frozenset[str]) -> bool:
-    "Does a run of content words hold nothing but words of a title, nearly all, and its numbers and negations?"
-    musts = {w for w in title if w in NEGATIONS or any(c.isdigit() for c in w)}
-    seen: set[str] = set()
-    for w in content:
-        if w not in title: seen.clear(); continue
-        seen.add(w)
-        if len(seen) >= least_words(title) and musts <= seen: return True
-    return False
 
 # %% ../nbs/14_phases.ipynb #f9e26a61
 def _titled(current: Sequence[Memory], most: int = 10) -> Iterable[tuple[int, int]]:
@@ -281,7 +256,7 @@ def _ended(
 ) -> dict[str, list[datetime]]:  # Replaced memory's id to the times of its replacements, sorted
     "When each memory was replaced as a whole."
     times: dict[str, list[datetime]] = defaultdict(list)
-    for e in found: times[e.target_id] += [when[e.source_id]] if e.kind == "full" else []
+    for e in found: times[e.target_id] += [when[e.source_id]] if e.kind != "partial" else []
     return {i: sorted(ts) for i, ts in times.items()}
 
 # %% ../nbs/14_phases.ipynb #e02d3760
@@ -319,7 +294,8 @@ def merged_into(
     there: Container[str],  # Memory ids
 ) -> dict[str, str]:  # Memory id to the one that holds its text in the end
     "Where memories went that were merged."
-    step = {e.source_id: e.target_id for e in edges if e.edge_type == EdgeType.MERGED_INTO and e.source_id in there and e.target_id in there}
+    merges = (e for e in edges if e.edge_type == EdgeType.MERGED_INTO and e.source_id in there and e.target_id in there)
+    step = {e.source_id: e.target_id for e in sorted(merges, key=lambda e: e.id)}  # Of two, made in two clones, the same one everywhere
     def end(i: str) -> str:
         seen = {i}
         while (j := step.get(i)) and j not in seen: seen.add(j); i = j

@@ -6,6 +6,7 @@
 from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 import numpy as np
 from .config import need
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'figure', 'lines', 'decay_curves',
            'clusters_by_threshold', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'histogram_with_threshold',
-           'confusion_heatmap', 'umap_layout', 'cluster_map']
+           'confusion_heatmap', 'umap_layout', 'cluster_map', 'bitemporal']
 
 # %% ../nbs/03_plots.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -229,3 +230,33 @@ def cluster_map(
 def _safe(text: str) -> str:
     "Without the markup that plotly would render: a memory's text is anybody's."
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+# %% ../nbs/03_plots.ipynb #ad5e5158
+_SHADES, _FILLS = ("#F2F2F2", "#BDBDBD", "#DDDDDD", "#9E9E9E"), ("", "/", ".", "x", "\\", "-", "+", "|")
+
+def bitemporal(
+    rows: Iterable[tuple[str, datetime, datetime | None, datetime, datetime | None]],  # Name; true from and until; known from and until
+    end: datetime,  # The edge on both axes
+) -> Figure:
+    "What was taken to be true of each time, at each time."
+    areas: dict[str, list[tuple[datetime, datetime, datetime, datetime]]] = {}
+    for name, a, b, c, d in rows: areas.setdefault(name, []).append((a, b or end, c, d or end))
+    def day(t: datetime) -> str: return f"{t:%Y-%m-%d}"
+    def outline(boxes: Iterable[tuple[datetime, ...]], i: int, j: int, order: Sequence[int]) -> list[str | None]:
+        return [x for box in boxes for x in (*(day(box[(i, j)[k]]) for k in order), None)]
+    def area(k: int, name: str) -> dict[str, Any]:
+        around = {"x": outline(areas[name], 0, 1, (0, 1, 1, 0, 0)), "y": outline(areas[name], 2, 3, (0, 0, 1, 1, 0))}
+        return {"type": "scatter", "name": f"{_letter(k)}: {_safe(name)}", **around, "mode": "lines", "fill": "toself",
+                "fillcolor": _SHADES[k % 4], "line": {"color": "#333", "width": 1.5},
+                "fillpattern": {"shape": _FILLS[k % len(_FILLS)], "fillmode": "overlay", "fgcolor": "#666", "size": 7, "solidity": 0.2}, "hoverinfo": "name"}
+    def middle(k: int, name: str) -> dict[str, Any]:
+        a, b, c, d = max(areas[name], key=lambda r: min(r[1] - r[0], r[3] - r[2]))
+        return {"x": day(a + (b - a) / 2), "y": day(c + (d - c) / 2), "text": f"<b>{_letter(k)}</b>", "showarrow": False, "bgcolor": "white"}
+    first = day(min((r[0] for boxes in areas.values() for r in boxes), default=end))
+    now = {"type": "scatter", "name": "recorded as it became true", "mode": "lines", "x": [first, day(end)], "y": [first, day(end)],
+           "line": {"color": "#000", "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
+    return figure([*(area(k, name) for k, name in enumerate(areas)), now], x="true in the world", y="known to us", height=460,
+                  annotations=[middle(k, name) for k, name in enumerate(areas)], legend_orientation="h", legend_y=-0.2)
+
+
+def _letter(k: int) -> str: return chr(65 + k % 26) + (str(k // 26) if k > 25 else "")

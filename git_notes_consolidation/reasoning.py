@@ -247,10 +247,10 @@ class ReasonedRecallService:
         answer = ask_all(self.llm_client, [(request, parse)])[0]
         return answer.value or f"{answer.failure} {answer.note}".strip()
 
-    def _edges(self, results: Sequence[MemoryResult]) -> tuple[Chains, Next]:
+    def _edges(self, results: Sequence[MemoryResult], **then: datetime | None) -> tuple[Chains, Next]:
         newer = {r.id: r.superseded_by for r in results if r.superseded_by and r.superseded_kind == "full"}
         there = self.recall_service.get_batch(newer.values())
-        return self.recall_service.replaced(r.id for r in results), {i: there[n] for i, n in newer.items() if n in there}
+        return self.recall_service.replaced((r.id for r in results), **then), {i: there[n] for i, n in newer.items() if n in there}
 
     def answer(
         self,
@@ -259,13 +259,15 @@ class ReasonedRecallService:
         mode: RetrievalMode | str = RetrievalMode.STANDARD,
         namespace: str | None = None,
         limit: int = 20,  # Memories that are looked at
-        as_of: datetime | None = None,
+        as_of: datetime | None = None,  # By what was true then
+        known_at: datetime | None = None,  # By what was known then
         count: bool = True,  # What the answer rests on was used
     ) -> ReasonedAnswer:
         "An answer by rule, and a model's where there is one."
-        s, now = self.recall_service, as_of or self.recall_service.clock()
-        look = partial(s.search, namespace=namespace, limit=limit, include_summaries=False, as_of=as_of, count=False)
-        said = answer_offline(read_question(query), look, self._edges, now, RetrievalMode(mode))
+        s, now = self.recall_service, as_of or known_at or self.recall_service.clock()
+        look = partial(s.search, namespace=namespace, limit=limit, include_summaries=False, as_of=as_of, known_at=known_at, count=False)
+        edges = partial(self._edges, as_of=as_of, known_at=known_at)
+        said = answer_offline(read_question(query), look, edges, now, RetrievalMode(mode))
         if self.llm_client is not None:
             near = {r.id: r for r in (*said.source_memories, *look(query, mode=mode))}
             said = with_model(said, query, [*near.values()][:limit], self._ask, now)

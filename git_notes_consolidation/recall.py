@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from . import index
 from .config import Settings, SubconsciousnessConfig, load_settings
@@ -21,11 +21,15 @@ from .journal import note_accesses
 from .models import UTC, Memory, as_utc, digest
 from .notes import MEM, REFS, Repo, RepoError, open_repo, tips
 from .observe import span
+from .operations import holds_since
 from .ranking import AKIN, QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
 
+if TYPE_CHECKING: from git_notes_consolidation.service import View
+
+
 # %% auto #0
-__all__ = ['RANKERS', 'recall_embedder', 'moment', 'refs_key', 'RecallService', 'open_recall', 'through_plugin',
-           'get_recall_service', 'reset_recall_service']
+__all__ = ['RANKERS', 'recall_embedder', 'moment', 'Then', 'then', 'known_by', 'true_by', 'refs_key', 'RecallService',
+           'open_recall', 'through_plugin', 'get_recall_service', 'reset_recall_service']
 
 # %% ../nbs/17_recall.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -49,28 +53,63 @@ def recall_embedder(
 
 # %% ../nbs/17_recall.ipynb #ea5886d9
 def moment(
-    as_of: datetime | date | str,  # ISO 8601 where it is text
+    when: datetime | date | str,  # ISO 8601 where it is text
 ) -> datetime:
     "A time, or the end of a day."
-    if isinstance(as_of, str):
-        try: return moment(date.fromisoformat(as_of.strip()))
-        except ValueError: return as_utc(as_of)
-    return as_utc(as_of) if isinstance(as_of, datetime) else datetime.combine(as_of, time.max, UTC)
+    if isinstance(when, str):
+        try: return moment(date.fromisoformat(when.strip()))
+        except ValueError: return as_utc(when)
+    return as_utc(when) if isinstance(when, datetime) else datetime.combine(when, time.max, UTC)
 
 # %% ../nbs/17_recall.ipynb #a49ed6a3
-def _fill_as_of(conn: sqlite3.Connection, repo: Repo, settings: Settings, at: datetime) -> None:
+class Then(NamedTuple):
+    "The time that is asked about, and the time by which it was known; one of them at least."
+    as_of: datetime | None
+    known_at: datetime | None
+
+    @property
+    def now(self) -> datetime:
+        "What ages are counted to."
+        return self.as_of or self.known_at or datetime.max.replace(tzinfo=UTC)
+
+
+def then(as_of: datetime | date | str | None, known_at: datetime | date | str | None) -> Then | None:
+    "What two arguments ask for; none: the present."
+    found = Then(*(moment(t) if t else None for t in (as_of, known_at)))
+    return found if any(found) else None
+
+# %% ../nbs/17_recall.ipynb #5c4c72d7
+def _within(v: View, there: Mapping[str, Memory], at: datetime) -> View:
+    edges = {i: e for i, e in v.state.edges.items() if e.source_id in there and e.target_id in there}
+    told = {i: s for i, s in v.state.summaries.items() if s.created_at <= at and there.keys() >= {*s.source_memory_ids}}
+    used = {i: (n, t) for i, (n, t) in v.state.accesses.items() if t <= at}
+    return replace(v, scan=replace(v.scan, memories=tuple(there.values())), state=replace(v.state, edges=edges, summaries=told, accesses=used))
+
+# %% ../nbs/17_recall.ipynb #89527629
+def known_by(v: View, at: datetime) -> View:
+    "The repository as it could be read at a time."
+    v = _within(v, {m.id: m for m in v.scan.memories if m.timestamp <= at}, at)
+    said = {i: e for i, e in v.state.edges.items() if e.by != "person" or e.created_at is None or e.created_at <= at}
+    return replace(v, state=replace(v.state, edges=said))
+
+# %% ../nbs/17_recall.ipynb #a84b5d9c
+def true_by(v: View, at: datetime) -> View:
+    "What had begun by a time."
+    since = holds_since(v.scan.memories, v.state.edges.values())
+    return _within(v, {m.id: m for m in v.scan.memories if since[m.id] <= at}, at)
+
+# %% ../nbs/17_recall.ipynb #adce18d9
+def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: Then) -> None:
     "Tables as they would have been."
     from git_notes_consolidation import service as sv  # It loads the judge, which nothing else here needs
     from git_notes_consolidation.retention import tier_of
     v, config = sv.view(repo), settings.config.retention
-    there = {m.id: m for m in v.scan.memories if m.timestamp <= at}
-    edges = {i: e for i, e in v.state.edges.items() if e.source_id in there and e.target_id in there}
-    told = {i: s for i, s in v.state.summaries.items() if s.created_at <= at and there.keys() >= {*s.source_memory_ids}}
-    used = {i: (n, t) for i, (n, t) in v.state.accesses.items() if t <= at}
-    then = replace(v, scan=replace(v.scan, memories=tuple(there.values())), state=replace(v.state, edges=edges, summaries=told, accesses=used, tiers={}))
-    meta = sv.scored(then, settings, at)
-    meta = {i: replace(d, tier=tier_of(d.retention, there[i], d, config, at)[0]) for i, d in meta.items()}
-    index.refresh(conn, then.scan.memories, meta, then.state, sv.stand_ins(then.scan.memories, meta))
+    if asked.known_at: v = known_by(v, asked.known_at)
+    if asked.as_of: v = true_by(v, asked.as_of)
+    v, there = replace(v, state=replace(v.state, tiers={})), {m.id: m for m in v.scan.memories}
+    meta = sv.scored(v, settings, asked.now)
+    meta = {i: replace(d, tier=tier_of(d.retention, there[i], d, config, asked.now)[0]) for i, d in meta.items()}
+    index.refresh(conn, v.scan.memories, meta, v.state, sv.stand_ins(v.scan.memories, meta))
 
 # %% ../nbs/17_recall.ipynb #aad99e56
 @dataclass(frozen=True, eq=False)
@@ -116,7 +155,7 @@ class RecallService:
 
     def __post_init__(self) -> None:
         self._now: _Held | None = None
-        self._then: tuple[datetime, sqlite3.Connection, _Held] | None = None
+        self._then: tuple[Then, sqlite3.Connection, _Held] | None = None
         self._unwritable: sqlite3.Connection | None = None
 
     def search(
@@ -131,14 +170,15 @@ class RecallService:
         mode: RetrievalMode | str = RetrievalMode.STANDARD,
         include_summaries: bool = True,
         include_sources: bool = False,  # Also beside the summary that tells them
-        as_of: datetime | date | str | None = None,  # What was known then
+        as_of: datetime | date | str | None = None,  # What was true then
+        known_at: datetime | date | str | None = None,  # … by what was known then; not given: by all that is known
         count: bool = True,  # It is a use of what is shown; not so for what is given unasked
     ) -> list[MemoryResult]:
         "The best answers, best first."
         query, most = query.encode("utf-8", "replace").decode(), max(0, limit if k is None else k)
         wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries, include_sources)
         with span("recall.search", mode=wanted.mode.value, limit=most) as log:
-            results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity, moment(as_of) if as_of else None))
+            results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity, then(as_of, known_at)))
             if count and not lists_all(query): self.note(results)
             log.set(results=len(results))
         return results
@@ -168,29 +208,31 @@ class RecallService:
                 index.open_index(self.repo).close()  # Looks for damage, and makes it anew
         raise AssertionError("not reached")
 
-    def replaced(self, ids: Iterable[str]) -> dict[str, tuple[Memory, ...]]:
+    def replaced(self, ids: Iterable[str], as_of: datetime | None = None, known_at: datetime | None = None) -> dict[str, tuple[Memory, ...]]:
         "What each of these memories has replaced as a whole, and what that had replaced before: oldest first."
-        with self._connection() as conn:
-            self._up_to_date(conn)
+        asked = then(as_of, known_at)
+        with self._connection() as cache:
+            conn = self._at(asked)[0] if asked else cache
+            if not asked: self._up_to_date(cache)
             sql = """WITH RECURSIVE older(id, first) AS (SELECT id, superseded_by FROM memories WHERE superseded_by = ? AND superseded_kind = 'full'
                 UNION SELECT m.id, m.superseded_by FROM memories m JOIN older ON m.superseded_by = older.id AND m.superseded_kind = 'full')
                 SELECT id FROM older"""
             found = {i: [x for x, in conn.execute(sql, (i,))] for i in dict.fromkeys(ids)}
             known = index.stored(conn, [x for row in found.values() for x in row])
-        return {i: tuple(sorted((known[x] for x in row), key=lambda m: (m.timestamp, m.id))) for i, row in found.items() if row}
+        return {i: tuple(sorted((known[x] for x in row), key=lambda m: (m.event_time, m.id))) for i, row in found.items() if row}
 
-    def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None, as_of: datetime | None,
+    def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None, asked: Then | None,
                 tries: int = 5) -> list[MemoryResult]:
-        tables, held = self._as_of(conn, as_of) if as_of else (conn, self._up_to_date(conn))
+        tables, held = self._at(asked) if asked else (conn, self._up_to_date(conn))
         vectors = None if lists_all(query) else self._vectors(conn, tables, held, query[:4000])
         with _snapshot(tables):
-            if as_of or index.recalled(tables, "tables") == held.key or not tries:
+            if asked or index.recalled(tables, "tables") == held.key or not tries:
                 found = listed(held.columns, wanted) if vectors is None else _find(tables, held.columns, query, wanted, least, *vectors,
                                                                                                      self.rankers)
                 few = found._replace(units=found.units[:most]) if vectors is None else with_equals(found, most)
-                results = in_full(tables, held.columns, few, self.settings.config.retention, as_of or self.clock())
+                results = in_full(tables, held.columns, few, self.settings.config.retention, asked.now if asked else self.clock())
                 return results if vectors is None else worthiest(results)[:most]
-        return self._answer(conn, query, wanted, most, least, as_of, tries - 1)  # Somebody filled the tables in between
+        return self._answer(conn, query, wanted, most, least, asked, tries - 1)  # Somebody filled the tables in between
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -212,12 +254,12 @@ class RecallService:
         from git_notes_consolidation import service as sv
         sv.refresh_tables(conn, sv.view(self.repo), self.settings, self.clock())
 
-    def _as_of(self, conn: sqlite3.Connection, at: datetime) -> tuple[sqlite3.Connection, _Held]:
+    def _at(self, asked: Then) -> tuple[sqlite3.Connection, _Held]:
         key = refs_key(self.repo)
-        if self._then is None or (self._then[0], self._then[2].key) != (at, key):
+        if self._then is None or (self._then[0], self._then[2].key) != (asked, key):
             tables = index.in_memory()
-            _fill_as_of(tables, self.repo, self.settings, at)
-            self._then = at, tables, _Held(key, read_columns(tables), {})
+            _fill_then(tables, self.repo, self.settings, asked)
+            self._then = asked, tables, _Held(key, read_columns(tables), {})
         return self._then[1:]
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held, query: str) -> tuple[np.ndarray, np.ndarray, float, float]:

@@ -5,7 +5,7 @@
 # %% ../nbs/04_sentences.ipynb #1dab4769
 from __future__ import annotations
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from .models import Memory
@@ -13,7 +13,7 @@ from .models import Memory
 # %% auto #0
 __all__ = ['DOCUMENTS', 'NUMBERED', 'MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'word_set', 'Sentence', 'split_sentences',
            'Reference', 'references', 'head', 'names_of', 'document_kind', 'mentions', 'stem', 'words_of',
-           'title_words']
+           'title_words', 'stems_of', 'least_words', 'says_title']
 
 # %% ../nbs/04_sentences.ipynb #c155ada0
 def word_set(
@@ -223,3 +223,26 @@ def title_words(
     "The content words of a title; a document's number at its head is not among them."
     rest = _NUMBER.sub("", title[head(title)[1]:])
     return frozenset(stem(w) for w in words_of(rest) if w in NEGATIONS or w not in STOP_WORDS and w not in LIGHT_VERBS)
+
+# %% ../nbs/04_sentences.ipynb #cc22e4f9
+_stem = lru_cache(maxsize=2**15)(stem)
+
+def stems_of(text: str) -> list[str]:
+    "The stems of a text's content words, in order."
+    return [_stem(w) for w in (w.strip("_") for w in words_of(text)) if w in NEGATIONS or w not in STOP_WORDS and w not in LIGHT_VERBS]
+
+
+def least_words(title: frozenset[str]) -> int:
+    "How many of a title's words name it: two, and four fifths."
+    return max(2, -(-4 * len(title) // 5))
+
+
+def says_title(content: Sequence[str], title: frozenset[str]) -> bool:
+    "Does a run of content words hold nothing but words of a title, nearly all, and its numbers and negations?"
+    musts = {w for w in title if w in NEGATIONS or any(c.isdigit() for c in w)}
+    seen: set[str] = set()
+    for w in content:
+        if w not in title: seen.clear(); continue
+        seen.add(w)
+        if len(seen) >= least_words(title) and musts <= seen: return True
+    return False

@@ -29,6 +29,7 @@ from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Mem
 from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, as_set, clone_id, edge_append, encode, fold, open_repo, read_events,
                                            read_memories, reading, resolve, review_append, run_lock, summary_append, tier_append)
 from .observe import count, span
+from .operations import operations_of, versions_of
 from .preparing import prepare
 from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
 from .retention import compute_retention_score, tier_of
@@ -362,7 +363,10 @@ def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
     "Fill the tables; they say of which refs they were made."
     meta = scored(replace(v, code=None), settings, now)  # Recall reads no history of code; there the tier tells
-    index.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta), digest("tables", v.bases))
+    memories, when = v.scan.memories, {m.id: m.event_time for m in v.scan.memories}
+    versions = {i: x.row() for i, x in versions_of(memories, meta, v.state.edges.values()).items()}
+    index.refresh(conn, memories, meta, v.state, stand_ins(memories, meta), digest("tables", v.bases), versions,
+                  (op.row() for op in operations_of(v.events, v.state, when)))
 
 # %% ../nbs/15_service.ipynb #fb6493b6
 def _countable(v: View) -> dict[str, Memory]:
@@ -525,7 +529,8 @@ def is_consolidation_available() -> bool:
 # %% ../nbs/15_service.ipynb #a0a8deb5
 def run_changes(v: View, run_id: str) -> dict[str, list[dict[str, Any]]]:
     "A run's records by what they are: tier moves, edges and summaries made and ended, review items, memories written, fields set, operations."
-    names = {"tier": "tiers", "edge": "edges", "summary": "summaries", "review": "reviews", "wrote": "written", "set": "fields", "op": "operations"}
+    names = {"tier": "tiers", "edge": "edges", "summary": "summaries", "review": "reviews", "wrote": "written", "set": "fields", "op": "operations",
+             "prune": "pruned"}
     out: dict[str, list[dict[str, Any]]] = {k: [] for k in (*names.values(), "edges_ended", "summaries_ended", "reviews_ended")}
     for _, _, r in sorted(v.events.records, key=lambda x: x[2]["id"]):
         if r.get("run") == run_id and reading(r) is not None: out[names[r["kind"]] + ("" if r.get("live", True) else "_ended")].append(r)
@@ -550,7 +555,7 @@ def questions(
     told = {m.id: m for m in v.scan.memories}
     def row(i: str, r: Mapping[str, Any]) -> dict[str, Any]:
         ends = {k: told[r[k]].summary for k in ("source", "target") if r.get(k) in told}
-        return {"id": i, **{k: x for k, x in r.items() if k not in ("kind", "subject", "seq")}, **{f"{k}_says": s for k, s in ends.items()}}
+        return {"id": i, **{k: x for k, x in r.items() if k not in ("id", "kind", "subject", "seq")}, **{f"{k}_says": s for k, s in ends.items()}}
     def age(r: Mapping[str, Any]) -> float: return told[str(r.get("source"))].timestamp.timestamp() if r.get("source") in told else 0.0
     open_ = [(i, r) for i, r in v.state.reviews.items() if about is None or about in (i, r.get("source"), r.get("target"), *r.get("sources", ()))]
     return [row(i, r) for i, r in sorted(open_, key=lambda x: (-age(x[1]), x[0]))]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json, os, sys
 from collections.abc import Mapping
 from . import __version__
+from .files import file_in, read_file
 from .packing import FORMAT, WEIGHTS, Laid, Packed, SessionContext, Told, pack, scores
 
 # %% auto #0
@@ -94,20 +95,17 @@ def _variable(name: str) -> str: return f"{'MEMORY' if name == 'surfacing_enable
 def settings_of(env: Mapping[str, str], top: str, complaints: list[str]) -> dict[str, Any]:
     "What holds for the session block."
     found: dict[str, Any] = dict(DEFAULTS)
-    for where, values in (("gnc.toml", _file(top, complaints)), ("", {n: env.get(_variable(n)) for n in DEFAULTS})):
+    for where, values in (_file(top, complaints), ("environment", {n: env.get(_variable(n)) for n in DEFAULTS})):
         for name, value in values.items():
             if name not in DEFAULTS or value in (None, ""): continue
             try: found[name] = _parsed(name, value)
-            except (KeyError, ValueError): complaints.append(f"{where or 'environment'}: {name} cannot be {value!r}, taking {found[name]!r}")
+            except (KeyError, ValueError): complaints.append(f"{where}: {name} cannot be {value!r}, taking {found[name]!r}")
     return found
 
 
-def _file(top: str, complaints: list[str]) -> Mapping[str, object]:
-    if not (top and os.path.isfile(file := os.path.join(top, "gnc.toml"))): return {}
-    import tomllib
-    try:
-        with open(file, "rb") as f: return tomllib.load(f)
-    except (OSError, ValueError, RecursionError) as e: complaints.append(f"gnc.toml cannot be read: {e}"); return {}
+def _file(top: str, complaints: list[str]) -> tuple[str, Mapping[str, object]]:
+    try: return (os.path.basename(file), read_file(file)) if (file := file_in(top)) else ("", {})
+    except ValueError as e: complaints.append(str(e)); return "", {}
 
 # %% ../nbs/10_starting.ipynb #de8fa3af
 def load(common_dir: str, seen: str) -> Laid | None:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from . import index
 from .asking import Model
-from .config import Settings, load_settings
+from .chains import faults
+from .config import Settings, load_settings, project_file
 from .deciding import Considered, Decision, Pool, consider, decide, nearest, threshold_for
 from .effects import BadFact, Draft, WriteResult, a_fact, drafted, given, snapshot
 from .embedding import Embedder, LexicalEmbedder, get_embedder
@@ -32,7 +33,7 @@ from .retention import compute_retention_score, tier_of
 from .service import Guard, View, client_for, view
 
 # %% auto #0
-__all__ = ['Change', 'change_of', 'result_of', 'commit_of', 'WritingService', 'open_writing']
+__all__ = ['Change', 'change_of', 'check_chains', 'result_of', 'commit_of', 'WritingService', 'open_writing']
 
 # %% ../nbs/16_writing.ipynb #80b4421e
 @dataclass
@@ -105,6 +106,31 @@ def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> C
     then = {i: snapshot(replace(there[i], **sets.get(i, {})), after[i]) for i in sorted(touched) if i in after}
     return Change(records, {"operation": draft.operation, "target": draft.target, "before": before, "after": then, "at": now.isoformat()}, after, anchor)
 
+# %% ../nbs/16_writing.ipynb #98b3a02f
+_BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
+
+
+def _bound(held: _Held, draft: Draft) -> tuple[dict[str, Memory], list[MemoryEdge]]:
+    "The chains that a draft touches, without the draft."
+    there, todo, seen = dict[str, MemoryEdge](), [*_ends(draft)], set[str]()
+    while todo:
+        if (i := todo.pop()) in seen: continue
+        seen.add(i)
+        mine = {e.id: e for e in held.ties.get(i, ()) if e.edge_type in _BINDS and e.id in held.view.state.edges}
+        there |= mine
+        todo += [j for e in mine.values() for j in (e.source_id, e.target_id)]
+    return {i: held.memories[i] for i in seen if i in held.memories}, [*there.values()]
+
+
+def check_chains(held: _Held, draft: Draft) -> None:
+    "Refuse what would break a chain."
+    new = [e for e in draft.edges if e.edge_type in _BINDS]
+    if not new: return
+    memories, edges = _bound(held, draft)
+    known = {e.id for e in new}
+    after = faults(memories | {m.id: m for m in draft.memories}, [*(e for e in edges if e.id not in known), *new])
+    if broken := sorted({*after} - {*faults(memories, edges)}): raise BadFact(f"this would break a chain, and was not written: {broken[0]}")
+
 # %% ../nbs/16_writing.ipynb #69f31af3
 _One = Callable[[_Held, datetime, "Client | None"], "tuple[Draft, Decision, Sequence[Considered]]"]
 _COUNTED = {"supersessions_detected": ("edge", "supersedes"), "duplicates_found": ("edge", "duplicate_of"), "tier_transitions": ("tier", None),
@@ -147,15 +173,17 @@ class _Writer:
 
     def commit(self, one: _One, session: str, dry_run: bool = False) -> WriteResult:
         "Decide and write, as often as it takes to be first."
+        now = as_utc(self.clock())  # It was said now, however long it waits
         with self._mutex, (closing(self.client()) if self.client else nullcontext()) as client:
-            if dry_run: return self._attempt(one, session, client, dry_run)
-            if client: one(self.held(), self.clock(), client)
+            if dry_run: return self._attempt(one, session, now, client, dry_run)
+            if client: one(self.held(), now, client)
             with hold(self.repo, "write-lock", f"another program is writing into {self.repo.common_dir}; try again", self.patience):
-                return until_won(partial(self._attempt, one, session, client), self.patience)
+                return until_won(partial(self._attempt, one, session, now, client), self.patience)
 
-    def _attempt(self, one: _One, session: str, client: Client | None, dry_run: bool = False) -> WriteResult:
-        held, now = self.held(), as_utc(self.clock())
+    def _attempt(self, one: _One, session: str, now: datetime, client: Client | None, dry_run: bool = False) -> WriteResult:
+        held = self.held()
         draft, d, considered = one(held, now, client)
+        check_chains(held, draft)
         change = change_of(held, draft, self.settings, now)
         if dry_run: return result_of(draft, d, considered, change, "")
         todo, run = self._records(held, draft, d, change, session, now)
@@ -190,7 +218,8 @@ class _Writer:
         scan = replace(held.view.scan, memories=tuple(held.memories.values()), tips=plugins)
         held.view, was = View(scan, events, state), " ".join(t for _, t in sorted(old.tips.items()))
         for m in new.values():
-            if m.id not in held.pool.row: held.pool.add(m, self.vectors(m))
+            if m.id in held.pool.row: held.pool.memories[held.pool.row[m.id]] = m
+            else: held.pool.add(m, self.vectors(m))
         for i, known in change.moved.items(): held.pool.set(i, known, held.memories[i].status == "tombstone")
         for i, found in _ties(draft.edges).items(): held.ties[i].extend(found)
         held.tips = {**held.tips, **moved}
@@ -341,6 +370,7 @@ def open_writing(
     **kw: Any,  # Other fields of the service
 ) -> WritingService:
     "What writes into the repository that a path is in."
-    repo, settings = open_repo(path), settings or load_settings()
+    repo = open_repo(path)
+    settings = settings or load_settings(file=project_file(repo.worktree))
     if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
     return WritingService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"), **kw)

@@ -341,8 +341,9 @@ def asked_about(body):
 
 def sensible(
     judge=lambda newer, older: "coexist",  # Two texts → duplicate, supersede, merge or coexist
+    join=lambda older, newer: f"{older} {newer}",  # Two texts → one
 ):
-    "A model that quotes what it read: a brain for the package's three prompts."
+    "A model that quotes what it read: a brain for the package's prompts."
     def opening(text): return text[:80].strip()
 
     def brain(body):
@@ -356,6 +357,7 @@ def sensible(
             "summary": lambda: dict(title=" ".join(firsts[0].split()[:10]), summary=" ".join(". ".join(firsts).split()[:100]), key_facts=firsts[:5],
                                     decisions=[], superseded_facts=[], insights=[]),
             "edges": lambda: {"edges": [link] if "M2" in memories else []},
+            "merge": lambda: {"text": join(*memories.values())},
         }[body["response_format"]["json_schema"]["name"]]())
     return brain
 

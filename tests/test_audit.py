@@ -610,7 +610,6 @@ PLANTS = {  # Store, which records, what becomes of one (nothing: it is lost), b
     "an end that was lost": ("edges", VERDICT, None, False, "error", "says review_items 1, and 0 are there"),
     "merged into what does not say it": ("edges", MERGED, lambda r, by: ends(r, by["The port is 8443"].id, r["target"]), True, "error",
                                          "merged into .* which does not say 8443, tlsport"),
-    "merged into two": ("edges", MERGED, to("The port is 8443"), True, "error", "was merged into two memories"),
     "merged, and replaces what holds it": ("edges", MERGED, between("Half a", "Both halves"), True, "error", "supersession goes round"),
     "an older one replaces": ("edges", kind("edge", type="supersedes"), between("Fact 0", "The port is 8443"), True, "error", "from the older"),
 }

@@ -1,0 +1,326 @@
+"""Chains: whatever is drawn at random, against what a few naive lines say of it."""
+import re
+from datetime import timedelta
+
+import pytest
+from calls import gnc, new_repo, run, state_of
+from git_notes_consolidation import chains as ch
+from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, mem
+from git_notes_consolidation.notes import Append, State, append, edge_append, open_repo, read_memories, set_append
+from git_notes_consolidation.phases import metadata_of
+from helpers import story
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+DAY = timedelta(days=1)
+NAMES = [f"mem_{c}" for c in "abcdefgh"]
+MERGED, REPEATS, SUPERSEDES = EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF, EdgeType.SUPERSEDES
+
+
+def replaces(new, old, kind="full", **kw): return MemoryEdge(new, old, SUPERSEDES, kind=kind, **{"reason": "it says so"} | kw)
+def day(n): return SAMPLE_NOW + n * DAY
+def by_id(memories): return {m.id: m for m in memories}
+
+
+@st.composite
+def memories(draw, least=1, dead=True):
+    "A few memories, true from one day and recorded on another."
+    out = {}
+    for i in NAMES[:draw(st.integers(least, len(NAMES)))]:
+        begins, late = draw(st.integers(0, 6)), draw(st.integers(0, 3))
+        status = draw(st.sampled_from(["active"] * 4 + ["tombstone"])) if dead else "active"
+        out[i] = mem(f"says {i}", id=i, now=day(begins + late), valid_from=day(begins), status=status)
+    return out
+
+
+def edge(a, b, what, **kw): return MemoryEdge(a, b, what, **kw) if what in (MERGED, REPEATS) else replaces(a, b, what, **kw)
+
+
+@st.composite
+def stores(draw):
+    "Memories and any edges between them, sense or nonsense; some to memories that are not there."
+    there = draw(memories())
+    name, what = st.sampled_from(NAMES), st.sampled_from(["full", "full", "partial", MERGED, REPEATS])
+    pairs = draw(st.lists(st.tuples(name, name, what), max_size=10))
+    made = {e.id: e for e in (edge(a, b, what) for a, b, what in pairs if a != b)}
+    return there, [*made.values()]
+
+
+@st.composite
+def forward(draw, what=("full", "full", "partial", MERGED), dated=True, **kw):
+    "Memories and edges of which each leads from an earlier memory to a later one, with its reason; in no circle at least where dates do not count."
+    there = draw(memories(2, **kw))
+    order = sorted(there, key=lambda i: (there[i].event_time, i)) if dated else draw(st.permutations([*there]))
+    edges = {}
+    for n, old in enumerate(order[:-1]):
+        for new in draw(st.lists(st.sampled_from(order[n + 1:]), max_size=2, unique=True)):
+            kind = draw(st.sampled_from(what))
+            e = MemoryEdge(old, new, MERGED) if kind == MERGED else edge(new, old, kind)
+            edges[e.id] = e
+    return there, [*edges.values()]
+
+
+def kinds(found): return {f.partition(":")[0] for f in found}
+
+
+# What a chain is
+
+
+@given(stores(), st.randoms())
+def test_the_order_of_what_comes_makes_no_difference(store, rng):
+    there, edges = store
+    names, mixed = rng.sample([*there], len(there)), rng.sample(edges, len(edges))
+    other = {i: there[i] for i in names}
+    assert [*ch.chains(other, mixed).items()] == [*ch.chains(there, edges).items()] and ch.faults(other, mixed) == ch.faults(there, edges)
+    assert ch.true_at(other, mixed, day(3)) == ch.true_at(there, edges, day(3)) and ch.beliefs(other, mixed) == ch.beliefs(there, edges)
+    assert [ch.drawn(c) for c in ch.chains(other, mixed).values()] == [ch.drawn(c) for c in ch.chains(there, edges).values()]
+
+
+@given(stores())
+def test_each_tied_memory_is_in_one_chain_or_repeats_a_member(store):
+    there, edges = store
+    all_ = ch.chains(there, edges)
+    ids = [v.id for c in all_.values() for v in c.versions]
+    assert len(ids) == len({*ids})
+    for c in all_.values():
+        assert c.id == min((v.memory.event_time, v.id) for v in c.versions)[1] == c.versions[0].id
+        for i in (j for v in c.versions for j in (v.id, *v.repeats)): assert ch.chain_of(i, there, edges) == c
+    for e in edges:
+        if e.edge_type != REPEATS and {e.source_id, e.target_id} <= {*there}: assert {e.source_id, e.target_id} <= {*ids}
+
+
+def test_a_repeat_is_no_version_unless_it_did_something_itself():
+    there = by_id([mem(w, id=w, now=day(n)) for n, w in enumerate(("old", "new", "again", "once more"))])
+    edges = [replaces("new", "old"), MemoryEdge("again", "new", REPEATS), MemoryEdge("once more", "new", REPEATS)]
+    c = ch.chain_of("again", there, edges)
+    assert [(v.id, v.repeats, v.head) for v in c.versions] == [("old", (), False), ("new", ("again", "once more"), True)] and "(written 3 times)" in ch.drawn(c)
+    c = ch.chain_of("old", there, [*edges, replaces("again", "old")])
+    assert [(v.id, v.head) for v in c.versions] == [("old", False), ("new", True), ("again", False)]
+    dead = there | {"new": ch.replace(there["new"], status="tombstone")}  # What it repeats is forgotten: it stands for itself
+    assert [v.id for v in ch.heads(ch.chain_of("old", dead, edges))] == ["again", "once more"]
+
+
+def ends(there, edges, v):
+    "When a memory stops to be told, from the edges alone."
+    out = [max(there[e.target_id].event_time, v.memory.event_time) for e in edges if e.source_id == v.id and e.edge_type in (MERGED, REPEATS)
+           and e.target_id in there and there[e.target_id].status != "tombstone"]
+    over = (e for e in edges if e.target_id == v.id and e.edge_type == SUPERSEDES and e.kind == "full" and e.source_id in there)
+    return out + [max(there[e.source_id].event_time, v.memory.event_time) for e in over]
+
+
+@given(stores())
+def test_true_is_what_the_intervals_say(store):
+    there, edges = store
+    meta, days = metadata_of(there.values(), edges, (), State()), [day(n) for n in range(-1, 11)]
+    true = {when: ch.true_at(there, edges, when) for when in days}
+    for c in [*ch.chains(there, edges).values(), *(ch.chain_of(i, there, edges) for i in there)]:
+        for v in c.versions:
+            assert v.valid_until == meta[v.id].valid_until and v.valid_from == there[v.id].event_time and v.recorded == there[v.id].timestamp
+            for when in days:
+                holds = v.valid_from <= when and all(when < t for t in ends(there, edges, v)) and v.memory.status != "tombstone"
+                assert v.true_at(when) == (v in ch.true_in(c, when)) == holds == (v in true[when])
+        assert ch.heads(c) == ch.true_in(c, day(10_000))
+
+
+@given(forward(dead=False), st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=3))
+def test_what_runs_in_no_circle_has_a_head(store, copies):
+    there, edges = store
+    edges += [MemoryEdge(a, b, REPEATS) for a, b in dict.fromkeys(copies) if a in there and b in there and (there[a].event_time, a) > (there[b].event_time, b)]
+    assume("cycle" not in kinds(ch.faults(there, edges)))
+    for c in ch.chains(there, edges).values(): assert ch.heads(c)
+
+
+@given(forward(what=("full", "full", "partial")))
+def test_the_last_member_is_a_head_unless_it_is_forgotten(store):
+    for c in ch.chains(*store).values(): assert c.versions[-1].head or c.versions[-1].tombstone
+    for c in ch.chains(*store).values(): assert all(not v.head for v in c.versions if v.superseded_by)
+
+
+@given(stores(), st.integers(-1, 10), st.integers(-1, 10))
+def test_what_was_believed(store, heard, when):
+    "Knowing less is the same as a store that holds less; and the rectangles say the same."
+    there, edges = store
+    edges = [ch.replace(e, by="person", created_at=day(n)) if n % 3 == 0 else e for n, e in enumerate(edges)]
+    less = {i: m for i, m in there.items() if m.timestamp <= day(heard)}
+    some = [e for e in edges if {e.source_id, e.target_id} <= {*less} and not (e.by == "person" and e.created_at > day(heard))]
+    known = ch.known_at(there, edges, day(heard))
+    assert known == (less, some) and ch.true_at(*known, day(when)) == ch.true_at(less, some, day(when))
+    def inside(t, a, b): return a <= t and (b is None or t < b)
+    told = {b.memory_id for b in ch.beliefs(there, edges) if inside(day(heard), b.known_from, b.known_until) and inside(day(when), b.valid_from, b.valid_until)}
+    assert told == {v.id for v in ch.true_at(*known, day(when))}
+
+
+def test_one_that_was_forgotten_was_known_before():
+    m = mem("It is so", id="mem_a", days_ago=9, status="tombstone")
+    known = [ch.known_at({m.id: m}, [], day(n), {m.id: day(-5)})[0][m.id].status for n in (-6, -5, 0)]
+    assert known == ["active", "tombstone", "tombstone"] and ch.known_at({m.id: m}, [], day(-6))[0][m.id].status == "tombstone"
+
+
+def test_a_replacement_that_was_withdrawn_leaves_its_line():
+    acc = mem("ADR-004: GPU port with OpenACC", "Directives in the Fortran source.", id="acc", days_ago=300)
+    kokkos = mem("ADR-009: Kokkos for the GPU port", "In C++; this replaces the OpenACC directives.", id="kokkos", days_ago=200)
+    back = mem("ADR-009 withdrawn", "ADR-009 is withdrawn, OpenACC continues to be the way onto GPUs.", id="back", days_ago=20)
+    edges = [replaces("kokkos", "acc", code="E"), replaces("back", "kokkos", code="E", span="ADR-009 is withdrawn")]
+    c = ch.chain_of("acc", by_id([acc, kokkos, back]), edges)
+    assert ([v.id for v in ch.heads(c)], c.taken_back, c.versions[0].superseded_by, c.versions[1].supersedes) == (["acc", "back"], {edges[0].id}, (), ())
+    assert "replacement taken back: it says so" in ch.drawn(c) and c.to_dict()["edges"][[e.id for e in c.edges].index(edges[0].id)]["taken_back"]
+    then = ch.known_at(by_id([acc, kokkos, back]), edges, kokkos.timestamp)
+    assert [v.id for v in ch.true_at(*then, kokkos.timestamp)] == ["kokkos"]
+
+
+def test_a_merge_that_is_forgotten_gives_its_sources_back():
+    a, b, both = (mem(w, id=w, days_ago=d) for w, d in (("a", 9), ("b", 8), ("both", 7)))
+    edges = [MemoryEdge(x, "both", MERGED) for x in ("a", "b")]
+    assert [v.id for v in ch.heads(ch.chain_of("a", by_id([a, b, both]), edges))] == ["both"]
+    assert [v.id for v in ch.heads(ch.chain_of("a", by_id([a, b, ch.replace(both, status="tombstone")]), edges))] == ["a", "b"]
+
+
+# Faults
+
+
+@given(forward(), st.data())
+def test_chains_made_forward_have_no_fault(store, data):
+    there, edges = store
+    assert ch.faults(there, [e for e in edges if e.edge_type != MERGED]) == []
+    i = data.draw(st.sampled_from([*there]))
+    assert ch.faults(there, edges, around=[i]) == [] == ch.faults(there, edges)
+
+
+@given(forward(dead=False), st.sampled_from(["cycle", "orphan", "fork", "overlap", "chain"]))
+def test_each_planted_fault_is_found_and_no_other(store, what):
+    there, edges = store
+    x, y, z = (mem(w, id=w, now=day(n)) for n, w in enumerate(("mem_x", "mem_y", "mem_z")))
+    planted = {"cycle": [replaces("mem_y", "mem_x"), replaces("mem_z", "mem_y"), MemoryEdge("mem_z", "mem_x", MERGED)],
+               "orphan": [replaces("mem_z", "mem_lost")],
+               "fork": [replaces("mem_z", "mem_x", reason=" "), replaces("mem_y", "mem_x")], "overlap": [replaces("mem_x", "mem_y")], "chain": []}[what]
+    whole, around = there | by_id([x, y, z]), ["mem_lost"] if what in ("chain",) else ["mem_z", "mem_x"]
+    found = ch.faults(whole, edges + planted, around=around)
+    assert kinds(found) == {what} and len(found) == 1
+    assert ch.faults(whole, edges + planted, around=[*there]) == [] and (what == "chain" or ch.faults(whole, edges + planted) == found)
+
+
+def test_every_kind_of_circle_and_what_is_none():
+    x, y = (mem(w, id=w, now=SAMPLE_NOW) for w in "xy")
+    def told(*edges): return kinds(ch.faults(by_id([x, y]), edges))
+    assert told(replaces("x", "y"), replaces("y", "x")) == told(MemoryEdge("x", "y", MERGED), MemoryEdge("y", "x", MERGED)) == {"cycle"}
+    assert told(replaces("x", "y", "partial"), replaces("y", "x", "partial")) == told(MemoryEdge("x", "y", REPEATS), MemoryEdge("y", "x", REPEATS)) == {"cycle"}
+    assert told(replaces("x", "y"), MemoryEdge("x", "y", REPEATS)) == {"cycle"}  # Each is hidden behind the other
+    assert told(replaces("x", "y", "partial"), MemoryEdge("x", "y", REPEATS)) == set() == told(replaces("x", "y"), MemoryEdge("y", "x", REPEATS))
+    assert told(MemoryEdge("x", "y", EdgeType.REFERENCES), MemoryEdge("y", "x", EdgeType.REFERENCES)) == set()
+
+
+@pytest.mark.parametrize("reasons, broken", [(("a", "b"), False), (("a", None), True), ((None, None), True)])
+def test_two_heads_need_a_reason_each(reasons, broken):
+    there = by_id([mem(w, id=w, now=day(n)) for n, w in enumerate("xyz")])
+    edges = [replaces(i, "x", reason=r) for i, r in zip("yz", reasons)]
+    assert ("fork" in kinds(ch.faults(there, edges))) == broken
+    assert ch.faults(there, [ch.replace(e, span="“x” is over") for e in edges]) == [] == ch.faults(there, [*edges, replaces("z", "y")])
+
+
+# The drawing
+
+
+def lines_of(text, ids):
+    "The graph's rows, with the name of the version in each that has one."
+    for line in text.split("\n"):
+        name = next((i for i in ids if f" {i}  " in line), None)
+        yield re.match(r"[●○×│┆╎├┼┬┴╮╯─ ]*", line)[0], name
+
+
+def followed(rows):
+    "From version to version, along the lines."
+    def down(k, c):
+        row, name = rows[k]
+        sign = row[c] if c < len(row) else " "
+        if sign in "●○×": yield name
+        elif sign in "│┆╎┼": yield from down(k + 1, c)
+        elif sign in "┴╯": yield from down(k + 1, row.index("├"))
+        elif sign == "├":
+            yield from down(k + 1, c)
+            if "╮" in row: yield from (x for d in (n for n, s in enumerate(row) if s in "┬╮") for x in down(k + 1, d))
+        else: assert sign in " ─", (sign, rows)  # Nothing below, or a line that only passes
+    return {(name, x) for k, (row, name) in enumerate(rows) if name and k + 1 < len(rows) for x in down(k + 1, re.search("[●○×]", row).start())}
+
+
+@settings(max_examples=200)
+@given(st.booleans().flatmap(lambda dated: forward(dated=dated)))
+def test_the_lines_lead_where_the_edges_do(store):
+    for c in ch.chains(*store).values():
+        ids = [v.id for v in c.versions]
+        rows = [*lines_of(ch.drawn(c), ids)]
+        assert sorted(i for _, i in rows if i) == sorted(ids)
+        assert followed(rows) == {(a, b) for a, b, _ in ch._steps(c)}
+        for (above, _), (row, _) in zip([("", None), *rows], rows):  # No line comes from nowhere, and none is left at the end
+            for n, sign in enumerate(row): assert sign not in "│┆╎┼┴╯" or above[n:n + 1] in [*"●○×│┆╎┼├┬╮"], rows
+        assert not {*rows[-1][0]} & {*"│┆╎"}
+
+
+@given(stores(), st.integers(60, 200))
+def test_every_version_has_its_row_whatever_the_store(store, width):
+    for c in ch.chains(*store).values():
+        text = ch.drawn(c, width, {c.id: "first"})
+        assert sorted(i for _, i in lines_of(text, [v.id for v in c.versions]) if i) == sorted(v.id for v in c.versions) and text.count("[first]") == 1
+        assert width < 100 or all(len(line) <= width for line in text.split("\n"))
+
+
+# Real runs
+
+
+def test_no_run_makes_a_fault(tmp_path):
+    home = new_repo(tmp_path, story())
+    run(home)
+    there, edges = by_id(read_memories(open_repo(home)).memories), [*state_of(home).edges.values()]
+    assert len(ch.chains(there, edges)) == 3 and ch.faults(there, edges) == []
+
+
+def test_history_is_for_people_and_for_programs(tmp_path):
+    home = new_repo(tmp_path, story())
+    run(home)
+    titles = {m.summary: m for m in read_memories(open_repo(home)).memories}
+    old, new, alone = (titles[t] for t in ("ADR-000: We build on Flask", "ADR-010: We build on FastAPI", "About the harbour"))
+    told = gnc("history", new.id[:14], "--as-of", f"{SAMPLE_NOW - 100 * DAY:%Y-%m-%d}", repo=home)
+    assert told.code == 0 and [line[0] for line in told.out.split("\n")[:2]] == ["○", "●"]
+    assert "[true then] ADR-000" in told.out and "“Supersedes ADR-000" in told.out
+    data = gnc("--json", "history", old.id, "--as-of", f"{SAMPLE_NOW:%Y-%m-%d}", repo=home).json
+    assert (data["chain"], [v["id"] for v in data["versions"]], data["current"], data["true_then"]) == (old.id, [old.id, new.id], [new.id], [new.id])
+    assert [(e["source_id"], e["target_id"]) for e in data["edges"]] == [(new.id, old.id)] and data["versions"][0]["valid_until"] == new.timestamp.isoformat()
+    then = gnc("--json", "history", old.id, "--known-at", f"{new.timestamp - DAY:%Y-%m-%d}", repo=home).json
+    assert (then["current"], len(then["versions"]), then["edges"]) == ([old.id], 1, [])
+    assert "was not recorded by 2020-01-01" in gnc("history", old.id, "--known-at", "2020-01-01", repo=home).out
+    assert gnc("history", old.id, "--as-of", "once", repo=home).code == gnc("history", "mem_nosuch", repo=home).code == 2
+    assert gnc("--json", "history", alone.id, repo=home).json["current"] == [alone.id]
+
+
+def test_text_in_a_history_is_harmless(tmp_path):
+    evil = "\x1b[2J\x07\u202eredro\r\n[bold]x[/bold]\u2028é"
+    home = new_repo(tmp_path, [mem(f"ADR-001: We build on {evil}", days_ago=200), mem(f"ADR-002: No more {evil}", f"Supersedes ADR-001. {evil}", days_ago=30)])
+    run(home)
+    for m in read_memories(open_repo(home)).memories:
+        told = gnc("history", m.id, repo=home)
+        assert told.code == 0 and not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028]", told.out) and "[bold]x[/bold]" in told.out
+        assert len(told.out.strip().split("\n")) == 4  # Two versions, an empty line, the last one
+
+
+def test_a_forgotten_memory_was_known_before_it_was_forgotten(tmp_path):
+    home = new_repo(tmp_path, story())
+    repo = open_repo(home)
+    m = next(m for m in read_memories(repo).memories if m.summary == "About the harbour")
+    at = SAMPLE_NOW + DAY
+    op = {"kind": "op", "subject": "op_x", "operation": "DELETE", "sources": [m.id], "target": m.id, "at": at.isoformat(), "run": "run_f"}
+    append(repo, lambda e: [set_append(m, "status", "tombstone", "run_f"), Append("meta", m.commit_sha, op),
+                            Append("runs", m.commit_sha, {"kind": "run", "id": "run_f", "at": at.isoformat(), "counts": {}})], at)
+    assert gnc("--json", "history", m.id, repo=home).json["current"] == []
+    assert "×" in gnc("history", m.id, repo=home).out and "(forgotten)" in gnc("history", m.id, repo=home).out
+    assert gnc("--json", "history", m.id, "--known-at", f"{SAMPLE_NOW:%Y-%m-%d}", repo=home).json["current"] == [m.id]
+
+
+def test_what_a_person_said_counts_from_then_on(tmp_path):
+    home = new_repo(tmp_path, story())
+    repo = open_repo(home)
+    a, b = (m for m in read_memories(repo).memories if m.summary in ("About the harbour", "About the lantern"))
+    e = MemoryEdge(b.id, a.id, SUPERSEDES, reason="she said so", kind="full", by="person")
+    at = SAMPLE_NOW + 5 * DAY
+    log = Append("runs", a.commit_sha, {"kind": "run", "id": "run_p", "at": at.isoformat(), "counts": {}})
+    append(repo, lambda _: [edge_append(a.commit_sha, e, "run_p", at), log], at)
+    assert len(gnc("--json", "history", a.id, repo=home).json["versions"]) == 2
+    assert len(gnc("--json", "history", a.id, "--known-at", f"{SAMPLE_NOW + 2 * DAY:%Y-%m-%d}", repo=home).json["versions"]) == 1

@@ -1,0 +1,347 @@
+"""Settings from files: YAML and TOML say the same, both designs' tables are understood, and nonsense is refused with its remedy."""
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+import yaml
+from calls import COMMAND, gnc, new_repo
+from helpers import story
+from hypothesis import given
+from hypothesis import strategies as st
+
+from git_notes_consolidation import starting
+from git_notes_consolidation.config import _NOT_FILES, ConfigError, SubconsciousnessConfig, load_settings, project_file, variable
+from git_notes_consolidation.files import from_yaml
+from git_notes_consolidation.hooks import settings_of
+from git_notes_consolidation.notes import open_repo
+from git_notes_consolidation.session import get_summary_injector, reset_summary_injector
+
+DESIGN = {  # Every key of design 4's file, with its own value there
+    "enabled": True,
+    "similarity": {"threshold": 0.85, "max_candidates": 5},
+    "classification": {"confidence_threshold": 0.8, "fallback_action": "COEXIST", "require_human_review": False},
+    "operations": {"enable_merge": True, "enable_supersede": True, "enable_delete": False, "archive_superseded": True},
+    "merge": {"preserve_sources": True, "recompute_embedding": True, "inherit_max_importance": True},
+    "supersession": {"maintain_chains": True, "index_valid_until": True},
+    "audit": {"log_all_operations": True, "store_before_state": True, "store_after_state": True, "retention_days": 90}}
+MEANT = [("similarity.threshold", 0.7, "write_threshold"), ("similarity.max_candidates", 9, "write_candidates"),
+         ("classification.confidence_threshold", 0.65, "write_confidence"), ("classification.require_human_review", True, "write_review"),
+         ("operations.enable_merge", False, "write_merge"), ("operations.enable_supersede", False, "write_supersede"),
+         ("operations.enable_delete", False, "write_delete"), ("operations.archive_superseded", False, "supersession_rule"),
+         ("merge.inherit_max_importance", False, "write_max_importance"), ("audit.retention_days", 7, "log_retention_days")]
+ALWAYS = ["merge.preserve_sources", "merge.recompute_embedding", "supersession.maintain_chains", "supersession.index_valid_until", "audit.log_all_operations",
+          "audit.store_before_state", "audit.store_after_state"]
+
+
+def toml(tables, path=""):
+    "Tables of plain values as TOML."
+    rows = [f"{k} = {json.dumps(v)}" for k, v in tables.items() if not isinstance(v, dict)]
+    return "\n".join([*([f"[{path}]"] if path and rows else []), *rows, *(toml(v, f"{path}.{k}".strip(".")) for k, v in tables.items() if isinstance(v, dict))])
+
+
+def write(folder, d, form):
+    path = folder / f"gnc.{form}"
+    path.write_text(d if isinstance(d, str) else toml(d) if form == "toml" else yaml.safe_dump(d))
+    return path
+
+
+def load(folder, d, form="yaml", env=()): return load_settings(env=dict(env), file=write(folder, d, form))
+def set_in(s): return {k: getattr(s.config, k) for k, origin in s.origins.items() if origin != "default"}
+def at(path, value):
+    "A value at the end of a path of tables."
+    for name in reversed(path.split(".")): value = {name: value}
+    return {"consolidation": value}
+
+
+both_forms = pytest.mark.parametrize("form", ["yaml", "toml"])
+
+
+# Design 4's file
+
+
+@both_forms
+def test_the_file_of_design_four_is_read_as_it_stands(tmp_path, form):
+    s = load(tmp_path, {"consolidation": DESIGN}, form)
+    want = {"write_enabled": True, "write_threshold": 0.85, "write_candidates": 5, "write_confidence": 0.8, "write_review": False, "write_merge": True,
+            "write_supersede": True, "write_delete": False, "supersession_rule": True, "write_max_importance": True, "log_retention_days": 90}
+    assert set_in(s) == want and {s.origins[k] for k in want} == {str(tmp_path / f"gnc.{form}")}
+
+
+@both_forms
+@pytest.mark.parametrize("path, value, name", MEANT, ids=lambda x: str(x))
+def test_each_key_is_its_setting(tmp_path, path, value, name, form):
+    assert value != getattr(SubconsciousnessConfig(), name)
+    assert set_in(load(tmp_path, at(path, value), form)) == {name: value}
+    assert set_in(load(tmp_path, {name: value}, form)) == {name: value}
+    assert load(tmp_path, at(path, value), form, {variable(name): str(getattr(SubconsciousnessConfig(), name))}).origins[name] == variable(name)
+    with pytest.raises(ConfigError, match=f"gnc.{form}: {name} is given twice"): load(tmp_path, at(path, value) | {name: value}, form)
+
+
+def test_no_key_of_the_design_is_left_out():
+    keys = {f"{t}.{k}" for t, table in DESIGN.items() if isinstance(table, dict) for k in table}
+    assert keys == {path for path, *_ in MEANT} | {*ALWAYS} | {"classification.fallback_action"}
+
+
+@both_forms
+@pytest.mark.parametrize("path", ALWAYS)
+def test_what_is_always_so_cannot_be_switched_off(tmp_path, path, form):
+    assert set_in(load(tmp_path, at(path, True), form)) == {}
+    for no in (False, "maybe", 0):
+        with pytest.raises(ConfigError) as e: load(tmp_path, at(path, no), form)
+        assert f"gnc.{form}: consolidation.{path} can only be true, not " in str(e.value) and len(str(e.value).rpartition(": ")[2].split()) > 7
+
+
+@both_forms
+@pytest.mark.parametrize("value", ["COEXIST", "coexist", "Add"])
+def test_the_fallback_may_be_said(tmp_path, value, form): assert set_in(load(tmp_path, at("classification.fallback_action", value), form)) == {}
+
+
+@both_forms
+@pytest.mark.parametrize("value", ["MERGE", "DELETE", "", 3, True])
+def test_no_other_fallback(tmp_path, value, form):
+    with pytest.raises(ConfigError, match="fallback_action can only be COEXIST or ADD, not .*a question, because anything else would act on a guess"):
+        load(tmp_path, at("classification.fallback_action", value), form)
+
+
+@both_forms
+@pytest.mark.parametrize("beside, means", [
+    ({"similarity": {"threshold": 0.9}}, {"write_enabled"}), ({"merge": {"preserve_sources": True}}, {"write_enabled"}),
+    ({"write_review": True}, {"write_enabled"}),
+    ({"cluster_threshold": 0.6}, {"consolidation_enabled"}), ({"max_cluster_size": 9}, {"consolidation_enabled"}),
+    ({}, {"write_enabled", "consolidation_enabled"}),
+    ({"similarity": {"threshold": 0.9}, "schedule": ""}, {"write_enabled", "consolidation_enabled"})], ids=str)
+def test_what_enabled_switches_is_said_by_what_stands_beside_it(tmp_path, beside, means, form):
+    for table in ({"enabled": False} | beside, beside | {"enabled": False}):
+        found = set_in(load(tmp_path, {"consolidation": table}, form))
+        assert {k for k in ("write_enabled", "consolidation_enabled") if k in found} == means and not any(found[k] for k in means)
+
+
+@both_forms
+@pytest.mark.parametrize("path, value, said", [
+    ("similarty.threshold", 1, "no setting consolidation.similarty; did you mean similarity?"),
+    ("similarity.treshold", 1, "no setting consolidation.similarity.treshold; did you mean threshold?"),
+    ("merge.preserve_source", True, "no setting consolidation.merge.preserve_source; did you mean preserve_sources?"),
+    ("audit.retention", 9, "no setting consolidation.audit.retention; did you mean retention_days?"),
+    ("audit.qqqq", 9, "no setting consolidation.audit.qqqq; `gnc config` lists them all"),
+    ("similarity", 0.85, "consolidation.similarity is a table; what stands in it is threshold, max_candidates"),
+    ("similarity.threshold", 85, "write_threshold is a cosine similarity between 0 and 1"),
+    ("similarity.threshold", "tight", "write_threshold must be a number, strict or balanced or loose, not 'tight'"),
+    ("classification.require_human_review", "perhaps", "write_review must be true or false, not 'perhaps'"),
+    ("audit.retention_days", 0, "log_retention_days must be between 1 and 36500"),
+    ("similarity.max_candidates", 2.5, "write_candidates must be a whole number"),
+    ("similarity.threshold", {"value": 1}, "write_threshold must be a number")], ids=str)
+def test_a_key_or_a_value_that_is_none(tmp_path, path, value, said, form):
+    if form == "yaml" and isinstance(value, dict): said = "is nested too deep"
+    with pytest.raises(ConfigError) as e: load(tmp_path, at(path, value), form)
+    assert f"gnc.{form}" in str(e.value) and said in str(e.value)
+
+
+@both_forms
+@pytest.mark.parametrize("name", _NOT_FILES)
+def test_what_a_file_that_came_with_a_repository_may_not_say(tmp_path, name, form):
+    for d in ({name: "x"}, {"consolidation": {name: "x"}}, at(f"similarity.{name}", "x")):
+        with pytest.raises(ConfigError, match=f"{name} is not read from a file, which may come with a repository; set {variable(name)}"):
+            load(tmp_path, d, form)
+
+
+def test_design_fives_tables_in_yaml(tmp_path):
+    s = load(tmp_path, "consolidation:\n  cluster_threshold: 0.6\n  auto_trigger: no\nretention:\n  recency_half_life_days: 14\ncontext: {min_tier: cold}\n")
+    assert set_in(s) == {"consolidation_threshold": 0.6, "hook_enabled": False, "retention_half_life_days": 14.0, "context_min_tier": "cold"}
+
+
+# The settings of the write-time pipeline
+
+
+@pytest.mark.parametrize("said, want", [("strict", 0.95), ("Balanced", 0.85), (" loose ", 0.75), (0.5, 0.5), ("auto", None), ("0.9", 0.9)])
+def test_a_threshold_may_be_named(tmp_path, said, want):
+    assert load_settings({"write_threshold": said}, env={}).config.write_threshold == want
+    assert load_settings(env={"MEMORY_CONSOLIDATION_WRITE_THRESHOLD": str(said)}).config.write_threshold == want
+    assert [load(tmp_path, {"write_threshold": said}, form).config.write_threshold for form in ("yaml", "toml")] == [want, want]
+
+
+def test_the_names_in_the_environment():
+    names = [k for k in asdict(SubconsciousnessConfig()) if k.startswith(("write_", "log_"))]
+    assert len(names) == 10 and [variable(n) for n in names] == [f"MEMORY_CONSOLIDATION_{n.upper()}" for n in names]
+    s = load_settings(env={"MEMORY_CONSOLIDATION_WRITE_REVIEW": "yes", "MEMORY_CONSOLIDATION_LOG_RETENTION_DAYS": "30", "MEMORY_WRITE_MERGE": "no"})
+    assert set_in(s) == {"write_review": True, "log_retention_days": 30}
+
+
+@pytest.mark.parametrize("name, value", [("write_threshold", 0), ("write_threshold", 1), ("write_threshold", float("nan")), ("write_candidates", 0),
+                                         ("write_confidence", -0.1), ("write_confidence", 1.1), ("write_confidence", float("nan")),
+                                         ("log_retention_days", 0), ("log_retention_days", 36_501), ("log_retention_days", 10**400)])
+def test_values_that_cannot_be_meant(name, value):
+    with pytest.raises(ConfigError, match=name): load_settings({name: value}, env={})
+
+
+def test_how_one_memory_is_written_makes_no_plan_stale():
+    changed = {"write_threshold": 0.9, "write_candidates": 2, "write_confidence": 0.5, "write_review": True, "log_retention_days": 1}
+    assert load_settings(changed, env={}).id == load_settings(env={}).id != load_settings({"hot_threshold": 0.7}, env={}).id
+
+
+# YAML itself
+
+
+SETTINGS = st.fixed_dictionaries({}, optional={
+    "hot_threshold": st.floats(0.61, 0.99), "importance_half_life_days": st.one_of(st.just(float("inf")), st.floats(1e-6, 1e9)),
+    "grace_days": st.integers(0, 99), "linking_enabled": st.booleans(),
+    "write_threshold": st.one_of(st.none(), st.floats(0.01, 0.99), st.sampled_from(["strict", "loose"])),
+    "llm_model": st.sampled_from("off|no|1.0|~|010|2026-01-31|a: b|# x|'|null|é\U0001f600|- x|x\ny|.inf|&a|*a|!t".split("|")),
+    "max_cluster_size": st.integers(3, 10**6)})
+
+
+@given(SETTINGS, st.booleans())
+def test_what_is_written_in_yaml_is_what_is_meant(tmp_path_factory, d, flow):
+    path = tmp_path_factory.mktemp("a") / "a.yaml"
+    path.write_text(yaml.safe_dump(d, default_flow_style=flow, allow_unicode=True), encoding="utf-8")
+    assert load_settings(env={}, file=path).config == load_settings({k: v for k, v in d.items() if v is not None}, env={}).config
+
+
+@given(st.text(st.sampled_from("ab:-?[]{},&*!|>%@#'\"\\ \n\t\r.0~<=\x00\x85\u2028\ufeff\U0001f600"), max_size=40))
+def test_whatever_is_in_it_texts_come_out_or_a_refusal(text):
+    def texts(x): return x is None or isinstance(x, str) or isinstance(x, dict) and all(isinstance(k, str) and texts(v) for k, v in x.items())
+    try: assert texts(found := from_yaml(text)) and isinstance(found, dict)
+    except ValueError as e: assert str(e)
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefghi", "bcdefghij"))
+NONSENSE = [
+    (b"- embedder\n", "has a list on line 1", "write `name: value`"), (b"lexical", "has no settings, only a text", "write `name: value`"),
+    (b"hot_threshold: 0.7\nembedder: lexical\nhot_threshold: 0.8\n", "has 'hot_threshold' twice, the second time on line 3", "keep one"),
+    (b"consolidation:\n  merge: {}\n  merge: {}\n", "has 'merge' twice, the second time on line 3", "keep one"),
+    (b"consolidation: {similarity: {threshold: {value: 1}}}", "is nested too deep on line 1", "no setting stands in more than two tables"),
+    (b"[" * 60_000, "is nested too deep", "no setting stands"), (b"{a: " * 15_000, "is nested too deep", "no setting stands"),
+    (b"embedder: \xff\xfe", "is not UTF-8 from byte 10 on", "save it as UTF-8"),
+    ("embedder: lexical".encode("utf-16"), "is not UTF-8", "save it as UTF-8"),
+    (b"#" * 66_000, "has more than 65536 bytes", "is it the right file?"),
+    (b"embedder: a: b", "is not YAML: mapping values are not allowed here", "line 1, column 12"),
+    (b"embedder: !!python/name:os.system", "has the tag tag:yaml.org,2002:python/name:os.system on line 1", "write the value without it"),
+    (b"!!python/object/apply:os.system ['touch here']", "has a list", "write `name: value`"), (b"embedder: !mine lexical", "has the tag !mine", "without it"),
+    (LAUGHS.encode(), "has a list on line 1", "no setting is one"), (b"a: &a {b: *a}", "has an alias of what stands on line 1", "write it out"),
+    (b"? {a: 1}\n: 2", "has a key on line 1 that is no name", "write `name: value`"), (b"embedder: \x00", "is not YAML", "special characters"),
+    (b"embedder: lexical\n---\nembedder: minilm", "is not YAML: expected a single document", "line 2"),
+    (b"<<: {embedder: lexical}", "no setting '<<'", "gnc config"),
+    (b"embeder: lexical", "no setting 'embeder'", "did you mean embedder?"), (b"hot_threshold: ~", "hot_threshold must be a number", "not None"),
+    (b"hot_threshold: [0.7]", "has a list on line 1", "no setting is one")]
+
+
+@pytest.mark.parametrize("raw, what, remedy", NONSENSE, ids=[what for _, what, _ in NONSENSE])
+def test_nonsense_is_refused_with_file_and_remedy(tmp_path, raw, what, remedy):
+    (tmp_path / "odd.yaml").write_bytes(raw)
+    with pytest.raises(ConfigError) as e: load_settings(env={}, file=tmp_path / "odd.yaml")
+    assert str(tmp_path / "odd.yaml") in str(e.value) and what in str(e.value) and remedy in str(e.value) and len(str(e.value)) < 500 + len(str(tmp_path))
+
+
+ODD = [b"a = " + b"[" * 60_000, b"hot_threshold = " + b"9" * 5000, b"hot_threshold = 0x" + b"f" * 5000, b"hot_threshold = 1" + b"0" * 400,
+       b"max_cluster_size = 0x" + b"f" * 5000, b"embedder = \xff", b"#" * 66_000, b"max_cluster_size = {a = '" + b"x" * 5000 + b"'}"]
+
+
+@pytest.mark.parametrize("raw", ODD, ids=lambda raw: str(raw[:20]))
+def test_nonsense_in_toml_too(tmp_path, raw):
+    (tmp_path / "odd.toml").write_bytes(raw)
+    with pytest.raises(ConfigError, match="odd.toml") as e: load_settings(env={}, file=tmp_path / "odd.toml")
+    assert len(str(e.value)) < 500 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "consolidation:\n", "consolidation:\n  similarity:\n  audit: {}\n", "\ufeffcontext:\n"])
+def test_an_empty_file_is_no_error(tmp_path, text): assert set_in(load(tmp_path, text)) == {}
+
+
+def test_the_ending_says_what_it_is(tmp_path):
+    for name, text in (("a.yaml", "embedder: minilm"), ("a.yml", "embedder: minilm"), ("a.YAML", "embedder: minilm"), ("a.toml", 'embedder = "minilm"'),
+                       ("settings", 'embedder = "minilm"')):
+        (tmp_path / name).write_text(text)
+        assert load_settings(env={}, file=tmp_path / name).config.embedder == "minilm"
+
+
+# Which file
+
+
+@pytest.mark.parametrize("name", ["gnc.yaml", "gnc.yml"])
+def test_a_file_in_yaml_at_the_top_of_the_worktree(tmp_path, name):
+    home = new_repo(tmp_path / "home", story())
+    (home / name).write_text("hot_threshold: 0.9\nconsolidation: {similarity: {threshold: strict}}\n")
+    (home / "sub").mkdir()
+    (tmp_path / "other.yml").write_text("hot_threshold: 0.8\n")
+    for where in (home, home / "sub"):
+        found, here = gnc("config", "--json", repo=where).json, str(home / name)
+        assert (found["hot_threshold"], found["write_threshold"]) == ({"origin": here, "value": 0.9}, {"origin": here, "value": 0.95})
+    assert gnc("config", "--config", tmp_path / "other.yml", "--json", repo=home).json["hot_threshold"] == {"origin": str(tmp_path / "other.yml"), "value": 0.8}
+    reset_summary_injector()
+    (home / name).write_text("summaries_max: 3\n")
+    assert settings_of(open_repo(home)).config.summaries_max == get_summary_injector(home).config.max_summaries == 3
+    reset_summary_injector()
+
+
+def test_everything_that_may_be_set_is_shown_with_the_file_that_set_it(tmp_path):
+    home = new_repo(tmp_path)
+    (home / "gnc.yaml").write_text(yaml.safe_dump({"consolidation": DESIGN}))
+    rows = gnc("config", "--json", repo=home).json
+    assert {k for k, v in rows.items() if v["origin"] == str(home / "gnc.yaml")} == {name for *_, name in MEANT} | {"write_enabled"}
+    assert rows["write_delete"]["value"] is False and "gnc.yaml" in gnc("config", repo=home).out
+
+
+@pytest.mark.parametrize("names", [("gnc.toml", "gnc.yaml"), ("gnc.yaml", "gnc.yml"), ("gnc.toml", "gnc.yaml", "gnc.yml")], ids=" ".join)
+def test_two_files_are_refused_by_name(tmp_path, names):
+    home = new_repo(tmp_path / "home", story())
+    for name in names: (home / name).write_text("")
+    (tmp_path / "a.yaml").write_text("")
+    for command in ("config", "consolidate", "status"):
+        done = gnc(command, repo=home)
+        assert done.code == 2 and f"has {' and '.join(names)}, and only one of them can hold: keep one" in done.err and "Traceback" not in done.err
+    assert gnc("config", "--config", tmp_path / "a.yaml", repo=home).code == 0
+    with pytest.raises(ConfigError): project_file(home)
+
+
+@pytest.mark.parametrize("text, said", [
+    ("event_command: touch here", "event_command is not read from a file"), ("embedder: [", "is not YAML"), ("- a", "has a list"),
+    ("embedder: \u009b31m\n", "is not YAML"), ('embedder: "\\e[31m"\n', "embedder must be one of")])
+def test_a_bad_file_in_a_repository_stops_the_command_and_says_why(tmp_path, text, said):
+    home = new_repo(tmp_path, story())
+    (home / "gnc.yaml").write_text(text, encoding="utf-8")
+    done = subprocess.run([*COMMAND, "consolidate"], cwd=home, capture_output=True, encoding="utf-8")
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr and not {"\x1b", "\x9b"} & {*done.stderr}
+    assert not (home / "here").exists()
+
+
+# What is loaded
+
+
+def loaded(code, *args):
+    "What of the heavy modules a program has imported at its end."
+    heavy = "yaml numpy typing dataclasses subprocess typer git_notes_consolidation.config"
+    code = f"import sys, json\nbefore = {{*sys.modules}}\n{code}\nprint(json.dumps([m for m in '{heavy}'.split() if m in sys.modules and m not in before]))"
+    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, encoding="utf-8", check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_yaml_is_imported_for_a_file_in_yaml_and_for_no_other(tmp_path):
+    (tmp_path / "gnc.toml").write_text("summaries_max = 3\n")
+    code = "from git_notes_consolidation.config import load_settings; load_settings(env={}, file=sys.argv[1])"
+    assert "yaml" not in loaded(code, tmp_path / "gnc.toml")
+    (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text("summaries_max: 3\n")
+    assert "yaml" in loaded(code, tmp_path / "gnc.yaml")
+
+
+def test_a_session_that_starts_reads_yaml_and_loads_no_more_than_that(tmp_path):
+    code = ("from git_notes_consolidation.starting import settings_of\nwhy = []; s = settings_of({}, sys.argv[1], why)\n"
+            "assert (s['summaries_max'], s['surfacing_enabled'], why) == (int(sys.argv[2]), sys.argv[2] == '10', []), (s, why)")
+    assert loaded(code, tmp_path, 10) == []
+    (tmp_path / "gnc.toml").write_text("summaries_max = 3\nsurfacing_enabled = false\n")
+    toml_needs = loaded(code, tmp_path, 3)
+    assert {*toml_needs} <= {"typing"}  # tomllib's
+    text = "summaries_max: 3\nsurfacing_enabled: off\nconsolidation: {similarity: {threshold: 0.9}}\n"
+    (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text(text)
+    assert {"yaml"} <= {*loaded(code, tmp_path, 3)} <= {"yaml", "typing", "dataclasses"}
+
+
+@pytest.mark.parametrize("raw", [raw for raw, *_ in NONSENSE[:16]], ids=lambda raw: str(raw[:20]))
+def test_a_session_starts_whatever_is_in_the_file(tmp_path, raw):
+    home = new_repo(tmp_path)
+    (home / "gnc.yaml").write_bytes(raw)
+    why = []
+    assert starting.settings_of({}, str(home), why) == starting.DEFAULTS and len(why) == 1
+    done = subprocess.run([*COMMAND, "hook", "session-start"], input=json.dumps({"cwd": str(home)}), capture_output=True, encoding="utf-8")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"continue": True}) and done.stderr.startswith("gnc hook session-start: ")
+    assert "gnc.yaml" in done.stderr

@@ -1,0 +1,458 @@
+"""The log of operations, the designs' views, and what is true when: on real git, through the cache's tables."""
+import json
+from collections import Counter
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from calls import gnc, new_repo, run, serve, state_of
+from git_notes_consolidation import index, operations, service
+from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, mem
+from git_notes_consolidation.notes import (
+    Append,
+    Events,
+    append,
+    edge_append,
+    fold,
+    op_append,
+    open_repo,
+    prune_append,
+    read_events,
+    set_append,
+    wrote_append,
+)
+from helpers import refs, story
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+# As they stand in the design, line for line
+GET_MEMORY_AT_TIME = """
+        SELECT * FROM memories
+        WHERE supersession_chain_id = ?
+        AND created_at <= ?
+        AND (valid_until IS NULL OR valid_until > ?)
+        ORDER BY created_at DESC
+        LIMIT 1
+    """
+GET_CURRENT_MEMORY = """
+        SELECT * FROM memories
+        WHERE supersession_chain_id = ?
+        AND valid_until IS NULL
+        ORDER BY created_at DESC
+        LIMIT 1
+    """
+GET_SUPERSESSION_HISTORY = """
+        SELECT * FROM memories
+        WHERE supersession_chain_id = ?
+        ORDER BY created_at ASC
+    """
+LOG = """id operation_type source_memory_ids target_memory_id classification confidence reasoning before_state after_state created_at session_id run_id
+    undone""".split()
+
+
+def tables(home):
+    "The cache, filled from what the notes say now; its rows have names."
+    conn = index.open_index(open_repo(home))
+    service.refresh_tables(conn, service.view(open_repo(home)), serve(home).settings, SAMPLE_NOW)
+    conn.row_factory = index.sqlite3.Row
+    return closing(conn)
+
+
+def ask(conn, query, *args): return [dict(r) for r in conn.execute(query, args)]
+
+
+def versions(conn):
+    "For the design's queries: its table is a view of ours."
+    conn.execute("CREATE TEMP VIEW memories AS SELECT * FROM main.memory_versions")
+    return conn
+
+
+def day(text): return datetime.fromisoformat(text).replace(tzinfo=UTC)
+def full(newer, older, **kw): return MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES, created_at=SAMPLE_NOW, kind=kw.pop("kind", "full"), **kw)
+def into(source, target): return MemoryEdge(source.id, target.id, EdgeType.MERGED_INTO, created_at=SAMPLE_NOW)
+
+
+def write(home, name, *appends, at=SAMPLE_NOW):
+    "A run of these records."
+    where = appends[0].object if appends else "0" * 40
+    append(open_repo(home), lambda e: [*appends, Append("runs", where, {"kind": "run", "id": name, "at": at.isoformat()})], at)
+
+
+def edges(home, name, *found, live=True): write(home, name, *(edge_append("0" * 40, e, name, e.created_at, live=live) for e in found))
+def undo(home, name): return service.undo(serve(home), name, SAMPLE_NOW, confirmed=True)
+
+
+def log_of(home, **kw):
+    v = service.view(open_repo(home))
+    return operations.operations_of(v.events, v.state, {m.id: m.event_time for m in v.scan.memories}, **kw)
+
+
+def dated(text, since, recorded=None):
+    "A memory of a day; recorded on another where it came late."
+    recorded = day(recorded or since)
+    return mem(text, now=recorded, valid_from=day(since) if recorded != day(since) else None)
+
+
+CHAIN = (dated("The limit is 3", "2026-01-01"), dated("The limit is 5", "2026-02-01"), dated("The limit is 8", "2026-03-15"))
+
+
+@pytest.fixture
+def chain(tmp_path):
+    "The design's own chain, V1 to V3, and a memory beside it."
+    home = new_repo(tmp_path / "repo", [*CHAIN, dated("Somewhere else", "2026-01-10")])
+    edges(home, "run_a", full(CHAIN[1], CHAIN[0]), full(CHAIN[2], CHAIN[1]))
+    return home
+
+
+# The design's queries
+
+
+def test_the_designs_three_queries(chain):
+    v1, v2, v3 = CHAIN
+    with tables(chain) as conn:
+        versions(conn)
+        of = {r["id"]: r["supersession_chain_id"] for r in ask(conn, "SELECT id, supersession_chain_id FROM main.memories")}
+        assert [of[m.id] for m in CHAIN] == [v1.id] * 3, "the first member has its chain too"
+        for at, want in (("2025-12-31", []), ("2026-01-01", [v1]), ("2026-01-15", [v1]), ("2026-02-01", [v2]), ("2026-03-14", [v2]), ("2026-11-01", [v3])):
+            t = day(at).isoformat()
+            assert [r["id"] for r in ask(conn, GET_MEMORY_AT_TIME, v1.id, t, t)] == [m.id for m in want], at
+        assert [r["id"] for r in ask(conn, GET_CURRENT_MEMORY, v1.id)] == [v3.id]
+        history = ask(conn, GET_SUPERSESSION_HISTORY, v1.id)
+        assert [r["id"] for r in history] == [m.id for m in CHAIN]
+        assert [(r["created_at"], r["valid_until"]) for r in history] == [
+            (m.timestamp.isoformat(), n and n.timestamp.isoformat()) for m, n in zip(CHAIN, (v2, v3, None))]
+        assert [r["superseded_by"] for r in history] == [v2.id, v3.id, None]
+
+
+def test_a_memory_that_nothing_replaced_is_a_chain_of_its_own(chain):
+    with tables(chain) as conn:
+        alone, = ask(conn, "SELECT * FROM memory_versions WHERE summary = 'Somewhere else'")
+        assert alone["supersession_chain_id"] == alone["id"] and alone["valid_until"] is None
+        assert ask(versions(conn), GET_CURRENT_MEMORY, alone["id"])[0]["id"] == alone["id"]
+
+
+def test_a_late_fact_goes_to_its_place(chain):
+    "Recorded in October, true from the middle of February on."
+    v1, v2, v3 = CHAIN
+    late = dated("The limit is 6", "2026-02-15", "2026-10-01")
+    new_repo(chain, [late])
+    edges(chain, "run_b", full(late, v2), full(v3, late))
+    with tables(chain) as conn:
+        versions(conn)
+        assert [r["id"] for r in ask(conn, GET_SUPERSESSION_HISTORY, v1.id)] == [v1.id, v2.id, late.id, v3.id]
+        at = {d: ask(conn, GET_MEMORY_AT_TIME, v1.id, t, t)[0]["id"] for d in ("2026-02-10", "2026-02-20", "2026-10-02") for t in (day(d).isoformat(),)}
+        assert at == {"2026-02-10": v2.id, "2026-02-20": late.id, "2026-10-02": v3.id}
+        row, = ask(conn, "SELECT timestamp, valid_from, valid_until FROM main.memories WHERE id = ?", late.id)
+        assert row == {"timestamp": day("2026-10-01").isoformat(), "valid_from": day("2026-02-15").isoformat(), "valid_until": v3.timestamp.isoformat()}
+
+
+def test_an_older_fact_renames_the_chain(chain):
+    older = dated("The limit is 1", "2025-06-01", "2026-10-01")
+    new_repo(chain, [older])
+    edges(chain, "run_b", full(CHAIN[0], older))
+    with tables(chain) as conn: assert {r["id"] for r in ask(versions(conn), GET_SUPERSESSION_HISTORY, older.id)} == {older.id, *(m.id for m in CHAIN)}
+
+
+def test_a_part_that_was_replaced_still_holds(chain):
+    part = dated("The limit for mail is 9", "2026-04-01")
+    new_repo(chain, [part])
+    edges(chain, "run_b", full(part, CHAIN[2], kind="partial"))
+    with tables(chain) as conn:
+        assert ask(versions(conn), GET_CURRENT_MEMORY, CHAIN[0].id)[0]["id"] == part.id
+        assert {r["id"] for r in ask(conn, "SELECT id FROM memory_versions WHERE valid_until IS NULL")} >= {part.id, CHAIN[2].id}
+
+
+def merged(tmp_path):
+    a, b = dated("The dog guards the yard", "2026-01-01"), dated("The dog's name is Max", "2026-02-01")
+    m = dated("The dog guards the yard; its name is Max", "2026-01-01", "2026-05-01")
+    home = new_repo(tmp_path / "merged", [a, b, m])
+    edges(home, "run_a", into(a, m), into(b, m))
+    return home, a, b, m
+
+
+def test_what_was_merged(tmp_path):
+    "The merged memory says what only the later of its sources knew: before that one it does not hold."
+    home, a, b, m = merged(tmp_path)
+    with tables(home) as conn:
+        rows = {r["id"]: r for r in ask(conn, "SELECT * FROM main.memories")}
+        assert json.loads(rows[m.id]["merge_source_ids"]) == [a.id, b.id] and rows[a.id]["merge_source_ids"] == "[]"
+        assert (rows[a.id]["merged_into"], rows[b.id]["merged_into"], rows[m.id]["merged_into"]) == (m.id, m.id, None)
+        assert {r["supersession_chain_id"] for r in rows.values()} == {a.id}
+        assert rows[m.id]["valid_from"] == a.timestamp.isoformat() and rows[a.id]["valid_until"] is None
+        versions(conn)
+        for at, want in (("2026-01-15", a), ("2026-02-01", m), ("2026-04-01", m), ("2026-11-01", m)):
+            assert ask(conn, GET_MEMORY_AT_TIME, a.id, *[day(at).isoformat()] * 2)[0]["id"] == want.id, at
+        assert ask(conn, GET_CURRENT_MEMORY, a.id)[0]["id"] == m.id
+        ends = {r["id"]: r["valid_until"] for r in ask(conn, GET_SUPERSESSION_HISTORY, a.id)}
+        assert ends == {a.id: b.timestamp.isoformat(), b.id: b.timestamp.isoformat(), m.id: None}
+
+
+def test_repeats_and_tombstones_are_no_versions(chain):
+    again, forgotten = mem("The limit is 3", now=day("2026-01-05")), mem("Nobody needs this", now=day("2026-01-06"))
+    new_repo(chain, [again, forgotten])
+    edges(chain, "run_b", MemoryEdge(again.id, CHAIN[0].id, EdgeType.DUPLICATE_OF, created_at=SAMPLE_NOW, code="X"))
+    write(chain, "run_c", set_append(forgotten, "status", "tombstone", "run_c"))
+    with tables(chain) as conn:
+        assert not {again.id, forgotten.id} & {r["id"] for r in ask(conn, "SELECT id FROM memory_versions")}
+        assert ask(conn, "SELECT supersession_chain_id AS c FROM memories WHERE id = ?", again.id) == [{"c": CHAIN[0].id}], "a repeat leads to the chain"
+
+
+# The log
+
+
+def test_the_log_has_the_designs_columns(chain):
+    with tables(chain) as conn:
+        assert [c[0] for c in conn.execute("SELECT * FROM consolidation_log").description] == LOG
+        rows = ask(conn, "SELECT * FROM consolidation_log ORDER BY created_at, id")
+        assert {(r["operation_type"], r["source_memory_ids"], r["target_memory_id"], r["classification"], r["run_id"], r["undone"]) for r in rows} == {
+            ("SUPERSEDE", json.dumps([CHAIN[0].id]), CHAIN[1].id, "SUPERSEDE", "run_a", 0),
+            ("SUPERSEDE", json.dumps([CHAIN[1].id]), CHAIN[2].id, "SUPERSEDE", "run_a", 0)}
+        first = next(r for r in rows if r["target_memory_id"] == CHAIN[1].id)
+        assert json.loads(first["before_state"]) == {"superseded_by": None, "superseded_kind": None, "valid_until": None}
+        assert json.loads(first["after_state"]) == {"superseded_by": CHAIN[1].id, "superseded_kind": "full", "valid_until": CHAIN[1].timestamp.isoformat()}
+        related = ask(conn, "SELECT source_memory_id, target_memory_id, relationship_type, strength, created_at FROM memory_relationships")
+        assert {(r["source_memory_id"], r["target_memory_id"], r["relationship_type"], r["strength"]) for r in related} == {
+            (CHAIN[1].id, CHAIN[0].id, "supersedes", 1.0), (CHAIN[2].id, CHAIN[1].id, "supersedes", 1.0)}
+
+
+def test_a_runs_edges_are_its_operations(tmp_path):
+    home = new_repo(tmp_path / "repo", story())
+    assert run(home, max_change=1.0).changed
+    kinds = Counter(e.edge_type for e in state_of(home).edges.values())
+    ops = Counter(op.operation_type for op in log_of(home))
+    assert ops["SUPERSEDE"] == kinds[EdgeType.SUPERSEDES] == 3 and ops["NOOP"] == kinds[EdgeType.DUPLICATE_OF] >= 3 and set(ops) == {"SUPERSEDE", "NOOP"}
+    assert all(op.reasoning and 0 < op.confidence <= 1 and op.before_state != op.after_state for op in log_of(home))
+    with tables(home) as conn: assert not [r for r in ask(conn, "SELECT * FROM memory_relationships") if r["source_memory_id"].startswith("sum_")]
+
+
+def test_what_was_undone_stays_in_the_log(tmp_path):
+    home = new_repo(tmp_path / "repo", story())
+    made = run(home, max_change=1.0).run_id
+    before = log_of(home)
+    undo(home, made)
+    assert log_of(home) == [op._replace(undone=True) for op in before] != []
+    with tables(home) as conn:
+        assert {r["undone"] for r in ask(conn, "SELECT undone FROM consolidation_log")} == {1}
+        assert {r["superseded_by"] for r in ask(conn, "SELECT superseded_by FROM memories")} == {None}
+
+
+def test_a_run_that_logs_itself_is_not_logged_twice(chain):
+    new = dated("The limit is 13", "2026-05-01")
+    new_repo(chain, [new])
+    said = {"operation": "SUPERSEDE", "sources": [CHAIN[2].id], "target": new.id, "classification": "SUPERSEDE", "confidence": 0.93,
+            "reasoning": "another number", "before": {"superseded_by": None}, "after": {"superseded_by": new.id}, "session": "s1",
+            "at": "2026-05-01T10:00:00+02:00"}
+    made = edge_append("0" * 40, full(new, CHAIN[2], by="remember"), "run_w", SAMPLE_NOW)
+    write(chain, "run_w", wrote_append(new, "run_w"), made, op_append("0" * 40, said, "run_w"))
+    mine = [op for op in log_of(chain) if op.run_id == "run_w"]
+    assert len(mine) == 1
+    assert mine[0][1:7] == ("SUPERSEDE", (CHAIN[2].id,), new.id, "SUPERSEDE", 0.93, "another number")
+    assert mine[0][7:13] == ({"superseded_by": None}, {"superseded_by": new.id}, "2026-05-01T08:00:00+00:00", "s1", "run_w", False)
+    undo(chain, "run_w")
+    assert [op.undone for op in log_of(chain) if op.run_id == "run_w"] == [True]
+
+
+def test_a_second_replacement_knows_of_the_first(chain):
+    "What it was before is what it was, not nothing."
+    late = dated("The limit is 4", "2026-01-20", "2026-09-01")
+    new_repo(chain, [late])
+    edges(chain, "run_b", full(late, CHAIN[0]))
+    op = log_of(chain)[-1]
+    assert (op.before_state["superseded_by"], op.before_state["valid_until"]) == (CHAIN[1].id, CHAIN[1].timestamp.isoformat())
+    assert (op.after_state["superseded_by"], op.after_state["valid_until"]) == (CHAIN[1].id, late.event_time.isoformat()), "it ended with the first of them"
+    with tables(chain) as conn:
+        row, = ask(conn, "SELECT superseded_by, superseded_kind, valid_until FROM memories WHERE id = ?", CHAIN[0].id)
+        assert row == op.after_state
+
+
+def test_an_edge_that_ends_and_one_that_is_written_again(chain):
+    e = full(CHAIN[1], CHAIN[0], weight=0.7)
+    edges(chain, "run_again", e)
+    assert not [op for op in log_of(chain) if op.run_id == "run_again"], "another weight is no operation"
+    edges(chain, "run_part", full(CHAIN[1], CHAIN[0], kind="partial"))
+    assert [(op.operation_type, op.after_state["superseded_kind"]) for op in log_of(chain) if op.run_id == "run_part"] == [("SUPERSEDE", "partial")]
+    edges(chain, "run_end", e, live=False)
+    op, = (op for op in log_of(chain) if op.run_id == "run_end")
+    assert (op.operation_type, op.target_memory_id, op.before_state["superseded_by"], op.after_state["superseded_by"]) == (
+        "RESTORE", CHAIN[0].id, CHAIN[1].id, None)
+    undo(chain, "run_end")
+    edges(chain, "run_end_2", e, live=False)
+    before = [op.before_state["superseded_by"] for op in log_of(chain) if op.run_id == "run_end_2"]
+    assert before == [CHAIN[1].id], "what was undone counts for nothing later"
+
+
+def test_records_without_their_run_are_not_in_the_log(chain):
+    op = {"operation": "ADD", "at": "2026-05-01", "target": CHAIN[0].id}
+    append(open_repo(chain), lambda e: [op_append("0" * 40, op, "run_nobody")], SAMPLE_NOW)
+    assert {op.run_id for op in log_of(chain)} == {"run_a"}
+
+
+ODD = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+                   lambda x: st.lists(x, max_size=2) | st.dictionaries(st.sampled_from(["id", "at", "x"]), x, max_size=2), max_leaves=4)
+RECORDS = st.fixed_dictionaries(
+    {"kind": st.sampled_from(["op", "edge", "prune", "run", "undo"]), "id": st.sampled_from("abc"), "seq": st.integers(0, 3)},
+    optional={"run": st.sampled_from("abc"), "subject": st.sampled_from(["x", "y", "log", MemoryEdge("m", "n", EdgeType.SUPERSEDES).id]),
+              "operation": st.sampled_from(["ADD", "NOOP", "ERASE"]), "at": st.sampled_from(["2026-01-01", "x"]) | ODD, "live": ODD,
+              "type": st.just("supersedes"), "source": st.sampled_from(["m", "n"]), "target": st.sampled_from(["m", "n"]),
+              "before": st.just("2026-02-02") | ODD, "after": ODD, "sources": ODD, "confidence": ODD | st.just(10**400), "reason": ODD,
+              "edge_kind": ODD, "targets": ODD, "counts": ODD, "weight": ODD, "session": ODD})
+
+
+@given(st.lists(st.tuples(st.sampled_from(["meta", "edges", "runs"]), st.just("0" * 40), RECORDS), max_size=12), st.randoms(use_true_random=False))
+@settings(max_examples=300)
+def test_any_record_is_read_or_left_out_in_any_order(records, random):
+    "Whatever a remote sent: a log, rows that SQLite takes, and the same ones in each clone."
+    shuffled = random.sample(records, len(records))
+    found = []
+    for rows in (records, shuffled):
+        events = Events(tuple(rows), (), {})
+        ops = operations.operations_of(events, fold(events))
+        found.append({repr(op) for op in ops})
+        conn = index.in_memory()
+        conn.executemany(f"INSERT INTO operations VALUES ({', '.join('?' * 14)})", [op.row() for op in ops])
+        assert len(ops) == len({op.id for op in ops})
+    assert found[0] == found[1]
+
+
+# Leaving out what is old
+
+
+def test_what_is_pruned_is_not_shown_and_not_gone(chain):
+    old = {"operation": "ADD", "at": "2026-01-01", "target": CHAIN[0].id}
+    write(chain, "run_old", op_append("0" * 40, old, "run_old"), at=day("2026-01-01"))
+    before = read_events(open_repo(chain))
+    made = operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=90), SAMPLE_NOW)
+    assert (made.hidden, made.shown) == (1, 0)
+    after = read_events(open_repo(chain))
+    assert {repr(r) for r in before.records} < {repr(r) for r in after.records}, "every record is still there"
+    with tables(chain) as conn:
+        assert {r["run_id"] for r in ask(conn, "SELECT run_id FROM consolidation_log")} == {"run_a"}
+        assert {r["run_id"] for r in ask(conn, "SELECT run_id FROM operations")} == {"run_a", "run_old"}
+    tips = refs(chain)
+    assert operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=90), SAMPLE_NOW) == ("", 0, 0) and refs(chain) == tips, "nothing is written"
+    wide = operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=900), SAMPLE_NOW)
+    assert (wide.hidden, wide.shown) == (0, 1) and not [op for op in log_of(chain) if op.pruned], "the latest counts"
+    undo(chain, wide.run_id)
+    assert [op.run_id for op in log_of(chain) if op.pruned] == ["run_old"]
+    undo(chain, made.run_id)
+    assert not [op for op in log_of(chain) if op.pruned]
+
+
+def test_a_dry_run_writes_nothing(chain):
+    tips = refs(chain)
+    assert operations.prune_log(open_repo(chain), SAMPLE_NOW + timedelta(days=1), SAMPLE_NOW, dry_run=True) == ("", 2, 0) and refs(chain) == tips
+
+
+def test_nothing_to_prune(tmp_path):
+    home = new_repo(tmp_path / "empty")
+    assert operations.prune_log(open_repo(home), SAMPLE_NOW, SAMPLE_NOW) == ("", 0, 0) and refs(home) == {}
+
+
+def test_a_date_that_is_none_prunes_nothing(chain):
+    for n, odd in enumerate(("lately", 7, None, {})):
+        bad = prune_append("0" * 40, "log", SAMPLE_NOW, f"run_{n}")
+        write(chain, f"run_{n}", Append(bad.store, bad.object, dict(bad.record) | {"before": odd}))
+    assert state_of(chain).pruned == {} and len(log_of(chain)) == 2
+
+
+def test_every_kind_of_run_can_be_looked_at(chain):
+    "Also what was written one memory at a time, and what left something out."
+    added = op_append("0" * 40, {"operation": "ADD", "at": "2026-05-01"}, "run_w")
+    write(chain, "run_w", wrote_append(CHAIN[0], "run_w"), set_append(CHAIN[0], "tags", ["x"], "run_w"), added)
+    pruned = operations.prune_log(open_repo(chain), SAMPLE_NOW, SAMPLE_NOW).run_id
+    write(chain, "run_r", Append("edges", "0" * 40, {"kind": "review", "subject": "q", "run": "run_r", "live": False}))
+    assert {k: len(x) for k, x in gnc("diff", "run_w", "--json", repo=chain).json.items() if x} == {"written": 1, "fields": 1, "operations": 1}
+    assert {k: len(x) for k, x in gnc("diff", pruned, "--json", repo=chain).json.items() if x} == {"pruned": 1}
+    assert gnc("diff", "run_r", repo=chain).code == 0
+
+
+# The cache
+
+
+def test_a_cache_of_an_older_schema_is_made_anew(chain):
+    with tables(chain) as conn:
+        conn.execute("DROP VIEW consolidation_log"); conn.execute("DROP VIEW memory_versions")
+        conn.execute("ALTER TABLE memories DROP COLUMN holds_until"); conn.execute(f"PRAGMA user_version = {index.SCHEMA - 1}"); conn.commit()
+    with tables(chain) as conn: assert len(ask(conn, "SELECT * FROM consolidation_log")) == 2
+
+
+def test_a_memory_comes_back_with_the_time_since_when_it_is_true(chain):
+    late = dated("The limit is 6", "2026-02-15", "2026-10-01")
+    new_repo(chain, [late])
+    with tables(chain) as conn: assert index.stored(conn, [late.id])[late.id].valid_from == late.valid_from == day("2026-02-15")
+
+
+# The command
+
+
+def logged(home, *args): return gnc("log", *args, "--json", repo=home).json
+
+
+@pytest.fixture
+def busy(chain):
+    "The chain, an ADD of January by a run of its own, and a repeat that was undone."
+    again = mem("The limit is 3", now=day("2026-01-05"))
+    new_repo(chain, [again])
+    added = {"operation": "ADD", "at": "2026-01-01", "target": CHAIN[0].id, "session": "s1", "confidence": 0.5, "reasoning": "nothing like it"}
+    write(chain, "run_old", op_append("0" * 40, added, "run_old"), at=day("2026-01-01"))
+    edges(chain, "run_u", MemoryEdge(again.id, CHAIN[0].id, EdgeType.DUPLICATE_OF, 1.0, "says the same", SAMPLE_NOW))
+    undo(chain, "run_u")
+    return chain
+
+
+def test_the_command_lists_the_latest_first(busy):
+    rows = logged(busy)
+    assert [(r["operation_type"], r["run_id"], r["undone"]) for r in rows] == [
+        ("NOOP", "run_u", True), ("ADD", "run_old", False), ("SUPERSEDE", "run_a", False), ("SUPERSEDE", "run_a", False)]
+    assert rows == [json.loads(json.dumps(op._asdict())) for op in reversed(log_of(busy))]
+    told = gnc("log", repo=busy).out
+    lines = [line for line in told.splitlines() if line.startswith("20")]
+    assert len(lines) == 4 and [("undone" in line) for line in lines] == [True, False, False, False]
+    for word in ("2026-01-01 00:00", "ADD", "The limit is 3", "0.50", "nothing like it", "run_old"): assert word in lines[1]
+    assert lines[2].count("The limit is") == 2
+
+
+def test_the_command_filters(busy):
+    assert [r["operation_type"] for r in logged(busy, "--memory", CHAIN[0].id)] == ["NOOP", "ADD", "SUPERSEDE"]
+    assert {r["target_memory_id"] for r in logged(busy, "--memory", CHAIN[2].id[:14])} == {CHAIN[2].id}
+    assert [r["run_id"] for r in logged(busy, "--operation", "add")] == ["run_old"]
+    assert [r["run_id"] for r in logged(busy, "--since", "2026-01-02")] == ["run_u", "run_a", "run_a"]
+    assert len(logged(busy, "--limit", "2")) == 2 and "2 more" in gnc("log", "--limit", "2", repo=busy).out
+    assert logged(busy, "--operation", "MERGE") == [] and "Nothing" in gnc("log", "--operation", "MERGE", repo=busy).out
+
+
+@pytest.mark.parametrize("args", [("--operation", "erase"), ("--since", "lately"), ("--memory", "mem_nosuch"), ("--days", "3"), ("--dry-run",),
+                                  ("--limit", "0"), ("--prune", "--all"), ("--prune", "--days", "-1"), ("--prune", "--days", str(10**12)),
+                                  ("--prune", "--memory", CHAIN[0].id)])
+def test_wrong_usage(busy, args):
+    tips = refs(busy)
+    assert gnc("log", *args, repo=busy).code == 2 and refs(busy) == tips
+
+
+def test_the_command_prunes_and_undo_brings_it_back(busy):
+    tips = refs(busy)
+    dry = logged(busy, "--prune", "--dry-run")
+    assert (dry["hidden"], dry["run"], dry["dry_run"]) == (1, None, True) and refs(busy) == tips
+    assert dry["before"][:10] == f"{SAMPLE_NOW - timedelta(days=90):%Y-%m-%d}", "90 days where nothing else is said"
+    made = logged(busy, "--prune")
+    assert made["hidden"] == 1 and made["run"] in {r["id"] for r in gnc("runs", "--json", repo=busy).json}
+    assert "run_old" not in {r["run_id"] for r in logged(busy)} and "1 older ones are left out" in gnc("log", repo=busy).out
+    assert [r["run_id"] for r in logged(busy, "--all") if r["pruned"]] == ["run_old"]
+    assert "left out" in gnc("log", "--all", repo=busy).out
+    assert logged(busy, "--prune")["run"] is None
+    assert gnc("undo", made["run"], repo=busy).code == 0
+    assert "run_old" in {r["run_id"] for r in logged(busy)}
+
+
+def test_an_empty_repository(tmp_path):
+    home = new_repo(tmp_path / "repo")
+    assert logged(home) == [] and logged(home, "--prune")["hidden"] == 0 and refs(home) == {}
+
+
+def test_hostile_text_does_not_reach_the_terminal(busy):
+    evil = "\x1b[2J\x1b]0;owned\x07[bold red]markup[/]\u202e\r"
+    said = {"operation": "ADD", "at": "2026-10-01", "target": evil, "sources": [evil] * 3, "reasoning": evil, "session": evil}
+    write(busy, "run_e", op_append("0" * 40, said, "run_e"))
+    told = gnc("log", repo=busy)
+    assert told.code == 0 and not {*told.out} & {*"\x1b\x07\r\u202e"} and "[bold red]" in told.out
+    assert logged(busy)[0]["reasoning"] == evil

@@ -1,0 +1,373 @@
+"""One memory at a time, in real repositories: what becomes of it, that nothing else changes, that it can be taken back, and that many write at once."""
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from git_notes_consolidation import audit, service
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.effects import BadFact
+from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.notes import MEM, note_text, open_repo, parse_note, read_memories, tips, write_memories
+from git_notes_consolidation.writing import open_writing
+from hypothesis import given, settings as hyp, strategies as st
+from calls import gnc, gnc_process, holds, new_repo, state_of
+from helpers import git
+from llm_servers import FaultyServer, sensible
+
+MYSQL = mem("Orders live in MySQL", "The orders service keeps its tables in MySQL 8.", days_ago=90, tags=("db",))
+TEA = mem("Tea is at four", "In the kitchen.", days_ago=80, namespace="learnings")
+MOVED = "Orders live in Postgres\n\nReplaces “Orders live in MySQL”: Postgres 16."
+
+
+def writer(home, **given):
+    "A clock that goes on a minute with each look."
+    ticks = iter(range(10**6))
+    return open_writing(home, load_settings(given, env={}), clock=lambda: SAMPLE_NOW + timedelta(minutes=next(ticks)))
+
+
+def made(path, memories):
+    "A repository with real commits that the memories hang on."
+    write_memories(open_repo(new_repo(path)), memories)
+    return path
+
+
+@pytest.fixture
+def two(tmp_path): return made(tmp_path / "two", [MYSQL, TEA])
+
+
+def notes(home): return tips(open_repo(home), MEM)
+def said(home): return {m.summary: m for m in service.view(open_repo(home)).scan.memories}
+def known(home): return service.scored(service.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
+def sound(home): return [str(f) for f in audit.audit(home).findings] == []
+
+
+# What becomes of a fact
+
+
+def test_a_new_fact_is_added_and_nothing_else_changes(two):
+    before = {m.id: m for m in read_memories(open_repo(two)).memories}
+    r = writer(two).remember("The build cache is kept for 14 days.", tags=("ci",), namespace="decisions", session="s1")
+    after = {m.id: m for m in read_memories(open_repo(two)).memories}
+    assert (r.operation, r.merged, r.superseded, r.review) == ("ADD", False, False, ()) and set(after) - set(before) == {r.memory_id}
+    assert all(after[i] == m for i, m in before.items()) and after[r.memory_id].tags == ("ci",)
+    op, = state_of(two).operations.values()
+    assert (op["operation"], op["target"], op["session"], op["run"]) == ("ADD", r.memory_id, "s1", r.run_id) and sound(two)
+
+
+def test_the_states_are_the_designs(two):
+    w = writer(two)
+    assert w.remember("Cats purr.").states == ("pending", "searching", "no_match", "adding", "committed")
+    assert w.remember("Cats purr.").states == ("pending", "searching", "analyzing", "duplicate", "updating", "committed")
+    assert w.remember(MOVED).states == ("pending", "searching", "analyzing", "supersede", "archiving", "adding", "committed")
+    merged = w.remember("Postgres: dumps\n\nThey run at 02:00.", merges=[w.held().pool.memories[-1].id])
+    assert merged.states[-4:] == ("merge", "merging", "updating", "committed")
+
+
+def test_said_again_it_is_evidence_and_use_and_no_second_text(two):
+    w = writer(two)
+    r, refs = w.remember("Tea is at four\n\nIn the kitchen."), notes(two)
+    again = w.remember("Tea is at four\n\nIn the kitchen.")
+    assert (r.operation, again.operation, r.memory_id) == ("NOOP", "NOOP", again.memory_id) and notes(two) == refs
+    d = known(two)[r.memory_id]
+    assert (d.activation_count, d.last_accessed) == (2, SAMPLE_NOW + timedelta(minutes=1)) and again.after[r.memory_id]["activation_count"] == 2
+    service.undo(service.open_service(two), again.run_id, SAMPLE_NOW)
+    assert known(two)[r.memory_id].activation_count == 1
+
+
+def test_other_words_of_a_duplicate_are_kept_in_the_log(two):
+    r = writer(two).remember("Tea: four o'clock, kitchen", duplicate_of=said(two)["Tea is at four"].id)
+    op, = state_of(two).operations.values()
+    assert r.operation == "NOOP" and op["evidence"]["summary"] == "Tea: four o'clock, kitchen"
+
+
+def test_a_duplicate_brings_its_tags_and_a_higher_importance(two):
+    w = writer(two)
+    r = w.remember("Tea is at four\n\nIn the kitchen.", tags=("Break",), importance=0.2)
+    assert r.operation == "UPDATE" and (said(two)["Tea is at four"].tags, said(two)["Tea is at four"].importance) == (("break",), 0.2)
+    assert w.remember("Tea is at four\n\nIn the kitchen.", tags=("BREAK",), importance=0.1).operation == "NOOP"
+
+
+def test_what_is_replaced_is_true_until_the_new_one_began(two):
+    since = SAMPLE_NOW - timedelta(days=40)
+    r = writer(two).remember(MOVED, valid_from=since)
+    old = said(two)["Orders live in MySQL"].id
+    d = known(two)[old]
+    assert (d.superseded_by, d.superseded_kind, d.valid_until, d.tier.value) == (r.memory_id, "full", since, "archived")
+    assert r.superseded_ids == (old,) and (r.before[old].get("valid_until"), r.after[old]["valid_until"]) == (None, since.isoformat())
+    e, = (e for e in state_of(two).edges.values() if e.edge_type.value == "supersedes")
+    assert (e.source_id, e.target_id, e.by, e.span) == (r.memory_id, old, "remember", "Replaces “Orders live in MySQL”") and sound(two)
+
+
+def test_a_part_that_is_replaced_leaves_the_rest_valid(two):
+    old = said(two)["Orders live in MySQL"].id
+    r = writer(two).remember("Orders of 2027 live in Postgres.", amends=[old])
+    d = known(two)[old]
+    assert (d.superseded_by, d.superseded_kind, d.valid_until) == (r.memory_id, "partial", None) and d.tier.value != "archived"
+
+
+def test_a_merge_holds_both_and_both_stay(two):
+    old = said(two)["Orders live in MySQL"]
+    r = writer(two).remember("Orders: backups\n\n`orders.sql.gz` is written at 02:00, never on Sundays.", tags=("Ops", "DB"), importance=0.8, merges=[old.id])
+    there = {m.id: m for m in service.view(open_repo(two)).scan.memories}
+    m = there[r.memory_id]
+    assert r.operation == "MERGE" and r.merged_content == m.content and set(r.sources) < set(there) and old.id in r.sources
+    assert old.content in m.content and "`orders.sql.gz` is written at 02:00, never on Sundays." in m.content
+    assert (m.tags, m.importance, m.event_time, m.summary) == (("db", "ops"), 0.8, old.event_time, old.summary)
+    assert {known(two)[i].merged_into for i in r.sources} == {m.id} and {known(two)[i].tier.value for i in r.sources} == {"archived"}
+    assert known(two)[m.id].activation_count == 1 and sound(two)
+    run = service.run(service.open_service(two), SAMPLE_NOW + timedelta(days=3), full=True)
+    assert run.supersessions_detected == run.duplicates_found == run.edges_removed == 0 and sound(two)
+
+
+def test_what_is_unsure_is_added_and_asked(two):
+    w = writer(two, write_confidence=0.97)
+    r = w.remember(MOVED)
+    q, = service.questions(service.view(open_repo(two)))
+    assert (r.operation, r.superseded) == ("ADD", False) and r.review == (q["id"],) and (q["by"], q["span"]) == ("remember", "Replaces “Orders live in MySQL”")
+    service.run(service.open_service(two, load_settings({"linking_enabled": "false"}, env={})), SAMPLE_NOW, full=True)
+    assert [x["id"] for x in service.questions(service.view(open_repo(two)))] == [q["id"]]
+
+
+@pytest.mark.parametrize("off", ["write_supersede", "write_enabled"])
+def test_what_is_switched_off_is_not_done(two, off):
+    assert writer(two, **{off: False}).remember(MOVED).operation == "ADD" and known(two)[said(two)["Orders live in MySQL"].id].superseded_by is None
+
+
+def test_with_review_required_everything_is_only_added(two):
+    w = writer(two, write_review=True)
+    assert [w.remember(t).operation for t in (MOVED, "Tea is at four\n\nIn the kitchen.")] == ["ADD", "ADD"] and len(state_of(two).reviews) == 2
+
+
+# Late facts, and facts that return
+
+
+def test_a_late_fact_goes_to_its_place(two):
+    w = writer(two)
+    new, old = w.remember(MOVED).memory_id, said(two)["Orders live in MySQL"].id
+    r = w.remember("Orders lived in MariaDB for a month.", valid_from=SAMPLE_NOW - timedelta(days=60), supersedes=[old], superseded_by=[new])
+    assert r.superseded_by == (new,) and known(two)[old].valid_until == SAMPLE_NOW - timedelta(days=60)
+    assert known(two)[r.memory_id].superseded_by == new and known(two)[new].superseded_by is None and sound(two)
+
+
+def test_there_and_back_is_three_memories_and_the_newest_holds(two):
+    w = writer(two)
+    a = said(two)["Orders live in MySQL"].id
+    b = w.remember(MOVED).memory_id
+    c = w.remember("Orders live in MySQL\n\nThe orders service keeps its tables in MySQL 8.", supersedes=[b]).memory_id
+    d = known(two)
+    assert len({a, b, c}) == 3 and [d[i].superseded_by for i in (a, b, c)] == [b, c, None] and sound(two)
+    service.run(service.open_service(two), SAMPLE_NOW + timedelta(days=1), full=True)
+    d = known(two)
+    assert [d[i].superseded_by for i in (a, b, c)] == [b, c, None] and d[c].duplicate_of is None
+
+
+def test_said_again_after_it_was_replaced_it_is_no_duplicate_of_what_is_past(two):
+    w = writer(two)
+    w.remember(MOVED)
+    r = w.remember("Orders live in MySQL\n\nThe orders service keeps its tables in MySQL 8.")
+    assert r.operation != "NOOP" and known(two)[r.memory_id].superseded_by is None
+
+
+# Forget, restore, update, undo
+
+
+def test_forgotten_it_is_shown_to_nobody_and_restored_as_it_was(two):
+    w = writer(two)
+    i = w.remember("Cats purr at night.").memory_id
+    w.update(i, status="resolved", importance=0.9)
+    w.forget(i, "never agreed")
+    assert said(two)["Cats purr at night."].status == "tombstone" and i in {m.id for m in read_memories(open_repo(two)).memories}
+    assert not [r for r in gnc("recall", "cats purr", "--json", repo=two).json["results"] if r["id"] == i]
+    assert w.remember("Cats purr at night.").operation == "ADD"  # Nobody knows of the other
+    w.restore(i)
+    assert (said(two)["Cats purr at night."].status, {m.status for m in service.view(open_repo(two)).scan.memories if m.id == i}) == ("active", {"resolved"})
+
+
+def test_what_may_not_be_forgotten_is_not(two):
+    with pytest.raises(service.Guard, match="enable_delete"): writer(two, write_delete=False).forget(said(two)["Tea is at four"].id)
+    assert state_of(two).operations == {}
+
+
+def test_a_forgotten_source_takes_its_summary_with_it(tmp_path):
+    home = made(tmp_path / "year", sample_memories())
+    service.run(service.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
+    x = min(state_of(home).summaries.values(), key=lambda x: x.id)
+    writer(home).forget(x.source_memory_ids[0])
+    assert x.id not in state_of(home).summaries and sound(home)
+
+
+def test_undo_takes_back_each_step(two):
+    w, start = writer(two), holds(state_of(two))
+    shown = lambda: {m.id for m in service.view(open_repo(two)).scan.memories if m.status != "tombstone"}
+    first = shown()
+    runs = [w.remember(MOVED).run_id]
+    runs += [w.remember("Dumps run at 02:00.", merges=[said(two)["Orders live in Postgres"].id]).run_id, w.forget(said(two)["Tea is at four"].id).run_id]
+    for run in reversed(runs): service.undo(service.open_service(two), run, SAMPLE_NOW)
+    assert holds(state_of(two)) == start and shown() == first and sound(two)
+    assert not w.held().view.state.operations and w.remember("Tea is at four\n\nIn the kitchen.").operation == "NOOP"
+
+
+def test_what_builds_on_a_write_is_named_before_it_is_undone(two):
+    w = writer(two)
+    a = w.remember("The queue is Redis.")
+    b = w.remember("The queue is NATS.", supersedes=[a.memory_id])
+    with pytest.raises(service.NeedsConfirmation, match=b.run_id): service.undo(service.open_service(two), a.run_id, SAMPLE_NOW)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(("how", "why"), [
+    ({"text": " \n "}, "nothing to remember"), ({"text": "x", "namespace": "../main"}, "no namespace"),
+    ({"text": "x", "title": "t" * 101}, "at most 100 characters"),
+    ({"text": "x" * 200_000}, "at most 100,000 bytes"), ({"text": "a\0b"}, "control characters"), ({"text": "\ud800"}, "control characters"),
+    ({"text": "x", "commit": "nowhere"}, "no commit 'nowhere'"), ({"text": "x", "commit": "--all"}, "no commit '--all'"),
+    ({"text": "x", "importance": 2}, "from 0 to 1"), ({"text": "x", "merges": ["mem_aaaa", "mem_bbbb"]}, "one memory at a time"),
+    ({"text": "x", "valid_from": SAMPLE_NOW + timedelta(days=9)}, "not yet true")])
+def test_what_cannot_be_remembered_is_refused_with_the_remedy(two, how, why):
+    before = notes(two)
+    with pytest.raises(BadFact, match=why): writer(two).remember(**how)
+    assert notes(two) == before and state_of(two).runs == {}
+
+
+def test_without_a_commit_there_is_nothing_to_hang_a_memory_on(tmp_path):
+    with pytest.raises(BadFact, match="no commit yet; make one|there is no commit yet"): writer(new_repo(tmp_path / "new")).remember("x")
+
+
+# The notes
+
+
+RULED = st.lists(st.sampled_from(["---", "\\---", " --- ", "\\\\---", "type: decisions", "summary: x", "# head", "", "text", "é 🦊", "- a"]), max_size=12)
+
+
+@given(RULED)
+@hyp(max_examples=60, deadline=None)
+def test_any_body_comes_back_and_hides_no_record_from_the_plugins_parser(lines):
+    m = mem("A title", "\n".join(lines).strip("\n"), valid_from=SAMPLE_NOW)
+    text = note_text(m, escape=True)
+    back, = parse_note(text.encode())[0]
+    assert (back.body, back.front["summary"]) == (m.content.rstrip("\n"), m.summary) and sum(line.strip() == "---" for line in text.split("\n")) == 2
+
+
+@pytest.mark.parametrize("how", ["flat", "fanned out"])
+def test_the_old_text_of_a_note_stays_byte_for_byte_where_it_was(two, how):
+    ref = f"{MEM}decisions"
+    old, head = git(two, "notes", f"--ref={ref}", "list"), git(two, "rev-parse", "HEAD")
+    if how == "fanned out": writer(two)
+    paths = git(two, "ls-tree", "-r", "--name-only", ref)
+    before = {p: git(two, "cat-file", "blob", f"{ref}:{p}") for p in str(paths).split()}
+    r = writer(two).remember("A line\n\n---\n\nand another")
+    after = {p: git(two, "cat-file", "blob", f"{ref}:{p}") for p in str(git(two, "ls-tree", "-r", "--name-only", ref)).split()}
+    assert all(str(after[p]).startswith(str(text)) for p, text in before.items()) and old and head
+    assert said(two)["A line"].content == "---\n\nand another" and said(two)["A line"].id == r.memory_id
+    assert "and another" in str(git(two, "notes", f"--ref={ref}", "show", "HEAD"))
+
+
+# Many at once
+
+
+def test_a_hundred_threads_lose_nothing_and_store_nothing_twice(two):
+    w = writer(two)
+    facts = [f"Machine {i} has {i + 3} GB of memory for the job {chr(97 + i % 26)}{i}" for i in range(50)] * 2
+    with ThreadPoolExecutor(100) as pool: results = list(pool.map(w.remember, facts))
+    texts = [m.summary for m in read_memories(open_repo(two)).memories]
+    assert sorted(texts) == sorted([*{*facts}, "Orders live in MySQL", "Tea is at four"])
+    by = {}
+    for fact, r in zip(facts, results): by.setdefault(fact, set()).add(r.memory_id)
+    assert all(len(ids) == 1 for ids in by.values()) and len(state_of(two).operations) == 100 and sound(two)
+
+
+def test_writers_in_several_processes_and_the_plugins_own_append(two):
+    "Twelve processes, every fact from two of them, while somebody appends with git itself."
+    stop, mine = threading.Event(), []
+    def append():
+        while not stop.is_set():
+            text = note_text(mem(f"By hand {len(mine)}", "", now=SAMPLE_NOW + timedelta(hours=len(mine) + 1)))
+            done = subprocess.run(["git", "-C", str(two), "notes", "--ref=refs/notes/mem/decisions", "append", "-m", text, "HEAD"], capture_output=True)
+            if done.returncode == 0: mine.append(f"By hand {len(mine)}")
+    other = threading.Thread(target=append)
+    other.start()
+    facts = [f"Host {i} serves port {8000 + i} of the {w} cluster" for i, w in enumerate("red blue green gold grey pink".split())] * 2
+    with ThreadPoolExecutor(4) as pool: done = list(pool.map(lambda t: gnc_process("--repo", two, "remember", t, "--json"), facts))
+    stop.set()
+    other.join()
+    assert [d.code for d in done] == [0] * 12, [d.err for d in done]
+    found = [m.summary for m in read_memories(open_repo(two)).memories]
+    assert sorted(found) == sorted([*{*facts}, *mine, "Orders live in MySQL", "Tea is at four"])
+    assert sorted(d.json["operation"] for d in done) == ["ADD"] * 6 + ["NOOP"] * 6 and sound(two)
+
+
+def test_what_is_held_is_what_would_be_read(two):
+    w = writer(two)
+    def same():
+        kept, fresh = w.held().view, service.view(open_repo(two))
+        assert (kept.state, {(m.id, m.status, m.tags, m.importance) for m in kept.scan.memories}) == (
+            fresh.state, {(m.id, m.status, m.tags, m.importance) for m in fresh.scan.memories}) and kept.events.seq == fresh.events.seq
+    steps = [lambda: w.remember(MOVED), lambda: w.remember("Cats purr.", tags=("pet",)), lambda: w.remember("Cats purr.", tags=("cat",)),
+             lambda: w.remember("They purr loudly.", merges=[said(two)["Cats purr."].id]), lambda: w.forget(said(two)["Tea is at four"].id),
+             lambda: w.restore(said(two)["Tea is at four"].id), lambda: w.update(said(two)["Tea is at four"].id, importance=1.0)]
+    for step in steps: step(); same()
+
+
+def test_a_crash_between_the_refs_loses_nothing(two, monkeypatch):
+    from git_notes_consolidation import notes as module
+    w, real, moves = writer(two), module.move_refs, []
+    def stop(repo, lines, final=False):
+        if lines and not final:
+            moves.append(lines)
+            if len(moves) == 2: raise KeyboardInterrupt
+        return real(repo, lines, final)
+    monkeypatch.setattr(module, "move_refs", stop)
+    with pytest.raises(KeyboardInterrupt): w.remember(MOVED)
+    monkeypatch.setattr(module, "move_refs", real)
+    assert said(two)["Orders live in Postgres"].status == "active" and not state_of(two).edges  # Written, as if by hand; what it means is not
+    assert writer(two).remember(MOVED).operation == "NOOP"
+    service.run(service.open_service(two), SAMPLE_NOW + timedelta(days=1))
+    assert known(two)[said(two)["Orders live in MySQL"].id].superseded_by == said(two)["Orders live in Postgres"].id
+
+
+# With a language model, over real HTTP
+
+
+def asked(home, server, **given):
+    env = {"MEMORY_CONSOLIDATION_LLM_BASE_URL": server.url}
+    ticks = iter(range(10**6))
+    s = load_settings({"llm_provider": "lmstudio", "llm_timeout_s": 5, **given}, env=env)
+    return open_writing(home, s, clock=lambda: SAMPLE_NOW + timedelta(minutes=next(ticks)))
+
+
+CACHE, PLACE = "The build cache is kept for 14 days.", "Build cache: place\n\nThe build cache lies in `s3://builds`, not in the runner."
+
+
+@pytest.mark.parametrize(("join", "taken"), [
+    (lambda older, newer: "It is kept for 14 days and lies in `s3://builds`, not in the runner. Build cache: place.", True),
+    (lambda older, newer: "It is kept for 15 days and lies in `s3://builds`, not in the runner.", False),
+    (lambda older, newer: "It is kept for 14 days and lies in the runner.", False)])
+def test_a_models_text_of_a_merge_is_taken_only_if_it_keeps_everything(two, monkeypatch, join, taken):
+    with FaultyServer(brain=sensible(lambda newer, older: "merge" if "s3://" in newer and "14 days" in older else "coexist", join)) as server:
+        monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", server.url)
+        w = asked(two, server)
+        w.remember(CACHE)
+        r = w.remember(PLACE)
+    assert r.operation == "MERGE" and (r.merged_content == join("", "")) == taken and bool(r.warnings) != taken
+    assert "14 days" in said(two)[CACHE].text and "not in the runner" in [m for m in read_memories(open_repo(two)).memories if m.id == r.memory_id][0].content
+
+
+def test_a_model_is_asked_once_for_the_same_fact(two, monkeypatch):
+    with FaultyServer(brain=sensible()) as server:
+        monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", server.url)
+        asked(two, server).remember("Orders are shipped from Hamburg.")
+        assert server.calls <= 1
+
+
+def test_the_text_is_read_from_a_file_and_a_dry_run_writes_nothing(two, tmp_path):
+    (tmp_path / "note.md").write_text("Use `$(date)`; \"quoted\"\n\n---\nbody\n")
+    dry = gnc("remember", "-f", tmp_path / "note.md", "--dry-run", "--json", repo=two).json
+    assert dry["run_id"] == "" and dry["dry_run"] and len(said(two)) == 2
+    r = gnc("remember", "-f", tmp_path / "note.md", "--json", repo=two).json
+    assert said(two)['Use `$(date)`; "quoted"'].content == "---\nbody" and r["operation"] == "ADD"
+    told = gnc("remember", MOVED, "-v", repo=two)
+    assert all(x in told.out for x in ("replaces", "Orders live in MySQL", "Replaces “Orders live in MySQL”", "Looked at", "Take it back: gnc undo run_"))
+
