@@ -1207,8 +1207,8 @@ def supersession(
         whole = ev.evaluate_chains(traced, embedder, config, step=begin("chains", len(traced))) if traced else None
         ways = fw.evaluate_four_ways(pairs, embedder, config, os.environ, begin("four ways", len(pairs))) if four_way else None
     r = ev.report_of(judged)
-    document = {"pairs": r.to_dict(failures), "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None,
-                "four_way": ways.to_dict() if ways else None}
+    document = {"pairs": r.to_dict(failures), "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None}
+    if ways: document["four_way"] = ways.to_dict()
     tables = [_score_table(f"By {concern}", r.scores[concern]) for concern in ("source", "category") if len(r.scores[concern]) > 1]
     trap = [_trap_table(r.scores["category"])] if len(r.scores["category"]) > 1 else []
     parts = [_headline(r), *tables, *trap, *_candidate_table(found), *([_chain_table(whole)] if whole else []), *(_four_way_tables(ways) if ways else [])]
