@@ -333,6 +333,7 @@ _MUST: dict[str, dict[str, type]] = {
     "edge": {"subject": str, "source": str, "target": str, "type": str, "at": str, "run": str},
     "summary": {"subject": str, "run": str}, "review": {"subject": str, "run": str},
     "wrote": {"subject": str, "run": str}, "set": {"subject": str, "run": str}, "op": {"subject": str, "operation": str, "at": str, "run": str},
+    "prune": {"subject": str, "before": str, "run": str},
     "access": {"memory": str, "clone": str, "count": int, "at": str},
     "run": {"at": str}, "undo": {"at": str, "targets": list}}
 _MAY: dict[str, type] = {"live": bool, "weight": float, "span": str, "edge_kind": str, "counts": dict, "at": str}
@@ -351,8 +352,9 @@ def shape_fault(
         if not _is(record.get(k), kind): return f"{k} is {record[k]!r:.40}" if k in record else f"{k} is missing"
     for k, kind in (_MAY | _ALSO.get(record["kind"], {})).items():
         if k in record and not _is(record[k], kind): return f"{k} is {record[k]!r:.40}"
-    try: _when(record.get("at", "2000-01-01"))
-    except (ValueError, OverflowError): return f"at is {record['at']!r:.40}"
+    for k in ("at", *(["before"] if record["kind"] == "prune" else [])):
+        try: _when(record.get(k, "2000-01-01"))
+        except (ValueError, OverflowError): return f"{k} is {record[k]!r:.40}"
     if "" in (record.get("subject"), record.get("memory")): return "it is about nothing"
     return _meaning(record)
 

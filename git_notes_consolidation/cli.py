@@ -42,7 +42,7 @@ __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'sho
            'main', 'progress', 'llm_rows', 'report', 'change_rows', 'cut', 'scope_of', 'consolidate', 'runs', 'diff',
            'undo', 'worded', 'written', 'remember', 'forget', 'restore', 'update', 'status', 'tiers', 'explain',
            'edges', 'summaries', 'review_list', 'log_rows', 'log', 'inject', 'result_rows', 'recall', 'context',
-           'hook_session_start', 'hook_stop', 'sync', 'doctor', 'history', 'audit', 'config', 'supersession',
+           'hook_session_start', 'hook_stop', 'sync', 'serve', 'doctor', 'history', 'audit', 'config', 'supersession',
            'temporal', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
@@ -748,7 +748,7 @@ def _logged(call: Call, memory: str | None, operation: str | None, since: str | 
 def _prune(call: Call, days: int | None, dry_run: bool) -> None:
     "Leave old operations out."
     s = call.service()
-    most = int(getattr(s.settings.config, "log_retention_days", 90)) if days is None else days
+    most = s.settings.config.log_retention_days if days is None else days
     try: before = s.clock() - timedelta(days=most)
     except OverflowError: raise Usage(f"--days {most}: there is no day so long ago; write a number such as 90") from None
     p = prune_log(s.repo, before, s.clock(), dry_run)
@@ -996,6 +996,24 @@ def _show_stale(call: Call) -> None:
         for r in c.remarks: call.err.print(Text(f"! {r}"))
     call.show(rows, *(cut("Stale against the code", columns, _stale_rows(c.stale, current), call.verbose) if rows else [_nothing_stale(c)]),
               *(f"! {r}" for r in c.remarks))
+
+# %% ../nbs/23_cli.ipynb #1885110a
+if TYPE_CHECKING: from git_notes_consolidation import desk as desks, server as serving
+
+# %% ../nbs/23_cli.ipynb #08f93745
+if not TYPE_CHECKING: desks, serving = _Later("desk"), _Later("server")
+
+
+@app.command(epilog="Example: `gnc serve`, or `gnc serve --repo ../other`. For Claude Code, `.mcp.json` at the top of the project:  \n"
+                    "`{\"mcpServers\": {\"memory\": {\"command\": \"gnc\", \"args\": [\"serve\"]}}}`  \n"
+                    "A server has one repository: the one it is started in, or that of `--repo`. It needs `pip install 'git-notes-consolidation[mcp]'`.")
+def serve(ctx: typer.Context) -> None:
+    "Give an agent this memory as tools: an MCP server over standard input and output."
+    call: Call = ctx.obj
+    now, run = call.now, serving.serve  # Where the extra is missing that is said before anybody waits
+    if sys.stdin.isatty(): call.err.print(Text("waiting for an MCP client on standard input; one that starts this command speaks to it (ctrl-d ends it)"))
+    desk = desks.Desk(call.repo, call.config)
+    run(replace(desk, clock=lambda: now) if now else desk, "INFO" if call.verbose else "WARNING")
 
 # %% ../nbs/23_cli.ipynb #1d3007ac
 from .models import UTC

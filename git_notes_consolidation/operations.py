@@ -74,41 +74,42 @@ def _by_edge(r: Mapping[str, Any], e: MemoryEdge, at: str, before: Mapping[str, 
     "The line of an edge that was made, or that ended."
     (done_to, holds), why = _ends(e), r["reason"] if isinstance(r.get("reason"), str) else ""
     if not r.get("live", True):
-        return Operation(digest("op", r["run"], e.id, "ended"), "RESTORE", (holds,), done_to, None, None, why or None, before, after, at, None, r["run"],
-                         False, False)
+        return Operation(digest("op", r["run"], r["subject"], "ended"), "RESTORE", (holds,), done_to, None, None, why or None, before, after, at, None,
+                         r["run"], False, False)
     quoted = f"“{e.span}”" if e.span else ""
-    return Operation(digest("op", r["run"], e.id), _DOES[e.edge_type][0], (done_to,), holds, _DOES[e.edge_type][1], e.weight,
+    return Operation(digest("op", r["run"], r["subject"]), _DOES[e.edge_type][0], (done_to,), holds, _DOES[e.edge_type][1], e.weight,
                      ": ".join(filter(None, (why, quoted))) or None, before, after, at, None, r["run"], False, False)
 
 # %% ../nbs/10_operations.ipynb #e6620d58
-def _records(events: Events) -> list[dict[str, Any]]:
-    "Operations and edges of runs, in their order."
+def _records(events: Events) -> list[tuple[dict[str, Any], Any]]:
+    "Operations and edges of runs, in their order, with what they say."
     counted = {(r["id"], r["seq"]) for r in run_records(events)}
     found = (r for _, _, r in events.records if r["kind"] in ("op", "edge") and (r.get("run"), r["seq"]) in counted)
-    return sorted((r for r in found if reading(r) is not None), key=lambda r: (r["seq"], r["id"]))
+    return sorted(((r, said) for r in found if (said := reading(r)) is not None), key=lambda x: (x[0]["seq"], x[0]["id"]))
 
 # %% ../nbs/10_operations.ipynb #072fdd1e
-def _lines(rows: Sequence[Mapping[str, Any]], state: State, when: Mapping[str, datetime]) -> Iterator[Operation]:
-    own = {r["run"] for r in rows if r["kind"] == "op"}
+def _lines(rows: Sequence[tuple[Mapping[str, Any], Any]], state: State, when: Mapping[str, datetime]) -> Iterator[Operation]:
+    own = {r["run"] for r, _ in rows if r["kind"] == "op"}
     known: dict[str, MemoryEdge] = {}  # By id
     there: dict[tuple[EdgeType, str], dict[str, MemoryEdge]] = defaultdict(dict)  # What reaches a memory
-    for r in rows:
-        live, before = r.get("live", True), known.get(r["subject"])
+    for r, said in rows:
+        live, name = r.get("live", True), r["subject"]
+        before = known.get(name)
         if r["kind"] == "op":
             if live: yield _logged(r)
             continue
-        e = reading(r) if live else before
+        e = said if live else before
         if e is None or e.edge_type not in _DOES: continue
         key = e.edge_type, _ends(e)[0]
         was = there[key]
-        new = {i: x for i, x in was.items() if i != e.id} | ({e.id: e} if live else {})
+        new = {i: x for i, x in was.items() if i != name} | ({name: e} if live else {})
         at = e.created_at.isoformat() if live and e.created_at else str(state.runs[r["run"]].get("at", ""))
         if r["run"] not in own and not (live and before and before.kind == e.kind):
             yield _by_edge(r, e, at, _said(e.edge_type, was.values(), when), _said(e.edge_type, new.values(), when))
         if r["run"] in state.undone: continue
         there[key] = new
-        if live: known[e.id] = e
-        else: del known[e.id]
+        if live: known[name] = e
+        else: del known[name]
 
 # %% ../nbs/10_operations.ipynb #a099bad1
 def operations_of(
@@ -120,7 +121,7 @@ def operations_of(
     out: dict[str, Operation] = {}
     for op in _lines(_records(events), state, when):
         op = op._replace(undone=op.run_id in state.undone, pruned=_before(op.created_at, state.pruned.get("log")))
-        out[op.id] = max(op, out.get(op.id, op), key=repr)
+        out[op.id] = max(op, out[op.id], key=repr) if op.id in out else op
     return [*out.values()]
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from calls import gnc, new_repo, run, serve, state_of
-from git_notes_consolidation import index, operations, service
+from git_notes_consolidation import audit, index, operations, service
 from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, mem
 from git_notes_consolidation.notes import (
     Append,
@@ -317,6 +317,11 @@ def test_any_record_is_read_or_left_out_in_any_order(records, random):
 # Leaving out what is old
 
 
+def test_the_audit_knows_the_record():
+    good = dict(prune_append("0" * 40, "log", SAMPLE_NOW, "run_a").record) | {"id": "r_x", "seq": 1}
+    assert audit.shape_fault(good) == "" and "before" in audit.shape_fault(good | {"before": "lately"})
+
+
 def test_what_is_pruned_is_not_shown_and_not_gone(chain):
     old = {"operation": "ADD", "at": "2026-01-01", "target": CHAIN[0].id}
     write(chain, "run_old", op_append("0" * 40, old, "run_old"), at=day("2026-01-01"))
@@ -440,6 +445,7 @@ def test_the_command_prunes_and_undo_brings_it_back(busy):
     assert [r["run_id"] for r in logged(busy, "--all") if r["pruned"]] == ["run_old"]
     assert "left out" in gnc("log", "--all", repo=busy).out
     assert logged(busy, "--prune")["run"] is None
+    assert "unknown kind" not in gnc("audit", repo=busy).out
     assert gnc("undo", made["run"], repo=busy).code == 0
     assert "run_old" in {r["run_id"] for r in logged(busy)}
 
