@@ -34,8 +34,8 @@ from .starting import session_start
 from .triggers import EVENTS, Event, in_domain
 
 if TYPE_CHECKING:
-    from git_notes_consolidation import audit as auditing, dating, evaluation as ev, reasoning as reasons, service as sv, session as telling
-    from git_notes_consolidation import writing as wr
+    from git_notes_consolidation import audit as auditing, dating, evaluation as ev, fourway as fw, reasoning as reasons, service as sv, session as telling
+    from git_notes_consolidation import llm, writing as wr
 
 # %% auto #0
 __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
@@ -53,7 +53,8 @@ class _Later:
 
 
 if not TYPE_CHECKING:
-    auditing, dating, ev, reasons, sv, telling, wr = map(_Later, ("audit", "dating", "evaluation", "reasoning", "service", "session", "writing"))
+    auditing, dating, ev, fw = map(_Later, ("audit", "dating", "evaluation", "fourway"))
+    reasons, sv, telling, wr = map(_Later, ("reasoning", "service", "session", "writing"))
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -1285,6 +1286,26 @@ def _chain_mistakes(failures: Sequence[Mapping[str, Any]], most: int) -> list[An
     rows = [(f["id"], f["type"], w, plain(", ".join(map(told, f[w])), 90)) for f in failures[:most] for w in wrong if w in f]
     return ["", table("Chains that come out otherwise, none of the locked half", ("chain", "type", "", "newer → older"), rows)] if rows else []
 
+# %% ../nbs/23_cli.ipynb #b0752f6d
+def _four_way_tables(r: fw.FourWayReport) -> list[Any]:
+    s, each = r.all, fw.RELATIONS
+    def number(x: float | None) -> str: return "–" if x is None else f"{x:.3f}"
+    def asked(gold: str) -> int: return sum(k for (g, _), k in s.asked.items() if g == gold)
+    cells = [(gold, *row.values(), asked(gold), s.asked.get((gold, gold), 0)) for gold, row in s.done.rows().items()]
+    relations: list[tuple[Any, ...]] = [(n, s.done.precision(n), s.done.recall(n), s.done.f1(n), number(s.answered.f1(n).value)) for n in each]
+    relations.append(("macro-F1", "", "", number(s.done.macro_f1), number(s.answered.macro_f1)))
+    rows = [(n, x.review.n, x.done.right.k, x.wrong.k, x.review.k, x.review, x.answered.right.k) for named in r.scores.values() for n, x in named.items()]
+    columns = ("", "pairs", "right", "wrong acts", "asked", "share asked", "right, once answered")
+    return [table("Remembered: what is right, and what was done", ("right", *each, "asked", "… rightly"), cells, right=(*each, "asked", "… rightly")),
+            table("… by relation", ("", "precision", "recall", "F1", "once answered"), relations, right=("once answered",)),
+            table("… and what is left to a person", columns, rows, right=columns[1:]),
+            f"A language model was asked {_told_of(r.usage)}" if r.usage else "No language model was asked."]
+
+
+def _told_of(u: llm.Usage) -> str:
+    why = ", ".join(f"{n} {kind}" for kind, n in sorted(u.failures.items()))
+    return f"about {u.asked} pairs in {u.calls} calls; {u.answered} answers were taken" + (f", {sum(u.failures.values())} were not ({why})." if why else ".")
+
 # %% ../nbs/23_cli.ipynb #6910ed2e
 @contextmanager
 def _counted(call: Call) -> Iterator[Callable[[str, int], Callable[[], None]]]:
@@ -1298,7 +1319,7 @@ def _counted(call: Call) -> Iterator[Callable[[str, int], Callable[[], None]]]:
 
 # %% ../nbs/23_cli.ipynb #45c29fc3
 @evaluate.command(epilog="Examples: `gnc evaluate supersession`, `gnc evaluate supersession --failures 20`, "
-                         "`gnc evaluate supersession --data pairs.jsonl --json`.  \n"
+                         "`gnc evaluate supersession --data pairs.jsonl --json`, `gnc evaluate supersession --four-way`.  \n"
                          "A row of the file: `{\"id\", \"source\", \"older\": {\"id\", \"title\", \"text\", \"date\"}, \"newer\": {…}, "
                          "\"label\": \"full|partial|coexist|none\", \"kind\", \"relation\", \"category\", \"split\"}`; the last four may be absent. "
                          "Rows whose split is `locked` are counted, and never shown.")
@@ -1308,6 +1329,8 @@ def supersession(
     chains: Annotated[Path | None, typer.Option(help="Labelled chains, JSON lines. Default: the package's own 40, unless --data is given.",
                                                 metavar="FILE")] = None,
     failures: Annotated[int, typer.Option(help="Show so many of the judge's mistakes.", min=0)] = 0,
+    four_way: Annotated[bool, typer.Option("--four-way", help="Also what `gnc remember` would do with each newer memory: repeat, replace, merge, add or ask. "
+                                                              "A configured language model is asked, about as many pairs as there are.")] = False,
 ) -> None:
     "How often a memory that is called outdated is: precision, recall, candidates, chains."
     call: Call = ctx.obj
@@ -1321,11 +1344,13 @@ def supersession(
         found = ev.evaluate_candidates(pairs, embedder, config.candidates_same, emitted=emitted, config=config, clock=time.perf_counter,
                                        step=begin("candidates", len(sources)))
         whole = ev.evaluate_chains(traced, embedder, config, step=begin("chains", len(traced))) if traced else None
+        ways = fw.evaluate_four_ways(pairs, embedder, config, os.environ, begin("four ways", len(pairs))) if four_way else None
     r = ev.report_of(judged)
     document = {"pairs": r.to_dict(failures), "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None}
+    if ways: document["four_way"] = ways.to_dict()
     tables = [_score_table(f"By {concern}", r.scores[concern]) for concern in ("source", "category") if len(r.scores[concern]) > 1]
     trap = [_trap_table(r.scores["category"])] if len(r.scores["category"]) > 1 else []
-    parts = [_headline(r), *tables, *trap, *_candidate_table(found), *([_chain_table(whole)] if whole else [])]
+    parts = [_headline(r), *tables, *trap, *_candidate_table(found), *([_chain_table(whole)] if whole else []), *(_four_way_tables(ways) if ways else [])]
     call.show(document, *(x for part in parts for x in ("", part)), *_mistakes((*r.failures, *found.failures), failures),
               *_chain_mistakes(whole.failures if whole else (), failures))
     if r.all.failed: raise typer.Exit(1)

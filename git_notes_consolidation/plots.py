@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'figure', 'lines', 'decay_curves',
            'clusters_by_threshold', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'histogram_with_threshold',
-           'umap_layout', 'cluster_map', 'bitemporal']
+           'confusion_heatmap', 'umap_layout', 'cluster_map', 'bitemporal']
 
 # %% ../nbs/03_plots.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -165,6 +165,24 @@ def histogram_with_threshold(
     fig = figure((steps(i, name) for i, name in enumerate(groups)), x="similarity", y="share", yaxis_tickformat=".0%")
     fig.add_vline(x=threshold, line={"color": "#222", "width": 2, "dash": "dash"}, annotation={"text": f"threshold {threshold:g}"})
     return fig
+
+# %% ../nbs/03_plots.ipynb #5e0b38f7
+def confusion_heatmap(
+    counts: Mapping[str, Mapping[str, int]],  # What is right, to what was said, to count
+    *,
+    x: str = "what was said",
+    y: str = "what is right",
+) -> Figure:
+    "What was taken for what."
+    rows, columns = list(counts), list(dict.fromkeys([*counts, *(said for row in counts.values() for said in row)]))
+    numbers = [[int(counts[gold].get(said, 0)) for said in columns] for gold in rows]
+    shades = [[round(n / max(sum(row), 1), 3) for n in row] for row in numbers]
+    cells = {"type": "heatmap", "x": columns, "y": [f"{gold} ({sum(row)})" for gold, row in zip(rows, numbers)], "z": shades, "zmin": 0, "zmax": 1,
+             "colorscale": [[0, "#FFFFFF"], [1, "#333333"]], "xgap": 2, "ygap": 2, "showscale": False, "hovertemplate": "%{z:.0%} of %{y}<extra></extra>"}
+    def number(i: int, j: int) -> dict[str, Any]:
+        return {"x": j, "y": i, "text": str(numbers[i][j]), "showarrow": False, "font": {"size": 15, "color": "#FFF" if shades[i][j] > 0.6 else "#222"}}
+    return figure([cells], x=x, y=y, yaxis_autorange="reversed", plot_bgcolor="#CCC", height=160 + 50 * len(rows),
+                  annotations=[number(i, j) for i in range(len(rows)) for j in range(len(columns))])
 
 # %% ../nbs/03_plots.ipynb #1d685485
 def umap_layout(

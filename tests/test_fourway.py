@@ -1,0 +1,259 @@
+"""The four relations, pair by pair: `remember` decides as the instrument says, wrong replies change nothing, and the locked half gives numbers alone."""
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import pytest
+from calls import gnc, gnc_process, new_repo
+from git_notes_consolidation import fourway as fw
+from git_notes_consolidation.config import SubconsciousnessConfig, load_settings
+from git_notes_consolidation.evaluation import fixture, load_pairs
+from git_notes_consolidation.llm import get_client
+from git_notes_consolidation.models import Judgment, Memory, mem
+from git_notes_consolidation.notes import open_repo, read_memories
+from git_notes_consolidation.writing import open_writing
+from helpers import git
+from llm_servers import BAD_REPLIES, FaultyServer, asked_about, sensible
+
+KEY = "MEMORY_CONSOLIDATION_LLM_API_KEY"
+
+
+@dataclass(frozen=True)
+class Made:
+    "A labelled pair."
+    older: Memory
+    newer: Memory
+    relation: str | None
+    id: str = "made"
+    category: str = "made"
+    split: str = "dev"
+
+
+@pytest.fixture(scope="module")
+def pairs(): return load_pairs(fixture("supersession"))
+
+
+@pytest.fixture(scope="module")
+def dev(pairs):
+    "Every fifth pair of each relation, of those that may be looked at."
+    return [p for r in fw.RELATIONS for p in [q for q in pairs if (q.split, q.relation) == ("dev", r)][::5]]
+
+
+@pytest.fixture(scope="module")
+def offline(dev): return fw.remembered(dev)
+
+
+def model(server, key="", **settings):
+    "The configuration and the environment that lead to a server."
+    return SubconsciousnessConfig(llm_provider="lmstudio", llm_base_url=server.url, llm_rpm=0, **{"llm_timeout_s": 20.0} | settings), {KEY: key}
+
+
+def ask(pairs, server, key="", **settings):
+    "What would be done, and what the client says of it."
+    config, env = model(server, key, **settings)
+    with get_client(config, env) as client: return fw.remembered(pairs, config=config, ask=fw.asking(client)), client.usage()
+
+
+def changes(before, after): return {k: n for k, n in fw.difference(before, after).items() if n}
+
+
+# As `remember` does it
+
+
+def test_remember_does_what_the_instrument_says(tmp_path, dev, offline):
+    "Each pair in a repository of its own, written for real; one that came late is true from its own date on."
+    seen = Counter()
+    for i, x in enumerate(offline):
+        older, newer = replace(x.pair.older, importance=None), x.pair.newer
+        home = new_repo(tmp_path / str(i), [older])
+        git(home, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--allow-empty", "--message=x")
+        there, = read_memories(open_repo(home)).memories
+        assert (there.summary, there.content) == (older.summary, older.content)
+        w = open_writing(home, load_settings({}, env={}), clock=lambda when=max(older.timestamp, newer.timestamp): when)
+        r = w.remember(newer.content, namespace=newer.namespace, title=newer.summary, valid_from=newer.timestamp, dry_run=True)
+        done = {"ADD": "supersede" if r.superseded_by else "coexist", "SUPERSEDE": "supersede", "NOOP": "duplicate", "UPDATE": "duplicate", "MERGE": "merge"}
+        assert (done[r.operation], len(r.review), bool(r.considered)) == (x.done, bool(x.asked), x.near), x.id
+        seen[x.done] += 1
+    assert seen["supersede"] > 3 and seen["coexist"] > 10 and sum(seen.values()) == len(dev)
+
+
+def test_the_settings_of_writing_hold(dev, offline):
+    def under(**settings): return fw.remembered(dev, config=SubconsciousnessConfig(**settings))
+    review = under(write_review=True)
+    assert {x.done for x in review} == {"coexist"} and [bool(x.asked) for x in review] == [bool(x.asked or x.done != "coexist") for x in offline]
+    assert "supersede" not in {x.done for x in under(write_supersede=False)} and not any(x.near for x in under(write_enabled=False))
+    assert sum(x.done == "supersede" for x in under(write_confidence=0.99)) < sum(x.done == "supersede" for x in offline)
+    assert sum(x.near for x in under(write_threshold=0.95)) < sum(x.near for x in offline)
+
+
+def test_pairs_without_a_relation_are_left_out(): assert fw.remembered([Made(mem("a b"), mem("a c"), None)]) == ()
+
+
+# What is counted
+
+
+def test_the_table_against_numbers_made_by_hand():
+    answers = {("supersede", "supersede"): 3, ("supersede", "coexist"): 1, ("coexist", "supersede"): 1, ("merge", "coexist"): 2, ("coexist", "coexist"): 5}
+    t = fw.table_of(a for a, n in answers.items() for _ in range(n))
+    assert (str(t.precision("supersede")), str(t.recall("supersede"))) == ("0.750 [0.301, 0.954]", "0.750 [0.301, 0.954]")
+    assert t.f1("supersede").value == 0.75 and t.f1("merge").value == 0 and t.f1("duplicate").value is None
+    assert t.macro_f1 == pytest.approx((0.75 + 0 + 2 * 5 / (6 + 8)) / 3) and (t.right.k, t.right.n) == (8, 12)
+    assert t.f1("supersede").interval == pytest.approx(tuple(2 * j / (1 + j) for j in (0.23072, 0.88237)), abs=1e-3)  # 3 of 5
+    assert t.rows()["merge"] == {"duplicate": 0, "supersede": 0, "merge": 0, "coexist": 2}
+
+
+@pytest.mark.parametrize(("gold", "done", "asked", "then"), [("merge", "coexist", "merge", "merge"), ("merge", "coexist", "supersede", "coexist"),
+                                                             ("coexist", "coexist", "merge", "coexist"), ("coexist", "supersede", "", "supersede")])
+def test_a_person_who_answers_rightly(gold, done, asked, then):
+    x = fw.Written(Made(mem("a"), mem("b"), gold), done, asked)
+    assert (fw.answered(x).done, fw.answered(x).asked) == (then, "")
+    s = fw.score_four_ways([x])
+    assert (s.review.k, s.answered.right.k, s.wrong.k) == (bool(asked), gold == then, done not in ("coexist", gold))
+
+
+@pytest.mark.parametrize(("gold", "before", "after", "counted"), [
+    ("coexist", "supersede", "supersede", {}),
+    ("coexist", "coexist", "supersede", {"wrong acts more": 1, "right fewer": 1}),
+    ("merge", "duplicate", "merge", {"wrong acts fewer": 1, "right more": 1}),
+    ("merge", "duplicate", "supersede", {"wrong acts more": 1, "wrong acts fewer": 1}),
+    ("merge", "coexist ?merge", "coexist", {"questions fewer": 1, "right questions lost": 1}),
+    ("merge", "coexist ?supersede", "coexist", {"questions fewer": 1}),
+    ("merge", "coexist", "coexist ?merge", {"questions more": 1}),
+    ("merge", "coexist ?merge", "merge", {"right more": 1, "questions fewer": 1}),
+])
+def test_what_a_model_changed(gold, before, after, counted):
+    def row(said):
+        done, _, asked = said.partition(" ?")
+        return fw.Written(Made(mem("a"), mem("b"), gold), done, asked)
+    assert changes([row(before)], [row(after)]) == counted
+
+
+def test_every_group_adds_up_and_the_ceiling_is_no_lower(pairs):
+    r = fw.evaluate_four_ways(pairs)
+    assert r.all.review.n == len(pairs) == 300 and r.usage is None and r.all.by_model == 0
+    for concern in ("split", "category"):
+        assert sum((Counter(s.done.cells) for s in r.scores[concern].values()), Counter()) == Counter(r.all.done.cells)
+        assert sum(s.review.k for s in r.scores[concern].values()) == r.all.review.k
+    for s in (s for named in r.scores.values() for s in named.values()):
+        assert s.answered.right.k - s.done.right.k == sum(n for (gold, asked), n in s.asked.items() if gold == asked)
+    assert r.all.wrong.k <= 1 and r.scores["split"]["dev"].wrong.k == 0
+    assert r.all.done.precision("supersede").to_dict()["low"] > 0.9
+
+
+def test_the_report_holds_no_text_and_no_name_of_any_pair(pairs):
+    told = json.dumps(fw.evaluate_four_ways(pairs).to_dict())
+    assert not any(p.id in told or p.older.summary in told or p.newer.id in told for p in pairs)
+
+
+# With a language model, over HTTP
+
+
+def test_a_real_server_whose_model_talks_nonsense_changes_nothing(real_llm, dev, offline):
+    rows, u = ask(dev, real_llm, real_llm.key)
+    open_ = [x for x in offline if x.near and x.done == "coexist"]
+    assert u.asked == len(open_) and u.calls >= u.asked and u.tokens_out > 0
+    assert u.answered + sum(u.failures.values()) == u.asked and u.failures["schema"] == u.asked
+    assert rows == offline
+
+
+def test_a_real_server_through_the_report(real_llm, dev):
+    config, env = model(real_llm, real_llm.key)
+    r = fw.evaluate_four_ways(dev[:6], config=config, env=env)
+    assert r.usage.asked and r.to_dict()["model"]["failures"] == {"schema": r.usage.asked} and r.all.by_model == 0
+    assert fw.evaluate_four_ways(dev[:6], config=config).usage is None  # no environment, nobody is asked
+
+
+def quoting(relation, quote, confidence="high"):
+    "A model that says one thing of every pair, and quotes what it is told to."
+    def brain(body):
+        memories, found = asked_about(body)
+        return json.dumps({"answers": [dict(pair=p, relation=relation, kind="full" if relation == "supersede" else None, confidence=confidence,
+                                            reason="The words say so.", quote=quote(memories[n], memories[o])) for p, (n, o) in found.items()]})
+    return brain
+
+
+def opening(newer, older): return newer[:60].strip()
+INVENTED = {"invented": lambda newer, older: "this replaces all that was decided before", "none": lambda newer, older: None, "empty": lambda newer, older: "",
+            "other case": lambda newer, older: newer[:60].strip().swapcase(), "of the older": lambda newer, older: older[-60:].strip(),
+            "too short": lambda newer, older: newer[:4]}
+
+
+@pytest.mark.parametrize("relation", ["duplicate", "supersede", "merge"])
+@pytest.mark.parametrize("how", INVENTED)
+def test_a_quote_that_does_not_stand_in_the_newer_memory_is_refused(dev, offline, how, relation):
+    some = dev[:8]
+    with FaultyServer(brain=quoting(relation, INVENTED[how])) as server: rows, u = ask(some, server)
+    assert u.asked and (u.answered, u.failures) == (0, {"schema": u.asked}) and rows == offline[:8]
+
+
+def test_a_model_that_quotes_is_believed_and_its_mistakes_are_counted(dev, offline):
+    with FaultyServer(brain=quoting("supersede", opening)) as server: rows, u = ask(dev, server)
+    open_ = [x for x in offline if x.near and x.done == "coexist"]
+    d = fw.difference(offline, rows)
+    assert u.answered == len(open_) and d["wrong acts more"] == sum(x.gold != "supersede" for x in open_) > 5 and not d["questions more"]
+    assert fw.score_four_ways(rows).by_model == len(open_)
+
+
+def test_a_model_that_is_right_is_right(dev, offline):
+    truth = {p.newer.text: p.relation for p in dev}
+    with FaultyServer(brain=sensible(lambda newer, older: truth[newer])) as server: rows, u = ask(dev, server)
+    assert [x.done for x in rows if x.near] == [x.gold for x in rows if x.near] and not fw.difference(offline, rows)["wrong acts more"]
+
+
+def test_an_unsure_model_leaves_questions(dev, offline):
+    with FaultyServer(brain=quoting("merge", opening, "medium")) as server: rows, _ = ask(dev, server)
+    assert [x.done for x in rows] == [x.done for x in offline]
+    assert {x.asked for x in rows if x.by == "llm"} == {"merge"} and fw.score_four_ways(rows).review.k == sum(x.by == "llm" for x in rows) > 10
+    with FaultyServer(brain=quoting("merge", opening, "low")) as server: low, _ = ask(dev, server)
+    assert not any(x.asked for x in low)
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0])
+def test_bad_replies_at_any_rate_do_nothing_wrong(dev, offline, rate):
+    with FaultyServer(brain=sensible(), rate=rate, faults=BAD_REPLIES, seed=5) as server: rows, u = ask(dev, server, llm_timeout_s=2.0)
+    d = fw.difference(offline, rows)
+    assert not d["wrong acts more"] and not d["right fewer"] and not d["questions more"] and u.failures
+    assert u.asked == u.answered + sum(u.failures.values()) and (rate < 1 or rows == offline)
+
+
+def test_each_pair_is_a_call_of_its_own_and_each_answer_is_its_pairs(dev):
+    asked = []
+    def said(pairs):
+        asked.extend(pairs)
+        return [Judgment("merge", None, 0.7, "L", older.id) for older, _ in pairs]
+    rows = fw.remembered(dev, ask=said)
+    assert [older.id for older, _ in asked] == [x.pair.older.id for x in rows if x.by == "llm"]
+    with FaultyServer(brain=sensible()) as server: _, u = ask(dev, server)
+    assert u.asked == len(asked) and all(len(asked_about(b)[1]) == 1 for b in server.bodies)
+
+
+# The command line
+
+
+def written(path, pairs):
+    path.write_text("".join(json.dumps(dict(p.row)) + "\n" for p in pairs), encoding="utf-8")
+    return path
+
+
+def test_the_command_line_shows_tables_and_gives_json(tmp_path, dev):
+    data = written(tmp_path / "p.jsonl", dev)
+    assert "four_way" not in gnc("evaluate", "supersession", "--data", data, "--json").json
+    told = gnc("evaluate", "supersession", "--data", data, "--four-way", "--json").json["four_way"]
+    assert told == json.loads(json.dumps(fw.evaluate_four_ways(dev).to_dict()))
+    text = gnc("evaluate", "supersession", "--data", data, "--four-way").out
+    for x in ("Remembered: what is right, and what was done", "macro-F1", "once answered", "No language model was asked.", "other-wording"): assert x in text
+    assert "Remembered" not in gnc("evaluate", "supersession", "--data", data).out
+
+
+def test_the_command_line_asks_the_model_that_is_configured(tmp_path, dev, real_llm, monkeypatch):
+    data = written(tmp_path / "p.jsonl", dev[:6])
+    for name, value in {"LLM_PROVIDER": "lmstudio", "LLM_BASE_URL": real_llm.url, "LLM_API_KEY": real_llm.key}.items():
+        monkeypatch.setenv(f"MEMORY_CONSOLIDATION_{name}", value)
+    said = gnc_process("evaluate", "supersession", "--data", str(data), "--four-way", cwd=tmp_path)
+    assert said.code == 0 and "A language model was asked about" in said.out and "schema" in said.out and real_llm.key not in said.out + said.err
+
+
+def test_rows_without_a_relation_give_empty_tables(tmp_path, dev):
+    data = written(tmp_path / "p.jsonl", dev[:4])
+    data.write_text("".join(json.dumps({k: v for k, v in json.loads(x).items() if k != "relation"}) + "\n" for x in data.read_text().splitlines()))
+    assert gnc("evaluate", "supersession", "--data", data, "--four-way").code == 0
