@@ -15,7 +15,7 @@ from .models import Judgment, Memory, MemoryMetadata
 from .sentences import least_words, mentions, names_of, says_title, stems_of, title_words
 
 # %% auto #0
-__all__ = ['ORDER', 'WORTH_ASKING', 'threshold_for', 'Pool', 'Near', 'nearest', 'Considered', 'consider', 'Decision', 'decide']
+__all__ = ['WORTH_ASKING', 'ORDER', 'threshold_for', 'Pool', 'Near', 'nearest', 'Considered', 'consider', 'Decision', 'decide']
 
 # %% ../nbs/14_deciding.ipynb #71948941
 _RELATED = ("repeat", "changed", "topic")
@@ -129,6 +129,9 @@ def nearest(
     return [Near(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
 
 # %% ../nbs/14_deciding.ipynb #8b48e34b
+WORTH_ASKING = 0.6  # Confidence from which an unsure judgment is a question
+
+
 class Considered(NamedTuple):
     "A candidate, and what the new fact means for it, or it for the new fact."
     memory: Memory
@@ -153,12 +156,12 @@ def consider(
     open_ = [i for i, x in enumerate(out) if x.judgment.relation == "coexist" or x.judgment.confidence < SURE] if ask else []
     said = ask([(new, out[i].memory) if out[i].later else (out[i].memory, new) for i in open_]) if ask and open_ else []
     for i, j in zip(open_, said):
-        if j is not None: out[i] = out[i]._replace(judgment=j, by="llm")
+        wondered = out[i].judgment.relation != "coexist" and out[i].judgment.confidence >= WORTH_ASKING
+        if j is not None and not (wondered and j.relation == "coexist" and j.confidence < SURE): out[i] = out[i]._replace(judgment=j, by="llm")
     return out
 
 # %% ../nbs/14_deciding.ipynb #7bf25447
 ORDER = ("duplicate", "supersede", "merge")
-WORTH_ASKING = 0.6  # Confidence from which an unsure judgment is a question
 
 
 class Decision(NamedTuple):
