@@ -118,6 +118,7 @@ def nearest(
     n = len(pool.memories)
     if not n: return []
     fits = _true(pool, [] if m.valid_from is None else [m.event_time.timestamp()])
+    if m.id in pool.row: fits[pool.row[m.id]] = False  # Itself, written by an attempt that was overtaken
     found = [h[:n] @ v for h, v in zip(pool._halves, vectors)]
     score, lines = np.zeros(n), (floor, LexicalEmbedder.floor)
     for x, line in zip(found, lines):

@@ -33,7 +33,8 @@ from .retention import compute_retention_score, tier_of
 from .service import Guard, View, client_for, view
 
 # %% auto #0
-__all__ = ['Change', 'change_of', 'check_chains', 'result_of', 'commit_of', 'WritingService', 'open_writing']
+__all__ = ['Change', 'change_of', 'check_chains', 'rows_of', 'result_of', 'commit_of', 'texts', 'remember', 'forget', 'restore',
+           'update', 'WritingService', 'open_writing']
 
 # %% ../nbs/16_writing.ipynb #80b4421e
 @dataclass
@@ -145,8 +146,27 @@ def check_chains(held: _Held, draft: Draft) -> None:
     after = faults(memories | {m.id: m for m in draft.memories}, [*(e for e in edges if e.id not in known), *new])
     if broken := sorted({*after} - {*faults(memories, edges)}): raise BadFact(f"this would break a chain, and was not written: {broken[0]}")
 
-# %% ../nbs/16_writing.ipynb #69f31af3
-_One = Callable[[_Held, datetime, "Client | None"], "tuple[Draft, Decision, Sequence[Considered]]"]
+# %% ../nbs/16_writing.ipynb #a8c54038
+def _read(
+    repo: Repo,
+    embedder: Embedder,
+) -> _Held:
+    "Everything, and each memory's vectors from the cache."
+    v = view(repo)
+    alive, words = living(v.scan.memories), LexicalEmbedder()
+    with closing(index.open_index(repo, check=False)) as conn:
+        X = index.embed_cached(conn, alive, embedder)
+        lexical = index.embed_cached(conn, alive, words) if embedder.name != words.name else None
+    known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
+    return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases), _ties(v.state.edges.values()))
+
+
+def rows_of(embedder: Embedder, m: Memory) -> list[np.ndarray]:
+    "A memory's row of each half."
+    own = embedder.embed([m.text])[0]
+    return [own] if embedder.name == LexicalEmbedder.name else [own, LexicalEmbedder().embed([m.text])[0]]
+
+# %% ../nbs/16_writing.ipynb #7e504934
 _COUNTED = {"supersessions_detected": ("edge", "supersedes"), "duplicates_found": ("edge", "duplicate_of"), "tier_transitions": ("tier", None),
             "review_items": ("review", None)}
 
@@ -154,6 +174,65 @@ _COUNTED = {"supersessions_detected": ("edge", "supersedes"), "duplicates_found"
 def _kind_of(r: Mapping[str, Any]) -> tuple[str, Any]:
     "How a run's log counts a record."
     return r["kind"], (r["type"] if r.get("live", True) else False) if r["kind"] == "edge" else None
+
+
+def _records(settings: Settings, held: _Held, draft: Draft, d: Decision, change: Change, session: str, now: datetime) -> tuple[list[Append], str]:
+    "The records of a run, and its name."
+    x = d.chosen
+    said = {"classification": x.judgment.relation.upper(), "confidence": x.judgment.confidence, "reasoning": x.judgment.reason, "span": x.judgment.span,
+            "by": x.by} if x else {"classification": "COEXIST"} if d.relation == "coexist" else {}
+    ends = sorted(_ends(draft.edges) - {draft.target})
+    told = {k: v for k, v in {**said, **change.operation, "sources": ends, "session": session, **draft.said}.items() if v not in (None, "")}
+    run = digest("run", held.tips, now.isoformat(), told, [[a.store, a.object, encode(a.record)] for a in change.records])
+    mine = [replace(a, record=dict(a.record) | {"run": run}) for a in change.records]
+    seen = Counter(_kind_of(a.record) for a in mine)
+    some = {"operations": 1} | {k: seen[key] for k, key in _COUNTED.items() if seen[key]}
+    log = {"kind": "run", "id": run, "at": now.isoformat(), "config": settings.id, "counts": some}
+    return [*mine, op_append(change.anchor, told, run), Append("runs", change.anchor, log)], run
+
+# %% ../nbs/16_writing.ipynb #82327350
+def _take(repo: Repo, embedder: Embedder, held: _Held, draft: Draft, change: Change, todo: Sequence[Append], moved: Mapping[str, str]) -> None:
+    "Lay what was written on what is held."
+    old, seq = held.view.events, held.view.events.seq + 1
+    rows = [(a.store, a.object, stamp(a, seq)) for a in todo]
+    ours = {r: t for r, t in moved.items() if not r.startswith(MEM)}
+    events, state = Events((*old.records, *rows), old.problems, {**old.tips, **ours}), grown(held.view.state, [r for _, _, r in rows])
+    events.__dict__["seq"] = seq  # Known, and a walk over all records otherwise
+    new = {m.id: m for m in as_set([*draft.memories, *(held.memories[i] for i in {i for i, _, _ in draft.fields})], state)}
+    held.memories |= new
+    plugins = {**held.view.scan.tips, **{r: t for r, t in moved.items() if r not in ours}}
+    scan = replace(held.view.scan, memories=tuple(held.memories.values()), tips=plugins)
+    held.view, was = View(scan, events, state), " ".join(t for _, t in sorted(old.tips.items()))
+    for m in new.values():
+        if m.id in held.pool.row: held.pool.memories[held.pool.row[m.id]] = m
+        else: held.pool.add(m, rows_of(embedder, m))
+    for i, known in change.moved.items(): held.pool.set(i, known, held.memories[i].status == "tombstone")
+    over = {e.id for e in (*draft.ended, *draft.edges)}
+    for i in {i for e in draft.ended for i in (e.source_id, e.target_id)} | _ends(draft.edges): held.ties[i] = [e for e in held.ties[i] if e.id not in over]
+    for i, found in _ties(draft.edges).items(): held.ties[i].extend(found)
+    held.tips = {**held.tips, **moved}
+    same = not draft.retired and all(e.edge_type == EdgeType.RELATED_TO for e in (*draft.edges, *draft.ended))
+    carry(repo, was, " ".join(t for _, t in sorted(events.tips.items())), None if same else state)
+
+# %% ../nbs/16_writing.ipynb #2af97141
+def _classed(d: Decision) -> str: return d.chosen.judgment.relation.upper() if d.chosen else "COEXIST" if d.relation == "coexist" else ""
+
+
+def result_of(draft: Draft, d: Decision, considered: Sequence[Considered], change: Change, run: str, warnings: Sequence[str] = ()) -> WriteResult:
+    "What is told about a write."
+    x, mine, full = d.chosen, {draft.target, *(m.id for m in draft.memories)}, [e for e in draft.edges if e.edge_type == EdgeType.SUPERSEDES]
+    rows = tuple({"id": c.memory.id, "summary": c.memory.summary, "cosine": round(c.cosine, 3), "relation": c.judgment.relation, "kind": c.judgment.kind,
+                  "confidence": c.judgment.confidence, "reason": c.judgment.reason, "by": c.by} for c in considered)
+    return WriteResult(
+        draft.operation, draft.target, run, draft.states or ("pending", "committed"), _classed(d),
+        x.judgment.confidence if x else 1.0, str(draft.said.get("reasoning", x.judgment.reason if x else "")), x.judgment.span if x else None,
+        tuple(e.target_id for e in full if e.source_id in mine), tuple(e.source_id for e in full if e.target_id in mine),
+        draft.memories[-1].content if draft.operation == "MERGE" else "", tuple(e.source_id for e in draft.edges if e.edge_type == EdgeType.MERGED_INTO),
+        tuple(e.target_id for e in draft.edges if e.edge_type == EdgeType.RELATED_TO), tuple(e.id for e, _ in draft.questions), rows,
+        change.operation["before"], change.operation["after"], (*draft.warnings, *warnings))
+
+# %% ../nbs/16_writing.ipynb #9e046319
+_One = Callable[[_Held, datetime, "Client | None"], "tuple[Draft, Decision, Sequence[Considered]]"]
 
 
 @dataclass(eq=False)
@@ -173,22 +252,8 @@ class _Writer:
     def held(self) -> _Held:
         "The repository as it is."
         seen = tips(self.repo, MEM, *REFS.values())
-        if self._held is None or self._held.tips != seen: self._held = self._read()
+        if self._held is None or self._held.tips != seen: self._held = _read(self.repo, self.embedder)
         return self._held
-
-    def _read(self) -> _Held:
-        v = view(self.repo)
-        alive, words = living(v.scan.memories), LexicalEmbedder()
-        with closing(index.open_index(self.repo, check=False)) as conn:
-            X = index.embed_cached(conn, alive, self.embedder)
-            lexical = index.embed_cached(conn, alive, words) if self.embedder.name != words.name else None
-        known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
-        return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases), _ties(v.state.edges.values()))
-
-    def vectors(self, m: Memory) -> list[np.ndarray]:
-        "A memory's row of each half."
-        own = self.embedder.embed([m.text])[0]
-        return [own] if self.embedder.name == LexicalEmbedder.name else [own, LexicalEmbedder().embed([m.text])[0]]
 
     def commit(self, one: _One, session: str, dry_run: bool = False) -> WriteResult:
         "Decide and write, as often as it takes to be first."
@@ -205,64 +270,11 @@ class _Writer:
         check_chains(held, draft)
         change = change_of(held, draft, self.settings, now)
         if dry_run: return result_of(draft, d, considered, change, "")
-        todo, run = self._records(held, draft, d, change, session, now)
-        moved = write(self.repo, held.view.events, todo, now, draft.memories, held.tips)
-        self._take(held, draft, change, todo, moved)
+        todo, run = _records(self.settings, held, draft, d, change, session, now)
+        new = [m for m in draft.memories if m.id not in held.memories]  # It is there where an attempt was overtaken half-way
+        moved = write(self.repo, held.view.events, todo, now, new, held.tips)
+        _take(self.repo, self.embedder, held, draft, change, todo, moved)
         return result_of(draft, d, considered, change, run, [*(client.usage().notes if client else ())])
-
-    def _records(self, held: _Held, draft: Draft, d: Decision, change: Change, session: str, now: datetime) -> tuple[list[Append], str]:
-        "The records of a run, and its name."
-        x = d.chosen
-        said = {"classification": x.judgment.relation.upper(), "confidence": x.judgment.confidence, "reasoning": x.judgment.reason, "span": x.judgment.span,
-                "by": x.by} if x else {"classification": "COEXIST"} if d.relation == "coexist" else {}
-        ends = sorted(_ends(draft.edges) - {draft.target})
-        told = {k: v for k, v in {**said, **change.operation, "sources": ends, "session": session, **draft.said}.items() if v not in (None, "")}
-        run = digest("run", held.tips, now.isoformat(), told, [[a.store, a.object, encode(a.record)] for a in change.records])
-        mine = [replace(a, record=dict(a.record) | {"run": run}) for a in change.records]
-        seen = Counter(_kind_of(a.record) for a in mine)
-        some = {"operations": 1} | {k: seen[key] for k, key in _COUNTED.items() if seen[key]}
-        log = {"kind": "run", "id": run, "at": now.isoformat(), "config": self.settings.id, "counts": some}
-        return [*mine, op_append(change.anchor, told, run), Append("runs", change.anchor, log)], run
-
-    def _take(self, held: _Held, draft: Draft, change: Change, todo: Sequence[Append], moved: Mapping[str, str]) -> None:
-        "Lay what was written on what is held."
-        old, seq = held.view.events, held.view.events.seq + 1
-        rows = [(a.store, a.object, stamp(a, seq)) for a in todo]
-        ours = {r: t for r, t in moved.items() if not r.startswith(MEM)}
-        events, state = Events((*old.records, *rows), old.problems, {**old.tips, **ours}), grown(held.view.state, [r for _, _, r in rows])
-        events.__dict__["seq"] = seq  # Known, and a walk over all records otherwise
-        new = {m.id: m for m in as_set([*draft.memories, *(held.memories[i] for i in {i for i, _, _ in draft.fields})], state)}
-        held.memories |= new
-        plugins = {**held.view.scan.tips, **{r: t for r, t in moved.items() if r not in ours}}
-        scan = replace(held.view.scan, memories=tuple(held.memories.values()), tips=plugins)
-        held.view, was = View(scan, events, state), " ".join(t for _, t in sorted(old.tips.items()))
-        for m in new.values():
-            if m.id in held.pool.row: held.pool.memories[held.pool.row[m.id]] = m
-            else: held.pool.add(m, self.vectors(m))
-        for i, known in change.moved.items(): held.pool.set(i, known, held.memories[i].status == "tombstone")
-        over = {e.id for e in (*draft.ended, *draft.edges)}
-        for i in {i for e in draft.ended for i in (e.source_id, e.target_id)} | _ends(draft.edges): held.ties[i] = [e for e in held.ties[i] if e.id not in over]
-        for i, found in _ties(draft.edges).items(): held.ties[i].extend(found)
-        held.tips = {**held.tips, **moved}
-        same = not draft.retired and all(e.edge_type == EdgeType.RELATED_TO for e in (*draft.edges, *draft.ended))
-        carry(self.repo, was, " ".join(t for _, t in sorted(events.tips.items())), None if same else state)
-
-# %% ../nbs/16_writing.ipynb #069810c9
-def _classed(d: Decision) -> str: return d.chosen.judgment.relation.upper() if d.chosen else "COEXIST" if d.relation == "coexist" else ""
-
-
-def result_of(draft: Draft, d: Decision, considered: Sequence[Considered], change: Change, run: str, warnings: Sequence[str] = ()) -> WriteResult:
-    "What is told about a write."
-    x, mine, full = d.chosen, {draft.target, *(m.id for m in draft.memories)}, [e for e in draft.edges if e.edge_type == EdgeType.SUPERSEDES]
-    rows = tuple({"id": c.memory.id, "summary": c.memory.summary, "cosine": round(c.cosine, 3), "relation": c.judgment.relation, "kind": c.judgment.kind,
-                  "confidence": c.judgment.confidence, "reason": c.judgment.reason, "by": c.by} for c in considered)
-    return WriteResult(
-        draft.operation, draft.target, run, draft.states or ("pending", "committed"), _classed(d),
-        x.judgment.confidence if x else 1.0, str(draft.said.get("reasoning", x.judgment.reason if x else "")), x.judgment.span if x else None,
-        tuple(e.target_id for e in full if e.source_id in mine), tuple(e.source_id for e in full if e.target_id in mine),
-        draft.memories[-1].content if draft.operation == "MERGE" else "", tuple(e.source_id for e in draft.edges if e.edge_type == EdgeType.MERGED_INTO),
-        tuple(e.target_id for e in draft.edges if e.edge_type == EdgeType.RELATED_TO), tuple(e.id for e, _ in draft.questions), rows,
-        change.operation["before"], change.operation["after"], (*draft.warnings, *warnings))
 
 # %% ../nbs/16_writing.ipynb #923d253d
 _STATUS = ("active", "resolved", "archived")
@@ -285,109 +297,116 @@ def commit_of(repo: Repo, name: str) -> str:
     except RepoError:
         raise BadFact("there is no commit yet, and a memory hangs on one; make a commit first" if name == "HEAD" else f"no commit {name!r} here") from None
 
-# %% ../nbs/16_writing.ipynb #04fa4899
+# %% ../nbs/16_writing.ipynb #3bd622f8
+def texts(self: WritingService, older: Memory, newer: Memory, client: Client | None) -> list[str]:
+    "What a model would write for two that are merged."
+    said = Model(partial(ask_all, client), self.settings.config.llm_batch).merge(older, newer) if client else ""
+    return [said] if said else []
+
+
+def _drafted(self: WritingService, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool, client: Client | None,
+           now: datetime) -> tuple[Draft, Decision, Sequence[Considered]]:
+    c, model = self.settings.config, Model(partial(ask_all, client), self.settings.config.llm_batch) if client else None
+    if told: d, considered = given(new, told)
+    elif not (judge and c.write_enabled): d, considered = Decision("none"), []
+    else:
+        found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates, threshold_for(c.write_threshold, self.embedder))
+        considered = consider(new, found, self.embedder, model.judge if model else None)
+        d = decide(considered, c)
+    texts = self.texts(d.act[0].memory, new, client) if d.relation == "merge" else []
+    return drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, texts), d, considered
+
+# %% ../nbs/16_writing.ipynb #6e365d88
+def remember(
+    self: WritingService,
+    text: str,
+    *,
+    namespace: str = "decisions",
+    title: str | None = None,  # None: the first line
+    tags: Sequence[str] = (),
+    importance: float | None = None,  # 0 to 1
+    valid_from: datetime | None = None,  # When it began to be true; none: now
+    commit: str = "HEAD",  # What its note hangs on
+    session: str = "",  # For the log
+    spec: str | None = None,
+    phase: str | None = None,
+    supersedes: Sequence[str] = (),  # Ids: with any of these five the relation is yours, and nobody judges
+    amends: Sequence[str] = (),  # Replaces a part of these
+    superseded_by: Sequence[str] = (),  # It comes late: these have replaced it
+    merges: Sequence[str] = (),
+    duplicate_of: str | None = None,
+    judge: bool = True,  # Off: add it, whatever is there
+    dry_run: bool = False,  # Only say what would be done
+) -> WriteResult:
+    "Write a fact, and do what it means for those that are there."
+    if importance is not None and not 0 <= importance <= 1: raise BadFact(f"importance is a number from 0 to 1, not {importance}")
+    if len(merges) > 1: raise BadFact("a fact is merged with one memory at a time; merge the result with the next")
+    at = commit_of(self.repo, commit)
+    told = {"supersedes": supersedes, "amends": amends, "superseded_by": superseded_by, "merges": merges,
+            "duplicate_of": [duplicate_of] if duplicate_of else []}
+    more = {"tags": tuple(dict.fromkeys(tags)), "importance": importance, "spec": spec, "phase": phase}
+    def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
+        new = a_fact(text, at, now, namespace, title, valid_from, **more)
+        return _drafted(self, held, new, {k: [_named(held, i) for i in ids] for k, ids in told.items() if ids}, judge, client, now)
+    with span("writing.remember", namespace=namespace) as log:
+        result = self.commit(one, session, dry_run)
+        log.set(operation=result.operation)
+    count("writing.operations", 1, operation=result.operation)
+    return result
+
+# %% ../nbs/16_writing.ipynb #7c751dd1
+def forget(self: WritingService, name: str, reason: str = "", session: str = "") -> WriteResult:
+    "A tombstone: the memory is shown to nobody, and stays where it is."
+    if not self.settings.config.write_delete: raise Guard("nothing may be forgotten here: write_delete (enable_delete) is off; nothing was written")
+    def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
+        m = _named(held, name)
+        if m.status == "tombstone": raise BadFact(f"{m.id} is forgotten already; gnc restore brings it back")
+        ends = tuple(sorted(i for i, x in held.view.state.summaries.items() if m.id in {*x.source_memory_ids, *(q.memory_id for q in x.quotes)}))
+        said = {"reasoning": reason or "asked to forget it"}
+        return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said), Decision(""), ()
+    return self.commit(one, session)
+
+# %% ../nbs/16_writing.ipynb #adc92c38
+def restore(self: WritingService, name: str, reason: str = "", session: str = "") -> WriteResult:
+    "Lift a tombstone."
+    def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
+        m, state = _named(held, name), held.view.state
+        if m.id in state.withdrawn: raise BadFact(f"the run that wrote {m.id} was taken back; undo that undo (gnc runs lists it)")
+        if m.status != "tombstone": raise BadFact(f"{m.id} is not forgotten: its status is {m.status}")
+        said = {"reasoning": reason or "asked to restore it"}
+        return Draft("RESTORE", m.id, fields=((m.id, "status", _status_before(state, m.id)),), said=said), Decision(""), ()
+    return self.commit(one, session)
+
+# %% ../nbs/16_writing.ipynb #d4bc36c6
+def update(
+    self: WritingService,
+    name: str,
+    *,
+    tags: Sequence[str] | None = None,  # All that it will have
+    importance: float | None = None,
+    spec: str | None = None,
+    phase: str | None = None,
+    status: str | None = None,  # active, resolved or archived
+    reason: str = "",
+    session: str = "",
+) -> WriteResult:
+    "Change what is known about a memory; its text stays as it is."
+    if importance is not None and not 0 <= importance <= 1: raise BadFact(f"importance is a number from 0 to 1, not {importance}")
+    if status is not None and status not in _STATUS: raise BadFact(f"status is one of {', '.join(_STATUS)}; gnc forget makes a tombstone")
+    wanted = {"tags": None if tags is None else [*dict.fromkeys(tags)], "importance": importance, "spec": spec, "phase": phase, "status": status}
+    def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
+        m = _named(held, name)
+        if m.status == "tombstone": raise BadFact(f"{m.id} is forgotten; gnc restore brings it back")
+        was = {"tags": [*m.tags], "importance": m.importance, "spec": m.spec, "phase": m.phase, "status": m.status}
+        fields = tuple((m.id, k, v) for k, v in wanted.items() if v is not None and v != was[k])
+        if not fields: raise BadFact(f"{m.id} is like that already; nothing was written")
+        return Draft("UPDATE", m.id, fields=fields, said={"reasoning": reason or "asked to change it"}), Decision(""), ()
+    return self.commit(one, session)
+
+# %% ../nbs/16_writing.ipynb #85121622
 class WritingService(_Writer):
     "Writes one memory at a time into one repository."
-
-    def remember(
-        self,
-        text: str,
-        *,
-        namespace: str = "decisions",
-        title: str | None = None,  # None: the first line
-        tags: Sequence[str] = (),
-        importance: float | None = None,  # 0 to 1
-        valid_from: datetime | None = None,  # When it began to be true; none: now
-        commit: str = "HEAD",  # What its note hangs on
-        session: str = "",  # For the log
-        spec: str | None = None,
-        phase: str | None = None,
-        supersedes: Sequence[str] = (),  # Ids: with any of these five the relation is yours, and nobody judges
-        amends: Sequence[str] = (),  # Replaces a part of these
-        superseded_by: Sequence[str] = (),  # It comes late: these have replaced it
-        merges: Sequence[str] = (),
-        duplicate_of: str | None = None,
-        judge: bool = True,  # Off: add it, whatever is there
-        dry_run: bool = False,  # Only say what would be done
-    ) -> WriteResult:
-        "Write a fact, and do what it means for those that are there."
-        if importance is not None and not 0 <= importance <= 1: raise BadFact(f"importance is a number from 0 to 1, not {importance}")
-        if len(merges) > 1: raise BadFact("a fact is merged with one memory at a time; merge the result with the next")
-        at = commit_of(self.repo, commit)
-        told = {"supersedes": supersedes, "amends": amends, "superseded_by": superseded_by, "merges": merges,
-                "duplicate_of": [duplicate_of] if duplicate_of else []}
-        more = {"tags": tuple(dict.fromkeys(tags)), "importance": importance, "spec": spec, "phase": phase}
-        def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
-            new = a_fact(text, at, now, namespace, title, valid_from, **more)
-            return self._draft(held, new, {k: [_named(held, i) for i in ids] for k, ids in told.items() if ids}, judge, client, now)
-        with span("writing.remember", namespace=namespace) as log:
-            result = self.commit(one, session, dry_run)
-            log.set(operation=result.operation)
-        count("writing.operations", 1, operation=result.operation)
-        return result
-
-    def _draft(self, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool, client: Client | None,
-               now: datetime) -> tuple[Draft, Decision, Sequence[Considered]]:
-        c, model = self.settings.config, Model(partial(ask_all, client), self.settings.config.llm_batch) if client else None
-        if told: d, considered = given(new, told)
-        elif not (judge and c.write_enabled): d, considered = Decision("none"), []
-        else:
-            found = nearest(held.pool, new, self.vectors(new), c.write_candidates, threshold_for(c.write_threshold, self.embedder))
-            considered = consider(new, found, self.embedder, model.judge if model else None)
-            d = decide(considered, c)
-        texts = self.texts(d.act[0].memory, new, client) if d.relation == "merge" else []
-        return drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, texts), d, considered
-
-    def texts(self, older: Memory, newer: Memory, client: Client | None) -> list[str]:
-        "What a model would write for two that are merged."
-        said = Model(partial(ask_all, client), self.settings.config.llm_batch).merge(older, newer) if client else ""
-        return [said] if said else []
-
-    def forget(self, name: str, reason: str = "", session: str = "") -> WriteResult:
-        "A tombstone: the memory is shown to nobody, and stays where it is."
-        if not self.settings.config.write_delete: raise Guard("nothing may be forgotten here: write_delete (enable_delete) is off; nothing was written")
-        def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
-            m = _named(held, name)
-            if m.status == "tombstone": raise BadFact(f"{m.id} is forgotten already; gnc restore brings it back")
-            ends = tuple(sorted(i for i, x in held.view.state.summaries.items() if m.id in {*x.source_memory_ids, *(q.memory_id for q in x.quotes)}))
-            said = {"reasoning": reason or "asked to forget it"}
-            return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said), Decision(""), ()
-        return self.commit(one, session)
-
-    def restore(self, name: str, reason: str = "", session: str = "") -> WriteResult:
-        "Lift a tombstone."
-        def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
-            m, state = _named(held, name), held.view.state
-            if m.id in state.withdrawn: raise BadFact(f"the run that wrote {m.id} was taken back; undo that undo (gnc runs lists it)")
-            if m.status != "tombstone": raise BadFact(f"{m.id} is not forgotten: its status is {m.status}")
-            said = {"reasoning": reason or "asked to restore it"}
-            return Draft("RESTORE", m.id, fields=((m.id, "status", _status_before(state, m.id)),), said=said), Decision(""), ()
-        return self.commit(one, session)
-
-    def update(
-        self,
-        name: str,
-        *,
-        tags: Sequence[str] | None = None,  # All that it will have
-        importance: float | None = None,
-        spec: str | None = None,
-        phase: str | None = None,
-        status: str | None = None,  # active, resolved or archived
-        reason: str = "",
-        session: str = "",
-    ) -> WriteResult:
-        "Change what is known about a memory; its text stays as it is."
-        if importance is not None and not 0 <= importance <= 1: raise BadFact(f"importance is a number from 0 to 1, not {importance}")
-        if status is not None and status not in _STATUS: raise BadFact(f"status is one of {', '.join(_STATUS)}; gnc forget makes a tombstone")
-        wanted = {"tags": None if tags is None else [*dict.fromkeys(tags)], "importance": importance, "spec": spec, "phase": phase, "status": status}
-        def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
-            m = _named(held, name)
-            if m.status == "tombstone": raise BadFact(f"{m.id} is forgotten; gnc restore brings it back")
-            was = {"tags": [*m.tags], "importance": m.importance, "spec": m.spec, "phase": m.phase, "status": m.status}
-            fields = tuple((m.id, k, v) for k, v in wanted.items() if v is not None and v != was[k])
-            if not fields: raise BadFact(f"{m.id} is like that already; nothing was written")
-            return Draft("UPDATE", m.id, fields=fields, said={"reasoning": reason or "asked to change it"}), Decision(""), ()
-        return self.commit(one, session)
+    remember, forget, restore, update, texts = remember, forget, restore, update, texts
 
 # %% ../nbs/16_writing.ipynb #2d20be9b
 def open_writing(

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from git_notes_consolidation import audit, service
 from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.effects import BadFact
 from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, mem
 from git_notes_consolidation.notes import MEM, fold, open_repo, read_events, tips
+from git_notes_consolidation.reviewing import accept, reject
 from git_notes_consolidation.sync import sync
 from git_notes_consolidation.writing import open_writing
 from hypothesis import HealthCheck, Phase, settings, strategies as st
@@ -46,10 +48,9 @@ class Model:
                 if question: asked[question] = True
             elif what == "again": again[rest[0]] = again.get(rest[0], 0) + 1
             elif what in ("forget", "restore"): shown[rest[0]] = what == "restore"
-            elif what == "batch":
-                over |= dict.fromkeys(rest[0], True)
-                for q in rest[1]: asked.pop(q, None)
-                asked |= dict.fromkeys(rest[2], True)
+            elif what == "answer":
+                asked.pop(rest[0], None)
+                if rest[1]: over[rest[0][1:]] = True
         return {i for i in said if shown[i]}, {i: n for i, n in again.items() if i in said}, set(over), set(asked)
 
     def tied(self):
@@ -99,6 +100,28 @@ class Interleavings(RuleBasedStateMachine):
         assert (r.operation, r.superseded_ids) == ("SUPERSEDE", (old,))
         self.models[which].add(r.run_id, "write", r.memory_id, f"{fact(n)}, number {self.minute}", old, None)
 
+    @rule(which=st.integers(0, 1), at=st.integers(0, 99), n=st.integers(0, 99))
+    def wonder(self, which, at, n):
+        "A replacement that somebody has to confirm."
+        if not (old := self.pick(which, at)): return
+        there = {m.id: m for m in self.writers[which].held().view.scan.memories}
+        text = f"{fact(n)} of the year {self.minute}\n\nReplaces “{there[old].summary}”."
+        s = self.writers[which]
+        r = open_writing(s.repo.path, load_settings({"write_review": True}, env={}), clock=self.now).remember(text)
+        q, = r.review or (None,)
+        about = {q: (self.writers[which].held().view.state.reviews[q]["target"], r.memory_id)} if q else {}
+        self.models[which].add(r.run_id, "write", r.memory_id, text, None, (q, *about[q]) if q else None)
+
+    @rule(which=st.integers(0, 1), at=st.integers(0, 99), yes=st.booleans())
+    def answer(self, which, at, yes):
+        asked = sorted(self.models[which].state()[3])
+        if not asked: return
+        q, old, new = asked[at % len(asked)]
+        shown = self.models[which].state()[0]
+        try: r = (accept if yes else reject)(self.writers[which], q)
+        except BadFact: assert yes and not {old, new} <= shown; return  # What is forgotten replaces nothing
+        self.models[which].add(r.run_id, "answer", (q, old, new), yes)
+
     @rule(which=st.integers(0, 1), at=st.integers(0, 99))
     def forget(self, which, at):
         if not (i := self.pick(which, at)): return
@@ -122,9 +145,11 @@ class Interleavings(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), full=st.booleans())
     def consolidate(self, which, full):
         before = self.models[which].state()
-        r = service.run(service.open_service(self.clones[which], load_settings({"max_change": 1.0}, env={}), clock=self.now), full=full)
-        if r.run_id: self.models[which].add(r.run_id, "batch", (), (), ())
-        assert self.models[which].state() == before and not r.errors  # Unrelated facts: a run moves tiers and writes summaries, and nothing else
+        claims = any(r[2] == "write" and "Replaces" in r[4] for r in self.models[which].live())  # The judge would answer these questions itself
+        scope = service.Scope(strategies=frozenset({"summarize", "tier", "dedupe"} if claims else ()))
+        r = service.run(service.open_service(self.clones[which], load_settings({"max_change": 1.0}, env={}), clock=self.now), full=full, scope=scope)
+        if r.run_id: self.models[which].add(r.run_id, "batch")
+        assert self.models[which].state() == before and not r.errors  # It moves tiers and writes summaries; the rest is for the invariant
 
     @rule()
     def sync(self):
@@ -151,8 +176,8 @@ class Interleavings(RuleBasedStateMachine):
             assert {i for i in mine if there[i].status != "tombstone"} - model.tied() == shown - model.tied()
             assert {(e.target_id, e.source_id) for e in v.state.edges.values() if e.edge_type == EdgeType.SUPERSEDES} == over
             assert {i: n for i, (n, _) in v.state.accesses.items()} == {i: n for i, n in again.items()}
-            extra = {i: r["reason"] for i, r in v.state.reviews.items() if i not in asked}
-            assert asked <= set(v.state.reviews) and all(why.startswith("said again after it was replaced") for why in extra.values()), extra
+            extra = {i: r["reason"] for i, r in v.state.reviews.items() if i not in {q for q, *_ in asked}}
+            assert {q for q, *_ in asked} <= set(v.state.reviews) and all(why.startswith("said again after it was replaced") for why in extra.values()), extra
             kept = w.held().view
             assert (kept.state, {m.id: m.status for m in kept.scan.memories}) == (v.state, {m.id: m.status for m in v.scan.memories})
             assert [str(f) for f in audit.audit(clone).findings if f.level == "error"] == []

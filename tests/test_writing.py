@@ -323,9 +323,27 @@ def test_a_crash_between_the_refs_loses_nothing(two, monkeypatch):
     with pytest.raises(KeyboardInterrupt): w.remember(MOVED)
     monkeypatch.setattr(module, "move_refs", real)
     assert said(two)["Orders live in Postgres"].status == "active" and not state_of(two).edges  # Written, as if by hand; what it means is not
-    assert writer(two).remember(MOVED).operation == "NOOP"
+    later = writer(two)
+    later.clock()
+    assert later.remember(MOVED).operation == "NOOP"
     service.run(service.open_service(two), SAMPLE_NOW + timedelta(days=1))
     assert known(two)[said(two)["Orders live in MySQL"].id].superseded_by == said(two)["Orders live in Postgres"].id
+
+
+def test_an_attempt_that_is_overtaken_half_way_is_finished(two, monkeypatch):
+    "Somebody moves the runs' ref between our data and our run: the memory is there already, and what it means is done in the second attempt."
+    from git_notes_consolidation import notes as module
+    w, real, seen = writer(two), module.move_refs, []
+    def overtaken(repo, lines, final=False):
+        if not final: seen.append(lines)
+        if len(seen) == 2 and not final: raise module.RaceLost("cannot lock ref")
+        return real(repo, lines, final)
+    monkeypatch.setattr(module, "move_refs", overtaken)
+    r = w.remember(MOVED)
+    monkeypatch.setattr(module, "move_refs", real)
+    old, new = said(two)["Orders live in MySQL"], said(two)["Orders live in Postgres"]
+    assert r.operation == "SUPERSEDE" and known(two)[old.id].superseded_by == new.id and len(new.places) == 1 and len(said(two)) == 3
+    assert {f.level for f in audit.audit(two).findings} == {"warning"}  # The first attempt's records, which count for nothing
 
 
 # With a language model, over real HTTP
