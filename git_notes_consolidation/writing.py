@@ -33,7 +33,7 @@ from .retention import compute_retention_score, tier_of
 from .service import Guard, View, client_for, view
 
 # %% auto #0
-__all__ = ['Change', 'change_of', 'check_chains', 'rows_of', 'result_of', 'commit_of', 'texts', 'remember', 'forget', 'restore',
+__all__ = ['rows_of', 'Change', 'change_of', 'check_chains', 'result_of', 'commit_of', 'texts', 'remember', 'forget', 'restore',
            'update', 'WritingService', 'open_writing']
 
 # %% ../nbs/16_writing.ipynb #80b4421e
@@ -61,6 +61,26 @@ def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: 
         mine |= {e.id: e for i in wanted for e in (*(e for e in held.ties.get(i, ()) if e.id not in ended), *more.get(i, ()))}
         wanted |= {i for e in mine.values() for i in (e.source_id, e.target_id)}
     return metadata_of([there[i] for i in sorted(wanted) if i in there], mine.values(), (), held.view.state)
+
+# %% ../nbs/16_writing.ipynb #a8c54038
+def _read(
+    repo: Repo,
+    embedder: Embedder,
+) -> _Held:
+    "Everything, and each memory's vectors from the cache."
+    v = view(repo)
+    alive, words = living(v.scan.memories), LexicalEmbedder()
+    with closing(index.open_index(repo, check=False)) as conn:
+        X = index.embed_cached(conn, alive, embedder)
+        lexical = index.embed_cached(conn, alive, words) if embedder.name != words.name else None
+    known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
+    return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases), _ties(v.state.edges.values()))
+
+
+def rows_of(embedder: Embedder, m: Memory) -> list[np.ndarray]:
+    "A memory's row of each half."
+    own = embedder.embed([m.text])[0]
+    return [own] if embedder.name == LexicalEmbedder.name else [own, LexicalEmbedder().embed([m.text])[0]]
 
 # %% ../nbs/16_writing.ipynb #e231fa2c
 class Change(NamedTuple):
@@ -145,26 +165,6 @@ def check_chains(held: _Held, draft: Draft) -> None:
     known = {e.id for e in (*new, *draft.ended)}
     after = faults(memories | {m.id: m for m in draft.memories}, [*(e for e in edges if e.id not in known), *new])
     if broken := sorted({*after} - {*faults(memories, edges)}): raise BadFact(f"this would break a chain, and was not written: {broken[0]}")
-
-# %% ../nbs/16_writing.ipynb #a8c54038
-def _read(
-    repo: Repo,
-    embedder: Embedder,
-) -> _Held:
-    "Everything, and each memory's vectors from the cache."
-    v = view(repo)
-    alive, words = living(v.scan.memories), LexicalEmbedder()
-    with closing(index.open_index(repo, check=False)) as conn:
-        X = index.embed_cached(conn, alive, embedder)
-        lexical = index.embed_cached(conn, alive, words) if embedder.name != words.name else None
-    known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
-    return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases), _ties(v.state.edges.values()))
-
-
-def rows_of(embedder: Embedder, m: Memory) -> list[np.ndarray]:
-    "A memory's row of each half."
-    own = embedder.embed([m.text])[0]
-    return [own] if embedder.name == LexicalEmbedder.name else [own, LexicalEmbedder().embed([m.text])[0]]
 
 # %% ../nbs/16_writing.ipynb #7e504934
 _COUNTED = {"supersessions_detected": ("edge", "supersedes"), "duplicates_found": ("edge", "duplicate_of"), "tier_transitions": ("tier", None),
@@ -298,13 +298,13 @@ def commit_of(repo: Repo, name: str) -> str:
         raise BadFact("there is no commit yet, and a memory hangs on one; make a commit first" if name == "HEAD" else f"no commit {name!r} here") from None
 
 # %% ../nbs/16_writing.ipynb #3bd622f8
-def texts(self: WritingService, older: Memory, newer: Memory, client: Client | None) -> list[str]:
+def texts(self: _Writer, older: Memory, newer: Memory, client: Client | None) -> list[str]:
     "What a model would write for two that are merged."
     said = Model(partial(ask_all, client), self.settings.config.llm_batch).merge(older, newer) if client else ""
     return [said] if said else []
 
 
-def _drafted(self: WritingService, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool, client: Client | None,
+def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool, client: Client | None,
            now: datetime) -> tuple[Draft, Decision, Sequence[Considered]]:
     c, model = self.settings.config, Model(partial(ask_all, client), self.settings.config.llm_batch) if client else None
     if told: d, considered = given(new, told)
@@ -313,12 +313,12 @@ def _drafted(self: WritingService, held: _Held, new: Memory, told: Mapping[str, 
         found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates, threshold_for(c.write_threshold, self.embedder))
         considered = consider(new, found, self.embedder, model.judge if model else None)
         d = decide(considered, c)
-    texts = self.texts(d.act[0].memory, new, client) if d.relation == "merge" else []
-    return drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, texts), d, considered
+    drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
+    return drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts), d, considered
 
 # %% ../nbs/16_writing.ipynb #6e365d88
 def remember(
-    self: WritingService,
+    self: _Writer,
     text: str,
     *,
     namespace: str = "decisions",
@@ -355,7 +355,7 @@ def remember(
     return result
 
 # %% ../nbs/16_writing.ipynb #7c751dd1
-def forget(self: WritingService, name: str, reason: str = "", session: str = "") -> WriteResult:
+def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> WriteResult:
     "A tombstone: the memory is shown to nobody, and stays where it is."
     if not self.settings.config.write_delete: raise Guard("nothing may be forgotten here: write_delete (enable_delete) is off; nothing was written")
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
@@ -367,7 +367,7 @@ def forget(self: WritingService, name: str, reason: str = "", session: str = "")
     return self.commit(one, session)
 
 # %% ../nbs/16_writing.ipynb #adc92c38
-def restore(self: WritingService, name: str, reason: str = "", session: str = "") -> WriteResult:
+def restore(self: _Writer, name: str, reason: str = "", session: str = "") -> WriteResult:
     "Lift a tombstone."
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
         m, state = _named(held, name), held.view.state
@@ -379,7 +379,7 @@ def restore(self: WritingService, name: str, reason: str = "", session: str = ""
 
 # %% ../nbs/16_writing.ipynb #d4bc36c6
 def update(
-    self: WritingService,
+    self: _Writer,
     name: str,
     *,
     tags: Sequence[str] | None = None,  # All that it will have
