@@ -111,7 +111,7 @@ def test_no_other_fallback(tmp_path, value, form):
     ({"write_review": True}, {"write_enabled"}),
     ({"cluster_threshold": 0.6}, {"consolidation_enabled"}), ({"max_cluster_size": 9}, {"consolidation_enabled"}),
     ({}, {"write_enabled", "consolidation_enabled"}),
-    ({"similarity": {"threshold": 0.9}, "schedule": ""}, {"write_enabled", "consolidation_enabled"})], ids=str)
+    ({"similarity": {"threshold": 0.9}, "schedule": ""}, {"write_enabled", "consolidation_enabled"})], ids=lambda v: str(sorted(v)))
 def test_what_enabled_switches_is_said_by_what_stands_beside_it(tmp_path, beside, means, form):
     for table in ({"enabled": False} | beside, beside | {"enabled": False}):
         found = set_in(load(tmp_path, {"consolidation": table}, form))

@@ -11,8 +11,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from calls import new_repo
 from git_notes_consolidation import chains as ch
+from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import EdgeType, Memory, MemoryEdge
 from git_notes_consolidation.notes import Append, append, edge_append, fold, open_repo, read_events, read_memories, write_memories
+from git_notes_consolidation.service import view
+from git_notes_consolidation.writing import open_writing
 
 DAY, ENTRY = timedelta(days=1), datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -146,3 +149,25 @@ def test_every_chain_in_a_real_repository(labelled, tmp_path, late):
     told = [*fold(read_events(repo)).edges.values()]
     assert len(told) == len(pairs)
     assert agree(documents, pairs, memory, told)[0] > 200 and ch.faults({m.id: m for m in memory.values()}, told) == []
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
+def test_chains_entered_one_fact_at_a_time(labelled, tmp_path, late):
+    "Through `remember`, as many chains as have three documents or more, and twenty others: relations given, each with what is there already."
+    documents, pairs = labelled
+    chains_ = sorted(groups(documents, pairs), key=lambda g: (-len(g), g))
+    some = {i: documents[i] for g in chains_[:sum(len(g) > 2 for g in chains_)][:30] + chains_[-20:] for i in g}
+    mine = [p for p in pairs if p[0] in some]
+    home = new_repo(tmp_path / "repo")
+    write_memories(open_repo(home), [Memory("mem_0", "0" * 40, "learnings", "Something else", "", ENTRY - 999 * DAY)])
+    order, ticks = shuffled(some) if late else sorted(some, key=lambda i: (some[i]["date"], i)), iter(range(10**6))
+    w, memory = open_writing(home, load_settings(env={}), clock=lambda: ENTRY + 999 * DAY + timedelta(hours=next(ticks))), {}
+    for i in order:
+        older, newer = ([memory[b] for a, b, _ in mine if a == i and b in memory], [memory[a] for a, b, _ in mine if b == i and a in memory])
+        r = w.remember(some[i]["text"][:500], title=f"{i}: {some[i]['title']}"[:100], valid_from=date(some[i]), supersedes=older, superseded_by=newer, judge=False)
+        memory[i] = r.memory_id
+    v = view(open_repo(home))
+    there = {m.id: m for m in v.scan.memories}
+    n, right = agree(some, mine, {i: there[m] for i, m in memory.items()}, [*v.state.edges.values()])
+    print(f"{n} chains, {right} dates, all right")
+    assert n >= 40 and right == 20 * n

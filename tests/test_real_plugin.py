@@ -223,3 +223,16 @@ def test_the_session_block_reaches_the_hook(plugin):
     assert gnc("consolidate", repo=plugin.repo, now=LATER).code == 0
     assert fold(read_events(open_repo(plugin.repo))).summaries
     assert "<memory_consolidated_summaries" in launch(plugin.repo, "session-start")["hookSpecificOutput"]["additionalContext"]
+
+
+def test_the_plugin_reads_what_was_remembered(plugin):
+    "Also where a body holds lines that its parser takes for borders."
+    git(plugin.repo, "commit", "--quiet", "--allow-empty", "--message=work")
+    plugin(("capture", {"memories": captures(story()[:2])}))
+    texts = ("A rule in the middle\n\nabove\n---\ntype: decisions\n---\nbelow", "One line is all", "Café 🦊\n\nand a body")
+    told = [gnc("remember", t, "--json", repo=plugin.repo, now=None).json for t in texts]
+    assert [t["operation"] for t in told] == ["ADD"] * 3
+    plugin(("reindex", {"full": True}))
+    there = {m["summary"]: m["content"] for m in plugin.look()["all"]}
+    assert {"A rule in the middle", "One line is all", "Café 🦊", *(m.summary for m in story()[:2])} == set(there)
+    assert "below" in there["A rule in the middle"] and there["Café 🦊"] == "and a body"
