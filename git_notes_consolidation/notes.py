@@ -584,7 +584,7 @@ def memory_changes(
     on, out = defaultdict[str, list[Memory]](list), []
     for m in memories: on[m.commit_sha].append(m)
     for obj, new in sorted(on.items()):
-        path, was = (there.get(obj) or [(f"{obj[:2]}/{obj[2:]}", b"")])[0]
+        path, was = (there.get(obj) or [(obj, b"")])[0]
         body = b"\n".join([*([was if was.endswith(b"\n") else was + b"\n"] if was else []), *(note_text(m, escape=True).encode() for m in new)])
         out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(body), body))
     return out

@@ -33,8 +33,8 @@ from .retention import compute_retention_score, tier_of
 from .service import Guard, View, client_for, view
 
 # %% auto #0
-__all__ = ['rows_of', 'Change', 'change_of', 'check_chains', 'result_of', 'commit_of', 'texts', 'remember', 'forget', 'restore',
-           'update', 'WritingService', 'open_writing']
+__all__ = ['rows_of', 'Change', 'change_of', 'check_chains', 'result_of', 'commit_of', 'placed', 'texts', 'remember', 'forget',
+           'restore', 'update', 'WritingService', 'open_writing']
 
 # %% ../nbs/16_writing.ipynb #80b4421e
 @dataclass
@@ -297,6 +297,20 @@ def commit_of(repo: Repo, name: str) -> str:
     except RepoError:
         raise BadFact("there is no commit yet, and a memory hangs on one; make a commit first" if name == "HEAD" else f"no commit {name!r} here") from None
 
+# %% ../nbs/16_writing.ipynb #24c0f420
+def placed(held: _Held, new: Memory, d: Decision) -> Decision:
+    "The decision, with what has replaced a late fact since."
+    known, more = {x.memory.id for x in d.act}, list[Considered]()
+    for x in d.act:
+        if x.later or x.judgment.relation != "supersede" or x.judgment.kind == "partial": continue
+        ends = [e for e in held.ties.get(x.memory.id, ()) if e.edge_type == EdgeType.SUPERSEDES and e.target_id == x.memory.id and e.kind != "partial"]
+        for m in (held.memories[e.source_id] for e in ends if e.source_id in held.memories):
+            if m.event_time <= new.event_time or m.id in known or m.status == "tombstone": continue
+            known.add(m.id)
+            why = replace(x.judgment, reason=f"it replaced “{x.memory.summary}” after this fact did", span=None)
+            more.append(Considered(m, why, 0.0, True, x.by))
+    return d._replace(act=(*d.act, *more), asked=tuple(x for x in d.asked if x.memory.id not in known)) if more else d
+
 # %% ../nbs/16_writing.ipynb #3bd622f8
 def texts(self: _Writer, older: Memory, newer: Memory, client: Client | None) -> list[str]:
     "What a model would write for two that are merged."
@@ -312,7 +326,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
     else:
         found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates, threshold_for(c.write_threshold, self.embedder))
         considered = consider(new, found, self.embedder, model.judge if model else None)
-        d = decide(considered, c)
+        d = placed(held, new, decide(considered, c))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
     return drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts), d, considered
 

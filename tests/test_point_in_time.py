@@ -164,7 +164,8 @@ def test_chains_entered_one_fact_at_a_time(labelled, tmp_path, late):
     w, memory = open_writing(home, load_settings(env={}), clock=lambda: ENTRY + 999 * DAY + timedelta(hours=next(ticks))), {}
     for i in order:
         older, newer = ([memory[b] for a, b, _ in mine if a == i and b in memory], [memory[a] for a, b, _ in mine if b == i and a in memory])
-        r = w.remember(some[i]["text"][:500], title=f"{i}: {some[i]['title']}"[:100], valid_from=date(some[i]), supersedes=older, superseded_by=newer, judge=False)
+        title = f"{i}: {some[i]['title']}"[:100]
+        r = w.remember(some[i]["text"][:500], title=title, valid_from=date(some[i]), supersedes=older, superseded_by=newer, judge=False)
         memory[i] = r.memory_id
     v = view(open_repo(home))
     there = {m.id: m for m in v.scan.memories}

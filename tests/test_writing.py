@@ -151,6 +151,15 @@ def test_a_late_fact_goes_to_its_place(two):
     assert known(two)[r.memory_id].superseded_by == new and known(two)[new].superseded_by is None and sound(two)
 
 
+def test_a_late_fact_that_is_judged_stands_between_what_was_and_what_came(two):
+    w = writer(two)
+    new, old = w.remember(MOVED, valid_from=SAMPLE_NOW - timedelta(days=20)).memory_id, said(two)["Orders live in MySQL"].id
+    r = w.remember("Orders live in MariaDB\n\nReplaces “Orders live in MySQL”: a trial.", valid_from=SAMPLE_NOW - timedelta(days=60))
+    d = known(two)
+    assert (r.superseded_ids, r.superseded_by) == ((old,), (new,)) and [d[i].superseded_by for i in (r.memory_id, new)] == [new, None]
+    assert (d[old].valid_until, d[r.memory_id].valid_until) == (SAMPLE_NOW - timedelta(days=60), SAMPLE_NOW - timedelta(days=20)) and sound(two)
+
+
 def test_there_and_back_is_three_memories_and_the_newest_holds(two):
     w = writer(two)
     a = said(two)["Orders live in MySQL"].id
@@ -263,6 +272,14 @@ def test_the_old_text_of_a_note_stays_byte_for_byte_where_it_was(two, how):
     assert all(str(after[p]).startswith(str(text)) for p, text in before.items()) and old and head
     assert said(two)["A line"].content == "---\n\nand another" and said(two)["A line"].id == r.memory_id
     assert "and another" in str(git(two, "notes", f"--ref={ref}", "show", "HEAD"))
+
+
+def test_a_new_note_lies_where_the_plugin_looks_for_it(tmp_path):
+    "At the top of the tree: it reads by path, and looks in no directory."
+    home = made(tmp_path / "many", [mem(f"Fact {i}", days_ago=i, namespace="decisions") for i in range(3)])
+    r, head = writer(home).remember("A reading", namespace="learnings"), git(home, "rev-parse", "HEAD")
+    assert git(home, "ls-tree", "--name-only", f"{MEM}learnings") == head and r.operation == "ADD"
+    assert "A reading" in git(home, "notes", f"--ref={MEM}learnings", "show", "HEAD")
 
 
 # Many at once
