@@ -113,12 +113,13 @@ def nearest(
     vectors: Sequence[np.ndarray],  # Its row of each half
     most: int = 5,
     floor: float = 0.0,  # Least cosine, from `threshold_for`
+    itself: bool = False,  # It is there already, written by an attempt that was overtaken
 ) -> list[Near]:  # The nearest first, then those that are named
     "The memories that a new one is judged against."
     n = len(pool.memories)
     if not n: return []
     fits = _true(pool, [] if m.valid_from is None else [m.event_time.timestamp()])
-    if m.id in pool.row: fits[pool.row[m.id]] = False  # Itself, written by an attempt that was overtaken
+    if itself and m.id in pool.row: fits[pool.row[m.id]] = False
     found = [h[:n] @ v for h, v in zip(pool._halves, vectors)]
     score, lines = np.zeros(n), (floor, LexicalEmbedder.floor)
     for x, line in zip(found, lines):

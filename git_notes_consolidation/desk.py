@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
-from importlib import import_module
 from typing import Annotated, Any, Literal
 from . import service as sv
 from .chains import chain_of
@@ -18,6 +17,7 @@ from .models import UTC, as_utc
 from .notes import RepoError, UnknownId, open_repo, resolve
 from .phases import Scope
 from .recall import RecallService, moment, open_recall
+from .reviewing import accept, reject
 from .replies import (Change, Hit, Question, Status, Stored, Summary, Version, changes_of, hit, question, said, status_of,
                                              stored_of, summary_of, version)
 from .writing import WritingService, open_writing
@@ -207,9 +207,8 @@ def memory_review(
 
 
 def _decide(desk: Desk, action: str, subject: str, reason: str) -> str | None:
-    try: reviewing = import_module("git_notes_consolidation.reviewing")
-    except ModuleNotFoundError: raise NotImplementedError(f"to {action} a question is not available in this version; it stays open") from None
-    return str(getattr(reviewing, action)(desk.service(), subject, reason=reason).run_id)
+    decided = (accept if action == "accept" else reject)(desk.writing, subject, reason, desk.session)
+    return decided.run_id
 
 # %% ../nbs/20_desk.ipynb #cd490d80
 def memory_store(

@@ -247,7 +247,7 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self._held: _Held | None = None
-        self._mutex = threading.RLock()
+        self._mutex, self._tried = threading.RLock(), set[str]()
 
     def held(self) -> _Held:
         "The repository as it is."
@@ -261,6 +261,7 @@ class _Writer:
         with self._mutex, (closing(self.client()) if self.client else nullcontext()) as client:
             if dry_run: return self._attempt(one, session, now, client, dry_run)
             if client: one(self.held(), now, client)
+            self._tried.clear()
             with hold(self.repo, "write-lock", f"another program is writing into {self.repo.common_dir}; try again", self.patience):
                 return until_won(partial(self._attempt, one, session, now, client), self.patience)
 
@@ -272,6 +273,7 @@ class _Writer:
         if dry_run: return result_of(draft, d, considered, change, "")
         todo, run = _records(self.settings, held, draft, d, change, session, now)
         new = [m for m in draft.memories if m.id not in held.memories]  # It is there where an attempt was overtaken half-way
+        self._tried.update(m.id for m in new)
         moved = write(self.repo, held.view.events, todo, now, new, held.tips)
         _take(self.repo, self.embedder, held, draft, change, todo, moved)
         return result_of(draft, d, considered, change, run, [*(client.usage().notes if client else ())])
@@ -324,7 +326,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
     if told: d, considered = given(new, told)
     elif not (judge and c.write_enabled): d, considered = Decision("none"), []
     else:
-        found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates, threshold_for(c.write_threshold, self.embedder))
+        found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates, threshold_for(c.write_threshold, self.embedder), new.id in self._tried)
         considered = consider(new, found, self.embedder, model.judge if model else None)
         d = placed(held, new, decide(considered, c))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []

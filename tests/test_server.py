@@ -13,7 +13,7 @@ from contextlib import closing
 
 import pytest
 from calls import COMMAND, new_repo, run, state_of
-from git_notes_consolidation import index, journal
+from git_notes_consolidation import index, journal, service
 from git_notes_consolidation.models import SAMPLE_NOW, mem
 from git_notes_consolidation.notes import open_repo, read_memories, run_lock
 from helpers import ROOT, add_memories, git, refs, story
@@ -191,6 +191,18 @@ def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
     assert "needs the id of a question" in wrong(call(desk_of(home), "memory_review", action="accept"))
     assert "nothing here is called" in wrong(call(desk_of(home), "memory_review", action="reject", id="edge_nosuch"))
     assert "'list', 'accept' or 'reject'" in wrong(call(desk_of(home), "memory_review", action="delete"))
+
+
+@pytest.mark.parametrize("action", ["accept", "reject"])
+def test_a_question_is_decided_and_the_decision_taken_back(home, action):
+    d, rows = desk_of(home), found(call(desk_of(home), "memory_review"))
+    q = next(x for x in rows["questions"] if x["asks"] == "supersedes")
+    done = found(call(d, "memory_review", action=action, id=q["id"], reason="as the team said"))
+    there, yes = state_of(home), action == "accept"
+    assert done["open"] == rows["open"] - 1 and there.verdicts[q["id"]] == yes and (q["id"] in there.edges) == yes
+    assert "nothing here is called" in wrong(call(d, "memory_review", action=action, id=q["id"]))
+    service.undo(service.open_service(home), done["run_id"], SAMPLE_NOW)
+    assert q["id"] in state_of(home).reviews
 
 
 def test_store_adds_repeats_and_replaces(home):

@@ -76,6 +76,12 @@ def test_said_again_it_is_evidence_and_use_and_no_second_text(two):
     assert known(two)[r.memory_id].activation_count == 1
 
 
+def test_said_twice_at_one_moment_it_is_known_the_second_time(two):
+    "As with a clock that stands still; only an attempt that was overtaken may take a memory of its own name for its own."
+    w = open_writing(two, load_settings(env={}), clock=lambda: SAMPLE_NOW)
+    assert [w.remember("Cats purr at night.").operation for _ in range(2)] == ["ADD", "NOOP"]
+
+
 def test_other_words_of_a_duplicate_are_kept_in_the_log(two):
     r = writer(two).remember("Tea: four o'clock, kitchen", duplicate_of=said(two)["Tea is at four"].id)
     op, = state_of(two).operations.values()
