@@ -14,8 +14,10 @@ from contextlib import closing
 import pytest
 from calls import COMMAND, new_repo, run, state_of
 from git_notes_consolidation import index, journal, service
+from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import SAMPLE_NOW, mem
 from git_notes_consolidation.notes import open_repo, read_memories, run_lock
+from git_notes_consolidation.writing import open_writing
 from helpers import ROOT, add_memories, git, refs, story
 
 pytest.importorskip("mcp.server.mcpserver", reason="the SDK is not installed (pip install 'git-notes-consolidation[mcp]')")
@@ -195,8 +197,13 @@ def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
 
 @pytest.mark.parametrize("action", ["accept", "reject"])
 def test_a_question_is_decided_and_the_decision_taken_back(home, action):
-    d, rows = desk_of(home), found(call(desk_of(home), "memory_review"))
-    q = next(x for x in rows["questions"] if x["asks"] == "supersedes")
+    first_commit(home)
+    d = desk_of(home)
+    asking = open_writing(home, load_settings({"write_review": True}, env={}), clock=lambda: SAMPLE_NOW)
+    old = asking.remember("Orders live in MySQL\n\nVersion 8.")
+    asking.remember("Orders live in Postgres\n\nReplaces “Orders live in MySQL”: version 16.")
+    rows = found(call(d, "memory_review"))
+    q = next(x for x in rows["questions"] if x["older"] == old.memory_id)
     done = found(call(d, "memory_review", action=action, id=q["id"], reason="as the team said"))
     there, yes = state_of(home), action == "accept"
     assert done["open"] == rows["open"] - 1 and there.verdicts[q["id"]] == yes and (q["id"] in there.edges) == yes
