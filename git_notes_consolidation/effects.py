@@ -149,11 +149,11 @@ def united(
     highest: bool = True,  # Importance
     drafts: Sequence[str] = (),  # A model's texts
     there: bool = False,  # The new one is in the notes already
-) -> Draft | None:  # None where the two together are too long for the plugin
+) -> Draft | None:  # None where the two together are too long for the plugin, or no more than one of them
     "MERGE."
     older, newer = (new, x.memory) if x.later else (x.memory, new)
     body, why = merged_text(older, newer, drafts)
-    if len(body.encode()) > MOST: return None
+    if len(body.encode()) > MOST or (older.summary, body) in {(x.memory.summary, x.memory.content), (new.summary, new.content)}: return None
     had = inherited([older, newer], highest)
     name = digest("mem", x.memory.namespace, at.isoformat(), older.summary, body)
     m = Memory(name, new.commit_sha, x.memory.namespace, older.summary, body, at, spec=older.spec or newer.spec, phase=newer.phase, tags=had.tags,

@@ -97,7 +97,7 @@ def remembered(
     said = iter(ask(open_) if ask and open_ else ())
     def one(p: Labelled, near: list[Near]) -> Written:
         judged = consider(p.newer, near, known, (lambda asked: [next(said) for _ in asked]) if ask else None)
-        d = decide(judged, config)
+        d = decide(judged, config, p.newer)
         step()
         return Written(p, "coexist" if d.relation == "none" else d.relation, d.asked[0].judgment.relation if d.asked else "", bool(near),
                        judged[0].by if judged else "")

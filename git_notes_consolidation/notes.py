@@ -325,7 +325,7 @@ def resolve(
     pool = set(names)
     if text in pool: return text
     hits = {m.id for m in memories if any(text in p.aliases() for p in m.places)} if ":" in text else set()
-    if not hits and len(text) >= 4: hits = {n for n in pool if n.startswith(text) or n.partition("_")[2].startswith(text)}
+    if not hits and len(text) >= 4 and not text.endswith("_"): hits = {n for n in pool if n.startswith(text) or n.partition("_")[2].startswith(text)}
     if len(hits) == 1: return hits.pop()
     if not hits: raise UnknownId(f"nothing here is called {text!r}; `gnc status`, `gnc runs` and `gnc summaries` list names")
     raise UnknownId(f"{text!r} is ambiguous: {', '.join(sorted(hits)[:5])}{' …' if len(hits) > 5 else ''}; type more of it")
@@ -618,12 +618,10 @@ def land(
     repo: Repo,
     old: Mapping[str, str],  # Our refs and where they were seen
     new: Mapping[str, str],  # Store, or a ref of the plugin's, to its new commit
-    tmp: str = "",  # Where the temporary refs are, to be deleted with the last step
 ) -> None:
     "Move the refs: first those of the data, then, as the commit point, that of the runs."
     rows = {s: f"update {(ref := REFS.get(s, s))} {c} {old.get(ref, repo.zero)}" for s, c in new.items()}
-    gone = [f"delete {tmp}/{s} {c}" for s, c in new.items()] if tmp else []
-    for part in ([r for s, r in rows.items() if s != "runs"], [r for s, r in rows.items() if s == "runs"] + gone):
+    for part in ([r for s, r in rows.items() if s != "runs"], [r for s, r in rows.items() if s == "runs"]):
         if part: move_refs(repo, part)
 
 
@@ -637,8 +635,8 @@ def write(
 ) -> dict[str, str]:  # The refs that moved, and where to
     "Write records, and memories; all of them, or none that counts. `RaceLost` if a ref is no longer where it was seen."
     new, tmp = _import(repo, before, todo, now, memories, plugins)
-    try: land(repo, {**plugins, **before.tips}, new, tmp)
-    except BaseException: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True); raise
+    try: land(repo, {**plugins, **before.tips}, new)
+    finally: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True)
     return {REFS.get(s, s): c for s, c in new.items()}
 
 # %% ../nbs/08_notes.ipynb #23748a52
@@ -653,7 +651,8 @@ def until_won(
     while True:
         try: return attempt()
         except RaceLost as e:
-            if time.monotonic() > deadline: raise RepoError(f"{e} If no other program is at work, gnc consolidate removes a lock left by a crash.") from None
+            if time.monotonic() > deadline: raise RepoError(f"{e} If no other program is at work, gnc consolidate removes a lock left by a crash; "
+                                                              "one under refs/notes/mem/ is not ours, remove it by hand.") from None
             time.sleep(random.uniform(0, wait)); wait = min(0.5, wait * 2)
 
 # %% ../nbs/08_notes.ipynb #a9816981

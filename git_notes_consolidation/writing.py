@@ -55,12 +55,18 @@ def _ties(edges: Iterable[MemoryEdge]) -> dict[str, list[MemoryEdge]]:
 def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = (),
             ended: Collection[str] = ()) -> dict[str, MemoryMetadata]:
     "What is known of some memories, and of those that they are tied to."
-    wanted, there, more = set(ids), ChainMap({m.id: m for m in new}, held.memories), _ties(edges)
+    there, more, seen, todo = ChainMap({m.id: m for m in new}, held.memories), _ties(edges), set[str](), [*ids]
     mine: dict[str, MemoryEdge] = {}
-    for _ in range(2):
-        mine |= {e.id: e for i in wanted for e in (*(e for e in held.ties.get(i, ()) if e.id not in ended), *more.get(i, ()))}
-        wanted |= {i for e in mine.values() for i in (e.source_id, e.target_id)}
-    return metadata_of([there[i] for i in sorted(wanted) if i in there], mine.values(), (), held.view.state)
+    while todo:  # Whole chains: what is known of a memory may depend on any other in its own
+        if (i := todo.pop()) in seen: continue
+        seen.add(i)
+        found = [e for e in (*held.ties.get(i, ()), *more.get(i, ())) if e.edge_type in _BINDS and (e.id not in ended or e in edges)]
+        mine |= {e.id: e for e in found}
+        todo += [j for e in found for j in (e.source_id, e.target_id)]
+    return metadata_of([there[i] for i in sorted(seen) if i in there], mine.values(), (), held.view.state)
+
+
+_BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
 
 # %% ../nbs/16_writing.ipynb #a8c54038
 def _read(
@@ -142,9 +148,6 @@ def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> C
     return Change(records, {"operation": draft.operation, "target": draft.target, "before": before, "after": then, "at": now.isoformat()}, after, anchor)
 
 # %% ../nbs/16_writing.ipynb #98b3a02f
-_BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
-
-
 def _bound(held: _Held, draft: Draft) -> tuple[dict[str, Memory], list[MemoryEdge]]:
     "The chains that a draft touches, as they are."
     there, todo, seen = dict[str, MemoryEdge](), [*_ends((*draft.edges, *draft.ended))], set[str]()
@@ -206,10 +209,10 @@ def _take(repo: Repo, embedder: Embedder, held: _Held, draft: Draft, change: Cha
     for m in new.values():
         if m.id in held.pool.row: held.pool.memories[held.pool.row[m.id]] = m
         else: held.pool.add(m, rows_of(embedder, m))
-    for i, known in change.moved.items(): held.pool.set(i, known, held.memories[i].status == "tombstone")
     over = {e.id for e in (*draft.ended, *draft.edges)}
     for i in {i for e in draft.ended for i in (e.source_id, e.target_id)} | _ends(draft.edges): held.ties[i] = [e for e in held.ties[i] if e.id not in over]
     for i, found in _ties(draft.edges).items(): held.ties[i].extend(found)
+    for i, known in _around(held, change.moved).items(): held.pool.set(i, known, held.memories[i].status == "tombstone")
     held.tips = {**held.tips, **moved}
     same = not draft.retired and all(e.edge_type == EdgeType.RELATED_TO for e in (*draft.edges, *draft.ended))
     carry(repo, was, " ".join(t for _, t in sorted(events.tips.items())), None if same else state)
@@ -299,6 +302,35 @@ def commit_of(repo: Repo, name: str) -> str:
     except RepoError:
         raise BadFact("there is no commit yet, and a memory hangs on one; make a commit first" if name == "HEAD" else f"no commit {name!r} here") from None
 
+# %% ../nbs/16_writing.ipynb #7afcc2ed
+def _gone(held: _Held, m: Memory) -> str:
+    "Why a memory is not there, and what brings it back."
+    if m.id not in held.view.state.withdrawn: return f"{m.id} is forgotten; gnc restore brings it back"
+    by = {str(r["run"]) for _, _, r in held.view.events.records if r["kind"] == "wrote" and r.get("subject") == m.id}
+    undos = [i for i, r in held.view.state.runs.items() if by & {*map(str, r.get("targets", ()))} and i not in held.view.state.undone]
+    return f"the run that wrote {m.id} was taken back; gnc undo {max(undos, default='UNDO')} brings it back"
+
+
+def _stands(held: _Held, memories: Sequence[Memory]) -> None:
+    "Refuse to build on what something else stands for."
+    known = _around(held, [m.id for m in memories])
+    for m in memories:
+        if m.status == "tombstone": raise BadFact(_gone(held, m))
+        if by := known[m.id].merged_into or known[m.id].duplicate_of: raise BadFact(f"{m.id} no longer stands for itself; name {by}, which stands for it")
+
+
+def _outdated(held: _Held, memories: Sequence[Memory]) -> None:
+    "Refuse to bring back what was replaced."
+    known = _around(held, [m.id for m in memories])
+    for m in memories:
+        if known[m.id].valid_until: raise BadFact(f"{m.id} was replaced by {known[m.id].superseded_by}; name that, or remember the fact by itself")
+
+
+def _written(*texts: str | None) -> None:
+    "Refuse what git cannot hold."
+    try: "".join(t or "" for t in texts).encode()
+    except UnicodeEncodeError: raise BadFact("an option holds bytes that are no UTF-8; write it in UTF-8") from None
+
 # %% ../nbs/16_writing.ipynb #24c0f420
 def placed(held: _Held, new: Memory, d: Decision) -> Decision:
     "The decision, with what has replaced a late fact since."
@@ -323,14 +355,26 @@ def texts(self: _Writer, older: Memory, newer: Memory, client: Client | None) ->
 def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool, client: Client | None,
            now: datetime) -> tuple[Draft, Decision, Sequence[Considered]]:
     c, model = self.settings.config, Model(partial(ask_all, client), self.settings.config.llm_batch) if client else None
-    if told: d, considered = given(new, told)
+    there = held.memories.get(new.id) if new.id not in self._tried else None  # Said at the same instant
+    if there and there.status == "tombstone" and new.id not in held.view.state.withdrawn: raise BadFact(_gone(held, there))
+    if there and there.status != "tombstone": d, considered = given(new, {"duplicate_of": [there]})
+    elif told:
+        for name in ("supersedes", "amends", "merges", "duplicate_of"): _stands(held, told.get(name, ()))
+        _outdated(held, [*told.get("merges", ()), *told.get("duplicate_of", ())])
+        d, considered = given(new, told)
     elif not (judge and c.write_enabled): d, considered = Decision("none"), []
     else:
         found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates, threshold_for(c.write_threshold, self.embedder), new.id in self._tried)
         considered = consider(new, found, self.embedder, model.judge if model else None)
-        d = placed(held, new, decide(considered, c))
+        d = placed(held, new, decide(considered, c, new))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
-    return drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts), d, considered
+    made = drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts)
+    if told.get("merges") and made.operation not in ("MERGE", "NOOP", "UPDATE"):
+        raise BadFact("the two together are too long, or one says all that the other does; nothing was written")
+    since = [x for x in placed(held, new, d).act if x not in d.act] if told else []  # What a person left open
+    warnings = (f"{x.memory.id} ({x.memory.summary}) {x.judgment.reason.removeprefix('it ')}; if it replaced this fact too, undo this and add "
+                f"--superseded-by {x.memory.id}" for x in since)
+    return made._replace(warnings=(*made.warnings, *warnings)), d, considered
 
 # %% ../nbs/16_writing.ipynb #6e365d88
 def remember(
@@ -357,10 +401,11 @@ def remember(
     "Write a fact, and do what it means for those that are there."
     if importance is not None and not 0 <= importance <= 1: raise BadFact(f"importance is a number from 0 to 1, not {importance}")
     if len(merges) > 1: raise BadFact("a fact is merged with one memory at a time; merge the result with the next")
+    _written(*tags, spec, phase, session, title)
     at = commit_of(self.repo, commit)
     told = {"supersedes": supersedes, "amends": amends, "superseded_by": superseded_by, "merges": merges,
             "duplicate_of": [duplicate_of] if duplicate_of else []}
-    more = {"tags": tuple(dict.fromkeys(tags)), "importance": importance, "spec": spec, "phase": phase}
+    more = {"tags": tuple(dict.fromkeys(tags)), "importance": importance, "spec": spec or None, "phase": phase or None}
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
         new = a_fact(text, at, now, namespace, title, valid_from, **more)
         return _drafted(self, held, new, {k: [_named(held, i) for i in ids] for k, ids in told.items() if ids}, judge, client, now)
@@ -376,10 +421,12 @@ def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> Wri
     if not self.settings.config.write_delete: raise Guard("nothing may be forgotten here: write_delete (enable_delete) is off; nothing was written")
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
         m = _named(held, name)
-        if m.status == "tombstone": raise BadFact(f"{m.id} is forgotten already; gnc restore brings it back")
+        if m.status == "tombstone": raise BadFact(_gone(held, m).replace("is forgotten;", "is forgotten already;"))
         ends = tuple(sorted(i for i, x in held.view.state.summaries.items() if m.id in {*x.source_memory_ids, *(q.memory_id for q in x.quotes)}))
         said = {"reasoning": reason or "asked to forget it"}
-        return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said), Decision(""), ()
+        over = [e.target_id for e in held.ties.get(m.id, ()) if e.edge_type == EdgeType.SUPERSEDES and e.source_id == m.id]
+        told = [f"{i} ({held.memories[i].summary}) stays outdated, though what replaced it is forgotten now" for i in over if i in held.memories]
+        return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said, warnings=tuple(told)), Decision(""), ()
     return self.commit(one, session)
 
 # %% ../nbs/16_writing.ipynb #adc92c38
@@ -387,7 +434,7 @@ def restore(self: _Writer, name: str, reason: str = "", session: str = "") -> Wr
     "Lift a tombstone."
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
         m, state = _named(held, name), held.view.state
-        if m.id in state.withdrawn: raise BadFact(f"the run that wrote {m.id} was taken back; undo that undo (gnc runs lists it)")
+        if m.id in state.withdrawn: raise BadFact(_gone(held, m))
         if m.status != "tombstone": raise BadFact(f"{m.id} is not forgotten: its status is {m.status}")
         said = {"reasoning": reason or "asked to restore it"}
         return Draft("RESTORE", m.id, fields=((m.id, "status", _status_before(state, m.id)),), said=said), Decision(""), ()
@@ -412,7 +459,7 @@ def update(
     wanted = {"tags": None if tags is None else [*dict.fromkeys(tags)], "importance": importance, "spec": spec, "phase": phase, "status": status}
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision, Sequence[Considered]]:
         m = _named(held, name)
-        if m.status == "tombstone": raise BadFact(f"{m.id} is forgotten; gnc restore brings it back")
+        if m.status == "tombstone": raise BadFact(_gone(held, m))
         was = {"tags": [*m.tags], "importance": m.importance, "spec": m.spec, "phase": m.phase, "status": m.status}
         fields = tuple((m.id, k, v) for k, v in wanted.items() if v is not None and v != was[k])
         if not fields: raise BadFact(f"{m.id} is like that already; nothing was written")
