@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder, cosines, minilm_cosines
+from .facts import facts, same_value
 from .judging import SURE, repeat_key, weigh
 from .models import Judgment, Memory, MemoryMetadata
 from .topics import GENERIC, content_stems
 from .sentences import least_words, mentions, names_of, says_title, stems_of, title_words
 
 # %% auto #0
-__all__ = ['WORTH_ASKING', 'ORDER', 'threshold_for', 'Pool', 'Near', 'nearest', 'Considered', 'consider', 'Decision', 'brings',
+__all__ = ['WORTH_ASKING', 'ORDER', 'threshold_for', 'Pool', 'Near', 'nearest', 'Considered', 'consider', 'Decision', 'vouched',
            'decide']
 
 # %% ../nbs/14_deciding.ipynb #71948941
@@ -184,18 +185,19 @@ class Decision(NamedTuple):
 def _doubted(x: Considered) -> Considered: return x._replace(judgment=replace(x.judgment, confidence=min(x.judgment.confidence, 0.79)))
 
 
-def brings(new: Memory, old: Memory) -> bool:
-    "Does it use content words that the other lacks?"
-    return bool(content_stems(new.text) - content_stems(old.text) - GENERIC)
+def vouched(new: Memory, old: Memory) -> bool:
+    "Is there a value that both state, or no word in the one that the other lacks?"
+    shared = any(same_value(f, g) for f in facts(new.text) if f.kind != "negation" for g in facts(old.text))
+    return shared or not content_stems(new.text) - content_stems(old.text) - GENERIC
 
 
 def decide(
     considered: Sequence[Considered],
     c: SubconsciousnessConfig,
-    new: Memory | None = None,  # Where it is known: a repeat by rule that brings words of its own is only asked about
+    new: Memory | None = None,  # Where it is known: a repeat by rule for which no value vouches is only asked about
 ) -> Decision:
     "One decision over all candidates."
-    if new: considered = [_doubted(x) if x.judgment.relation == "duplicate" and x.by == "remember" and brings(new, x.memory) else x for x in considered]
+    if new: considered = [_doubted(x) if x.judgment.relation == "duplicate" and x.by == "remember" and not vouched(new, x.memory) else x for x in considered]
     off = {name for name, on in (("supersede", c.write_supersede), ("merge", c.write_merge)) if not on}
     told = sorted((x for x in considered if x.judgment.relation in ORDER and x.judgment.relation not in off),
                   key=lambda x: (ORDER.index(x.judgment.relation), -x.judgment.confidence, -x.cosine))
