@@ -234,6 +234,40 @@ def test_what_builds_on_a_write_is_named_before_it_is_undone(two):
 # What is refused
 
 
+def test_what_no_longer_stands_for_itself_is_named_with_what_does(two):
+    w, old = writer(two), said(two)["Orders live in MySQL"].id
+    new = w.remember("Orders live in Postgres", supersedes=[old]).memory_id
+    merged = w.remember("Dumps run at 02:00", merges=[new]).memory_id
+    for how in ({"merges": [old]}, {"duplicate_of": old}):
+        with pytest.raises(BadFact, match=f"was replaced by {new}"): w.remember("x y z", **how)
+    for how in ({"merges": [new]}, {"supersedes": [new]}):
+        with pytest.raises(BadFact, match=f"name {merged}, which stands for it"): w.remember("x y z", **how)
+    short = w.remember("Use SQLite for it").memory_id
+    with pytest.raises(BadFact, match="one says all that the other does"): w.remember("Use SQLite for it\n\nport 5433", merges=[short])
+
+
+def test_an_undone_memory_is_brought_back_by_the_undo_that_is_named(two):
+    w = writer(two)
+    r = w.remember("Alpha uses port 1")
+    name = service.undo(service.open_service(two), r.run_id, SAMPLE_NOW)[0]
+    for do in (w.forget, w.restore, lambda i: w.update(i, tags=["z"]), lambda i: w.remember("Alpha is on 2", supersedes=[i])):
+        with pytest.raises(BadFact, match=f"gnc undo {name} brings it back"): do(r.memory_id)
+
+
+def test_forgotten_at_the_same_instant_it_is_not_added_again(two):
+    w = open_writing(two, load_settings(env={}), clock=lambda: SAMPLE_NOW)
+    w.forget(w.remember("Alpha uses port 1").memory_id)
+    with pytest.raises(BadFact, match="is forgotten; gnc restore"): w.remember("Alpha uses port 1")
+
+
+def test_who_leaves_a_later_replacement_open_is_told(two):
+    w, old = writer(two), said(two)["Orders live in MySQL"].id
+    new = w.remember("Orders live in Postgres", supersedes=[old]).memory_id
+    r = w.remember("Orders lived in MariaDB", valid_from=SAMPLE_NOW - timedelta(days=60), supersedes=[old])
+    assert f"add --superseded-by {new}" in r.warnings[0] and "stays outdated" in w.forget(new).warnings[0]
+
+
+
 @pytest.mark.parametrize(("how", "why"), [
     ({"text": " \n "}, "nothing to remember"), ({"text": "x", "namespace": "../main"}, "no namespace"),
     ({"text": "x", "title": "t" * 101}, "at most 100 characters"),
@@ -322,12 +356,30 @@ def test_writers_in_several_processes_and_the_plugins_own_append(two):
     assert sorted(d.json["operation"] for d in done) == ["ADD"] * 6 + ["NOOP"] * 6 and sound(two)
 
 
+def believed(w):
+    "What the writer takes for current, and until when the rest was true."
+    held = w.held()
+    rows = [(i, n) for i, n in held.pool.row.items() if held.memories[i].status != "tombstone"]
+    return {i: (float(held.pool._until[n]), bool(held.pool._hidden[n])) for i, n in rows}
+
+
+def test_a_chain_that_grows_in_one_process_is_held_as_it_would_be_read(two):
+    "Also the members two steps away; and what was replaced is no duplicate when it is said again."
+    w, ids = writer(two), []
+    for name in ("Postgres", "Redis", "DynamoDB", "Cassandra"):
+        ids.append(w.remember(f"Sessions of the shop live in {name}", supersedes=ids[-1:]).memory_id)
+        assert believed(w) == believed(writer(two))
+    w.update(ids[0], tags=["db"])
+    assert believed(w) == believed(writer(two)) and w.remember("Sessions of the shop live in DynamoDB").operation == "ADD"
+
+
 def test_what_is_held_is_what_would_be_read(two):
     w = writer(two)
     def same():
         kept, fresh = w.held().view, service.view(open_repo(two))
         assert (kept.state, {(m.id, m.status, m.tags, m.importance) for m in kept.scan.memories}) == (
             fresh.state, {(m.id, m.status, m.tags, m.importance) for m in fresh.scan.memories}) and kept.events.seq == fresh.events.seq
+        assert believed(w) == believed(writer(two))
     steps = [lambda: w.remember(MOVED), lambda: w.remember("Cats purr.", tags=("pet",)), lambda: w.remember("Cats purr.", tags=("cat",)),
              lambda: w.remember("They purr loudly.", merges=[said(two)["Cats purr."].id]), lambda: w.forget(said(two)["Tea is at four"].id),
              lambda: w.restore(said(two)["Tea is at four"].id), lambda: w.update(said(two)["Tea is at four"].id, importance=1.0)]
