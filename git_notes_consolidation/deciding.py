@@ -91,7 +91,7 @@ class Near(NamedTuple):
     cosine: float
     named: bool = False  # The new one gives its name or its title
 
-# %% ../nbs/14_deciding.ipynb #b2bd74bc
+# %% ../nbs/14_deciding.ipynb #36c751ae
 def _true(pool: Pool, at: Sequence[float]) -> np.ndarray:
     "Which rows hold now, or held at these times."
     n = len(pool.memories)
@@ -100,7 +100,7 @@ def _true(pool: Pool, at: Sequence[float]) -> np.ndarray:
     for t in at: fits |= (start <= t) & (t < until)
     return fits & ~pool._hidden[:n]
 
-
+# %% ../nbs/14_deciding.ipynb #73eda3d1
 def _by_name(pool: Pool, m: Memory, most: int) -> list[int]:
     "Rows that say exactly the same, or that the memory names by an id or a title, the latest first."
     content = [*stems_of(m.summary), "", *stems_of(m.content)]
@@ -110,7 +110,7 @@ def _by_name(pool: Pool, m: Memory, most: int) -> list[int]:
     same = pool._same.get(repeat_key(m), [])[:-most - 1:-1]
     return list(dict.fromkeys([*same, *(r for name in mentions(m.text) for r in pool._named.get(name, ())[:-most - 1:-1]), *rows]))
 
-
+# %% ../nbs/14_deciding.ipynb #5d80d0f5
 def nearest(
     pool: Pool,
     m: Memory,  # The new one
@@ -134,7 +134,7 @@ def nearest(
     named = [r for r in _by_name(pool, m, most) if fits[r] and r not in top][:most]
     return [Near(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
 
-# %% ../nbs/14_deciding.ipynb #8b48e34b
+# %% ../nbs/14_deciding.ipynb #c321ce97
 WORTH_ASKING = 0.6  # Confidence from which an unsure judgment is a question
 
 
@@ -146,7 +146,7 @@ class Considered(NamedTuple):
     later: bool = False  # It began to be true after the new fact, so it is the newer of the two
     by: str = "remember"  # Who judged: "llm", "person", or the judge without a model
 
-
+# %% ../nbs/14_deciding.ipynb #8e9f1c45
 def consider(
     new: Memory,
     found: Iterable[Near],
@@ -166,7 +166,7 @@ def consider(
         if j is not None and not (wondered and j.relation == "coexist" and j.confidence < SURE): out[i] = out[i]._replace(judgment=j, by="llm")
     return out
 
-# %% ../nbs/14_deciding.ipynb #7bf25447
+# %% ../nbs/14_deciding.ipynb #e969115e
 ORDER = ("duplicate", "supersede", "merge")
 
 
@@ -181,7 +181,7 @@ class Decision(NamedTuple):
         "What gave the decision."
         return self.act[0] if self.act else None
 
-
+# %% ../nbs/14_deciding.ipynb #6a53bcc3
 def _doubted(x: Considered) -> Considered: return x._replace(judgment=replace(x.judgment, confidence=min(x.judgment.confidence, 0.79)))
 
 
@@ -190,7 +190,7 @@ def vouched(new: Memory, old: Memory) -> bool:
     shared = any(same_value(f, g) for f in facts(new.text) if f.kind != "negation" for g in facts(old.text))
     return shared or not content_stems(new.text) - content_stems(old.text) - GENERIC
 
-
+# %% ../nbs/14_deciding.ipynb #b3c5be30
 def decide(
     considered: Sequence[Considered],
     c: SubconsciousnessConfig,
