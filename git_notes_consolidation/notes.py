@@ -325,7 +325,7 @@ def resolve(
     pool = set(names)
     if text in pool: return text
     hits = {m.id for m in memories if any(text in p.aliases() for p in m.places)} if ":" in text else set()
-    if not hits and len(text) >= 4 and not text.endswith("_"): hits = {n for n in pool if n.startswith(text) or n.partition("_")[2].startswith(text)}
+    if not hits and len(text) >= 4: hits = {n for n in pool if n.startswith(text) or n.partition("_")[2].startswith(text)}
     if len(hits) == 1: return hits.pop()
     if not hits: raise UnknownId(f"nothing here is called {text!r}; `gnc status`, `gnc runs` and `gnc summaries` list names")
     raise UnknownId(f"{text!r} is ambiguous: {', '.join(sorted(hits)[:5])}{' …' if len(hits) > 5 else ''}; type more of it")
