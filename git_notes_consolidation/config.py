@@ -14,16 +14,19 @@ from .files import file_in, read_file
 from .models import digest
 
 # %% auto #0
-__all__ = ['PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES', 'LLM_PROVIDERS', 'NAMESPACE_IMPORTANCE',
-           'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'SubconsciousnessConfig', 'parse_setting',
-           'known_setting', 'variable', 'inherited', 'from_file', 'from_table', 'untabled', 'Settings', 'load_settings',
-           'project_file', 'need']
+__all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES', 'LLM_PROVIDERS',
+           'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'SubconsciousnessConfig',
+           'parse_setting', 'known_setting', 'variable', 'inherited', 'from_file', 'from_table', 'untabled', 'Settings',
+           'preset_settings', 'load_settings', 'project_file', 'need']
 
 # %% ../nbs/01_config.ipynb #5976d44f
 class ConfigError(ValueError):
     "A setting that cannot be used, with the remedy in its text."
 
 # %% ../nbs/01_config.ipynb #3bfd802e
+DECAYS = ("exponential", "power", "act-r")
+FORMULAS = ("gnm", "subcog")
+
 @dataclass(frozen=True)
 class RetentionConfig:
     "How memories fade and where the tiers begin."
@@ -41,6 +44,9 @@ class RetentionConfig:
     partial_factor: float = 0.7  # … in part
     supersession_rule: bool = True  # Superseded as a whole is ARCHIVED, in part at most WARM, whatever the score
     stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
+    decay: str = "exponential"  # How recency fades: exponential, power, or act-r, which counts every access
+    decay_exponent: float = 0.65  # Of power and act-r: the greater, the faster at first
+    formula: str = "gnm"  # Design 1's sum, or subcog: design 5's, to the letter
 
     def __post_init__(self) -> None:
         hot, warm, low = self.hot_threshold, self.warm_threshold, self.archive_threshold
@@ -48,10 +54,14 @@ class RetentionConfig:
             raise ConfigError(f"thresholds must fall from hot to warm to archive, between 1 and 0: hot_threshold={hot}, warm_threshold={warm}, "
                               f"archive_threshold={low}; for example 0.60, 0.35, 0.25")
         weights = (self.recency_weight, self.activation_weight, self.importance_weight)
-        if not (min(weights) >= 0 and abs(sum(weights) - 1) <= 1e-6):
+        for name, known in (("decay", DECAYS), ("formula", FORMULAS)):
+            if getattr(self, name) not in known: raise ConfigError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+        whole = sum(weights) <= 1 + 1e-6 if self.formula == "subcog" else abs(sum(weights) - 1) <= 1e-6  # What is missing there is the penalty's weight
+        if not (min(weights) >= 0 and whole):
             raise ConfigError(f"recency_weight, activation_weight and importance_weight must be positive and add up to 1, not {weights}")
         for name in ("half_life_days", "importance_half_life_days"):
             if not getattr(self, name) > 0: raise ConfigError(f"{name} must be more than 0 days, not {getattr(self, name)}")
+        if not 0.05 <= self.decay_exponent <= 3: raise ConfigError(f"decay_exponent must be between 0.05 and 3, not {self.decay_exponent}")
         for name in ("superseded_factor", "partial_factor", "stale_factor"):
             if not 0 <= getattr(self, name) <= 1: raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
         if not self.grace_days >= 0: raise ConfigError(f"grace_days must not be negative, it is {self.grace_days}")
@@ -63,10 +73,14 @@ class RetentionConfig:
         return cls(**PRESETS[name])
 
 
+_NO_RULES = {"importance_half_life_days": math.inf, "grace_days": 0.0, "supersession_rule": False}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "gnm": {"warm_threshold": 0.30, "archive_threshold": 0.10, "importance_half_life_days": math.inf, "grace_days": 0.0,
-            "partial_factor": 0.2, "supersession_rule": False},  # Design 1, section 5
+    "gnm": {"warm_threshold": 0.30, "archive_threshold": 0.10, "partial_factor": 0.2, **_NO_RULES},  # Design 1, section 5
+    "subcog": {"formula": "subcog", "half_life_days": 14.0, "recency_weight": 0.3, "activation_weight": 0.3, "importance_weight": 0.3, "hot_threshold": 0.7,
+               "warm_threshold": 0.4, "archive_threshold": 0.2, "superseded_factor": 1.0, "partial_factor": 1.0, **_NO_RULES},  # Design 5
+    "mycelic": {"hot_threshold": 0.70, "warm_threshold": 0.30, "archive_threshold": 0.05},  # The default score under MycelicMemory's own tiers
 }
 
 # %% ../nbs/01_config.ipynb #aef1307e
@@ -112,6 +126,10 @@ class SubconsciousnessConfig:
     context_summaries: bool = True  # Summaries in it
     context_edges: bool = True  # Relations in it
     stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
+    retention_preset: str = "default"  # What the numbers of retention begin with: default, gnm, subcog or mycelic; each can still be set by itself
+    decay: str = "exponential"  # How recency fades: exponential, power, or act-r, which counts every access; `gnc tune` fits it
+    decay_exponent: float = 0.65  # Of power and act-r: the greater, the faster at first
+    formula: str = "gnm"  # Design 1's sum, or subcog: design 5's, to the letter
     candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
     candidates_other: int = 5  # … and of all other namespaces
     write_enabled: bool = True  # Hold what is remembered against what is there; off: it is added, whatever is there
@@ -159,6 +177,7 @@ class SubconsciousnessConfig:
         t = self.write_threshold
         if t is not None and not 0 < t < 1:
             raise ConfigError(f"write_threshold is a cosine similarity between 0 and 1, or one of {', '.join(WRITE_PROFILES)}, not {t}")
+        if self.retention_preset not in PRESETS: raise ConfigError(f"retention_preset must be one of {', '.join(PRESETS)}, not {self.retention_preset!r}")
         if self.embedder not in EMBEDDERS: raise ConfigError(f"embedder must be one of {', '.join(EMBEDDERS)}, not {self.embedder!r}")
         if not 2 <= self.min_cluster_size <= self.max_cluster_size:
             raise ConfigError(f"cluster sizes must be 2 <= min_cluster_size <= max_cluster_size, not {self.min_cluster_size} and {self.max_cluster_size}")
@@ -387,6 +406,13 @@ class Settings:
 
 _ELSEWHERE = ("embedding_model_dir", "workers", "hook_", "event_", "summaries_", "context_", "write_", "log_")
 
+# %% ../nbs/01_config.ipynb #719521c7
+def preset_settings(
+    name: str,  # Of a preset; one that there is not gives nothing, and is refused with the rest
+) -> dict[str, Any]:
+    "A preset's numbers, by the names of the settings."
+    return {"retention_half_life_days" if k == "half_life_days" else k: v for k, v in PRESETS.get(name, {}).items()}
+
 # %% ../nbs/01_config.ipynb #e0ae5b38
 def load_settings(
     arguments: Mapping[str, Any] | None = None,  # Settings given by the caller; None values are not given
@@ -404,7 +430,8 @@ def load_settings(
     for name, value in (arguments or {}).items():
         if value is not None: found[known_setting(name, "argument")] = (value, "argument")
     values = {name: parse_setting(name, value, origin) for name, (value, origin) in found.items()}
-    origins = {name: found[name][1] if name in found else "default" for name in _FIELDS}
+    values = (begun := preset_settings(values.get("retention_preset", "default"))) | values
+    origins = {name: found[name][1] if name in found else f"preset {values['retention_preset']}" if name in begun else "default" for name in _FIELDS}
     try: return Settings(SubconsciousnessConfig(**values), origins)
     except ConfigError as e: raise ConfigError(f"{e} (set by {', '.join(sorted({o for o in origins.values() if o != 'default'}))})") from None
 

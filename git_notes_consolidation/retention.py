@@ -18,8 +18,9 @@ from .observe import span
 if TYPE_CHECKING: import pandas as pd
 
 # %% auto #0
-__all__ = ['age_days', 'recency', 'activation', 'importance', 'compute_retention_score', 'score_decomposition', 'tier_by_score',
-           'tier_of', 'days_in_tiers', 'floor_of', 'retention_frame', 'tier_counts', 'counts_by_half_life', 'weights']
+__all__ = ['SOONEST', 'age_days', 'recency', 'power_law', 'trace_strength', 'retrievability', 'activation', 'importance',
+           'factors_of', 'compute_retention_score', 'score_decomposition', 'tier_by_score', 'tier_of', 'days_in_tiers',
+           'floor_of', 'retention_frame', 'tier_counts', 'counts_by_half_life', 'weights']
 
 # %% ../nbs/04_retention.ipynb #93b507e7
 def age_days(
@@ -36,6 +37,42 @@ def recency(
 ) -> float:  # 1.0 when fresh, towards 0.0 with age
     "Exponential decay with the given half-life."
     return math.exp2(-max(age_days, 0.0) / half_life)
+
+# %% ../nbs/04_retention.ipynb #5fee0d7d
+def power_law(
+    age_days: float,  # Days since capture or last access, whichever is later
+    half_life: float = 30.0,  # Days for the value to halve the first time
+    exponent: float = 0.65,
+) -> float:  # 1.0 when fresh, towards 0.0 with age, ever more slowly
+    "Power-law decay that is one half at the half-life."
+    return (1 + max(age_days, 0.0) / half_life * (2 ** (1 / exponent) - 1)) ** -exponent
+
+# %% ../nbs/04_retention.ipynb #612d93af
+SOONEST = 0.25  # Days: what is read twice in one sitting is not read at an age of nothing
+
+def trace_strength(
+    first: Any,  # Days since capture; a number, or an array of them
+    last: Any,  # Days since the last access, or since capture
+    accesses: Any,  # After the capture
+    exponent: float = 0.65,  # The d of ACT-R
+) -> Any:  # The sum of all traces; its logarithm is the base-level activation
+    "Petrov's hybrid approximation of ACT-R's base-level learning."
+    near, far = np.maximum(last, SOONEST), np.maximum(first, SOONEST)
+    span, d = np.maximum(far - near, 1e-9), exponent if abs(exponent - 1) > 1e-6 else 1 - 1e-6
+    between = np.where(far - near > 1e-6, (far ** (1 - d) - near ** (1 - d)) / ((1 - d) * span), near ** -d)
+    return near ** -d + np.maximum(accesses, 0) * between
+
+# %% ../nbs/04_retention.ipynb #0b3e96b6
+def retrievability(
+    first: Any,  # Days since capture
+    last: Any,  # Days since the last access, or since capture
+    accesses: Any,
+    half_life: float = 30.0,
+    exponent: float = 0.65,
+) -> Any:  # 0 to 1
+    "The share that a strength has of itself and of one trace as old as the half-life."
+    strength = trace_strength(first, last, accesses, exponent)
+    return strength / (strength + half_life ** -exponent)
 
 # %% ../nbs/04_retention.ipynb #d2f35bec
 def activation(
@@ -54,6 +91,40 @@ def importance(
     worth = NAMESPACE_IMPORTANCE.get(memory.namespace, DEFAULT_IMPORTANCE) if memory.importance is None else memory.importance
     return worth * math.exp2(-max(age_days, 0.0) / half_life)
 
+# %% ../nbs/04_retention.ipynb #d974128b
+def factors_of(
+    memory: Memory,
+    metadata: MemoryMetadata,
+    config: RetentionConfig,
+    now: datetime,
+) -> tuple[float, float, float]:  # Recency, activation and importance, before they are weighted
+    "What a score is made of, in the way that the configuration names."
+    if config.formula == "subcog": return _design_5(memory, metadata, config, now)
+    age, count = _effective_age(memory, metadata, now), metadata.activation_count
+    worth, half_life, d = importance(memory, age, config.importance_half_life_days), config.half_life_days, config.decay_exponent
+    if config.decay == "act-r":
+        kept = float(retrievability(age_days(memory.timestamp, now), age, count, half_life, d))
+        return kept, kept, worth
+    return power_law(age, half_life, d) if config.decay == "power" else recency(age, half_life), activation(count), worth
+
+
+def _effective_age(memory: Memory, metadata: MemoryMetadata, now: datetime) -> float:
+    age = age_days(memory.timestamp, now)
+    return min(age, age_days(metadata.last_accessed, now)) if metadata.last_accessed else age
+
+# %% ../nbs/04_retention.ipynb #04f5480d
+_WORTH_5 = {"decisions": 0.9, "learnings": 0.8, "patterns": 0.8, "blockers": 0.7, "context": 0.5, "observations": 0.4}
+
+def _design_5(memory: Memory, metadata: MemoryMetadata, config: RetentionConfig, now: datetime) -> tuple[float, float, float]:
+    "The factors of design 5."
+    used = (math.log(metadata.activation_count) + 1) / 5 if metadata.activation_count > 0 else -1e9  # The design's ln(0) is -∞
+    worth = ((0.5 if memory.importance is None else memory.importance) + _WORTH_5.get(memory.namespace, 0.5)) / 2
+    return recency(math.floor(age_days(memory.timestamp, now)), config.half_life_days), used, worth
+
+def _penalty_5(metadata: MemoryMetadata, config: RetentionConfig) -> float:
+    "What design 5 subtracts; the weights leave a tenth for it."
+    return 0.7 * (1 - config.recency_weight - config.activation_weight - config.importance_weight) if metadata.superseded_by else 0.0
+
 # %% ../nbs/04_retention.ipynb #90a7ed64
 def compute_retention_score(
     memory: Memory,
@@ -63,16 +134,11 @@ def compute_retention_score(
 ) -> RetentionScore:
     "Design 1, section 5, with an importance that fades."
     with span("retention.compute", memory_id=memory.id) as s:
-        age = _effective_age(memory, metadata, now)
-        factors = (recency(age, config.half_life_days), activation(metadata.activation_count), importance(memory, age, config.importance_half_life_days))
-        score = RetentionScore(float(_overall(*factors, _factor(metadata, config), config)), *factors)
+        factors = factors_of(memory, metadata, config, now)
+        overall = float(_overall(*factors, _factor(metadata, config), _minus(metadata, config), config))
+        score = RetentionScore(overall, *(min(max(f, 0.0), 1.0) for f in factors))
         s.set(recency=score.recency, activation=score.activation, importance=score.importance, overall=score.overall)
     return score
-
-
-def _effective_age(memory: Memory, metadata: MemoryMetadata, now: datetime) -> float:
-    age = age_days(memory.timestamp, now)
-    return min(age, age_days(metadata.last_accessed, now)) if metadata.last_accessed else age
 
 
 def _superseded(metadata: MemoryMetadata) -> Literal["full", "partial"] | None:
@@ -84,9 +150,13 @@ def _factor(metadata: MemoryMetadata, config: RetentionConfig) -> float:
     return gone * {"full": config.superseded_factor, "partial": config.partial_factor, None: 1.0}[_superseded(metadata)]
 
 
-def _overall(recency: Any, activation: Any, importance: Any, factor: Any, config: RetentionConfig) -> Any:
+def _minus(metadata: MemoryMetadata, config: RetentionConfig) -> float:
+    return _penalty_5(metadata, config) if config.formula == "subcog" else 0.0
+
+
+def _overall(recency: Any, activation: Any, importance: Any, factor: Any, minus: Any, config: RetentionConfig) -> Any:
     "For numbers and for arrays of them."
-    raw = (config.recency_weight * recency + config.activation_weight * activation + config.importance_weight * importance) * factor
+    raw = (config.recency_weight * recency + config.activation_weight * activation + config.importance_weight * importance) * factor - minus
     return np.rint(np.clip(raw, 0.0, 1.0) * 1e9) / 1e9
 
 # %% ../nbs/04_retention.ipynb #3b409321
@@ -100,7 +170,8 @@ def score_decomposition(
     score = compute_retention_score(memory, metadata, config, now)
     parts = {"recency": config.recency_weight * score.recency, "activation": config.activation_weight * score.activation,
              "importance": config.importance_weight * score.importance}
-    return parts | {"penalty": score.overall - sum(parts.values()) if metadata.superseded_by or metadata.gone_by else 0.0}
+    taken = metadata.superseded_by or metadata.gone_by or config.formula == "subcog"
+    return parts | {"penalty": score.overall - sum(parts.values()) if taken else 0.0}
 
 # %% ../nbs/04_retention.ipynb #a9a309b4
 def tier_by_score(
@@ -155,7 +226,7 @@ def floor_of(
     config: RetentionConfig,
 ) -> float:  # What the score of a memory that nobody reads tends to
     "The score that is never fallen below, however long one waits."
-    if math.isfinite(config.importance_half_life_days): return 0.0
+    if math.isfinite(config.importance_half_life_days) or config.formula == "subcog": return 0.0
     return round(config.importance_weight * NAMESPACE_IMPORTANCE.get(namespace, DEFAULT_IMPORTANCE), 9)
 
 # %% ../nbs/04_retention.ipynb #d3e2bdbc
@@ -167,11 +238,10 @@ def retention_frame(
 ) -> pd.DataFrame:  # Index: memory id; columns: namespace, summary, age_days, recency, activation, importance, overall, tier, reason
     "Score, tier and reason of every memory, in the order given."
     rows = [(m, metadata.get(m.id) or MemoryMetadata(m.id)) for m in memories]
-    ages = [_effective_age(m, k, now) for m, k in rows]
-    r = np.array([recency(a, config.half_life_days) for a in ages], float)
-    a = np.array([activation(k.activation_count) for _, k in rows], float)
-    i = np.array([importance(m, age, config.importance_half_life_days) for (m, _), age in zip(rows, ages)], float)
-    overall = _overall(r, a, i, np.array([_factor(k, config) for _, k in rows], float), config)
+    r, a, i = np.array([factors_of(m, k, config, now) for m, k in rows], float).reshape(-1, 3).T
+    factor, minus = np.array([(_factor(k, config), _minus(k, config)) for _, k in rows], float).reshape(-1, 2).T
+    overall = _overall(r, a, i, factor, minus, config)
+    r, a, i = (np.clip(f, 0.0, 1.0) for f in (r, a, i))
     tiers = [tier_of(RetentionScore(s), m, k, config, now) for s, (m, k) in zip(overall.tolist(), rows)]
     columns = {"namespace": [m.namespace for m, _ in rows], "summary": [m.summary for m, _ in rows],
                "age_days": np.array([age_days(m.timestamp, now) for m, _ in rows], float), "recency": r, "activation": a, "importance": i,

@@ -5,10 +5,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from git_notes_consolidation.config import NAMESPACE_IMPORTANCE, RetentionConfig
+from git_notes_consolidation.config import DECAYS, NAMESPACE_IMPORTANCE, RetentionConfig
 from git_notes_consolidation.models import MemoryMetadata, MemoryTier, RetentionScore, mem
 from git_notes_consolidation.retention import (activation, age_days, compute_retention_score, counts_by_half_life, days_in_tiers, floor_of, importance,
-                                               recency, retention_frame, score_decomposition, tier_by_score, tier_counts, tier_of, weights)
+                                               recency, retention_frame, retrievability, score_decomposition, tier_by_score, tier_counts, tier_of,
+                                               trace_strength, weights)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -34,7 +35,8 @@ def configs(draw):
     raw = draw(st.tuples(*[st.floats(0.01, 1)] * 3))
     return RetentionConfig(hot_threshold=hot, warm_threshold=warm, archive_threshold=low, **weights(*raw), half_life_days=draw(st.floats(0.5, 500)),
                            importance_half_life_days=draw(st.floats(1, 2000) | st.just(math.inf)), grace_days=draw(st.sampled_from([0.0, 7.0, 30.0])),
-                           superseded_factor=draw(st.floats(0, 1)), partial_factor=draw(st.floats(0, 1)), supersession_rule=draw(st.booleans()))
+                           superseded_factor=draw(st.floats(0, 1)), partial_factor=draw(st.floats(0, 1)), supersession_rule=draw(st.booleans()),
+                           decay=draw(st.sampled_from(DECAYS)), decay_exponent=draw(st.floats(0.05, 3)))
 
 
 def verdict(memory, known, config=DEFAULT, now=NOW):
@@ -415,3 +417,46 @@ def test_weights_are_proportions(raw, scale):
     RetentionConfig(**got)
     share = [r / sum(raw) if any(raw) else 1 / 3 for r in raw]
     assert list(got) == ["recency_weight", "activation_weight", "importance_weight"] and list(got.values()) == pytest.approx(share)
+
+
+def design_5(days, count, explicit, namespace, superseded):
+    "Retention of design 5, copied out with its constants."
+    r = 0.5 ** (math.floor(days) / 14)
+    a = (math.log(count) + 1) / 5 if count else -math.inf
+    w = {"decisions": 0.9, "learnings": 0.8, "patterns": 0.8, "blockers": 0.7, "context": 0.5, "observations": 0.4}.get(namespace, 0.5)
+    return min(max(0.3 * r + 0.3 * a + 0.3 * ((0.5 if explicit is None else explicit) + w) / 2 - 0.1 * (0.7 if superseded else 0), 0), 1)
+
+
+@given(st.integers(0, 3000), spaces, st.integers(0, 1000), st.none() | st.floats(0, 1), st.booleans(), st.none() | st.integers(0, 3000))
+def test_preset_subcog_is_design_5(d, namespace, count, explicit, superseded, since):
+    memory = mem("x", days_ago=d, namespace=namespace, importance=explicit, now=NOW)
+    known = MemoryMetadata("x", activation_count=count, superseded_by="n" if superseded else None, superseded_kind="full" if superseded else None,
+                           last_accessed=None if since is None else NOW - timedelta(days=since))
+    got, tier, _ = verdict(memory, known, RetentionConfig.preset("subcog"))
+    want = design_5(d, count, explicit, namespace, superseded)
+    assert got.overall == pytest.approx(want, abs=2e-9)
+    assume(min(abs(want - t) for t in (0.7, 0.4, 0.2)) > 1e-8)
+    assert tier is (HOT if want >= 0.7 else WARM if want >= 0.4 else COLD if want >= 0.2 else ARCHIVED)
+
+
+def test_preset_mycelic_is_the_default_score_in_other_tiers():
+    mycelic, note = RetentionConfig.preset("mycelic"), mem("x", days_ago=20, now=NOW)
+    assert verdict(note, MemoryMetadata("x"), mycelic)[0] == verdict(note, MemoryMetadata("x"))[0]
+    assert [tier_by_score(s, mycelic)[0] for s in (0.7, 0.69, 0.3, 0.29, 0.05, 0.04)] == [HOT, WARM, WARM, COLD, COLD, ARCHIVED]
+
+
+@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("half_life", [1, 30, 365])
+def test_every_decay_is_one_half_at_the_half_life(decay, half_life):
+    config = replace(DEFAULT, decay=decay, half_life_days=half_life)
+    note = mem("x", days_ago=half_life, now=NOW)
+    assert verdict(note, MemoryMetadata("x"), config)[0].recency == pytest.approx(0.5, abs=1e-12)
+
+
+@given(st.floats(1, 2000), st.floats(0, 1), st.integers(0, 50), st.floats(0.1, 2))
+def test_act_r_counts_every_access(first, part, count, d):
+    "An access now raises the strength, and so does one more in the past; time alone lowers it."
+    last = first * part
+    s = trace_strength(first, last, count, d)
+    assert trace_strength(first, 0, count + 1, d) >= s - 1e-12 and trace_strength(first, last, count + 1, d) >= s
+    assert trace_strength(first + 7, last + 7, count, d) <= s + 1e-12 and 0 <= retrievability(first, last, count, 30, d) <= 1
