@@ -45,7 +45,7 @@ class RetentionConfig:
     supersession_rule: bool = True  # Superseded as a whole is ARCHIVED, in part at most WARM, whatever the score
     stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
     decay: str = "exponential"  # How recency fades: exponential, power, or act-r, which counts every access
-    decay_exponent: float = 0.65  # Of power and act-r: the greater, the faster at first
+    decay_exponent: float = 0.75  # Of power and act-r: the greater, the faster at first
     formula: str = "gnm"  # Design 1's sum, or subcog: design 5's, to the letter
 
     def __post_init__(self) -> None:
@@ -128,7 +128,7 @@ class SubconsciousnessConfig:
     stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
     retention_preset: str = "default"  # What the numbers of retention begin with: default, gnm, subcog or mycelic; each can still be set by itself
     decay: str = "exponential"  # How recency fades: exponential, power, or act-r, which counts every access; `gnc tune` fits it
-    decay_exponent: float = 0.65  # Of power and act-r: the greater, the faster at first
+    decay_exponent: float = 0.75  # Of power and act-r: the greater, the faster at first
     formula: str = "gnm"  # Design 1's sum, or subcog: design 5's, to the letter
     candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
     candidates_other: int = 5  # … and of all other namespaces

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'figure', 'lines', 'decay_curves',
            'clusters_by_threshold', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'histogram_with_threshold',
-           'confusion_heatmap', 'umap_layout', 'cluster_map', 'bitemporal']
+           'confusion_heatmap', 'umap_layout', 'cluster_map', 'bitemporal', 'intervals']
 
 # %% ../nbs/03_plots.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -260,3 +260,18 @@ def bitemporal(
 
 
 def _letter(k: int) -> str: return chr(65 + k % 26) + (str(k // 26) if k > 25 else "")
+
+# %% ../nbs/03_plots.ipynb #38b3bd4c
+def intervals(
+    frame: pd.DataFrame,  # A row a thing; three columns: the figure, and the bounds of its interval
+    x: str = "",
+    level: tuple[str, float] | None = None,  # A named line to hold them against: ("chance", .5)
+) -> Figure:
+    "One dot a row, with its interval."
+    mid, low, high = (np.asarray(frame[c], float) for c in list(frame)[:3])
+    bars = {"type": "data", "symmetric": False, "array": _numbers(high - mid), "arrayminus": _numbers(mid - low), "color": "#444"}
+    dots = {"type": "scatter", "mode": "markers", "x": _numbers(mid), "y": [str(i) for i in frame.index], "error_x": bars, "showlegend": False,
+            "marker": {"size": 10, "color": COLOURS[0], "symbol": "diamond"}}
+    fig = figure([dots], x=x, height=90 + 28 * len(frame), yaxis={"autorange": "reversed"})
+    if level: fig.add_vline(x=level[1], line={"color": "#777", "width": 1, "dash": "dot"}, annotation={"text": level[0], "font": {"size": 11, "color": "#555"}})
+    return fig

@@ -42,7 +42,7 @@ def recency(
 def power_law(
     age_days: float,  # Days since capture or last access, whichever is later
     half_life: float = 30.0,  # Days for the value to halve the first time
-    exponent: float = 0.65,
+    exponent: float = 0.75,
 ) -> float:  # 1.0 when fresh, towards 0.0 with age, ever more slowly
     "Power-law decay that is one half at the half-life."
     return (1 + max(age_days, 0.0) / half_life * (2 ** (1 / exponent) - 1)) ** -exponent
@@ -54,7 +54,7 @@ def trace_strength(
     first: Any,  # Days since capture; a number, or an array of them
     last: Any,  # Days since the last access, or since capture
     accesses: Any,  # After the capture
-    exponent: float = 0.65,  # The d of ACT-R
+    exponent: float = 0.75,  # The d of ACT-R
 ) -> Any:  # The sum of all traces; its logarithm is the base-level activation
     "Petrov's hybrid approximation of ACT-R's base-level learning."
     near, far = np.maximum(last, SOONEST), np.maximum(first, SOONEST)
@@ -68,7 +68,7 @@ def retrievability(
     last: Any,  # Days since the last access, or since capture
     accesses: Any,
     half_life: float = 30.0,
-    exponent: float = 0.65,
+    exponent: float = 0.75,
 ) -> Any:  # 0 to 1
     "The share that a strength has of itself and of one trace as old as the half-life."
     strength = trace_strength(first, last, accesses, exponent)
