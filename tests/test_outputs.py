@@ -40,7 +40,7 @@ def packed(numbers, dtype="<f8"):
     ([value("1.1e-17 of 12.5%")], [value("0.0 of 12.500000001%")]),
     ([value("<A at 0x7f00aa12>, 0x7f00aa12")], [value("<A>, 0x7faaaa34")]),
     ([printed("a  \nb\n\n")], [printed("a\nb\n")]),
-    ([printed(["a\n", "b\n"])], [printed("a\n"), printed("b\n")]),
+    ([printed(["a\n", "bc\n"])], [printed("a\nb"), printed("c\n")]),
     ([printed("\x1b[1;31mred\x1b[0m")], [printed("red")]),
     ([html("<td id='x' class='y'>0.5</td>")], [html("<td class='y' id='x'>\n  0.5000000001 </td>")]),
     ([value("a") | {"execution_count": None}], [value("a") | {"execution_count": 7}]),
@@ -48,6 +48,8 @@ def packed(numbers, dtype="<f8"):
     ([figure({"y": [1.5, 2.5]})], [figure({"y": packed([1.5, 2.5 + 1e-9])})]),
     ([figure({"z": [[1, 2], [3, 4]]})], [figure({"z": packed([1, 2, 3, 4], "<i2") | {"shape": "2, 2"}})]),
     ([figure({"y": [1]})], [figure({"y": [1.0]})]),
+    ([{"output_type": "display_data", "data": {"application/json": {"model_id": "a", "x": 1}}}],
+     [{"output_type": "display_data", "data": {"application/json": {"model_id": "b", "x": 1}}}]),
     ([figure({"y": packed([float("nan")])})], [figure({"y": packed([float("nan")])})]),
 ])
 def test_shows_the_same(stored, fresh): assert outputs.difference(stored, fresh) is None and outputs.difference(fresh, stored) is None
@@ -75,6 +77,7 @@ def test_shows_the_same(stored, fresh): assert outputs.difference(stored, fresh)
     ([html("<td>0.5</td>")], [html("<td>0.6</td>")]),
     ([html("<td>a</td>")], [html("<th>a</th>")]),
     ([html("<td class='x'>a</td>")], [html("<td class='y'>a</td>")]),
+    ([html("<b>a<i></i></b>")], [html("<b>a</b><i></i>")]),
     ([html("<td>a</td>")], [value("a")]),
     ([figure({"y": [0.1, 0.2]})], [figure({"y": [0.1, 0.21]})]),
     ([figure({"y": [0.1, 0.2]})], [figure({"y": [0.1]})]),
@@ -87,6 +90,9 @@ def test_shows_the_same(stored, fresh): assert outputs.difference(stored, fresh)
     ([figure({"y": [1], "name": "a"})], [figure({"y": [1], "name": "b"})]),
     ([figure({"y": [1]}), figure({"y": [2]})], [figure({"y": [2]}), figure({"y": [1]})]),
     ([figure({"y": []})], [figure({"y": {}})]),
+    ([figure({"x": [1], "y": []})], [figure({"x": [1]})]),
+    ([figure({"x": [1], "y": {}})], [figure({"x": [1]})]),
+    ([figure({"x": [1767225600000]})], [figure({"x": [1767225600001]})]),
 ])
 def test_shows_something_else(stored, fresh): assert outputs.difference(stored, fresh) and outputs.difference(fresh, stored)
 
@@ -137,6 +143,7 @@ def project(tmp_path, **notebooks):
     (root / "nbs" / "research").mkdir(parents=True)
     git(root, "init", "--quiet")
     (root / "nbs" / "research" / "data.txt").write_text("7\n")
+    (root / "module.py").write_text("where = __file__\n")
     for name, cells in notebooks.items():
         made = [code(source, *shown) | {"metadata": {}, "execution_count": None} for source, shown in cells]
         (root / "nbs" / "research" / f"{name}.ipynb").write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
@@ -157,6 +164,9 @@ def test_the_check_runs_a_copy_and_tells_what_differs(tmp_path):
               ("Path('made.txt').write_text('x'); print('before'); display(1.5); print('after')",
                [printed("before\n"), {"output_type": "display_data", "data": {"text/plain": "1.5"}}, printed("after\n")]),
               ("import subprocess\n_ = subprocess.run(['echo', 'past Python'])", [printed("past Python\n")]),
+              ("import module; Path(module.where).parent == Path.cwd().parent.parent", [value("True")]),
+              ("import pandas as pd, asyncio\ntype(get_ipython()).__name__, pd.get_option('display.max_columns'), asyncio.get_running_loop().is_running()",
+               [value("('ZMQInteractiveShell', 20, True)")]),
               ("async def f(): return 2\nawait f()", [value("2")]), ("1 + 1;", []),
               ("#| volatile\nimport time; time.time()", [value("0.0")])],
         other=[("x = 6 * 7", []), ("#| volatile\nx", [value("1")]), ("x", [value("41")]), ("print(x)", [])],
@@ -167,4 +177,5 @@ def test_the_check_runs_a_copy_and_tells_what_differs(tmp_path):
     assert "other.ipynb, code cell 4: print(x)\n    stored  nothing\n    fresh   stdout: 42\n" in said
     assert "fails.ipynb, code cell 1: 1 / 0\n    stored  nothing\n    fresh   error: ZeroDivisionError: division by zero\n" in said
     assert "same.ipynb, code cell" not in said and "same.ipynb" in said
-    assert git(root, "ls-files", "--others").splitlines() == [f"nbs/research/{n}" for n in ("data.txt", "fails.ipynb", "other.ipynb", "same.ipynb")]
+    there = git(root, "ls-files", "--others").splitlines()
+    assert there == ["module.py", *(f"nbs/research/{n}" for n in ("data.txt", "fails.ipynb", "other.ipynb", "same.ipynb"))]
