@@ -12,7 +12,7 @@ NOTEBOOK_ENV := PLOTLY_RENDERER=plotly_mimetype
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab test promises bench notebooks readme plugin-test install check-export check-readme lint types unit notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab test promises bench notebooks readme plugin-test install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -24,7 +24,7 @@ demo: $(VENV)/.installed-demo  ## A year of a project's memories, consolidated b
 lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb
 	$(BIN)/jupyter lab nbs/index.ipynb
 
-test: install check-export check-readme lint types unit notebooks-test docs-check wheel  ## Everything that CI checks
+test: install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel  ## Everything that CI checks
 	@printf '\nAll checks passed.\n'
 
 promises: $(VENV)/.installed-dev  ## What is built and what shows it
@@ -74,6 +74,10 @@ unit: install  ## pytest
 notebooks-test: install  ## Every notebook runs and its assertions hold
 	@printf '\n== nbdev_test\n'
 	@$(NOTEBOOK_ENV) $(BIN)/nbdev_test --n_workers $(WORKERS) --pause 0.1
+
+outputs-check: install  ## A fresh run of every notebook shows what is stored
+	@printf '\n== outputs\n'
+	@$(PY) tools/notebooks.py --check --workers $(WORKERS)
 
 docs-check: install  ## nbdev can make a page of every notebook
 	@printf '\n== documentation\n'

@@ -33,10 +33,72 @@ def bundle(output):
 def test_there_are_notebooks(): assert ROOT / "nbs" / "index.ipynb" in PATHS and len(PATHS) > 3
 
 
+# Assembled, so that this file may be checked for them too.
+FOLDERS = ("work", "tmp", "root", "home", "Users", "opt", "var/folders", "var/tmp", "private", "mnt", "srv", "usr/" + "lib", "usr/" + "local", "workspace")
+ABSOLUTE = re.compile(r"(?:(?<![\w.~/-])|(?<=file://))/(?:(?:" + "|".join(FOLDERS) + r")/[\w.]|(?:var/)?tmp(?![\w/.-]))|"
+                      r"(?<![A-Za-z])[A-Z]:[\\/]+(?:Users|Windows|Program|Temp|temp|tmp|Python)[^\\/]*[\\/]+\w")
+
+
+def strings(value):
+    "Every text in some JSON, its keys too."
+    if isinstance(value, str): yield value
+    elif isinstance(value, dict): yield from (s for k, v in value.items() for s in (k, *strings(v)))
+    elif isinstance(value, list): yield from (s for v in value for s in strings(v))
+
+
+def absolute(text):
+    "Paths of a machine. What is quoted once more, as in a repr or in JSON, has its ends of lines as two characters."
+    return [m[0] for m in ABSOLUTE.finditer(re.sub(r"\\+[nrt](?=/|[A-Z]:)", " ", text).replace('\\"', '"'))]
+
+
+def faults(
+    raw,  # A notebook as it stands in its file: bytes
+):  # What must not be in it
+    nb = json.loads(raw)
+    outputs = [o for c in nb["cells"] if c["cell_type"] == "code" for o in c["outputs"]]
+    if len(raw) >= 300_000: yield f"{len(raw) // 1000} kB; store lighter figures"
+    if "widgets" in nb["metadata"]: yield "widget state"
+    if "vnd.jupyter.widget" in json.dumps(outputs): yield "a widget, which shows nothing without its state"
+    for text in strings(nb): yield from (f"absolute path {found}: {text[:200]}" for found in absolute(text))
+    for o in outputs:
+        if o["output_type"] == "error": yield f"error {o['ename']}"
+        if o.get("name") == "stderr": yield f"stderr, such as warnings and progress: {bundle(o)[:300]}"
+        for word in ("\x1b[", "Traceback (most recent call last)", "ipykernel", "IPKernelApp", "Plotly.newPlot", "require.undef"):
+            if word in bundle(o): yield f"{word!r}: {bundle(o)[:300]}"
+
+
 @notebooks
-def test_is_small_and_holds_no_widget_state(path):
-    assert path.stat().st_size < 300_000, f"{path.stat().st_size // 1000} kB; store lighter figures"
-    assert "widgets" not in json.loads(path.read_text(encoding="utf-8"))["metadata"]
+def test_is_small_and_clean(path): assert list(faults(path.read_bytes())) == []
+
+
+PATHS_OF_MACHINES = ("/t|mp/x", "/t|mp is no repository", "/v|ar/folders/zz/T/x", "/p|rivate/tmp/x", "/h|ome/ann", "/U|sers/ann", "/u|sr/lib/python3",
+                     "C:\\U|sers\\ann", "C:\\\\U|sers\\\\ann", "D:/T|emp/x")
+def printed(text, name="stdout"): return {"output_type": "stream", "name": name, "text": [text]}
+def shown(mime, data): return {"output_type": "display_data", "metadata": {}, "data": {mime: data}}
+
+
+@pytest.mark.parametrize("output", [
+    printed("a line\n" * 50_000), printed("no good", "stderr"), printed("\x1b[31mred"), printed("Traceback (most recent call last):\n  …"),
+    {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []},
+    shown("application/vnd.jupyter.widget-view+json", {"model_id": "a"}), shown("text/html", ["<script>Plotly.newPlot('a')</script>"]),
+    *(printed(before + path.replace("|", "")) for path in PATHS_OF_MACHINES for before in ("", "in ", "a\n", "'a\\n", '\\"', '{"cwd": "', "file://", "Path('")),
+    shown("application/vnd.plotly.v1+json", {"data": [{"hovertext": ["one\n/ho" + "me/ann"]}]}), shown("application/json", {"/tm" + "p/x": 1}),
+])
+def test_a_fault_is_found(output):
+    nb = {"cells": [{"cell_type": "code", "source": ["x"], "metadata": {}, "outputs": []}], "metadata": {}}
+    assert list(faults(json.dumps(nb).encode())) == []
+    nb["cells"][0]["outputs"].append(output)
+    assert len(list(faults(json.dumps(nb).encode()))) == 1
+
+
+def test_a_fault_outside_of_outputs_is_found():
+    nb = {"cells": [{"cell_type": "markdown", "source": ["See /tm" + "p/x"], "metadata": {}}], "metadata": {"widgets": {}}}
+    assert [f[:13] for f in faults(json.dumps(nb).encode())] == ["widget state", "absolute path"]
+
+
+@pytest.mark.parametrize("text", ["refs/tm" + "p/x", "~/work/x", "#!/usr/bin/env bash", "https://example.org/home/x", "a/var/b", "and/or", "Q:\nA:", "/homes/x",
+                                  "/home/", "/tmp/*", "</content>", "1/2", "../tm" + "p/x", "git:refs", "/memory:sync", "the ADR:\\nUsers"])
+def test_what_is_no_absolute_path(text): assert absolute(text) == []
 
 
 @notebooks
@@ -112,17 +174,3 @@ def test_examples_have_their_outputs(path):
     quiet = lambda d: d.keys() & hidden or "false" in (d.get("eval"), d.get("output"), d.get("include"))
     bare = [source(c) for c in cells(path, "code") if not quiet(directives(c)) and shows(source(c)) and not c["outputs"]]
     assert bare == [], "run `make notebooks`: these cells show something, and nothing is stored"
-
-
-@notebooks
-def test_outputs_are_clean(path):
-    outputs = [o for c in cells(path, "code") for o in c["outputs"]]
-    assert [o for o in outputs if o["output_type"] == "error"] == []
-    assert [bundle(o)[:300] for o in outputs if o.get("name") == "stderr"] == [], "warnings and progress are not stored"
-    for word in ("\x1b[", "Traceback (most recent call last)", "ipykernel", "IPKernelApp"):
-        assert [bundle(o)[:300] for o in outputs if word in bundle(o)] == []
-
-
-@notebooks
-def test_figures_carry_no_script(path):
-    assert "Plotly.newPlot" not in (text := path.read_text(encoding="utf-8")) and "require.undef" not in text

@@ -36,7 +36,8 @@ def test_ci_runs_everything():
     steps = re.search(r"^test: (.*?)  ##", makefile, re.M)[1].split()
     recipes = {m[1]: m[2] for m in re.finditer(r"^([a-z-]+):.*\n((?:\t.*\n)+)", makefile, re.M)}
     run = "".join(recipes.get(s, "") for s in steps)
-    tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "mypy", "pytest", "nbdev_test", "docs.py", "wheel.py")
+    tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "mypy", "pytest", "nbdev_test", "notebooks.py --check",
+             "docs.py", "wheel.py")
     assert [t for t in tools if t not in run] == []
 
 
