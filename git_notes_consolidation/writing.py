@@ -23,7 +23,7 @@ from .effects import BadFact, Draft, Verdict, WriteResult, a_fact, drafted, give
 from .embedding import Embedder, LexicalEmbedder, get_embedder
 from .llm import Client, ask_all
 from .models import UTC, EdgeType, Memory, MemoryEdge, MemoryMetadata, as_utc, digest
-from .notes import (MEM, REFS, Append, Events, Repo, RepoError, State, as_set, edge_append, encode, git, grown, hold, op_append,
+from .notes import (MEM, REFS, Append, Events, Repo, RepoError, State, as_set, edge_append, encode, git, grown, hold, note_text, op_append,
                                            open_repo, resolve, review_append, set_append, stamp, summary_append, tier_append, tips, until_won, write,
                                            wrote_append)
 from .observe import count, span
@@ -260,7 +260,10 @@ class _Writer:
 
     def commit(self, one: _One, session: str, dry_run: bool = False) -> WriteResult:
         "Decide and write, as often as it takes to be first."
-        now = as_utc(self.clock())  # It was said now, however long it waits
+        try: return self._first(one, session, as_utc(self.clock()), dry_run)  # It was said now, however long it waits
+        except UnicodeEncodeError as e: raise BadFact(f"{e.object[e.start]!a} is half a character, and notes are UTF-8; write it in UTF-8") from None
+
+    def _first(self, one: _One, session: str, now: datetime, dry_run: bool) -> WriteResult:
         with self._mutex, (closing(self.client()) if self.client else nullcontext()) as client:
             if dry_run: return self._attempt(one, session, now, client, dry_run)
             if client: one(self.held(), now, client)
@@ -273,8 +276,10 @@ class _Writer:
         draft, d, considered = one(held, now, client)
         check_chains(held, draft)
         change = change_of(held, draft, self.settings, now)
-        if dry_run: return result_of(draft, d, considered, change, "")
         todo, run = _records(self.settings, held, draft, d, change, session, now)
+        if dry_run:
+            for text in (*(encode(a.record) for a in todo), *map(note_text, draft.memories)): text.encode()  # What cannot be written is refused now
+            return result_of(draft, d, considered, change, "")
         new = [m for m in draft.memories if m.id not in held.memories]  # It is there where an attempt was overtaken half-way
         self._tried.update(m.id for m in new)
         moved = write(self.repo, held.view.events, todo, now, new, held.tips)
@@ -325,11 +330,6 @@ def _outdated(held: _Held, memories: Sequence[Memory]) -> None:
     for m in memories:
         if known[m.id].valid_until: raise BadFact(f"{m.id} was replaced by {known[m.id].superseded_by}; name that, or remember the fact by itself")
 
-
-def _written(*texts: str | None) -> None:
-    "Refuse what git cannot hold."
-    try: "".join(t or "" for t in texts).encode()
-    except UnicodeEncodeError: raise BadFact("an option holds bytes that are no UTF-8; write it in UTF-8") from None
 
 # %% ../nbs/16_writing.ipynb #24c0f420
 def placed(held: _Held, new: Memory, d: Decision) -> Decision:
@@ -401,7 +401,6 @@ def remember(
     "Write a fact, and do what it means for those that are there."
     if importance is not None and not 0 <= importance <= 1: raise BadFact(f"importance is a number from 0 to 1, not {importance}")
     if len(merges) > 1: raise BadFact("a fact is merged with one memory at a time; merge the result with the next")
-    _written(*tags, spec, phase, session, title)
     at = commit_of(self.repo, commit)
     told = {"supersedes": supersedes, "amends": amends, "superseded_by": superseded_by, "merges": merges,
             "duplicate_of": [duplicate_of] if duplicate_of else []}

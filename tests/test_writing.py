@@ -1,4 +1,5 @@
 """One memory at a time, in real repositories: what becomes of it, that nothing else changes, that it can be taken back, and that many write at once."""
+import re
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.effects import BadFact
 from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.notes import MEM, note_text, open_repo, parse_note, read_memories, tips, write_memories
+from git_notes_consolidation.reviewing import accept, edit, reject
 from git_notes_consolidation.writing import open_writing
 from hypothesis import given, settings as hyp, strategies as st
 from calls import gnc, gnc_process, holds, new_repo, state_of
@@ -279,6 +281,26 @@ def test_what_cannot_be_remembered_is_refused_with_the_remedy(two, how, why):
     before = notes(two)
     with pytest.raises(BadFact, match=why): writer(two).remember(**how)
     assert notes(two) == before and state_of(two).runs == {}
+
+
+@pytest.mark.parametrize(("what", "dry_run"), [(x, False) for x in ("forget", "restore", "update", "update tags")] + [
+    (x, dry) for x in ("tags", "session", "spec", "accept", "reject", "edit") for dry in (False, True)])
+def test_half_a_character_is_refused_wherever_it_stands(two, what, dry_run):
+    "As a shell hands over a byte that is no UTF-8."
+    w, bad = writer(two, write_confidence=0.97), "caf\udce9"
+    q, = w.remember(MOVED).review
+    tea = said(two)["Tea is at four"].id
+    if what == "restore": w.forget(tea)
+    verdicts = {"accept": (accept, {}), "reject": (reject, {}), "edit": (edit, {"kind": "partial"})}
+    before = service.view(open_repo(two)).bases
+    with pytest.raises(BadFact, match=re.escape(r"'\udce9' is half a character")) as e:
+        if what in verdicts: verdicts[what][0](w, q, reason=bad, dry_run=dry_run, **verdicts[what][1])
+        elif what == "update tags": w.update(tea, tags=[bad])
+        elif what in ("forget", "restore"): getattr(w, what)(tea, bad)
+        elif what == "update": w.update(tea, importance=0.1, reason=bad)
+        else: w.remember("Cats purr.", dry_run=dry_run, **{what: [bad] if what == "tags" else bad})
+    assert str(e.value).isascii() and service.view(open_repo(two)).bases == before
+    assert w.remember("Cats purr.").operation == "ADD"
 
 
 def test_without_a_commit_there_is_nothing_to_hang_a_memory_on(tmp_path):
