@@ -52,21 +52,29 @@ def _ties(edges: Iterable[MemoryEdge]) -> dict[str, list[MemoryEdge]]:
     return out
 
 
+# %% ../nbs/16_writing.ipynb #c469717a
+_BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
+
+
+def _chains(
+    ids: Iterable[str],
+    tied: Callable[[str], Iterable[MemoryEdge]],  # A memory's edges; of two with one name the latter counts
+) -> tuple[set[str], dict[str, MemoryEdge]]:  # Their memories, and their edges by name
+    "The whole chains that some memories are in, breadth first."
+    seen, edges, todo = set[str](), dict[str, MemoryEdge](), {*ids}
+    while todo := todo - seen:
+        seen |= todo
+        found = {e.id: e for i in sorted(todo) for e in tied(i) if e.edge_type in _BINDS}
+        edges, todo = edges | found, {j for e in found.values() for j in (e.source_id, e.target_id)}
+    return seen, edges
+
+# %% ../nbs/16_writing.ipynb #7ed33de2
 def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = (),
             ended: Collection[str] = ()) -> dict[str, MemoryMetadata]:
     "What is known of some memories, and of those that they are tied to."
-    there, more, seen, todo = ChainMap({m.id: m for m in new}, held.memories), _ties(edges), set[str](), [*ids]
-    mine: dict[str, MemoryEdge] = {}
-    while todo:  # Whole chains: what is known of a memory may depend on any other in its own
-        if (i := todo.pop()) in seen: continue
-        seen.add(i)
-        found = [e for e in (*held.ties.get(i, ()), *more.get(i, ())) if e.edge_type in _BINDS and (e.id not in ended or e in edges)]
-        mine |= {e.id: e for e in found}
-        todo += [j for e in found for j in (e.source_id, e.target_id)]
-    return metadata_of([there[i] for i in sorted(seen) if i in there], mine.values(), (), held.view.state)
-
-
-_BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
+    there, more = ChainMap({m.id: m for m in new}, held.memories), _ties(edges)
+    ids, mine = _chains(ids, lambda i: (e for e in (*held.ties.get(i, ()), *more.get(i, ())) if e.id not in ended or e in edges))
+    return metadata_of([there[i] for i in sorted(ids) if i in there], mine.values(), (), held.view.state)
 
 # %% ../nbs/16_writing.ipynb #a8c54038
 def _read(
@@ -150,14 +158,8 @@ def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> C
 # %% ../nbs/16_writing.ipynb #98b3a02f
 def _bound(held: _Held, draft: Draft) -> tuple[dict[str, Memory], list[MemoryEdge]]:
     "The chains that a draft touches, as they are."
-    there, todo, seen = dict[str, MemoryEdge](), [*_ends((*draft.edges, *draft.ended))], set[str]()
-    while todo:
-        if (i := todo.pop()) in seen: continue
-        seen.add(i)
-        mine = {e.id: e for e in held.ties.get(i, ()) if e.edge_type in _BINDS and e.id in held.view.state.edges}
-        there |= mine
-        todo += [j for e in mine.values() for j in (e.source_id, e.target_id)]
-    return {i: held.memories[i] for i in seen if i in held.memories}, [*there.values()]
+    ids, edges = _chains(_ends((*draft.edges, *draft.ended)), lambda i: (e for e in held.ties.get(i, ()) if e.id in held.view.state.edges))
+    return {i: held.memories[i] for i in ids if i in held.memories}, [*edges.values()]
 
 
 def check_chains(held: _Held, draft: Draft) -> None:
