@@ -18,7 +18,7 @@ from . import index
 from .asking import Model
 from .chains import faults
 from .config import Settings, load_settings, project_file
-from .deciding import Considered, Decision, Pool, consider, decide, nearest, threshold_for
+from .deciding import Considered, Decision, Pool, consider, decide, everywhere, nearest, threshold_for
 from .effects import BadFact, Draft, Verdict, WriteResult, a_fact, drafted, given, snapshot
 from .embedding import Embedder, LexicalEmbedder, get_embedder
 from .llm import Client, ask_all
@@ -368,7 +368,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
     else:
         found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates, threshold_for(c.write_threshold, self.embedder), new.id in self._tried)
         considered = consider(new, found, self.embedder, model.judge if model else None)
-        d = placed(held, new, decide(considered, c, new))
+        d = placed(held, new, everywhere(decide(considered, c, new), held.pool, new))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
     made = drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts)
     if told.get("merges") and made.operation not in ("MERGE", "NOOP", "UPDATE"):

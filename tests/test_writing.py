@@ -148,6 +148,19 @@ def test_with_review_required_everything_is_only_added(two):
     assert [w.remember(t).operation for t in (MOVED, "Tea is at four\n\nIn the kitchen.")] == ["ADD", "ADD"] and len(state_of(two).reviews) == 2
 
 
+def test_repeats_that_no_run_has_seen_take_one_place_and_are_replaced_together(tmp_path):
+    same = [mem(MYSQL.summary, MYSQL.content, days_ago=90 - i) for i in range(7)]
+    home = made(tmp_path / "many", [*same, mem("Orders: their tables", "The orders service keeps ninety tables.", days_ago=20), TEA])
+    w = writer(home)
+    asked = [c["summary"] for c in w.remember("The orders service keeps a queue.", dry_run=True).considered]
+    assert sorted(asked) == ["Orders live in MySQL", "Orders: their tables"]
+    assert w.remember("Orders live in MySQL\n\n" + MYSQL.content, dry_run=True).memory_id == same[0].id  # As a run leads them back
+    r = w.remember(MOVED)
+    assert set(r.superseded_ids) == {m.id for m in same} and {known(home)[m.id].superseded_by for m in same} == {r.memory_id} and sound(home)
+    service.run(service.open_service(home), SAMPLE_NOW + timedelta(days=3), full=True)
+    assert not [m.id for m in same if not (known(home)[m.id].superseded_by or known(home)[m.id].duplicate_of)] and sound(home)
+
+
 # Late facts, and facts that return
 
 
