@@ -85,6 +85,10 @@ class Pool:
         self._until[n] = d.valid_until.timestamp() if d.valid_until else np.inf
         self._hidden[n] = gone or bool(d.duplicate_of or d.merged_into)
 
+    def current(self, i: str) -> bool:
+        "Is a memory there, and in nothing's place?"
+        return i in self.row and bool(_true(self, [])[self.row[i]])
+
 # %% ../nbs/14_deciding.ipynb #000bbcd2
 class Near(NamedTuple):
     "A memory that the new one may have to do with."

@@ -499,3 +499,22 @@ def test_the_text_is_read_from_a_file_and_a_dry_run_writes_nothing(two, tmp_path
     told = gnc("remember", MOVED, "-v", repo=two)
     assert all(x in told.out for x in ("replaces", "Orders live in MySQL", "Replaces “Orders live in MySQL”", "Looked at", "Take it back: gnc undo run_"))
 
+
+def test_a_fact_that_is_only_added_names_the_nearest_that_it_might_replace(two):
+    told = gnc("remember", "The orders service keeps its tables in Redis.", "--dry-run", repo=two)
+    assert f"If this replaces “Orders live in MySQL”, add --supersedes {MYSQL.id[:12]}\n" in told.out
+    assert "If this replaces" not in gnc("remember", "Owls sleep by day.", "--dry-run", repo=two).out + gnc("remember", MOVED, "--dry-run", repo=two).out
+    r = gnc("remember", "The orders service keeps its tables in Redis.", repo=two)
+    assert f"If this replaces “Orders live in MySQL”, take it back and say it with --supersedes {MYSQL.id[:12]}\n" in r.out
+    assert "If this replaces" not in gnc("remember", "The orders service keeps its tables in SQLite.", "--json", repo=two).out
+    assert "If this replaces" not in gnc("remember", "The orders service keeps tables.", "--no-judge", repo=two).out
+
+
+def test_what_held_at_another_time_is_no_hint(two):
+    "A late fact is compared with what was believed then; only what still holds can be replaced."
+    assert writer(two).remember(MOVED).superseded_ids == (MYSQL.id,)
+    late = "The orders service keeps its tables in files."
+    looked = writer(two).remember(late, valid_from=SAMPLE_NOW - timedelta(days=60), dry_run=True)
+    assert MYSQL.id in {c["id"] for c in looked.considered} and looked.operation == "ADD"
+    told = gnc("remember", late, "--valid-from", f"{SAMPLE_NOW - timedelta(days=60):%Y-%m-%d}", "--dry-run", repo=two)
+    assert f"--supersedes {MYSQL.id[:12]}" not in told.out
