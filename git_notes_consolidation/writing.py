@@ -68,14 +68,6 @@ def _chains(
         edges, todo = edges | found, {j for e in found.values() for j in (e.source_id, e.target_id)}
     return seen, edges
 
-# %% ../nbs/16_writing.ipynb #7ed33de2
-def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = (),
-            ended: Collection[str] = ()) -> dict[str, MemoryMetadata]:
-    "What is known of some memories, and of those that they are tied to."
-    there, more = ChainMap({m.id: m for m in new}, held.memories), _ties(edges)
-    ids, mine = _chains(ids, lambda i: (e for e in (*held.ties.get(i, ()), *more.get(i, ())) if e.id not in ended or e in edges))
-    return metadata_of([there[i] for i in sorted(ids) if i in there], mine.values(), (), held.view.state)
-
 # %% ../nbs/16_writing.ipynb #a8c54038
 def _read(
     repo: Repo,
@@ -90,11 +82,19 @@ def _read(
     known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
     return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases), _ties(v.state.edges.values()))
 
-
+# %% ../nbs/16_writing.ipynb #2c76a2c2
 def rows_of(embedder: Embedder, m: Memory) -> list[np.ndarray]:
     "A memory's row of each half."
     own = embedder.embed([m.text])[0]
     return [own] if embedder.name == LexicalEmbedder.name else [own, LexicalEmbedder().embed([m.text])[0]]
+
+# %% ../nbs/16_writing.ipynb #7ed33de2
+def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = (),
+            ended: Collection[str] = ()) -> dict[str, MemoryMetadata]:
+    "What is known of some memories, and of those that they are tied to."
+    there, more = ChainMap({m.id: m for m in new}, held.memories), _ties(edges)
+    ids, mine = _chains(ids, lambda i: (e for e in (*held.ties.get(i, ()), *more.get(i, ())) if e.id not in ended or e in edges))
+    return metadata_of([there[i] for i in sorted(ids) if i in there], mine.values(), (), held.view.state)
 
 # %% ../nbs/16_writing.ipynb #e231fa2c
 class Change(NamedTuple):
@@ -110,6 +110,9 @@ def _past(edges: Iterable[MemoryEdge]) -> dict[str, str]:
     return {(e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id): e.id for e in edges if e.edge_type != EdgeType.RELATED_TO}
 
 
+def _ends(edges: Iterable[MemoryEdge]) -> set[str]: return {i for e in edges if e.edge_type != EdgeType.RELATED_TO for i in (e.source_id, e.target_id)}
+
+# %% ../nbs/16_writing.ipynb #a1834fa0
 def _moves(held: _Held, draft: Draft, new: Mapping[str, Memory], after: dict[str, MemoryMetadata], settings: Settings, now: datetime) -> Iterable[Append]:
     freed, past = _past(e for e in draft.ended if e.id in held.view.state.edges), _past(draft.edges)
     via = freed | past
@@ -121,10 +124,7 @@ def _moves(held: _Held, draft: Draft, new: Mapping[str, Memory], after: dict[str
             after[i] = replace(d, tier=tier)
             yield tier_append(m, d.tier, tier, why, score.overall, "", via[i])
 
-
-def _ends(edges: Iterable[MemoryEdge]) -> set[str]: return {i for e in edges if e.edge_type != EdgeType.RELATED_TO for i in (e.source_id, e.target_id)}
-
-
+# %% ../nbs/16_writing.ipynb #5b87eab2
 def _question(e: MemoryEdge, why: str, where: str) -> Append:
     evidence = {"kind_of": e.kind, "code": e.code, "span": e.span, "weight": round(e.weight, 4)}
     asked = {"what": "merge" if e.edge_type == EdgeType.MERGED_INTO else "edge", "source": e.source_id, "target": e.target_id, "type": e.edge_type.value,
@@ -136,7 +136,7 @@ def _said(x: Verdict, where: str, now: datetime) -> Append:
     told = {"live": False, "holds": x.holds, "verdict": x.verdict, "reason": x.reason, "at": now.isoformat()}
     return review_append(where, x.subject, {k: v for k, v in told.items() if v != ""}, "")
 
-
+# %% ../nbs/16_writing.ipynb #06fece1f
 def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> Change:
     "Everything that a draft writes into our own notes."
     sets: dict[str, dict[str, Any]] = {i: {k: tuple(v) if k == "tags" else v for j, k, v in draft.fields if j == i} for i, _, _ in draft.fields}
@@ -161,7 +161,7 @@ def _bound(held: _Held, draft: Draft) -> tuple[dict[str, Memory], list[MemoryEdg
     ids, edges = _chains(_ends((*draft.edges, *draft.ended)), lambda i: (e for e in held.ties.get(i, ()) if e.id in held.view.state.edges))
     return {i: held.memories[i] for i in ids if i in held.memories}, [*edges.values()]
 
-
+# %% ../nbs/16_writing.ipynb #c2c891df
 def check_chains(held: _Held, draft: Draft) -> None:
     "Refuse what would break a chain."
     new = [e for e in draft.edges if e.edge_type in _BINDS]
@@ -180,7 +180,7 @@ def _kind_of(r: Mapping[str, Any]) -> tuple[str, Any]:
     "How a run's log counts a record."
     return r["kind"], (r["type"] if r.get("live", True) else False) if r["kind"] == "edge" else None
 
-
+# %% ../nbs/16_writing.ipynb #3c264ed9
 def _records(settings: Settings, held: _Held, draft: Draft, d: Decision, change: Change, session: str, now: datetime) -> tuple[list[Append], str]:
     "The records of a run, and its name."
     x = d.chosen
@@ -302,7 +302,7 @@ def _status_before(state: State, i: str) -> str:
     was = str(forgotten.get("before", {}).get(i, {}).get("status", "active"))
     return was if was in _STATUS else "active"
 
-
+# %% ../nbs/16_writing.ipynb #0967804c
 def commit_of(repo: Repo, name: str) -> str:
     "The full id of a commit that somebody named."
     try: return git(repo.path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").decode().strip()
@@ -317,7 +317,7 @@ def _gone(held: _Held, m: Memory) -> str:
     undos = [i for i, r in held.view.state.runs.items() if by & {*map(str, r.get("targets", ()))} and i not in held.view.state.undone]
     return f"the run that wrote {m.id} was taken back; gnc undo {max(undos, default='UNDO')} brings it back"
 
-
+# %% ../nbs/16_writing.ipynb #295220c2
 def _stands(held: _Held, memories: Sequence[Memory]) -> None:
     "Refuse to build on what something else stands for."
     known = _around(held, [m.id for m in memories])
@@ -331,7 +331,6 @@ def _outdated(held: _Held, memories: Sequence[Memory]) -> None:
     known = _around(held, [m.id for m in memories])
     for m in memories:
         if known[m.id].valid_until: raise BadFact(f"{m.id} was replaced by {known[m.id].superseded_by}; name that, or remember the fact by itself")
-
 
 # %% ../nbs/16_writing.ipynb #24c0f420
 def placed(held: _Held, new: Memory, d: Decision) -> Decision:
@@ -353,7 +352,7 @@ def texts(self: _Writer, older: Memory, newer: Memory, client: Client | None) ->
     said = Model(partial(ask_all, client), self.settings.config.llm_batch).merge(older, newer) if client else ""
     return [said] if said else []
 
-
+# %% ../nbs/16_writing.ipynb #abb1f0f8
 def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool, client: Client | None,
            now: datetime) -> tuple[Draft, Decision, Sequence[Considered]]:
     c, model = self.settings.config, Model(partial(ask_all, client), self.settings.config.llm_batch) if client else None
