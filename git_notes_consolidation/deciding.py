@@ -33,7 +33,7 @@ def _line(threshold: float, embedder: Embedder) -> float:
     theirs, own = (np.concatenate([found[k] for k in _RELATED]) for found in (minilm_cosines(), cosines(embedder)))
     return float(np.quantile(own, np.mean(theirs < threshold)))
 
-
+# %% ../nbs/14_deciding.ipynb #4cca18d2
 def threshold_for(
     threshold: float | None,  # On MiniLM's scale; none: the embedder's own floor
     embedder: Embedder,

@@ -236,7 +236,7 @@ def proposal(
     "What would change if a question were accepted."
     return _proposed(_web(v), question)
 
-
+# %% ../nbs/17_reviewing.ipynb #78703ec7
 def proposals(
     v: View,
     about: str | None = None,  # Only those that concern this memory, or this one question
@@ -376,7 +376,7 @@ def _declined(w: _Web, q: Mapping[str, Any]) -> Proposal:
                              (replace(kept, by="person", consolidation_run_id=None),))
     return Proposal(q, "edge" if q.get("what") != "summary" else "summary", "Everything stays as it is, and no run asks again.", "stays as it is")
 
-
+# %% ../nbs/17_reviewing.ipynb #b38a465a
 def reject(
     service: WritingService,
     id: str,  # These as for `accept`
@@ -406,7 +406,7 @@ def _as_told(kind: str | None, relation: str | None, swap: bool) -> _Make:
         return replace(p, ended=(*p.ended, *(x for x in live if x.id not in {f.id for f in p.made})))
     return make
 
-
+# %% ../nbs/17_reviewing.ipynb #81a3cd0c
 def edit(
     service: WritingService,
     id: str,
@@ -444,7 +444,7 @@ def _cells(v: View, p: Proposal) -> list[str]:
     first = marked(new, Judgment("coexist", span=span)) if new else html.escape(str(q.get("title", "")))
     return [html.escape(str(q.get("reason", ""))), first, html.escape(old.text) if old else "", html.escape(p.words)]
 
-
+# %% ../nbs/17_reviewing.ipynb #b97500d5
 _HEADS = ("why it is asked", "memory", "older memory", "if accepted")
 _CELL = "<td style='vertical-align:top;text-align:left;white-space:pre-wrap'>{}</td>"
 
