@@ -647,7 +647,6 @@ def tier_faults(
     gone = {r["memory"]: where for where, r in mine if r["memory"] not in memories}
     if gone: yield _warning(gone[min(gone)], f"no note holds these any more, which have a tier or accesses: {_few(gone)}")
 
-
 # %% ../nbs/22_audit.ipynb #2e4fd4a9
 def archive_faults(
     held: Mapping[str, Mapping[str, Row]],  # As `fold` gives it

@@ -217,4 +217,3 @@ def note_findings(repo: Repo, scan: Scan, notes: Iterable[Note]) -> Iterator[Fin
         ref, _, obj = p.note.rpartition(" ")
         if p.reason != _LOOSE or ((ref, obj) not in hurt and p.note not in told): yield _unread(ref, obj, p)
     yield Finding("notes", "ok", f"{_memories(len(scan.memories))} in {some(scan.records, 'record')} of {some(scan.notes, 'note')}.")
-

@@ -150,8 +150,8 @@ def nearest(
     found = [h[:n] @ v for h, v in zip(pool._halves, vectors)]
     score, lines = np.zeros(n), (floor, LexicalEmbedder.floor)
     for x, line in zip(found, lines):
-        best = np.flatnonzero(fits & (x >= line))
-        best = [*islice(_once(pool, best[np.argsort(-x[best], kind="stable")], fits, at), 4 * most)]
+        near = np.flatnonzero(fits & (x >= line))
+        best = [*islice(_once(pool, near[np.argsort(-x[near], kind="stable")], fits, at), 4 * most)]
         score[best] += 1 / (60 + np.arange(1, len(best) + 1))
     top = [int(r) for r in np.argsort(-score, kind="stable")[:most] if score[r] > 0]
     named = [r for r in _once(pool, (r for r in _by_name(pool, m, most) if fits[r]), fits, at) if r not in top][:most]

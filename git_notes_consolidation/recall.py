@@ -26,7 +26,6 @@ from .ranking import AKIN, QUESTION, about_the_past, lists_all, name_scores, vec
 
 if TYPE_CHECKING: from git_notes_consolidation.service import View
 
-
 # %% auto #0
 __all__ = ['RANKERS', 'recall_embedder', 'moment', 'Then', 'then', 'known_by', 'true_by', 'refs_key', 'RecallService',
            'open_recall', 'through_plugin', 'get_recall_service', 'reset_recall_service']

@@ -51,7 +51,6 @@ def _ties(edges: Iterable[MemoryEdge]) -> dict[str, list[MemoryEdge]]:
     for e in edges: out[e.source_id].append(e); out[e.target_id].append(e)
     return out
 
-
 # %% ../nbs/16_writing.ipynb #c469717a
 _BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
 
