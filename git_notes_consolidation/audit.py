@@ -31,7 +31,7 @@ class Where(NamedTuple):
 
     def __str__(self) -> str: return f"{self.ref} {self.object}, byte {self.offset}" if self.object else self.ref
 
-
+# %% ../nbs/22_audit.ipynb #faf7d856
 @dataclass(frozen=True)
 class Finding:
     "One thing that is not as it should be."
@@ -299,6 +299,17 @@ def name_faults(
     if _STORE.get(kind, store) != store: yield _error(row.where, f"{i} is of kind {kind} and belongs in {REFS[_STORE[kind]]}")
     elif i.startswith("r_") and i != made: yield _error(row.where, f"{i} was altered: its content makes the name {made}")
 
+# %% ../nbs/22_audit.ipynb #dd02521e
+def _note_lines(n: Note) -> tuple[list[Row], list[Finding]]:
+    "The records of one note, and lines that are none or are written wrongly."
+    lines = (n.data or b"").split(b"\n")
+    starts = accumulate((len(raw) + 1 for raw in lines), initial=0)
+    read = [(Where(n.ref, n.object, at), raw, *read_line(raw)) for at, raw in zip(starts, lines) if raw.strip()]
+    faults = [_error(where, what) for where, _, _, what in read if what]
+    odd = yaml_faults([(where.offset, raw.decode(), data) for where, raw, data, _ in read if data is not None])
+    faults += [_error(Where(n.ref, n.object, at), "YAML reads the line otherwise than JSON") for at in odd]
+    return [Row(where, data) for where, _, data, _ in read if data is not None], faults
+
 # %% ../nbs/22_audit.ipynb #8da85393
 def read_records(
     notes: Iterable[Note],  # Of our four refs
@@ -315,17 +326,6 @@ def read_records(
         if copies: faults.append(_warning(Where(n.ref, n.object), f"records that stand elsewhere too, and count once: {copies}"))
         lines += len(read)
     return list(rows.values()), faults, lines
-
-# %% ../nbs/22_audit.ipynb #dd02521e
-def _note_lines(n: Note) -> tuple[list[Row], list[Finding]]:
-    "The records of one note, and lines that are none or are written wrongly."
-    lines = (n.data or b"").split(b"\n")
-    starts = accumulate((len(raw) + 1 for raw in lines), initial=0)
-    read = [(Where(n.ref, n.object, at), raw, *read_line(raw)) for at, raw in zip(starts, lines) if raw.strip()]
-    faults = [_error(where, what) for where, _, _, what in read if what]
-    odd = yaml_faults([(where.offset, raw.decode(), data) for where, raw, data, _ in read if data is not None])
-    faults += [_error(Where(n.ref, n.object, at), "YAML reads the line otherwise than JSON") for at in odd]
-    return [Row(where, data) for where, _, data, _ in read if data is not None], faults
 
 # %% ../nbs/22_audit.ipynb #9f01bc87
 _MUST: dict[str, dict[str, type]] = {
@@ -394,6 +394,17 @@ def well_shaped(
         else: out.append(row)
     return out, faults
 
+# %% ../nbs/22_audit.ipynb #1eed8024
+_COUNTED = {"tier_transitions": ("tier", "", True), "review_items": ("review", "", True), "operations": ("op", "", True),
+            "summaries_created": ("summary", "", True), "summaries_retired": ("summary", "", False),
+            "supersessions_detected": ("edge", "supersedes", True), "duplicates_found": ("edge", "duplicate_of", True), "edges_removed": ("edge", "", False)}
+
+def _lost(log: Row, its: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    there = Counter((r["kind"], r.get("type", "") if r.get("live", True) else "", r.get("live", True)) for r in its if r["kind"] == "edge")
+    there += Counter((r["kind"], "", r["kind"] == "review" or r.get("live", True)) for r in its if r["kind"] != "edge")  # A question's end is counted with them
+    for k, n in log.data.get("counts", {}).items():
+        if k in _COUNTED and n != there[_COUNTED[k]]: yield _error(log.where, f"{log.data['id']} says {k} {n!r:.20}, and {there[_COUNTED[k]]} are there")
+
 # %% ../nbs/22_audit.ipynb #3f1afbf3
 def run_faults(
     rows: Sequence[Row],  # Well shaped
@@ -409,17 +420,6 @@ def run_faults(
             if r.data["seq"] == log.data["seq"]: continue
             yield _warning(r.where, f"{r.data['id']} has number {r.data['seq']}, its run {run} has {log.data['seq']}: ignored, as after a lost race")
         yield from _lost(log, [r.data for r in by[run] if r.data["seq"] == log.data["seq"]])
-
-# %% ../nbs/22_audit.ipynb #1eed8024
-_COUNTED = {"tier_transitions": ("tier", "", True), "review_items": ("review", "", True), "operations": ("op", "", True),
-            "summaries_created": ("summary", "", True), "summaries_retired": ("summary", "", False),
-            "supersessions_detected": ("edge", "supersedes", True), "duplicates_found": ("edge", "duplicate_of", True), "edges_removed": ("edge", "", False)}
-
-def _lost(log: Row, its: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    there = Counter((r["kind"], r.get("type", "") if r.get("live", True) else "", r.get("live", True)) for r in its if r["kind"] == "edge")
-    there += Counter((r["kind"], "", r["kind"] == "review" or r.get("live", True)) for r in its if r["kind"] != "edge")  # A question's end is counted with them
-    for k, n in log.data.get("counts", {}).items():
-        if k in _COUNTED and n != there[_COUNTED[k]]: yield _error(log.where, f"{log.data['id']} says {k} {n!r:.20}, and {there[_COUNTED[k]]} are there")
 
 # %% ../nbs/22_audit.ipynb #417f035d
 def undo_faults(
@@ -646,7 +646,6 @@ def tier_faults(
         if r.get("count", 1) < 1: yield _error(where, f"{r['id']} counts {r['count']} accesses")
     gone = {r["memory"]: where for where, r in mine if r["memory"] not in memories}
     if gone: yield _warning(gone[min(gone)], f"no note holds these any more, which have a tier or accesses: {_few(gone)}")
-
 
 # %% ../nbs/22_audit.ipynb #2e4fd4a9
 def archive_faults(

@@ -34,6 +34,7 @@ from .starting import session_start
 from .triggers import EVENTS, Event, in_domain
 
 if TYPE_CHECKING:
+    from git_notes_consolidation.deciding import Pool
     from git_notes_consolidation import audit as auditing, dating, evaluation as ev, fourway as fw, reasoning as reasons, service as sv, session as telling
     from git_notes_consolidation import llm, writing as wr
 
@@ -463,7 +464,7 @@ _DID = {"ADD": "Added", "SUPERSEDE": "Added, and it replaces what was there", "M
         "DELETE": "Forgotten", "RESTORE": "Restored"}
 
 
-def written(call: Call, s: wr.WritingService, r: wr.WriteResult) -> None:
+def written(call: Call, s: wr.WritingService, r: wr.WriteResult, also: str = "") -> None:
     "What became of a memory."
     there = s.held().memories
     def said(i: str) -> str: return plain(there[i].summary if i in there else i, 70)
@@ -478,7 +479,21 @@ def written(call: Call, s: wr.WritingService, r: wr.WriteResult) -> None:
               Text(head, style="bold"), *([Text(why)] if why else []), *([table("", ("", "id", "memory"), rows)] if rows else []),
               *([looked, " → ".join(r.states)] if call.verbose and judged else []),
               *(f"? A question is left: gnc review list {short(r.memory_id)}" for _ in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings),
-              *([f"Take it back: gnc undo {short(r.run_id)}"] if r.run_id else []))
+              *([also] if also else []), *([f"Take it back: gnc undo {short(r.run_id)}"] if r.run_id else []))
+
+# %% ../nbs/23_cli.ipynb #9afd6c35
+def _hint(
+    r: wr.WriteResult,
+    pool: Pool,
+    floor: float,  # Least cosine
+    since: datetime | None = None,  # When the fact began to be true; none: now
+) -> str:  # Empty where there is nothing to say
+    "Which memory a fact that was only added may be meant to replace."
+    if r.operation != "ADD" or r.review: return ""
+    near = (pool.memories[pool.row[c["id"]]] for c in r.considered if c["by"] != "person" and c["cosine"] >= floor and pool.current(c["id"]))
+    m = next((m for m in near if since is None or m.event_time <= since), None)
+    how = "take it back and say it with" if r.run_id else "add"
+    return f"If this replaces “{plain(m.summary, 70)}”, {how} --supersedes {short(m.id)}" if m else ""
 
 # %% ../nbs/23_cli.ipynb #56465164
 @app.command(epilog="Examples: `gnc remember \"Orders live in Postgres since May\" --tag db`, `gnc remember -f note.md --valid-from 2026-03-01`, "
@@ -513,7 +528,7 @@ def remember(
     r = s.remember(worded(words, text_file, "--text-file", 100_000), namespace=namespace, title=title, tags=tag or (), importance=importance, valid_from=since,
                    commit=commit, session=session, supersedes=supersedes or (), amends=amends or (), superseded_by=superseded_by or (),
                    merges=[merge_with] if merge_with else (), duplicate_of=duplicate_of, judge=judge, dry_run=dry_run)
-    written(call, s, r)
+    written(call, s, r, _hint(r, s.held().pool, s.embedder.floor, since))
 
 # %% ../nbs/23_cli.ipynb #111f8a30
 @app.command(epilog="Example: `gnc forget mem_x7k2 --reason \"never agreed\"`. Bring it back: `gnc restore mem_x7k2`.")

@@ -21,7 +21,7 @@ from .tokens import counter
 # %% auto #0
 __all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'complexity', 'tracked_files', 'ContextBuildConfig', 'currents',
            'short_names', 'Known', 'tell', 'effective_cost', 'Choice', 'choose', 'worthy', 'tell_summary',
-           'choose_summaries', 'assemble', 'last_run', 'frame', 'SessionContextBuilder', 'tokens_by_tier']
+           'choose_summaries', 'last_run', 'frame', 'assemble', 'SessionContextBuilder', 'tokens_by_tier']
 
 # %% ../nbs/19_context.ipynb #bbadbeb1
 COMPLEXITY = {"simple": 2, "moderate": 3, "complex": 4, "enterprise": 5}  # Halves of the base budget: 1, 1.5, 2 and 2.5 times
@@ -195,6 +195,32 @@ def choose_summaries(
         if used + cost <= room: out.append(s); used += cost
     return tuple(out), used
 
+# %% ../nbs/19_context.ipynb #05bd1733
+def last_run(state: State) -> tuple[str, str] | None:  # Name and time
+    "The last run whose records count."
+    made = [r for r in state.runs.values() if r["kind"] == "run" and r["id"] not in state.undone]
+    if not made: return None
+    r = max(made, key=lambda r: (r["seq"], r["id"]))
+    try: at = _second(as_utc(str(r.get("at"))))
+    except (ValueError, OverflowError): at = ""
+    return one_line(str(r["id"])[:12], 60), at
+
+# %% ../nbs/19_context.ipynb #4c694e7c
+def frame(
+    repo: Repo,
+    v: View,
+    meta: Mapping[str, MemoryMetadata],
+    complexity: str,
+    available: int,  # Tokens
+    counted_by: str,
+) -> ContextDocument:
+    "The document before anything is told."
+    mine = [m for m in living(v.scan.memories) if not meta[m.id].duplicate_of]
+    tiers = Counter(meta[m.id].tier.value for m in mine)
+    place = repo.worktree or repo.common_dir
+    return ContextDocument(one_line(place.name, 80), complexity, available, available, counted_by, len(mine),
+                           {t.value: tiers[t.value] for t in MemoryTier}, last_run(v.state))
+
 # %% ../nbs/19_context.ipynb #9de825a7
 def _frame_cost(d: ContextDocument, count: Callable[[str], int]) -> int:
     wrappers = ' <memories count="9999">\n </memories>\n <summaries count="9999">\n </summaries>\n'
@@ -226,32 +252,6 @@ def assemble(
     full = sum(sizes[legal(m.namespace)] >= most for m in order) - sum(n for n in sizes.values() if n >= most)
     out = LeftOut(out.tier, full, len(near) - len(mine) - full, len(found) - len(told))
     return fitted(replace(d, memories=mine, summaries=told, left_out=out), count), choices
-
-# %% ../nbs/19_context.ipynb #05bd1733
-def last_run(state: State) -> tuple[str, str] | None:  # Name and time
-    "The last run whose records count."
-    made = [r for r in state.runs.values() if r["kind"] == "run" and r["id"] not in state.undone]
-    if not made: return None
-    r = max(made, key=lambda r: (r["seq"], r["id"]))
-    try: at = _second(as_utc(str(r.get("at"))))
-    except (ValueError, OverflowError): at = ""
-    return one_line(str(r["id"])[:12], 60), at
-
-# %% ../nbs/19_context.ipynb #4c694e7c
-def frame(
-    repo: Repo,
-    v: View,
-    meta: Mapping[str, MemoryMetadata],
-    complexity: str,
-    available: int,  # Tokens
-    counted_by: str,
-) -> ContextDocument:
-    "The document before anything is told."
-    mine = [m for m in living(v.scan.memories) if not meta[m.id].duplicate_of]
-    tiers = Counter(meta[m.id].tier.value for m in mine)
-    place = repo.worktree or repo.common_dir
-    return ContextDocument(one_line(place.name, 80), complexity, available, available, counted_by, len(mine),
-                           {t.value: tiers[t.value] for t in MemoryTier}, last_run(v.state))
 
 # %% ../nbs/19_context.ipynb #439fa16b
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from .notes import MEM, Problem, Repo, Scan, git, note_paths, parse_note, read_b
 
 # %% auto #0
 __all__ = ['LEVELS', 'MOST', 'Recoverable', 'Finding', 'some', 'Note', 'notes_of', 'before_records', 'shattered', 'times_in',
-           'steps', 'versions', 'recoverable', 'note_findings', 'place']
+           'steps', 'versions', 'recoverable', 'place', 'note_findings']
 
 # %% ../nbs/18_damage.ipynb #c402b7a4
 @dataclass(frozen=True)
@@ -59,6 +59,9 @@ def some(n: int, one: str, more: str = "") -> str:
     "A number with its noun."
     return f"{n} {one if n == 1 else more or one + 's'}"
 
+
+def _memories(n: int) -> str: return some(n, "memory", "memories")
+
 # %% ../nbs/18_damage.ipynb #6ae7803a
 class Note(NamedTuple):
     "A note as it lies there."
@@ -86,7 +89,7 @@ def before_records(data: bytes) -> bytes:
     records = parse_note(data)[0]
     return data[:records[0].offset] if records else data
 
-
+# %% ../nbs/18_damage.ipynb #5132446e
 def shattered(
     data: bytes,  # A note
 ) -> str:  # "sorted", "torn", or empty
@@ -107,6 +110,17 @@ def times_in(data: bytes) -> set[datetime]:
         except (ValueError, OverflowError): pass
     return out
 
+# %% ../nbs/18_damage.ipynb #5e18c394
+def _changed(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    "One commit's; a note that changed its place in the tree is one that left and one that came."
+    here: dict[str, tuple[str, str]] = {}
+    for line in lines:
+        meta, _, path = line.partition("\t")
+        old, new = (i.strip("0") and i for i in meta.split()[2:4])
+        was, now = here.get(obj := path.replace("/", ""), ("", ""))
+        here[obj] = was or old, now or new
+    for obj, (was, now) in here.items(): yield obj, was, now
+
 # %% ../nbs/18_damage.ipynb #542e37fe
 MOST = 20_000  # Commits of a ref that are looked at
 
@@ -120,17 +134,6 @@ def steps(
     told = git(repo.path, "diff-tree", "--stdin", "-m", "-r", "--root", "--no-renames", input=commits).decode("utf-8", "replace")
     for part in re.split(r"^[0-9a-f]+\n", told, flags=re.M):
         yield from _changed(part.splitlines())
-
-
-def _changed(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    "One commit's; a note that changed its place in the tree is one that left and one that came."
-    here: dict[str, tuple[str, str]] = {}
-    for line in lines:
-        meta, _, path = line.partition("\t")
-        old, new = (i.strip("0") and i for i in meta.split()[2:4])
-        was, now = here.get(obj := path.replace("/", ""), ("", ""))
-        here[obj] = was or old, now or new
-    for obj, (was, now) in here.items(): yield obj, was, now
 
 # %% ../nbs/18_damage.ipynb #96e78b7c
 def versions(
@@ -169,24 +172,6 @@ def recoverable(
         out[obj] = tuple(r for _, r in sorted(found.items()))
     return out
 
-# %% ../nbs/18_damage.ipynb #4dae5694
-def note_findings(repo: Repo, scan: Scan, notes: Iterable[Note]) -> Iterator[Finding]:
-    "What the notes themselves tell."
-    loose = {p.note for p in scan.problems if p.reason == _LOOSE}
-    hurt = {(n.ref, n.object): n for n in notes if f"{n.ref} {n.object}" in loose and shattered(n.data)}
-    for ref in sorted({ref for ref, _ in hurt}):
-        mine = {n.object: n for (r, _), n in hurt.items() if r == ref}
-        back = recoverable(repo, scan, ref, {obj: n.blob for obj, n in mine.items()})
-        for obj, n in sorted(mine.items()): yield _torn(scan, n, back.get(obj, ()))
-    told = {p.note for p in scan.problems if p.reason != _LOOSE}
-    for p in scan.problems:
-        ref, _, obj = p.note.rpartition(" ")
-        if p.reason != _LOOSE or ((ref, obj) not in hurt and p.note not in told): yield _unread(ref, obj, p)
-    yield Finding("notes", "ok", f"{_memories(len(scan.memories))} in {some(scan.records, 'record')} of {some(scan.notes, 'note')}.")
-
-
-def _memories(n: int) -> str: return some(n, "memory", "memories")
-
 # %% ../nbs/18_damage.ipynb #ae9216b6
 def _torn(scan: Scan, n: Note, back: tuple[Recoverable, ...]) -> Finding:
     ns, when = n.ref.removeprefix(MEM), times_in(before_records(n.data))
@@ -217,3 +202,18 @@ def _unread(ref: str, obj: str, p: Problem) -> Finding:
     edit = f"git notes --ref={shlex.quote(ref)} edit {obj}"
     if p.reason.startswith(("front matter", "timestamp")): return Finding("notes", "warn", f"A memory cannot be read: {p.reason}.", edit, where)
     return Finding("notes", "note", f"{p.reason[0].upper()}{p.reason[1:]}.", where=where)
+
+# %% ../nbs/18_damage.ipynb #4dae5694
+def note_findings(repo: Repo, scan: Scan, notes: Iterable[Note]) -> Iterator[Finding]:
+    "What the notes themselves tell."
+    loose = {p.note for p in scan.problems if p.reason == _LOOSE}
+    hurt = {(n.ref, n.object): n for n in notes if f"{n.ref} {n.object}" in loose and shattered(n.data)}
+    for ref in sorted({ref for ref, _ in hurt}):
+        mine = {n.object: n for (r, _), n in hurt.items() if r == ref}
+        back = recoverable(repo, scan, ref, {obj: n.blob for obj, n in mine.items()})
+        for obj, n in sorted(mine.items()): yield _torn(scan, n, back.get(obj, ()))
+    told = {p.note for p in scan.problems if p.reason != _LOOSE}
+    for p in scan.problems:
+        ref, _, obj = p.note.rpartition(" ")
+        if p.reason != _LOOSE or ((ref, obj) not in hurt and p.note not in told): yield _unread(ref, obj, p)
+    yield Finding("notes", "ok", f"{_memories(len(scan.memories))} in {some(scan.records, 'record')} of {some(scan.notes, 'note')}.")

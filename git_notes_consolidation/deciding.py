@@ -5,8 +5,9 @@
 # %% ../nbs/14_deciding.ipynb #47db7b5a
 from __future__ import annotations
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 import numpy as np
 from .config import SubconsciousnessConfig
@@ -19,7 +20,7 @@ from .sentences import least_words, mentions, names_of, says_title, stems_of, ti
 
 # %% auto #0
 __all__ = ['WORTH_ASKING', 'ORDER', 'threshold_for', 'Pool', 'Near', 'nearest', 'Considered', 'consider', 'Decision', 'vouched',
-           'decide']
+           'decide', 'everywhere']
 
 # %% ../nbs/14_deciding.ipynb #71948941
 _RELATED = ("repeat", "changed", "topic")
@@ -32,7 +33,7 @@ def _line(threshold: float, embedder: Embedder) -> float:
     theirs, own = (np.concatenate([found[k] for k in _RELATED]) for found in (minilm_cosines(), cosines(embedder)))
     return float(np.quantile(own, np.mean(theirs < threshold)))
 
-
+# %% ../nbs/14_deciding.ipynb #4cca18d2
 def threshold_for(
     threshold: float | None,  # On MiniLM's scale; none: the embedder's own floor
     embedder: Embedder,
@@ -84,6 +85,10 @@ class Pool:
         self._until[n] = d.valid_until.timestamp() if d.valid_until else np.inf
         self._hidden[n] = gone or bool(d.duplicate_of or d.merged_into)
 
+    def current(self, i: str) -> bool:
+        "Is a memory there, and in nothing's place?"
+        return i in self.row and bool(_true(self, [])[self.row[i]])
+
 # %% ../nbs/14_deciding.ipynb #000bbcd2
 class Near(NamedTuple):
     "A memory that the new one may have to do with."
@@ -100,6 +105,9 @@ def _true(pool: Pool, at: Sequence[float]) -> np.ndarray:
     for t in at: fits |= (start <= t) & (t < until)
     return fits & ~pool._hidden[:n]
 
+
+def _times(new: Memory) -> list[float]: return [] if new.valid_from is None else [new.event_time.timestamp()]
+
 # %% ../nbs/14_deciding.ipynb #73eda3d1
 def _by_name(pool: Pool, m: Memory, most: int) -> list[int]:
     "Rows that say exactly the same, or that the memory names by an id or a title, the latest first."
@@ -109,6 +117,21 @@ def _by_name(pool: Pool, m: Memory, most: int) -> list[int]:
     rows = [r for t in sorted(said, key=lambda t: (-len(t), sorted(t))) for r in pool._having[t][:-most - 1:-1]]
     same = pool._same.get(repeat_key(m), [])[:-most - 1:-1]
     return list(dict.fromkeys([*same, *(r for name in mentions(m.text) for r in pool._named.get(name, ())[:-most - 1:-1]), *rows]))
+
+# %% ../nbs/14_deciding.ipynb #92eba849
+def _copies(pool: Pool, r: int, fits: np.ndarray, at: float) -> list[int]:
+    "Rows that say exactly the same on the same side of a time, the first to be true first."
+    rows = (s for s in pool._same[repeat_key(pool.memories[r])] if fits[s] and (pool._start[s] > at) == (pool._start[r] > at))
+    return sorted(rows, key=lambda s: (pool._start[s], pool.memories[s].id))
+
+
+def _once(pool: Pool, rows: Iterable[int], fits: np.ndarray, at: float) -> Iterator[int]:
+    "The first copy of each."
+    seen = set[int]()
+    for r in rows:
+        if r in seen: continue
+        seen.update(same := _copies(pool, r, fits, at))
+        yield same[0]
 
 # %% ../nbs/14_deciding.ipynb #5d80d0f5
 def nearest(
@@ -122,16 +145,16 @@ def nearest(
     "The memories that a new one is judged against."
     n = len(pool.memories)
     if not n: return []
-    fits = _true(pool, [] if m.valid_from is None else [m.event_time.timestamp()])
+    fits, at = _true(pool, _times(m)), m.event_time.timestamp()
     if itself and m.id in pool.row: fits[pool.row[m.id]] = False
     found = [h[:n] @ v for h, v in zip(pool._halves, vectors)]
     score, lines = np.zeros(n), (floor, LexicalEmbedder.floor)
     for x, line in zip(found, lines):
-        best = np.flatnonzero(fits & (x >= line))
-        best = best[np.argsort(-x[best], kind="stable")][:4 * most]
+        near = np.flatnonzero(fits & (x >= line))
+        best = [*islice(_once(pool, near[np.argsort(-x[near], kind="stable")], fits, at), 4 * most)]
         score[best] += 1 / (60 + np.arange(1, len(best) + 1))
     top = [int(r) for r in np.argsort(-score, kind="stable")[:most] if score[r] > 0]
-    named = [r for r in _by_name(pool, m, most) if fits[r] and r not in top][:most]
+    named = [r for r in _once(pool, (r for r in _by_name(pool, m, most) if fits[r]), fits, at) if r not in top][:most]
     return [Near(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
 
 # %% ../nbs/14_deciding.ipynb #c321ce97
@@ -206,3 +229,15 @@ def decide(
     act = [x for x in sure if x.judgment.relation == best]
     act = act if best == "supersede" else act[:1]
     return Decision(best, tuple(act), tuple(x for x in told if x not in act and x.judgment.confidence >= WORTH_ASKING))
+
+# %% ../nbs/14_deciding.ipynb #8ab46dae
+def everywhere(
+    d: Decision,
+    pool: Pool,
+    new: Memory,
+) -> Decision:
+    "The decision, with every copy of what is replaced."
+    fits, at = _true(pool, _times(new)), new.event_time.timestamp()
+    def copies(m: Memory) -> Iterable[Memory]: return (pool.memories[r] for r in _copies(pool, pool.row[m.id], fits, at) if pool.memories[r].id != m.id)
+    more = [x._replace(memory=m) for x in d.act for m in copies(x.memory)] if d.relation == "supersede" else []
+    return d._replace(act=(*d.act, *more))

@@ -83,7 +83,13 @@ class Consolidated:
     undo: str | None = None  # The command that takes it back
     warnings: list[str] = field(default_factory=list)
 
+# %% ../nbs/20_desk.ipynb #f496d09c
+def _guarded(plan: sv.Plan) -> str | None:
+    try: sv.check_blast_radius(plan)
+    except sv.Guard as e: return said(e, 400)
+    return None
 
+# %% ../nbs/20_desk.ipynb #944ee037
 _COUNTED = ("supersessions_detected", "duplicates_found", "summaries_created", "summaries_retired", "relations_found", "edges_removed", "review_items")
 
 def memory_consolidate(
@@ -101,11 +107,10 @@ def memory_consolidate(
     return Consolidated(apply, r.memories_processed, counts, rows[:10], max(0, len(rows) - 10), stop,
                         f"gnc undo {r.run_id}" if apply and r.run_id else None, [said(w) for w in (*r.errors, *r.warnings)[:3]])
 
-
-def _guarded(plan: sv.Plan) -> str | None:
-    try: sv.check_blast_radius(plan)
-    except sv.Guard as e: return said(e, 400)
-    return None
+# %% ../nbs/20_desk.ipynb #339064db
+def _day(text: str, name: str) -> datetime:
+    try: return moment(text)
+    except (ValueError, OverflowError): raise RepoError(f"{name}: {said(text, 40)!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
 
 # %% ../nbs/20_desk.ipynb #a780374d
 @dataclass(frozen=True)
@@ -134,11 +139,6 @@ def memory_recall(
     deeper = len(search(limit=100, mode="exhaustive", count=False)) if not found and mode != "exhaustive" else 0
     hint = f"{deeper} further down: mode=exhaustive" if deeper else "memory_status tells what is here"
     return Recalled([hit(r, query) for r in found], None if found else f"nothing found; {hint}")
-
-
-def _day(text: str, name: str) -> datetime:
-    try: return moment(text)
-    except (ValueError, OverflowError): raise RepoError(f"{name}: {said(text, 40)!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
 
 # %% ../nbs/20_desk.ipynb #a526e386
 @dataclass(frozen=True)

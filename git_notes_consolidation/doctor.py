@@ -89,6 +89,19 @@ def _pinged(config: SubconsciousnessConfig, p: Provider) -> Finding:
     level = "note" if answer.failure in _THERE else "broken"
     return Finding("model", level, f"{p.name} has not answered as asked ({answer.failure}): {answer.note}".rstrip(": ") + ".", where=p.base_url)
 
+# %% ../nbs/21_doctor.ipynb #d9c740b6
+_EXTRAS = {"consolidation": ("scipy", "sklearn", "joblib", "threadpoolctl", "openai", "pydantic", "anyio", "aiolimiter", "cronsim"),
+           "minilm": ("onnxruntime", "tokenizers", "huggingface_hub"), "otel": (SDK,)}
+
+
+def _there(name: str) -> bool:
+    try: return find_spec(name) is not None
+    except (ImportError, ValueError): return False
+
+
+def _absent(extra: str, gone: Sequence[str], level: str = "note") -> Finding:
+    return Finding("extras", level, f"[{extra}] is not installed: {', '.join(gone)} missing.", f"pip install 'git-notes-consolidation[{extra}]'", extra)
+
 # %% ../nbs/21_doctor.ipynb #c2d2bd7d
 def embedder_findings(repo: Repo, settings: Settings, env: Mapping[str, str]) -> Iterator[Finding]:
     "What makes vectors, and whether it has what it needs."
@@ -103,19 +116,6 @@ def embedder_findings(repo: Repo, settings: Settings, env: Mapping[str, str]) ->
     sent = f"texts are sent to {c.embedding_base_url}, {'local' if is_local(c.embedding_base_url) else 'outside this machine'}"
     more = sent if isinstance(made, EndpointEmbedder) else "no network is needed"
     yield Finding("model", "ok", f"Vectors are made by {c.embedder}; {more}.", where="embedder")
-
-# %% ../nbs/21_doctor.ipynb #d9c740b6
-_EXTRAS = {"consolidation": ("scipy", "sklearn", "joblib", "threadpoolctl", "openai", "pydantic", "anyio", "aiolimiter", "cronsim"),
-           "minilm": ("onnxruntime", "tokenizers", "huggingface_hub"), "otel": (SDK,)}
-
-
-def _there(name: str) -> bool:
-    try: return find_spec(name) is not None
-    except (ImportError, ValueError): return False
-
-
-def _absent(extra: str, gone: Sequence[str], level: str = "note") -> Finding:
-    return Finding("extras", level, f"[{extra}] is not installed: {', '.join(gone)} missing.", f"pip install 'git-notes-consolidation[{extra}]'", extra)
 
 # %% ../nbs/21_doctor.ipynb #d7cd98ab
 def extra_findings() -> Iterator[Finding]:
@@ -141,22 +141,7 @@ def hook_findings(settings: Settings) -> Iterator[Finding]:
     if gone: yield Finding("hooks", "note", f"The background hook is not active: {'; '.join(gone)}.")
     else: yield Finding("hooks", "ok", "The background hook is active.")
 
-# %% ../nbs/21_doctor.ipynb #15236d22
-def checkup(
-    repo: Repo,
-    settings: Settings,
-    env: Mapping[str, str],  # The environment
-    now: datetime,
-    online: bool = False,  # Ask the language model a small question
-) -> tuple[Finding, ...]:  # By area, in the order in which they are looked at
-    "Everything about a repository's memory that can be broken."
-    areas: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (
-        ("git", lambda: git_findings(repo, now)), ("notes", lambda: _notes(repo)), ("records", lambda: _records(repo)),
-        ("model", lambda: model_findings(settings, env, online)), ("model", lambda: embedder_findings(repo, settings, env)),
-        ("extras", extra_findings), ("hooks", lambda: hook_findings(settings)))
-    return tuple(f for area, look in areas for f in _looked(area, look))
-
-
+# %% ../nbs/21_doctor.ipynb #dd2a302a
 def _looked(area: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
     found: list[Finding] = []
     try: found.extend(look())
@@ -177,6 +162,21 @@ def _records(repo: Repo) -> Iterator[Finding]:
     events = read_events(repo)
     yield from record_findings(repo, events)
     yield from cache_findings(repo, events)
+
+# %% ../nbs/21_doctor.ipynb #15236d22
+def checkup(
+    repo: Repo,
+    settings: Settings,
+    env: Mapping[str, str],  # The environment
+    now: datetime,
+    online: bool = False,  # Ask the language model a small question
+) -> tuple[Finding, ...]:  # By area, in the order in which they are looked at
+    "Everything about a repository's memory that can be broken."
+    areas: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (
+        ("git", lambda: git_findings(repo, now)), ("notes", lambda: _notes(repo)), ("records", lambda: _records(repo)),
+        ("model", lambda: model_findings(settings, env, online)), ("model", lambda: embedder_findings(repo, settings, env)),
+        ("extras", extra_findings), ("hooks", lambda: hook_findings(settings)))
+    return tuple(f for area, look in areas for f in _looked(area, look))
 
 # %% ../nbs/21_doctor.ipynb #478d6795
 def first_what_matters(found: Sequence[Finding]) -> list[Finding]:

@@ -17,7 +17,7 @@ from .sentences import split_sentences
 
 # %% auto #0
 __all__ = ['VERSION', 'ABOUT', 'legal', 'one_line', 'cut', 'marked', 'ContextEdge', 'ContextMemory', 'ContextSummary', 'LeftOut',
-           'ContextDocument', 'memory_element', 'written', 'summary_element', 'group_lines', 'document_element',
+           'ContextDocument', 'written', 'memory_element', 'summary_element', 'group_lines', 'document_element',
            'format_context', 'weighed', 'fitted']
 
 # %% ../nbs/16_document.ipynb #71459b14
@@ -140,7 +140,16 @@ def _leaf(parent: ET.Element, tag: str, text: str = "", **attributes: object) ->
     e.text = legal(text) or None
     return e
 
+# %% ../nbs/16_document.ipynb #811f8bdc
+def written(
+    e: ET.Element,
+    level: int = 0,  # Of the indentation
+) -> str:  # With its line end
+    "An element as text."
+    ET.indent(e, " ", level)
+    return " " * level + ET.tostring(e, encoding="unicode") + "\n"
 
+# %% ../nbs/16_document.ipynb #84ff4eb0
 def memory_element(m: ContextMemory) -> ET.Element:
     "`memory`"
     top = ET.Element("memory", {"id": legal(m.id), "tier": m.tier.value, "score": f"{m.score:.2f}"})
@@ -153,15 +162,6 @@ def memory_element(m: ContextMemory) -> ET.Element:
     for e in m.edges: _leaf(edges, "edge", type=e.type, target=e.target, confidence=f"{e.confidence:.2f}", **({"kind": e.kind} if e.kind else {}))
     if m.superseded_by: _leaf(meta, "superseded_by", target=m.superseded_by, kind="partial")
     return top
-
-# %% ../nbs/16_document.ipynb #811f8bdc
-def written(
-    e: ET.Element,
-    level: int = 0,  # Of the indentation
-) -> str:  # With its line end
-    "An element as text."
-    ET.indent(e, " ", level)
-    return " " * level + ET.tostring(e, encoding="unicode") + "\n"
 
 # %% ../nbs/16_document.ipynb #bbc794a3
 def summary_element(s: ContextSummary) -> ET.Element:
@@ -193,7 +193,7 @@ def _status(top: ET.Element, d: ContextDocument) -> None:
                            beyond_namespace_limit=out.namespace, beyond_budget=out.budget)
     if out.summaries: _leaf(where, "left-out", "gnc summaries", what="summaries", count=out.summaries)
 
-
+# %% ../nbs/16_document.ipynb #47069ae4
 def document_element(d: ContextDocument) -> ET.Element:
     "`memory-consolidation-context`"
     top = ET.Element("memory-consolidation-context", {"version": VERSION, "about": ABOUT})

@@ -22,7 +22,7 @@ def written_id(
     "What a model's summary of the same memories is called."
     return digest("sum", plain.id, SUMMARY_PROMPT)
 
-
+# %% ../nbs/13_drafting.ipynb #8d291072
 def in_place(
     plain: MemorySummary,  # The quoted one
     draft: Draft,
@@ -42,7 +42,7 @@ class Checked(NamedTuple):
 def _bad(v: Verification) -> tuple[Finding, ...]:
     return tuple(f for f in v.findings if f.suspicion >= 0.5)
 
-
+# %% ../nbs/13_drafting.ipynb #b1d5862e
 def check(
     summary: MemorySummary,  # With a draft's texts
     plain: MemorySummary,
@@ -72,7 +72,7 @@ def objections(
         return f"{f.status} {f.kind}: {f.value}" + (f", the sources say {f.was}" if f.was else "")
     return "; ".join(dict.fromkeys(told(f)[:200] for f in wrong[:8]))
 
-
+# %% ../nbs/13_drafting.ipynb #9aea9533
 def redraft(
     model: Model,
     plain: Sequence[MemorySummary],  # The quoted summaries

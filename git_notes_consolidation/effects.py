@@ -26,7 +26,7 @@ NAMESPACES = ("decisions", "learnings", "blockers", "progress", "patterns", "res
 class BadFact(RepoError):
     "What cannot be remembered as it was given; the text names the remedy."
 
-
+# %% ../nbs/15_effects.ipynb #287c0a1f
 def _titled(text: str, title: str | None) -> tuple[str, str]:
     "A title of one line, and what stands below it."
     first, _, rest = text.partition("\n")
@@ -97,7 +97,7 @@ class Verdict(NamedTuple):
     verdict: str  # accepted, rejected or edited; empty where it follows from another
     reason: str = ""
 
-
+# %% ../nbs/15_effects.ipynb #632afbb9
 class Draft(NamedTuple):
     "What a write comes to, before it has a run's name."
     operation: str
@@ -113,7 +113,7 @@ class Draft(NamedTuple):
     ended: tuple[MemoryEdge, ...] = ()  # Which no longer hold, or must not where another clone made them
     verdicts: tuple[Verdict, ...] = ()
 
-
+# %% ../nbs/15_effects.ipynb #331da684
 _TYPES = {"duplicate": EdgeType.DUPLICATE_OF, "supersede": EdgeType.SUPERSEDES, "merge": EdgeType.MERGED_INTO}
 
 
@@ -130,7 +130,7 @@ def edge_for(
 def _tags_of(m: Memory, new: Memory) -> list[str]:
     return [*m.tags, *(t for t in union_of_tags([new]) if t not in union_of_tags([m]))]
 
-
+# %% ../nbs/15_effects.ipynb #e87708bf
 def repeated(new: Memory, x: Considered) -> Draft:
     "NOOP, or UPDATE where it brings more than words."
     m, fields = x.memory, list[tuple[str, str, Any]]()
@@ -170,7 +170,7 @@ def _neighbours(new: Memory, considered: Sequence[Considered], least: float, at:
         if x.judgment.relation == "coexist" and x.cosine >= least and not x.later:
             yield MemoryEdge(new.id, x.memory.id, EdgeType.RELATED_TO, max(0.0, min(1.0, x.cosine)), "near it when it was written", at, by="remember")
 
-
+# %% ../nbs/15_effects.ipynb #96346aca
 def added(new: Memory, d: Decision, considered: Sequence[Considered], least: float, at: datetime) -> Draft:
     "ADD, or SUPERSEDE where it replaces something."
     edges = tuple(edge_for(new.id, x, at) for x in d.act)
@@ -178,6 +178,10 @@ def added(new: Memory, d: Decision, considered: Sequence[Considered], least: flo
     states = ("supersede", "archiving", "adding", "committed") if replaces else ("supersede" if d.act else "coexist", "adding", "committed")
     beside = [e for e in _neighbours(new, considered, least, at) if e.target_id not in {x for f in edges for x in (f.source_id, f.target_id)}]
     return Draft("SUPERSEDE" if replaces else "ADD", new.id, (new,), (*edges, *beside), states=states)
+
+# %% ../nbs/15_effects.ipynb #230f3375
+def _why(j: Judgment) -> str:
+    return f"the judge is not sure: {j.reason}" if j.confidence < SURE else f"a person is to decide: {j.reason}"
 
 # %% ../nbs/15_effects.ipynb #096c39f9
 def drafted(
@@ -198,10 +202,6 @@ def drafted(
     done = {e.id for e in made.edges}
     questions = tuple((e, _why(x.judgment)) for e, x in asked if e.id not in done)
     return made._replace(questions=questions, states=("pending", "searching", *(() if d.relation == "none" else ("analyzing",)), *made.states))
-
-
-def _why(j: Judgment) -> str:
-    return f"the judge is not sure: {j.reason}" if j.confidence < SURE else f"a person is to decide: {j.reason}"
 
 # %% ../nbs/15_effects.ipynb #3f869693
 def snapshot(

@@ -47,7 +47,7 @@ def _clause_at(line: str, at: int) -> tuple[int, int]:
     cuts = [0, *(m.end() for m in _CLAUSE.finditer(line)), len(line)]
     return next(((a, b) for a, b in zip(cuts, cuts[1:]) if a <= at < b), (0, len(line)))
 
-
+# %% ../nbs/17_evidence.ipynb #8de9a9e4
 def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[int, int]:
     "How few of the words stand in a date's clause, and the characters between it and the nearest."
     spots = [m.span() for m in re.finditer(r"\w+", line) if key(m[0].lower()) in about]
@@ -142,7 +142,7 @@ def day_of(t: date) -> str:
     "7 May 2023"
     return f"{t.day} {t:%B} {t.year}"
 
-
+# %% ../nbs/17_evidence.ipynb #5b1592be
 _SEASONS = {"SP": "spring", "SU": "summer", "FA": "autumn", "WI": "winter"}
 _PARTS = {"MO": "the morning of", "AF": "the afternoon of", "EV": "the evening of", "NI": "the night of", "DT": "during the day on", "MI": "midday on"}
 _MODS = {"START": "early in ", "MID": "in the middle of ", "END": "late in ", "APPROX": "about "}

@@ -123,7 +123,7 @@ def _units(rows: Sequence[tuple[Any, ...]], row: Mapping[str, int]) -> tuple[np.
     np.minimum.at(tier, unit[free], own[free])
     return unit, tier
 
-
+# %% ../nbs/16_finding.ipynb #3c4692f4
 def read_columns(
     conn: sqlite3.Connection,  # With the tables of `index`, up to date
 ) -> Columns:
@@ -151,7 +151,7 @@ class Wanted:
     summaries: bool = True
     sources: bool = False  # Also beside the summary that tells them
 
-
+# %% ../nbs/16_finding.ipynb #c20979e6
 def shown(
     c: Columns,
     w: Wanted,
@@ -205,7 +205,7 @@ class Found(NamedTuple):
     cosine: np.ndarray  # (n,) to the question
     show: np.ndarray  # (n,) From `shown`
 
-
+# %% ../nbs/16_finding.ipynb #3d83c2c1
 def ranked(
     c: Columns,
     orders: Sequence[np.ndarray],  # (n,) scores of the rows, one array for each way to rank; minus infinity is not found
@@ -222,7 +222,7 @@ def ranked(
     found = np.flatnonzero(best > 0)
     return Found(found[np.lexsort((-found, -c.when[show[found]], -best[found]))], np.maximum(best, score), cosine, show)
 
-
+# %% ../nbs/16_finding.ipynb #b5bad584
 def listed(c: Columns, w: Wanted) -> Found:
     "Everything that may be shown, the newest first."
     show, zero = shown(c, w), np.zeros(len(c.ids))
@@ -255,7 +255,14 @@ def relevant(score: RetentionScore, cosine: float) -> RetentionScore:
     "The score with its relevance to a question."
     return replace(score, relevance=min(max(cosine, 0.0), 1.0))
 
+# %% ../nbs/16_finding.ipynb #198e6a06
+def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
+    "Rows that a unit stands for, the best match first."
+    units = {u} if u < c.memories else {i for i in c.unit[c.sources[u]].tolist() if i >= 0}
+    rows = {*units, *c.copies[np.isin(c.unit[c.copies], [*units])].tolist()} - ({int(found.show[u])} if u < c.memories else set())
+    return sorted(rows, key=lambda i: (-found.score[c.unit[i]], i))
 
+# %% ../nbs/16_finding.ipynb #902ab06f
 def in_full(
     conn: sqlite3.Connection,
     c: Columns,
@@ -275,13 +282,6 @@ def in_full(
                                 d.superseded_kind, tuple(c.ids[i] for i in mine), worth))
     return out
 
-
-def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
-    "Rows that a unit stands for, the best match first."
-    units = {u} if u < c.memories else {i for i in c.unit[c.sources[u]].tolist() if i >= 0}
-    rows = {*units, *c.copies[np.isin(c.unit[c.copies], [*units])].tolist()} - ({int(found.show[u])} if u < c.memories else set())
-    return sorted(rows, key=lambda i: (-found.score[c.unit[i]], i))
-
 # %% ../nbs/16_finding.ipynb #0f511667
 def with_equals(found: Found, most: int) -> Found:
     "The first few, and those that are as good as the last of them."
@@ -289,7 +289,7 @@ def with_equals(found: Found, most: int) -> Found:
     n = min(3 * most, int(np.searchsorted(down, down[most - 1], side="right"))) if 0 < most < len(down) else most
     return found._replace(units=found.units[:n])
 
-
+# %% ../nbs/16_finding.ipynb #56444dd8
 def worthiest(results: Iterable[MemoryResult]) -> list[MemoryResult]:
     "Of equals first what is worth more keeping."
     return sorted(results, key=lambda r: (-r.score, -(r.retention.overall if r.retention else 0.0)))

@@ -78,7 +78,7 @@ def asking(client: Client) -> Ask:
     "The model behind a client, asked about one pair a call."
     return Model(partial(ask_all, client), 1).judge
 
-
+# %% ../nbs/22_fourway.ipynb #7b7eeafe
 def remembered(
     pairs: Iterable[Labelled],
     embedder: Embedder | None = None,  # The lexical one
@@ -162,7 +162,7 @@ class Table:
         of = {name: {k: getattr(self, k)(name).to_dict() for k in ("precision", "recall", "f1")} for name in RELATIONS}
         return {"counts": self.rows(), "relations": of, "right": self.right.to_dict(), "macro_f1": rounded(self.macro_f1)}
 
-
+# %% ../nbs/22_fourway.ipynb #1b92b8cc
 def table_of(answers: Iterable[tuple[str, str]]) -> Table:
     "Counted from what is right and what was done."
     return Table(dict(Counter(answers)))
@@ -189,7 +189,7 @@ class FourWay:
         return {"n": self.review.n, "done": self.done.to_dict(), "answered": self.answered.to_dict(), "asked": {g: some for g, some in asked.items() if some},
                 "review": self.review.to_dict(), "near": self.near.to_dict(), "wrong": self.wrong.to_dict(), "by_model": self.by_model}
 
-
+# %% ../nbs/22_fourway.ipynb #3e43e4e9
 def score_four_ways(rows: Sequence[Written]) -> FourWay:
     "Everything that is counted, over some pairs."
     return FourWay(table_of((x.gold, x.done) for x in rows), table_of((x.gold, answered(x).done) for x in rows),
@@ -210,7 +210,7 @@ class FourWayReport:
         "For JSON."
         return {**nested(self.scores), "model": self.usage.to_dict() if self.usage else None}
 
-
+# %% ../nbs/22_fourway.ipynb #f67cf911
 def report_four_ways(rows: Sequence[Written], usage: Usage | None = None) -> FourWayReport:
     "Counted together, by half and by category."
     scores = {"pooled": {"all": score_four_ways(rows)}}
@@ -218,7 +218,7 @@ def report_four_ways(rows: Sequence[Written], usage: Usage | None = None) -> Fou
         scores[concern] = {name: score_four_ways([x for x in rows if of(x) == name]) for name in sorted({of(x) for x in rows} - {""})}
     return FourWayReport(scores, usage)
 
-
+# %% ../nbs/22_fourway.ipynb #1f435269
 def evaluate_four_ways(
     pairs: Iterable[Labelled],
     embedder: Embedder | None = None,  # The lexical one

@@ -23,7 +23,15 @@ from .triggers import Due, Event, answer, facts
 if TYPE_CHECKING: from git_notes_consolidation.phases import Scope
 
 # %% auto #0
-__all__ = ['missing', 'ConsolidationHook', 'settings_of', 'spawn', 'plain_line', 'background', 'stop', 'read_event', 'speak']
+__all__ = ['missing', 'settings_of', 'ConsolidationHook', 'plain_line', 'spawn', 'background', 'stop', 'read_event', 'speak']
+
+# %% ../nbs/20_hooks.ipynb #00e4a530
+def _there(package: str, inner: str = "") -> bool:
+    "Could it be imported? Nothing is."
+    try:
+        spec = find_spec(package)
+        return spec is not None and (not inner or PathFinder.find_spec(inner, spec.submodule_search_locations) is not None)
+    except (ImportError, ValueError): return False
 
 # %% ../nbs/20_hooks.ipynb #d2ad300e
 def missing(settings: Settings) -> tuple[str, ...]:
@@ -35,13 +43,10 @@ def missing(settings: Settings) -> tuple[str, ...]:
         said.append("there is no observability module; run: pip install 'git-notes-consolidation[otel]', or git-notes-memory")
     return tuple(said)
 
-
-def _there(package: str, inner: str = "") -> bool:
-    "Could it be imported? Nothing is."
-    try:
-        spec = find_spec(package)
-        return spec is not None and (not inner or PathFinder.find_spec(inner, spec.submodule_search_locations) is not None)
-    except (ImportError, ValueError): return False
+# %% ../nbs/20_hooks.ipynb #e5e7b36f
+def settings_of(repo: Repo, file: str | None = None) -> Settings:
+    "The environment's settings, and those of a file: the one named, or the one at the top of the worktree."
+    return load_settings(file=file or project_file(repo.worktree))
 
 # %% ../nbs/20_hooks.ipynb #f8b435da
 @contextmanager
@@ -53,7 +58,7 @@ def _alone(repo: Repo) -> Iterator[bool]:
         except OSError: yield False; return
         yield True
 
-
+# %% ../nbs/20_hooks.ipynb #e68165e9
 def _here() -> datetime: return datetime.now(UTC).astimezone()
 
 
@@ -95,10 +100,30 @@ class ConsolidationHook:
         if self.event != "manual": remember_start(repo, now)
         return await asyncio.to_thread(service.run, s, as_utc(now), scope=self.scope or Scope())
 
-# %% ../nbs/20_hooks.ipynb #e5e7b36f
-def settings_of(repo: Repo, file: str | None = None) -> Settings:
-    "The environment's settings, and those of a file: the one named, or the one at the top of the worktree."
-    return load_settings(file=file or project_file(repo.worktree))
+# %% ../nbs/20_hooks.ipynb #ab0c0bb7
+def plain_line(text: object, width: int = 500) -> str:
+    "One line without control codes or direction overrides."
+    return "".join(c if c.isprintable() else "�" for c in " ".join(str(text).split()))[:width]
+
+# %% ../nbs/20_hooks.ipynb #01ece6f4
+def _environment() -> dict[str, str]:
+    "Without what git told a hook of its own, without places that depend on where a process starts, and without colours: it writes to a log."
+    env = {k: v for k, v in os.environ.items() if (not k.startswith("GIT_") or k.startswith("GIT_CONFIG")) and k not in _COLOURS} | {"NO_COLOR": "1"}
+    env["PYTHONPATH"] = os.pathsep.join(p for p in env.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(p))
+    return env
+
+
+_COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+
+# %% ../nbs/20_hooks.ipynb #743defc5
+def _log(repo: Repo, most: int = 65_536) -> IO[bytes]:
+    "The log, open for more; when it is long its second half is what stays."
+    path = repo.common_dir / "gnc" / "hook.log"
+    path.parent.mkdir(exist_ok=True)
+    if path.exists() and path.stat().st_size > most:
+        with path.open("rb") as f: _ = f.seek(-most // 2, os.SEEK_END); kept = f.read()
+        path.write_bytes(kept.partition(b"\n")[2])
+    return path.open("ab")
 
 # %% ../nbs/20_hooks.ipynb #f3bcd287
 _LAUNCH = "import os; getattr(os, 'nice', int)(10); from git_notes_consolidation.entry import main; main()"
@@ -120,31 +145,6 @@ def spawn(
         p = subprocess.Popen(command, cwd=top, env=_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, close_fds=True, **apart)
     p.returncode = 0  # nobody waits for it
     return p.pid
-
-
-def _environment() -> dict[str, str]:
-    "Without what git told a hook of its own, without places that depend on where a process starts, and without colours: it writes to a log."
-    env = {k: v for k, v in os.environ.items() if (not k.startswith("GIT_") or k.startswith("GIT_CONFIG")) and k not in _COLOURS} | {"NO_COLOR": "1"}
-    env["PYTHONPATH"] = os.pathsep.join(p for p in env.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(p))
-    return env
-
-
-_COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
-
-
-def _log(repo: Repo, most: int = 65_536) -> IO[bytes]:
-    "The log, open for more; when it is long its second half is what stays."
-    path = repo.common_dir / "gnc" / "hook.log"
-    path.parent.mkdir(exist_ok=True)
-    if path.exists() and path.stat().st_size > most:
-        with path.open("rb") as f: _ = f.seek(-most // 2, os.SEEK_END); kept = f.read()
-        path.write_bytes(kept.partition(b"\n")[2])
-    return path.open("ab")
-
-# %% ../nbs/20_hooks.ipynb #ab0c0bb7
-def plain_line(text: object, width: int = 500) -> str:
-    "One line without control codes or direction overrides."
-    return "".join(c if c.isprintable() else "�" for c in " ".join(str(text).split()))[:width]
 
 # %% ../nbs/20_hooks.ipynb #76ab526d
 def background(

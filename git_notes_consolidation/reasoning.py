@@ -98,7 +98,7 @@ def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
     return ReasonedAnswer(f"{r.original_text[:1].upper()}{r.original_text[1:]}. {_quote(rows[0])}", round(min(0.9, 0.25 + 0.7 * rows[0].share), 2),
                           f"{rows[0].result.id[:12]} names a rate.", (r,), (rows[0].result,))
 
-
+# %% ../nbs/18_reasoning.ipynb #7693c0ad
 def _often(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
     fits = [e for e in rows if e.share >= 0.75] or [*rows[:1]]
     days = {e.interval[0].date(): e for e in sorted(fits, key=lambda e: e.interval[0])}

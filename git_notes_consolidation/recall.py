@@ -26,7 +26,6 @@ from .ranking import AKIN, QUESTION, about_the_past, lists_all, name_scores, vec
 
 if TYPE_CHECKING: from git_notes_consolidation.service import View
 
-
 # %% auto #0
 __all__ = ['RANKERS', 'recall_embedder', 'moment', 'Then', 'then', 'known_by', 'true_by', 'refs_key', 'RecallService',
            'open_recall', 'through_plugin', 'get_recall_service', 'reset_recall_service']
@@ -37,7 +36,7 @@ def _hub(env: Mapping[str, str]) -> Path:
     home = env.get("HF_HUB_CACHE") or os.path.join(env.get("HF_HOME") or os.path.expanduser("~/.cache/huggingface"), "hub")
     return Path(home) / "models--sentence-transformers--all-MiniLM-L6-v2"
 
-
+# %% ../nbs/17_recall.ipynb #b755b3c6
 def recall_embedder(
     config: SubconsciousnessConfig,
     plugin_index: Path | str = ".memory/index.db",  # The main plugin's index of this repository
@@ -72,7 +71,7 @@ class Then(NamedTuple):
         "What ages are counted to."
         return self.as_of or self.known_at or datetime.max.replace(tzinfo=UTC)
 
-
+# %% ../nbs/17_recall.ipynb #2e3b9802
 def then(as_of: datetime | date | str | None, known_at: datetime | date | str | None) -> Then | None:
     "What two arguments ask for; none: the present."
     found = Then(*(moment(t) if t else None for t in (as_of, known_at)))
@@ -98,6 +97,11 @@ def true_by(v: View, at: datetime) -> View:
     since = holds_since(v.scan.memories, v.state.edges.values())
     return _within(v, {m.id: m for m in v.scan.memories if since[m.id] <= at}, at)
 
+# %% ../nbs/17_recall.ipynb #b856df5a
+def refs_key(repo: Repo) -> str:
+    "Changes when any note does."
+    return digest("tables", dict(sorted(tips(repo, MEM, *REFS.values()).items())))
+
 # %% ../nbs/17_recall.ipynb #adce18d9
 def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: Then) -> None:
     "Tables as they would have been."
@@ -111,19 +115,6 @@ def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: 
     meta = {i: replace(d, tier=tier_of(d.retention, there[i], d, config, asked.now)[0]) for i, d in meta.items()}
     index.refresh(conn, v.scan.memories, meta, v.state, sv.stand_ins(v.scan.memories, meta))
 
-# %% ../nbs/17_recall.ipynb #aad99e56
-@dataclass(frozen=True, eq=False)
-class _Held:
-    "Tables that are up to date, and what was read from them."
-    key: str  # Names the refs that they were made of
-    columns: Columns
-    vectors: dict[str, np.ndarray]  # By embedder
-
-# %% ../nbs/17_recall.ipynb #b856df5a
-def refs_key(repo: Repo) -> str:
-    "Changes when any note does."
-    return digest("tables", dict(sorted(tips(repo, MEM, *REFS.values()).items())))
-
 # %% ../nbs/17_recall.ipynb #799fca95
 @contextmanager
 def _snapshot(conn: sqlite3.Connection) -> Iterator[None]:
@@ -131,32 +122,113 @@ def _snapshot(conn: sqlite3.Connection) -> Iterator[None]:
     try: yield
     finally: conn.rollback()
 
-
+# %% ../nbs/17_recall.ipynb #c2f143e9
 def _texts(tables: sqlite3.Connection, c: Columns, names: Sequence[str]) -> list[str]:
     "What the rows say, for the embedder."
     found = index.stored(tables, names)
     return [found[i].text if i in found else c.told[i] for i in names]
 
-# %% ../nbs/17_recall.ipynb #6f9e4161
+# %% ../nbs/17_recall.ipynb #81266a0d
+def _compared(
+    embedder: Embedder,
+    made: dict[str, np.ndarray],  # The rows' vectors by embedder; grows
+    query: str,
+    rows: Callable[[Embedder], np.ndarray],  # Makes those that are not there
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    "All rows' vectors, the question's, and the floor and the weight that belong to them."
+    for e in (embedder, LexicalEmbedder()):
+        with suppress(EmbeddingError, NotImplementedError):
+            x, floor = e.embed([query])[0], e.floor
+            if not x.any() and e.name != LexicalEmbedder.name: continue
+            if e.name not in made: made[e.name] = rows(e)
+            return made[e.name], x, floor, AKIN if e.name == LexicalEmbedder.name else 1.0
+    raise AssertionError("the lexical embedder does not fail")
+
+# %% ../nbs/17_recall.ipynb #81c49d14
+@dataclass(frozen=True, eq=False)
+class _Held:
+    "Tables that are up to date, and what was read from them."
+    key: str  # Names the refs that they were made of
+    columns: Columns
+    vectors: dict[str, np.ndarray]  # By embedder
+
+
 _T = TypeVar("_T")
-RANKERS = ("words", "vectors", "names")
 
 
 @dataclass(eq=False)
-class RecallService:
-    "Searches one repository's memory."
+class _Tables:
+    "The cache of one repository: as it is, or as it was at the time that was asked about last."
     repo: Repo
     settings: Settings
     embedder: Embedder
     clock: Callable[[], datetime] = partial(datetime.now, UTC)
-    session: str = field(default_factory=lambda: uuid.uuid4().hex)  # Within one, a memory counts as used once
-    progress: Callable[[int], None] = lambda n: None  # Called with how many texts are about to be embedded
-    rankers: Collection[str] = RANKERS  # The orders that are fused; one alone shows what the others are worth
 
     def __post_init__(self) -> None:
         self._now: _Held | None = None
         self._then: tuple[Then, sqlite3.Connection, _Held] | None = None
         self._unwritable: sqlite3.Connection | None = None
+
+    def _sound(self, ask: Callable[[sqlite3.Connection], _T]) -> _T:
+        "What is asked of the cache; of a new one if it turns out to be damaged."
+        for again in (False, True):
+            try:
+                with self._connection() as conn: return ask(conn)
+            except sqlite3.OperationalError as e:
+                raise RepoError(f"the cache {index.index_path(self.repo)} cannot be used ({e}); try again, or delete it") from None
+            except sqlite3.DatabaseError:
+                if again: raise
+                index.open_index(self.repo).close()  # Looks for damage, and makes it anew
+        raise AssertionError("not reached")
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        "The cache; where none can be written one in memory, which is kept."
+        conn = self._unwritable or index.open_index(self.repo, check=False)
+        if not conn.execute("PRAGMA database_list").fetchone()[2]: self._unwritable = conn
+        try: yield conn
+        finally:
+            if conn is not self._unwritable: conn.close()
+
+    def _up_to_date(self, conn: sqlite3.Connection) -> _Held:
+        if index.recalled(conn, "tables") != refs_key(self.repo): self._fill(conn)
+        with _snapshot(conn):
+            key = str(index.recalled(conn, "tables"))
+            if self._now is None or self._now.key != key: self._now = _Held(key, read_columns(conn), {})
+            return self._now
+
+    def _fill(self, conn: sqlite3.Connection) -> None:
+        from git_notes_consolidation import service as sv
+        sv.refresh_tables(conn, sv.view(self.repo), self.settings, self.clock())
+
+    def _at(self, asked: Then) -> tuple[sqlite3.Connection, _Held]:
+        key = refs_key(self.repo)
+        if self._then is None or (self._then[0], self._then[2].key) != (asked, key):
+            tables = index.in_memory()
+            _fill_then(tables, self.repo, self.settings, asked)
+            self._then = asked, tables, _Held(key, read_columns(tables), {})
+        return self._then[1:]
+
+# %% ../nbs/17_recall.ipynb #79c139b1
+def _find(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, least: float | None, X: np.ndarray, x: np.ndarray, floor: float,
+          weight: float, rankers: Collection[str]) -> Found:
+    cosine, near = vector_scores(X, x, QUESTION * floor)
+    orders = {"words": word_scores, "names": name_scores}
+    scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers}
+    if "vectors" in rankers: scores["vectors"] = near
+    there = {name: s for name, s in scores.items() if s is not None}
+    return ranked(c, [*there.values()], cosine, wanted, least, [weight if name == "vectors" else 1.0 for name in there])
+
+# %% ../nbs/17_recall.ipynb #6f9e4161
+RANKERS = ("words", "vectors", "names")
+
+
+@dataclass(eq=False)
+class RecallService(_Tables):
+    "Searches one repository's memory."
+    session: str = field(default_factory=lambda: uuid.uuid4().hex)  # Within one, a memory counts as used once
+    progress: Callable[[int], None] = lambda n: None  # Called with how many texts are about to be embedded
+    rankers: Collection[str] = RANKERS  # The orders that are fused; one alone shows what the others are worth
 
     def search(
         self,
@@ -196,18 +268,6 @@ class RecallService:
             return index.stored(conn, wanted)
         return self._sound(look)
 
-    def _sound(self, ask: Callable[[sqlite3.Connection], _T]) -> _T:
-        "What is asked of the cache; of a new one if it turns out to be damaged."
-        for again in (False, True):
-            try:
-                with self._connection() as conn: return ask(conn)
-            except sqlite3.OperationalError as e:
-                raise RepoError(f"the cache {index.index_path(self.repo)} cannot be used ({e}); try again, or delete it") from None
-            except sqlite3.DatabaseError:
-                if again: raise
-                index.open_index(self.repo).close()  # Looks for damage, and makes it anew
-        raise AssertionError("not reached")
-
     def replaced(self, ids: Iterable[str], as_of: datetime | None = None, known_at: datetime | None = None) -> dict[str, tuple[Memory, ...]]:
         "What each of these memories has replaced as a whole, and what that had replaced before: oldest first."
         asked = then(as_of, known_at)
@@ -234,60 +294,11 @@ class RecallService:
                 return results if vectors is None else worthiest(results)[:most]
         return self._answer(conn, query, wanted, most, least, asked, tries - 1)  # Somebody filled the tables in between
 
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        "The cache; where none can be written one in memory, which is kept."
-        conn = self._unwritable or index.open_index(self.repo, check=False)
-        if not conn.execute("PRAGMA database_list").fetchone()[2]: self._unwritable = conn
-        try: yield conn
-        finally:
-            if conn is not self._unwritable: conn.close()
-
-    def _up_to_date(self, conn: sqlite3.Connection) -> _Held:
-        if index.recalled(conn, "tables") != refs_key(self.repo): self._fill(conn)
-        with _snapshot(conn):
-            key = str(index.recalled(conn, "tables"))
-            if self._now is None or self._now.key != key: self._now = _Held(key, read_columns(conn), {})
-            return self._now
-
-    def _fill(self, conn: sqlite3.Connection) -> None:
-        from git_notes_consolidation import service as sv
-        sv.refresh_tables(conn, sv.view(self.repo), self.settings, self.clock())
-
-    def _at(self, asked: Then) -> tuple[sqlite3.Connection, _Held]:
-        key = refs_key(self.repo)
-        if self._then is None or (self._then[0], self._then[2].key) != (asked, key):
-            tables = index.in_memory()
-            _fill_then(tables, self.repo, self.settings, asked)
-            self._then = asked, tables, _Held(key, read_columns(tables), {})
-        return self._then[1:]
-
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held, query: str) -> tuple[np.ndarray, np.ndarray, float, float]:
-        "All rows' vectors, the question's, and the floor and the weight that belong to them."
-        for e in (self.embedder, LexicalEmbedder()):
-            with suppress(EmbeddingError, NotImplementedError):
-                x, floor = e.embed([query])[0], e.floor
-                if not x.any() and e.name != LexicalEmbedder.name: continue
-                if e.name not in held.vectors: held.vectors[e.name] = self._embedded(conn, tables, held.columns, e)
-                return held.vectors[e.name], x, floor, AKIN if e.name == LexicalEmbedder.name else 1.0
-        raise AssertionError("the lexical embedder does not fail")
-
-    def _embedded(self, conn: sqlite3.Connection, tables: sqlite3.Connection, c: Columns, e: Embedder) -> np.ndarray:
         def texts(names: Sequence[str]) -> Sequence[str]:
             self.progress(len(names))
-            return _texts(tables, c, names)
-        return index.vectors_of(conn, c.texts, e, texts)
-
-
-# %% ../nbs/17_recall.ipynb #79c139b1
-def _find(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, least: float | None, X: np.ndarray, x: np.ndarray, floor: float,
-          weight: float, rankers: Collection[str]) -> Found:
-    cosine, near = vector_scores(X, x, QUESTION * floor)
-    orders = {"words": word_scores, "names": name_scores}
-    scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers}
-    if "vectors" in rankers: scores["vectors"] = near
-    there = {name: s for name, s in scores.items() if s is not None}
-    return ranked(c, [*there.values()], cosine, wanted, least, [weight if name == "vectors" else 1.0 for name in there])
+            return _texts(tables, held.columns, names)
+        return _compared(self.embedder, held.vectors, query, lambda e: index.vectors_of(conn, held.columns.texts, e, texts))
 
 # %% ../nbs/17_recall.ipynb #8fcd3c43
 def open_recall(

@@ -81,7 +81,7 @@ class Hit:
     superseded_by: str | None = None
     superseded_kind: Literal["full", "partial"] | None = None
 
-
+# %% ../nbs/19_replies.ipynb #c8cb0658
 def hit(
     r: MemoryResult,
     query: str,  # What was asked
@@ -119,7 +119,7 @@ class Source:
     id: str
     summary: str
 
-
+# %% ../nbs/19_replies.ipynb #80682b2e
 @dataclass(frozen=True)
 class Summary:
     "Several memories in a few sentences."
@@ -159,7 +159,7 @@ class Change:
     other_says: str | None = None
     why: str | None = None
 
-
+# %% ../nbs/19_replies.ipynb #7eca889b
 def change(
     r: Mapping[str, Any],  # A record
     says: Mapping[str, str],  # Memory id to its line
@@ -196,7 +196,7 @@ class Question:
     why: str
     span: str | None = None  # The words that it rests on
 
-
+# %% ../nbs/19_replies.ipynb #781a70aa
 def question(
     q: Mapping[str, Any],  # As `service.questions` gives it
 ) -> Question:

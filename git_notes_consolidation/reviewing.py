@@ -35,7 +35,7 @@ def _past(e: MemoryEdge) -> tuple[str, str]:
     "What an edge hides, and what stands in its place."
     return (e.target_id, e.source_id) if e.edge_type == EdgeType.SUPERSEDES else (e.source_id, e.target_id)
 
-
+# %% ../nbs/17_reviewing.ipynb #c2bfb98f
 @dataclass(frozen=True)
 class _Web:
     "A repository's memories, and the live edges by what they hide and by what they put in its place."
@@ -71,7 +71,7 @@ def _present(w: _Web, i: str) -> list[str]:
         if not more: out.append(j)
     return sorted(out, key=lambda j: (w.there[j].event_time, j))
 
-
+# %% ../nbs/17_reviewing.ipynb #9a715c84
 def _behind(w: _Web, i: str, without: Collection[str] = ()) -> set[str]:
     "Everything that stands, in one step or more, for a memory."
     seen, todo = set[str](), [i]
@@ -109,7 +109,7 @@ def _sources(q: Mapping[str, Any]) -> list[str]:
     named = q.get("sources")
     return [i for i in named if isinstance(i, str)] if isinstance(named, (list, tuple)) else []
 
-
+# %% ../nbs/17_reviewing.ipynb #afade952
 def _edge_of(q: Mapping[str, Any], there: Mapping[str, Memory]) -> MemoryEdge | None:
     "The edge that a question is about, as a person would make it; none where it makes no sense."
     why = str(q.get("reason", ""))
@@ -188,7 +188,7 @@ def _of_withdrawn(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     shows = (e.target_id,) if len(w.over.get(e.target_id, ())) == 1 else ()
     return Proposal(q, "withdrawn", f"{old} holds again: that {new} replaced it is ended.", "the older holds again", ended=(held,), shows=shows)
 
-
+# %% ../nbs/17_reviewing.ipynb #a80a7d39
 def _of_returned(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     "What was said again replaces what stands for its first copy."
     now = [i for i in _present(w, e.target_id) if i != e.source_id]
@@ -207,7 +207,7 @@ def _of_merge(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     return Proposal(q, "merge", f"One memory is written that says what {' and '.join(map(w.title, ends))} say; both are archived behind it.", "merges the two",
                     hides=ends)
 
-
+# %% ../nbs/17_reviewing.ipynb #e26d2a98
 def _of_summary(w: _Web, q: Mapping[str, Any]) -> Proposal:
     "The ban is lifted."
     made_of = _sources(q)
@@ -228,7 +228,7 @@ def _proposed(w: _Web, q: Mapping[str, Any]) -> Proposal:
     late = e.edge_type == EdgeType.DUPLICATE_OF and any(w.there[i].event_time <= again and i != e.source_id for i in _whole(w, e.target_id))
     return _of_returned(w, q, e) if late or why.startswith(_RETURNED) else _of_edge(w, q, e)
 
-
+# %% ../nbs/17_reviewing.ipynb #7adcee2e
 def proposal(
     v: View,
     question: Mapping[str, Any],  # As `questions` lists it
@@ -236,7 +236,7 @@ def proposal(
     "What would change if a question were accepted."
     return _proposed(_web(v), question)
 
-
+# %% ../nbs/17_reviewing.ipynb #78703ec7
 def proposals(
     v: View,
     about: str | None = None,  # Only those that concern this memory, or this one question
@@ -272,7 +272,7 @@ def _about(w: _Web, q: Mapping[str, Any]) -> list[str]:
     if not found: raise BadFact("none of this question's memories has reached this clone; fetch them with gnc sync, and decide then")
     return sorted(found, key=lambda i: (w.there[i].event_time, i), reverse=True)
 
-
+# %% ../nbs/17_reviewing.ipynb #71406e84
 def _logged(w: _Web, p: Proposal, verdict: str) -> tuple[str, str]:
     "Operation and target."
     kind = p.made[0].edge_type if p.made else None
@@ -376,7 +376,7 @@ def _declined(w: _Web, q: Mapping[str, Any]) -> Proposal:
                              (replace(kept, by="person", consolidation_run_id=None),))
     return Proposal(q, "edge" if q.get("what") != "summary" else "summary", "Everything stays as it is, and no run asks again.", "stays as it is")
 
-
+# %% ../nbs/17_reviewing.ipynb #b38a465a
 def reject(
     service: WritingService,
     id: str,  # These as for `accept`
@@ -406,7 +406,7 @@ def _as_told(kind: str | None, relation: str | None, swap: bool) -> _Make:
         return replace(p, ended=(*p.ended, *(x for x in live if x.id not in {f.id for f in p.made})))
     return make
 
-
+# %% ../nbs/17_reviewing.ipynb #81a3cd0c
 def edit(
     service: WritingService,
     id: str,
@@ -444,7 +444,7 @@ def _cells(v: View, p: Proposal) -> list[str]:
     first = marked(new, Judgment("coexist", span=span)) if new else html.escape(str(q.get("title", "")))
     return [html.escape(str(q.get("reason", ""))), first, html.escape(old.text) if old else "", html.escape(p.words)]
 
-
+# %% ../nbs/17_reviewing.ipynb #b97500d5
 _HEADS = ("why it is asked", "memory", "older memory", "if accepted")
 _CELL = "<td style='vertical-align:top;text-align:left;white-space:pre-wrap'>{}</td>"
 

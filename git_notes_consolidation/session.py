@@ -73,6 +73,17 @@ def cosines(
     norm = sum(x * x for x in vector) ** 0.5
     return {i: float(sum(a * b for a, b in zip(row, vector)) / norm) for (i, _), row in zip(summaries, made)} if norm else None
 
+# %% ../nbs/19_session.ipynb #c78c94d5
+def _from(store: Any) -> Laid:
+    "Of a store that is none of ours."
+    name, count = counter()
+    found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM) for x in store.get_by_tier(t)}
+    return lay_out(found.values(), count=count)._replace(counter=name)
+
+
+def _texts(laid: Laid) -> list[tuple[str, str]]:
+    return [(x.id, "\n".join(y.text for y in lines_of(laid, i) if y.kind in ("text", "fact"))) for i, x in enumerate(laid.items)]
+
 # %% ../nbs/19_session.ipynb #0fea0c16
 @dataclass
 class SessionStartSummaryInjector:
@@ -101,17 +112,6 @@ class SessionStartSummaryInjector:
             whole, had = with_block(existing, packed.block)
             log.set(existing_replaced=had, summaries_count=len(packed.shown), tokens_used=packed.tokens)
         return SummaryInjectionResult(len(packed.shown), packed.tokens, whole, had, packed.block, packed.shown, packed.left_out, packed.shortened, laid.counter)
-
-
-def _from(store: Any) -> Laid:
-    "Of a store that is none of ours."
-    name, count = counter()
-    found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM) for x in store.get_by_tier(t)}
-    return lay_out(found.values(), count=count)._replace(counter=name)
-
-
-def _texts(laid: Laid) -> list[tuple[str, str]]:
-    return [(x.id, "\n".join(y.text for y in lines_of(laid, i) if y.kind in ("text", "fact"))) for i, x in enumerate(laid.items)]
 
 # %% ../nbs/19_session.ipynb #e6342b3f
 _injectors: dict[str, SessionStartSummaryInjector] = {}

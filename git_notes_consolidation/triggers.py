@@ -138,21 +138,26 @@ def _session_end(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
 
 def _wait(f: Facts) -> str: return "waits" if len(f.new) == 1 else "wait"
 
+# %% ../nbs/16_triggers.ipynb #4fc06117
+def _long(t: timedelta) -> str:
+    minutes = int(t.total_seconds() // 60)
+    return f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours" if minutes < 2880 else f"{minutes // 1440} days"
+
 # %% ../nbs/16_triggers.ipynb #d65ccf28
 def _idle(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     if not f.newest or not (quiet := now - f.newest) >= timedelta(minutes=min(c.hook_idle_minutes, 10_000_000)): return ""
     return f"{_waiting(f)} {_wait(f)}, the latest for {_long(quiet)}; after {c.hook_idle_minutes} minutes a hook takes what there is"
-
-
-def _long(t: timedelta) -> str:
-    minutes = int(t.total_seconds() // 60)
-    return f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours" if minutes < 2880 else f"{minutes // 1440} days"
 
 # %% ../nbs/16_triggers.ipynb #c9d31602
 def _waited(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     since = f.last_run or (f.new[0].timestamp if f.new else None)
     if not f.new or since is None or (gone := now - since) < _interval(c): return ""
     return f"{_waiting(f)} {_wait(f)}, and the last run was {_long(gone) + ' ago' if f.last_run else 'never'}"
+
+# %% ../nbs/16_triggers.ipynb #d8761849
+def _nothing(f: Facts, c: SubconsciousnessConfig) -> Due:
+    if not f.new: return Due(None, "nothing new since the last run")
+    return Due(None, f"{_waiting(f)} {_wait(f)} for more: {c.consolidation_batch_size}, or {c.hook_idle_minutes} minutes without another")
 
 # %% ../nbs/16_triggers.ipynb #366f2687
 _RULES = ((Trigger.THRESHOLD, _threshold), (Trigger.PRESSURE, _pressure), (Trigger.SCHEDULE, _schedule), (Trigger.SESSION_END, _session_end),
@@ -173,11 +178,6 @@ def answer(
         return Due(None, f"a hook started a run {_long(ago)} ago, and consolidation_interval_hours is {config.consolidation_interval_hours}")
     found = ((trigger, rule(f, config, now)) for trigger, rule in _RULES)
     return next((Due(trigger, why, scope) for trigger, why in found if why), _nothing(f, config))
-
-
-def _nothing(f: Facts, c: SubconsciousnessConfig) -> Due:
-    if not f.new: return Due(None, "nothing new since the last run")
-    return Due(None, f"{_waiting(f)} {_wait(f)} for more: {c.consolidation_batch_size}, or {c.hook_idle_minutes} minutes without another")
 
 # %% ../nbs/16_triggers.ipynb #8e0599b4
 def due(facts: Facts, config: SubconsciousnessConfig, now: datetime, scope: Scope | None = None) -> Due | None:

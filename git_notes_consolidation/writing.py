@@ -18,12 +18,12 @@ from . import index
 from .asking import Model
 from .chains import faults
 from .config import Settings, load_settings, project_file
-from .deciding import Considered, Decision, Pool, consider, decide, nearest, threshold_for
+from .deciding import Considered, Decision, Pool, consider, decide, everywhere, nearest, threshold_for
 from .effects import BadFact, Draft, Verdict, WriteResult, a_fact, drafted, given, snapshot
 from .embedding import Embedder, LexicalEmbedder, get_embedder
 from .llm import Client, ask_all
 from .models import UTC, EdgeType, Memory, MemoryEdge, MemoryMetadata, as_utc, digest
-from .notes import (MEM, REFS, Append, Events, Repo, RepoError, State, as_set, edge_append, encode, git, grown, hold, op_append,
+from .notes import (MEM, REFS, Append, Events, Repo, RepoError, State, as_set, edge_append, encode, git, grown, hold, note_text, op_append,
                                            open_repo, resolve, review_append, set_append, stamp, summary_append, tier_append, tips, until_won, write,
                                            wrote_append)
 from .observe import count, span
@@ -51,22 +51,21 @@ def _ties(edges: Iterable[MemoryEdge]) -> dict[str, list[MemoryEdge]]:
     for e in edges: out[e.source_id].append(e); out[e.target_id].append(e)
     return out
 
-
-def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = (),
-            ended: Collection[str] = ()) -> dict[str, MemoryMetadata]:
-    "What is known of some memories, and of those that they are tied to."
-    there, more, seen, todo = ChainMap({m.id: m for m in new}, held.memories), _ties(edges), set[str](), [*ids]
-    mine: dict[str, MemoryEdge] = {}
-    while todo:  # Whole chains: what is known of a memory may depend on any other in its own
-        if (i := todo.pop()) in seen: continue
-        seen.add(i)
-        found = [e for e in (*held.ties.get(i, ()), *more.get(i, ())) if e.edge_type in _BINDS and (e.id not in ended or e in edges)]
-        mine |= {e.id: e for e in found}
-        todo += [j for e in found for j in (e.source_id, e.target_id)]
-    return metadata_of([there[i] for i in sorted(seen) if i in there], mine.values(), (), held.view.state)
-
-
+# %% ../nbs/16_writing.ipynb #c469717a
 _BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
+
+
+def _chains(
+    ids: Iterable[str],
+    tied: Callable[[str], Iterable[MemoryEdge]],  # A memory's edges; of two with one name the latter counts
+) -> tuple[set[str], dict[str, MemoryEdge]]:  # Their memories, and their edges by name
+    "The whole chains that some memories are in, breadth first."
+    seen, edges, todo = set[str](), dict[str, MemoryEdge](), {*ids}
+    while todo := todo - seen:
+        seen |= todo
+        found = {e.id: e for i in sorted(todo) for e in tied(i) if e.edge_type in _BINDS}
+        edges, todo = edges | found, {j for e in found.values() for j in (e.source_id, e.target_id)}
+    return seen, edges
 
 # %% ../nbs/16_writing.ipynb #a8c54038
 def _read(
@@ -82,11 +81,19 @@ def _read(
     known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
     return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases), _ties(v.state.edges.values()))
 
-
+# %% ../nbs/16_writing.ipynb #2c76a2c2
 def rows_of(embedder: Embedder, m: Memory) -> list[np.ndarray]:
     "A memory's row of each half."
     own = embedder.embed([m.text])[0]
     return [own] if embedder.name == LexicalEmbedder.name else [own, LexicalEmbedder().embed([m.text])[0]]
+
+# %% ../nbs/16_writing.ipynb #7ed33de2
+def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = (),
+            ended: Collection[str] = ()) -> dict[str, MemoryMetadata]:
+    "What is known of some memories, and of those that they are tied to."
+    there, more = ChainMap({m.id: m for m in new}, held.memories), _ties(edges)
+    ids, mine = _chains(ids, lambda i: (e for e in (*held.ties.get(i, ()), *more.get(i, ())) if e.id not in ended or e in edges))
+    return metadata_of([there[i] for i in sorted(ids) if i in there], mine.values(), (), held.view.state)
 
 # %% ../nbs/16_writing.ipynb #e231fa2c
 class Change(NamedTuple):
@@ -102,6 +109,9 @@ def _past(edges: Iterable[MemoryEdge]) -> dict[str, str]:
     return {(e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id): e.id for e in edges if e.edge_type != EdgeType.RELATED_TO}
 
 
+def _ends(edges: Iterable[MemoryEdge]) -> set[str]: return {i for e in edges if e.edge_type != EdgeType.RELATED_TO for i in (e.source_id, e.target_id)}
+
+# %% ../nbs/16_writing.ipynb #a1834fa0
 def _moves(held: _Held, draft: Draft, new: Mapping[str, Memory], after: dict[str, MemoryMetadata], settings: Settings, now: datetime) -> Iterable[Append]:
     freed, past = _past(e for e in draft.ended if e.id in held.view.state.edges), _past(draft.edges)
     via = freed | past
@@ -113,10 +123,7 @@ def _moves(held: _Held, draft: Draft, new: Mapping[str, Memory], after: dict[str
             after[i] = replace(d, tier=tier)
             yield tier_append(m, d.tier, tier, why, score.overall, "", via[i])
 
-
-def _ends(edges: Iterable[MemoryEdge]) -> set[str]: return {i for e in edges if e.edge_type != EdgeType.RELATED_TO for i in (e.source_id, e.target_id)}
-
-
+# %% ../nbs/16_writing.ipynb #5b87eab2
 def _question(e: MemoryEdge, why: str, where: str) -> Append:
     evidence = {"kind_of": e.kind, "code": e.code, "span": e.span, "weight": round(e.weight, 4)}
     asked = {"what": "merge" if e.edge_type == EdgeType.MERGED_INTO else "edge", "source": e.source_id, "target": e.target_id, "type": e.edge_type.value,
@@ -128,7 +135,7 @@ def _said(x: Verdict, where: str, now: datetime) -> Append:
     told = {"live": False, "holds": x.holds, "verdict": x.verdict, "reason": x.reason, "at": now.isoformat()}
     return review_append(where, x.subject, {k: v for k, v in told.items() if v != ""}, "")
 
-
+# %% ../nbs/16_writing.ipynb #06fece1f
 def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> Change:
     "Everything that a draft writes into our own notes."
     sets: dict[str, dict[str, Any]] = {i: {k: tuple(v) if k == "tags" else v for j, k, v in draft.fields if j == i} for i, _, _ in draft.fields}
@@ -150,16 +157,10 @@ def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> C
 # %% ../nbs/16_writing.ipynb #98b3a02f
 def _bound(held: _Held, draft: Draft) -> tuple[dict[str, Memory], list[MemoryEdge]]:
     "The chains that a draft touches, as they are."
-    there, todo, seen = dict[str, MemoryEdge](), [*_ends((*draft.edges, *draft.ended))], set[str]()
-    while todo:
-        if (i := todo.pop()) in seen: continue
-        seen.add(i)
-        mine = {e.id: e for e in held.ties.get(i, ()) if e.edge_type in _BINDS and e.id in held.view.state.edges}
-        there |= mine
-        todo += [j for e in mine.values() for j in (e.source_id, e.target_id)]
-    return {i: held.memories[i] for i in seen if i in held.memories}, [*there.values()]
+    ids, edges = _chains(_ends((*draft.edges, *draft.ended)), lambda i: (e for e in held.ties.get(i, ()) if e.id in held.view.state.edges))
+    return {i: held.memories[i] for i in ids if i in held.memories}, [*edges.values()]
 
-
+# %% ../nbs/16_writing.ipynb #c2c891df
 def check_chains(held: _Held, draft: Draft) -> None:
     "Refuse what would break a chain."
     new = [e for e in draft.edges if e.edge_type in _BINDS]
@@ -178,7 +179,7 @@ def _kind_of(r: Mapping[str, Any]) -> tuple[str, Any]:
     "How a run's log counts a record."
     return r["kind"], (r["type"] if r.get("live", True) else False) if r["kind"] == "edge" else None
 
-
+# %% ../nbs/16_writing.ipynb #3c264ed9
 def _records(settings: Settings, held: _Held, draft: Draft, d: Decision, change: Change, session: str, now: datetime) -> tuple[list[Append], str]:
     "The records of a run, and its name."
     x = d.chosen
@@ -260,7 +261,10 @@ class _Writer:
 
     def commit(self, one: _One, session: str, dry_run: bool = False) -> WriteResult:
         "Decide and write, as often as it takes to be first."
-        now = as_utc(self.clock())  # It was said now, however long it waits
+        try: return self._first(one, session, as_utc(self.clock()), dry_run)  # It was said now, however long it waits
+        except UnicodeEncodeError as e: raise BadFact(f"{e.object[e.start]!a} is half a character, and notes are UTF-8; write it in UTF-8") from None
+
+    def _first(self, one: _One, session: str, now: datetime, dry_run: bool) -> WriteResult:
         with self._mutex, (closing(self.client()) if self.client else nullcontext()) as client:
             if dry_run: return self._attempt(one, session, now, client, dry_run)
             if client: one(self.held(), now, client)
@@ -273,8 +277,10 @@ class _Writer:
         draft, d, considered = one(held, now, client)
         check_chains(held, draft)
         change = change_of(held, draft, self.settings, now)
-        if dry_run: return result_of(draft, d, considered, change, "")
         todo, run = _records(self.settings, held, draft, d, change, session, now)
+        if dry_run:
+            for text in (*(encode(a.record) for a in todo), *map(note_text, draft.memories)): text.encode()  # What cannot be written is refused now
+            return result_of(draft, d, considered, change, "")
         new = [m for m in draft.memories if m.id not in held.memories]  # It is there where an attempt was overtaken half-way
         self._tried.update(m.id for m in new)
         moved = write(self.repo, held.view.events, todo, now, new, held.tips)
@@ -295,7 +301,7 @@ def _status_before(state: State, i: str) -> str:
     was = str(forgotten.get("before", {}).get(i, {}).get("status", "active"))
     return was if was in _STATUS else "active"
 
-
+# %% ../nbs/16_writing.ipynb #0967804c
 def commit_of(repo: Repo, name: str) -> str:
     "The full id of a commit that somebody named."
     try: return git(repo.path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").decode().strip()
@@ -310,7 +316,7 @@ def _gone(held: _Held, m: Memory) -> str:
     undos = [i for i, r in held.view.state.runs.items() if by & {*map(str, r.get("targets", ()))} and i not in held.view.state.undone]
     return f"the run that wrote {m.id} was taken back; gnc undo {max(undos, default='UNDO')} brings it back"
 
-
+# %% ../nbs/16_writing.ipynb #295220c2
 def _stands(held: _Held, memories: Sequence[Memory]) -> None:
     "Refuse to build on what something else stands for."
     known = _around(held, [m.id for m in memories])
@@ -324,12 +330,6 @@ def _outdated(held: _Held, memories: Sequence[Memory]) -> None:
     known = _around(held, [m.id for m in memories])
     for m in memories:
         if known[m.id].valid_until: raise BadFact(f"{m.id} was replaced by {known[m.id].superseded_by}; name that, or remember the fact by itself")
-
-
-def _written(*texts: str | None) -> None:
-    "Refuse what git cannot hold."
-    try: "".join(t or "" for t in texts).encode()
-    except UnicodeEncodeError: raise BadFact("an option holds bytes that are no UTF-8; write it in UTF-8") from None
 
 # %% ../nbs/16_writing.ipynb #24c0f420
 def placed(held: _Held, new: Memory, d: Decision) -> Decision:
@@ -351,7 +351,7 @@ def texts(self: _Writer, older: Memory, newer: Memory, client: Client | None) ->
     said = Model(partial(ask_all, client), self.settings.config.llm_batch).merge(older, newer) if client else ""
     return [said] if said else []
 
-
+# %% ../nbs/16_writing.ipynb #abb1f0f8
 def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool, client: Client | None,
            now: datetime) -> tuple[Draft, Decision, Sequence[Considered]]:
     c, model = self.settings.config, Model(partial(ask_all, client), self.settings.config.llm_batch) if client else None
@@ -366,7 +366,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
     else:
         found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates, threshold_for(c.write_threshold, self.embedder), new.id in self._tried)
         considered = consider(new, found, self.embedder, model.judge if model else None)
-        d = placed(held, new, decide(considered, c, new))
+        d = placed(held, new, everywhere(decide(considered, c, new), held.pool, new))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
     made = drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts)
     if told.get("merges") and made.operation not in ("MERGE", "NOOP", "UPDATE"):
@@ -401,7 +401,6 @@ def remember(
     "Write a fact, and do what it means for those that are there."
     if importance is not None and not 0 <= importance <= 1: raise BadFact(f"importance is a number from 0 to 1, not {importance}")
     if len(merges) > 1: raise BadFact("a fact is merged with one memory at a time; merge the result with the next")
-    _written(*tags, spec, phase, session, title)
     at = commit_of(self.repo, commit)
     told = {"supersedes": supersedes, "amends": amends, "superseded_by": superseded_by, "merges": merges,
             "duplicate_of": [duplicate_of] if duplicate_of else []}

@@ -1,4 +1,5 @@
 """One memory at a time, in real repositories: what becomes of it, that nothing else changes, that it can be taken back, and that many write at once."""
+import re
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.effects import BadFact
 from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.notes import MEM, note_text, open_repo, parse_note, read_memories, tips, write_memories
+from git_notes_consolidation.reviewing import accept, edit, reject
 from git_notes_consolidation.writing import open_writing
 from hypothesis import given, settings as hyp, strategies as st
 from calls import gnc, gnc_process, holds, new_repo, state_of
@@ -146,6 +148,19 @@ def test_with_review_required_everything_is_only_added(two):
     assert [w.remember(t).operation for t in (MOVED, "Tea is at four\n\nIn the kitchen.")] == ["ADD", "ADD"] and len(state_of(two).reviews) == 2
 
 
+def test_repeats_that_no_run_has_seen_take_one_place_and_are_replaced_together(tmp_path):
+    same = [mem(MYSQL.summary, MYSQL.content, days_ago=90 - i) for i in range(7)]
+    home = made(tmp_path / "many", [*same, mem("Orders: their tables", "The orders service keeps ninety tables.", days_ago=20), TEA])
+    w = writer(home)
+    asked = [c["summary"] for c in w.remember("The orders service keeps a queue.", dry_run=True).considered]
+    assert sorted(asked) == ["Orders live in MySQL", "Orders: their tables"]
+    assert w.remember("Orders live in MySQL\n\n" + MYSQL.content, dry_run=True).memory_id == same[0].id  # As a run leads them back
+    r = w.remember(MOVED)
+    assert set(r.superseded_ids) == {m.id for m in same} and {known(home)[m.id].superseded_by for m in same} == {r.memory_id} and sound(home)
+    service.run(service.open_service(home), SAMPLE_NOW + timedelta(days=3), full=True)
+    assert not [m.id for m in same if not (known(home)[m.id].superseded_by or known(home)[m.id].duplicate_of)] and sound(home)
+
+
 # Late facts, and facts that return
 
 
@@ -279,6 +294,26 @@ def test_what_cannot_be_remembered_is_refused_with_the_remedy(two, how, why):
     before = notes(two)
     with pytest.raises(BadFact, match=why): writer(two).remember(**how)
     assert notes(two) == before and state_of(two).runs == {}
+
+
+@pytest.mark.parametrize(("what", "dry_run"), [(x, False) for x in ("forget", "restore", "update", "update tags")] + [
+    (x, dry) for x in ("tags", "session", "spec", "accept", "reject", "edit") for dry in (False, True)])
+def test_half_a_character_is_refused_wherever_it_stands(two, what, dry_run):
+    "As a shell hands over a byte that is no UTF-8."
+    w, bad = writer(two, write_confidence=0.97), "caf\udce9"
+    q, = w.remember(MOVED).review
+    tea = said(two)["Tea is at four"].id
+    if what == "restore": w.forget(tea)
+    verdicts = {"accept": (accept, {}), "reject": (reject, {}), "edit": (edit, {"kind": "partial"})}
+    before = service.view(open_repo(two)).bases
+    with pytest.raises(BadFact, match=re.escape(r"'\udce9' is half a character")) as e:
+        if what in verdicts: verdicts[what][0](w, q, reason=bad, dry_run=dry_run, **verdicts[what][1])
+        elif what == "update tags": w.update(tea, tags=[bad])
+        elif what in ("forget", "restore"): getattr(w, what)(tea, bad)
+        elif what == "update": w.update(tea, importance=0.1, reason=bad)
+        else: w.remember("Cats purr.", dry_run=dry_run, **{what: [bad] if what == "tags" else bad})
+    assert str(e.value).isascii() and service.view(open_repo(two)).bases == before
+    assert w.remember("Cats purr.").operation == "ADD"
 
 
 def test_without_a_commit_there_is_nothing_to_hang_a_memory_on(tmp_path):
@@ -464,3 +499,22 @@ def test_the_text_is_read_from_a_file_and_a_dry_run_writes_nothing(two, tmp_path
     told = gnc("remember", MOVED, "-v", repo=two)
     assert all(x in told.out for x in ("replaces", "Orders live in MySQL", "Replaces “Orders live in MySQL”", "Looked at", "Take it back: gnc undo run_"))
 
+
+def test_a_fact_that_is_only_added_names_the_nearest_that_it_might_replace(two):
+    told = gnc("remember", "The orders service keeps its tables in Redis.", "--dry-run", repo=two)
+    assert f"If this replaces “Orders live in MySQL”, add --supersedes {MYSQL.id[:12]}\n" in told.out
+    assert "If this replaces" not in gnc("remember", "Owls sleep by day.", "--dry-run", repo=two).out + gnc("remember", MOVED, "--dry-run", repo=two).out
+    r = gnc("remember", "The orders service keeps its tables in Redis.", repo=two)
+    assert f"If this replaces “Orders live in MySQL”, take it back and say it with --supersedes {MYSQL.id[:12]}\n" in r.out
+    assert "If this replaces" not in gnc("remember", "The orders service keeps its tables in SQLite.", "--json", repo=two).out
+    assert "If this replaces" not in gnc("remember", "The orders service keeps tables.", "--no-judge", repo=two).out
+
+
+def test_what_held_at_another_time_is_no_hint(two):
+    "A late fact is compared with what was believed then; only what still holds can be replaced."
+    assert writer(two).remember(MOVED).superseded_ids == (MYSQL.id,)
+    late = "The orders service keeps its tables in files."
+    looked = writer(two).remember(late, valid_from=SAMPLE_NOW - timedelta(days=60), dry_run=True)
+    assert MYSQL.id in {c["id"] for c in looked.considered} and looked.operation == "ADD"
+    told = gnc("remember", late, "--valid-from", f"{SAMPLE_NOW - timedelta(days=60):%Y-%m-%d}", "--dry-run", repo=two)
+    assert f"--supersedes {MYSQL.id[:12]}" not in told.out
