@@ -19,14 +19,14 @@ from .observe import span
 __all__ = ['News', 'news', 'merge_commit', 'check_commits', 'merge_refs', 'git_settings', 'remote_name', 'Remote', 'find_remote',
            'talk', 'fetch', 'push', 'SyncResult', 'sync']
 
-# %% ../nbs/09_sync.ipynb #574d8007
+# %% ../nbs/09_sync.ipynb #88b33557
 def _blobs(repo: Repo, tip: str) -> dict[str, list[str]]:
     "A note is usually one blob; in a tree that something else has written it may be several."
     out: dict[str, list[str]] = defaultdict(list)
     for obj, _, blob in note_paths(repo, tip) if tip else (): out[obj].append(blob)
     return out
 
-# %% ../nbs/09_sync.ipynb #20cb27a4
+# %% ../nbs/09_sync.ipynb #6877da2f
 def _lines(texts: Mapping[str, bytes], obj: str, blobs: Iterable[str]) -> dict[bytes, int]:
     out: dict[bytes, int] = {}
     for blob in blobs:
@@ -37,7 +37,7 @@ def _lines(texts: Mapping[str, bytes], obj: str, blobs: Iterable[str]) -> dict[b
             at += len(row) + 1
     return out
 
-# %% ../nbs/09_sync.ipynb #b82cf33c
+# %% ../nbs/09_sync.ipynb #aad574c6
 def news(
     repo: Repo,
     known: str,  # A notes commit; empty for none
@@ -50,7 +50,7 @@ def news(
     found = {o: (_lines(texts, o, was.get(o, ())), _lines(texts, o, now[o])) for o in touched}
     return {o: fresh for o, (mine, theirs) in found.items() if (fresh := {x: at for x, at in theirs.items() if x not in mine})}
 
-# %% ../nbs/09_sync.ipynb #21b6b812
+# %% ../nbs/09_sync.ipynb #042e8c39
 _LATEST = 2**32 - 1  # Seconds; a date that somebody made up need not stop us
 
 
@@ -69,21 +69,21 @@ def merge_commit(
     changes = note_changes(notes_on(repo, {base: [*new]})[base] if base else {}, new)
     return commit_stream(ref, when, "gnc: merge", [b"merge %s\n" % top.encode(), *changes], base, mark)
 
-# %% ../nbs/09_sync.ipynb #adaad2bb
+# %% ../nbs/09_sync.ipynb #b204ac1b
 def check_commits(repo: Repo, theirs: Mapping[str, str]) -> None:
     "Refuse what cannot be a notes ref."
     rows = git(repo.path, "cat-file", "--batch-check=%(objecttype)", input="".join(f"{tip}\n" for tip in theirs.values()).encode()).decode().splitlines()
     for (store, tip), kind in zip(theirs.items(), rows):
         if kind != "commit": raise RepoError(f"their {REFS[store]} ({tip[:12]}) is no commit of notes but: {kind.split()[-1]}; nothing was merged")
 
-# %% ../nbs/09_sync.ipynb #191ca519
+# %% ../nbs/09_sync.ipynb #601e2d40
 def _apart(repo: Repo, mine: str, tip: str) -> tuple[int, int]:
     "How many commits only we have, and only they."
     if not mine: return 0, 1
     ahead, behind = git(repo.path, "rev-list", "--left-right", "--count", f"{mine}...{tip}").split()
     return int(ahead), int(behind)
 
-# %% ../nbs/09_sync.ipynb #197cebb0
+# %% ../nbs/09_sync.ipynb #8f8ae14c
 def _unite(repo: Repo, both: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], str]:
     "Merge commits on temporary refs, made in one stream: their ids, and where the refs are."
     tmp = f"refs/gnc/tmp/{uuid.uuid4().hex}"
@@ -92,7 +92,7 @@ def _unite(repo: Repo, both: Mapping[str, tuple[str, str]]) -> tuple[dict[str, s
     ids = git(repo.path, "fast-import", "--quiet", input=b"".join(stream + ask)).decode().split() if both else []
     return dict(zip(both, ids)), tmp
 
-# %% ../nbs/09_sync.ipynb #6ae647b9
+# %% ../nbs/09_sync.ipynb #4b4b53b9
 def merge_refs(
     repo: Repo,
     theirs: Mapping[str, str],  # Store to a commit that is in this clone
@@ -116,13 +116,13 @@ def merge_refs(
     until_won(attempt, patience)
     return came
 
-# %% ../nbs/09_sync.ipynb #6da68986
+# %% ../nbs/09_sync.ipynb #8cf390b9
 def git_settings(repo: Repo) -> list[tuple[str, str]]:
     "All of git's configuration that holds here, in order."
     rows = git(repo.path, "config", "--null", "--list").decode("utf-8", "surrogateescape").split("\0")
     return [(key, value) for key, _, value in (row.partition("\n") for row in rows if row)]
 
-# %% ../nbs/09_sync.ipynb #1c2446d5
+# %% ../nbs/09_sync.ipynb #4533f729
 def remote_name(
     repo: Repo,
     settings: Sequence[tuple[str, str]],  # Git's, from `git_settings`
@@ -139,7 +139,7 @@ def remote_name(
     if name.startswith("-"): raise UnknownId(f"{name!r} cannot be a remote, because git would take it for an option; name another, a URL or a path")
     return name
 
-# %% ../nbs/09_sync.ipynb #445ed6a3
+# %% ../nbs/09_sync.ipynb #60820250
 @dataclass(frozen=True)
 class Remote:
     "Another repository, and how git is told of it."
@@ -152,7 +152,7 @@ class Remote:
         "Where the refs are kept that it had when we last looked."
         return f"refs/gnc/remote/{digest('r', self.name)[2:14]}"
 
-# %% ../nbs/09_sync.ipynb #42a35b4c
+# %% ../nbs/09_sync.ipynb #6dbc6638
 _TAKEN = ("url", "pushurl", "uploadpack", "receivepack", "proxy", "proxyauthmethod", "vcs", "serveroption")
 
 
@@ -172,7 +172,7 @@ def find_remote(
     if not mine: return Remote(_masked(name), name)  # a URL or a path
     return Remote(name, alias, tuple(x for key, value in mine for x in ("-c", f"{key}={value}")))
 
-# %% ../nbs/09_sync.ipynb #61b255e9
+# %% ../nbs/09_sync.ipynb #f6bce5b0
 def _end(process: subprocess.Popen[bytes], grace: float = 2.0) -> None:
     "End git and what it has started; it may remove its lock files first."
     def send(number: int) -> None:
@@ -183,7 +183,7 @@ def _end(process: subprocess.Popen[bytes], grace: float = 2.0) -> None:
     except subprocess.TimeoutExpired: pass
     send(getattr(signal, "SIGKILL", signal.SIGTERM))
 
-# %% ../nbs/09_sync.ipynb #dffa4b81
+# %% ../nbs/09_sync.ipynb #5fc4464f
 _SILENT = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 
 
@@ -204,7 +204,7 @@ def talk(
     said = [_masked(line) for line in err.decode(errors="replace").splitlines() if line.startswith(("fatal:", "error:", "remote:", "ssh:"))]
     return out.decode(errors="replace"), "" if not process.returncode else "; ".join(said[:3]) or f"git {args[0]} ended with {process.returncode}"
 
-# %% ../nbs/09_sync.ipynb #402edf3f
+# %% ../nbs/09_sync.ipynb #e71ab5fb
 def _listed(repo: Repo, remote: Remote, timeout: float) -> dict[str, str]:
     "Our stores as the remote lists them; a name that only ends like one of ours is not ours."
     out, wrong = talk(repo, remote, "ls-remote", "--quiet", "--", remote.address, *REFS.values(), timeout=timeout)
@@ -212,7 +212,7 @@ def _listed(repo: Repo, remote: Remote, timeout: float) -> dict[str, str]:
     rows = {name: tip for tip, _, name in (line.partition("\t") for line in out.splitlines()) if re.fullmatch(r"[0-9a-f]{40,64}", tip)}
     return {store: rows[ref] for store, ref in REFS.items() if ref in rows}
 
-# %% ../nbs/09_sync.ipynb #6736e1ea
+# %% ../nbs/09_sync.ipynb #607e7009
 _FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc")
 
 
@@ -248,7 +248,7 @@ def push(
     if wrong and any(_FASTER.search(why) for why in refused): raise RaceLost(f"{remote.name} has moved on: {'; '.join(refused)}.")
     if wrong: raise RepoError(f"{remote.name} did not take it: {'; '.join([*refused, wrong])}. What came from it is kept.")
 
-# %% ../nbs/09_sync.ipynb #d8318776
+# %% ../nbs/09_sync.ipynb #b8782655
 @dataclass(frozen=True)
 class SyncResult:
     "What a sync has moved, or would move."
@@ -266,7 +266,7 @@ class SyncResult:
         lists = {k: list(getattr(self, k)) for k in ("learned", "sent")}
         return {**vars(self), **lists, "came": dict(self.came), "went": dict(self.went), "problems": [str(p) for p in self.problems]}
 
-# %% ../nbs/09_sync.ipynb #666de61a
+# %% ../nbs/09_sync.ipynb #9a088ad6
 News = Mapping[str, Mapping[str, Mapping[bytes, int]]]  # Store to annotated object to lines
 
 
@@ -279,7 +279,7 @@ def _result(remote: Remote, came: Sequence[News], went: Sequence[News], **more: 
                for obj, lines in notes.items() for x, at in lines.items() if decode(x.decode("utf-8", "replace")) is None]
     return SyncResult(remote.name, count(came), count(went), runs(came), runs(went), tuple(strange), **more)
 
-# %% ../nbs/09_sync.ipynb #7aaa280c
+# %% ../nbs/09_sync.ipynb #c1f4af82
 def _due(repo: Repo, theirs: Mapping[str, str]) -> Iterator[tuple[News, dict[str, str]]]:
     "What is to be pushed, in two parts: the data, then the runs that make it count."
     ours = our_tips(repo)
@@ -287,11 +287,11 @@ def _due(repo: Repo, theirs: Mapping[str, str]) -> Iterator[tuple[News, dict[str
         commits = {s: ours[REFS[s]] for s in stores if REFS[s] in ours and ours[REFS[s]] != theirs.get(s)}
         yield {s: news(repo, theirs.get(s, ""), tip) for s, tip in commits.items()}, commits
 
-# %% ../nbs/09_sync.ipynb #58e2a735
+# %% ../nbs/09_sync.ipynb #7d6bdeab
 def _lacking(repo: Repo, ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, dict[str, dict[bytes, int]]]:
     return {s: news(repo, ours.get(REFS[s], ""), tip) for s, tip in theirs.items()}
 
-# %% ../nbs/09_sync.ipynb #1a4c6ee7
+# %% ../nbs/09_sync.ipynb #b79af93e
 def sync(
     repo: Repo,
     asked: str = "",  # A remote, a URL or a path; empty for the usual one
