@@ -19,13 +19,13 @@ from .sentences import NEGATIONS, STOP_WORDS, split_sentences, stem, word_set
 __all__ = ['word_key', 'words', 'content_keys', 'has', 'Token', 'Piece', 'pieces', 'Said', 'Evidence', 'evidence', 'Support',
            'support']
 
-# %% ../nbs/11_aligning.ipynb #163a793d
+# %% ../nbs/11_aligning.ipynb #fe353889
 _WORD, _SAID = re.compile(r"\w[\w’']*"), re.compile(r"\w+|[%$€£]")
 _TELLING = word_set("team project note notes noted noting found finds find summary overall currently current key includes including include memory memories "
                     "record recorded records describes described states stated says said reports reported mentions shows according decided decides decision "
                     "result results e.g i.e etc it's there's that's well short brief also however therefore thus meanwhile finally additionally furthermore")
 
-
+# %% ../nbs/11_aligning.ipynb #628f8c0d
 def word_key(word: str, cut: bool = False) -> str:
     "What is compared of a word, or of one already cut to its stem."
     w = word if cut else stem(word)
@@ -34,7 +34,7 @@ def word_key(word: str, cut: bool = False) -> str:
 
 def words(text: str) -> list[str]: return _WORD.findall(text.lower())
 
-# %% ../nbs/11_aligning.ipynb #dce8df7d
+# %% ../nbs/11_aligning.ipynb #14debc0a
 def content_keys(
     text: str,
 ) -> list[str]:  # In order
@@ -50,7 +50,7 @@ def has(
     "Is a word among these, or one that begins like it: extend and extension?"
     return key in keys or len(key) > 3 and key.isalpha() and any(k.startswith(key[:5]) or len(k) > 3 and key.startswith(k) for k in keys)
 
-# %% ../nbs/11_aligning.ipynb #552e7dc1
+# %% ../nbs/11_aligning.ipynb #d3bac07d
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     at = 0
     for s in [*split_sentences(text), None]:
@@ -58,7 +58,16 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
             if any(c.isalnum() for c in m.group()): yield at + m.start(), at + m.end()
         if s: yield s.start, s.end; at = s.end
 
-# %% ../nbs/11_aligning.ipynb #c937b755
+# %% ../nbs/11_aligning.ipynb #b02872d6
+_CUT = re.compile(r"[;:,.—(](?=\s)|\s(?=\(|(?:but|so|because|while|whereas|although|though|unless|except|instead|rather|whose|which"
+                  r"|(?:since|until|as)(?=\s[a-z]))\s)")
+
+
+def _clauses(text: str, start: int, end: int) -> tuple[tuple[int, int], ...]:
+    cuts = [start, *(m.end() for m in _CUT.finditer(text, start + 1, end)), end]
+    return tuple((a, b) for a, b in zip(cuts, cuts[1:]) if text[a:b].strip())
+
+# %% ../nbs/11_aligning.ipynb #1336aa0e
 class Token(NamedTuple):
     "A content word or a value of a piece."
     start: int  # In characters of the whole text
@@ -67,6 +76,15 @@ class Token(NamedTuple):
     fact: Fact | None = None  # Of a value
 
 
+def _tokens(text: str, start: int, end: int, clauses: tuple[tuple[int, int], ...], values: Sequence[Fact]) -> Iterator[Token]:
+    def clause(at: int) -> int: return max(0, bisect_right(clauses, (at, end)) - 1)
+    at = start
+    for f in [*values, None]:
+        for m in _WORD.finditer(text, at, f.start if f else end):
+            yield from (Token(m.start(), k, clause(m.start())) for k in content_keys(m.group()))
+        if f: yield Token(f.start, f.value, clause(f.start), f); at = f.end
+
+# %% ../nbs/11_aligning.ipynb #8b90d155
 class Piece(NamedTuple):
     "A sentence, or a line that is none, with what can be compared of it."
     start: int
@@ -79,25 +97,7 @@ class Piece(NamedTuple):
     facts: tuple[Fact, ...]  # Negations among them
     said: str  # Without marks and case
 
-# %% ../nbs/11_aligning.ipynb #fc5f03a8
-_CUT = re.compile(r"[;:,.—(](?=\s)|\s(?=\(|(?:but|so|because|while|whereas|although|though|unless|except|instead|rather|whose|which"
-                  r"|(?:since|until|as)(?=\s[a-z]))\s)")
-
-
-def _clauses(text: str, start: int, end: int) -> tuple[tuple[int, int], ...]:
-    cuts = [start, *(m.end() for m in _CUT.finditer(text, start + 1, end)), end]
-    return tuple((a, b) for a, b in zip(cuts, cuts[1:]) if text[a:b].strip())
-
-# %% ../nbs/11_aligning.ipynb #6efb696f
-def _tokens(text: str, start: int, end: int, clauses: tuple[tuple[int, int], ...], values: Sequence[Fact]) -> Iterator[Token]:
-    def clause(at: int) -> int: return max(0, bisect_right(clauses, (at, end)) - 1)
-    at = start
-    for f in [*values, None]:
-        for m in _WORD.finditer(text, at, f.start if f else end):
-            yield from (Token(m.start(), k, clause(m.start())) for k in content_keys(m.group()))
-        if f: yield Token(f.start, f.value, clause(f.start), f); at = f.end
-
-# %% ../nbs/11_aligning.ipynb #6331e471
+# %% ../nbs/11_aligning.ipynb #0e3ff508
 @lru_cache(maxsize=4096)
 def pieces(
     text: str,  # Markdown or plain
@@ -115,7 +115,7 @@ def pieces(
         out.append(Piece(start, end, tokens, clauses, keys, every, frozenset(f.value for f in values), mine, said))
     return tuple(out)
 
-# %% ../nbs/11_aligning.ipynb #4e570c5e
+# %% ../nbs/11_aligning.ipynb #30cd5dd5
 class Said(NamedTuple):
     "A piece of a source."
     memory: Memory
@@ -130,7 +130,7 @@ class Said(NamedTuple):
         a, b = (self.piece.start, self.piece.end) if start < 0 else (start, end)
         return Quote(self.memory.id, self.field, a, b, getattr(self.memory, self.field)[a:b])
 
-# %% ../nbs/11_aligning.ipynb #8bd9423f
+# %% ../nbs/11_aligning.ipynb #1654cc93
 @dataclass(frozen=True)
 class Evidence:
     "All that the sources say."
@@ -143,7 +143,7 @@ class Evidence:
         mass = [sum(self.weights.get(k, self.new) for k in sorted(x)) + self.new / 2 for x in (keys & told, keys)]
         return mass[0] / mass[1]
 
-# %% ../nbs/11_aligning.ipynb #3be929b7
+# %% ../nbs/11_aligning.ipynb #8d6b9201
 def evidence(
     sources: Iterable[Memory],  # In any order
 ) -> Evidence:

@@ -15,7 +15,7 @@ from .notes import MEM, Repo, RepoError, _try_lock, note_paths, parse_note, read
 # %% auto #0
 __all__ = ['LastRun', 'remember_run', 'last_run', 'arrived', 'remember_start', 'last_start', 'lock_held']
 
-# %% ../nbs/09_arrivals.ipynb #eb1dbb10
+# %% ../nbs/09_arrivals.ipynb #28ec8cd1
 @dataclass(frozen=True)
 class LastRun:
     "What a run leaves behind for the hooks; all of it can be lost without harm."
@@ -23,24 +23,13 @@ class LastRun:
     tips: Mapping[str, str] = field(default_factory=dict)  # refs/notes/mem/* and where they pointed
     at_hand: int = 0  # Memories that were hot or warm afterwards, repeats counted once
 
-
+# %% ../nbs/09_arrivals.ipynb #fd3d200b
 def remember_run(repo: Repo, run: LastRun) -> None:
     "Keep it for `last_run`."
     d = {"at": run.at and run.at.isoformat(), "tips": dict(run.tips), "at_hand": run.at_hand}
     replace_file(repo, "last-run.json", json.dumps(d, sort_keys=True) + "\n")
 
-# %% ../nbs/09_arrivals.ipynb #7d766f1b
-def last_run(repo: Repo) -> LastRun:
-    "What the last run left behind."
-    d = _read(repo, "last-run.json")
-    where, n = d.get("tips"), d.get("at_hand")
-    sound = isinstance(where, dict) and all(r.startswith(MEM) and isinstance(o, str) and _OBJECT.fullmatch(o) for r, o in where.items())
-    return LastRun(_time(d.get("at")), dict(where) if sound else {}, n if type(n) is int and n >= 0 and sound else 0)  # type: ignore[arg-type]
-
-
-_OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-
-
+# %% ../nbs/09_arrivals.ipynb #43f42a1f
 def _read(repo: Repo, name: str) -> dict[str, Any]:
     try: d = json.loads((repo.common_dir / "gnc" / name).read_bytes())
     except (OSError, ValueError, RecursionError): return {}
@@ -51,8 +40,20 @@ def _time(value: Any) -> datetime | None:
     try: return as_utc(value)
     except (AttributeError, TypeError, ValueError, OverflowError): return None
 
-# %% ../nbs/09_arrivals.ipynb #5d33ab23
+# %% ../nbs/09_arrivals.ipynb #29bde23c
+_OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def last_run(repo: Repo) -> LastRun:
+    "What the last run left behind."
+    d = _read(repo, "last-run.json")
+    where, n = d.get("tips"), d.get("at_hand")
+    sound = isinstance(where, dict) and all(r.startswith(MEM) and isinstance(o, str) and _OBJECT.fullmatch(o) for r, o in where.items())
+    return LastRun(_time(d.get("at")), dict(where) if sound else {}, n if type(n) is int and n >= 0 and sound else 0)  # type: ignore[arg-type]
+
+# %% ../nbs/09_arrivals.ipynb #160819c5
 _Key = tuple[str, str, str]  # What makes a memory in its namespace: timestamp, summary, body
+
 
 def _memories(ns: str, where: Mapping[str, str], data: Mapping[str, bytes]) -> Iterator[tuple[_Key, Memory]]:
     "Those of some blobs, without their bodies; tombstones are no memories."
@@ -61,7 +62,16 @@ def _memories(ns: str, where: Mapping[str, str], data: Mapping[str, bytes]) -> I
             key = r.front["timestamp"], r.front["summary"], r.body
             if r.front.get("status") != "tombstone": yield key, Memory(digest("mem", ns, *key), where.get(blob, ""), ns, key[1], "", as_utc(key[0]))
 
-# %% ../nbs/09_arrivals.ipynb #a0b27ff9
+# %% ../nbs/09_arrivals.ipynb #f1c76883
+def _blobs(repo: Repo, tip: str) -> dict[str, str]:
+    "Each annotated object and the blob of its note; of a tip that git has thrown away, nothing."
+    try: return {obj: blob for obj, _, blob in note_paths(repo, tip)} if tip else {}
+    except RepoError: return {}
+
+
+def _by(n: int, rows: list[str]) -> Iterable[list[str]]: return (rows[i:i + n] for i in range(0, len(rows), n))
+
+# %% ../nbs/09_arrivals.ipynb #9fe68777
 def arrived(
     repo: Repo,
     since: Mapping[str, str],  # The tips that a run saw; none: everything is new
@@ -80,15 +90,6 @@ def arrived(
             if len(found) >= most: break
             found |= {m.id: m for key, m in _memories(ns, fresh, read_blobs(repo, some)) if key not in known}
     return tuple(sorted(found.values(), key=lambda m: (m.timestamp, m.id)))
-
-
-def _blobs(repo: Repo, tip: str) -> dict[str, str]:
-    "Each annotated object and the blob of its note; of a tip that git has thrown away, nothing."
-    try: return {obj: blob for obj, _, blob in note_paths(repo, tip)} if tip else {}
-    except RepoError: return {}
-
-
-def _by(n: int, rows: list[str]) -> Iterable[list[str]]: return (rows[i:i + n] for i in range(0, len(rows), n))
 
 # %% ../nbs/09_arrivals.ipynb #dda65bfc
 def remember_start(repo: Repo, at: datetime) -> None:

@@ -37,7 +37,7 @@ def ask_in_parts(
             else: yield part, answer.value
         parts = again
 
-# %% ../nbs/12_asking.ipynb #573a5eac
+# %% ../nbs/12_asking.ipynb #242184fe
 @dataclass(frozen=True)
 class Job:
     "A cluster to be summarized."
@@ -46,7 +46,7 @@ class Job:
     amended: Mapping[str, Memory] = field(default_factory=dict)  # … in part
     again: str = ""  # What was wrong with the last draft
 
-# %% ../nbs/12_asking.ipynb #d3e93882
+# %% ../nbs/12_asking.ipynb #cb8ad2c1
 @dataclass(frozen=True)
 class Model:
     "A language model, as the phases see it."

@@ -13,7 +13,24 @@ __all__ = ['without_block', 'with_block', 'one_line', 'paragraph']
 # %% ../nbs/04_block.ipynb #4c9f1824
 _MARK = rf"<(/?){TAG}(?=[\s/>]|\Z)[^<>]*(?:>|(?=<)|\Z)"
 
-# %% ../nbs/04_block.ipynb #bebe2eb4
+# %% ../nbs/04_block.ipynb #f5b665b5
+def _begins_line(text: str, m: re.Match[str]) -> bool: return m.start() == 0 or text[m.start() - 1] == "\n"
+
+
+def _opens(text: str, m: re.Match[str]) -> bool:
+    "Does a block begin here, or is the tag only mentioned?"
+    return _begins_line(text, m) and ("version=" in m[0] or text[m.end():m.end() + 1] in ("", "\n", "\r"))
+
+# %% ../nbs/04_block.ipynb #4a8ac232
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    "Without those that lie inside others."
+    out: list[tuple[int, int]] = []
+    for a, b in spans:
+        if out and a < out[-1][1]: out[-1] = out[-1][0], max(b, out[-1][1])
+        else: out.append((a, b))
+    return out
+
+# %% ../nbs/04_block.ipynb #4ba92515
 def _spans(text: str) -> list[tuple[int, int]]:
     "Start and end of everything that is ours, in order, not overlapping."
     marks = list(re.finditer(_MARK, text))
@@ -30,25 +47,9 @@ def _spans(text: str) -> list[tuple[int, int]]:
         tags.append((marks[i].start(), upto if _opens(text, marks[i]) else marks[i].end()))
     return _joined(sorted(blocks + tags))
 
-
-def _begins_line(text: str, m: re.Match[str]) -> bool: return m.start() == 0 or text[m.start() - 1] == "\n"
-
-
-def _opens(text: str, m: re.Match[str]) -> bool:
-    "Does a block begin here, or is the tag only mentioned?"
-    return _begins_line(text, m) and ("version=" in m[0] or text[m.end():m.end() + 1] in ("", "\n", "\r"))
-
-
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    "Without those that lie inside others."
-    out: list[tuple[int, int]] = []
-    for a, b in spans:
-        if out and a < out[-1][1]: out[-1] = out[-1][0], max(b, out[-1][1])
-        else: out.append((a, b))
-    return out
-
-# %% ../nbs/04_block.ipynb #e7ce2d8b
+# %% ../nbs/04_block.ipynb #418b2134
 _GAP = "\n\n"  # Between others' text and the block
+
 
 def without_block(
     text: str,  # What a session is given so far

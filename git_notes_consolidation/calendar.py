@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 # %% auto #0
 __all__ = ['MONTHS_OF', 'DAYS_OF', 'DAY', 'PARTS', 'CYCLES', 'ordinal', 'civil', 'index', 'start', 'Period', 'iso_week', 'period',
-           'floor', 'part', 'at_time', 'shifted', 'nearest', 'intersection', 'is_value', 'read_value']
+           'floor', 'part', 'at_time', 'shifted', 'nearest', 'intersection', 'read_value', 'is_value']
 
-# %% ../nbs/01_calendar.ipynb #db9a4cab
+# %% ../nbs/01_calendar.ipynb #3a72f87a
 _CYCLE = 146_097  # Days in 400 years
 
 
@@ -25,7 +25,7 @@ def ordinal(
     cycles, year = divmod(year - 1, 400)
     return cycles * _CYCLE + date(year + 1, month, 1).toordinal() + day - 1
 
-
+# %% ../nbs/01_calendar.ipynb #61d2e271
 def civil(
     day: int,
 ) -> tuple[int, int, int]:
@@ -34,7 +34,7 @@ def civil(
     else: cycles, rest = divmod(day - 1, _CYCLE); d = date.fromordinal(rest + 1)
     return d.year + 400 * cycles, d.month, d.day
 
-# %% ../nbs/01_calendar.ipynb #9b633e59
+# %% ../nbs/01_calendar.ipynb #ad12067f
 MONTHS_OF = {"month": 1, "quarter": 3, "season": 3, "half": 6, "year": 12, "decade": 120, "century": 1200}
 DAYS_OF = {"day": 1, "week": 7, "weekend": 7}
 
@@ -48,7 +48,7 @@ def index(
     year, month, _ = civil(day)
     return (year * 12 + month - 1 + (grain == "season")) // MONTHS_OF[grain]
 
-
+# %% ../nbs/01_calendar.ipynb #63c5f4c1
 def start(
     i: int,  # A period's number
     grain: str,
@@ -58,7 +58,7 @@ def start(
     year, month = divmod(i * MONTHS_OF[grain] - (grain == "season"), 12)
     return ordinal(year, month + 1)
 
-# %% ../nbs/01_calendar.ipynb #c351b64a
+# %% ../nbs/01_calendar.ipynb #29ea8a11
 DAY = 86_400  # Seconds
 
 
@@ -72,16 +72,16 @@ class Period(NamedTuple):
     @property
     def day(self) -> int: return self.start // DAY
 
-# %% ../nbs/01_calendar.ipynb #0dfe666f
-_SEASONS = ("WI", "SP", "SU", "FA")
-
-
+# %% ../nbs/01_calendar.ipynb #0bd74d5a
 def iso_week(
     day: int,
 ) -> tuple[int, int]:
     "Year and number of a day's ISO week."
     year = civil(day - (day - 1) % 7 + 3)[0]
     return year, (day - (day - 1) % 7 + 3 - ordinal(year, 1)) // 7 + 1
+
+# %% ../nbs/01_calendar.ipynb #74be8eb5
+_SEASONS = ("WI", "SP", "SU", "FA")
 
 
 def _value(i: int, grain: str, day: int) -> str:
@@ -91,7 +91,7 @@ def _value(i: int, grain: str, day: int) -> str:
     if grain in ("decade", "century"): return f"{i:03}" if grain == "decade" else f"{i:02}"
     return f"{year:04}" + {"day": f"-{month:02}-{dom:02}", "month": f"-{month:02}", "quarter": f"-Q{i % 4 + 1}", "half": f"-H{i % 2 + 1}", "year": ""}[grain]
 
-# %% ../nbs/01_calendar.ipynb #f2cfdef3
+# %% ../nbs/01_calendar.ipynb #f439651d
 def period(
     i: int,  # Its number
     grain: str,
@@ -101,7 +101,7 @@ def period(
     end = first + 2 if grain == "weekend" else start(i + 1, grain)
     return Period(first * DAY, end * DAY, grain, _value(i, grain, first))
 
-
+# %% ../nbs/01_calendar.ipynb #2d4c8c5c
 def floor(
     day: int,
     grain: str,
@@ -180,14 +180,7 @@ _DATED = re.compile(r"(?P<y>\d{4})(?:-(?:(?P<m>\d\d)(?:-(?P<d>\d\d)(?:T(?:(?P<p>
 _OTHER = re.compile(r"(?:PAST|PRESENT|FUTURE)_REF|P(?:\d+(?:\.\d+)?|X)(?:D|W|M|Y|Q|WE|DE|CE|SE)(?:\d+[DWM])?|PT(?:\d+(?:\.\d+)?|X)[HMS](?:\d+[MS])?"
                     r"|T\d\d(?::\d\d){0,2}|T(?:MO|MI|AF|EV|NI)|XXXX-WXX-(?:[1-7]|WE)|XXXX-(?:\d\d|SP|SU|FA|WI)|FY\d{4,5}(?:-Q[1-4])?")
 
-# %% ../nbs/01_calendar.ipynb #98d054fe
-def is_value(
-    text: str,
-) -> bool:
-    "Is it a TIMEX3 value as this package writes them?"
-    return bool(_OTHER.fullmatch(text)) or read_value(text) is not None
-
-
+# %% ../nbs/01_calendar.ipynb #acf25270
 def read_value(
     text: str,  # "2023-W18", "2023-05-08TNI", "P3D"
 ) -> Period | None:  # None for what has no date, and for nonsense
@@ -205,3 +198,10 @@ def read_value(
     elif m["t"]: found = at_time(day, *map(int, m["t"].split(":")))
     else: found = floor(day, "day" if m["d"] else "month" if m["m"] else "year")
     return found if found.value == text else None
+
+# %% ../nbs/01_calendar.ipynb #502dab5d
+def is_value(
+    text: str,
+) -> bool:
+    "Is it a TIMEX3 value as this package writes them?"
+    return bool(_OTHER.fullmatch(text)) or read_value(text) is not None

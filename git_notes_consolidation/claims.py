@@ -33,7 +33,7 @@ _PARTLY = word_set("amend update modify")
 _ANY = re.compile(r"(?i)supers[ec]d|replac|obsolet|overr[iou]|overturn|revers|revert|retir|revok|deprecat|rescind|repeal|annul|abandon|withdr|amend|updat|"
                   r"instead|place of|lieu|successor|no longer|discontinu|remov|delet|cancel|void|dead|outdated|drop|scrapped|modif")
 
-# %% ../nbs/10_claims.ipynb #72d0d36d
+# %% ../nbs/10_claims.ipynb #afd2f664
 class Token(NamedTuple):
     "A piece of a sentence."
     kind: str  # word, ref, quoted, link or mark
@@ -41,11 +41,12 @@ class Token(NamedTuple):
     end: int
     text: str  # A word in lower case, a name in its one spelling, anything else as it stands
 
-
+# %% ../nbs/10_claims.ipynb #e6d67a99
 _TOKEN = re.compile(r"(?P<link>\[[^\[\]\n]{1,300}\](?:\([^()\s]{1,300}\)|\[[^\[\]\n]{1,80}\])|\[\[[^\[\]\n]{1,300}\]\])|(?P<cited>\[\d{1,3}\])"
                     r"|(?P<quoted>\"[^\"]{1,400}\"|“[^”]{1,400}”|«[^»]{1,400}»|`[^`\n]{1,400}`|(?<!\w)'[^'\n]{3,300}'(?!\w)|‘[^’\n]{3,300}’)"
                     r"|(?P<word>\w[\w’'./+-]*)|(?P<mark>[^\w\s*_`])")
 _SLUG = re.compile(r"0*\d{1,4}-[A-Za-z]")  # 0007-serve-with-flask
+
 
 def tokens(
     text: str,
@@ -101,10 +102,11 @@ def _be(toks: Sequence[Token], lo: int, i: int) -> int:
     while j > lo and toks[j - 1].text in _BE | _ADVERBS | _AUX: j -= 1
     return j
 
-# %% ../nbs/10_claims.ipynb #15caaf02
+# %% ../nbs/10_claims.ipynb #afb97467
 _BEFORE_BASE = word_set("we i and or also hereby to that these this not") | MODALS
 _ADJECTIVAL = word_set("the a an our my its their old older any all already no")
 _ITSELF, _FAVOUR = word_set("this it we i"), word_set("favour favor")
+
 
 def _form(toks: Sequence[Token], i: int, lo: int, lemma: str, tense: str) -> tuple[int, str]:
     "First token of the predicate and form of a verb; no form where the word is no verb."
@@ -180,8 +182,9 @@ def _means(t: Token, known: _Known) -> bool:
     paths = [re.sub(r"\.\w{1,5}$", "", p.rsplit("/", 1)[-1]).replace("-", " ").replace("_", " ") for p in (label, target)]
     return any(_names_it(p, known) for p in (label, target, *paths))
 
-# %% ../nbs/10_claims.ipynb #7ce9962d
+# %% ../nbs/10_claims.ipynb #bc3dfafb
 _TURNS = word_set("with by into instead over favour favor rather")  # Where an object ends unless its title goes on
+
 
 def _title_run(toks: Sequence[Token], j: int, known: _Known) -> tuple[int, bool]:
     "The last word of a title that begins at a token, and whether it is all of the title."
@@ -234,7 +237,7 @@ def _pass(toks: Sequence[Token], j: int, part: bool) -> tuple[int, bool]:
         if toks[k].kind != "word" or toks[k].text in _FORMS or toks[k].text in STOP_WORDS - {"the", "of"}: break
     return -1, part
 
-# %% ../nbs/10_claims.ipynb #f2351f0e
+# %% ../nbs/10_claims.ipynb #d145783a
 class _Match(NamedTuple):
     first: int
     last: int
@@ -258,15 +261,16 @@ def _after(c: Claim, older: Memory, newer: Memory) -> _Match | None:
         else: j, part = (j + 1, part) if number else _pass(toks, j, part)
     return None
 
-# %% ../nbs/10_claims.ipynb #1de15f8c
+# %% ../nbs/10_claims.ipynb #5989c56c
 _WITHIN = word_set("of in from for with to under by")
+
 
 def _inside(lead: Sequence[str]) -> bool:
     "Do the words in front of a name make it a mere place (`the clients of ADR-007`)?"
     if not lead or lead[-1] not in _WITHIN: return False
     return not (len(lead) > 2 and lead[-2] in _NOUNS and lead[-3] in ("the", "our", "this"))
 
-
+# %% ../nbs/10_claims.ipynb #ff5087a6
 def _before(c: Claim, older: Memory) -> _Match | None:
     "The older memory as the subject of a passive."
     toks, known, first, aside = c.tokens, _known(older), c.predicate, False
@@ -291,7 +295,7 @@ def _foreign(toks: Sequence[Token], older: Memory, newer: Memory) -> set[Token]:
     "Documents that are neither of the two."
     return {t for t in toks if t.kind in ("ref", "link") and not _means(t, _known(newer)) and not _means(t, _known(older))}
 
-# %% ../nbs/10_claims.ipynb #d30829d1
+# %% ../nbs/10_claims.ipynb #4cf86c1c
 def _it(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     "Does an `it` that opens a sentence mean the memory, as far as the sentence before shows?"
     said = text[max(0, c.sentence.start - 300):c.sentence.start].rstrip(" \n.")
@@ -299,7 +303,7 @@ def _it(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     if re.match(r"(?i)(?:this|these|it|the)\b", said): return True
     return all(r.name in _known(newer).names | _known(older).names for r in references(said))
 
-# %% ../nbs/10_claims.ipynb #6d508ce1
+# %% ../nbs/10_claims.ipynb #5989791b
 def _speaks(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     "Is the memory itself the subject of this active verb?"
     others, own = _foreign(c.subject, older, newer), _known(newer)

@@ -16,10 +16,14 @@ from .models import Memory
 from .observe import count, record, span
 
 # %% auto #0
-__all__ = ['components', 'first_seen', 'dendrogram', 'flat_clusters', 'MemoryCluster', 'dominant_namespace', 'split',
+__all__ = ['first_seen', 'components', 'dendrogram', 'flat_clusters', 'MemoryCluster', 'dominant_namespace', 'split',
            'cluster_memories', 'Candidates', 'Half', 'fused_older', 'nearest_older']
 
-# %% ../nbs/07_clustering.ipynb #019d3c5f
+# %% ../nbs/07_clustering.ipynb #5ed579f2
+def _norms(X: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64)))
+
+# %% ../nbs/07_clustering.ipynb #9c9f4bce
 def _unit_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "The rows, near length one, and their exact lengths."
     X = np.asarray(X)
@@ -31,14 +35,25 @@ def _unit_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     X = X / np.where(norms > 0, norms, 1)[:, None]
     return X, _norms(X)
 
-def _norms(X: np.ndarray) -> np.ndarray:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64)))
-
-# %% ../nbs/07_clustering.ipynb #e9156659
+# %% ../nbs/07_clustering.ipynb #69b5eaaa
 def _threads(n: int) -> AbstractContextManager[Any]:
     return need("threadpoolctl", "consolidation").threadpool_limits(1 if n < 20_000 else None, "blas")
 
-# %% ../nbs/07_clustering.ipynb #743cc0d6
+# %% ../nbs/07_clustering.ipynb #90ebf8f2
+def _where(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    "np.nonzero for two dimensions, four times as fast where little is true."
+    i, j = np.divmod(np.flatnonzero(mask), max(mask.shape[1], 1))
+    return i, j
+
+# %% ../nbs/07_clustering.ipynb #9c118dc7
+def _fold(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    "The labels, after those that a pair connects have become one."
+    if not pairs.shape[1]: return labels
+    sparse, graph = need("scipy.sparse", "consolidation"), need("scipy.sparse.csgraph", "consolidation")
+    edges = sparse.coo_array((np.ones(pairs.shape[1], bool), (pairs[0], pairs[1])), shape=(len(labels), len(labels)))
+    return np.asarray(graph.connected_components(edges, directed=False)[1], dtype=np.intp)[labels]
+
+# %% ../nbs/07_clustering.ipynb #b5fc6432
 def _join(
     U: np.ndarray,  # (n, d) float32, no row of zeros
     level: float,  # Least product of two neighbours
@@ -55,19 +70,15 @@ def _join(
                 if waiting.shape[1] > 4 * len(U): labels, waiting = _fold(labels, waiting), waiting[:, :0]
     return _fold(labels, waiting)
 
-def _where(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "np.nonzero for two dimensions, four times as fast where little is true."
-    i, j = np.divmod(np.flatnonzero(mask), max(mask.shape[1], 1))
-    return i, j
+# %% ../nbs/07_clustering.ipynb #4fa09769
+def first_seen(
+    labels: np.ndarray,  # (n,) of any kind
+) -> np.ndarray:  # (n,) from 0
+    "The same partition, numbered by first appearance: two partitions are equal when these are."
+    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[which]
 
-def _fold(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    "The labels, after those that a pair connects have become one."
-    if not pairs.shape[1]: return labels
-    sparse, graph = need("scipy.sparse", "consolidation"), need("scipy.sparse.csgraph", "consolidation")
-    edges = sparse.coo_array((np.ones(pairs.shape[1], bool), (pairs[0], pairs[1])), shape=(len(labels), len(labels)))
-    return np.asarray(graph.connected_components(edges, directed=False)[1], dtype=np.intp)[labels]
-
-# %% ../nbs/07_clustering.ipynb #38096db1
+# %% ../nbs/07_clustering.ipynb #7abc1be8
 def components(
     X: np.ndarray,  # (n, d) rows of length one; zero rows stay alone
     distance: float,  # Cosine distance up to which two rows are neighbours
@@ -82,22 +93,7 @@ def components(
     labels[some] = _join((U if len(some) == len(U) else U[some]).astype(np.float32, copy=False), cosine * length**2, block)
     return first_seen(labels)
 
-
-def first_seen(
-    labels: np.ndarray,  # (n,) of any kind
-) -> np.ndarray:  # (n,) from 0
-    "The same partition, numbered by first appearance: two partitions are equal when these are."
-    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[which]
-
-# %% ../nbs/07_clustering.ipynb #30116207
-def dendrogram(
-    X: np.ndarray,  # (n, d) rows of length one, n > 1
-) -> np.ndarray:  # (n − 1, 4) as scipy has it: two clusters, their average distance, their common size
-    "Who merges with whom at which average cosine distance."
-    U, norms = _unit_rows(X)
-    return np.asarray(need("scipy.cluster.hierarchy", "consolidation").linkage(_distances(U.astype(np.float64), norms), "average"))
-
+# %% ../nbs/07_clustering.ipynb #17e7468c
 def _distances(U: np.ndarray, norms: np.ndarray, block: int = 512) -> np.ndarray:
     "Cosine distances above the diagonal, row by row."
     out, at = np.empty(len(U) * (len(U) - 1) // 2), 0
@@ -107,17 +103,27 @@ def _distances(U: np.ndarray, norms: np.ndarray, block: int = 512) -> np.ndarray
             out[at:(at := at + len(row) - k - 1)] = 1 - row[k + 1:]
     return np.clip(out, 0, None, out=out)
 
+# %% ../nbs/07_clustering.ipynb #14814690
+def dendrogram(
+    X: np.ndarray,  # (n, d) rows of length one, n > 1
+) -> np.ndarray:  # (n − 1, 4) as scipy has it: two clusters, their average distance, their common size
+    "Who merges with whom at which average cosine distance."
+    U, norms = _unit_rows(X)
+    return np.asarray(need("scipy.cluster.hierarchy", "consolidation").linkage(_distances(U.astype(np.float64), norms), "average"))
+
+# %% ../nbs/07_clustering.ipynb #e15ab65f
+def _roots(up: np.ndarray) -> np.ndarray:
+    "Where each number ends that is sent on to another, and so on."
+    while (up != up[up]).any(): up = up[up]
+    return up
+
+
 def _by_dendrogram(X: np.ndarray, distance: float) -> np.ndarray:
     tree = dendrogram(X)
     tree = tree[:np.searchsorted(tree[:, 2], distance, side="left")]
     up = np.arange(len(X) + len(tree))
     up[tree[:, :2].astype(np.intp)] = len(X) + np.arange(len(tree))[:, None]
     return _roots(up)[:len(X)]
-
-def _roots(up: np.ndarray) -> np.ndarray:
-    "Where each number ends that is sent on to another, and so on."
-    while (up != up[up]).any(): up = up[up]
-    return up
 
 # %% ../nbs/07_clustering.ipynb #da7dc3d2
 def _nearest(
@@ -146,7 +152,7 @@ def _nearest(
         who[a:a + block], far[a:a + block] = two[best], d[best]
     return who, far
 
-# %% ../nbs/07_clustering.ipynb #23a1dda2
+# %% ../nbs/07_clustering.ipynb #34f954f1
 def _by_merging(X: np.ndarray, distance: float, block: int = 1024) -> np.ndarray:
     "Flat clusters of average linkage in O(n · (d + block)) memory; equal rows are one from the start."
     if distance <= 0: return np.arange(len(X))
@@ -172,7 +178,12 @@ def _by_merging(X: np.ndarray, distance: float, block: int = 1024) -> np.ndarray
         stale = alive[np.isin(alive, keep) | np.isin(who[alive], mutual)]
     return _roots(into)[same]
 
-# %% ../nbs/07_clustering.ipynb #6ea66fb8
+# %% ../nbs/07_clustering.ipynb #4c8434f9
+def _groups(labels: np.ndarray) -> list[np.ndarray]:
+    "The row numbers of each label from 0 on."
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]) if len(labels) else []
+
+# %% ../nbs/07_clustering.ipynb #0a3223d4
 def flat_clusters(
     X: np.ndarray,  # (n, d) rows of length one, float32 or float64; zero rows stay alone
     distance_threshold: float,  # Clusters merge while their average cosine distance is below this
@@ -193,11 +204,7 @@ def flat_clusters(
         s.set(clusters_found=int(labels.max(initial=-1)) + 1)
     return labels
 
-def _groups(labels: np.ndarray) -> list[np.ndarray]:
-    "The row numbers of each label from 0 on."
-    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]) if len(labels) else []
-
-# %% ../nbs/07_clustering.ipynb #8232f43f
+# %% ../nbs/07_clustering.ipynb #b94f5c11
 @dataclass(frozen=True)
 class MemoryCluster:
     "Memories that are about the same thing."
@@ -211,7 +218,7 @@ class MemoryCluster:
         if not self.memory_ids: raise ValueError("a cluster has at least one memory")
         object.__setattr__(self, "memory_ids", tuple(sorted(set(self.memory_ids))))
 
-# %% ../nbs/07_clustering.ipynb #8aa11465
+# %% ../nbs/07_clustering.ipynb #6a13d64f
 def dominant_namespace(
     memories: Sequence[Memory],  # At least one
 ) -> str:
@@ -279,7 +286,7 @@ def cluster_memories(
     for p in parts: record("clustering.cluster_sizes", len(p))
     return [_cluster([members[i] for i in p], X[p], k) for k, p in enumerate(parts)]
 
-# %% ../nbs/07_clustering.ipynb #0ac3f360
+# %% ../nbs/07_clustering.ipynb #717713c0
 class Candidates(NamedTuple):
     "Pairs worth judging, sorted by newer, then older."
     newer: np.ndarray  # (k,) row numbers
@@ -287,6 +294,11 @@ class Candidates(NamedTuple):
     similarity: np.ndarray  # (k,) cosine
 
 
+def _ranks(i: np.ndarray) -> np.ndarray:
+    "Places within each run of equal numbers, from 0."
+    return np.arange(len(i)) - np.searchsorted(i, i)
+
+# %% ../nbs/07_clustering.ipynb #1da47a4f
 def _best(
     S: np.ndarray,  # (rows, columns) similarities; −inf is no pair
     k: int,  # Best of each row
@@ -300,10 +312,6 @@ def _best(
     i, j = i[order], j[order]
     first = _ranks(i) < k
     return i[first], j[first], S[i[first], j[first]]
-
-def _ranks(i: np.ndarray) -> np.ndarray:
-    "Places within each run of equal numbers, from 0."
-    return np.arange(len(i)) - np.searchsorted(i, i)
 
 # %% ../nbs/07_clustering.ipynb #b4e07ec4
 def _fuse(
@@ -320,13 +328,13 @@ def _fuse(
     order = order[_ranks(i) < k]
     return i[order], j[order]
 
-# %% ../nbs/07_clustering.ipynb #44b8c9f9
+# %% ../nbs/07_clustering.ipynb #64bf5fbe
 class Half(NamedTuple):
     "One of the searches that are fused."
     vectors: np.ndarray  # (n, d) rounded rows of length one; products in their own precision
     floor: float = 0.0  # Least cosine of a pair that it finds
 
-
+# %% ../nbs/07_clustering.ipynb #b1351d76
 def fused_older(
     halves: Sequence[Half],  # At least one; the similarity of a pair is its cosine in the first
     order: Sequence[int] | np.ndarray,  # (n,) ages: smaller is older; equals are not older than each other

@@ -16,7 +16,7 @@ __all__ = ['DATES', 'start_of']
 DATES: Rules = []
 _rule = partial(production, DATES)
 
-# %% ../nbs/04_dates.ipynb #88c54989
+# %% ../nbs/04_dates.ipynb #799b915f
 def _month_day(c: Scene, m: re.Match[str], month: int, dom: int, year: int | None, side: str = "") -> Reading | None:
     if not 1 <= dom <= 31: return None
     here, reach = civil(c.day)[0], 1 if (month, dom) != (1, 29) else 8
@@ -30,7 +30,7 @@ def _month_day(c: Scene, m: re.Match[str], month: int, dom: int, year: int | Non
     day = future if past is None or said > 0 and future is not None else past
     return dated(floor(day, "day"), 0.85, named=("date", 0)) if day is not None else None
 
-
+# %% ../nbs/04_dates.ipynb #0ae23741
 @_rule("(?P<x>[lpxt])?(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?|e?(?P<d2>[no])[O-]?(?P<m2>M)(?:[,O-]?(?P<y2>y))?|(?P<y3>y)(?P<m3>M)(?P<d3>n)")
 def _day_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
     s = "" if m["m"] else "2" if m["m2"] else "3"
@@ -66,9 +66,7 @@ def _decade(c: Scene, m: re.Match[str]) -> Reading | None:
     if n < 100 and (c.t.letters[:m.start()][-1:] != "e" or c.t.letters[m.end():m.end() + 1] == "." and c.t.low[m.end()].isalpha()): return None
     return dated(period((n if n > 99 else 1900 + n) // 10, "decade"), 0.85) if 1700 <= (n if n > 99 else 1900 + n) < 2100 else None
 
-# %% ../nbs/04_dates.ipynb #90e6a6c3
-_DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::(\d\d))?)?.*"
-                     r"|(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})|(\d{4})-w(\d\d)|(\d{4})-?q([1-4])|(\d{4})-(\d\d)")
+# %% ../nbs/04_dates.ipynb #7ebdd41c
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 
 
@@ -81,7 +79,20 @@ def _dom(year: int, month: int, dom: int) -> int | None:
 
 def _month_number(word: str) -> int: return int(word) if word.isdigit() else _MONTHS.index(word[:3]) + 1
 
-# %% ../nbs/04_dates.ipynb #dd470c81
+# %% ../nbs/04_dates.ipynb #611a41b7
+def _either_order(a: int, sign: str, b: str, year: int) -> Reading | None:
+    if not b.isdigit(): day = _dom(year, _month_number(b), a); return dated(floor(day, "day"), 0.95, named=("date", 1)) if day is not None else None
+    orders = [_dom(year, a, int(b)), _dom(year, int(b), a)]
+    days = [d for d in (orders[::-1] if sign == "." else orders) if d is not None]
+    if not days: return None
+    others = tuple(floor(d, "day").value for d in days[1:] if d != days[0])
+    return dated(floor(days[0], "day"), 0.6 if others else 0.95, named=("date", 1), alternatives=others)
+
+# %% ../nbs/04_dates.ipynb #339397f1
+_DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::(\d\d))?)?.*"
+                     r"|(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})|(\d{4})-w(\d\d)|(\d{4})-?q([1-4])|(\d{4})-(\d\d)")
+
+
 @_rule("D")
 def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
     d = _DIGITS.fullmatch(c.t.values[m.start()])
@@ -96,16 +107,12 @@ def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
     near = c.t.letters[m.start() - 1:m.start()]
     return dated(floor(ordinal(int(d[15]), int(d[16])), "month"), 0.8) if near and near in "i@OBARbzk" and 1900 <= int(d[15]) < 2100 else None
 
+# %% ../nbs/04_dates.ipynb #cbb78989
+def start_of(c: Scene, months: int) -> int:
+    "The first day of a month, so many from this one."
+    return ordinal((index(c.day, "month") + months) // 12, (index(c.day, "month") + months) % 12 + 1)
 
-def _either_order(a: int, sign: str, b: str, year: int) -> Reading | None:
-    if not b.isdigit(): day = _dom(year, _month_number(b), a); return dated(floor(day, "day"), 0.95, named=("date", 1)) if day is not None else None
-    orders = [_dom(year, a, int(b)), _dom(year, int(b), a)]
-    days = [d for d in (orders[::-1] if sign == "." else orders) if d is not None]
-    if not days: return None
-    others = tuple(floor(d, "day").value for d in days[1:] if d != days[0])
-    return dated(floor(days[0], "day"), 0.6 if others else 0.95, named=("date", 1), alternatives=others)
-
-# %% ../nbs/04_dates.ipynb #01bd4b1a
+# %% ../nbs/04_dates.ipynb #46cca82b
 _RUNS = frozenset("runs fires triggers executes happens recurs renews".split())
 _AFTER_DAY = AFTER_YEAR | frozenset("onward too though instead last next will would should can could may might must today".split())
 
@@ -126,12 +133,7 @@ def _the_11th(c: Scene, m: re.Match[str]) -> Reading | None:
     days = [d for shift in range(-3, 4) if civil(d := start_of(c, shift) + n - 1)[2] == n]
     return dated(floor(min(d for d in days if d >= c.day) if side > 0 else max(d for d in days if d <= c.day), "day"), 0.75)
 
-
-def start_of(c: Scene, months: int) -> int:
-    "The first day of a month, so many from this one."
-    return ordinal((index(c.day, "month") + months) // 12, (index(c.day, "month") + months) % 12 + 1)
-
-
+# %% ../nbs/04_dates.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")
 def _friday_the_13th(c: Scene, m: re.Match[str]) -> Reading | None:
     k, n = c.t.values[m.start("w")], c.t.values[m.start("o")]

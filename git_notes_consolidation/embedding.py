@@ -21,11 +21,11 @@ from .models import Memory
 
 # %% auto #0
 __all__ = ['GRID', 'FUNCTION_WORDS', 'PAIRED', 'MINILM', 'Embedder', 'round_vectors', 'tokens', 'LexicalEmbedder', 'similarity',
-           'embed_memories', 'likeness', 'cosines', 'minilm_cosines', 'Thresholds', 'thresholds_from', 'calibrate',
-           'EmbeddingError', 'minilm_files', 'MiniLMEmbedder', 'pull_minilm', 'plugin_rows', 'PluginVectors',
+           'embed_memories', 'likeness', 'cosines', 'minilm_cosines', 'EmbeddingError', 'Thresholds', 'thresholds_from',
+           'calibrate', 'minilm_files', 'MiniLMEmbedder', 'pull_minilm', 'plugin_rows', 'PluginVectors',
            'without_vector', 'EndpointEmbedder', 'get_embedder']
 
-# %% ../nbs/06_embedding.ipynb #c97a8c19
+# %% ../nbs/06_embedding.ipynb #6b39be7d
 class Embedder(Protocol):
     "Whatever turns texts into comparable vectors."
     @property
@@ -75,21 +75,22 @@ FUNCTION_WORDS = frozenset(
     "not now of off on once only onto or our out over own same shall she should since so some such than that the their them then there these they "
     "this those through to too under until up us very was we were what when where which while who whom whose why will with without would you your".split())
 
-# %% ../nbs/06_embedding.ipynb #5fcffd94
+# %% ../nbs/06_embedding.ipynb #45988948
 _D = 1024
 _WORD, _PIECES, _WHOLE, _PAIR = 64.0, 160.0, 96.0, 20.0  # Weight of a word, of all its pieces together, of an identifier as a whole, of a pair of words
+
 
 def _places(features: Sequence[str], weights: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     "Where each feature goes, and its signed weight, a whole number: sums of whole numbers have no order either."
     h = np.array([zlib.crc32(f.encode("utf-8", "surrogatepass")) for f in features], dtype=np.uint32) * np.uint32(2654435761)
     return (h >> np.uint32(22)).astype(np.intp), np.where(h & np.uint32(1 << 21), 1.0, -1.0) * np.rint(weights)
 
-# %% ../nbs/06_embedding.ipynb #689b582d
+# %% ../nbs/06_embedding.ipynb #ab622d4f
 def _pieces(word: str) -> list[str]:
     marked = f"<{word[:32]}>"
     return [marked[i:i + n] for n in (4, 5) for i in range(len(marked) - n + 1)]
 
-
+# %% ../nbs/06_embedding.ipynb #de03d2e3
 @lru_cache(maxsize=2**15)
 def _word(token: str) -> tuple[np.ndarray, np.ndarray]:
     "Places and weights of one token; a text repeats most of its words, and a project most of its texts' words."
@@ -102,7 +103,7 @@ def _word(token: str) -> tuple[np.ndarray, np.ndarray]:
         weights += [_WORD * scale] + [_PIECES * scale / math.sqrt(len(pieces) or 1)] * len(pieces)
     return _places(names, weights)
 
-# %% ../nbs/06_embedding.ipynb #ba47d2c1
+# %% ../nbs/06_embedding.ipynb #e4a1569d
 def _sum(words: Sequence[str]) -> np.ndarray:
     "(1024,) whole numbers: the weights of all features of a text."
     counted = Counter(words)
@@ -114,16 +115,17 @@ def _sum(words: Sequence[str]) -> np.ndarray:
     where, what = np.concatenate([p for p, _ in found] + [at]), np.concatenate([w for _, w in found])
     return np.bincount(where, np.concatenate([what * times, weight]), minlength=_D)
 
-# %% ../nbs/06_embedding.ipynb #e3cf33bc
+# %% ../nbs/06_embedding.ipynb #5c94b04d
+def _direction(v: np.ndarray) -> np.ndarray:
+    return np.rint(v * (2.0**16 / math.sqrt(float(v @ v))))
+
+
 def _lexical(text: str) -> np.ndarray:
     "(1024,) whole numbers; zero for a text without a word."
     words, head = tokens(text), tokens(text.partition("\n")[0])
     if not words: return np.zeros(_D)
     if not 0 < len(head) < len(words): return _sum(words)
     return 3 * _direction(_sum(words)) + _direction(_sum(head))
-
-def _direction(v: np.ndarray) -> np.ndarray:
-    return np.rint(v * (2.0**16 / math.sqrt(float(v @ v))))
 
 # %% ../nbs/06_embedding.ipynb #a745cd2f
 class LexicalEmbedder:
@@ -166,7 +168,7 @@ def likeness() -> tuple[Mapping[str, Any], ...]:  # 60 rows of `text`, `repeat`,
     lines = (files("git_notes_consolidation") / "data" / "likeness.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple(json.loads(line) for line in lines)
 
-# %% ../nbs/06_embedding.ipynb #4f242313
+# %% ../nbs/06_embedding.ipynb #155e6a0d
 def cosines(
     embedder: Embedder,
 ) -> dict[str, np.ndarray]:  # 60 of repeat, changed and topic with their text, 1,770 unrelated: text with later text
@@ -181,7 +183,11 @@ def minilm_cosines() -> dict[str, np.ndarray]:
     rows = [r["minilm"] for r in likeness()]
     return {kind: np.array([r[i] for r in rows]) for i, kind in enumerate(PAIRED)} | {"unrelated": np.concatenate([r[len(PAIRED):] for r in rows])}
 
-# %% ../nbs/06_embedding.ipynb #9367b317
+# %% ../nbs/06_embedding.ipynb #33b34b9a
+class EmbeddingError(RuntimeError):
+    "Vectors cannot be had; the text names the place and the remedy."
+
+# %% ../nbs/06_embedding.ipynb #4b31fc60
 class Thresholds(NamedTuple):
     "An embedder's own lines, as cosines."
     floor: float
@@ -204,10 +210,6 @@ def thresholds_from(
 def calibrate(embedder: Embedder) -> Thresholds:
     "An embedder's three lines, measured."
     return thresholds_from(cosines(embedder))
-
-
-class EmbeddingError(RuntimeError):
-    "Vectors cannot be had; the text names the place and the remedy."
 
 # %% ../nbs/06_embedding.ipynb #48f02123
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -296,7 +298,7 @@ class MiniLMEmbedder:
         _ = self._model  # loaded once, before the threads ask for it
         with ThreadPoolExecutor(self.threads) as pool: return round_vectors(np.stack(list(pool.map(self._row, texts))))
 
-# %% ../nbs/06_embedding.ipynb #a14c8607
+# %% ../nbs/06_embedding.ipynb #8216e288
 def pull_minilm(
     directory: str | Path | None = None,  # Put the files there; none: in the local Hugging Face cache
     int8: bool = False,
@@ -317,7 +319,18 @@ def pull_minilm(
     made.embed([MINILM])
     return made
 
-# %% ../nbs/06_embedding.ipynb #a8ea71ba
+# %% ../nbs/06_embedding.ipynb #ff66dcd4
+def _untouched(path: Path) -> sqlite3.Connection:
+    "A connection that leaves no trace."
+    wal = Path(f"{path}-wal")
+    pending = wal.exists() and wal.stat().st_size > 0
+    return sqlite3.connect(f"{path.resolve(strict=True).as_uri()}?{'mode=ro' if pending else 'immutable=1'}", uri=True)
+
+# %% ../nbs/06_embedding.ipynb #16b40656
+_BLOCKS = "SELECT c.chunk_id, c.size, v.vectors FROM vec_memories_chunks c JOIN vec_memories_vector_chunks00 v ON v.rowid = c.chunk_id"
+_ROWS = "SELECT m.id, m.summary, m.content, r.chunk_id, r.chunk_offset FROM memories m JOIN vec_memories_rowids r ON r.id = m.id ORDER BY m.id"
+
+
 def plugin_rows(
     path: str | Path,  # The plugin's index.db; it is not written to, not even a lock
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:  # The plugin's id, summary, content, vector
@@ -331,18 +344,10 @@ def plugin_rows(
     for i, summary, content, block, at in found:
         if block in blocks and 0 <= at < len(blocks[block]) and np.isfinite(x := blocks[block][at]).all(): yield i, summary, content, x
 
+# %% ../nbs/06_embedding.ipynb #35caadba
+def _words(text: str) -> str: return " ".join(text.split())
 
-_BLOCKS = "SELECT c.chunk_id, c.size, v.vectors FROM vec_memories_chunks c JOIN vec_memories_vector_chunks00 v ON v.rowid = c.chunk_id"
-_ROWS = "SELECT m.id, m.summary, m.content, r.chunk_id, r.chunk_offset FROM memories m JOIN vec_memories_rowids r ON r.id = m.id ORDER BY m.id"
 
-# %% ../nbs/06_embedding.ipynb #099d7224
-def _untouched(path: Path) -> sqlite3.Connection:
-    "A connection that leaves no trace."
-    wal = Path(f"{path}-wal")
-    pending = wal.exists() and wal.stat().st_size > 0
-    return sqlite3.connect(f"{path.resolve(strict=True).as_uri()}?{'mode=ro' if pending else 'immutable=1'}", uri=True)
-
-# %% ../nbs/06_embedding.ipynb #2caf90f3
 @dataclass(frozen=True)
 class PluginVectors:
     "The vectors in the plugin's index, and the same model for what is missing."
@@ -391,9 +396,6 @@ class PluginVectors:
         if missing and self.filler: X[missing] = self.filler.embed([texts[i] for i in missing])
         return X
 
-
-def _words(text: str) -> str: return " ".join(text.split())
-
 # %% ../nbs/06_embedding.ipynb #21e4809c
 def without_vector(
     memories: Sequence[Memory],
@@ -406,7 +408,15 @@ def without_vector(
     return [f"{len(lost)} without a vector from {embedder.name}, so no likeness is seen: {', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}. "
             "The plugin's /memory:sync full, or gnc models pull, brings what is missing"]
 
-# %% ../nbs/06_embedding.ipynb #8bbdf48d
+# %% ../nbs/06_embedding.ipynb #cccd59fa
+def _answered(answer: Any, n: int) -> np.ndarray:
+    rows = sorted(answer.data, key=lambda d: d.index)
+    if [d.index for d in rows] != list(range(n)): raise ValueError(f"{len(rows)} vectors for {n} texts")
+    X = np.array([d.embedding for d in rows], dtype=np.float64)
+    if X.ndim != 2 or not X.shape[1] or not np.isfinite(X).all(): raise ValueError("vectors of several lengths, or with a value that is no number")
+    return X
+
+# %% ../nbs/06_embedding.ipynb #07ff76da
 @dataclass(frozen=True)
 class EndpointEmbedder:
     "An OpenAI-compatible `/embeddings`."
@@ -485,15 +495,17 @@ class EndpointEmbedder:
         if status in (401, 403): return "Set MEMORY_EMBEDDING_API_KEY"
         return f"Is {self.model!r} the name of a model there?" if status in (400, 404, 422) else "Try again later"
 
-# %% ../nbs/06_embedding.ipynb #77786f58
-def _answered(answer: Any, n: int) -> np.ndarray:
-    rows = sorted(answer.data, key=lambda d: d.index)
-    if [d.index for d in rows] != list(range(n)): raise ValueError(f"{len(rows)} vectors for {n} texts")
-    X = np.array([d.embedding for d in rows], dtype=np.float64)
-    if X.ndim != 2 or not X.shape[1] or not np.isfinite(X).all(): raise ValueError("vectors of several lengths, or with a value that is no number")
-    return X
+# %% ../nbs/06_embedding.ipynb #8145d3a7
+def _there(minilm: MiniLMEmbedder) -> bool:
+    try: return all(p.is_file() for p in minilm.files) and bool(need("onnxruntime", "minilm"))
+    except (EmbeddingError, NotImplementedError): return False
 
-# %% ../nbs/06_embedding.ipynb #60867ab2
+
+def _key(base_url: str, env: Mapping[str, str]) -> str:
+    theirs = env.get("OPENAI_API_KEY", "") if urlsplit(base_url).hostname == "api.openai.com" else ""
+    return env.get("MEMORY_EMBEDDING_API_KEY") or theirs
+
+# %% ../nbs/06_embedding.ipynb #a8376137
 def get_embedder(
     config: SubconsciousnessConfig,
     plugin_index: str | Path = ".memory/index.db",  # The main plugin's index of this repository
@@ -505,13 +517,3 @@ def get_embedder(
     if config.embedder == "plugin": return PluginVectors(plugin_index, minilm if _there(minilm) else None)
     if config.embedder == "lexical": return LexicalEmbedder()
     return EndpointEmbedder(config.embedding_base_url, config.embedding_model, _key(config.embedding_base_url, os.environ if env is None else env))
-
-
-def _there(minilm: MiniLMEmbedder) -> bool:
-    try: return all(p.is_file() for p in minilm.files) and bool(need("onnxruntime", "minilm"))
-    except (EmbeddingError, NotImplementedError): return False
-
-
-def _key(base_url: str, env: Mapping[str, str]) -> str:
-    theirs = env.get("OPENAI_API_KEY", "") if urlsplit(base_url).hostname == "api.openai.com" else ""
-    return env.get("MEMORY_EMBEDDING_API_KEY") or theirs

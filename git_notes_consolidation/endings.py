@@ -153,13 +153,14 @@ def _place(
     where = stem(place.text) if place and place.kind == "word" and place.text not in STOP_WORDS else ""
     return "" if WHEN.fullmatch(where) else where
 
-# %% ../nbs/11_endings.ipynb #0e62ca50
+# %% ../nbs/11_endings.ipynb #f295ceb5
 _VAGUE = word_set("such some certain many several few any each every")
+
 
 def _is_document(t: Token, text: str) -> bool:
     return t.kind == "link" or t.kind == "ref" and bool(re.search(r"[\s_#-]", text[t.start:t.end]) or t.text.split()[0] in DOCUMENTS)
 
-
+# %% ../nbs/11_endings.ipynb #38473106
 def _beside(
     toks: Sequence[Token],
     m: re.Match[str],
@@ -172,7 +173,7 @@ def _beside(
     vague = any(t.text in _VAGUE for t in noun[:2]) or any(_is_document(t, m.string) for t in noun)
     return [] if vague else noun
 
-# %% ../nbs/11_endings.ipynb #4f3fda58
+# %% ../nbs/11_endings.ipynb #15127bec
 class Ending(NamedTuple):
     "Things that ended, as one sentence says it."
     things: tuple[tuple[str, ...], ...]  # Stems, one tuple for each thing
@@ -183,9 +184,10 @@ class Ending(NamedTuple):
     veto: str  # Why it counts for nothing; empty when it counts
     subject: tuple[str, ...]  # Stems of who ended it, if that is said
 
-
+# %% ../nbs/11_endings.ipynb #d55ef2e9
 _PATTERNS = {"active": _ENDS, "passive": _ENDED, "bare": _BARELY}
 _CLAUSE = word_set("; : — – ( , but however")
+
 
 def _ending(s: Spoken, toks: Sequence[Token], form: str, m: re.Match[str], memory: Memory) -> Ending | None:
     "What one verb ends, if it ends anything."
@@ -235,12 +237,13 @@ def _akin(
 @lru_cache(maxsize=2**12)
 def _pieces(s: str) -> tuple[str, ...]: return tuple(filter(None, re.split(r"[-_/.]", s)))
 
-# %% ../nbs/11_endings.ipynb #0c86179b
+# %% ../nbs/11_endings.ipynb #df56d5bb
 _UNITS = word_set("kg g km cm mm ms s sec min h hour hours day days week weeks month months year years kb mb gb tb kib mib gib bytes percent")
+
 
 def _telling(thing: Sequence[str]) -> tuple[str, ...]: return tuple(s for s in thing if s not in GENERIC and not s[0].isdigit() and s not in _UNITS)
 
-
+# %% ../nbs/11_endings.ipynb #204d6408
 def _named(
     thing: Sequence[str],  # Stems
     older: Memory,
@@ -249,7 +252,7 @@ def _named(
     missing = any(not _akin(s, known) and not any(p in known for p in _pieces(s) if len(p) > 2) for s in telling)
     return frozenset() if missing else frozenset(p for s in telling for p in (s, *_pieces(s)))
 
-
+# %% ../nbs/11_endings.ipynb #70d06ddd
 def _another(e: Ending, thing: Sequence[str], named: frozenset[str], older: Memory) -> bool:
     "Has another one ended: with another number, in another place, by somebody else, or before the older memory was written?"
     known = about(older).all
@@ -269,8 +272,9 @@ def _heads(
     words = [w for w in words_of(title) if w not in STOP_WORDS and w not in LIGHT_VERBS]
     return bool(words) and (stem(words[0]) == s and not _LABELLED.match(title) or stem(words[-1]) == s)
 
-# %% ../nbs/11_endings.ipynb #b78bc6e2
+# %% ../nbs/11_endings.ipynb #4073dc8a
 _CAPITAL = re.compile(r"(?<![.\w] )\b[A-Z]\w+")
+
 
 def _shared(named: frozenset[str], older: Memory, newer: Memory) -> int:
     "How many telling words two memories have in common beside the thing; -1 when that is too little."
@@ -280,7 +284,7 @@ def _shared(named: frozenset[str], older: Memory, newer: Memory) -> int:
     if weight < (1 if brief else 2) or not brief and weight < 4 and rest and not rest & n.all: return -1
     return len(common - GENERIC)
 
-
+# %% ../nbs/11_endings.ipynb #c4eb24de
 def _sure(e: Ending, thing: Sequence[str], older: Memory, newer: Memory) -> float:
     "How sure it is that the thing that ended is what the older memory is about; 0 when it is not."
     o, named, telling = about(older), _named(thing, older), _telling(thing)
@@ -343,10 +347,11 @@ _SOFT = re.compile(r"(?i)\b" + any_of(r"might, maybe, perhaps, possibly, propos\
 
 def _plain(s: Spoken) -> bool: return not s.line.rstrip().endswith("?") and not _SOFT.search(s.line)
 
-# %% ../nbs/11_endings.ipynb #b66edfce
+# %% ../nbs/11_endings.ipynb #80b36340
 _AMENDMENT = re.compile(r"(?i)\b" + any_of(
     r"amends, amendment to, amending, corrections? to, changes? to, partly overrides, partially overrides, patch to, exemptions? from, exceptions? to",
     r"departs? from, deviat\w+ from, supplements? to, restricts, limits") + r"\s+(?:(?:the|our|my|list|of|for|from|on)\s+)*((?:[\w`'’-]+\s*){1,6})")
+
 
 @lru_cache(maxsize=2**14)
 def _amendments(
@@ -356,7 +361,7 @@ def _amendments(
     found = [m for s in spoken(memory) if (m := _AMENDMENT.search(s.text, s.start, s.end)) and _plain(s)]
     return tuple((content_stems(m[1]), m.group().rstrip()) for m in found)
 
-
+# %% ../nbs/11_endings.ipynb #52b5721b
 def _amendment(older: Memory, newer: Memory) -> Judgment | None:
     "It calls itself an amendment to what the older one's title says."
     subject = about(older).subject
@@ -394,7 +399,7 @@ def _cites_another(line: str, older: Memory, newer: Memory) -> bool:
     known = {*names_of(older), *names_of(newer)}
     return any(r.name not in known for r in references(line) if r.name.split()[0] in DOCUMENTS or "-" in line[r.start:r.end])
 
-# %% ../nbs/11_endings.ipynb #55cec262
+# %% ../nbs/11_endings.ipynb #d22c1218
 def _what_stays(older: Memory, newer: Memory) -> tuple[_Stays, int] | None:
     "The sentence that says what stays, and how many words of the older memory's body it lists."
     o = about(older)
@@ -404,7 +409,7 @@ def _what_stays(older: Memory, newer: Memory) -> tuple[_Stays, int] | None:
         if stays.rest or listed >= 2 and not whole: return stays, listed
     return None
 
-
+# %% ../nbs/11_endings.ipynb #e96b8317
 def amended(
     older: Memory,
     newer: Memory,
@@ -468,7 +473,7 @@ def _quoted_titles(
             out.append((title_words(q.text.strip("\"“”‘’'«»")), bool(_CLOSES.search(rest)) and not hedge(rest) and not _UNSOLVED.search(rest), s))
     return tuple(out)
 
-# %% ../nbs/11_endings.ipynb #c7058cb0
+# %% ../nbs/11_endings.ipynb #fc742d97
 def _relieved(older: Memory, newer: Memory, first: Spoken) -> float:
     "How sure it is that a sentence of relief speaks of a blocker; 0 when it does not."
     o, n = about(older), about(newer)
@@ -479,8 +484,9 @@ def _relieved(older: Memory, newer: Memory, first: Spoken) -> float:
     if len(said) >= 2 and len(shared) >= 6 and (most or named or len(hit) >= 2): return 0.85
     return 0.6 if len(hit) >= 2 and len(shared) >= 3 else 0
 
-
+# %% ../nbs/11_endings.ipynb #8fb21197
 _LOOKS_BACK = word_set("reviews retrospective research")
+
 
 def solved(
     older: Memory,

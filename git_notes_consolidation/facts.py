@@ -14,7 +14,7 @@ from .sentences import LIGHT_VERBS, STOP_WORDS, references, stem, word_set
 # %% auto #0
 __all__ = ['Fact', 'amount', 'measured', 'identity', 'facts', 'same_value', 'Frame', 'frame', 'stems']
 
-# %% ../nbs/05_facts.ipynb #455afcfa
+# %% ../nbs/05_facts.ipynb #eaa07e4d
 class Fact(NamedTuple):
     "A value that a text states."
     kind: str  # number, date, version, identifier, path or negation
@@ -41,7 +41,7 @@ def amount(
         else: part = max(part, 1) * scale if scale > 1 else part + _SMALL.get(word, 0)
     return Fraction(total + part)
 
-# %% ../nbs/05_facts.ipynb #2d3d2038
+# %% ../nbs/05_facts.ipynb #7344380a
 _BASE = {"s": {"ns nanosecond": "1e-9", "µs μs us microsecond": "1e-6", "ms msec millisecond": "0.001", "s sec second": "1", "m min minute": "60",
                "h hr hour": "3600", "d day": "86400", "wk week": "604800", "fortnight": "1209600"},
          "mo": {"month": "1", "yr year": "12"}, "": {"% percent": "0.01", "x × times": "1"}, "px": {"px pixel": "1"}, "°C": {"°C": "1"},
@@ -50,7 +50,7 @@ _UNITS = {name: (base, Fraction(x)) for base, names in _BASE.items() for words, 
 _POWER = {name: i for i, words in enumerate(("b byte", "kb kib kilobyte kibibyte", "mb mib megabyte mebibyte", "gb gib gigabyte gibibyte",
                                              "tb tib terabyte tebibyte", "pb pib petabyte")) for name in words.split()}
 
-
+# %% ../nbs/05_facts.ipynb #fef9fbde
 def _written(x: Fraction) -> str: return str(x.numerator) if x.denominator == 1 else f"{float(x):.12g}"
 
 # %% ../nbs/05_facts.ipynb #a3e7e8cb
@@ -107,13 +107,13 @@ _PHRASE = re.compile(rf"(?<![\w-])(?:(?<!and\sa\s)(?P<half>half)(?:\s(?:an?\s)?(
 _BEFORE = word_set("for within in after of than about under over takes took lasts waits nearly almost only roughly is was to from by least most and until")
 _RATES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
 
-# %% ../nbs/05_facts.ipynb #edb636a4
+# %% ../nbs/05_facts.ipynb #dd85d0d6
 def _sum(m: re.Match[str]) -> str:
     parts = [(amount(n), _UNITS[u if u in _UNITS else u.rstrip("s")][1]) for n, u in re.findall(r"(\d+)\s?([a-z]+)", m.group())]
     falling = all(a[1] > b[1] for a, b in zip(parts, parts[1:]))
     return f"{_written(sum((n * u for n, u in parts), Fraction()))} s" if falling else ""
 
-# %% ../nbs/05_facts.ipynb #bde3d06f
+# %% ../nbs/05_facts.ipynb #bf613406
 def _phrase(m: re.Match[str]) -> str:
     if m["half"]: return measured(Fraction(_SCALE.get(m["unit"] or "", 1), 2), "" if m["unit"] in _SCALE else m["unit"] or "")
     if m["one"] and not m["more"]:
@@ -138,7 +138,7 @@ _DATES = [re.compile(rf"(?<![\w.])(?:{p})(?!\w)") for p in (
 _WHEN = re.compile(r"(?i)\b(?:in|since|until|till|by|of|from|during|before|after|through|early|mid|late|last|next|this|end|to|and|for"
                    r"|spring|summer|autumn|winter|week)[\s-]+$")
 
-# %% ../nbs/05_facts.ipynb #35233538
+# %% ../nbs/05_facts.ipynb #1e181a6c
 def _clock(t: str, half: str | None) -> str:
     hour, *rest = t.split(":")
     shift = {"a": -12 if int(hour) == 12 else 0, "p": 0 if int(hour) == 12 else 12}.get((half or "").lower(), 0)
@@ -192,20 +192,20 @@ def _path(m: re.Match[str]) -> str:
     rooted = token.startswith(("/", "~/", "./", "../")) or "/" in token and (parts[0] in _ROOTS or token.endswith("/") or len(parts) > 2)
     return "/".join(parts) if rooted or _ENDING.search(token) and len(token) < 300 else ""
 
-# %% ../nbs/05_facts.ipynb #a4c8597c
+# %% ../nbs/05_facts.ipynb #531456bb
 _HYPHENED = re.compile(r"(?<![\w-])(?:--[A-Za-z][\w-]*|[A-Za-z]\w*+(?:-\w++)+)")
 _ENGLISH = r"[A-Z]?[a-z]++(?![\w(]|\.++[\w(])"
 _NAME = re.compile(rf"(?<![\w.#])(?:#\d{{1,7}}(?!\w)|(?!{_ENGLISH})\w[\w.]*(?:\(\))?(?<=[\w)]))")
 _CAMEL, _DOTTED = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}"), re.compile(r"[A-Za-z]\w+(?:\.[A-Za-z]\w+)+(?:\(\))?")
 
-
+# %% ../nbs/05_facts.ipynb #25b7f1da
 def identity(
     name: str,
 ) -> str:
     "A name without what people spell now so, now so."
     return re.sub(r"(?<=\w)[-_](?=\w)|\(\)$", "", name).casefold()
 
-# %% ../nbs/05_facts.ipynb #732ef52e
+# %% ../nbs/05_facts.ipynb #c2f1d05c
 def _identifier(m: re.Match[str]) -> str:
     name = m.group()
     bare = name.strip("_").removesuffix("()")
@@ -274,7 +274,7 @@ def _claims(
     for m in _TICKS.finditer(text):
         if any(c.isalpha() for c in m[1]) and free(*m.span(1)): yield Fact("identifier", identity(m[1].strip()), *m.span(1))
 
-# %% ../nbs/05_facts.ipynb #e9f5f61e
+# %% ../nbs/05_facts.ipynb #60200db3
 _UNIT_COMES = re.compile(r"\s?(?:-|–|—|to|or|and)\s?")
 _UNIT_WAS = re.compile(r",?\s\(?(?:instead of|rather than|not|previously|formerly|before it was|up from|down from|against|from|was)\s")
 _ELLIPSIS = re.compile(r"\s*(?:[,.;:)]|$)|\s(?:and|or|in|on|when)\s")
@@ -286,7 +286,7 @@ def _unit(text: str, f: Fact) -> str | None:
     found = {k: v for k, v in m.groupdict().items() if k != "n" and v} if m else {}
     return None if not m or "half" in found or "cash" in found else next(iter(found.values()), "")
 
-# %% ../nbs/05_facts.ipynb #94183a65
+# %% ../nbs/05_facts.ipynb #71fc063b
 def _ranged(text: str, found: list[Fact]) -> Iterator[Fact]:
     "The facts, with the units that their neighbours lend them."
     for before, f, after in zip([None, *found], found, [*found[1:], None]):
@@ -297,7 +297,7 @@ def _ranged(text: str, found: list[Fact]) -> Iterator[Fact]:
         unit = (_unit(text, lender) or "").replace(" ", "") if lender else ""
         yield f._replace(value=measured(amount(text[f.start:f.end]), unit)) if unit and unit not in _SCALE else f
 
-# %% ../nbs/05_facts.ipynb #8e649fe4
+# %% ../nbs/05_facts.ipynb #9620f627
 @lru_cache(maxsize=2**14)
 def facts(
     text: str,  # Any text; markdown is read as it stands
@@ -308,7 +308,7 @@ def facts(
     denied = () if there.isdisjoint(_DENIES) else _negations(text)
     return tuple(sorted([*_ranged(text, found), *denied], key=lambda f: (f.start, f.end, f.kind)))
 
-# %% ../nbs/05_facts.ipynb #b94f4c5a
+# %% ../nbs/05_facts.ipynb #cae2462d
 def _sizes_agree(a: list[str], b: list[str]) -> bool: return a[0] == b[0] or a[-1] == b[-1]
 
 
@@ -317,7 +317,7 @@ def _dates_agree(a: str, b: str) -> bool:
     yearless = min(a, b) if "" in (a[:1], b[:1]) or "-" in (a[:1], b[:1]) else None
     return at == bt and (a == b or yearless is not None and yearless[:2] == "--" and max(a, b)[4:] == yearless[1:])
 
-# %% ../nbs/05_facts.ipynb #4663ec9f
+# %% ../nbs/05_facts.ipynb #44ee4609
 def same_value(
     a: Fact,
     b: Fact,
@@ -331,7 +331,7 @@ def same_value(
     if "per " in (u[:4], v[:4]): return u.removeprefix("per ") == v.removeprefix("per ")
     return u[-2:] == v[-2:] == " B" and _sizes_agree(u[:-2].split("|"), v[:-2].split("|"))
 
-# %% ../nbs/05_facts.ipynb #9f6245f0
+# %% ../nbs/05_facts.ipynb #2e390d66
 _HOLES = {"number": "NUM", "date": "DATE", "version": "VER", "identifier": "ID", "path": "PATH"}
 
 
@@ -340,7 +340,7 @@ class Frame(NamedTuple):
     words: tuple[str, ...]  # Lower case, in order; NUM, DATE, VER, ID or PATH where a value stood
     values: tuple[Fact, ...]  # In order
 
-# %% ../nbs/05_facts.ipynb #9448aba4
+
 def frame(
     text: str,  # A sentence
 ) -> Frame:
@@ -349,7 +349,7 @@ def frame(
     for f in values: out, at = f"{out}{text[at:f.start].lower()} {_HOLES[f.kind]} ", f.end
     return Frame(tuple(re.findall(r"\w[\w’'-]*", out + text[at:].lower())), values)
 
-# %% ../nbs/05_facts.ipynb #822a7658
+# %% ../nbs/05_facts.ipynb #3d7388ed
 def stems(
     frame: Frame,
 ) -> tuple[str, ...]:  # In order, placeholders among them

@@ -16,9 +16,9 @@ from .naming import Kind, Name, parts
 from .notes import Repo, read_blobs
 
 # %% auto #0
-__all__ = ['What', 'Stale', 'Base', 'bases', 'commits_of', 'Present', 'Ask', 'Gone', 'stale_of', 'stale_paths', 'stale_symbols']
+__all__ = ['What', 'Stale', 'commits_of', 'Base', 'bases', 'Present', 'Ask', 'Gone', 'stale_of', 'stale_paths', 'stale_symbols']
 
-# %% ../nbs/10_fates.ipynb #5cce4bc4
+# %% ../nbs/10_fates.ipynb #cf73642a
 What = Literal["deleted", "renamed", "reverted", "branch_gone", "unreachable"]
 
 
@@ -40,7 +40,12 @@ class Stale:
         "For JSON."
         return asdict(self) | {"span": self.span and list(self.span), "when": self.when.isoformat()}
 
-# %% ../nbs/10_fates.ipynb #85f2886c
+# %% ../nbs/10_fates.ipynb #484209cd
+def commits_of(m: Memory) -> list[str]:
+    "Every commit that a memory hangs on, once."
+    return [*dict.fromkeys(p.commit for p in m.places)] or [m.commit_sha]
+
+# %% ../nbs/10_fates.ipynb #77c38543
 class Base(NamedTuple):
     "What a memory could see."
     commit: str  # The tree to look into
@@ -57,11 +62,6 @@ def bases(w: Walk, memories: Iterable[Memory], there: Mapping[str, tuple[str, st
         if place is not None: out[m.id] = Base(first or (mine or [w.commits[place].id])[0], place)
     return out
 
-
-def commits_of(m: Memory) -> list[str]:
-    "Every commit that a memory hangs on, once."
-    return [*dict.fromkeys(p.commit for p in m.places)] or [m.commit_sha]
-
 # %% ../nbs/10_fates.ipynb #0755d88e
 class Present:
     "The paths of today."
@@ -76,7 +76,7 @@ class Present:
         low = name.lower()
         return any(f"/{low}/" in p for p in self._by.get(low.rpartition("/")[2], ()))
 
-# %% ../nbs/10_fates.ipynb #ff4c6a18
+# %% ../nbs/10_fates.ipynb #646cc25d
 class Ask(NamedTuple):
     "A name in a memory, and what the memory could see."
     memory: Memory
@@ -109,7 +109,7 @@ class Gone:
             i = max((j for j in self._old.get(at.new, ()) if j < i and self.found[j].old == at.new), default=-1)
         return out
 
-# %% ../nbs/10_fates.ipynb #5652ef3b
+# %% ../nbs/10_fates.ipynb #4dda6a28
 def stale_of(
     by: Commit,
     about: Ask | Memory,  # A memory where it is about the commit that it hangs on
@@ -124,7 +124,24 @@ def stale_of(
     kind, text, span = (name.kind, name.text, name.span) if name else ("commit", by.id[:9], None)
     return Stale(m.id, kind, text, span, what, by.id, when, by.subject, f"{why} {by.id[:9]} of {when:%Y-%m-%d}", now_at)
 
+# %% ../nbs/10_fates.ipynb #a28cbcc0
+def _directory_fate(w: Walk, a: Ask, path: str, way: Sequence[Move], today: Present) -> list[Stale]:
+    "By the file of it that went last."
+    first, last = way[0], way[-1]
+    if not last.new: return [stale_of(w.commit(last.commit), a, "deleted", f"the last of {path}/ went in")]
+    new = last.new.removesuffix(first.old[len(path):])
+    if new == last.new or not today.has(new) or new in a.memory.text: return []
+    return [stale_of(w.commit(first.commit), a, "renamed", f"{path}/ is {new}/ since", new)]
 
+# %% ../nbs/10_fates.ipynb #bb4cca3b
+def _path_fate(w: Walk, a: Ask, path: str, way: Sequence[Move], today: Present) -> list[Stale]:
+    first, last = way[0], way[-1]
+    if first.old != path: return _directory_fate(w, a, path, way, today)
+    if not last.new: return [stale_of(w.commit(last.commit), a, "deleted", f"{path} was deleted{f' as {last.old}' if len(way) > 1 else ''} in")]
+    if last.new not in today.paths or last.new in a.memory.text: return []  # Gone in a way that git does not tell, or the memory knows
+    return [stale_of(w.commit(first.commit), a, "renamed", f"{path} is {last.new} since", last.new)]
+
+# %% ../nbs/10_fates.ipynb #b0f6ce03
 def stale_paths(repo: Repo, w: Walk, asks: Sequence[Ask], today: Present) -> list[Stale]:
     "Paths that a memory names, and that are gone."
     gone = Gone(moves(repo, w, max((a.base.place for a in asks), default=0)), w) if asks else None
@@ -136,24 +153,7 @@ def stale_paths(repo: Repo, w: Walk, asks: Sequence[Ask], today: Present) -> lis
         if len(real) == 1 and gone: out += _path_fate(w, a, real[0], gone.follow(paths[real[0]]), today)
     return out
 
-
-def _path_fate(w: Walk, a: Ask, path: str, way: Sequence[Move], today: Present) -> list[Stale]:
-    first, last = way[0], way[-1]
-    if first.old != path: return _directory_fate(w, a, path, way, today)
-    if not last.new: return [stale_of(w.commit(last.commit), a, "deleted", f"{path} was deleted{f' as {last.old}' if len(way) > 1 else ''} in")]
-    if last.new not in today.paths or last.new in a.memory.text: return []  # Gone in a way that git does not tell, or the memory knows
-    return [stale_of(w.commit(first.commit), a, "renamed", f"{path} is {last.new} since", last.new)]
-
-# %% ../nbs/10_fates.ipynb #37a7f0a3
-def _directory_fate(w: Walk, a: Ask, path: str, way: Sequence[Move], today: Present) -> list[Stale]:
-    "By the file of it that went last."
-    first, last = way[0], way[-1]
-    if not last.new: return [stale_of(w.commit(last.commit), a, "deleted", f"the last of {path}/ went in")]
-    new = last.new.removesuffix(first.old[len(path):])
-    if new == last.new or not today.has(new) or new in a.memory.text: return []
-    return [stale_of(w.commit(first.commit), a, "renamed", f"{path}/ is {new}/ since", new)]
-
-# %% ../nbs/10_fates.ipynb #a3c5199c
+# %% ../nbs/10_fates.ipynb #75064175
 _PROSE = re.compile(r"\.(?:md|markdown|rst|txt|adoc|org|lock|log|csv|svg|html)$|(?:^|/)(?:LICENSE|CHANGELOG|NOTICE|AUTHORS)[^/]*$", re.I)
 _PLAIN, _DEFINES = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+"), "def|fn|func|function|class|struct|enum|type|interface|trait"
 
@@ -163,23 +163,7 @@ def _has(text: str, word: str) -> bool:
     if not re.search(rf"\b{word}\b", text): return False
     return not _PLAIN.fullmatch(word) or bool(re.search(rf"(?:\.|::|->|\b(?:{_DEFINES})\s+){word}\b|\b{word}\s*\(", text))
 
-
-def stale_symbols(
-    repo: Repo,
-    w: Walk,
-    asks: Sequence[Ask],
-    most: int = 400,  # Words that are looked for in history, those of the latest memories first
-) -> tuple[list[Stale], set[str], int]:  # Also the words of today, and how many were left out
-    "Symbols that a memory names, and that no file has."
-    today = words_there(repo, w.tip, {p for a in asks for p in parts(a.name.text)}) if asks else set()
-    gone = [(a, [p for p in parts(a.name.text) if p not in today]) for a in sorted(asks, key=lambda a: a.base.place)]
-    words = [*dict.fromkeys(p for _, missing in gone for p in missing)]
-    asked = frozenset(words[:most])
-    late = [(a, [p for p in missing if p in asked]) for a, missing in gone if asked.intersection(missing)]
-    found = touches(repo, w, words[:most], max((a.base.place for a, _ in late), default=0))
-    return _symbol_fates(repo, w, late, found), today, len(words) - len(asked)
-
-# %% ../nbs/10_fates.ipynb #16ce6997
+# %% ../nbs/10_fates.ipynb #b87252d2
 def _symbol_fates(repo: Repo, w: Walk, gone: Sequence[tuple[Ask, Sequence[str]]], found: Sequence[Touch]) -> list[Stale]:
     had: dict[str, set[str]] = defaultdict(set)
     less: dict[str, Counter[str]] = defaultdict(Counter)  # Word to commit, newest first, to how many fewer
@@ -195,3 +179,19 @@ def _symbol_fates(repo: Repo, w: Walk, gone: Sequence[tuple[Ask, Sequence[str]]]
         word = min((x for x in by if by[x]), key=lambda x: (w.place[by[x]], x), default="")
         if word: out.append(stale_of(w.commit(by[word]), a, "deleted", f"no file has {word} since"))
     return out
+
+# %% ../nbs/10_fates.ipynb #28bccba8
+def stale_symbols(
+    repo: Repo,
+    w: Walk,
+    asks: Sequence[Ask],
+    most: int = 400,  # Words that are looked for in history, those of the latest memories first
+) -> tuple[list[Stale], set[str], int]:  # Also the words of today, and how many were left out
+    "Symbols that a memory names, and that no file has."
+    today = words_there(repo, w.tip, {p for a in asks for p in parts(a.name.text)}) if asks else set()
+    gone = [(a, [p for p in parts(a.name.text) if p not in today]) for a in sorted(asks, key=lambda a: a.base.place)]
+    words = [*dict.fromkeys(p for _, missing in gone for p in missing)]
+    asked = frozenset(words[:most])
+    late = [(a, [p for p in missing if p in asked]) for a, missing in gone if asked.intersection(missing)]
+    found = touches(repo, w, words[:most], max((a.base.place for a, _ in late), default=0))
+    return _symbol_fates(repo, w, late, found), today, len(words) - len(asked)

@@ -23,8 +23,9 @@ def file_in(
     if len(there) > 1: raise ValueError(f"{top} has {' and '.join(there)}, and only one of them can hold: keep one")
     return os.path.join(top, there[0]) if there else ""
 
-# %% ../nbs/00_files.ipynb #2de0df4e
+# %% ../nbs/00_files.ipynb #9ba2774e
 _PLAIN = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "null", "bool", "int", "float", "timestamp", "merge", "value"))
+
 
 def _text(node: Any, line: int) -> str | None:
     "A scalar as it stands; None for null."
@@ -32,7 +33,7 @@ def _text(node: Any, line: int) -> str | None:
     if node.tag.endswith(":null"): return None
     return str(node.value).replace(".inf", "inf").replace(".nan", "nan") if node.tag.endswith(":float") else str(node.value)
 
-
+# %% ../nbs/00_files.ipynb #abad0869
 def _data(node: Any, seen: set[int], depth: int) -> Any:
     "A composed node as texts in mappings."
     line = node.start_mark.line + 1
@@ -49,7 +50,7 @@ def _data(node: Any, seen: set[int], depth: int) -> Any:
         found[name] = _data(value, seen, depth - 1)
     return found
 
-# %% ../nbs/00_files.ipynb #a3807e05
+# %% ../nbs/00_files.ipynb #4d2f1a60
 def from_yaml(
     text: str,
 ) -> dict[str, Any]:  # Texts, None, and such mappings in it
@@ -65,9 +66,7 @@ def from_yaml(
     if found is not None and not isinstance(found, dict): raise ValueError("has no settings, only a text: write `name: value`, a line each")
     return found or {}
 
-# %% ../nbs/00_files.ipynb #037f2d69
-_MOST = 2**16  # Bytes
-
+# %% ../nbs/00_files.ipynb #0ca72fd5
 def from_toml(
     text: str,
 ) -> dict[str, Any]:
@@ -75,6 +74,9 @@ def from_toml(
     import tomllib
     try: return tomllib.loads(text)
     except ValueError as e: raise ValueError(f"is not TOML: {e}") from None
+
+# %% ../nbs/00_files.ipynb #3708707d
+_MOST = 2**16  # Bytes
 
 
 def read_file(

@@ -17,7 +17,7 @@ from .notes import Repo, RepoError, git
 __all__ = ['LOG', 'Step', 'write_history', 'Commit', 'commits_of', 'Walk', 'tip_of', 'walk', 'Move', 'moves', 'paths_of',
            'objects', 'words_there', 'Touch', 'touches', 'reverts']
 
-# %% ../nbs/09_gitlog.ipynb #bd5bdbec
+# %% ../nbs/09_gitlog.ipynb #757419e5
 class Step(NamedTuple):
     "A commit to be made."
     day: int  # Days after 1 January 2026
@@ -27,7 +27,13 @@ class Step(NamedTuple):
     start: str = ""  # Where a new branch begins: a commit, or its subject
     merge: str = ""  # Subject of a second parent
 
+# %% ../nbs/09_gitlog.ipynb #efd1660c
+def _change(path: str, text: str | None) -> bytes:
+    name = '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    if text is None: return b"D %s\n" % name.encode()
+    return b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(text.encode()), text.encode())
 
+# %% ../nbs/09_gitlog.ipynb #1d12e237
 def write_history(repo: Repo, steps: Iterable[Step]) -> dict[str, str]:  # Subject to commit
     "Make commits: for samples, tests and benchmarks."
     out: list[bytes] = []; marks: dict[str, bytes] = {}; ends: dict[str, bytes] = {}
@@ -42,13 +48,7 @@ def write_history(repo: Repo, steps: Iterable[Step]) -> dict[str, str]:  # Subje
     ids = git(repo.path, "fast-import", "--quiet", "--force", input=b"".join(out)).decode().split()
     return {subject: ids[int(mark[1:]) - 1] for subject, mark in marks.items()}
 
-
-def _change(path: str, text: str | None) -> bytes:
-    name = '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-    if text is None: return b"D %s\n" % name.encode()
-    return b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(text.encode()), text.encode())
-
-# %% ../nbs/09_gitlog.ipynb #abdec968
+# %% ../nbs/09_gitlog.ipynb #50e9363b
 class Commit(NamedTuple):
     "One commit of the walk."
     id: str
@@ -72,7 +72,7 @@ def commits_of(
     cells = (row.split("\x1f", 4) for row in rows if row)
     return [Commit(i, int(when), author, subject, tuple(parents.split())) for i, when, author, parents, subject in cells]
 
-# %% ../nbs/09_gitlog.ipynb #4d72022d
+# %% ../nbs/09_gitlog.ipynb #d2e0bc41
 @dataclass(frozen=True)
 class Walk:
     "Every commit of the current branch, newest first."
@@ -100,13 +100,19 @@ class Walk:
         "What to ask git for: everything newer than a position."
         return self.tip, *([f"^{self.commits[place].id}"] if place < len(self.commits) else []), "--"
 
-# %% ../nbs/09_gitlog.ipynb #dc183247
+# %% ../nbs/09_gitlog.ipynb #a2be44ff
 def tip_of(repo: Repo) -> str:
     "What the current branch points to; empty before the first commit."
     try: return git(repo.path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
     except RepoError: return ""
 
 
+def _is_complete(repo: Repo) -> bool:
+    "A partial clone fetches what is missing when it is looked at, and nothing here should use the network."
+    try: return b"true" not in git(repo.path, "config", "--get-regexp", r"^remote\..*\.promisor$")
+    except RepoError: return True
+
+# %% ../nbs/09_gitlog.ipynb #32ef89db
 def walk(repo: Repo) -> Walk:
     "The current branch's history."
     if not (tip := tip_of(repo)): return Walk((), {})
@@ -117,13 +123,7 @@ def walk(repo: Repo) -> Walk:
     whole = git(repo.path, "rev-parse", "--is-shallow-repository").strip() == b"false"
     return Walk(commits, place, whole, _is_complete(repo), tuple(zip(times, reversed(line))))
 
-
-def _is_complete(repo: Repo) -> bool:
-    "A partial clone fetches what is missing when it is looked at, and nothing here should use the network."
-    try: return b"true" not in git(repo.path, "config", "--get-regexp", r"^remote\..*\.promisor$")
-    except RepoError: return True
-
-# %% ../nbs/09_gitlog.ipynb #1631d042
+# %% ../nbs/09_gitlog.ipynb #e991d3aa
 class Move(NamedTuple):
     "A path that a commit deleted or renamed."
     commit: str
@@ -143,12 +143,12 @@ def moves(repo: Repo, w: Walk, since: int) -> list[Move]:  # Newest first
         elif status and (path := next(tokens)) and set(status) == {"D"}: out.append(Move(commit, path))
     return out
 
-# %% ../nbs/09_gitlog.ipynb #2abc7a0e
+# %% ../nbs/09_gitlog.ipynb #d1d12da1
 def paths_of(repo: Repo, commit: str) -> list[str]:
     "Every path of a commit."
     return git(repo.path, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit).decode("utf-8", "replace").split("\0")[:-1]
 
-
+# %% ../nbs/09_gitlog.ipynb #0fa6aed8
 def objects(
     repo: Repo,
     names: Iterable[str],  # "3f2a91c", "3f2a91c:src/pool.py"
@@ -159,14 +159,7 @@ def objects(
     cells = ((n, line.split(" ")) for n, line in zip(asked, said))
     return {n: (c[0], c[1]) for n, c in cells if len(c) == 3 and c[1] in ("commit", "tree", "blob") and c[2].isdigit()}
 
-# %% ../nbs/09_gitlog.ipynb #febda21b
-def words_there(repo: Repo, commit: str, words: Iterable[str]) -> set[str]:
-    "Which of the words any file of a commit holds."
-    asked = sorted(set(words))
-    parts = [asked[a:a + 1000] for a in range(0, len(asked), 1000)]
-    return {word for part in parts for word in _grep(repo, commit, "|".join(map(re.escape, part)))} & {*asked}
-
-
+# %% ../nbs/09_gitlog.ipynb #728a5821
 def _grep(repo: Repo, commit: str, pattern: str) -> list[str]:
     "All matches. One pattern with alternatives takes a second where a thousand patterns take a minute."
     args = ("grep", "-a", "-o", "-h", "-w", "-E", "--no-color", "--no-line-number", "--no-column", "-f", "-", commit, "--", ":/")
@@ -175,7 +168,21 @@ def _grep(repo: Repo, commit: str, pattern: str) -> list[str]:
         if "exit 1" in str(e): return []  # No match
         raise
 
-# %% ../nbs/09_gitlog.ipynb #bc3b3898
+# %% ../nbs/09_gitlog.ipynb #97ac1a54
+def words_there(repo: Repo, commit: str, words: Iterable[str]) -> set[str]:
+    "Which of the words any file of a commit holds."
+    asked = sorted(set(words))
+    parts = [asked[a:a + 1000] for a in range(0, len(asked), 1000)]
+    return {word for part in parts for word in _grep(repo, commit, "|".join(map(re.escape, part)))} & {*asked}
+
+# %% ../nbs/09_gitlog.ipynb #05629b0d
+def _unquoted(name: str) -> str:
+    "A path of a patch's header."
+    name = name.rstrip("\t")
+    if name[:1] == '"': name = name[1:-1].encode("latin-1", "replace").decode("unicode_escape").encode("latin-1", "replace").decode("utf-8", "replace")
+    return name[2:]
+
+# %% ../nbs/09_gitlog.ipynb #dc0b3b88
 class Touch(NamedTuple):
     "A file in which a commit changed lines that have a word."
     commit: str
@@ -184,14 +191,9 @@ class Touch(NamedTuple):
     had: frozenset[str]  # Words that were in the lines before
 
 
-def touches(repo: Repo, w: Walk, words: Sequence[str], since: int, most: int = 5000) -> list[Touch]:  # Newest first
-    "Every change of a line with one of the words, after a position; of the newest so many commits."
-    if not words or not w.tip: return []
-    args = ("--no-renames", f"-G{'|'.join(map(re.escape, words))}", "-p", "-U0", "--src-prefix=a/", "--dst-prefix=b/", f"--max-count={most}", "--format=%x01%H")
-    said = git(repo.path, "log", *LOG[2:], *args, *w.since(since))
-    return list(_read_patches(said.decode("utf-8", "replace").split("\n"), frozenset(words)))
+_WORD = re.compile(r"\w+", re.A)
 
-# %% ../nbs/09_gitlog.ipynb #b882e3b6
+
 def _read_patches(lines: Iterable[str], words: frozenset[str]) -> Iterator[Touch]:
     commit = path = ""
     before: Counter[str] = Counter(); after: Counter[str] = Counter()
@@ -208,15 +210,13 @@ def _read_patches(lines: Iterable[str], words: frozenset[str]) -> Iterator[Touch
         if header and sign == "d": path = ""
     yield from touch()
 
-
-_WORD = re.compile(r"\w+", re.A)
-
-
-def _unquoted(name: str) -> str:
-    "A path of a patch's header."
-    name = name.rstrip("\t")
-    if name[:1] == '"': name = name[1:-1].encode("latin-1", "replace").decode("unicode_escape").encode("latin-1", "replace").decode("utf-8", "replace")
-    return name[2:]
+# %% ../nbs/09_gitlog.ipynb #ff19bea4
+def touches(repo: Repo, w: Walk, words: Sequence[str], since: int, most: int = 5000) -> list[Touch]:  # Newest first
+    "Every change of a line with one of the words, after a position; of the newest so many commits."
+    if not words or not w.tip: return []
+    args = ("--no-renames", f"-G{'|'.join(map(re.escape, words))}", "-p", "-U0", "--src-prefix=a/", "--dst-prefix=b/", f"--max-count={most}", "--format=%x01%H")
+    said = git(repo.path, "log", *LOG[2:], *args, *w.since(since))
+    return list(_read_patches(said.decode("utf-8", "replace").split("\n"), frozenset(words)))
 
 # %% ../nbs/09_gitlog.ipynb #35563170
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40,64})(?=[.,])", re.M)

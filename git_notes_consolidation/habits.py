@@ -8,9 +8,9 @@ from .tense import cue
 from .timewords import Tokens
 
 # %% auto #0
-__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'is_named', 'hyphened', 'is_habit', 'recurs']
+__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'hyphened', 'is_named', 'recurs', 'is_habit']
 
-# %% ../nbs/02_habits.ipynb #73800b56
+# %% ../nbs/02_habits.ipynb #02718a87
 def word_at(t: Tokens, k: int) -> str: return t.text[t.spans[k][0]:t.spans[k][1]] if 0 <= k < len(t.low) else ""
 
 
@@ -19,7 +19,7 @@ def low_at(t: Tokens, k: int) -> str: return t.low[k] if 0 <= k < len(t.low) els
 
 def letter_at(t: Tokens, k: int) -> str: return t.letters[k] if 0 <= k < len(t.low) else "^"
 
-
+# %% ../nbs/02_habits.ipynb #353cd95f
 _ENDS = frozenset(". ! ? ; …".split())
 
 
@@ -32,7 +32,28 @@ def _before(t: Tokens, k: int, n: int) -> list[str]:
 
 def _sentence_start(t: Tokens, k: int) -> bool: return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*"
 
-# %% ../nbs/02_habits.ipynb #7a9763a9
+# %% ../nbs/02_habits.ipynb #8c5237fd
+def _as_constant(t: Tokens, k: int) -> bool:
+    "FRIDAY among words that do not shout, and Friday beside a sign of equality."
+    if not {"=", "|", "[", "{"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
+    a, b = t.spans[k]
+    if t.text[b:b + 1] == ":" and (t.text[a - 1:a] == ":" or letter_at(t, k + 2) == "n" and k + 3 == len(t.low)): return True
+    if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo": return False
+    return not any(word_at(t, j).isupper() and len(word_at(t, j)) > 1 for j in (k - 2, k - 1, k + 1, k + 2)) and len(t.low) > 2
+
+# %% ../nbs/02_habits.ipynb #805d131f
+def hyphened(
+    t: Tokens,
+    k: int,
+    s: int,  # -1 before, 1 behind
+) -> bool:
+    "Is it part of a compound, as in tuesday-cli?"
+    glued = t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
+    other = low_at(t, k + 2 * s)
+    if glued and s > 0 and letter_at(t, k + 1) == "-" and other == "first": return True
+    return glued and letter_at(t, k + s) == "-" and letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
+
+# %% ../nbs/02_habits.ipynb #44058ab7
 _TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco throwback easter
     codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
@@ -41,6 +62,8 @@ THINGS = frozenset("""project team bot service library package framework app too
     constant alias keyword folder helper bucket arrow""".split())
 _FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news herald
     telegraph journal review press games records partners ventures security cloud reader board tracker ai""".split())
+
+# %% ../nbs/02_habits.ipynb #c2753920
 _FIRST = frozenset("first last start".split())
 _NAMES = frozenset("""name codename nickname codenamed bot assistant mascot named library tool project variable keyword constant function method string
     parameter key property component null computed parsed stored translated""".split())
@@ -48,7 +71,7 @@ _HEADED = frozenset("variable parameter function method argument project class c
 _USED, _BOTS = frozenset("use uses using".split()), frozenset("bot assistant mascot".split())
 _IS = frozenset("is was".split())
 
-# %% ../nbs/02_habits.ipynb #bda0d558
+# %% ../nbs/02_habits.ipynb #93e6f846
 def is_named(
     t: Tokens,
     k: int,
@@ -65,38 +88,83 @@ def is_named(
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return True
     return _as_constant(t, k) or any(hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
 
-# %% ../nbs/02_habits.ipynb #39bea1a9
-def _as_constant(t: Tokens, k: int) -> bool:
-    "FRIDAY among words that do not shout, and Friday beside a sign of equality."
-    if not {"=", "|", "[", "{"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
-    a, b = t.spans[k]
-    if t.text[b:b + 1] == ":" and (t.text[a - 1:a] == ":" or letter_at(t, k + 2) == "n" and k + 3 == len(t.low)): return True
-    if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo": return False
-    return not any(word_at(t, j).isupper() and len(word_at(t, j)) > 1 for j in (k - 2, k - 1, k + 1, k + 2)) and len(t.low) > 2
+# %% ../nbs/02_habits.ipynb #611f863a
+def _timeless(t: Tokens, k: int) -> bool:
+    "Does no verb nearby tell of the past or the future?"
+    near = range(max(0, k - 8), min(len(t.low), k + 9))
+    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins", "available", "planning"))
 
-# %% ../nbs/02_habits.ipynb #6dc04755
-def hyphened(
-    t: Tokens,
-    k: int,
-    s: int,  # -1 before, 1 behind
-) -> bool:
-    "Is it part of a compound, as in tuesday-cli?"
-    glued = t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
-    other = low_at(t, k + 2 * s)
-    if glued and s > 0 and letter_at(t, k + 1) == "-" and other == "first": return True
-    return glued and letter_at(t, k + s) == "-" and letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
+# %% ../nbs/02_habits.ipynb #1e112f07
+def _one_event(t: Tokens, k: int, left: list[str]) -> bool:
+    "School starts on a Friday; A Friday Talk."
+    return left[-3:-1] in (["starts", "on"], ["begins", "on"], ["started", "on"]) or word_at(t, k + 1)[:1].isupper() and letter_at(t, k + 1) == "."
 
-# %% ../nbs/02_habits.ipynb #c6966752
+
+def recurs(t: Tokens, k: int, seen: set[int]) -> bool:
+    "Was that weekday a habit before (released every Thursday; a maintainer runs it on Thursday)?"
+    return t.values[k] in seen and _timeless(t, k)
+
+# %% ../nbs/02_habits.ipynb #c35a1b97
+def _conditional(t: Tokens, k: int) -> bool:
+    "If it falls on a Sunday, the invoice moves to Monday."
+    i = next((j for j in range(max(0, k - 16), k) if t.low[j] in ("if", "when", "whenever")), k)
+    return _ENDS.isdisjoint(t.low[i:k]) and "aW" in t.letters[i:k]
+
+# %% ../nbs/02_habits.ipynb #8c4ce763
+_WORKING = ((0, 4), (0, 5), (0, 6), (6, 5), (6, 3))
+
+
+def _whole_week(t: Tokens, k: int) -> bool:
+    "Monday to Friday is a working week, unless a verb tells which."
+    for i, j in ((k, k + 2), (k - 2, k)):
+        if letter_at(t, i) == letter_at(t, j) == "W" and low_at(t, i + 1) in ("to", "-", "–", "through"):
+            if (t.values[i], t.values[j]) in _WORKING: return _timeless(t, k)
+    return False
+
+# %% ../nbs/02_habits.ipynb #18ef91cb
+_TAKES = frozenset("""parse parses accept accepts support supports returns maps treats converts prints formats yields gives shows skips
+    excludes includes ignores""".split())
+_GIVES = frozenset("returns return yields gives is =".split())
+
+
+def _numbered(t: Tokens, k: int, before: str, after: str) -> bool:
+    "Sunday is 0; maps Tuesday to 2; 0 for Monday and 6 for Sunday."
+    if letter_at(t, k + 2) == "n" and t.values[k + 2] < 8 and letter_at(t, k + 3) in ".,^" and low_at(t, k + 3) not in ("pm", "am"):
+        return after == "is" or after == "to" and before in _TAKES
+    if before not in ("for", "on") or letter_at(t, k - 2) != "n" or t.values[k - 2] > 7: return False
+    return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"
+
+# %% ../nbs/02_habits.ipynb #a810ec57
+_WEEKS, _STARTS = frozenset("week weeks".split()), frozenset("start starts begin begins starting run runs".split())
+_TOPIC = frozenset("enum weekday weekdays locale locales cron crontab strftime dst".split())
+_SENTENCE = _ENDS | {":"}
+_FIRST_DAY = frozenset("first current due".split())
+
+
+def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
+    before, after = low_at(t, k - 1), low_at(t, k + 1)
+    if before in _TAKES or before == "means" or after in ("means", "equals") or after == "first" and letter_at(t, k - 1) != "@": return True
+    if before in ("is", "was") and (low_at(t, k - 2)[:1] == "\0" or "day" in left[-3:] and not _FIRST_DAY.isdisjoint(left[-4:])): return True
+    if before == ":" and low_at(t, k - 2) == "day" or before == "to" and low_at(t, k - 2)[:1] == "\0" and "set" in left[-5:]: return True
+    if _numbered(t, k, before, after): return True
+    i = next((j for j in range(max(0, k - 14), k) if t.low[j] in _WEEKS and letter_at(t, j - 1) not in "lxt"), k)
+    if not _STARTS.isdisjoint(t.low[max(0, i - 2):i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
+    near = range(k - len(left), min(len(t.low), k + 6))
+    return any(t.low[j] in _TOPIC for j in near if j < k or _SENTENCE.isdisjoint(t.low[k:j])) and not any(cue(t.low, j) for j in near)
+
+# %% ../nbs/02_habits.ipynb #e4ceca25
 _ANY = frozenset("any some one most typical usual average random normal always another except".split())
 _OUR = frozenset("the our my your their".split())
 _PARTS = frozenset("mornings afternoons evenings nights".split())
 _HABITS = frozenset("""standup stand sync meeting rotation freeze slot window job cron schedule routine digest newsletter batch rule call train peak
     traffic rush retro review planning""".split())
+
+# %% ../nbs/02_habits.ipynb #213b13e0
 _MANY = frozenset("jobs deploys deployments releases builds standups retros syncs meetings windows shifts merges hours days".split())
 _RUNS, _JOBS = frozenset("run runs fire fires trigger triggers execute executes".split()), frozenset("""job jobs backup backups cron cronjob script scripts
     timer task tasks pipeline batch report reports digest export cleanup scan crawler import rotation""".split())
 
-# %% ../nbs/02_habits.ipynb #8797e932
+# %% ../nbs/02_habits.ipynb #181c9f91
 def is_habit(
     t: Tokens,
     k: int,  # A weekday
@@ -113,65 +181,3 @@ def is_habit(
     if letter_at(t, k - 1) in "ol" and t.letters[k + 1:k + 4] == "OeU": return _timeless(t, k)  # the first Monday of the month
     if not _RUNS.isdisjoint(left[-7:]) and not _JOBS.isdisjoint(left) and not any(w in left for w in ("will", "did", "to")): return True
     return _conditional(t, k) or _whole_week(t, k) or _as_such(t, k, left)
-
-
-def _timeless(t: Tokens, k: int) -> bool:
-    "Does no verb nearby tell of the past or the future?"
-    near = range(max(0, k - 8), min(len(t.low), k + 9))
-    return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins", "available", "planning"))
-
-# %% ../nbs/02_habits.ipynb #1c319970
-def _one_event(t: Tokens, k: int, left: list[str]) -> bool:
-    "School starts on a Friday; A Friday Talk."
-    return left[-3:-1] in (["starts", "on"], ["begins", "on"], ["started", "on"]) or word_at(t, k + 1)[:1].isupper() and letter_at(t, k + 1) == "."
-
-
-def recurs(t: Tokens, k: int, seen: set[int]) -> bool:
-    "Was that weekday a habit before (released every Thursday; a maintainer runs it on Thursday)?"
-    return t.values[k] in seen and _timeless(t, k)
-
-# %% ../nbs/02_habits.ipynb #f9feb788
-def _conditional(t: Tokens, k: int) -> bool:
-    "If it falls on a Sunday, the invoice moves to Monday."
-    i = next((j for j in range(max(0, k - 16), k) if t.low[j] in ("if", "when", "whenever")), k)
-    return _ENDS.isdisjoint(t.low[i:k]) and "aW" in t.letters[i:k]
-
-# %% ../nbs/02_habits.ipynb #e78b738f
-_WORKING = ((0, 4), (0, 5), (0, 6), (6, 5), (6, 3))
-
-
-def _whole_week(t: Tokens, k: int) -> bool:
-    "Monday to Friday is a working week, unless a verb tells which."
-    for i, j in ((k, k + 2), (k - 2, k)):
-        if letter_at(t, i) == letter_at(t, j) == "W" and low_at(t, i + 1) in ("to", "-", "–", "through"):
-            if (t.values[i], t.values[j]) in _WORKING: return _timeless(t, k)
-    return False
-
-# %% ../nbs/02_habits.ipynb #d070936c
-_WEEKS, _STARTS = frozenset("week weeks".split()), frozenset("start starts begin begins starting run runs".split())
-_TOPIC = frozenset("enum weekday weekdays locale locales cron crontab strftime dst".split())
-_SENTENCE = _ENDS | {":"}
-_TAKES = frozenset("""parse parses accept accepts support supports returns maps treats converts prints formats yields gives shows skips
-    excludes includes ignores""".split())
-_FIRST_DAY = frozenset("first current due".split())
-_GIVES = frozenset("returns return yields gives is =".split())
-
-
-def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
-    before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if before in _TAKES or before == "means" or after in ("means", "equals") or after == "first" and letter_at(t, k - 1) != "@": return True
-    if before in ("is", "was") and (low_at(t, k - 2)[:1] == "\0" or "day" in left[-3:] and not _FIRST_DAY.isdisjoint(left[-4:])): return True
-    if before == ":" and low_at(t, k - 2) == "day" or before == "to" and low_at(t, k - 2)[:1] == "\0" and "set" in left[-5:]: return True
-    if _numbered(t, k, before, after): return True
-    i = next((j for j in range(max(0, k - 14), k) if t.low[j] in _WEEKS and letter_at(t, j - 1) not in "lxt"), k)
-    if not _STARTS.isdisjoint(t.low[max(0, i - 2):i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
-    near = range(k - len(left), min(len(t.low), k + 6))
-    return any(t.low[j] in _TOPIC for j in near if j < k or _SENTENCE.isdisjoint(t.low[k:j])) and not any(cue(t.low, j) for j in near)
-
-
-def _numbered(t: Tokens, k: int, before: str, after: str) -> bool:
-    "Sunday is 0; maps Tuesday to 2; 0 for Monday and 6 for Sunday."
-    if letter_at(t, k + 2) == "n" and t.values[k + 2] < 8 and letter_at(t, k + 3) in ".,^" and low_at(t, k + 3) not in ("pm", "am"):
-        return after == "is" or after == "to" and before in _TAKES
-    if before not in ("for", "on") or letter_at(t, k - 2) != "n" or t.values[k - 2] > 7: return False
-    return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"

@@ -11,12 +11,32 @@ from .timewords import Tokens
 # %% auto #0
 __all__ = ['licensed']
 
-# %% ../nbs/03_licences.ipynb #b4247a6b
-_SURE = frozenset("tues weds thurs thur".split())
+# %% ../nbs/03_licences.ipynb #5f0d99ec
+def _in_a_row(t: Tokens, k: int, letter: str = "W") -> bool:
+    "Mon Tue Wed, [sat, sun, mon]"
+    if letter == "W" and "W" in (letter_at(t, k - 1), letter_at(t, k + 1)): return True
+    for i in (k - 4, k - 2, k):
+        short = all(letter_at(t, j) == letter and len(low_at(t, j)) < 5 for j in (i, i + 2, i + 4))
+        if short and all(low_at(t, j) in (",", "/", "|") for j in (i + 1, i + 3)): return True
+    return False
+
+# %% ../nbs/03_licences.ipynb #6d9b44ab
 _GO_ON = frozenset("""and but or so then because while when without with after before since until as we i you they he she it the a an our my someone somebody
     nobody everybody this that please at in for again too last next morning afternoon evening night""".split())
 _OPENING = frozenset("we i you they he she it the our my someone somebody nobody everybody".split())
 _HINTED = frozenset("u you ya up down out back in off over live it them".split())
+
+
+def _ends_phrase(t: Tokens, k: int, low: str, word: str) -> bool:
+    "Merged Thu, reverted Fri; Mon: docs."
+    before, after = low_at(t, k - 1), low_at(t, k + 1)
+    if k == 0 or before in (".", "!", "?", ";", "•", "*") or before[0] == "\n": return word.istitle() and (after == ":" or after in _OPENING)
+    if not (after in ("", ".", ",", "?", "!", ";", ")") or after in _GO_ON) or letter_at(t, k - 1) != "." or not before.isalpha(): return False
+    if word.istitle() and low != "sun" or word.istitle() and after in ("", ".", "and"): return word_at(t, k - 1).islower() or k == 1 or cue(t.low, k - 1) != 0
+    return low in ("thu", "fri", "tue", "mon") and (before in _HINTED or cue(t.low, k - 1) != 0)
+
+# %% ../nbs/03_licences.ipynb #d20d3cc4
+_SURE = frozenset("tues weds thurs thur".split())
 
 
 def _weekday_ok(t: Tokens, k: int) -> bool:
@@ -34,36 +54,41 @@ def _weekday_ok(t: Tokens, k: int) -> bool:
     if before in "-/&," and letter_at(t, k - 2) == "W" and (word[0].isupper() or before == "-"): return True
     return _ends_phrase(t, k, low, word)
 
-# %% ../nbs/03_licences.ipynb #a521c72a
-def _ends_phrase(t: Tokens, k: int, low: str, word: str) -> bool:
-    "Merged Thu, reverted Fri; Mon: docs."
-    before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if k == 0 or before in (".", "!", "?", ";", "•", "*") or before[0] == "\n": return word.istitle() and (after == ":" or after in _OPENING)
-    if not (after in ("", ".", ",", "?", "!", ";", ")") or after in _GO_ON) or letter_at(t, k - 1) != "." or not before.isalpha(): return False
-    if word.istitle() and low != "sun" or word.istitle() and after in ("", ".", "and"): return word_at(t, k - 1).islower() or k == 1 or cue(t.low, k - 1) != 0
-    return low in ("thu", "fri", "tue", "mon") and (before in _HINTED or cue(t.low, k - 1) != 0)
+# %% ../nbs/03_licences.ipynb #6c649134
+_TO_PERSON = frozenset("""talk talks talked talking speak spoke assign assigned ping ask asked hand handed give gave send sent thanks listen write wrote
+    belongs belong""".split())
+_DONE_BY = frozenset("reported reviewed written approved authored signed requested suggested proposed contributed owned maintained assigned".split())
 
-# %% ../nbs/03_licences.ipynb #e8f5a9ab
-def _in_a_row(t: Tokens, k: int, letter: str = "W") -> bool:
-    "Mon Tue Wed, [sat, sun, mon]"
-    if letter == "W" and "W" in (letter_at(t, k - 1), letter_at(t, k + 1)): return True
-    for i in (k - 4, k - 2, k):
-        short = all(letter_at(t, j) == letter and len(low_at(t, j)) < 5 for j in (i, i + 2, i + 4))
-        if short and all(low_at(t, j) in (",", "/", "|") for j in (i + 1, i + 3)): return True
-    return False
 
-# %% ../nbs/03_licences.ipynb #262de06c
+def _is_person(t: Tokens, k: int) -> bool:
+    before = low_at(t, k - 1)
+    if before in ("ask", "asked", "ping", "thanks", "cc") or before == "by" and low_at(t, k - 2) in _DONE_BY: return True
+    return before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
+
+# %% ../nbs/03_licences.ipynb #77c412c8
+_PRINTED = frozenset("gives prints returns parses accepts equals means".split())
+_BASES = frozenset("hex bin decimal octal binary separator separators radix".split())
+
+
+def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
+    "January is month 0; the axis goes from January to December; talk to April."
+    after, behind = low_at(t, k + 1), letter_at(t, k + 2)
+    if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M"): return True
+    if after in ("is", "has", "=") and (behind == "n" and letter_at(t, k + 3) in ".,^V" or low_at(t, k + 2) == "month"): return True
+    if "s" in t.letters[max(0, k - 3):k] or unsure and _is_person(t, k): return True
+    if t.low[k] in ("dec", "oct", "sep") and not word_at(t, k)[0].isupper() and not _BASES.isdisjoint(t.low[max(0, k - 8):k + 9]): return True
+    for i, j in ((k, k + 2), (k - 2, k)):
+        if letter_at(t, i) == letter_at(t, j) == "M" and (t.values[i], t.values[j]) == (0, 11):
+            return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low))))
+    return not {"starts", "ends", "begins"}.isdisjoint(t.low[max(0, k - 4):k]) and "K" in t.letters[max(0, k - 7):k]
+
+# %% ../nbs/03_licences.ipynb #97c111e0
 _UNSURE_MONTHS = frozenset("may march april june august jan mar apr jun aug sep dec".split())
 _LOWER = frozenset("may march mar sep dec oct".split())
 _NEAR, _AGO = frozenset("in since until till by during within mid".split()), frozenset("from to through of before after around for between".split())
 _AFTER_MODAL = frozenset("be have not also need cause take require result fail break lead make or only still want well never".split())
-_TO_PERSON = frozenset("""talk talks talked talking speak spoke assign assigned ping ask asked hand handed give gave send sent thanks listen write wrote
-    belongs belong""".split())
-_DONE_BY = frozenset("reported reviewed written approved authored signed requested suggested proposed contributed owned maintained assigned".split())
-_PRINTED = frozenset("gives prints returns parses accepts equals means".split())
-_BASES = frozenset("hex bin decimal octal binary separator separators radix".split())
 
-# %% ../nbs/03_licences.ipynb #aaa995bd
+# %% ../nbs/03_licences.ipynb #ad7b9dc2
 def _month_ok(t: Tokens, k: int) -> bool:
     low, cap, unsure = t.low[k], word_at(t, k)[0].isupper(), t.low[k] in _UNSURE_MONTHS
     before, after, word = letter_at(t, k - 1), letter_at(t, k + 1), low_at(t, k - 1)
@@ -84,26 +109,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
     beside = before in ",&-/" and letter_at(t, k - 2) == "M" or after in "&-/" and letter_at(t, k + 2) == "M"
     return cap and (beside or before == "e" and after == "." and not person)
 
-# %% ../nbs/03_licences.ipynb #dccf2367
-def _is_person(t: Tokens, k: int) -> bool:
-    before = low_at(t, k - 1)
-    if before in ("ask", "asked", "ping", "thanks", "cc") or before == "by" and low_at(t, k - 2) in _DONE_BY: return True
-    return before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
-
-# %% ../nbs/03_licences.ipynb #633b3d5c
-def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
-    "January is month 0; the axis goes from January to December; talk to April."
-    after, behind = low_at(t, k + 1), letter_at(t, k + 2)
-    if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M"): return True
-    if after in ("is", "has", "=") and (behind == "n" and letter_at(t, k + 3) in ".,^V" or low_at(t, k + 2) == "month"): return True
-    if "s" in t.letters[max(0, k - 3):k] or unsure and _is_person(t, k): return True
-    if t.low[k] in ("dec", "oct", "sep") and not word_at(t, k)[0].isupper() and not _BASES.isdisjoint(t.low[max(0, k - 8):k + 9]): return True
-    for i, j in ((k, k + 2), (k - 2, k)):
-        if letter_at(t, i) == letter_at(t, j) == "M" and (t.values[i], t.values[j]) == (0, 11):
-            return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low))))
-    return not {"starts", "ends", "begins"}.isdisjoint(t.low[max(0, k - 4):k]) and "K" in t.letters[max(0, k - 7):k]
-
-# %% ../nbs/03_licences.ipynb #6ebf3fae
+# %% ../nbs/03_licences.ipynb #24c339e8
 def _season_ok(t: Tokens, k: int) -> bool:
     before, after, low = letter_at(t, k - 1), letter_at(t, k + 1), t.low[k]
     unsure = low in ("spring", "fall")
@@ -114,12 +120,12 @@ def _season_ok(t: Tokens, k: int) -> bool:
     if before == "e": return letter_at(t, k - 2) in "i@BA" and (not unsure or letter_at(t, k - 2) == "i" or low_at(t, k - 2) in ("by", "since", "until"))
     return before in "i@BA" and (not unsure or low_at(t, k - 1) in ("in", "by", "since", "until") and not word_at(t, k)[0].isupper())
 
-# %% ../nbs/03_licences.ipynb #66f91f45
+# %% ../nbs/03_licences.ipynb #73a6872f
 def _quarter_ok(t: Tokens, k: int) -> bool:
     before, after = letter_at(t, k - 1), letter_at(t, k + 1)
     return before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx" or after in "O," and letter_at(t, k + 2) in "ytlx"
 
-# %% ../nbs/03_licences.ipynb #42cba4ef
+# %% ../nbs/03_licences.ipynb #a69a2a2d
 _DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
 
 
@@ -131,7 +137,7 @@ def _day_ok(t: Tokens, k: int) -> bool:
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""
     return not (word[0].isupper() and not word.isupper() and between == " " and before[:1].isupper() and letter_at(t, k - 1) == ".")
 
-# %% ../nbs/03_licences.ipynb #e09cda5e
+# %% ../nbs/03_licences.ipynb #e295d4af
 _COMPUTES = frozenset("returns return yields computes calculates returning computing".split())
 _OFFERS = frozenset("options choices presets entries values".split())
 _TYPED = frozenset("type types typed typing parse parses parsing".split())
@@ -151,7 +157,10 @@ def _quoted_from(t: Tokens, k: int) -> int:
     shown = low in _SHOWS and after in "lxtd" and word_at(t, k + 1).istitle() and not word_at(t, k).isupper()
     return k + 1 if shown and (low != "the" or letter_at(t, k + 2) in "UVn") else 0
 
-# %% ../nbs/03_licences.ipynb #ad2f1e1f
+# %% ../nbs/03_licences.ipynb #cec3522c
+_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS
+
+
 def _silenced(t: Tokens, letters: list[str]) -> None:
     for k in range(len(letters) - 1):
         if t.low[k] not in _TRIGGERS or not (i := _quoted_from(t, k)): continue
@@ -159,10 +168,7 @@ def _silenced(t: Tokens, letters: list[str]) -> None:
             if letters[j] not in _RUN: break
             letters[j] = "."
 
-
-_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS
-
-# %% ../nbs/03_licences.ipynb #23ecfcb5
+# %% ../nbs/03_licences.ipynb #adb6277c
 def _goes_on(t: Tokens, k: int, letters: list[str]) -> bool:
     "On Mondays, Wednesday and Friday."
     return "w" in letters[max(0, k - 6):k] and low_at(t, k - 1) in ("and", "or", "not", ",", "to", "-")

@@ -22,13 +22,13 @@ from .redacting import redact
 from .spending import Bound, BudgetExceeded, Ledger, Tables, Ticket, input_bound, price
 
 # %% auto #0
-__all__ = ['RULES', 'Request', 'BadReply', 'Answer', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply', 'from_status',
-           'retry_after', 'read_reply', 'one_line', 'arguments', 'Breaker', 'step', 'closed', 'Breakers', 'Kept',
+__all__ = ['RULES', 'Request', 'BadReply', 'Answer', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply', 'retry_after',
+           'from_status', 'one_line', 'read_reply', 'arguments', 'Breaker', 'step', 'closed', 'Breakers', 'Kept',
            'Replies', 'read_recording', 'append_recording', 'Recorded', 'Spent', 'Usage', 'send', 'send_plugin',
-           'Books', 'Caller', 'watched', 'parsed', 'asked_again', 'backoff', 'try_model', 'try_all', 'Asking', 'Client',
-           'Thread', 'get_client', 'ask_all']
+           'Books', 'watched', 'Caller', 'parsed', 'asked_again', 'backoff', 'try_model', 'try_all', 'Asking', 'Thread',
+           'Client', 'get_client', 'ask_all']
 
-# %% ../nbs/10_llm.ipynb #fdf9beae
+# %% ../nbs/10_llm.ipynb #e7dac7c9
 _T = TypeVar("_T")
 
 
@@ -41,11 +41,11 @@ class Request:
     max_tokens: int  # Of the reply
     version: str  # Of the prompt
 
-
+# %% ../nbs/10_llm.ipynb #f522f739
 class BadReply(ValueError):
     "A reply that does not fit: another shape, an id that was not asked about, a quotation that is none."
 
-# %% ../nbs/10_llm.ipynb #39605ab5
+
 @dataclass(frozen=True)
 class Answer(Generic[_T]):
     "What the parser made of the reply, or why there is none."
@@ -60,14 +60,14 @@ class Answer(Generic[_T]):
     tokens_out: int = 0
     cost: float = 0.0  # Dollars
 
-# %% ../nbs/10_llm.ipynb #4e5ceeca
+# %% ../nbs/10_llm.ipynb #8095b733
 def request_key(
     request: Request,  # With its messages redacted
 ) -> str:
     "The name of a question: equal content, equal name."
     return digest("ask", request.task, request.version, [[m["role"], m["content"]] for m in request.messages], request.schema)
 
-
+# %% ../nbs/10_llm.ipynb #0b7ad07f
 def redacted(
     request: Request,
     redact: Callable[[str], str] = redact,
@@ -76,7 +76,7 @@ def redacted(
     clean = lambda text: redact(text.encode("utf-8", "replace").decode())
     return replace(request, messages=tuple({"role": m["role"], "content": clean(m["content"])} for m in request.messages))
 
-# %% ../nbs/10_llm.ipynb #415ce019
+# %% ../nbs/10_llm.ipynb #480dd49c
 @dataclass(frozen=True)
 class Rule:
     "What is done about a failure."
@@ -85,7 +85,7 @@ class Rule:
     breaker: str = ""  # counts; long: open for an hour; model: that one alone is; configuration: open until that changes
     charged: bool = False  # Without usage in the reply: charge the reservation
 
-
+# %% ../nbs/10_llm.ipynb #e9409bc2
 RULES: Mapping[str, Rule] = {
     "auth": Rule(breaker="configuration"),  # 401, 403
     "rate": Rule(again=2),  # 429
@@ -106,7 +106,7 @@ RULES: Mapping[str, Rule] = {
     "open": Rule(),  # The breaker says no
 }
 
-# %% ../nbs/10_llm.ipynb #1a2bc76f
+# %% ../nbs/10_llm.ipynb #df4237d7
 @dataclass(frozen=True)
 class Fault:
     "One call that brought no reply."
@@ -116,7 +116,7 @@ class Fault:
     parameter: str = ""  # What it does not support
     usage: tuple[int, int] | None = None  # Tokens in and out, if it said
 
-
+# %% ../nbs/10_llm.ipynb #03496b5a
 @dataclass(frozen=True)
 class Reply:
     "One call that brought a text."
@@ -124,10 +124,37 @@ class Reply:
     model: str = ""  # As the server calls itself
     usage: tuple[int, int] | None = None
 
-# %% ../nbs/10_llm.ipynb #9bf93d56
+# %% ../nbs/10_llm.ipynb #4fa5635d
+_DROPPABLE = ("reasoning_effort", "temperature", "max_completion_tokens", "max_tokens", "response_format")
+
+
+def _unsupported(param: str, message: str) -> str:
+    "Which of the parameters that we can do without is not supported."
+    named = param.partition(".")[0]
+    if named in _DROPPABLE: return named
+    found = [(message.index(p), p) for p in _DROPPABLE if re.search(rf"\b{p}\b", message)]
+    return min(found)[1] if found else ""
+
+# %% ../nbs/10_llm.ipynb #0282901a
+def retry_after(
+    headers: Mapping[str, str],
+    now: float,  # Seconds since 1970
+) -> float | None:  # Seconds, none if it does not say
+    "How long the server asks us to wait."
+    low = {k.lower(): v for k, v in headers.items()}
+    try:
+        if "retry-after-ms" in low: seconds = float(low["retry-after-ms"]) / 1000
+        elif "retry-after" not in low: return None
+        elif re.fullmatch(r"[\d.]+", low["retry-after"].strip()): seconds = float(low["retry-after"])
+        else: seconds = parsedate_to_datetime(low["retry-after"]).timestamp() - now
+    except (ValueError, TypeError, OverflowError): return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+# %% ../nbs/10_llm.ipynb #d8c63ffd
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _FILTER = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
 _CONTEXT = re.compile(r"context.{0,40}(length|size|window)|(length|size|window).{0,40}context|exceed_context|too many tokens|prompt is too long", re.I | re.S)
+
 
 def from_status(
     status: int,
@@ -150,32 +177,21 @@ def from_status(
     if 400 <= status < 500 and status != 409: return Fault("parameter", note, parameter=_unsupported(said.get("param", ""), said["message"]))
     return Fault("server" if status >= 500 or status == 409 else "broken", note, wait)
 
-# %% ../nbs/10_llm.ipynb #b03dfe3f
-_DROPPABLE = ("reasoning_effort", "temperature", "max_completion_tokens", "max_tokens", "response_format")
+# %% ../nbs/10_llm.ipynb #deea0740
+def one_line(text: str) -> str:
+    "Without what moves a cursor or paints a terminal."
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
-def _unsupported(param: str, message: str) -> str:
-    "Which of the parameters that we can do without is not supported."
-    named = param.partition(".")[0]
-    if named in _DROPPABLE: return named
-    found = [(message.index(p), p) for p in _DROPPABLE if re.search(rf"\b{p}\b", message)]
-    return min(found)[1] if found else ""
+# %% ../nbs/10_llm.ipynb #7ece1d8b
+def _mapping(value: Any) -> Mapping[str, Any]: return value if isinstance(value, Mapping) else {}
 
 
-def retry_after(
-    headers: Mapping[str, str],
-    now: float,  # Seconds since 1970
-) -> float | None:  # Seconds, none if it does not say
-    "How long the server asks us to wait."
-    low = {k.lower(): v for k, v in headers.items()}
-    try:
-        if "retry-after-ms" in low: seconds = float(low["retry-after-ms"]) / 1000
-        elif "retry-after" not in low: return None
-        elif re.fullmatch(r"[\d.]+", low["retry-after"].strip()): seconds = float(low["retry-after"])
-        else: seconds = parsedate_to_datetime(low["retry-after"]).timestamp() - now
-    except (ValueError, TypeError, OverflowError): return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+def _usage(usage: Any) -> tuple[int, int] | None:
+    "Tokens in and out, if they can be true."
+    a, b = _mapping(usage).get("prompt_tokens"), _mapping(usage).get("completion_tokens")
+    return (a, b) if type(a) is int and type(b) is int and 0 <= min(a, b) and max(a, b) < 10**9 else None
 
-# %% ../nbs/10_llm.ipynb #cdeea7ed
+# %% ../nbs/10_llm.ipynb #e28e205e
 def read_reply(
     body: Any,  # What the server sent, parsed
 ) -> Reply | Fault:
@@ -194,20 +210,6 @@ def read_reply(
     except UnicodeEncodeError: return Fault("broken", "half a character in the reply", usage=usage)
     return Reply(text, one_line(str(body.get("model") or ""))[:100], usage)
 
-
-def one_line(text: str) -> str:
-    "Without what moves a cursor or paints a terminal."
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def _mapping(value: Any) -> Mapping[str, Any]: return value if isinstance(value, Mapping) else {}
-
-
-def _usage(usage: Any) -> tuple[int, int] | None:
-    "Tokens in and out, if they can be true."
-    a, b = _mapping(usage).get("prompt_tokens"), _mapping(usage).get("completion_tokens")
-    return (a, b) if type(a) is int and type(b) is int and 0 <= min(a, b) and max(a, b) < 10**9 else None
-
 # %% ../nbs/10_llm.ipynb #5e56e7e1
 _THINKS = re.compile(r"(gpt-5|o\d)\b")
 
@@ -225,7 +227,7 @@ def arguments(
     extras["response_format"] = form
     return {"model": model, "messages": [dict(m) for m in request.messages], limit: max_tokens} | {k: v for k, v in extras.items() if k not in dropped}
 
-# %% ../nbs/10_llm.ipynb #cc92d464
+# %% ../nbs/10_llm.ipynb #a249fc41
 @dataclass(frozen=True)
 class Breaker:
     "What is known of one model at one address."
@@ -235,8 +237,9 @@ class Breaker:
     event: str = ""  # What opened it
     why: str = ""
 
-
+# %% ../nbs/10_llm.ipynb #f2a53f7f
 _LIMIT, _PAUSE, _LONGEST, _LONG = 5, 30.0, 600.0, 3600.0
+
 
 def step(
     b: Breaker,
@@ -254,7 +257,7 @@ def step(
     pause = min(_LONGEST, _PAUSE * 2.0 ** min(n - _LIMIT, 9)) if n >= _LIMIT else 0.0
     return Breaker(n, max(b.until, now + pause) if pause else b.until, False, event, why)
 
-
+# %% ../nbs/10_llm.ipynb #566f18b8
 def closed(b: Breaker, now: float) -> bool:
     "May it be asked?"
     return now >= b.until and not b.trial
@@ -300,9 +303,10 @@ class Breakers:
         who = digest("who", p.name, p.base_url, hashlib.sha256(p.key.encode()).hexdigest())
         return (who, ""), (who, model)
 
-# %% ../nbs/10_llm.ipynb #269e9db1
+# %% ../nbs/10_llm.ipynb #8f5d4008
 _REPLIES = """CREATE TABLE IF NOT EXISTS llm_replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
     tokens_in INTEGER, tokens_out INTEGER)"""
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -313,7 +317,7 @@ class Kept:
     tokens_in: int = 0
     tokens_out: int = 0
 
-
+# %% ../nbs/10_llm.ipynb #c2475cc0
 class Replies:
     "The replies that were kept."
     def __init__(self, tables: Tables) -> None: self._tables = tables
@@ -328,7 +332,7 @@ class Replies:
         with self._tables.writing() as conn:
             conn.execute("INSERT OR REPLACE INTO llm_replies VALUES (?, ?, ?, ?, ?, ?)", (key, *asdict(kept).values()))
 
-# %% ../nbs/10_llm.ipynb #828c64c9
+# %% ../nbs/10_llm.ipynb #d1b3e109
 def read_recording(
     path: Path,
 ) -> dict[str, Kept]:  # Key to reply
@@ -341,7 +345,7 @@ def append_recording(path: Path, key: str, kept: Kept) -> None:
     "One more reply."
     with open(path, "a", encoding="utf-8") as f: f.write(json.dumps({"key": key} | asdict(kept), sort_keys=True) + "\n")
 
-# %% ../nbs/10_llm.ipynb #a54a641b
+# %% ../nbs/10_llm.ipynb #fe4f2a0a
 class Recorded:
     "Replies of a recording, or of a function in a model's place; there are no others."
     def __init__(self, replay: Path | str | Callable[[Request], str | None]) -> None:
@@ -357,7 +361,7 @@ class Recorded:
     def put(self, key: str, kept: Kept) -> None:
         "Nothing: a recording stays as it is."
 
-# %% ../nbs/10_llm.ipynb #1d2779a7
+# %% ../nbs/10_llm.ipynb #83667946
 @dataclass(frozen=True)
 class Spent:
     "Calls of one model, and what they came to."
@@ -369,7 +373,7 @@ class Spent:
     def __add__(self, more: Spent) -> Spent:
         return Spent(self.calls + more.calls, self.tokens_in + more.tokens_in, self.tokens_out + more.tokens_out, self.cost + more.cost)
 
-
+# %% ../nbs/10_llm.ipynb #292a62a0
 @dataclass(frozen=True)
 class Usage:
     "What a client did so far."
@@ -397,7 +401,21 @@ class Usage:
         mine = asdict(self) | asdict(self.total) | {"notes": list(self.notes)}
         return mine | {k: dict(sorted(mine[k].items())) for k in ("failures", "faults", "by")}
 
-# %% ../nbs/10_llm.ipynb #37e065bd
+# %% ../nbs/10_llm.ipynb #f4970a47
+class _Going:
+    "A question that is being asked."
+    def __init__(self) -> None:
+        self.done = need("anyio", "consolidation").Event()
+        self.kept: Kept | None = None  # The reply, if it was good
+        self.failed: Answer[Any] | None = None
+
+# %% ../nbs/10_llm.ipynb #bdf5629f
+@lru_cache(maxsize=1)
+def _tls() -> Any:
+    "Whose certificates are trusted; reading them takes 30 ms, so they are read once."
+    return need("httpx2", "consolidation").create_ssl_context()
+
+
 class _Wires:
     def __init__(self, config: SubconsciousnessConfig, transport: Any) -> None:
         self.places = need("anyio", "consolidation").CapacityLimiter(config.llm_concurrency)
@@ -427,23 +445,18 @@ class _Wires:
         for c in self._clients.values(): await c.close()
         self._clients.clear()
 
-
-@lru_cache(maxsize=1)
-def _tls() -> Any:
-    "Whose certificates are trusted; reading them takes 30 ms, so they are read once."
-    return need("httpx2", "consolidation").create_ssl_context()
-
-
-class _Going:
-    "A question that is being asked."
-    def __init__(self) -> None:
-        self.done = need("anyio", "consolidation").Event()
-        self.kept: Kept | None = None  # The reply, if it was good
-        self.failed: Answer[Any] | None = None
-
-# %% ../nbs/10_llm.ipynb #b04a018b
+# %% ../nbs/10_llm.ipynb #3811ccc0
 _LONGEST_BODY = 4_000_000  # Bytes; the longest reply that anybody asks for here has some ten thousand
 
+
+async def _body(raw: Any) -> bytes:
+    got = bytearray()
+    async for chunk in raw.iter_bytes():
+        got += chunk
+        if len(got) > _LONGEST_BODY: raise ValueError(f"a body of more than {_LONGEST_BODY:,} bytes")
+    return bytes(got)
+
+# %% ../nbs/10_llm.ipynb #432a7824
 async def send(
     client: Any,  # An `AsyncOpenAI`
     call: Mapping[str, Any],  # What `arguments` made
@@ -460,14 +473,6 @@ async def send(
     except openai.APIConnectionError as e: return Fault("connection" if isinstance(e.__cause__, httpx2.ConnectError) else "broken", str(e.__cause__ or e))
     except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, ValueError, TypeError, LookupError, AttributeError, RecursionError) as e:
         return Fault("broken", f"{type(e).__name__}: {e}")
-
-
-async def _body(raw: Any) -> bytes:
-    got = bytearray()
-    async for chunk in raw.iter_bytes():
-        got += chunk
-        if len(got) > _LONGEST_BODY: raise ValueError(f"a body of more than {_LONGEST_BODY:,} bytes")
-    return bytes(got)
 
 # %% ../nbs/10_llm.ipynb #60fe97d1
 _PLUGIN = {"LLMAuthenticationError": "auth", "LLMRateLimitError": "rate", "LLMTimeoutError": "timeout", "LLMConnectionError": "connection",
@@ -496,12 +501,13 @@ def _plugins_client() -> tuple[Any, Any]:
     theirs = "git_notes_memory.subconsciousness"
     return importlib.import_module(f"{theirs}.llm_client").get_default_llm_client(), importlib.import_module(f"{theirs}.models")
 
-# %% ../nbs/10_llm.ipynb #b285c641
+# %% ../nbs/10_llm.ipynb #e5bc670c
 _LOG = logging.getLogger("git_notes_consolidation")
 _MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour", "budget": "",
           "connection": "; is it running, and is that its address?",
           "model": "; not asked for it for an hour. MEMORY_CONSOLIDATION_LLM_MODEL names another"}
 
+# %% ../nbs/10_llm.ipynb #2bebdbbc
 class Books:
     "What a client did."
     def __init__(self, keys: Sequence[str], redact: Callable[[str], str], notes: Sequence[str] = ()) -> None:
@@ -546,7 +552,25 @@ class Books:
             of = self._counts
             return Usage(of["asked"], of["answered"], of["cached"], dict(self._failures), dict(self._faults), dict(self._by), tuple(self._notes.values()))
 
-# %% ../nbs/10_llm.ipynb #755be78e
+# %% ../nbs/10_llm.ipynb #458ac536
+async def watched(
+    p: Provider, model: str, limit: int,
+    sending: Awaitable[Reply | Fault],
+) -> Reply | Fault:
+    "The call in its span, and measured."
+    labels, start = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": p.name, "gen_ai.request.model": model}, time.perf_counter()
+    with span(f"chat {model}", **labels, **{"gen_ai.request.max_tokens": limit}) as s:
+        got = await sending
+        if isinstance(got, Fault): labels["error.type"] = got.kind
+        else: labels["gen_ai.response.model"] = got.model
+        s.set(**labels)
+        for kind, n in zip(("input", "output"), got.usage or ()):
+            s.set(**{f"gen_ai.usage.{kind}_tokens": n})
+            measure("gen_ai.client.token.usage", n, **labels, **{"gen_ai.token.type": kind})
+    measure("gen_ai.client.operation.duration", time.perf_counter() - start, **labels)
+    return got
+
+# %% ../nbs/10_llm.ipynb #5c0c3925
 class Caller:
     "Calls one model once."
     def __init__(
@@ -591,25 +615,13 @@ class Caller:
         self.books.called(p, model, spent)
         return (self.books.failed(p, got) if isinstance(got, Fault) else replace(got, text=self.books.hide(got.text))), spent
 
-# %% ../nbs/10_llm.ipynb #c495705f
-async def watched(
-    p: Provider, model: str, limit: int,
-    sending: Awaitable[Reply | Fault],
-) -> Reply | Fault:
-    "The call in its span, and measured."
-    labels, start = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": p.name, "gen_ai.request.model": model}, time.perf_counter()
-    with span(f"chat {model}", **labels, **{"gen_ai.request.max_tokens": limit}) as s:
-        got = await sending
-        if isinstance(got, Fault): labels["error.type"] = got.kind
-        else: labels["gen_ai.response.model"] = got.model
-        s.set(**labels)
-        for kind, n in zip(("input", "output"), got.usage or ()):
-            s.set(**{f"gen_ai.usage.{kind}_tokens": n})
-            measure("gen_ai.client.token.usage", n, **labels, **{"gen_ai.token.type": kind})
-    measure("gen_ai.client.operation.duration", time.perf_counter() - start, **labels)
-    return got
+# %% ../nbs/10_llm.ipynb #930e86d5
+def _whole(text: str) -> bool:
+    try: json.loads(text)
+    except (ValueError, RecursionError): return False
+    return True
 
-# %% ../nbs/10_llm.ipynb #ad304039
+
 def parsed(
     kept: Kept,
     parse: Callable[[str], _T],
@@ -620,13 +632,7 @@ def parsed(
         kind = "truncated" if kept.text.lstrip()[:1] in ("{", "[") and not _whole(kept.text) else "schema"
         return Answer(None, kind, one_line(str(e) if isinstance(e, BadReply) else f"{type(e).__name__}: {e}")[:200], kept.provider, kept.model)
 
-
-def _whole(text: str) -> bool:
-    try: json.loads(text)
-    except (ValueError, RecursionError): return False
-    return True
-
-# %% ../nbs/10_llm.ipynb #feb7d1af
+# %% ../nbs/10_llm.ipynb #12dab1ac
 def asked_again(
     request: Request,
     reason: str,  # Redacted
@@ -636,7 +642,7 @@ def asked_again(
             "Reply once more, with one JSON object of the given schema and nothing else.")
     return replace(request, messages=(*request.messages, {"role": "user", "content": more}))
 
-
+# %% ../nbs/10_llm.ipynb #9bdb94fd
 def backoff(
     n: int,  # How often it failed
     rng: float,  # From 0 to 1
@@ -644,8 +650,9 @@ def backoff(
     "Twice as long each time, and never the same for two callers."
     return 0.5 * math.exp2(min(n, 6) - 1) * (0.5 + rng)
 
-# %% ../nbs/10_llm.ipynb #04f0c8f3
+# %% ../nbs/10_llm.ipynb #f101b897
 _CALLS, _PATIENCE = 5, 3.0  # Most calls to one provider for one question; after the time of that many timeouts nothing new is tried
+
 
 async def try_model(
     caller: Caller,
@@ -682,7 +689,7 @@ async def try_model(
         if got.kind in ("schema", "truncated"): told = asked_again(request, got.note)
         if wait and got.kind != "rate": await sleep(wait)
 
-# %% ../nbs/10_llm.ipynb #73e94f14
+# %% ../nbs/10_llm.ipynb #05343fa7
 async def try_all(
     caller: Caller,
     providers: Sequence[Provider],  # In their order
@@ -750,7 +757,34 @@ class Asking:
             del going[key]
             mine.done.set()
 
-# %% ../nbs/10_llm.ipynb #95e783cb
+# %% ../nbs/10_llm.ipynb #c14fd3ef
+def _stop(start: Any) -> None:
+    try: start.__exit__(None, None, None)
+    except RuntimeError: pass  # it was the thread itself that let go of the client
+
+
+class Thread:
+    "A thread with an event loop."
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._portal: Any = None
+
+    def portal(self) -> Any:
+        "The way into it."
+        with self._lock:
+            if self._portal is None:
+                start = need("anyio.from_thread", "consolidation").start_blocking_portal(name="git-notes-consolidation")
+                self._portal, self._stop = start.__enter__(), finalize(self, _stop, start)
+            return self._portal
+
+    def close(self, last: Callable[[], Awaitable[None]]) -> None:
+        "Do one thing more in it, and end it."
+        with self._lock: portal, self._portal = self._portal, None
+        if portal is None: return
+        portal.call(last)
+        self._stop()
+
+# %% ../nbs/10_llm.ipynb #a35f3486
 class Client:
     "Asks, and never raises on what a server does."
     def __init__(
@@ -812,34 +846,7 @@ class Client:
     def __enter__(self) -> Client: return self
     def __exit__(self, *_: object) -> None: self.close()
 
-# %% ../nbs/10_llm.ipynb #e1eae3ad
-class Thread:
-    "A thread with an event loop."
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._portal: Any = None
-
-    def portal(self) -> Any:
-        "The way into it."
-        with self._lock:
-            if self._portal is None:
-                start = need("anyio.from_thread", "consolidation").start_blocking_portal(name="git-notes-consolidation")
-                self._portal, self._stop = start.__enter__(), finalize(self, _stop, start)
-            return self._portal
-
-    def close(self, last: Callable[[], Awaitable[None]]) -> None:
-        "Do one thing more in it, and end it."
-        with self._lock: portal, self._portal = self._portal, None
-        if portal is None: return
-        portal.call(last)
-        self._stop()
-
-
-def _stop(start: Any) -> None:
-    try: start.__exit__(None, None, None)
-    except RuntimeError: pass  # it was the thread itself that let go of the client
-
-# %% ../nbs/10_llm.ipynb #a0316dfd
+# %% ../nbs/10_llm.ipynb #4d2607bb
 def get_client(
     config: SubconsciousnessConfig,
     env: Mapping[str, str],  # The environment, with keys and addresses
@@ -852,21 +859,7 @@ def get_client(
     who, notes = providers(config, env)
     return Client(config, who, notes, cache_path, replay, record, **more)
 
-# %% ../nbs/10_llm.ipynb #3f33eb80
-def ask_all(
-    client: Client,
-    asked: Sequence[tuple[Request, Callable[[str], _T]]],  # Each question with its parser
-    progress: Callable[[int, int], None] = lambda done, of: None,  # Called after each
-) -> list[Answer[_T]]:  # In the order of the questions
-    "Ask them all, as many at once as the settings allow."
-    if not asked: return []
-    future = client.thread.portal().start_task_soon(_gather, client, asked, progress)
-    try: return future.result()
-    except BaseException:
-        future.cancel()  # interrupted: what was answered so far is kept
-        raise
-
-
+# %% ../nbs/10_llm.ipynb #0e3afd32
 async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str], _T]]], progress: Callable[[int, int], None]) -> list[Answer[_T]]:
     answers: dict[int, Answer[_T]] = {}
     keys, first = [request_key(request) for request, _ in asked], dict[str, int]()
@@ -881,3 +874,17 @@ async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str],
     async with need("anyio", "consolidation").create_task_group() as tasks:  # Some are made ready while others are waited for
         for _ in range(min(len(asked), 2 * client.config.llm_concurrency)): tasks.start_soon(work)
     return [answers[i] for i in range(len(asked))]
+
+# %% ../nbs/10_llm.ipynb #5a0ac960
+def ask_all(
+    client: Client,
+    asked: Sequence[tuple[Request, Callable[[str], _T]]],  # Each question with its parser
+    progress: Callable[[int, int], None] = lambda done, of: None,  # Called after each
+) -> list[Answer[_T]]:  # In the order of the questions
+    "Ask them all, as many at once as the settings allow."
+    if not asked: return []
+    future = client.thread.portal().start_task_soon(_gather, client, asked, progress)
+    try: return future.result()
+    except BaseException:
+        future.cancel()  # interrupted: what was answered so far is kept
+        raise

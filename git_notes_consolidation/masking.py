@@ -15,7 +15,7 @@ _MARKED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)|`[^`\n]{1,300}`|\{[\w ]{1,30
                      r"|(?<![\w\"])\"[\w-]++(?: [\w-]++){0,2}\"(?!\w)|(?<!\w)“[\w-]++(?: [\w-]++){0,2}”"
                      r"|(?<![\w'])'[\w-]++(?: [\w-]++){0,2}'(?!\w)|(?<!\w)‘[\w-]++(?: [\w-]++){0,2}’(?!\w)", re.S)
 
-# %% ../nbs/01_masking.ipynb #96d88b0b
+# %% ../nbs/01_masking.ipynb #966d71bb
 _QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)")
 _SHOWN = re.compile(r"(?i)\b(?:placeholder|header|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
                     r"|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\.|parsers?)"
@@ -24,18 +24,13 @@ _MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|rende
                           r"|or|and)(?: is)?:? ?\Z")
 _SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m|s)\b")
 
-
+# %% ../nbs/01_masking.ipynb #ee5c93b5
 def _is_label(said: str, before: str) -> bool:
     if said[:4].lower() == "e.g." or _SHOWN.search(before): return True
     if _SPEECH.search(said) or said[-1] in ".,!?": return False
     return said.count(" ") < 6 and (said[0].islower() or said[0].isdigit() or _MAYBE_SHOWN.search(before) is not None)
 
-
-def _blank_label(m: re.Match[str]) -> str:
-    said = m[1] or m[2] or m[3] or m[4]
-    return BLANK * len(m.group()) if _is_label(said, m.string[max(0, m.start() - 40):m.start()]) else m.group()
-
-# %% ../nbs/01_masking.ipynb #5fba33b4
+# %% ../nbs/01_masking.ipynb #cfca794e
 _TIME = (r"(?i:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun|yester|to|jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec|this|next|last|early"
          r"|mid|late|pre|post|week|month|year|day|morning|night|q[1-4]|h[12]|fy|since)")
 _PATH = r"[\w.@+*{}-]++"
@@ -56,17 +51,24 @@ _KINDS = {
 }
 _CODE = re.compile("|".join(f"(?:{p})" for p in _KINDS.values()))
 
-# %% ../nbs/01_masking.ipynb #b9cd2daf
-_SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
-_ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
-_QUOTES = re.compile("[\"“'‘]")
+# %% ../nbs/01_masking.ipynb #b023e880
 BLANK = "\0"
 
 
 def _blank(m: re.Match[str]) -> str: return BLANK * len(m.group())
 
 
+def _blank_label(m: re.Match[str]) -> str:
+    said = m[1] or m[2] or m[3] or m[4]
+    return BLANK * len(m.group()) if _is_label(said, m.string[max(0, m.start() - 40):m.start()]) else m.group()
+
+
 def _blank_code(m: re.Match[str]) -> str: return _CODE.sub(_blank, m.group())
+
+# %% ../nbs/01_masking.ipynb #88c0d2ba
+_SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
+_ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
+_QUOTES = re.compile("[\"“'‘]")
 
 
 def masked(

@@ -15,14 +15,14 @@ from .sentences import split_sentences
 # %% auto #0
 __all__ = ['KINDS', 'mutate', 'retell']
 
-# %% ../nbs/11_mutating.ipynb #c87fc97c
+# %% ../nbs/11_mutating.ipynb #8ec50675
 def _put(text: str, fact: Fact, new: str) -> str | None:
     "The text with another value in one place, unless it is the same one."
     made = text[:fact.start] + new + text[fact.end:]
     said = next((f for f in facts(made) if f.start == fact.start), None)
     return None if said and same_value(fact, said) else made
 
-
+# %% ../nbs/11_mutating.ipynb #fceebc35
 def _one(text: str, kind: str, chance: random.Random) -> Fact | None:
     found = [f for f in facts(text) if f.kind == kind]
     return chance.choice(found) if found else None
@@ -42,7 +42,7 @@ _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _MONTHS = "January February March April May June July August September October November December".split()
 _PARTS = "core worker shared common main utils legacy json store docs v2 handler base".split()
 
-# %% ../nbs/11_mutating.ipynb #72f81831
+# %% ../nbs/11_mutating.ipynb #33370b0c
 def _number(text: str, chance: random.Random) -> str | None:
     if not (f := _one(text, "number", chance)): return None
     said = text[f.start:f.end]
@@ -53,12 +53,12 @@ def _number(text: str, chance: random.Random) -> str | None:
     first, *rest = said.split(" ")
     return _put(text, f, " ".join([chance.choice([w for w in _WORDS if w != first.lower()]), *rest])) if first.lower() in _WORDS else None
 
-# %% ../nbs/11_mutating.ipynb #3afbfe87
+# %% ../nbs/11_mutating.ipynb #63f8e575
 def _version(text: str, chance: random.Random) -> str | None:
     f = _one(text, "version", chance)
     return _put(text, f, _digits(text[f.start:f.end], lambda n: n + chance.choice([1, 2, 7]), chance)) if f else None
 
-
+# %% ../nbs/11_mutating.ipynb #a4c49575
 def _date(text: str, chance: random.Random) -> str | None:
     if not (f := _one(text, "date", chance)): return None
     said = text[f.start:f.end]
@@ -67,7 +67,7 @@ def _date(text: str, chance: random.Random) -> str | None:
         return _put(text, f, said.replace(named[0][0], chance.choice([x for x in named[0][1] if x != named[0][0]])))
     return _put(text, f, _digits(said, lambda n: n + chance.choice([-1, 1, 2]), chance)) if any(c.isdigit() for c in said) else None
 
-# %% ../nbs/11_mutating.ipynb #bc58fa24
+# %% ../nbs/11_mutating.ipynb #d028f841
 def _path(text: str, chance: random.Random) -> str | None:
     if not (f := _one(text, "path", chance)): return None
     words = list(re.finditer(r"[A-Za-z_]{2,}", text[f.start:f.end]))
@@ -90,7 +90,7 @@ def _negation(text: str, chance: random.Random) -> str | None:
     at = chance.choice(on).end() if on else 0
     return f"{text[:at]} {chance.choice(['not', 'never'])}{text[at:]}" if on else None
 
-# %% ../nbs/11_mutating.ipynb #be1666d0
+# %% ../nbs/11_mutating.ipynb #09712b2c
 KINDS = ("number", "version", "negation", "path", "date", "dropped", "invented")
 
 
@@ -99,19 +99,19 @@ def _dropped(text: str, chance: random.Random) -> str | None:
     s = chance.choice([s for s in found if any(s.start <= f.start < s.end for f in facts(text))] or list(found)) if len(found) > 1 else None
     return (text[:s.start] + text[s.end:].lstrip()).strip() if s else None
 
-
+# %% ../nbs/11_mutating.ipynb #aa5eafd6
 def _invented(text: str, chance: random.Random, foreign: Sequence[str]) -> str | None:
     ends = [s.end for s in split_sentences(text) if text[s.end - 1] in ".!?"]
     at = chance.choice(ends) if ends and foreign else 0
     return f"{text[:at]} {chance.choice(foreign)}{text[at:]}" if at else None
 
-# %% ../nbs/11_mutating.ipynb #2337046c
+# %% ../nbs/11_mutating.ipynb #4b5e6922
 def _mutate_text(text: str, kind: str, chance: random.Random, foreign: Sequence[str]) -> str | None:
     if kind == "invented": return _invented(text, chance, foreign)
     change = {"number": _number, "version": _version, "negation": _negation, "path": _path, "date": _date, "dropped": _dropped}[kind]
     return change(text, chance)
 
-# %% ../nbs/11_mutating.ipynb #b2af077d
+# %% ../nbs/11_mutating.ipynb #b36e1b44
 def _variants(s: MemorySummary, change: Callable[[str], str | None]) -> list[MemorySummary]:
     "A summary with one of its texts changed, for each of them that can be."
     out = [replace(s, title=new) for new in [change(s.title)] if new] + [replace(s, summary=new) for new in [change(s.summary)] if new]
@@ -121,7 +121,7 @@ def _variants(s: MemorySummary, change: Callable[[str], str | None]) -> list[Mem
         out += [replace(s, decisions=(*s.decisions[:i], x, *s.decisions[i + 1:])) for x in others]
     return out
 
-# %% ../nbs/11_mutating.ipynb #87d5c673
+# %% ../nbs/11_mutating.ipynb #6cfd81db
 def _shorter(s: MemorySummary) -> list[MemorySummary]:
     "A summary with a fact or decision less, where that says something the rest does not."
     def words(x: MemorySummary) -> set[str]:
@@ -130,7 +130,7 @@ def _shorter(s: MemorySummary) -> list[MemorySummary]:
     made += [replace(s, decisions=s.decisions[:i] + s.decisions[i + 1:]) for i in range(len(s.decisions))]
     return [x for x in made if len(words(s) - words(x)) > 2]
 
-# %% ../nbs/11_mutating.ipynb #6fcadc55
+# %% ../nbs/11_mutating.ipynb #caa4ef2b
 def mutate(
     summary: MemorySummary | str,
     kind: str,  # One of `KINDS`
@@ -152,7 +152,7 @@ _OTHER = {"because": "since", "so that": "in order that", "uses": "relies on", "
           "isn't": "is not", "cannot": "can't", "does not": "doesn't", "do not": "don't", "and": "as well as"}
 _SCALES = (("s", 1), ("seconds", 1), ("minutes", 60), ("hours", 3600), ("days", 86400))
 
-# %% ../nbs/11_mutating.ipynb #3c68565e
+# %% ../nbs/11_mutating.ipynb #4a35a7a3
 def _respell(said: str, fact: Fact, chance: random.Random) -> str:
     "A number written otherwise, or as it was."
     n, _, unit = fact.value.partition(" ")
@@ -163,7 +163,7 @@ def _respell(said: str, fact: Fact, chance: random.Random) -> str:
     if said in map(str, range(2, 13)): return _WORDS[int(said) - 2]
     return n if said.lower() in _WORDS or "," in said else f"{said[:-1].strip()} percent" if said.endswith("%") else said
 
-# %% ../nbs/11_mutating.ipynb #063e4a1f
+# %% ../nbs/11_mutating.ipynb #ee5f5bc1
 def _respelled(text: str, chance: random.Random) -> str:
     for f in reversed([f for f in facts(text) if f.kind == "number"]):
         alone = not re.match(r"\s?[-–/]", text[f.end:f.end + 2]) and not re.search(r"(?:[-–/]|to )$", text[max(0, f.start - 3):f.start])
@@ -171,7 +171,7 @@ def _respelled(text: str, chance: random.Random) -> str:
         if any(same_value(f, g) for g in facts(new)): text = text[:f.start] + new + text[f.end:]
     return text
 
-# %% ../nbs/11_mutating.ipynb #457545e2
+# %% ../nbs/11_mutating.ipynb #7671a55b
 _CLAUSE = re.compile(r",? (?:because|so that|which|since|while|although) [^,.;:`\d]{8,}(?=[.;]|$)")
 
 
@@ -186,7 +186,7 @@ def _reword(sentence: str, chance: random.Random) -> str:
         if m and not inside and sentence[:m.start()].count("`") % 2 == 0: sentence = sentence[:m.start()] + _OTHER[old] + sentence[m.end():]
     return sentence
 
-# %% ../nbs/11_mutating.ipynb #e2994e58
+# %% ../nbs/11_mutating.ipynb #0be21f8c
 def _retell(text: str, chance: random.Random) -> str:
     text = _respelled(text, chance)
     told = [_reword(text[s.start:s.end], chance) for s in split_sentences(text)] or [text]

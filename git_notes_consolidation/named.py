@@ -82,7 +82,18 @@ def _end_of_unit(c: Scene, m: re.Match[str]) -> Reading | None:
     mod = "END" if m["j"] or m["v"] else c.t.values[m.start("k")]
     return dated(floor(c.day, grain), 0.75, anchor=c.day if grain == "day" else (floor(c.day, grain).end // DAY - 1 if mod == "END" else None), mod=mod)
 
-# %% ../nbs/04_named.ipynb #b1ebc262
+# %% ../nbs/04_named.ipynb #db724d0a
+def _fiscal_period(c: Scene, first: int, year: int, grain: str, k: int | None, step: int) -> Reading:
+    begin = ordinal(year - (first > 1), first)
+    if grain == "year": return Reading(f"FY{year:04}", "year", begin * DAY, shifted(begin, 1, "year") * DAY, begin * DAY, 0.85)
+    if k is None:
+        quarters = ((index(c.day, "month") - (first - 1)) // 3 + step)
+        begin, year = ordinal((quarters * 3 + first - 1) // 12, (quarters * 3 + first - 1) % 12 + 1), quarters // 4 + (first > 1)
+        k = quarters % 4
+    else: begin = shifted(begin, k, "quarter")
+    return Reading(f"FY{year:04}-Q{k + 1}", "quarter", begin * DAY, shifted(begin, 1, "quarter") * DAY, begin * DAY, 0.8)
+
+# %% ../nbs/04_named.ipynb #e863f649
 _NO_FISCAL = "fiscal years begin in a month that nobody configured (fiscal_start)"
 
 
@@ -97,14 +108,3 @@ def _fiscal(c: Scene, m: re.Match[str]) -> Reading | None:
     if grain not in ("year", "quarter") or m["q"] and quarter_of(c.t.values[m.start("q")])[0] == "half": return None
     if c.fiscal is None: return unresolved(f"FY{n:04}" if m["g"] or m["y"] else "", _NO_FISCAL, grain=grain)
     return _fiscal_period(c, first, n, grain, quarter_of(c.t.values[m.start("q")])[1] if m["q"] else None, STEP[m["x"] or "t"])
-
-# %% ../nbs/04_named.ipynb #eb8397ae
-def _fiscal_period(c: Scene, first: int, year: int, grain: str, k: int | None, step: int) -> Reading:
-    begin = ordinal(year - (first > 1), first)
-    if grain == "year": return Reading(f"FY{year:04}", "year", begin * DAY, shifted(begin, 1, "year") * DAY, begin * DAY, 0.85)
-    if k is None:
-        quarters = ((index(c.day, "month") - (first - 1)) // 3 + step)
-        begin, year = ordinal((quarters * 3 + first - 1) // 12, (quarters * 3 + first - 1) % 12 + 1), quarters // 4 + (first > 1)
-        k = quarters % 4
-    else: begin = shifted(begin, k, "quarter")
-    return Reading(f"FY{year:04}-Q{k + 1}", "quarter", begin * DAY, shifted(begin, 1, "quarter") * DAY, begin * DAY, 0.8)

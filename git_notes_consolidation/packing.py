@@ -25,10 +25,14 @@ SessionContext = namedtuple("SessionContext", (  # What a session that starts is
     "embedding",  # A vector of what the session is about, from the embedder that the summaries' vectors come from; or none
 ), defaults=("", (), "", (), (), (), None))
 
-# %% ../nbs/03_packing.ipynb #5bab7570
+# %% ../nbs/03_packing.ipynb #ccce65e2
 _COMMON = frozenset("about add added after all also and are because been before but can did does done for from get had has have into its make may more must "
                     "new not now off one only other out over set should some such than that the their them then there they this too two use used uses using "
                     "was were what when where which while who why will with you your feat fix chore docs test tests rationale".split())
+
+
+def _singular(w: str) -> str: return w[:-3] + "y" if w.endswith("ies") else w[:-1] if w.endswith("s") and not w.endswith("ss") else w
+
 
 def bag(text: str) -> frozenset[str]:
     "The words and file names that a text is about."
@@ -38,10 +42,7 @@ def bag(text: str) -> frozenset[str]:
         found.update(p.lower() for p in re.findall(r"[a-z0-9]+|[A-Z]+(?![a-z])|[A-Z][a-z0-9]+|[^\x00-\x7f]+", w))
     return frozenset(w if "." in w else _singular(w) for w in found if len(w) > 2 and w not in _COMMON and not w.isdigit())
 
-
-def _singular(w: str) -> str: return w[:-3] + "y" if w.endswith("ies") else w[:-1] if w.endswith("s") and not w.endswith("ss") else w
-
-# %% ../nbs/03_packing.ipynb #c3bbded9
+# %% ../nbs/03_packing.ipynb #7d8028c8
 def about(session: SessionContext) -> frozenset[str]:
     "The words of everything that is known of a session."
     return bag("\n".join((session.branch, *session.commits, *session.keywords, *session.recent_files)))
@@ -84,7 +85,7 @@ def words(text: str) -> str:
     "What a line says, for comparing: `C++` is not `C#`, and `p > 3` not `p < 3`."
     return " ".join(w.strip(".-") for w in re.findall(r"[\w+#<>=%.-]+", text.lower()) if w.strip(".-"))
 
-# %% ../nbs/03_packing.ipynb #a1d7e79a
+# %% ../nbs/03_packing.ipynb #59f12bde
 def relevances(laid: Laid, session: SessionContext) -> list[float]:  # One for each item, 0 to 1
     "How much each has to do with the session, by words and namespace."
     shared = [0.0] * len(laid.items)
@@ -93,14 +94,15 @@ def relevances(laid: Laid, session: SessionContext) -> list[float]:  # One for e
         for i in there: shared[i] += (2 if "." in w else 1) * math.log(1 + len(shared) / len(there))
     return [1 - (0.5 if x.namespace in session.active_namespaces else 1.0) * 2 / (s + 2) for s, x in zip(shared, laid.items)]
 
-
+# %% ../nbs/03_packing.ipynb #1a9f27df
 def recencies(items: Sequence[Told]) -> list[float]:
     "1 for the newest, half of it for one thirty days older."
     newest = max((x.at for x in items), default=0.0)
     return [2.0 ** ((x.at - newest) / (30 * 86400)) for x in items]
 
-# %% ../nbs/03_packing.ipynb #e95aca06
+# %% ../nbs/03_packing.ipynb #099d1897
 WEIGHTS = {"relevance": (0.5, 0.3, 0.2), "recency": (0.3, 0.5, 0.2), "activation": (0.3, 0.2, 0.5)}  # Of relevance, recency, activation; design 1, section 10.2
+
 
 def scores(
     laid: Laid,
@@ -132,17 +134,18 @@ def diverse(
         yield i
         for j, share in items[i].near: near[j] = max(near[j], share)
 
-# %% ../nbs/03_packing.ipynb #f434322f
+# %% ../nbs/03_packing.ipynb #951aaaa2
 _LABEL = {"fact": "**Key facts:**", "decision": "**Decisions:**", "superseded": "**Note - superseded information:**"}
 _PRICE = {"fact": 10, "decision": 10, "superseded": 17}  # Their tokens
 _SPARE = ("fact", "rationale", "decision", "superseded")  # Kinds in the order in which lines are given up
+
 
 def price(lines: Iterable[Line]) -> int:
     "Tokens of a summary's lines, with the labels above them."
     kept = list(lines)
     return sum(x.tokens for x in kept) + sum(_PRICE.get(k, 0) for k in {x.kind for x in kept})
 
-
+# %% ../nbs/03_packing.ipynb #35310f71
 def fitting(
     lines: Sequence[Line],
     room: int,  # Tokens
@@ -192,7 +195,7 @@ def _notice(left: int, cut: int, budget: int) -> str:
 
 def _tag(version: str, made_at: str) -> str: return f'<{TAG} version="{version}" generated_at="{made_at}">'
 
-# %% ../nbs/03_packing.ipynb #b43382e0
+# %% ../nbs/03_packing.ipynb #9f7e20f6
 def _rendered(lines: Iterable[Line]) -> Iterator[str]:
     "A summary's lines with labels and empty lines, as design 1 prints it."
     before = ""
@@ -204,7 +207,7 @@ def _rendered(lines: Iterable[Line]) -> Iterator[str]:
         before = kind
     yield ""
 
-# %% ../nbs/03_packing.ipynb #e4287c4f
+# %% ../nbs/03_packing.ipynb #b5c388a0
 Packed = namedtuple("Packed", (  # A block and what it took
     "block",  # Text; empty when there is nothing to tell
     "tokens",  # Not more than the budget
@@ -213,6 +216,15 @@ Packed = namedtuple("Packed", (  # A block and what it took
     "shortened",  # How many of those shown lost lines
 ))
 
+
+def _packed(chosen: Sequence[tuple[Told, list[Line]]], left: int, cut: int, budget: int, room: int) -> Packed:
+    if not chosen: return Packed("", 0, (), left, 0)
+    rows = [row for _, lines in chosen for row in _rendered(lines)]
+    body = "\n".join(["", _HEAD, *rows, *([_notice(left, cut, budget), ""] if left or cut else []), ""])
+    made = max(x.made_at for x, _ in chosen)
+    return Packed(_tag(f"{zlib.crc32(body.encode()):08x}", made) + body + f"</{TAG}>", budget - room, tuple(x.id for x, _ in chosen), left, cut)
+
+# %% ../nbs/03_packing.ipynb #22fb1cb0
 def pack(
     laid: Laid,
     values: Sequence[float],  # The items' scores
@@ -239,11 +251,3 @@ def pack(
 
 
 def _size(lines: Iterable[Line]) -> int: return 90 + sum(len(x.text) + 2 for x in lines)
-
-# %% ../nbs/03_packing.ipynb #0f7e08b3
-def _packed(chosen: Sequence[tuple[Told, list[Line]]], left: int, cut: int, budget: int, room: int) -> Packed:
-    if not chosen: return Packed("", 0, (), left, 0)
-    rows = [row for _, lines in chosen for row in _rendered(lines)]
-    body = "\n".join(["", _HEAD, *rows, *([_notice(left, cut, budget), ""] if left or cut else []), ""])
-    made = max(x.made_at for x, _ in chosen)
-    return Packed(_tag(f"{zlib.crc32(body.encode()):08x}", made) + body + f"</{TAG}>", budget - room, tuple(x.id for x, _ in chosen), left, cut)

@@ -18,7 +18,7 @@ from .tokens import counter, estimate
 # %% auto #0
 __all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'prepare', 'carry']
 
-# %% ../nbs/09_preparing.ipynb #7951d374
+# %% ../nbs/09_preparing.ipynb #7fa416af
 def outdated(
     x: MemorySummary,
     replaced: frozenset[str],  # Memories that are superseded as a whole
@@ -27,16 +27,16 @@ def outdated(
     struck = {words(f.original_fact.removeprefix("in part: ")) for f in x.superseded_facts}
     return tuple(q.text for q in x.quotes if q.memory_id in replaced and words(q.text) not in struck | {""})
 
+# %% ../nbs/09_preparing.ipynb #dd778805
+_REMARK = r"\s*\([^()]*\)"
+
 
 def _holds(text: str, gone: Sequence[str]) -> bool:
     "Is nothing outdated in it? Compared without the dates that a summary puts into what it quotes."
     said = f" {words(re.sub(_REMARK, '', text))} "
     return not any(f" {words(re.sub(_REMARK, '', g))} " in said for g in gone)
 
-
-_REMARK = r"\s*\([^()]*\)"
-
-
+# %% ../nbs/09_preparing.ipynb #6ac10b6c
 def _now(x: MemorySummary) -> list[tuple[str, str]]:
     "What was superseded and what holds in its place, the latest first: a chain leads to its end."
     by = {words(f.original_fact): f.superseded_by for f in x.superseded_facts}
@@ -47,7 +47,7 @@ def _now(x: MemorySummary) -> list[tuple[str, str]]:
         out.append((f.original_fact, last))
     return out
 
-
+# %% ../nbs/09_preparing.ipynb #14cc16b1
 def _rows(x: MemorySummary, gone: Sequence[str]) -> Iterator[tuple[str, str]]:
     "Kind and text of each line, in the order of design 1, section 10.2."
     start, end = x.temporal_range
@@ -60,30 +60,30 @@ def _rows(x: MemorySummary, gone: Sequence[str]) -> Iterator[tuple[str, str]]:
         if d.rationale and _holds(d.rationale, gone): yield "rationale", f"  - Rationale: {one_line(d.rationale)}"
     for old, new in _now(x): yield "superseded", f"- ~~{one_line(old.replace('~~', ''))}~~ → {one_line(new)}"
 
-# %% ../nbs/09_preparing.ipynb #e9070bc5
+# %% ../nbs/09_preparing.ipynb #f18ce9bb
 def _line(kind: str, text: str, count: Callable[[str], int]) -> Line:
     said = re.split(r"(?<=[.!?])\s+", text) if kind == "text" else [text.removeprefix("  - Rationale:")]
     return Line(kind, text, count(f"{text}\n\n"), "\n".join(map(words, said)))
 
-
+# %% ../nbs/09_preparing.ipynb #3765e0d5
 def _told(x: MemorySummary, near: Sequence[tuple[int, float]]) -> Told:
     made = as_utc(x.created_at)
     return Told(x.id, x.namespace, as_utc(x.temporal_range[1]).timestamp(), f"{made:%Y-%m-%dT%H:%M:%SZ}", x.activation_count, x.confidence.overall, near)
 
-# %% ../nbs/09_preparing.ipynb #3b0f890c
+# %% ../nbs/09_preparing.ipynb #14f1b422
+def _index(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
+    where: dict[str, list[int]] = defaultdict(list)
+    for i, b in enumerate(bags):
+        for w in b: where[w].append(i)
+    return where
+
+# %% ../nbs/09_preparing.ipynb #7470b675
 def overlaps(bags: Sequence[frozenset[str]], least: float = 0.2) -> list[list[tuple[int, float]]]:
     "For each bag of words the others that share much with it, and how much (overlap coefficient)."
     where = _index(bags)
     shared = [Counter(j for w in b for j in where[w] if j != i) for i, b in enumerate(bags)]
     shares = [[(j, round(n / min(len(bags[i]), len(bags[j])), 3)) for j, n in sorted(c.items())] for i, c in enumerate(shared)]
     return [sorted((p for p in row if p[1] >= least), key=lambda p: (-p[1], p[0]))[:12] for row in shares]
-
-
-def _index(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
-    where: dict[str, list[int]] = defaultdict(list)
-    for i, b in enumerate(bags):
-        for w in b: where[w].append(i)
-    return where
 
 # %% ../nbs/09_preparing.ipynb #b614d077
 _TIERS = (MemoryTier.HOT, MemoryTier.WARM)
@@ -103,25 +103,26 @@ def lay_out(
     items = [_told(x, near) for (x, _), near in zip(newest, overlaps(bags))]
     return Laid(items, {w: i for w, i in sorted(_index(bags).items())}, [json.dumps(rows, ensure_ascii=False) for rows in lines])
 
-# %% ../nbs/09_preparing.ipynb #011e3b28
+# %% ../nbs/09_preparing.ipynb #9bbf67f9
 PREPARED = "session.jsonl"
+
 
 def to_text(laid: Laid, seen: str) -> str:
     "The file's content."
     head = {"format": [FORMAT, __version__], "seen": seen, "counter": laid.counter, "items": laid.items, "index": laid.index}
     return "".join(f"{x}\n" for x in (json.dumps(head, ensure_ascii=False, separators=(",", ":")), *laid.lines))
 
-# %% ../nbs/09_preparing.ipynb #a7559c19
+# %% ../nbs/09_preparing.ipynb #d53e8247
 def seen_refs(repo: Repo) -> str:
     "The objects that our refs point to, in the order of the refs' names."
     return " ".join(tip for _, tip in sorted(tips(repo, *REFS.values()).items()))
 
-
+# %% ../nbs/09_preparing.ipynb #199461a8
 def replaced_in(state: State) -> frozenset[str]:
     "Memories that another stands for, as a whole."
     return frozenset(e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES and e.kind != "partial")
 
-# %% ../nbs/09_preparing.ipynb #73ebf88c
+# %% ../nbs/09_preparing.ipynb #b21dce07
 def prepare(
     repo: Repo,
     state: State | None = None,  # As folded from the refs that `seen` names; read when not given

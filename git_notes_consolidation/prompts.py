@@ -18,7 +18,7 @@ from .temporal import find_references
 # %% auto #0
 __all__ = ['LONGEST', 'Level', 'CONFIDENCE', 'JUDGE_PROMPT', 'SUPERSESSION_SYSTEM_PROMPT', 'SUMMARY_PROMPT',
            'SUMMARY_SYSTEM_PROMPT', 'EDGES_PROMPT', 'EDGES_SYSTEM_PROMPT', 'MERGE_PROMPT', 'MERGE_SYSTEM_PROMPT',
-           'escaped', 'shown', 'dates_in', 'fenced', 'labelled', 'Shape', 'schema_of', 'PairReply', 'JudgeReply',
+           'escaped', 'shown', 'dates_in', 'labelled', 'fenced', 'Shape', 'schema_of', 'PairReply', 'JudgeReply',
            'the_object', 'read', 'quoted', 'one_line', 'judge_request', 'batches', 'DecisionReply', 'OutdatedReply',
            'SummaryReply', 'Draft', 'relative_date', 'summary_request', 'EdgeReply', 'EdgesReply', 'Link',
            'edges_request', 'MergeReply', 'merge_request']
@@ -33,8 +33,9 @@ def escaped(
     "JSON on one line, with what is not seen written as escapes."
     return _UNSEEN.sub(lambda m: json.dumps(m[0])[1:-1] if m[0] != "<" else "\\u003c", json.dumps(value, ensure_ascii=False))
 
-# %% ../nbs/11_prompts.ipynb #3bbc1ae0
+# %% ../nbs/11_prompts.ipynb #08df9652
 LONGEST = 6000  # Characters of one memory
+
 
 @lru_cache(maxsize=2**12)
 def _clean(text: str) -> str: return redact(text)
@@ -48,20 +49,25 @@ def shown(
     text = _clean(memory.text)
     return text if len(text) <= longest else f"{text[:longest].rstrip()} …"
 
-# %% ../nbs/11_prompts.ipynb #a4eee21e
+# %% ../nbs/11_prompts.ipynb #352c5e67
 @lru_cache(maxsize=2**12)
 def dates_in(memory: Memory) -> str:
     "What the time expressions of a memory mean: \"yesterday = 2026-10-30\"."
     found = {r.original_text: r.value for r in find_references(shown(memory), memory.timestamp) if r.interval and r.original_text != r.value}
     return "; ".join(f"{words} = {value}" for words, value in [*found.items()][:20])
 
+# %% ../nbs/11_prompts.ipynb #223d3a2b
+def labelled(memories: Iterable[Memory]) -> dict[str, Memory]:
+    "Label to memory, each memory once, in the order of their coming."
+    return {f"M{i}": m for i, m in enumerate({m.id: m for m in memories}.values(), 1)}
 
+# %% ../nbs/11_prompts.ipynb #47654647
 def _line(label: str, memory: Memory, notes: Mapping[str, str]) -> str:
     dates = {"dates": found} if (found := dates_in(memory)) else {}
     data = {"namespace": memory.namespace, "recorded": f"{memory.timestamp:%Y-%m-%d %H:%M}", **dates, **notes, "text": shown(memory)}
     return f"{label} {escaped(data)}"
 
-
+# %% ../nbs/11_prompts.ipynb #f4180514
 def fenced(
     memories: Mapping[str, Memory],  # Label to memory
     salt: str = "",  # Known to nobody who writes memories
@@ -72,12 +78,7 @@ def fenced(
     code = digest("data", salt, lines)[5:21]
     return "\n".join((f"BEGIN DATA {code}", *lines, f"END DATA {code}"))
 
-
-def labelled(memories: Iterable[Memory]) -> dict[str, Memory]:
-    "Label to memory, each memory once, in the order of their coming."
-    return {f"M{i}": m for i, m in enumerate({m.id: m for m in memories}.values(), 1)}
-
-# %% ../nbs/11_prompts.ipynb #e43a4198
+# %% ../nbs/11_prompts.ipynb #09a2a7a0
 _T = TypeVar("_T")
 
 
@@ -99,9 +100,10 @@ def schema_of(
     if get_origin(kind) in (Union, types.UnionType): return {"anyOf": [schema_of(k) for k in get_args(kind)]}
     return {"type": {str: "string", type(None): "null"}[kind]}
 
-# %% ../nbs/11_prompts.ipynb #79622f14
+# %% ../nbs/11_prompts.ipynb #a832f4a6
 Level = Literal["high", "medium", "low"]
 CONFIDENCE: Mapping[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
+
 
 @dataclass(frozen=True)
 class PairReply(Shape):
@@ -113,14 +115,15 @@ class PairReply(Shape):
     reason: str
     quote: str | None
 
-
+# %% ../nbs/11_prompts.ipynb #eb98af19
 @dataclass(frozen=True)
 class JudgeReply(Shape):
     "The judgments of several pairs."
     answers: tuple[PairReply, ...]
 
-# %% ../nbs/11_prompts.ipynb #61a98ca9
+# %% ../nbs/11_prompts.ipynb #c1680f05
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.S)
+
 
 def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({k for k, _ in items}) < len(items): raise BadReply("a key comes twice")
@@ -139,7 +142,7 @@ def the_object(
     if "{" in text[end:]: raise BadReply("more than one JSON object in it")
     return text[start:end]
 
-# %% ../nbs/11_prompts.ipynb #f572801e
+# %% ../nbs/11_prompts.ipynb #6d1b71a2
 @cache
 def _validator(shape: Any) -> Any: return need("pydantic", "consolidation").TypeAdapter(shape)
 
@@ -156,8 +159,9 @@ def read(
         told = e.errors(include_input=False, include_url=False)[0] if hasattr(e, "errors") else {"loc": (), "msg": "it is no JSON"}
         raise BadReply(f"{'.'.join(map(str, told['loc'])) or 'the reply'}: {told['msg']}") from None
 
-# %% ../nbs/11_prompts.ipynb #20e11026
+# %% ../nbs/11_prompts.ipynb #ac14ce95
 _MARKS = re.compile(r"\[(?:secret:[a-z0-9-]+|email|phone|ip|user|card|iban)\]")
+
 
 def quoted(
     quote: str,
@@ -173,7 +177,7 @@ def quoted(
     if not own or len(own) < min(8, len(memory.text)): raise BadReply(f"{where}: the quote is too short to show anything")
     return own
 
-
+# %% ../nbs/11_prompts.ipynb #f90a169b
 def one_line(text: str, where: str, most: int) -> str:
     "A text of the model's own, on one line."
     line = " ".join(text.split())
@@ -217,12 +221,12 @@ null when nothing shows it.
 
 Answer every pair exactly once, under its label. Reply with one JSON object of the given schema and nothing else."""
 
-# %% ../nbs/11_prompts.ipynb #4951b04c
+# %% ../nbs/11_prompts.ipynb #e9f31425
 def _request(task: str, version: str, system: str, user: str, shape: Any, max_tokens: int) -> Request:
     messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
     return Request(task, messages, schema_of(shape), max_tokens, version)
 
-
+# %% ../nbs/11_prompts.ipynb #822ba70b
 def _judgment(answer: PairReply, newer: Memory) -> Judgment:
     where, replaced, said = answer.pair, answer.relation == "supersede", answer.quote or ""
     if replaced and not answer.kind: raise BadReply(f"{where}: supersede needs a kind, full or partial")
@@ -233,7 +237,7 @@ def _judgment(answer: PairReply, newer: Memory) -> Judgment:
         span = None
     return Judgment(answer.relation, answer.kind if replaced else None, CONFIDENCE[answer.confidence], "L", reason, span)
 
-
+# %% ../nbs/11_prompts.ipynb #0740961b
 def _each(
     checks: Iterable[Callable[[], _T]],
 ) -> list[_T]:
@@ -245,7 +249,7 @@ def _each(
     if wrong: raise BadReply("; ".join(wrong[:8]))
     return out
 
-
+# %% ../nbs/11_prompts.ipynb #fa8ba495
 def _judgments(
     newer: Mapping[str, Memory],  # Pair label to its newer memory, in the order of the pairs
     text: str,  # The reply
@@ -280,9 +284,8 @@ def batches(
     where = sorted(range(len(pairs)), key=lambda i: (order[pairs[i][1].id], i))
     return [where[i:i + most] for i in range(0, len(where), most)]
 
-# %% ../nbs/11_prompts.ipynb #58207955
+# %% ../nbs/11_prompts.ipynb #641088c5
 SUMMARY_PROMPT = "summary-2"  # Changes whenever the same memories may be summarized otherwise
-
 SUMMARY_SYSTEM_PROMPT = f"""You summarize memories of a software project that belong together: notes that agents took while they worked. Your readers are agents
 who will work on it next month and see only your summary.
 
@@ -304,7 +307,7 @@ insights: at most 5 patterns that show only when the memories are read together;
 
 Reply with one JSON object of the given schema and nothing else."""
 
-# %% ../nbs/11_prompts.ipynb #566bb28f
+# %% ../nbs/11_prompts.ipynb #270a4903
 @dataclass(frozen=True)
 class DecisionReply(Shape):
     "A decision in a summary."
@@ -332,7 +335,7 @@ class SummaryReply(Shape):
     superseded_facts: tuple[OutdatedReply, ...]
     insights: tuple[str, ...]
 
-
+# %% ../nbs/11_prompts.ipynb #69dc89bc
 @dataclass(frozen=True)
 class Draft:
     "A summary as a model wrote it, before anybody has held it against its sources."
@@ -356,8 +359,9 @@ def relative_date(
     "The first words of a text that mean a date only to who knows when it was written."
     return m[0] if (m := _RELATIVE.search(text)) else ""
 
-# %% ../nbs/11_prompts.ipynb #0ef40021
+# %% ../nbs/11_prompts.ipynb #4b6b1701
 _LABEL = re.compile(r"(?<![\w-])M\d{1,4}(?![\w-])")
+
 
 def _prose(text: str, where: str, most: int, memories: Mapping[str, Memory]) -> str:
     "A text of the model's own in which nothing needs the prompt to be understood."
@@ -367,12 +371,12 @@ def _prose(text: str, where: str, most: int, memories: Mapping[str, Memory]) -> 
     if labels: raise BadReply(f"{where}: labels mean nothing to a reader")
     return line
 
-
+# %% ../nbs/11_prompts.ipynb #400a0c0b
 def _few(found: Sequence[_T], where: str, most: int) -> Sequence[_T]:
     if len(found) > most: raise BadReply(f"{where}: {len(found)}, and at most {most} were asked for")
     return found
 
-
+# %% ../nbs/11_prompts.ipynb #a576e189
 def _draft(
     memories: Mapping[str, Memory],
     gone: Mapping[str, Memory],  # Label to memory, of those marked as outdated or amended
@@ -391,7 +395,7 @@ def _draft(
     return Draft(prose(r.title, "title", 10), prose(r.summary, "summary", 100), several(r.key_facts, "key_facts", 8), tuple(decisions), tuple(past),
                  several(r.insights, "insights", 5))
 
-# %% ../nbs/11_prompts.ipynb #d56475cd
+# %% ../nbs/11_prompts.ipynb #7d15d04f
 def summary_request(
     memories: Sequence[Memory],  # The members of a cluster, in any order
     outdated: Mapping[str, Memory] | None = None,  # Id of a member that was replaced as a whole, and what replaced it
@@ -437,7 +441,7 @@ quote: the words of the source that show it, at most 40 words, copied character 
 
 Reply with one JSON object of the given schema and nothing else; edges may be empty."""
 
-# %% ../nbs/11_prompts.ipynb #5c25f8b1
+# %% ../nbs/11_prompts.ipynb #369e492c
 @dataclass(frozen=True)
 class EdgeReply(Shape):
     "One edge."
@@ -454,7 +458,7 @@ class EdgesReply(Shape):
     "The edges of several memories."
     edges: tuple[EdgeReply, ...]
 
-
+# %% ../nbs/11_prompts.ipynb #77d32bb0
 @dataclass(frozen=True)
 class Link:
     "An edge as a model proposes it."
@@ -465,7 +469,7 @@ class Link:
     confidence: float
     span: str  # Quoted from the source
 
-
+# %% ../nbs/11_prompts.ipynb #665e1c84
 def _link(edge: EdgeReply, memories: Mapping[str, Memory], where: str) -> Link:
     unknown = [x for x in (edge.source, edge.target) if x is not None and x not in memories]
     if unknown: raise BadReply(f"{where}: a label that was not given")
@@ -476,14 +480,14 @@ def _link(edge: EdgeReply, memories: Mapping[str, Memory], where: str) -> Link:
     target = memories[edge.target].id if edge.target else None
     return Link(source.id, edge_type(edge.type), target, hint, CONFIDENCE[edge.confidence], quoted(edge.quote, source, where))
 
-
+# %% ../nbs/11_prompts.ipynb #43c09a8e
 def _links(memories: Mapping[str, Memory], text: str) -> tuple[Link, ...]:
     "The edges of a reply, each once."
     edges = _few(read(text, EdgesReply).edges, "edges", 5 * len(memories))
     found = _each(partial(_link, e, memories, f"edges.{i}") for i, e in enumerate(edges))
     return tuple({(x.source_id, x.edge_type, x.target_id, x.hint.casefold()): x for x in found}.values())
 
-# %% ../nbs/11_prompts.ipynb #4844e4aa
+# %% ../nbs/11_prompts.ipynb #ed36dd3d
 def edges_request(
     memories: Sequence[Memory],  # Of one cluster, or any others that may belong together
     salt: str = "",
@@ -493,9 +497,8 @@ def edges_request(
     all_ = labelled(sorted(memories, key=lambda m: (m.timestamp, m.id)))
     return _request("edges", EDGES_PROMPT, EDGES_SYSTEM_PROMPT, f"{fenced(all_, salt)}\n\nLink them.", EdgesReply, 400 + 160 * len(all_)), partial(_links, all_)
 
-# %% ../nbs/11_prompts.ipynb #18fa6dfa
+# %% ../nbs/11_prompts.ipynb #639734c0
 MERGE_PROMPT = "merge-1"  # Changes whenever the same two may be asked about otherwise
-
 MERGE_SYSTEM_PROMPT = f"""You join two memories of a software project, which are about one thing and both hold, into one text.
 
 {_DATA}
@@ -507,7 +510,7 @@ MERGE_SYSTEM_PROMPT = f"""You join two memories of a software project, which are
 
 Reply with one JSON object of the given schema and nothing else."""
 
-
+# %% ../nbs/11_prompts.ipynb #0af1a914
 @dataclass(frozen=True)
 class MergeReply(Shape):
     "One text for two memories."
@@ -520,7 +523,7 @@ def _merged(text: str) -> str:
         raise BadReply("text: it is empty, or holds a mark or characters that cannot be seen")
     return said
 
-
+# %% ../nbs/11_prompts.ipynb #bdc3d9b0
 def merge_request(
     older: Memory,
     newer: Memory,

@@ -108,7 +108,27 @@ def plugin_speaks() -> bool:
     except Exception: return False  # whatever is wrong over there, it is not to be had
     return hasattr(theirs, "LLMClient") and hasattr(theirs, "get_default_llm_client")
 
-# %% ../nbs/09_providers.ipynb #034d578e
+# %% ../nbs/09_providers.ipynb #be71279c
+def _never_outwards(found: list[Provider], notes: list[str], local_only: bool) -> tuple[tuple[Provider, ...], tuple[str, ...]]:
+    kept: list[Provider] = []
+    for p in found:
+        if local_only and not p.local: notes.append(f"{p} is skipped: llm_local_only, and that address is not local")
+        elif not p.local and any(k.local for k in kept): notes.append(f"{p} is skipped: {kept[-1].name} is local, and from local to cloud there is no way on")
+        else:
+            kept.append(p)
+            if not p.local and p.base_url.startswith("http:"): notes.append(f"{p} is asked without encryption: whoever is on the way can read the memories")
+    return tuple(kept), tuple(notes)
+
+# %% ../nbs/09_providers.ipynb #7fb434cb
+_PROVIDER = "MEMORY_CONSOLIDATION_LLM_PROVIDER"
+
+
+def _unspoken(theirs: str) -> str:
+    named = f"MEMORY_LLM_PROVIDER={theirs} is" if theirs else "the plugin's language model is"
+    return (f"{named} skipped: this package does not speak it, and no main plugin with a client of its own is installed; "
+            f"set {_PROVIDER} to openai, lmstudio or ollama")
+
+
 def providers(
     config: SubconsciousnessConfig,
     env: Mapping[str, str],  # The environment
@@ -130,23 +150,3 @@ def providers(
         if url: found.append(Provider(name, url, MODELS[name], key, is_local(url)))
     if config.llm_model and found: found[0] = replace(found[0], models=tuple(m.strip() for m in config.llm_model.split(",") if m.strip()))
     return _never_outwards(found, notes, config.llm_local_only)
-
-
-def _unspoken(theirs: str) -> str:
-    named = f"MEMORY_LLM_PROVIDER={theirs} is" if theirs else "the plugin's language model is"
-    return (f"{named} skipped: this package does not speak it, and no main plugin with a client of its own is installed; "
-            f"set {_PROVIDER} to openai, lmstudio or ollama")
-
-
-_PROVIDER = "MEMORY_CONSOLIDATION_LLM_PROVIDER"
-
-# %% ../nbs/09_providers.ipynb #60f8f446
-def _never_outwards(found: list[Provider], notes: list[str], local_only: bool) -> tuple[tuple[Provider, ...], tuple[str, ...]]:
-    kept: list[Provider] = []
-    for p in found:
-        if local_only and not p.local: notes.append(f"{p} is skipped: llm_local_only, and that address is not local")
-        elif not p.local and any(k.local for k in kept): notes.append(f"{p} is skipped: {kept[-1].name} is local, and from local to cloud there is no way on")
-        else:
-            kept.append(p)
-            if not p.local and p.base_url.startswith("http:"): notes.append(f"{p} is asked without encryption: whoever is on the way can read the memories")
-    return tuple(kept), tuple(notes)

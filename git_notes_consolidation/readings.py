@@ -13,10 +13,10 @@ from .timewords import Tokens
 
 # %% auto #0
 __all__ = ['Rule', 'Rules', 'SECONDS', 'NUMBER', 'STEP', 'CODES', 'UNKNOWN', 'ANAPHORIC', 'AFTER_YEAR', 'Reading', 'Scene',
-           'dated', 'unresolved', 'production', 'longest', 'anywhere', 'phrases', 'moved', 'few', 'amount_of', 'cyclic',
+           'dated', 'unresolved', 'production', 'longest', 'anywhere', 'phrases', 'moved', 'amount_of', 'few', 'cyclic',
            'quarter_of', 'toward', 'beside', 'of_period', 'clock']
 
-# %% ../nbs/03_readings.ipynb #c283b67e
+# %% ../nbs/03_readings.ipynb #259a1c31
 class Reading(NamedTuple):
     "What a phrase means."
     value: str = ""  # TIMEX3
@@ -32,7 +32,7 @@ class Reading(NamedTuple):
     rule: str = ""
     named: tuple[str, int] | None = None  # A weekday, month, season … that another period can tell the place of
 
-
+# %% ../nbs/03_readings.ipynb #f0608bd0
 class Scene(NamedTuple):
     "Who says it when."
     t: Tokens
@@ -42,7 +42,7 @@ class Scene(NamedTuple):
 
     def tense(self, m: re.Match[str]) -> int: return tense(self.t.low, m.start(), m.end())
 
-# %% ../nbs/03_readings.ipynb #f1c539df
+# %% ../nbs/03_readings.ipynb #7cce1a76
 def dated(
     p: Period,
     confidence: float,
@@ -68,7 +68,7 @@ def unresolved(
     "A reading without a date, and why."
     return Reading(value, grain, confidence=0.5, type=type, reason=reason, named=named)
 
-# %% ../nbs/03_readings.ipynb #28b50ce4
+# %% ../nbs/03_readings.ipynb #fa76f629
 Rule = Callable[[Scene, "re.Match[str]"], "Reading | None"]
 Rules = list[tuple[re.Pattern[str], Rule]]
 
@@ -81,7 +81,7 @@ def production(
     def register(f: Rule) -> Rule: rules.append((re.compile(pattern), f)); return f
     return register
 
-# %% ../nbs/03_readings.ipynb #b03cbc2e
+# %% ../nbs/03_readings.ipynb #31fe6487
 def longest(
     rules: Rules,
     c: Scene,
@@ -95,7 +95,7 @@ def longest(
         if r: return end, r if r.rule else r._replace(rule=rules[-i][1].__name__.strip("_"))
     return None
 
-# %% ../nbs/03_readings.ipynb #7c02eaf4
+# %% ../nbs/03_readings.ipynb #e6e2d3d3
 def anywhere(
     rules: Rules,
 ) -> re.Pattern[str]:
@@ -116,7 +116,7 @@ def phrases(
         if hit: found.append((m.start(), at, hit[1]))
     return found
 
-# %% ../nbs/03_readings.ipynb #65b818f0
+# %% ../nbs/03_readings.ipynb #bd397e06
 SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _FINE = {"hour": 0, "minute": 1, "second": 2}
 
@@ -137,8 +137,18 @@ def moved(
     r = dated(floor(day, grain), confidence, anchor=day, mod=mod)
     return r._replace(start=day * DAY, end=(day + 1) * DAY, alternatives=(floor(day, "day").value,)) if grain == "week" else r
 
-# %% ../nbs/03_readings.ipynb #e587f277
+# %% ../nbs/03_readings.ipynb #e27c85e7
 NUMBER = r"(?P<n>[nmy]|a?cO?|a?f|a)"
+
+
+def amount_of(c: Scene, m: re.Match[str], group: str = "n") -> int | None:
+    "A number; None for a few, 0 for nobody knows how many."
+    said, first = m[group], m.start(group)
+    if "c" in said: return 2
+    if "f" in said: return None if c.t.low[m.end(group) - 1] in ("few", "several") else 0
+    return 1 if said == "a" else min(int(c.t.values[first]), 10**6)
+
+# %% ../nbs/03_readings.ipynb #cbb5c783
 _FEW = (2, 5, 3)
 
 
@@ -153,15 +163,7 @@ def few(
     return Reading("PAST_REF" if side < 0 else "FUTURE_REF", grain, min(near.start, far.start), max(near.end, far.end), middle.anchor, 0.35, "APPROX",
                    (middle.value,), middle.type)
 
-
-def amount_of(c: Scene, m: re.Match[str], group: str = "n") -> int | None:
-    "A number; None for a few, 0 for nobody knows how many."
-    said, first = m[group], m.start(group)
-    if "c" in said: return 2
-    if "f" in said: return None if c.t.low[m.end(group) - 1] in ("few", "several") else 0
-    return 1 if said == "a" else min(int(c.t.values[first]), 10**6)
-
-# %% ../nbs/03_readings.ipynb #ccce88f6
+# %% ../nbs/03_readings.ipynb #e82659e3
 STEP = {"l": -1, "p": -1, "x": 1, "t": 0}
 CODES = {"second": "S", "minute": "M", "hour": "H", "day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y", "decade": "DE", "century": "CE"}
 
@@ -171,11 +173,8 @@ def cyclic(letter: str, value: int) -> tuple[str, int]: return {"W": ("day", val
 
 def quarter_of(word: str) -> tuple[str, int]: return ("quarter" if word[0] == "q" else "half"), int(word[1]) - 1
 
-# %% ../nbs/03_readings.ipynb #bdc29b7d
-def toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]:
-    "The number of the period of that name, in the direction of the tense, and how sure that is."
-    said = _whose(c, m) or _dated_thing(c, m) or c.tense(m)
-    return nearest(index(c.day, grain), k, grain, "future" if said > 0 else "past"), {1: 0.8, 0: 0.75, -1: 0.9}[said]
+# %% ../nbs/03_readings.ipynb #38ea5ac2
+_AHEAD = frozenset("will 'll would".split())
 
 
 def _whose(c: Scene, m: re.Match[str]) -> int:
@@ -186,8 +185,7 @@ def _whose(c: Scene, m: re.Match[str]) -> int:
     if before[-1:] == ["for"] or before == ["ahead", "of"]: return 1
     return -1 if before[-1:] in (["of"], ["from"]) or _AHEAD.isdisjoint(after) or "have" in after else 1
 
-
-_AHEAD = frozenset("will 'll would".split())
+# %% ../nbs/03_readings.ipynb #83ca94da
 _NO_THING = frozenset("""morning afternoon evening night week end start beginning middle rest part ahead instead as out because eve closed off away open free
     effective available valid back starting beginning on through moved postponed""".split())
 _ON = frozenset("on onward onwards to until till through - –".split())
@@ -198,6 +196,12 @@ def _dated_thing(c: Scene, m: re.Match[str]) -> int:
     i, k = m.start(), m.end()
     if i < 2 or c.t.letters[i] != "W" or c.t.low[i - 1] not in ("from", "of") or c.t.letters[i - 2] != "." or not c.t.low[i - 2].isalpha(): return 0
     return 0 if c.t.low[i - 2] in _NO_THING or cue(c.t.low, i - 2) or c.t.low[k:k + 1] and c.t.low[k] in _ON else -1
+
+# %% ../nbs/03_readings.ipynb #97daaabc
+def toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]:
+    "The number of the period of that name, in the direction of the tense, and how sure that is."
+    said = _whose(c, m) or _dated_thing(c, m) or c.tense(m)
+    return nearest(index(c.day, grain), k, grain, "future" if said > 0 else "past"), {1: 0.8, 0: 0.75, -1: 0.9}[said]
 
 # %% ../nbs/03_readings.ipynb #175402f9
 _THROUGH = frozenset("to - – through thru until till".split())
@@ -216,7 +220,7 @@ def beside(c: Scene, i: int, grain: str, depth: int = 0) -> tuple[int, float] | 
     if sign not in _THROUGH and found[0] <= index(c.day, grain) < later: return None
     return (later if sign in _THROUGH or later - found[0] == c.t.values[i] - c.t.values[i - 2] else later - CYCLES[grain]), found[1]
 
-# %% ../nbs/03_readings.ipynb #4fc3bfb1
+# %% ../nbs/03_readings.ipynb #9e853f0f
 _OF = re.compile(r"[Oi](?:[MylxtSQDGZ]|e[UMSQ])")
 
 
@@ -224,7 +228,7 @@ def of_period(c: Scene, k: int) -> bool:
     "Is the phrase that ends here the last week *of* something?"
     return bool(_OF.match(c.t.letters, k)) and c.t.low[k] == "of"
 
-
+# %% ../nbs/03_readings.ipynb #0115573e
 UNKNOWN, ANAPHORIC = "how many is not said", "relative to another event, which the phrase does not name"
 AFTER_YEAR = frozenset("""the a an we i he she it they you this that these those our my his her its their there when where who which what and or but was is
     were are has had have did with by at on to for from as because after before so then not no all most some both if while since until

@@ -28,7 +28,10 @@ def _part_of_day(c: Scene, m: re.Match[str]) -> Reading:
     name = c.t.values[m.end() - 1] if m.group() != "T" else "NI"
     return dated(part(c.day - bool(m["l"]), name), 0.95)
 
-# %% ../nbs/04_relative.ipynb #a270be84
+# %% ../nbs/04_relative.ipynb #eb714f05
+_COUNT = rf"(?P<q>q@?)?{NUMBER}-?(?P<u>[UV])(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
+
+
 def _away(c: Scene, m: re.Match[str], side: int) -> Reading | None:
     grain, times = c.t.values[m.start("u")]
     n = amount_of(c, m)
@@ -41,16 +44,11 @@ def _away(c: Scene, m: re.Match[str], side: int) -> Reading | None:
         return moved(c._replace(day=shifted(c.day, side * n * times, coarse)), side * more, fine, mod=mod)
     return moved(c, side * n * times, grain, 0.8 if mod else 0.95, mod)
 
-
-# %% ../nbs/04_relative.ipynb #c6ffc9d1
-_COUNT = rf"(?P<q>q@?)?{NUMBER}-?(?P<u>[UV])(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
-
-
+# %% ../nbs/04_relative.ipynb #b799340b
 @_rule(_COUNT + "g")
 def _units_ago(c: Scene, m: re.Match[str]) -> Reading | None: return _away(c, m, -1)
 
-
-# %% ../nbs/04_relative.ipynb #2a06d3fd
+# %% ../nbs/04_relative.ipynb #d48d3633
 _HALF = {"minute": (30, "second"), "hour": (30, "minute"), "day": (12, "hour"), "week": (3, "day"), "month": (15, "day"),
          "year": (6, "month"), "decade": (5, "year"), "century": (50, "year")}
 
@@ -66,12 +64,21 @@ def _and_a_half(c: Scene, m: re.Match[str]) -> Reading | None:
     if grain in SECONDS: return moved(c, side * (min(n, 10**6) * SECONDS[grain] + half * SECONDS[fine]), "second", 0.8, "APPROX")
     return moved(c._replace(day=shifted(c.day, side * min(n, 10**6) * times, grain)), side * half * times, fine, 0.8, "APPROX")
 
-
-# %% ../nbs/04_relative.ipynb #e194c38e
+# %% ../nbs/04_relative.ipynb #3340ae55
 @_rule("[UV]g")
 def _long_ago(c: Scene, m: re.Match[str]) -> Reading: return unresolved("PAST_REF", UNKNOWN)
 
-# %% ../nbs/04_relative.ipynb #fccdfe98
+# %% ../nbs/04_relative.ipynb #bda7a8be
+_EVENTS = frozenset("""test standup meeting call demo deploy release maintenance reboot restart failover sync review retro launch drill downtime outage cutover
+    migration switch freeze talk back lunch interview reload rollout update""".split())
+
+
+def _announced(c: Scene, m: re.Match[str]) -> bool:
+    "Standup in 15 minutes."
+    i, after = m.start(), c.t.low[m.end():m.end() + 1]
+    return 0 < i < 6 and c.t.low[i - 1] in _EVENTS and (not after or not after[0].isalnum())
+
+# %% ../nbs/04_relative.ipynb #6f00d239
 @_rule("i" + _COUNT)
 def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     grain, alone = c.t.values[m.start("u")][0], len(c.t.low) == m.end() - m.start()
@@ -84,17 +91,7 @@ def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     if said < 0 or grain in SECONDS and said < 1 and not (alone or _announced(c, m)): return None
     return _away(c, m, 1)
 
-
-_EVENTS = frozenset("""test standup meeting call demo deploy release maintenance reboot restart failover sync review retro launch drill downtime outage cutover
-    migration switch freeze talk back lunch interview reload rollout update""".split())
-
-
-def _announced(c: Scene, m: re.Match[str]) -> bool:
-    "Standup in 15 minutes."
-    i, after = m.start(), c.t.low[m.end():m.end() + 1]
-    return 0 < i < 6 and c.t.low[i - 1] in _EVENTS and (not after or not after[0].isalnum())
-
-
+# %% ../nbs/04_relative.ipynb #6656796f
 @_rule(_COUNT + "(?:H|RN)")
 def _units_hence(c: Scene, m: re.Match[str]) -> Reading | None:
     return _away(c, m, 1) if c.t.low[m.end() - 1] in ("hence", "now") else None
@@ -107,13 +104,13 @@ def _named_ago(c: Scene, m: re.Match[str]) -> Reading | None:
     if m["u"] in "FE": return dated(period(index(c.day, "weekend") + (n + 1 if m["f"] else -n - 1), "weekend"), 0.9)
     return dated(floor(nearest(c.day, c.t.values[m.start("u")] + 1, "day", "next" if m["f"] else "last") + (7 * n if m["f"] else -7 * n), "day"), 0.85)
 
-# %% ../nbs/04_relative.ipynb #67f00745
-_SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
-
-
+# %% ../nbs/04_relative.ipynb #2ff1bf7a
 def _labelled(c: Scene, k: int) -> bool:
     "The last week filter, the next month buttons."
     return k < len(c.t.low) and not {c.t.low[k], c.t.low[k].rstrip("s")}.isdisjoint(THINGS) and c.t.text[c.t.spans[k - 1][1]] == " "
+
+# %% ../nbs/04_relative.ipynb #ea6fbc04
+_SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
 
 
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UE])")

@@ -101,11 +101,12 @@ def split_sentences(
         if kind == "text": label = block[-200:] if block.endswith(":") else ""
     return tuple(out)
 
-# %% ../nbs/04_sentences.ipynb #25ac6a89
+# %% ../nbs/04_sentences.ipynb #b9f7057c
 _REF = re.compile(r"(?<![A-Za-z0-9])(?:(?P<mem>mem_[a-z2-7]{8,26}+)(?![a-z0-9])|(?P<ns>[a-z][a-z_-]{1,30}+):(?P<hex>[0-9a-f]{7,40}):(?P<n>\d{1,6})(?!\d)"
                   r"|(?P<kind>[A-Za-z]{2,12}+)[\s_#-]{0,2}+(?P<num>\d{1,6})(?![0-9A-Za-z]|\.\d))")
 DOCUMENTS = word_set("adr rfc pep eip erc bip xep nep std bcp fyi iec dep rep tep kep jep tip hip decision record")  # Kinds of documents, written in any case
 _PLAIN = word_set("sha utf aes md gpt cve http tls ssl rs es hs ecma")  # In capitals with a number, and no document of a project
+
 
 def _name(m: re.Match[str]) -> str:
     "What a match of `_REF` names, in one spelling; empty when it names nothing."

@@ -33,7 +33,7 @@ def stale_commits(w: Walk, asks: Sequence[Ask], meant: Mapping[str, str], undone
         elif commit in dead: out.append(stale_of(dead[commit], a, "unreachable", _NOWHERE))
     return out
 
-# %% ../nbs/11_staleness.ipynb #2d6a9c74
+# %% ../nbs/11_staleness.ipynb #b9a40254
 @dataclass(frozen=True)
 class Compared:
     "Memories beside the code of the current branch."
@@ -45,7 +45,7 @@ class Compared:
     there: Mapping[str, int] = field(default_factory=dict)  # Memory to how many of its names are where they were
     remarks: tuple[str, ...] = ()  # What could not be known
 
-
+# %% ../nbs/11_staleness.ipynb #5337707b
 def _remarks(w: Walk, memories: Sequence[Memory], base: Mapping[str, Base], left: int) -> tuple[str, ...]:
     unknown = len(memories) - len(base)
     why = "they hang on commits that are not in this clone" + (", which is shallow" if not w.whole else ", and its history does not reach back to them")
@@ -55,7 +55,7 @@ def _remarks(w: Walk, memories: Sequence[Memory], base: Mapping[str, Base], left
 
 _PARTIAL = "this is a partial clone: to compare would fetch from its remote, so nothing was"
 
-# %% ../nbs/11_staleness.ipynb #fc7199f2
+# %% ../nbs/11_staleness.ipynb #cc61a359
 _Known = Mapping[str, tuple[str, str]]  # From `objects`
 
 
@@ -74,7 +74,7 @@ def _stale_branches(repo: Repo, w: Walk, memories: Iterable[Memory], asks: Mappi
             *(stale_of(c, a, "branch_gone", f"{a.name.text} was never merged, it ended with") for a, c in ends if c),
             *(stale_of(dead[ids[0]], m, "unreachable", _NOWHERE) for m, ids in homes.values() if all(i in dead for i in ids))]
 
-# %% ../nbs/11_staleness.ipynb #09a06ef3
+# %% ../nbs/11_staleness.ipynb #9f7b6e00
 def compare(
     repo: Repo,
     memories: Iterable[Memory],
@@ -106,7 +106,7 @@ def compare(
     return Compared(tuple(sorted(once.values(), key=lambda s: (-s.when.timestamp(), s.memory_id, s.span or (-1, -1)))), w.tip, len(w.commits), len(memories),
                     {kind: len({a.name.text for a in some}) for kind, some in asks.items()}, Counter(there), _remarks(w, memories, base, left))
 
-
+# %% ../nbs/11_staleness.ipynb #ffc4c287
 def stale(repo: Repo, memories: Iterable[Memory]) -> tuple[Stale, ...]:  # The latest first
     "What the memories name that is no longer there."
     return compare(repo, memories).stale

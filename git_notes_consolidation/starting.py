@@ -20,11 +20,17 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from typing import Any
 
-# %% ../nbs/10_starting.ipynb #dc14ce53
+# %% ../nbs/10_starting.ipynb #e0a02049
 def _environment() -> dict[str, str]:
     outer = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NOTES_REF", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
     ours = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "PYTHONSAFEPATH": "1"}
     return {k: v for k, v in os.environ.items() if k not in outer} | ours
+
+# %% ../nbs/10_starting.ipynb #7d8c061a
+def _printed(args: tuple[str, ...]) -> str:
+    import subprocess
+    try: return subprocess.run(["git", *args], capture_output=True, env=_environment(), encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL).stdout
+    except OSError: return ""
 
 
 def printed(*args: str) -> str:
@@ -39,12 +45,6 @@ def printed(*args: str) -> str:
     with open(out, encoding="utf-8", errors="replace") as f: said = f.read()
     os.waitpid(child, 0)
     return said
-
-
-def _printed(args: tuple[str, ...]) -> str:
-    import subprocess
-    try: return subprocess.run(["git", *args], capture_output=True, env=_environment(), encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL).stdout
-    except OSError: return ""
 
 # %% ../nbs/10_starting.ipynb #fbcbfce1
 _GLOBS = [f"--glob=refs/notes/mem-{name}/v[1]" for name in ("edges", "meta", "runs", "summaries")]
@@ -74,10 +74,11 @@ def session_of(cwd: str, top: str = "") -> SessionContext:
     files = dict.fromkeys(f for block in parts[3::3] for f in block.split("\n") if f)
     return SessionContext(top, tuple(files)[:200], branch, tuple(parts[2::3]))
 
-# %% ../nbs/10_starting.ipynb #a4b277ab
+# %% ../nbs/10_starting.ipynb #2903cb32
 DEFAULTS = {"summaries_enabled": True, "summaries_max": 10, "summaries_token_budget": 2000, "summaries_min_confidence": 0.7,
             "summaries_prioritize": "relevance", "summaries_superseded": True, "surfacing_enabled": True}
 _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
 
 def _parsed(name: str, value: object) -> object:
     "The value as its default is; `ValueError` if it cannot be."
@@ -91,7 +92,12 @@ def _parsed(name: str, value: object) -> object:
 
 def _variable(name: str) -> str: return f"{'MEMORY' if name == 'surfacing_enabled' else 'HOOK_SESSION_START'}_{name.upper()}"
 
+# %% ../nbs/10_starting.ipynb #3b0aba92
+def _file(top: str, complaints: list[str]) -> tuple[str, Mapping[str, object]]:
+    try: return (os.path.basename(file), read_file(file)) if (file := file_in(top)) else ("", {})
+    except ValueError as e: complaints.append(str(e)); return "", {}
 
+# %% ../nbs/10_starting.ipynb #4efa1614
 def settings_of(env: Mapping[str, str], top: str, complaints: list[str]) -> dict[str, Any]:
     "What holds for the session block."
     found: dict[str, Any] = dict(DEFAULTS)
@@ -102,12 +108,7 @@ def settings_of(env: Mapping[str, str], top: str, complaints: list[str]) -> dict
             except (KeyError, ValueError): complaints.append(f"{where}: {name} cannot be {value!r}, taking {found[name]!r}")
     return found
 
-
-def _file(top: str, complaints: list[str]) -> tuple[str, Mapping[str, object]]:
-    try: return (os.path.basename(file), read_file(file)) if (file := file_in(top)) else ("", {})
-    except ValueError as e: complaints.append(str(e)); return "", {}
-
-# %% ../nbs/10_starting.ipynb #de8fa3af
+# %% ../nbs/10_starting.ipynb #863c2e4e
 def load(common_dir: str, seen: str) -> Laid | None:
     "The summaries as a run laid them out; none if that was for other refs, or never."
     try:
@@ -117,7 +118,15 @@ def load(common_dir: str, seen: str) -> Laid | None:
         return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])], d["counter"])
     except (OSError, ValueError, KeyError, TypeError): return None
 
-# %% ../nbs/10_starting.ipynb #15f3b648
+# %% ../nbs/10_starting.ipynb #d9d4b612
+def _apart(code: str, where: str) -> Popen[bytes]:
+    "A Python of its own, which imports nothing from the directory that it starts in: that is somebody's project."
+    import subprocess
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([sys.executable, "-P", "-c", f"import sys; {code}", where], stdin=quiet, stdout=quiet, stderr=quiet, env=_environment(),
+                            start_new_session=True)
+
+# %% ../nbs/10_starting.ipynb #6f8946d7
 def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
     "The summaries, laid out now if they have to be."
     if not here.seen or (laid := load(here.common_dir, here.seen)): return laid if here.seen else None
@@ -125,14 +134,6 @@ def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
     try: child.wait(patience)
     except Exception: return None  # It goes on without us
     return load(here.common_dir, here.seen)
-
-
-def _apart(code: str, where: str) -> Popen[bytes]:
-    "A Python of its own, which imports nothing from the directory that it starts in: that is somebody's project."
-    import subprocess
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, "-P", "-c", f"import sys; {code}", where], stdin=quiet, stdout=quiet, stderr=quiet, env=_environment(),
-                            start_new_session=True)
 
 # %% ../nbs/10_starting.ipynb #20d39725
 def given(common_dir: str, session: str, version: str) -> bool:
@@ -150,7 +151,7 @@ def given(common_dir: str, session: str, version: str) -> bool:
         except OSError: pass
     return before == version
 
-# %% ../nbs/10_starting.ipynb #f816e69f
+# %% ../nbs/10_starting.ipynb #276f7446
 def something_new(here: Here) -> bool:
     "Have memories come since the last run?"
     try:
@@ -158,12 +159,12 @@ def something_new(here: Here) -> bool:
         return here.memories != " ".join(tip for _, tip in sorted(seen.items()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError): return bool(here.memories)
 
-
+# %% ../nbs/10_starting.ipynb #a986514e
 def look_later(here: Here, cwd: str) -> None:
     "Start the process that decides whether a run is due."
     _apart("from git_notes_consolidation.hooks import background; background(sys.argv[1], 'session_start', lambda why: None)", cwd)
 
-# %% ../nbs/10_starting.ipynb #3ef0fad3
+# %% ../nbs/10_starting.ipynb #977fdf3b
 def block_for(here: Here, cwd: str, s: Mapping[str, Any]) -> Packed | None:  # None: nothing was ever prepared
     "What the session is told."
     laid = prepared(here)
@@ -171,7 +172,7 @@ def block_for(here: Here, cwd: str, s: Mapping[str, Any]) -> Packed | None:  # N
     values = scores(laid, session_of(cwd, here.top), s["summaries_prioritize"])
     return pack(laid, values, s["summaries_token_budget"], s["summaries_max"], s["summaries_superseded"], s["summaries_min_confidence"])
 
-
+# %% ../nbs/10_starting.ipynb #c6ff3bfe
 def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str, str], why: list[str]) -> str:
     "The context to add; empty when there is a reason to add none."
     s = settings_of(env, here.top, why)

@@ -16,10 +16,28 @@ from .notes import (REFS, Problem, RaceLost, Repo, RepoError, UnknownId, commit_
 from .observe import span
 
 # %% auto #0
-__all__ = ['News', 'news', 'merge_commit', 'check_commits', 'merge_refs', 'remote_name', 'git_settings', 'Remote', 'find_remote',
+__all__ = ['News', 'news', 'merge_commit', 'check_commits', 'merge_refs', 'git_settings', 'remote_name', 'Remote', 'find_remote',
            'talk', 'fetch', 'push', 'SyncResult', 'sync']
 
-# %% ../nbs/09_sync.ipynb #c0d1f89f
+# %% ../nbs/09_sync.ipynb #88b33557
+def _blobs(repo: Repo, tip: str) -> dict[str, list[str]]:
+    "A note is usually one blob; in a tree that something else has written it may be several."
+    out: dict[str, list[str]] = defaultdict(list)
+    for obj, _, blob in note_paths(repo, tip) if tip else (): out[obj].append(blob)
+    return out
+
+# %% ../nbs/09_sync.ipynb #6877da2f
+def _lines(texts: Mapping[str, bytes], obj: str, blobs: Iterable[str]) -> dict[bytes, int]:
+    out: dict[bytes, int] = {}
+    for blob in blobs:
+        if blob not in texts: raise RepoError(f"the note on {obj} is missing from this clone (blob {blob}); fetch it, nothing was merged")
+        at = 0
+        for row in texts[blob].split(b"\n"):
+            if row: out.setdefault(row, at)
+            at += len(row) + 1
+    return out
+
+# %% ../nbs/09_sync.ipynb #aad574c6
 def news(
     repo: Repo,
     known: str,  # A notes commit; empty for none
@@ -32,25 +50,10 @@ def news(
     found = {o: (_lines(texts, o, was.get(o, ())), _lines(texts, o, now[o])) for o in touched}
     return {o: fresh for o, (mine, theirs) in found.items() if (fresh := {x: at for x, at in theirs.items() if x not in mine})}
 
-
-def _blobs(repo: Repo, tip: str) -> dict[str, list[str]]:
-    "A note is usually one blob; in a tree that something else has written it may be several."
-    out: dict[str, list[str]] = defaultdict(list)
-    for obj, _, blob in note_paths(repo, tip) if tip else (): out[obj].append(blob)
-    return out
+# %% ../nbs/09_sync.ipynb #042e8c39
+_LATEST = 2**32 - 1  # Seconds; a date that somebody made up need not stop us
 
 
-def _lines(texts: Mapping[str, bytes], obj: str, blobs: Iterable[str]) -> dict[bytes, int]:
-    out: dict[bytes, int] = {}
-    for blob in blobs:
-        if blob not in texts: raise RepoError(f"the note on {obj} is missing from this clone (blob {blob}); fetch it, nothing was merged")
-        at = 0
-        for row in texts[blob].split(b"\n"):
-            if row: out.setdefault(row, at)
-            at += len(row) + 1
-    return out
-
-# %% ../nbs/09_sync.ipynb #0069ccbf
 def merge_commit(
     repo: Repo,
     ref: str,  # A temporary one
@@ -66,24 +69,30 @@ def merge_commit(
     changes = note_changes(notes_on(repo, {base: [*new]})[base] if base else {}, new)
     return commit_stream(ref, when, "gnc: merge", [b"merge %s\n" % top.encode(), *changes], base, mark)
 
-
-_LATEST = 2**32 - 1  # Seconds; a date that somebody made up need not stop us
-
-# %% ../nbs/09_sync.ipynb #8046597a
+# %% ../nbs/09_sync.ipynb #b204ac1b
 def check_commits(repo: Repo, theirs: Mapping[str, str]) -> None:
     "Refuse what cannot be a notes ref."
     rows = git(repo.path, "cat-file", "--batch-check=%(objecttype)", input="".join(f"{tip}\n" for tip in theirs.values()).encode()).decode().splitlines()
     for (store, tip), kind in zip(theirs.items(), rows):
         if kind != "commit": raise RepoError(f"their {REFS[store]} ({tip[:12]}) is no commit of notes but: {kind.split()[-1]}; nothing was merged")
 
-
+# %% ../nbs/09_sync.ipynb #601e2d40
 def _apart(repo: Repo, mine: str, tip: str) -> tuple[int, int]:
     "How many commits only we have, and only they."
     if not mine: return 0, 1
     ahead, behind = git(repo.path, "rev-list", "--left-right", "--count", f"{mine}...{tip}").split()
     return int(ahead), int(behind)
 
-# %% ../nbs/09_sync.ipynb #5f64e168
+# %% ../nbs/09_sync.ipynb #8f8ae14c
+def _unite(repo: Repo, both: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], str]:
+    "Merge commits on temporary refs, made in one stream: their ids, and where the refs are."
+    tmp = f"refs/gnc/tmp/{uuid.uuid4().hex}"
+    stream = [merge_commit(repo, f"{tmp}/{s}", *both[s], mark) for mark, s in enumerate(both, 1)]
+    ask = [b"get-mark :%d\n" % mark for mark in range(1, len(both) + 1)]
+    ids = git(repo.path, "fast-import", "--quiet", input=b"".join(stream + ask)).decode().split() if both else []
+    return dict(zip(both, ids)), tmp
+
+# %% ../nbs/09_sync.ipynb #4b4b53b9
 def merge_refs(
     repo: Repo,
     theirs: Mapping[str, str],  # Store to a commit that is in this clone
@@ -107,16 +116,13 @@ def merge_refs(
     until_won(attempt, patience)
     return came
 
+# %% ../nbs/09_sync.ipynb #8cf390b9
+def git_settings(repo: Repo) -> list[tuple[str, str]]:
+    "All of git's configuration that holds here, in order."
+    rows = git(repo.path, "config", "--null", "--list").decode("utf-8", "surrogateescape").split("\0")
+    return [(key, value) for key, _, value in (row.partition("\n") for row in rows if row)]
 
-def _unite(repo: Repo, both: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], str]:
-    "Merge commits on temporary refs, made in one stream: their ids, and where the refs are."
-    tmp = f"refs/gnc/tmp/{uuid.uuid4().hex}"
-    stream = [merge_commit(repo, f"{tmp}/{s}", *both[s], mark) for mark, s in enumerate(both, 1)]
-    ask = [b"get-mark :%d\n" % mark for mark in range(1, len(both) + 1)]
-    ids = git(repo.path, "fast-import", "--quiet", input=b"".join(stream + ask)).decode().split() if both else []
-    return dict(zip(both, ids)), tmp
-
-# %% ../nbs/09_sync.ipynb #5a1d7f9e
+# %% ../nbs/09_sync.ipynb #4533f729
 def remote_name(
     repo: Repo,
     settings: Sequence[tuple[str, str]],  # Git's, from `git_settings`
@@ -133,13 +139,7 @@ def remote_name(
     if name.startswith("-"): raise UnknownId(f"{name!r} cannot be a remote, because git would take it for an option; name another, a URL or a path")
     return name
 
-
-def git_settings(repo: Repo) -> list[tuple[str, str]]:
-    "All of git's configuration that holds here, in order."
-    rows = git(repo.path, "config", "--null", "--list").decode("utf-8", "surrogateescape").split("\0")
-    return [(key, value) for key, _, value in (row.partition("\n") for row in rows if row)]
-
-# %% ../nbs/09_sync.ipynb #a66880e7
+# %% ../nbs/09_sync.ipynb #60820250
 @dataclass(frozen=True)
 class Remote:
     "Another repository, and how git is told of it."
@@ -152,8 +152,12 @@ class Remote:
         "Where the refs are kept that it had when we last looked."
         return f"refs/gnc/remote/{digest('r', self.name)[2:14]}"
 
-
+# %% ../nbs/09_sync.ipynb #6dbc6638
 _TAKEN = ("url", "pushurl", "uploadpack", "receivepack", "proxy", "proxyauthmethod", "vcs", "serveroption")
+
+
+def _masked(text: str) -> str: return re.sub(r"(?<=://)[^/@\s]+@", "", text)
+
 
 def find_remote(
     repo: Repo,
@@ -168,11 +172,20 @@ def find_remote(
     if not mine: return Remote(_masked(name), name)  # a URL or a path
     return Remote(name, alias, tuple(x for key, value in mine for x in ("-c", f"{key}={value}")))
 
+# %% ../nbs/09_sync.ipynb #f6bce5b0
+def _end(process: subprocess.Popen[bytes], grace: float = 2.0) -> None:
+    "End git and what it has started; it may remove its lock files first."
+    def send(number: int) -> None:
+        try: os.killpg(process.pid, number) if hasattr(os, "killpg") else process.kill()
+        except OSError: pass
+    send(signal.SIGTERM)
+    try: process.wait(grace)
+    except subprocess.TimeoutExpired: pass
+    send(getattr(signal, "SIGKILL", signal.SIGTERM))
 
-def _masked(text: str) -> str: return re.sub(r"(?<=://)[^/@\s]+@", "", text)
-
-# %% ../nbs/09_sync.ipynb #5aae9433
+# %% ../nbs/09_sync.ipynb #5fc4464f
 _SILENT = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+
 
 def talk(
     repo: Repo,
@@ -191,18 +204,18 @@ def talk(
     said = [_masked(line) for line in err.decode(errors="replace").splitlines() if line.startswith(("fatal:", "error:", "remote:", "ssh:"))]
     return out.decode(errors="replace"), "" if not process.returncode else "; ".join(said[:3]) or f"git {args[0]} ended with {process.returncode}"
 
+# %% ../nbs/09_sync.ipynb #e71ab5fb
+def _listed(repo: Repo, remote: Remote, timeout: float) -> dict[str, str]:
+    "Our stores as the remote lists them; a name that only ends like one of ours is not ours."
+    out, wrong = talk(repo, remote, "ls-remote", "--quiet", "--", remote.address, *REFS.values(), timeout=timeout)
+    if wrong: raise RepoError(f"{remote.name} cannot be reached: {wrong}. Does `git ls-remote {remote.name}` work?")
+    rows = {name: tip for tip, _, name in (line.partition("\t") for line in out.splitlines()) if re.fullmatch(r"[0-9a-f]{40,64}", tip)}
+    return {store: rows[ref] for store, ref in REFS.items() if ref in rows}
 
-def _end(process: subprocess.Popen[bytes], grace: float = 2.0) -> None:
-    "End git and what it has started; it may remove its lock files first."
-    def send(number: int) -> None:
-        try: os.killpg(process.pid, number) if hasattr(os, "killpg") else process.kill()
-        except OSError: pass
-    send(signal.SIGTERM)
-    try: process.wait(grace)
-    except subprocess.TimeoutExpired: pass
-    send(getattr(signal, "SIGKILL", signal.SIGTERM))
+# %% ../nbs/09_sync.ipynb #607e7009
+_FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc")
 
-# %% ../nbs/09_sync.ipynb #830f823a
+
 def fetch(
     repo: Repo,
     remote: Remote,
@@ -217,17 +230,6 @@ def fetch(
     if wrong: raise RepoError(f"{remote.name} gave nothing: {wrong}")
     here = tips(repo, remote.kept)
     return {store: here[f"{remote.kept}/{store}"] for store in seen} | {s: tip for s, tip in seen.items() if s == "runs"}
-
-
-_FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc")
-
-
-def _listed(repo: Repo, remote: Remote, timeout: float) -> dict[str, str]:
-    "Our stores as the remote lists them; a name that only ends like one of ours is not ours."
-    out, wrong = talk(repo, remote, "ls-remote", "--quiet", "--", remote.address, *REFS.values(), timeout=timeout)
-    if wrong: raise RepoError(f"{remote.name} cannot be reached: {wrong}. Does `git ls-remote {remote.name}` work?")
-    rows = {name: tip for tip, _, name in (line.partition("\t") for line in out.splitlines()) if re.fullmatch(r"[0-9a-f]{40,64}", tip)}
-    return {store: rows[ref] for store, ref in REFS.items() if ref in rows}
 
 # %% ../nbs/09_sync.ipynb #d732b2a3
 _FASTER = re.compile("fetch first|non-fast-forward|stale info|cannot lock|failed to lock|unable to (?:create|lock)|old value|already exists|failed to update")
@@ -246,7 +248,7 @@ def push(
     if wrong and any(_FASTER.search(why) for why in refused): raise RaceLost(f"{remote.name} has moved on: {'; '.join(refused)}.")
     if wrong: raise RepoError(f"{remote.name} did not take it: {'; '.join([*refused, wrong])}. What came from it is kept.")
 
-# %% ../nbs/09_sync.ipynb #337a6d31
+# %% ../nbs/09_sync.ipynb #b8782655
 @dataclass(frozen=True)
 class SyncResult:
     "What a sync has moved, or would move."
@@ -264,8 +266,9 @@ class SyncResult:
         lists = {k: list(getattr(self, k)) for k in ("learned", "sent")}
         return {**vars(self), **lists, "came": dict(self.came), "went": dict(self.went), "problems": [str(p) for p in self.problems]}
 
-
+# %% ../nbs/09_sync.ipynb #9a088ad6
 News = Mapping[str, Mapping[str, Mapping[bytes, int]]]  # Store to annotated object to lines
+
 
 def _result(remote: Remote, came: Sequence[News], went: Sequence[News], **more: Any) -> SyncResult:
     def count(all: Sequence[News]) -> dict[str, int]: return {s: sum(len(x) for part in all for x in part.get(s, {}).values()) for s in REFS}
@@ -276,7 +279,19 @@ def _result(remote: Remote, came: Sequence[News], went: Sequence[News], **more: 
                for obj, lines in notes.items() for x, at in lines.items() if decode(x.decode("utf-8", "replace")) is None]
     return SyncResult(remote.name, count(came), count(went), runs(came), runs(went), tuple(strange), **more)
 
-# %% ../nbs/09_sync.ipynb #6c51303d
+# %% ../nbs/09_sync.ipynb #c1f4af82
+def _due(repo: Repo, theirs: Mapping[str, str]) -> Iterator[tuple[News, dict[str, str]]]:
+    "What is to be pushed, in two parts: the data, then the runs that make it count."
+    ours = our_tips(repo)
+    for stores in (("meta", "summaries", "edges"), ("runs",)):
+        commits = {s: ours[REFS[s]] for s in stores if REFS[s] in ours and ours[REFS[s]] != theirs.get(s)}
+        yield {s: news(repo, theirs.get(s, ""), tip) for s, tip in commits.items()}, commits
+
+# %% ../nbs/09_sync.ipynb #7d6bdeab
+def _lacking(repo: Repo, ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, dict[str, dict[bytes, int]]]:
+    return {s: news(repo, ours.get(REFS[s], ""), tip) for s, tip in theirs.items()}
+
+# %% ../nbs/09_sync.ipynb #b79af93e
 def sync(
     repo: Repo,
     asked: str = "",  # A remote, a URL or a path; empty for the usual one
@@ -303,15 +318,3 @@ def sync(
             except RaceLost as e: last = str(e)
             time.sleep(random.uniform(0, min(2.0, 0.05 * 2 ** n)))
     raise RepoError(f"{last} It did so {tries} times; try again. What came from it is kept.")
-
-
-def _due(repo: Repo, theirs: Mapping[str, str]) -> Iterator[tuple[News, dict[str, str]]]:
-    "What is to be pushed, in two parts: the data, then the runs that make it count."
-    ours = our_tips(repo)
-    for stores in (("meta", "summaries", "edges"), ("runs",)):
-        commits = {s: ours[REFS[s]] for s in stores if REFS[s] in ours and ours[REFS[s]] != theirs.get(s)}
-        yield {s: news(repo, theirs.get(s, ""), tip) for s, tip in commits.items()}, commits
-
-
-def _lacking(repo: Repo, ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, dict[str, dict[bytes, int]]]:
-    return {s: news(repo, ours.get(REFS[s], ""), tip) for s, tip in theirs.items()}

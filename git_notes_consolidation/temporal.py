@@ -26,7 +26,7 @@ __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references',
 _RULES = [*RELATIVE, *NAMED, *DATES, *UNDATED]
 _ANYWHERE = anywhere(_RULES)
 
-# %% ../nbs/05_temporal.ipynb #486a00b3
+# %% ../nbs/05_temporal.ipynb #793383b4
 _Found = dict[int, Reading]
 _Join = Callable[[Scene, _Found, "re.Match[str]"], "Reading | None"]
 _JOINS: list[tuple[re.Pattern[str], _Join]] = []
@@ -43,7 +43,23 @@ def _first(r: Reading) -> int:
     assert r.start is not None
     return r.start // DAY
 
-# %% ../nbs/05_temporal.ipynb #f9be8670
+# %% ../nbs/05_temporal.ipynb #4fe84967
+def _mark(r: Reading, n: int) -> str: return ("X" if r.start is not None else "u") + "_" * (n - 1)
+
+
+def _marked(c: Scene, found: _Found, ends: dict[int, int]) -> str:
+    letters = list(c.t.letters)
+    for at, r in found.items(): letters[at:ends[at]] = _mark(r, ends[at] - at)
+    return "".join(letters)
+
+# %% ../nbs/05_temporal.ipynb #f576efa9
+def _weekday_of_date(a: Reading, b: Reading) -> Reading | None:
+    "A weekday beside its date; when they contradict each other, the date counts."
+    assert a.named and b.named
+    fits = (_first(b) - 1) % 7 + 1 == a.named[1]
+    return b._replace(confidence=min(b.confidence + 0.05, 0.98) if fits else b.confidence - 0.3)
+
+# %% ../nbs/05_temporal.ipynb #26aae5f9
 _LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month"), "month": ("year", "quarter", "season", "half"), "season": ("year",),
            "quarter": ("year", "half"), "half": ("year",)}
 
@@ -62,14 +78,7 @@ def _name_within(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if start(i, grain) < _first(b) or last - i > CYCLES.get(grain, 1): return None
     return dated(period(i, grain), min(a.confidence + 0.1, b.confidence), mod=a.mod)
 
-
-def _weekday_of_date(a: Reading, b: Reading) -> Reading | None:
-    "A weekday beside its date; when they contradict each other, the date counts."
-    assert a.named and b.named
-    fits = (_first(b) - 1) % 7 + 1 == a.named[1]
-    return b._replace(confidence=min(b.confidence + 0.05, 0.98) if fits else b.confidence - 0.3)
-
-# %% ../nbs/05_temporal.ipynb #7dd25ae1
+# %% ../nbs/05_temporal.ipynb #8e4650c9
 @_join(r"(?P<a>X_*)(?P<b>X_*)")
 def _ago_today(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     "A year ago today."
@@ -77,7 +86,7 @@ def _ago_today(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if a.rule != "units_ago" or b.rule != "relative_day" or b.start is None or a.grain not in ("week", "month", "year"): return None
     return dated(floor(a.anchor // DAY + _first(b) - c.day, "day"), a.confidence)
 
-
+# %% ../nbs/05_temporal.ipynb #5c278c3c
 @_join(r"(?P<r>X_*)(?:ie|@e|@|,|)(?P<p>P)|(?P<p2>P)O?(?P<r2>X_*)")
 def _part_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     s = "2" if m["r2"] else ""
@@ -86,7 +95,7 @@ def _part_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if s and not (r.named or ("",))[0] and c.t.letters[m.start() + 1:m.start() + 2] != "O": return None
     return dated(part(_first(r), name), r.confidence)._replace(alternatives=tuple(f"{v}T{name}" for v in r.alternatives))
 
-
+# %% ../nbs/05_temporal.ipynb #5edfbba6
 @_join(r"(?P<r>X_*)(?:@|,|B|A|)(?P<c>u)(?!_)|(?P<r3>X_*)@(?P<n>n)(?![UVM])|(?P<c2>u)(?:,|@|O|)(?P<r2>X_*)")
 def _time_of_day(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     s = "2" if m["r2"] else "3" if m["r3"] else ""
@@ -100,7 +109,7 @@ def _time_of_day(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
         hour += 12 if r.value[-2:] != "NI" or hour > 5 else 24
     return dated(at_time(_first(r), hour, minute), r.confidence)._replace(type="TIME") if hour <= 30 else None
 
-# %% ../nbs/05_temporal.ipynb #c79aecbb
+# %% ../nbs/05_temporal.ipynb #e1372b36
 @_join(r"e?(?P<x>[bzkj])(?P<s>Oe?|-|[i@]e?|)(?P<r>X_*)")
 def _early_or_late(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     r, x = found[m.start("r")], c.t.letters[m.start("x")]
@@ -109,7 +118,12 @@ def _early_or_late(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     mod = c.t.values[m.start("x")]
     return r._replace(mod={"BEFORE": "START", "AFTER": "END"}.get(mod, mod) if r.grain != "day" or x != "j" else mod, confidence=r.confidence - 0.03)
 
-# %% ../nbs/05_temporal.ipynb #fd16b56d
+# %% ../nbs/05_temporal.ipynb #c48034ff
+def _weekend_beside(day: int, after: int, side: int) -> Period:
+    i = index(day, "week") - 1 if side < 0 else index(after - 1, "week")
+    return period(i + (side > 0 and start(i, "weekend") < after), "weekend")
+
+# %% ../nbs/05_temporal.ipynb #1492b1a3
 @_join(r"(?P<e>[ea])?(?P<u>[UEP])(?P<s>[BA]|(?<=aU)R)(?P<r>X_*)|(?P<e2>[ea])(?P<w>X_*)(?P<s2>[BA])(?P<r2>X_*)")
 def _before_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     s = "2" if m["r2"] else ""
@@ -132,12 +146,7 @@ def _before_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if grain in ("second", "minute", "hour"): return None
     return dated(period(index(day if side < 0 else after - 1, grain) + side * n, grain), r.confidence - 0.05)
 
-
-def _weekend_beside(day: int, after: int, side: int) -> Period:
-    i = index(day, "week") - 1 if side < 0 else index(after - 1, "week")
-    return period(i + (side > 0 and start(i, "weekend") < after), "weekend")
-
-# %% ../nbs/05_temporal.ipynb #3ee7decf
+# %% ../nbs/05_temporal.ipynb #07839344
 @_join(r"(?P<d>u_*)(?P<s>[BAR])(?P<r>X_*)")
 def _units_from_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     d, r = found[m.start("d")], found[m.start("r")]
@@ -146,14 +155,14 @@ def _units_from_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | Non
     there = Scene(c.t, r.start, _first(r), c.fiscal)
     return moved(there, -n if m["s"] == "B" else n, grain, r.confidence - 0.03)
 
-
+# %% ../nbs/05_temporal.ipynb #6e73bc9a
 @_join(r"(?P<d>u_*)[BAj]|[ea][UE][BA]|aUj|j(?![UXu.bzkj])|e(?P<w>X_*)[BA](?!e?X)")
 def _before_what(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if m["d"] and found[m.start("d")].type != "DURATION": return None
     if m["w"] and (found[m.start("w")].named or ("",))[0] not in ("day", "weekend"): return None
     return unresolved("" if m["d"] or m.group() != "j" else "FUTURE_REF" if c.t.values[m.start()] == "AFTER" else "PAST_REF", ANAPHORIC)
 
-# %% ../nbs/05_temporal.ipynb #d2c2141f
+# %% ../nbs/05_temporal.ipynb #f0ea2df1
 @_join(r"e?(?P<u>[UE])(?:O|A|B|,)?e?(?P<r>X_*)")
 def _week_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     r, (grain, _) = found[m.start("r")], c.t.values[m.start("u")] or ("weekend", 1)
@@ -162,21 +171,7 @@ def _week_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if between[:1] == "O" and grain in ("week", "weekend") and r.grain == "day": return dated(floor(_first(r), grain), r.confidence - 0.05)
     return dated(floor(_first(r), "weekend"), r.confidence) if grain == "weekend" and r.grain == "week" and r.rule != "units_ago" else None
 
-
-@_join(r"e?(?P<o>o?)(?P<l>[lz]?)(?P<u>[UE]|X_*)[Oi]e?(?P<r>X_*)")
-def _nth_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
-    if not m["o"] and not m["l"]: return None
-    within = found[m.start("r")]
-    grain, k = ((c.t.values[m.start("u")] or ("weekend",))[0], None) if m["u"] in "UE" else found[m.start("u")].named or ("", None)
-    if within.start is None or within.grain not in _WHOLE or grain not in ("day", "week", "month", "weekend", "quarter"): return None
-    n = c.t.values[m.start("o")] if m["o"] else 1
-    found_ = _counted(within, grain, k, -n if m["l"] else n)
-    return dated(found_, within.confidence - 0.05) if found_ and intersection(found_, Period(within.start, within.end, "", "")) else None
-
-
-_WHOLE = frozenset("month year quarter week season half".split())
-
-# %% ../nbs/05_temporal.ipynb #fd1d81a8
+# %% ../nbs/05_temporal.ipynb #5ca4e57c
 def _counted(
     within: Reading,
     grain: str,
@@ -194,10 +189,31 @@ def _counted(
     if grain == "week" and start(i + 1, grain) - 1 > last: i -= 1
     return period(i + (n + 1) * step, grain)
 
-# %% ../nbs/05_temporal.ipynb #717c0e4a
+# %% ../nbs/05_temporal.ipynb #267bcc3e
+_WHOLE = frozenset("month year quarter week season half".split())
+
+
+@_join(r"e?(?P<o>o?)(?P<l>[lz]?)(?P<u>[UE]|X_*)[Oi]e?(?P<r>X_*)")
+def _nth_of(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
+    if not m["o"] and not m["l"]: return None
+    within = found[m.start("r")]
+    grain, k = ((c.t.values[m.start("u")] or ("weekend",))[0], None) if m["u"] in "UE" else found[m.start("u")].named or ("", None)
+    if within.start is None or within.grain not in _WHOLE or grain not in ("day", "week", "month", "weekend", "quarter"): return None
+    n = c.t.values[m.start("o")] if m["o"] else 1
+    found_ = _counted(within, grain, k, -n if m["l"] else n)
+    return dated(found_, within.confidence - 0.05) if found_ and intersection(found_, Period(within.start, within.end, "", "")) else None
+
+# %% ../nbs/05_temporal.ipynb #0cda5eb7
 _ANY_JOIN = anywhere(_JOINS)  # type: ignore[arg-type]
 
 
+def _longest_join(c: Scene, found: _Found, text: str, at: int) -> tuple[int, Reading] | None:
+    fits = sorted(((m.end(), -i, m) for i, (p, _) in enumerate(_JOINS) if (m := p.match(text, at))), reverse=True, key=lambda x: x[:2])
+    for end, i, m in fits:
+        if r := _JOINS[-i][1](c, found, m): return end, r._replace(rule=_JOINS[-i][1].__name__.strip("_"))
+    return None
+
+# %% ../nbs/05_temporal.ipynb #2b20ac60
 def _joined(c: Scene, found: _Found, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
     text, at = _marked(c, found, ends), 0
@@ -211,23 +227,7 @@ def _joined(c: Scene, found: _Found, ends: dict[int, int]) -> None:
         at = max(0, first - 3)
         while at and text[at] == "_": at -= 1
 
-
-def _mark(r: Reading, n: int) -> str: return ("X" if r.start is not None else "u") + "_" * (n - 1)
-
-
-def _marked(c: Scene, found: _Found, ends: dict[int, int]) -> str:
-    letters = list(c.t.letters)
-    for at, r in found.items(): letters[at:ends[at]] = _mark(r, ends[at] - at)
-    return "".join(letters)
-
-
-def _longest_join(c: Scene, found: _Found, text: str, at: int) -> tuple[int, Reading] | None:
-    fits = sorted(((m.end(), -i, m) for i, (p, _) in enumerate(_JOINS) if (m := p.match(text, at))), reverse=True, key=lambda x: x[:2])
-    for end, i, m in fits:
-        if r := _JOINS[-i][1](c, found, m): return end, r._replace(rule=_JOINS[-i][1].__name__.strip("_"))
-    return None
-
-# %% ../nbs/05_temporal.ipynb #734b0d8f
+# %% ../nbs/05_temporal.ipynb #6ad3c500
 _LAST = 3_652_059  # 9999-12-31
 _OUTSIDE = "outside the years 1 to 9999"
 
@@ -242,7 +242,7 @@ def _zone(recorded: datetime) -> timezone | None:
     offset = recorded.utcoffset()
     return timezone(offset) if offset is not None else None
 
-# %% ../nbs/05_temporal.ipynb #7b1adf2b
+# %% ../nbs/05_temporal.ipynb #a6f3c59a
 def _reference(text: str, span: tuple[int, int], r: Reading, recorded: datetime, zone: timezone | None) -> TemporalReference:
     interval = day = None
     reason = r.reason
@@ -274,14 +274,14 @@ def find_references(
     zone = _zone(recorded)
     return tuple(_reference(text, (t.spans[a][0], t.spans[ends[a] - 1][1]), found[a], recorded, zone) for a in sorted(found))
 
-# %% ../nbs/05_temporal.ipynb #a5a688aa
+# %% ../nbs/05_temporal.ipynb #96b9cb36
 def detect_temporal_references(
     content: str,
 ) -> list[str]:  # As written
     "The time expressions of a text."
     return [r.original_text for r in find_references(content, datetime(2000, 1, 3))]
 
-
+# %% ../nbs/05_temporal.ipynb #b12d0309
 def resolve_temporal_reference(
     reference: str,  # One expression and nothing else: "last week"
     memory_timestamp: datetime,

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 # %% auto #0
 __all__ = ['cue', 'tense']
 
-# %% ../nbs/01_tense.ipynb #f3f381c8
+# %% ../nbs/01_tense.ipynb #8fbba5a1
 _FUTURE = frozenset("""will won't wont wo shall gonna going 'll would'll may'll plan plans planning planned schedule scheduled expect expects expected due
     slated deadline must should need needs let's lets please remember hope hopes hoping wanna want wants can could can't cannot cant ready
     starts begins opens closes expires launches leaves arrives returns resumes kicks upcoming tba eta starting beginning effective aim aims
     aiming intend intends target targets targeting tentatively postpone postponed delay delayed reschedule rescheduled defer deferred
     freeze join available free coming would might may if unless resume begin expire arrive departs happens occurs faces appointment
     excited ends finishes concludes reopens joins lapses retires sunsets plays hosts meets maybe perhaps reminder""".split())
+
+# %% ../nbs/01_tense.ipynb #e7af0508
 _PAST = frozenset("""was were had did said told went came got made took saw ran began left met held won lost found gave kept felt brought bought built
     thought caught sent spent sold fell rose hit died broke wrote spoke chose drove flew grew knew threw wore became showed led heard stood
     understood shook stuck struck been done gone seen taken given written broken shown born known wasn't weren't didn't hadn't hasn't
@@ -24,25 +26,23 @@ _PAST = frozenset("""was were had did said told went came got made took saw ran 
     swept overrode unwound sat put""".split())
 _NOT_ED = frozenset("""excited interested tired worried concerned related limited need indeed speed feed seed exceed proceed succeed bleed breed hundred
     sacred naked wicked embed shed sped red bed led used based supposed""".split())
-_MOVED = frozenset("moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked shifted".split())
-_BASE = frozenset("""ship deploy merge release check call remind don't dont bring visit watch start finish send register book submit try revisit rotate
-    migrate switch move come join meet schedule plan prepare review rerun retry announce publish tag bump cut freeze stop begin expect
-    follow take ask talk let give get go""".split())
-_OF_THE = frozenset("the a an our my your his her its their each every of in with by for on".split())
-_TO = frozenset("is are be was were due likely about bound happy glad supposed able willing".split())
-_STATE = frozenset("out off away back in here around unavailable travelling traveling closed".split())
-_OPENS = frozenset("end start begin open close stop".split())
-_IS, _AM, _WE = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split()), frozenset("we i they you".split())
-_SAME = frozenset("cut let freeze submit".split())  # The past is spelled alike, or nearly
-_ENDS = frozenset(". ! ? ; : … •".split())
-_COMMAS = frozenset(", ( ) – — and but then so".split())
 
-# %% ../nbs/01_tense.ipynb #0709ce48
+# %% ../nbs/01_tense.ipynb #244d8e56
+_OF_THE = frozenset("the a an our my your his her its their each every of in with by for on".split())
+
+
 def _past(words: Sequence[str], k: int) -> int:
     before = words[k - 1] if k else ""
     if before in ("be", "to", "get", "being"): return 0
     if before in ("is", "are"): return 0
     return -1 if words[k] in _PAST or before not in _OF_THE else 0
+
+# %% ../nbs/01_tense.ipynb #04978fdd
+_DECIDED = frozenset("going due beginning see to go goes runs have has take takes".split())
+_MEETINGS = frozenset("call meeting review demo appointment interview session workshop retro flight exam date".split())
+_DID = frozenset("did didn't does doesn't".split())
+_TO = frozenset("is are be was were due likely about bound happy glad supposed able willing".split())
+_IS, _AM, _WE = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split()), frozenset("we i they you".split())
 
 
 def _goes(words: Sequence[str], k: int) -> int:
@@ -58,12 +58,15 @@ def _goes(words: Sequence[str], k: int) -> int:
     if w in ("take", "takes"): return int(after in ("effect", "place", "over"))
     return int(after == "to" or after in ("a", "an", "another", "our") and not _MEETINGS.isdisjoint(words[k + 2:k + 5]))  # have, has
 
+# %% ../nbs/01_tense.ipynb #9b6d8192
+_BASE = frozenset("""ship deploy merge release check call remind don't dont bring visit watch start finish send register book submit try revisit rotate
+    migrate switch move come join meet schedule plan prepare review rerun retry announce publish tag bump cut freeze stop begin expect
+    follow take ask talk let give get go""".split())
+_STATE = frozenset("out off away back in here around unavailable travelling traveling closed".split())
+_OPENS = frozenset("end start begin open close stop".split())
+_SAME = frozenset("cut let freeze submit".split())  # The past is spelled alike, or nearly
 
-_DECIDED = frozenset("going due beginning see to go goes runs have has take takes".split())
-_MEETINGS = frozenset("call meeting review demo appointment interview session workshop retro flight exam date".split())
-_DID = frozenset("did didn't does doesn't".split())
-
-# %% ../nbs/01_tense.ipynb #7087bc6e
+# %% ../nbs/01_tense.ipynb #a63b9110
 def cue(
     words: Sequence[str],  # In lower case
     k: int,
@@ -81,7 +84,9 @@ def cue(
     if w[-3:] in ("'ll", "’ll"): return 1
     return -1 if w[-3:] in ("'ve", "’ve") else 0
 
-# %% ../nbs/01_tense.ipynb #4a4d233f
+# %% ../nbs/01_tense.ipynb #70582a8a
+_ENDS = frozenset(". ! ? ; : … •".split())
+_COMMAS = frozenset(", ( ) – — and but then so".split())
 _REACH = 24  # Tokens to either side
 _MODAL = frozenset("will should must can could may might would won't needs has".split())
 _SAYS = frozenset("said says say told think thought guess hope announced warned added reported confirmed".split())
@@ -99,12 +104,8 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
     if left < 0 and dr == 1 and words[j] in _MODAL: return right if dl == 1 and words[i - 1] in _SAYS else left
     return left if dl <= dr else right
 
-# %% ../nbs/01_tense.ipynb #650d990a
-_OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
-_PARTLY = frozenset("early late mid middle beginning -".split())
-_UNTIL = frozenset("until till due for through".split())
+# %% ../nbs/01_tense.ipynb #e426a331
 _PROMISED = frozenset("promised asked told wanted agreed needed required expected planned hoped committed pledged vowed ordered urged gave".split())
-_LABELS = frozenset("eta deadline due reminder todo next plan upcoming".split())
 
 
 def _promised(words: Sequence[str], i: int) -> bool:
@@ -113,6 +114,36 @@ def _promised(words: Sequence[str], i: int) -> bool:
 
 
 def _deadline(words: Sequence[str], i: int) -> bool: return words[i - 1] == "by" or words[i - 1] == "than" and words[i - 2:i - 1] in (["later"], ["sooner"])
+
+# %% ../nbs/01_tense.ipynb #0da5fd89
+_UNCHANGED = frozenset("""set read shut cast cost hurt spread bet upset reset beat just also all both never always usually often still ever
+    love hate like know""".split()) | _SAME
+
+
+def _presently(words: Sequence[str], k: int) -> bool:
+    "We turn it off: the present of a verb that is the past of none."
+    return words[k:k + 1] in (["we"], ["i"], ["they"]) and k + 1 < len(words) and words[k + 1].isalpha() and words[k + 1] not in _UNCHANGED
+
+# %% ../nbs/01_tense.ipynb #73608fa5
+_OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
+_UNTIL = frozenset("until till due for through".split())
+_LABELS = frozenset("eta deadline due reminder todo next plan upcoming".split())
+
+
+def _without_verb(words: Sequence[str], i: int, j: int) -> int:
+    before = words[i - 1] if i else ""
+    if before in _UNTIL or i and _deadline(words, i) or words[j:j + 1] == ["?"]: return 1
+    k = i - 1 if before in _OPENERS else i
+    verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
+    if verb in _IS or verb[-3:] == "ing" and (is_ in _IS or is_ in _AM) or (verb[-2:] == "ed" or verb in _PAST or verb in _BASE) and is_ in _IS: return 1
+    first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), 0)
+    if first > 1 and words[first - 1] == ":" and words[first - 2] in _LABELS: return 1
+    if _presently(words, j + (words[j:j + 1] == [","])) or first < i and _presently(words, first): return 1
+    return int(first < i and (words[first] in _BASE or words[first] in _STATE or len(words[first]) > 5 and words[first][-3:] == "ing"))
+
+# %% ../nbs/01_tense.ipynb #c58c8aaa
+_PARTLY = frozenset("early late mid middle beginning -".split())
+_MOVED = frozenset("moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked shifted".split())
 
 
 def tense(
@@ -129,24 +160,3 @@ def tense(
     if i and _deadline(words, i) and _promised(words, i): return 1
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)
-
-# %% ../nbs/01_tense.ipynb #a9e1e3e9
-_UNCHANGED = frozenset("""set read shut cast cost hurt spread bet upset reset beat just also all both never always usually often still ever
-    love hate like know""".split()) | _SAME
-
-
-def _presently(words: Sequence[str], k: int) -> bool:
-    "We turn it off: the present of a verb that is the past of none."
-    return words[k:k + 1] in (["we"], ["i"], ["they"]) and k + 1 < len(words) and words[k + 1].isalpha() and words[k + 1] not in _UNCHANGED
-
-
-def _without_verb(words: Sequence[str], i: int, j: int) -> int:
-    before = words[i - 1] if i else ""
-    if before in _UNTIL or i and _deadline(words, i) or words[j:j + 1] == ["?"]: return 1
-    k = i - 1 if before in _OPENERS else i
-    verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
-    if verb in _IS or verb[-3:] == "ing" and (is_ in _IS or is_ in _AM) or (verb[-2:] == "ed" or verb in _PAST or verb in _BASE) and is_ in _IS: return 1
-    first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), 0)
-    if first > 1 and words[first - 1] == ":" and words[first - 2] in _LABELS: return 1
-    if _presently(words, j + (words[j:j + 1] == [","])) or first < i and _presently(words, first): return 1
-    return int(first < i and (words[first] in _BASE or words[first] in _STATE or len(words[first]) > 5 and words[first][-3:] == "ing"))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 # %% auto #0
 __all__ = ['GLUED', 'tells_time', 'Tokens', 'tokens']
 
-# %% ../nbs/01_timewords.ipynb #8413c81e
+# %% ../nbs/01_timewords.ipynb #4621b271
 _WORDS: dict[str, tuple[str, Any]] = {}
 
 
@@ -97,15 +97,6 @@ _TOKEN = re.compile(
     r"|(?P<C>(?<![\w.:])(?:[0-2]?\d(?::[0-5]\d){1,2}(?:\s?[ap]\.?m\b\.?)?(?![\w:])|1?\d\s?[ap]\.?m\b(?:\.(?=\s*[a-z,]))?))"
     r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<p>\n\s*\n|[^\w\s\0]|\0+)", re.I)
 
-# %% ../nbs/01_timewords.ipynb #ff88f91d
-class Tokens(NamedTuple):
-    "A text, cut up."
-    letters: str  # One a token
-    low: list[str]  # The tokens in lower case
-    values: list[Any]
-    spans: list[tuple[int, int]]  # Characters
-    text: str
-
 # %% ../nbs/01_timewords.ipynb #c6e81926
 _NUMBER = re.compile(r"(\d+)(?:(st|nd|rd|th)|('?s)|([a-z]+))?")
 
@@ -119,7 +110,7 @@ def _number(word: str) -> list[tuple[str, Any]]:
     if m[4] or m[3]: return [("n" if n < 100 else "m", n), ("V", (GLUED[m[4] or "s"], 1))] if (m[4] or "s") in GLUED else [(".", 0)]
     return [("y" if 1900 <= n < 2100 and len(m[1]) == 4 and len(word) == 4 else "n" if n < 100 and len(word) < 3 else "m", n)]
 
-# %% ../nbs/01_timewords.ipynb #f40b6f8e
+# %% ../nbs/01_timewords.ipynb #013ce732
 def _joined(letter: str, value: Any, a: int, letters: list[str], *lists: list[Any]) -> tuple[str, Any, int]:
     values, spans = lists[1:]
     dash = letters[-1] == "-" and len(letters) > 1
@@ -131,9 +122,26 @@ def _joined(letter: str, value: Any, a: int, letters: list[str], *lists: list[An
     for x in (letters, *lists): del x[k:]
     return letter, value, a
 
-# %% ../nbs/01_timewords.ipynb #9bab1abb
+# %% ../nbs/01_timewords.ipynb #3ee7edf3
 _DOTTED = frozenset(w for w, (x, _) in _WORDS.items() if x in "WM" and len(w) < 6) - set("march april may june july".split())
 _DOTTED |= set("yr yrs hr hrs min mins mo".split())
+
+
+def _bare(word: str) -> str:
+    "Without the dot at its end and whose it is."
+    word = word.rstrip(".")
+    return word[:-2] if word[-2:] in ("'s", "’s") and len(word) > 2 else word
+
+# %% ../nbs/01_timewords.ipynb #8a8bacc6
+class Tokens(NamedTuple):
+    "A text, cut up."
+    letters: str  # One a token
+    low: list[str]  # The tokens in lower case
+    values: list[Any]
+    spans: list[tuple[int, int]]  # Characters
+    text: str
+
+
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
 
 
@@ -166,9 +174,3 @@ def tokens(
         elif kind == "p": letter, value = known(word) or missing; add(letter, word, value, a, b)
         else: add(str(kind), word, word, a, b)
     return Tokens("".join(letters), low, values, spans, text)
-
-# %% ../nbs/01_timewords.ipynb #bbaf81fc
-def _bare(word: str) -> str:
-    "Without the dot at its end and whose it is."
-    word = word.rstrip(".")
-    return word[:-2] if word[-2:] in ("'s", "’s") and len(word) > 2 else word

@@ -15,11 +15,11 @@ __all__ = ['UNDATED']
 UNDATED: Rules = []
 _rule = partial(production, UNDATED)
 
-# %% ../nbs/04_undated.ipynb #baa687e3
+# %% ../nbs/04_undated.ipynb #6fe40957
 @_rule("N")
 def _vague(c: Scene, m: re.Match[str]) -> Reading: return unresolved(c.t.values[m.start()], "says no more than that it is past, present or future")
 
-
+# %% ../nbs/04_undated.ipynb #ffe80930
 @_rule("e.U")
 def _other_day(c: Scene, m: re.Match[str]) -> Reading | None:
     return unresolved("PAST_REF", UNKNOWN) if c.t.low[m.start() + 1] == "other" and c.t.values[m.start() + 2][0] in ("day", "week") else None

@@ -14,13 +14,13 @@ from .notes import Repo, RepoError, git, read_blobs, tips
 # %% auto #0
 __all__ = ['unreached', 'lost', 'departed', 'merged_names']
 
-# %% ../nbs/10_unmerged.ipynb #7586bf6a
+# %% ../nbs/10_unmerged.ipynb #cfbed10a
 def unreached(repo: Repo, ids: Iterable[str]) -> dict[str, Commit]:
     "Commits that no ref reaches: those asked for, those they build on, and those in a reflog."
     asked = "".join(f"{i}\n" for i in ids).encode()
     return {c.id: c for c in commits_of(repo, "--stdin", "--reflog", "--not", "--all", input=asked)}
 
-
+# %% ../nbs/10_unmerged.ipynb #33aaa0d8
 def _with_later(found: Mapping[str, Commit], i: str) -> set[str]:
     "A commit, and all that builds on it."
     children: dict[str, list[str]] = defaultdict(list)
@@ -30,7 +30,7 @@ def _with_later(found: Mapping[str, Commit], i: str) -> set[str]:
     while todo: new = [c for c in children[todo.pop()] if c not in out]; out |= {*new}; todo += new
     return out
 
-# %% ../nbs/10_unmerged.ipynb #5312d81c
+# %% ../nbs/10_unmerged.ipynb #265a13d0
 _EMPTY = {"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"}  # The empty file
 
 
@@ -52,7 +52,7 @@ def _files(repo: Repo, ids: Iterable[str]) -> dict[str, list[_File]]:
         if after.strip("0") and after not in _EMPTY: out[commit].append(_File(path, before, after))
     return out
 
-# %% ../nbs/10_unmerged.ipynb #78e9151f
+# %% ../nbs/10_unmerged.ipynb #e049632c
 _THERE = ("--branches", "--remotes", "--tags", "HEAD")
 
 
@@ -62,12 +62,12 @@ def _since_fork(repo: Repo, found: Mapping[str, Commit]) -> tuple[str, ...]:
     forks = commits_of(repo, "--no-walk", "--stdin", input="".join(f"{i}\n" for i in sorted(begun)).encode()) if begun else []
     return *_THERE, *(f"^{c.id}" for c in sorted(forks, key=lambda c: (c.when, c.id))[:1]), "--"
 
-
+# %% ../nbs/10_unmerged.ipynb #f04e48fc
 def _lines(data: bytes | None) -> set[str]:
     "Lines that say something."
     return {line for raw in (data or b"").decode("utf-8", "replace").splitlines() if sum(map(str.isalnum, line := raw.strip())) >= 4}
 
-
+# %% ../nbs/10_unmerged.ipynb #2ae8ef46
 def _same_lines(repo: Repo, files: Iterable[_File], there: Mapping[str, list[str]], most: int = 20) -> set[_File]:
     "Files of which a third of the new lines stand in a version of the same path, among the latest so many."
     files = [f for f in files if f.path in there]
@@ -77,7 +77,7 @@ def _same_lines(repo: Repo, files: Iterable[_File], there: Mapping[str, list[str
         return max((len(new & _lines(blobs.get(b))) / len(new) for b in there[f.path][:most]), default=0.0) if new else 0.0
     return {f for f in files if share(f) >= 1 / 3}
 
-# %% ../nbs/10_unmerged.ipynb #12662034
+# %% ../nbs/10_unmerged.ipynb #3934d45c
 def lost(repo: Repo, w: Walk, ids: Iterable[str]) -> dict[str, Commit]:
     "Which of these commits nothing reaches, and nothing of them arrived."
     asked = sorted({*ids})
@@ -96,7 +96,7 @@ def lost(repo: Repo, w: Walk, ids: Iterable[str]) -> dict[str, Commit]:
     def arrived(i: str) -> bool: return i in names or found[i].author in known or found[i].subject in lines or not same.isdisjoint(files[i])
     return {i: found[i] for i, work in works.items() if any(files[d] for d in work) and not any(map(arrived, work))}
 
-# %% ../nbs/10_unmerged.ipynb #09d32583
+# %% ../nbs/10_unmerged.ipynb #755a03c0
 _LEFT = re.compile(r"checkout: moving from (\S+) to ")
 
 
@@ -111,7 +111,7 @@ def departed(repo: Repo) -> dict[str, str]:  # Name to the commit that it was le
         if (m := _LEFT.match(said)) and m[1] not in there and not re.fullmatch("[0-9a-f]{7,64}", m[1]): out.setdefault(m[1], before)
     return out
 
-
+# %% ../nbs/10_unmerged.ipynb #2c1fcc0f
 def merged_names(w: Walk) -> set[str]:
     "Everything that could be a branch's name in the subjects of merges; behind its owner's name too."
     words = {word for c in w.commits if len(c.parents) > 1 for word in re.findall(r"[\w./#+-]+", c.subject)}

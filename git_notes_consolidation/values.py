@@ -27,23 +27,14 @@ def _clauses(
     cuts = [0, *(m.end() for m in _CLAUSE.finditer(text)), len(text)]
     return [(0, len(text)), *(zip(cuts, cuts[1:]) if len(cuts) > 2 else ())]
 
-# %% ../nbs/11_values.ipynb #f476d622
-_WORD = re.compile(r"\w[\w’'-]*")
-_stem = lru_cache(maxsize=2**14)(stem)
-
-class Statement(NamedTuple):
-    "A sentence of a memory, or a clause of one."
-    text: str
-    parts: tuple[str | Fact, ...]  # Stems and values in order; a value's place is in characters of the text
-    values: tuple[Fact, ...]
-    title: bool
-    lead: str = ""  # What stands before the clause in its sentence
-    measures: frozenset[str] = frozenset()  # Kinds of its values
-
-
+# %% ../nbs/11_values.ipynb #62f5331e
 def _measure(f: Fact) -> str:
     "What kind of value it is: a number with its unit, or its kind."
     return f.kind if f.kind != "number" else "number " + f.value.partition(" ")[2]
+
+# %% ../nbs/11_values.ipynb #5a396865
+_WORD = re.compile(r"\w[\w’'-]*")
+_stem = lru_cache(maxsize=2**14)(stem)
 
 
 def _parts(
@@ -56,7 +47,7 @@ def _parts(
             if (w := m.group().lower()) not in STOP_WORDS or w in NEGATIONS: yield m.start(), _stem(w)
         if f: yield f.start, f; at = f.end
 
-# %% ../nbs/11_values.ipynb #b951ad91
+# %% ../nbs/11_values.ipynb #132d8c96
 def _checked(text: str) -> list[Fact]: return [f for f in facts(text) if f.kind != "negation"]
 
 
@@ -65,6 +56,16 @@ def _across(found: Sequence[Fact], *edges: int) -> bool: return any(f.start < ed
 
 def _moved(f: Fact, start: int) -> Fact: return Fact(f.kind, f.value, f.start - start, f.end - start) if start else f
 
+# %% ../nbs/11_values.ipynb #3fb74add
+class Statement(NamedTuple):
+    "A sentence of a memory, or a clause of one."
+    text: str
+    parts: tuple[str | Fact, ...]  # Stems and values in order; a value's place is in characters of the text
+    values: tuple[Fact, ...]
+    title: bool
+    lead: str = ""  # What stands before the clause in its sentence
+    measures: frozenset[str] = frozenset()  # Kinds of its values
+
 
 def _statement(text: str, parts: Sequence[tuple[int, str | Fact]], start: int, title: bool, lead: str) -> Statement:
     "A piece of a text that begins at a place in it."
@@ -72,7 +73,7 @@ def _statement(text: str, parts: Sequence[tuple[int, str | Fact]], start: int, t
     values = tuple(p for p in own if isinstance(p, Fact))
     return Statement(text, own, values, title, lead, frozenset(map(_measure, values)))
 
-
+# %% ../nbs/11_values.ipynb #976d7c42
 def _stated(
     line: str,  # A sentence
     values: Sequence[Fact],  # Of it, by place
@@ -85,7 +86,7 @@ def _stated(
         if _across(values, a, b): yield _statement(text, list(_parts(text, _checked(text))), 0, title, line[:a])
         elif re.search(r"\w", text): yield _statement(text, [p for p in parts if a <= p[0] < b], a, title, line[:a])
 
-# %% ../nbs/11_values.ipynb #46332a4c
+# %% ../nbs/11_values.ipynb #8370ff4f
 class _Read(NamedTuple):
     statements: tuple[Statement, ...]
     values: tuple[Fact, ...]  # Of the whole memory, without dates
@@ -102,7 +103,7 @@ def _read(memory: Memory) -> _Read:
     values = tuple({(f.kind, f.value): f for f in (*found[True], *found[False]) if f.kind != "date"}.values())
     return _Read(tuple(out), values, tuple(sorted(f.value for t in (memory.summary, memory.content) for f in facts(t) if f.kind == "negation")))
 
-
+# %% ../nbs/11_values.ipynb #8de063d3
 def statements(
     memory: Memory,  # A long one has none
 ) -> tuple[Statement, ...]:  # Of the title and the first ten sentences
@@ -122,7 +123,7 @@ def _by_opening(memory: Memory) -> dict[str, list[Statement]]:
         if first: found.setdefault(first if isinstance(first, str) else first.kind.upper(), []).append(x)
     return found
 
-# %% ../nbs/11_values.ipynb #b8977ccf
+# %% ../nbs/11_values.ipynb #a372b11c
 class Difference(NamedTuple):
     "How far two statements say the same."
     changed: tuple[tuple[Fact, Fact], ...]
@@ -130,7 +131,7 @@ class Difference(NamedTuple):
     whole: bool  # They say the same to the end
     parted: tuple[str | Fact, str | Fact] | None  # Where they part
 
-
+# %% ../nbs/11_values.ipynb #5705652f
 def compared(
     x: Statement,  # The older one
     y: Statement,
@@ -154,22 +155,23 @@ def compared(
     parted = open_ and (isinstance(a, str) or isinstance(b, str))
     return Difference(tuple(changed), words, whole, (a, b) if parted else None)
 
-# %% ../nbs/11_values.ipynb #54c89dd5
+# %% ../nbs/11_values.ipynb #b32ec254
 _PIECE = re.compile(r"`[^`]+`|\w[\w.+#/-]*")
+
 
 @lru_cache(maxsize=2**14)
 def _words(text: str) -> tuple[str, ...]:
     "As written; what stands in backticks is one."
     return tuple(w.rstrip(".,") for w in _PIECE.findall(text))
 
-
+# %% ../nbs/11_values.ipynb #82589bcb
 def _common(u: Sequence[str], v: Sequence[str]) -> tuple[int, int]:
     "How many words two sequences share at their beginning, and at their end."
     n = min(len(u), len(v))
     left = next((i for i in range(n) if u[i] != v[i]), n)
     return left, next((i for i in range(n - left) if u[-1 - i] != v[-1 - i]), n - left)
 
-
+# %% ../nbs/11_values.ipynb #3443623b
 def swapped(
     x: Statement,
     y: Statement,
@@ -182,7 +184,7 @@ def swapped(
     around = {stem(w) for w in u[:left] + u[len(u) - right:] if w.lower() not in STOP_WORDS and w.lower() not in LIGHT_VERBS}
     return a, b, len(around)
 
-# %% ../nbs/11_values.ipynb #4fefb620
+# %% ../nbs/11_values.ipynb #9790b33c
 _MEASURED = re.compile(r"(?i)\b" + any_of(
     r"measured, observed, benchmark\w*, bench, p\d\d, median, average[sd]?, averaged, peak(?:ed)?, took, at present, coverage (?:is|at), this (?:week|morning)",
     r"week \d+, nightly, currently at, recorded, run \d+, load test, rehearsal") + r"\b")
@@ -193,6 +195,7 @@ _BOUND = re.compile(r"(?i)\b" + any_of(
     "may, must, at most, at least, has to, have to, up to, or less, or more, limit(?:s|ed)?, max(?:imum)?, min(?:imum)?, no more than, no less than, "
     "not more than, budget, threshold, allowed, within, should, can") + r"\b|[<>]=?|≤|≥")
 
+# %% ../nbs/11_values.ipynb #74e87cec
 def bounds(
     x: str,  # The older text
     y: str,
@@ -200,21 +203,22 @@ def bounds(
     "Is the older one a bound, and the newer one what was seen?"
     return bool(_BOUND.search(x)) and not _BOUND.search(re.sub(r"(?i)\bwithin\b", "", y))
 
-
+# %% ../nbs/11_values.ipynb #748cab39
 def _reports(older: Memory, newer: Memory, text: str, titles: float) -> bool:
     "Does the newer text tell what happened or was measured, rather than what holds?"
     spaces = {older.namespace, newer.namespace}
     if spaces & {"reviews", "retrospective"} or _MEASURED.search(newer.summary) or _MEASURED.search(text): return True
     return not spaces <= STATING and not (titles >= 0.5 and _STATIVE.search(text))
 
-# %% ../nbs/11_values.ipynb #ed98457f
-_UNITLESS = ("number ", "version", "date")
-_PLACED = re.compile(r"(?i)\b(?:in|on|for|at|by|from|of)\b")
-
+# %% ../nbs/11_values.ipynb #cf4c8908
 def _enough(d: Difference, x: Statement, y: Statement, titles: float) -> bool:
     "Is enough the same around the changed value?"
     if d.words >= 6 or d.words >= 3 and titles >= 0.5 or d.words >= 2 and (titles >= 0.8 or x.title and y.title): return True
     return d.words >= 4 and (titles > 0 or d.whole and bool(_STATIVE.search(y.text)))
+
+# %% ../nbs/11_values.ipynb #62f998dd
+_UNITLESS = ("number ", "version", "date")
+_PLACED = re.compile(r"(?i)\b(?:in|on|for|at|by|from|of)\b")
 
 
 def _placed_apart(d: Difference, x: Statement, y: Statement, older: Memory, newer: Memory) -> bool:
@@ -223,15 +227,16 @@ def _placed_apart(d: Difference, x: Statement, y: Statement, older: Memory, newe
     foreign = d.parted is not None and a not in about(newer).all and b not in about(older).all
     return foreign and bool(_PLACED.search(x.text[u.end:u.end + 60]) and _PLACED.search(y.text[v.end:v.end + 60]))
 
-# %% ../nbs/11_values.ipynb #32328df7
+# %% ../nbs/11_values.ipynb #e46cd3d1
 _ORDINAL = re.compile(r"(?i)\b(?:phase|step|stage|task|issue|milestone|sprint|iteration|wave|batch|round|day|week|part|chapter|section|rule|item|ticket|story|"
                       r"run|attempt|case|figure|table|row|line|page|level|tier|no\.?|number|pr|mr)s? ?#?$|#$")
+
 
 def _which(x: Statement, f: Fact) -> bool:
     "Does a number tell which one: phase 2, task 7?"
     return f.kind in ("number", "identifier") and bool(_ORDINAL.search(x.text[max(0, f.start - 12):f.start]))
 
-
+# %% ../nbs/11_values.ipynb #690510f6
 def _value(x: Statement, y: Statement, older: Memory, newer: Memory, titles: float) -> tuple[float, str]:
     "Confidence that one value has replaced another, 0 when it has not, −1 when two places have one each; and why."
     d = compared(x, y) if x.measures & y.measures else None
@@ -242,8 +247,9 @@ def _value(x: Statement, y: Statement, older: Memory, newer: Memory, titles: flo
     guess = u.kind in ("identifier", "path") or _measure(u) in _UNITLESS and (x.title or y.title)
     return 0.6 if guess else 0.9, f"the same sentence, {x.text[u.start:u.end]} before and {y.text[v.start:v.end]} now"
 
-# %% ../nbs/11_values.ipynb #7d294c1d
+# %% ../nbs/11_values.ipynb #c50fe70d
 _NAMED = re.compile(r"[A-Z][\w.+#]*[A-Za-z][\w+#]*|`[^`\d]+`|[A-Za-z][\w]*-[A-Za-z][\w-]*\d|(?:us|eu|ap|sa|ca|me|af)-[a-z]+-\d|[\w-]*[a-z]\d+")
+
 
 @lru_cache(maxsize=2**15)
 def _stative(text: str) -> bool: return bool(_STATIVE.search(text))
@@ -259,21 +265,22 @@ def _swap(x: Statement, y: Statement, older: Memory, newer: Memory, titles: floa
     sure = titles >= 0.5 and not x.title and not (old & o.title and new & n.title)
     return 0.85 if sure else 0.6, f"the same sentence, {' '.join(a)} before and {' '.join(b)} now"
 
-# %% ../nbs/11_values.ipynb #309bd558
+# %% ../nbs/11_values.ipynb #fd80f055
 _EDGES = " ,;:—–("  # Left over where a clause was cut
+
 
 def _alike(older: Memory, newer: Memory) -> float:
     "The share of words that two titles have in common."
     o, n = about(older).subject, about(newer).subject
     return len(o & n) / max(1, len(o | n))
 
-
+# %% ../nbs/11_values.ipynb #04ccad16
 def _facing(older: Memory, newer: Memory) -> Iterator[tuple[Statement, Statement]]:
     "Statements of both that open with the same word and are not the same."
     theirs, mine = _by_opening(older), _by_opening(newer)
     return ((x, y) for opening in sorted(theirs.keys() & mine.keys()) for x in theirs[opening] for y in mine[opening] if x.text != y.text)
 
-
+# %% ../nbs/11_values.ipynb #82ffcb4f
 def _counted_apart(older: Memory, newer: Memory) -> bool:
     "Do titles of the same words count two things: on 256 seats, on 512 seats?"
     if about(older).subject != about(newer).subject: return False
@@ -281,7 +288,7 @@ def _counted_apart(older: Memory, newer: Memory) -> bool:
     same = {(f.kind, f.value) for f in was} & {(f.kind, f.value) for f in now}
     return bool(was and now) and not same and all(_measure(f) == "number " for f in was)
 
-
+# %% ../nbs/11_values.ipynb #f4ee415a
 def changed(
     older: Memory,
     newer: Memory,
@@ -298,12 +305,12 @@ def changed(
         best = Judgment("supersede", "full", c, "V", why, y.text.strip(_EDGES))
     return replace(best, confidence=0.6) if best and apart else best
 
-# %% ../nbs/11_values.ipynb #fef1966d
+# %% ../nbs/11_values.ipynb #f2378c9d
 def _amounts(x: Statement) -> list[Fact]:
     "Its numbers with a unit."
     return [f for f in x.values if f.kind == "number" and _measure(f) != "number "]
 
-
+# %% ../nbs/11_values.ipynb #9e264555
 def titled(
     older: Memory,
     newer: Memory,
@@ -318,25 +325,26 @@ def titled(
     reason = f"the same title, {older.summary[was[0].start:was[0].end]} before and {y.text[now.start:now.end]} now"
     return Judgment("supersede", "full", 0.8, "V", reason, y.text.strip(_EDGES))
 
-# %% ../nbs/11_values.ipynb #f63618eb
+# %% ../nbs/11_values.ipynb #dc6824d0
 _SETS = re.compile(r"(?i)\b" + any_of(
     r"rais\w+, lower\w*, increas\w+, reduc\w+, tighten\w*, loosen\w*, relax\w*, bump\w*, chang\w+, set, higher, shorter, longer, now, from now on, doubled",
     r"halved, extend\w*, cut, was far too, no longer, new (?:limit|cap|value|default|threshold), since yesterday, as of, from today") + r"\b")
 _KEPT = re.compile(r"(?i)\b(?:stay|stays|stayed|remain|remains|unchanged|untouched|as before|still|kept at)\b")
 
+# %% ../nbs/11_values.ipynb #ea16d5b6
 @lru_cache(maxsize=2**14)
 def _one_amount(memory: Memory) -> Fact | None:
     "The one number with a unit that a memory states, as often as it does."
     found = {(_measure(f), f.value): f for x in statements(memory) for f in _amounts(x)}
     return next(iter(found.values())) if len(found) == 1 else None
 
-
+# %% ../nbs/11_values.ipynb #e0f863ba
 def _set_to(newer: Memory, was: Fact) -> tuple[Statement, Fact] | None:
     "The one other value that a newer memory gives, if it says that it was set."
     now = {g.value: (y, g) for y in statements(newer) for g in y.values if _measure(g) == _measure(was) and not same_value(was, g) and not _KEPT.search(y.text)}
     return next((found for found in now.values() if len(now) == 1 and _SETS.search(f"{newer.summary}\n{found[0].lead}{found[0].text}")), None)
 
-
+# %% ../nbs/11_values.ipynb #adae4c2b
 def reset(
     older: Memory,
     newer: Memory,
@@ -365,8 +373,9 @@ def _former(memory: Memory) -> tuple[tuple[Statement, Fact], ...]:
     def before(y: Statement, v: Fact) -> bool: return bool(_ARROW.match(y.text[v.end:v.end + 5]) or _FORMER.search(y.text[max(0, v.start - 40):v.start]))
     return tuple((y, v) for y in statements(memory) for v in y.values if v.kind in ("number", "version", "date") and before(y, v))
 
-# %% ../nbs/11_values.ipynb #da651f53
+# %% ../nbs/11_values.ipynb #fc087e91
 _PAST = re.compile(r"(?i)\b(?:last|yesterday|once|week|month|in (?:spring|summer|autumn|winter))\b")
+
 
 def _instead(older: Memory, newer: Memory, x: Statement, y: Statement, former: Fact) -> Judgment | None:
     "What follows from a statement that calls former what the older memory states."
@@ -380,7 +389,7 @@ def _instead(older: Memory, newer: Memory, x: Statement, y: Statement, former: F
     sure = not missing and ({*x.parts} & {*y.parts} - {*y.values} or o.title & n.title)
     return Judgment("supersede", "full", 0.85 if sure else 0.6, "V", f"it says that {y.text[former.start:former.end]} was before", y.text.strip(_EDGES))
 
-
+# %% ../nbs/11_values.ipynb #41b26c72
 def told(
     older: Memory,
     newer: Memory,
@@ -395,20 +404,20 @@ def told(
         if x is not None and (j := _instead(older, newer, x, y, v)): return j, other
     return None, other
 
-# %% ../nbs/11_values.ipynb #bde72feb
+# %% ../nbs/11_values.ipynb #8d02e88a
 @lru_cache(maxsize=2**14)
 def _plain(memory: Memory) -> frozenset[str]: return frozenset(s for s in about(memory).all if not s[0].isdigit())
 
 
 def _covered(a: Sequence[Fact], b: Sequence[Fact]) -> bool: return all(any(same_value(u, v) for v in b) for u in a)
 
-
+# %% ../nbs/11_values.ipynb #9eef2480
 def _contradict(a: Memory, b: Memory) -> bool:
     "Does one deny a word that the other uses, and does not deny?"
     def denies(x: Memory, y: Memory) -> bool: return any(d[4:] in about(y).all for d in {*_read(x).denied} - {*_read(y).denied} if d != "not")
     return denies(a, b) or denies(b, a)
 
-
+# %% ../nbs/11_values.ipynb #56b4b799
 def _exchanged(x: Statement, y: Statement) -> tuple[set[str], set[str], int]:
     "The stems from the first difference to the last of both, values apart, and how much is the same around them."
     u, v = ([p if isinstance(p, str) else p.kind.upper() for p in s.parts] for s in (x, y))
@@ -416,7 +425,7 @@ def _exchanged(x: Statement, y: Statement) -> tuple[set[str], set[str], int]:
     a, b = u[left:len(u) - right], v[left:len(v) - right]
     return {*a}, {*b}, left + right if 0 < min(len(a), len(b)) and max(len(a), len(b)) < 3 else 0
 
-
+# %% ../nbs/11_values.ipynb #6b4ec339
 def parted(
     older: Memory,
     newer: Memory,
@@ -431,19 +440,19 @@ def parted(
         if around >= 2 and a - known - n.all and b - known - o.all: return True
     return False
 
-
+# %% ../nbs/11_values.ipynb #8be56a55
 def _cut_alike(older: Memory, newer: Memory) -> bool:
     "Is one body the other, or the beginning of it?"
     a, b = sorted((words_of(m.content) for m in (older, newer)), key=len)
     return len(a) >= 8 and b[:len(a) - 1] == a[:-1]  # The last word may be cut
 
-
+# %% ../nbs/11_values.ipynb #26643d68
 def _tells_enough(older: Memory, newer: Memory, telling: int) -> bool:
     "Is it sure that two memories with the same values say the same?"
     turned = telling < 2 and _read(older).denied != _read(newer).denied or _contradict(older, newer)
     return not turned
 
-
+# %% ../nbs/11_values.ipynb #b99d71e9
 def restated(
     older: Memory,
     newer: Memory,

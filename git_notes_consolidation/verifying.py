@@ -20,10 +20,10 @@ from .temporal import find_references
 # %% auto #0
 __all__ = ['Status', 'Finding', 'parts', 'Verification', 'verify', 'shown']
 
-# %% ../nbs/12_verifying.ipynb #ce4001ce
+# %% ../nbs/12_verifying.ipynb #f17f28e4
 Status = Literal["kept", "changed", "dropped", "invented", "outdated"]
 
-# %% ../nbs/12_verifying.ipynb #9d651a1a
+
 @dataclass(frozen=True)
 class Finding:
     "One value or sentence, and what became of it on the way from the sources to the summary."
@@ -37,7 +37,10 @@ class Finding:
     was: str = ""  # The sources' value, when changed
     suspicion: float = 0.0  # 0 to 1: how sure it is that the summary is wrong here
 
-# %% ../nbs/12_verifying.ipynb #87b5e5ac
+# %% ../nbs/12_verifying.ipynb #2f5d7e01
+def _index(piece: Piece, fact: Fact) -> int: return next(i for i, t in enumerate(piece.tokens) if t.fact is fact)
+
+# %% ../nbs/12_verifying.ipynb #01d91114
 @lru_cache(maxsize=2**14)
 def _around(
     piece: Piece,
@@ -50,23 +53,20 @@ def _around(
         if i != at: out[t.key] = max(out.get(t.key, 0.0), math.exp2(-(abs(i - at) - 1) / 2 - abs(t.clause - here.clause)))
     return out
 
-
+# %% ../nbs/12_verifying.ipynb #fbd75d46
 def _alike(mine: Mapping[str, float], other: Mapping[str, float], given: Evidence) -> float:
     "How much of what is around one value is around another: 0 to 1."
     mass = {k: given.weights.get(k, given.new) * v for k, v in mine.items()}
     shared = sum(given.weights.get(k, given.new) * min(v, other[k]) for k, v in mine.items() if k in other)
     return shared / (sum(mass.values()) + given.new / 4)
 
-# %% ../nbs/12_verifying.ipynb #8a5150fc
+# %% ../nbs/12_verifying.ipynb #6078839c
 def _beside(piece: Piece, at: int) -> tuple[str, str]:
     "The words left and right of a token, in its clause."
     near = [piece.tokens[i].key if 0 <= i < len(piece.tokens) and piece.tokens[i].clause == piece.tokens[at].clause else "" for i in (at - 1, at + 1)]
     return near[0], near[1]
 
-
-def _index(piece: Piece, fact: Fact) -> int: return next(i for i, t in enumerate(piece.tokens) if t.fact is fact)
-
-# %% ../nbs/12_verifying.ipynb #9b2451b6
+# %% ../nbs/12_verifying.ipynb #ea967542
 @lru_cache(maxsize=2**12)
 def _resolved(memory: Memory) -> tuple[date, ...]:
     found = [r.interval[0].date() for r in find_references(memory.text[:20_000], memory.timestamp) if r.interval]
@@ -81,18 +81,18 @@ def _days(memory: Memory) -> Iterator[date]:
     named = {f.value for f in facts(memory.text) if f.kind == "date" and len(f.value) == 3}
     if named: yield from (d for n in range(-7, 8) if (d := day + timedelta(n)).strftime("%a").lower() in named)
 
-# %% ../nbs/12_verifying.ipynb #c84842f8
+# %% ../nbs/12_verifying.ipynb #ba70d419
 def _day_of(said: Said, fact: Fact) -> bool:
     days = [d.isoformat() for i, d in enumerate(_days(said.memory)) if i == 0 or len(fact.value) > 6]
     return any(d.startswith(fact.value) or fact.value[:2] == "--" and d[4:].startswith(fact.value[1:]) for d in days)
 
-
+# %% ../nbs/12_verifying.ipynb #9337f180
 def _year_fits(said: Said, mention: Fact, fact: Fact) -> bool:
     "Is a date with a year the one that a source means, which names none?"
     bare = mention.kind == fact.kind == "date" and mention.value[:2] == "--" and fact.value[:4].isdigit()
     return not bare or _day_of(said, fact)
 
-
+# %% ../nbs/12_verifying.ipynb #c51a4c32
 def _tells(said: Said, fact: Fact, raw: str) -> bool:
     "Is a value told by a source in a form that is not read as a fact?"
     if fact.kind == "date": return _day_of(said, fact)
@@ -104,7 +104,7 @@ def _tells(said: Said, fact: Fact, raw: str) -> bool:
     if raw.isalpha() and len(raw) > 6 and raw[:-2] in where: return True
     return all(re.search(rf"(?<!\w){re.escape(x)}(?!\w)", said.memory.text.casefold() if parts[1:] else where) for x in parts)
 
-# %% ../nbs/12_verifying.ipynb #4b9370e1
+# %% ../nbs/12_verifying.ipynb #fb0c8e58
 _RATE = re.compile(r"(?:[\s-]\w+){0,2}[\s/]?")  # Between "four" and "a day": reports
 _ROUGHLY = re.compile(r"(?i)\b(?:about|nearly|almost|roughly|around|over|under|some|approximately|(?:more|less) than|close to|short of)\s(?:an?\s)?$")
 
@@ -123,14 +123,14 @@ def _spoken(text: str, piece: Piece, fact: Fact) -> Iterator[tuple[float, str, f
     if unit == "s" and float(n) % 86400 == 0: yield float(n) / 2592000, "mo", 0.05
     if _ROUGHLY.search(text, max(piece.start, fact.start - 20), fact.start): yield float(n), unit, 0.1
 
-# %% ../nbs/12_verifying.ipynb #0f0f6d82
+# %% ../nbs/12_verifying.ipynb #c862a174
 def _amounts(text: str, mention: Fact) -> Iterator[tuple[float, str]]:
     n, _, unit = mention.value.partition(" ")
     if "|" in n: return
     yield (float(unit.split()[0]), unit.split()[1]) if n == "per" else (float(n), unit)
     if not unit and re.search(r"[a-z_](?:Ms|_ms|MS)\b", text): yield float(n), "ms"
 
-
+# %% ../nbs/12_verifying.ipynb #6c1eb5b8
 def _reckoned(text: str, piece: Piece, fact: Fact, other: str, mention: Fact) -> bool:
     "Is a number what one of another text comes to?"
     if fact.kind != "number" or mention.kind != "number": return False
@@ -144,7 +144,7 @@ def _between(fact: Fact, given: Evidence) -> bool:
     told = [[x for t in s.piece.tokens if t.fact and t.fact.kind == "number" for x, u in _amounts("", t.fact) if u == unit] for s in given.said]
     return any(abs(abs(x - y) - float(n)) < 1e-9 for xs in told for x in xs for y in xs)
 
-# %% ../nbs/12_verifying.ipynb #f2063b9b
+# %% ../nbs/12_verifying.ipynb #65c352d2
 _LIKE = {"version": "number"}
 
 
@@ -155,13 +155,13 @@ def _backs(mention: Fact, fact: Fact) -> bool:
     (a, _, unit), (b, _, other) = mention.value.partition(" "), fact.value.partition(" ")
     return a == b and mention.kind == fact.kind == "number" and "" in (unit, other) and "mo" not in (unit, other)
 
-
+# %% ../nbs/12_verifying.ipynb #0618b00c
 def _measure(f: Fact) -> str:
     "What kind of value it is: a number with its unit, a day, a time, or its kind."
     if f.kind == "date": return "time" if f.value[0] == "T" else "weekday" if len(f.value) == 3 else "day" if re.search(r"-\d\d-\d\d$", f.value) else "month"
     return f.kind if f.kind != "number" else "number " + f.value.partition(" ")[2]
 
-# %% ../nbs/12_verifying.ipynb #720947f7
+# %% ../nbs/12_verifying.ipynb #cd8e3be6
 class _Mention(NamedTuple):
     alike: float  # 0 to 1
     said: Said | None
@@ -181,11 +181,11 @@ def _mentions(piece: Piece, fact: Fact, given: Evidence) -> Iterator[_Mention]:
             beside = left == before != "" or right == after != "" or fact.kind == "version" and before in within
             yield _Mention(_alike(mine, _around(s.piece, i, s.memory.summary), given), s, t.fact, beside)
 
-# %% ../nbs/12_verifying.ipynb #b3da362b
+# %% ../nbs/12_verifying.ipynb #77fc6d60
 _NEARLY = 0.85  # The least share of a sentence that is told in the words of the sources
 _SMALL = word_set("one once twice half single both")  # Said of anything
 
-# %% ../nbs/12_verifying.ipynb #9b7dd18b
+
 def _check_value(
     text: str,  # The text of the summary that the piece is from
     part: str,  # Its name
@@ -220,12 +220,10 @@ def _check_value(
     doubt = 0.3 if small or _between(fact, given) else 1.0
     return result("changed", other, was=other.fact.value, suspicion=doubt) if other.alike > 0.1 else result("invented", None, suspicion=doubt)
 
-# %% ../nbs/12_verifying.ipynb #14ec43ff
+# %% ../nbs/12_verifying.ipynb #384d0557
 _LACKING = frozenset(map(word_key, word_set(
     "fail lack refuse avoid prevent unable impossible stop miss drop reject instead unlike rather skip barely hardly few little exempt disabled absent "
     "free unless except forbid ban nobody nowhere off zero down broken break unavailable")))
-
-
 _CLAUSE_END = re.compile(r"[,;:.](?=\s)|\s(?:but|so|while|because|since)\s")
 
 
@@ -233,7 +231,7 @@ def _denied(piece: Piece) -> dict[str, Fact]:
     "The words that a piece denies; the empty word where it denies none in particular."
     return {word_key(f.value[4:], cut=True): f for f in piece.facts if f.kind == "negation"}
 
-# %% ../nbs/12_verifying.ipynb #bd26f1bf
+# %% ../nbs/12_verifying.ipynb #0acd83e6
 def _added(part: str, piece: Piece, found: Support, given: Evidence) -> Iterator[Finding]:
     "The summary denies: do the sources?"
     close = {s.memory.id for s in found.near}
@@ -248,7 +246,7 @@ def _added(part: str, piece: Piece, found: Support, given: Evidence) -> Iterator
         doubt = {"kept": 0.0, "changed": 0.9}.get(status, 0.6 if silent else 0.2)
         yield Finding(status, "negation", f.value, part, f.start, f.end, where, word if status == "changed" else "", doubt)
 
-# %% ../nbs/12_verifying.ipynb #454ce29a
+# %% ../nbs/12_verifying.ipynb #dfa1ce89
 def _within(said: Said, fact: Fact) -> frozenset[str]:
     "Content words within forty characters of a place, in its sentence."
     text = getattr(said.memory, said.field)[max(said.piece.start, fact.start - 40):min(said.piece.end, fact.end + 40)]
@@ -260,7 +258,12 @@ def _scope(text: str, piece: Piece) -> frozenset[str]:
     ends = [(f.end, _CLAUSE_END.search(text, f.end, piece.end)) for f in piece.facts if f.kind == "negation"]
     return frozenset(word_key(w) for at, m in ends for w in words(text[at:m.start() if m else piece.end]))
 
-# %% ../nbs/12_verifying.ipynb #db31ceca
+# %% ../nbs/12_verifying.ipynb #46abfbac
+def _tells_plainly(piece: Piece, word: str, about: frozenset[str]) -> bool:
+    "Does it hold a word also without denying it, in the same surroundings?"
+    return bool(word) and sum(t.key == word for t in piece.tokens) > (word in _denied(piece)) and len(about & (piece.keys | piece.values)) > 1
+
+# %% ../nbs/12_verifying.ipynb #e6f26b47
 def _lost(text: str, part: str, piece: Piece, found: Support, given: Evidence) -> Iterator[Finding]:
     "The sources deny: does the summary tell the same without?"
     mine, within = _denied(piece), _scope(text, piece)
@@ -275,12 +278,7 @@ def _lost(text: str, part: str, piece: Piece, found: Support, given: Evidence) -
             if not full and (len(about & here) < min(2, len(about)) or any(_tells_plainly(t.piece, word, about) for t in found.near)): continue
             yield Finding("changed", "negation", word, part, piece.start, piece.end, s.quote(f.start, f.end), f.value, 0.9)
 
-# %% ../nbs/12_verifying.ipynb #70a7d70f
-def _tells_plainly(piece: Piece, word: str, about: frozenset[str]) -> bool:
-    "Does it hold a word also without denying it, in the same surroundings?"
-    return bool(word) and sum(t.key == word for t in piece.tokens) > (word in _denied(piece)) and len(about & (piece.keys | piece.values)) > 1
-
-# %% ../nbs/12_verifying.ipynb #38c599bf
+# %% ../nbs/12_verifying.ipynb #b76e4b8c
 _DENYING = frozenset(map(word_key, word_set("disabled off impossible unable refuse reject forbid forbidden exclude ignore")))
 
 
@@ -307,7 +305,7 @@ def _clauses(text: str, piece: Piece) -> tuple[_Clause, ...]:
         out.append(_Clause(start, end, keys, keys - {t.key for t in mine if t.fact}, denied, sure, not (nots or sure or un or every & _LACKING)))
     return tuple(out)
 
-# %% ../nbs/12_verifying.ipynb #943b7883
+# %% ../nbs/12_verifying.ipynb #d540d1d6
 def _likeness(
     a: _Clause,
     b: _Clause,
@@ -320,7 +318,7 @@ def _likeness(
     alike = (mass(mine) / mass(a.keys) + mass(theirs) / mass(b.keys)) / 2
     return alike - 0.2 * (len(b.words & {*theirs}) < 2), mass(mine)
 
-# %% ../nbs/12_verifying.ipynb #12a0840f
+# %% ../nbs/12_verifying.ipynb #7de32b51
 def _turned(text: str, part: str, piece: Piece, given: Evidence) -> Iterator[Finding]:
     "Clauses that the sources tell with the other sign, and not with this one."
     sources = [(s, d) for s in given.said for d in _clauses(getattr(s.memory, s.field), s.piece)]
@@ -333,7 +331,7 @@ def _turned(text: str, part: str, piece: Piece, given: Evidence) -> Iterator[Fin
         doubt = 0.9 if alike >= enough else 0.3
         yield Finding("changed", "negation", text[c.start:c.end].strip(), part, c.start, c.end, said.quote(d.start, d.end), suspicion=doubt)
 
-# %% ../nbs/12_verifying.ipynb #14f2ca25
+# %% ../nbs/12_verifying.ipynb #e38223f9
 def _check_negations(text: str, part: str, piece: Piece, found: Support, given: Evidence) -> list[Finding]:
     "What the summary denies, and what it tells although the sources deny it."
     near, out = found.share >= _NEARLY, list[Finding]()
@@ -342,7 +340,7 @@ def _check_negations(text: str, part: str, piece: Piece, found: Support, given: 
     if not found.quoted and not any(f.suspicion >= 0.5 for f in out): out += _turned(text, part, piece, given)
     return out
 
-# %% ../nbs/12_verifying.ipynb #06b7a562
+# %% ../nbs/12_verifying.ipynb #c15d0483
 def parts(
     summary: MemorySummary | str,
 ) -> dict[str, str]:
@@ -356,11 +354,11 @@ def parts(
         found |= {f"superseded_facts[{i}].{name}": getattr(f, name) for name in ("original_fact", "superseded_by")}
     return {name: text for name, text in found.items() if text.strip()}
 
-# %% ../nbs/12_verifying.ipynb #a4354ede
+# %% ../nbs/12_verifying.ipynb #8963145f
 _PAST = re.compile(r"(?i)\b(?:no longer|former(?:ly)?|previous(?:ly)?|used to|supersed|replac|outdated|deprecat|abandon|earlier|old\b|instead of|rather than|"
                    r"away from|dropped|original(?:ly)?|initial(?:ly)?|until|at first|once\b|before)")
 
-# %% ../nbs/12_verifying.ipynb #40a73e5a
+# %% ../nbs/12_verifying.ipynb #6482c8d3
 _COMMON = frozenset(map(word_key, word_set(
     "able add again allow already always appear become begin bring call change come cost do done each even ever every far first former full get give given "
     "good happen help hold itself job just keep kept large last late later leave left less let like limit long longer look made make many mean more most "
@@ -376,7 +374,7 @@ def _strange(piece: Piece, given: Evidence) -> float:
     for _, x in mine: run = max(0, run + x); worst = max(worst, run - 1)
     return worst
 
-# %% ../nbs/12_verifying.ipynb #0a532a1b
+# %% ../nbs/12_verifying.ipynb #85f5b181
 def _check_sentence(
     text: str, part: str, piece: Piece, found: Support, given: Evidence,
     gone: frozenset[str],  # Ids of the outdated memories
@@ -390,7 +388,7 @@ def _check_sentence(
     if given.share(piece.keys, where.piece.keys) <= current + 0.15: return
     yield Finding("outdated", "statement", sentence, part, piece.start, piece.end, where.quote(), suspicion=0.7)
 
-# %% ../nbs/12_verifying.ipynb #3cf118a6
+# %% ../nbs/12_verifying.ipynb #dc431ec2
 _LEAST = 0.6
 
 
@@ -402,7 +400,7 @@ def _untold(text: str, told: Sequence[Piece], given: Evidence) -> bool:
         if any(f.kind != "negation" and not any(same_value(f, g) for g in every) for f in p.facts): return True
     return False
 
-# %% ../nbs/12_verifying.ipynb #b4488d1e
+# %% ../nbs/12_verifying.ipynb #f1c8d318
 def _retold(
     text: str,
     piece: Piece,  # Of that text
@@ -420,7 +418,7 @@ def _retold(
     if mine: shares.append(mass(k for k in mine if has(keys, k)) / mass(mine))
     return sum(shares) / len(shares) if shares else 1.0
 
-# %% ../nbs/12_verifying.ipynb #53b253bb
+# %% ../nbs/12_verifying.ipynb #69c1e5e0
 def _dropped(
     summary: MemorySummary | str,
     told: Sequence[tuple[str, Piece]],  # The texts of the summary but its title, and their pieces
@@ -446,7 +444,7 @@ def _dropped(
             there[f.value] = f
             yield Finding("dropped", f.kind, f.value, source=s.quote(f.start, f.end))
 
-# %% ../nbs/12_verifying.ipynb #336a2d4f
+# %% ../nbs/12_verifying.ipynb #c80a6d73
 @dataclass(frozen=True)
 class Verification:
     "What a summary keeps, changes, drops and invents, and how far it can be trusted."
@@ -463,7 +461,7 @@ class Verification:
     def of(self, status: Status) -> tuple[Finding, ...]:
         return tuple(f for f in self.findings if f.status == status)
 
-# %% ../nbs/12_verifying.ipynb #d2bb6155
+# %% ../nbs/12_verifying.ipynb #c6e44dc3
 def _closeness(sources: Sequence[Memory]) -> float:
     if len(sources) < 2: return 1.0
     rows = LexicalEmbedder().embed([m.text for m in sources]).astype(float)
