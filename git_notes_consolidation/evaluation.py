@@ -599,12 +599,14 @@ def precision_recall_figure(
 def reliability_figure(s: Scores) -> Figure:
     "The share that is right, by confidence, with intervals; on the diagonal it means what it says."
     known = [b.right.to_dict() for b in s.bins]
-    points = {"type": "scatter", "mode": "markers+text", "name": "found", "textposition": "bottom right", "x": [rounded(b.confidence) for b in s.bins], "y": [k["value"] for k in known],
+    points = {"type": "scatter", "mode": "markers", "name": "found", "x": [rounded(b.confidence) for b in s.bins], "y": [k["value"] for k in known],
               "text": [f"{k['k']} of {k['n']}" for k in known], "marker": {"symbol": "square", "size": 9, "color": "#222"},
               "error_y": {"type": "data", "symmetric": False, "array": [rounded(k["high"] - k["value"]) for k in known],
                           "arrayminus": [rounded(k["value"] - k["low"]) for k in known], "color": "#666"}}
     diagonal = {"type": "scatter", "mode": "lines", "name": "as it says", "x": [0, 1], "y": [0, 1], "line": {"dash": "dot", "color": "#777"}}
-    return figure([points, diagonal], x="confidence", y="share that is right", xaxis_range=[0, 1.02], yaxis_range=[0, 1.04])
+    counts = {"type": "scatter", "mode": "text", "showlegend": False, "hoverinfo": "skip", "x": points["x"], "y": [k["low"] for k in known],
+              "text": points["text"], "textposition": "bottom center"}
+    return figure([points, diagonal, counts], x="confidence", y="share that is right", xaxis_range=[0, 1.02], yaxis_range=[-0.08, 1.04])
 
 # %% ../nbs/22_evaluation.ipynb #910dec1d
 def shares_figure(
