@@ -41,7 +41,7 @@ def scratch(
         git(home, "init", "-q", "-b", "main")
         write_memories(open_repo(home), memories)
         return open_repo(home)
-    origin = Path(source).expanduser().resolve()
+    origin = open_repo(Path(source).expanduser().resolve()).common_dir
     git(home.parent, "clone", "-q", "--no-checkout", str(origin), str(home))
     git(home, "fetch", "-q", str(origin), "refs/notes/mem/*:refs/notes/mem/*")
     try: git(home, "read-tree", "HEAD")  # What is tracked, without a file of it
