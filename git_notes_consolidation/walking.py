@@ -14,7 +14,7 @@ from .config import Settings
 from .context import SessionContextBuilder
 from .document import format_context
 from .models import ConsolidationResult, Memory, MemoryTier
-from .notes import Repo, RepoError, Scan, git, open_repo, read_memories, tips, write_memories
+from .notes import Repo, RepoError, Scan, git, open_repo, tips, write_memories
 from .plots import figure
 from .recall import open_recall
 from .service import ConsolidationService, scored, status, view

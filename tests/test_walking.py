@@ -53,7 +53,8 @@ def test_what_is_read_tells_any_change(tmp_path):
     s = open_service(repo.path, load_settings({"max_change": 1.0}, env={}), clock=lambda: SAMPLE_NOW)
     first, held = seen(s, ["Which queue?"]), stored(repo)
     run(s)
-    assert set(differences(first, seen(s, ["Which queue?"]))) >= {"counts", "tiers", "edges", "summaries", "context"} and stored(repo)["records"] > held["records"]
+    assert set(differences(first, seen(s, ["Which queue?"]))) >= {"counts", "tiers", "edges", "summaries", "context"}
+    assert stored(repo)["records"] > held["records"]
     add_memories(repo.path, [m for m in story()[:1]])
     assert "plugin's notes" in differences(first, seen(s))
 
@@ -62,4 +63,5 @@ def test_what_is_left_behind_is_counted(tmp_path):
     repo = scratch(tmp_path / "made", memories=story())
     left = left_behind(read_memories(open_repo(repo.path)))
     said = [(m.summary, m.content) for m in story()]
-    assert (left.memories, left.texts, left.most, left.days) == (len(said), len(set(said)), 4, (story()[-1].timestamp.date() - story()[0].timestamp.date()).days + 1)
+    days = (story()[-1].timestamp.date() - story()[0].timestamp.date()).days + 1
+    assert (left.memories, left.texts, left.most, left.days) == (len(said), len(set(said)), 4, days)

@@ -70,7 +70,8 @@ def main(argv=None):
     os.environ.pop("TIKTOKEN_CACHE_DIR", None)
     with tempfile.TemporaryDirectory() as d: figures = measure(fetched((args.shared / "corpus" / "plugin-own-notes.bundle").resolve(), Path(d) / "corpus"))
     source = "the notes of the plugin's own repository (zircote/git-notes-memory-manager, MIT), of nine days in December 2025"
-    STORED.write_text(json.dumps({"source": source, "measured": args.on, "command": "python tools/corpus.py ../shared"} | figures, indent=1) + "\n", encoding="utf-8")
+    told = {"source": source, "measured": args.on, "command": "python tools/corpus.py ../shared"} | figures
+    STORED.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
