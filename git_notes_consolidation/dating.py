@@ -171,10 +171,13 @@ def accuracy_figure(
 ) -> Figure:
     "How many phrases each resolver finds, gets right, and how often it dates a line that has no date; with 95 % intervals."
     names = [*reports]
-    def bars(name: str, of: str, colour: str) -> dict[str, Any]:
+    def bars(name: str, of: str, i: int) -> dict[str, Any]:
         ends = [getattr(r.all, of).to_dict() for r in reports.values()]
-        return {"type": "bar", "name": name, "orientation": "h", "y": names, "x": [e["value"] for e in ends], "marker": {"color": colour},
+        return {"type": "bar", "name": name, "orientation": "h", "y": names, "x": [e["value"] for e in ends],
+                "marker": {"color": COLOURS[i], "line": {"color": "#444", "width": 1},
+                           "pattern": {"shape": ("", "/", "x")[i], "fillmode": "overlay", "fgcolor": "#222"}},
                 "error_x": {"type": "data", "symmetric": False, "array": [e["high"] - (e["value"] or 0) for e in ends],
                             "arrayminus": [(e["value"] or 0) - e["low"] for e in ends]}}
     what = (("right", "right"), ("both ends exact", "exact"), ("false alarms", "false"))
-    return figure([bars(name, of, COLOURS[i]) for i, (name, of) in enumerate(what)], x="share", barmode="group", height=160 + 60 * len(names))
+    return figure([bars(name, of, i) for i, (name, of) in enumerate(what)], x="share", barmode="group", height=160 + 60 * len(names),
+                  yaxis_autorange="reversed", legend_traceorder="normal")

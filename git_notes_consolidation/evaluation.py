@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
+import numpy as np
 from .claims import ABSTAINS
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['POSITIVE', 'TRAPS', 'Judge', 'BY_DATE', 'Confusion', 'Edge', 'VERDICTS', 'memory_of', 'Pair', 'pair_of', 'load_pairs',
            'turned', 'Judged', 'judge_pairs', 'confusion', 'macro_f1', 'Point', 'curve', 'Bin', 'reliability', 'brier',
-           'Scores', 'score', 'groups', 'Failure', 'failures', 'Report', 'report_of', 'evaluate_pairs', 'pool',
-           'scan_of', 'found_in', 'Found', 'CandidateReport', 'evaluate_candidates', 'Chain', 'chain_of', 'load_chains',
-           'related', 'implied', 'ChainScores', 'Traced', 'score_chains', 'chain_failures', 'ChainReport',
-           'evaluate_chains', 'precision_recall_figure', 'reliability_figure', 'shares_figure', 'sample_edges',
-           'add_verdict', 'read_verdicts', 'Audited', 'audited']
+           'Scores', 'score', 'by_scenario', 'groups', 'Failure', 'failures', 'Report', 'report_of', 'evaluate_pairs',
+           'pool', 'scan_of', 'found_in', 'Found', 'CandidateReport', 'evaluate_candidates', 'Chain', 'chain_of',
+           'load_chains', 'related', 'implied', 'ChainScores', 'Traced', 'score_chains', 'chain_failures',
+           'ChainReport', 'evaluate_chains', 'precision_recall_figure', 'reliability_figure', 'shares_figure',
+           'sample_edges', 'add_verdict', 'read_verdicts', 'Audited', 'audited']
 
 # %% ../nbs/22_evaluation.ipynb #734d0654
 def memory_of(
@@ -264,6 +265,23 @@ def score(judged: Sequence[Judged]) -> Scores:
                   relations=confusion((x.pair.relation, x.said.relation) for x in judged if x.pair.relation),
                   brier=brier(judged), bins=reliability(judged), curve=curve(judged), failed=sum(bool(x.failed) for x in judged),
                   codes={c: share(x.right for x in found if (x.said.code or "") == c) for c in codes})
+
+# %% ../nbs/22_evaluation.ipynb #d95a249b
+def by_scenario(
+    judged: Sequence[Judged],
+    draws: int = 2000,
+    seed: int = 0,
+) -> dict[str, tuple[float, float]]:  # precision, recall: the ends of their intervals; (0, 1) where nothing is known
+    "95 % intervals of precision and recall when scenarios are drawn again, and not pairs."
+    each: dict[str, list[tuple[bool, bool, bool]]] = defaultdict(list)
+    for x in judged: each[x.pair.scenario or x.id].append((x.right, x.emitted, x.pair.positive))
+    counts = np.array([np.sum(each[name], axis=0) for name in sorted(each)]).reshape(-1, 3)
+    if not len(counts): return {"precision": (0.0, 1.0), "recall": (0.0, 1.0)}
+    right, found, there = counts[np.random.default_rng(seed).integers(len(counts), size=(draws, len(counts)))].sum(1).T
+    def ends(n: Any) -> tuple[float, float]:
+        low, high = np.quantile(right[n > 0] / n[n > 0], (0.025, 0.975)) if (n > 0).any() else (0.0, 1.0)
+        return round(float(low), 4), round(float(high), 4)
+    return {"precision": ends(found), "recall": ends(there)}
 
 # %% ../nbs/22_evaluation.ipynb #fb74f366
 _R = TypeVar("_R", bound=Row)
@@ -586,7 +604,9 @@ def reliability_figure(s: Scores) -> Figure:
               "error_y": {"type": "data", "symmetric": False, "array": [rounded(k["high"] - k["value"]) for k in known],
                           "arrayminus": [rounded(k["value"] - k["low"]) for k in known], "color": "#666"}}
     diagonal = {"type": "scatter", "mode": "lines", "name": "as it says", "x": [0, 1], "y": [0, 1], "line": {"dash": "dot", "color": "#777"}}
-    return figure([points, diagonal], x="confidence", y="share that is right", xaxis_range=[0, 1.02], yaxis_range=[0, 1.04])
+    counts = {"type": "scatter", "mode": "text", "showlegend": False, "hoverinfo": "skip", "x": points["x"], "y": [k["low"] for k in known],
+              "text": points["text"], "textposition": "bottom center"}
+    return figure([points, diagonal, counts], x="confidence", y="share that is right", xaxis_range=[0, 1.02], yaxis_range=[-0.08, 1.04])
 
 # %% ../nbs/22_evaluation.ipynb #910dec1d
 def shares_figure(

@@ -4,17 +4,19 @@
 
 # %% ../nbs/22_retrieval.ipynb #9f86f296
 from __future__ import annotations
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from .finding import MemoryResult
-from .scoring import Share, load_rows, nested, rounded, share, shown, text_field
+from .models import Memory
+from .scoring import DataError, Share, fixture, load_rows, nested, rounded, share, shown, text_field
 
 # %% auto #0
-__all__ = ['Labelled', 'labelled_of', 'load_questions', 'Searched', 'searched', 'Retrieval', 'retrieval', 'RetrievalReport',
-           'evaluate_recall']
+__all__ = ['Labelled', 'labelled_of', 'load_questions', 'sample_questions', 'Searched', 'searched', 'Retrieval', 'retrieval',
+           'RetrievalReport', 'evaluate_recall']
 
 # %% ../nbs/22_retrieval.ipynb #083372cb
 @dataclass(frozen=True)
@@ -42,6 +44,16 @@ def load_questions(
 ) -> tuple[Labelled, ...]:
     "The labelled questions of a file."
     return load_rows(path, labelled_of)
+
+# %% ../nbs/22_retrieval.ipynb #2bbc9fdb
+def sample_questions(memories: Iterable[Memory]) -> tuple[Labelled, ...]:
+    "The sample's questions, with the memories that answer them."
+    titles: dict[str, set[str]] = defaultdict(set)
+    for m in memories: titles[m.summary].add(m.id)
+    rows = [json.loads(line) for line in fixture("sample_questions").read_text(encoding="utf-8").splitlines() if line.strip()]
+    lost = [t for r in rows for t in r["answers"] if t not in titles]
+    if lost: raise DataError(f"no memory of the sample is called {lost[0]!r}")
+    return tuple(Labelled(f"sample-{i:02}", r["question"], frozenset().union(*(titles[t] for t in r["answers"]))) for i, r in enumerate(rows, 1))
 
 # %% ../nbs/22_retrieval.ipynb #d2061a44
 @dataclass(frozen=True)

@@ -1,0 +1,116 @@
+"""What the home page quotes is what the evaluation notebook has put out, and that is what the command line counts."""
+import ast
+import importlib.util
+import json
+import re
+import sys
+
+import pytest
+from calls import gnc
+from helpers import ROOT
+
+NBS = ROOT / "nbs"
+RESEARCH = ("research/evaluation", "research/walk")
+
+
+def cells(name): return json.loads((NBS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+def source(cell): return "".join(cell["source"])
+def codes(name): return [c for c in cells(name) if c["cell_type"] == "code"]
+
+
+@pytest.fixture(scope="module")
+def measured():
+    "The figures that the last cell of the evaluation has printed."
+    return json.loads("".join(cells("research/evaluation")[-1]["outputs"][0]["text"]))
+
+
+def quoting(): return [c for c in codes("index") if source(c).startswith("#| echo: false")]
+
+
+def shown(cell, figures):
+    "What a quoting cell of the home page puts out for some figures."
+    tree = ast.parse(source(cell))
+    last = ast.Expression(tree.body.pop().value)
+    names = {"Markdown": str, "measured": figures}
+    exec(compile(tree, "index", "exec"), names)
+    return eval(compile(last, "index", "eval"), names)
+
+
+def stored(cell): return "".join(cell["outputs"][0]["data"]["text/markdown"])
+
+
+def test_the_home_page_quotes_the_evaluation(measured):
+    assert len(quoting()) == 2
+    for c in quoting(): assert stored(c) == shown(c, measured), "run `make notebooks`, then `make readme`: the evaluation has other figures"
+
+
+def test_the_readme_shows_them_too():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for c in quoting(): assert stored(c) in text
+
+
+def test_a_figure_that_differs_is_seen(measured):
+    "Each figure that is quoted stands somewhere in what is shown."
+    used = {k for c in quoting() for k in measured if f'"{k}"' in source(c) or f"{{{k}" in source(c)}
+    assert len(used) >= 15
+    for k in used:
+        other = measured[k] + 1 if isinstance(measured[k], int) else measured[k] | {"k": measured[k]["k"] - 1, "value": 0.123, "low": 0.1, "high": 0.2}
+        assert any(stored(c) != shown(c, measured | {k: other}) for c in quoting()), k
+
+
+KNOWN = {"3.11"}  # The Python that it takes
+
+
+def test_no_figure_is_typed():
+    "In the prose of the home page, outside of code, no number stands that somebody could have measured."
+    for c in cells("index"):
+        if c["cell_type"] != "markdown": continue
+        prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", source(c), flags=re.S)
+        assert set(re.findall(r"\d[\d.,]*\d|\d", prose)) <= KNOWN, "let research/evaluation.ipynb measure it, and a cell here show it"
+
+
+def rest(share): return {k: share[k] for k in ("k", "n", "value", "low", "high")}
+
+
+def test_the_command_line_counts_the_same(measured):
+    pairs = json.loads(gnc("evaluate", "supersession", "--json", "--four-way").out)
+    everything, halves = pairs["pairs"]["pooled"]["all"], pairs["pairs"]["split"]
+    assert measured["supersession pairs"] == everything["n"]
+    for what in ("precision", "recall"):
+        assert measured[f"supersession {what}"] == rest(everything[what])
+        assert measured[f"supersession {what}, locked"] == rest(halves["locked"][what])
+    assert measured["traps"] == rest(everything["traps"]) and measured["candidate recall"] == rest(pairs["candidates"]["pooled"]["all"]["recall"])
+    assert measured["chains exactly right"] == rest(pairs["chains"]["pooled"]["all"]["current"])
+    dates = json.loads(gnc("evaluate", "temporal", "--json").out)["scores"]
+    assert measured["dates right"] == rest(dates["pooled"]["all"]["right"]) and measured["false dates"] == rest(dates["pooled"]["all"]["false"])
+    assert measured["dates right, locked"] == rest(dates["split"]["locked"]["right"])
+
+
+@pytest.mark.parametrize("name", RESEARCH)
+def test_runs_without_the_development_tools(name):
+    "What comes with [notebook] and [consolidation] is enough to run it."
+    from configparser import ConfigParser
+    config = ConfigParser()
+    config.read(ROOT / "settings.ini")
+    named = " ".join(config["DEFAULT"][k] for k in ("requirements", "notebook_requirements", "consolidation_requirements"))
+    there = {re.match(r"[\w-]+", r)[0].replace("-", "_") for r in named.split()} | {"IPython", "git_notes_consolidation", *sys.stdlib_module_names}
+    trees = [ast.parse(source(c)) for c in codes(name)]
+    used = {a.name for t in trees for n in ast.walk(t) if isinstance(n, ast.Import) for a in n.names}
+    used |= {n.module for t in trees for n in ast.walk(t) if isinstance(n, ast.ImportFrom)}
+    assert {u.split(".")[0] for u in used} <= there
+
+
+def test_the_numbers_of_the_corpus_are_still_right(corpus_repo):
+    "Counted again wherever the corpus is at hand: a minute."
+    spec = importlib.util.spec_from_file_location("corpus", ROOT / "tools" / "corpus.py")
+    corpus = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(corpus)
+    told = json.loads(corpus.STORED.read_text(encoding="utf-8"))
+    counted = json.loads(json.dumps(corpus.measure(corpus_repo)))
+    assert {k: told[k] for k in counted} == counted, "python tools/corpus.py ../shared"
+
+
+def test_the_figures_of_the_corpus_are_those_that_are_stored(measured):
+    told = json.loads((NBS / "research" / "corpus.json").read_text(encoding="utf-8"))
+    assert [measured[f"corpus {k}"] for k in ("records", "texts", "days")] == [told["left"][k] for k in ("records", "texts", "days")]
+    assert [measured[f"corpus answered {w}"] for w in ("before", "after")] == [told[w]["questions"]["standard"]["recall"] for w in ("before", "after")]
