@@ -273,7 +273,7 @@ def plane(
 
 # %% ../nbs/03_plots.ipynb #mp000005
 _LONE, _EMPTY = len(COLOURS), {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
-_SCALE = [[i / _LONE, c] for i, c in enumerate((*COLOURS, "#AAAAAA"))]
+_SCALE = {"colorscale": [[i / _LONE, c] for i, c in enumerate((*COLOURS, "#AAAAAA"))], "cmin": 0, "cmax": _LONE}
 
 
 def _brief(text: str, most: int = 110) -> str:
@@ -309,13 +309,13 @@ def cluster_slider(
     def step(t: float) -> dict[str, Any]:
         change = [{f"marker.{k}": [v] for k, v in looks[t].items()}, {"annotations[0].text": told(t)}, [0]]
         return {"method": "update", "label": f"{t:g}", "args": change}
-    marks = [_dots(places, hover, "memories", {**looks[at], "colorscale": _SCALE, "cmin": 0, "cmax": _LONE, "line": {"width": 0}}, showlegend=False)]
+    marks = [_dots(places, hover, "memories", {**looks[at], **_SCALE, "line": {"width": 0}}, showlegend=False)]
     gone = np.asarray(superseded, bool)
     if gone.any(): marks.append(_crosses(places[gone]))
     slider = {"active": levels.index(at), "currentvalue": {"prefix": "similarity threshold: "}, "steps": [step(t) for t in levels], "pad": {"t": 20}}
     note = {"text": told(at), "xref": "paper", "yref": "paper", "x": 0, "y": 1.08, "showarrow": False, "xanchor": "left"}
-    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=560, sliders=[slider], annotations=[note], margin={"b": 90, "l": 20}, legend={"x": 1, "xanchor": "right", "y": 1.1},
-                  showlegend=True)
+    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=560, sliders=[slider], annotations=[note], margin={"b": 90, "l": 20}, showlegend=True,
+                  legend={"x": 1, "xanchor": "right", "y": 1.1})
 
 
 def _crosses(points: np.ndarray) -> dict[str, Any]:
@@ -332,7 +332,7 @@ def tier_map(
     "The memories in the plane, by tier."
     places, tier, gone = np.asarray(points, float), np.asarray(tiers), np.asarray(superseded, bool)
     def dots(i: int, t: str) -> dict[str, Any]:
-        mine = np.flatnonzero(tier == t)
+        mine = np.flatnonzero(tier == t).tolist()
         marker = {"color": TIER_COLOURS[t], "symbol": SYMBOLS[i], "size": 10 - 2 * i if i < 3 else 6, "line": {"color": "#444", "width": 0.8}}
         return _dots(places[mine], [hover[k] for k in mine], f"{t}: {len(mine)}", marker)
     marks = [dots(i, t) for i, t in reversed([*enumerate(TIERS)])]
@@ -360,7 +360,7 @@ def time_line(
     bows = [bow(k, kind, a, b, i == 0) for k, (kind, pairs) in enumerate(kinds.items()) for i, (a, b) in enumerate(pairs)]
     dots = {"type": "scatter", "x": xs, "y": ys, "mode": "markers+text", "showlegend": False, "hoverinfo": "text", "hovertext": [_brief(t) for _, _, t in rows],
             "text": [f"<b>{i + 1}</b>" for i in range(len(rows))], "textposition": "bottom center", "textfont": {"size": 12}, "cliponaxis": False,
-            "marker": {**looks, "size": [9 if s == 4 else 11 for s in looks["size"]], "colorscale": _SCALE, "cmin": 0, "cmax": _LONE, "line": {"color": "#333", "width": 1}}}
+            "marker": {**looks, **_SCALE, "size": 10, "line": {"color": "#333", "width": 1}}}
     return figure([*bows, dots], x="recorded", height=150 + 62 * len(lanes), yaxis={"tickvals": list(range(len(lanes))), "ticktext": lanes,
                   "range": [len(lanes) - 0.4, -0.7], "title": {"text": ""}}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
 
@@ -373,9 +373,10 @@ def similarity_heatmap(
     "How alike each two are."
     S, labels = np.asarray(S, float), [_brief(n, 44) for n in names]
     marks = [[f"{x:.2f}".lstrip("0") if x >= threshold and i != j else "" for j, x in enumerate(row)] for i, row in enumerate(S)]
-    cells = {"type": "heatmap", "z": [_numbers(row) for row in S.round(2)], "x": list(range(len(S))), "y": list(range(len(S))), "text": marks, "texttemplate": "%{text}", "textfont": {"size": 10},
-             "zmin": 0, "zmax": 1, "colorscale": [[0, "#FFFFFF"], [1, "#222222"]], "xgap": 1, "ygap": 1, "colorbar": {"title": {"text": "cosine"}, "thickness": 12},
-             "hovertemplate": "%{y} and %{x}: %{z}<extra></extra>"}
+    places = {"x": list(range(len(S))), "y": list(range(len(S)))}
+    cells = {"type": "heatmap", "z": [_numbers(row) for row in S.round(2)], **places, "text": marks, "texttemplate": "%{text}", "textfont": {"size": 10},
+             "zmin": 0, "zmax": 1, "colorscale": [[0, "#FFFFFF"], [1, "#222222"]], "xgap": 1, "ygap": 1,
+             "colorbar": {"title": {"text": "cosine"}, "thickness": 12}, "hovertemplate": "%{y} and %{x}: %{z}<extra></extra>"}
     side = {"tickvals": list(range(len(S))), "showgrid": False, "title": {"text": ""}}
     return figure([cells], xaxis={**side, "ticktext": [n.split(" ")[0] for n in labels]}, yaxis={**side, "ticktext": labels, "autorange": "reversed"},
                   plot_bgcolor="#DDD", height=130 + 24 * len(S))
@@ -395,15 +396,15 @@ def neighbour_graph(
         return {"type": "scatter", "mode": "lines", "x": [x[i], x[j]], "y": [y[i], y[j]], "hoverinfo": "skip", "showlegend": False,
                 "line": {"color": "#333" if inside else "#999", "width": round(1 + 5 * (S[i, j] - threshold), 1), "dash": "solid" if inside else "dot"}}
     pairs = [line(i, j) for i in range(n) for j in range(i) if S[i, j] >= threshold]
-    dots = {"type": "scatter", "mode": "markers", "x": x.tolist(), "y": y.tolist(), "hoverinfo": "text", "hovertext": [_brief(s) for s in names], "showlegend": False,
-            "marker": {**looks, "size": 13, "colorscale": _SCALE, "cmin": 0, "cmax": _LONE, "line": {"color": "#333", "width": 1}}}
+    dots = {"type": "scatter", "mode": "markers", "x": x.tolist(), "y": y.tolist(), "hoverinfo": "text", "hovertext": [_brief(s) for s in names],
+            "showlegend": False, "marker": {**looks, **_SCALE, "size": 13, "line": {"color": "#333", "width": 1}}}
     def label(i: int) -> dict[str, Any]:
         side = "left" if x[i] > 0.01 else "right" if x[i] < -0.01 else "center"
         return {"x": 1.08 * x[i], "y": 1.08 * y[i], "text": _brief(names[i], 40), "showarrow": False, "xanchor": side,
                 "yanchor": "middle" if side != "center" else "bottom" if y[i] > 0 else "top", "font": {"size": 11}}
     hidden = {"visible": False, "title": {"text": ""}}
-    return figure([*pairs, dots], xaxis={**hidden, "range": [-2.9, 2.9]}, yaxis={**hidden, "range": [-1.3, 1.3]}, height=480, margin={"l": 10, "r": 10, "t": 10, "b": 10},
-                  annotations=[label(i) for i in range(n)])
+    return figure([*pairs, dots], xaxis={**hidden, "range": [-2.9, 2.9]}, yaxis={**hidden, "range": [-1.3, 1.3]}, height=480,
+                  margin={"l": 10, "r": 10, "t": 10, "b": 10}, annotations=[label(i) for i in range(n)])
 
 # %% ../nbs/03_plots.ipynb #mp000031
 def merge_tree(
