@@ -285,12 +285,16 @@ def _dots(points: np.ndarray, hover: Sequence[str], name: str, marker: dict[str,
             "text": [_brief(h) for h in hover], "hoverinfo": "text", "marker": marker} | more
 
 
-def _looks(labels: Sequence[int]) -> dict[str, list[int]]:
+def _looks(
+    labels: Sequence[int],  # Cluster of each point, −1 for none
+    by_place: bool = False,  # A cluster's look is that of its first member's place, not of its rank among the labels
+) -> dict[str, list[int]]:
     "Colour, symbol and size of each point, as numbers."
-    first: dict[int, int] = {}
-    for i, k in enumerate(labels): first.setdefault(int(k), i)
-    size = {k: sum(int(j) == k for j in labels) for k in first}
-    at = [-1 if k < 0 or size[int(k)] == 1 else first[int(k)] for k in labels]
+    groups: dict[int, list[int]] = {}
+    for i, k in enumerate(labels): groups.setdefault(int(k), []).append(i)
+    several = sorted(k for k, mine in groups.items() if k >= 0 and len(mine) > 1)
+    look = {k: groups[k][0] if by_place else n for n, k in enumerate(several)}
+    at = [look.get(int(k), -1) for k in labels]
     return {"color": [_LONE if i < 0 else i % _LONE for i in at], "symbol": [0 if i < 0 else i % 8 for i in at], "size": [4 if i < 0 else 9 for i in at]}
 
 # %% ../nbs/03_plots.ipynb #mp000008
@@ -302,7 +306,7 @@ def cluster_slider(
     superseded: Sequence[bool] = (),  # Marked with a cross
 ) -> Figure:
     "The memories in the plane; the threshold that makes clusters of them is moved by the reader."
-    places, levels, looks = np.asarray(points, float), sorted(cuts), {t: _looks(cuts[t]) for t in cuts}
+    places, levels, looks = np.asarray(points, float), sorted(cuts), {t: _looks(cuts[t], by_place=True) for t in cuts}
     def told(t: float) -> str:
         sizes = np.bincount(np.unique(np.asarray(cuts[t]), return_inverse=True)[1])
         return f"{int((sizes > 1).sum())} clusters, the largest of {int(sizes.max())}; {int((sizes == 1).sum())} memories alone"
@@ -350,16 +354,18 @@ def time_line(
     xs, ys = [f"{t:%Y-%m-%d %H:%M}" for t, _, _ in rows], [lanes.index(lane) for _, lane, _ in rows]
     kinds: dict[str, list[tuple[int, int]]] = {}
     for a, b, kind in arrows: kinds.setdefault(kind, []).append((a, b))
+    whole = max((t for t, _, _ in rows), default=datetime.min) - min((t for t, _, _ in rows), default=datetime.min)
     def bow(k: int, kind: str, a: int, b: int, first: bool) -> dict[str, Any]:
-        way = [i / 12 for i in range(13)]
+        way, high = [i / 12 for i in range(13)], 1.8 * min(1.0, 0.35 + 6 * abs((rows[a][0] - rows[b][0]) / whole))
         x = [f"{rows[a][0] + s * (rows[b][0] - rows[a][0]):%Y-%m-%d %H:%M}" for s in way]
-        y = [round(ys[a] + s * (ys[b] - ys[a]) - 1.8 * s * (1 - s), 3) for s in way]
+        y = [round(ys[a] + s * (ys[b] - ys[a]) - high * s * (1 - s), 3) for s in way]
         return {"type": "scatter", "x": x, "y": y, "mode": "lines+markers", "name": kind, "legendgroup": kind, "showlegend": first, "hoverinfo": "name",
                 "line": {"dash": DASHES[k % 6], "color": COLOURS[k % 7], "width": 2},
                 "marker": {"symbol": "arrow", "angleref": "previous", "size": [0] * 12 + [13], "standoff": [0] * 12 + [6], "opacity": 1}}
     bows = [bow(k, kind, a, b, i == 0) for k, (kind, pairs) in enumerate(kinds.items()) for i, (a, b) in enumerate(pairs)]
+    near = [any(rows[j][1] == lane and abs(t - rows[j][0]) < 0.03 * whole for j in range(i)) for i, (t, lane, _) in enumerate(rows)]
     dots = {"type": "scatter", "x": xs, "y": ys, "mode": "markers+text", "showlegend": False, "hoverinfo": "text", "hovertext": [_brief(t) for _, _, t in rows],
-            "text": [f"<b>{i + 1}</b>" for i in range(len(rows))], "textposition": "bottom center", "textfont": {"size": 12}, "cliponaxis": False,
+            "text": [f"<b>{i + 1}</b>" for i in range(len(rows))], "textposition": [f"{'top' if x else 'bottom'} center" for x in near], "cliponaxis": False,
             "marker": {**looks, **_SCALE, "size": 10, "line": {"color": "#333", "width": 1}}}
     return figure([*bows, dots], x="recorded", height=150 + 62 * len(lanes), yaxis={"tickvals": list(range(len(lanes))), "ticktext": lanes,
                   "range": [len(lanes) - 0.4, -0.7], "title": {"text": ""}}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
@@ -454,5 +460,7 @@ def score_ladder(
     fig = figure([*(dots(i, t) for i, t in enumerate(TIERS)), crosses], x="score", height=130 + 22 * len(rows), xaxis_range=[0, 1],
                  yaxis={"tickvals": list(range(len(rows))), "ticktext": names, "autorange": "reversed", "title": {"text": ""}})
     for name, level in levels.items():
-        fig.add_vline(x=level, line={"color": "#777", "width": 1, "dash": "dot"}, annotation={"text": name, "font": {"size": 11, "color": "#555"}, "xshift": 2})
+        narrow = any(level < other < level + 0.15 for other in levels.values())
+        fig.add_vline(x=level, line={"color": "#777", "width": 1, "dash": "dot"}, annotation_position="top left" if narrow else "top right",
+                      annotation={"text": name, "font": {"size": 11, "color": "#555"}, "xshift": -2 if narrow else 2})
     return fig
