@@ -4,7 +4,7 @@
 
 # %% ../nbs/03_plots.ipynb #41900199
 from __future__ import annotations
-import math
+import base64, math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -281,8 +281,13 @@ def _brief(text: str, most: int = 110) -> str:
 
 
 def _dots(points: np.ndarray, hover: Sequence[str], name: str, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"type": "scattergl" if len(points) > 3000 else "scatter", "mode": "markers", "name": name, "x": _numbers(points[:, 0]), "y": _numbers(points[:, 1]),
-            "text": [_brief(h) for h in hover], "hoverinfo": "text", "marker": marker} | more
+    return {"type": "scattergl" if len(points) > 3000 else "scatter", "mode": "markers", "name": name, "x": points[:, 0].astype(np.float32),
+            "y": points[:, 1].astype(np.float32), "text": [_brief(h) for h in hover], "hoverinfo": "text", "marker": marker} | more
+
+
+def _bytes(values: Sequence[int]) -> dict[str, str]:
+    "Small whole numbers as plotly's own packed array."
+    return {"dtype": "i1", "bdata": base64.b64encode(bytes(values)).decode()}
 
 
 def _looks(
@@ -308,10 +313,11 @@ def cluster_slider(
     "The memories in the plane; the threshold that makes clusters of them is moved by the reader."
     places, levels, looks = np.asarray(points, float), sorted(cuts), {t: _looks(cuts[t], by_place=True) for t in cuts}
     def told(t: float) -> str:
-        sizes = np.bincount(np.unique(np.asarray(cuts[t]), return_inverse=True)[1])
-        return f"{int((sizes > 1).sum())} clusters, the largest of {int(sizes.max())}; {int((sizes == 1).sum())} memories alone"
+        labels = np.asarray(cuts[t], np.intp)
+        sizes = np.bincount(np.unique(np.where(labels < 0, -1 - np.arange(len(labels)), labels), return_inverse=True)[1])
+        return f"clusters: {int((sizes > 1).sum())}, the largest of {int(sizes.max(initial=0))}; alone: {int((sizes == 1).sum())}"
     def step(t: float) -> dict[str, Any]:
-        change = [{f"marker.{k}": [v] for k, v in looks[t].items()}, {"annotations[0].text": told(t)}, [0]]
+        change = [{f"marker.{k}": [_bytes(v)] for k, v in looks[t].items()}, {"annotations[0].text": told(t)}, [0]]
         return {"method": "update", "label": f"{t:g}", "args": change}
     marks = [_dots(places, hover, "memories", {**looks[at], **_SCALE, "line": {"width": 0}}, showlegend=False)]
     gone = np.asarray(superseded, bool)
@@ -323,8 +329,8 @@ def cluster_slider(
 
 
 def _crosses(points: np.ndarray) -> dict[str, Any]:
-    return {"type": "scatter", "mode": "markers", "name": "superseded", "x": _numbers(points[:, 0]), "y": _numbers(points[:, 1]), "hoverinfo": "skip",
-            "marker": {"symbol": "x-thin", "size": 11, "line": {"width": 1.5, "color": "#000"}}}
+    marker = {"symbol": "x-thin", "size": 11, "line": {"width": 1.5, "color": "#000"}}
+    return _dots(points, (), "superseded", marker, hoverinfo="skip")
 
 # %% ../nbs/03_plots.ipynb #mp000013
 def tier_map(
