@@ -4,7 +4,7 @@
 
 # %% ../nbs/03_plots.ipynb #41900199
 from __future__ import annotations
-import math
+import base64, math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'figure', 'lines', 'decay_curves',
            'clusters_by_threshold', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'histogram_with_threshold',
-           'confusion_heatmap', 'umap_layout', 'cluster_map', 'bitemporal', 'intervals']
+           'confusion_heatmap', 'umap_layout', 'cluster_map', 'bitemporal', 'intervals', 'plane', 'cluster_slider',
+           'tier_map', 'time_line', 'similarity_heatmap', 'neighbour_graph', 'merge_tree', 'said_and_meant',
+           'score_ladder']
 
 # %% ../nbs/03_plots.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -274,4 +276,213 @@ def intervals(
             "marker": {"size": 10, "color": COLOURS[0], "symbol": "diamond"}}
     fig = figure([dots], x=x, height=90 + 28 * len(frame), yaxis={"autorange": "reversed"})
     if level: fig.add_vline(x=level[1], line={"color": "#777", "width": 1, "dash": "dot"}, annotation={"text": level[0], "font": {"size": 11, "color": "#555"}})
+    return fig
+
+# %% ../nbs/03_plots.ipynb #mp000001
+def plane(
+    X: np.ndarray,  # (n, d), a row a memory
+    seed: int = 0,
+) -> tuple[np.ndarray, str]:  # (n, 2), and how it was made
+    "Places in the plane, with what is installed."
+    try: return umap_layout(X, seed), "UMAP" if len(X) >= 15 else "main axes"
+    except NotImplementedError: return _main_axes(np.asarray(X, float)), "main axes"
+
+# %% ../nbs/03_plots.ipynb #mp000005
+_LONE, _EMPTY = len(COLOURS), {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
+_SCALE = {"colorscale": [[i / _LONE, c] for i, c in enumerate((*COLOURS, "#AAAAAA"))], "cmin": 0, "cmax": _LONE}
+
+
+def _brief(text: str, most: int = 110) -> str:
+    return _safe(text if len(text) <= most else text[:most - 1] + "…")
+
+
+def _dots(points: np.ndarray, hover: Sequence[str], name: str, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "scattergl" if len(points) > 3000 else "scatter", "mode": "markers", "name": name, "x": points[:, 0].astype(np.float32),
+            "y": points[:, 1].astype(np.float32), "text": [_brief(h) for h in hover], "hoverinfo": "text", "marker": marker} | more
+
+
+def _bytes(values: Sequence[int]) -> dict[str, str]:
+    "Small whole numbers as plotly's own packed array."
+    return {"dtype": "i1", "bdata": base64.b64encode(bytes(values)).decode()}
+
+
+def _looks(
+    labels: Sequence[int],  # Cluster of each point, −1 for none
+    by_place: bool = False,  # A cluster's look is that of its first member's place, not of its rank among the labels
+) -> dict[str, list[int]]:
+    "Colour, symbol and size of each point, as numbers."
+    groups: dict[int, list[int]] = {}
+    for i, k in enumerate(labels): groups.setdefault(int(k), []).append(i)
+    several = sorted(k for k, mine in groups.items() if k >= 0 and len(mine) > 1)
+    look = {k: groups[k][0] if by_place else n for n, k in enumerate(several)}
+    at = [look.get(int(k), -1) for k in labels]
+    return {"color": [_LONE if i < 0 else i % _LONE for i in at], "symbol": [0 if i < 0 else i % 8 for i in at], "size": [4 if i < 0 else 9 for i in at]}
+
+# %% ../nbs/03_plots.ipynb #mp000008
+def cluster_slider(
+    points: np.ndarray,  # (n, 2), from `plane`
+    cuts: Mapping[float, Sequence[int]],  # Similarity threshold to a label for each point
+    hover: Sequence[str],  # Shown under the pointer
+    at: float,  # Threshold at the start
+    superseded: Sequence[bool] = (),  # Marked with a cross
+) -> Figure:
+    "The memories in the plane; the threshold that makes clusters of them is moved by the reader."
+    places, levels, looks = np.asarray(points, float), sorted(cuts), {t: _looks(cuts[t], by_place=True) for t in cuts}
+    def told(t: float) -> str:
+        labels = np.asarray(cuts[t], np.intp)
+        sizes = np.bincount(np.unique(np.where(labels < 0, -1 - np.arange(len(labels)), labels), return_inverse=True)[1])
+        return f"clusters: {int((sizes > 1).sum())}, the largest of {int(sizes.max(initial=0))}; alone: {int((sizes == 1).sum())}"
+    def step(t: float) -> dict[str, Any]:
+        change = [{f"marker.{k}": [_bytes(v)] for k, v in looks[t].items()}, {"annotations[0].text": told(t)}, [0]]
+        return {"method": "update", "label": f"{t:g}", "args": change}
+    marks = [_dots(places, hover, "memories", {**looks[at], **_SCALE, "line": {"width": 0}}, showlegend=False)]
+    gone = np.asarray(superseded, bool)
+    if gone.any(): marks.append(_crosses(places[gone]))
+    slider = {"active": levels.index(at), "currentvalue": {"prefix": "similarity threshold: "}, "steps": [step(t) for t in levels], "pad": {"t": 20}}
+    note = {"text": told(at), "xref": "paper", "yref": "paper", "x": 0, "y": 1.08, "showarrow": False, "xanchor": "left"}
+    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=560, sliders=[slider], annotations=[note], margin={"b": 90, "l": 20}, showlegend=True,
+                  legend={"x": 1, "xanchor": "right", "y": 1.1})
+
+
+def _crosses(points: np.ndarray) -> dict[str, Any]:
+    marker = {"symbol": "x-thin", "size": 11, "line": {"width": 1.5, "color": "#000"}}
+    return _dots(points, (), "superseded", marker, hoverinfo="skip")
+
+# %% ../nbs/03_plots.ipynb #mp000013
+def tier_map(
+    points: np.ndarray,  # (n, 2), from `plane`
+    tiers: Sequence[str],  # hot, warm, cold or archived
+    hover: Sequence[str],
+    superseded: Sequence[bool] = (),
+) -> Figure:
+    "The memories in the plane, by tier."
+    places, tier, gone = np.asarray(points, float), np.asarray(tiers), np.asarray(superseded, bool)
+    def dots(i: int, t: str) -> dict[str, Any]:
+        mine = np.flatnonzero(tier == t).tolist()
+        marker = {"color": TIER_COLOURS[t], "symbol": SYMBOLS[i], "size": 10 - 2 * i if i < 3 else 6, "line": {"color": "#444", "width": 0.8}}
+        return _dots(places[mine], [hover[k] for k in mine], f"{t}: {len(mine)}", marker)
+    marks = [dots(i, t) for i, t in reversed([*enumerate(TIERS)])]
+    if gone.any(): marks.append(_crosses(places[gone]))
+    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=480, legend_traceorder="reversed", margin={"l": 20})
+
+# %% ../nbs/03_plots.ipynb #mp000017
+def time_line(
+    rows: Sequence[tuple[datetime, str, str]],  # When, lane, text under the pointer
+    arrows: Iterable[tuple[int, int, str]] = (),  # Newer and older by position, and what the newer does
+    groups: Sequence[int] = (),  # Cluster of each, −1 for none
+) -> Figure:
+    "Numbered memories by date."
+    lanes, looks = list(dict.fromkeys(lane for _, lane, _ in rows)), _looks(groups or [-1] * len(rows))
+    xs, ys = [f"{t:%Y-%m-%d %H:%M}" for t, _, _ in rows], [lanes.index(lane) for _, lane, _ in rows]
+    kinds: dict[str, list[tuple[int, int]]] = {}
+    for a, b, kind in arrows: kinds.setdefault(kind, []).append((a, b))
+    whole = max((t for t, _, _ in rows), default=datetime.min) - min((t for t, _, _ in rows), default=datetime.min)
+    def bow(k: int, kind: str, a: int, b: int, first: bool) -> dict[str, Any]:
+        way, high = [i / 12 for i in range(13)], 1.8 * min(1.0, 0.35 + 6 * abs((rows[a][0] - rows[b][0]) / whole))
+        x = [f"{rows[a][0] + s * (rows[b][0] - rows[a][0]):%Y-%m-%d %H:%M}" for s in way]
+        y = [round(ys[a] + s * (ys[b] - ys[a]) - high * s * (1 - s), 3) for s in way]
+        return {"type": "scatter", "x": x, "y": y, "mode": "lines+markers", "name": kind, "legendgroup": kind, "showlegend": first, "hoverinfo": "name",
+                "line": {"dash": DASHES[k % 6], "color": COLOURS[k % 7], "width": 2},
+                "marker": {"symbol": "arrow", "angleref": "previous", "size": [0] * 12 + [13], "standoff": [0] * 12 + [6], "opacity": 1}}
+    bows = [bow(k, kind, a, b, i == 0) for k, (kind, pairs) in enumerate(kinds.items()) for i, (a, b) in enumerate(pairs)]
+    near = [any(rows[j][1] == lane and abs(t - rows[j][0]) < 0.03 * whole for j in range(i)) for i, (t, lane, _) in enumerate(rows)]
+    dots = {"type": "scatter", "x": xs, "y": ys, "mode": "markers+text", "showlegend": False, "hoverinfo": "text", "hovertext": [_brief(t) for _, _, t in rows],
+            "text": [f"<b>{i + 1}</b>" for i in range(len(rows))], "textposition": [f"{'top' if x else 'bottom'} center" for x in near], "cliponaxis": False,
+            "marker": {**looks, **_SCALE, "size": 10, "line": {"color": "#333", "width": 1}}}
+    return figure([*bows, dots], x="recorded", height=150 + 62 * len(lanes), yaxis={"tickvals": list(range(len(lanes))), "ticktext": lanes,
+                  "range": [len(lanes) - 0.4, -0.7], "title": {"text": ""}}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+
+# %% ../nbs/03_plots.ipynb #mp000022
+def similarity_heatmap(
+    S: np.ndarray,  # (n, n) cosines
+    names: Sequence[str],  # In the order of the rows
+    threshold: float,
+) -> Figure:
+    "How alike each two are."
+    S, labels = np.asarray(S, float), [_brief(n, 44) for n in names]
+    marks = [[f"{x:.2f}".lstrip("0") if x >= threshold and i != j else "" for j, x in enumerate(row)] for i, row in enumerate(S)]
+    places = {"x": list(range(len(S))), "y": list(range(len(S)))}
+    cells = {"type": "heatmap", "z": [_numbers(row) for row in S.round(2)], **places, "text": marks, "texttemplate": "%{text}", "textfont": {"size": 10},
+             "zmin": 0, "zmax": 1, "colorscale": [[0, "#FFFFFF"], [1, "#222222"]], "xgap": 1, "ygap": 1,
+             "colorbar": {"title": {"text": "cosine"}, "thickness": 12}, "hovertemplate": "%{y} and %{x}: %{z}<extra></extra>"}
+    side = {"tickvals": list(range(len(S))), "showgrid": False, "title": {"text": ""}}
+    return figure([cells], xaxis={**side, "ticktext": [n.split(" ")[0] for n in labels]}, yaxis={**side, "ticktext": labels, "autorange": "reversed"},
+                  plot_bgcolor="#DDD", height=130 + 24 * len(S))
+
+# %% ../nbs/03_plots.ipynb #mp000026
+def neighbour_graph(
+    S: np.ndarray,  # (n, n) cosines
+    names: Sequence[str],  # In the order around the circle, each with its number first
+    threshold: float,
+    groups: Sequence[int],  # Cluster of each, −1 for none
+) -> Figure:
+    "Who is a neighbour of whom."
+    S, looks, n = np.asarray(S, float), _looks(groups), len(S)
+    x, y = np.round(np.sin(t := 2 * np.pi * np.arange(n) / max(n, 1)), 3), np.round(np.cos(t), 3)
+    def line(i: int, j: int) -> dict[str, Any]:
+        inside = looks["color"][i] == looks["color"][j] != _LONE and groups[i] == groups[j]
+        return {"type": "scatter", "mode": "lines", "x": [x[i], x[j]], "y": [y[i], y[j]], "hoverinfo": "skip", "showlegend": False,
+                "line": {"color": "#333" if inside else "#999", "width": round(1 + 5 * (S[i, j] - threshold), 1), "dash": "solid" if inside else "dot"}}
+    pairs = [line(i, j) for i in range(n) for j in range(i) if S[i, j] >= threshold]
+    dots = {"type": "scatter", "mode": "markers", "x": x.tolist(), "y": y.tolist(), "hoverinfo": "text", "hovertext": [_brief(s) for s in names],
+            "showlegend": False, "marker": {**looks, **_SCALE, "size": 13, "line": {"color": "#333", "width": 1}}}
+    def label(i: int) -> dict[str, Any]:
+        side = "left" if x[i] > 0.01 else "right" if x[i] < -0.01 else "center"
+        return {"x": 1.08 * x[i], "y": 1.08 * y[i], "text": _brief(names[i], 40), "showarrow": False, "xanchor": side,
+                "yanchor": "middle" if side != "center" else "bottom" if y[i] > 0 else "top", "font": {"size": 11}}
+    hidden = {"visible": False, "title": {"text": ""}}
+    return figure([*pairs, dots], xaxis={**hidden, "range": [-2.9, 2.9]}, yaxis={**hidden, "range": [-1.3, 1.3]}, height=480,
+                  margin={"l": 10, "r": 10, "t": 10, "b": 10}, annotations=[label(i) for i in range(n)])
+
+# %% ../nbs/03_plots.ipynb #mp000031
+def merge_tree(
+    tree: np.ndarray,  # (n − 1, 4), from `clustering.dendrogram`
+    names: Sequence[str],
+    threshold: float,  # Average similarity
+) -> Figure:
+    "Who joins whom at which average similarity."
+    plan = need("scipy.cluster.hierarchy", "consolidation").dendrogram(tree, no_plot=True)
+    def join(heights: Sequence[float], places: Sequence[float]) -> dict[str, Any]:
+        made = 1 - max(heights) > threshold
+        return {"type": "scatter", "mode": "lines", "x": [round(1 - h, 3) for h in heights], "y": [(p - 5) / 10 for p in places], "hoverinfo": "x",
+                "showlegend": False, "line": {"color": "#000" if made else "#999", "width": 2.5 if made else 1, "dash": "solid" if made else "dot"}}
+    fig = figure((join(h, p) for h, p in zip(plan["dcoord"], plan["icoord"])), x="average similarity", height=130 + 22 * len(names),
+                 xaxis_range=[1.02, -0.05], yaxis={"tickvals": list(range(len(names))), "ticktext": [_brief(names[i], 44) for i in plan["leaves"]],
+                                                        "autorange": "reversed", "title": {"text": ""}, "showgrid": False})
+    return fig.add_vline(x=threshold, line={"color": "#222", "width": 2, "dash": "dash"}, annotation={"text": f"threshold {threshold:g}", "xshift": 4})
+
+# %% ../nbs/03_plots.ipynb #mp000035
+def said_and_meant(
+    rows: Sequence[tuple[str, float, float]],  # Name; begin and end of what is meant, in days after it was said
+) -> Figure:
+    "What is meant, beside the moment at which it was said."
+    def bar(i: int, name: str, a: float, b: float) -> dict[str, Any]:
+        return {"type": "bar", "orientation": "h", "y": [_brief(name, 60)], "x": [round(b - a, 2)], "base": [round(a, 2)], "showlegend": False, "width": 0.5,
+                "marker": _hatched(COLOURS[4], "/"), "hovertemplate": f"from {a:+.1f} to {b:+.1f} days<extra></extra>"}
+    fig = figure((bar(i, *row) for i, row in enumerate(rows)), x="days after it was said", height=130 + 38 * len(rows), barmode="overlay",
+                 yaxis={"autorange": "reversed", "title": {"text": ""}, "showgrid": False})
+    return fig.add_vline(x=0, line={"color": "#000", "width": 2}, annotation={"text": "said", "xshift": 4})
+
+# %% ../nbs/03_plots.ipynb #mp000039
+def score_ladder(
+    rows: Sequence[tuple[str, float, str, bool]],  # Name, score, tier, did a rule decide?
+    levels: Mapping[str, float],  # Thresholds to draw
+) -> Figure:
+    "Scores from the highest to the lowest, with the tier that came of each."
+    order = sorted(rows, key=lambda r: (-r[1], r[0]))
+    names = [_brief(r[0], 44) for r in order]
+    def dots(i: int, t: str) -> dict[str, Any]:
+        mine = [k for k, r in enumerate(order) if r[2] == t]
+        return {"type": "scatter", "mode": "markers", "name": f"{t}: {len(mine)}", "x": [round(order[k][1], 3) for k in mine], "y": mine,
+                "hovertext": [names[k] for k in mine], "hoverinfo": "x+text",
+                "marker": {"color": TIER_COLOURS[t], "symbol": SYMBOLS[i], "size": 12, "line": {"color": "#333", "width": 1}}}
+    ruled = [k for k, r in enumerate(order) if r[3]]
+    crosses = {"type": "scatter", "mode": "markers", "name": "by a rule", "x": [round(order[k][1], 3) for k in ruled], "y": ruled, "hoverinfo": "skip",
+               "marker": {"symbol": "x-thin", "size": 17, "line": {"width": 1.5, "color": "#000"}}}
+    fig = figure([*(dots(i, t) for i, t in enumerate(TIERS)), crosses], x="score", height=130 + 22 * len(rows), xaxis_range=[0, 1],
+                 yaxis={"tickvals": list(range(len(rows))), "ticktext": names, "autorange": "reversed", "title": {"text": ""}})
+    for name, level in levels.items():
+        narrow = any(level < other < level + 0.15 for other in levels.values())
+        fig.add_vline(x=level, line={"color": "#777", "width": 1, "dash": "dot"}, annotation_position="top left" if narrow else "top right",
+                      annotation={"text": name, "font": {"size": 11, "color": "#555"}, "xshift": -2 if narrow else 2})
     return fig
