@@ -4,7 +4,6 @@ The order is nbs/sidebar.yml. Every link between pages becomes the address that 
 for symbols; Quarto's site is there, and the Sphinx site turns these addresses into local ones (tools/docs_theme/conf.py).
 """
 import ast
-import importlib
 import io
 import json
 import posixpath
@@ -269,10 +268,13 @@ def _arguments(node):
     return [(n, t, d) for n, t, d in rows], ", ".join(words)
 
 
+def _source(module): return (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+
+
 @cache
 def _comments(module):
     "Line to comment, of a module's source: what stands beside a parameter or a field explains it."
-    lines = io.StringIO(importlib.import_module(module).__loader__.get_source(module)).readline
+    lines = io.StringIO(_source(module)).readline
     return {t.start[0]: t.string.lstrip("# ") for t in tokenize.generate_tokens(lines) if t.type == tokenize.COMMENT}
 
 
@@ -328,7 +330,7 @@ def _class(node, module, lookup):
 @cache
 def _tree(module):
     "A module's source as a tree."
-    return ast.parse(importlib.import_module(module).__loader__.get_source(module))
+    return ast.parse(_source(module))
 
 
 def api(

@@ -205,12 +205,12 @@ def main(argv=None):
     "Exit code 1 when a page cannot be made or a link leads nowhere."
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--out", type=Path, default=ROOT / "_docs", help="where the site goes; default: _docs")
-    ap.add_argument("--work", type=Path, default=ROOT / "build" / "site", help="what is kept on the way, for Sphinx; default: build/site")
+    ap.add_argument("--work", type=Path, default=ROOT / "build" / "site", help="what is kept on the way; default: build/site")
     ap.add_argument("--jobs", type=int, default=2, help="processes; default: 2")
     ap.add_argument("--sphinx", action="store_true", help="although Quarto is there")
     args = ap.parse_args(argv)
     use = "Sphinx" if args.sphinx or not shutil.which("quarto") else "Quarto"
-    code = sphinx(args.out.resolve(), args.work.resolve(), args.jobs) if use == "Sphinx" else quarto(args.out.resolve(), ROOT / "_proc", args.jobs)
+    code = sphinx(args.out.resolve(), args.work.resolve(), args.jobs) if use == "Sphinx" else quarto(args.out.resolve(), args.work.resolve() / "quarto", args.jobs)
     if code == 0: print(f"{use}: {len(list(args.out.rglob('*.html')))} pages in {os.path.relpath(args.out)}; open {os.path.relpath(args.out)}/index.html")
     return code
 
