@@ -163,7 +163,8 @@ def built(tmp_path_factory):
         until = time.monotonic() + 900
         while not done.exists() and time.monotonic() < until: time.sleep(0.5)
     else:
-        made = subprocess.run([sys.executable, ROOT / "tools" / "site.py", "--sphinx", "--out", out, "--work", base / "site-work"], capture_output=True, text=True)
+        words = [ROOT / "tools" / "site.py", "--sphinx", "--out", out, "--work", base / "site-work"]
+        made = subprocess.run([sys.executable, *words], capture_output=True, text=True)
         done.write_text(made.stdout + made.stderr if made.returncode else "")
     assert done.read_text() == "", "a warning of Sphinx is a failure here"
     return out
@@ -238,7 +239,7 @@ def test_every_public_name_has_an_anchor(read):
 
 # In a browser
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(built):
     "The site on this machine."
     handler = functools.partial(type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None}), directory=str(built))
@@ -248,9 +249,9 @@ def address(built):
         server.shutdown()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    "One browser for all tests."
+    "One browser for the tests here; no longer, because Playwright holds an event loop."
     program = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
     if program is None: pytest.skip("no Chromium on the PATH")
     api = pytest.importorskip("playwright.sync_api")
@@ -308,14 +309,15 @@ def test_a_slider_moves_what_is_drawn(tab, address):
     tab.goto(f"{address}retention.html", wait_until="load")
     tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
     with_slider = "[...document.querySelectorAll('.live-figure')].find(b => b.layout.sliders)"
-    state = f"(() => {{ const b = {with_slider}; return JSON.stringify([b.data.map(t => [t.visible, t.x, t.y]), b.querySelector('.plot').innerHTML.length]) }})()"
-    before = tab.evaluate(state)
+    shown = f"JSON.stringify({with_slider}.data.filter(t => t.visible !== false).map(t => [t.x, t.y]))"
+    paths = f"{with_slider}.querySelector('.overplot').innerHTML"
+    numbers, before = tab.evaluate(shown), tab.evaluate(paths)
     box = tab.evaluate_handle(f"{with_slider}.querySelector('.slider-rail-touch-rect')").as_element()
     box.scroll_into_view_if_needed()
     at = box.bounding_box()
     tab.mouse.click(at["x"] + at["width"] * 0.95, at["y"] + at["height"] / 2)
-    tab.wait_for_function(f"{state} !== {json.dumps(before)}", timeout=10_000)
-    assert tab.wrong == []
+    tab.wait_for_function(f"old => {paths} !== old", arg=before, timeout=10_000)
+    assert tab.evaluate(shown) != numbers and tab.wrong == []
 
 
 @pytest.mark.parametrize("symbol,page", [("find_references", "temporal.html"), ("WritingService", "writing.html"), ("MemoryTier", "models.html")])

@@ -119,7 +119,7 @@ def section_page(section, builder, static):
     "A page that lists what a section holds; the research notebooks with their first figure."
     folder, name = posixpath.split(section["href"])
     out, first = [f"# {({'research': 'Research gallery', 'source': 'All notebooks'} if name == 'index.md' else {}).get(folder, section['section'])}\n"], True
-    if folder == "research": out.append("Experiments that export nothing: they run offline on the sample, and on your own repository after one path is changed.\n")
+    if folder == "research": out.append("Experiments that export nothing. They run offline on the sample, or on your repository when one path is changed.\n")
     for e in section["contents"]:
         if isinstance(e, dict):
             out.append(f"## [{e['section']}]({posixpath.relpath(e['href'], folder)})\n")
@@ -175,7 +175,8 @@ def cli_page():
     all_ = list(commands())
     (_, root), rest = all_[0], all_[1:]
     text = lambda s: (s or "").replace("  \n", "\n\n")
-    out = ["# CLI reference\n", f"{root.help}\n", f"{text(root.epilog)}\n", "## Global options\n", *_options(root), "## Commands\n", "| command | |", "|---|---|"]
+    out = ["# CLI reference\n", f"{root.help}\n", f"{text(root.epilog)}\n", "## Global options\n", *_options(root)]
+    out += ["## Commands\n", "| command | |", "|---|---|"]
     out += [f"| [`{n}`](#{n.replace(' ', '-')}) | {_cell(c.help)} |" for n, c in rest] + [""]
     for name, c in rest:
         words = [((p.metavar or p.name.upper()).strip("[].").upper(), p) for p in c.params if p.param_type_name == "argument"]
@@ -190,7 +191,8 @@ def promises_page():
     rows = yaml.safe_load((ROOT / "tests" / "promises.yml").read_text(encoding="utf-8"))
     names = {"C": "The design card", "G": "git-notes-memory", "S": "subcog", "M": "MycelicMemory"}
     shown = sum(r["shown_by"] != "planned" for r in rows)
-    out = ["# Promises\n", f"What the three systems that this project joins promise, and the notebook or the test that shows it kept: {shown} of {len(rows)} are.\n"]
+    out = ["# Promises\n", "What the systems that this project joins promise, and the notebook or the test that shows it kept: "
+           f"{shown} of {len(rows)} are.\n"]
     for key, name in names.items():
         out += [f"## {name}\n", "| | promise | shown by |", "|---|---|---|"]
         for r in (r for r in rows if r["id"].startswith(key)):
@@ -214,7 +216,8 @@ def citing_page():
     fields = {"title": f"{{{c['title']}}}: {c['abstract'].strip()}", "author": f"{{{who}}}", "year": str(c["date-released"])[:4], "version": c["version"],
               "url": c["repository-code"], "license": c["license"]}
     bibtex = "@software{" + c["title"].replace("-", "_") + ",\n" + ",\n".join(f"  {k} = {{{v}}}" for k, v in fields.items()) + "\n}"
-    return (f"# How to cite\n\n{c['message']}\n\n```bibtex\n{bibtex}\n```\n\nThe same for GitHub, Zenodo and reference managers is [CITATION.cff]({FILES}CITATION.cff). "
+    return (f"# How to cite\n\n{c['message']}\n\n```bibtex\n{bibtex}\n```\n\n"
+            f"The same for GitHub, Zenodo and reference managers is [CITATION.cff]({FILES}CITATION.cff). "
             "Whoever cites a figure says which version and which commit it is from: the outputs in the notebooks are those of that commit.\n")
 
 
@@ -252,7 +255,8 @@ def _rows(args, notes, lookup):
 
 def _arguments(node):
     "Name, annotation and default of each parameter, and the signature without its types."
-    a, un = node.args, lambda x: "" if x is None else "..." if isinstance(x, ast.AST) and any(isinstance(n, ast.JoinedStr) for n in ast.walk(x)) else ast.unparse(x)
+    a, formatted = node.args, lambda x: any(isinstance(n, ast.JoinedStr) for n in ast.walk(x))
+    un = lambda x: "" if x is None else "..." if formatted(x) else ast.unparse(x)  # Sphinx reads no f-string
     plain = [*a.posonlyargs, *a.args]
     pairs = [*zip(plain, [None] * (len(plain) - len(a.defaults)) + a.defaults)]
     if pairs and pairs[0][0].arg in ("self", "cls"): pairs = pairs[1:]

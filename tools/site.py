@@ -98,12 +98,16 @@ def for_sphinx(
     for cell in filtered(path, run=False)["cells"]:
         cell["source"] = "".join(cell["source"])
         if cell["cell_type"] == "raw": continue
-        if cell["cell_type"] == "markdown": cells.append(markdown(pages.relink(cell["source"], folder)))
+        if cell["cell_type"] == "markdown": cells.append(markdown(bash(pages.relink(cell["source"], folder))))
         elif m := re.search(r"^show_doc\((\w+)\)", cell["source"], re.M):
             cells.append(markdown(pages.relink(pages.api(f"git_notes_consolidation.{module}", m[1], lookup), folder)))
         elif shown := _shown(cell): cells.append(shown)
-    cells = [c | {"id": f"c{i}"} | ({"execution_count": None} if c["cell_type"] == "code" else {}) for i, c in enumerate(drawn(cells, folder, "sphinx", "_static"))]
-    return {"cells": cells, "metadata": {"kernelspec": {"name": "python3", "display_name": "python3", "language": "python"}}, "nbformat": 4, "nbformat_minor": 5}
+    for i, cell in enumerate(drawn(cells, folder, "sphinx", "_static")): cell |= {"id": f"c{i}"} | ({"execution_count": None} if "outputs" in cell else {})
+    kernel = {"name": "python3", "display_name": "python3", "language": "python"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def bash(text): return re.sub(r"^```console$", "```bash", text, flags=re.M)  # to Sphinx a line of a console without a prompt is output
 
 
 def toctree(names, folder="", caption=None):
@@ -122,8 +126,8 @@ def write_sources(work):
     for name in (n for n in pages.files(order) if n.endswith(".ipynb")):
         page = for_sphinx(NBS / name, lookup)
         if name == "index.ipynb":
-            tops = [toctree([n for n in ([s["href"]] if "href" in s else []) + own_files(s["contents"]) if n != "index.ipynb"], caption=s["section"]) for s in order]
-            page["cells"].append(markdown("\n".join(tops)) | {"id": "sections"})
+            below = lambda s: [n for n in [s.get("href", "index.ipynb"), *own_files(s["contents"])] if n != "index.ipynb"]
+            page["cells"].append(markdown("\n".join(toctree(below(s), caption=s["section"]) for s in order)) | {"id": "sections"})
         out = work / f"{pages.docname(name)}.ipynb"
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(page, ensure_ascii=False), encoding="utf-8")
@@ -133,7 +137,7 @@ def write_sources(work):
         out = work / name
         out.parent.mkdir(parents=True, exist_ok=True)
         below = toctree(own_files(inner[name]), folder) if name in inner else ""
-        out.write_text(pages.relink(text, folder) + below, encoding="utf-8")
+        out.write_text(bash(pages.relink(text, folder)) + below, encoding="utf-8")
 
 
 def sphinx(
@@ -150,8 +154,8 @@ def sphinx(
     shutil.copy(plotly_script(), src / "_static" / "plotly.min.js")
     html = work / "html"  # beside it myst-nb leaves a folder of its own
     shutil.rmtree(html, ignore_errors=True)
-    code = subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", str(jobs), "-c", THEME, "-D", f"html_static_path={src / '_static'}", "-d", work / "doctrees", "-b", "html", src, html],
-                          env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode
+    options = ["-q", "-W", "--keep-going", "-j", str(jobs), "-c", THEME, "-D", f"html_static_path={src / '_static'}", "-d", work / "doctrees", "-b", "html"]
+    code = subprocess.run([sys.executable, "-m", "sphinx", *options, src, html], env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode
     if code == 0:
         shutil.rmtree(out, ignore_errors=True)
         shutil.move(html, out)
@@ -210,7 +214,8 @@ def main(argv=None):
     ap.add_argument("--sphinx", action="store_true", help="although Quarto is there")
     args = ap.parse_args(argv)
     use = "Sphinx" if args.sphinx or not shutil.which("quarto") else "Quarto"
-    code = sphinx(args.out.resolve(), args.work.resolve(), args.jobs) if use == "Sphinx" else quarto(args.out.resolve(), args.work.resolve() / "quarto", args.jobs)
+    out, work = args.out.resolve(), args.work.resolve()
+    code = sphinx(out, work, args.jobs) if use == "Sphinx" else quarto(out, work / "quarto", args.jobs)
     if code == 0: print(f"{use}: {len(list(args.out.rglob('*.html')))} pages in {os.path.relpath(args.out)}; open {os.path.relpath(args.out)}/index.html")
     return code
 
