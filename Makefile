@@ -12,7 +12,7 @@ NOTEBOOK_ENV := PLOTLY_RENDERER=plotly_mimetype
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab test promises bench notebooks readme plugin-test install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel clean distclean
+.PHONY: help demo lab docs test promises bench notebooks readme plugin-test install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -23,6 +23,9 @@ demo: $(VENV)/.installed-demo  ## A year of a project's memories, consolidated b
 
 lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb
 	$(BIN)/jupyter lab nbs/index.ipynb
+
+docs: $(VENV)/.installed-dev  ## The documentation in _docs: by Quarto where it is installed, else by Sphinx
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PY) tools/site.py
 
 test: install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel  ## Everything that CI checks
 	@printf '\nAll checks passed.\n'
@@ -88,7 +91,7 @@ wheel: install  ## The wheel builds, installs into an empty environment and work
 	@$(PY) tools/wheel.py
 
 clean:  ## Remove what the other targets left behind, except .venv
-	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .quarto nbs/nbdev.yml nbs/sidebar.yml
+	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .quarto nbs/nbdev.yml
 	find . \( -path ./$(VENV) -o -path ./$(PLUGIN) \) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
 
 distclean: clean  ## clean, and .venv and .venv-plugin too

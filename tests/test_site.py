@@ -1,0 +1,330 @@
+"""The documentation: every notebook has its page, and the built site is walked through in a browser."""
+import functools
+import http.server
+import importlib.util
+import json
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from helpers import ROOT, git
+
+sys.path.insert(0, str(ROOT / "tools"))
+import pages  # noqa: E402
+
+spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools" / "site.py")
+site = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(site)
+NAMES = [*pages.files(pages.sections())]
+FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split()
+
+
+# What stands where
+
+def test_every_notebook_has_its_place_in_the_sidebar():
+    there = {p.relative_to(pages.NBS).as_posix() for p in pages.NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts}
+    listed = [n for n in NAMES if n.endswith(".ipynb")]
+    assert sorted(set(listed)) == sorted(there), "nbs/sidebar.yml is the order of the pages: it names each notebook once, and none that is not there"
+    assert len(listed) == len(set(listed))
+
+
+def test_every_other_page_is_made():
+    assert {n for n in NAMES if not n.endswith(".ipynb")} == set(pages.made("sphinx", "_static"))
+
+
+def test_no_page_takes_the_place_of_another():
+    names = [pages.docname(n) for n in NAMES]
+    assert len(names) == len(set(names)) and pages.docname("index.ipynb") == "index"
+
+
+def test_nbdev_leaves_the_sidebar_alone():
+    assert pages.INI["custom_sidebar"] == "True" and git(ROOT, "check-ignore", "nbs/sidebar.yml", check=False) == ""
+    assert set(yaml.safe_load((ROOT / "_quarto.yml").read_text())["metadata-files"]) == {"nbdev.yml", "sidebar.yml"}
+
+
+def test_published_by_quarto():
+    text = (ROOT / ".github" / "workflows" / "docs.yml").read_text()
+    assert "quarto-actions/setup" in text and "make docs" in text and "deploy-pages" in text
+
+
+# Pages made from data
+
+def typer_names(app, prefix="gnc"):
+    "Every command as typer registered it."
+    for c in app.registered_commands: yield f"{prefix} {c.name or c.callback.__name__.replace('_', '-')}"
+    for g in app.registered_groups:
+        name = f"{prefix} {g.name or g.typer_instance.info.name}"
+        yield name
+        yield from typer_names(g.typer_instance, name)
+
+
+def test_the_cli_reference_has_every_command_and_option():
+    from git_notes_consolidation.cli import app
+    parts = dict(re.findall(r"^## (gnc .*)\n\n([\s\S]*?)(?=^## |\Z)", pages.cli_page(), re.M))
+    assert sorted(parts) == sorted(typer_names(app)) and len(parts) > 25
+    for name, command in list(pages.commands())[1:]:
+        assert command.help and command.help.split("\n")[0] in parts[name], name
+        missing = [o for p in command.params if p.param_type_name == "option" for o in (*p.opts, *p.secondary_opts) if f"`{o}" not in parts[name]]
+        assert missing == [], name
+        if command.epilog: assert command.epilog[:30] in parts[name], f"{name}: its example"
+    assert "| `--limit VALUE` | `20` |" in parts["gnc tiers"] and "| `ID` | required |" in parts["gnc explain"]
+
+
+def test_the_promises_are_all_there():
+    rows = yaml.safe_load((ROOT / "tests" / "promises.yml").read_text())
+    assert re.findall(r"^\| ([CGSM]\d+) \|", pages.promises_page(), re.M) == [r["id"] for r in rows]
+
+
+def test_the_citation_is_of_this_version():
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (cff["version"], cff["repository-code"], cff["title"]) == (pages.INI["version"], pages.INI["git_url"], pages.INI["title"])
+    assert f"version = {{{cff['version']}}}" in pages.citing_page()
+
+
+def test_links_lead_to_the_published_page_or_to_the_repository():
+    text = "[a](04_retention.ipynb#recency) [`b`](../tests/helpers.py) [c](https://x.org) `[d](e.ipynb)` [f](#g)"
+    want = f"[a]({pages.HOME}retention.html#recency) [`b`]({pages.FILES}tests/helpers.py) [c](https://x.org) `[d](e.ipynb)` [f](#g)"
+    assert pages.relink(text) == want
+    assert pages.relink("[a](../index.ipynb) [b](tuning.ipynb)", "research") == f"[a]({pages.HOME}index.html) [b]({pages.HOME}research/tuning.html)"
+
+
+def test_a_figure_cannot_end_its_own_script():
+    html = pages.figure({"data": [{"name": "</script><b>"}], "layout": {}}, "", "_static", first=True)
+    assert "</script><b>" not in html and html.count('src="_static/plotly.min.js"') == 1
+
+
+def test_an_annotation_in_the_source_is_documented():
+    from nbdev.doclinks import NbdevLookup
+    text = pages.api("git_notes_consolidation.retention", "recency", NbdevLookup())
+    assert "{py:function} recency(age_days, half_life=30.0)" in text and "| `half_life` | `float` | `30.0` | Days for the value to halve |" in text
+
+
+# By Quarto, as far as it can be seen without one
+
+@pytest.fixture
+def stub_quarto(tmp_path, monkeypatch):
+    "A program called quarto that lists what it was given."
+    (tmp_path / "bin").mkdir()
+    stub = tmp_path / "bin" / "quarto"
+    stub.write_text('#!/bin/sh\nmkdir _docs && find . -type f | sort > _docs/index.html && echo "$@" > _docs/arguments\n')
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stub.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+class Inline:
+    "A pool of no processes."
+    def __init__(self, *args, **kw): pass
+    def __enter__(self): return self
+    def __exit__(self, *_): pass
+    def map(self, f, xs): return map(f, xs)
+
+
+def test_quarto_gets_pages_that_draw(tmp_path, stub_quarto, monkeypatch):
+    every = {n: t for n, t in pages.made("quarto", "static").items() if n in ("cli-reference.md", "research/index.md")}
+    monkeypatch.setattr(pages, "made", lambda *_: every)
+    monkeypatch.setattr(pages, "sections", lambda: ["index.ipynb", "09_index.ipynb", "03_plots.ipynb", "research/tuning.ipynb"])
+    monkeypatch.setattr(site, "ProcessPoolExecutor", Inline)
+    monkeypatch.chdir(ROOT)
+    assert site.quarto(tmp_path / "out", tmp_path / "proc") == 0
+    listed = (tmp_path / "out" / "index.html").read_text().split()
+    assert {"./_quarto.yml", "./nbdev.yml", "./sidebar.yml", "./static/plotly.min.js", "./cli-reference.md", "./research/index.md"} <= set(listed)
+    assert (tmp_path / "out" / "arguments").read_text() == "render --no-cache\n"
+    read = lambda n: json.loads((tmp_path / "proc" / n).read_text())
+    for name in ("03_plots.ipynb", "research/tuning.ipynb"):
+        nb = read(name)
+        data = [o["data"] for c in nb["cells"] for o in c.get("outputs", []) if "data" in o]
+        assert not any({pages.PLOTLY, "text/html"} & d.keys() for d in data), "Quarto draws no stored figure, and fetches scripts where there is HTML"
+        assert any("{=html}" in "".join(d.get("text/markdown", "")) for d in data) and "widgets" not in nb["metadata"]
+    assert "output-file: index-module.html" in read("09_index.ipynb")["cells"][0]["source"]
+    assert any("Coding agents" in "".join(c["source"]) for c in read("index.ipynb")["cells"]), "what stands below the title in the same cell"
+
+
+# The site that is built here
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    "The site, built once, whoever of several processes comes first."
+    missing = [n for n in ("sphinx", "myst_nb", "furo", "plotly") if importlib.util.find_spec(n) is None]
+    if missing: pytest.skip(f"{', '.join(missing)} not installed (pip install '.[docs,notebook]')")
+    base = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"): base = base.parent
+    out, done = base / "site", base / "site.done"
+    try: os.close(os.open(base / "site.begun", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        until = time.monotonic() + 900
+        while not done.exists() and time.monotonic() < until: time.sleep(0.5)
+    else:
+        words = [ROOT / "tools" / "site.py", "--sphinx", "--out", out, "--work", base / "site-work"]
+        made = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+        done.write_text(made.stdout + made.stderr if made.returncode else "")
+    assert done.read_text() == "", "a warning of Sphinx is a failure here"
+    return out
+
+
+class Page(HTMLParser):
+    "Anchors, links, and what is loaded."
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.loaded = {""}, [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        a = dict(attrs)
+        self.ids |= {a[k] for k in ("id", "name") if a.get(k)}
+        if tag == "a" and a.get("href"): self.links.append(a["href"])
+        if tag in ("img", "script", "iframe", "source") and a.get("src"): self.loaded.append(a["src"])
+        if tag == "link" and a.get("href") and a.get("rel") not in ("canonical", "index", "search", "next", "prev", "author"): self.loaded.append(a["href"])
+
+
+def dead(all_):
+    "Links between some pages that lead nowhere, and what a page loads that is not among the files."
+    out = []
+    for name, page in all_.items():
+        for link in page.links:
+            url = urlsplit(link)
+            if url.scheme or url.netloc: continue
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(url.path))) if url.path else name
+            if target not in all_ or unquote(url.fragment) not in all_[target].ids: out.append((name, link))
+    return out
+
+
+def test_a_dead_link_would_be_found():
+    all_ = {"a.html": Page('<p id="x"><a href="d/b.html#y">'), "d/b.html": Page('<a href="../a.html#x"><a href="../c.html">')}
+    assert dead(all_) == [("a.html", "d/b.html#y"), ("d/b.html", "../c.html")]
+
+
+@pytest.fixture(scope="session")
+def read(built): return {p.relative_to(built).as_posix(): Page(p.read_text(encoding="utf-8")) for p in sorted(built.rglob("*.html"))}
+
+
+def test_every_entry_has_its_page(built, read):
+    assert {f"{pages.docname(n)}.html" for n in NAMES} <= set(read)
+
+
+def test_no_link_is_dead(read):
+    assert sum(len(p.links) for p in read.values()) > 1000 and dead(read) == []
+
+
+def test_nothing_is_loaded_from_elsewhere(built, read):
+    for name, page in read.items():
+        for src in page.loaded:
+            assert not urlsplit(src).netloc, f"{name} loads {src}"
+            assert (built / posixpath.normpath(posixpath.join(posixpath.dirname(name), urlsplit(src).path))).is_file(), f"{name} loads {src}"
+
+
+def test_no_link_goes_to_the_published_site(read):
+    assert [(n, x) for n, p in read.items() for x in p.links if x.startswith(pages.HOME)] == []
+
+
+def test_every_public_name_has_an_anchor(read):
+    "What a notebook exports in a cell that nbdev documents."
+    import ast
+    missing = []
+    for path in (ROOT / "git_notes_consolidation").glob("[a-z]*.py"):
+        page = read[f"{pages.docname(next(p for p in pages.NBS.glob(f'[0-9][0-9]_{path.stem}.ipynb')).name)}.html"]
+        names = [n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and n.name[0] != "_"]
+        missing += [f"{path.stem}.{n}" for n in names if f"git_notes_consolidation.{path.stem}.{n}" not in page.ids]
+    assert missing == []
+
+
+# In a browser
+
+@pytest.fixture(scope="module")
+def address(built):
+    "The site on this machine."
+    handler = functools.partial(type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None}), directory=str(built))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    "One browser for the tests here; no longer, because Playwright holds an event loop."
+    program = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+    if program is None: pytest.skip("no Chromium on the PATH")
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium, address):
+    "A page that keeps what went wrong on it: requests that leave the machine, errors, answers that are none."
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.wrong = []
+    def request(r):
+        if urlsplit(r.url).scheme not in ("data", "blob", "about") and urlsplit(r.url).hostname != "127.0.0.1": page.wrong.append(("request", r.url))
+    context.on("request", request)
+    page.on("response", lambda r: r.status >= 400 and page.wrong.append((r.status, r.url)))
+    page.on("console", lambda m: m.type == "error" and page.wrong.append(("console", m.text)))
+    page.on("pageerror", lambda e: page.wrong.append(("error", str(e))))
+    yield page
+    context.close()
+
+
+UNDRAWN = """() => [...document.querySelectorAll('.live-figure')].filter(b => !(b.data && b.data.length &&
+  b.querySelector('.main-svg .trace, .main-svg .sankey-node, .main-svg .hm image, .main-svg .slice, .main-svg .surface')) || b.clientHeight < 100).length"""
+
+
+@pytest.mark.slow
+def test_every_page_answers_and_draws(tab, address, read, built):
+    drawn = 0
+    for name in read:
+        answer = tab.goto(address + name, wait_until="load")
+        assert answer.status == 200 and tab.title(), name
+        want = (built / name).read_text(encoding="utf-8").count('class="live-figure"')
+        if want:
+            tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
+            drawn += want
+        assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, f"{name} is wider than the window"
+        assert tab.wrong == [], name
+    stored = sum(len(pages.figures(json.loads((pages.NBS / n).read_text())["cells"])) for n in NAMES if n.endswith(".ipynb"))
+    assert drawn >= stored > 30
+
+
+def test_narrow_pages_do_not_overflow(tab, address):
+    tab.set_viewport_size({"width": 390, "height": 800})
+    for name in ("index", "cli-reference", "promises", "retention", "models", "research/tuning", "research/evaluation", "research/index"):
+        tab.goto(f"{address}{name}.html", wait_until="load")
+        tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
+
+
+def test_a_slider_moves_what_is_drawn(tab, address):
+    tab.goto(f"{address}retention.html", wait_until="load")
+    tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
+    with_slider = "[...document.querySelectorAll('.live-figure')].find(b => b.layout.sliders)"
+    shown = f"JSON.stringify({with_slider}.data.filter(t => t.visible !== false).map(t => [t.x, t.y]))"
+    paths = f"{with_slider}.querySelector('.overplot').innerHTML"
+    numbers, before = tab.evaluate(shown), tab.evaluate(paths)
+    box = tab.evaluate_handle(f"{with_slider}.querySelector('.slider-rail-touch-rect')").as_element()
+    box.scroll_into_view_if_needed()
+    at = box.bounding_box()
+    tab.mouse.click(at["x"] + at["width"] * 0.95, at["y"] + at["height"] / 2)
+    tab.wait_for_function(f"old => {paths} !== old", arg=before, timeout=10_000)
+    assert tab.evaluate(shown) != numbers and tab.wrong == []
+
+
+@pytest.mark.parametrize("symbol,page", [("find_references", "temporal.html"), ("WritingService", "writing.html"), ("MemoryTier", "models.html")])
+def test_search_finds_a_symbol(tab, address, symbol, page):
+    tab.goto(f"{address}search.html?q={symbol}", wait_until="load")
+    link = tab.wait_for_selector(f"#search-results a[href*='{page}'][href*='{symbol}']", timeout=20_000)
+    link.click()
+    tab.wait_for_load_state("load")
+    name = unquote(urlsplit(tab.url).fragment)
+    assert name.endswith(f".{symbol}") and tab.evaluate("n => document.getElementById(n) !== null", name) and tab.wrong == []
