@@ -16,8 +16,8 @@ from .retention import SOONEST, trace_strength
 # %% auto #0
 __all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Touches', 'touches_of', 'read_touches', 'Snapshots', 'snapshots',
            'Model', 'design_score', 'base_level', 'base_level_of_three', 'fsrs_shaped', 'Fitted', 'sampled', 'fit',
-           'log_loss', 'reliability', 'measures', 'by_time', 'left_out', 'by_repository', 'bootstrap', 'dealt',
-           'present']
+           'log_loss', 'reliability', 'measures', 'answered', 'by_time', 'left_out', 'by_repository', 'bootstrap',
+           'dealt', 'present']
 
 # %% ../nbs/05_forecast.ipynb #63b4452e
 class Touches(NamedTuple):
@@ -260,18 +260,25 @@ def measures(
     ece = sum(abs(q - y) * n for q, y, n in reliability(p, needed)) / max(len(p), 1)
     return {"auc": auc, "log_loss": log_loss(p, needed), "brier": float(((p - needed) ** 2).mean()), "ece": ece}
 
-# %% ../nbs/05_forecast.ipynb #e4f17918
+# %% ../nbs/05_forecast.ipynb #e98ce14c
+def answered(
+    s: Snapshots,
+    part: float = 0.6,  # Of each repository's time
+    horizon: float = 30.0,
+) -> np.ndarray:  # A mask
+    "The rows whose answer was known when that part of the time was over."
+    whole = np.divide(s.day, s.part, out=np.ones(len(s)), where=s.part > 0)
+    return s.day + horizon <= part * whole
+
+# %% ../nbs/05_forecast.ipynb #91341947
 def by_time(
     model: Model,
     s: Snapshots,
     part: float = 0.6,  # Of each repository's time, to fit on
-    horizon: float = 30.0,
 ) -> np.ndarray:  # Chances of the rows after it, nan before
     "Fit on the past, forecast what follows."
     out, after = np.full(len(s), math.nan), s.part > part
-    scale = np.divide(s.day, s.part, out=np.ones(len(s)), where=s.part > 0)
-    before = (s.day + horizon) / scale <= part  # Its answer was known by then
-    out[after] = fit(model, sampled(s.where(before))).predict(s.where(after))
+    out[after] = fit(model, sampled(s.where(answered(s, part)))).predict(s.where(after))
     return out
 
 
@@ -285,7 +292,7 @@ def left_out(model: Model, s: Snapshots) -> np.ndarray:
             if f.parameter == parameter: out[s.repo == r] = f.of(score[s.repo == r])
     return out
 
-# %% ../nbs/05_forecast.ipynb #e25bb2f5
+# %% ../nbs/05_forecast.ipynb #3e363627
 def by_repository(
     p: np.ndarray,
     s: Snapshots,
@@ -302,7 +309,7 @@ def bootstrap(values: Sequence[float], draws: int = 2000, seed: int = 0) -> tupl
     means = x[np.random.default_rng(seed).integers(0, len(x), (draws, len(x)))].mean(1)
     return float(x.mean()), float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
 
-# %% ../nbs/05_forecast.ipynb #b20827c2
+# %% ../nbs/05_forecast.ipynb #1acb30a9
 def dealt(
     s: Snapshots,
     seed: int = 0,
@@ -312,7 +319,7 @@ def dealt(
     for r in np.unique(s.repo): needed[s.repo == r] = rng.permutation(needed[s.repo == r])
     return replace(s, needed=needed)
 
-# %% ../nbs/05_forecast.ipynb #9224b0e6
+# %% ../nbs/05_forecast.ipynb #fded912c
 def present(
     score: np.ndarray,  # Of every row, the greater the sooner shown; nan where there is none
     s: Snapshots,
@@ -328,5 +335,5 @@ def present(
         wanted += best.sum()
     return (shown / max(wanted, 1)).tolist()
 
-# %% ../nbs/05_forecast.ipynb #dfbbe492
+# %% ../nbs/05_forecast.ipynb #244da917
 TWELVE = Fitted(MODELS[-1], 0.75, -0.2261, 0.8019)  # The research notebook fits it, and fails when it is not this
