@@ -67,7 +67,7 @@ def _line(x: float) -> dict[str, Any]:
 
 
 def _word(x: float, name: str) -> dict[str, Any]:
-    return {"x": x, "y": 1, "yref": "paper", "yanchor": "bottom", "text": name, "showarrow": False, "font": {"size": 11, "color": "#555"}}
+    return {"x": x, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right" if name == "archive" else "left", "text": name, "showarrow": False, "font": {"size": 11, "color": "#555"}}
 
 # %% ../nbs/06_panel.ipynb #da788764
 def _heaps(sizes: Iterable[int], least: int) -> list[dict[str, Any]]:
@@ -86,8 +86,8 @@ def cluster_heaps(
     return figure(_heaps(sizes, least), x="memories in the cluster", y="memories", barmode="overlay", height=300)
 
 # %% ../nbs/06_panel.ipynb #c90eac13
-_DATA = ("x", "y", "text", "name")
-Change = tuple[list[dict[str, Any]], list[float]]  # Of each trace, and where the thresholds are
+_DATA = ("x", "y", "text", "name", "node", "link", "visible")
+Change = tuple[list[dict[str, Any]], list[float], str]  # Of each trace, where the thresholds are, and the title
 
 def levels_of(config: RetentionConfig) -> dict[str, float]:
     "The thresholds, as plots name them."
@@ -96,6 +96,11 @@ def levels_of(config: RetentionConfig) -> dict[str, float]:
 
 def _bars(counts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
     return [{"x": [row[t] for row in counts.values()], "y": [*map(_safe, counts)], "text": [row[t] or "" for row in counts.values()]} for t in TIERS]
+
+
+def _flow(moves: Mapping[tuple[str, str], int]) -> Figure:
+    fig = tier_flow(moves).update_traces(visible=bool(moves))  # A diagram without a link is an error in the browser
+    return fig.update_layout(title={"text": "" if moves else "nobody", "x": 0.5, "y": 0.5})
 
 
 def _parts(parts: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -109,10 +114,10 @@ def changes(
     present: Mapping[str, int],  # The tier distribution to compare with
 ) -> dict[str, Change]:  # Name of the figure to what it shows now
     "What all figures show after a move."
-    at, flow = [*levels_of(config.retention).values()], tier_flow(said.moves).data[0]
-    found = {"tiers": _bars({"now": present, "with these": said.counts}), "flow": [{"node": flow.node, "link": flow.link}], "spaces": _bars(said.spaces),
+    at, flow, title = [*levels_of(config.retention).values()], _flow(said.moves).data[0], "" if said.moves else "nobody"
+    found = {"tiers": _bars({"now": present, "with these": said.counts}), "flow": [{"node": flow.node, "link": flow.link, "visible": flow.visible}], "spaces": _bars(said.spaces),
              "parts": _parts(said.parts), "days": _stays(said.days), "floors": _marks(said.fading, AGES), "sizes": _heaps(said.sizes, config.min_cluster_size)}
-    return {name: ([{k: v for k, v in t.items() if k in (*_DATA, "node", "link")} for t in traces], at) for name, traces in found.items()}
+    return {name: ([{k: v for k, v in t.items() if k in _DATA} for t in traces], at, title * (name == "flow")) for name, traces in found.items()}
 
 
 def pictures(
@@ -122,7 +127,7 @@ def pictures(
 ) -> dict[str, Figure]:  # By name, in the order of the panel
     "The seven figures of an answer."
     at = levels_of(config.retention)
-    return {"tiers": tier_bars({"now": present, "with these": said.counts}), "flow": tier_flow(said.moves),
+    return {"tiers": tier_bars({"now": present, "with these": said.counts}), "flow": _flow(said.moves),
             "spaces": tier_bars({_safe(n): row for n, row in said.spaces.items()}), "parts": score_parts(said.parts, at), "days": tier_days(said.days),
             "floors": floors(said.fading, at), "sizes": cluster_heaps(said.sizes, config.min_cluster_size)}
 
@@ -132,9 +137,10 @@ def redraw(
     change: Change,
 ) -> None:
     "The new numbers, in the figure that is already on the screen."
-    traces, at = change
+    traces, at, title = change
     with widget.batch_update():
         for old, new in zip(widget.data, traces): old.update(new, overwrite=True)
+        if (widget.layout.title.text or "") != title: widget.layout.title.text = title
         if not widget.layout.shapes or [s.x0 for s in widget.layout.shapes] == at: return
         for x, shape, word in zip(at, widget.layout.shapes, widget.layout.annotations):
             shape.update(x0=x, x1=x)
@@ -144,10 +150,10 @@ def redraw(
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0, math.inf)
 _RANGES: dict[str, tuple[str, float, float, float]] = {  # Setting to label, least, most and step
     "retention_half_life_days": ("half-life, days", 1, 365, 1), "recency_weight": ("weight of recency", 0, 10, 0.1),
-    "activation_weight": ("… of use", 0, 10, 0.1), "importance_weight": ("… of importance", 0, 10, 0.1), "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
+    "activation_weight": ("weight of use", 0, 10, 0.1), "importance_weight": ("weight of importance", 0, 10, 0.1), "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
     "warm_threshold": ("warm from", 0.01, 0.99, 0.01), "archive_threshold": ("archived below", 0.01, 0.99, 0.01), "grace_days": ("days of grace", 0, 90, 1),
-    "consolidation_threshold": ("cluster from cosine", 0.05, 0.95, 0.01), "min_cluster_size": ("memories, at least", 2, 20, 1),
-    "max_cluster_size": ("… and at most", 2, 200, 1), "summaries_max": ("summaries told", 0, 50, 1), "summaries_token_budget": ("… in tokens", 0, 10_000, 100),
+    "consolidation_threshold": ("clusters from cosine", 0.05, 0.95, 0.01), "min_cluster_size": ("in a cluster, at least", 2, 20, 1),
+    "max_cluster_size": ("in a cluster, at most", 2, 200, 1), "summaries_max": ("summaries told", 0, 50, 1), "summaries_token_budget": ("told in tokens", 0, 10_000, 100),
     "context_token_budget": ("context, tokens", 0, 20_000, 100)}
 _WEIGHTS = ("recency_weight", "activation_weight", "importance_weight")
 
@@ -214,7 +220,7 @@ class Keeper:
         try: self.draft = Draft(self.folder.value, self.wanted())
         except (ConfigError, OSError) as e: self.note.value = f"<b>{_safe(str(e))}</b>"; return
         self.text.value, self.text.layout.display, self.save.disabled = self.draft.text, "", not self.draft.values
-        said = f"{len(self.draft.values)} settings change in {self.draft.path}:" if self.draft.values else f"nothing to change in {self.draft.path}"
+        said = f"{len(self.draft.values)} of the settings change in {self.draft.path}:" if self.draft.values else f"nothing to change in {self.draft.path}"
         self.note.value = _safe(said)
 
     def write(self, _: Any = None) -> None:
@@ -230,7 +236,7 @@ class Keeper:
         self.draft, self.save.disabled, self.note.value, self.text.layout.display = None, True, "", "none"
 
 
-_STYLE = {"description_width": "120px"}
+_STYLE = {"description_width": "150px"}
 
 # %% ../nbs/06_panel.ipynb #6516a103
 def _knobs(at: Mapping[str, float]) -> dict[str, Any]:
@@ -275,7 +281,7 @@ class Panel:
         said = answer(p, present, before, wall, own, self.which.value)
         self.figures = {name: go.FigureWidget(fig) for name, fig in pictures(said, present, self.now).items()}
         for knob in (*self.knobs.values(), self.which): knob.observe(self.move, names="value")
-        self.presets.observe(lambda change: change.new and self.put(self.starts[change.new]), names="value")
+        self.presets.observe(self.take, names="value")
         self.reset.on_click(lambda _: self.put(defaults(self.config)))
         self.move()
 
@@ -290,9 +296,12 @@ class Panel:
         self.presets.value = next((name for name, start in self.starts.items() if start == self.config), None)
         self.keeper.forget()
 
+    def take(self, change: Any) -> None:
+        "Take the preset that was chosen, unless it holds already."
+        if change.new and self.starts[change.new] != self.config: self.put(self.starts[change.new])
+
     def put(self, config: SubconsciousnessConfig) -> None:
         "Move all sliders at once."
-        if config == self.config: return
         self.still, self.config = True, config
         for name, value in places(config, self.own).items(): _stand(self.knobs[name], value)
         self.still = False
@@ -315,14 +324,16 @@ def laid_out(panel: Panel) -> Any:
     def row(*children: Any, least: str = "300px") -> Any:
         return w.GridBox(children, layout={"grid_template_columns": f"repeat(auto-fit, minmax(min({least}, 100%), 1fr))", "grid_gap": "0 16px", "width": "100%"})
     def framed(name: str) -> Any:
-        panel.figures[name].layout.autosize = True
-        titled = w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), panel.figures[name]], layout={"min_width": "0", "overflow": "hidden"})
+        fig = panel.figures[name]
+        low = name in ("floors", "parts")  # Over the others there is room
+        fig.update_layout(autosize=True, margin_r=10, legend={"orientation": "h", "x": 0, "y": -0.2 if low else 1, "yanchor": "top" if low else "bottom"})
+        fig._config = {**fig._config, "responsive": True}
+        titled = w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), fig], layout={"min_width": "0", "overflow": "hidden"})
         titled.add_class(f"gnc-{name}")
         return titled
     for name, knob in panel.knobs.items(): knob.add_class(f"gnc-{name}")
-    panel.line.add_class("gnc-line")
-    panel.keeper.note.add_class("gnc-note")
     k = panel.keeper
+    for name, x in {"line": panel.line, "note": k.note, "text": k.text, "folder": k.folder}.items(): x.add_class(f"gnc-{name}")
     return w.VBox([row(*panel.knobs.values()), w.HBox([panel.presets, panel.reset], layout={"flex_flow": "row wrap"}), panel.line,
                    row(*map(framed, ("tiers", "flow", "spaces", "days", "floors", "sizes")), least="460px"),
                    panel.which, panel.verdict, framed("parts"), row(k.folder, w.HBox([k.show, k.save])), k.note, k.text])

@@ -94,7 +94,9 @@ class Draft:
         self.values = differing(wanted, held)
         SubconsciousnessConfig(**held | self.values)  # Refuses nonsense, with its remedy
         self.text = edited(self.before or "", self.values, form)
-        if _said(self.text, form, self.path) != held | self.values:
+        try: reads_as = _said(self.text, form, self.path)
+        except ConfigError: reads_as = {}  # Of a file in braces there is no end to add to
+        if self.values and reads_as != held | self.values:
             raise ConfigError(f"{self.path} is written in a way that cannot be changed safely; set by hand: {', '.join(self.values)}")
 
     def write(self) -> Path:
