@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 from generate import generate
@@ -40,7 +41,8 @@ def known(memories, seed=3):
     rng, out = random.Random(seed), {}
     for m in memories:
         read = rng.random() < 1 / 3
-        out[m.id] = MemoryMetadata(m.id, activation_count=rng.randrange(1, 9) if read else 0, last_accessed=SAMPLE_NOW - timedelta(days=90 * rng.random()) if read else None,
+        out[m.id] = MemoryMetadata(m.id, activation_count=rng.randrange(1, 9) if read else 0,
+                                   last_accessed=SAMPLE_NOW - timedelta(days=90 * rng.random()) if read else None,
                                    superseded_by="mem_new" if rng.random() < 0.1 else None)
     return out
 
@@ -59,19 +61,22 @@ def main(n=10_000):
     print(f"| the panel | {spent / 1000:.2f} |\n\n| one move of | median ms | worst ms | median ms of processor |\n|---|---|---|---|", flush=True)
     everything, worked = [], []
     for name, places in FROM_TO.items():
-        moves = [timed(lambda: timed(lambda: setattr(panel.knobs[name], "value", place), time.process_time)[0]) for place in places * 10]
+        moves = [timed(lambda move=partial(setattr, panel.knobs[name], "value", place): timed(move, time.process_time)[0]) for place in places * 10]
         took, cpu = zip(*moves)
         everything += took
         worked += cpu
         print(f"| {name} | {statistics.median(took):.0f} | {max(took):.0f} | {statistics.median(cpu):.0f} |", flush=True)
-    print(f"| **all** | **{statistics.median(everything):.0f}** | **{max(everything):.0f}** | **{statistics.median(worked):.0f}** |\n\n| of it | median ms |\n|---|---|")
+    print(f"| **all** | **{statistics.median(everything):.0f}** | **{max(everything):.0f}** | **{statistics.median(worked):.0f}** |\n\n"
+          "| of it | median ms |\n|---|---|")
     said = answer(p, config, before, wall, own)
     for label, f in (("tiers of all memories", lambda: tiers(p, config.retention)), ("the whole answer", lambda: answer(p, config, before, wall, own)),
                      ("what the figures change", lambda: changes(said, config, panel.now)),
                      ("for comparison: retention_frame", lambda: retention_frame(memories, facts, config.retention, SAMPLE_NOW))):
         print(f"| {label} | {statistics.median(timed(f)[0] for _ in range(10)):.1f} |", flush=True)
-    same = np.array_equal(tiers(p, config.retention), [list(panel.now).index(t) for t in retention_frame(memories, facts, config.retention, SAMPLE_NOW)["tier"]])
-    print(f"\nTiers equal to retention_frame's: {'yes' if same else 'NO'}. Peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == 'linux' else 1024**2):,.0f} MB")
+    exact = retention_frame(memories, facts, config.retention, SAMPLE_NOW)["tier"]
+    same = np.array_equal(tiers(p, config.retention), [list(panel.now).index(t) for t in exact])
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
+    print(f"\nTiers equal to retention_frame's: {'yes' if same else 'NO'}. Peak memory {most:,.0f} MB")
     return int(not same or statistics.median(everything) > 100)
 
 

@@ -11,7 +11,8 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 import numpy as np
 from .config import PRESETS, ConfigError, RetentionConfig, SubconsciousnessConfig, need
-from .plots import SYMBOLS, TIER_COLOURS, TIER_HATCHES, TIERS, _hatched, _safe, figure, score_parts, tier_bars, tier_flow
+from .plots import (SYMBOLS, TIER_COLOURS, TIER_HATCHES, TIERS, _hatched, _safe, figure, score_parts,
+                                           tier_bars, tier_flow)
 from .saving import Draft
 from .tuning import AGES, Answer, Prepared, answer, moved, preset
 
@@ -30,7 +31,8 @@ def _stays(days: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
         x = [round(min(b, edge) - min(a, edge), 1) for a, b in spans]
         text = ["" if a == b else "for good" if b == math.inf else f"to day {b:g}" for a, b in spans]
         return {"type": "bar", "orientation": "h", "name": t, "x": x, "y": [*map(_safe, ends)], "text": text, "textposition": "inside", "textangle": 0,
-                "insidetextanchor": "middle", "insidetextfont": {"color": "white" if t == "hot" else "#222"}, "marker": _hatched(TIER_COLOURS[t], TIER_HATCHES[t])}
+                "insidetextanchor": "middle", "insidetextfont": {"color": "white" if t == "hot" else "#222"},
+                "marker": _hatched(TIER_COLOURS[t], TIER_HATCHES[t])}
     return [stay(k, t) for k, t in enumerate(TIERS[:3])]
 
 
@@ -67,7 +69,8 @@ def _line(x: float) -> dict[str, Any]:
 
 
 def _word(x: float, name: str) -> dict[str, Any]:
-    return {"x": x, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right" if name == "archive" else "left", "text": name, "showarrow": False, "font": {"size": 11, "color": "#555"}}
+    return {"x": x, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right" if name == "archive" else "left", "text": name, "showarrow": False,
+            "font": {"size": 11, "color": "#555"}}
 
 # %% ../nbs/06_panel.ipynb #da788764
 def _heaps(sizes: Iterable[int], least: int) -> list[dict[str, Any]]:
@@ -75,7 +78,8 @@ def _heaps(sizes: Iterable[int], least: int) -> list[dict[str, Any]]:
     def bars(name: str, rows: list[tuple[int, int]], colour: str, hatch: str) -> dict[str, Any]:
         return {"type": "bar", "x": [n for n, _ in rows], "y": [n * k for n, k in rows], "text": [k for _, k in rows], "textposition": "outside",
                 "name": f"{name}: {sum(k for _, k in rows):,}", "marker": _hatched(colour, hatch)}
-    return [bars("clusters", [(n, k) for n, k in times if n >= least], "#56B4E9", ""), bars("too small", [(n, k) for n, k in times if n < least], "#E0E0E0", "x")]
+    return [bars("clusters", [(n, k) for n, k in times if n >= least], "#56B4E9", ""),
+            bars("too small", [(n, k) for n, k in times if n < least], "#E0E0E0", "x")]
 
 
 def cluster_heaps(
@@ -115,8 +119,8 @@ def changes(
 ) -> dict[str, Change]:  # Name of the figure to what it shows now
     "What all figures show after a move."
     at, flow, title = [*levels_of(config.retention).values()], _flow(said.moves).data[0], "" if said.moves else "nobody"
-    found = {"tiers": _bars({"now": present, "with these": said.counts}), "flow": [{"node": flow.node, "link": flow.link, "visible": flow.visible}], "spaces": _bars(said.spaces),
-             "parts": _parts(said.parts), "days": _stays(said.days), "floors": _marks(said.fading, AGES), "sizes": _heaps(said.sizes, config.min_cluster_size)}
+    found = {"tiers": _bars({"now": present, "with these": said.counts}), "flow": [{"node": flow.node, "link": flow.link, "visible": flow.visible}],
+             "spaces": _bars(said.spaces), "parts": _parts(said.parts), "days": _stays(said.days), "floors": _marks(said.fading, AGES), "sizes": _heaps(said.sizes, config.min_cluster_size)}
     return {name: ([{k: v for k, v in t.items() if k in _DATA} for t in traces], at, title * (name == "flow")) for name, traces in found.items()}
 
 
@@ -150,10 +154,12 @@ def redraw(
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0, math.inf)
 _RANGES: dict[str, tuple[str, float, float, float]] = {  # Setting to label, least, most and step
     "retention_half_life_days": ("half-life, days", 1, 365, 1), "recency_weight": ("weight of recency", 0, 10, 0.1),
-    "activation_weight": ("weight of use", 0, 10, 0.1), "importance_weight": ("weight of importance", 0, 10, 0.1), "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
+    "activation_weight": ("weight of use", 0, 10, 0.1), "importance_weight": ("weight of importance", 0, 10, 0.1),
+    "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
     "warm_threshold": ("warm from", 0.01, 0.99, 0.01), "archive_threshold": ("archived below", 0.01, 0.99, 0.01), "grace_days": ("days of grace", 0, 90, 1),
     "consolidation_threshold": ("clusters from cosine", 0.05, 0.95, 0.01), "min_cluster_size": ("in a cluster, at least", 2, 20, 1),
-    "max_cluster_size": ("in a cluster, at most", 2, 200, 1), "summaries_max": ("summaries told", 0, 50, 1), "summaries_token_budget": ("told in tokens", 0, 10_000, 100),
+    "max_cluster_size": ("in a cluster, at most", 2, 200, 1), "summaries_max": ("summaries told", 0, 50, 1),
+    "summaries_token_budget": ("told in tokens", 0, 10_000, 100),
     "context_token_budget": ("context, tokens", 0, 20_000, 100)}
 _WEIGHTS = ("recency_weight", "activation_weight", "importance_weight")
 
@@ -172,7 +178,7 @@ def settings_at(
     own: float,
 ) -> SubconsciousnessConfig:
     "The configuration of these places, or its own refusal."
-    given = {k: v if isinstance(v, int) else round(v, 9) for k, v in at.items() if k not in _WEIGHTS}
+    given: dict[str, Any] = {k: v if isinstance(v, int) else round(v, 9) for k, v in at.items() if k not in _WEIGHTS}
     if given["consolidation_threshold"] == own: given["consolidation_threshold"] = None
     new = moved(base, *(at[name] for name in _WEIGHTS), **given)
     same = {k: getattr(base, k) for k in at if (was := getattr(base, k)) is not None and math.isclose(was, getattr(new, k) or 0, rel_tol=1e-8)}
@@ -206,7 +212,8 @@ class Keeper:
         folder: str = "",  # Top of a worktree
     ) -> None:
         w = need("ipywidgets", "notebook")
-        self.wanted, self.draft = wanted, None
+        self.wanted = wanted
+        self.draft: Draft | None = None
         self.folder = w.Text(folder, description="worktree", layout={"width": "auto"}, style=_STYLE)
         self.show, self.save = w.Button(description="show the file"), w.Button(description="write it", disabled=True)
         self.text, self.note = w.Textarea(disabled=True, rows=8, layout={"width": "auto", "display": "none"}), w.HTML()
@@ -322,7 +329,8 @@ def laid_out(panel: Panel) -> Any:
     "All of it, for `display`."
     w = need("ipywidgets", "notebook")
     def row(*children: Any, least: str = "300px") -> Any:
-        return w.GridBox(children, layout={"grid_template_columns": f"repeat(auto-fit, minmax(min({least}, 100%), 1fr))", "grid_gap": "0 16px", "width": "100%"})
+        columns = f"repeat(auto-fit, minmax(min({least}, 100%), 1fr))"
+        return w.GridBox(children, layout={"grid_template_columns": columns, "grid_gap": "0 16px", "width": "100%"})
     def framed(name: str) -> Any:
         fig = panel.figures[name]
         low = name in ("floors", "parts")  # Over the others there is room
@@ -348,6 +356,6 @@ def live(
     shell: Any,  # From `get_ipython()`; None outside of a notebook
 ) -> bool:
     "Does somebody look on who can move a slider?"
-    kernel = getattr(shell, "kernel", None)
+    kernel: Any = getattr(shell, "kernel", None)
     try: return bool(kernel.get_parent()["content"]["allow_stdin"])
     except (AttributeError, KeyError, TypeError): return False

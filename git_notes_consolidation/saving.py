@@ -8,7 +8,7 @@ import json, os, re, uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from .config import ConfigError, SubconsciousnessConfig, from_file, from_table, load_settings, parse_setting, project_file, untabled
+from .config import ConfigError, SubconsciousnessConfig, from_file, from_table, parse_setting, project_file, untabled
 from .files import from_toml, from_yaml
 
 # %% auto #0
@@ -41,7 +41,7 @@ def _in_yaml(text: str) -> Iterator[_Place]:
         for key, value in node.value:
             if value.id == "mapping": yield from walk(value, f"{table}.{key.value}".strip("."))
             else: yield table, key.value, value.start_mark.index, value.end_mark.index
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     return walk(root, "") if root is not None and root.id == "mapping" else iter(())
 
 

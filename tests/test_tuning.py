@@ -182,5 +182,6 @@ def test_the_panel_keeps_all_that_scores():
 
 
 def test_columns_need_no_widgets():
-    code = "import sys, git_notes_consolidation.tuning, git_notes_consolidation.panel; print([m for m in ('ipywidgets', 'plotly', 'scipy', 'pandas') if m in sys.modules])"
+    code = ("import sys, git_notes_consolidation.tuning, git_notes_consolidation.panel\n"
+            "print([m for m in ('ipywidgets', 'plotly', 'scipy', 'pandas') if m in sys.modules])")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
