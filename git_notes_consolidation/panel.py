@@ -120,7 +120,8 @@ def changes(
     "What all figures show after a move."
     at, flow, title = [*levels_of(config.retention).values()], _flow(said.moves).data[0], "" if said.moves else "nobody"
     found = {"tiers": _bars({"now": present, "with these": said.counts}), "flow": [{"node": flow.node, "link": flow.link, "visible": flow.visible}],
-             "spaces": _bars(said.spaces), "parts": _parts(said.parts), "days": _stays(said.days), "floors": _marks(said.fading, AGES), "sizes": _heaps(said.sizes, config.min_cluster_size)}
+             "spaces": _bars(said.spaces), "parts": _parts(said.parts),
+             "days": _stays(said.days), "floors": _marks(said.fading, AGES), "sizes": _heaps(said.sizes, config.min_cluster_size)}
     return {name: ([{k: v for k, v in t.items() if k in _DATA} for t in traces], at, title * (name == "flow")) for name, traces in found.items()}
 
 
