@@ -20,7 +20,7 @@ if TYPE_CHECKING: from plotly.graph_objects import Figure
 
 # %% auto #0
 __all__ = ['Change', 'tier_days', 'floors', 'cluster_heaps', 'levels_of', 'changes', 'pictures', 'redraw', 'places',
-           'settings_at', 'kept', 'in_words', 'Keeper', 'Panel', 'defaults', 'laid_out', 'live']
+           'settings_at', 'kept', 'in_words', 'Keeper', 'defaults', 'Panel', 'laid_out', 'live']
 
 # %% ../nbs/06_panel.ipynb #eaff6e70
 def _stays(days: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
@@ -266,6 +266,17 @@ def _stand(knob: Any, value: float) -> None:
     knob.value = value
 
 # %% ../nbs/06_panel.ipynb #f63b10e0
+def defaults(config: SubconsciousnessConfig) -> SubconsciousnessConfig:
+    "With the default of everything that the panel decides."
+    return replace(config, **kept(SubconsciousnessConfig()))
+
+
+def _titles(p: Prepared, chosen: int, most: int = 1000) -> list[tuple[str, int]]:
+    "The chosen memory, and the newest."
+    rows = sorted(range(len(p.memories)), key=lambda i: p.memories[i].timestamp, reverse=True)[:most]
+    return [(f"{p.memories[i].timestamp:%Y-%m-%d} {p.memories[i].summary[:70]}", i) for i in dict.fromkeys([*rows, chosen])]
+
+# %% ../nbs/06_panel.ipynb #0ef6ec2a
 class Panel:
     "Sliders, figures, and what they say of the memories."
 
@@ -283,7 +294,8 @@ class Panel:
         self.starts = {"as it is": present, **{name: preset(name, present) for name in PRESETS}}
         self.now = dict(zip(TIERS, np.bincount(before, minlength=4).tolist()))
         self.knobs, self.line, self.verdict, self.reset = _knobs(places(present, own)), w.HTML(), w.HTML(), w.Button(description="back to defaults")
-        self.which = w.Dropdown(options=_titles(p), value=range(len(p.memories))[chosen], description="memory", style=_STYLE, layout={"width": "auto"})
+        row = range(len(p.memories))[chosen]
+        self.which = w.Dropdown(options=_titles(p, row), value=row, description="memory", style=_STYLE, layout={"width": "auto"})
         self.presets = w.Dropdown(options=[*self.starts], description="preset", style=_STYLE)
         self.keeper = Keeper(lambda: kept(self.config), folder)
         said = answer(p, present, before, wall, own, self.which.value)
@@ -314,16 +326,6 @@ class Panel:
         for name, value in places(config, self.own).items(): _stand(self.knobs[name], value)
         self.still = False
         self.move()
-
-
-def defaults(config: SubconsciousnessConfig) -> SubconsciousnessConfig:
-    "With the default of everything that the panel decides."
-    return replace(config, **kept(SubconsciousnessConfig()))
-
-
-def _titles(p: Prepared, most: int = 1000) -> list[tuple[str, int]]:
-    newest = sorted(range(len(p.memories)), key=lambda i: p.memories[i].timestamp, reverse=True)
-    return [(f"{p.memories[i].timestamp:%Y-%m-%d} {p.memories[i].summary[:70]}", i) for i in newest[:most]]
 
 # %% ../nbs/06_panel.ipynb #035eed0c
 def laid_out(panel: Panel) -> Any:
