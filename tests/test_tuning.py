@@ -52,6 +52,16 @@ def test_tiers_and_scores_are_those_of_the_frame(group, facts, config):
     assert [NAMES[t] for t in tiers(p, config)] == frame["tier"].tolist()
 
 
+@pytest.mark.parametrize("fact, status, rank", [
+    ({}, "active", 0), ({"superseded_kind": "partial"}, "active", 1), ({"superseded_kind": "partial"}, "archived", 2), ({}, "archived", 2),
+    ({"superseded_kind": "full"}, "active", 3), ({"duplicate_of": "mem_first"}, "active", 3), ({"merged_into": "mem_both"}, "active", 3)], ids=str)
+def test_each_rule(fact, status, rank):
+    "A memory that by its score alone would be hot."
+    m, config = mem("x", days_ago=30, status=status, now=NOW), RetentionConfig(partial_factor=1.0, superseded_factor=1.0)
+    k = MemoryMetadata(m.id, activation_count=20, superseded_by="mem_new" if "superseded_kind" in fact else None, **fact)
+    assert tiers(Prepared.of([m], {m.id: k}, NOW), config).tolist() == [rank]
+
+
 @given(memories, st.lists(known, min_size=12, max_size=12), configs(), configs())
 def test_what_is_counted_is_what_the_frames_count(group, facts, one, two):
     table = {m.id: MemoryMetadata(m.id, **k) for m, k in zip(group, facts)}
@@ -162,6 +172,13 @@ def test_two_files_and_a_link(tmp_path):
     assert (tmp_path / "gnc.yaml").is_symlink() and (tmp_path / "real.yaml").read_text() == "workers: 2\nhot_threshold: 0.7\n"
     (tmp_path / "gnc.toml").write_text("")
     with pytest.raises(ConfigError, match="only one of them can hold"): Draft(tmp_path, {"hot_threshold": 0.7})
+
+
+def test_a_file_that_changed_since_it_was_shown_is_not_overwritten(tmp_path):
+    draft = Draft(tmp_path, {"hot_threshold": 0.7})
+    (tmp_path / "gnc.yaml").write_text("workers: 2\n")
+    with pytest.raises(ConfigError, match="has changed since"): draft.write()
+    assert (tmp_path / "gnc.yaml").read_text() == "workers: 2\n"
 
 
 def test_a_text_in_toml_that_looks_like_a_setting_is_left_alone(tmp_path):
