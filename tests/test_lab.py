@@ -1,0 +1,185 @@
+"""The tuning notebook in a real JupyterLab: a browser runs it, moves a slider, and sees the figures follow."""
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from urllib.request import Request, urlopen
+
+import pytest
+from helpers import ROOT
+
+from git_notes_consolidation.config import SubconsciousnessConfig, load_settings
+
+sync_playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").sync_playwright
+pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if not CHROMIUM: pytest.skip("no Chromium on the path", allow_module_level=True)
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+         "--disable-sync"]
+HERE = "127.0.0.1"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind((HERE, 0))
+        return s.getsockname()[1]
+
+
+def lab_env(home):
+    "An environment in which nothing of the user's is read or written, and a proxy that leads nowhere."
+    dirs = {"HOME": "home", "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime", "IPYTHONDIR": "ipython",
+            "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "workspaces", "XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "xdg"}
+    for name in dirs.values(): (home / name).mkdir(parents=True, exist_ok=True)
+    quiet = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    quiet.parent.mkdir(parents=True, exist_ok=True)
+    quiet.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}))
+    nowhere = {name: f"http://{HERE}:9" for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "JPY_", "VSCODE", "IPYTHON", "PLOTLY", "MEMORY_", "XDG_"))}
+    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+    return kept | {k: str(home / v) for k, v in dirs.items()} | nowhere | {"no_proxy": HERE, "NO_PROXY": HERE, "PYTHONPATH": path, "TZ": "UTC"}
+
+
+@contextmanager
+def lab(folder, home):
+    "The address of a JupyterLab on a folder, with its token."
+    port, token = free_port(), secrets.token_hex(16)
+    options = [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.ip={HERE}", f"--IdentityProvider.token={token}",
+               f"--ServerApp.root_dir={folder}", "--ServerApp.allow_root=True", "--LabApp.news_url=None", "--LabApp.extension_manager=readonly",
+               "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    with open(home / "lab.log", "wb") as log:
+        server = subprocess.Popen([sys.executable, "-m", "jupyter", "lab", "--no-browser", *options], env=lab_env(home), cwd=folder, stdout=log, stderr=log)
+        try:
+            for _ in range(240):
+                if server.poll() is not None: break
+                try: urlopen(Request(f"http://{HERE}:{port}/api/status", headers={"Authorization": f"token {token}"}), timeout=5).close(); break
+                except OSError: time.sleep(0.25)
+            assert server.poll() is None, (home / "lab.log").read_text()[-3000:]
+            yield f"http://{HERE}:{port}", token
+        finally:
+            server.terminate()
+            try: server.wait(20)
+            except subprocess.TimeoutExpired: server.kill()
+
+
+@pytest.fixture(scope="module")
+def notebooks(tmp_path_factory):
+    "The tuning notebook in a folder of its own, as somebody has it who opens it for the first time."
+    folder = tmp_path_factory.mktemp("lab") / "nbs"
+    (folder / "research").mkdir(parents=True)
+    shutil.copy(ROOT / "nbs" / "research" / "tuning.ipynb", folder / "research")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(notebooks, tmp_path_factory):
+    with lab(notebooks, tmp_path_factory.mktemp("jupyter")) as found: yield found
+
+
+class Watched:
+    "A page, what its console said that is an error, and which requests left the machine."
+
+    def __init__(self, browser, address, width=1500):
+        self.errors, self.outside = [], []
+        self.page = browser.new_page(viewport={"width": width, "height": 1000})
+        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        self.page.on("pageerror", lambda e: self.errors.append(str(e)))
+        self.page.on("request", lambda r: None if re.match(rf"(http|ws)://{HERE}:|data:|blob:", r.url) else self.outside.append(r.url))
+        self.page.goto(address)
+
+
+def run_all(page):
+    "Run all cells, from the menu, and wait for the panel."
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+    page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')", timeout=60_000)  # Lab asks which kernel is meant if a cell is run before
+    page.click("text=Run >> nth=0")
+    page.click(".lm-Menu-itemLabel:text-is('Run All Cells')")
+    page.wait_for_selector(".gnc-tiers .bartext", timeout=120_000)
+
+
+@pytest.fixture(scope="module")
+def watched(server):
+    "The notebook, opened and run."
+    address, token = server
+    with sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        found = Watched(browser, f"{address}/lab/tree/research/tuning.ipynb?token={token}")
+        run_all(found.page)
+        yield found
+        browser.close()
+
+
+TIERS = "[...document.querySelectorAll('.gnc-tiers .bartext')].map(e => e.textContent).join(' ')"
+
+
+def press(page, setting, key):
+    "Seconds from a key on a slider until the tier distribution on the page is another."
+    page.focus(f".gnc-{setting} .noUi-handle")
+    before, start = page.evaluate(TIERS), time.perf_counter()
+    page.keyboard.press(key)
+    page.wait_for_function(f"before => {TIERS} !== before", arg=before, timeout=10_000, polling=20)
+    return time.perf_counter() - start
+
+
+def test_the_half_life_moves_the_tiers_within_a_second(watched):
+    page = watched.page
+    assert page.evaluate(TIERS) == "10 10 49 49 94 94 256 256" and page.inner_text(".gnc-line").startswith("10 hot, 49 warm, ")
+    took = [press(page, "retention_half_life_days", key) for key in ("End", "Home", "End")]
+    assert page.evaluate(TIERS) == "10 73 49 315 94 21 256"
+    page.wait_for_selector(".gnc-line:has-text('73 hot, 315 warm, 21 cold, 0 archived; ')", timeout=5000)
+    assert min(took) < 1, took  # The fastest of three: the machine may have other things to do
+    assert watched.errors == [] and watched.outside == []
+
+
+def test_every_figure_is_drawn_and_follows(watched):
+    page = watched.page
+    drawn = {name: f".gnc-{name} .bars path" for name in ("tiers", "spaces", "parts", "days", "sizes")}
+    drawn |= {"flow": ".gnc-flow .sankey-link", "dots": ".gnc-floors .scatterlayer .point"}
+    press(page, "retention_half_life_days", "Home")
+    page.wait_for_timeout(500)
+    for name, marks in drawn.items(): assert page.locator(marks).count(), name
+    sizes = page.text_content(".gnc-sizes .legend")
+    page.focus(".gnc-consolidation_threshold .noUi-handle")
+    page.keyboard.press("End")
+    page.wait_for_function("before => document.querySelector('.gnc-sizes .legend').textContent !== before", arg=sizes, timeout=5000)
+    left = re.match(r"clusters: (\d+)too small: ", page.text_content(".gnc-sizes .legend"))[1]
+    page.wait_for_selector(f".gnc-line:has-text('; {left} clusters hold')", timeout=5000)
+    assert watched.errors == [] and watched.outside == []
+
+
+def test_what_is_refused_is_said_and_the_figures_stay(watched):
+    page = watched.page
+    page.click("button:text-is('back to defaults')")
+    page.wait_for_function(f"{TIERS} === '10 10 49 49 94 94 256 256'", timeout=5000)
+    page.focus(".gnc-warm_threshold .noUi-handle")
+    page.keyboard.press("End")
+    page.wait_for_selector(".gnc-line:has-text('must fall from hot to warm')", timeout=5000)
+    assert page.evaluate(TIERS) == "10 10 49 49 94 94 256 256"
+    page.keyboard.press("Home")
+    page.click("button:text-is('back to defaults')")
+    page.wait_for_selector(".gnc-line:has-text('; 0 would move')", timeout=5000)
+    assert watched.errors == [] and watched.outside == []
+
+
+def test_the_button_writes_what_gnc_reads(watched, tmp_path):
+    page = watched.page
+    (tmp_path / "gnc.yaml").write_text("# ours\nembedder: minilm\n")
+    press(page, "retention_half_life_days", "End")
+    page.fill(".gnc-folder input", str(tmp_path))
+    page.keyboard.press("Tab")
+    page.click("button:text-is('show the file')")
+    page.wait_for_selector(".gnc-note:has-text('gnc.yaml')", timeout=5000)
+    assert page.inner_text(".gnc-note").strip().startswith("1 of the settings change in ")
+    assert page.input_value(".gnc-text textarea") == "# ours\nembedder: minilm\nretention_half_life_days: 365.0\n"
+    assert (tmp_path / "gnc.yaml").read_text() == "# ours\nembedder: minilm\n"
+    page.click("button:text-is('write it')")
+    page.wait_for_selector(".gnc-note:has-text('written to')", timeout=5000)
+    wanted = replace(SubconsciousnessConfig(), embedder="minilm", retention_half_life_days=365.0)
+    assert load_settings(env={}, file=tmp_path / "gnc.yaml").config == wanted
+    assert watched.errors == [] and watched.outside == []
