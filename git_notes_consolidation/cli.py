@@ -36,7 +36,7 @@ from .triggers import EVENTS, Event, in_domain
 if TYPE_CHECKING:
     from git_notes_consolidation.deciding import Pool
     from git_notes_consolidation import audit as auditing, dating, evaluation as ev, fourway as fw, reasoning as reasons, service as sv, session as telling
-    from git_notes_consolidation import llm, writing as wr
+    from git_notes_consolidation import fitting, forecast, llm, saving, writing as wr
 
 # %% auto #0
 __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'short', 'Steps', 'Call', 'Usage', 'when', 'hoist',
@@ -44,7 +44,7 @@ __all__ = ['app', 'review', 'hook', 'evaluate', 'models', 'plain', 'table', 'sho
            'undo', 'worded', 'written', 'remember', 'forget', 'restore', 'update', 'status', 'tiers', 'explain',
            'edges', 'summaries', 'review_list', 'review_accept', 'review_reject', 'review_edit', 'log_rows', 'log',
            'inject', 'result_rows', 'recall', 'context', 'hook_session_start', 'hook_stop', 'sync', 'serve', 'doctor',
-           'history', 'audit', 'config', 'supersession', 'temporal', 'pull', 'demo']
+           'history', 'audit', 'config', 'supersession', 'temporal', 'retention', 'tune', 'pull', 'demo']
 
 # %% ../nbs/23_cli.ipynb #41933e5b
 class _Later:
@@ -55,6 +55,7 @@ class _Later:
 
 if not TYPE_CHECKING:
     auditing, dating, ev, fw = map(_Later, ("audit", "dating", "evaluation", "fourway"))
+    fitting, forecast, saving = map(_Later, ("fitting", "forecast", "saving"))
     reasons, sv, telling, wr = map(_Later, ("reasoning", "service", "session", "writing"))
 
 # %% ../nbs/23_cli.ipynb #2c1c9df9
@@ -177,8 +178,8 @@ def hoist(argv: Sequence[str]) -> list[str]:
     return front + rest
 
 # %% ../nbs/23_cli.ipynb #828c687a
-_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "Guard": 3, "Locked": 4, "RepoError": 1, "EmbeddingError": 1,
-          "NotImplementedError": 1}  # By name, because most of their modules are not loaded
+_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "BadTable": 2, "Guard": 3, "Locked": 4, "RepoError": 1,
+          "EmbeddingError": 1, "NotImplementedError": 1}  # By name, because most of their modules are not loaded
 
 def main(argv: Sequence[str] | None = None) -> int:
     "Run a command; its exit code."
@@ -1399,6 +1400,55 @@ def temporal(
     parts = [("Time expressions", r.scores["pooled"]), ("By half", r.scores["split"]), (f"Kinds with mistakes, {len(kinds)} of {len(r.scores['kind'])}", kinds)]
     tables = [_dating_table(title, scores) for title, scores in parts if scores and (title == "Time expressions" or len(scores) > 1)]
     call.show(r.to_dict(failures), *(x for part in tables for x in ("", part)), *_misdated(r.failures, failures))
+
+# %% ../nbs/23_cli.ipynb #fdcc5a43
+def _decay_table(title: str, scores: Mapping[str, Mapping[str, float]]) -> Table:
+    rows = [(name, *(f"{m[k]:.3f}" for k in ("auc", "log_loss", "ece")), *([f"{m['mean_auc']:.3f}", f"{m['mean_ece']:.3f}"] if "mean_auc" in m else []))
+            for name, m in scores.items()]
+    names = ("", "AUC", "log-loss", "calibration error", *(("AUC, mean", "calibration error, mean") if rows and len(rows[0]) > 4 else ()))
+    return table(title, names, rows, right=names[1:])
+
+
+@evaluate.command(epilog="Example: `gnc evaluate retention --data events.csv --json`.  \n"
+                         "The columns of the file: repo, item, day (a number) and kind (A added, M modified or read, D deleted); may be gzipped. "
+                         "Without a file: the files of this repository.")
+def retention(
+    ctx: typer.Context,
+    data: Annotated[Path | None, typer.Option(help="Touches of items, CSV. Default: how the files of this repository were edited.", metavar="FILE")] = None,
+) -> None:
+    "How well each way to fade forecasts what is needed in the next thirty days."
+    call: Call = ctx.obj
+    r = fitting.evaluate_retention(forecast.read_touches(data) if data else [fitting.file_touches(open_repo(call.repo))])
+    of = f"{r['repositories']} repositories" if r["repositories"] > 1 else "one repository, with nothing fitted to it"
+    call.show(r, _decay_table(f"{r['rows']:,} forecasts, {r['needed']:,} needed, of {of}", r["measures"]))
+
+# %% ../nbs/23_cli.ipynb #550249cd
+@app.command(epilog="Examples: `gnc tune`, `gnc tune --write`, `gnc tune --json`.  \n"
+                    "To undo it, take `decay` out of the settings again. Needs the extra `consolidation`.")
+def tune(
+    ctx: typer.Context,
+    write: Annotated[bool, typer.Option("--write", help="Put what is recommended into gnc.yaml, or the file of settings that is there.")] = False,
+) -> None:
+    "Fit how memories fade to what this repository came back to."
+    call: Call = ctx.obj
+    repo = open_repo(call.repo)
+    v = sv.view(repo)
+    with closing(index.open_index(repo)) as conn: reads = fitting.memory_touches(v.scan.memories, v.events, sv._waiting(repo, conn, v.events))
+    t = fitting.tuned(forecast.snapshots([reads]), forecast.snapshots([fitting.file_touches(repo)]))
+    draft = saving.Draft(repo.worktree or "", t.settings) if write and t.settings else None
+    if draft: draft.write()
+    call.show(t.to_dict() | {"written": str(draft.path) if draft else None}, *_tuned(t), f"Written to {draft.path}." if draft else _next(t, write))
+
+
+def _tuned(t: fitting.Tuned) -> list[Any]:
+    "The comparison, and what is to be known about it."
+    title = f"Fitted to {t.rows:,} forecasts of {t.source}, {t.needed:,} of them needed; tested on the last two fifths of the time"
+    return [*([_decay_table(title, t.table), ""] if t.table else []), *t.notes]
+
+
+def _next(t: fitting.Tuned, write: bool) -> str:
+    if not t.settings: return "Nothing to write: the settings stay as they are."
+    return "Recommended: " + ", ".join(f"{k}: {v}" for k, v in t.settings.items()) + ". To write it: gnc tune --write"
 
 # %% ../nbs/23_cli.ipynb #12131ec4
 models = typer.Typer(no_args_is_help=True, help="The model that compares memories by their meaning.")

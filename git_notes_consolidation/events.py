@@ -110,7 +110,7 @@ def _webhook(url: str, event: RunFinished, local_only: bool, seconds: float = 5)
     opener = urllib.request.build_opener(_NoWayOn, *proxies)
     def post() -> str:
         try:
-            with opener.open(ask, timeout=seconds): return ""
+            with opener.open(ask, timeout=seconds + 1): return ""  # The deadline below comes first, and says so
         except urllib.error.HTTPError as e: return f"event_webhook: {host} said {e.code}" + (", which is not followed" if 300 <= e.code < 400 else "")
         except urllib.error.URLError as e: return f"event_webhook: {host}: {' '.join(str(e.reason).split())[:200]}"
     return _within(seconds, f"event_webhook: {host}", post)

@@ -14,10 +14,10 @@ from .config import RetentionConfig, need
 from .retention import SOONEST, trace_strength
 
 # %% auto #0
-__all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Touches', 'touches_of', 'read_touches', 'Snapshots', 'snapshots',
-           'Model', 'design_score', 'base_level', 'base_level_of_three', 'fsrs_shaped', 'Fitted', 'sampled', 'fit',
-           'log_loss', 'reliability', 'measures', 'answered', 'by_time', 'left_out', 'by_repository', 'bootstrap',
-           'dealt', 'present']
+__all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Touches', 'touches_of', 'BadTable', 'read_touches', 'Snapshots',
+           'snapshots', 'Model', 'design_score', 'base_level', 'base_level_of_three', 'fsrs_shaped', 'Fitted',
+           'sampled', 'fit', 'log_loss', 'reliability', 'measures', 'answered', 'by_time', 'left_out', 'by_repository',
+           'bootstrap', 'dealt', 'present']
 
 # %% ../nbs/05_forecast.ipynb #63b4452e
 class Touches(NamedTuple):
@@ -38,18 +38,24 @@ def touches_of(
     item, day, gone = zip(*found) if found else ((), (), ())
     return Touches(name, np.array(item, int), np.array(day, float), np.array(gone, bool))
 
-# %% ../nbs/05_forecast.ipynb #a0aa7b76
+# %% ../nbs/05_forecast.ipynb #7547fdf7
+class BadTable(ValueError):
+    "A table of touches that cannot be used; says in which file and line."
+
+
 def read_touches(
     path: Path | str,  # A CSV file, may be gzipped
 ) -> list[Touches]:  # One for each repository, by name
     "Histories from a table of events."
     open_ = gzip.open if str(path).endswith(".gz") else open
     by: dict[str, list[tuple[Any, float, bool]]] = {}
-    with open_(path, "rt", encoding="utf-8", newline="") as f:
-        for n, row in enumerate(csv.DictReader(f), 2):
-            try: by.setdefault(row["repo"], []).append((row["item"], _day(row["day"]), _gone(row["kind"])))
-            except (KeyError, TypeError, ValueError) as e:
-                raise ValueError(f"{path}, line {n}: {e!r}; the columns are repo, item, day (a number) and kind (A, M or D)") from None
+    try:
+        with open_(path, "rt", encoding="utf-8", newline="") as f:
+            for n, row in enumerate(csv.DictReader(f), 2):
+                try: by.setdefault(row["repo"], []).append((row["item"], _day(row["day"]), _gone(row["kind"])))
+                except (KeyError, TypeError, ValueError) as e:
+                    raise BadTable(f"{path}, line {n}: {e!r}; the columns are repo, item, day (a number) and kind (A, M or D)") from None
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as e: raise BadTable(f"{path} cannot be read: {e}") from None
     return [touches_of(name, by[name]) for name in sorted(by)]
 
 
@@ -204,7 +210,7 @@ class Fitted(NamedTuple):
         "The same, from the model's score."
         return 1 / (1 + np.exp(-np.clip(self.intercept + self.slope * score, -30, 30)))
 
-# %% ../nbs/05_forecast.ipynb #2fe66bf4
+# %% ../nbs/05_forecast.ipynb #0b312712
 def sampled(
     s: Snapshots,
     rows: int = 1000,  # Of each repository, at most
@@ -218,7 +224,7 @@ def sampled(
 
 def fit(model: Model, s: Snapshots) -> Fitted:
     "The parameter and the curve with the least log-loss."
-    if not 0 < s.needed.sum() < len(s): raise ValueError("nothing to fit: the answer is the same in every row")
+    if not 0 < s.needed.sum() < len(s): raise BadTable("nothing to fit: the answer is the same in every row")
     scores = {p: model.score(s, p) for p in model.tried}
     return min((_curve(model, p, x, s) for p, x in scores.items()), key=lambda f: log_loss(f.of(scores[f.parameter]), s.needed))
 

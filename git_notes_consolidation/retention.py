@@ -99,11 +99,12 @@ def factors_of(
     now: datetime,
 ) -> tuple[float, float, float]:  # Recency, activation and importance, before they are weighted
     "What a score is made of, in the way that the configuration names."
-    if config.formula == "subcog": return _design_5(memory, metadata, config, now)
-    age, count = _effective_age(memory, metadata, now), metadata.activation_count
+    days, count = age_days(memory.timestamp, now), metadata.activation_count
+    if config.formula == "subcog": return recency(math.floor(days), config.half_life_days), _used_5(count), _worth_5(memory)
+    age = _effective_age(memory, metadata, now)
     worth, half_life, d = importance(memory, age, config.importance_half_life_days), config.half_life_days, config.decay_exponent
     if config.decay == "act-r":
-        kept = float(retrievability(age_days(memory.timestamp, now), age, count, half_life, d))
+        kept = float(retrievability(days, age, count, half_life, d))
         return kept, kept, worth
     return power_law(age, half_life, d) if config.decay == "power" else recency(age, half_life), activation(count), worth
 
@@ -113,17 +114,15 @@ def _effective_age(memory: Memory, metadata: MemoryMetadata, now: datetime) -> f
     return min(age, age_days(metadata.last_accessed, now)) if metadata.last_accessed else age
 
 # %% ../nbs/04_retention.ipynb #04f5480d
-_WORTH_5 = {"decisions": 0.9, "learnings": 0.8, "patterns": 0.8, "blockers": 0.7, "context": 0.5, "observations": 0.4}
+_WORTHS_5 = {"decisions": 0.9, "learnings": 0.8, "patterns": 0.8, "blockers": 0.7, "context": 0.5, "observations": 0.4}
 
-def _design_5(memory: Memory, metadata: MemoryMetadata, config: RetentionConfig, now: datetime) -> tuple[float, float, float]:
-    "The factors of design 5."
-    used = (math.log(metadata.activation_count) + 1) / 5 if metadata.activation_count > 0 else -1e9  # The design's ln(0) is -∞
-    worth = ((0.5 if memory.importance is None else memory.importance) + _WORTH_5.get(memory.namespace, 0.5)) / 2
-    return recency(math.floor(age_days(memory.timestamp, now)), config.half_life_days), used, worth
+def _used_5(count: int) -> float: return (math.log(count) + 1) / 5 if count > 0 else -1e9  # The design's ln(0) is −∞
 
-def _penalty_5(metadata: MemoryMetadata, config: RetentionConfig) -> float:
-    "What design 5 subtracts; the weights leave a tenth for it."
-    return 0.7 * (1 - config.recency_weight - config.activation_weight - config.importance_weight) if metadata.superseded_by else 0.0
+def _worth_5(memory: Memory) -> float: return ((0.5 if memory.importance is None else memory.importance) + _WORTHS_5.get(memory.namespace, 0.5)) / 2
+
+def _penalty_5(config: RetentionConfig) -> float:
+    "What design 5 subtracts for being superseded; the weights leave a tenth for it."
+    return 0.7 * (1 - config.recency_weight - config.activation_weight - config.importance_weight)
 
 # %% ../nbs/04_retention.ipynb #90a7ed64
 def compute_retention_score(
@@ -151,7 +150,7 @@ def _factor(metadata: MemoryMetadata, config: RetentionConfig) -> float:
 
 
 def _minus(metadata: MemoryMetadata, config: RetentionConfig) -> float:
-    return _penalty_5(metadata, config) if config.formula == "subcog" else 0.0
+    return _penalty_5(config) if config.formula == "subcog" and metadata.superseded_by else 0.0
 
 
 def _overall(recency: Any, activation: Any, importance: Any, factor: Any, minus: Any, config: RetentionConfig) -> Any:

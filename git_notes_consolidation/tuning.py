@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from .config import RetentionConfig, SubconsciousnessConfig
 from .models import Memory, MemoryMetadata, MemoryTier, mem
-from .retention import (_effective_age, _overall, activation, age_days, compute_retention_score, floor_of, importance, recency,
+from .retention import (_effective_age, _overall, _penalty_5, _used_5, _worth_5, activation, age_days,
+                                               compute_retention_score, floor_of, importance, power_law, recency, retrievability,
                                                score_decomposition, tier_of, weights)
 from .tokens import estimate
 
@@ -60,10 +61,22 @@ class Prepared:
 # %% ../nbs/05_tuning.ipynb #eb637be6
 def scores(p: Prepared, config: RetentionConfig) -> np.ndarray:
     "(n,) the score of each memory, as `compute_retention_score` has it."
-    r = np.array([recency(a, config.half_life_days) for a in p.ages.tolist()], float)
-    i = np.array([importance(m, a, config.importance_half_life_days) for m, a in zip(p.memories, p.ages.tolist())], float)
     factor = np.where(p.gone, config.stale_factor, 1.0) * np.array([1.0, config.partial_factor, config.superseded_factor])[p.kind]
-    return np.asarray(_overall(r, p.use, i, factor, config), float)
+    minus = _penalty_5(config) * (p.kind > 0) if config.formula == "subcog" else 0.0
+    return np.asarray(_overall(*_factors(p, config), factor, minus, config), float)
+
+
+def _factors(p: Prepared, config: RetentionConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    "As `factors_of` has them."
+    half_life, d = config.half_life_days, config.decay_exponent
+    if config.formula == "subcog":
+        return (np.array([recency(x, half_life) for x in np.floor(p.days).tolist()], float), np.array([_used_5(k.activation_count) for k in p.known], float),
+                np.array([_worth_5(m) for m in p.memories], float))
+    i = np.array([importance(m, a, config.importance_half_life_days) for m, a in zip(p.memories, p.ages.tolist())], float)
+    if config.decay == "act-r":
+        r = retrievability(p.days, p.ages, np.array([k.activation_count for k in p.known]), half_life, d)
+        return r, r, i
+    return np.array([power_law(a, half_life, d) if config.decay == "power" else recency(a, half_life) for a in p.ages.tolist()], float), p.use, i
 
 # %% ../nbs/05_tuning.ipynb #40e792d2
 def tiers(p: Prepared, config: RetentionConfig) -> np.ndarray:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from git_notes_consolidation.clustering import cluster_memories, dendrogram, flat_clusters
-from git_notes_consolidation.config import NAMESPACE_IMPORTANCE, PRESETS, ConfigError, RetentionConfig, SubconsciousnessConfig, load_settings
+from git_notes_consolidation.config import DECAYS, NAMESPACE_IMPORTANCE, PRESETS, ConfigError, RetentionConfig, SubconsciousnessConfig, load_settings
 from git_notes_consolidation.embedding import LexicalEmbedder
 from git_notes_consolidation.models import MemoryMetadata, MemoryTier, mem, sample_memories
 from git_notes_consolidation.retention import days_in_tiers, retention_frame, weights
@@ -40,7 +40,8 @@ def configs(draw):
     made = RetentionConfig(hot_threshold=hot, warm_threshold=warm, archive_threshold=low, **weights(*draw(st.tuples(*[st.floats(0, 1)] * 3))),
                            half_life_days=draw(st.floats(0.5, 500)), importance_half_life_days=draw(st.floats(1, 2000) | st.just(math.inf)),
                            grace_days=draw(st.sampled_from([0.0, 7.0, 30.0])), superseded_factor=draw(st.floats(0, 1)), partial_factor=draw(st.floats(0, 1)),
-                           stale_factor=draw(st.just(1.0) | st.floats(0, 1)), supersession_rule=draw(st.booleans()))
+                           stale_factor=draw(st.just(1.0) | st.floats(0, 1)), supersession_rule=draw(st.booleans()),
+                           decay=draw(st.sampled_from(DECAYS)), decay_exponent=draw(st.floats(0.05, 3)))
     return draw(st.just(made) | st.sampled_from([RetentionConfig.preset(name) for name in PRESETS]))
 
 
