@@ -41,7 +41,7 @@ def figure(
 ) -> Figure:
     "A plotly figure in the house style."
     go = need("plotly.graph_objects", "notebook")
-    axis = {"showgrid": True, "gridcolor": "#E5E5E5", "zeroline": False, "linecolor": "#444", "showline": True, "automargin": True}
+    axis = {"showgrid": True, "gridcolor": "#E5E5E5", "zeroline": False, "linecolor": "#444", "showline": True, "automargin": True, "title": {"standoff": 10}}
     look = {"font": {"size": 13, "color": "#222"}, "paper_bgcolor": "white", "plot_bgcolor": "white", "colorway": COLOURS,
             "xaxis": axis, "yaxis": axis, "margin": {"l": 60, "r": 20, "t": 40, "b": 50}, "height": 360, "legend": {"tracegroupgap": 2}}
     return go.Figure(list(traces), layout={"template": {"layout": look}, "xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}} | layout)
@@ -100,7 +100,7 @@ def tier_bars(
                 "textposition": "inside", "textangle": 0, "insidetextfont": {"color": "white" if t == "hot" else "#222"},
                 "marker": _hatched(TIER_COLOURS[t], TIER_HATCHES[t])}
     return figure((tier(t) for t in TIERS), x="memories", barmode="stack", height=150 + 45 * len(names), yaxis_autorange="reversed", legend_traceorder="normal",
-                  uniformtext={"minsize": 10, "mode": "show"})
+                  uniformtext={"minsize": 10, "mode": "hide"})
 
 
 # %% ../nbs/03_plots.ipynb #bd249ed4
@@ -222,7 +222,9 @@ def cluster_map(
         if k < 0: return dots("no cluster", group == k, {"color": "#AAAAAA", "size": 5})
         marker = {"color": COLOURS[k % len(COLOURS)], "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 9}
         return dots(_safe((names or {}).get(k, f"cluster {k}")), group == k, marker)
-    traces = [cluster(int(k)) for k in np.unique(group)]
+    found = [int(k) for k in np.unique(group)]
+    named = names is not None or sum(k >= 0 for k in found) <= 12  # A legend of forty is longer than the map
+    traces = [cluster(k) | ({} if named or k < 0 else {"showlegend": False}) for k in found]
     if superseded is not None and any(superseded):
         traces.append(dots("superseded", np.asarray(superseded, bool), {"symbol": "x-thin", "size": 12, "line": {"width": 2, "color": "#000"}}))
     empty = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
@@ -339,9 +341,9 @@ def cluster_slider(
     gone = np.asarray(superseded, bool)
     if gone.any(): marks.append(_crosses(places[gone]))
     slider = {"active": levels.index(at), "currentvalue": {"prefix": "similarity threshold: "}, "steps": [step(t) for t in levels], "pad": {"t": 20}}
-    note = {"text": told(at), "xref": "paper", "yref": "paper", "x": 0, "y": 1.08, "showarrow": False, "xanchor": "left"}
-    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=560, sliders=[slider], annotations=[note], margin={"b": 90, "l": 20}, showlegend=True,
-                  legend={"x": 1, "xanchor": "right", "y": 1.1})
+    note = {"text": told(at), "xref": "paper", "yref": "paper", "x": 0, "y": 1, "yshift": 22, "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=560, sliders=[slider], annotations=[note], margin={"b": 90, "l": 20, "t": 60}, showlegend=True,
+                  legend={"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"})
 
 
 def _crosses(points: np.ndarray) -> dict[str, Any]:
@@ -449,7 +451,8 @@ def merge_tree(
     fig = figure((join(h, p) for h, p in zip(plan["dcoord"], plan["icoord"])), x="average similarity", height=130 + 22 * len(names),
                  xaxis_range=[1.02, -0.05], yaxis={"tickvals": list(range(len(names))), "ticktext": [_brief(names[i], 44) for i in plan["leaves"]],
                                                         "autorange": "reversed", "title": {"text": ""}, "showgrid": False})
-    return fig.add_vline(x=threshold, line={"color": "#222", "width": 2, "dash": "dash"}, annotation={"text": f"threshold {threshold:g}", "xshift": 4})
+    return fig.add_vline(x=threshold, line={"color": "#222", "width": 2, "dash": "dash"}, annotation_position="top left",
+                        annotation={"text": f"threshold {threshold:g}", "xshift": -4})
 
 # %% ../nbs/03_plots.ipynb #mp000035
 def said_and_meant(

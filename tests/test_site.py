@@ -72,11 +72,19 @@ def test_the_cli_reference_has_every_command_and_option():
     parts = dict(re.findall(r"^## (gnc .*)\n\n([\s\S]*?)(?=^## |\Z)", pages.cli_page(), re.M))
     assert sorted(parts) == sorted(typer_names(app)) and len(parts) > 25
     for name, command in list(pages.commands())[1:]:
-        assert command.help and command.help.split("\n")[0] in parts[name], name
+        assert command.help and pages._flags(command.help).split("\n")[0] in parts[name], name
         missing = [o for p in command.params if p.param_type_name == "option" for o in (*p.opts, *p.secondary_opts) if f"`{o}" not in parts[name]]
         assert missing == [], name
         if command.epilog: assert command.epilog[:30] in parts[name], f"{name}: its example"
     assert "| `--limit VALUE` | `20` |" in parts["gnc tiers"] and "| `ID` | required |" in parts["gnc explain"]
+
+
+def test_an_option_in_a_sentence_is_code():
+    "Else two hyphens become a dash, and nobody can copy it."
+    told = "Go on past --max-change; -v says more than `--json -v`, and read-only or a - is no option."
+    assert pages._flags(told) == "Go on past `--max-change`; `-v` says more than `--json -v`, and read-only or a - is no option."
+    bare = re.sub(r"`[^`]*`|^\|-.*$|^```[\s\S]*?^```|\]\([^)]*\)", "", pages.cli_page() + pages.promises_page(), flags=re.M)
+    assert re.findall(r"(?<!-)--[a-z][\w-]*", bare) == []
 
 
 def test_the_promises_are_all_there():
@@ -171,15 +179,22 @@ def built(tmp_path_factory):
 
 
 class Page(HTMLParser):
-    "Anchors, links, and what is loaded."
+    "Anchors, links, what is loaded, and the text of the paragraphs outside of code."
 
     def __init__(self, text):
         super().__init__()
-        self.ids, self.links, self.loaded = {""}, [], []
+        self.ids, self.links, self.loaded, self.prose, self.inside = {""}, [], [], [], []
         self.feed(text)
+
+    def handle_data(self, data):
+        if "p" in self.inside and not {"code", "pre"} & {*self.inside}: self.prose.append(data)
+
+    def handle_endtag(self, tag):
+        if tag in self.inside: self.inside.remove(tag)
 
     def handle_starttag(self, tag, attrs):
         a = dict(attrs)
+        if tag in ("p", "code", "pre"): self.inside.append(tag)
         self.ids |= {a[k] for k in ("id", "name") if a.get(k)}
         if tag == "a" and a.get("href"): self.links.append(a["href"])
         if tag in ("img", "script", "iframe", "source") and a.get("src"): self.loaded.append(a["src"])
@@ -209,6 +224,12 @@ def read(built): return {p.relative_to(built).as_posix(): Page(p.read_text(encod
 
 def test_every_entry_has_its_page(built, read):
     assert {f"{pages.docname(n)}.html" for n in NAMES} <= set(read)
+
+
+def test_no_markup_shows_through(read):
+    "Tables as rows of bars, formulas that nobody sets (that takes a script from elsewhere), fences in a line, dashes for hyphens."
+    raw = re.compile(r"\|\s*[-—:]{2,}|\$\\?\w+[_^]|```|\*\*\w|\[[^\]]+\]\([^)]+\)|(?<!\w)–[a-z]")
+    assert [(name, t) for name, p in read.items() for t in p.prose if raw.search(t)] == []
 
 
 def test_no_link_is_dead(read):
@@ -281,6 +302,11 @@ UNDRAWN = """() => [...document.querySelectorAll('.live-figure')].filter(b => !(
   b.querySelector('.main-svg .trace, .main-svg .sankey-node, .main-svg .hm image, .main-svg .slice, .main-svg .surface')) || b.clientHeight < 100).length"""
 
 
+CUT = """() => [...document.querySelectorAll('.live-figure')].flatMap((b, i) => { const r = b.querySelector('.main-svg').getBoundingClientRect();
+  return [...b.querySelectorAll('text')].filter(t => t.textContent.trim() && getComputedStyle(t).visibility !== 'hidden').map(t => [t, t.getBoundingClientRect()])
+    .filter(([t, q]) => q.width && (q.left < r.left - 2 || q.right > r.right + 2 || q.bottom > r.bottom + 2 || q.top < r.top - 2)).map(([t]) => `${i}: ${t.textContent}`) })"""
+
+
 @pytest.mark.slow
 def test_every_page_answers_and_draws(tab, address, read, built):
     drawn = 0
@@ -291,6 +317,7 @@ def test_every_page_answers_and_draws(tab, address, read, built):
         if want:
             tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
             drawn += want
+            assert tab.evaluate(CUT) == [], f"{name}: text that runs out of its figure"
         assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, f"{name} is wider than the window"
         assert tab.wrong == [], name
     stored = sum(len(pages.figures(json.loads((pages.NBS / n).read_text())["cells"])) for n in NAMES if n.endswith(".ipynb"))
@@ -299,17 +326,19 @@ def test_every_page_answers_and_draws(tab, address, read, built):
 
 def test_narrow_pages_do_not_overflow(tab, address):
     tab.set_viewport_size({"width": 390, "height": 800})
-    for name in ("index", "cli-reference", "promises", "retention", "models", "research/tuning", "research/evaluation", "research/index"):
+    for name in ("index", "cli-reference", "promises", "retention", "models", "plots", *(f"research/{n}" for n in ("index", "tuning", "retention", "cluster-map", "evaluation", "walk", "how-it-works"))):
         tab.goto(f"{address}{name}.html", wait_until="load")
         tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
+        assert tab.evaluate(CUT) == [], f"{name}: text that runs out of its figure"
 
 
-def test_a_slider_moves_what_is_drawn(tab, address):
-    tab.goto(f"{address}retention.html", wait_until="load")
+@pytest.mark.parametrize("page", ["retention", "research/tuning", "research/cluster-map"])
+def test_a_slider_moves_what_is_drawn(tab, address, page):
+    tab.goto(f"{address}{page}.html", wait_until="load")
     tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
     with_slider = "[...document.querySelectorAll('.live-figure')].find(b => b.layout.sliders)"
-    shown = f"JSON.stringify({with_slider}.data.filter(t => t.visible !== false).map(t => [t.x, t.y]))"
+    shown = f"JSON.stringify({with_slider}.data.filter(t => t.visible !== false).map(t => [t.x, t.y, t.marker]))"
     paths = f"{with_slider}.querySelector('.overplot').innerHTML"
     numbers, before = tab.evaluate(shown), tab.evaluate(paths)
     box = tab.evaluate_handle(f"{with_slider}.querySelector('.slider-rail-touch-rect')").as_element()

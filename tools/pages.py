@@ -88,9 +88,10 @@ def relink(text, folder=""):
 
 def figure(data, root, static, first, height=None):
     "HTML that draws a stored figure with the plotly script beside the pages; `first` on a page brings the script."
-    layout = {k: v for k, v in data["layout"].items() if k not in ("width", "autosize")}
+    layout = {k: v for k, v in data["layout"].items() if k not in ("width", "autosize", *(("sliders", "updatemenus") if height else ()))}
     tall = height or layout.get("height") or 450
     small = {"showlegend": False, "title": {"text": ""}, "margin": {"l": 40, "r": 10, "t": 10, "b": 30}} if height else {}
+    if height: small["annotations"] = [a for a in layout.get("annotations", []) if a.get("yref") != "paper" or a.get("y", 0) < 1]
     spec = json.dumps({"data": data["data"], "layout": layout | small | {"height": tall}, "frames": data.get("frames", []), "still": bool(height)},
                       ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     script = "".join(f'<script defer src="{root}{static}/{s}"></script>' for s in ("plotly.min.js", "figures.js")) if first else ""
@@ -138,17 +139,23 @@ def section_page(section, builder, static):
 def _cell(text): return " ".join(str(text).split()).replace("|", "\\|")
 
 
+def _flags(text):
+    "Options that a sentence names, as code: of two hyphens a typographer makes one dash."
+    parts = re.split(r"(`[^`]*`)", text or "")
+    return "".join(p if i % 2 else re.sub(r"(?<![\w`/-])(--[a-z][\w-]*|-[a-zA-Z])(?![\w-])", r"`\1`", p) for i, p in enumerate(parts))
+
+
 def _option(p):
     "One row: how an option is written, what it defaults to, what it does."
     if p.param_type_name == "argument":
         name = (p.metavar or p.name.upper()).strip("[].").upper()
-        return f"`{name}`", "required" if p.required else "", p.help or ""
+        return f"`{name}`", "required" if p.required else "", _flags(p.help)
     value = "" if p.is_flag else f" {p.metavar or 'VALUE'}"
     name = ", ".join(f"`{o}{value}`" for o in p.opts) + "".join(f", `{o}`" for o in p.secondary_opts)
     default = ""
     if p.is_flag: default = f"`{p.opts[-1]}`" if p.default is True and p.secondary_opts else ""
     elif p.default not in (None, "", ()) and not callable(p.default): default = f"`{p.default}`"
-    return name, default, (p.help or "") + (" Repeatable." if p.multiple and "again" not in p.help and "repeat" not in p.help else "")
+    return name, default, _flags(p.help) + (" Repeatable." if p.multiple and "again" not in p.help and "repeat" not in p.help else "")
 
 
 def commands(command=None, name="gnc"):
@@ -177,12 +184,12 @@ def cli_page():
     text = lambda s: (s or "").replace("  \n", "\n\n")
     out = ["# CLI reference\n", f"{root.help}\n", f"{text(root.epilog)}\n", "## Global options\n", *_options(root)]
     out += ["## Commands\n", "| command | |", "|---|---|"]
-    out += [f"| [`{n}`](#{n.replace(' ', '-')}) | {_cell(c.help)} |" for n, c in rest] + [""]
+    out += [f"| [`{n}`](#{n.replace(' ', '-')}) | {_cell(_flags(c.help))} |" for n, c in rest] + [""]
     for name, c in rest:
         words = [((p.metavar or p.name.upper()).strip("[].").upper(), p) for p in c.params if p.param_type_name == "argument"]
         usage = " ".join([name, *(w if p.required else f"[{w}]" for w, p in words), *(["[OPTIONS]"] if len(words) < len(c.params) else []),
                           *(["COMMAND"] if hasattr(c, "commands") else [])])
-        out += [f"## {name}\n", f"{c.help}\n", f"```console\n{usage}\n```\n", *_options(c), *([f"{text(c.epilog)}\n"] if c.epilog else [])]
+        out += [f"## {name}\n", f"{_flags(c.help)}\n", f"```console\n{usage}\n```\n", *_options(c), *([f"{text(c.epilog)}\n"] if c.epilog else [])]
     return "\n".join(out)
 
 
@@ -198,7 +205,7 @@ def promises_page():
         for r in (r for r in rows if r["id"].startswith(key)):
             places = [] if r["shown_by"] == "planned" else r["shown_by"]
             links = [f"[{p.removeprefix('nbs/')}]({p[4:]})" if p.startswith("nbs/") else f"[{_place(p)}]({FILES}{p.partition('::')[0]})" for p in places]
-            out.append(f"| {r['id']} | {_cell(r['promise'])} | {'<br>'.join(links) or 'planned'} |")
+            out.append(f"| {r['id']} | {_cell(_flags(r['promise']))} | {'<br>'.join(links) or 'planned'} |")
         out.append("")
     return "\n".join(out)
 

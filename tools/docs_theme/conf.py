@@ -15,9 +15,11 @@ version = release = INI["version"]
 extensions = ["myst_nb"]
 exclude_patterns = []
 language = "en"
+smartquotes_action = "qe"  # quotes and ellipses; two hyphens begin an option
 
 nb_execution_mode = "off"
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # else a table that a cell put out is a row of bars
 nb_ipywidgets_js = {}  # from elsewhere by default
 nb_mime_priority_overrides = [("html", "text/html", 0), ("html", "text/markdown", 1)]
 myst_enable_extensions = ["attrs_block"]

@@ -1,10 +1,45 @@
 // Draws every stored figure on the page, with the plotly script that lies beside it.
 (function () {
-  function draw(box) {
-    var spec = JSON.parse(box.querySelector("script").textContent), layout = spec.layout;
-    if (box.clientWidth < 560 && !layout.sliders) {  // a legend beside the figure would leave it no room
+  var LETTER = 6.3;  // Pixels, in a label
+
+  function cut(text, most) { return text.length > most ? text.slice(0, most - 1) + "…" : text; }
+
+  function beside(spec) {  // Pixels that the longest name beside the y axis takes
+    var axis = spec.layout.yaxis || {}, names = axis.ticktext || [];
+    spec.data.forEach(function (t) { if (Array.isArray(t.y)) names = names.concat(t.y); });
+    return LETTER * Math.max.apply(null, [0].concat(names.map(function (s) { return typeof s === "string" && !/^\d{4}-\d\d/.test(s) ? s.length : 0; })));
+  }
+
+  function cells(spec) {  // Pixels below which the numbers in a heat map lie on each other
+    return Math.max.apply(null, [0].concat(spec.data.map(function (t) { return t.texttemplate && Array.isArray(t.x) ? 24 * t.x.length : 0; })));
+  }
+
+  function folded(text, most) {  // over several lines
+    return text.split(" ").reduce(function (rows, word) {
+      var last = rows[rows.length - 1];
+      if (last && (last + " " + word).length > most) rows.push(word); else rows[rows.length - 1] = last ? last + " " + word : word;
+      return rows;
+    }, [""]).join("<br>");
+  }
+
+  function narrow(box, spec, layout) {
+    layout.dragmode = false;  // a finger that moves over a figure scrolls the page
+    var x = layout.xaxis || {}, y = layout.yaxis || {};
+    if (y.ticktext) y.ticktext = y.ticktext.map(function (s) { return cut(s, 22); });
+    if (x.visible === false) (layout.annotations || []).forEach(function (a) { a.text = cut(a.text, 17); });  // names around a circle
+    var side = beside(spec), least = cells(spec), plot = box.clientWidth - side - 60;
+    if (x.title && x.title.text) x.title.text = folded(x.title.text, Math.max(16, Math.floor(plot / 8)));
+    if (plot < Math.max(90, least)) {  // as wide as it must be, and scrolled in its own place
+      layout.width = side + Math.max(260, least) + 130;
+      box.classList.add("wide");
+    } else if (!layout.sliders) {  // a legend beside the figure would leave it no room
       layout.legend = Object.assign({}, layout.legend, { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" });
     }
+  }
+
+  function draw(box) {
+    var spec = JSON.parse(box.querySelector("script").textContent), layout = spec.layout;
+    if (box.clientWidth < 560) narrow(box, spec, layout);
     window.Plotly.newPlot(box, { data: spec.data, layout: layout, frames: spec.frames,
       config: { responsive: true, displaylogo: false, staticPlot: spec.still } });
   }
