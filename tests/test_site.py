@@ -303,7 +303,8 @@ UNDRAWN = """() => [...document.querySelectorAll('.live-figure')].filter(b => !(
 
 
 CUT = """() => [...document.querySelectorAll('.live-figure')].flatMap((b, i) => {
-  const r = b.querySelector('.main-svg').getBoundingClientRect(), out = q => q.left < r.left - 2 || q.right > r.right + 2 || q.top < r.top - 2 || q.bottom > r.bottom + 2;
+  const r = b.querySelector('.main-svg').getBoundingClientRect();
+  const out = q => q.left < r.left - 2 || q.right > r.right + 2 || q.top < r.top - 2 || q.bottom > r.bottom + 2;
   const seen = t => t.textContent.trim() && getComputedStyle(t).visibility !== 'hidden' && t.getBoundingClientRect().width;
   return [...b.querySelectorAll('text')].filter(t => seen(t) && out(t.getBoundingClientRect())).map(t => `${i}: ${t.textContent}`) })"""
 
