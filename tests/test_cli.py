@@ -217,7 +217,7 @@ def test_a_bug_keeps_its_traceback(home, monkeypatch):
 
 
 NAMES = ("demo consolidate undo runs diff remember forget restore update status tiers explain edges summaries "
-         "log inject context recall sync serve doctor history audit config").split()
+         "log inject context recall sync serve doctor history audit tune config").split()
 
 
 def test_help_lists_every_command():

@@ -20,6 +20,8 @@ VOLATILE = {
     "07_clustering.ipynb": 1,  # the same
     "19_footing.ipynb": 1,  # which git is installed
     "23_cli.ipynb": 1,  # which git, which extras are installed
+    "research/cluster-map.ipynb": 2,  # UMAP again
+    "research/evaluation.ipynb": 1,  # how long each resolver takes
 }
 
 PLOTLY = "application/vnd.plotly.v1+json"
