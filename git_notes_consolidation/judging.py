@@ -13,7 +13,7 @@ from .topics import GENERIC, about, goes_on, other_scope, undecided
 from .editions import again, reissued, upgraded
 from .values import changed, parted, reset, restated, titled, told
 
-JUDGE = "offline-3"  # Changes whenever the same pair may be judged otherwise
+JUDGE = "offline-4"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NOTHING', 'SURE', 'LEAST', 'repeat_key', 'weigh', 'judge_pair', 'unsure', 'marked']
