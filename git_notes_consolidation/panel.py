@@ -103,8 +103,8 @@ def _bars(counts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
 
 
 def _flow(moves: Mapping[tuple[str, str], int]) -> Figure:
-    fig = tier_flow(moves).update_traces(visible=bool(moves))  # A diagram without a link is an error in the browser
-    return fig.update_layout(title={"text": "" if moves else "nobody", "x": 0.5, "y": 0.5})
+    fig = tier_flow(moves)
+    return fig.update_traces(visible=fig.data[0].visible is not False).update_layout(title={"x": 0.5, "y": 0.5})  # Where it says that nobody moves
 
 
 def _parts(parts: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -118,7 +118,8 @@ def changes(
     present: Mapping[str, int],  # The tier distribution to compare with
 ) -> dict[str, Change]:  # Name of the figure to what it shows now
     "What all figures show after a move."
-    at, flow, title = [*levels_of(config.retention).values()], _flow(said.moves).data[0], "" if said.moves else "nobody"
+    at, fig = [*levels_of(config.retention).values()], _flow(said.moves)
+    flow, title = fig.data[0], fig.layout.title.text or ""
     found = {"tiers": _bars({"now": present, "with these": said.counts}), "flow": [{"node": flow.node, "link": flow.link, "visible": flow.visible}],
              "spaces": _bars(said.spaces), "parts": _parts(said.parts),
              "days": _stays(said.days), "floors": _marks(said.fading, AGES), "sizes": _heaps(said.sizes, config.min_cluster_size)}
