@@ -72,7 +72,7 @@ class RetentionConfig:
         if name not in PRESETS: raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
         return cls(**PRESETS[name])
 
-
+# %% ../nbs/01_config.ipynb #d6cc37b2
 _NO_RULES = {"importance_half_life_days": math.inf, "grace_days": 0.0, "supersession_rule": False}
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -414,6 +414,11 @@ def preset_settings(
     return {"retention_half_life_days" if k == "half_life_days" else k: v for k, v in PRESETS.get(name, {}).items()}
 
 # %% ../nbs/01_config.ipynb #e0ae5b38
+def _read(file: Path | str) -> dict[str, Any]:
+    try: return read_file(str(file))
+    except ValueError as e: raise ConfigError(str(e)) from None
+
+# %% ../nbs/01_config.ipynb #21280c3b
 def load_settings(
     arguments: Mapping[str, Any] | None = None,  # Settings given by the caller; None values are not given
     env: Mapping[str, str] | None = None,  # The environment; the process's own when not given
@@ -434,11 +439,6 @@ def load_settings(
     origins = {name: found[name][1] if name in found else f"preset {values['retention_preset']}" if name in begun else "default" for name in _FIELDS}
     try: return Settings(SubconsciousnessConfig(**values), origins)
     except ConfigError as e: raise ConfigError(f"{e} (set by {', '.join(sorted({o for o in origins.values() if o != 'default'}))})") from None
-
-
-def _read(file: Path | str) -> dict[str, Any]:
-    try: return read_file(str(file))
-    except ValueError as e: raise ConfigError(str(e)) from None
 
 # %% ../nbs/01_config.ipynb #688765ae
 def project_file(

@@ -45,7 +45,7 @@ def _time(row: Mapping[str, Any], name: str) -> datetime:
     try: return datetime.fromisoformat(text_field(row, name)).replace(tzinfo=None)
     except ValueError as e: raise ValueError(f"{name}: a time such as 2026-03-31T09:00:00 is expected ({e})") from None
 
-
+# %% ../nbs/22_dating.ipynb #a063d7c1
 def dated_of(row: Mapping[str, Any]) -> Dated:
     "A row of a file; a ValueError begins with the field."
     said = (text_field(row, "id"), text_field(row, "text"), _time(row, "reference"))
@@ -79,7 +79,7 @@ def _right(grain: str, a: datetime, b: datetime, gold: Interval) -> bool:
     if grain.startswith("interval"): return a.date() == start.date() and (end is None or abs(b - end) <= _DAY)
     return end is not None and start <= a < end
 
-
+# %% ../nbs/22_dating.ipynb #5f8fe2ce
 def _exact(a: datetime, b: datetime, gold: Interval) -> bool:
     start, end = gold
     return end is not None and a.date() == start.date() and abs(b - end) <= _DAY and b.date() in (end.date(), (end - _DAY).date())

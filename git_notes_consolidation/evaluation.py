@@ -36,6 +36,11 @@ __all__ = ['POSITIVE', 'TRAPS', 'Judge', 'BY_DATE', 'Confusion', 'Edge', 'VERDIC
            'sample_edges', 'add_verdict', 'read_verdicts', 'Audited', 'audited']
 
 # %% ../nbs/22_evaluation.ipynb #734d0654
+def _date(text: str) -> Any:
+    try: return as_utc(text)
+    except ValueError: raise ValueError("date: a date such as 2026-01-31 or 2026-01-31T12:00:00Z is expected") from None
+
+# %% ../nbs/22_evaluation.ipynb #c263b9b3
 def memory_of(
     row: Mapping[str, Any],  # Of the file
     name: str,  # Field that holds the document: "older", "newer"
@@ -48,11 +53,6 @@ def memory_of(
         body = f"{title}\n\n{text_field(doc, 'text')}"
         return Memory(text_field(doc, "id"), "0" * 40, text_field(doc, "namespace", "decisions"), title[:100], body, _date(when))
     except ValueError as e: raise ValueError(f"{name}.{e}") from None
-
-
-def _date(text: str) -> Any:
-    try: return as_utc(text)
-    except ValueError: raise ValueError("date: a date such as 2026-01-31 or 2026-01-31T12:00:00Z is expected") from None
 
 # %% ../nbs/22_evaluation.ipynb #4075cb7e
 POSITIVE = ("full", "partial")  # Labels of a supersession
@@ -138,6 +138,11 @@ class Judged:
         return self.said.relation == "coexist" and self.said.confidence <= ABSTAINS
 
 # %% ../nbs/22_evaluation.ipynb #5b95619d
+def _ask(judge: Judge, older: Memory, newer: Memory) -> tuple[Judgment, str]:
+    try: return judge(older, newer), ""
+    except Exception as e: return Judgment("coexist", None, 0.0, None, "the judge failed"), f"{type(e).__name__}: {e}"
+
+# %% ../nbs/22_evaluation.ipynb #2457c357
 def judge_pairs(
     pairs: Iterable[Pair],
     judge: Judge = judge_pair,
@@ -152,11 +157,6 @@ def judge_pairs(
         out.append(Judged(p, said, back, failed or also))
         step()
     return tuple(out)
-
-
-def _ask(judge: Judge, older: Memory, newer: Memory) -> tuple[Judgment, str]:
-    try: return judge(older, newer), ""
-    except Exception as e: return Judgment("coexist", None, 0.0, None, "the judge failed"), f"{type(e).__name__}: {e}"
 
 # %% ../nbs/22_evaluation.ipynb #99bcc2aa
 Confusion = dict[str, dict[str, int]]  # Gold to said to count
@@ -211,7 +211,7 @@ def reliability(judged: Sequence[Judged], bins: int = 10) -> tuple[Bin, ...]:
     return tuple(Bin(i / bins, (i + 1) / bins, sum(x.said.confidence for x in g) / len(g), Share(sum(x.right for x in g), len(g)))
                  for i, g in sorted(groups.items()))
 
-
+# %% ../nbs/22_evaluation.ipynb #89938870
 def brier(judged: Sequence[Judged]) -> float | None:
     "Mean squared distance of confidence and truth; 0 is perfect, a coin's .5 gives .25."
     off = [(x.said.confidence - x.right) ** 2 for x in judged if x.emitted]
@@ -387,7 +387,7 @@ class Found:
 
     def to_dict(self) -> dict[str, Any]: return {"recall": self.recall.to_dict(), "end_to_end": self.end_to_end.to_dict()}
 
-
+# %% ../nbs/22_evaluation.ipynb #67b48c28
 @dataclass(frozen=True)
 class CandidateReport:
     "How well the candidate search does, and what it costs."
@@ -506,7 +506,7 @@ class ChainScores:
 
     def to_dict(self) -> dict[str, Any]: return {k: getattr(self, k).to_dict() for k in ("precision", "recall", "kinds", "current")}
 
-
+# %% ../nbs/22_evaluation.ipynb #824d1a6c
 @dataclass(frozen=True)
 class Traced:
     "A chain and what came of it."

@@ -13,7 +13,13 @@ from .damage import Finding, some
 from .notes import MEM, REFS, Repo, RepoError, git, tips
 
 # %% auto #0
-__all__ = ['kind_findings', 'settings_of', 'sharing_findings', 'ref_findings', 'exclude_findings', 'git_findings']
+__all__ = ['settings_of', 'kind_findings', 'sharing_findings', 'ref_findings', 'exclude_findings', 'git_findings']
+
+# %% ../nbs/19_footing.ipynb #fde1d21e
+def settings_of(repo: Repo) -> list[tuple[str, str]]:
+    "Git's configuration as it holds here."
+    out = git(repo.path, "config", "--list", "-z").decode("utf-8", "replace")
+    return [(k, v) for k, _, v in (x.partition("\n") for x in out.split("\0") if x)]
 
 # %% ../nbs/19_footing.ipynb #462c36ad
 _NEEDED = (2, 31)  # The first whose rev-parse gives absolute paths
@@ -34,11 +40,31 @@ def kind_findings(repo: Repo) -> Iterator[Finding]:
         ("sha256", len(repo.zero) == 64, "names of objects have 64 digits, which plugin 0.12 was not made for")):
         if holds: yield Finding("git", "note", f"This repository is {name}: {means}.")
 
+# %% ../nbs/19_footing.ipynb #08d151f1
+def _written(key: str) -> str: return key.replace("mergestrategy", "mergeStrategy").replace("rewriteref", "rewriteRef")
 
-def settings_of(repo: Repo) -> list[tuple[str, str]]:
-    "Git's configuration as it holds here."
-    out = git(repo.path, "config", "--list", "-z").decode("utf-8", "replace")
-    return [(k, v) for k, _, v in (x.partition("\n") for x in out.split("\0") if x)]
+
+def _mistaken(key: str, value: str) -> Finding:
+    return Finding("git", "warn", f"{_written(key)} {value}: plugin 0.12 takes it for its own, and never sets up sharing.",
+                   f"git config --fixed-value --unset-all {shlex.quote(_written(key))} {shlex.quote(value)}", key)
+
+# %% ../nbs/19_footing.ipynb #af354ff3
+def _pushes(remote: str, specs: Sequence[str]) -> Iterator[Finding]:
+    notes = [s for s in specs if s.lstrip("+").startswith("refs/notes/")]
+    key, name = f"remote.{remote}.push", shlex.quote(remote)
+    if notes and len(notes) == len(specs):
+        yield Finding("git", "warn", f"git push without a branch pushes only notes to {remote}, and the branch stays behind.",
+                      f"git push {name} HEAD; or git config --add {shlex.quote(key)} HEAD", key)
+    for s in specs:
+        if s.lstrip("+").startswith("refs/notes/mem-"): yield _mistaken(key, s)
+
+# %% ../nbs/19_footing.ipynb #0428d058
+def _fetches(remote: str, spec: str, refs: Sequence[str]) -> Iterator[Finding]:
+    hit = [r for r in refs if fnmatchcase(r, spec.partition(":")[2])]
+    if hit and spec.startswith("+"):
+        yield Finding("git", "warn", f"git fetch {remote} overwrites {hit[0]} here, and what was not pushed yet is gone.",
+                      f"git config --fixed-value --unset-all {shlex.quote(f'remote.{remote}.fetch')} {shlex.quote(spec)}; gnc sync fetches beside it",
+                      f"remote.{remote}.fetch")
 
 # %% ../nbs/19_footing.ipynb #0b3c33f5
 def sharing_findings(
@@ -62,31 +88,20 @@ def sharing_findings(
                           "Here they count once.", where=k)
         if k == "notes.rewriteref" and v.startswith("refs/notes/mem-"): yield _mistaken(k, v)
 
-# %% ../nbs/19_footing.ipynb #08d151f1
-def _written(key: str) -> str: return key.replace("mergestrategy", "mergeStrategy").replace("rewriteref", "rewriteRef")
+# %% ../nbs/19_footing.ipynb #cfcecebd
+_REF = re.compile(rb"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?|ref: .*)\n?")
 
 
-def _mistaken(key: str, value: str) -> Finding:
-    return Finding("git", "warn", f"{_written(key)} {value}: plugin 0.12 takes it for its own, and never sets up sharing.",
-                   f"git config --fixed-value --unset-all {shlex.quote(_written(key))} {shlex.quote(value)}", key)
+def _inside(repo: Repo, p: Path) -> str: return p.relative_to(repo.common_dir).as_posix()
 
 
-def _pushes(remote: str, specs: Sequence[str]) -> Iterator[Finding]:
-    notes = [s for s in specs if s.lstrip("+").startswith("refs/notes/")]
-    key, name = f"remote.{remote}.push", shlex.quote(remote)
-    if notes and len(notes) == len(specs):
-        yield Finding("git", "warn", f"git push without a branch pushes only notes to {remote}, and the branch stays behind.",
-                      f"git push {name} HEAD; or git config --add {shlex.quote(key)} HEAD", key)
-    for s in specs:
-        if s.lstrip("+").startswith("refs/notes/mem-"): yield _mistaken(key, s)
-
-
-def _fetches(remote: str, spec: str, refs: Sequence[str]) -> Iterator[Finding]:
-    hit = [r for r in refs if fnmatchcase(r, spec.partition(":")[2])]
-    if hit and spec.startswith("+"):
-        yield Finding("git", "warn", f"git fetch {remote} overwrites {hit[0]} here, and what was not pushed yet is gone.",
-                      f"git config --fixed-value --unset-all {shlex.quote(f'remote.{remote}.fetch')} {shlex.quote(spec)}; gnc sync fetches beside it",
-                      f"remote.{remote}.fetch")
+def _lock(repo: Repo, p: Path, now: datetime) -> Finding:
+    "Git holds one for moments; what is older was left by a crash."
+    age, name = now.timestamp() - p.stat().st_mtime, _inside(repo, p)
+    if 0 <= age < 60: return Finding("git", "note", "Git is writing this ref.", where=name)
+    ours = name.removesuffix(".lock") in REFS.values()
+    return Finding("git", "warn", "A lock that a crash has left: nothing can be written there.",
+                   "gnc consolidate removes it" if ours else f"When no git is at work: rm {shlex.quote(str(p))}", name)
 
 # %% ../nbs/19_footing.ipynb #9da43b6b
 def ref_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
@@ -107,21 +122,6 @@ def ref_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
         if p.exists(): yield _lock(repo, p, now)
     if left := tips(repo, "refs/gnc/tmp/"):
         yield Finding("git", "note", f"{some(len(left), 'temporary ref')} of a run that was cut off.", "gnc consolidate removes them", next(iter(left)))
-
-
-_REF = re.compile(rb"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?|ref: .*)\n?")
-
-
-def _inside(repo: Repo, p: Path) -> str: return p.relative_to(repo.common_dir).as_posix()
-
-# %% ../nbs/19_footing.ipynb #cfcecebd
-def _lock(repo: Repo, p: Path, now: datetime) -> Finding:
-    "Git holds one for moments; what is older was left by a crash."
-    age, name = now.timestamp() - p.stat().st_mtime, _inside(repo, p)
-    if 0 <= age < 60: return Finding("git", "note", "Git is writing this ref.", where=name)
-    ours = name.removesuffix(".lock") in REFS.values()
-    return Finding("git", "warn", "A lock that a crash has left: nothing can be written there.",
-                   "gnc consolidate removes it" if ours else f"When no git is at work: rm {shlex.quote(str(p))}", name)
 
 # %% ../nbs/19_footing.ipynb #e2848f66
 def exclude_findings(repo: Repo) -> Iterator[Finding]:

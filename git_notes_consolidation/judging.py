@@ -5,6 +5,7 @@
 # %% ../nbs/12_judging.ipynb #b88d8832
 from __future__ import annotations
 import html
+import re
 from dataclasses import replace
 from .claims import abstain, explicit
 from .endings import amended, ended, solved
@@ -13,7 +14,7 @@ from .topics import GENERIC, about, goes_on, other_scope, undecided
 from .editions import again, reissued, upgraded
 from .values import changed, parted, reset, restated, titled, told
 
-JUDGE = "offline-3"  # Changes whenever the same pair may be judged otherwise
+JUDGE = "offline-4"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NOTHING', 'SURE', 'LEAST', 'repeat_key', 'weigh', 'judge_pair', 'unsure', 'marked']
@@ -38,6 +39,14 @@ def _outright(
     whole = best is None or best.kind == "full" or any(j.reason.startswith("wrong") for j in against)
     return (against[0], "") if against and whole else (best, doubts[0].reason if doubts else "")
 
+# %% ../nbs/12_judging.ipynb #9094e098
+def _unquoted(older: Memory, newer: Memory) -> Memory:
+    "The newer memory without the older one's title, where it quotes that."
+    title = older.summary.strip()
+    if not title or title not in newer.text: return newer
+    said = re.compile(r"(?<=[\"'“”„«‘`])" + re.escape(title) + r"(?=[\"'“”»’`])")
+    return replace(newer, summary=said.sub("…", newer.summary), content=said.sub("…", newer.content))
+
 # %% ../nbs/12_judging.ipynb #e02d366e
 NOTHING = "nothing in it says that it replaces the older one"
 
@@ -50,7 +59,7 @@ def _implied(
     "What the newer memory says of the things that the older one is about."
     former, other = told(older, newer)
     stays = goes_on(older, newer)
-    why = undecided(newer) or stays
+    why = undecided(_unquoted(older, newer)) or stays
     same = None if other or stays else again(older, newer, similarity, least)
     brief = max(len(older.content), len(newer.content)) <= 300
     if same and same.confidence >= SURE and brief and parted(older, newer, valued=True): same = replace(same, confidence=0.6)  # One title, two things
@@ -82,7 +91,7 @@ def weigh(
     if newer.event_time < older.event_time: return abstain("the older text arrived late")
     if repeat_key(older) == repeat_key(newer): return Judgment("duplicate", None, 1.0, "X", "the same summary and body")
     said, doubt = _outright(older, newer)
-    if said: return said if said.confidence >= 0.9 or said.kind == "partial" or not (why := undecided(newer)) else abstain(why)
+    if said: return said if said.confidence >= 0.9 or said.kind == "partial" or not (why := undecided(_unquoted(older, newer))) else abstain(why)
     if _strangers(older, newer) and not reissued(older, newer): return abstain(doubt or NOTHING)
     if (only := other_scope(older, newer)): return abstain(only)
     found, why = _implied(older, newer, similarity, least)

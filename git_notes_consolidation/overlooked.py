@@ -16,7 +16,7 @@ from .models import Memory, as_utc
 from .notes import MEM, Record, Scan, parse_note
 
 # %% auto #0
-__all__ = ['Toggled', 'toggled', 'in_folders', 'Reading', 'readings', 'reader_findings', 'untouched', 'Row', 'memory_key',
+__all__ = ['Toggled', 'toggled', 'in_folders', 'Reading', 'readings', 'reader_findings', 'untouched', 'memory_key', 'Row',
            'plugin_index', 'twice', 'index_findings', 'unseen']
 
 # %% ../nbs/19_overlooked.ipynb #998b3ec3
@@ -88,19 +88,19 @@ def untouched(
         with closing(sqlite3.connect(uri, uri=True)) as conn: yield conn
 
 # %% ../nbs/19_overlooked.ipynb #8a658cca
+def memory_key(namespace: object, at: object, summary: object) -> tuple[str, object, str]:
+    "What a memory and its row have in common, whichever of the plugin's services wrote it: namespace, time, summary."
+    try: when: object = as_utc(str(at))
+    except (ValueError, OverflowError): when = str(at)
+    return str(namespace), when, " ".join(str(summary).split())
+
+# %% ../nbs/19_overlooked.ipynb #7fe6bd30
 class Row(NamedTuple):
     "A memory in the plugin's index."
     id: str
     commit: str
     key: tuple[str, object, str]  # As `memory_key` gives it
     vector: bool
-
-
-def memory_key(namespace: object, at: object, summary: object) -> tuple[str, object, str]:
-    "What a memory and its row have in common, whichever of the plugin's services wrote it: namespace, time, summary."
-    try: when: object = as_utc(str(at))
-    except (ValueError, OverflowError): when = str(at)
-    return str(namespace), when, " ".join(str(summary).split())
 
 
 def plugin_index(path: Path) -> tuple[list[Row], str]:
@@ -118,6 +118,33 @@ def twice(rows: Iterable[Row]) -> list[tuple[str, ...]]:
     by: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for r in rows: by[r.commit[:7], r.key].append(r.id)
     return sorted(tuple(ids) for ids in by.values() if len({len(i.split(":")[1]) if i.count(":") > 1 else 0 for i in ids}) > 1)
+
+# %% ../nbs/19_overlooked.ipynb #e2365c36
+def _memories(n: int) -> str: return some(n, "memory", "memories")
+
+
+def _heal(folders: Collection[str], only: bool = False) -> str:
+    if folders: return "None with plugin 0.12: its /memory:sync full would drop what lies in folders."
+    return "Save what stands nowhere else, then /memory:sync full." if only else "/memory:sync full"
+
+# %% ../nbs/19_overlooked.ipynb #436c43dd
+_INDEX = ".memory/index.db"
+
+
+def _only_there(only: Sequence[Row]) -> Finding:
+    def told(r: Row) -> Recoverable:
+        ns, at, summary = r.key
+        return Recoverable(ns, summary, at.isoformat() if isinstance(at, datetime) else str(at), row=r.id)
+    back = tuple(told(r) for r in {r.key: r for r in only}.values())
+    return Finding("index", "warn", f"{_memories(len(back))} in the index, and in no note; /memory:sync full would delete that.",
+                   f"{back[0].command} shows the first" if back[0].command else "", _INDEX, back)
+
+# %% ../nbs/19_overlooked.ipynb #e77924eb
+def _missing(missing: Sequence[Memory], unseen: Collection[str], heal: str) -> tuple[str, str]:
+    "What is said of them, and what helps: nothing, where none of them would come."
+    never = sum(m.id in unseen for m in missing)
+    which = f", {never} of which the plugin's reader never finds" if never else ""
+    return f"{_memories(len(missing))} of the notes not in the index{which}.", heal if never < len(missing) else ""
 
 # %% ../nbs/19_overlooked.ipynb #224732e3
 def index_findings(
@@ -140,33 +167,6 @@ def index_findings(
     if bare: yield say("warn", f"{len(bare)} of {some(len(rows), 'row')} without a vector: the plugin's search by meaning never finds them.", heal)
     if version != "2": yield say("note", f"The index says schema {version or 'nothing'}; plugin 0.12 writes 2.")
     if not (only or again or missing or bare): yield say("ok", f"{some(len(rows), 'row')}, and every memory of the notes among them.")
-
-
-_INDEX = ".memory/index.db"
-
-# %% ../nbs/19_overlooked.ipynb #e2365c36
-def _memories(n: int) -> str: return some(n, "memory", "memories")
-
-
-def _heal(folders: Collection[str], only: bool = False) -> str:
-    if folders: return "None with plugin 0.12: its /memory:sync full would drop what lies in folders."
-    return "Save what stands nowhere else, then /memory:sync full." if only else "/memory:sync full"
-
-
-def _only_there(only: Sequence[Row]) -> Finding:
-    def told(r: Row) -> Recoverable:
-        ns, at, summary = r.key
-        return Recoverable(ns, summary, at.isoformat() if isinstance(at, datetime) else str(at), row=r.id)
-    back = tuple(told(r) for r in {r.key: r for r in only}.values())
-    return Finding("index", "warn", f"{_memories(len(back))} in the index, and in no note; /memory:sync full would delete that.",
-                   f"{back[0].command} shows the first" if back[0].command else "", _INDEX, back)
-
-
-def _missing(missing: Sequence[Memory], unseen: Collection[str], heal: str) -> tuple[str, str]:
-    "What is said of them, and what helps: nothing, where none of them would come."
-    never = sum(m.id in unseen for m in missing)
-    which = f", {never} of which the plugin's reader never finds" if never else ""
-    return f"{_memories(len(missing))} of the notes not in the index{which}.", heal if never < len(missing) else ""
 
 # %% ../nbs/19_overlooked.ipynb #6c4fbbf2
 def unseen(scan: Scan, read: Iterable[Reading]) -> frozenset[str]:

@@ -35,7 +35,7 @@ def _stays(days: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
                 "marker": _hatched(TIER_COLOURS[t], TIER_HATCHES[t])}
     return [stay(k, t) for k, t in enumerate(TIERS[:3])]
 
-
+# %% ../nbs/06_panel.ipynb #1a3ddd72
 def tier_days(
     days: Mapping[str, Mapping[str, float]],  # Namespace to leaves_hot, leaves_warm and archived; infinite for never
 ) -> Figure:
@@ -53,7 +53,16 @@ def _marks(fading: Mapping[str, Sequence[float]], ages: Sequence[float]) -> list
                 "marker": {"symbol": SYMBOLS[k % len(SYMBOLS)], "size": 10, "color": "#222", "opacity": 1 - 0.15 * k}}
     return [bar, *(dots(k, age) for k, age in enumerate(ages))]
 
+# %% ../nbs/06_panel.ipynb #08b40501
+def _line(x: float) -> dict[str, Any]:
+    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": "#777", "width": 1, "dash": "dot"}}
 
+
+def _word(x: float, name: str) -> dict[str, Any]:
+    return {"x": x, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right" if name == "archive" else "left", "text": name, "showarrow": False,
+            "font": {"size": 11, "color": "#555"}}
+
+# %% ../nbs/06_panel.ipynb #21f17445
 def floors(
     fading: Mapping[str, Sequence[float]],  # Namespace to its score after each of the ages, and last to its floor
     levels: Mapping[str, float],  # Thresholds to draw
@@ -62,15 +71,6 @@ def floors(
     "What a memory that nobody reads scores with the days, and what it never falls below."
     fig = figure(_marks(fading, ages), x="score, from 0 to 1", height=200 + 26 * len(fading), yaxis_autorange="reversed", xaxis_range=[-0.02, 1.02])
     return fig.update_layout(shapes=[_line(x) for x in levels.values()], annotations=[_word(x, name) for name, x in levels.items()])
-
-
-def _line(x: float) -> dict[str, Any]:
-    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": "#777", "width": 1, "dash": "dot"}}
-
-
-def _word(x: float, name: str) -> dict[str, Any]:
-    return {"x": x, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right" if name == "archive" else "left", "text": name, "showarrow": False,
-            "font": {"size": 11, "color": "#555"}}
 
 # %% ../nbs/06_panel.ipynb #da788764
 def _heaps(sizes: Iterable[int], least: int) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def _heaps(sizes: Iterable[int], least: int) -> list[dict[str, Any]]:
     return [bars("clusters", [(n, k) for n, k in times if n >= least], "#56B4E9", ""),
             bars("too small", [(n, k) for n, k in times if n < least], "#E0E0E0", "x")]
 
-
+# %% ../nbs/06_panel.ipynb #e7890407
 def cluster_heaps(
     sizes: Iterable[int],  # Of all groups, those of one memory too
     least: int,  # Fewer memories are no cluster
@@ -97,34 +97,35 @@ def levels_of(config: RetentionConfig) -> dict[str, float]:
     "The thresholds, as plots name them."
     return {"archive": config.archive_threshold, "warm": config.warm_threshold, "hot": config.hot_threshold}
 
-
+# %% ../nbs/06_panel.ipynb #616f7c72
 def _bars(counts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
     return [{"x": [row[t] for row in counts.values()], "y": [*map(_safe, counts)], "text": [row[t] or "" for row in counts.values()]} for t in TIERS]
 
 
 def _flow(moves: Mapping[tuple[str, str], int]) -> Figure:
-    fig = tier_flow(moves).update_traces(visible=bool(moves))  # A diagram without a link is an error in the browser
-    return fig.update_layout(title={"text": "" if moves else "nobody", "x": 0.5, "y": 0.5})
+    fig = tier_flow(moves)
+    return fig.update_traces(visible=fig.data[0].visible is not False).update_layout(title={"x": 0.5, "y": 0.5})  # Where it says that nobody moves
 
 
 def _parts(parts: Mapping[str, float]) -> list[dict[str, Any]]:
     total = round(sum(parts.values()), 9)
     return [*({"x": [round(v, 4)], "name": f"{name} {v:+.3f}"} for name, v in parts.items()), {"x": [round(total, 4)], "name": f"score {total:.3f}"}]
 
-
+# %% ../nbs/06_panel.ipynb #42fdaa2d
 def changes(
     said: Answer,
     config: SubconsciousnessConfig,
     present: Mapping[str, int],  # The tier distribution to compare with
 ) -> dict[str, Change]:  # Name of the figure to what it shows now
     "What all figures show after a move."
-    at, flow, title = [*levels_of(config.retention).values()], _flow(said.moves).data[0], "" if said.moves else "nobody"
+    at, fig = [*levels_of(config.retention).values()], _flow(said.moves)
+    flow, title = fig.data[0], fig.layout.title.text or ""
     found = {"tiers": _bars({"now": present, "with these": said.counts}), "flow": [{"node": flow.node, "link": flow.link, "visible": flow.visible}],
              "spaces": _bars(said.spaces), "parts": _parts(said.parts),
              "days": _stays(said.days), "floors": _marks(said.fading, AGES), "sizes": _heaps(said.sizes, config.min_cluster_size)}
     return {name: ([{k: v for k, v in t.items() if k in _DATA} for t in traces], at, title * (name == "flow")) for name, traces in found.items()}
 
-
+# %% ../nbs/06_panel.ipynb #b7c8e191
 def pictures(
     said: Answer,
     config: SubconsciousnessConfig,
@@ -172,7 +173,7 @@ def places(
     at = {name: getattr(config, name) for name in _RANGES} | {"importance_half_life_days": config.importance_half_life_days}
     return at | {name: round(10 * at[name], 8) for name in _WEIGHTS} | {"consolidation_threshold": config.consolidation_threshold or own}
 
-
+# %% ../nbs/06_panel.ipynb #8a16e606
 def settings_at(
     at: Mapping[str, float],  # Setting to where its slider stands
     base: SubconsciousnessConfig,  # All else
@@ -192,7 +193,7 @@ def kept(config: SubconsciousnessConfig) -> dict[str, Any]:
     "What the panel decides, and a file is to say: all that scores, and what has a slider."
     return {f.name: getattr(config, f.name) for f in fields(config) if f.name in _SLIDING}
 
-
+# %% ../nbs/06_panel.ipynb #40e75c9d
 def in_words(
     said: Answer,
     config: SubconsciousnessConfig,

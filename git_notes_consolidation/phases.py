@@ -161,7 +161,7 @@ class Share(NamedTuple):
     least: float
     near: float | None
 
-
+# %% ../nbs/14_phases.ipynb #552c03e0
 def _shares(s: Scanned, current: Sequence[Memory], pairs: Sequence[_Pair], n: int) -> list[Share]:
     rows = [(i, current[a], current[b], x) for i, (a, b, x) in enumerate(pairs)]
     if n > 1: rows.sort(key=lambda r: (r[1].namespace, r[0]))
@@ -443,7 +443,7 @@ def target_of(
     fit = sorted(((len(words & t), i) for i, t in titles.items() if words and 2 * len(words & t) >= len(words)), reverse=True)[:2]
     return fit[0][1] if fit and (len(fit) == 1 or fit[0][0] > fit[1][0]) else ""
 
-
+# %% ../nbs/14_phases.ipynb #85e1af72
 def linked(s: Scanned, clusters: Iterable[MemoryCluster], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
     "What a model reads in the clusters, where it is sure."
     if s.model is None: return []
@@ -466,6 +466,15 @@ class Group(NamedTuple):
     now: datetime
 
 
+def _groups(s: Scanned, clusters: Iterable[MemoryCluster], metadata: Mapping[str, MemoryMetadata]) -> Iterable[Group]:
+    by_id = {m.id: m for m in s.memories}
+    for c in clusters:
+        new = {i: (by_id[d.superseded_by], d.superseded_kind) for i in c.memory_ids if (d := metadata[i]).superseded_by in by_id}
+        members = [i for i in c.memory_ids if i in new or metadata[i].superseded_kind != "full"]  # Of what a tombstone replaced nothing can be told
+        outdated, amended = ({i: m for i, (m, kind) in new.items() if kind == wanted} for wanted in ("full", "partial"))
+        if len(outdated) < len(members): yield Group(c.label, Job(tuple(by_id[i] for i in members), outdated, amended), c.coherence, s.now)
+
+# %% ../nbs/14_phases.ipynb #59dc21d2
 def tell_all(groups: Sequence[Group]) -> list[MemorySummary | str | None]:
     "A summary of each group; nothing where there is nothing to quote, an error in words."
     out: list[MemorySummary | str | None] = []
@@ -476,17 +485,16 @@ def tell_all(groups: Sequence[Group]) -> list[MemorySummary | str | None]:
             except Exception as e: out.append(f"{type(e).__name__}: {e}")
     return out
 
+# %% ../nbs/14_phases.ipynb #06970e08
+def _written_by_model(s: Scanned, plain: list[MemorySummary], jobs: Sequence[Job]) -> list[MemorySummary]:
+    "The summaries, those that a model wrote before among them, and new ones where there is a model."
+    there = [s.state.summaries.get(written_id(x), x) for x in plain]
+    due = [i for i, (x, y) in enumerate(zip(plain, there)) if x is y] if s.model else []
+    new = dict(zip(due, redraft(s.model, [plain[i] for i in due], [jobs[i] for i in due]))) if s.model else {}
+    return [new.get(i, x) for i, x in enumerate(there)]
+
 # %% ../nbs/14_phases.ipynb #3c2c54a8
 _PER_SOURCE = 0.003  # Seconds
-
-
-def _groups(s: Scanned, clusters: Iterable[MemoryCluster], metadata: Mapping[str, MemoryMetadata]) -> Iterable[Group]:
-    by_id = {m.id: m for m in s.memories}
-    for c in clusters:
-        new = {i: (by_id[d.superseded_by], d.superseded_kind) for i in c.memory_ids if (d := metadata[i]).superseded_by in by_id}
-        members = [i for i in c.memory_ids if i in new or metadata[i].superseded_kind != "full"]  # Of what a tombstone replaced nothing can be told
-        outdated, amended = ({i: m for i, (m, kind) in new.items() if kind == wanted} for wanted in ("full", "partial"))
-        if len(outdated) < len(members): yield Group(c.label, Job(tuple(by_id[i] for i in members), outdated, amended), c.coherence, s.now)
 
 
 def summarize(
@@ -502,14 +510,6 @@ def summarize(
     failed = [Failed(ConsolidationPhase.SUMMARIZE, f"cluster {g.label}", x) for g, x in zip(groups, told) if isinstance(x, str)]
     made = [(x, g.job) for g, x in zip(groups, told) if isinstance(x, MemorySummary)]
     return _written_by_model(s, [x for x, _ in made], [job for _, job in made]), failed
-
-
-def _written_by_model(s: Scanned, plain: list[MemorySummary], jobs: Sequence[Job]) -> list[MemorySummary]:
-    "The summaries, those that a model wrote before among them, and new ones where there is a model."
-    there = [s.state.summaries.get(written_id(x), x) for x in plain]
-    due = [i for i, (x, y) in enumerate(zip(plain, there)) if x is y] if s.model else []
-    new = dict(zip(due, redraft(s.model, [plain[i] for i in due], [jobs[i] for i in due]))) if s.model else {}
-    return [new.get(i, x) for i, x in enumerate(there)]
 
 # %% ../nbs/14_phases.ipynb #239073d9
 def tier(
@@ -589,6 +589,12 @@ class Desired:
 
 
 # %% ../nbs/14_phases.ipynb #992f8967
+def _closed(s: Scanned, review: Mapping[str, object]) -> tuple[str, ...]:
+    "Open questions of ours that a look at everything did not raise again."
+    looked = s.config.linking_enabled and s.config.consolidation_enabled
+    return tuple(sorted(i for i, r in s.state.reviews.items() if i not in review and r.get("by", "offline") == "offline")) if looked else ()
+
+# %% ../nbs/14_phases.ipynb #514bc2ad
 Progress = Callable[[ConsolidationPhase], None]  # Called when a phase begins
 
 def desire(
@@ -619,9 +625,3 @@ def desire(
     review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn).items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed), review, closed)
-
-
-def _closed(s: Scanned, review: Mapping[str, object]) -> tuple[str, ...]:
-    "Open questions of ours that a look at everything did not raise again."
-    looked = s.config.linking_enabled and s.config.consolidation_enabled
-    return tuple(sorted(i for i, r in s.state.reviews.items() if i not in review and r.get("by", "offline") == "offline")) if looked else ()

@@ -130,7 +130,9 @@ def tier_flow(
              "line": {"color": "#444", "width": 1}, "pad": 18, "thickness": 18}
     links = {"source": [left.index(a) for a, _, _ in flows], "target": [len(left) + right.index(b) for _, b, _ in flows],
              "value": [n for _, _, n in flows], "label": [f"{n} from {a} to {b}" for a, b, n in flows], "color": "rgba(120,120,120,0.35)"}
-    return figure([{"type": "sankey", "node": nodes, "link": links, "arrangement": "snap"}], height=300)
+    flow = {"type": "sankey", "node": nodes, "link": links, "arrangement": "snap"}
+    if flows: return figure([flow], height=300)  # Without a link it is an error in the browser
+    return figure([flow | {"visible": False}], height=300, title={"text": "no memory changes its tier", "x": 0.5, "y": 0.5})
 
 # %% ../nbs/03_plots.ipynb #cc0c51e4
 def score_parts(

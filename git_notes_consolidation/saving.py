@@ -44,7 +44,7 @@ def _in_yaml(text: str) -> Iterator[_Place]:
     root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     return walk(root, "") if root is not None and root.id == "mapping" else iter(())
 
-
+# %% ../nbs/02_saving.ipynb #fe6e8124
 _LINE = re.compile(r"""^[ \t]*(?:\[[ \t]*(?P<table>[\w.]+)[ \t]*\]|(?P<key>\w+)[ \t]*=[ \t]*(?P<value>"[^"\\\n]*"|'[^'\n]*'|[^\s#"'\[{]+))""", re.M)
 
 
@@ -60,7 +60,7 @@ def _setting(table: str, key: str) -> str:
     try: return from_table(table, key, "")
     except (ConfigError, KeyError): return ""
 
-
+# %% ../nbs/02_saving.ipynb #efb0d77d
 def edited(
     text: str,  # What the file holds; empty for a new one
     values: Mapping[str, Any],  # Setting to value
@@ -78,6 +78,19 @@ def edited(
     return bom + text[:at] + gap + "".join(new) + text[at:]
 
 # %% ../nbs/02_saving.ipynb #8dfdac9b
+def _read(path: Path) -> str | None:
+    try: return path.read_bytes().decode() if path.exists() else None
+    except UnicodeDecodeError as e: raise ConfigError(f"{path} is not UTF-8 from byte {e.start} on: save it as UTF-8") from None
+
+# %% ../nbs/02_saving.ipynb #82964880
+def _said(text: str, form: str, path: Path) -> dict[str, Any]:
+    "What a file with this text sets."
+    try: found = untabled((from_yaml if form == "yaml" else from_toml)(text), str(path))
+    except ConfigError: raise
+    except ValueError as e: raise ConfigError(f"{path} {e}") from None
+    return {from_file(k, str(path)): parse_setting(k, v, str(path)) for k, v in found.items()}
+
+# %% ../nbs/02_saving.ipynb #25cbe99a
 class Draft:
     "A file of settings as it would be written."
 
@@ -110,16 +123,3 @@ class Draft:
             os.replace(made, home)
         finally: made.unlink(missing_ok=True)
         return self.path
-
-
-def _read(path: Path) -> str | None:
-    try: return path.read_bytes().decode() if path.exists() else None
-    except UnicodeDecodeError as e: raise ConfigError(f"{path} is not UTF-8 from byte {e.start} on: save it as UTF-8") from None
-
-
-def _said(text: str, form: str, path: Path) -> dict[str, Any]:
-    "What a file with this text sets."
-    try: found = untabled((from_yaml if form == "yaml" else from_toml)(text), str(path))
-    except ConfigError: raise
-    except ValueError as e: raise ConfigError(f"{path} {e}") from None
-    return {from_file(k, str(path)): parse_setting(k, v, str(path)) for k, v in found.items()}

@@ -65,6 +65,17 @@ class Plan:
         return json.dumps(d, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 # %% ../nbs/15_service.ipynb #28e240a5
+def _planned(store: Any, obj: Any, rec: Any) -> Append:
+    "A row of a plan; what is no record on an object of git is refused before it comes near a stream."
+    if store not in REFS or not re.fullmatch("[0-9a-f]{40,64}", obj) or not isinstance(rec["kind"], str):
+        raise ValueError(f"{store} {obj} is no place for a record")
+    return Append(store, obj, rec)
+
+# %% ../nbs/15_service.ipynb #4b75f7df
+def _move(r: Mapping[str, Any]) -> TierTransition:
+    return TierTransition(r["memory"], MemoryTier(r["from"]), MemoryTier(r["tier"]), r["reason"], r["score"])
+
+# %% ../nbs/15_service.ipynb #3f31f7ff
 _COUNTS = ("memories_processed", "memories_distinct", "clusters_found", "summaries_created", "supersessions_detected", "duplicates_found", "edges_removed",
            "summaries_retired", "review_items", "relations_found")
 
@@ -80,17 +91,6 @@ def load_plan(text: str) -> Plan:
         return Plan(at, dict(d["bases"].items()), d["config"], appends, result, int(d["hides"]), int(d["limit"]))
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise RepoError(f"this is not a plan of gnc consolidate --plan: {type(e).__name__} {e}") from None
-
-
-def _move(r: Mapping[str, Any]) -> TierTransition:
-    return TierTransition(r["memory"], MemoryTier(r["from"]), MemoryTier(r["tier"]), r["reason"], r["score"])
-
-
-def _planned(store: Any, obj: Any, rec: Any) -> Append:
-    "A row of a plan; what is no record on an object of git is refused before it comes near a stream."
-    if store not in REFS or not re.fullmatch("[0-9a-f]{40,64}", obj) or not isinstance(rec["kind"], str):
-        raise ValueError(f"{store} {obj} is no place for a record")
-    return Append(store, obj, rec)
 
 # %% ../nbs/15_service.ipynb #6375db37
 KEPT = ("person", "remember")  # Who made an edge that no run rewrites
@@ -155,21 +155,13 @@ def _result(run: str, s: Scanned, d: Desired, changes: Sequence[Append], warning
         errors=tuple(str(f) for f in d.failed), warnings=tuple(warnings))
 
 # %% ../nbs/15_service.ipynb #08805137
-def _hidden(s: Scanned, d: Desired) -> tuple[int, int]:
-    "Current memories that would be superseded, and how many may be."
-    copies = _copies(s.memories)
-    old = set(_hidden_by(s.state.edges.values()))
-    hides = set(_hidden_by(d.edges)) - old - copies
-    return len(hides), allowed(s.memories, old | copies, s.config)
-
-
 def _hidden_by(edges: Iterable[MemoryEdge]) -> Iterator[str]:
     "Memories that something else stands for; exact repeats do not count, they lose nothing."
     for e in edges:
         if e.edge_type == EdgeType.SUPERSEDES: yield e.target_id
         elif e.edge_type == EdgeType.DUPLICATE_OF and e.code != "X": yield e.source_id
 
-
+# %% ../nbs/15_service.ipynb #ef709e13
 def _copies(memories: Sequence[Memory]) -> set[str]:
     "Those that say exactly what an earlier one says."
     return {i for i, first in collapse(memories).items() if i != first}
@@ -178,6 +170,14 @@ def _copies(memories: Sequence[Memory]) -> set[str]:
 def allowed(memories: Sequence[Memory], past: set[str], config: SubconsciousnessConfig) -> int:
     "How many current memories one run may supersede, where `past` are no longer or do not count."
     return max(config.max_change_floor, int(config.max_change * sum(m.id not in past for m in memories)))
+
+# %% ../nbs/15_service.ipynb #b5cf4a12
+def _hidden(s: Scanned, d: Desired) -> tuple[int, int]:
+    "Current memories that would be superseded, and how many may be."
+    copies = _copies(s.memories)
+    old = set(_hidden_by(s.state.edges.values()))
+    hides = set(_hidden_by(d.edges)) - old - copies
+    return len(hides), allowed(s.memories, old | copies, s.config)
 
 # %% ../nbs/15_service.ipynb #aaaf2afe
 def make_plan(
@@ -376,6 +376,12 @@ def _countable(v: View) -> dict[str, Memory]:
     return there | {m.id: m for m in sums}
 
 # %% ../nbs/15_service.ipynb #ff5682e0
+def _at_hand(v: View) -> int:
+    "Memories that are hot or warm, repeats counted once."
+    away = {e.source_id for e in v.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
+    return sum(v.state.tier(m.id).rank < MemoryTier.COLD.rank for m in living(v.scan.memories) if m.id not in away)
+
+# %% ../nbs/15_service.ipynb #f996f7ec
 def apply_plan(
     service: ConsolidationService,
     plan: Plan,
@@ -398,12 +404,6 @@ def apply_plan(
         if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
         if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL: index.remember(conn, "settled", service.settled(v))
     return plan.result
-
-
-def _at_hand(v: View) -> int:
-    "Memories that are hot or warm, repeats counted once."
-    away = {e.source_id for e in v.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
-    return sum(v.state.tier(m.id).rank < MemoryTier.COLD.rank for m in living(v.scan.memories) if m.id not in away)
 
 # %% ../nbs/15_service.ipynb #152a9b0b
 def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: Scope, full: bool, tries: int = 3) -> ConsolidationResult:
@@ -493,6 +493,15 @@ def _undoer(state: State, target: str) -> str | None:
     return max(live, default=None) if target in state.undone else None
 
 # %% ../nbs/15_service.ipynb #7bc38e71
+def _undo_targets(v: View, name: str, confirmed: bool) -> list[str]:
+    "The run that is meant, and what builds on it."
+    target = resolve(name, v.state.runs)
+    if by := _undoer(v.state, target): raise RepoError(f"{target} is taken back already, by {by}; gnc undo {by} brings it back")
+    more = dependents(v.events, v.state, target)
+    if more and not confirmed: raise NeedsConfirmation(f"{', '.join(more)} builds on {target} and would be taken back with it; confirm with --yes")
+    return [target, *more]
+
+# %% ../nbs/15_service.ipynb #979210dd
 def undo(
     service: ConsolidationService,
     name: str,  # A run, or the beginning of its name; an undo is a run too
@@ -510,15 +519,6 @@ def undo(
         append(service.repo, lambda e: [Append("runs", where, {"kind": "undo", "id": name, "targets": targets, "at": at.isoformat()})], at)
         refresh_index(service, view(service.repo), at)
     return name, *targets
-
-
-def _undo_targets(v: View, name: str, confirmed: bool) -> list[str]:
-    "The run that is meant, and what builds on it."
-    target = resolve(name, v.state.runs)
-    if by := _undoer(v.state, target): raise RepoError(f"{target} is taken back already, by {by}; gnc undo {by} brings it back")
-    more = dependents(v.events, v.state, target)
-    if more and not confirmed: raise NeedsConfirmation(f"{', '.join(more)} builds on {target} and would be taken back with it; confirm with --yes")
-    return [target, *more]
 
 # %% ../nbs/15_service.ipynb #27b1350e
 def is_consolidation_available() -> bool:

@@ -59,13 +59,6 @@ class Prepared:
                    column((estimate(m.text) for m in ms), np.int64))
 
 # %% ../nbs/05_tuning.ipynb #eb637be6
-def scores(p: Prepared, config: RetentionConfig) -> np.ndarray:
-    "(n,) the score of each memory, as `compute_retention_score` has it."
-    factor = np.where(p.gone, config.stale_factor, 1.0) * np.array([1.0, config.partial_factor, config.superseded_factor])[p.kind]
-    minus = _penalty_5(config) * (p.kind > 0) if config.formula == "subcog" else 0.0
-    return np.asarray(_overall(*_factors(p, config), factor, minus, config), float)
-
-
 def _factors(p: Prepared, config: RetentionConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     "As `factors_of` has them."
     half_life, d = config.half_life_days, config.decay_exponent
@@ -77,6 +70,13 @@ def _factors(p: Prepared, config: RetentionConfig) -> tuple[np.ndarray, np.ndarr
         r = retrievability(p.days, p.ages, np.array([k.activation_count for k in p.known]), half_life, d)
         return r, r, i
     return np.array([power_law(a, half_life, d) if config.decay == "power" else recency(a, half_life) for a in p.ages.tolist()], float), p.use, i
+
+# %% ../nbs/05_tuning.ipynb #bf0c4667
+def scores(p: Prepared, config: RetentionConfig) -> np.ndarray:
+    "(n,) the score of each memory, as `compute_retention_score` has it."
+    factor = np.where(p.gone, config.stale_factor, 1.0) * np.array([1.0, config.partial_factor, config.superseded_factor])[p.kind]
+    minus = _penalty_5(config) * (p.kind > 0) if config.formula == "subcog" else 0.0
+    return np.asarray(_overall(*_factors(p, config), factor, minus, config), float)
 
 # %% ../nbs/05_tuning.ipynb #40e792d2
 def tiers(p: Prepared, config: RetentionConfig) -> np.ndarray:
@@ -122,7 +122,7 @@ def _untouched(names: Sequence[str], now: datetime) -> Prepared:
 
 def _at(p: Prepared, age: np.ndarray) -> Prepared: return replace(p, ages=age.astype(float), days=age.astype(float))
 
-
+# %% ../nbs/05_tuning.ipynb #8856dd04
 def days_by_namespace(
     names: Sequence[str],
     config: RetentionConfig,
@@ -202,7 +202,7 @@ class Answer:
     fading: Mapping[str, Sequence[float]]  # Namespace to its scores at `AGES`, and its floor
     sizes: Sequence[int]  # Of the clusters, the largest first
 
-
+# %% ../nbs/05_tuning.ipynb #0b00d0f3
 def answer(
     p: Prepared,
     config: SubconsciousnessConfig,

@@ -91,6 +91,7 @@ class _Read(NamedTuple):
     statements: tuple[Statement, ...]
     values: tuple[Fact, ...]  # Of the whole memory, without dates
     denied: tuple[str, ...]  # Its negations, sorted
+    dates: tuple[Fact, ...]  # Days and times of day, of the whole memory too
 
 
 @lru_cache(maxsize=2**14)
@@ -100,8 +101,9 @@ def _read(memory: Memory) -> _Read:
     for s in spoken(memory)[:11]:
         here = [_moved(f, s.start) for f in found[s.title] if s.start <= f.start < s.end]
         out += _stated(s.line, here, s.title)
-    values = tuple({(f.kind, f.value): f for f in (*found[True], *found[False]) if f.kind != "date"}.values())
-    return _Read(tuple(out), values, tuple(sorted(f.value for t in (memory.summary, memory.content) for f in facts(t) if f.kind == "negation")))
+    every = {(f.kind, f.value): f for f in (*found[True], *found[False])}.values()
+    values, dates = (tuple(f for f in every if (f.kind == "date") == dated) for dated in (False, True))
+    return _Read(tuple(out), values, tuple(sorted(f.value for t in (memory.summary, memory.content) for f in facts(t) if f.kind == "negation")), dates)
 
 # %% ../nbs/11_values.ipynb #8de063d3
 def statements(
@@ -187,7 +189,7 @@ def swapped(
 # %% ../nbs/11_values.ipynb #9790b33c
 _MEASURED = re.compile(r"(?i)\b" + any_of(
     r"measured, observed, benchmark\w*, bench, p\d\d, median, average[sd]?, averaged, peak(?:ed)?, took, at present, coverage (?:is|at), this (?:week|morning)",
-    r"week \d+, nightly, currently at, recorded, run \d+, load test, rehearsal") + r"\b")
+    r"week \d+, nightly(?=:| \w*(?:run|report|figure|number|bench)), currently at, recorded, run \d+, load test, rehearsal") + r"\b")
 _STATIVE = re.compile(r"(?i)\b" + any_of(
     "is, are, has, have, opens?, shows?, keeps?, kept, uses?, runs?, lives?, takes?, gets?, may, must, can, needs?, allows?, expires?, supports?, holds?, "
     "covers?, works? (?:at|for|with|in)") + r"\b")
@@ -373,13 +375,19 @@ def _former(memory: Memory) -> tuple[tuple[Statement, Fact], ...]:
     def before(y: Statement, v: Fact) -> bool: return bool(_ARROW.match(y.text[v.end:v.end + 5]) or _FORMER.search(y.text[max(0, v.start - 40):v.start]))
     return tuple((y, v) for y in statements(memory) for v in y.values if v.kind in ("number", "version", "date") and before(y, v))
 
+# %% ../nbs/11_values.ipynb #1eb6485d
+def _split(memory: Memory) -> tuple[list[Fact], list[Fact]]:
+    "The values that hold by a memory, and those that it calls former."
+    former = [v for _, v in _former(memory)]
+    return [v for x in statements(memory) for v in x.values if not any(same_value(v, f) for f in former)], former
+
 # %% ../nbs/11_values.ipynb #fc087e91
 _PAST = re.compile(r"(?i)\b(?:last|yesterday|once|week|month|in (?:spring|summer|autumn|winter))\b")
 
 
 def _instead(older: Memory, newer: Memory, x: Statement, y: Statement, former: Fact) -> Judgment | None:
     "What follows from a statement that calls former what the older memory states."
-    olds = [u for s in statements(older) for u in s.values]
+    olds, _ = _split(older)
     news = any(_measure(w) == _measure(former) and not any(same_value(w, u) for u in (former, *olds)) for w in y.values)
     if not news or _measure(former) == "number " and newer.namespace not in STATING: return None
     if hedge(y.lead + y.text) or _reports(older, newer, y.text, 1.0): return None
@@ -410,6 +418,18 @@ def _plain(memory: Memory) -> frozenset[str]: return frozenset(s for s in about(
 
 
 def _covered(a: Sequence[Fact], b: Sequence[Fact]) -> bool: return all(any(same_value(u, v) for v in b) for u in a)
+
+# %% ../nbs/11_values.ipynb #28532ac9
+def _turned(older: Memory, newer: Memory) -> bool:
+    "Does a value hold by the one that the other calls former?"
+    (holds, former), (now, then) = _split(older), _split(newer)
+    return any(same_value(u, v) for a, b in ((now, former), (then, holds)) for u in a for v in b)
+
+# %% ../nbs/11_values.ipynb #e671a227
+def _dated(older: Memory, newer: Memory) -> float:
+    "How sure a repeat can be by the days and times of both: 1, .6 where the newer has the only ones, 0 where it has others."
+    was, now = _read(older).dates, _read(newer).dates
+    return 1.0 if _covered(now, was) else 0.0 if was else 0.6
 
 # %% ../nbs/11_values.ipynb #9eef2480
 def _contradict(a: Memory, b: Memory) -> bool:
@@ -466,12 +486,13 @@ def restated(
     (a, b), close = (_plain(older), _plain(newer)), near is not None and similarity is not None and similarity >= near
     alike = len(a & b) / max(1, len(a) + len(b) - len(a & b))
     if alike < 0.25 and not close: return None
-    (_, u, no), (_, v, nor) = _read(older), _read(newer)
-    if not _covered(u, v) or not _covered(v, u): return None
-    if no == nor and not (a ^ b) - _LIGHTER: return Judgment("duplicate", None, 0.9, "N", "the same words and values", newer.summary)
+    (_, u, no, _), (_, v, nor, _) = _read(older), _read(newer)
+    dated = 0.0 if _turned(older, newer) else _dated(older, newer)
+    if not dated or not _covered(u, v) or not _covered(v, u): return None
+    if no == nor and not (a ^ b) - _LIGHTER: return Judgment("duplicate", None, min(0.9, dated), "N", "the same words and values", newer.summary)
     if other_subject(older, newer) or (older.namespace == "blockers") != (newer.namespace == "blockers"): return None
     named = ((about(older).terms ^ about(newer).terms) & (a ^ b)) - UNITS
     telling = sum(f.kind != "number" or not f.value.isdigit() or len(f.value) > 1 for f in u)
     if not telling and not (close and no == nor and not named): return None
     sure = not named and not parted(older, newer) and (close and no == nor or _tells_enough(older, newer, telling))
-    return Judgment("duplicate", None, 0.85 if sure else 0.6, "N", "the same values of the same things", newer.summary)
+    return Judgment("duplicate", None, min(0.85, dated) if sure else 0.6, "N", "the same values of the same things", newer.summary)

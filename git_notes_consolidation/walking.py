@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['scratch', 'Left', 'left_behind', 'repeats', 'arrivals', 'arrivals_figure', 'paid', 'moves', 'seen', 'differences',
+__all__ = ['scratch', 'Left', 'left_behind', 'repeats', 'arrivals', 'arrivals_figure', 'paid', 'moves', 'differences', 'seen',
            'stored']
 
 # %% ../nbs/22_walking.ipynb #6b9be190
@@ -64,7 +64,7 @@ class Left:
 
     def to_dict(self) -> dict[str, Any]: return asdict(self)
 
-
+# %% ../nbs/22_walking.ipynb #19d3a8d5
 def _text(m: Memory) -> str: return f"{m.summary.strip()}\n{m.content.strip()}"
 
 
@@ -95,7 +95,7 @@ def arrivals(memories: Sequence[Memory]) -> dict[str, dict[date, int]]:  # Names
     for m, d in zip(memories, days): out[m.namespace][d - timedelta(days=d.weekday()) if weekly else d] += 1
     return {ns: dict(sorted(n.items())) for ns, n in sorted(out.items())}
 
-
+# %% ../nbs/22_walking.ipynb #172c3065
 def arrivals_figure(counts: Mapping[str, Mapping[date, int]]) -> Figure:
     "A row for each namespace, the darker the more came; a number is a namespace's total."
     days = sorted({d for row in counts.values() for d in row})
@@ -131,6 +131,11 @@ def moves(result: ConsolidationResult) -> dict[str, int]:  # "hot → cold" to t
     return dict(sorted(Counter(f"{t.from_tier.value} → {t.to_tier.value}" for t in result.tier_transitions).items()))
 
 # %% ../nbs/22_walking.ipynb #f983e278
+def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    "What differs between two readings."
+    return [k for k in a if a[k] != b[k]]
+
+# %% ../nbs/22_walking.ipynb #fc91ef9d
 def seen(
     service: ConsolidationService,
     questions: Iterable[str] = (),
@@ -147,11 +152,6 @@ def seen(
 
 
 _COUNTED = ("notes", "records", "memories", "distinct", "current", "tiers", "namespaces", "edges", "summaries", "review_items")
-
-
-def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    "What differs between two readings."
-    return [k for k in a if a[k] != b[k]]
 
 # %% ../nbs/22_walking.ipynb #d8edd3b3
 def stored(repo: Repo) -> dict[str, int]:

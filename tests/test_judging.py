@@ -343,3 +343,12 @@ def test_specifications_with_a_known_fate(shared):
     emitted = [r["label"] in ("full", "partial") for r in rows if judge_pair(memory(r["older"]), memory(r["newer"])).relation == "supersede"]
     true = sum(r["label"] in ("full", "partial") for r in rows)
     assert sum(emitted) / len(emitted) >= 0.98 and sum(emitted) / true >= 0.45
+
+
+@pytest.mark.parametrize(("title", "says", "code"), [
+    ("Reminder e-mails bounce since the provider moved", "Resolves \"{}\": the SPF record names the new host.", "E"),
+    ("Reminder e-mails bounce since the provider moved", "Reminder: resolves \"{}\", once the SPF record is there.", None),
+    ("Sketch of the deck does not print", "Resolves “{}”: the printer has its driver again.", "E")])
+def test_the_quoted_title_is_not_what_the_newer_memory_says_itself(title, says, code):
+    older = mem(title, namespace="blockers", days_ago=9)
+    assert judge_pair(older, mem("Fixed at last", says.format(title), namespace="progress")).code == code

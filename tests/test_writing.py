@@ -90,6 +90,33 @@ def test_other_words_of_a_duplicate_are_kept_in_the_log(two):
     assert r.operation == "NOOP" and op["evidence"]["summary"] == "Tea: four o'clock, kitchen"
 
 
+@pytest.mark.parametrize(("there", "said", "operation", "asked"), [
+    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30 instead of 02:00", "SUPERSEDE", 0),
+    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30, no longer at 02:00", "SUPERSEDE", 0),
+    ("The nightly dump runs at 02:00", "The nightly dump moved from 02:00 to 04:30", "ADD", 1),
+    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30", "ADD", 1),
+    ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 02:00 instead of 04:30", "SUPERSEDE", 0),
+    ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 02:00", "ADD", None),
+    ("The deploy freeze begins on Friday", "The deploy freeze begins on Thursday instead of Friday", "SUPERSEDE", 0),
+    ("Support for the old agent ends on 2027-03-01", "Support for the old agent ends on 2027-06-01", "ADD", None),
+    ("Cabin holds last 20 minutes instead of 30", "Cabin holds last 30 minutes instead of 20", "SUPERSEDE", 0)])
+def test_a_correction_is_no_repeat(tmp_path, there, said, operation, asked):
+    made(tmp_path, [mem(there, days_ago=90)])
+    r = writer(tmp_path).remember(said)
+    assert (r.operation, asked in (None, len(r.review))) == (operation, True)
+    assert {there, said} <= {m.summary for m in read_memories(open_repo(tmp_path)).memories}
+
+
+@pytest.mark.parametrize(("there", "said"), [
+    ("The nightly dump runs at 02:00", "At 02:00 the nightly dump runs"), ("The nightly dump runs at 02:00", "The nightly dump runs at 2 am"),
+    ("Cabin holds last two hours instead of 20 minutes", "Instead of 20 minutes cabin holds last 120 minutes"),
+    ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 04:30"),
+    ("Dumps are kept for 24 h on the harbour disk", "Dumps are kept for one day on the harbour disk")])
+def test_a_repeat_in_other_words_stays_one(tmp_path, there, said):
+    made(tmp_path, [mem(there, days_ago=90)])
+    assert writer(tmp_path).remember(said).operation == "NOOP"
+
+
 def test_a_duplicate_brings_its_tags_and_a_higher_importance(two):
     w = writer(two)
     r = w.remember("Tea is at four\n\nIn the kitchen.", tags=("Break",), importance=0.2)
