@@ -295,6 +295,8 @@ def test_a_large_tree_of_rarely_touched_files_can_be_fitted_to(tmp_path):
     files = snapshots([touches_of("x", rows)])
     t = tuned(snapshots([]), files, most=60_000)
     assert (t.source, t.rows) == ("files", 60_000) and files.needed.mean() < 0.002
+    s = sampled(files, 60_000)
+    assert t.table["ACT-R of three numbers, fitted"] == measures(by_time(MODELS[-1], s, rows=len(s))[s.part > 0.6], s.needed[s.part > 0.6])
 
 
 def test_ties_are_drawn_by_lot(few):
