@@ -1418,7 +1418,7 @@ def retention(
 ) -> None:
     "How well each way to fade forecasts what is needed in the next thirty days."
     call: Call = ctx.obj
-    r = fitting.evaluate_retention(forecast.read_touches(data) if data else [fitting.file_touches(open_repo(call.repo))])
+    r = fitting.evaluate_retention(forecast.read_touches(data) if data else [fitting.file_touches(open_repo(call.repo), now=call.now or datetime.now(UTC))])
     of = f"{r['repositories']} repositories" if r["repositories"] > 1 else "one repository, with nothing fitted to it"
     call.show(r, _decay_table(f"{r['rows']:,} forecasts, {r['needed']:,} needed, of {of}", r["measures"]))
 
@@ -1432,9 +1432,14 @@ def tune(
     "Fit how memories fade to what this repository came back to."
     call: Call = ctx.obj
     repo = open_repo(call.repo)
-    v = sv.view(repo)
-    with closing(index.open_index(repo)) as conn: reads = fitting.memory_touches(v.scan.memories, v.events, sv._waiting(repo, conn, v.events))
-    t = fitting.tuned(forecast.snapshots([reads]), forecast.snapshots([fitting.file_touches(repo)]))
+    if write and not repo.worktree: raise Usage("--write: a bare repository has no file of settings; without it, what to set is shown")
+    with _counted(call) as begin:
+        v, step = sv.view(repo), begin("to read, to fit", 3)
+        with closing(index.open_index(repo)) as conn: reads = fitting.memory_touches(v.scan.memories, v.events, sv._waiting(repo, conn, v.events))
+        step()
+        files = fitting.file_touches(repo, now=call.now or datetime.now(UTC))
+        step()
+        t = fitting.tuned(forecast.snapshots([reads]), forecast.snapshots([files]))
     draft = saving.Draft(repo.worktree or "", t.settings) if write and t.settings else None
     if draft: draft.write()
     call.show(t.to_dict() | {"written": str(draft.path) if draft else None}, *_tuned(t), f"Written to {draft.path}." if draft else _next(t, write))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 import numpy as np
-from .forecast import (MODELS, TWELVE, BadTable, Fitted, Model, Snapshots, Touches, answered, by_repository, by_time,
+from .forecast import (EXPONENTS, MODELS, TWELVE, BadTable, Fitted, Model, Snapshots, Touches, answered, by_repository, by_time,
                                               fit, left_out, measures, sampled, snapshots, touches_of)
 from .gitlog import LOG, tip_of
 from .models import Memory, as_utc
@@ -31,7 +31,7 @@ def changes(
         if len(out) - fresh > 50: out[fresh:] = [c for c in out[fresh:] if c[2] != "M"]
     for word in words:
         word = word.lstrip("\n")
-        if word.startswith("\x01"): closed(); when, fresh = float(word[1:]), len(out)
+        if word.startswith("\x01"): closed(); when, fresh = float(word[1:] or 0), len(out)  # git says nothing of a date before 1970
         elif word: out.append((next(words, ""), when, word[0]))
     closed()
     return out
@@ -40,12 +40,14 @@ def changes(
 def file_touches(
     repo: Repo,
     years: float = 5.0,  # Before the newest commit; the rest is another project
+    now: datetime | None = None,  # Commits dated later have a wrong clock, unless all have
 ) -> Touches:
     "The history of the repository's files, on its current branch."
     tip = tip_of(repo)
     rows = changes(git(repo.path, *LOG, "--no-merges", "--no-renames", "--name-status", "--format=%x01%ct", tip, "--")) if tip else []
+    rows = [r for r in rows if not now or r[1] <= as_utc(now).timestamp() + 86400] or rows
     begin = max(max((t for _, t, _ in rows), default=0.0) - years * 365 * 86400, min((t for _, t, _ in rows), default=0.0))
-    return touches_of((repo.worktree or repo.path).name, ((path, (t - begin) / 86400, kind == "D") for path, t, kind in rows if t >= begin))
+    return touches_of((repo.worktree or repo.path).name, ((path, (t - begin) / 86400, kind == "D") for path, t, kind in reversed(rows) if t >= begin))
 
 # %% ../nbs/22_fitting.ipynb #8916221c
 def memory_touches(
@@ -87,7 +89,7 @@ def too_few(
 ) -> str:  # Empty when there are enough
     "Why a history cannot be fitted to."
     before, after = (int(min(s.needed[m].sum(), (~s.needed[m]).sum())) for m in (answered(s), s.part > 0.6))
-    if not len(s): return f"{what}: less than four months of history"
+    if not len(s): return f"{what}: none in a history of four months or more"
     if len(s) < LEAST_ROWS: return f"{what}: {len(s)} rows, and {LEAST_ROWS} are the least"
     if min(before, after) < LEAST_NEEDED / 2:
         return f"{what}: {before} answers of the rarer kind in the first three fifths of the time and {after} after, and {LEAST_NEEDED // 2} are the least"
@@ -123,23 +125,26 @@ def compared(
 ) -> dict[str, dict[str, float]]:  # And what the twelve projects teach, with nothing fitted
     "Each way to fade on the last two fifths of the time."
     after = s.part > 0.6
-    out = {m.name: measures(by_time(m, s)[after], s.needed[after]) for m in models}
+    out = {m.name: measures(by_time(m, s, rows=len(s))[after], s.needed[after]) for m in models}
     return out | {"the numbers of twelve projects": measures(TWELVE.predict(s.where(after)), s.needed[after])}
 
 # %% ../nbs/22_fitting.ipynb #7a29cc0f
 def tuned(
     reads: Snapshots,
     files: Snapshots,
+    most: int = 100_000,  # Rows to fit to, drawn where there are more
 ) -> Tuned:
     "Fit to the reads if there are enough, else to the files, else keep the twelve projects' numbers."
+    reads, files = (sampled(s, most) for s in (reads, files))
     short = {what: too_few(s, what) for what, s in (("reads", reads), ("files", files))}
     notes = [f"too few to fit to, {why}" for why in short.values() if why]
     source = next((what for what, why in short.items() if not why), "")
     if not source: return Tuned("twelve projects", len(reads), int(reads.needed.sum()), {}, TWELVE, {}, tuple(notes))
     if source == "files": notes.append("fitted to the edits of files, which stand in for reads: a proxy")
     s = reads if source == "reads" else files
-    table, best = compared(s), fit(CANDIDATES[-1], sampled(s, 20_000))
+    table, best = compared(s), fit(CANDIDATES[-1], s)
     better = table[OURS]["log_loss"] <= table["designs' score"]["log_loss"] and table[OURS]["auc"] >= table["designs' score"]["auc"] - 0.005
+    if better and best.parameter in (EXPONENTS[0], EXPONENTS[-1]): notes.append("the exponent is at the end of those that are tried: the fit would go further")
     if not better: notes.append("ACT-R forecasts this history no better than the designs' score: stay with the default")
     return Tuned(source, len(s), int(s.needed.sum()), table, best, {"decay": "act-r", "decay_exponent": best.parameter} if better else {}, tuple(notes))
 

@@ -17,7 +17,7 @@ from .retention import SOONEST, trace_strength
 __all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Touches', 'touches_of', 'BadTable', 'read_touches', 'Snapshots',
            'snapshots', 'Model', 'design_score', 'base_level', 'base_level_of_three', 'fsrs_shaped', 'Fitted',
            'sampled', 'fit', 'log_loss', 'reliability', 'measures', 'answered', 'by_time', 'left_out', 'by_repository',
-           'bootstrap', 'dealt', 'present']
+           'bootstrap', 'dealt', 'shuffled', 'present']
 
 # %% ../nbs/05_forecast.ipynb #63b4452e
 class Touches(NamedTuple):
@@ -82,6 +82,7 @@ class Snapshots:
     needed: np.ndarray  # Touched within the horizon: the answer
     ages: np.ndarray  # Days since every touch of every row, one row after the other
     row: np.ndarray  # The row of each of these
+    horizon: float = 30.0  # Days that the answers look ahead
 
     def __len__(self) -> int: return len(self.day)
 
@@ -100,28 +101,30 @@ def snapshots(
     dead: bool = False,  # Also items that are gone: a leak, to be shown
 ) -> Snapshots:
     "One row for each live item on each of the days."
-    rows: list[list[Any]] = []; ages: list[np.ndarray] = []
+    rows, ages = [np.empty((7, 0))], [np.empty(0)]
     for r, h in enumerate(histories):
         if not len(h.day): continue
         end = h.day[-1]
+        looks = np.arange(start, end - horizon + 1e-9, every)
         for where in np.split(np.argsort(h.item, kind="stable"), np.cumsum(np.bincount(h.item))[:-1]):
-            days, gone = h.day[where], h.gone[where]
-            looks = np.arange(start, end - horizon + 1e-9, every)
-            for at in looks[looks >= days[0]]:
-                n = int(np.searchsorted(days, at, "right"))
-                if gone[n - 1] and not dead: continue
-                born = 1 + np.flatnonzero(gone[:n - 1])[-1] if gone[:n - 1].any() else 0
-                ahead = days[n:] <= at + horizon
-                ages.append(at - days[born:n])
-                rows.append([r, at, at / end, at - days[born], at - days[n - 1], n - born - 1, bool((ahead & ~gone[n:]).any())])
-    return _packed(rows, ages, tuple(h.name for h in histories))
+            seen, old = _life(h.day[where], h.gone[where], looks, horizon, dead)
+            rows.append(np.vstack([np.full(len(seen[0]), r), seen[0], seen[0] / end, *seen[1:]])); ages.append(old)
+    repo, day, part, first, last, count, needed = np.concatenate(rows, axis=1)
+    flat, row = np.concatenate(ages), np.repeat(np.arange(len(day)), count.astype(int) + 1)
+    return Snapshots(repo.astype(int), tuple(h.name for h in histories), day, part, first, last, count.astype(int), needed.astype(bool), flat, row, horizon)
 
 
-def _packed(rows: list[list[Any]], ages: list[np.ndarray], names: tuple[str, ...]) -> Snapshots:
-    repo, day, part, first, last, count, needed = (np.array(c) for c in zip(*rows)) if rows else (np.empty(0),) * 7
-    flat = np.concatenate(ages) if ages else np.empty(0)
-    row = np.repeat(np.arange(len(ages)), [len(a) for a in ages])
-    return Snapshots(repo.astype(int), names, day, part, first, last, count.astype(int), needed.astype(bool), flat, row)
+def _life(days: np.ndarray, gone: np.ndarray, looks: np.ndarray, horizon: float, dead: bool) -> tuple[list[np.ndarray], np.ndarray]:
+    "One item's looks, first, last, counts and answers; and the ages of its touches at each."
+    at = looks[looks >= days[0]]
+    n = np.searchsorted(days, at, "right")
+    keep = dead | ~gone[n - 1]
+    at, n = at[keep], n[keep]
+    born = np.concatenate([[0], np.maximum.accumulate(np.where(gone, np.arange(1, len(gone) + 1), 0))])[n - 1]  # Behind the last deletion
+    touched = np.concatenate([[0], np.cumsum(~gone)])
+    needed, many = touched[np.searchsorted(days, at + horizon, "right")] > touched[n], n - born
+    which = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many - born, many)
+    return [at, at - days[born], at - days[n - 1], many - 1, needed], np.repeat(at, many) - days[which]
 
 # %% ../nbs/05_forecast.ipynb #e5f1f7f2
 class Model(NamedTuple):
@@ -270,21 +273,21 @@ def measures(
 def answered(
     s: Snapshots,
     part: float = 0.6,  # Of each repository's time
-    horizon: float = 30.0,
 ) -> np.ndarray:  # A mask
     "The rows whose answer was known when that part of the time was over."
     whole = np.divide(s.day, s.part, out=np.ones(len(s)), where=s.part > 0)
-    return s.day + horizon <= part * whole
+    return s.day + s.horizon <= part * whole
 
 # %% ../nbs/05_forecast.ipynb #91341947
 def by_time(
     model: Model,
     s: Snapshots,
     part: float = 0.6,  # Of each repository's time, to fit on
+    rows: int = 1000,  # Of each repository, at most
 ) -> np.ndarray:  # Chances of the rows after it, nan before
     "Fit on the past, forecast what follows."
     out, after = np.full(len(s), math.nan), s.part > part
-    out[after] = fit(model, sampled(s.where(answered(s, part)))).predict(s.where(after))
+    out[after] = fit(model, sampled(s.where(answered(s, part)), rows)).predict(s.where(after))
     return out
 
 
@@ -325,6 +328,15 @@ def dealt(
     for r in np.unique(s.repo): needed[s.repo == r] = rng.permutation(needed[s.repo == r])
     return replace(s, needed=needed)
 
+# %% ../nbs/05_forecast.ipynb #2ca39630
+def shuffled(
+    history: Touches,
+    seed: int = 0,
+) -> Touches:  # Without the deletions, which would come before a touch
+    "The same touches of the same items, on days of others."
+    item, day = history.item[~history.gone], history.day[~history.gone]
+    return touches_of(history.name, ((i, d, False) for i, d in zip(item.tolist(), np.random.default_rng(seed).permutation(day).tolist())))
+
 # %% ../nbs/05_forecast.ipynb #fded912c
 def present(
     score: np.ndarray,  # Of every row, the greater the sooner shown; nan where there is none
@@ -336,7 +348,8 @@ def present(
     order = np.lexsort((s.day, s.repo))
     for where in np.split(order, 1 + np.flatnonzero((np.diff(s.day[order]) != 0) | (np.diff(s.repo[order]) != 0))):
         if not np.isfinite(score[where]).all(): continue
-        best = s.needed[where][np.argsort(-score[where], kind="stable")]
+        _, tie, many = np.unique(-score[where], return_inverse=True, return_counts=True)
+        best = np.repeat(np.bincount(tie, s.needed[where]) / many, many)
         shown += [best[:max(round(part * len(best)), 1)].sum() for part in parts]
         wanted += best.sum()
     return (shown / max(wanted, 1)).tolist()

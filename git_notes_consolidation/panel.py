@@ -184,6 +184,8 @@ def settings_at(
     if given["consolidation_threshold"] == own: given["consolidation_threshold"] = None
     new = moved(base, *(at[name] for name in _WEIGHTS), **given)
     same = {k: getattr(base, k) for k in at if (was := getattr(base, k)) is not None and math.isclose(was, getattr(new, k) or 0, rel_tol=1e-8)}
+    here = all(math.isclose(at[k], 10 * getattr(base, k), rel_tol=1e-8) for k in _WEIGHTS)  # A preset's weights need not add up to 1
+    if here: same |= {k: getattr(base, k) for k in _WEIGHTS}
     return replace(new, **same)
 
 # %% ../nbs/06_panel.ipynb #9aeffce9

@@ -8,7 +8,7 @@ import json, os, re, uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from .config import ConfigError, SubconsciousnessConfig, from_file, from_table, parse_setting, project_file, untabled
+from .config import ConfigError, SubconsciousnessConfig, from_file, from_table, parse_setting, preset_settings, project_file, untabled
 from .files import from_toml, from_yaml
 
 # %% auto #0
@@ -19,9 +19,13 @@ def differing(
     wanted: Mapping[str, Any],  # Setting to value
     held: Mapping[str, Any] | None = None,  # What a file says already
 ) -> dict[str, Any]:  # Setting to value
-    "What a file must be told: what is not the default, and what it says otherwise now."
-    default, there = SubconsciousnessConfig(), held or {}
+    "What a file must be told: what is not the default or its preset's, and what it says otherwise now."
+    there, default = held or {}, SubconsciousnessConfig(**_begun(held or {}, wanted))
     return {k: v for k, v in wanted.items() if v != there.get(k, getattr(default, k))}
+
+
+def _begun(*told: Mapping[str, Any]) -> dict[str, Any]:
+    return preset_settings(next((t["retention_preset"] for t in reversed(told) if "retention_preset" in t), "default"))
 
 # %% ../nbs/02_saving.ipynb #2d386bfd
 def _word(value: Any, yaml: bool) -> str:
@@ -105,7 +109,7 @@ class Draft:
         self.before = _read(self.path)
         held = _said(self.before or "", form, self.path)
         self.values = differing(wanted, held)
-        SubconsciousnessConfig(**held | self.values)  # Refuses nonsense, with its remedy
+        SubconsciousnessConfig(**_begun(held, self.values) | held | self.values)  # Refuses nonsense, with its remedy
         self.text = edited(self.before or "", self.values, form)
         try: reads_as = _said(self.text, form, self.path)
         except ConfigError: reads_as = {}  # Of a file in braces there is no end to add to

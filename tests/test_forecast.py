@@ -159,7 +159,7 @@ def test_reliability_counts_every_row_once(pairs):
 
 
 def test_with_room_for_all_all_is_there(few):
-    assert present(np.zeros(len(few)), few, (1.0,)) == [1.0]
+    assert present(np.zeros(len(few)), few, (1.0,)) == pytest.approx([1.0])
     assert present(few.needed * 1.0, few, (0.1,))[0] > present(TWELVE.predict(few), few, (0.1,))[0] > present(-TWELVE.predict(few), few, (0.1,))[0]
 
 
@@ -219,12 +219,12 @@ def run(home, *args): return gnc_process("--repo", str(home), *args)
 
 def test_tune_recommends_writes_and_is_read_back(grown):
     home, _ = grown
-    told = json.loads(run(home, "tune", "--json").out)
+    told = json.loads(run(home, "--now", "2032-01-01", "tune", "--json").out)
     assert told["source"] == "files" and told["written"] is None and not (home / "gnc.yaml").exists()
     ours, designs = (told["measures"][k] for k in ("ACT-R of three numbers, fitted", "designs' score"))
     assert ours["auc"] >= designs["auc"] - 0.005 and told["settings"]["decay"] == "act-r"
     (home / "gnc.yaml").write_text("# mine\nhot_threshold: 0.7\n")
-    done = run(home, "tune", "--write")
+    done = run(home, "--now", "2032-01-01", "tune", "--write")
     assert done.code == 0 and "Written to" in done.out and "proxy" in done.out
     text = (home / "gnc.yaml").read_text()
     assert text.startswith("# mine\nhot_threshold: 0.7\n")
@@ -262,3 +262,53 @@ def test_evaluate_retention_as_a_command(tmp_path, few, twelve):
     assert told["measures"]["left out: ACT-R, fitted"]["auc"] == pytest.approx(again["left out: ACT-R, fitted"]["auc"])
     bad = gnc_process("evaluate", "retention", "--data", str(tmp_path / "none.csv"))
     assert bad.code == 2 and "none.csv" in bad.err
+
+
+def history(home, commits):
+    "A repository of (seconds since 1970, {path: text or none}), one commit after the other."
+    git(home, "init", "-q", "-b", "main")
+    out = []
+    for n, (when, files) in enumerate(commits, 1):
+        out.append(f"commit refs/heads/main\nmark :{n}\ncommitter a <a@example.org> {when} +0000\ndata 1\nx\n" + f"from :{n - 1}\n" * (n > 1))
+        out += [f"D {f}\n" if t is None else f"M 100644 inline {f}\ndata {len(t)}\n{t}\n" for f, t in files.items()]
+    git(home, "fast-import", "--quiet", "--date-format=raw-permissive", input="".join(out))
+    return file_touches(open_repo(home))
+
+
+def test_what_was_deleted_in_the_second_of_its_birth_is_gone(tmp_path):
+    t = history(tmp_path, [(10, {"a": "1"}), (10, {"b": "1", "a": None})])
+    assert [g for i, g in zip(t.item.tolist(), t.gone.tolist()) if i == 0] == [False, True]
+
+
+def test_dates_before_1970_and_dates_to_come(tmp_path):
+    day = 86400
+    t = history(tmp_path, [(-4 * 365 * day, {"a": "1"}), (100 * day, {"b": "1"}), (9000 * day, {"c": "1"}), (160 * day, {"b": "2"})])
+    assert t.day.tolist() == [1825.0]  # Alone in the five years before a commit that is dated far ahead
+    known = file_touches(open_repo(tmp_path), now=SAMPLE_NOW.replace(year=1971))
+    assert known.day.tolist() == [0.0, 100.0, 160.0]
+
+
+def test_a_large_tree_of_rarely_touched_files_can_be_fitted_to(tmp_path):
+    "A thousand rows drawn from it would not hold one that was needed."
+    rng = np.random.default_rng(0)
+    rows = [(i, 0.0, False) for i in range(20_000)] + [(int(20_000 * rng.random() ** 4), float(d), False) for d in rng.uniform(0, 700, 500)]
+    files = snapshots([touches_of("x", rows)])
+    t = tuned(snapshots([]), files, most=60_000)
+    assert (t.source, t.rows) == ("files", 60_000) and files.needed.mean() < 0.002
+    s = sampled(files, 60_000)
+    assert t.table["ACT-R of three numbers, fitted"] == measures(by_time(MODELS[-1], s, rows=len(s))[s.part > 0.6], s.needed[s.part > 0.6])
+
+
+def test_ties_are_drawn_by_lot(few):
+    for part in (0.1, 0.4): assert present(np.zeros(len(few)), few, (part,)) == pytest.approx([part], abs=0.02)
+
+
+def test_a_longer_look_ahead_is_kept_from_the_past():
+    s = snapshots([touches_of("x", [("a", 0, False), ("a", 990, False)])], horizon=90)
+    assert s.day[answered(s)].max() + 90 <= 0.6 * 990
+
+
+def test_a_bare_repository_has_no_file_to_write(tmp_path):
+    git(tmp_path, "init", "-q", "--bare")
+    done = run(tmp_path, "tune", "--write")
+    assert done.code == 2 and "bare" in done.err and run(tmp_path, "tune").code == 0

@@ -203,3 +203,20 @@ def test_columns_need_no_widgets():
     code = ("import sys, git_notes_consolidation.tuning, git_notes_consolidation.panel\n"
             "print([m for m in ('ipywidgets', 'plotly', 'scipy', 'pandas') if m in sys.modules])")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("begun", ["", "retention_preset: subcog\n", "retention_preset: mycelic\nhot_threshold: 0.8\n", "decay: act-r\ndecay_exponent: 0.6\n"])
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_goes_through_the_panel_into_the_file_unchanged(begun, name, tmp_path):
+    "Its weights need not add up to 1, and a file that begins with another preset must be told what that one would say otherwise."
+    pytest.importorskip("ipywidgets")
+    from git_notes_consolidation.panel import Panel
+    file = tmp_path / "gnc.yaml"
+    file.write_text(begun)
+    base, memories = load_settings(env={}, file=file).config, [mem("Use FastAPI", days_ago=40)]
+    panel = Panel(Prepared.of(memories, {}, NOW), base, np.zeros(0), 0.25, np.zeros(1, int), 0, str(tmp_path))
+    panel.presets.value = name if base.retention != RetentionConfig.preset(name) else panel.presets.value
+    assert panel.config.retention == RetentionConfig.preset(name)
+    panel.keeper.look()
+    panel.keeper.write()
+    assert load_settings(env={}, file=file).config.retention == RetentionConfig.preset(name)
