@@ -100,7 +100,7 @@ def run_all(page):
     page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')", timeout=60_000)  # Lab asks which kernel is meant if a cell is run before
     page.click("text=Run >> nth=0")
     page.click(".lm-Menu-itemLabel:text-is('Run All Cells')")
-    page.wait_for_selector(".gnc-tiers .bartext", timeout=120_000)
+    page.wait_for_selector(".gnc-tiers .bartext", state="attached", timeout=120_000)  # A number too small for its bar is in the page, and hidden
 
 
 @pytest.fixture(scope="module")
