@@ -1431,7 +1431,8 @@ def tune(
 ) -> None:
     "Fit how memories fade to what this repository came back to."
     call: Call = ctx.obj
-    repo = open_repo(call.repo)
+    repo, config = open_repo(call.repo), call.settings().config
+    if write and call.config: raise Usage("--write: what is recommended goes into the worktree's own file of settings; leave out --config")
     if write and not repo.worktree: raise Usage("--write: a bare repository has no file of settings; without it, what to set is shown")
     with _counted(call) as begin:
         v, step = sv.view(repo), begin("to read, to fit", 3)
@@ -1440,9 +1441,10 @@ def tune(
         files = fitting.file_touches(repo, now=call.now or datetime.now(UTC))
         step()
         t = fitting.tuned(forecast.snapshots([reads]), forecast.snapshots([files]))
-    draft = saving.Draft(repo.worktree or "", t.settings) if write and t.settings else None
+    settled = all(getattr(config, name) == value for name, value in t.settings.items())
+    draft = saving.Draft(repo.worktree or "", t.settings) if write and not settled else None
     if draft: draft.write()
-    call.show(t.to_dict() | {"written": str(draft.path) if draft else None}, *_tuned(t), f"Written to {draft.path}." if draft else _next(t, write))
+    call.show(t.to_dict() | {"written": str(draft.path) if draft else None}, *_tuned(t), f"Written to {draft.path}." if draft else _next(t, settled))
 
 
 def _tuned(t: fitting.Tuned) -> list[Any]:
@@ -1451,8 +1453,8 @@ def _tuned(t: fitting.Tuned) -> list[Any]:
     return [*([_decay_table(title, t.table), ""] if t.table else []), *t.notes]
 
 
-def _next(t: fitting.Tuned, write: bool) -> str:
-    if not t.settings: return "Nothing to write: the settings stay as they are."
+def _next(t: fitting.Tuned, settled: bool) -> str:
+    if settled: return "Nothing to write: the settings " + ("say so already." if t.settings else "stay as they are.")
     return "Recommended: " + ", ".join(f"{k}: {v}" for k, v in t.settings.items()) + ". To write it: gnc tune --write"
 
 # %% ../nbs/23_cli.ipynb #12131ec4

@@ -54,7 +54,8 @@ def read_touches(
             for n, row in enumerate(csv.DictReader(f), 2):
                 try: by.setdefault(row["repo"], []).append((row["item"], _day(row["day"]), _gone(row["kind"])))
                 except (KeyError, TypeError, ValueError) as e:
-                    raise BadTable(f"{path}, line {n}: {e!r}; the columns are repo, item, day (a number) and kind (A, M or D)") from None
+                    why = f"no column {e}" if isinstance(e, KeyError) else str(e)
+                    raise BadTable(f"{path}, line {n}: {why}; the columns are repo, item, day (a number) and kind (A, M or D)") from None
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as e: raise BadTable(f"{path} cannot be read: {e}") from None
     return [touches_of(name, by[name]) for name in sorted(by)]
 

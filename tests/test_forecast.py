@@ -102,6 +102,19 @@ def test_a_bad_table_is_refused_with_its_line(text, tmp_path):
 # Models
 
 
+def test_the_scores_of_the_experiment_are_those_of_a_memory(few):
+    "The formulas are written for columns there; they are the ones that tier a memory."
+    some = few.where(np.arange(len(few)) % 211 == 0)
+    def score(preset, first, last, count):
+        m = mem("x", days_ago=first, namespace="other", importance=0.5, now=SAMPLE_NOW)
+        read = MemoryMetadata(m.id, activation_count=int(count), last_accessed=SAMPLE_NOW - timedelta(days=last))
+        return compute_retention_score(m, read, RetentionConfig.preset(preset), SAMPLE_NOW).overall
+    for preset, name in (("default", "designs' score"), ("subcog", "subcog, design 5")):
+        model = next(m for m in MODELS if m.name == name)
+        known = [score(preset, *r) for r in zip(some.first.tolist(), some.last.tolist(), some.count.tolist())]
+        assert model.score(some, model.tried[0]).tolist() == pytest.approx(known, abs=2e-9)
+
+
 def test_act_r_of_three_numbers_is_the_score_of_a_memory(few):
     "What the experiment ranks by is what `decay: act-r` ranks by."
     some = few.where(np.arange(len(few)) % 97 == 0)
@@ -228,8 +241,20 @@ def test_tune_recommends_writes_and_is_read_back(grown):
     assert done.code == 0 and "Written to" in done.out and "proxy" in done.out
     text = (home / "gnc.yaml").read_text()
     assert text.startswith("# mine\nhot_threshold: 0.7\n")
+    assert "say so already" in run(home, "--now", "2032-01-01", "tune", "--write").out and (home / "gnc.yaml").read_text() == text
     config = load_settings(env={}, file=home / "gnc.yaml").config
     assert (config.decay, config.decay_exponent, config.hot_threshold) == ("act-r", told["settings"]["decay_exponent"], 0.7)
+
+
+def test_tune_refuses_what_it_cannot_write_to(tmp_path):
+    git(tmp_path, "init", "-q")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("hot_threshold: 0.7\n")
+    done = gnc_process("--repo", str(tmp_path), "--config", str(mine), "tune", "--write")
+    assert done.code == 2 and "leave out --config" in done.err and mine.read_text() == "hot_threshold: 0.7\n"
+    (tmp_path / "gnc.yaml").write_text("decay_exponent: 9\n")
+    done = run(tmp_path, "tune")
+    assert done.code == 2 and "decay_exponent must be between" in done.err
 
 
 def test_tune_says_when_there_is_too_little(tmp_path):
