@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .config import Settings
 from .context import SessionContextBuilder
 from .document import format_context
+from .judging import repeat_key
 from .models import ConsolidationResult, Memory, MemoryTier
 from .notes import Repo, RepoError, Scan, git, open_repo, tips, write_memories
 from .plots import figure
@@ -65,14 +66,11 @@ class Left:
     def to_dict(self) -> dict[str, Any]: return asdict(self)
 
 # %% ../nbs/22_walking.ipynb #19d3a8d5
-def _text(m: Memory) -> str: return f"{m.summary.strip()}\n{m.content.strip()}"
-
-
 def left_behind(scan: Scan) -> Left:
     "How much there is, and how much of it says something."
-    said = Counter(map(_text, scan.memories))
+    said = Counter(map(repeat_key, scan.memories))
     days = [m.timestamp.date() for m in scan.memories]
-    cost = {_text(m): estimate(m.text) for m in scan.memories}
+    cost = {repeat_key(m): estimate(m.text) for m in scan.memories}
     spaces = Counter(m.namespace for m in scan.memories)
     return Left(scan.notes, scan.records, len(scan.memories), len(said), max(said.values(), default=0), (max(days) - min(days)).days + 1 if days else 0,
                 sum(cost[t] * n for t, n in said.items()), sum(cost.values()), dict(sorted(spaces.items())))
@@ -83,8 +81,8 @@ def repeats(
     most: int = 5,
 ) -> list[tuple[int, str]]:  # Times and summary, the most frequent first
     "What is said again and again."
-    said = Counter(map(_text, memories))
-    return [(n, t.split("\n", 1)[0]) for t, n in sorted(said.items(), key=lambda x: (-x[1], x[0])) if n > 1][:most]
+    said = Counter(map(repeat_key, memories))
+    return [(n, t[0]) for t, n in sorted(said.items(), key=lambda x: (-x[1], x[0])) if n > 1][:most]
 
 # %% ../nbs/22_walking.ipynb #ee66a6ff
 def arrivals(memories: Sequence[Memory]) -> dict[str, dict[date, int]]:  # Namespace to day, or a week's Monday, to number
