@@ -1,8 +1,16 @@
 # Every target works from a fresh clone: it makes .venv and installs what it needs, once.
 PYTHON ?= python3
 WORKERS ?= 2
+# Tests wait for git and the disk as often as they compute
+TEST_WORKERS ?= 3
 PYTEST_ARGS ?=
+SOAK_ARGS ?=
 PLUGIN_PYTHON ?=
+MODULE ?=
+SAMPLE ?=
+MINUTES ?= 10
+TARGETS ?=
+SIZES ?=
 
 VENV := .venv
 PLUGIN := .venv-plugin
@@ -12,7 +20,7 @@ NOTEBOOK_ENV := PLOTLY_RENDERER=plotly_mimetype
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab docs test promises bench notebooks readme plugin-test install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel clean distclean
+.PHONY: help demo lab docs test promises bench fuzz soak faults notebooks readme plugin-test audit mutation install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,8 +41,17 @@ test: install check-export check-readme lint types unit notebooks-test outputs-c
 promises: $(VENV)/.installed-dev  ## What is built and what shows it
 	@$(PY) tools/promises.py
 
-bench: $(VENV)/.installed-dev  ## The benchmarks: time and memory, beside what they are compared with
-	$(PY) tools/bench.py
+bench: $(VENV)/.installed-dev  ## The benchmarks: time and memory, beside what they are compared with; SIZES=1000 is quick
+	$(PY) tools/bench.py $(SIZES)
+
+fuzz: $(VENV)/.installed-dev  ## Search for inputs that break a reader: make fuzz MINUTES=60 TARGETS='note times'
+	$(PY) tools/fuzz.py --minutes $(MINUTES) $(TARGETS)
+
+soak: $(VENV)/.installed-dev  ## A simulated year of 1,000 runs with syncs and faults; figures in benchmarks/soak.json
+	$(PY) benchmarks/soak.py --json benchmarks/soak.json $(SOAK_ARGS)
+
+faults: $(VENV)/.installed-dev  ## Every call of git fails once, in every way; make test tries a sample
+	GNC_LONG=1 $(BIN)/pytest -q -n $(WORKERS) tests/test_faults.py tests/test_sync.py::test_kill_anywhere_and_nobody_counts_half_a_run $(PYTEST_ARGS)
 
 notebooks: $(VENV)/.installed-dev  ## Execute every notebook in place and store its outputs
 	$(NOTEBOOK_ENV) $(PY) tools/notebooks.py
@@ -46,6 +63,13 @@ readme: $(VENV)/.installed-dev  ## README.md from nbs/index.ipynb
 plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plugin: what it gives, and what is ours, before and after
 	@printf '\n== beside git-notes-memory\n'
 	@GNC_PLUGIN_PYTHON='$(CURDIR)/$(PLUGIN)/bin/python' $(BIN)/pytest -q tests/test_real_plugin.py $(PYTEST_ARGS)
+
+audit: $(VENV)/.installed-dev  ## Known vulnerabilities of what constraints.txt pins; needs the network
+	@printf '\n== pip-audit\n'
+	@$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+
+mutation: $(VENV)/.installed-dev  ## Mutation testing: make mutation [MODULE=retention] [SAMPLE=100]; hours for all
+	$(PY) tools/mutate.py $(MODULE) $(if $(SAMPLE),--sample $(SAMPLE))
 
 # The steps of `make test`, each to be run alone too.
 
@@ -62,9 +86,10 @@ check-readme: install  ## README.md is what nbs/index.ipynb renders to
 	@printf '\n== README in sync\n'
 	@$(PY) tools/readme.py --check
 
-lint: install  ## ruff
-	@printf '\n== ruff\n'
+lint: install  ## ruff, and bandit
+	@printf '\n== ruff, bandit\n'
 	@$(BIN)/ruff check .
+	@$(BIN)/bandit -q -r -c pyproject.toml git_notes_consolidation tools
 
 types: install  ## mypy
 	@printf '\n== mypy\n'
@@ -72,7 +97,7 @@ types: install  ## mypy
 
 unit: install  ## pytest
 	@printf '\n== pytest\n'
-	@$(BIN)/pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n $(TEST_WORKERS) $(PYTEST_ARGS)
 
 notebooks-test: install  ## Every notebook runs and its assertions hold
 	@printf '\n== nbdev_test\n'
@@ -91,7 +116,7 @@ wheel: install  ## The wheel builds, installs into an empty environment and work
 	@$(PY) tools/wheel.py
 
 clean:  ## Remove what the other targets left behind, except .venv
-	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .quarto nbs/nbdev.yml
+	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz .quarto nbs/nbdev.yml
 	find . \( -path ./$(VENV) -o -path ./$(PLUGIN) \) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
 
 distclean: clean  ## clean, and .venv and .venv-plugin too

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from .llm import Answer, Request
 from .models import Judgment, Memory
+from .observe import here
 from .prompts import Draft, Link, batches, edges_request, judge_request, merge_request, summary_request
 
 # %% auto #0
@@ -67,7 +68,9 @@ class Model:
         "A summary of each cluster."
         asked = [summary_request(j.members, j.outdated, j.amended, again=j.again) for j in jobs]
         def read(i: int, parse: Parser, text: str) -> Any: return then(i, parse(text))
-        return [answer.value for answer in self.ask([(r, partial(read, i, parse)) for i, (r, parse) in enumerate(asked)])] if asked else []
+        answers = self.ask([(r, partial(read, i, parse)) for i, (r, parse) in enumerate(asked)]) if asked else []
+        here().add(tokens_used=sum(a.tokens_in + a.tokens_out for a in answers))
+        return [a.value for a in answers]
 
     def link(self, groups: Sequence[Sequence[Memory]]) -> list[tuple[Link, ...]]:
         "How the memories of each group hang together, several small groups in one call; nothing where no acceptable answer came."

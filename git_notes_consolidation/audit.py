@@ -181,8 +181,14 @@ def _when(text: str) -> datetime:
 # %% ../nbs/22_audit.ipynb #b8c1f0e4
 _TEXT, _YAML = getattr(yaml, "CBaseLoader", yaml.BaseLoader), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+def _too_deep(raw: bytes, most: int = 200) -> bool:
+    "Would a parser written in C run out of stack, and take the process with it?"
+    return raw.count(b"[") + raw.count(b"{") > most or any(line.count(b"- ") + line.count(b"? ") + line.count(b": ") > most for line in raw.split(b"\n"))
+
+
 def _said(front: bytes) -> Said | str:
     "What the front matter says, or why it says nothing."
+    if _too_deep(front): return "front matter is nested deeper than any list of tags"
     try: d = yaml.load(front.decode(errors="replace"), _TEXT)
     except (yaml.YAMLError, ValueError, RecursionError): return "front matter is not YAML"
     if not isinstance(d, dict): return "front matter is not a mapping"
@@ -255,6 +261,11 @@ def _spelling(text: str, data: Mapping[str, Any]) -> str:
     return f"keys are not in order, or twice there: {mixed[0]!r:.40}" if mixed else "the line is spaced or escaped in a way of its own"
 
 # %% ../nbs/22_audit.ipynb #7f4b94e9
+def _deeper(value: Any, most: int) -> bool:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is not None and (most == 0 or any(_deeper(x, most - 1) for x in inner))
+
+
 def read_line(
     raw: bytes,  # Without its line end
 ) -> tuple[dict[str, Any] | None, str]:  # The record, if it is one, and what is wrong
@@ -265,6 +276,7 @@ def read_line(
     if not isinstance(data, dict): return None, "the line is not a record and is ignored"
     lacks = [k for k, kind in (("id", str), ("kind", str), ("seq", int)) if type(data.get(k)) is not kind]
     if lacks: return None, f"the record has no {' and no '.join(lacks)} and is ignored"
+    if abs(data["seq"]) >= 2**53 or _deeper(data, 40): return None, "the record's number is too large or it is nested too deep, and it is ignored"
     return data, "" if text == canonical(data) else _spelling(text, data)
 
 # %% ../nbs/22_audit.ipynb #d5892d92

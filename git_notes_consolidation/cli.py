@@ -192,8 +192,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as e:
         known = next((_CODES[t.__name__] for t in type(e).__mro__ if t.__name__ in _CODES), None)
         if known: return _refused(str(e), known, "--json" in args)
+        if why := _outside(e): return _refused(why, 1, "--json" in args)
         if not hasattr(e, "format_message"): raise
         return _refused(f"{e.format_message()} (gnc --help)", 2, "--json" in args)  # typer's own usage errors
+
+
+def _outside(e: Exception) -> str:
+    "What a disk, a permission or the cache is to blame for."
+    if type(e).__name__ == "OperationalError": return f"the cache .memory/consolidation.db cannot be used ({e}); try again, or delete it"
+    if not isinstance(e, OSError) or isinstance(e, BrokenPipeError): return ""
+    return f"{f'{e.filename}: ' if e.filename else ''}{e.strerror or e}; free or allow it, and run this again"
 
 
 def _refused(why: str, code: int, as_json: bool) -> int:
@@ -236,7 +244,8 @@ def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:
     rows = [("memories", r.memories_processed), ("… after repeats", r.memories_distinct), ("repeats linked", r.duplicates_found),
             ("superseded", r.supersessions_detected), ("clusters", r.clusters_found), ("summaries written", r.summaries_created),
             ("summaries retired", r.summaries_retired), ("relations ended", r.edges_removed), ("review items", r.review_items),
-            ("other relations", r.relations_found), ("tier moves", len(r.tier_transitions)), *(llm_rows(r.llm) if r.llm else [])]
+            ("other relations", r.relations_found), ("tier moves", len(r.tier_transitions)), ("expired, by retention_days", r.memories_expired),
+            *(llm_rows(r.llm) if r.llm else [])]
     moves = Counter((t.from_tier.value, t.to_tier.value) for t in r.tier_transitions)
     head = "Would change" if r.dry_run else f"Run {short(r.run_id)}"
     out: list[Any] = [table(head + (f", {seconds:.1f} s" if seconds else ""), ("what", "count"), [x for x in rows if x[1]], right=("count",)), ""]
@@ -264,6 +273,7 @@ def change_rows(records: Iterable[Mapping[str, Any]], texts: Mapping[str, str]) 
             sources = f"{len(r['value']['source_memory_ids'])} sources" if "value" in r else "retired"
             out.append(("summary", name(r["subject"]), sources, ""))
         elif r["kind"] == "review": out.append(("review", name(r.get("source", r["subject"])), name(r.get("target", "")), why))
+        elif r["kind"] == "op" and r.get("rule"): out.append(("tombstone", name(r.get("target")), "", plain(r.get("reasoning", ""), 110)))
     return sorted(out, key=lambda row: _ORDER.index(str(row[0])) if row[0] in _ORDER else len(_ORDER))
 
 
@@ -302,13 +312,14 @@ def scope_of(
 
 # %% ../nbs/23_cli.ipynb #bfd1ff29
 def _titles(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    return {r["subject"]: r["value"]["title"] for r in records if "value" in r}
+    return {r["subject"]: r["value"]["title"] for r in records if r["kind"] == "summary" and "value" in r}
 
 # %% ../nbs/23_cli.ipynb #fab43e6a
 def _plan_table(call: Call, s: sv.ConsolidationService, made: sv.Plan) -> list[Any]:
     texts = {m.id: m.summary for m in sv.view(s.repo).scan.memories}
     rows = change_rows((a.record for a in made.appends), texts | _titles(a.record for a in made.appends))
     guard = [f"! It would supersede {made.hides} memories and may {made.limit}: it will stop unless --max-change is larger"] if made.hides > made.limit else []
+    if made.expires > made.may_expire: guard.append(f"! It would make tombstones of {made.expires} and may of {made.may_expire}: --max-change allows more")
     return [*cut("Plan", ("what", "memory", "to", "why"), rows, call.verbose), *guard] if rows else []
 
 # %% ../nbs/23_cli.ipynb #8f537cf9
@@ -1155,27 +1166,36 @@ def serve(ctx: typer.Context) -> None:
 # %% ../nbs/23_cli.ipynb #1d3007ac
 from .models import UTC
 
-if TYPE_CHECKING: from git_notes_consolidation import doctor as doctoring
+if TYPE_CHECKING: from git_notes_consolidation import doctor as doctoring, health as healths
 
 # %% ../nbs/23_cli.ipynb #99020768
-if not TYPE_CHECKING: doctoring = _Later("doctor")
+if not TYPE_CHECKING: doctoring, healths = map(_Later, ("doctor", "health"))
 
 
-@app.command(epilog="Examples: `gnc doctor`, `gnc doctor --online`, `gnc doctor -v --json`")
+@app.command(epilog="Examples: `gnc doctor`, `gnc doctor --online`, `gnc doctor -v --json`, `gnc doctor --quick` as a liveness probe, `gnc doctor --nagios`")
 def doctor(
     ctx: typer.Context,
-    online: Annotated[bool, typer.Option("--online", help="Ask the language model a question of a few tokens too; without it nothing goes out.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="Ask the language model a question of a few tokens and look whether the collector of traces listens; "
+                                         "without it nothing goes out.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Count the notes and read none of them.")] = False,
+    nagios: Annotated[bool, typer.Option("--nagios", help="One line and a Nagios plugin's exit codes: 0 healthy, 1 degraded, 2 unhealthy, 3 unknown.")] = False,
 ) -> None:
-    "Find what is broken in git, notes, index, records and model: what it means, what heals it. Changes nothing; exit code 1 when something is broken."
+    "Find what is broken in git, notes, index, records, model and around them, and what heals it. Changes nothing; exit code 1 when something is broken."
     call: Call = ctx.obj
-    repo = open_repo(call.repo)
-    found = doctoring.checkup(repo, call.settings(), os.environ, call.now or datetime.now(UTC), online)
-    n = Counter(f.level for f in doctoring.first_what_matters(found))
-    data = {"ok": not n["broken"], "counts": dict(n), "findings": [asdict(f) for f in found],
-            "recoverable": [{**asdict(r), "command": r.command} for f in found for r in f.recoverable]}
-    rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in doctoring.first_what_matters(found)]
-    call.show(data, *cut("Doctor", ("level", "area", "what", "where"), rows, call.verbose), "", ", ".join(f"{k} {level}" for level, k in n.items()) + ".")
-    if n["broken"]: raise typer.Exit(1)
+    try: h = healths.health(open_repo(call.repo), call.settings(), os.environ, call.now or datetime.now(UTC), online, quick)
+    except Exception as e:
+        if not nagios: raise
+        print(healths.unknown_line(e)); raise typer.Exit(3) from None
+    if nagios and not call.as_json: print(healths.nagios_line(h))
+    else: call.show(healths.document(h), *_checked(h, call.verbose))
+    raise typer.Exit(healths.exit_code(h.status, nagios))
+
+
+def _checked(h: healths.Health, verbose: bool) -> list[Any]:
+    found = doctoring.first_what_matters(h.findings)
+    rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in found]
+    counts = ", ".join(f"{k} {level}" for level, k in Counter(f.level for f in found).items())
+    return [*cut("Doctor", ("level", "area", "what", "where"), rows, verbose), "", f"{h.status.capitalize()}: {counts}."]
 
 # %% ../nbs/23_cli.ipynb #b89bb6bb
 if TYPE_CHECKING: from git_notes_consolidation import chains as chaining

@@ -4,10 +4,12 @@
 
 # %% ../nbs/07_clustering.ipynb #b2201600
 from __future__ import annotations
+import math, time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, NamedTuple
 import numpy as np
 from .config import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, SubconsciousnessConfig, need
@@ -125,63 +127,259 @@ def _by_dendrogram(X: np.ndarray, distance: float) -> np.ndarray:
     up[tree[:, :2].astype(np.intp)] = len(X) + np.arange(len(tree))[:, None]
     return _roots(up)[:len(X)]
 
-# %% ../nbs/07_clustering.ipynb #da7dc3d2
-def _nearest(
-    S: np.ndarray,  # (n, d) float64, the sum of each cluster's unit rows
-    sizes: np.ndarray,  # (n,) rows in each
-    rows: np.ndarray,  # Clusters to find a neighbour for
-    alive: np.ndarray,  # Sorted clusters, at least two, to find it among
-    block: int,
-) -> tuple[np.ndarray, np.ndarray]:  # Its number and its average distance
-    "Nearest other cluster: float32 finds who comes into question, float64 decides."
-    means = (S[alive] / sizes[alive, None]).astype(np.float32)
-    who, far = np.empty(len(rows), np.intp), np.empty(len(rows))
-    for a in range(0, len(rows), block):
-        me = np.searchsorted(alive, rows[a:a + block])
-        cosines = means[me] @ means.T
-        cosines[np.arange(len(me)), me] = -np.inf
-        i, j = _where(cosines >= cosines.max(1)[:, None] - 1e-5)
-        if len(i) > 16 * len(me):  # All are equally near: a few are enough
-            first = np.lexsort((rows[a + i] ^ alive[j], i))
-            first = first[np.arange(len(i)) - np.searchsorted(i, i) < 16]
-            i, j = i[first], j[first]
-        one, two = rows[a + i], alive[j]
-        d = 1 - np.einsum("ij,ij->i", S[one], S[two]) / (sizes[one] * sizes[two])
-        best = np.lexsort((one ^ two, d, i))
-        best = best[np.diff(i[best], prepend=-1) > 0]
-        who[a:a + block], far[a:a + block] = two[best], d[best]
-    return who, far
+# %% ../nbs/07_clustering.ipynb #ce4da0fd
+@dataclass
+class _Clusters:
+    "Clusters of rows, of which nothing is kept but how many rows they have and what these add up to."
+    X: np.ndarray  # (rows, d)
+    norms: np.ndarray  # (rows,) their exact lengths
+    first: np.ndarray  # (n,) the first row of each cluster
+    sizes: np.ndarray  # (n,) float64
+    sums: np.ndarray  # (n // 2 + 1, d) float64, of those that have merged; a page of it takes memory once it is written
+    place: np.ndarray  # (n,) where its sum stands; −1 while it is one row, or equal ones
+    free: list[int]  # Places in `sums` that nobody uses, the next one last
 
-# %% ../nbs/07_clustering.ipynb #34f954f1
-def _by_merging(X: np.ndarray, distance: float, block: int = 1024) -> np.ndarray:
-    "Flat clusters of average linkage in O(n · (d + block)) memory; equal rows are one from the start."
-    if distance <= 0: return np.arange(len(X))
+    def __len__(self) -> int: return len(self.first)
+
+    def total(self, ids: np.ndarray) -> np.ndarray:
+        "(k, d) float64: the sums of their unit rows."
+        rows, merged = self.first[ids], self.place[ids] >= 0
+        out = np.multiply(self.X[rows], (self.sizes[ids] / self.norms[rows])[:, None], dtype=np.float64)
+        out[merged] = self.sums[self.place[ids[merged]]]
+        return out
+
+    def means(self, ids: np.ndarray) -> np.ndarray:
+        "(k, d) float32: their mean vectors."
+        rows = self.first[ids]
+        if (self.place[ids] >= 0).any(): return np.asarray((self.total(ids) / self.sizes[ids, None]).astype(np.float32))
+        return self.X[rows].astype(np.float32, copy=False) / self.norms[rows, None].astype(np.float32)
+
+    def merge(self, one: np.ndarray, two: np.ndarray) -> None:
+        "Each of these clusters takes in the other."
+        both = self.total(one) + self.total(two)
+        self.free += self.place[two[self.place[two] >= 0]].tolist()
+        self.place[one] = [p if p >= 0 else self.free.pop() for p in self.place[one].tolist()]
+        self.sums[self.place[one]] = both
+        self.sizes[one] += self.sizes[two]
+
+# %% ../nbs/07_clustering.ipynb #7c2e2a18
+def _clusters(
+    X: np.ndarray,  # (n, d), from `_unit_rows`
+    norms: np.ndarray,
+    rows: np.ndarray,  # Those to cluster; none of zeros
+) -> tuple[_Clusters, np.ndarray]:  # … and the number of the cluster that each row is in
+    "One cluster for each different row."
     seen: dict[bytes, int] = {}
-    same = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in X])
-    U, norms = _unit_rows(X[np.unique(same, return_index=True)[1]])
-    sizes = np.bincount(same).astype(np.float64)
-    S, into = U * (sizes / norms)[:, None], np.arange(len(U))
-    who, far = np.zeros(len(U), np.intp), np.zeros(len(U))
-    alive = stale = np.arange(len(U))
-    while len(alive) > 1:
-        with _threads(len(stale)): who[stale], far[stale] = _nearest(S, sizes, stale, alive, block)
-        alive = alive[far[alive] < distance]
-        if not len(alive): break
-        pairs = np.stack([alive, who[alive]])
-        mutual = pairs[:, (who[pairs[1]] == alive) & (alive < pairs[1])]
-        if not mutual.size: mutual = np.sort(pairs[:, [np.argmin(far[alive])]], axis=0)  # Hidden by a tie; the closest may always merge
-        keep, gone = mutual
-        S[keep] += S[gone]
-        sizes[keep] += sizes[gone]
-        into[gone] = keep
-        alive = np.setdiff1d(alive, gone)
-        stale = alive[np.isin(alive, keep) | np.isin(who[alive], mutual)]
-    return _roots(into)[same]
+    which = np.array([seen.setdefault(blake2b(np.ascontiguousarray(X[r]).data, digest_size=16).digest(), len(seen)) for r in rows], np.intp)
+    first = rows[np.unique(which, return_index=True)[1]]
+    n = len(first)
+    sums = np.empty((n // 2 + 1, X.shape[1]))
+    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), sums, np.full(n, -1), list(range(n // 2, -1, -1))), which
+
+# %% ../nbs/07_clustering.ipynb #e4d3cb32
+class _Pairs(NamedTuple):
+    "Pairs of clusters, each once."
+    a: np.ndarray
+    b: np.ndarray
+    product: np.ndarray  # Of their sums: float32 adds it up, until it matters
+    sure: np.ndarray  # It is exact
+
+    def take(self, which: np.ndarray) -> _Pairs: return _Pairs(*(x[which] for x in self))
+
+    def distance(self, c: _Clusters) -> np.ndarray: return np.asarray(1 - self.product / (c.sizes[self.a] * c.sizes[self.b]))
+
+# %% ../nbs/07_clustering.ipynb #a5766024
+_GRID = 65536
+
+
+def _thin(
+    pairs: np.ndarray,  # (2, k)
+    cosines: np.ndarray,  # (k,)
+    room: int,  # At most half of it is filled again
+) -> tuple[np.ndarray, float]:  # Which to keep, and the least cosine of which none is missing
+    "The nearest pairs, when there are too many."
+    line = np.floor(cosines * _GRID + 0.37)  # Not through the round numbers, which coarse vectors have
+    least = np.partition(line, -(room // 2))[-(room // 2)]
+    if (line >= least).sum() > room // 4 * 3: least += 1
+    if (line >= least).any(): return np.flatnonzero(line >= least), float((least - 0.37) / _GRID)
+    tied = np.flatnonzero(line >= least - 1)
+    return tied[np.argsort(pairs[0, tied] ^ pairs[1, tied], kind="stable")[:room // 2]], float((least - 0.37) / _GRID)
+
+# %% ../nbs/07_clustering.ipynb #a5193798
+def _near(
+    c: _Clusters,
+    alive: np.ndarray,  # Those that are still there
+    level: float,  # Least cosine
+    block: int,  # Clusters of a tile
+    room: int,  # Pairs at a time
+) -> tuple[_Pairs, float]:  # … and the least cosine of which none is missing
+    "All pairs of clusters that are near, or the nearest of them."
+    ends, cosines, k = np.empty((2, room + block**2), np.int32), np.empty(room + block**2, np.float32), 0
+    with _threads(len(alive)):
+        for a in range(0, len(alive), block):
+            rows = c.means(alive[a:a + block])
+            for b in range(a, len(alive), block):
+                S = rows @ (rows if a == b else c.means(alive[b:b + block])).T
+                if a == b: S[np.tri(len(S), dtype=bool)] = -np.inf
+                i, j = _where(S >= level)
+                new = slice(k, k := k + len(i))
+                ends[0, new], ends[1, new], cosines[new] = i + a, j + b, S[i, j]
+                if k <= room: continue
+                keep, level = _thin(ends[:, :k], cosines[:k], room)
+                k = len(keep)
+                ends[:, :k], cosines[:k] = ends[:, keep], cosines[keep]
+    one, two = alive.astype(np.int32)[ends[:, :k]]
+    return _Pairs(one, two, cosines[:k] * (c.sizes[one] * c.sizes[two]), np.zeros(k, bool)), level
+
+# %% ../nbs/07_clustering.ipynb #a1a55c9b
+def _exactly(c: _Clusters, a: np.ndarray, b: np.ndarray, block: int = 1024) -> np.ndarray:
+    "Products of the sums of these clusters, in float64."
+    parts = (slice(k, k + block) for k in range(0, len(a), block))
+    return np.concatenate([np.zeros(0), *(np.einsum("ij,ij->i", c.total(a[p]), c.total(b[p])) for p in parts)])
+
+
+def _least(n: int, ends: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> np.ndarray:
+    "(n,) the least value at each."
+    out = np.full(n, np.inf)
+    for end, value in zip(ends, values): np.minimum.at(out, end, value)
+    return out
+
+# %% ../nbs/07_clustering.ipynb #b1c3074d
+def _mutual(
+    c: _Clusters,
+    pairs: _Pairs,  # Products that are needed become exact
+    limit: float,  # Greatest distance, not itself in
+) -> tuple[np.ndarray, np.ndarray]:  # Those that stay, and those that go into them
+    "Clusters that are each other's nearest."
+    d, ends = pairs.distance(c), (pairs.a, pairs.b)
+    least = _least(len(c), ends, (d, d)) + 1e-5
+    asked = np.flatnonzero(((d <= least[pairs.a]) | (d <= least[pairs.b])) & (d < limit + 1e-5))
+    open_ = asked[~pairs.sure[asked]]
+    pairs.product[open_], pairs.sure[open_] = _exactly(c, pairs.a[open_], pairs.b[open_]), True
+    few = pairs.take(asked)
+    d, ends, bits = few.distance(c), (few.a, few.b), (few.a ^ few.b).astype(float)
+    least = _least(len(c), ends, (d, d))
+    first = _least(len(c), ends, [np.where(d == least[end], bits, np.inf) for end in ends])
+    found = np.flatnonzero((d < limit) & np.logical_and(*((d == least[end]) & (bits == first[end]) for end in ends)))
+    return np.minimum(few.a, few.b)[found], np.maximum(few.a, few.b)[found]
+
+# %% ../nbs/07_clustering.ipynb #9c3891d7
+def _summed(
+    c: _Clusters,
+    a: np.ndarray,
+    b: np.ndarray,
+    product: np.ndarray,
+    known: np.ndarray,  # How many pairs of rows are in each product
+) -> _Pairs:
+    "Each pair once, all of it."
+    order = np.lexsort((b, a))
+    a, b = a[order], b[order]
+    start = np.flatnonzero((np.diff(a, prepend=-1) != 0) | (np.diff(b, prepend=-1) != 0))
+    a, b, product = a[start], b[start], np.add.reduceat(product[order], start)
+    part = np.add.reduceat(known[order], start) < c.sizes[a] * c.sizes[b] - 0.5
+    product[part] = _exactly(c, a[part], b[part])
+    return _Pairs(a, b, product, part)
+
+# %% ../nbs/07_clustering.ipynb #e7ed3ea5
+def _rewired(
+    c: _Clusters,  # In which they have merged
+    pairs: _Pairs,
+    one: np.ndarray,
+    two: np.ndarray,  # … that went into it
+    sizes: np.ndarray,  # Before that
+    block: int = 1 << 14,  # Clusters at a time
+) -> _Pairs:
+    "The pairs after a merger."
+    to, new = np.arange(len(c), dtype=np.int32), np.zeros(len(c), bool)
+    to[two], new[one] = one, True
+    a, b = to[pairs.a], to[pairs.b]
+    moved, low = new[a] | new[b], np.where(a == b, -1, np.minimum(a, b))
+    parts = [pairs.take(~moved)]
+    for k in range(0, len(c), block):
+        at = np.flatnonzero(moved & (low >= k) & (low < k + block))
+        if len(at): parts.append(_summed(c, low[at], np.maximum(a[at], b[at]), pairs.product[at], sizes[pairs.a[at]] * sizes[pairs.b[at]]))
+    return _Pairs(*(np.concatenate(each) for each in zip(*parts)))
+
+# %% ../nbs/07_clustering.ipynb #91da72cc
+def _merged(
+    c: _Clusters,
+    pairs: _Pairs,  # All that are nearer than the limit
+    limit: float,  # Clusters merge while their average distance is below it
+    rounds: float = math.inf,
+) -> np.ndarray:  # (n,) the cluster that each is in now
+    "Merge whatever is each other's nearest, as long as there is any."
+    into = np.arange(len(c))
+    while rounds > 0 and len(pairs.a):
+        near = pairs.distance(c) < limit + 1e-5
+        if not near.all(): pairs = pairs.take(near)
+        one, two = _mutual(c, pairs, limit)
+        if not len(one): break
+        sizes = c.sizes.copy()
+        for k in range(0, len(one), 1024): c.merge(one[k:k + 1024], two[k:k + 1024])
+        into[two], rounds = one, rounds - 1
+        pairs = _rewired(c, pairs, one, two, sizes)
+    return _roots(into)
+
+# %% ../nbs/07_clustering.ipynb #ffe991bb
+def _room(n: int) -> int: return max(1 << 18, 40 * n)
+
+
+def _finished(c: _Clusters, pairs: _Pairs, level: float, distance: float, block: int, room: int) -> np.ndarray:
+    "The cluster that each ends in, where `_near` made the first pass."
+    into = np.arange(len(c))
+    while level > 1 - distance - 1e-5:
+        step = _merged(c, pairs, 1 - level - 2e-5)
+        if (step == np.arange(len(c))).all(): step = _merged(c, pairs, distance, rounds=1)
+        if (step == np.arange(len(c))).all(): return into
+        into = step[into]
+        pairs, level = _near(c, np.unique(into), 1 - distance - 1e-5, block, room)
+    return np.asarray(_merged(c, pairs, distance)[into])
+
+
+def _by_merging(X: np.ndarray, distance: float, block: int = 1024, room: int = 0) -> np.ndarray:
+    "Flat clusters of average linkage without a distance that is not needed."
+    if distance <= 0: return np.arange(len(X))
+    c, which = _clusters(*_unit_rows(X), np.arange(len(X)))
+    room = room or _room(len(c))
+    return np.asarray(_finished(c, *_near(c, np.arange(len(c)), 1 - distance - 1e-5, block, room), distance, block, room)[which])
 
 # %% ../nbs/07_clustering.ipynb #4c8434f9
 def _groups(labels: np.ndarray) -> list[np.ndarray]:
     "The row numbers of each label from 0 on."
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]) if len(labels) else []
+
+# %% ../nbs/07_clustering.ipynb #0d5d50b1
+class _Pass(NamedTuple):
+    "What one pass over many rows knows of them."
+    c: _Clusters
+    rows: np.ndarray  # (k,) those that are not zero
+    which: np.ndarray  # (k,) the cluster that each begins in
+    pairs: _Pairs
+    chain: np.ndarray  # The component of each cluster; one for all where pairs are missing
+    level: float  # Least cosine of which none is missing
+
+    def part(self) -> np.ndarray:
+        "(n,) the component of each row, numbered by first appearance."
+        part = -1 - np.arange(len(self.c.X))
+        part[self.rows] = self.chain[self.which]
+        return first_seen(part)
+
+    def labels(self, distance: float, block: int, large: int) -> np.ndarray:
+        "(n,) rows of large components: a row of the cluster that each is in; any other: itself."
+        labels, big = np.arange(len(self.c.X)), np.bincount(self.chain, self.c.sizes) > large
+        pairs = self.pairs if big.all() else self.pairs.take(big[self.chain[self.pairs.a]])
+        labels[self.rows] = np.where(big[self.chain], self.c.first[_finished(self.c, pairs, self.level, distance, block, _room(len(self.c)))], -1)[self.which]
+        return np.where(labels < 0, np.arange(len(labels)), labels)
+
+
+def _one_pass(X: np.ndarray, distance: float, block: int) -> _Pass:
+    "All pairs that are near enough, or as many as fit."
+    U, norms = _unit_rows(X)
+    rows, want = np.flatnonzero(norms), 1 - distance - 1e-5
+    c, which = _clusters(U, norms, rows)
+    pairs, level = _near(c, np.arange(len(c)), want, block, _room(len(c)))
+    chain = _fold(np.arange(len(c)), np.stack([pairs.a, pairs.b])) if level <= want else np.zeros(len(c), np.intp)
+    return _Pass(c, rows, which, pairs, chain, level)
 
 # %% ../nbs/07_clustering.ipynb #0a3223d4
 def flat_clusters(
@@ -192,14 +390,13 @@ def flat_clusters(
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "Exact average linkage on cosine distance, cut strictly below the threshold."
     with span("clustering.compute_distances", memories=len(X), threshold=float(distance_threshold)) as s:
-        part = components(X, distance_threshold, block)
+        many = _one_pass(X, distance_threshold, block) if len(X) > large and distance_threshold > 0 else None
+        part = many.part() if many else components(X, distance_threshold, block)
         s.set(components=int(part.max(initial=-1)) + 1)
     with span("clustering.execute", memories=len(X), threshold=float(distance_threshold)) as s:
-        labels = np.arange(len(X))
+        labels = many.labels(distance_threshold, block, large) if many else np.arange(len(X))
         for rows in _groups(part):
-            if len(rows) < 2: continue
-            cut = _by_dendrogram(X[rows], distance_threshold) if len(rows) <= large else _by_merging(X[rows], distance_threshold, block)
-            labels[rows] = rows[0] + len(X) * cut
+            if 1 < len(rows) <= large: labels[rows] = rows[first_seen(_by_dendrogram(X[rows], distance_threshold))]
         labels = first_seen(labels)
         s.set(clusters_found=int(labels.max(initial=-1)) + 1)
     return labels
@@ -272,6 +469,7 @@ def cluster_memories(
     config: SubconsciousnessConfig,  # The sizes, and a threshold that goes before the next
     *,
     threshold: float | None = None,  # The embedder's least mean cosine; the lexical one's when not given
+    flat: Callable[[np.ndarray, float], np.ndarray] = flat_clusters,  # What finds the clusters
 ) -> list[MemoryCluster]:  # Each memory in at most one
     "Memories that belong together, whatever their dates and namespaces."
     known = {m.id: m for m in memories if m.id in embeddings and np.any(embeddings[m.id])}
@@ -279,9 +477,11 @@ def cluster_memories(
     members = [known[i] for i in sorted(known)]
     X = np.stack([embeddings[m.id] for m in members])
     level = next(t for t in (config.consolidation_threshold, threshold, LexicalEmbedder.cluster_threshold) if t is not None)
-    labels = flat_clusters(X, 1 - level)
+    begin = time.perf_counter()
+    labels = flat(X, 1 - level)
     groups = (rows for rows in _groups(labels) if len(rows) >= config.min_cluster_size)
     parts = sorted((rows[p] for rows in groups for p in split(X[rows], config.min_cluster_size, config.max_cluster_size)), key=lambda p: int(p[0]))
+    record("clustering.duration", time.perf_counter() - begin)
     count("clustering.clusters_found", len(parts))
     for p in parts: record("clustering.cluster_sizes", len(p))
     return [_cluster([members[i] for i in p], X[p], k) for k, p in enumerate(parts)]

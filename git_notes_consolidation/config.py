@@ -4,7 +4,7 @@
 
 # %% ../nbs/01_config.ipynb #c08cbdc6
 from __future__ import annotations
-import difflib, importlib, math, os
+import difflib, importlib, math, os, re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -15,9 +15,9 @@ from .models import digest
 
 # %% auto #0
 __all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES', 'LLM_PROVIDERS',
-           'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'SubconsciousnessConfig',
-           'parse_setting', 'known_setting', 'variable', 'inherited', 'from_file', 'from_table', 'untabled', 'Settings',
-           'preset_settings', 'load_settings', 'project_file', 'need']
+           'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'days_by_namespace',
+           'SubconsciousnessConfig', 'parse_setting', 'known_setting', 'variable', 'inherited', 'from_file',
+           'from_table', 'untabled', 'Settings', 'preset_settings', 'load_settings', 'project_file', 'need']
 
 # %% ../nbs/01_config.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -83,6 +83,17 @@ PRESETS: dict[str, dict[str, Any]] = {
     "mycelic": {"hot_threshold": 0.70, "warm_threshold": 0.30, "archive_threshold": 0.05},  # The default score under MycelicMemory's own tiers
 }
 
+# %% ../nbs/01_config.ipynb #0dcd1c85
+def days_by_namespace(
+    value: Any,  # "progress=180, reviews=365", or a mapping
+) -> dict[str, int]:
+    "Whole days by namespace; a `ValueError` for anything else."
+    said = [] if str(value).strip().lower() in ("", "none", "off") else value.split(",") if isinstance(value, str) else [*dict(value).items()]
+    pairs = [part.split("=") if isinstance(part, str) else part for part in said]
+    out = {str(ns).strip(): int(str(n)) for ns, n in pairs}
+    if len(out) < len(pairs) or not all(re.fullmatch(r"[\w-]+", ns) and 1 <= n <= 36_500 for ns, n in out.items()): raise ValueError
+    return out
+
 # %% ../nbs/01_config.ipynb #aef1307e
 EMBEDDERS = ("lexical", "minilm", "plugin", "endpoint")
 PRIORITIES = ("relevance", "recency", "activation")
@@ -142,6 +153,7 @@ class SubconsciousnessConfig:
     write_delete: bool = True  # Let a memory be forgotten, which `gnc restore` takes back; off: not even that
     write_max_importance: bool = True  # A merged memory is as important as the most important of its sources
     log_retention_days: int = 90  # Days that an operation stays in the log when it is pruned; nothing prunes it unasked
+    retention_days: str = ""  # Days after which what is archived and untouched becomes a tombstone, by namespace: "progress=180, reviews=365"; none: never
     workers: int = 0  # Processes for a large run; 0: one for each core, at most four
     max_change: float = 0.10  # Share of the current memories that one run may supersede or merge
     max_change_floor: int = 5  # … and that many in any case
@@ -194,10 +206,20 @@ class SubconsciousnessConfig:
             if getattr(self, name) < 1: raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
         if not 1 <= self.log_retention_days <= 36_500:
             raise ConfigError(f"log_retention_days must be between 1 and 36500, not {self.log_retention_days}")
+        try: expires = bool(self.expiry)
+        except (TypeError, ValueError):
+            raise ConfigError(f"retention_days is whole days by namespace, such as progress=180, not {self.retention_days!r}") from None
+        if expires and not self.write_delete:
+            raise ConfigError("retention_days makes tombstones, and write_delete (enable_delete) is off; switch it on, or leave retention_days empty")
         for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size", "consolidation_interval_hours",
                      "workers", "llm_candidates", "llm_rpm", "llm_daily_tokens", "hook_idle_minutes", "hook_pressure", "summaries_max",
                      "summaries_token_budget", "context_token_budget", "context_max_per_namespace"):
             if getattr(self, name) < 0: raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
+
+    @property
+    def expiry(self) -> dict[str, int]:
+        "Namespace to the days that what is archived in it is kept before it becomes a tombstone."
+        return days_by_namespace(self.retention_days)
 
     @property
     def retention(self) -> RetentionConfig:
@@ -218,6 +240,7 @@ def parse_setting(
     try:
         if kind == "bool": return value if isinstance(value, bool) else _WORDS[str(value).strip().lower()]
         if isinstance(value, bool): raise ValueError
+        if name == "retention_days": return ", ".join(f"{ns}={n}" for ns, n in sorted(days_by_namespace(value).items()))
         if kind == "str": return _text(value)
         word = str(value).strip().lower()
         if "None" in kind and word in ("", "none", "auto"): return None
@@ -226,6 +249,7 @@ def parse_setting(
     except (KeyError, ValueError, TypeError, OverflowError):
         want = {"bool": "true or false", "int": "a whole number", "str": "text"}.get(kind, "a number")
         if name == "write_threshold": want += f", {' or '.join(WRITE_PROFILES)}"
+        if name == "retention_days": want = "whole days, 1 or more, by namespace, such as progress=180, reviews=365"
         raise ConfigError(f"{origin}: {name} must be {want}, not {_quoted(value)}") from None
 
 
@@ -288,7 +312,7 @@ def inherited(
     return found
 
 # %% ../nbs/01_config.ipynb #bd75b215
-_NOT_FILES = ("event_command", "event_webhook", "event_entry_points", "embedding_base_url", "llm_provider", "llm_base_url",
+_NOT_FILES = ("event_command", "event_webhook", "event_entry_points", "embedding_base_url", "embedding_model_dir", "llm_provider", "llm_base_url",
               "llm_local_only", "llm_daily_tokens", "llm_daily_usd")
 
 def from_file(
@@ -401,7 +425,7 @@ class Settings:
     @property
     def id(self) -> str:
         "Changes when any value does that could change a plan; where a model lies, what a session is told and how one memory is written could not."
-        return digest("cfg", {k: str(v) for k, v in asdict(self.config).items() if not k.startswith(_ELSEWHERE)})
+        return digest("cfg", {k: str(v) for k, v in asdict(self.config).items() if not k.startswith(_ELSEWHERE) and (k, v) != ("retention_days", "")})
 
 
 _ELSEWHERE = ("embedding_model_dir", "workers", "hook_", "event_", "summaries_", "context_", "write_", "log_")

@@ -44,7 +44,7 @@ LEVELS = ("broken", "warn", "note", "ok")
 @dataclass(frozen=True)
 class Finding:
     "One thing about the repository."
-    area: str  # git, notes, plugin, index, records, model, extras or hooks
+    area: str  # git, notes, plugin, index, records, model, extras, hooks, runs, sync, lock, disk, clock or observability
     level: str  # broken: something is lost or cannot be done; warn: it can come to that; note: good to know; ok
     what: str  # A sentence
     remedy: str = ""  # The command or the setting that helps
@@ -194,7 +194,7 @@ def place(ref: str, obj: str, at: int = 0) -> str:
     return f"{ref} {obj}, byte {at}"
 
 # %% ../nbs/18_damage.ipynb #7b143030
-_GONE, _LOOSE = "the note's blob is missing from this clone", "text that belongs to no record"
+_GONE, _LOOSE = "the note's blob is missing from this clone, or has more than 64 MB", "text that belongs to no record"
 
 def _unread(ref: str, obj: str, p: Problem) -> Finding:
     where = place(ref, obj, p.offset)

@@ -262,7 +262,7 @@ def _another(e: Ending, thing: Sequence[str], named: frozenset[str], older: Memo
     return any(not before.veto and named & {s for t in before.things for s in t} - GENERIC for before in endings(older))
 
 # %% ../nbs/11_endings.ipynb #e65e0376
-_LABELLED = re.compile(r"\W*[\w-]+:")
+_LABELLED = re.compile(r"\W*+\w[\w-]*+:")
 
 def _heads(
     s: str,  # A stem

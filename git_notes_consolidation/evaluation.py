@@ -655,12 +655,14 @@ def read_verdicts(path: Path | str) -> list[dict[str, str]]:
     "The lines of a file of verdicts; none where there is no file yet."
     if not Path(path).exists(): return []
     out = []
-    for n, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1):
+    try: lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError: raise DataError(f"{path} cannot be read: it is not UTF-8") from None
+    for n, line in enumerate(lines, 1):
         if not line.strip(): continue
         try:
             row = json.loads(line)
             out.append({"edge": text_field(row, "edge"), "verdict": one_of(row, "verdict", VERDICTS)} | ({"who": str(row["who"])} if row.get("who") else {}))
-        except (ValueError, AttributeError) as e: raise DataError(f"{path}, line {n}: {e}") from None
+        except (ValueError, AttributeError, RecursionError) as e: raise DataError(f"{path}, line {n}: {e}") from None
     return out
 
 # %% ../nbs/22_evaluation.ipynb #ade8b8de

@@ -51,11 +51,16 @@ def _data(node: Any, seen: set[int], depth: int) -> Any:
     return found
 
 # %% ../nbs/00_files.ipynb #4d2f1a60
+_BRACKETS = 200  # What nests in thousands of them takes the square of their number
+_TOO_DEEP = "is nested too deep: no setting stands in more than two tables"
+
+
 def from_yaml(
     text: str,
 ) -> dict[str, Any]:  # Texts, None, and such mappings in it
     "What a file in YAML says; a `ValueError` is the end of a sentence that begins with the file."
     import yaml
+    if text.count("[") + text.count("{") > _BRACKETS: raise ValueError(_TOO_DEEP)
     try: root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as e:
         at = e.problem_mark or e.context_mark
@@ -91,5 +96,5 @@ def read_file(
         if len(raw) > _MOST: raise ValueError(f"has more than {_MOST} bytes, and settings take fewer: is it the right file?")
         return (from_yaml if path.lower().endswith((".yaml", ".yml")) else from_toml)(raw.decode())
     except UnicodeDecodeError as e: raise ValueError(f"{path} is not UTF-8 from byte {e.start} on: save it as UTF-8") from None
-    except RecursionError: raise ValueError(f"{path} is nested too deep: no setting stands in more than two tables") from None
+    except RecursionError: raise ValueError(f"{path} {_TOO_DEEP}") from None
     except ValueError as e: raise ValueError(f"{path} {e}") from None

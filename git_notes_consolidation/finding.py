@@ -15,6 +15,7 @@ import numpy as np
 from . import index
 from .config import RetentionConfig
 from .models import Memory, MemoryMetadata, MemoryTier, RetentionScore, as_utc, digest
+from .observe import count, span
 from .ranking import fused
 from .retention import compute_retention_score
 
@@ -138,7 +139,16 @@ def read_columns(
                    np.concatenate([tier, np.array([_RANK[s[3]] for s in sums], dtype=np.int8)]), np.concatenate([unit, np.arange(n, len(ids))]),
                    np.array([*(r[7] == "full" for r in rows), *(False for _ in sums)], dtype=bool),
                    np.array([datetime.fromisoformat(r[2]).timestamp() for r in (*rows, *sums)]),
-                   sources, {digest("told", s[4], s[5]): f"{s[4]}\n\n{s[5]}" for s in sums})
+                   sources, _told(sums))
+
+
+def _told(sums: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+    "A row for each summary, also where two say the same."
+    out: dict[str, str] = {}
+    for i, _, _, _, title, told, _ in sums:
+        name = digest("told", title, told)
+        out[name if name not in out else digest("told", title, told, i)] = f"{title}\n\n{told}"
+    return out
 
 # %% ../nbs/16_finding.ipynb #0a493037
 @dataclass(frozen=True)
@@ -157,6 +167,15 @@ def shown(
     w: Wanted,
 ) -> np.ndarray:  # (n,) for each unit the row that is shown for it; −1 where none may be
     "The rows among which a search may choose."
+    with span("recall.filter_by_tier", mode=w.mode.value) as log:
+        out = _shown(c, w)
+        kept, far = int((out >= 0).sum()), int(((c.unit >= 0) & (c.tier >= len(w.mode.tiers))).sum())
+        log.set(kept=kept, filtered=far)
+    count("recall.tier_filtered_results", far, mode=w.mode.value)
+    return out
+
+
+def _shown(c: Columns, w: Wanted) -> np.ndarray:
     near = c.tier < len(w.mode.tiers)
     fits = near & ~c.replaced | near & c.replaced & (w.mode in (RetrievalMode.DEEP, RetrievalMode.EXHAUSTIVE))
     if w.past and w.mode != RetrievalMode.REFLEXIVE: fits |= c.replaced

@@ -4,7 +4,7 @@
 
 # %% ../nbs/05_forecast.ipynb #0d834238
 from __future__ import annotations
-import csv, gzip, math
+import csv, gzip, math, zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,7 +56,7 @@ def read_touches(
                 except (KeyError, TypeError, ValueError) as e:
                     why = f"no column {e}" if isinstance(e, KeyError) else str(e)
                     raise BadTable(f"{path}, line {n}: {why}; the columns are repo, item, day (a number) and kind (A, M or D)") from None
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as e: raise BadTable(f"{path} cannot be read: {e}") from None
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as e: raise BadTable(f"{path} cannot be read: {e}") from None
     return [touches_of(name, by[name]) for name in sorted(by)]
 
 

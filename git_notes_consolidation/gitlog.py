@@ -59,7 +59,7 @@ class Commit(NamedTuple):
 
 
 LOG = ("log", "-z", "--date-order", "--no-show-signature", "--encoding=UTF-8", "--no-color", "--no-relative", "--no-ext-diff", "--no-textconv")
-_FIELDS = "--format=%H%x1f%ct%x1f%at %ae%x1f%P%x1f%s"
+_FIELDS = "--format=%H%x1f%ct%x1f%P%x1f%at %ae%x1f%s"
 
 
 def commits_of(
@@ -70,7 +70,7 @@ def commits_of(
     "The commits that git log gives for some arguments."
     rows = git(repo.path, *LOG, _FIELDS, *args, input=input).decode("utf-8", "replace").split("\0")
     cells = (row.split("\x1f", 4) for row in rows if row)
-    return [Commit(i, int(when), author, subject, tuple(parents.split())) for i, when, author, parents, subject in cells]
+    return [Commit(i, int(when), author, subject, tuple(parents.split())) for i, when, parents, author, subject in cells]
 
 # %% ../nbs/09_gitlog.ipynb #d2e0bc41
 @dataclass(frozen=True)
@@ -179,8 +179,9 @@ def words_there(repo: Repo, commit: str, words: Iterable[str]) -> set[str]:
 def _unquoted(name: str) -> str:
     "A path of a patch's header."
     name = name.rstrip("\t")
-    if name[:1] == '"': name = name[1:-1].encode("latin-1", "replace").decode("unicode_escape").encode("latin-1", "replace").decode("utf-8", "replace")
-    return name[2:]
+    if name[:1] != '"': return name[2:]
+    raw = name[1:-1].encode("latin-1", "replace").decode("unicode_escape", "replace")
+    return raw.encode("latin-1", "replace").decode("utf-8", "replace")[2:]
 
 # %% ../nbs/09_gitlog.ipynb #dc0b3b88
 class Touch(NamedTuple):

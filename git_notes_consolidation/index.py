@@ -18,8 +18,8 @@ from .observe import span
 from .sentences import names_of
 
 # %% auto #0
-__all__ = ['SCHEMA', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_cached', 'as_memory', 'told', 'names_in',
-           'refresh', 'stored', 'search_text', 'remember', 'recalled']
+__all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_cached', 'as_memory',
+           'told', 'names_in', 'refresh', 'stored', 'search_text', 'remember', 'recalled']
 
 # %% ../nbs/09_index.ipynb #e002229f
 SCHEMA = 3  # A cache of another schema is thrown away and built anew
@@ -70,13 +70,26 @@ def _open(path: Path | str, check: bool = True) -> sqlite3.Connection:
         conn.execute("PRAGMA journal_mode = WAL"); conn.execute("PRAGMA synchronous = NORMAL")
         if conn.execute("PRAGMA user_version").fetchone()[0] != SCHEMA: _create(conn)
         if check and conn.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok": raise sqlite3.DatabaseError("damaged")
-    except sqlite3.DatabaseError: conn.close(); raise
+    except (sqlite3.DatabaseError, UnicodeDecodeError): conn.close(); raise  # The latter for a damaged schema, which SQLite quotes
     return conn
+
+
+def in_use(e: Exception) -> bool:
+    "Is another program, a permission or the disk to blame, and not what lies in the cache?"
+    return isinstance(e, sqlite3.OperationalError) and any(w in str(e) for w in ("locked", "full", "readonly", "unable to open", "I/O"))
+
+
+def renew(conn: sqlite3.Connection) -> None:
+    "Empty tables in the place of damaged ones; what was paid for and the accesses stay."
+    _create(conn)
 
 # %% ../nbs/09_index.ipynb #ac0281ea
 def index_path(repo: Repo) -> Path:
     "The cache file of a repository."
     return repo.cache_dir / "consolidation.db"
+
+
+def _files(repo: Repo) -> list[Path]: return [Path(f"{index_path(repo)}{end}") for end in ("", "-wal", "-shm", "-journal")]
 
 # %% ../nbs/09_index.ipynb #2eb98dbf
 def _exclude(repo: Repo) -> None:
@@ -95,14 +108,15 @@ def open_index(
     check: bool = True,  # Look for damage, which takes a while where there is much
 ) -> sqlite3.Connection:
     "The cache, made if it is not there."
-    if repo.cache_dir.is_symlink(): raise RepoError(f"{repo.cache_dir} is a link to somewhere else, perhaps not yours; remove it, and the cache is made here")
+    for path in (repo.cache_dir, *_files(repo)):
+        if path.is_symlink(): raise RepoError(f"{path} is a link to somewhere else, perhaps not yours; remove it, and the cache is made here")
     try:
         _exclude(repo)
         return _open(index_path(repo), check)
     except (sqlite3.OperationalError, OSError): return _open(":memory:")  # not to be written, or in use for long: not damaged
-    except sqlite3.DatabaseError: pass
+    except (sqlite3.DatabaseError, UnicodeDecodeError): pass
     try:
-        for suffix in ("", "-wal", "-shm"): Path(f"{index_path(repo)}{suffix}").unlink(missing_ok=True)
+        for path in _files(repo): path.unlink(missing_ok=True)
         return _open(index_path(repo))
     except (sqlite3.DatabaseError, OSError): return _open(":memory:")
 
@@ -145,7 +159,19 @@ def vectors_of(
     embedder: Embedder,
     texts: Callable[[Sequence[str]], Sequence[str]],  # Gives the texts of those that are new
 ) -> np.ndarray:  # (n, d) float32
-    "Vectors from the cache, and what is new from the embedder."
+    "Vectors from the cache, and what is new from the embedder; all of it where the cache cannot be read."
+    try: return _vectors(conn, ids, embedder, texts)
+    except (sqlite3.OperationalError, TypeError, ValueError):  # What lies there is no list of names, or no block of numbers
+        with conn: conn.execute("DELETE FROM vectors WHERE embedder = ?", (embedder.name,))
+        return _vectors(conn, ids, embedder, texts)
+
+
+def _vectors(
+    conn: sqlite3.Connection,
+    ids: Sequence[str],  # n names, each of one text for good
+    embedder: Embedder,
+    texts: Callable[[Sequence[str]], Sequence[str]],
+) -> np.ndarray:
     row, X = {i: n for n, i in enumerate(ids)}, np.zeros((0, embedder.dimensions), np.float32)
     new = np.ones(len(ids), dtype=bool)
     for names, V in _blocks(conn, embedder):
@@ -278,7 +304,7 @@ def stored(
 # %% ../nbs/09_index.ipynb #5b8e24d8
 def search_text(conn: sqlite3.Connection, query: str) -> list[str]:
     "Ids of the memories that hold all words of the query in some form, best first."
-    words = [w for w in query.replace('"', " ").split() if w != "*"]
+    words = [w for w in re.sub('["\\0]', " ", query.encode("utf-8", "replace").decode()).split() if w != "*"]
     if not words: return [i for i, in conn.execute("SELECT id FROM memories ORDER BY timestamp, id")]
     sql = "SELECT id FROM memories_fts f JOIN memories m ON m.rowid = f.rowid WHERE memories_fts MATCH ? ORDER BY bm25(memories_fts), id"
     return [i for i, in conn.execute(sql, ("{summary content} : (" + " ".join(f'"{w}"' for w in words) + ")",))]
@@ -291,5 +317,7 @@ def remember(conn: sqlite3.Connection, key: str, value: object) -> None:
 # %% ../nbs/09_index.ipynb #d9acdf79
 def recalled(conn: sqlite3.Connection, key: str) -> object:
     "The value kept, or none."
-    row = conn.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return json.loads(row[0]) if row else None
+    try:
+        row = conn.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return json.loads(row[0]) if row else None
+    except (sqlite3.OperationalError, ValueError): return None  # Damaged: nothing is known

@@ -4,12 +4,12 @@
 
 # %% ../nbs/10_journal.ipynb #10efd610
 from __future__ import annotations
-import sqlite3
+import re, sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from .models import Memory, as_utc
+from .models import UTC, Memory, as_utc
 from .notes import Append, Events, State, access_append
 
 # %% auto #0
@@ -44,6 +44,13 @@ def counted(
 # %% ../nbs/10_journal.ipynb #fb2e9d9a
 _WAITING = "SELECT session, memory_id, at, target FROM accesses ORDER BY memory_id, session"
 
+def _rows(conn: sqlite3.Connection) -> list[tuple[str, str, str, int | None]]:
+    "All that can be read of them: a disk may have turned a row into no text, and it names no memory then."
+    was, conn.text_factory = conn.text_factory, lambda raw: raw.decode("utf-8", "replace")
+    try: return [row for row in conn.execute(_WAITING) if re.match(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00$", str(row[2]))]
+    finally: conn.text_factory = was
+
+
 def waiting(
     conn: sqlite3.Connection,
     known: Mapping[str, int],  # From `counted`
@@ -51,7 +58,7 @@ def waiting(
     "Accesses that git does not hold yet."
     conn.execute(_TABLE)
     out: dict[str, list[tuple[str, datetime]]] = defaultdict(list)
-    for session, i, at, target in conn.execute(_WAITING):
+    for session, i, at, target in _rows(conn):
         if target is None or target > known.get(i, 0): out[i].append((session, as_utc(at)))
     return dict(out)
 
@@ -74,11 +81,14 @@ def flush(
     return [access_append(where[i], clone, n, max(at for _, at in rows)) for i, (n, rows) in due.items()]
 
 # %% ../nbs/10_journal.ipynb #b1c08133
+_SECOND_DAY = datetime(1, 1, 2, tzinfo=UTC)  # Before it there is no day ago
+
+
 def forget(conn: sqlite3.Connection, known: Mapping[str, int], now: datetime) -> None:
     "Drop what git holds, once it is a day old."
     conn.execute(_TABLE)
-    old = (as_utc(now) - timedelta(days=1)).isoformat()
-    done = [(s, i) for s, i, at, target in conn.execute(_WAITING) if target is not None and target <= known.get(i, 0) and at < old]
+    old = (max(as_utc(now), _SECOND_DAY) - timedelta(days=1)).isoformat()
+    done = [(s, i) for s, i, at, target in _rows(conn) if target is not None and target <= known.get(i, 0) and at < old]
     with conn: conn.executemany("DELETE FROM accesses WHERE session = ? AND memory_id = ?", done)
 
 # %% ../nbs/10_journal.ipynb #57241d53

@@ -6,8 +6,8 @@
 from __future__ import annotations
 import hashlib, importlib, json, logging, math, random, re, sqlite3, threading, time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary, finalize
 from .config import SubconsciousnessConfig, need
-from .models import digest
-from .observe import record as measure, span
+from .models import Judgment, digest
+from .observe import count, record as measure, span
+from .logs import content, say, wanted
 from .providers import Provider, providers
 from .redacting import redact
 from .spending import Bound, BudgetExceeded, Ledger, Tables, Ticket, input_bound, price
@@ -40,6 +41,7 @@ class Request:
     schema: Mapping[str, Any]  # JSON schema of the reply
     max_tokens: int  # Of the reply
     version: str  # Of the prompt
+    about: Mapping[str, Any] = field(default_factory=dict, compare=False)  # For whoever watches; no part of the question
 
 # %% ../nbs/10_llm.ipynb #f522f739
 class BadReply(ValueError):
@@ -559,7 +561,7 @@ async def watched(
 ) -> Reply | Fault:
     "The call in its span, and measured."
     labels, start = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": p.name, "gen_ai.request.model": model}, time.perf_counter()
-    with span(f"chat {model}", **labels, **{"gen_ai.request.max_tokens": limit}) as s:
+    with span(f"chat {model}", "client", **labels, **{"gen_ai.request.max_tokens": limit}) as s:
         got = await sending
         if isinstance(got, Fault): labels["error.type"] = got.kind
         else: labels["gen_ai.response.model"] = got.model
@@ -568,6 +570,7 @@ async def watched(
             s.set(**{f"gen_ai.usage.{kind}_tokens": n})
             measure("gen_ai.client.token.usage", n, **labels, **{"gen_ai.token.type": kind})
     measure("gen_ai.client.operation.duration", time.perf_counter() - start, **labels)
+    if isinstance(got, Fault): count("llm.errors", kind=got.kind, provider=p.name)
     return got
 
 # %% ../nbs/10_llm.ipynb #5c0c3925
@@ -785,6 +788,26 @@ class Thread:
         self._stop()
 
 # %% ../nbs/10_llm.ipynb #a35f3486
+_CALLED = {"summary": "summarize", "judge": "detect_supersession", "edges": "detect_edges", "answer": "reason"}
+
+
+@contextmanager
+def _observed(request: Request) -> Iterator[list[Answer[Any]]]:
+    "A question in its span, and measured, once its answer is in the list."
+    begin, told = time.perf_counter(), list[Answer[Any]]()
+    with span(f"llm.{_CALLED.get(request.task, request.task)}", **request.about) as s:
+        yield told
+        a = told[0]
+        s.set(model=a.model, provider=a.provider, prompt_tokens=a.tokens_in, completion_tokens=a.tokens_out, cached=a.cached)
+        said = [j for j in a.value if isinstance(j, Judgment)] if isinstance(a.value, (list, tuple)) else []
+        if request.task == "judge": s.set(result=[j.relation for j in said], confidence=[j.confidence for j in said])
+        if a.failure: s.set(**{"error.type": a.failure})
+    who = {"task": request.task, "provider": a.provider}
+    measure("llm.latency", time.perf_counter() - begin, **who)
+    count("llm.requests", outcome=a.failure or ("cached" if a.cached else "success"), **who)
+    for direction, n in (("input", a.tokens_in), ("output", a.tokens_out)): count("llm.tokens_used", n, direction=direction, **who)
+
+
 class Client:
     "Asks, and never raises on what a server does."
     def __init__(
@@ -813,8 +836,14 @@ class Client:
         parse: Callable[[str], _T],  # Raises `BadReply` on what does not fit
     ) -> Answer[_T]:
         "Ask; the same question at the same time is asked once."
+        with _observed(request) as told:
+            told += [await self._chat(request, parse)]
+        return told[0]
+
+    async def _chat(self, request: Request, parse: Callable[[str], _T]) -> Answer[_T]:
         if self._nobody: return self.books.count(Answer(None, "none", "nobody is configured to be asked"))
         request = redacted(request, self._redact)
+        if wanted("trace"): say("llm prompt", "trace", task=request.task, prompt=content(request.messages[-1]["content"]))
         key, here = request_key(request), self.caller.here()
 
         async def ask() -> tuple[Answer[_T], Kept | None]:
@@ -823,6 +852,7 @@ class Client:
                 sleep = self._sleep or need("anyio", "consolidation").sleep
                 async with here.places: answer, kept = await try_all(self.caller, self.providers, request, parse, sleep, self._rng)
             except sqlite3.Error as e: return Answer(None, "cache", f"the cache file cannot be used: {e}"), None  # Another process holds it
+            if kept and wanted("trace"): say("llm reply", "trace", task=request.task, model=kept.model, reply=content(self._redact(kept.text)))
             with suppress(sqlite3.Error):  # A good reply is used, kept or not
                 if kept: self._asking.keep(key, kept)
             return answer, kept

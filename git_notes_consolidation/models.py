@@ -4,10 +4,11 @@
 
 # %% ../nbs/00_models.ipynb #761a04ba
 from __future__ import annotations
-import base64, hashlib, json
+import hashlib, json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from enum import Enum
+from functools import cached_property
 from importlib.resources import files
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -29,13 +30,16 @@ def as_utc(
     return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
 
 # %% ../nbs/00_models.ipynb #57076b26
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_PAIRS = [a + b for a in "abcdefghijklmnopqrstuvwxyz234567" for b in "abcdefghijklmnopqrstuvwxyz234567"]  # Of ten bits
+
 def digest(
     prefix: str,  # What kind of thing is named: "mem", "sum", "edge", "run"
     *parts: Any,  # JSON values that make the thing what it is
 ) -> str:  # The prefix, an underscore and 26 base32 characters (130 bits)
     "A name made of content: equal parts, equal name."
-    raw = json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()
-    return f"{prefix}_{base64.b32encode(hashlib.sha256(raw).digest()[:20]).decode().lower()[:26]}"
+    bits = int.from_bytes(hashlib.sha256(_JSON.encode(parts).encode()).digest()[:17], "big") >> 6
+    return f"{prefix}_{''.join([_PAIRS[bits >> at & 1023] for at in range(120, -1, -10)])}"
 
 # %% ../nbs/00_models.ipynb #a219db37
 @dataclass(frozen=True, order=True)
@@ -230,7 +234,7 @@ class MemoryEdge:
         if self.source_id == self.target_id: raise ValueError(f"an edge needs two ends, both are {self.source_id}")
         if not 0.0 <= self.weight <= 1.0: raise ValueError(f"weight must be between 0.0 and 1.0, not {self.weight}")
 
-    @property
+    @cached_property
     def id(self) -> str:
         "Named by its ends and its type: the same relation found twice is one edge."
         return digest("edge", self.edge_type.value, self.source_id, self.target_id)
@@ -412,6 +416,7 @@ class ConsolidationResult:
     review_items: int = 0  # Judgments that wait for a person
     memories_distinct: int = 0  # After repeats are collapsed
     relations_found: int = 0  # Other edges, which replace nothing: references, related memories
+    memories_expired: int = 0  # Tombstones by `retention_days`
     warnings: tuple[str, ...] = ()  # What was ignored, and what to do about it
     dry_run: bool = False
     llm: Mapping[str, Any] = field(default_factory=dict)  # Questions to a language model, calls, failures, tokens and cost; empty when none was asked
@@ -425,7 +430,7 @@ class ConsolidationResult:
     def changed(self) -> bool:
         "Did it change, or would it change, anything?"
         return bool(self.summaries_created or self.supersessions_detected or self.tier_transitions or self.duplicates_found
-                    or self.relations_found or self.edges_removed or self.summaries_retired or self.review_items)
+                    or self.relations_found or self.edges_removed or self.summaries_retired or self.review_items or self.memories_expired)
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."

@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 import yaml
 from .models import EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, Place, as_utc, digest
-from .observe import span
+from .observe import count, span
+from .tally import WHERE
 
 # %% auto #0
-__all__ = ['MEM', 'IDENT', 'REFS', 'OPERATIONS', 'RepoError', 'Repo', 'git_env', 'git', 'open_repo', 'Problem', 'Record',
-           'parse_note', 'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths', 'read_blobs', 'Scan',
-           'read_memories', 'UnknownId', 'resolve', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append',
-           'stamp', 'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append',
-           'op_append', 'prune_append', 'access_append', 'RaceLost', 'move_refs', 'notes_on', 'note_changes',
-           'memory_changes', 'land', 'write', 'until_won', 'append', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id',
-           'replace_file', 'undone_runs', 'texts', 'reading', 'State', 'run_records', 'fold', 'as_set', 'grown']
+__all__ = ['MEM', 'IDENT', 'LARGEST_NOTE', 'REFS', 'OPERATIONS', 'RepoError', 'Repo', 'git_env', 'git', 'broken_off', 'open_repo',
+           'Problem', 'Record', 'parse_note', 'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths',
+           'read_objects', 'read_blobs', 'Scan', 'read_memories', 'UnknownId', 'resolve', 'encode', 'decode', 'Events',
+           'our_tips', 'read_events', 'Append', 'stamp', 'tier_append', 'edge_append', 'summary_append',
+           'review_append', 'wrote_append', 'set_append', 'op_append', 'prune_append', 'access_append', 'RaceLost',
+           'move_refs', 'notes_on', 'note_changes', 'memory_changes', 'land', 'write', 'until_won', 'append', 'written',
+           'tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file', 'undone_runs', 'texts', 'reading', 'State',
+           'run_records', 'fold', 'as_set', 'grown']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -60,8 +62,23 @@ def git(
     "Run git; a failure is a `RepoError` with git's own words."
     try: done = subprocess.run(["git", "-C", str(path), *args], input=input or b"", capture_output=True, env=git_env())
     except FileNotFoundError: raise RepoError("git is not installed, or not on the PATH") from None
-    if done.returncode: raise RepoError(f"git {args[0]}: {done.stderr.decode(errors='replace').strip() or f'exit {done.returncode}'}")
+    if done.returncode: raise RepoError(f"git {args[0]}: {_why(done.stderr.decode(errors='replace'), done.returncode)}")
+    if done.stdout[-1:] not in b"\n\0" and args[0] in _LINES: raise RepoError(broken_off(args[0]))
     return done.stdout
+
+
+_LINES = ("config", "for-each-ref", "ls-files", "ls-tree", "rev-list", "rev-parse")  # They end with the last of their lines, or in the middle of one
+
+
+def broken_off(command: str) -> str:
+    "What is said of an answer that is not whole."
+    return f"git {command} broke off in the middle of its answer; nothing was written, try again"
+
+
+def _why(said: str, code: int) -> str:
+    "Git's own words on one line, or how it ended."
+    words = "; ".join(line.strip() for line in said.splitlines() if line.strip())
+    return words or (f"ended by signal {-code}; try again" if code < 0 else f"exit {code}")
 
 # %% ../nbs/08_notes.ipynb #99353f68
 def open_repo(
@@ -75,7 +92,8 @@ def open_repo(
         raise RepoError(f"{path} is not a git repository; run git init there, or name another with --repo" if known else str(e)) from None
     common, kind, inside = out.decode().splitlines()
     top = Path(git(path, "rev-parse", "--show-toplevel").decode().rstrip("\n")) if inside == "true" else None
-    return Repo(Path(path), (Path(path) / common).resolve(), top, "0" * (64 if kind == "sha256" else 40))
+    WHERE[:] = [home := (Path(path) / common).resolve()]
+    return Repo(Path(path), home, top, "0" * (64 if kind == "sha256" else 40))
 
 # %% ../nbs/08_notes.ipynb #cf6936a5
 _START = re.compile(rb"^---[ \t\r]*\n(?=(?:type|timestamp|summary|spec|phase|tags|status|relates_to|importance|valid_from|escape):)", re.M)
@@ -234,7 +252,8 @@ def tips(repo: Repo, *prefixes: str) -> dict[str, str]:
 # %% ../nbs/08_notes.ipynb #df3f0858
 def note_paths(repo: Repo, tip: str) -> list[tuple[str, str, str]]:
     "Annotated object, path and blob of every note of a notes commit."
-    out = git(repo.path, "ls-tree", "--full-tree", "-r", "-z", tip).decode("utf-8", "replace")
+    try: out = git(repo.path, "ls-tree", "--full-tree", "-r", "-z", tip).decode("utf-8", "replace")
+    except RepoError as e: raise RepoError(f"the notes of {tip} cannot be read ({e}); fetch what is missing, nothing was written") from None
     rows = (entry.split("\t", 1) for entry in out.split("\0") if entry)
     found = [(path.replace("/", ""), path, meta.split()[2]) for meta, path in rows if meta.split()[1] == "blob"]
     return [row for row in found if _OBJECT.fullmatch(row[0])]
@@ -244,16 +263,36 @@ _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 # %% ../nbs/08_notes.ipynb #87e3bba9
-def read_blobs(repo: Repo, ids: Iterable[str]) -> dict[str, bytes]:
-    "The contents of many blobs in one process."
-    wanted = sorted(set(ids))
-    if not wanted: return {}
-    out, found, at = git(repo.path, "cat-file", "--batch", input="\n".join(wanted).encode() + b"\n"), {}, 0
-    while at < len(out):
-        head, at = out[at:out.index(b"\n", at)].split(), out.index(b"\n", at) + 1
-        if head[1] != b"blob": continue  # missing, in a damaged or partial clone
-        size = int(head[2]); found[head[0].decode()] = out[at:at + size]; at += size + 1
+def read_objects(
+    repo: Repo,
+    names: Sequence[str],  # Ids, or whatever else git knows them by
+) -> dict[str, tuple[bytes, bytes]]:  # By name: kind and content
+    "Many objects in one process; what is not there is left out."
+    out, found, at = git(repo.path, "cat-file", "--batch", input="\n".join(names).encode() + b"\n") if names else b"", {}, 0
+    for name in names:
+        end = out.find(b"\n", at)
+        head, at = out[at:end].rsplit(b" ", 2), end + 1
+        if end >= 0 and head[-1] == b"missing": continue
+        size = int(head[-1]) if end >= 0 else 0
+        if end < 0 or at + size >= len(out): raise RepoError(broken_off("cat-file"))
+        found[name] = head[-2], out[at:at + size]; at += size + 1
     return found
+
+
+LARGEST_NOTE = 64 * 2**20  # Bytes: 200,000 records on one object
+
+
+def read_blobs(
+    repo: Repo,
+    ids: Iterable[str],
+    most: int = LARGEST_NOTE,  # Bytes
+) -> dict[str, bytes]:  # Without what is missing, larger, or no blob
+    "The contents of many blobs."
+    wanted = sorted(set(ids))
+    rows = git(repo.path, "cat-file", "--batch-check", input="\n".join(wanted).encode() + b"\n").decode().split("\n") if wanted else [""]
+    if len(rows) != len(wanted) + 1: raise RepoError(broken_off("cat-file"))
+    fit = [i for i, _, size in (row.rsplit(" ", 2) for row in rows[:-1] if " blob " in row) if int(size) <= most]
+    return {i: data for i, (_, data) in read_objects(repo, fit).items()}
 
 # %% ../nbs/08_notes.ipynb #c7c337c8
 def _memory(key: tuple[str, ...], copies: Sequence[tuple[Place, Record]]) -> tuple[Memory, str]:
@@ -295,7 +334,7 @@ def _scan(found: Mapping[tuple[str, ...], list[tuple[Place, Record]]], problems:
     return Scan(tuple(order), tuple(sorted(problems + odd, key=lambda p: (p.note, p.offset, p.reason))), refs, notes, sum(map(len, found.values())))
 
 # %% ../nbs/08_notes.ipynb #e6257e18
-_GONE = "the note's blob is missing from this clone"
+_GONE = f"the note's blob is missing from this clone, or has more than {LARGEST_NOTE // 2**20} MB"
 
 def read_memories(repo: Repo) -> Scan:
     "Every memory in the repository's notes."
@@ -370,7 +409,20 @@ def _no_number(text: str) -> Any: raise ValueError(f"{text} is text to YAML")
 
 
 def _is_record(r: Any) -> bool:
-    return isinstance(r, dict) and all(isinstance(r.get(k), str) for k in ("id", "kind")) and type(r.get("seq")) is int and isinstance(r.get("run", ""), str)
+    named = isinstance(r, dict) and all(isinstance(r.get(k), str) for k in ("id", "kind")) and isinstance(r.get("run", ""), str)
+    return named and type(r.get("seq")) is int and abs(r["seq"]) <= _LAST and not _deep(r)
+
+
+_LAST = 2**53 - 1  # What JSON and SQLite hold
+
+
+def _deep(value: Any, most: int = 40) -> bool:
+    "Is it nested deeper than any record, and so deep that whoever writes it again runs out of stack?"
+    level = [value]
+    for _ in range(most):
+        level = [x for v in level if isinstance(v, (dict, list)) for x in (v.values() if isinstance(v, dict) else v)]
+        if not level: return False
+    return True
 
 # %% ../nbs/08_notes.ipynb #a0efd2b2
 REFS = {"meta": "refs/notes/mem-meta/v1", "summaries": "refs/notes/mem-summaries/v1", "edges": "refs/notes/mem-edges/v1", "runs": "refs/notes/mem-runs/v1"}
@@ -394,6 +446,7 @@ def _read_store(repo: Repo, store: str, tip: str | None) -> list[tuple[str, tupl
         notes = [(obj, blob) for obj, _, blob in note_paths(repo, tip)] if tip else []
         data = read_blobs(repo, {b for _, b in notes})
         s.set(count=len(notes))
+    count(f"store.{_SPANS[store]}_reads", len(notes))
     return [(obj, _decode_note(data[blob], blob) if blob in data else ([], [Problem(blob, 0, _GONE)])) for obj, blob in notes]
 
 # %% ../nbs/08_notes.ipynb #1bdf7f2f
@@ -406,8 +459,8 @@ class Events:
 
     @cached_property
     def seq(self) -> int:
-        "The highest Lamport number seen."
-        return max((r["seq"] for _, _, r in self.records), default=0)
+        "The highest Lamport number seen; after it there is always one more."
+        return min(max((r["seq"] for _, _, r in self.records), default=0), _LAST - 1)
 
 # %% ../nbs/08_notes.ipynb #0726f2ae
 def our_tips(repo: Repo) -> dict[str, str]:
@@ -498,6 +551,7 @@ class RaceLost(Exception):
 
 
 _RACE = "cannot lock ref|[Uu]nable to create|but expected|reference already exists"
+_NO_RACE = "Permission denied|Read-only file system|No space left|not permitted"  # Waiting brings no leave to write
 
 
 def move_refs(repo: Repo, lines: Sequence[str], final: bool = False) -> None:
@@ -505,7 +559,7 @@ def move_refs(repo: Repo, lines: Sequence[str], final: bool = False) -> None:
     try: git(repo.path, "update-ref", "--stdin", input="\n".join(lines).encode() + b"\n")
     except RepoError as e:
         if final: return  # a temporary ref that stays behind harms nobody; the next run removes it
-        if re.search(_RACE, str(e)): raise RaceLost(str(e).splitlines()[0]) from None
+        if re.search(_RACE, str(e)) and not re.search(_NO_RACE, str(e)): raise RaceLost(str(e).splitlines()[0]) from None
         raise
 
 # %% ../nbs/08_notes.ipynb #dc896e51
@@ -531,16 +585,6 @@ def _looked_up(repo: Repo, tip: str, obj: str, trees: Mapping[str, bytes]) -> li
     return out
 
 # %% ../nbs/08_notes.ipynb #9d2d8ddb
-def _objects(repo: Repo, names: Sequence[str]) -> dict[str, bytes]:
-    "The contents of whatever these names mean; what is not there is left out."
-    out, found, at = git(repo.path, "cat-file", "--batch", input="\n".join(names).encode() + b"\n") if names else b"", {}, 0
-    for name in names:
-        head, at = out[at:out.index(b"\n", at)].rsplit(b" ", 2), out.index(b"\n", at) + 1
-        if head[-1] == b"missing": continue
-        found[name] = out[at:at + int(head[-1])]; at += int(head[-1]) + 1
-    return found
-
-
 def notes_on(
     repo: Repo,
     wanted: Mapping[str, Collection[str]],  # Notes commit to annotated objects
@@ -552,7 +596,7 @@ def notes_on(
             for obj, path, blob in note_paths(repo, tip): where[tip, obj] += [(path, blob)] if obj in objects else []
     else:
         ways = {f"{tip}:{'/'.join(obj[2 * i:2 * i + 2] for i in range(n))}" for tip, objects in wanted.items() for obj in objects for n in range(4)}
-        trees = _objects(repo, sorted(ways))
+        trees = {way: tree for way, (kind, tree) in read_objects(repo, sorted(ways)).items() if kind == b"tree"}
         for tip, objects in wanted.items():
             for obj in objects: where[tip, obj] = _looked_up(repo, tip, obj, trees)
     blobs = {blob: obj for (_, obj), rows in where.items() for _, blob in rows}
@@ -590,6 +634,14 @@ def memory_changes(
     return out
 
 # %% ../nbs/08_notes.ipynb #c80c5775
+def _marked(repo: Repo, stream: Iterable[bytes], n: int) -> list[str]:
+    "Let fast-import read a stream; the commits of its first n marks."
+    ask = b"".join(b"get-mark :%d\n" % i for i in range(1, n + 1))
+    ids = git(repo.path, "fast-import", "--quiet", "--depth=0", input=b"".join(stream) + ask).decode().split()
+    if [len(i) for i in ids] != [len(repo.zero)] * n: raise RepoError(broken_off("fast-import"))
+    return ids
+
+
 def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime, memories: Sequence[Memory] = (),
             old: Mapping[str, str] = {}) -> tuple[dict[str, str], str]:
     "Commits for the touched stores and namespaces on temporary refs: their ids, and where the refs are."
@@ -603,15 +655,16 @@ def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime, m
     stream, stores = [], [s for s in REFS if s in lines]
     for mark, store in enumerate(stores, 1):
         tip, n = before.tips.get(REFS[store], ""), sum(map(len, lines[store].values()))
+        count(f"store.{_SPANS[store]}_writes", n)
+        for a in todo:
+            if a.store == store == "edges": count("store.edges_by_type", type=str(a.record.get("type")))
         with span(f"store.{_SPANS[store]}.write", count=n):
             stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records", note_changes(there[tip], lines[store]), tip, mark))
     for ref, mine in sorted(theirs.items()):
         tip = old.get(ref, "")
         stores.append(ref)
         stream.append(commit_stream(f"{tmp}/{ref}", now, "Notes added by 'gnc remember'", memory_changes(there[tip], mine), tip, len(stores)))
-    ask = b"".join(b"get-mark :%d\n" % i for i in range(1, len(stores) + 1))
-    ids = git(repo.path, "fast-import", "--quiet", input=b"".join(stream) + ask).decode().split()
-    return dict(zip(stores, ids)), tmp
+    return dict(zip(stores, _marked(repo, stream, len(stores)))), tmp
 
 # %% ../nbs/08_notes.ipynb #6a8dca36
 def land(
@@ -661,14 +714,21 @@ def append(
     make: Callable[[Events], Sequence[Append]],  # What to write, given what is there; called again when a race is lost
     now: datetime,  # Time of the commits
     patience: float = 30.0,  # Seconds to keep trying
-) -> Events | None:  # What was read before the write; none if there was nothing to write
+    seen: Events | None = None,  # Read before; read again only if the refs have moved since
+) -> Events | None:  # What is there after the write; none if there was nothing to write
     "Append records to our refs: all of them, or none that counts."
     def attempt() -> Events | None:
-        before = read_events(repo)
+        before = seen if seen is not None and our_tips(repo) == seen.tips else read_events(repo)
         todo = make(before)
-        if todo: write(repo, before, todo, now)
-        return before if todo else None
+        return written(before, todo, write(repo, before, todo, now)) if todo else None
     return until_won(attempt, patience)
+
+
+def written(before: Events, todo: Sequence[Append], moved: Mapping[str, str]) -> Events:
+    "What `read_events` would give after the write."
+    lines = {(a.store, a.object, _line(stamp(a, before.seq + 1))) for a in todo}
+    fresh = ((store, obj, decode(line)) for store, obj, line in sorted(lines))
+    return Events((*before.records, *((s, o, r) for s, o, r in fresh if r is not None)), before.problems, {**before.tips, **moved})
 
 # %% ../nbs/08_notes.ipynb #19511249
 def _try_lock(handle: Any) -> None:
@@ -844,6 +904,7 @@ def reading(r: Mapping[str, Any]) -> Any:
 def _count(counts: dict[str, dict[str, tuple[int, str]]], r: Mapping[str, Any]) -> None:
     try: n, at, clone, m = int(r["count"]), as_utc(r["at"]).isoformat(), str(r["clone"]), str(r["memory"])
     except _ODD: return
+    if n >= 10**9: return  # Nobody asked for it so often
     was = counts[m].get(clone, (0, at))
     counts[m][clone] = max(n, was[0]), max(at, was[1])
 

@@ -37,7 +37,7 @@ def _singular(w: str) -> str: return w[:-3] + "y" if w.endswith("ies") else w[:-
 def bag(text: str) -> frozenset[str]:
     "The words and file names that a text is about."
     found = set()
-    for w in re.findall(r"[A-Za-z0-9_-]+(?:\.[A-Za-z][A-Za-z0-9]{0,4})+\b|[^\W_]+", text):
+    for w in re.findall(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++(?:\.[A-Za-z][A-Za-z0-9]{0,4})+\b|[^\W_]+", text):
         if "." in w: found.add(w.lower())
         found.update(p.lower() for p in re.findall(r"[a-z0-9]+|[A-Z]+(?![a-z])|[A-Z][a-z0-9]+|[^\x00-\x7f]+", w))
     return frozenset(w if "." in w else _singular(w) for w in found if len(w) > 2 and w not in _COMMON and not w.isdigit())

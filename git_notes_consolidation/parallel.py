@@ -4,12 +4,36 @@
 
 # %% ../nbs/02_parallel.ipynb #50122e44
 from __future__ import annotations
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol, TypeVar
 from .config import need
 
 # %% auto #0
-__all__ = ['MOST', 'PAYS', 'processes', 'spread']
+__all__ = ['MOST', 'PAYS', 'Crew', 'through', 'processes', 'spread']
+
+# %% ../nbs/02_parallel.ipynb #d73b6f87
+_S = TypeVar("_S")
+_R = TypeVar("_R")
+
+
+class Crew(Protocol):
+    "Who does the work instead."
+    @property
+    def n(self) -> int: ...  # How many they are, at least 2
+    def each(self, f: Callable[[_S], _R], shares: Sequence[_S]) -> list[_R]: ...  # A function of each share, in the order of the shares
+
+
+_CREW: ContextVar[Crew | None] = ContextVar("crew", default=None)
+
+
+@contextmanager
+def through(crew: Crew | None) -> Iterator[None]:
+    "For the length of the block, what is spread goes to these."
+    token = _CREW.set(crew)
+    try: yield
+    finally: _CREW.reset(token)
 
 # %% ../nbs/02_parallel.ipynb #b9d6d3b8
 MOST = 4  # Processes that nobody asked for
@@ -21,16 +45,14 @@ def processes(
     wanted: int = 0,  # 0: one for each core
 ) -> int:
     "How many processes some work is worth."
-    if seconds < PAYS or wanted == 1: return 1
+    if seconds < PAYS: return 1
+    if crew := _CREW.get(): return crew.n
+    if wanted == 1: return 1
     try: joblib = need("joblib", "consolidation")
     except NotImplementedError: return 1
     return wanted or min(joblib.cpu_count(), MOST)
 
 # %% ../nbs/02_parallel.ipynb #c2369634
-_S = TypeVar("_S")
-_R = TypeVar("_R")
-
-
 def spread(
     f: Callable[[_S], _R],  # Of a module, and pure
     shares: Sequence[_S],
@@ -38,6 +60,7 @@ def spread(
 ) -> list[_R]:  # In the order of the shares
     "A function of each share."
     if n < 2 or len(shares) < 2: return [f(x) for x in shares]
+    if crew := _CREW.get(): return crew.each(f, shares)
     joblib = need("joblib", "consolidation")
     from concurrent.futures.process import BrokenProcessPool
     try: return list(joblib.Parallel(n_jobs=n, max_nbytes=None)(joblib.delayed(f)(x) for x in shares))

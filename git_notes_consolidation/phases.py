@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 import numpy as np
-from .clustering import Half, MemoryCluster, cluster_memories, fused_older
+from .clustering import Half, MemoryCluster, cluster_memories
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder
 from .asking import Job, Model
@@ -22,11 +22,12 @@ from .judging import SURE, repeat_key, unsure, weigh
 from .models import (ConsolidationPhase, EdgeType, Failed, Judgment, Memory, MemoryEdge, MemoryMetadata, MemorySummary,
                                             TierTransition)
 from .notes import State
-from .observe import span
+from .observe import detail, span
 from .parallel import processes, spread
-from .retention import compute_retention_score, tier_of
+from .retention import retention_scores, tier_of
 from .sentences import least_words, mentions, names_of, references, says_title, stems_of, title_words
 from .summarizing import NothingToQuote, summarize_cluster
+from .tiles import tiled_clusters, tiled_older
 from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
 
 # %% auto #0
@@ -130,7 +131,7 @@ def candidates(
     at = np.array([row[m.id] for m in current], dtype=np.intp)
     seen = np.any(s.vectors[at] != 0, axis=1).tolist()  # An embedder may have no vector for a memory; a cosine with nothing says nothing
     halves = [Half(s.vectors[at], s.embedder.floor)] + ([] if s.lexical is None else [Half(s.lexical[at], LexicalEmbedder.floor)])
-    near = fused_older(halves, np.arange(len(current)), [m.namespace for m in current], c.candidates_same, c.candidates_other, _KIN)
+    near = tiled_older(halves, np.arange(len(current)), [m.namespace for m in current], c.candidates_same, c.candidates_other, _KIN)
     pairs: dict[tuple[int, int], float | None] = {(int(a), int(b)): float(x) if seen[a] and seen[b] else None for a, b, x in zip(*near)}
     for pair in (*_named(current), *_titled(current)): pairs.setdefault(pair, None)
     return sorted((a, b, x) for (a, b), x in pairs.items() if s.scope.has(current[a]))
@@ -421,7 +422,7 @@ def cluster(s: Scanned, stands_for: Mapping[str, str]) -> list[MemoryCluster]:
     with span("consolidation.cluster", min_size=s.config.min_cluster_size, max_size=s.config.max_cluster_size) as log:
         current = [(m, i) for i, m in enumerate(s.memories) if stands_for[m.id] == m.id and s.scope.has(m)]
         threshold = s.config.consolidation_threshold or s.embedder.cluster_threshold
-        found = cluster_memories([m for m, _ in current], {m.id: s.vectors[i] for m, i in current}, s.config, threshold=threshold)
+        found = cluster_memories([m for m, _ in current], {m.id: s.vectors[i] for m, i in current}, s.config, threshold=threshold, flat=tiled_clusters)
         log.set(clusters_found=len(found), threshold=threshold)
     return found
 
@@ -479,7 +480,7 @@ def tell_all(groups: Sequence[Group]) -> list[MemorySummary | str | None]:
     "A summary of each group; nothing where there is nothing to quote, an error in words."
     out: list[MemorySummary | str | None] = []
     for g in groups:
-        with span("consolidation.summarize", cluster_id=g.label, source_count=len(g.job.members), tokens_used=0):
+        with detail("consolidation.summarize", cluster_id=g.label, source_count=len(g.job.members), tokens_used=0):
             try: out.append(summarize_cluster(g.job.members, g.job.outdated, coherence=g.coherence, created_at=g.now, amended=g.job.amended))
             except NothingToQuote: out.append(None)
             except Exception as e: out.append(f"{type(e).__name__}: {e}")
@@ -504,6 +505,12 @@ def summarize(
 ) -> tuple[list[MemorySummary], list[Failed]]:
     "A summary for every cluster that still holds something current."
     groups = [*_groups(s, clusters, metadata)]
+    with span("consolidation.summarize", tokens_used=0) as log:
+        log.set(cluster_id=[g.label for g in groups[:100]], source_count=sum(len(g.job.members) for g in groups))
+        return _summarized(s, groups)
+
+
+def _summarized(s: Scanned, groups: Sequence[Group]) -> tuple[list[MemorySummary], list[Failed]]:
     n = processes(sum(len(g.job.members) for g in groups) * _PER_SOURCE, s.config.workers)
     size = -(-len(groups) // (4 * n)) or 1
     told = [x for part in spread(tell_all, [groups[i:i + size] for i in range(0, len(groups), size)] if n > 1 else [groups], n) for x in part]
@@ -519,10 +526,10 @@ def tier(
     "The moves between tiers that are due."
     out, config = [], s.config.retention
     with span("consolidation.tier") as log:
-        for m in s.memories:
-            if not s.scope.has(m): continue
-            d = replace(metadata[m.id], gone_by=s.gone[m.id]) if m.id in s.gone else metadata[m.id]
-            score = compute_retention_score(m, d, config, s.now)
+        mine = [m for m in s.memories if s.scope.has(m)]
+        meta = {m.id: replace(metadata[m.id], gone_by=s.gone[m.id]) if m.id in s.gone else metadata[m.id] for m in mine}
+        for m, score in zip(mine, retention_scores(mine, meta, config, s.now)):
+            d = meta[m.id]
             now, why = tier_of(score, m, d, config, s.now)
             if now != d.tier: out.append(TierTransition(m.id, d.tier, now, why, score.overall))
         log.set(memories=len(s.memories), transitions=len(out))

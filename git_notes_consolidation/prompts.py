@@ -6,7 +6,7 @@
 from __future__ import annotations
 import json, re, types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from .config import need
@@ -272,7 +272,9 @@ def judge_request(
     asked = [f"P{i}: newer {name[newer.id]}, older {name[older.id]}" for i, (older, newer) in enumerate(pairs, 1)]
     user = "\n".join((fenced(memories, salt), "", "Judge these pairs:", *asked))
     newers = {f"P{i}": newer for i, (_, newer) in enumerate(pairs, 1)}
-    return _request("judge", JUDGE_PROMPT, SUPERSESSION_SYSTEM_PROMPT, user, JudgeReply, 400 + 160 * len(pairs)), partial(_judgments, newers)
+    request = _request("judge", JUDGE_PROMPT, SUPERSESSION_SYSTEM_PROMPT, user, JudgeReply, 400 + 160 * len(pairs))
+    about = {"older_id": [older.id for older, _ in pairs], "newer_id": [newer.id for _, newer in pairs]}
+    return replace(request, about=about), partial(_judgments, newers)
 
 # %% ../nbs/11_prompts.ipynb #a9425a57
 def batches(
@@ -351,7 +353,7 @@ _DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _RELATIVE = re.compile(rf"(?i)\b(?:(?:yesterday|today|tomorrow)(?!['’]s)|tonight|nowadays|last night|this (?:morning|afternoon|evening)"
                        rf"|(?:last|next|this|past|coming) (?:week|weekend|month|quarter|year|sprint|spring|summer|autumn|fall|winter|{_DAYS})"
                        rf"|(?:last|past|next|coming) (?:few|couple of|\d+|two|three|four|five|six|seven|ten) (?:days|weeks|months|years)"
-                       rf"|(?:[\w-]+ )?(?:minute|hour|day|week|month|year)s? ago|earlier (?:today|this)|the other day)\b(?!-| of\b)")
+                       rf"|(?:[\w-]{{1,30}}+ )?(?:minute|hour|day|week|month|year)s? ago|earlier (?:today|this)|the other day)\b(?!-| of\b)")
 
 def relative_date(
     text: str,

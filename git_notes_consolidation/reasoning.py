@@ -14,7 +14,9 @@ from typing import Any
 from .answering import Said, answer_request, contradictions
 from .evidence import Evidence, aloud, apart, day_of, duration, evidence
 from .finding import MemoryResult, RetrievalMode
+from .logs import content
 from .models import Memory, TemporalReference
+from .observe import count as count_up, record, span
 from .questions import Question, names_in, needs_reasoning, read_question, topic
 from .recall import RecallService, get_recall_service
 from .summarizing import stands
@@ -267,10 +269,19 @@ class ReasonedRecallService:
         s, now = self.recall_service, as_of or known_at or self.recall_service.clock()
         look = partial(s.search, namespace=namespace, limit=limit, include_summaries=False, as_of=as_of, known_at=known_at, count=False)
         edges = partial(self._edges, as_of=as_of, known_at=known_at)
-        said = answer_offline(read_question(query), look, edges, now, RetrievalMode(mode))
-        if self.llm_client is not None:
-            near = {r.id: r for r in (*said.source_memories, *look(query, mode=mode))}
-            said = with_model(said, query, [*near.values()][:limit], self._ask, now)
+        with span("reasoning.recall", query=content(query)) as log:
+            with span("reasoning.resolve_temporal") as asked:
+                q, named = read_question(query), len(find_references(query[:4000], now)) if log.heard else 0
+                asked.set(references=named)
+            with span("reasoning.synthesize") as made:
+                said = answer_offline(q, look, edges, now, RetrievalMode(mode))
+                if self.llm_client is not None:
+                    near = {r.id: r for r in (*said.source_memories, *look(query, mode=mode))}
+                    said = with_model(said, query, [*near.values()][:limit], self._ask, now)
+                made.set(by=said.by)
+            log.set(temporal_patterns_found=named, confidence=said.confidence)
+        count_up("reasoning.reasoned_recalls", by=said.by); record("reasoning.confidence", said.confidence, by=said.by)
+        count_up("reasoning.temporal_resolutions", len(said.temporal_resolutions))
         if count and said.confidence > 0.2: s.note(said.source_memories)
         return said
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 import importlib.util, os, sqlite3, uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
+from time import perf_counter
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from functools import partial
@@ -20,7 +21,7 @@ from .finding import Columns, Found, MemoryResult, RetrievalMode, Wanted, in_ful
 from .journal import note_accesses
 from .models import UTC, Memory, as_utc, digest
 from .notes import MEM, REFS, Repo, RepoError, open_repo, tips
-from .observe import span
+from .observe import count as count_up, record, span
 from .operations import holds_since
 from .ranking import AKIN, QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores
 
@@ -174,11 +175,13 @@ class _Tables:
         for again in (False, True):
             try:
                 with self._connection() as conn: return ask(conn)
-            except sqlite3.OperationalError as e:
-                raise RepoError(f"the cache {index.index_path(self.repo)} cannot be used ({e}); try again, or delete it") from None
-            except sqlite3.DatabaseError:
+            except (sqlite3.DatabaseError, ValueError, KeyError) as e:
+                if isinstance(e, sqlite3.DatabaseError) and (again or index.in_use(e)):
+                    raise RepoError(f"the cache {index.index_path(self.repo)} cannot be used ({e}); try again, or delete it") from None
                 if again: raise
-                index.open_index(self.repo).close()  # Looks for damage, and makes it anew
+                self._now = None
+                with closing(index.open_index(self.repo)) as conn, suppress(sqlite3.OperationalError):  # Looks for damage, and makes it anew
+                    index.renew(conn)
         raise AssertionError("not reached")
 
     @contextmanager
@@ -249,16 +252,21 @@ class RecallService(_Tables):
         "The best answers, best first."
         query, most = query.encode("utf-8", "replace").decode(), max(0, limit if k is None else k)
         wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries, include_sources)
-        with span("recall.search", mode=wanted.mode.value, limit=most) as log:
+        begin, mode_ = perf_counter(), wanted.mode.value
+        with span("recall.search", query_length=len(query), mode=mode_, limit=most) as log:
             results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity, then(as_of, known_at)))
             if count and not lists_all(query): self.note(results)
-            log.set(results=len(results))
+            log.set(result_count=len(results))
+        count_up("recall.recalls_by_mode", mode=mode_); record("recall.latency", perf_counter() - begin, mode=mode_)
         return results
 
     def note(self, results: Iterable[MemoryResult]) -> None:
         "Count these as used."
-        with self._connection() as conn, suppress(sqlite3.OperationalError):  # Locked: an answer is worth more than its count
-            note_accesses(conn, [r.id for r in results], self.clock(), self.session)
+        ids = [r.id for r in results]
+        with self._connection() as conn, suppress(sqlite3.DatabaseError), span("recall.increment_activation", count=len(ids)):
+            # Locked, or damaged: an answer is worth more than its count
+            note_accesses(conn, ids, self.clock(), self.session)
+            count_up("recall.activation_increments", len(ids))
 
     def get_batch(self, ids: Iterable[str]) -> dict[str, Memory]:
         "Memories by their full names; what is not there is left out."
@@ -287,8 +295,10 @@ class RecallService(_Tables):
         vectors = None if lists_all(query) else self._vectors(conn, tables, held, query[:4000])
         with _snapshot(tables):
             if asked or index.recalled(tables, "tables") == held.key or not tries:
-                found = listed(held.columns, wanted) if vectors is None else _find(tables, held.columns, query, wanted, least, *vectors,
-                                                                                                     self.rankers)
+                with span("store.summary.search") if wanted.summaries else nullcontext() as log:
+                    found = listed(held.columns, wanted) if vectors is None else _find(tables, held.columns, query, wanted, least, *vectors, self.rankers)
+                    if log: log.set(count=len(held.columns.ids) - held.columns.memories)
+                count_up("store.summary_searches", int(wanted.summaries))
                 few = found._replace(units=found.units[:most]) if vectors is None else with_equals(found, most)
                 results = in_full(tables, held.columns, few, self.settings.config.retention, asked.now if asked else self.clock())
                 return results if vectors is None else worthiest(results)[:most]

@@ -6,21 +6,22 @@
 from __future__ import annotations
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from .config import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig, need
 from .models import Memory, MemoryMetadata, MemoryTier, RetentionScore, as_utc, mem
-from .observe import span
+from .observe import count, detail, measuring, record, span
 
 if TYPE_CHECKING: import pandas as pd
 
 # %% auto #0
 __all__ = ['SOONEST', 'age_days', 'recency', 'power_law', 'trace_strength', 'retrievability', 'activation', 'importance',
-           'factors_of', 'compute_retention_score', 'score_decomposition', 'tier_by_score', 'tier_of', 'days_in_tiers',
-           'floor_of', 'retention_frame', 'tier_counts', 'counts_by_half_life', 'weights']
+           'factors_of', 'compute_retention_score', 'retention_scores', 'score_decomposition', 'tier_by_score',
+           'tier_of', 'days_in_tiers', 'floor_of', 'retention_frame', 'tier_counts', 'counts_by_half_life', 'weights']
 
 # %% ../nbs/04_retention.ipynb #93b507e7
 def age_days(
@@ -132,7 +133,7 @@ def compute_retention_score(
     now: datetime,
 ) -> RetentionScore:
     "Design 1, section 5, with an importance that fades."
-    with span("retention.compute", memory_id=memory.id) as s:
+    with detail("retention.compute", memory_id=memory.id) as s:
         factors = factors_of(memory, metadata, config, now)
         overall = float(_overall(*factors, _factor(metadata, config), _minus(metadata, config), config))
         score = RetentionScore(overall, *(min(max(f, 0.0), 1.0) for f in factors))
@@ -157,6 +158,25 @@ def _overall(recency: Any, activation: Any, importance: Any, factor: Any, minus:
     "For numbers and for arrays of them."
     raw = (config.recency_weight * recency + config.activation_weight * activation + config.importance_weight * importance) * factor - minus
     return np.rint(np.clip(raw, 0.0, 1.0) * 1e9) / 1e9
+
+# %% ../nbs/04_retention.ipynb #36e0a879
+def retention_scores(
+    memories: Sequence[Memory],
+    metadata: Mapping[str, MemoryMetadata],  # By memory id
+    config: RetentionConfig,
+    now: datetime,
+) -> list[RetentionScore]:  # In the same order
+    "The score of each."
+    with span("retention.compute") as s:
+        scores = [compute_retention_score(m, metadata[m.id], config, now) for m in memories]
+        if s.heard: s.set(count=len(scores), **{k: fmean(getattr(x, k) for x in scores) if scores else 0.0 for k in _FACTORS})
+    count("retention.score_calculations", len(scores))
+    if measuring():
+        for x in scores: record("retention.score_distribution", x.overall)
+    return scores
+
+
+_FACTORS = ("recency", "activation", "importance", "overall")
 
 # %% ../nbs/04_retention.ipynb #3b409321
 def score_decomposition(

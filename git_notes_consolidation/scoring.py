@@ -104,6 +104,7 @@ def load_rows(path: Path | str, parse: Callable[[Mapping[str, Any]], _R]) -> tup
             x = parse(row)
             if x.id in out: raise ValueError(f"id: it stands in line {out[x.id][0]} already")
         except json.JSONDecodeError as e: raise DataError(f"{path}, line {n}: not JSON: {e.msg} at character {e.pos + 1}") from None
+        except RecursionError: raise DataError(f"{path}, line {n}: nested too deep for a row") from None
         except ValueError as e: raise DataError(f"{path}, line {n}: {e}") from None
         out[x.id] = n, x
     if not out: raise DataError(f"{path} holds no rows")

@@ -6,8 +6,8 @@
 from __future__ import annotations
 import asyncio, importlib.util, json, os, re, sqlite3, time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any
 from . import index
 from .arrivals import LastRun, remember_run
 from .events import finished, publish
+from .expiring import RULE, Due, due, reasons, still_due, tombstones
 from .gitlog import tip_of
 from .embedding import Embedder, LexicalEmbedder, get_embedder, without_vector
 from .asking import Model
@@ -28,11 +29,12 @@ from .models import (UTC, ConsolidationPhase, ConsolidationResult, EdgeType, Mem
                                             TierTransition, as_utc, digest)
 from .notes import (REFS, Append, Events, Repo, RepoError, Scan, State, append, as_set, clone_id, edge_append, encode, fold, open_repo, read_events,
                                            read_memories, reading, resolve, review_append, run_lock, summary_append, tier_append)
-from .observe import count, span
+from .observe import count, gauge, here, record as measure, span, traced
+from .logs import say
 from .operations import operations_of, versions_of
 from .preparing import prepare
 from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
-from .retention import compute_retention_score, tier_of
+from .retention import retention_scores, tier_of
 from .staleness import Compared, Stale as Gone, code_gone, compare
 from .starting import load
 from .summarizing import SUMMARIZER
@@ -56,11 +58,18 @@ class Plan:
     result: ConsolidationResult
     hides: int = 0  # Current memories that it would supersede
     limit: int = 0  # … and how many it may
+    may_expire: int = 0  # Memories that it may make a tombstone of, because `retention_days` says so
+
+    @property
+    def expires(self) -> int:
+        "Memories that it would make a tombstone of for that reason."
+        return sum(a.record["kind"] == "op" and a.record.get("rule") == RULE for a in self.appends)
 
     def to_json(self) -> str:
         "As a file to look at, keep and apply."
         rows = [[a.store, a.object, dict(a.record)] for a in self.appends]
         d = {"plan": 1, "now": self.now.isoformat(), "bases": dict(self.bases), "config": self.config, "hides": self.hides, "limit": self.limit,
+             "may_expire": self.may_expire,
              "result": self.result.to_dict(), "records": rows}
         return json.dumps(d, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -69,6 +78,7 @@ def _planned(store: Any, obj: Any, rec: Any) -> Append:
     "A row of a plan; what is no record on an object of git is refused before it comes near a stream."
     if store not in REFS or not re.fullmatch("[0-9a-f]{40,64}", obj) or not isinstance(rec["kind"], str):
         raise ValueError(f"{store} {obj} is no place for a record")
+    encode(rec)  # What could not be written is refused now
     return Append(store, obj, rec)
 
 # %% ../nbs/15_service.ipynb #4b75f7df
@@ -86,11 +96,11 @@ def load_plan(text: str) -> Plan:
         appends = tuple(_planned(*row) for row in d["records"])
         moves = tuple(_move(a.record) for a in appends if a.record["kind"] == "tier")
         phase, at = ConsolidationPhase(d["result"]["phase"]), as_utc(d["now"])
-        kept = {k: d["result"][k] for k in _COUNTS}
+        kept = {k: d["result"][k] for k in _COUNTS} | {"memories_expired": d["result"].get("memories_expired", 0)}
         result = ConsolidationResult(d["result"]["run_id"], at, at, phase, tier_transitions=moves, **kept)
-        return Plan(at, dict(d["bases"].items()), d["config"], appends, result, int(d["hides"]), int(d["limit"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise RepoError(f"this is not a plan of gnc consolidate --plan: {type(e).__name__} {e}") from None
+        return Plan(at, dict(d["bases"].items()), d["config"], appends, result, int(d["hides"]), int(d["limit"]), int(d.get("may_expire", 0)))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
+        raise RepoError(f"this is not a plan of gnc consolidate --plan: {type(e).__name__} {' '.join(str(e).split())[:200]}") from None
 
 # %% ../nbs/15_service.ipynb #6375db37
 KEPT = ("person", "remember")  # Who made an edge that no run rewrites
@@ -140,7 +150,10 @@ def _changes(s: Scanned, d: Desired) -> list[Append]:
     return [*_edge_changes(d, s.state, anchor, s.now), *_summary_changes(d, s.state, anchor, via), *_review_changes(d, s.state, anchor), *moves]
 
 
-def _newest(s: Scanned) -> str: return s.memories[-1].commit_sha if s.memories else ""
+def _newest(s: Scanned) -> str:
+    "Where that goes which belongs to no memory that is left."
+    there = s.memories or tuple(s.buried.values())
+    return there[-1].commit_sha if there else ""
 
 # %% ../nbs/15_service.ipynb #de3eca64
 def _result(run: str, s: Scanned, d: Desired, changes: Sequence[Append], warnings: Sequence[str]) -> ConsolidationResult:
@@ -169,7 +182,10 @@ def _copies(memories: Sequence[Memory]) -> set[str]:
 
 def allowed(memories: Sequence[Memory], past: set[str], config: SubconsciousnessConfig) -> int:
     "How many current memories one run may supersede, where `past` are no longer or do not count."
-    return max(config.max_change_floor, int(config.max_change * sum(m.id not in past for m in memories)))
+    return _share(sum(m.id not in past for m in memories), config)
+
+
+def _share(n: int, config: SubconsciousnessConfig) -> int: return max(config.max_change_floor, int(config.max_change * n))
 
 # %% ../nbs/15_service.ipynb #b5cf4a12
 def _hidden(s: Scanned, d: Desired) -> tuple[int, int]:
@@ -186,16 +202,18 @@ def make_plan(
     bases: Mapping[str, str],
     settings: Settings,
     warnings: Sequence[str] = (),
+    expired: Mapping[str, Due] = {},  # What is not among the memories any more, because its time is over
 ) -> Plan:
     "The records that turn what holds into what should."
-    changes = _changes(s, d)
+    changes = [*_changes(s, d), *tombstones(expired)]
     run = digest("run", dict(bases), settings.id, s.now.isoformat(), [[a.store, a.object, encode(a.record)] for a in changes]) if changes else ""
-    result = _result(run, s, d, changes, warnings)
+    result = replace(_result(run, s, d, changes, warnings), memories_expired=len(expired))
     if changes:
         counts = {k: getattr(result, k) for k in _COUNTS} | {"tier_transitions": len(d.transitions)}
+        if expired: counts |= {"memories_expired": len(expired), "operations": len(expired)}
         log = {"kind": "run", "id": run, "at": s.now.isoformat(), "config": settings.id, "counts": counts}
-        changes = [replace(a, record=dict(a.record) | {"run": run}) for a in changes] + [Append("runs", _newest(s), log)]
-    return Plan(s.now, bases, settings.id, tuple(changes), result, *_hidden(s, d))
+        changes = [replace(a, record=dict(a.record) | {"run": run}) for a in changes] + reasons(expired, run, s.now) + [Append("runs", _newest(s), log)]
+    return Plan(s.now, bases, settings.id, tuple(changes), result, *_hidden(s, d), _share(len(s.memories) + len(expired), s.config))
 
 # %% ../nbs/15_service.ipynb #f08c3b51
 class Guard(RepoError):
@@ -204,8 +222,10 @@ class Guard(RepoError):
 
 def check_blast_radius(plan: Plan) -> None:
     "Refuse a plan that supersedes too much at once."
-    if plan.hides > plan.limit:
-        raise Guard(f"this run would supersede {plan.hides} current memories, and may {plan.limit} (max_change, max_change_floor); nothing was written. "
+    over = [f"supersede {plan.hides} current memories, and may {plan.limit}"] if plan.hides > plan.limit else []
+    if plan.expires > plan.may_expire: over.append(f"make tombstones of {plan.expires} memories (retention_days), and may of {plan.may_expire}")
+    if over:
+        raise Guard(f"this run would {'; it would '.join(over)} (max_change, max_change_floor); nothing was written. "
                     f"Look at it with gnc consolidate --dry-run, and allow it with a larger --max-change")
 
 # %% ../nbs/15_service.ipynb #7c0b06c7
@@ -263,6 +283,14 @@ def _waiting(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str, 
     "Accesses that git does not hold; a clone's name is only made where there are some."
     return waiting(conn, counted(events, clone_id(repo))) if waiting(conn, {}) else {}
 
+# %% ../nbs/15_service.ipynb #6338ca0b
+def _without(s: Scanned, ids: Container[str]) -> Scanned:
+    "The scan with these memories as tombstones."
+    rows = [n for n, m in enumerate(s.memories) if m.id not in ids]
+    gone = {m.id: replace(m, status="tombstone") for m in s.memories if m.id in ids}
+    return replace(s, memories=tuple(s.memories[n] for n in rows), vectors=s.vectors[rows], lexical=None if s.lexical is None else s.lexical[rows],
+                   buried={**s.buried, **gone})
+
 # %% ../nbs/15_service.ipynb #5a24fc2b
 @dataclass(frozen=True)
 class ConsolidationService:
@@ -277,7 +305,7 @@ class ConsolidationService:
 
     def plan(self, now: datetime | None = None, scope: Scope = Scope(), full: bool = False) -> Plan:
         "What a run would do; writes nothing but the cache."
-        return self.look(now, scope, full)[0]
+        with span("consolidation.run", mode="full" if full else "incremental", dry_run=True, checkpoint_id=""): return self.look(now, scope, full)[0]
 
     def look(self, now: datetime | None, scope: Scope, full: bool) -> tuple[Plan, View]:
         "A plan, and the repository as it was made from it."
@@ -286,16 +314,21 @@ class ConsolidationService:
             v = view(self.repo, self.settings)
             memories, state = living(v.scan.memories), with_waiting(v.state, _waiting(self.repo, conn, v.events))
             log.set(memories_count=len(memories), metadata_loaded=len(v.state.tiers))
-            settled = not full and scope == Scope() and index.recalled(conn, "settled") == self.settled(v)
+            at = now or self.clock()
+            measure("consolidation.scan.memories", len(memories))
+            expired = due(memories, v.events, state, self.settings.config, at, scope.has) if scope.does("tier") else {}
+            settled = not full and not expired and scope == Scope() and index.recalled(conn, "settled") == self.settled(v)
             known, words = memories if not settled else (), LexicalEmbedder()
             X = index.embed_cached(conn, known, self.embedder)
             lexical = index.embed_cached(conn, known, words) if self.embedder.name != words.name else None
-        s = Scanned(memories, X, self.embedder, state, self.settings.config, now or self.clock(), scope, lexical,
+        s = Scanned(memories, X, self.embedder, state, self.settings.config, at, scope, lexical,
                     gone={i: x.by for i, x in v.gone.items()}, buried={m.id: m for m in v.scan.memories if m.status == "tombstone"})
         warnings = [*v.warnings, *without_vector(memories if not settled else (), X, self.embedder)]
         with closing(self.client()) if self.client and not settled else nullcontext() as client:
             if client: s = replace(s, model=Model(partial(ask_all, client, progress=self.calls), self.settings.config.llm_batch))
-            plan = make_plan(s, desire(s, settled, self.progress), v.bases | ({"HEAD": v.code.tip} if v.code else {}), self.settings, warnings)
+            d = desire(s, settled, self.progress)
+            if expired := still_due(expired, d.transitions, state, s.row()): d = desire(s := _without(s, expired), progress=self.progress)
+            plan = make_plan(s, d, v.bases | ({"HEAD": v.code.tip} if v.code else {}), self.settings, warnings, expired)
             return heard_of(plan, client.usage()) if client else plan, v
 
     async def run_consolidation(self, *, full: bool = False, dry_run: bool = False, checkpoint_id: str | None = None,
@@ -336,7 +369,7 @@ def scored(v: View, settings: Settings, now: datetime) -> dict[str, MemoryMetada
     "What is known of each memory now, with its score."
     meta, config = metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(), v.state), settings.config.retention
     meta |= {i: replace(meta[i], gone_by=x.by) for i, x in v.gone.items()}
-    return {m.id: replace(meta[m.id], retention=compute_retention_score(m, meta[m.id], config, now)) for m in v.scan.memories}
+    return {m.id: replace(meta[m.id], retention=x) for m, x in zip(v.scan.memories, retention_scores(v.scan.memories, meta, config, now))}
 
 # %% ../nbs/15_service.ipynb #bdd0d48b
 def stand_ins(
@@ -355,7 +388,11 @@ def stand_ins(
 def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
     "Bring the cache's tables and what sessions are told to the state, if they are not; they may be stale at any time, and nothing depends on them."
     with closing(index.open_index(service.repo)) as conn:
-        if index.recalled(conn, "tables") != digest("tables", v.bases): refresh_tables(conn, v, service.settings, now)
+        if index.recalled(conn, "tables") != digest("tables", v.bases):
+            try: refresh_tables(conn, v, service.settings, now)
+            except sqlite3.DatabaseError as e:
+                if index.in_use(e): raise
+                index.renew(conn); refresh_tables(conn, v, service.settings, now)
     seen = " ".join(tip for _, tip in sorted(v.events.tips.items()))
     if seen and load(str(service.repo.common_dir), seen) is None: prepare(service.repo, v.state, seen)
 
@@ -382,6 +419,19 @@ def _at_hand(v: View) -> int:
     return sum(v.state.tier(m.id).rank < MemoryTier.COLD.rank for m in living(v.scan.memories) if m.id not in away)
 
 # %% ../nbs/15_service.ipynb #f996f7ec
+@contextmanager
+def _spared(said: list[str]) -> Iterator[None]:
+    "For what only saves work: that it failed is said, not raised."
+    try: yield
+    except (sqlite3.OperationalError, OSError) as e: said.append(f"the cache is not up to date ({e}); nothing is lost, and the next run does it")
+
+
+def _counts(conn: sqlite3.Connection, repo: Repo, events: Events, v: View) -> list[Append]:
+    "The accesses that are due; they go on waiting where the cache cannot be written."
+    try: return flush(conn, events, clone_id(repo), _countable(v))
+    except sqlite3.OperationalError: return []
+
+
 def apply_plan(
     service: ConsolidationService,
     plan: Plan,
@@ -392,18 +442,22 @@ def apply_plan(
     check_blast_radius(plan)
     def make(events: Events) -> Sequence[Append]:
         check_bases(plan, events.tips, "refs/notes/mem-")
-        return [*plan.appends, *(flush(conn, events, clone_id(service.repo), _countable(v)) if asked else ())]
+        return [*plan.appends, *(_counts(conn, service.repo, events, v) if asked else ())]
+    said: list[str] = []
     service.progress(ConsolidationPhase.PERSIST)
     with span("consolidation.persist", records=len(plan.appends)), closing(index.open_index(service.repo)) as conn:
         asked = _waiting(service.repo, conn, v.events)
-        if (plan.appends or asked) and append(service.repo, make, plan.now): v = View(v.scan, *_events(service.repo))
-        refresh_index(service, v, plan.now)
-        if asked: forget(conn, counted(v.events, clone_id(service.repo)), plan.now)
-        last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)}
-        index.remember(conn, "last_run", last)
-        if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
-        if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL: index.remember(conn, "settled", service.settled(v))
-    return plan.result
+        if (plan.appends or asked) and (events := append(service.repo, make, plan.now, seen=v.events)):
+            state = fold(events)
+            v = View(replace(v.scan, memories=as_set(v.scan.memories, state)), events, state)
+        with _spared(said):
+            refresh_index(service, v, plan.now)
+            if asked: forget(conn, counted(v.events, clone_id(service.repo)), plan.now)
+            last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)}
+            index.remember(conn, "last_run", last)
+            if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
+            if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL: index.remember(conn, "settled", service.settled(v))
+    return replace(plan.result, warnings=(*plan.result.warnings, *said)) if said else plan.result
 
 # %% ../nbs/15_service.ipynb #152a9b0b
 def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: Scope, full: bool, tries: int = 3) -> ConsolidationResult:
@@ -425,18 +479,37 @@ def run(
     "One consolidation run."
     mode, begin = "full" if full else "incremental", time.perf_counter()
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
-        if dry_run: return replace(service.plan(now, scope, full).result, dry_run=True)
-        with run_lock(service.repo):
-            result = _plan_and_apply(service, now, scope, full)
+        if dry_run: return replace(service.look(now, scope, full)[0].result, dry_run=True)
+        with _measured(mode) as ended, run_lock(service.repo):
+            ended += [result := _plan_and_apply(service, now, scope, full)]
         log.set(memories_processed=result.memories_processed, changed=result.changed)
-    count("consolidation.runs", 1, status="success" if result.success else "error")
     return _told(service, result, time.perf_counter() - begin)
+
+
+@contextmanager
+def _measured(mode: str) -> Iterator[list[ConsolidationResult]]:
+    "A run in numbers, once its result is in the list."
+    begin, ended = time.perf_counter(), list[ConsolidationResult]()
+    gauge("consolidation.active_runs", 1)
+    try: yield ended
+    finally:
+        gauge("consolidation.active_runs", 0)
+        measure("consolidation.duration_seconds", time.perf_counter() - begin, mode=mode)
+        count("consolidation.runs", 1, status="success" if ended and ended[0].success else "error")
+    x = ended[0]
+    for what, n in (("memories_processed", x.memories_processed), ("clusters_created", x.clusters_found), ("summaries_generated", x.summaries_created),
+                    ("supersessions_detected", x.supersessions_detected), ("failures", len(x.errors))): count(f"consolidation.{what}", n)
+    for e in x.errors: say("item failed", "error", error=e)
+    for t in x.tier_transitions:
+        count("consolidation.tier_transitions", **{"from": t.from_tier.value, "to": t.to_tier.value})
+        say("tier changed", memory_id=t.memory_id, from_tier=t.from_tier.value, to_tier=t.to_tier.value, retention_score=t.retention_score, reason=t.reason)
 
 
 def _told(service: ConsolidationService, result: ConsolidationResult, seconds: float) -> ConsolidationResult:
     "The result, once whoever is configured has heard of a change; that they could not be told is a warning."
     home = service.repo.common_dir
     name = home.parent.name if home.name == ".git" else home.name.removesuffix(".git")
+    with closing(index.open_index(service.repo, check=False)) as conn, suppress(sqlite3.OperationalError): index.remember(conn, "last_seconds", seconds)
     problems = publish(finished(result, name, seconds), service.settings.config) if result.run_id else ()
     return replace(result, warnings=(*result.warnings, *problems)) if problems else result
 
@@ -450,12 +523,15 @@ def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
     "Apply a plan that was written to a file. How much it may hide is for the present settings to say, not for the file."
     plan, begin = load_plan(text), time.perf_counter()
     check_bases(plan, _tips(service.repo, plan))  # A refusal should not even leave a lock file
-    with run_lock(service.repo):
+    asked = {"mode": "plan", "dry_run": False, "checkpoint_id": ""}
+    with span("consolidation.run", **asked), _measured("plan") as ended, run_lock(service.repo):
         v = view(service.repo)
         check_bases(plan, v.bases | _tips(service.repo, plan))
         past = {e.source_id if e.edge_type == EdgeType.DUPLICATE_OF else e.target_id for e in v.state.edges.values() if e.edge_type in _HIDES}
         memories = living(v.scan.memories)
-        result = apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config)), v)
+        result = apply_plan(service, replace(plan, limit=allowed(memories, past | _copies(memories), service.settings.config),
+                                             may_expire=_share(len(memories), service.settings.config)), v)
+        ended += [result]
     return _told(service, result, time.perf_counter() - begin)
 
 # %% ../nbs/15_service.ipynb #b757c42c
@@ -502,6 +578,7 @@ def _undo_targets(v: View, name: str, confirmed: bool) -> list[str]:
     return [target, *more]
 
 # %% ../nbs/15_service.ipynb #979210dd
+@traced("consolidation.undo")
 def undo(
     service: ConsolidationService,
     name: str,  # A run, or the beginning of its name; an undo is a run too
@@ -517,7 +594,9 @@ def undo(
         name = digest("undo", targets, v.bases, at.isoformat())
         where = next(obj for s, obj, r in v.events.records if s == "runs" and r["id"] == targets[0])
         append(service.repo, lambda e: [Append("runs", where, {"kind": "undo", "id": name, "targets": targets, "at": at.isoformat()})], at)
-        refresh_index(service, view(service.repo), at)
+        with _spared([]): refresh_index(service, view(service.repo), at)
+    here().set(run=name, runs_taken_back=len(targets))
+    count("consolidation.undos")
     return name, *targets
 
 # %% ../nbs/15_service.ipynb #27b1350e

@@ -13,7 +13,7 @@ from .block import with_block, without_block
 from .config import PRIORITIES, ConfigError, Settings, load_settings, project_file
 from .models import MemoryTier
 from .notes import open_repo
-from .observe import span
+from .observe import count, record, span
 from .packing import Laid, SessionContext, lines_of, pack, scores
 from .preparing import lay_out, prepare, seen_refs
 from .recall import RecallService
@@ -108,9 +108,14 @@ class SessionStartSummaryInjector:
         with span("session.inject_summaries") as log:
             laid = self.laid()
             near = cosines(_texts(laid), session.embedding, self.recall_service) if session.embedding is not None else None
-            packed = pack(laid, scores(laid, session, c.prioritize_by, near), c.token_budget, c.max_summaries, c.include_supersession_context, c.min_confidence)
+            with span("session.select_summaries", candidates=len(laid.items)): worth = scores(laid, session, c.prioritize_by, near)
+            with span("session.format_block") as made:
+                packed = pack(laid, worth, c.token_budget, c.max_summaries, c.include_supersession_context, c.min_confidence)
+                made.set(tokens_used=packed.tokens)
             whole, had = with_block(existing, packed.block)
             log.set(existing_replaced=had, summaries_count=len(packed.shown), tokens_used=packed.tokens)
+        count("session.injections"); count("session.replacements", int(had)); count("session.summaries_selected", len(packed.shown))
+        record("session.tokens_used", packed.tokens)
         return SummaryInjectionResult(len(packed.shown), packed.tokens, whole, had, packed.block, packed.shown, packed.left_out, packed.shortened, laid.counter)
 
 # %% ../nbs/19_session.ipynb #e6342b3f

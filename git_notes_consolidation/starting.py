@@ -116,7 +116,7 @@ def load(common_dir: str, seen: str) -> Laid | None:
         d = json.loads(head)
         if d["format"] != [FORMAT, __version__] or d["seen"] != seen: return None
         return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])], d["counter"])
-    except (OSError, ValueError, KeyError, TypeError): return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError): return None
 
 # %% ../nbs/10_starting.ipynb #d9d4b612
 def _apart(code: str, where: str) -> Popen[bytes]:
@@ -142,7 +142,7 @@ def given(common_dir: str, session: str, version: str) -> bool:
     try:
         with open(file, encoding="utf-8") as f: known = json.load(f)
         if not isinstance(known, dict): known = {}
-    except (OSError, ValueError): known = {}
+    except (OSError, ValueError, RecursionError): known = {}
     before = known.pop(session, None)
     if session:
         try:
@@ -157,7 +157,7 @@ def something_new(here: Here) -> bool:
     try:
         with open(os.path.join(here.common_dir, "gnc", "last-run.json"), encoding="utf-8") as f: seen = json.load(f)["tips"]
         return here.memories != " ".join(tip for _, tip in sorted(seen.items()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError): return bool(here.memories)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError): return bool(here.memories)
 
 # %% ../nbs/10_starting.ipynb #a986514e
 def look_later(here: Here, cwd: str) -> None:
@@ -197,7 +197,7 @@ def read_event(fd: int = 0, seconds: float = 2.0, most: int = 2**20) -> str:
             more = os.read(fd, 65_536)
             got += more
             if not more or got.rstrip().endswith(b"}") and json.loads(got): break
-    except (OSError, ValueError): pass
+    except (OSError, ValueError, RecursionError): pass
     return got.decode("utf-8", "replace")
 
 # %% ../nbs/10_starting.ipynb #9e3ee2f9

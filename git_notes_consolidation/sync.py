@@ -4,20 +4,20 @@
 
 # %% ../nbs/09_sync.ipynb #d4d3cd71
 from __future__ import annotations
-import os, random, re, signal, subprocess, time, uuid
+import json, os, random, re, signal, subprocess, time, uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 from .models import digest
 from .notes import (REFS, Problem, RaceLost, Repo, RepoError, UnknownId, commit_stream, decode, git, git_env, hold, land, move_refs,
-                                           note_changes, note_paths, notes_on, our_tips, read_blobs, tips, until_won)
-from .observe import span
+                                           _marked, note_changes, note_paths, notes_on, our_tips, read_blobs, replace_file, tips, until_won)
+from .observe import outcomes, span
 
 # %% auto #0
-__all__ = ['News', 'news', 'merge_commit', 'check_commits', 'merge_refs', 'git_settings', 'remote_name', 'Remote', 'find_remote',
-           'talk', 'fetch', 'push', 'SyncResult', 'sync']
+__all__ = ['STANDS_FOR', 'HISTORY', 'News', 'news', 'merge_commit', 'check_commits', 'stands_for_ours', 'merge_refs',
+           'git_settings', 'remote_name', 'Remote', 'find_remote', 'talk', 'fetch', 'push', 'SyncResult', 'sync']
 
 # %% ../nbs/09_sync.ipynb #88b33557
 def _blobs(repo: Repo, tip: str) -> dict[str, list[str]]:
@@ -60,14 +60,15 @@ def merge_commit(
     one: str,
     other: str,
     mark: int,  # To ask fast-import for the commit by
+    over: bool = False,  # The one stands for the other's history too, which is left behind
 ) -> bytes:  # For fast-import
     "A commit that holds every line of both."
-    base, top = sorted((one, other))
+    base, top = (one, other) if over else sorted((one, other))
     dates = [int(row.split()[0]) for row in git(repo.path, "rev-list", "--no-walk", "--timestamp", base, top).splitlines()]
     when = datetime.fromtimestamp(min(max(dates), _LATEST), timezone.utc)
     new = {obj: [*lines] for obj, lines in news(repo, base, top).items()}
     changes = note_changes(notes_on(repo, {base: [*new]})[base] if base else {}, new)
-    return commit_stream(ref, when, "gnc: merge", [b"merge %s\n" % top.encode(), *changes], base, mark)
+    return commit_stream(ref, when, "gnc: merge", [*([] if over else [b"merge %s\n" % top.encode()]), *changes], base, mark)
 
 # %% ../nbs/09_sync.ipynb #b204ac1b
 def check_commits(repo: Repo, theirs: Mapping[str, str]) -> None:
@@ -83,14 +84,23 @@ def _apart(repo: Repo, mine: str, tip: str) -> tuple[int, int]:
     ahead, behind = git(repo.path, "rev-list", "--left-right", "--count", f"{mine}...{tip}").split()
     return int(ahead), int(behind)
 
+# %% ../nbs/09_sync.ipynb #6d945b04
+STANDS_FOR = "Stands-for: "
+HISTORY = "refs/gnc/history/"  # Then a name, then the store
+
+
+def stands_for_ours(repo: Repo, mine: str, tip: str) -> bool:
+    "Does a commit of theirs stand for a part of our history?"
+    said = git(repo.path, "log", "--max-parents=0", "--format=%B", tip, "--not", mine).decode("utf-8", "replace")
+    named = set(re.findall(rf"^{STANDS_FOR}([0-9a-f]{{40,64}})$", said, re.M))
+    return bool(named) and not named.isdisjoint(git(repo.path, "rev-list", mine).decode().split())
+
 # %% ../nbs/09_sync.ipynb #8f8ae14c
-def _unite(repo: Repo, both: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], str]:
+def _unite(repo: Repo, both: Mapping[str, tuple[str, str]], over: Collection[str] = ()) -> tuple[dict[str, str], str]:
     "Merge commits on temporary refs, made in one stream: their ids, and where the refs are."
     tmp = f"refs/gnc/tmp/{uuid.uuid4().hex}"
-    stream = [merge_commit(repo, f"{tmp}/{s}", *both[s], mark) for mark, s in enumerate(both, 1)]
-    ask = [b"get-mark :%d\n" % mark for mark in range(1, len(both) + 1)]
-    ids = git(repo.path, "fast-import", "--quiet", input=b"".join(stream + ask)).decode().split() if both else []
-    return dict(zip(both, ids)), tmp
+    stream = [merge_commit(repo, f"{tmp}/{s}", *both[s], mark, s in over) for mark, s in enumerate(both, 1)]
+    return dict(zip(both, _marked(repo, stream, len(both)) if both else [])), tmp
 
 # %% ../nbs/09_sync.ipynb #4b4b53b9
 def merge_refs(
@@ -102,14 +112,16 @@ def merge_refs(
     check_commits(repo, theirs)
     came: dict[str, dict[str, dict[bytes, int]]] = {}
     def attempt() -> None:
-        ours, new, both = our_tips(repo), {}, {}
+        ours, new, both, over = our_tips(repo), {}, {}, dict[str, str]()
         for store, tip in theirs.items():
             mine = ours.get(REFS[store], "")
             ahead, behind = _apart(repo, mine, tip)
             if behind: came[store] = news(repo, mine, tip)
-            if behind and ahead: both[store] = mine, tip
+            if behind and ahead and stands_for_ours(repo, mine, tip): over[store] = mine
+            if behind and ahead and not (store in over and not news(repo, tip, mine)): both[store] = (tip, mine) if store in over else (mine, tip)
             elif behind: new[store] = tip
-        made, tmp = _unite(repo, both)
+        if over: move_refs(repo, [f"update {HISTORY}joined-{digest('r', dict(theirs))[2:10]}/{store} {mine}" for store, mine in over.items()])
+        made, tmp = _unite(repo, both, over)
         try: land(repo, ours, new | made)
         finally:
             if made: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in made.items()], final=True)
@@ -239,11 +251,13 @@ def push(
     remote: Remote,
     commits: Mapping[str, str],  # Store to commit
     timeout: float = 120.0,
+    instead: Mapping[str, str] = {},  # Store to the commit that it takes the place of, which need not be below it; only `gnc compact --push` does that
 ) -> None:
     "Move the remote's refs forward; `RaceLost` if somebody was faster."
-    specs = [f"{commit}:{REFS[store]}" for store, commit in commits.items()]
+    specs, leases = [f"{commit}:{REFS[store]}" for store, commit in commits.items()], [f"--force-with-lease={REFS[s]}:{tip}" for s, tip in instead.items()]
     if not specs: return
-    out, wrong = talk(repo, remote, "push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--", remote.address, *specs, timeout=timeout)
+    how = ("--porcelain", "--no-follow-tags", "--recurse-submodules=no", *leases)
+    out, wrong = talk(repo, remote, "push", *how, "--", remote.address, *specs, timeout=timeout)
     refused = [*dict.fromkeys(line.rpartition("\t")[2] for line in out.splitlines() if line.startswith("!"))]
     if wrong and any(_FASTER.search(why) for why in refused): raise RaceLost(f"{remote.name} has moved on: {'; '.join(refused)}.")
     if wrong: raise RepoError(f"{remote.name} did not take it: {'; '.join([*refused, wrong])}. What came from it is kept.")
@@ -304,16 +318,19 @@ def sync(
     "Fetch, unite, push."
     remote = find_remote(repo, asked)
     came: list[News] = []; went: list[News] = []
-    with span("sync.run"), hold(repo, "sync.lock", f"another sync is at work in {repo.common_dir}; try again when it is done", timeout):
+    busy = f"another sync is at work in {repo.common_dir}; try again when it is done"
+    with span("git.notes.sync", dry_run=dry_run), outcomes("sync.syncs"), hold(repo, "sync.lock", busy, timeout):
         for lock in (repo.common_dir / remote.kept).glob("*.lock"): lock.unlink(missing_ok=True)  # only a sync writes there, and this is the only one
         for n in range(1, tries + 1):
             theirs = fetch(repo, remote, timeout)
             if dry_run: check_commits(repo, theirs)
             came.append(_lacking(repo, our_tips(repo), theirs) if dry_run else merge_refs(repo, theirs))
+            there = dict(theirs)
             try:
                 for part, commits in _due(repo, theirs) if send else ():
                     if not dry_run: push(repo, remote, commits, timeout)
-                    went.append(part)
+                    went.append(part); there |= commits
+                if not dry_run: replace_file(repo, "last-sync.json", json.dumps({"remote": remote.name, "tips": there}, sort_keys=True) + "\n")
                 return _result(remote, came, went, tries=n, dry_run=dry_run)
             except RaceLost as e: last = str(e)
             time.sleep(random.uniform(0, min(2.0, 0.05 * 2 ** n)))

@@ -74,7 +74,7 @@ _lexicon("J", eod="day", eow="week", eom="month", eoq="quarter", eoy="year")
 _WORDS |= {",": (",", 0), "-": ("-", 0), "–": ("-", 0), "—": ("-", 0), "/": ("/", 0)}
 
 # %% ../nbs/01_timewords.ipynb #1600d2e8
-_HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKC" and w.isalpha()) | {"2day", "2nite", "2night", "2morrow", "2moro"}
+_HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKC" and w.isalpha()) | {"morrow", "moro"}  # Of 2morrow
 _ANY_WORD = re.compile(r"[a-z]+")
 _ANY_DATE = re.compile(r"[0-9](?:st|nd|rd|th|[-/.][0-9]|(?<=19[0-9]|20[0-9])[0-9](?![0-9])|0s|[dwhmy](?![a-z])| ?[ap]\.?m)|[qh][1-4](?![0-9a-z])|fy ?[0-9]")
 

@@ -4,7 +4,7 @@
 
 # %% ../nbs/16_writing.ipynb #ff82e11f
 from __future__ import annotations
-import threading
+import sqlite3, threading
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -68,16 +68,23 @@ def _chains(
     return seen, edges
 
 # %% ../nbs/16_writing.ipynb #a8c54038
+def _embedded(repo: Repo, memories: Sequence[Memory], embedder: Embedder, check: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
+    "Their vectors, and the lexical ones where those are others."
+    words = LexicalEmbedder()
+    with closing(index.open_index(repo, check)) as conn:
+        X = index.embed_cached(conn, memories, embedder)
+        return X, index.embed_cached(conn, memories, words) if embedder.name != words.name else None
+
+
 def _read(
     repo: Repo,
     embedder: Embedder,
 ) -> _Held:
     "Everything, and each memory's vectors from the cache."
     v = view(repo)
-    alive, words = living(v.scan.memories), LexicalEmbedder()
-    with closing(index.open_index(repo, check=False)) as conn:
-        X = index.embed_cached(conn, alive, embedder)
-        lexical = index.embed_cached(conn, alive, words) if embedder.name != words.name else None
+    alive = living(v.scan.memories)
+    try: X, lexical = _embedded(repo, alive, embedder)
+    except sqlite3.DatabaseError: X, lexical = _embedded(repo, alive, embedder, check=True)
     known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
     return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases), _ties(v.state.edges.values()))
 
@@ -305,7 +312,8 @@ def _status_before(state: State, i: str) -> str:
 def commit_of(repo: Repo, name: str) -> str:
     "The full id of a commit that somebody named."
     try: return git(repo.path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").decode().strip()
-    except RepoError:
+    except RepoError as e:
+        if not str(e).endswith(": exit 1"): raise  # Git itself failed
         raise BadFact("there is no commit yet, and a memory hangs on one; make a commit first" if name == "HEAD" else f"no commit {name!r} here") from None
 
 # %% ../nbs/16_writing.ipynb #7afcc2ed

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from calls import gnc, gnc_process, new_repo, run, state_of
 from git_notes_consolidation import cli, service
+from git_notes_consolidation.commands import app
 from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, mem
 from git_notes_consolidation.notes import open_repo, read_memories, run_lock
 from helpers import add_memories, refs, story
@@ -217,7 +218,7 @@ def test_a_bug_keeps_its_traceback(home, monkeypatch):
 
 
 NAMES = ("demo consolidate undo runs diff remember forget restore update status tiers explain edges summaries "
-         "log inject context recall sync serve doctor history audit tune config").split()
+         "log inject context recall sync serve doctor history audit tune config compact fleet metrics").split()
 
 
 def test_help_lists_every_command():
@@ -225,7 +226,7 @@ def test_help_lists_every_command():
     assert (told.code, told.err) == (0, "")
     assert "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a guard, 4 another run is at work" in words(told.out.replace("│", ""))
     for name in NAMES: assert re.search(rf"^\W*{name} +\S", told.out, re.M), name
-    assert {c.name or c.callback.__name__ for c in cli.app.registered_commands} == set(NAMES)
+    assert {c.name or c.callback.__name__ for c in app.registered_commands} == set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -49,7 +49,7 @@ def test_labels_of_float32_and_rounded_rows_are_those_of_scikit_learn(seed, thre
 @given(seeds, cuts)
 def test_without_distances_the_labels_are_the_same(seed, threshold):
     X = heaps(seed)
-    assert same(_by_merging(X, threshold, block=7), _by_dendrogram(X, threshold))
+    for room in (0, 30, 4): assert same(_by_merging(X, threshold, block=7, room=room), _by_dendrogram(X, threshold))  # in one pass, and in many
     assert np.array_equal(flat_clusters(X, threshold, large=1), flat_clusters(X, threshold))
 
 
@@ -97,8 +97,7 @@ def test_ties_end_and_make_clusters_that_hold_together(seed, threshold):
     rng = np.random.default_rng(seed)
     X = (rng.random((int(rng.integers(2, 60)), 6)) < 0.4).astype(np.float32)
     X[:, 0] = 1
-    for large in (1, 4096):
-        labels = flat_clusters(X, threshold, large=large)
+    for labels in (flat_clusters(X, threshold, large=1), flat_clusters(X, threshold), first_seen(_by_merging(X, threshold, room=8))):
         U = X / np.linalg.norm(X, axis=1, keepdims=True)
         means = np.stack([U[labels == k].mean(0) for k in range(labels.max() + 1)])
         apart = 1 - means @ means.T + 9 * np.eye(len(means))

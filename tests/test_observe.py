@@ -146,7 +146,9 @@ def test_counters_and_histograms(reader):
     assert (got["seconds"][0].count, got["seconds"][0].sum, dict(got["seconds"][0].attributes)) == (2, 2.0, {"phase": "hot"})
 
 
-def test_the_score_opens_its_span_with_its_attributes(seen):
+def test_the_score_opens_its_span_with_its_attributes(seen, caplog):
+    from git_notes_consolidation.logs import TRACE
+    caplog.set_level(TRACE, "git_notes_consolidation")
     from git_notes_consolidation.config import RetentionConfig
     from git_notes_consolidation.models import SAMPLE_NOW, MemoryMetadata, mem
     from git_notes_consolidation.retention import compute_retention_score

@@ -20,8 +20,10 @@ VOLATILE = {
     "07_clustering.ipynb": 1,  # the same
     "19_footing.ipynb": 1,  # which git is installed
     "23_cli.ipynb": 1,  # which git, which extras are installed
+    "24_fleet_command.ipynb": 1,  # how long each repository takes
     "research/cluster-map.ipynb": 2,  # UMAP again
     "research/evaluation.ipynb": 1,  # how long each resolver takes
+    "research/trace.ipynb": 1,  # how long each part of a run takes
 }
 
 PLOTLY = "application/vnd.plotly.v1+json"

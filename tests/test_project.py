@@ -6,6 +6,7 @@ import tomllib
 from configparser import ConfigParser
 
 import pytest
+import yaml
 from helpers import ROOT, tracked
 
 SETTINGS = ConfigParser(delimiters=["="])
@@ -20,7 +21,7 @@ def requirements(*extras):
 
 
 def test_the_top_level_is_as_the_card_asks():
-    names = ("settings.ini", "nbs", "git_notes_consolidation", "tests", "_quarto.yml", "README.md", "setup.py")
+    names = ("settings.ini", "nbs", "git_notes_consolidation", "tests", "_quarto.yml", "README.md", "setup.py", "SECURITY.md")
     assert [n for n in names if not (ROOT / n).exists()] == []
     assert set(CARD) <= requirements("", "consolidation", "notebook", "dev")
 
@@ -36,9 +37,45 @@ def test_ci_runs_everything():
     steps = re.search(r"^test: (.*?)  ##", makefile, re.M)[1].split()
     recipes = {m[1]: m[2] for m in re.finditer(r"^([a-z-]+):.*\n((?:\t.*\n)+)", makefile, re.M)}
     run = "".join(recipes.get(s, "") for s in steps)
-    tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "mypy", "pytest", "nbdev_test", "notebooks.py --check",
+    tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "bandit", "mypy", "pytest", "nbdev_test", "notebooks.py --check",
              "docs.py", "wheel.py")
     assert [t for t in tools if t not in run] == []
+
+
+WORKFLOWS = {p.stem: yaml.safe_load(p.read_text(encoding="utf-8")) for p in (ROOT / ".github" / "workflows").glob("*.yml")}
+
+
+def test_ci_runs_on_all_systems_and_looks_for_known_vulnerabilities():
+    jobs = WORKFLOWS["test"]["jobs"]
+    assert {"ubuntu-latest", *jobs["elsewhere"]["strategy"]["matrix"]["os"]} == {"ubuntu-latest", "macos-latest", "windows-latest"}
+    assert "pip-audit" in (ROOT / "Makefile").read_text() and [s["run"] for s in jobs["audit"]["steps"] if "run" in s] == ["make audit PYTHON=python"]
+    assert all(j["timeout-minutes"] <= 60 for w in ("test", "release") for j in WORKFLOWS[w]["jobs"].values())
+
+
+def test_a_workflow_may_do_no_more_than_it_must():
+    assert WORKFLOWS["test"]["permissions"] == {"contents": "read"} and WORKFLOWS["release"]["permissions"] == {}
+    jobs = WORKFLOWS["release"]["jobs"]
+    assert {n for n, j in jobs.items() if "id-token" in j["permissions"]} == {"attest", "publish"}
+    assert jobs["publish"]["permissions"] == {"id-token": "write"} and jobs["publish"]["environment"] == "pypi" and jobs["publish"]["needs"] == "attest"
+    assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text()
+
+
+def test_a_release_publishes_what_was_built_once_and_tested():
+    jobs = WORKFLOWS["release"]["jobs"]
+    used = {n: [s["uses"] for s in j["steps"] if "uses" in s] for n, j in jobs.items()}
+    assert [re.sub("@.*", "", u) for u in used["publish"]] == ["actions/download-artifact", "pypa/gh-action-pypi-publish"]
+    assert [u for n in used for u in used[n] if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", u)] == []  # a tag can be moved
+    assert [n for n, j in jobs.items() if any("wheel.py" in s.get("run", "") for s in j["steps"])] == ["build"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == WORKFLOWS["test"]["jobs"]["test"]["strategy"]["matrix"]["python"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script for sh")
+def test_a_tag_that_is_not_the_version_is_refused():
+    check, = (s["run"] for s in WORKFLOWS["release"]["jobs"]["build"]["steps"] if s.get("name") == "The tag is the version")
+    def tagged(tag): return subprocess.run(["sh", "-e", "-c", check], cwd=ROOT, env=os.environ | {"GITHUB_REF_NAME": tag}, capture_output=True, text=True)
+    assert tagged("v" + SETTINGS["DEFAULT"]["version"]).returncode == 0
+    wrong = tagged("v9.9.9")
+    assert wrong.returncode == 1 and "the tag is v9.9.9" in wrong.stdout
 
 
 def test_the_base_install_stays_small():

@@ -554,8 +554,8 @@ def test_a_plan_from_a_file_counts_too(home, tmp_path):
 def test_a_stop_between_cache_and_git_counts_once(home, stop, monkeypatch):
     found = ids(ask(home).search("retries"))
     real = service.append
-    def stopped(*a):
-        if stop == "after git": real(*a)
+    def stopped(*a, **kw):
+        if stop == "after git": real(*a, **kw)
         else: a[1](service.read_events(open_repo(home)))
         raise KeyboardInterrupt
     with monkeypatch.context() as m:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from git_notes_consolidation.config import DECAYS, NAMESPACE_IMPORTANCE, RetentionConfig
 from git_notes_consolidation.models import MemoryMetadata, MemoryTier, RetentionScore, mem
-from git_notes_consolidation.retention import (activation, age_days, compute_retention_score, counts_by_half_life, days_in_tiers, floor_of, importance,
-                                               recency, retention_frame, retrievability, score_decomposition, tier_by_score, tier_counts, tier_of,
-                                               trace_strength, weights)
+from git_notes_consolidation.retention import (activation, age_days, compute_retention_score, counts_by_half_life, days_in_tiers, factors_of, floor_of,
+                                               importance, power_law, recency, retention_frame, retrievability, score_decomposition, tier_by_score,
+                                               tier_counts, tier_of, trace_strength, weights)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -460,3 +460,37 @@ def test_act_r_counts_every_access(first, part, count, d):
     s = trace_strength(first, last, count, d)
     assert trace_strength(first, 0, count + 1, d) >= s - 1e-12 and trace_strength(first, last, count + 1, d) >= s
     assert trace_strength(first + 7, last + 7, count, d) <= s + 1e-12 and 0 <= retrievability(first, last, count, 30, d) <= 1
+
+
+# What mutants survived
+
+
+def test_a_trace_as_old_as_the_capture_counts_like_it():
+    assert trace_strength(10.0, 10.0, 3) == pytest.approx(4 * 10 ** -0.75)
+
+
+def test_the_decay_that_is_named_is_taken():
+    m = mem("x", namespace="decisions", days_ago=60, now=NOW)
+    of = {d: factors_of(m, MemoryMetadata(m.id), RetentionConfig(decay=d), NOW)[0] for d in ("exponential", "power")}
+    assert of == {"exponential": recency(60, 30), "power": power_law(60, 30, RetentionConfig().decay_exponent)}
+
+
+def test_what_is_gone_takes_its_factor():
+    m, c = mem("x", namespace="decisions", days_ago=60, now=NOW), RetentionConfig(stale_factor=0.5)
+    there, gone = (compute_retention_score(m, MemoryMetadata(m.id, gone_by=by), c, NOW).overall for by in (None, "3f2a91c"))
+    assert gone == pytest.approx(there / 2)
+
+
+def test_the_parts_of_a_score_are_its_weighted_factors():
+    m, c = mem("x", namespace="decisions", days_ago=45, now=NOW), RetentionConfig()
+    score, parts = compute_retention_score(m, MemoryMetadata(m.id), c, NOW), score_decomposition(m, MemoryMetadata(m.id), c, NOW)
+    assert parts["recency"] == c.recency_weight * score.recency and sum(parts.values()) == pytest.approx(score.overall)
+
+
+def test_the_rows_of_the_frame_are_named():
+    m = mem("x", now=NOW)
+    assert retention_frame([m], {}, RetentionConfig(), NOW).index.name == "memory_id"
+
+
+def test_where_the_designs_formula_fades_no_importance_nothing_is_left():
+    assert floor_of("decisions", RetentionConfig(formula="subcog", importance_half_life_days=math.inf)) == 0.0

@@ -68,7 +68,7 @@ def typer_names(app, prefix="gnc"):
 
 
 def test_the_cli_reference_has_every_command_and_option():
-    from git_notes_consolidation.cli import app
+    from git_notes_consolidation.commands import app
     parts = dict(re.findall(r"^## (gnc .*)\n\n([\s\S]*?)(?=^## |\Z)", pages.cli_page(), re.M))
     assert sorted(parts) == sorted(typer_names(app)) and len(parts) > 25
     for name, command in list(pages.commands())[1:]:

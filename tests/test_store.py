@@ -133,6 +133,19 @@ def test_the_ref_of_the_runs_moves_last_and_alone(repo, monkeypatch):
     assert {verb for verb, _ in clean} == {"delete"} and tips(repo, "refs/gnc/") == {}
 
 
+def named(events):
+    return sorted(((s, o, sorted(r.items(), key=str)) for s, o, r in events.records), key=str), dict(events.tips)
+
+
+def test_what_was_written_is_known_without_being_read_again(repo, monkeypatch):
+    before = append(repo, lambda e: [said(0)], NOW)
+    read, real = [], notes.read_events
+    monkeypatch.setattr(notes, "read_events", lambda r: read.append(1) or real(r))
+    after = append(repo, lambda e: [said("é\u2028"), linked(B, A, "run_1"), ended("run_1")], NOW, seen=before)
+    assert not read and named(after) == named(real(repo))
+    assert named(append(repo, lambda e: [said(2)], NOW, seen=before)) == named(real(repo)) and read == [1]  # The refs had moved since
+
+
 def test_a_run_without_its_record_does_not_count(repo):
     append(repo, lambda e: [linked(B, A, "run_1")], NOW)
     assert fold(read_events(repo)).edges == {}
@@ -302,7 +315,7 @@ def test_a_missing_blob_is_reported_and_the_rest_is_read(repo):
     (repo.common_dir / "objects" / lost[:2] / lost[2:]).unlink()
     events = read_events(repo)
     assert [r["id"] for *_, r in events.records] == ["r_1"]
-    assert [str(p) for p in events.problems] == [f"{REFS['meta']} {OBJECT}, byte 0: the note's blob is missing from this clone"]
+    assert [str(p) for p in events.problems] == [f"{REFS['meta']} {OBJECT}, byte 0: the note's blob is missing from this clone, or has more than 64 MB"]
 
 
 def test_every_note_is_yaml_to_everybody(repo):

@@ -73,7 +73,7 @@ if __name__ == "__main__":
     if args.tiny: written = export(tiny(args.target), args.target)
     else:
         if args.source is None: parser.error("name a directory with config.json, model.safetensors and tokenizer.json")
-        model = BertModel.from_pretrained(args.source, add_pooling_layer=False, attn_implementation="eager", dtype=torch.float32)
+        model = BertModel.from_pretrained(args.source, add_pooling_layer=False, attn_implementation="eager", dtype=torch.float32)  # nosec B615 # a directory
         written = export(model, args.target)
         shutil.copy(args.source / "tokenizer.json", args.target / "tokenizer.json")
     if args.int8: quantise(written)

@@ -163,7 +163,7 @@ def commands(command=None, name="gnc"):
     if command is None:
         import typer
 
-        from git_notes_consolidation.cli import app
+        from git_notes_consolidation.commands import app
         command = typer.main.get_command(app)
     if getattr(command, "hidden", False): return
     yield name, command

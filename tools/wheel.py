@@ -1,6 +1,8 @@
 """Does the wheel work where nothing else is installed? Build it from the sdist, install it into an empty environment, use it there."""
+import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,10 +33,13 @@ def missing(
 
 def main():
     "Build, compare, install, run."
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="a directory for the sdist and the wheel, once they passed")
+    out = parser.parse_args().out
     with tempfile.TemporaryDirectory() as d:
         tmp = Path(d)
-        run(sys.executable, "-m", "build", "--outdir", tmp, ROOT, cwd=tmp)
-        wheel, = tmp.glob("*.whl")
+        run(sys.executable, "-m", "build", "--outdir", tmp / "dist", ROOT, cwd=tmp)
+        wheel, = (tmp / "dist").glob("*.whl")
         if lost := missing(wheel): sys.exit(f"{wheel.name} lacks {', '.join(lost)}: see package_data in settings.ini and MANIFEST.in")
         print(f"{wheel.name}: {wheel.stat().st_size // 1024} kB, {len(zipfile.ZipFile(wheel).namelist())} files")
 
@@ -58,6 +63,7 @@ def main():
         for what in (["inject"], ["context"], ["recall", "backups"], ["status", "-v"], ["doctor"], ["config"]): run(bin / "gnc", *what, cwd=demo)
         told = json.loads(run(bin / "gnc", "hook", "session-start", cwd=demo, input=json.dumps({"cwd": str(demo)})))
         if "## Project Memory Context" not in told["hookSpecificOutput"]["additionalContext"]: sys.exit(f"no session block: {told}")
+        if out: shutil.copytree(tmp / "dist", out, dirs_exist_ok=True)
     print("The base install tells a session what another install consolidated.")
 
 

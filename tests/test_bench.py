@@ -1,0 +1,96 @@
+"""The benchmark suite: what it generates is what a real corpus is like, and a small run of it writes what the page reads. No time is asserted."""
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from git_notes_consolidation.models import SAMPLE_NOW
+from git_notes_consolidation.notes import open_repo, read_memories
+from git_notes_consolidation.scaling import growth_table, ratios, targets
+from helpers import ROOT
+
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools")]
+import bench  # noqa: E402
+from generate import NAMESPACES, add, generate, repository, sessions  # noqa: E402
+
+MEMORIES = generate(3000)
+
+
+def test_the_same_seed_makes_the_same_memories_and_another_does_not():
+    assert generate(200) == generate(200) != generate(200, seed=8)
+    assert generate(0) == [] and len(generate(1)) == 1
+
+
+@pytest.mark.parametrize("repeats", [0, 0.2, 0.8])
+def test_as_many_repeats_as_asked_for(repeats):
+    assert abs(1 - len({m.text for m in generate(3000, repeats)}) / 3000 - repeats) <= 0.05 * (repeats > 0)
+
+
+def test_lengths_namespaces_and_counts_are_those_of_the_corpus():
+    texts, n = list({m.text: m for m in MEMORIES}.values()), len(MEMORIES)
+    sizes = sorted(len(m.content) for m in texts)
+    assert 190 <= sizes[len(sizes) // 2] <= 240 and sizes[len(sizes) * 9 // 10] > 500 and sizes[-1] > 1500
+    share = Counter(m.namespace for m in MEMORIES)
+    for name in ("progress", "patterns"): assert abs(share[name] / n - NAMESPACES[name] / sum(NAMESPACES.values())) < 0.1
+    often = Counter(m.text for m in MEMORIES).values()
+    assert 0.55 < sum(k == 1 for k in often) / len(often) < 0.78 and max(often) > 20
+
+
+def test_they_come_in_bursts_within_a_year_and_several_to_a_commit():
+    at = [m.timestamp for m in MEMORIES]
+    gaps = sorted(b - a for a, b in zip(at, at[1:]))
+    assert at == sorted(at) and SAMPLE_NOW - timedelta(days=366) < at[0] and at[-1] <= SAMPLE_NOW
+    assert gaps[len(gaps) // 2] < timedelta(seconds=0.1) and gaps[-1] > timedelta(days=1)
+    each = sorted(map(len, sessions(MEMORIES)))
+    assert 5 <= each[len(each) // 2] <= 30 and each[-1] > 100
+
+
+def test_a_repository_holds_them_and_what_is_added_later(tmp_path):
+    memories = generate(260)
+    repo = repository(tmp_path / "r", memories[:200])
+    assert [m.summary for m in read_memories(repo).memories] == [m.summary for m in memories[:200]]
+    add(repo, memories[200:])
+    assert Counter((m.text, m.timestamp) for m in read_memories(open_repo(tmp_path / "r")).memories) == Counter((m.text, m.timestamp) for m in memories)
+
+
+def test_stacks_are_folded_into_functions_without_a_path():
+    own = "run (/there/on/disk/git_notes_consolidation/service.py:9)"
+    raw = f"main (/there/on/disk/x.py:1);{own};look (/there/on/disk/git_notes_consolidation/service.py:12) 90\n" \
+          f"main (x.py:1);{own};loads (/lib/json/__init__.py:3) 900\n" \
+          f"main (x.py:1);{own};rare (/there/on/disk/git_notes_consolidation/models.py:3) 1\n_load (<frozen importlib>:3) 9\n"
+    assert bench.folded(raw) == {"samples": 1000, "stacks": [[["run (service)"], 1], [["run (service)", "loads (__init__)"], 900],
+                                                             [["run (service)", "look (service)"], 90], [["starting, arguments, output"], 9]]}
+
+
+def test_what_takes_too_long_or_fails_is_said_and_not_tried_again(capsys):
+    s = bench.Suite(limit=0.3)
+    for n in (1, 2): s.run("endless", n, [sys.executable, "-c", "import time; time.sleep(60)"])
+    s.run("broken", 1, [sys.executable, "-c", "raise SystemExit('no such thing')"])
+    assert [(x["what"], x["n"]) for x in s.left] == [("endless", 1), ("endless", 2), ("broken", 1)]
+    assert [x["why"] for x in s.left] == ["stopped after 0 s", "stopped after 0 s", "no such thing"]
+    assert not s.rows and "not run" in capsys.readouterr().out
+
+
+def test_a_small_suite_writes_what_the_page_reads(tmp_path):
+    out = tmp_path / "results.json"
+    done = subprocess.run([sys.executable, str(ROOT / "tools" / "bench.py"), "200", "--out", str(out), "--flame", "0"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(out.read_text())
+    there = {r["what"] for r in told["rows"]}
+    assert there | {x["what"] for x in told["not_run"]} >= {name for name, *_ in (*bench.JOBS, *bench.AFTER)} | {"full run", "run after 100 more", "status"}
+    assert {"clustering", "clustering, one component", "read notes", "index rebuild, cold", "full run", "session start (hook)"} <= there
+    assert all(r["cpu"] >= 0 and r["mb"] > 1 for r in told["rows"]) and str(ROOT) not in out.read_text()
+    assert next(r["memories"] for r in told["rows"] if r["what"] == "read notes") == 200
+    assert "git cat-file --batch / read notes" in ratios(told)
+    assert len(growth_table(told)) == len(there) and set(targets(told)["met"]) <= {"yes", "no", "not run"}
+
+
+def test_the_stored_results_are_whole_and_name_no_place():
+    text = (ROOT / "benchmarks" / "results.json").read_text()
+    told, flame = json.loads(text), (ROOT / "benchmarks" / "flame.json").read_text()
+    assert {"cpu", "cores", "memory_gib", "python", "git", "date"} <= set(told["machine"])
+    assert not re.search(r"[\s\x22(]/\w+/", text + flame) and len(flame) < 60_000
+    assert json.loads(flame)["stacks"]

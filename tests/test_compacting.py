@@ -1,0 +1,324 @@
+"""gnc compact: the commits go, and no record does; whatever comes in between, and back to the bit."""
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from calls import gnc, new_repo, run, serve, state_of
+from git_notes_consolidation import audit, compact_command, compacting, notes  # noqa: F401  the command registers itself
+from git_notes_consolidation.compacting import compact, histories, publish, restore
+from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, digest, mem
+from git_notes_consolidation.notes import MEM, REFS, Append, RepoError, append, encode, fold, open_repo, our_tips, read_events, run_lock, tier_append
+from git_notes_consolidation.service import undo
+from git_notes_consolidation.sync import STANDS_FOR, merge_refs, sync
+from helpers import git, refs, story
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+DAY = timedelta(days=1)
+A = mem("Serve the API with Flask", now=SAMPLE_NOW, commit_sha="a" * 40)
+
+
+def learn(home, name, at=SAMPLE_NOW):
+    "A run with a record and its own."
+    moved = tier_append(A, MemoryTier.HOT, MemoryTier.COLD, name, 0.1, name)
+    append(open_repo(home), lambda e: [moved, Append("runs", A.commit_sha, {"kind": "run", "id": name, "at": at.isoformat()})], at)
+
+
+def make(path, runs=6, *options):
+    "A repository with runs ten days apart, the last of them now."
+    home = new_repo(path, (), *options)
+    for n in range(runs): learn(home, f"run_{n}", SAMPLE_NOW - 10 * DAY * (runs - 1 - n))
+    return home
+
+
+def told(home): return {(store, obj, encode(r)) for store, obj, r in read_events(open_repo(home)).records}
+def count(home, store="meta"): return int(git(home, "rev-list", "--count", REFS[store]))
+def squashed(home, days=25, **kw): return compact(open_repo(home), SAMPLE_NOW - days * DAY, SAMPLE_NOW, **kw)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory): return make(tmp_path_factory.mktemp("compacting") / "repo")
+@pytest.fixture
+def home(template, tmp_path): return shutil.copytree(template, tmp_path / "home")
+
+
+# What stays
+
+
+@settings(max_examples=6)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(-40, 40)), min_size=1, max_size=7), st.integers(-45, 45), st.integers(0, 3))
+def test_the_state_is_the_same_whatever_the_history(tmp_path_factory, steps, horizon, more):
+    "Two clones write at any times, clocks going wrong, and meet now and then; then one is compacted, goes on, and is restored."
+    place = tmp_path_factory.mktemp("dag")
+    homes = {c: new_repo(place / c) for c in "ab"}
+    for n, (c, day) in enumerate(steps):
+        learn(homes[c], f"run_{n}", SAMPLE_NOW + day * DAY)
+        if n % 3 == 2: sync(open_repo(homes["a"]), str(homes["b"]), timeout=30)
+    home, repo = homes["a"], open_repo(homes["a"])
+    records, state, then = told(home), state_of(home), our_tips(repo)
+    done = compact(repo, SAMPLE_NOW + horizon * DAY, SAMPLE_NOW)
+    assert (told(home), state_of(home)) == (records, state)
+    assert compact(repo, SAMPLE_NOW + horizon * DAY, SAMPLE_NOW).name == ""
+    for n in range(more): learn(home, f"more_{n}")
+    records = told(home)
+    if done.name: restore(repo, done.name)
+    assert told(home) == records and histories(repo) == {}
+    assert all(git(home, "merge-base", "--is-ancestor", tip, ref, check=False) == "" for ref, tip in then.items())
+    if not more: assert our_tips(repo) == then
+
+
+def test_every_look_behind_the_horizon_says_what_it_said(tmp_path):
+    "Runs of which no commit is left are listed, shown, audited, and undone."
+    home = new_repo(tmp_path / "repo", [m for m in story() if "number" not in m.content])
+    for n in (45, 0): run(home, SAMPLE_NOW - n * DAY)
+    first = min(state_of(home).runs.values(), key=lambda r: r["seq"])["id"]
+    adr = next(m for m in story() if m.summary.startswith("ADR-000"))
+    asked = [("runs",), ("diff", first), ("log", "--all"), ("audit",), ("history", adr.id), ("explain", adr.id),
+             *(("history", adr.id, "--known-at", f"{SAMPLE_NOW - n * DAY:%Y-%m-%d}") for n in (350, 50, 20, 0))]
+    said = [gnc("--json", *a, repo=home) for a in asked]
+    theirs = refs(home, MEM)
+    assert compact(open_repo(home), SAMPLE_NOW + DAY, SAMPLE_NOW).commits > 0
+    assert [gnc("--json", *a, repo=home) for a in asked] == said and refs(home, MEM) == theirs
+    assert not run(home).changed
+    assert undo(serve(home), first, SAMPLE_NOW, confirmed=True)[1] == first
+    assert first in state_of(home).undone and [f for f in audit.audit(home).findings if f.level == "error"] == []
+
+
+@pytest.mark.parametrize("options", [(), ("--object-format=sha256",)], ids=["sha1", "sha256"])
+def test_there_and_back(tmp_path, options):
+    home = make(tmp_path / "repo", 6, *options)
+    before, repo = refs(home), open_repo(home)
+    done = squashed(home)
+    assert (count(home), done.commits, set(done.to_dict())) == (4, 4, {"name", "horizon", "commits", "objects", "bytes", "bundle", "published"})
+    assert git(home, "fsck", "--no-dangling") == ""
+    restore(repo, done.name)
+    assert refs(home) == before
+
+
+def test_one_upon_the_other_and_back_in_order(home):
+    before, repo = refs(home), open_repo(home)
+    names = [squashed(home, days).name for days in (35, 15)]
+    assert names == ["2026-11-01", "2026-11-01-2"] and count(home) == 3
+    with pytest.raises(RepoError, match="perhaps on a later one"): restore(repo, names[0])
+    for name in reversed(names): restore(repo, name)
+    assert refs(home) == before
+
+
+def test_a_dry_run_writes_nothing_and_says_what_is_saved(home):
+    before = {p: p.stat().st_mtime_ns for p in home.rglob("*")}
+    said = gnc("--json", "compact", "--horizon", "25d", "--dry-run", repo=home).json
+    assert (said["commits"], said["objects"], said["name"], said["dry_run"]) == (4, 18, "", True) and said["bytes"] > 500
+    assert {p: p.stat().st_mtime_ns for p in home.rglob("*")} == before
+
+
+def test_nothing_behind_the_horizon(home):
+    before = refs(home)
+    assert "Nothing to do" in gnc("compact", "--horizon", "900d", repo=home).out
+    assert gnc("compact", "--horizon", "1d", repo=new_repo(home / "empty")).code == 0 and refs(home) == before
+
+
+# Space
+
+
+def test_a_bundle_holds_what_gc_takes_away(home, tmp_path):
+    before, repo, file = our_tips(open_repo(home)), open_repo(home), tmp_path / "old.bundle"
+    done = squashed(home, bundle=file)
+    git(home, "reflog", "expire", "--expire=now", "--all")
+    git(home, "gc", "--quiet", "--prune=now")
+    assert git(home, "cat-file", "-t", before[REFS["meta"]], check=False) == ""
+    assert (done.bundle, histories(repo)) == (str(file), {})
+    assert gnc("compact", "--restore", file, repo=home).code == 0
+    assert our_tips(repo) == before and histories(repo) == {}
+
+
+def test_a_bundle_that_cannot_be_written_changes_nothing(home, tmp_path):
+    before, there = refs(home), tmp_path / "there"
+    there.write_text("mine")
+    for file in (there, tmp_path / "no" / "such" / "place"):
+        with pytest.raises(RepoError): squashed(home, bundle=file)
+        assert refs(home) == before
+    assert there.read_text() == "mine"
+
+
+def test_what_a_run_adds_is_a_delta_after_gc(tmp_path):
+    "fast-import's own deltas would stay, and each version of a note would cost as much as the note."
+    home, ms = new_repo(tmp_path / "repo"), [mem(f"m{i}", now=SAMPLE_NOW, commit_sha=f"{i:040x}") for i in range(120)]
+    for n in range(6):  # More than a hundred objects in each, or git does not keep the pack
+        todo = [tier_append(m, MemoryTier.HOT, MemoryTier.COLD, digest("because", m.id, n), 0.1, digest("run", n)) for m in ms]
+        todo.append(Append("runs", ms[0].commit_sha, {"kind": "run", "id": digest("run", n)}))
+        append(open_repo(home), lambda e, todo=todo: todo, SAMPLE_NOW + n * DAY)
+    git(home, "gc", "--quiet", "--prune=now")
+    kinds = [row.split() for row in git(home, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectsize:disk)").splitlines()]
+    blobs = [int(size) for kind, size in kinds if kind == "blob"]
+    assert sum(blobs) / len(blobs) < 130  # 91, and 209 with fast-import's deltas
+
+
+# In between
+
+
+def test_an_append_in_between_is_not_lost(home, monkeypatch):
+    calls, real = [], compacting._swap
+    def late(repo, s):
+        calls.append(1)
+        if len(calls) == 1: learn(home, "run_late")
+        return real(repo, s)
+    monkeypatch.setattr(compacting, "_swap", late)
+    done = squashed(home)
+    assert len(calls) == 2 and "run_late" in state_of(home).runs and [*histories(open_repo(home))] == [done.name]
+    late_kept = git(home, "rev-list", "--count", f"refs/gnc/history/{done.name}/meta")
+    assert (late_kept, count(home)) == ("7", 5)
+
+
+def test_only_under_the_run_lock(home):
+    with run_lock(open_repo(home)): assert [gnc("compact", *a, repo=home).code for a in ((), ("--restore", "x"))] == [4, 4]
+
+
+def dying(monkeypatch, after):
+    "git stops working after so many calls, as if the process had been killed; how many there were."
+    calls, real = [], subprocess.run
+    def some(*args, **kw):
+        calls.append(args[0])
+        if len(calls) > after: raise OSError("gone")
+        return real(*args, **kw)
+    monkeypatch.setattr(notes.subprocess, "run", some)
+    return calls
+
+
+@pytest.mark.parametrize("bundle", [False, True], ids=["kept", "bundle"])
+def test_a_crash_at_any_step_loses_nothing(home, tmp_path, bundle):
+    before, records = our_tips(open_repo(home)), told(home)
+    for after in range(99):
+        place = shutil.copytree(home, tmp_path / f"crash{after}")
+        repo, file = open_repo(place), tmp_path / f"crash{after}.bundle"
+        with pytest.MonkeyPatch.context() as m:
+            dying(m, after)
+            try: squashed(place, bundle=file if bundle else None); break
+            except OSError: pass
+        assert told(place) == records
+        everything = git(place, "rev-list", "--all").split()
+        assert {*before.values()} <= {*everything} or file.exists()
+        if after % 4: continue
+        again = compact(repo, SAMPLE_NOW - 15 * DAY, SAMPLE_NOW)
+        assert told(place) == records and count(place) == 3 and again.name in histories(repo)
+    assert 15 < after < 60
+
+
+def test_a_crash_while_restoring_loses_nothing(home, tmp_path):
+    name, before = squashed(home).name, our_tips(open_repo(home))
+    records = told(home)
+    for after in range(99):
+        place = shutil.copytree(home, tmp_path / f"crash{after}")
+        with pytest.MonkeyPatch.context() as m:
+            dying(m, after)
+            try: restore(open_repo(place), name); break
+            except OSError: pass
+        assert told(place) == records
+        if after % 4 == 0 and histories(open_repo(place)): restore(open_repo(place), name)
+        if after % 4 == 0: assert count(place) == 6
+    assert our_tips(open_repo(place)) != before and 5 < after < 60
+
+
+def test_a_commit_with_another_tree_is_not_stood_on(home):
+    "Who can push notes may say of any commit that it stands for one of ours."
+    name, repo = squashed(home).name, open_repo(home)
+    real = git(home, "rev-list", "--max-parents=0", REFS["meta"])
+    empty = git(home, "hash-object", "-t", "tree", "-w", "--stdin", input="")
+    said = git(home, "log", "-1", "--format=%B", real)
+    assert said.startswith("gnc:") and STANDS_FOR in said
+    fake = git(home, "-c", "user.name=x", "-c", "user.email=x@x", "commit-tree", empty, "-m", said)
+    git(home, "update-ref", REFS["meta"], fake)
+    with pytest.raises(RepoError, match="do not stand on this history"): restore(repo, name)
+
+
+# With others
+
+
+@pytest.fixture
+def team(home, tmp_path):
+    "A bare remote that has everything, and a second clone with a run of its own."
+    new_repo(tmp_path / "team.git", (), "--bare")
+    other = new_repo(tmp_path / "other")
+    sync(open_repo(home), str(tmp_path / "team.git"))
+    sync(open_repo(other), str(tmp_path / "team.git"))
+    learn(other, "run_other")
+    return home, other, tmp_path / "team.git"
+
+
+def test_a_remote_that_was_not_compacted_gets_and_gives_everything(team):
+    home, other, remote = team
+    squashed(home)
+    learn(home, "run_mine")
+    for place in (home, other, home): sync(open_repo(place), str(remote))
+    assert told(home) == told(other) == told(remote) and {"run_mine", "run_other"} <= state_of(home).runs.keys()
+    assert our_tips(open_repo(home)) == our_tips(open_repo(other)) == our_tips(open_repo(remote))
+    assert [f for f in audit.audit(home).findings if f.level == "error"] == []
+
+
+def test_two_who_compact_alike_have_the_same_commits(home, tmp_path):
+    other = shutil.copytree(home, tmp_path / "other")
+    assert [squashed(h).commits for h in (home, other)] == [4, 4]
+    assert our_tips(open_repo(home)) == our_tips(open_repo(other))
+
+
+def test_two_who_compact_otherwise_still_agree(team):
+    home, other, remote = team
+    squashed(home, 35); squashed(other, 15)
+    for place in (home, other, home): sync(open_repo(place), str(remote))
+    assert told(home) == told(other) == told(remote) and "run_other" in state_of(home).runs
+
+
+def test_published_it_reaches_all_and_nothing_comes_back(team):
+    home, other, remote = team
+    said = gnc("compact", "--horizon", "25d", "--push", remote, repo=home)
+    assert said.code == 0 and "other clones take it over" in said.out
+    assert our_tips(open_repo(home)) == our_tips(open_repo(remote)) and count(remote) == 4
+    mine = our_tips(open_repo(other))
+    sync(open_repo(other), str(remote)); sync(open_repo(home), str(remote))
+    assert told(home) == told(other) == told(remote) and "run_other" in state_of(home).runs
+    assert [count(h) for h in (home, other, remote)] == [5, 5, 5]  # One more: what only the other had
+    name, = histories(open_repo(other))
+    assert histories(open_repo(other))[name] == {s: mine[ref] for s, ref in REFS.items() if ref in mine}
+    restore(open_repo(other), name)
+    assert count(other) == 7 and told(other) == told(home)
+
+
+def test_who_pushes_in_between_is_not_overwritten(team, monkeypatch):
+    home, other, remote = team
+    real, calls = compacting.push, []
+    def late(*args):
+        calls.append(1)
+        if len(calls) == 1: sync(open_repo(other), str(remote))
+        return real(*args)
+    monkeypatch.setattr(compacting, "push", late)
+    publish(open_repo(home), SAMPLE_NOW - 25 * DAY, SAMPLE_NOW, str(remote))
+    assert len(calls) == 2 and told(home) == told(remote) and "run_other" in state_of(home).runs
+
+
+def test_a_merge_is_kept_as_one(home, tmp_path):
+    "Commits above the horizon keep both their parents, and those below become one each."
+    other = shutil.copytree(home, tmp_path / "other")
+    for place, name in ((home, "x"), (other, "y")): learn(place, f"run_{name}")
+    git(home, "fetch", "-q", other, "refs/notes/*:refs/other/*")
+    merge_refs(open_repo(home), {s: our_tips(open_repo(other))[REFS[s]] for s in ("meta", "runs")})
+    before, records = our_tips(open_repo(home)), told(home)
+    assert git(home, "rev-list", "--merges", "--count", REFS["meta"]) == "1"
+    done = squashed(home)
+    assert git(home, "rev-list", "--merges", "--count", REFS["meta"]) == "1" and told(home) == records
+    restore(open_repo(home), done.name)
+    assert our_tips(open_repo(home)) == before
+
+
+def test_words(home):
+    wrong = ("--horizon", "soon"), ("--list", "--restore", "x"), ("--dry-run", "--push", "x"), ("--restore", "x")
+    assert [gnc("compact", *a, repo=home).code for a in wrong] == [2, 2, 2, 1]
+    assert "No history is kept" in gnc("compact", "--list", repo=home).out
+    assert gnc("--json", "compact", "--horizon", "2026-10-07", repo=home).json["horizon"].startswith("2026-10-07")
+    assert gnc("--json", "compact", "--list", repo=home).json == [{"name": "2026-11-01", "commits": 12, "stores": ["meta", "runs"]}]
+    assert datetime(2026, 11, 1, tzinfo=UTC).date() == SAMPLE_NOW.date()
+
+
+def test_state_is_a_fold_of_the_same_records(home):
+    before = fold(read_events(open_repo(home)))
+    squashed(home, -1)
+    assert count(home) == 1 and fold(read_events(open_repo(home))) == before

@@ -1,0 +1,251 @@
+"""A fleet: the same plan on one process, on loky's and on a Dask cluster of several, one of them killed; and repositories that fail, each by itself."""
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import git_notes_consolidation.fleet_command  # noqa: F401  Registers the command
+import numpy as np
+import pytest
+from calls import gnc, new_repo
+from git_notes_consolidation import crew, fleet, parallel, service, tiles
+from git_notes_consolidation.clustering import components, flat_clusters
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.models import SAMPLE_NOW, sample_memories
+from git_notes_consolidation.notes import open_repo, run_lock
+from helpers import git, refs, story
+
+REAL = tiles.touching
+
+
+@pytest.fixture(scope="module")
+def dask():
+    "A cluster of a scheduler and three worker processes; its address."
+    pytest.importorskip("distributed", reason="the extra fleet is not installed")
+    import logging
+
+    from distributed import LocalCluster
+    with LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL,
+                      host="127.0.0.1") as cluster: yield cluster.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory): return new_repo(tmp_path_factory.mktemp("fleet") / "year", sample_memories()[:200])
+
+
+@pytest.fixture
+def small(tmp_path): return lambda name: new_repo(tmp_path / name, story())
+
+
+@pytest.fixture
+def everything_pays(monkeypatch): monkeypatch.setattr(parallel, "PAYS", 0.0)
+
+
+def plan(home, workers=None):
+    with parallel.through(workers): return service.open_service(home, load_settings({"max_change": 1.0, "workers": 1})).plan(SAMPLE_NOW, full=True).to_json()
+
+
+@pytest.fixture(scope="module")
+def alone(year): return plan(year)
+
+
+SPREAD = {"touching", "cut_all", "older_of", "weigh_all", "tell_all"}
+
+
+class Victim:
+    "The first to work on a tile says who it is and works on until it is killed."
+    def __init__(self, file): self.file, self.__name__ = str(file), "touching"
+
+    def __call__(self, tile):
+        try: handle = os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        except FileExistsError: return REAL(tile)
+        os.write(handle, str(os.getpid()).encode())
+        os.close(handle)
+        time.sleep(120)
+        raise AssertionError("nobody killed it")
+
+
+def kill_when_it_works(file):
+    "Kills the process whose number comes to stand in a file."
+    def wait():
+        for _ in range(2400):
+            if file.exists() and (pid := file.read_text()): os.kill(int(pid), signal.SIGKILL if os.name == "posix" else signal.SIGTERM); return
+            time.sleep(0.05)
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("engine", ["loky", "dask"])
+def test_a_worker_that_is_killed_while_it_works_changes_nothing(engine, year, alone, request, tmp_path, everything_pays, monkeypatch):
+    file, failed = tmp_path / "victim", []
+    monkeypatch.setattr(tiles, "touching", Victim(file))
+    killer = kill_when_it_works(file)
+    def told(*what): failed.append(what)
+    start = crew.processes_here(2, told=told) if engine == "loky" else crew.cluster(request.getfixturevalue("dask"), told=told)
+    with start as hands: assert plan(year, hands) == alone
+    assert set(hands.sent) == SPREAD and min(hands.sent.values()) > 1
+    assert hands.count == 3 and not failed if engine == "dask" else failed  # Dask gives the task to another worker by itself
+    killer.join(10)
+    with pytest.raises(ProcessLookupError): os.kill(int(file.read_text()), 0)
+
+
+def fails(share):
+    "Fails as often as its file says."
+    file, times = share
+    n = int(file.read_text() or 0) + 1 if file.exists() else 1
+    file.write_text(str(n))
+    if n <= times: raise OSError(f"no room, the {n}.")
+    return n
+
+
+@pytest.mark.parametrize("engine", ["here", "dask"])
+def test_a_task_that_fails_twice_is_done_the_third_time(engine, request, tmp_path):
+    failed = []
+    def told(*what): failed.append(what)
+    def both(hands): return hands.each(fails, [(tmp_path / "a", 0), (tmp_path / "b", 2)])
+    if engine == "here": done = both(crew.Workers(crew.Here, 2, told=told))
+    else:
+        with crew.cluster(request.getfixturevalue("dask"), told=told) as hands: done = both(hands)
+    assert done == [1, 3] and failed == [(1, 1, "no room, the 1."), (1, 2, "no room, the 2.")]
+
+
+def test_a_task_that_fails_once_too_often_is_told_with_its_words(tmp_path):
+    with pytest.raises(crew.Final, match="a task failed 3 times: no room, the 3"): crew.Workers(crew.Here, 2).each(fails, [(tmp_path / "a", 3)])
+
+
+def test_a_task_that_ends_worker_after_worker_is_not_sent_to_the_rest():
+    killed = pytest.importorskip("distributed.scheduler").KilledWorker("touching-1", SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
+    class Deadly(crew.Here):
+        def submit(self, *_): future = crew.Future(); future.set_exception(killed); return future
+    failed = []
+    (_, e), = crew.outcomes(Deadly, fails, [1], 2, told=lambda *x: failed.append(x))
+    assert isinstance(e, crew.Final) and "give the workers more" in str(e) and len(failed) == 1
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):
+    pytest.importorskip("distributed")
+    with pytest.raises(crew.NoCluster, match=r"no scheduler answers at tcp://127.0.0.1:9 .* start one with dask scheduler"):
+        with crew.cluster("tcp://127.0.0.1:9", patience=0.3): pass
+
+
+def test_without_dask_the_extra_is_named(small, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    said = gnc("fleet", small("a"), "--scheduler", "tcp://127.0.0.1:9", "--state", tmp_path / "s")
+    assert said.code == 1 and "pip install 'git-notes-consolidation[fleet]'" in said.err
+
+
+# Tiles
+
+def rows(n, seed=0, d=24):
+    "Unit rows in groups, none of them rounded, some equal, and many pairs within 1e-9 of the distance 0.3."
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n // 8, d))
+    X = centres[rng.integers(0, len(centres), n)] + 0.35 * rng.normal(size=(n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    side = rng.normal(size=(n // 4, d))
+    side -= (side * X[:n // 4]).sum(1, keepdims=True) * X[:n // 4]
+    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    near = 0.7 + 1e-9 * rng.integers(-1, 2, (n // 4, 1))
+    X[-(n // 4):] = near * X[:n // 4] + np.sqrt(1 - near**2) * side
+    X[n // 2] = X[3]
+    return X
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_how_the_rows_are_cut_does_not_change_a_label(parts, dtype, everything_pays, monkeypatch):
+    monkeypatch.setattr(tiles, "_parts", lambda n, workers: [(n * i // parts, n * (i + 1) // parts) for i in range(parts)])
+    X = rows(200).astype(dtype)
+    with parallel.through(crew.Workers(crew.Here, 2)) as _:
+        for t in (0.1, 0.3, 0.6):
+            assert np.array_equal(tiles.tiled_components(X, t), components(X, t))
+            assert np.array_equal(tiles.tiled_clusters(X, t), flat_clusters(X, t))
+
+
+# Repositories
+
+def state_of(said): return {Path(o["repository"]).name: o["state"] for o in said.json["repositories"]}
+
+
+def test_each_repository_fails_by_itself_and_the_sweep_goes_on(small, tmp_path):
+    for name in ("one", "two", "busy", "broken", "addressed", "changed"): small(name)
+    shutil.rmtree(tmp_path / "broken" / ".git" / "objects")
+    (tmp_path / "addressed" / "gnc.toml").write_text('llm_base_url = "http://127.0.0.1:1/v1"\n')
+    (tmp_path / "list").write_text(f"# ours\n{tmp_path / 'nowhere'}\n")
+    command = ["fleet", "--under", tmp_path, "--list", tmp_path / "list", "--state", tmp_path / "s.jsonl", "--json", "--retries", 1]
+    with run_lock(open_repo(tmp_path / "busy")): said = gnc(*command, "--workers", 2)
+    assert said.code == 1
+    assert state_of(said) == {"one": "ok", "two": "ok", "changed": "ok", "busy": "failed", "broken": "failed", "addressed": "failed", "nowhere": "failed"}
+    why = {Path(o["repository"]).name: (o["why"], o["tries"]) for o in said.json["repositories"]}
+    assert "another run is at work" in why["busy"][0] and why["busy"][1] == 2
+    assert "not a directory" in why["nowhere"][0] and "broken" in why["broken"][0]
+    assert "not read from a file" in why["addressed"][0] and why["addressed"][1] == 1
+    assert [f["kind"] for f in said.json["failures"]] == ["repository"] * 6 and (said.json["ok"], said.json["failed"]) == (3, 4)
+    assert all(refs(tmp_path / n, "refs/notes/mem-runs") for n in ("one", "two")) and not refs(tmp_path / "busy", "refs/notes/mem-")
+    git(tmp_path / "changed", "update-ref", "refs/notes/mem/zz", git(tmp_path / "changed", "rev-parse", "refs/notes/mem/decisions"))
+    (tmp_path / "addressed" / "gnc.toml").unlink()
+    again = gnc(*command, "--resume", "--workers", 1)
+    assert state_of(again) == {"one": "skipped", "two": "skipped", "changed": "ok", "busy": "ok", "broken": "failed", "addressed": "ok", "nowhere": "failed"}
+    known = ["fleet", tmp_path / "one", "--state", tmp_path / "s.jsonl", "--resume"]
+    assert "1 skipped" in gnc(*known).out and "1 ok" in gnc(*known, "--max-change", 0.2).out  # Other settings are another sweep
+
+
+def test_a_repository_that_vanishes_midway_is_a_row(small, tmp_path, monkeypatch):
+    homes, make = [small("first"), small("gone"), small("last")], service.make_plan
+    def vanishing(*args):
+        if (tmp_path / "gone").exists() and not refs(tmp_path / "last", "refs/notes/mem-runs") and refs(tmp_path / "first", "refs/notes/mem-runs"):
+            shutil.rmtree(tmp_path / "gone")
+        return make(*args)
+    monkeypatch.setattr(service, "make_plan", vanishing)
+    said = gnc("fleet", *homes, "--state", tmp_path / "s", "--workers", 1, "--retries", 1, "--json")
+    assert said.code == 1 and state_of(said) == {"first": "ok", "gone": "failed", "last": "ok"}
+    assert [f["which"] for f in said.json["failures"]] == [str(homes[1])] * 2 and "is not a directory" in said.json["repositories"][-1]["why"]
+    assert sorted(Path(json.loads(line)["home"]).parent.name for line in (tmp_path / "s").read_text().split("\n") if '"ok"' in line) == ["first", "last"]
+
+
+def test_the_guard_of_each_repository_stops_it(small, tmp_path):
+    said = gnc("fleet", small("a"), "--max-change", 0, "--state", tmp_path / "s", "--json")
+    assert said.code == 0  # Five may always be superseded
+    (tmp_path / "b.toml").write_text("max_change_floor = 0\n")
+    said = gnc("fleet", small("b"), "--max-change", 0, "--config", tmp_path / "b.toml", "--state", tmp_path / "s", "--json")
+    row, = said.json["repositories"]
+    assert said.code == 1 and row["state"] == "failed" and "nothing was written" in row["why"] and row["tries"] == 1
+    assert not refs(tmp_path / "b", "refs/notes/mem-")
+
+
+def test_a_dry_run_writes_nothing(small, tmp_path):
+    home = small("a")
+    before = refs(home)
+    said = gnc("fleet", home, "--dry-run", "--state", tmp_path / "s", "--json")
+    assert said.code == 0 and said.json["repositories"][0]["did"].startswith("would: ") and refs(home) == before and not (tmp_path / "s").exists()
+
+
+def test_a_fleet_on_a_cluster_writes_what_one_machine_writes(small, tmp_path, dask, everything_pays, monkeypatch):
+    homes = [small("a"), small("b")]
+    (homes[1] / "gnc.toml").write_text("workers = 1\n")  # A repository does not say who works
+    said = gnc("fleet", *homes, "--scheduler", dask, "--state", tmp_path / "s", "--json")
+    assert said.code == 0 and said.json["tasks"]["weigh_all"] > 2 and state_of(said) == {"a": "ok", "b": "ok"}
+    assert gnc("consolidate", repo=(other := small("c"))).code == 0
+    assert refs(homes[0], "refs/notes/mem-") == refs(other, "refs/notes/mem-") == refs(homes[1], "refs/notes/mem-")
+
+
+def test_an_address_comes_from_the_user_alone(small, tmp_path, monkeypatch):
+    (small("a") / "gnc.toml").write_text('scheduler = "tcp://127.0.0.1:9"\n')
+    said = gnc("fleet", tmp_path / "a", "--state", tmp_path / "s")
+    assert said.code == 1 and "no setting 'scheduler'" in said.out
+    monkeypatch.setenv("MEMORY_FLEET_SCHEDULER", "http://127.0.0.1:9")
+    assert gnc("fleet", tmp_path / "a", "--state", tmp_path / "s").code == 2
+
+
+def test_a_state_file_that_is_torn_loses_one_line(tmp_path):
+    file = tmp_path / "s"
+    fleet.note_state(file, "/a", fleet.Outcome("a", "ok", settings="x", tips="y"))
+    file.write_text(file.read_text() + '\n{"home": "/b", "sta')
+    fleet.note_state(file, "/c", fleet.Outcome("c", "ok"))
+    file.write_bytes(file.read_bytes() + b"\n\xff\n[1]\n7")
+    assert set(fleet.read_state(file)) == {"/a", "/c"}

@@ -1,0 +1,169 @@
+"""The catalogue of spans and metrics: it is held against the code, and everything in it is emitted by what people do."""
+import ast
+import re
+
+import pytest
+from calls import new_repo
+from git_notes_consolidation import logs, service, sync, writing
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.llm import Client, Request, ask_all
+from git_notes_consolidation.models import SAMPLE_NOW, mem
+from git_notes_consolidation.reasoning import ReasonedRecallService
+from git_notes_consolidation.recall import open_recall
+from git_notes_consolidation.session import SessionStartSummaryInjector
+from git_notes_consolidation.signals import METRICS, SPANS, prometheus_name
+from helpers import ROOT, git, story
+from llm_servers import FaultyServer, sensible
+
+SPANNING, MEASURING = {"span", "detail", "traced"}, {"count", "count_up", "record", "measure", "gauge", "outcomes"}
+
+
+def uses(functions):
+    "Every name given to one of these functions of observe, with `*` for what is only known when it runs."
+    for path in sorted((ROOT / "git_notes_consolidation").glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "from .observe import" not in text: continue
+        tree = ast.parse(text)
+        mine = {a.asname or a.name for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and x.module == "observe" for a in x.names} & functions
+        for x in ast.walk(tree):
+            if not (isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id in mine): continue
+            if isinstance(x.args[0], ast.JoinedStr): yield path.stem, "".join(p.value if isinstance(p, ast.Constant) else "*" for p in x.args[0].values)
+            else: yield path.stem, ast.literal_eval(x.args[0])
+
+
+def fits(name, used): return re.fullmatch(re.escape(used).replace(r"\*", r"[\w{}]+"), name) is not None
+
+
+@pytest.mark.parametrize("functions, known", [(SPANNING, SPANS), (MEASURING, METRICS)], ids=["spans", "metrics"])
+def test_code_and_catalogue_name_the_same(functions, known):
+    used = {*uses(functions)}
+    for module, name in used: assert any(fits(k, name) for k in known), f"{module} emits {name}, which 00_signals does not list"
+    for k in known:
+        if not k.startswith("repository."): assert any(fits(k, name) for _, name in used), f"{k} is listed, and nothing emits it"
+
+
+def test_names_fit_both_worlds():
+    for name, m in METRICS.items():
+        assert re.fullmatch(r"[a-z][a-z0-9_.]*", name) and re.fullmatch(r"[a-z][a-z0-9_]*", prometheus_name(m)), name
+        assert prometheus_name(m).endswith("_total") == (m.kind == "counter") and m.says and not (set(m.labels) & {"le", "quantile", "memory_id"})
+    assert len({prometheus_name(m) for m in METRICS.values()}) == len(METRICS)
+
+
+def test_the_designs_metrics_are_there(shared):
+    "Every word of the table's column “Metrics” is one of ours, under its module."
+    text = (shared / "designs" / "2-git-notes-memory-architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \*\*([\w ()]+)\*\* \| ([^|]+) \|", text[text.index("### Instrumentation by Module"):text.index("### Trace Hierarchy")], re.M)
+    words = {re.sub(r" \(.*\)", "", w) for _, column in rows for w in column.split(", ")}
+    mine = {m.name.partition(".")[2] for m in METRICS.values()} | {m.name.replace(".", "_") for m in METRICS.values()}
+    assert len(rows) == 10 and words - mine == {"run_duration"} and "consolidation.duration_seconds" in METRICS  # As the design's own code calls it
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    "A run with a language model, an undo, searches, answers, a session, a memory written, a sync: the spans and the metrics of it all."
+    from opentelemetry import metrics, trace
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    root = tmp_path_factory.mktemp("signals")
+    home = new_repo(root / "repo", [*story(), mem("Serve the API with Flask", "Small, and all of us know it.", days_ago=90),
+                                    mem("The API speaks FastAPI", "Handlers are typed, and the schema comes for free.", days_ago=3)])
+    git(root, "init", "--quiet", "--bare", "remote")
+    git(home, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--allow-empty", "--message=First")
+    exporter, spans, reader = InMemorySpanExporter(), TracerProvider(), InMemoryMetricReader()
+    spans.add_span_processor(SimpleSpanProcessor(exporter))
+    meters = MeterProvider([reader])
+    with pytest.MonkeyPatch.context() as m, FaultyServer(brain=sensible(lambda new, old: "supersede" if "FastAPI" in new else "coexist")) as server:
+        m.setattr(trace, "get_tracer", spans.get_tracer); m.setattr(metrics, "get_meter_provider", lambda: meters)
+        env = {"MEMORY_CONSOLIDATION_LLM_BASE_URL": server.url}
+        m.setenv(*next(iter(env.items())))
+        settings = load_settings({"llm_provider": "lmstudio", "llm_timeout_s": 5, "max_change": 1.0}, env=env)
+        s = service.replace(service.open_service(home, settings), clock=lambda: SAMPLE_NOW)
+        r = service.run(s, SAMPLE_NOW)
+        assert r.success and r.summaries_created and r.llm["calls"]
+        service.undo(s, service.undo(s, r.run_id, SAMPLE_NOW)[0], SAMPLE_NOW)
+        recall = open_recall(home, settings, clock=lambda: SAMPLE_NOW)
+        assert recall.search("FastAPI handlers")
+        with Client(settings.config, (), replay=lambda q: "{}") as said:
+            for task in ("merge", "ping", "answer"): ask_all(said, [(Request(task, ({"role": "user", "content": task},), {}, 10, "1"), dict)])
+            assert ReasonedRecallService(recall).answer("When did we last week decide on FastAPI?").answer
+        assert SessionStartSummaryInjector(service.SummaryStore(s.repo)).inject_summaries("").summaries_injected
+        writing.open_writing(home, load_settings({"llm_provider": "off"}, env={}), clock=lambda: SAMPLE_NOW).remember("The harbour worker has nine threads")
+        sync.sync(s.repo, str(root / "remote"))
+        with pytest.raises(service.Guard): service.run(serve_strict(new_repo(root / "strict", story())), SAMPLE_NOW)
+        with FaultyServer(brain=lambda body: "no JSON") as broken:
+            m.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", broken.url)
+            with Client(settings.config, service._client(s.repo, settings).providers) as c:
+                ask_all(c, [(Request("judge", ({"role": "user", "content": "?"},), {}, 10, "1", {"older_id": [], "newer_id": []}), lambda text: 1 / 0)])
+        data = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
+    return exporter.get_finished_spans(), {x.name: [*x.data.data_points] for x in data}
+
+
+def serve_strict(home): return service.open_service(home, load_settings({"llm_provider": "off", "max_change": 0.0, "max_change_floor": 0}, env={}))
+
+
+def above(s, by_id): return [] if s.parent is None else [kind(by_id[s.parent.span_id].name), *above(by_id[s.parent.span_id], by_id)]
+def kind(name): return "chat {model}" if name.startswith("chat ") else name
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_each_span_is_opened_with_its_attributes(everything, name):
+    spans = everything[0]
+    found, by_id = [s for s in spans if kind(s.name) == name], {s.context.span_id: s for s in spans}
+    assert found
+    for s in found:
+        if s.status.status_code.name != "ERROR": assert {*SPANS[name].attributes} <= {*s.attributes}, (name, dict(s.attributes))
+        if SPANS[name].parent: assert SPANS[name].parent in above(s, by_id)
+
+
+def test_no_span_and_no_metric_is_a_stranger(everything):
+    assert {kind(s.name) for s in everything[0]} <= SPANS.keys() and everything[1].keys() <= METRICS.keys()
+
+
+@pytest.mark.parametrize("name", [n for n in METRICS if not n.startswith("repository.")])
+def test_each_metric_is_emitted_with_its_labels(everything, name):
+    if name == "consolidation.failures": pytest.skip("no item of this scenario fails")
+    points = everything[1][name]
+    for p in points: assert {*METRICS[name].labels} <= {*p.attributes}, dict(p.attributes)
+    extra = {k for p in points for k in p.attributes} - {*METRICS[name].labels}
+    assert extra <= ({"error.type", "gen_ai.response.model"} if name.startswith("gen_ai") else set())
+
+
+def test_calls_of_a_model_lie_in_their_question_and_that_in_its_phase(everything):
+    spans = everything[0]
+    by_id = {s.context.span_id: s for s in spans}
+    chats = [above(s, by_id) for s in spans if kind(s.name) == "chat {model}"]
+    assert ["llm.detect_supersession", "consolidation.supersession", "consolidation.run"] in chats
+    assert ["llm.summarize", "consolidation.summarize", "consolidation.run"] in chats
+    assert sum(s.attributes["tokens_used"] for s in spans if s.name == "consolidation.summarize") > 0
+
+
+def test_a_judgment_says_of_whom_and_what(everything):
+    judged = [s for s in everything[0] if s.name == "llm.detect_supersession" and s.attributes["result"]]
+    assert judged and all(len(s.attributes["older_id"]) == len(s.attributes["newer_id"]) == len(s.attributes["result"]) for s in judged)
+    assert {r for s in judged for r in s.attributes["result"]} >= {"supersede", "coexist"}
+
+
+def test_numbers_agree_with_each_other(everything):
+    "Counters add up to what the histograms saw, and a refused run is an error."
+    points = everything[1]
+    runs = {p.attributes["status"]: p.value for p in points["consolidation.runs"]}
+    assert runs == {"success": 1, "error": 1} and sum(p.count for p in points["consolidation.duration_seconds"]) == 2
+    assert sum(p.count for p in points["retention.score_distribution"]) == points["retention.score_calculations"][0].value
+    assert sum(p.value for p in points["store.edges_by_type"]) == points["store.edge_writes"][0].value
+    assert sum(p.count for p in points["llm.latency"]) == sum(p.value for p in points["llm.requests"])
+    assert [p.value for p in points["consolidation.active_runs"]] == [0] and points["consolidation.undos"][0].value == 2
+    assert [*points["llm.latency"][0].explicit_bounds] == [*METRICS["llm.latency"].buckets]
+
+
+def test_no_text_of_a_memory_or_a_question_is_in_a_span(everything):
+    told = repr([s.to_json() for s in everything[0]])
+    assert "FastAPI" not in told and "harbour" not in told and "Blueprints" not in told
+
+
+def test_content_is_shown_where_somebody_asked_for_it(monkeypatch):
+    assert logs.content("the secret plan") == "(15 characters)"
+    monkeypatch.setattr(logs, "_CONTENT", [True])
+    assert logs.content("the\nplan") == r"the\nplan" and len(logs.content("x" * 5000)) < 1100
