@@ -1186,14 +1186,14 @@ def doctor(
     except Exception as e:
         if not nagios: raise
         print(healths.unknown_line(e)); raise typer.Exit(3) from None
-    if nagios and not call.as_json: print(healths.nagios_line(h))
+    if nagios and not call.as_json: print(healths.nagios_line(h, quick))
     else: call.show(healths.document(h), *_checked(h, call.verbose))
     raise typer.Exit(healths.exit_code(h.status, nagios))
 
 
 def _checked(h: healths.Health, verbose: bool) -> list[Any]:
     found = doctoring.first_what_matters(h.findings)
-    rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in found]
+    rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where) for f in (found if verbose else healths.folded(found))]
     counts = ", ".join(f"{k} {level}" for level, k in Counter(f.level for f in found).items())
     return [*cut("Doctor", ("level", "area", "what", "where"), rows, verbose), "", f"{h.status.capitalize()}: {counts}."]
 

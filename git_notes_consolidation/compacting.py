@@ -167,6 +167,7 @@ def bundle_to(
 ) -> None:
     "A file with these refs and all that they need."
     if file.exists(): raise RepoError(f"{file} is there already, and holds what nothing else may; name another file")
+    if not (folder := file.absolute().parent).is_dir(): raise RepoError(f"{folder} is not a directory; make it, or name another place for the bundle")
     git(repo.path, "bundle", "create", "--quiet", str(file.absolute()), *refs)
     git(repo.path, "bundle", "verify", "--quiet", str(file.absolute()))
 

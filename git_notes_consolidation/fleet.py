@@ -15,7 +15,7 @@ from typing import Any
 from .config import ConfigError, load_settings, need, project_file
 from .crew import Final, Here, in_words, outcomes, processes_here
 from .models import ConsolidationResult, digest
-from .notes import MEM, REFS, Repo, RepoError, open_repo, tips
+from .notes import MEM, REFS, NoRepository, Repo, RepoError, open_repo, tips
 from .parallel import MOST, Crew, through
 from .service import Guard, check_blast_radius, open_service, run
 
@@ -110,6 +110,7 @@ def consolidate_one(e: Errand) -> Outcome:
     begin = time.perf_counter()
     def over(state: str, **kw: Any) -> Outcome: return Outcome(e.path, state, seconds=round(time.perf_counter() - begin, 2), **kw)
     try: return _consolidated(e, over)
+    except NoRepository as x: return over("failed", why=in_words(x).split("; ")[0])
     except (Guard, ConfigError, NotImplementedError, Final) as x: return over("failed", why=in_words(x))
     except RepoError as x: raise _Again(in_words(x)) from None
     except Exception as x: raise _Again(f"{type(x).__name__}: {in_words(x)}") from None

@@ -18,7 +18,7 @@ from .notes import Repo
 
 # %% auto #0
 __all__ = ['COMPONENTS', 'STATES', 'WORST', 'SCHEMA', 'DOCUMENT', 'component_of', 'state_of', 'Component', 'component', 'Health',
-           'examine', 'health', 'document', 'exit_code', 'nagios_line', 'unknown_line']
+           'examine', 'health', 'document', 'exit_code', 'nagios_line', 'unknown_line', 'folded']
 
 # %% ../nbs/22_health.ipynb #9954dfed
 COMPONENTS = ("git", "notes", "records", "index", "embedder", "llm", "runs", "hooks", "sync", "lock", "disk", "clock", "observability", "packages")
@@ -139,11 +139,14 @@ def exit_code(
 # %% ../nbs/22_health.ipynb #f0d000c1
 _WORDS = {"healthy": "OK", "degraded": "WARNING", "unhealthy": "CRITICAL", "unknown": "UNKNOWN"}
 
-def nagios_line(h: Health) -> str:
+def nagios_line(
+    h: Health,
+    quick: bool = False,  # No note and no record was read
+) -> str:
     "One line, with the time that the look took."
     n = Counter(c.status for c in h.components)
     hurt = sorted((c for c in h.components if c.status != "healthy"), key=lambda c: WORST.index(c.status))
-    said = "; ".join(f"{c.name}: {c.detail}" for c in hurt) or f"{n['healthy']} components are healthy."
+    said = "; ".join(f"{c.name}: {c.detail}" for c in hurt) or f"{n['healthy']} components are healthy{', as far as is seen without reading a note' if quick else ''}."
     return f"GNC {_WORDS[h.status]} - {_one(said)} | time={h.latency_ms / 1000:.3f}s degraded={n['degraded']} unhealthy={n['unhealthy']}"
 
 
@@ -153,3 +156,20 @@ def _one(text: object) -> str: return plain_line(text).replace("|", "¦")
 def unknown_line(why: object) -> str:
     "The line when nothing could be looked at; it goes with exit code 3."
     return f"GNC UNKNOWN - {_one(why)}"
+
+# %% ../nbs/22_health.ipynb #5e59f8ef
+def folded(
+    found: Iterable[Finding],
+    most: int = 3,  # Of a kind
+) -> list[Finding]:  # A finding without a remedy stands for those that were left out
+    "Of many findings without a remedy, in one area and of one level that is not ok, the first few."
+    out: list[Finding] = []; kinds: Counter[tuple[str, str]] = Counter(); last: dict[tuple[str, str], int] = {}
+    for f in found:
+        kind = (f.area, f.level)
+        if bare := not f.remedy and f.level != "ok": kinds[kind] += 1
+        if not bare or kinds[kind] <= most: out.append(f)
+        if bare and kinds[kind] == most: last[kind] = len(out)
+    for kind, at in sorted(last.items(), key=lambda kv: -kv[1]):
+        if left := kinds[kind] - most: out.insert(at, Finding(*kind, f"… and {left} more of this kind; -v shows all."))
+    return out
+

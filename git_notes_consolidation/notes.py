@@ -19,18 +19,22 @@ from .observe import count, span
 from .tally import WHERE
 
 # %% auto #0
-__all__ = ['MEM', 'IDENT', 'LARGEST_NOTE', 'REFS', 'OPERATIONS', 'RepoError', 'Repo', 'git_env', 'git', 'broken_off', 'open_repo',
-           'Problem', 'Record', 'parse_note', 'note_text', 'commit_stream', 'write_memories', 'tips', 'note_paths',
-           'read_objects', 'read_blobs', 'Scan', 'read_memories', 'UnknownId', 'resolve', 'encode', 'decode', 'Events',
-           'our_tips', 'read_events', 'Append', 'stamp', 'tier_append', 'edge_append', 'summary_append',
-           'review_append', 'wrote_append', 'set_append', 'op_append', 'prune_append', 'access_append', 'RaceLost',
-           'move_refs', 'notes_on', 'note_changes', 'memory_changes', 'land', 'write', 'until_won', 'append', 'written',
-           'tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file', 'undone_runs', 'texts', 'reading', 'State',
-           'run_records', 'fold', 'as_set', 'grown']
+__all__ = ['MEM', 'IDENT', 'LARGEST_NOTE', 'REFS', 'OPERATIONS', 'RepoError', 'NoRepository', 'Repo', 'git_env', 'git',
+           'broken_off', 'open_repo', 'Problem', 'Record', 'parse_note', 'note_text', 'commit_stream', 'write_memories',
+           'tips', 'note_paths', 'read_objects', 'read_blobs', 'Scan', 'read_memories', 'UnknownId', 'resolve',
+           'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'stamp', 'tier_append', 'edge_append',
+           'summary_append', 'review_append', 'wrote_append', 'set_append', 'op_append', 'prune_append',
+           'access_append', 'RaceLost', 'move_refs', 'notes_on', 'note_changes', 'memory_changes', 'land', 'write',
+           'until_won', 'append', 'written', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file',
+           'undone_runs', 'texts', 'reading', 'State', 'run_records', 'fold', 'as_set', 'grown']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
 class RepoError(Exception):
     "The repository cannot be used as asked; the text names the thing and the remedy."
+
+
+class NoRepository(RepoError):
+    "There is none at that path."
 
 
 @dataclass(frozen=True)
@@ -85,11 +89,11 @@ def open_repo(
     path: Path | str = ".",  # Anywhere inside a repository
 ) -> Repo:
     "The repository that a path is in."
-    if not Path(path).is_dir(): raise RepoError(f"{path} is not a directory; give the path of a repository with --repo")
+    if not Path(path).is_dir(): raise NoRepository(f"{path} is not a directory; give the path of a repository with --repo")
     try: out = git(path, "rev-parse", "--git-common-dir", "--show-object-format", "--is-inside-work-tree")
     except RepoError as e:
         known = "not a git repository" in str(e)
-        raise RepoError(f"{path} is not a git repository; run git init there, or name another with --repo" if known else str(e)) from None
+        raise NoRepository(f"{path} is not a git repository; run git init there, or name another with --repo") if known else e from None
     common, kind, inside = out.decode().splitlines()
     top = Path(git(path, "rev-parse", "--show-toplevel").decode().rstrip("\n")) if inside == "true" else None
     WHERE[:] = [home := (Path(path) / common).resolve()]

@@ -183,9 +183,9 @@ def test_each_repository_fails_by_itself_and_the_sweep_goes_on(small, tmp_path):
     assert state_of(said) == {"one": "ok", "two": "ok", "changed": "ok", "busy": "failed", "broken": "failed", "addressed": "failed", "nowhere": "failed"}
     why = {Path(o["repository"]).name: (o["why"], o["tries"]) for o in said.json["repositories"]}
     assert "another run is at work" in why["busy"][0] and why["busy"][1] == 2
-    assert "not a directory" in why["nowhere"][0] and "broken" in why["broken"][0]
+    assert why["nowhere"] == (f"{tmp_path / 'nowhere'} is not a directory", 1) and "broken" in why["broken"][0]
     assert "not read from a file" in why["addressed"][0] and why["addressed"][1] == 1
-    assert [f["kind"] for f in said.json["failures"]] == ["repository"] * 6 and (said.json["ok"], said.json["failed"]) == (3, 4)
+    assert [f["kind"] for f in said.json["failures"]] == ["repository"] * 2 and (said.json["ok"], said.json["failed"]) == (3, 4)
     assert all(refs(tmp_path / n, "refs/notes/mem-runs") for n in ("one", "two")) and not refs(tmp_path / "busy", "refs/notes/mem-")
     git(tmp_path / "changed", "update-ref", "refs/notes/mem/zz", git(tmp_path / "changed", "rev-parse", "refs/notes/mem/decisions"))
     (tmp_path / "addressed" / "gnc.toml").unlink()
@@ -204,7 +204,7 @@ def test_a_repository_that_vanishes_midway_is_a_row(small, tmp_path, monkeypatch
     monkeypatch.setattr(service, "make_plan", vanishing)
     said = gnc("fleet", *homes, "--state", tmp_path / "s", "--workers", 1, "--retries", 1, "--json")
     assert said.code == 1 and state_of(said) == {"first": "ok", "gone": "failed", "last": "ok"}
-    assert [f["which"] for f in said.json["failures"]] == [str(homes[1])] * 2 and "is not a directory" in said.json["repositories"][-1]["why"]
+    assert [f["which"] for f in said.json["failures"]] == [str(homes[1])] and "is not a directory" in said.json["repositories"][-1]["why"]
     assert sorted(Path(json.loads(line)["home"]).parent.name for line in (tmp_path / "s").read_text().split("\n") if '"ok"' in line) == ["first", "last"]
 
 
