@@ -146,7 +146,8 @@ def nagios_line(
     "One line, with the time that the look took."
     n = Counter(c.status for c in h.components)
     hurt = sorted((c for c in h.components if c.status != "healthy"), key=lambda c: WORST.index(c.status))
-    said = "; ".join(f"{c.name}: {c.detail}" for c in hurt) or f"{n['healthy']} components are healthy{', as far as is seen without reading a note' if quick else ''}."
+    so_far = ", as far as is seen without reading a note" if quick else ""
+    said = "; ".join(f"{c.name}: {c.detail}" for c in hurt) or f"{n['healthy']} components are healthy{so_far}."
     return f"GNC {_WORDS[h.status]} - {_one(said)} | time={h.latency_ms / 1000:.3f}s degraded={n['degraded']} unhealthy={n['unhealthy']}"
 
 
