@@ -5,15 +5,18 @@
 # %% ../nbs/09_arrivals.ipynb #7fdd6cc0
 from __future__ import annotations
 import json, re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
-from .models import Memory, as_utc, digest
-from .notes import MEM, Repo, RepoError, _try_lock, note_paths, parse_note, read_blobs, replace_file, tips
+from typing import Any, NamedTuple
+from .models import Memory, Place, as_utc, digest
+from .notes import (MEM, Problem, Record, Repo, RepoError, _scan, _try_lock, git, note_paths, parse_note, read_blobs, read_objects,
+                                           replace_file, tips)
 
 # %% auto #0
-__all__ = ['LastRun', 'remember_run', 'last_run', 'arrived', 'remember_start', 'last_start', 'lock_held']
+__all__ = ['LastRun', 'remember_run', 'last_run', 'arrived', 'Added', 'added', 'joined', 'remember_start', 'last_start',
+           'lock_held']
 
 # %% ../nbs/09_arrivals.ipynb #28ec8cd1
 @dataclass(frozen=True)
@@ -90,6 +93,108 @@ def arrived(
             if len(found) >= most: break
             found |= {m.id: m for key, m in _memories(ns, fresh, read_blobs(repo, some)) if key not in known}
     return tuple(sorted(found.values(), key=lambda m: (m.timestamp, m.id)))
+
+# %% ../nbs/09_arrivals.ipynb #bc73757b
+class Added(NamedTuple):
+    "What came to the notes of the plugin, where nothing else happened to them."
+    memories: tuple[Memory, ...]  # Oldest first, in full, each with its new places only
+    problems: tuple[Problem, ...]  # Those of the new records
+    tips: Mapping[str, str]  # refs/notes/mem/* and where they point now
+    notes: int  # By how many the notes became more
+    records: int  # … and the records in them: copies counted each
+    grown: Mapping[tuple[str, str], tuple[str, str]]  # Namespace and object of each note that became longer: its blob then and now
+
+# %% ../nbs/09_arrivals.ipynb #a03a8dca
+_Blobs = tuple[list[str], list[str]]  # Those of one object's notes, then and now
+_NO_BLOB = ("000000", "040000", "160000")  # Modes: nothing, a folder, a submodule
+
+
+def _differences(repo: Repo, then: str | None, now: str) -> dict[str, _Blobs]:
+    "The annotated objects whose notes two tips have not in common; of a new ref, all."
+    found: dict[str, _Blobs] = defaultdict(lambda: ([], []))
+    if then is None:
+        for obj, _, blob in note_paths(repo, now): found[obj][1].append(blob)
+        return found
+    rows = git(repo.path, "diff-tree", "-r", "-z", "--no-renames", then, now).decode("utf-8", "replace").split("\0")
+    for meta, path in zip(rows[::2], rows[1::2]):
+        before, after, was, is_, _ = meta.removeprefix(":").split()
+        if not _OBJECT.fullmatch(obj := path.replace("/", "")): continue
+        for i, mode, blob in (0, before, was), (1, after, is_):
+            if mode not in _NO_BLOB: found[obj][i].append(blob)
+    return found
+
+# %% ../nbs/09_arrivals.ipynb #802ebfbd
+def _alone(repo: Repo, wanted: Collection[tuple[str, str]]) -> bool:  # Tips, each with an object
+    "Has each object just one note, whatever folders it lies in?"
+    entry, count = re.compile(rb"(\d+) ([^\0]+)\0(.{%d})" % (len(repo.zero) // 2), re.DOTALL), Counter[tuple[str, str]]()
+    todo = [(f"{tip}^{{tree}}", (tip, obj), obj) for tip, obj in set(wanted)]
+    while todo:
+        read = read_objects(repo, sorted({tree for tree, _, _ in todo}))
+        trees = {tree: {name: (mode, oid) for mode, name, oid in entry.findall(raw)} for tree, (_, raw) in read.items()}
+        deeper = []
+        for tree, key, rest in todo:
+            for end in range(1, len(rest) + 1):
+                mode, oid = trees.get(tree, {}).get(rest[:end].encode(), (b"", b""))
+                if mode == b"40000": deeper.append((oid.hex(), key, rest[end:]))
+                elif end == len(rest) and mode not in (b"", b"160000"): count[key] += 1
+        todo = [row for row in deeper if row[2]]
+    return all(count[key] == 1 for key in wanted)
+
+# %% ../nbs/09_arrivals.ipynb #58bbf08a
+class _Otherwise(RepoError):
+    "Something else happened than that records were added."
+
+
+def _more(
+    was: bytes | None,  # The note then: empty if there was none, none if it cannot be read
+    now: bytes | None,
+    name: str,  # For the reports
+) -> tuple[list[Record], int, list[Problem]]:  # All records, how many of them are old, and the problems of the others
+    "What a note that was only added to says now."
+    if was is None or now is None or not now.startswith(was): raise _Otherwise(name)
+    (old, known), (records, problems) = parse_note(was, name), parse_note(now, name)
+    if records[:len(old)] != old or not set(known) <= set(problems): raise _Otherwise(name)
+    return records, len(old), [p for p in problems if p not in known]
+
+# %% ../nbs/09_arrivals.ipynb #601a683b
+def _changes(repo: Repo, since: Mapping[str, str], refs: Mapping[str, str]) -> dict[tuple[str, str], tuple[str, str]]:
+    "Ref and object of each note that is new or not what it was: its blob then, if any, and now."
+    if not since.keys() <= refs.keys() or not all(_OBJECT.fullmatch(tip) for tip in since.values()): raise _Otherwise("a ref is gone")
+    both = {(ref, obj): blobs for ref, tip in refs.items() if tip != since.get(ref) for obj, blobs in _differences(repo, since.get(ref), tip).items()}
+    if any(len(was) > 1 or len(now) != 1 for was, now in both.values()): raise _Otherwise("a note is gone, or there twice")
+    return {key: ("".join(was), now[0]) for key, (was, now) in both.items() if was != now}
+
+
+def added(
+    repo: Repo,
+    since: Mapping[str, str],  # The tips of refs/notes/mem/* that a scan saw
+    most: int = 2_000,  # Records, or notes with something new
+) -> Added | None:  # None: something else happened too, or it is more than that; read everything
+    "What came to the notes, if records were appended and that was all."
+    refs, problems, grown, count = tips(repo, MEM), list[Problem](), {}, 0
+    found: dict[tuple[str, ...], list[tuple[Place, Record]]] = defaultdict(list)
+    try:
+        changes = _changes(repo, since, refs)
+        if len(changes) > most or not _alone(repo, [(refs[ref], obj) for ref, obj in changes if ref in since]): return None
+        data = read_blobs(repo, {blob for pair in changes.values() for blob in pair if blob}) | {"": b""}
+        for (ref, obj), (was, now) in changes.items():
+            ns = ref.removeprefix(MEM)
+            records, old, bad = _more(data.get(was), data.get(now), f"{ref} {obj}")
+            if (count := count + len(records) - old) > most: return None
+            for i, r in enumerate(records[old:], old): found[ns, r.front["timestamp"], r.front["summary"], r.body].append((Place(ns, obj, i, r.offset, now), r))
+            problems += bad
+            if was: grown[ns, obj] = was, now
+    except RepoError: return None
+    new = _scan(found, problems, refs, len(changes) - len(grown))
+    return Added(new.memories, new.problems, refs, new.notes, new.records, grown)
+
+# %% ../nbs/09_arrivals.ipynb #b95b8240
+def joined(
+    known: Memory,
+    new: Memory,  # The same, at other places
+) -> Memory:
+    "One memory at the places of both; its first place says the rest."
+    return replace(min(known, new, key=lambda m: m.places[0]), places=tuple(sorted(known.places + new.places)))
 
 # %% ../nbs/09_arrivals.ipynb #dda65bfc
 def remember_start(repo: Repo, at: datetime) -> None:

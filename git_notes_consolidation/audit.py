@@ -566,6 +566,7 @@ def edge_claim(
 # %% ../nbs/22_audit.ipynb #194ca92d
 def web_faults(
     edges: Sequence[Row],  # Live ones
+    gone: Container[str] = (),  # Tombstones: what they repeated is worked out again when they are restored
 ) -> Iterator[Finding]:
     "What is wrong with the live edges together."
     newer, first, whole = defaultdict(set), defaultdict(list), defaultdict(list)
@@ -577,7 +578,7 @@ def web_faults(
     if ring := _circle({i: sorted(olds) for i, olds in newer.items()}): yield _error(where[ring[0]], f"supersession goes round: {' → '.join(ring)}")
     for i, (target, *more) in sorted(first.items()):
         if more: yield _error(where[i], f"{i} repeats two memories, {target} and {more[0]}")
-        if target in first: yield _error(where[i], f"{i} repeats {target}, which is a repeat itself")
+        if target in first and i not in gone: yield _error(where[i], f"{i} repeats {target}, which is a repeat itself")
     for i, (target, *more) in sorted(whole.items()):
         if more: yield _warning(where[i], f"{i} was merged into two memories, {target} and {more[0]}, as two clones may do at once")
 
@@ -746,7 +747,7 @@ def _faults(rows: Sequence[Row], held: Mapping[str, Mapping[str, Row]], memories
     edges, summaries = held.get("edge", {}), held.get("summary", {})
     yield from run_faults(rows)
     yield from undo_faults(rows)
-    yield from web_faults(list(edges.values()))
+    yield from web_faults(list(edges.values()), {i for i, m in memories.items() if m.gone})
     yield from tier_faults(rows, memories)
     yield from archive_faults(held, memories)
     yield from head_faults(held, memories)

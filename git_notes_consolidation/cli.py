@@ -35,7 +35,8 @@ from .triggers import EVENTS, Event, in_domain
 
 if TYPE_CHECKING:
     from git_notes_consolidation.deciding import Pool
-    from git_notes_consolidation import audit as auditing, dating, evaluation as ev, fourway as fw, reasoning as reasons, service as sv, session as telling
+    from git_notes_consolidation import audit as auditing, dating, evaluation as ev, fourway as fw, increments, reasoning as reasons, service as sv
+    from git_notes_consolidation import session as telling
     from git_notes_consolidation import fitting, forecast, llm, saving, writing as wr
 
 # %% auto #0
@@ -54,7 +55,7 @@ class _Later:
 
 
 if not TYPE_CHECKING:
-    auditing, dating, ev, fw = map(_Later, ("audit", "dating", "evaluation", "fourway"))
+    auditing, dating, ev, fw, increments = map(_Later, ("audit", "dating", "evaluation", "fourway", "increments"))
     fitting, forecast, saving = map(_Later, ("fitting", "forecast", "saving"))
     reasons, sv, telling, wr = map(_Later, ("reasoning", "service", "session", "writing"))
 
@@ -395,7 +396,7 @@ def consolidate(
         if if_due and _not_due(call, s, asks, scope): return
         if apply: result = sv.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)
-        else: result = sv.run(s, full=full, scope=scope)
+        else: result = increments.run(s, full=full, scope=scope)
     if plan: _save(plan, made.to_json())
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)

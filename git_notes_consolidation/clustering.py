@@ -18,8 +18,8 @@ from .models import Memory
 from .observe import count, record, span
 
 # %% auto #0
-__all__ = ['first_seen', 'components', 'dendrogram', 'flat_clusters', 'MemoryCluster', 'dominant_namespace', 'split',
-           'cluster_memories', 'Candidates', 'Half', 'fused_older', 'nearest_older']
+__all__ = ['first_seen', 'components', 'reached', 'dendrogram', 'flat_clusters', 'Near', 'near_clusters', 'MemoryCluster',
+           'dominant_namespace', 'split', 'cluster_memories', 'Candidates', 'Half', 'fused_older', 'nearest_older']
 
 # %% ../nbs/07_clustering.ipynb #5ed579f2
 def _norms(X: np.ndarray) -> np.ndarray:
@@ -48,11 +48,11 @@ def _where(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return i, j
 
 # %% ../nbs/07_clustering.ipynb #9c118dc7
-def _fold(labels: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def _fold(labels: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     "The labels, after those that a pair connects have become one."
-    if not pairs.shape[1]: return labels
+    if not len(a): return labels
     sparse, graph = need("scipy.sparse", "consolidation"), need("scipy.sparse.csgraph", "consolidation")
-    edges = sparse.coo_array((np.ones(pairs.shape[1], bool), (pairs[0], pairs[1])), shape=(len(labels), len(labels)))
+    edges = sparse.coo_array((np.ones(len(a), bool), (a, b)), shape=(len(labels), len(labels)))
     return np.asarray(graph.connected_components(edges, directed=False)[1], dtype=np.intp)[labels]
 
 # %% ../nbs/07_clustering.ipynb #b5fc6432
@@ -69,8 +69,8 @@ def _join(
                 i, j = _where(U[a:a + block] @ U[b:b + block].T >= level)
                 ends = labels[np.stack([i + a, j + b])]
                 waiting = np.hstack([waiting, ends[:, ends[0] != ends[1]]])
-                if waiting.shape[1] > 4 * len(U): labels, waiting = _fold(labels, waiting), waiting[:, :0]
-    return _fold(labels, waiting)
+                if waiting.shape[1] > 4 * len(U): labels, waiting = _fold(labels, *waiting), waiting[:, :0]
+    return _fold(labels, *waiting)
 
 # %% ../nbs/07_clustering.ipynb #4fa09769
 def first_seen(
@@ -94,6 +94,28 @@ def components(
     labels = -1 - np.arange(len(U))
     labels[some] = _join((U if len(some) == len(U) else U[some]).astype(np.float32, copy=False), cosine * length**2, block)
     return first_seen(labels)
+
+# %% ../nbs/07_clustering.ipynb #b40a8011
+def reached(
+    X: np.ndarray,  # (n, d) rows of length one
+    start: np.ndarray,  # Row numbers
+    distance: float,  # As for `components`
+    block: int = 1024,  # Rows at a time: memory and speed, not the answer
+    most: int = 500,  # Where more are reached, all are said to be: looking on would cost as much as clustering them
+) -> np.ndarray:  # Row numbers, in order
+    "The components of some rows, whole; a row of zeros is reached too where the distance is 1 or more."
+    U, norms = _unit_rows(X)
+    U, some = U.astype(np.float32, copy=False), norms[norms > 0]
+    level = (1 - distance - 1e-5) * (1.0 if not len(some) else float(some.min() if distance < 1 else some.max()) ** 2)
+    seen, todo = np.zeros(len(U), bool), np.unique(start).astype(np.intp)
+    while len(todo):
+        seen[todo] = True
+        near = np.zeros(len(U), bool)
+        for a in range(0, len(todo), block): near |= (U[todo[a:a + block]] @ U.T >= level).any(axis=0)
+        todo = np.flatnonzero(near & ~seen)
+        if np.count_nonzero(seen) + len(todo) > most: return np.arange(len(U))
+    return np.flatnonzero(seen)
+
 
 # %% ../nbs/07_clustering.ipynb #17e7468c
 def _distances(U: np.ndarray, norms: np.ndarray, block: int = 512) -> np.ndarray:
@@ -138,13 +160,15 @@ class _Clusters:
     sums: np.ndarray  # (n // 2 + 1, d) float64, of those that have merged; a page of it takes memory once it is written
     place: np.ndarray  # (n,) where its sum stands; −1 while it is one row, or equal ones
     free: list[int]  # Places in `sums` that nobody uses, the next one last
+    names: tuple[bytes, ...]  # A hash of the vector that each began with
 
     def __len__(self) -> int: return len(self.first)
 
     def total(self, ids: np.ndarray) -> np.ndarray:
         "(k, d) float64: the sums of their unit rows."
-        rows, merged = self.first[ids], self.place[ids] >= 0
-        out = np.multiply(self.X[rows], (self.sizes[ids] / self.norms[rows])[:, None], dtype=np.float64)
+        out, merged = np.empty((len(ids), self.X.shape[1])), self.place[ids] >= 0
+        rows, sizes = self.first[ids[~merged]], self.sizes[ids[~merged]]
+        out[~merged] = np.multiply(self.X[rows], (sizes / self.norms[rows])[:, None], dtype=np.float64)
         out[merged] = self.sums[self.place[ids[merged]]]
         return out
 
@@ -174,17 +198,22 @@ def _clusters(
     first = rows[np.unique(which, return_index=True)[1]]
     n = len(first)
     sums = np.empty((n // 2 + 1, X.shape[1]))
-    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), sums, np.full(n, -1), list(range(n // 2, -1, -1))), which
+    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), sums, np.full(n, -1), list(range(n // 2, -1, -1)), (*seen,)), which
 
 # %% ../nbs/07_clustering.ipynb #e4d3cb32
-class _Pairs(NamedTuple):
+@dataclass
+class _Pairs:
     "Pairs of clusters, each once."
     a: np.ndarray
     b: np.ndarray
     product: np.ndarray  # Of their sums: float32 adds it up, until it matters
     sure: np.ndarray  # It is exact
 
-    def take(self, which: np.ndarray) -> _Pairs: return _Pairs(*(x[which] for x in self))
+    def take(self, which: np.ndarray) -> _Pairs: return _Pairs(*(x[which] for x in vars(self).values()))
+
+    def keep(self, which: np.ndarray, *more: _Pairs) -> None:
+        "Nothing but these and some more, a column at a time."
+        for name, x in vars(self).items(): setattr(self, name, np.concatenate([x[which], *(getattr(p, name) for p in more)]))
 
     def distance(self, c: _Clusters) -> np.ndarray: return np.asarray(1 - self.product / (c.sizes[self.a] * c.sizes[self.b]))
 
@@ -232,7 +261,7 @@ def _near(
     return _Pairs(one, two, cosines[:k] * (c.sizes[one] * c.sizes[two]), np.zeros(k, bool)), level
 
 # %% ../nbs/07_clustering.ipynb #a1a55c9b
-def _exactly(c: _Clusters, a: np.ndarray, b: np.ndarray, block: int = 1024) -> np.ndarray:
+def _exactly(c: _Clusters, a: np.ndarray, b: np.ndarray, block: int = 256) -> np.ndarray:
     "Products of the sums of these clusters, in float64."
     parts = (slice(k, k + block) for k in range(0, len(a), block))
     return np.concatenate([np.zeros(0), *(np.einsum("ij,ij->i", c.total(a[p]), c.total(b[p])) for p in parts)])
@@ -265,59 +294,54 @@ def _mutual(
 
 # %% ../nbs/07_clustering.ipynb #9c3891d7
 def _summed(
-    c: _Clusters,
-    a: np.ndarray,
-    b: np.ndarray,
-    product: np.ndarray,
-    known: np.ndarray,  # How many pairs of rows are in each product
+    c: _Clusters,  # In which they have merged
+    pairs: _Pairs,  # One for each two that were near before
+    made_of: np.ndarray,  # (n,) how many clusters each was before
 ) -> _Pairs:
     "Each pair once, all of it."
-    order = np.lexsort((b, a))
-    a, b = a[order], b[order]
+    order = np.lexsort((pairs.b, pairs.a))
+    a, b = pairs.a[order], pairs.b[order]
     start = np.flatnonzero((np.diff(a, prepend=-1) != 0) | (np.diff(b, prepend=-1) != 0))
-    a, b, product = a[start], b[start], np.add.reduceat(product[order], start)
-    part = np.add.reduceat(known[order], start) < c.sizes[a] * c.sizes[b] - 0.5
+    a, b, product = a[start], b[start], np.add.reduceat(pairs.product[order], start)
+    part = np.diff(start, append=len(order)) < made_of[a] * made_of[b]
     product[part] = _exactly(c, a[part], b[part])
     return _Pairs(a, b, product, part)
 
 # %% ../nbs/07_clustering.ipynb #e7ed3ea5
-def _rewired(
+def _rewire(
     c: _Clusters,  # In which they have merged
-    pairs: _Pairs,
+    pairs: _Pairs,  # As they were before; as they are now
     one: np.ndarray,
     two: np.ndarray,  # … that went into it
-    sizes: np.ndarray,  # Before that
+    limit: float,  # Distance from which on pairs are dropped
     block: int = 1 << 14,  # Clusters at a time
-) -> _Pairs:
-    "The pairs after a merger."
-    to, new = np.arange(len(c), dtype=np.int32), np.zeros(len(c), bool)
-    to[two], new[one] = one, True
-    a, b = to[pairs.a], to[pairs.b]
-    moved, low = new[a] | new[b], np.where(a == b, -1, np.minimum(a, b))
-    parts = [pairs.take(~moved)]
+) -> None:
+    "Change the pairs after a merger."
+    to, made_of = np.arange(len(c), dtype=np.int32), np.ones(len(c), np.int8)
+    to[two], made_of[one] = one, 2
+    pairs.a, pairs.b = to[pairs.a], to[pairs.b]
+    pairs.a, pairs.b = np.minimum(pairs.a, pairs.b), np.maximum(pairs.a, pairs.b)
+    moved, parts = made_of[pairs.a] * made_of[pairs.b] > 1, []
     for k in range(0, len(c), block):
-        at = np.flatnonzero(moved & (low >= k) & (low < k + block))
-        if len(at): parts.append(_summed(c, low[at], np.maximum(a[at], b[at]), pairs.product[at], sizes[pairs.a[at]] * sizes[pairs.b[at]]))
-    return _Pairs(*(np.concatenate(each) for each in zip(*parts)))
+        part = _summed(c, pairs.take(np.flatnonzero(moved & (pairs.a >= k) & (pairs.a < k + block) & (pairs.a < pairs.b))), made_of)
+        parts.append(part.take(part.distance(c) < limit + 1e-5))
+    pairs.keep(~moved, *parts)
 
 # %% ../nbs/07_clustering.ipynb #91da72cc
 def _merged(
     c: _Clusters,
-    pairs: _Pairs,  # All that are nearer than the limit
+    pairs: _Pairs,  # All that are nearer than the limit; what is left of them when nothing more merges
     limit: float,  # Clusters merge while their average distance is below it
     rounds: float = math.inf,
 ) -> np.ndarray:  # (n,) the cluster that each is in now
     "Merge whatever is each other's nearest, as long as there is any."
     into = np.arange(len(c))
     while rounds > 0 and len(pairs.a):
-        near = pairs.distance(c) < limit + 1e-5
-        if not near.all(): pairs = pairs.take(near)
         one, two = _mutual(c, pairs, limit)
         if not len(one): break
-        sizes = c.sizes.copy()
         for k in range(0, len(one), 1024): c.merge(one[k:k + 1024], two[k:k + 1024])
         into[two], rounds = one, rounds - 1
-        pairs = _rewired(c, pairs, one, two, sizes)
+        _rewire(c, pairs, one, two, limit)
     return _roots(into)
 
 # %% ../nbs/07_clustering.ipynb #ffe991bb
@@ -349,6 +373,9 @@ def _groups(labels: np.ndarray) -> list[np.ndarray]:
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]) if len(labels) else []
 
 # %% ../nbs/07_clustering.ipynb #0d5d50b1
+_Find = Callable[[_Clusters, np.ndarray, float, int, int], tuple[_Pairs, float]]  # `_near`, or what stands in for it
+
+
 class _Pass(NamedTuple):
     "What one pass over many rows knows of them."
     c: _Clusters
@@ -365,20 +392,20 @@ class _Pass(NamedTuple):
         return first_seen(part)
 
     def labels(self, distance: float, block: int, large: int) -> np.ndarray:
-        "(n,) rows of large components: a row of the cluster that each is in; any other: itself."
-        labels, big = np.arange(len(self.c.X)), np.bincount(self.chain, self.c.sizes) > large
-        pairs = self.pairs if big.all() else self.pairs.take(big[self.chain[self.pairs.a]])
-        labels[self.rows] = np.where(big[self.chain], self.c.first[_finished(self.c, pairs, self.level, distance, block, _room(len(self.c)))], -1)[self.which]
+        "(n,) rows of large components: a row of the cluster that each is in; any other: itself. To be asked once: the pairs are used up."
+        labels, big = np.arange(len(self.c.X)), (np.bincount(self.chain, self.c.sizes) > large)[self.chain]
+        self.pairs.keep(big[self.pairs.a])
+        labels[self.rows] = np.where(big, self.c.first[_finished(self.c, self.pairs, self.level, distance, block, _room(len(self.c)))], -1)[self.which]
         return np.where(labels < 0, np.arange(len(labels)), labels)
 
 
-def _one_pass(X: np.ndarray, distance: float, block: int) -> _Pass:
+def _one_pass(X: np.ndarray, distance: float, block: int, find: _Find = _near) -> _Pass:
     "All pairs that are near enough, or as many as fit."
     U, norms = _unit_rows(X)
     rows, want = np.flatnonzero(norms), 1 - distance - 1e-5
     c, which = _clusters(U, norms, rows)
-    pairs, level = _near(c, np.arange(len(c)), want, block, _room(len(c)))
-    chain = _fold(np.arange(len(c)), np.stack([pairs.a, pairs.b])) if level <= want else np.zeros(len(c), np.intp)
+    pairs, level = find(c, np.arange(len(c)), want, block, _room(len(c)))
+    chain = _fold(np.arange(len(c)), pairs.a, pairs.b) if level <= want else np.zeros(len(c), np.intp)
     return _Pass(c, rows, which, pairs, chain, level)
 
 # %% ../nbs/07_clustering.ipynb #0a3223d4
@@ -387,10 +414,11 @@ def flat_clusters(
     distance_threshold: float,  # Clusters merge while their average cosine distance is below this
     block: int = 1024,  # Rows of a tile: memory and speed, not the answer
     large: int = 4096,  # A component of more rows is clustered without its distances
+    find: _Find = _near,  # Finds the pairs of many rows
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "Exact average linkage on cosine distance, cut strictly below the threshold."
     with span("clustering.compute_distances", memories=len(X), threshold=float(distance_threshold)) as s:
-        many = _one_pass(X, distance_threshold, block) if len(X) > large and distance_threshold > 0 else None
+        many = _one_pass(X, distance_threshold, block, find) if len(X) > large and distance_threshold > 0 else None
         part = many.part() if many else components(X, distance_threshold, block)
         s.set(components=int(part.max(initial=-1)) + 1)
     with span("clustering.execute", memories=len(X), threshold=float(distance_threshold)) as s:
@@ -400,6 +428,80 @@ def flat_clusters(
         labels = first_seen(labels)
         s.set(clusters_found=int(labels.max(initial=-1)) + 1)
     return labels
+
+# %% ../nbs/07_clustering.ipynb #571bd50f
+class Near(NamedTuple):
+    "The near pairs among the rows of an earlier time."
+    names: tuple[bytes, ...]  # A hash of each different vector
+    pairs: np.ndarray  # (2, k) int32 positions in `names`, the smaller one first
+    cosines: np.ndarray  # (k,) float32
+    level: float  # Least cosine of which none is missing
+
+    def to_bytes(self) -> bytes:
+        "As it is kept in the cache."
+        head = np.array([len(self.names), len(self.cosines)], "<i8").tobytes() + np.array([self.level], "<f8").tobytes()
+        return b"".join((head, *self.names, self.pairs.astype("<i4").tobytes(), self.cosines.astype("<f4").tobytes()))
+
+    @classmethod
+    def from_bytes(cls, raw: object) -> Near | None:
+        "What `to_bytes` wrote; nothing where it is something else."
+        if not isinstance(raw, bytes) or len(raw) < 24: return None
+        (n, k), (level,) = np.frombuffer(raw, "<i8", 2).tolist(), np.frombuffer(raw, "<f8", 1, 16).tolist()
+        if min(n, k) < 0 or len(raw) != 24 + 16 * n + 12 * k: return None
+        names = tuple(raw[a:a + 16] for a in range(24, 24 + 16 * n, 16))
+        pairs, cosines = np.frombuffer(raw, "<i4", 2 * k, 24 + 16 * n).reshape(2, k), np.frombuffer(raw, "<f4", k, len(raw) - 4 * k)
+        fits = ((pairs[0] >= 0) & (pairs[0] < pairs[1]) & (pairs[1] < n) & (abs(cosines) <= 1.01)).all()  # Not a number is not less either
+        once = len({*names}) == n and len(np.unique(pairs[0] * np.int64(n) + pairs[1])) == k
+        return cls(names, pairs, cosines, level) if fits and once and math.isfinite(level) else None
+
+# %% ../nbs/07_clustering.ipynb #de8c6c1d
+def _near_again(
+    c: _Clusters,
+    before: Near,
+    level: float,  # Least cosine
+    block: int,  # Clusters of a tile
+    room: int,  # Pairs at most
+) -> _Pairs | None:  # Nothing where this is not the way
+    "The near pairs of all clusters, from those of an earlier time and the products of what is new."
+    number = {name: k for k, name in enumerate(c.names)}
+    now = np.array([number.get(name, -1) for name in before.names], np.int32)
+    old = np.isin(np.arange(len(c)), now)
+    new = np.flatnonzero(~old).astype(np.int32)
+    if before.level > level or 2 * len(new) > len(c): return None
+    ends = now[before.pairs]
+    there = (ends >= 0).all(axis=0) & (before.cosines >= level)
+    found, k = [(*ends[:, there], before.cosines[there])], int(there.sum())
+    with _threads(len(c)):
+        for a in range(0, len(new), block):
+            rows = c.means(new[a:a + block])
+            for b in range(0, len(c), block):
+                if k > room: return None
+                S = rows @ c.means(np.arange(b, min(b + block, len(c)))).T
+                i, j = _where(S >= level)
+                one, two = new[i + a], (j + b).astype(np.int32)
+                once = old[two] | (one < two)
+                found.append((one[once], two[once], S[i, j][once]))
+                k += int(once.sum())
+    one, two, cosines = (np.concatenate(x) for x in zip(*found))
+    return _Pairs(np.minimum(one, two), np.maximum(one, two), cosines * (c.sizes[one] * c.sizes[two]), np.zeros(k, bool)) if k <= room else None
+
+# %% ../nbs/07_clustering.ipynb #71bd3b2e
+def near_clusters(
+    X: np.ndarray,  # As `flat_clusters` takes them
+    distance: float,
+    before: Near | None = None,  # Of any rows, at any distance
+    block: int = 1024,
+    large: int = 4096,
+) -> tuple[np.ndarray, Near | None]:  # Labels, and what to keep for the next time
+    "`flat_clusters`, from the near pairs of an earlier time and the products of what is new."
+    kept: list[Near] = []
+    def find(c: _Clusters, alive: np.ndarray, level: float, block: int, room: int) -> tuple[_Pairs, float]:
+        again = _near_again(c, before, level, block, room) if before else None
+        pairs, least = (again, level) if again else _near(c, alive, level, block, room)
+        if least <= level: kept.append(Near(c.names, np.stack([pairs.a, pairs.b]), (1 - pairs.distance(c)).astype(np.float32), level))
+        return pairs, least
+    labels = flat_clusters(X, distance, block, large, find)
+    return labels, kept[0] if kept else None
 
 # %% ../nbs/07_clustering.ipynb #b94f5c11
 @dataclass(frozen=True)
@@ -544,6 +646,7 @@ def fused_older(
     kin: Mapping[Any, Collection[Any]] | None = None,  # Groups that count as a group's own
     block: int = 1024,  # Rows at a time: memory and speed, not the answer
     depth: int = 20,  # Length of each search's list, where there are several
+    since: float = -np.inf,  # Older rows than this are only looked at
 ) -> Candidates:  # Of equally good ones the older, then the earlier row
     "The strictly older rows that rank best for each row over all halves."
     age, depth = np.asarray(order), depth if len(halves) > 1 else 0
@@ -553,7 +656,7 @@ def fused_older(
     rows, floors = [np.asarray(h.vectors)[by_age] for h in halves], [h.floor for h in halves]
     ahead = np.searchsorted(age[by_age], age[by_age])  # Each row's older ones are the first so many
     found = [(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, rows[0].dtype))]
-    for a in range(0, len(age), block):
+    for a in range(int(np.searchsorted(age[by_age], since)), len(age), block):
         mine, n = slice(a, a + block), ahead[a:a + block][-1]
         S = [U[mine] @ U[:n].T for U in rows]
         for x in S: x[np.arange(n) >= ahead[mine, None]] = -np.inf

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from . import service as sv
 from .chains import chain_of
 from .config import Settings, load_settings, need, project_file
+from .increments import run
 from .models import UTC, as_utc
 from .notes import RepoError, UnknownId, open_repo, resolve
 from .phases import Scope
@@ -100,7 +101,7 @@ def memory_consolidate(
     "Link repeats, mark what is outdated, sum up what belongs together, move the rest between tiers. Plans only, unless apply is true."
     s, scope = desk.service(), Scope(namespace)
     if not sv.is_consolidation_available(): need("scipy.cluster.hierarchy", "consolidation"); need("sklearn", "consolidation")
-    if apply: r, stop = sv.run(s, scope=scope), None; records = [x for rows in sv.run_changes(desk.view(), r.run_id).values() for x in rows]
+    if apply: r, stop = run(s, scope=scope), None; records = [x for rows in sv.run_changes(desk.view(), r.run_id).values() for x in rows]
     else: plan = s.plan(None, scope); r, stop, records = plan.result, _guarded(plan), [dict(a.record) for a in plan.appends]
     counts = {k: n for k in _COUNTED if (n := getattr(r, k))} | ({"tier_moves": len(r.tier_transitions)} if r.tier_transitions else {})
     rows = changes_of(records, {m.id: m.summary for m in desk.view().scan.memories})

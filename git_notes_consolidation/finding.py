@@ -114,7 +114,7 @@ class Columns:
 # %% ../nbs/16_finding.ipynb #6ef9b922
 _RANK = {t.value: t.rank for t in MemoryTier}
 _MEMORIES = "SELECT id, namespace, timestamp, tier, status, coalesce(stands_in, id), duplicate_of, superseded_kind, spec FROM memories ORDER BY rowid"
-_SUMMARIES = "SELECT id, namespace, temporal_end, tier, title, told, source_memory_ids FROM mem_summaries ORDER BY rowid"
+_SUMMARIES = "SELECT id, namespace, temporal_end, tier, title, told, source_memory_ids FROM mem_summaries ORDER BY id"
 
 def _units(rows: Sequence[tuple[Any, ...]], row: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
     "For each memory the row that is shown, and its tier."

@@ -92,13 +92,13 @@ class ConsolidationHook:
 
     async def execute(self) -> ConsolidationResult:
         "An incremental run."
-        from git_notes_consolidation import service
+        from git_notes_consolidation import increments, service
         from git_notes_consolidation.phases import Scope
         repo = open_repo(self.path)
         if not service.is_consolidation_available(): service.get_consolidation_service(self.path)  # says what to install
         s, now = service.open_service(self.path, self.settings or settings_of(repo)), self.clock()
         if self.event != "manual": remember_start(repo, now)
-        return await asyncio.to_thread(service.run, s, as_utc(now), scope=self.scope or Scope())
+        return await asyncio.to_thread(increments.run, s, as_utc(now), scope=self.scope or Scope())
 
 # %% ../nbs/20_hooks.ipynb #ab0c0bb7
 def plain_line(text: object, width: int = 500) -> str:

@@ -5,39 +5,42 @@
 # %% ../nbs/09_index.ipynb #2ddf7a85
 from __future__ import annotations
 import json, re, sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 import numpy as np
 from .embedding import Embedder
-from .models import EdgeType, Memory, MemoryMetadata, MemorySummary, Place, as_utc
+from .models import EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, Place, as_utc
 from .notes import Repo, RepoError, State
 from .observe import span
 from .sentences import names_of
 
 # %% auto #0
 __all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_cached', 'as_memory',
-           'told', 'names_in', 'refresh', 'stored', 'search_text', 'remember', 'recalled']
+           'told', 'names_in', 'refresh', 'stored', 'search_text', 'remember', 'recalled', 'remember_near',
+           'recalled_near']
 
 # %% ../nbs/09_index.ipynb #e002229f
-SCHEMA = 3  # A cache of another schema is thrown away and built anew
+SCHEMA = 5  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT NULL);
+CREATE TABLE near (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE memories (id TEXT PRIMARY KEY, commit_sha TEXT, namespace TEXT, summary TEXT, content TEXT, timestamp TEXT, repo_path TEXT, spec TEXT, phase TEXT,
     tags TEXT, status TEXT, relates_to TEXT, places INTEGER, tier TEXT, activation_count INTEGER, last_accessed TEXT, retention_score REAL,
     recency REAL, activation REAL, importance REAL, superseded_by TEXT, superseded_kind TEXT, duplicate_of TEXT, consolidated_into TEXT,
     stands_in TEXT, stated_importance REAL, copies TEXT, valid_from TEXT, valid_until TEXT, merged_into TEXT, supersession_chain_id TEXT,
-    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT);
+    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT, repeats TEXT);
 CREATE INDEX memories_by ON memories (namespace, tier);
 CREATE INDEX memories_valid_until ON memories (valid_until);
 CREATE INDEX memories_chain ON memories (supersession_chain_id, holds_from);
+CREATE INDEX memories_repeats ON memories (repeats);
 CREATE VIRTUAL TABLE memories_fts USING fts5 (summary, content, names, content = '', tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE TABLE mem_summaries (id TEXT PRIMARY KEY, namespace TEXT, title TEXT, summary TEXT, told TEXT, key_facts TEXT, decisions TEXT, superseded_facts TEXT,
     source_memory_ids TEXT, temporal_start TEXT, temporal_end TEXT,
-    confidence REAL, coverage REAL, tier TEXT, activation_count INTEGER, consolidation_run_id TEXT, created_at TEXT);
+    confidence REAL, coverage REAL, tier TEXT, activation_count INTEGER, consolidation_run_id TEXT, created_at TEXT, value TEXT);
 CREATE TABLE mem_edges (id TEXT PRIMARY KEY, source_id TEXT, target_id TEXT, edge_type TEXT, kind TEXT, weight REAL, code TEXT, span TEXT, reason TEXT,
     judged_by TEXT, consolidation_run_id TEXT, created_at TEXT);
 CREATE INDEX mem_edges_target ON mem_edges (target_id);
@@ -202,12 +205,32 @@ def embed_cached(
 def _iso(t: datetime | None) -> str | None: return t.isoformat() if t else None
 
 
-def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[object] = ()) -> tuple[object, ...]:
-    r, copies = d.retention, json.dumps([(p.namespace, p.commit, p.index, p.offset, p.blob) for p in m.places])
+_FOUND = ("tier", "activation_count", "last_accessed", "retention_score", "recency", "activation", "importance", "superseded_by", "superseded_kind",
+          "duplicate_of", "consolidated_into", "valid_until", "merged_into")
+
+def _found(d: MemoryMetadata) -> tuple[object, ...]:
+    "What was found out, in the order of `_FOUND`."
+    r = d.retention
+    return (d.tier.value, d.activation_count, _iso(d.last_accessed), r.overall, r.recency, r.activation, r.importance, d.superseded_by, d.superseded_kind,
+            d.duplicate_of, d.consolidated_into, _iso(d.valid_until), d.merged_into)
+
+
+def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[object] = (), repeats: str | None = None) -> tuple[object, ...]:
+    *found, until, merged = _found(d)
+    copies = json.dumps([(p.namespace, p.commit, p.index, p.offset, p.blob) for p in m.places])
     return (m.id, m.commit_sha, m.namespace, m.summary, m.content, _iso(m.timestamp), m.repo_path, m.spec, m.phase, json.dumps(m.tags), m.status,
-            json.dumps(m.relates_to), len(m.places), d.tier.value, d.activation_count, _iso(d.last_accessed), r.overall, r.recency, r.activation, r.importance,
-            d.superseded_by, d.superseded_kind, d.duplicate_of, d.consolidated_into, stands_in, m.importance, copies, _iso(m.event_time), _iso(d.valid_until),
-            d.merged_into, *(version or (m.id, "[]", _iso(m.event_time), _iso(d.valid_until))))
+            json.dumps(m.relates_to), len(m.places), *found, stands_in, m.importance, copies, _iso(m.event_time), until, merged,
+            *(version or (m.id, "[]", _iso(m.event_time), until)), repeats)
+
+# %% ../nbs/09_index.ipynb #91d97922
+def _words(m: Memory) -> tuple[str, str]: return m.summary.strip(), m.content.strip()
+
+
+def _repeats(memories: Iterable[Memory]) -> dict[str, str]:
+    "For each living memory the first that says the same."
+    first: dict[tuple[str, str], str] = {}
+    there = sorted((m for m in memories if m.status != "tombstone"), key=lambda m: (m.event_time, m.id))
+    return {m.id: first.setdefault(_words(m), m.id) for m in there}
 
 # %% ../nbs/09_index.ipynb #d08134ba
 def as_memory(
@@ -229,21 +252,21 @@ def _summary_rows(summaries: Iterable[MemorySummary]) -> Iterable[tuple[object, 
         d = s.to_dict()
         lists = (json.dumps(d[k]) for k in ("key_facts", "decisions", "superseded_facts", "source_memory_ids"))
         yield (s.id, s.namespace, s.title, s.summary, told(s), *lists, *(_iso(t) for t in s.temporal_range), s.confidence.overall, s.coverage, s.tier.value,
-               s.activation_count, s.consolidation_run_id, _iso(s.created_at))
+               s.activation_count, s.consolidation_run_id, _iso(s.created_at), json.dumps(d, sort_keys=True))
 
 # %% ../nbs/09_index.ipynb #ac53284b
-def _edge_rows(state: State) -> Iterable[tuple[object, ...]]:
+def _edge_rows(edges: Iterable[MemoryEdge], summaries: Iterable[MemorySummary]) -> Iterable[tuple[object, ...]]:
     "Stored edges, and those that a summary implies."
-    for e in state.edges.values():
+    for e in edges:
         yield e.id, e.source_id, e.target_id, e.edge_type.value, e.kind, e.weight, e.code, e.span, e.reason, e.by, e.consolidation_run_id, _iso(e.created_at)
-    for s in state.summaries.values():
+    for s in summaries:
         for i in s.source_memory_ids:
             yield f"{s.id}/{i}", s.id, i, EdgeType.CONSOLIDATES.value, None, 1.0, None, None, None, "offline", s.consolidation_run_id, _iso(s.created_at)
 
 # %% ../nbs/09_index.ipynb #e3fd8f18
-def _run_rows(state: State) -> Iterable[tuple[object, ...]]:
-    for r in state.runs.values():
-        yield r["id"], r["kind"], r.get("at"), r["seq"], int(r["id"] in state.undone), json.dumps(r.get("targets", [])), json.dumps(r.get("counts", {}))
+def _run_rows(runs: Iterable[Mapping[str, Any]], undone: Collection[str] = ()) -> Iterable[tuple[object, ...]]:
+    for r in runs:
+        yield r["id"], r["kind"], r.get("at"), r["seq"], int(r["id"] in undone), json.dumps(r.get("targets", [])), json.dumps(r.get("counts", {}))
 
 # %% ../nbs/09_index.ipynb #60844475
 _JOINED, _SEAM = re.compile(r"\b\w*[a-z0-9][A-Z]\w*"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -254,12 +277,25 @@ def names_in(m: Memory) -> str:
     return " ".join(filter(None, (*names_of(m), *m.tags, m.spec, m.phase, m.namespace, *parts)))
 
 # %% ../nbs/09_index.ipynb #485b294a
-def _fts_rows(memories: Sequence[Memory], summaries: Iterable[MemorySummary]) -> Iterable[tuple[object, ...]]:
-    for n, m in enumerate(memories, 1): yield n, m.summary, m.content, names_in(m)
-    for n, m in enumerate(map(as_memory, summaries), 1): yield -n, m.summary, m.content, ""
+def _fts_rows(
+    memories: Iterable[Memory],  # In the order of their rows
+    summaries: Iterable[MemorySummary],  # The same
+    after: tuple[int, int] = (0, 0),  # The last rows that are there, of either
+) -> Iterable[tuple[object, ...]]:
+    for n, m in enumerate(memories, after[0] + 1): yield n, m.summary, m.content, names_in(m)
+    for n, m in enumerate(map(as_memory, summaries), after[1] + 1): yield -n, m.summary, m.content, ""
 
 # %% ../nbs/09_index.ipynb #e7c1d62b
-_REPLACED = ("memories", "mem_summaries", "mem_edges", "consolidation_runs", "operations")
+_COLUMNS = {"memories": 35, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 14}
+
+def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]], how: str = "INSERT") -> None:
+    "Rows of all columns."
+    conn.executemany(f"{how} INTO {table} VALUES ({', '.join('?' * _COLUMNS[table])})", rows)
+
+
+def _insert_texts(conn: sqlite3.Connection, rows: Iterable[Sequence[object]]) -> None:
+    conn.executemany("INSERT INTO memories_fts (rowid, summary, content, names) VALUES (?, ?, ?, ?)", rows)
+
 
 def refresh(
     conn: sqlite3.Connection,
@@ -273,16 +309,17 @@ def refresh(
 ) -> None:
     "Replace the tables by what the state says."
     summaries = [s for _, s in sorted(state.summaries.items())]
-    rows = (_memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id), versions.get(m.id, ())) for m in memories)
+    first, edges = _repeats(memories), _edge_rows(state.edges.values(), state.summaries.values())
+    rows = (_memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id), versions.get(m.id, ()), first.get(m.id)) for m in memories)
     with span("index.refresh", memories=len(memories)), conn:
-        for table in _REPLACED: conn.execute(f"DELETE FROM {table}")
+        for table in _COLUMNS: conn.execute(f"DELETE FROM {table}")
         conn.execute("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all')")
-        conn.executemany(f"INSERT INTO memories VALUES ({', '.join('?' * 34)})", rows)
-        conn.executemany("INSERT INTO memories_fts (rowid, summary, content, names) VALUES (?, ?, ?, ?)", _fts_rows(memories, summaries))
-        conn.executemany(f"INSERT INTO mem_summaries VALUES ({', '.join('?' * 17)})", _summary_rows(summaries))
-        conn.executemany(f"INSERT OR REPLACE INTO mem_edges VALUES ({', '.join('?' * 12)})", _edge_rows(state))
-        conn.executemany("INSERT INTO consolidation_runs VALUES (?, ?, ?, ?, ?, ?, ?)", _run_rows(state))
-        conn.executemany(f"INSERT INTO operations VALUES ({', '.join('?' * 14)})", operations)
+        _insert(conn, "memories", rows)
+        _insert_texts(conn, _fts_rows(memories, summaries))
+        _insert(conn, "mem_summaries", _summary_rows(summaries))
+        _insert(conn, "mem_edges", edges, "INSERT OR REPLACE")
+        _insert(conn, "consolidation_runs", _run_rows(state.runs.values(), state.undone))
+        _insert(conn, "operations", operations)
         conn.execute("INSERT OR REPLACE INTO meta VALUES ('tables', ?)", (json.dumps(made_of),))  # In the same transaction: never one without the other
 
 # %% ../nbs/09_index.ipynb #f0812626
@@ -321,3 +358,15 @@ def recalled(conn: sqlite3.Connection, key: str) -> object:
         row = conn.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return json.loads(row[0]) if row else None
     except (sqlite3.OperationalError, ValueError): return None  # Damaged: nothing is known
+
+# %% ../nbs/09_index.ipynb #5a0b7147
+def remember_near(conn: sqlite3.Connection, name: str, raw: bytes) -> None:
+    "Keep near pairs under an embedder's name."
+    with conn: conn.execute("INSERT OR REPLACE INTO near VALUES (?, ?)", (name, raw))
+
+
+def recalled_near(conn: sqlite3.Connection, name: str) -> object:
+    "What is kept there, or none."
+    try: row = conn.execute("SELECT value FROM near WHERE name = ?", (name,)).fetchone()
+    except sqlite3.OperationalError: return None
+    return row[0] if row else None

@@ -460,11 +460,12 @@ class Events:
     records: tuple[tuple[str, str, dict[str, Any]], ...]  # Store, annotated object, record; each record once
     problems: tuple[Problem, ...]
     tips: Mapping[str, str]  # Our refs and where they point
+    before: int = 0  # The highest Lamport number of what was left out, because nobody asks for it
 
     @cached_property
     def seq(self) -> int:
         "The highest Lamport number seen; after it there is always one more."
-        return min(max((r["seq"] for _, _, r in self.records), default=0), _LAST - 1)
+        return min(max(self.before, max((r["seq"] for _, _, r in self.records), default=0)), _LAST - 1)
 
 # %% ../nbs/08_notes.ipynb #0726f2ae
 def our_tips(repo: Repo) -> dict[str, str]:
@@ -732,7 +733,7 @@ def written(before: Events, todo: Sequence[Append], moved: Mapping[str, str]) ->
     "What `read_events` would give after the write."
     lines = {(a.store, a.object, _line(stamp(a, before.seq + 1))) for a in todo}
     fresh = ((store, obj, decode(line)) for store, obj, line in sorted(lines))
-    return Events((*before.records, *((s, o, r) for s, o, r in fresh if r is not None)), before.problems, {**before.tips, **moved})
+    return Events((*before.records, *((s, o, r) for s, o, r in fresh if r is not None)), before.problems, {**before.tips, **moved}, before.before)
 
 # %% ../nbs/08_notes.ipynb #19511249
 def _try_lock(handle: Any) -> None:
@@ -932,7 +933,10 @@ class State:
 
     def tier(self, memory_id: str) -> MemoryTier:
         "Where a memory is; hot until a run says otherwise."
-        return MemoryTier(self.tiers[memory_id]["tier"]) if memory_id in self.tiers else MemoryTier.HOT
+        return _TIER[self.tiers[memory_id]["tier"]] if memory_id in self.tiers else MemoryTier.HOT
+
+
+_TIER = {t.value: t for t in MemoryTier}
 
 # %% ../nbs/08_notes.ipynb #e2cafe0d
 def run_records(events: Events) -> list[dict[str, Any]]:

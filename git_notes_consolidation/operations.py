@@ -88,10 +88,13 @@ def _records(events: Events) -> list[tuple[dict[str, Any], Any]]:
     return sorted(((r, said) for r in found if (said := reading(r)) is not None), key=lambda x: (x[0]["seq"], x[0]["id"]))
 
 # %% ../nbs/10_operations.ipynb #072fdd1e
-def _lines(rows: Sequence[tuple[Mapping[str, Any], Any]], state: State, when: Mapping[str, datetime]) -> Iterator[Operation]:
+def _lines(rows: Sequence[tuple[Mapping[str, Any], Any]], state: State, when: Mapping[str, datetime],
+           live_before: Iterable[MemoryEdge] = ()) -> Iterator[Operation]:
     own = {r["run"] for r, _ in rows if r["kind"] == "op"}
-    known: dict[str, MemoryEdge] = {}  # By id
+    known = {x.id: x for x in live_before}  # By id
     there: dict[tuple[EdgeType, str], dict[str, MemoryEdge]] = defaultdict(dict)  # What reaches a memory
+    for x in known.values():
+        if x.edge_type in _DOES: there[x.edge_type, _ends(x)[0]][x.id] = x
     for r, said in rows:
         live, name = r.get("live", True), r["subject"]
         before = known.get(name)
@@ -116,10 +119,11 @@ def operations_of(
     events: Events,
     state: State,  # Folded from them
     when: Mapping[str, datetime] = {},  # Memory id to its event time, for the dates in before and after
+    live_before: Iterable[MemoryEdge] = (),  # What held before these events, where they are not all that there are
 ) -> list[Operation]:  # Oldest first; also what was undone or pruned
     "Everything that was done to memories."
     out: dict[str, Operation] = {}
-    for op in _lines(_records(events), state, when):
+    for op in _lines(_records(events), state, when, live_before):
         op = op._replace(undone=op.run_id in state.undone, pruned=_before(op.created_at, state.pruned.get("log")))
         out[op.id] = max(op, out[op.id], key=repr) if op.id in out else op
     return [*out.values()]
@@ -166,7 +170,8 @@ class Version(NamedTuple):
 
     def row(self) -> tuple[object, ...]:
         "For the table."
-        return self.chain_id, json.dumps(self.merge_source_ids), self.holds_from.isoformat(), self.holds_until and self.holds_until.isoformat()
+        merged = json.dumps(self.merge_source_ids) if self.merge_source_ids else "[]"
+        return self.chain_id, merged, self.holds_from.isoformat(), self.holds_until and self.holds_until.isoformat()
 
 # %% ../nbs/10_operations.ipynb #82999b29
 def versions_of(

@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 import numpy as np
-from .clustering import Half, MemoryCluster, cluster_memories
+from .clustering import Half, MemoryCluster, Near, cluster_memories, reached
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder
 from .asking import Job, Model
@@ -27,7 +27,7 @@ from .parallel import processes, spread
 from .retention import retention_scores, tier_of
 from .sentences import least_words, mentions, names_of, references, says_title, stems_of, title_words
 from .summarizing import NothingToQuote, summarize_cluster
-from .tiles import tiled_clusters, tiled_older
+from .tiles import kept_clusters, tiled_clusters, tiled_older
 from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
 
 # %% auto #0
@@ -74,6 +74,9 @@ class Scanned:
     model: Model | None = None  # A language model, if one may be asked
     buried: Mapping[str, Memory] = field(default_factory=dict)  # Tombstones by id; what is neither here nor there has not reached this clone
     gone: Mapping[str, str] = field(default_factory=dict)  # Memory id to the commit that took its code, where that is to count
+    apart: int = 0  # Exact repeats that are not among the memories, because all is known of them
+    last: str = ""  # The commit of the latest memory, where that is one of these
+    near: Near | None = None  # The near pairs of an earlier run
 
     def row(self) -> dict[str, int]:
         "Memory id to its row."
@@ -95,26 +98,37 @@ def collapse(
     return out
 
 # %% ../nbs/14_phases.ipynb #422d6ff5
-def _named(current: Sequence[Memory], most: int = 10) -> Iterable[tuple[int, int]]:
+def _named(
+    current: Sequence[Memory],  # Oldest first
+    most: int = 10,
+    first: int = 0,  # Those before are only looked at
+) -> Iterable[tuple[int, int]]:
     "Pairs in which the newer names the older by an id; the most recent few where many share a name."
+    said = [mentions(m.text) for m in current[first:]]
+    if not any(said): return
     known: dict[str, list[int]] = defaultdict(list)
     for i, m in enumerate(current):
-        for name in mentions(m.text): yield from ((i, j) for j in known.get(name, ())[-most:])
+        for name in said[i - first] if i >= first else (): yield from ((i, j) for j in known.get(name, ())[-most:])
         for name in names_of(m): known[name].append(i)
 
 # %% ../nbs/14_phases.ipynb #f9e26a61
-def _titled(current: Sequence[Memory], most: int = 10) -> Iterable[tuple[int, int]]:
+def _titled(
+    current: Sequence[Memory],  # Oldest first
+    most: int = 10,
+    first: int = 0,  # Those before are only looked at
+) -> Iterable[tuple[int, int]]:
     "Pairs in which the newer holds the older's title, whole or nearly; the longest titles and the latest memories where there are many."
     titles = [title_words(m.summary) for m in current]
     usual = Counter(w for t in set(titles) for w in t)
     filed: dict[str, list[frozenset[str]]] = defaultdict(list)
     having: dict[frozenset[str], list[int]] = defaultdict(list)
     for i, (m, mine) in enumerate(zip(current, titles)):
-        content = [*stems_of(m.summary), "", *stems_of(m.content)]
-        there = set(content)
-        near = {t for w in there for t in filed.get(w, ()) if len(t & there) >= least_words(t)}
-        said = sorted((t for t in near if says_title(content, t)), key=lambda t: (-len(t), sorted(t)))
-        yield from islice(((i, j) for t in said for j in reversed(having[t])), most)
+        if i >= first:
+            content = [*stems_of(m.summary), "", *stems_of(m.content)]
+            there = set(content)
+            near = {t for w in there for t in filed.get(w, ()) if len(t & there) >= least_words(t)}
+            said = sorted((t for t in near if says_title(content, t)), key=lambda t: (-len(t), sorted(t)))
+            yield from islice(((i, j) for t in said for j in reversed(having[t])), most)
         if mine not in having and len(mine) > 1:
             for w in sorted(mine, key=lambda w: (usual[w], w))[:len(mine) - least_words(mine) + 1]: filed[w].append(mine)
         having[mine].append(i)
@@ -131,9 +145,10 @@ def candidates(
     at = np.array([row[m.id] for m in current], dtype=np.intp)
     seen = np.any(s.vectors[at] != 0, axis=1).tolist()  # An embedder may have no vector for a memory; a cosine with nothing says nothing
     halves = [Half(s.vectors[at], s.embedder.floor)] + ([] if s.lexical is None else [Half(s.lexical[at], LexicalEmbedder.floor)])
-    near = tiled_older(halves, np.arange(len(current)), [m.namespace for m in current], c.candidates_same, c.candidates_other, _KIN)
+    first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
+    near = tiled_older(halves, np.arange(len(current)), [m.namespace for m in current], c.candidates_same, c.candidates_other, _KIN, first)
     pairs: dict[tuple[int, int], float | None] = {(int(a), int(b)): float(x) if seen[a] and seen[b] else None for a, b, x in zip(*near)}
-    for pair in (*_named(current), *_titled(current)): pairs.setdefault(pair, None)
+    for pair in (*_named(current, first=first), *_titled(current, first=first)): pairs.setdefault(pair, None)
     return sorted((a, b, x) for (a, b), x in pairs.items() if s.scope.has(current[a]))
 
 # %% ../nbs/14_phases.ipynb #35eb9477
@@ -277,9 +292,10 @@ def _restated(
     stands: Mapping[str, str],  # By exact repeats alone
     ended: Mapping[str, Sequence[datetime]],
     when: Mapping[str, datetime],
+    before: Mapping[str, MemoryEdge] = {},  # Near duplicates that are known, by the memory that repeats
 ) -> tuple[dict[str, MemoryEdge], list[MemoryEdge]]:  # Near duplicates by the memory that repeats, each led to the first; and those that came too late
     "Who says the same as whom, as far as it still held."
-    first: dict[str, MemoryEdge] = {}
+    first = dict(before)
     late = []
     for e in sorted((e for e in found if e.edge_type == EdgeType.DUPLICATE_OF), key=lambda e: (when[e.source_id], e.source_id, when[e.target_id], e.target_id)):
         if e.source_id in first or stands[e.source_id] != e.source_id: continue
@@ -304,6 +320,12 @@ def merged_into(
     return {i: j for i in step if (j := end(i)) != i}
 
 # %% ../nbs/14_phases.ipynb #bd9365d4
+def _near_before(s: Scanned, there: Mapping[str, Memory]) -> dict[str, MemoryEdge]:
+    "Near duplicates that an earlier run found, by the memory that repeats, where this run does not ask again."
+    old = (e for e in s.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "offline" and e.source_id in there and e.target_id in there)
+    return {e.source_id: replace(e, created_at=s.now, consolidation_run_id=None) for e in old if not s.scope.has(there[e.source_id])}
+
+
 def relate(s: Scanned) -> Related:
     "Repeats and supersessions that agree with each other."
     with span("consolidation.supersession") as log:
@@ -318,15 +340,19 @@ def relate(s: Scanned) -> Related:
         stands = collapse(s.memories, ended)
         returned = sorted(i for i in set(stands.values()) if plain[i] != i)
         found += [replace(e, target_id=i) for i in returned for e in found if e.target_id == plain[i] and when[e.source_id] > when[i]]
-        near, late = _restated(judged.edges if EdgeType.DUPLICATE_OF in wanted else (), stands, ended, when)
+        before = _near_before(s, {m.id: m for m in current})
+        near, late = _restated(judged.edges if EdgeType.DUPLICATE_OF in wanted else (), stands, ended, when, before)
+        told = {e.source_id: replace(e, by="offline", created_at=s.now, consolidation_run_id=None) for e in s.state.edges.values()
+                if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}
         copies = [m.id for m in s.memories if stands[m.id] != m.id and s.scope.has(m)] if s.scope.does("dedupe") else []
         beside = [e for e in judged.edges if e.edge_type == EdgeType.RELATED_TO]
-        repeats = [replace(near[j], source_id=i) if (j := stands[i]) in near else _repeat(i, j, s.now) for i in copies]  # Never to what is a repeat itself
-        log.set(supersessions=len(found), repeats=len(repeats), near=len(near), asked=len(judged.asked), heard=len(judged.heard))
+        led = told | near
+        repeats = [replace(led[j], source_id=i) if (j := stands[i]) in led else _repeat(i, j, s.now) for i in copies]  # Never to what is a repeat itself
+        log.set(supersessions=len(found), repeats=len(repeats), near=len(near) - len(before), asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
     said = {e.source_id: e.target_id for e in s.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}
     stands = {i: merged.get(k, k) for i, j in stands.items() for k in (said.get(j, j),)}
-    edges = sorted([*repeats, *near.values(), *found, *beside], key=lambda e: e.id)
+    edges = sorted([*repeats, *(e for i, e in near.items() if i not in before), *found, *beside], key=lambda e: e.id)
     asked = tuple(e for e in judged.asked if e.edge_type in wanted)
     return Related(stands, tuple(edges), judged.failed, (*(_repeat(i, plain[i], s.now) for i in returned), *late), asked, judged.heard)
 
@@ -417,20 +443,34 @@ def metadata_of(
     return {i: known(i) for i in when}
 
 # %% ../nbs/14_phases.ipynb #137a34de
+_MANY = 5_000  # Memories from which on it pays to keep who is near
+
+
 def cluster(s: Scanned, stands_for: Mapping[str, str]) -> list[MemoryCluster]:
     "Groups of memories about the same thing."
+    return _clustered(s, stands_for)[0]
+
+
+def _clustered(s: Scanned, stands_for: Mapping[str, str]) -> tuple[list[MemoryCluster], Near | None]:
+    "… and the near pairs to keep, where all memories are looked at and are many."
+    kept: list[Near | None] = [None]
+    def flat(X: np.ndarray, distance: float) -> np.ndarray:
+        if len(current) < max(_MANY, sum(i == j for i, j in stands_for.items())): return tiled_clusters(X, distance)
+        labels, kept[0] = kept_clusters(X, distance, s.near)
+        return labels
     with span("consolidation.cluster", min_size=s.config.min_cluster_size, max_size=s.config.max_cluster_size) as log:
         current = [(m, i) for i, m in enumerate(s.memories) if stands_for[m.id] == m.id and s.scope.has(m)]
         threshold = s.config.consolidation_threshold or s.embedder.cluster_threshold
-        found = cluster_memories([m for m, _ in current], {m.id: s.vectors[i] for m, i in current}, s.config, threshold=threshold, flat=tiled_clusters)
+        found = cluster_memories([m for m, _ in current], {m.id: s.vectors[i] for m, i in current}, s.config, threshold=threshold, flat=flat)
         log.set(clusters_found=len(found), threshold=threshold)
-    return found
+    return found, kept[0]
 
 # %% ../nbs/14_phases.ipynb #7cce0f4f
 def references_of(s: Scanned, current: Sequence[Memory], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
     "From each memory to those that it names, where nothing else is known of the two."
     known = {(e.source_id, e.target_id) for e in edges}
-    pairs = ((current[a], current[b]) for a, b in _named(current))
+    first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
+    pairs = ((current[a], current[b]) for a, b in _named(current, first=first))
     return [MemoryEdge(m.id, o.id, EdgeType.REFERENCES, 1.0, "it names it", s.now, code="I")
             for m, o in dict.fromkeys(pairs) if (m.id, o.id) not in known and s.scope.has(m)]
 
@@ -593,6 +633,7 @@ class Desired:
     failed: tuple[Failed, ...] = ()
     review: Mapping[str, tuple[MemoryEdge | MemorySummary, str]] = field(default_factory=dict)  # What a person should decide, and why
     closed: tuple[str, ...] = ()  # Questions that no longer arise
+    near: Near | None = field(default=None, compare=False, repr=False)  # The near pairs to keep; none: what is kept stays
 
 
 # %% ../nbs/14_phases.ipynb #992f8967
@@ -601,6 +642,35 @@ def _closed(s: Scanned, review: Mapping[str, object]) -> tuple[str, ...]:
     looked = s.config.linking_enabled and s.config.consolidation_enabled
     return tuple(sorted(i for i, r in s.state.reviews.items() if i not in review and r.get("by", "offline") == "offline")) if looked else ()
 
+# %% ../nbs/14_phases.ipynb #aea88977
+def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
+    "The memories that something else stands for now and did not before, or the other way round."
+    there = {m.id: m for m in (*s.memories, *s.buried.values())}
+    when = {i: m.event_time for i, m in there.items()}
+    def replaced(edges: Iterable[MemoryEdge]) -> dict[str, tuple[str, str]]:
+        inside = [e for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.source_id in there and e.target_id in there]
+        over, _ = taken_back(there, inside)
+        return {i: (e.source_id, e.kind or "") for i, e in _replaced((e for e in inside if e.id not in over), when).items()}
+    was, now = replaced(s.state.edges.values()), replaced(edges)
+    return frozenset(i for i in was.keys() | now.keys() if was.get(i) != now.get(i))
+
+
+def _around(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) -> frozenset[str]:
+    "The memories whose clusters and summaries may change."
+    current = [(m.id, n) for n, m in enumerate(s.memories) if stands_for[m.id] == m.id]
+    start = np.array([k for k, (i, _) in enumerate(current) if i in touched], np.intp)
+    level = s.config.consolidation_threshold or s.embedder.cluster_threshold
+    return touched | {current[k][0] for k in reached(s.vectors[[n for _, n in current]], start, 1 - level).tolist()}
+
+
+def _told_before(s: Scanned, groups: Iterable[MemoryCluster], touched: frozenset[str]) -> tuple[list[MemorySummary], list[MemoryCluster]]:
+    "The summaries of clusters that are as they were, and the other clusters."
+    told = {frozenset(x.source_memory_ids): x for x in s.state.summaries.values()}
+    due = [c for c in groups if frozenset(c.memory_ids) not in told or not touched.isdisjoint(c.memory_ids)]
+    left = {c.label for c in due}
+    return [told[frozenset(c.memory_ids)] for c in groups if c.label not in left], due
+
+
 # %% ../nbs/14_phases.ipynb #514bc2ad
 Progress = Callable[[ConsolidationPhase], None]  # Called when a phase begins
 
@@ -608,21 +678,28 @@ def desire(
     s: Scanned,
     settled: bool = False,  # Relations are known to be up to date
     progress: Progress = lambda phase: None,
+    fresh: frozenset[str] | None = None,  # Relations are known to be up to date, these later memories aside
 ) -> Desired:
     "Everything that should hold."
+    new = s if fresh is None else replace(s, scope=Scope(ids=fresh))
     progress(ConsolidationPhase.SUPERSESSION)
-    related = relate(s) if s.config.linking_enabled and not settled else Related(collapse(s.memories), ())
+    related = relate(new) if s.config.linking_enabled and not settled else Related(collapse(s.memories), ())
     edges, refused = _allowed(related.edges, s.state)
-    held = [*s.state.edges.values()] if settled else still_held(s, edges, related.heard)
+    held = [*s.state.edges.values()] if settled else still_held(new, edges, related.heard)
     edges = held if settled else edges + held
     progress(ConsolidationPhase.CLUSTER)
     on = s.config.consolidation_enabled and s.scope.does("summarize") and not settled
-    groups = cluster(s, related.stands_for) if on else []
-    if s.config.linking_enabled and not settled: edges = edges + _beside(s, related, groups, [*edges, *refused.values()])
+    touched = frozenset[str]() if fresh is None else fresh | _newly_replaced(s, edges)
+    near = s if fresh is None else replace(s, scope=Scope(ids=_around(s, related.stands_for, touched)))
+    groups, kept = _clustered(near, related.stands_for) if on else ([], None)
+    if s.config.linking_enabled and not settled: edges = edges + _beside(new, related, groups, [*edges, *refused.values()])
     progress(ConsolidationPhase.SUMMARIZE)
-    made, failed = summarize(s, groups, metadata_of((*s.memories, *s.buried.values()), edges, (), s.state))
+    as_before, due = ([], groups) if fresh is None else _told_before(s, groups, touched)
+    made, failed = summarize(s, due, metadata_of((*s.memories, *s.buried.values()), edges, (), s.state) if due else {})
+    made += as_before
     told, declined = _allowed(made, s.state)
-    told = [*s.state.summaries.values()] if settled else told + still_told(s, told, [x for x in made if x not in told])
+    may = {x.id for x in told}
+    told = [*s.state.summaries.values()] if settled else told + still_told(near, told, [x for x in made if x.id not in may])
     progress(ConsolidationPhase.TIER)
     on = s.config.forgetting_enabled and s.scope.does("tier")
     moves = tier(s, metadata_of((*s.memories, *s.buried.values()), edges, told, s.state)) if on else []  # What a tombstone replaced is still outdated
@@ -631,4 +708,5 @@ def desire(
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn).items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
-    return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed), review, closed)
+    if fresh is not None: closed = tuple(i for i in closed if i in s.state.edges)  # Whether a replacement still counts; the others were not asked again
+    return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed), review, closed, kept)

@@ -76,7 +76,7 @@ def rarest(
 def word_scores(
     conn: sqlite3.Connection,
     query: str,
-    n: int,  # Rows: memories in the order of their table, then summaries in that of theirs
+    n: int,  # Rows: memories in the order of their table, then summaries by id
     memories: int,  # How many of them are memories
 ) -> np.ndarray:  # (n,) larger is better, minus infinity where no word occurs
     "How well each text answers by its words."
@@ -89,8 +89,16 @@ def _scored(conn: sqlite3.Connection, expression: str, n: int, memories: int) ->
     sql = "SELECT rowid, bm25(memories_fts, 1.0, 1.0, 0.5) FROM memories_fts WHERE memories_fts MATCH ?"
     if found := conn.execute(sql, (expression,)).fetchall():
         row, worth = np.fromiter((r for r, _ in found), np.intp, len(found)), np.fromiter((x for _, x in found), float, len(found))
-        score[np.where(row > 0, row - 1, memories - row - 1)] = np.rint(-worth * 1e9) / 1e9
+        score[np.where(row > 0, row - 1, memories + _by_id(conn)[np.maximum(-row, 0)])] = np.rint(-worth * 1e9) / 1e9
     return score
+
+
+def _by_id(conn: sqlite3.Connection) -> np.ndarray:
+    "The place of each summary among all by id, at the number of its row."
+    row = np.fromiter((n for n, in conn.execute("SELECT rowid FROM mem_summaries ORDER BY id")), np.intp)
+    out = np.zeros(row.max(initial=0) + 1, np.intp)
+    out[row] = np.arange(len(row))
+    return out
 
 # %% ../nbs/15_ranking.ipynb #7ee0b4ae
 def name_scores(conn: sqlite3.Connection, query: str, n: int, memories: int) -> np.ndarray | None:  # None where the query names nothing

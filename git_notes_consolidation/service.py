@@ -8,7 +8,7 @@ import asyncio, importlib.util, json, os, re, sqlite3, time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from .expiring import RULE, Due, due, reasons, still_due, tombstones
 from .gitlog import tip_of
 from .embedding import Embedder, LexicalEmbedder, get_embedder, without_vector
 from .asking import Model
+from .clustering import Near
 from .journal import counted, flush, forget, waiting, with_waiting
 from .judging import JUDGE
 from .llm import Client, Usage, ask_all, get_client
@@ -33,19 +34,19 @@ from .observe import count, gauge, here, record as measure, span, traced
 from .logs import say
 from .operations import operations_of, versions_of
 from .preparing import prepare
-from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
+from .phases import Desired, Progress, Scanned, Scope, _ended, collapse, desire, living, metadata_of
 from .retention import retention_scores, tier_of
 from .staleness import Compared, Stale as Gone, code_gone, compare
 from .starting import load
 from .summarizing import SUMMARIZER
 
 # %% auto #0
-__all__ = ['KEPT', 'MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'Plan', 'load_plan', 'allowed', 'make_plan',
-           'Guard', 'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale', 'check_bases',
-           'scored', 'stand_ins', 'refresh_index', 'refresh_tables', 'apply_plan', 'run', 'apply_file',
-           'NeedsConfirmation', 'made_by', 'dependents', 'undo', 'is_consolidation_available', 'run_changes',
-           'edges_of', 'questions', 'explain', 'status', 'open_service', 'client_for', 'get_consolidation_service',
-           'reset_consolidation_service', 'Store']
+__all__ = ['KEPT', 'Shortcut', 'MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'Plan', 'load_plan', 'allowed',
+           'make_plan', 'Guard', 'check_blast_radius', 'View', 'view', 'heard_of', 'ConsolidationService', 'Stale',
+           'check_bases', 'scored', 'stand_ins', 'refresh_index', 'refresh_tables', 'base_of', 'apply_plan', 'run',
+           'apply_file', 'NeedsConfirmation', 'made_by', 'dependents', 'undo', 'is_consolidation_available',
+           'run_changes', 'edges_of', 'questions', 'explain', 'status', 'open_service', 'client_for',
+           'get_consolidation_service', 'reset_consolidation_service', 'Store']
 
 # %% ../nbs/15_service.ipynb #a15ea3ec
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Plan:
     hides: int = 0  # Current memories that it would supersede
     limit: int = 0  # … and how many it may
     may_expire: int = 0  # Memories that it may make a tombstone of, because `retention_days` says so
+    near: Near | None = field(default=None, compare=False, repr=False)  # For the cache, and no part of the plan: the near pairs
 
     @property
     def expires(self) -> int:
@@ -145,7 +147,7 @@ def _changes(s: Scanned, d: Desired) -> list[Append]:
     "The whole difference, before it has a run's name."
     by_id, newest = {m.id: m for m in s.memories}, _newest(s)
     def anchor(i: str) -> str: return by_id[i].commit_sha if i in by_id else newest
-    via = {e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id: e.id for e in d.edges if e.edge_type in _HIDES}
+    via = {e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id: e.id for e in sorted(d.edges, key=lambda e: e.id) if e.edge_type in _HIDES}
     moves = [tier_append(by_id[t.memory_id], t.from_tier, t.to_tier, t.reason, t.retention_score, "", via.get(t.memory_id)) for t in d.transitions]
     return [*_edge_changes(d, s.state, anchor, s.now), *_summary_changes(d, s.state, anchor, via), *_review_changes(d, s.state, anchor), *moves]
 
@@ -153,13 +155,13 @@ def _changes(s: Scanned, d: Desired) -> list[Append]:
 def _newest(s: Scanned) -> str:
     "Where that goes which belongs to no memory that is left."
     there = s.memories or tuple(s.buried.values())
-    return there[-1].commit_sha if there else ""
+    return s.last or (there[-1].commit_sha if there else "")
 
 # %% ../nbs/15_service.ipynb #de3eca64
 def _result(run: str, s: Scanned, d: Desired, changes: Sequence[Append], warnings: Sequence[str]) -> ConsolidationResult:
     n = Counter((a.record["kind"], a.record.get("type"), a.record.get("live", True)) for a in changes)
     return ConsolidationResult(
-        run, s.now, s.now, ConsolidationPhase.COMPLETED, memories_processed=len(s.memories), memories_distinct=d.distinct, clusters_found=d.clusters,
+        run, s.now, s.now, ConsolidationPhase.COMPLETED, memories_processed=len(s.memories) + s.apart, memories_distinct=d.distinct, clusters_found=d.clusters,
         summaries_created=n["summary", None, True], summaries_retired=n["summary", None, False], supersessions_detected=n["edge", "supersedes", True],
         duplicates_found=n["edge", "duplicate_of", True],
         relations_found=sum(v for (kind, type_, live), v in n.items() if kind == "edge" and live and type_ not in ("supersedes", "duplicate_of")),
@@ -213,7 +215,8 @@ def make_plan(
         if expired: counts |= {"memories_expired": len(expired), "operations": len(expired)}
         log = {"kind": "run", "id": run, "at": s.now.isoformat(), "config": settings.id, "counts": counts}
         changes = [replace(a, record=dict(a.record) | {"run": run}) for a in changes] + reasons(expired, run, s.now) + [Append("runs", _newest(s), log)]
-    return Plan(s.now, bases, settings.id, tuple(changes), result, *_hidden(s, d), _share(len(s.memories) + len(expired), s.config))
+    return Plan(s.now, bases, settings.id, tuple(changes), result, *_hidden(s, d), _share(len(s.memories) + s.apart + len(expired), s.config),
+                near=d.near)
 
 # %% ../nbs/15_service.ipynb #f08c3b51
 class Guard(RepoError):
@@ -418,6 +421,29 @@ def _at_hand(v: View) -> int:
     away = {e.source_id for e in v.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
     return sum(v.state.tier(m.id).rank < MemoryTier.COLD.rank for m in living(v.scan.memories) if m.id not in away)
 
+# %% ../nbs/15_service.ipynb #55438df9
+def base_of(
+    v: View,
+    most: int = 5_000,  # Of anything that is kept beside the tables
+) -> dict[str, Any]:  # Empty where the next run has to look at everything
+    "What a run leaves for the next one."
+    there, state, counts = living(v.scan.memories), v.state, dict[tuple[str, str], int]()
+    ids, when = {m.id for m in v.scan.memories}, {m.id: m.event_time for m in there}
+    for _, _, r in v.events.records:
+        if r["kind"] == "access" and type(n := r.get("count")) is int:
+            of = str(r.get("clone")), str(r.get("memory"))
+            counts[of] = max(n, counts.get(of, 0))
+    over = _ended((e for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES and when.keys() >= {e.source_id, e.target_id}), when)
+    copies = {i for i, j in collapse(there, over).items() if i != j}
+    named = {i for e in state.edges.values() for i in (e.source_id, e.target_id)} | {i for x in state.summaries.values() for i in x.source_memory_ids}
+    named |= {*state.tiers, *state.fields, *state.withdrawn, *(i for i in state.accesses if not i.startswith("sum_"))}
+    sound = not (v.code or state.rejected or any(e.edge_type == EdgeType.MERGED_INTO for e in state.edges.values())) and all(state.verdicts.values())
+    linked = {e.source_id for e in state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
+    if not (sound and named <= ids and copies <= linked and len(counts) + len(state.reviews) + len(state.verdicts) + len(v.warnings) <= most): return {}
+    return {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": v.events.seq, "reviews": dict(state.reviews), "verdicts": dict(state.verdicts),
+            "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
+
+
 # %% ../nbs/15_service.ipynb #f996f7ec
 @contextmanager
 def _spared(said: list[str]) -> Iterator[None]:
@@ -456,7 +482,10 @@ def apply_plan(
             last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": dict(plan.result.llm)}
             index.remember(conn, "last_run", last)
             if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
-            if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL: index.remember(conn, "settled", service.settled(v))
+            if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL:
+                index.remember(conn, "settled", service.settled(v))
+                index.remember(conn, "base", base_of(v))
+            if plan.near: index.remember_near(conn, service.embedder.name, plan.near.to_bytes())
     return replace(plan.result, warnings=(*plan.result.warnings, *said)) if said else plan.result
 
 # %% ../nbs/15_service.ipynb #152a9b0b
@@ -467,6 +496,9 @@ def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: 
         return _plan_and_apply(service, now, scope, full, tries - 1)
 
 # %% ../nbs/15_service.ipynb #2a034adb
+Shortcut = Callable[[ConsolidationService, "datetime | None"], "ConsolidationResult | None"]
+
+
 def run(
     service: ConsolidationService,
     now: datetime | None = None,
@@ -475,13 +507,15 @@ def run(
     dry_run: bool = False,  # Plan only
     scope: Scope = Scope(),
     checkpoint_id: str | None = None,  # A caller's name for the run, for its trace
+    shortcut: Shortcut = lambda service, now: None,  # Tried first where everything is asked for; none: it cannot
 ) -> ConsolidationResult:
     "One consolidation run."
     mode, begin = "full" if full else "incremental", time.perf_counter()
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
         if dry_run: return replace(service.look(now, scope, full)[0].result, dry_run=True)
         with _measured(mode) as ended, run_lock(service.repo):
-            ended += [result := _plan_and_apply(service, now, scope, full)]
+            short = shortcut(service, now) if not full and scope == Scope() else None
+            ended += [result := short or _plan_and_apply(service, now, scope, full)]
         log.set(memories_processed=result.memories_processed, changed=result.changed)
     return _told(service, result, time.perf_counter() - begin)
 

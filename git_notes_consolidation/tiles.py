@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 import numpy as np
-from .clustering import Candidates, Half, _groups, _unit_rows, components, first_seen, flat_clusters, fused_older
+from .clustering import Candidates, Half, Near, _groups, _unit_rows, components, first_seen, flat_clusters, fused_older, near_clusters
 from .config import need
-from .parallel import processes, spread
+from .parallel import _CREW, processes, spread
 
 # %% auto #0
-__all__ = ['SIDE', 'Packed', 'packed', 'Tile', 'touching', 'tiled_components', 'Cut', 'cut_all', 'tiled_clusters', 'Stretch',
-           'older_of', 'tiled_older']
+__all__ = ['SIDE', 'Packed', 'packed', 'Tile', 'touching', 'tiled_components', 'Cut', 'cut_all', 'tiled_clusters',
+           'kept_clusters', 'Stretch', 'older_of', 'tiled_older']
 
 # %% ../nbs/08_tiles.ipynb #4a715c38
 class Packed(NamedTuple):
@@ -141,6 +141,15 @@ def tiled_clusters(
         for i, cut in zip(hand, cuts): labels[groups[i]] = groups[i][0] + len(X) * cut
     return first_seen(labels)
 
+# %% ../nbs/08_tiles.ipynb #81143433
+def kept_clusters(
+    X: np.ndarray,  # As `flat_clusters` takes them
+    distance: float,
+    before: Near | None = None,  # The near pairs of an earlier time
+) -> tuple[np.ndarray, Near | None]:  # Labels, and what to keep for the next time
+    "`near_clusters`, or a crew that is there for the work and nothing is known of it."
+    return (tiled_clusters(X, distance), None) if before is None and _CREW.get() else near_clusters(X, distance, before)
+
 # %% ../nbs/08_tiles.ipynb #387ba321
 class Stretch(NamedTuple):
     "Rows by age, of which those before `first` are only looked at."
@@ -168,11 +177,12 @@ def tiled_older(
     same: int = 10,
     other: int = 5,
     kin: Mapping[Any, Collection[Any]] | None = None,
+    since: float = -np.inf,  # Older rows than this are only looked at; then the crew is left alone
 ) -> Candidates:
     "`fused_older`, by the crew where there is one and the work is worth it."
     age = np.asarray(order)
     n = processes(len(age) ** 2 * sum(h.vectors.shape[1] for h in halves) / _FLOPS)
-    if n < 2: return fused_older(halves, order, groups, same, other, kin)
+    if n < 2 or since > age.min(initial=0): return fused_older(halves, order, groups, same, other, kin, since=since)
     by_age = np.lexsort((np.arange(len(age)), age))
     ranks, names = np.searchsorted(age[by_age], age[by_age]), np.asarray(list(groups))[by_age]
     rows, floors = [packed(np.asarray(h.vectors)[by_age]) for h in halves], tuple(h.floor for h in halves)

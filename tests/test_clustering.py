@@ -1,8 +1,11 @@
 """What must hold of clusters and candidates for all vectors, and not only for the sample's."""
+from unittest.mock import patch
+
 import numpy as np
 import pytest
-from git_notes_consolidation.clustering import (Half, _by_dendrogram, _by_merging, cluster_memories, components, first_seen, flat_clusters, fused_older,
-                                                nearest_older, split)
+from git_notes_consolidation import clustering
+from git_notes_consolidation.clustering import (Half, Near, _by_dendrogram, _by_merging, cluster_memories, components, first_seen, flat_clusters, fused_older,
+                                                near_clusters, nearest_older, split)
 from git_notes_consolidation.config import SubconsciousnessConfig
 from git_notes_consolidation.embedding import round_vectors
 from git_notes_consolidation.models import mem
@@ -235,3 +238,57 @@ def test_the_setting_goes_before_the_argument():
     vectors = {m.id: x for m, x in zip(memories, X)}
     assert len(cluster_memories(memories, vectors, SubconsciousnessConfig(), threshold=0.5)) == 1
     assert cluster_memories(memories, vectors, SubconsciousnessConfig(consolidation_threshold=0.99), threshold=0.5) == []
+
+
+# Near pairs of an earlier time
+
+def some_of(rng, X):
+    "Some of the rows; some repeated, some of zeros, some with another's vector."
+    rows = rng.integers(0, len(X), int(rng.integers(1, 2 * len(X)))) if rng.random() < 0.3 else rng.permutation(len(X))[:rng.integers(1, len(X) + 1)]
+    Y = X[rows].copy()
+    for k in rng.integers(0, len(Y), rng.integers(0, 4)): Y[k] = rng.integers(2) * Y[rng.integers(len(Y))]
+    return Y
+
+
+@given(seeds, cuts, st.sampled_from([1, 9, 4096]), st.sampled_from([2, 8, 40, 10**6]), st.booleans())
+def test_what_was_kept_changes_no_label(seed, threshold, large, room, coarse):
+    rng, X, before = np.random.default_rng(seed), heaps(seed), None
+    X = np.rint(X * 4) / 4 if coarse else round_vectors(X) if rng.random() < 0.5 else X  # Coarse ones are often equally far
+    with patch.object(clustering, "_room", lambda n: room):
+        for k in range(5):
+            Y, distance, block = some_of(rng, X), threshold if k < 3 else float(rng.uniform(0.02, 1.3)), int(rng.integers(1, 40))
+            labels, after = near_clusters(Y, distance, before, block, large)
+            assert np.array_equal(labels, flat_clusters(Y, distance, block, large))
+            before = Near.from_bytes(after.to_bytes()) if after else before
+
+
+@given(seeds, st.floats(0.3, 1.3))
+def test_products_are_taken_of_what_is_new_alone(seed, threshold):
+    X = heaps(seed, n=60)
+    _, before = near_clusters(X[:-5], threshold, large=1)
+    with patch.object(clustering, "_near", side_effect=AssertionError): labels, after = near_clusters(X, threshold, before, large=1)
+    _, whole = near_clusters(X, threshold, large=1)
+    a, b = ({(x.names[i], x.names[j]): c for i, j, c in zip(*x.pairs, x.cosines.tolist())} for x in (after, whole))
+    assert a == pytest.approx(b, abs=1e-6) and len(a) == len(after.cosines) and after.level == whole.level
+    assert np.array_equal(labels, flat_clusters(X, threshold, large=1))
+
+
+@given(seeds, st.binary(max_size=60), st.integers(0, 4))
+def test_pairs_that_were_damaged_are_no_pairs_and_wrong_ones_only_mislead(seed, noise, times):
+    rng, X = np.random.default_rng(seed), heaps(seed)
+    _, before = near_clusters(X, 0.7, large=1)
+    raw = bytearray(before.to_bytes())
+    for _ in range(times): raw[rng.integers(len(raw)) if rng.random() < 0.5 else rng.integers(24)] = rng.integers(256)
+    for x in (bytes(raw), bytes(raw)[:rng.integers(len(raw) + 1)], bytes(raw) + noise, noise):
+        labels, _ = near_clusters(X, 0.7, Near.from_bytes(x), large=1)
+        assert len(labels) == len(X) and labels[0] == 0
+
+
+def test_cosines_of_other_vectors_come_to_an_end():
+    X = heaps(3, n=40)
+    _, before = near_clusters(X, 0.7, large=1)
+    for cosines in (np.ones_like(before.cosines), -before.cosines, before.cosines[::-1]):
+        wrong = Near.from_bytes(before._replace(cosines=cosines).to_bytes())
+        assert wrong and len(near_clusters(X, 0.7, wrong, large=1)[0]) == 40
+    twice = before._replace(pairs=np.hstack([before.pairs] * 2), cosines=np.tile(before.cosines, 2))
+    assert Near.from_bytes(twice.to_bytes()) is None

@@ -325,7 +325,7 @@ def test_a_cache_that_another_program_holds(cached, tmp_path, monkeypatch, how):
     assert [*goes_on(home, "recall")] == []
 
 
-@pytest.mark.parametrize("version", [1, 2, index.SCHEMA + 1, 2**31 - 1])
+@pytest.mark.parametrize("version", [1, 2, 3, index.SCHEMA + 1, 2**31 - 1])
 def test_a_cache_of_another_schema(cached, tmp_path, version):
     "An older one with fewer tables and columns, a newer one with more: it is thrown away, but for the accesses that wait."
     home = copied(cached, tmp_path / "w")

@@ -1,0 +1,317 @@
+"""What was added to the notes is read as the reader of everything would: over histories that only grew, and none of any other."""
+import subprocess
+import tempfile
+from collections import defaultdict
+from dataclasses import astuple, replace
+from functools import partial
+
+import pytest
+from calls import new_repo
+from git_notes_consolidation import arrivals, notes
+from git_notes_consolidation.arrivals import added, joined
+from git_notes_consolidation.models import mem
+from git_notes_consolidation.notes import MEM, note_paths, note_text, open_repo, parse_note, read_memories, tips, write_memories
+from helpers import add_memories, git, refs, story
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_notes import some_notes
+
+OBJECTS = [f"{i:x}" * 40 for i in range(4)] + [f"0{i:x}" * 20 for i in range(1, 4)]  # Some of them in one folder
+
+
+def put(home, changes, ns="decisions", new=False):
+    "Write notes past `git notes`: path to bytes, to the blob that is there (behind a mode, if it is not a file's), or to none."
+    ref = f"{MEM}{ns}"
+    rows = [b"commit %s\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\n" % ref.encode()]
+    if ref in refs(home, MEM) and not new: rows.append(f"from {ref}^0\n".encode())
+    for path, data in changes.items():
+        if data is None: rows.append(f"D {path}\n".encode())
+        elif isinstance(data, str): rows.append(f"M {data if ' ' in data else f'100644 {data}'} {path}\n".encode())
+        else: rows.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(data), data))
+    subprocess.run(["git", "fast-import", "--quiet", "--force"], cwd=home, input=b"".join(rows), check=True, capture_output=True)
+
+
+def text(*summaries, **kw): return b"\n".join(note_text(mem(s, f"Body of {s}", **kw)).encode() for s in summaries)
+def folders(obj, depth): return "/".join([*(obj[2 * i:2 * i + 2] for i in range(depth)), obj[2 * depth:]])
+def path_of(home, obj, ns="decisions"): return next(path for o, path, _ in note_paths(open_repo(home), f"{MEM}{ns}") if o == obj)
+def note_blob(home, obj): return next(blob for o, _, blob in note_paths(open_repo(home), f"{MEM}decisions") if o == obj)
+def whole(memories): return [(m, [astuple(p) for p in m.places]) for m in memories]  # Places are equal whatever their blob
+
+
+def odd(m): return f"{MEM}{m.namespace} {m.commit_sha}", m.places[0].offset
+
+
+def check(scan, new, now):
+    "What was known and what was added are what is there."
+    known = {m.id: m for m in scan.memories}
+    for i, m in known.items():
+        here = {(p.namespace, p.commit): p.blob for p in m.places}
+        for key in here.keys() & new.grown.keys(): assert here[key] == new.grown[key][0]
+        known[i] = replace(m, places=tuple(replace(p, blob=new.grown.get((p.namespace, p.commit), ("", p.blob))[1]) for p in m.places))
+    twice = [(known[m.id], m) for m in new.memories if m.id in known]
+    behind = {odd(max(pair, key=lambda m: m.places[0])) for pair in twice}  # What is said of a front is said of the first place
+    all_ = known | {m.id: joined(known[m.id], m) if m.id in known else m for m in new.memories}
+    assert whole(now.memories) == whole(sorted(all_.values(), key=lambda m: (m.timestamp, m.id)))
+    assert (scan.notes + new.notes, scan.records + new.records, new.tips) == (now.notes, now.records, now.tips)
+    assert set(now.problems) == {p for p in {*scan.problems, *new.problems} if not (p.reason.endswith("ignored") and (p.note, p.offset) in behind)}
+    assert list(new.memories) == sorted(new.memories, key=lambda m: (m.timestamp, m.id)) and len({m.id for m in new.memories}) == len(new.memories)
+
+
+def seen(home): return read_memories(open_repo(home))
+
+
+A, B, C, LAST = OBJECTS[1], OBJECTS[2], OBJECTS[3], text("One", "Two")
+
+
+# Only added
+
+
+one = st.builds(lambda s, days, ns, tags, i: mem(s, f"Body of {s}", days_ago=days, namespace=ns, tags=tags, importance=i), st.sampled_from("abcdef"),
+                st.integers(0, 2), st.sampled_from(["decisions", "progress"]), st.sampled_from([(), ("x",), ("y", "z")]), st.none() | st.floats(0, 1))
+odd_text = st.sampled_from([b"importance: 9\n---\n\nx\n", b"valid_from: no\n---\n\nx\n", b"importance: 1\n---\n\nx\n", b"tags: [x]\n---\n\n\xff\n"]).map(
+    lambda rest: b"---\ntimestamp: 2026-01-01\nsummary: odd\n" + rest)
+said = one.map(lambda m: (m.namespace, note_text(m).encode())) | st.tuples(st.sampled_from(["decisions", "progress", "my/own"]), odd_text)
+step = st.tuples(st.sampled_from(["flat", "folder", "git", "git", "move", "copy"]), st.sampled_from(OBJECTS), said)
+
+
+def go(home, how, obj, ns, data, commits):
+    "One more record, or a note at another path, or on another object."
+    there = {o: (path, blob) for o, path, blob in note_paths(open_repo(home), f"{MEM}{ns}")} if f"{MEM}{ns}" in refs(home, MEM) else {}
+    if how == "git":
+        on = commits[int(obj[1], 16) % len(commits)]
+        subprocess.run(["git", "notes", f"--ref=mem/{ns}", "append", "-F", "-", on], cwd=home, input=data, check=True, capture_output=True)
+    elif how == "copy" and there: put(home, {} if obj in there else {obj: sorted(there.values())[0][1]}, ns)
+    elif how == "move" and obj in there: put(home, {there[obj][0]: None, folders(obj, 2 - there[obj][0].count("/")): there[obj][1]}, ns)
+    else:
+        path, blob = there.get(obj, (folders(obj, how == "folder"), None))
+        was = subprocess.run(["git", "cat-file", "blob", blob], cwd=home, check=True, capture_output=True).stdout + b"\n" if blob else b""
+        put(home, {path: was + data}, ns)
+
+
+@given(st.lists(one, min_size=1, max_size=5, unique_by=lambda m: m.id), st.lists(step, max_size=4), st.lists(step, max_size=6))
+@settings(max_examples=40)
+def test_what_was_known_and_what_was_added_are_what_is_there(first, before, since):
+    with tempfile.TemporaryDirectory() as home:
+        git(home, "init", "--quiet", "--template=", "--initial-branch=main")
+        git(home, "config", "user.name", "Tester")
+        git(home, "config", "user.email", "tester@example.org")
+        write_memories(open_repo(home), first)
+        commits = git(home, "rev-list", "main").split()
+        for how, obj, (ns, data) in before: go(home, how, obj, ns, data, commits)
+        scan = seen(home)
+        for how, obj, (ns, data) in since: go(home, how, obj, ns, data, commits)
+        new, now = added(open_repo(home), scan.tips), seen(home)
+        check(scan, new, now)
+        check(replace(scan, memories=(), problems=(), notes=0, records=0), added(open_repo(home), {}), now)
+        assert added(open_repo(home), scan.tips, new.records - 1) is None or not new.records
+
+
+some = st.dictionaries(st.sampled_from([*OBJECTS, folders(OBJECTS[0], 1), folders(OBJECTS[4], 2), "README"]), some_notes, max_size=4)
+tail = st.none() | st.just(b"") | some_notes | st.just(b"\n" + text("Later"))
+
+
+@given(some, st.dictionaries(st.sampled_from(OBJECTS), st.tuples(st.booleans(), tail), max_size=4))
+@settings(max_examples=100)
+def test_of_any_change_it_is_right_or_silent(first, then):
+    with tempfile.TemporaryDirectory() as home:
+        git(home, "init", "--quiet", "--template=")
+        put(home, first)
+        scan = seen(home)
+        then = {path: data if data is None else first.get(path, b"") * grow + data for path, (grow, data) in then.items()}
+        put(home, {path: data for path, data in then.items() if data is not None or path in first})
+        new = added(open_repo(home), scan.tips)
+        if new is not None: check(scan, new, seen(home))
+
+
+def test_what_others_write_in_other_ways(git_repo):
+    git(git_repo, "config", "notes.rewriteRef", "refs/notes/mem/*")
+    def note(s): git(git_repo, "notes", "--ref=mem/decisions", "append", "-m", note_text(mem(s)), "HEAD")
+    note("One")
+    scan = seen(git_repo)
+    git(git_repo, "commit", "--quiet", "--amend", "--message=Again")  # The note is copied …
+    copied = seen(git_repo)
+    check(scan, added(open_repo(git_repo), scan.tips), copied)
+    note("Two")  # … and one of the two grows: what was one blob is two
+    new = added(open_repo(git_repo), copied.tips)
+    check(copied, new, seen(git_repo))
+    assert (new.notes, new.records, [m.summary for m in new.memories], len(new.grown)) == (0, 1, ["Two"], 1)
+    check(scan, added(open_repo(git_repo), scan.tips), seen(git_repo))
+    git(git_repo, "update-ref", f"{MEM}again", f"{MEM}decisions")  # Another namespace, the same notes
+    again = added(open_repo(git_repo), new.tips)
+    assert (again.notes, again.records, {m.namespace for m in again.memories}) == (2, 3, {"again"})
+    check(seen(git_repo), added(open_repo(git_repo), again.tips), seen(git_repo))
+
+
+def test_two_refs_that_move_alike(tmp_path):
+    home = new_repo(tmp_path / "repo")
+    put(home, {OBJECTS[1]: text("One")})
+    git(home, "update-ref", f"{MEM}again", f"{MEM}decisions")
+    scan = seen(home)
+    put(home, {OBJECTS[2]: text("Two")})
+    git(home, "update-ref", f"{MEM}again", f"{MEM}decisions")
+    check(scan, added(open_repo(home), scan.tips), seen(home))
+
+
+@pytest.mark.parametrize("kind", ["sha1", "sha256"])
+def test_notes_that_git_moves_into_folders(git_repo, tmp_path, kind):
+    home = new_repo(tmp_path / "many", (), f"--object-format={kind}")
+    width = 40 if kind == "sha1" else 64
+    for key, value in (("name", "Tester"), ("email", "tester@example.org")): git(home, "config", f"user.{key}", value)
+    many = [f"{i * 40503 % 65536:04x}" * (width // 4) for i in range(300)]
+    put(home, {obj: text(f"No. {i}") for i, obj in enumerate(many)})
+    scan, flat = seen(home), path_of(home, many[0])
+    head = git(home, "hash-object", "-w", "-t", "blob", "--stdin", input="x")
+    git(home, "notes", "--ref=mem/decisions", "append", "-m", text("Later").decode(), head)
+    assert "/" not in flat and "/" in path_of(home, many[0])
+    new = added(open_repo(home), scan.tips)
+    assert (new.notes, new.records, [m.summary for m in new.memories], new.grown) == (1, 1, ["Later"], {})
+    check(scan, new, seen(home))
+    deep = seen(home)
+    put(home, {path_of(home, many[0]): None, many[0]: text("No. 0") + b"\n" + text("Behind")})  # Moved and longer in one step
+    new = added(open_repo(home), deep.tips)
+    assert [m.summary for m in new.memories] == ["Behind"] and len(new.grown) == 1
+    check(deep, new, seen(home))
+    check(scan, added(open_repo(home), scan.tips), seen(home))
+
+
+def test_damage_that_was_there_stays_and_hides_nothing(tmp_path):
+    home, torn = new_repo(tmp_path / "repo"), b"scattered\nlines\n---\ntype: x\nsummary: no time\n---\n"
+    put(home, {OBJECTS[1]: torn + text("One"), OBJECTS[2]: torn, OBJECTS[3]: b"\xff" + text("Two")})
+    scan = seen(home)
+    assert len(scan.problems) > 3
+    put(home, {OBJECTS[1]: torn + text("One") + b"\n" + text("Three"), folders(OBJECTS[5], 1): torn + text("Four")})
+    new = added(open_repo(home), scan.tips)
+    assert {m.summary for m in new.memories} == {"Four", "Three"} and {p.note for p in new.problems} == {f"{MEM}decisions {OBJECTS[5]}"}
+    check(scan, new, seen(home))
+
+
+def test_a_setting_of_the_user_and_the_folder_do_not_matter(tmp_path):
+    home = new_repo(tmp_path / "repo", story())
+    (home / "sub").mkdir()
+    scan = seen(home)
+    add_memories(home, [mem("Later")])
+    for key, value in (("diff.relative", "true"), ("diff.renames", "copies"), ("core.quotePath", "true"), ("diff.noprefix", "true"), ("core.abbrev", "7")):
+        git(home, "config", key, value)
+    check(scan, added(open_repo(home / "sub"), scan.tips), seen(home))
+
+
+def test_what_is_no_note_is_passed_over(tmp_path):
+    home = new_repo(tmp_path / "repo")
+    put(home, {A: LAST, "README": b"x"})
+    scan = seen(home)
+    put(home, {"README": None, "docs/x": b"x", B: f"160000 {'1' * 40}", f"{A[:4]}/{A[4:]}": f"160000 {'1' * 40}", A: LAST + b"\n" + text("Three")})
+    check(scan, added(open_repo(home), scan.tips), seen(home))
+    put(home, {B: f"120000 {note_blob(home, A)}"})  # A link is a blob as another
+    check(scan, new := added(open_repo(home), scan.tips), seen(home))
+    assert (new.notes, new.records) == (1, 4)
+
+
+# Anything else
+
+
+def thrown_away(home, scan):
+    put(home, {C: text("Later")})
+    return {**scan.tips, f"{MEM}decisions": "1" * 40}
+
+
+def missing(home, scan):
+    row = f"100644 blob {'1' * 40}\t{C}"
+    tree = git(home, "mktree", "--missing", input="\n".join([git(home, "ls-tree", f"{MEM}decisions"), row]) + "\n")
+    git(home, "update-ref", f"{MEM}decisions", git(home, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit-tree", tree, "-m", "x"))
+
+
+OTHERWISE = {
+    "an edited record": lambda h, s: put(h, {A: LAST.replace(b"Body of One", b"Body of 1")}),
+    "an edited tag": lambda h, s: put(h, {A: LAST.replace(b"summary: Two", b"summary: Two\ntags: [x]")}),
+    "a record before the others": lambda h, s: put(h, {A: text("Zero") + b"\n" + LAST}),
+    "a record less": lambda h, s: put(h, {A: text("One")}),
+    "a record in place of another": lambda h, s: put(h, {A: text("One", "Three", "Four")}),
+    "more of a body": lambda h, s: put(h, {A: LAST + b"and more\n"}),
+    "a front that is none": lambda h, s: put(h, {A: LAST + b"\n---\ntype: x\nsummary: no time\n---\n"}),
+    "an end of a front": lambda h, s: put(h, {B: b"---\ntype: x\nsummary: open\ntimestamp: 2026-01-01\n---\n"}),
+    "a note less": lambda h, s: put(h, {A: None}),
+    "a note that is a submodule": lambda h, s: put(h, {A: f"160000 {'1' * 40}"}),
+    "a note on another object": lambda h, s: put(h, {A: None, C: LAST}),
+    "an empty note": lambda h, s: put(h, {A: b""}),
+    "other notes": lambda h, s: put(h, {C: text("Three")}, new=True),
+    "a ref less": lambda h, s: git(h, "update-ref", "-d", f"{MEM}decisions"),
+    "a second note": lambda h, s: put(h, {folders(A, 1): text("Three")}),
+    "a second note, the same": lambda h, s: put(h, {folders(A, 2): LAST}),
+    "a second note, in an odd folder": lambda h, s: put(h, {f"{A[:5]}/{A[5:]}": text("Three")}),
+    "two notes at once": lambda h, s: put(h, {C: text("Three"), folders(C, 1): text("Three")}),
+    "two notes of a new ref": lambda h, s: put(h, {C: text("Three"), folders(C, 3): text("Four")}, "new"),
+    "a tip that is thrown away": thrown_away,
+    "a tip that is none": lambda h, s: {**s.tips, f"{MEM}decisions": "--output=x"},
+    "a blob that is missing": missing,
+}
+
+
+@pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
+def test_whatever_else_happened_is_none(tmp_path, change):
+    home = new_repo(tmp_path / "repo")
+    put(home, {A: LAST, B: b"---\ntype: x\nsummary: open\ntimestamp: 2026-01-01\n"})
+    put(home, {A: text("Aside")}, "progress")
+    scan = seen(home)
+    put(home, {B: text("Later")}, "progress")
+    assert added(open_repo(home), scan.tips) is not None
+    changed = change(home, scan)
+    assert added(open_repo(home), changed if isinstance(changed, dict) else scan.tips) is None
+
+
+def test_the_second_note_may_have_been_there(tmp_path):
+    home = new_repo(tmp_path / "repo")
+    put(home, {A: text("One"), folders(A, 1): text("Two"), B: text("Three")})
+    scan = seen(home)
+    put(home, {B: text("Three", "Four")})
+    check(scan, added(open_repo(home), scan.tips), seen(home))
+    put(home, {A: text("One", "Five")})
+    assert added(open_repo(home), scan.tips) is None
+
+
+def test_what_is_too_large_is_none(tmp_path, monkeypatch):
+    home = new_repo(tmp_path / "repo")
+    put(home, {A: LAST})
+    scan = seen(home)
+    put(home, {A: LAST + b"\n" + text("Three"), B: text("Four")})
+    monkeypatch.setattr(arrivals, "read_blobs", partial(notes.read_blobs, most=len(LAST)))
+    assert added(open_repo(home), scan.tips) is None
+    monkeypatch.setattr(arrivals, "read_blobs", partial(notes.read_blobs, most=2 * len(LAST)))
+    assert added(open_repo(home), scan.tips).records == 2
+    assert (added(open_repo(home), scan.tips, 1), added(open_repo(home), scan.tips, 2).records) == (None, 2)
+
+
+# What it costs
+
+
+def test_its_cost_follows_what_changed(tmp_path, monkeypatch):
+    home, calls, read = new_repo(tmp_path / "repo"), defaultdict(int), []
+    for ns in ("decisions", "progress"): put(home, {folders(f"{i * 40503 % 65536:04x}" * 10, 1): text(f"No. {i}") for i in range(2000)}, ns)
+    before = seen(home).tips
+    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or notes.read_blobs(repo, ids))
+    start = subprocess.run
+    monkeypatch.setattr(notes.subprocess, "run", lambda args, **kw: calls.__setitem__(args[3], calls[args[3]] + 1) or start(args, **kw))
+    some = {"for-each-ref": 1, "diff-tree": 2, "cat-file": 4}  # Trees in two steps; blobs: their sizes, and they
+    assert added(open_repo(home), before).records == 0 and calls.pop("rev-parse") and dict(calls) == {"for-each-ref": 1}
+    for n in (1, 50):
+        for ns in ("decisions", "progress"): put(home, {folders(f"{i:04x}" * 9 + f"{n:04x}", 1): text(f"More {n} {i}") for i in range(n)}, ns)
+        since, before = before, tips(open_repo(home), MEM)
+        calls.clear()
+        read.clear()
+        new = added(open_repo(home), since)
+        calls.pop("rev-parse")
+        assert (new.records, dict(calls), len(read) <= 2 * (n + 1)) == (2 * n, some, True)
+
+
+def test_a_real_history_comes_in_parts(corpus_template, tmp_path):
+    home = new_repo(tmp_path / "repo")
+    real = {ns: {o: b for o, _, b in note_paths(open_repo(corpus_template), tip)} for ns, tip in tips(open_repo(corpus_template), MEM).items()}
+    data = notes.read_blobs(open_repo(corpus_template), {b for blobs in real.values() for b in blobs.values()})
+    scan = seen(home)
+    for part in (1, 2, 4):  # Of each note the first quarter of its records, half, and all
+        for ref, blobs in real.items():
+            cut = {o: [r.offset for r in parse_note(data[b])[0]] + [len(data[b])] for o, b in blobs.items()}
+            put(home, {o: data[b][:cut[o][len(cut[o]) * part // 4 if part < 4 else -1]] for o, b in blobs.items()}, ref.removeprefix(MEM))
+        new, now = added(open_repo(home), scan.tips, 10_000), seen(home)
+        check(scan, new, now)
+        scan = now
+    assert (scan.notes, scan.records, len(scan.memories)) == (317, 6299, 4271)

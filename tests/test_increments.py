@@ -1,0 +1,318 @@
+"""A run over what is new comes to the records and the tables of a run over everything, or says that it cannot."""
+import random
+import shutil
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from git_notes_consolidation import increments, index, phases, service as sv
+from git_notes_consolidation.clustering import Near, near_clusters, reached
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.journal import note_accesses
+from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.notes import encode, note_text, open_repo, read_events
+from git_notes_consolidation.recall import open_recall
+from helpers import ROOT, add_memories, git, story
+from hypothesis import given, settings as hypothesis_settings
+from hypothesis import strategies as st
+
+sys.path[:0] = [str(ROOT / "benchmarks")]
+from generate import generate  # noqa: E402
+
+
+def at(path, **change):
+    return sv.open_service(path, load_settings({"llm_provider": "off", "max_change": 1.0, **change}, env={}), clock=lambda: SAMPLE_NOW)
+
+
+@pytest.fixture
+def home(tmp_path):
+    git(tmp_path, "init", "-q", "-b", "main", "here")
+    for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
+    return tmp_path / "here"
+
+
+def records(path):
+    "What was appended, without the names of runs, which hold the tips."
+    out = []
+    for store, obj, r in read_events(open_repo(path)).records:
+        r = {k: v for k, v in r.items() if k not in ("run", "id", "seq", "clone")}
+        if r["kind"] == "run": r["counts"] = {**r["counts"], "clusters_found": 0}
+        out.append((store, obj, encode(r)))
+    return sorted(out)
+
+
+_VARIES = {"retention_score", "recency", "activation", "importance", "run_id", "consolidation_run_id", "value"}
+
+
+def tables(path):
+    "Every table, without the scores, which are as old as a row's last change, and the names of runs."
+    out = {}
+    with closing(sqlite3.connect(path / ".memory" / "consolidation.db")) as conn:
+        for table in ("memories", "mem_summaries", "mem_edges", "operations"):
+            found = conn.execute(f"SELECT * FROM {table}")
+            names = [d[0] for d in found.description]
+            keep = [i for i, n in enumerate(names) if n not in _VARIES and not (table == "operations" and n == "id")]
+            out[table] = sorted((tuple(r[i] for i in keep) for r in found), key=repr)
+        out["runs"] = conn.execute("SELECT kind, at, seq, undone FROM consolidation_runs ORDER BY seq").fetchall()
+    return out
+
+
+def rebuilt(path, now):
+    "The tables as a look at everything makes them."
+    s = at(path)
+    with closing(index.open_index(s.repo)) as conn: sv.refresh_tables(conn, sv.view(s.repo), s.settings, now)
+    return tables(path)
+
+
+def later(memories, share):
+    "Cut in time: what a first run sees, and what comes after it."
+    ordered = sorted(memories, key=lambda m: (m.timestamp, m.id))
+    cut = max(1, min(len(ordered) - 1, int(share * len(ordered))))
+    while cut < len(ordered) and ordered[cut].timestamp <= ordered[cut - 1].timestamp: cut += 1
+    return ordered[:cut], ordered[cut:]
+
+
+def both(home, tmp_path, old, steps, **change):
+    "The same notes and runs twice: with what is new alone, and with everything each time."
+    add_memories(home, old)
+    first = sv.run(at(home, **change), SAMPLE_NOW - timedelta(days=2))
+    twin = tmp_path / "twin"
+    shutil.copytree(home, twin)
+    taken = []
+    for k, new in enumerate(steps, 1):
+        now = SAMPLE_NOW + timedelta(days=20 * k)
+        for place in (home, twin):
+            if new: add_memories(place, new)
+        def short(s, t): taken.append(increments.increment(s, t)); return taken[-1]
+        sv.run(at(home, **change), now, shortcut=short)
+        with closing(index.open_index(open_repo(twin))) as conn: index.remember(conn, "settled", None)
+        sv.run(at(twin, **change), now)
+        assert records(home) == records(twin), k
+        assert tables(home) == tables(twin), k
+    return first, taken
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.97])
+def test_the_story_in_two_parts(home, tmp_path, share):
+    old, new = later(story(), share)
+    _, taken = both(home, tmp_path, old, [new, []])
+    assert None not in taken and tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+def test_a_year_in_five_parts(home, tmp_path):
+    memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
+    old, new = later(memories, 0.8)
+    parts = [new[k * len(new) // 4:(k + 1) * len(new) // 4] for k in range(4)]
+    _, taken = both(home, tmp_path, old, parts)
+    assert None not in taken and tables(home) == rebuilt(home, SAMPLE_NOW)
+    assert sum(t.supersessions_detected for t in taken) and sum(t.duplicates_found for t in taken) and sum(t.summaries_retired for t in taken)
+
+
+def test_repeats_as_in_the_real_corpus(home, tmp_path):
+    old, new = later(generate(1200), 0.95)
+    _, taken = both(home, tmp_path, old, [new[:30], new[30:]])
+    assert None not in taken and tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
+    known = []
+    def kept(X, distance, before): known.append(before and len(before.names)); return near_clusters(X, distance, before, large=1)
+    monkeypatch.setattr(phases, "_MANY", 1)
+    monkeypatch.setattr(phases, "kept_clusters", kept)
+    monkeypatch.setattr(phases, "reached", partial(reached, most=1))  # A component that is too large, as in a large repository
+    memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
+    old, new = later(memories, 0.9)
+    _, taken = both(home, tmp_path, old, [new[:20], new[20:]])
+    assert None not in taken and tables(home) == rebuilt(home, SAMPLE_NOW)
+    first, second = [n for n in known if n]
+    assert known == [None, first, None, second, None] and 300 < first < second  # A look at everything asks for none, and keeps them as well
+    def torn(path):
+        with closing(index.open_index(open_repo(path))) as conn, conn: conn.execute("UPDATE near SET value = substr(value, 2)")
+    torn(home)
+    add_memories(home, [mem("Retries of the mail worker are counted in Redis", "Not in the job.", days_ago=-90)])
+    assert tried(home, SAMPLE_NOW + timedelta(days=99))[1] and known[5:] == [None]
+    with closing(index.open_index(open_repo(home))) as conn: assert len(Near.from_bytes(index.recalled_near(conn, at(home).embedder.name)).names) > second
+
+
+@hypothesis_settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6))
+def test_any_part_of_any_memories(tmp_path_factory, seed):
+    rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
+    pool = [*story(), *rng.sample(sample_memories(), 60)]
+    texts = rng.sample(pool, rng.randrange(5, 60))
+    days = sorted(rng.sample(range(1, 4000), len(texts) + rng.randrange(20)), reverse=True)
+    said = [replace(rng.choice(texts) if k >= len(texts) else texts[k], id="", commit_sha="0" * 40, timestamp=SAMPLE_NOW - timedelta(hours=h), places=())
+            for k, h in enumerate(days)]
+    rng.shuffle(said)
+    git(tmp_path, "init", "-q", "-b", "main", "here")
+    memories = [replace(m, id=f"mem_{k:05}", timestamp=SAMPLE_NOW - timedelta(hours=h)) for k, (m, h) in enumerate(zip(said, days))]
+    old, new = later(memories, rng.choice((0.3, 0.6, 0.9)))
+    half = rng.randrange(len(new) + 1)
+    _, taken = both(tmp_path / "here", tmp_path, old, [new[:half], new[half:]], forgetting_enabled=rng.random() < 0.8)
+    assert None not in taken
+
+
+# What else may have happened
+
+def append_to_head(home, memories):
+    "As the plugin does: all of a session on the commit that is there."
+    for m in memories: git(home, "notes", f"--ref=mem/{m.namespace}", "append", "-F", "-", input=note_text(m))
+
+
+def tried(home, now=SAMPLE_NOW + timedelta(days=1), **change):
+    "A run, and whether what is new was enough for it."
+    taken = []
+    def short(s, t): taken.append(increments.increment(s, t)); return taken[-1]
+    return sv.run(at(home, **change), now, shortcut=short), taken[0] is not None
+
+
+@pytest.fixture
+def settled(home):
+    "A project with a commit, whose story is consolidated but for what came last."
+    git(home, "commit", "-q", "--allow-empty", "-m", "work")
+    old, new = later(story(), 0.9)
+    append_to_head(home, old)
+    sv.run(at(home), SAMPLE_NOW - timedelta(days=2))
+    return home, new
+
+
+def test_notes_that_grow_on_the_same_commit(settled):
+    home, new = settled
+    for k, (a, b) in enumerate(pairwise([0, 1, 2, len(new)])):
+        append_to_head(home, new[a:b])
+        assert tried(home, SAMPLE_NOW + timedelta(days=k))[1]
+        assert tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+def test_what_was_recalled_counts_once(settled, tmp_path):
+    home, new = settled
+    asked = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
+    shown = [r.memory.id for r in asked.search("workers retry", 5)]
+    append_to_head(home, new)
+    twin = tmp_path / "twin"
+    shutil.copytree(home, twin)
+    assert shown and tried(home)[1]
+    sv.run(at(twin), SAMPLE_NOW + timedelta(days=1))
+    assert records(home) == records(twin) and any(store == "meta" and "access" in line for store, _, line in records(home))
+    assert tables(home) == tables(twin) == rebuilt(home, SAMPLE_NOW)
+    later_ = SAMPLE_NOW + timedelta(days=2)
+    assert tried(home, later_)[1] and not tried(home, later_)[0].changed
+    with closing(index.open_index(open_repo(home))) as conn: note_accesses(conn, shown, SAMPLE_NOW, "another")
+    assert tried(home, later_)[1]
+    twice = [r for _, _, r in read_events(open_repo(home)).records if r["kind"] == "access"]
+    alive = [i for i in shown if i.startswith("mem_")]  # The summary no longer is
+    assert {(r["memory"], r["count"]) for r in twice} == {*((i, 1) for i in shown), *((i, 2) for i in alive)}
+
+
+def older(home): append_to_head(home, [mem("Found in an old notebook", "It was always so.", days_ago=200)])
+def forgotten(home): sv.undo(at(home), next(iter(sv.view(open_repo(home)).state.runs)), SAMPLE_NOW, confirmed=True)
+def edited(home): git(home, "notes", "--ref=mem/decisions", "add", "-f", "-F", "-", input=note_text(mem("Another story", "All else is gone.", days_ago=1)))
+def no_tables(home): shutil.rmtree(home / ".memory")
+def no_ref(home): git(home, "update-ref", "-d", "refs/notes/mem/learnings")
+def buried(home): append_to_head(home, [replace(mem("Gone", "Nobody needs it.", days_ago=0), status="tombstone")])
+
+
+def other_tables(home):
+    with closing(index.open_index(open_repo(home))) as conn: index.remember(conn, "tables", "of something else")
+
+
+def torn(home):
+    with closing(index.open_index(open_repo(home))) as conn, conn: conn.execute("UPDATE mem_summaries SET value = '{'")
+
+
+def meant(home):
+    with closing(index.open_index(open_repo(home))) as conn: index.remember(conn, "base", ["no", "base"])
+
+
+@pytest.mark.parametrize("what", [older, forgotten, edited, no_tables, no_ref, buried, other_tables, torn, meant], ids=lambda f: f.__name__)
+def test_what_cannot_be_told_from_what_is_new_is_looked_at_whole(settled, tmp_path, what):
+    home, new = settled
+    append_to_head(home, new)
+    what(home)
+    twin = tmp_path / "twin"
+    shutil.copytree(home, twin)
+    with closing(index.open_index(open_repo(twin))) as conn: index.remember(conn, "base", {})
+    assert not tried(home)[1]
+    sv.run(at(twin), SAMPLE_NOW + timedelta(days=1))
+    assert records(home) == records(twin) and tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+@pytest.mark.parametrize("change", [{"retention_days": "progress=30"}, {"candidates_same": 3}, {"stale_factor": 0.5}], ids=lambda c: next(iter(c)))
+def test_other_settings_are_looked_at_whole(settled, change):
+    home, new = settled
+    append_to_head(home, new)
+    assert not tried(home, **change)[1]
+
+
+def test_too_much_at_once_is_refused_and_nothing_is_written(settled):
+    home, new = settled
+    append_to_head(home, [mem(f"ADR-9{k}: Another way", f"Supersedes ADR-01{k}. Better.", days_ago=0.5 - k / 10) for k in range(3)])
+    before = git(home, "for-each-ref")
+    with pytest.raises(sv.Guard): tried(home, max_change=0.0, max_change_floor=1)
+    assert git(home, "for-each-ref") == before
+
+
+def test_a_crash_after_the_records_is_healed_by_the_next_run(settled, monkeypatch):
+    home, new = settled
+    append_to_head(home, new)
+    def crash(*args, **kw): raise KeyboardInterrupt
+    monkeypatch.setattr(increments, "patch", crash)
+    with pytest.raises(KeyboardInterrupt): tried(home)
+    monkeypatch.undo()
+    assert not tried(home)[1] and tried(home, SAMPLE_NOW + timedelta(days=2))[1]
+    assert tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+def test_the_cache_that_cannot_be_written_costs_a_warning(settled, monkeypatch):
+    home, new = settled
+    append_to_head(home, new)
+    def full(*args, **kw): raise sqlite3.OperationalError("database or disk is full")
+    monkeypatch.setattr(increments, "patch", full)
+    result, taken = tried(home)
+    assert taken and result.changed and "not up to date" in result.warnings[-1]
+    monkeypatch.undo()
+    assert not tried(home)[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+def counted(home):
+    found = sorted(read_events(open_repo(home)).records, key=lambda x: x[2]["seq"])
+    return {r["memory"]: r["count"] for _, _, r in found if r["kind"] == "access"}
+
+
+@pytest.mark.parametrize("stop", ["before git", "after git"])
+def test_a_stop_between_cache_and_git_counts_once(settled, stop, monkeypatch):
+    home, _ = settled
+    def ask():
+        found = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW).search("workers retry", 5)
+        return [r.memory.id for r in found]
+    found, real = ask(), increments.append
+    def stopped(*a, **kw):
+        if stop == "after git": real(*a, **kw)
+        else: a[1](read_events(open_repo(home)))
+        raise KeyboardInterrupt
+    with monkeypatch.context() as m:
+        m.setattr(increments, "append", stopped)
+        with pytest.raises(KeyboardInterrupt): tried(home)
+    assert counted(home) == (dict.fromkeys(found, 1) if stop == "after git" else {})
+    ask()
+    assert tried(home)[1] is (stop == "before git") and counted(home) == dict.fromkeys(found, 2)
+
+
+def test_asking_during_a_run_loses_no_count(settled, monkeypatch):
+    home, _ = settled
+    s, real = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), increments.flush
+    found = [r.memory.id for r in s.search("workers retry", 5)]
+    other = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
+    def meanwhile(*a):
+        due = real(*a)
+        other.search("workers retry", 5)
+        return due
+    monkeypatch.setattr(increments, "flush", meanwhile)
+    assert tried(home)[1] and counted(home) == dict.fromkeys(found, 1)
+    monkeypatch.undo()
+    assert tried(home)[1] and counted(home) == dict.fromkeys(found, 2) and tables(home) == rebuilt(home, SAMPLE_NOW)
