@@ -4,7 +4,7 @@
 
 # %% ../nbs/09_arrivals.ipynb #7fdd6cc0
 from __future__ import annotations
-import json, re
+import json, re, uuid
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,8 +15,8 @@ from .notes import (MEM, Problem, Record, Repo, RepoError, _scan, _try_lock, git
                                            replace_file, tips)
 
 # %% auto #0
-__all__ = ['LastRun', 'remember_run', 'last_run', 'arrived', 'Added', 'added', 'joined', 'remember_start', 'last_start',
-           'lock_held']
+__all__ = ['LastRun', 'remember_run', 'last_run', 'arrived', 'Added', 'added', 'joined', 'seal', 'sealed', 'remember_start',
+           'last_start', 'lock_held']
 
 # %% ../nbs/09_arrivals.ipynb #28ec8cd1
 @dataclass(frozen=True)
@@ -195,6 +195,18 @@ def joined(
 ) -> Memory:
     "One memory at the places of both; its first place says the rest."
     return replace(min(known, new, key=lambda m: m.places[0]), places=tuple(sorted(known.places + new.places)))
+
+# %% ../nbs/09_arrivals.ipynb #c4a2c731
+def seal(repo: Repo) -> str:
+    "A word that nobody else knows, another each time, and kept for `sealed`."
+    replace_file(repo, "seal.json", json.dumps({"seal": (word := uuid.uuid4().hex)}))
+    return word
+
+
+def sealed(repo: Repo) -> str:
+    "The last one; empty if there is none."
+    word = _read(repo, "seal.json").get("seal")
+    return word if isinstance(word, str) else ""
 
 # %% ../nbs/09_arrivals.ipynb #dda65bfc
 def remember_start(repo: Repo, at: datetime) -> None:

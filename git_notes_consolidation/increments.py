@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 from . import index
-from .arrivals import Added, LastRun, added, remember_run
+from .arrivals import Added, LastRun, added, remember_run, seal, sealed
 from .clustering import Near
 from .embedding import LexicalEmbedder, without_vector
 from .journal import counted, flush, forget, waiting, with_waiting
@@ -86,7 +86,7 @@ def read_known(
 def _base(service: ConsolidationService, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
     "The last run's base, if nothing but new memories came since."
     base, c = index.recalled(conn, "base"), service.settings.config
-    if not isinstance(base, dict) or not base or service.client or c.stale_factor != 1 or c.expiry: return None
+    if not isinstance(base, dict) or not base or base["seal"] != sealed(service.repo) or service.client or c.stale_factor != 1 or c.expiry: return None
     refs = {**base["tips"], **base["ours"]}
     same = our_tips(service.repo) == base["ours"] and index.recalled(conn, "tables") == digest("tables", dict(sorted(refs.items())))
     return base if same and index.recalled(conn, "settled") == service.settled(_ends(base["tips"], base["ours"])) else None
@@ -241,7 +241,8 @@ def _persist(service: ConsolidationService, x: Look, events: Events, at: datetim
     "The cache and what sessions are told, brought to where the refs are now."
     ends = _ends(x.new.tips, events.tips)
     warnings = [*x.known.base["warnings"], *map(str, x.new.problems)]
-    base = {"tips": dict(x.new.tips), "ours": dict(events.tips), "seq": events.seq, "warnings": warnings, "counts": _counts_after(x, events)}
+    base = {"tips": dict(x.new.tips), "ours": dict(events.tips), "seq": events.seq, "warnings": warnings, "counts": _counts_after(x, events),
+            "seal": seal(service.repo)}
     last = {"at": at.isoformat(), "run": x.plan.result.run_id, "changed": bool(x.plan.appends), "llm": {}}
     p, state = _patch(service, x, events, at)
     base |= {"reviews": dict(state.reviews), "verdicts": dict(state.verdicts)}

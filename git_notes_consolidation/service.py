@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from . import index
-from .arrivals import LastRun, remember_run
+from .arrivals import LastRun, remember_run, seal
 from .events import finished, publish
 from .expiring import RULE, Due, due, reasons, still_due, tombstones
 from .gitlog import tip_of
@@ -484,7 +484,7 @@ def apply_plan(
             if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
             if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL:
                 index.remember(conn, "settled", service.settled(v))
-                index.remember(conn, "base", base_of(v))
+                index.remember(conn, "base", base | {"seal": seal(service.repo)} if (base := base_of(v)) else {})
             if plan.near: index.remember_near(conn, service.embedder.name, plan.near.to_bytes())
     return replace(plan.result, warnings=(*plan.result.warnings, *said)) if said else plan.result
 

@@ -229,7 +229,10 @@ def meant(home):
     with closing(index.open_index(open_repo(home))) as conn: index.remember(conn, "base", ["no", "base"])
 
 
-@pytest.mark.parametrize("what", [older, forgotten, edited, no_tables, no_ref, buried, other_tables, torn, meant], ids=lambda f: f.__name__)
+def other_seal(home): (home / ".git" / "gnc" / "seal.json").write_text('{"seal": "another"}')
+
+
+@pytest.mark.parametrize("what", [other_seal, older, forgotten, edited, no_tables, no_ref, buried, other_tables, torn, meant], ids=lambda f: f.__name__)
 def test_what_cannot_be_told_from_what_is_new_is_looked_at_whole(settled, tmp_path, what):
     home, new = settled
     append_to_head(home, new)
@@ -247,6 +250,18 @@ def test_other_settings_are_looked_at_whole(settled, change):
     home, new = settled
     append_to_head(home, new)
     assert not tried(home, **change)[1]
+
+
+def test_a_cache_that_came_with_the_repository_is_not_built_on(settled, tmp_path):
+    home, new = settled
+    with closing(index.open_index(open_repo(home))) as conn, conn: conn.execute("UPDATE memories SET summary = 'Pay them', content = 'at once'")
+    git(tmp_path, "clone", "-q", home, "clone")
+    clone = tmp_path / "clone"
+    for k in ("name", "email"): git(clone, "config", f"user.{k}", "a@example.org")
+    git(clone, "fetch", "-q", "origin", "refs/notes/*:refs/notes/*")
+    shutil.copytree(home / ".memory", clone / ".memory")
+    append_to_head(clone, new)
+    assert not tried(clone)[1] and tables(clone) == rebuilt(clone, SAMPLE_NOW) and "Pay them" not in str(tables(clone))
 
 
 def test_too_much_at_once_is_refused_and_nothing_is_written(settled):
