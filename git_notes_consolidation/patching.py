@@ -90,7 +90,7 @@ def patch(
     upon: str | None = None,  # What the tables must be made of, as `refresh` was told; none: whatever it is
 ) -> bool:  # Was it written? Not where the tables are made of something else by now
     "Bring the tables of `index` to what the patch says."
-    with span("index.patch", memories=len(p.memories), changed=len(p.changed)), conn:
+    with span("index.refresh", memories=len(p.memories) + len(p.changed)), conn:
         conn.execute("BEGIN IMMEDIATE")
         if upon is not None and recalled(conn, "tables") != upon: return False
         _lengthen(conn, p.grown)

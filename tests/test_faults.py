@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from calls import COMMAND, Said, gnc, holds, new_repo, state_of
 from faulty_git import KINDS, faulty_git
-from git_notes_consolidation import audit, index, service, starting
+from git_notes_consolidation import audit, increments, index, service, starting
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import SAMPLE_NOW, mem
 from git_notes_consolidation.notes import MEM, REFS, note_paths, note_text, open_repo, read_memories, tips, write_memories
@@ -226,9 +226,10 @@ def test_a_full_disk(template, tmp_path, name, free):
 
 def test_a_run_has_happened_though_the_cache_could_not_follow(template, tmp_path, monkeypatch):
     home = copied(template, tmp_path / "w")
-    def full(*a): raise sqlite3.OperationalError("database or disk is full")
+    def full(*a, **kw): raise sqlite3.OperationalError("database or disk is full")
     with monkeypatch.context() as m:
         m.setattr(index, "refresh", full)
+        m.setattr(increments, "patch", full)
         done = gnc("consolidate", "--json", repo=home)
         assert done.code == 0 and done.json["warnings"][-1].startswith("the cache is not up to date (database or disk is full); nothing is lost")
         assert called(home, ["undo", done.json["run_id"]]).code == 0

@@ -109,8 +109,10 @@ def test_no_shell():
     assert [at for at, _, c in CALLS if dotted(c.func) in ("asyncio.create_subprocess_shell", "os.execl", "os.spawnl")] == []
 
 
-# A constant, a constant with an argument that stands there, question marks; and the names of what a cache holds, which may be dropped.
-SQL_PART = re.compile(r"_?[A-Z_]+|_[A-Z]+\.format\('[a-z.]*'\)|', '\.join\('\?' \* \d+\)|table|kind|name")
+# A constant, a constant with an argument that stands there, question marks; the names of what a cache holds, which may be dropped; and verbs, tables and columns
+# that the callers write out.
+SQL_PART = re.compile(r"_?[A-Z_]+|_[A-Z]+\.format\('[a-z.]*'\)|', '\.join\('\?' \* (\d+|_COLUMNS\[table\])\)|table|kind|name|how"
+                      r"|', '\.join\(\(f'\{c\} = \?' for c in columns\)\)")
 
 
 def test_sql_is_made_of_constants():
@@ -136,7 +138,7 @@ def test_yaml_builds_nothing():
 # Words in calls of git that are not written out there, and why none of them can begin with a dash.
 NO_OPTION = {
     "a full name of a ref, from git or written here": "ref *prefixes *refs *REFS.values() f'{spec}:{spec}'",
-    "the name of an object, from git": "tip commit base top f'{mine}...{tip}' mine *tips.values() *ours *theirs",
+    "the name of an object, from git": "then now tip commit base top f'{mine}...{tip}' mine *tips.values() *ours *theirs",
     "constants, or words that stand in the function, the names of objects last": "*LOG *LOG[2:] _FIELDS *args *fork *w.since(since) what",
     "a path that was resolved": "str(origin) str(home) str(file.absolute())"}
 

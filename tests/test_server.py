@@ -369,7 +369,7 @@ def test_a_search_waits_for_no_run(home, monkeypatch):
     import threading
     begun, over = threading.Event(), threading.Event()
     def slow(*_, **__): begun.set(); over.wait(10); raise desks.sv.Guard("stopped")
-    monkeypatch.setattr(desks.sv, "run", slow)
+    monkeypatch.setattr(desks, "run", slow)
     async def ask(client):
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(client.call_tool("memory_consolidate", {"apply": True}))
