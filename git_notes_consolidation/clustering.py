@@ -176,7 +176,9 @@ class _Clusters:
         "(k, d) float32: their mean vectors."
         rows = self.first[ids]
         if (self.place[ids] >= 0).any(): return np.asarray((self.total(ids) / self.sizes[ids, None]).astype(np.float32))
-        return self.X[rows].astype(np.float32, copy=False) / self.norms[rows, None].astype(np.float32)
+        out = self.X[rows].astype(np.float32, copy=False)  # A copy already, so it is divided in place: each tile asks for it
+        out /= self.norms[rows, None].astype(np.float32)
+        return out
 
     def merge(self, one: np.ndarray, two: np.ndarray) -> None:
         "Each of these clusters takes in the other."
