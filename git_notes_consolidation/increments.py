@@ -16,9 +16,10 @@ from . import index
 from .arrivals import Added, LastRun, added, remember_run, seal, sealed
 from .clustering import Near
 from .embedding import LexicalEmbedder, without_vector
+from .logs import LOG
 from .journal import counted, flush, forget, waiting, with_waiting
 from .judging import repeat_key
-from .models import (ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, as_utc,
+from .models import (ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, as_utc,
                                             digest)
 from .notes import Append, Events, Scan, State, append, clone_id, grown, our_tips
 from .observe import record as measure, span
@@ -27,11 +28,11 @@ from .patching import Patch, patch
 from .phases import Scanned, collapse, desire, living, metadata_of
 from .preparing import carry, prepare, replaced_in
 from .retention import retention_scores
-from .service import (ConsolidationService, Plan, View, _spared, check_bases, check_blast_radius, make_plan, run as whole_run,
-                                             stand_ins)
+from .service import (ConsolidationService, Plan, View, _at_hand, _countable, _spared, check_bases, check_blast_radius, make_plan,
+                                             run as whole_run, stand_ins)
 
 # %% auto #0
-__all__ = ['run', 'Known', 'read_known', 'Look', 'look', 'increment']
+__all__ = ['run', 'Known', 'read_known', 'Gathered', 'gathered', 'look', 'increment']
 
 # %% ../nbs/16_increments.ipynb #5a60381a
 @dataclass(frozen=True)
@@ -100,18 +101,7 @@ def _later(new: Added, known: Known) -> bool:
     there = {m.id for m in known.memories}
     return all(m.id not in there and m.status != "tombstone" and min(m.timestamp, m.event_time).isoformat() > known.newest for m in new.memories)
 
-# %% ../nbs/16_increments.ipynb #e00124c3
-@dataclass(frozen=True)
-class Look:
-    "A plan, and what it was made from."
-    plan: Plan
-    known: Known
-    new: Added
-    events: Events  # Our refs, without what the tables hold
-    asked: Mapping[str, Any]  # Accesses that git does not hold
-    state: State  # With these
-
-
+# %% ../nbs/16_increments.ipynb #5114dd1b
 def _accesses(base: Mapping[str, Any]) -> tuple[tuple[str, str, dict[str, Any]], ...]:
     "The counters that git holds, as records."
     return tuple(("meta", "", {"kind": "access", "id": "", "seq": 0, "clone": clone, "memory": i, "count": n}) for clone, i, n in base["counts"])
@@ -120,140 +110,169 @@ def _accesses(base: Mapping[str, Any]) -> tuple[tuple[str, str, dict[str, Any]],
 def _copies_among(conn: sqlite3.Connection, ids: Collection[str]) -> bool:
     return bool(conn.execute("SELECT 1 FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps([*ids]),)).fetchone())
 
+# %% ../nbs/16_increments.ipynb #088d37a3
+@dataclass(frozen=True)
+class Gathered:
+    "What is known, and what is new."
+    known: Known
+    new: Added
+    events: Events  # Our refs, without what the tables hold
+    asked: Mapping[str, Any]  # Accesses that git does not hold, as `waiting` has them
+    state: State  # With these
 
-def look(service: ConsolidationService, now: datetime, conn: sqlite3.Connection) -> Look | None:
-    "What a run would do, if what is new can be told from what is known."
+    def view(self, state: State, tips: Mapping[str, str]) -> View:
+        "As the service looks at a repository."
+        return View(Scan((*self.known.memories, *self.new.memories), (), self.new.tips), Events((), (), tips), state)
+
+
+def gathered(service: ConsolidationService, conn: sqlite3.Connection) -> Gathered | None:
+    "All that a run needs, if what is new can be told from what is known."
     if (base := _base(service, conn)) is None or (new := added(service.repo, base["tips"])) is None: return None
-    with span("consolidation.scan") as log:
-        if (known := read_known(conn, base)) is None or not _later(new, known): return None
-        events = Events(_accesses(base), (), base["ours"], base["seq"])
-        asked = waiting(conn, counted(events, clone_id(service.repo))) if waiting(conn, {}) else {}
-        if _copies_among(conn, {*asked} - {m.id for m in known.memories}): return None
-        memories, state = living((*known.memories, *new.memories)), with_waiting(known.state, dict(asked))
-        log.set(memories_count=len(memories) + known.apart, metadata_loaded=len(state.tiers))
-        measure("consolidation.scan.memories", len(memories) + known.apart)
-        words = LexicalEmbedder()
-        X = index.embed_cached(conn, memories, service.embedder)
-        lexical = index.embed_cached(conn, memories, words) if service.embedder.name != words.name else None
-    s = Scanned(memories, X, service.embedder, state, service.settings.config, now, lexical=lexical, apart=known.apart,
-                last="" if new.memories else known.last, near=Near.from_bytes(index.recalled_near(conn, service.embedder.name)),
-                buried={m.id: m for m in known.memories if m.status == "tombstone"})
-    d = desire(s, progress=service.progress, fresh=frozenset(m.id for m in new.memories))
-    warnings = [*base["warnings"], *map(str, new.problems), *without_vector(memories, X, service.embedder)]
-    bases = dict(sorted({**new.tips, **base["ours"]}.items()))
-    return Look(make_plan(s, d, bases, service.settings, warnings), known, new, events, asked, state)
+    if (known := read_known(conn, base)) is None or not _later(new, known): return None
+    events = Events(_accesses(base), (), base["ours"], base["seq"])
+    asked = waiting(conn, counted(events, clone_id(service.repo))) if waiting(conn, {}) else {}
+    if _copies_among(conn, {*asked} - {m.id for m in known.memories}): return None
+    return Gathered(known, new, events, asked, with_waiting(known.state, asked))
 
-# %% ../nbs/16_increments.ipynb #0349c254
-_CHAINS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO)
+# %% ../nbs/16_increments.ipynb #a8c3f23c
+def _scanned(service: ConsolidationService, g: Gathered, now: datetime, conn: sqlite3.Connection) -> Scanned:
+    "The phases' view of it, with vectors."
+    memories, e, words = living((*g.known.memories, *g.new.memories)), service.embedder, LexicalEmbedder()
+    X = index.embed_cached(conn, memories, e)
+    lexical = index.embed_cached(conn, memories, words) if e.name != words.name else None
+    return Scanned(memories, X, e, g.state, service.settings.config, now, lexical=lexical, apart=g.known.apart,
+                   last="" if g.new.memories else g.known.last, near=Near.from_bytes(index.recalled_near(conn, e.name)),
+                   buried={m.id: m for m in g.known.memories if m.status == "tombstone"})
 
 
-def _concerned(x: Look, state: State) -> list[Memory]:
-    "The memories of which something may be known otherwise than before, with all that this depends on, oldest first."
-    was, by_id = x.known.state, {m.id: m for m in (*x.known.memories, *x.new.memories)}
+def look(service: ConsolidationService, g: Gathered, s: Scanned) -> Plan:
+    "What a run would do."
+    d, base = desire(s, progress=service.progress, fresh=frozenset(m.id for m in g.new.memories)), g.known.base
+    warnings = [*base["warnings"], *map(str, g.new.problems), *without_vector(s.memories, s.vectors, s.embedder)]
+    return make_plan(s, d, dict(sorted({**g.new.tips, **base["ours"]}.items())), service.settings, warnings)
+
+# %% ../nbs/16_increments.ipynb #dc6deeef
+_Records = Sequence[tuple[str, str, Mapping[str, Any]]]  # As `Events` has them
+
+
+def _after(g: Gathered, fresh: _Records) -> State:
+    "The state with a run's records."
+    state = grown(g.state, [r for _, _, r in fresh if r["kind"] != "access"])
+    used = {i: replace(s, activation_count=s.activation_count + len(g.asked[i])) for i, s in state.summaries.items() if i in g.asked}
+    return replace(state, summaries={**state.summaries, **used})
+
+# %% ../nbs/16_increments.ipynb #b79a712c
+_LINKS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
+
+
+def _begun(g: Gathered, state: State) -> set[str]:
+    "The memories of which something is new."
+    was = g.known.state
+    told = [s for mine, other in ((state, was), (was, state)) for k, s in mine.summaries.items() if other.summaries.get(k) is not s]
+    moved = {i for i, r in state.tiers.items() if was.tiers.get(i) is not r}
+    linked = {i for k, e in state.edges.items() if was.edges.get(k) is not e for i in (e.source_id, e.target_id)}
+    return {m.id for m in g.new.memories} | {i for s in told for i in s.source_memory_ids} | moved | linked | {*g.asked}
+
+
+def _concerned(g: Gathered, state: State) -> list[Memory]:
+    "They, and all that their rows depend on, oldest first."
+    by_id = {m.id: m for m in (*g.known.memories, *g.new.memories)}
     linked, alike = defaultdict[str, set[str]](set), defaultdict[tuple[str, str], list[str]](list)
     for e in state.edges.values():
-        if e.edge_type in (*_CHAINS, EdgeType.DUPLICATE_OF): linked[e.source_id].add(e.target_id); linked[e.target_id].add(e.source_id)
+        if e.edge_type in _LINKS: linked[e.source_id].add(e.target_id); linked[e.target_id].add(e.source_id)
     for m in by_id.values(): alike[repeat_key(m)].append(m.id)
-    todo = {i for k, e in state.edges.items() if was.edges.get(k) is not e for i in (e.source_id, e.target_id)}
-    told = [s for mine, other in ((state, was), (was, state)) for k, s in mine.summaries.items() if other.summaries.get(k) is not s]
-    todo |= {i for s in told for i in s.source_memory_ids} | {i for i, r in state.tiers.items() if was.tiers.get(i) is not r} | {*x.asked}
-    todo |= {m.id for m in x.new.memories}
-    found: set[str] = set()
+    found, todo = set[str](), _begun(g, state)
     while todo := (todo - found) & by_id.keys():
         found |= todo
         todo = {j for i in todo for j in (*linked[i], *alike[repeat_key(by_id[i])])}
     return sorted((by_id[i] for i in found), key=lambda m: (m.timestamp, m.id))
 
-# %% ../nbs/16_increments.ipynb #7f4c4fcd
-def _countable(known: Known) -> dict[str, Memory]:
-    there = {m.id: m for m in known.memories}
-    sums = (index.as_memory(x, there[x.source_memory_ids[-1]].commit_sha) for x in known.state.summaries.values() if x.source_memory_ids[-1] in there)
-    return there | {m.id: m for m in sums}
-
-
-def _after(x: Look, events: Events) -> State:
-    "The state with the run's records."
-    records = [r for _, _, r in events.records[len(x.events.records):]]
-    state = grown(x.state, [r for r in records if r["kind"] != "access"])
-    used = {i: replace(s, activation_count=s.activation_count + len(x.asked[i])) for i, s in state.summaries.items() if i in x.asked}
-    return replace(state, summaries={**state.summaries, **used})
-
-
-def _patch(service: ConsolidationService, x: Look, events: Events, now: datetime) -> tuple[Patch, State]:
-    "What becomes of the tables."
-    fresh, was = events.records[len(x.events.records):], x.known.state
-    state, old = _after(x, events), {m.id for m in x.known.memories}
-    there = _concerned(x, state)
+# %% ../nbs/16_increments.ipynb #71511b35
+def _known_anew(service: ConsolidationService, g: Gathered, state: State, there: Sequence[Memory], now: datetime) -> dict[str, MemoryMetadata]:
+    "Of those of which something is known otherwise than before, or for the first time: with scores."
+    old, was = {m.id for m in g.known.memories}, g.known.state
     meta, before = (metadata_of((m for m in there if s is state or m.id in old), s.edges.values(), s.summaries.values(), s) for s in (state, was))
     touched = [m for m in there if m.id not in old or meta[m.id] != before[m.id]]
-    scores = retention_scores(touched, meta, service.settings.config.retention, now)
-    told = {m.id: replace(meta[m.id], retention=r) for m, r in zip(touched, scores)}
-    versions, shown = {i: v.row() for i, v in versions_of(there, meta, state.edges.values()).items()}, stand_ins(there, meta)
-    plain, when = collapse(living(there)), {m.id: m.event_time for m in there}
-    runs = [state.runs[i] for i in state.runs if i not in was.runs]
-    ops = operations_of(replace(events, records=fresh), state, when, was.edges.values())
-    sums = [s for i, s in state.summaries.items() if was.summaries.get(i) != s]
-    return Patch(
-        memories=[(m, told[m.id]) for m in x.new.memories], changed={i: d for i, d in told.items() if i in old},
-        stands_in={i: shown.get(i, i) for i in when if i not in old or shown.get(i, i) != x.known.shown[i]},
-        repeats={m.id: plain[m.id] for m in x.new.memories},
-        versions={i: v for i, v in versions.items() if i not in old or v != x.known.versions[i]},
-        chains={str(x.known.versions[i][0]): str(v[0]) for i, v in versions.items() if i in old and v[0] != x.known.versions[i][0]},
-        edges=[e for i, e in state.edges.items() if was.edges.get(i) != e], summaries=sums,
-        retired={*was.summaries} - {*state.summaries} | {s.id for s in sums if s.id in was.summaries}, runs=runs, operations=[op.row() for op in ops],
-        grown=x.new.grown), state
+    return {m.id: replace(meta[m.id], retention=r) for m, r in zip(touched, retention_scores(touched, meta, service.settings.config.retention, now))}
 
-# %% ../nbs/16_increments.ipynb #06b3d639
-def _counts_after(x: Look, events: Events) -> list[list[Any]]:
-    counts = {(c, i): n for c, i, n in x.known.base["counts"]}
-    for _, _, r in events.records[len(x.events.records):]:
-        if r["kind"] == "access": counts[r["clone"], r["memory"]] = r["count"]
+
+def _shown(g: Gathered, state: State, there: Sequence[Memory]) -> Patch:
+    "What is shown for whom, and the chains, where that is new."
+    meta, known = metadata_of(there, state.edges.values(), state.summaries.values(), state), g.known
+    shown, plain = {m.id: m.id for m in there} | stand_ins(there, meta), collapse(living(there))
+    versions = {i: v.row() for i, v in versions_of(there, meta, state.edges.values()).items()}
+    return Patch(stands_in={i: j for i, j in shown.items() if known.shown.get(i) != j}, repeats={m.id: plain[m.id] for m in g.new.memories},
+                 versions={i: v for i, v in versions.items() if known.versions.get(i) != v},
+                 chains={str(w[0]): str(v[0]) for i, v in versions.items() if (w := known.versions.get(i, v))[0] != v[0]})
+
+
+def _patch(service: ConsolidationService, g: Gathered, fresh: _Records, state: State, now: datetime) -> Patch:
+    "What becomes of the tables."
+    was, there, old = g.known.state, _concerned(g, state), {m.id for m in g.known.memories}
+    told, sums = _known_anew(service, g, state, there, now), [s for i, s in state.summaries.items() if was.summaries.get(i) != s]
+    ops = operations_of(Events(tuple((s, o, dict(r)) for s, o, r in fresh), (), {}), state, {m.id: m.event_time for m in there}, was.edges.values())
+    return replace(_shown(g, state, there), memories=[(m, told[m.id]) for m in g.new.memories], changed={i: d for i, d in told.items() if i in old},
+                   edges=[e for i, e in state.edges.items() if was.edges.get(i) != e], summaries=sums, retired=was.summaries.keys() - state.summaries.keys(),
+                   runs=[r for i, r in state.runs.items() if i not in was.runs], operations=[op.row() for op in ops], grown=g.new.grown)
+
+# %% ../nbs/16_increments.ipynb #8b0e562e
+def _counts_after(g: Gathered, fresh: _Records) -> list[list[Any]]:
+    counts = {(c, i): n for c, i, n in g.known.base["counts"]} | {(r["clone"], r["memory"]): r["count"] for _, _, r in fresh if r["kind"] == "access"}
     return [[*k, n] for k, n in counts.items()]
 
 
-def _at_hand(state: State, x: Look) -> int:
-    away = {e.source_id for e in state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
-    return sum(state.tier(m.id).rank < MemoryTier.COLD.rank for m in living((*x.known.memories, *x.new.memories)) if m.id not in away)
+def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh: _Records) -> dict[str, object]:
+    "What the next run finds in the cache."
+    last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {}}
+    base = {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq),
+            "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts), "warnings": [*g.known.base["warnings"], *map(str, g.new.problems)],
+            "counts": _counts_after(g, fresh), "seal": seal(service.repo)}
+    sound = not plan.result.errors
+    return {"tables": digest("tables", v.bases), "settled": service.settled(v) if sound else None, "base": base if sound else {}, "last_run": last}
+
+# %% ../nbs/16_increments.ipynb #8c4bcad2
+def _persist(service: ConsolidationService, g: Gathered, plan: Plan, events: Events, conn: sqlite3.Connection) -> None:
+    "The cache and what sessions are told, brought to where the refs are now."
+    fresh, base = events.records[len(g.events.records):], g.known.base
+    state = _after(g, fresh)
+    v = g.view(state, events.tips)
+    p = replace(_patch(service, g, fresh, state, plan.now), keep=_left(service, g, plan, v, fresh),
+                near={service.embedder.name: plan.near.to_bytes()} if plan.near else {})
+    if not patch(conn, p, upon=digest("tables", dict(sorted({**base["tips"], **base["ours"]}.items())))): return  # Somebody was faster
+    if g.asked: forget(conn, counted(events, clone_id(service.repo)), plan.now)
+    was, seen = (" ".join(tip for _, tip in sorted(tips.items())) for tips in (base["ours"], events.tips))
+    same = state.summaries == g.known.state.summaries and replaced_in(state) == replaced_in(g.known.state)
+    if not (same and carry(service.repo, was, seen)): prepare(service.repo, state, seen)
+    remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
 
 
+def _applied(service: ConsolidationService, g: Gathered, plan: Plan, conn: sqlite3.Connection) -> ConsolidationResult:
+    "The plan's records written, and the accesses that are due."
+    check_blast_radius(plan)
+    service.progress(ConsolidationPhase.PERSIST)
+    def make(events: Events) -> Sequence[Append]:
+        check_bases(plan, events.tips, "refs/notes/mem-")
+        return [*plan.appends, *(flush(conn, events, clone_id(service.repo), _countable(g.view(g.state, {}))) if g.asked else ())]
+    said: list[str] = []
+    with span("consolidation.persist", records=len(plan.appends)):
+        events = (append(service.repo, make, plan.now, seen=g.events) if plan.appends or g.asked else None) or g.events
+        with _spared(said): _persist(service, g, plan, events, conn)
+    return replace(plan.result, warnings=(*plan.result.warnings, *said))
+
+# %% ../nbs/16_increments.ipynb #791fe73e
 def increment(service: ConsolidationService, now: datetime | None) -> ConsolidationResult | None:
     "One run over what is new; none where everything has to be looked at. Call it under the lock."
-    at, repo = now or service.clock(), service.repo
-    if not index.index_path(repo).exists(): return None
-    with closing(index.open_index(repo, check=False)) as conn:
+    if not index.index_path(service.repo).exists(): return None
+    with closing(index.open_index(service.repo, check=False)) as conn:
         service.progress(ConsolidationPhase.SCAN)
-        try: x = look(service, at, conn)
-        except (sqlite3.DatabaseError, ValueError, KeyError, TypeError): return None  # A damaged cache is for the whole run to mend
-        if x is None: return None
-        check_blast_radius(x.plan)
-        service.progress(ConsolidationPhase.PERSIST)
-        with span("consolidation.persist", records=len(x.plan.appends)):
-            def make(events: Events) -> Sequence[Append]:
-                check_bases(x.plan, events.tips, "refs/notes/mem-")
-                return [*x.plan.appends, *(flush(conn, events, clone_id(repo), _countable(x.known)) if x.asked else ())]
-            events = (append(repo, make, at, seen=x.events) if x.plan.appends or x.asked else None) or x.events
-            said: list[str] = []
-            with _spared(said): _persist(service, x, events, at, conn)
-    return replace(x.plan.result, warnings=(*x.plan.result.warnings, *said))
-
-
-def _persist(service: ConsolidationService, x: Look, events: Events, at: datetime, conn: sqlite3.Connection) -> None:
-    "The cache and what sessions are told, brought to where the refs are now."
-    ends = _ends(x.new.tips, events.tips)
-    warnings = [*x.known.base["warnings"], *map(str, x.new.problems)]
-    base = {"tips": dict(x.new.tips), "ours": dict(events.tips), "seq": events.seq, "warnings": warnings, "counts": _counts_after(x, events),
-            "seal": seal(service.repo)}
-    last = {"at": at.isoformat(), "run": x.plan.result.run_id, "changed": bool(x.plan.appends), "llm": {}}
-    p, state = _patch(service, x, events, at)
-    base |= {"reviews": dict(state.reviews), "verdicts": dict(state.verdicts)}
-    keep = {"tables": digest("tables", ends.bases), "settled": service.settled(ends), "base": base, "last_run": last}
-    p = replace(p, keep=keep, near={service.embedder.name: x.plan.near.to_bytes()} if x.plan.near else {})
-    if not patch(conn, p, upon=digest("tables", _ends(x.known.base["tips"], x.known.base["ours"]).bases)): return  # Somebody was faster
-    if x.asked: forget(conn, counted(events, clone_id(service.repo)), at)
-    was, seen = (" ".join(tip for _, tip in sorted(tips.items())) for tips in (x.known.base["ours"], events.tips))
-    same = state.summaries == x.known.state.summaries and replaced_in(state) == replaced_in(x.known.state)
-    if not (same and carry(service.repo, was, seen)): prepare(service.repo, state, seen)
-    remember_run(service.repo, LastRun(at, x.new.tips, _at_hand(state, x)))
+        with span("consolidation.scan") as log:
+            try: g = gathered(service, conn)
+            except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as e: LOG.debug("the cache is not built on: %s", e); return None
+            if g is None: return None
+            s = _scanned(service, g, now or service.clock(), conn)
+            log.set(memories_count=len(s.memories) + s.apart, metadata_loaded=len(s.state.tiers))
+        measure("consolidation.scan.memories", len(s.memories) + s.apart)
+        return _applied(service, g, look(service, g, s), conn)
 
 
 run = partial(whole_run, shortcut=increment)

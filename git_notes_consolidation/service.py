@@ -350,8 +350,9 @@ class ConsolidationService:
     def settled(self, v: View) -> str:
         "Names everything that relations depend on: they need no second look while it is the same."
         ours = {k: t for k, t in v.events.tips.items() if "mem-meta" not in k}
+        asked = replace(self.settings, config=replace(self.settings.config, max_change=1.0, max_change_floor=1))  # How much a run may do changes no relation
         prompts = (JUDGE_PROMPT, SUMMARY_PROMPT, EDGES_PROMPT) if self.client else ()
-        return digest("settled", self.settings.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, dict(v.scan.tips), ours)
+        return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, dict(v.scan.tips), ours)
 
 # %% ../nbs/15_service.ipynb #6394902a
 class Stale(Guard):

@@ -331,3 +331,22 @@ def test_asking_during_a_run_loses_no_count(settled, monkeypatch):
     assert tried(home)[1] and counted(home) == dict.fromkeys(found, 1)
     monkeypatch.undo()
     assert tried(home)[1] and counted(home) == dict.fromkeys(found, 2) and tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+def test_what_a_judge_failed_at_is_tried_again(settled, monkeypatch):
+    home, new = settled
+    append_to_head(home, new)
+    def broken(*a, **kw): raise RuntimeError("out of order")
+    with monkeypatch.context() as m:
+        m.setattr(phases, "weigh", broken)
+        result, taken = tried(home)
+    assert taken and "out of order" in result.errors[0] and not result.supersessions_detected
+    again, taken = tried(home, SAMPLE_NOW + timedelta(days=2))
+    assert not taken and again.supersessions_detected and not again.errors
+    assert tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+def test_how_much_a_run_may_do_does_not_make_it_look_at_everything(settled):
+    home, new = settled
+    append_to_head(home, new)
+    assert tried(home, max_change=0.9)[1]

@@ -219,7 +219,8 @@ def test_many_sessions_at_once(sampled):
     many = [subprocess.Popen([*COMMAND, "hook", "session-start"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(6)]
     said = [p.communicate(json.dumps({"cwd": str(sampled), "session_id": str(i), "source": "resume"}).encode()) for i, p in enumerate(many)]
     assert len({out for out, _ in said}) == 1 and b"additionalContext" in said[0][0]
-    assert not [p for p in (sampled / ".git" / "gnc").iterdir() if p.name not in ("session.jsonl", "told.json", "lock", "clone-id", "last-run.json")]
+    kept = {"session.jsonl", "told.json", "lock", "clone-id", "last-run.json", "seal.json"}
+    assert not [p for p in (sampled / ".git" / "gnc").iterdir() if p.name not in kept]
 
 
 def test_gnc_inject_replaces_the_block_and_keeps_every_byte(sampled):
