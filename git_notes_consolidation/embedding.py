@@ -399,7 +399,7 @@ class PluginVectors:
 # %% ../nbs/06_embedding.ipynb #21e4809c
 def without_vector(
     memories: Sequence[Memory],
-    X: np.ndarray,  # Their rows
+    X: Iterable[np.ndarray],  # Their rows
     embedder: Embedder,
 ) -> list[str]:  # A warning, or nothing
     "What is to be said of memories that an embedder gave no vector."

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from . import index
@@ -17,7 +17,7 @@ from .arrivals import Added, LastRun, added, remember_run, seal, sealed
 from .clustering import Near
 from .embedding import LexicalEmbedder, without_vector
 from .logs import LOG
-from .journal import counted, flush, forget, waiting, with_waiting
+from .journal import counted, forget, waiting, with_waiting
 from .judging import repeat_key
 from .models import (ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, as_utc,
                                             digest)
@@ -28,7 +28,7 @@ from .patching import Patch, patch
 from .phases import Scanned, collapse, desire, living, metadata_of
 from .preparing import carry, prepare, replaced_in
 from .retention import retention_scores
-from .service import (ConsolidationService, Plan, View, _at_hand, _countable, _spared, check_bases, check_blast_radius, make_plan,
+from .service import (ConsolidationService, Plan, View, _at_hand, _counts, _spared, check_bases, check_blast_radius, make_plan,
                                              run as whole_run, stand_ins)
 
 # %% auto #0
@@ -65,7 +65,8 @@ def _state(conn: sqlite3.Connection, base: Mapping[str, Any], rows: Sequence[Seq
     edges = [*map(_edge, conn.execute(_EDGES))]
     inside = {e.id: e for e in edges if e.source_id in there and e.target_id in there}
     if any(e.id not in inside and e.edge_type != EdgeType.DUPLICATE_OF for e in edges): return None  # A copy that something else is known of
-    summaries = [MemorySummary.from_dict(json.loads(value)) for value, in conn.execute("SELECT value FROM mem_summaries")]
+    told = json.loads(f"[{','.join(value for value, in conn.execute('SELECT value FROM mem_summaries'))}]")
+    summaries = [*map(MemorySummary.from_dict, told)]
     used = {r[0]: (r[2], as_utc(r[3])) for r in rows if r[3]}
     return State({r[0]: {"tier": r[1]} for r in rows}, inside, {x.id: x for x in summaries}, base["reviews"], used, verdicts=base["verdicts"])
 
@@ -138,17 +139,17 @@ def gathered(service: ConsolidationService, conn: sqlite3.Connection) -> Gathere
 def _scanned(service: ConsolidationService, g: Gathered, now: datetime, conn: sqlite3.Connection) -> Scanned:
     "The phases' view of it, with vectors."
     memories, e, words = living((*g.known.memories, *g.new.memories)), service.embedder, LexicalEmbedder()
-    X = index.embed_cached(conn, memories, e)
-    lexical = index.embed_cached(conn, memories, words) if e.name != words.name else None
+    X, rows = index.embed_distinct(conn, memories, e)
+    lexical = index.embed_distinct(conn, memories, words)[0] if e.name != words.name else None
     return Scanned(memories, X, e, g.state, service.settings.config, now, lexical=lexical, apart=g.known.apart,
                    last="" if g.new.memories else g.known.last, near=Near.from_bytes(index.recalled_near(conn, e.name)),
-                   buried={m.id: m for m in g.known.memories if m.status == "tombstone"})
+                   buried={m.id: m for m in g.known.memories if m.status == "tombstone"}, at=rows, called=index.called(conn))
 
 
 def look(service: ConsolidationService, g: Gathered, s: Scanned) -> Plan:
     "What a run would do."
     d, base = desire(s, progress=service.progress, fresh=frozenset(m.id for m in g.new.memories)), g.known.base
-    warnings = [*base["warnings"], *map(str, g.new.problems), *without_vector(s.memories, s.vectors, s.embedder)]
+    warnings = [*base["warnings"], *map(str, g.new.problems), *without_vector(s.memories, map(s.vectors.__getitem__, s.rows().tolist()), s.embedder)]
     return make_plan(s, d, dict(sorted({**g.new.tips, **base["ours"]}.items())), service.settings, warnings)
 
 # %% ../nbs/16_increments.ipynb #dc6deeef
@@ -226,7 +227,7 @@ def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh
     last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {}}
     base = {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq),
             "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts), "warnings": [*g.known.base["warnings"], *map(str, g.new.problems)],
-            "counts": _counts_after(g, fresh), "seal": seal(service.repo)}
+            "counts": _counts_after(g, fresh), "seal": seal(service.repo), "whole": g.known.base["whole"]}
     sound = not plan.result.errors
     return {"tables": digest("tables", v.bases), "settled": service.settled(v) if sound else None, "base": base if sound else {}, "last_run": last}
 
@@ -252,7 +253,7 @@ def _applied(service: ConsolidationService, g: Gathered, plan: Plan, conn: sqlit
     service.progress(ConsolidationPhase.PERSIST)
     def make(events: Events) -> Sequence[Append]:
         check_bases(plan, events.tips, "refs/notes/mem-")
-        return [*plan.appends, *(flush(conn, events, clone_id(service.repo), _countable(g.view(g.state, {}))) if g.asked else ())]
+        return [*plan.appends, *(_counts(conn, service.repo, events, g.view(g.state, {})) if g.asked else ())]
     said: list[str] = []
     with span("consolidation.persist", records=len(plan.appends)):
         events = (append(service.repo, make, plan.now, seen=g.events) if plan.appends or g.asked else None) or g.events
@@ -260,16 +261,24 @@ def _applied(service: ConsolidationService, g: Gathered, plan: Plan, conn: sqlit
     return replace(plan.result, warnings=(*plan.result.warnings, *said))
 
 # %% ../nbs/16_increments.ipynb #791fe73e
+_MONTH = timedelta(days=30)
+
+
+def _found(service: ConsolidationService, conn: sqlite3.Connection, now: datetime) -> tuple[Gathered, Scanned] | None:
+    try:
+        g = gathered(service, conn)
+        return (g, _scanned(service, g, now, conn)) if g and now - as_utc(g.known.base["whole"]) < _MONTH else None
+    except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as e: LOG.debug("the cache is not built on: %s", e); return None
+
+
 def increment(service: ConsolidationService, now: datetime | None) -> ConsolidationResult | None:
     "One run over what is new; none where everything has to be looked at. Call it under the lock."
     if not index.index_path(service.repo).exists(): return None
     with closing(index.open_index(service.repo, check=False)) as conn:
         service.progress(ConsolidationPhase.SCAN)
         with span("consolidation.scan") as log:
-            try: g = gathered(service, conn)
-            except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as e: LOG.debug("the cache is not built on: %s", e); return None
-            if g is None: return None
-            s = _scanned(service, g, now or service.clock(), conn)
+            if (found := _found(service, conn, now or service.clock())) is None: return None
+            g, s = found
             log.set(memories_count=len(s.memories) + s.apart, metadata_loaded=len(s.state.tiers))
         measure("consolidation.scan.memories", len(s.memories) + s.apart)
         return _applied(service, g, look(service, g, s), conn)

@@ -10,29 +10,30 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 import numpy as np
 from .embedding import Embedder
 from .models import EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, Place, as_utc
 from .notes import Repo, RepoError, State
 from .observe import span
-from .sentences import names_of
+from .sentences import Called, names_of, title_words
 
 # %% auto #0
-__all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_cached', 'as_memory',
-           'told', 'names_in', 'refresh', 'stored', 'search_text', 'remember', 'recalled', 'remember_near',
-           'recalled_near']
+__all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_distinct', 'embed_cached',
+           'as_memory', 'told', 'names_in', 'refresh', 'stored', 'called', 'search_text', 'remember', 'recalled',
+           'remember_near', 'recalled_near']
 
 # %% ../nbs/09_index.ipynb #e002229f
-SCHEMA = 5  # A cache of another schema is thrown away and built anew
+SCHEMA = 6  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT NULL);
+CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE near (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE memories (id TEXT PRIMARY KEY, commit_sha TEXT, namespace TEXT, summary TEXT, content TEXT, timestamp TEXT, repo_path TEXT, spec TEXT, phase TEXT,
     tags TEXT, status TEXT, relates_to TEXT, places INTEGER, tier TEXT, activation_count INTEGER, last_accessed TEXT, retention_score REAL,
     recency REAL, activation REAL, importance REAL, superseded_by TEXT, superseded_kind TEXT, duplicate_of TEXT, consolidated_into TEXT,
     stands_in TEXT, stated_importance REAL, copies TEXT, valid_from TEXT, valid_until TEXT, merged_into TEXT, supersession_chain_id TEXT,
-    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT, repeats TEXT);
+    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT, repeats TEXT, names TEXT, title TEXT);
 CREATE INDEX memories_by ON memories (namespace, tier);
 CREATE INDEX memories_valid_until ON memories (valid_until);
 CREATE INDEX memories_chain ON memories (supersession_chain_id, holds_from);
@@ -130,12 +131,16 @@ def in_memory() -> sqlite3.Connection:
 
 # %% ../nbs/09_index.ipynb #f17ba32e
 _UNIT, _BLOCK = 2.0**11, 1024
+_PUT = "INSERT INTO vectors (embedder, ids, vectors, crc) VALUES (?, ?, ?, ?)"
+
+def _block(embedder: Embedder, ids: Sequence[str], raw: bytes) -> tuple[object, ...]: return embedder.name, json.dumps(ids), raw, crc32(raw)
+
 
 def _keep(conn: sqlite3.Connection, embedder: Embedder, ids: Sequence[str], packed: np.ndarray) -> None:
     "Add blocks; the small ones that come together in time are joined."
-    parts = [(embedder.name, json.dumps(ids[a:a + _BLOCK]), packed[a:a + _BLOCK].tobytes()) for a in range(0, len(ids), _BLOCK)]
+    parts = [_block(embedder, ids[a:a + _BLOCK], packed[a:a + _BLOCK].tobytes()) for a in range(0, len(ids), _BLOCK)]
     with suppress(sqlite3.OperationalError), conn:  # Locked: made again next time
-        conn.executemany("INSERT INTO vectors (embedder, ids, vectors) VALUES (?, ?, ?)", parts)
+        conn.executemany(_PUT, parts)
         small, = conn.execute("SELECT count(*) FROM vectors WHERE embedder = ? AND length(ids) < 9000", (embedder.name,)).fetchone()
         if small > 32: _join(conn, embedder)
 
@@ -145,13 +150,13 @@ def _join(conn: sqlite3.Connection, embedder: Embedder) -> None:
     found = {i: v for ids, V in _blocks(conn, embedder) for i, v in zip(ids, V)}
     conn.execute("DELETE FROM vectors WHERE embedder = ?", (embedder.name,))
     for part in (list(found)[a:a + _BLOCK] for a in range(0, len(found), _BLOCK)):
-        row = embedder.name, json.dumps(part), b"".join(found[i].tobytes() for i in part)
-        conn.execute("INSERT INTO vectors (embedder, ids, vectors) VALUES (?, ?, ?)", row)
+        conn.execute(_PUT, _block(embedder, part, b"".join(found[i].tobytes() for i in part)))
 
 
 def _blocks(conn: sqlite3.Connection, embedder: Embedder) -> Iterator[tuple[list[str], np.ndarray]]:
     "Names, and (k, d) whole numbers."
-    for names, raw in conn.execute("SELECT ids, vectors FROM vectors WHERE embedder = ? ORDER BY block", (embedder.name,)):
+    for names, raw, crc in conn.execute("SELECT ids, vectors, crc FROM vectors WHERE embedder = ? ORDER BY block", (embedder.name,)):
+        if crc32(raw) != crc: raise ValueError("bits of a block were turned")
         ids = json.loads(names)
         yield ids, np.frombuffer(raw, "<i2").reshape(len(ids), -1)
 
@@ -192,14 +197,26 @@ def _vectors(
     return X
 
 # %% ../nbs/09_index.ipynb #5675b078
+def embed_distinct(
+    conn: sqlite3.Connection,
+    memories: Sequence[Memory],
+    embedder: Embedder,
+) -> tuple[np.ndarray, np.ndarray]:  # (k, d) float32, a row for each text; and (n,) each memory's row
+    "The vectors of the memories' texts."
+    first, row = dict[str, Memory](), dict[str, int]()
+    at = [row.setdefault(m.text, len(row)) for m in memories if first.setdefault(m.text, m)]
+    name = {m.id: text for text, m in first.items()}
+    return vectors_of(conn, [*name], embedder, lambda ids: [name[i] for i in ids]), np.array(at, dtype=np.intp)
+
+
 def embed_cached(
     conn: sqlite3.Connection,
     memories: Sequence[Memory],
     embedder: Embedder,
 ) -> np.ndarray:  # (n, d) float32, in the order of `memories`
     "The memories' vectors."
-    known = {m.id: m for m in memories}
-    return vectors_of(conn, [m.id for m in memories], embedder, lambda ids: [known[i].text for i in ids])
+    X, at = embed_distinct(conn, memories, embedder)
+    return X if len(X) == len(at) else X[at]
 
 # %% ../nbs/09_index.ipynb #3d10d763
 def _iso(t: datetime | None) -> str | None: return t.isoformat() if t else None
@@ -217,10 +234,11 @@ def _found(d: MemoryMetadata) -> tuple[object, ...]:
 
 def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[object] = (), repeats: str | None = None) -> tuple[object, ...]:
     *found, until, merged = _found(d)
+    called = json.dumps(names_of(m)), json.dumps(sorted(title_words(m.summary)))
     copies = json.dumps([(p.namespace, p.commit, p.index, p.offset, p.blob) for p in m.places])
     return (m.id, m.commit_sha, m.namespace, m.summary, m.content, _iso(m.timestamp), m.repo_path, m.spec, m.phase, json.dumps(m.tags), m.status,
             json.dumps(m.relates_to), len(m.places), *found, stands_in, m.importance, copies, _iso(m.event_time), until, merged,
-            *(version or (m.id, "[]", _iso(m.event_time), until)), repeats)
+            *(version or (m.id, "[]", _iso(m.event_time), until)), repeats, *called)
 
 # %% ../nbs/09_index.ipynb #91d97922
 def _words(m: Memory) -> tuple[str, str]: return m.summary.strip(), m.content.strip()
@@ -286,7 +304,7 @@ def _fts_rows(
     for n, m in enumerate(map(as_memory, summaries), after[1] + 1): yield -n, m.summary, m.content, ""
 
 # %% ../nbs/09_index.ipynb #e7c1d62b
-_COLUMNS = {"memories": 35, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 14}
+_COLUMNS = {"memories": 37, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 14}
 
 def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]], how: str = "INSERT") -> None:
     "Rows of all columns."
@@ -330,13 +348,20 @@ def stored(
     ids: Iterable[str],
 ) -> dict[str, Memory]:  # By id; those that the tables hold
     "Memories as the notes had them."
-    found = conn.execute(f"SELECT {_SHAPE} FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps([*ids]),))
-    def made(r: Sequence[Any]) -> Memory:
-        i, commit, ns, summary, content, at, path, spec, phase, tags, status, related, importance, copies, since = r
-        places = tuple(Place(*p) for p in json.loads(copies))
-        lists = tuple(json.loads(tags)), status, tuple(json.loads(related))
+    found = conn.execute(f"SELECT {_SHAPE} FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps([*ids]),)).fetchall()
+    tags, related, copies = (json.loads(f"[{','.join(column)}]") for column in ([r[k] for r in found] for k in (9, 11, 13)))  # Once, not once a row
+    def made(r: Sequence[Any], tags: list[str], related: list[str], copies: list[Any]) -> Memory:
+        i, commit, ns, summary, content, at, path, spec, phase, _, status, _, importance, _, since = r
+        lists, places = (tuple(tags), status, tuple(related)), tuple(Place(*p) for p in copies)
         return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, *lists, importance, places, as_utc(since) if since != at else None)
-    return {r[0]: made(r) for r in found}
+    return {r[0]: made(r, *lists) for r, *lists in zip(found, tags, related, copies, strict=True)}
+
+
+def called(conn: sqlite3.Connection) -> dict[str, Called]:
+    "What the memories are called that are no repeats, by id."
+    rows = conn.execute("SELECT id, names, title FROM memories WHERE repeats = id").fetchall()
+    names, titles = (json.loads(f"[{','.join(r[k] for r in rows)}]") for k in (1, 2))
+    return {r[0]: Called(tuple(n), frozenset(t)) for r, n, t in zip(rows, names, titles, strict=True)}
 
 # %% ../nbs/09_index.ipynb #5b8e24d8
 def search_text(conn: sqlite3.Connection, query: str) -> list[str]:

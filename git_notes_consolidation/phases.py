@@ -25,7 +25,7 @@ from .notes import State
 from .observe import detail, span
 from .parallel import processes, spread
 from .retention import retention_scores, tier_of
-from .sentences import least_words, mentions, names_of, references, says_title, stems_of, title_words
+from .sentences import Called, least_words, mentions, names_of, references, says_title, stems_of, title_words
 from .summarizing import NothingToQuote, summarize_cluster
 from .tiles import kept_clusters, tiled_clusters, tiled_older
 from .topics import GENERIC, about, content_stems, hedge, other_scope, spoken
@@ -64,19 +64,25 @@ def living(memories: Iterable[Memory]) -> tuple[Memory, ...]:
 class Scanned:
     "Everything that the phases need to know."
     memories: tuple[Memory, ...]  # Oldest first, without tombstones
-    vectors: np.ndarray  # (n, d) float32, a row for each memory
+    vectors: np.ndarray  # (k, d) float32, a row for each memory, or for each text
     embedder: Embedder
     state: State
     config: SubconsciousnessConfig
     now: datetime
     scope: Scope = Scope()
-    lexical: np.ndarray | None = None  # (n, 1024) the lexical vectors, where the embedder is another
+    lexical: np.ndarray | None = None  # (k, 1024) the lexical vectors, where the embedder is another
     model: Model | None = None  # A language model, if one may be asked
     buried: Mapping[str, Memory] = field(default_factory=dict)  # Tombstones by id; what is neither here nor there has not reached this clone
     gone: Mapping[str, str] = field(default_factory=dict)  # Memory id to the commit that took its code, where that is to count
     apart: int = 0  # Exact repeats that are not among the memories, because all is known of them
     last: str = ""  # The commit of the latest memory, where that is one of these
     near: Near | None = None  # The near pairs of an earlier run
+    at: np.ndarray | None = None  # (n,) the row of each memory's vector; none: as they come
+    called: Mapping[str, Called] = field(default_factory=dict)  # What memories are called, where that is known
+
+    def rows(self) -> np.ndarray:  # (n,)
+        "Each memory's row among the vectors."
+        return np.arange(len(self.memories)) if self.at is None else self.at
 
     def row(self) -> dict[str, int]:
         "Memory id to its row."
@@ -102,24 +108,27 @@ def _named(
     current: Sequence[Memory],  # Oldest first
     most: int = 10,
     first: int = 0,  # Those before are only looked at
+    known: Mapping[str, Called] = {},  # What they are called, by id, where that is known
 ) -> Iterable[tuple[int, int]]:
     "Pairs in which the newer names the older by an id; the most recent few where many share a name."
     said = [mentions(m.text) for m in current[first:]]
-    if not any(said): return
-    known: dict[str, list[int]] = defaultdict(list)
-    for i, m in enumerate(current):
-        for name in said[i - first] if i >= first else (): yield from ((i, j) for j in known.get(name, ())[-most:])
-        for name in names_of(m): known[name].append(i)
+    having: dict[str, list[int]] = {name: [] for names in said for name in names}
+    for i, m in enumerate(current if having else ()):
+        for name in said[i - first] if i >= first else (): yield from ((i, j) for j in having[name][-most:])
+        for name in known[m.id].names if m.id in known else names_of(m):
+            if name in having: having[name].append(i)
 
 # %% ../nbs/14_phases.ipynb #f9e26a61
 def _titled(
     current: Sequence[Memory],  # Oldest first
     most: int = 10,
     first: int = 0,  # Those before are only looked at
+    known: Mapping[str, Called] = {},  # What they are called, by id, where that is known
 ) -> Iterable[tuple[int, int]]:
     "Pairs in which the newer holds the older's title, whole or nearly; the longest titles and the latest memories where there are many."
-    titles = [title_words(m.summary) for m in current]
-    usual = Counter(w for t in set(titles) for w in t)
+    titles = [known[m.id].title if m.id in known else title_words(m.summary) for m in current]
+    usual = Counter(w for t in set(titles) for w in t) if not first else Counter[str]()
+    anywhere = {w for m in current[first:] for w in (*stems_of(m.summary), *stems_of(m.content))} if first else None
     filed: dict[str, list[frozenset[str]]] = defaultdict(list)
     having: dict[frozenset[str], list[int]] = defaultdict(list)
     for i, (m, mine) in enumerate(zip(current, titles)):
@@ -129,6 +138,7 @@ def _titled(
             near = {t for w in there for t in filed.get(w, ()) if len(t & there) >= least_words(t)}
             said = sorted((t for t in near if says_title(content, t)), key=lambda t: (-len(t), sorted(t)))
             yield from islice(((i, j) for t in said for j in reversed(having[t])), most)
+        if anywhere is not None and len(mine & anywhere) < least_words(mine): continue
         if mine not in having and len(mine) > 1:
             for w in sorted(mine, key=lambda w: (usual[w], w))[:len(mine) - least_words(mine) + 1]: filed[w].append(mine)
         having[mine].append(i)
@@ -142,13 +152,13 @@ def candidates(
 ) -> list[tuple[int, int, float | None]]:  # Newer, older (positions in `current`), the embedder's cosine where computed
     "The pairs that are worth a judgment."
     row, c = s.row(), s.config
-    at = np.array([row[m.id] for m in current], dtype=np.intp)
-    seen = np.any(s.vectors[at] != 0, axis=1).tolist()  # An embedder may have no vector for a memory; a cosine with nothing says nothing
+    at = s.rows()[[row[m.id] for m in current]]
     halves = [Half(s.vectors[at], s.embedder.floor)] + ([] if s.lexical is None else [Half(s.lexical[at], LexicalEmbedder.floor)])
     first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
     near = tiled_older(halves, np.arange(len(current)), [m.namespace for m in current], c.candidates_same, c.candidates_other, _KIN, first)
-    pairs: dict[tuple[int, int], float | None] = {(int(a), int(b)): float(x) if seen[a] and seen[b] else None for a, b, x in zip(*near)}
-    for pair in (*_named(current, first=first), *_titled(current, first=first)): pairs.setdefault(pair, None)
+    seen = {k: bool(s.vectors[at[k]].any()) for k in {*near[0].tolist(), *near[1].tolist()}}  # An embedder may have no vector for a memory: no cosine
+    pairs: dict[tuple[int, int], float | None] = {(a, b): x if seen[a] and seen[b] else None for a, b, x in zip(*(part.tolist() for part in near))}
+    for pair in (*_named(current, first=first, known=s.called), *_titled(current, first=first, known=s.called)): pairs.setdefault(pair, None)
     return sorted((a, b, x) for (a, b), x in pairs.items() if s.scope.has(current[a]))
 
 # %% ../nbs/14_phases.ipynb #35eb9477
@@ -459,7 +469,7 @@ def _clustered(s: Scanned, stands_for: Mapping[str, str]) -> tuple[list[MemoryCl
         labels, kept[0] = kept_clusters(X, distance, s.near)
         return labels
     with span("consolidation.cluster", min_size=s.config.min_cluster_size, max_size=s.config.max_cluster_size) as log:
-        current = [(m, i) for i, m in enumerate(s.memories) if stands_for[m.id] == m.id and s.scope.has(m)]
+        current = [(m, i) for m, i in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id and s.scope.has(m)]
         threshold = s.config.consolidation_threshold or s.embedder.cluster_threshold
         found = cluster_memories([m for m, _ in current], {m.id: s.vectors[i] for m, i in current}, s.config, threshold=threshold, flat=flat)
         log.set(clusters_found=len(found), threshold=threshold)
@@ -470,7 +480,7 @@ def references_of(s: Scanned, current: Sequence[Memory], edges: Iterable[MemoryE
     "From each memory to those that it names, where nothing else is known of the two."
     known = {(e.source_id, e.target_id) for e in edges}
     first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
-    pairs = ((current[a], current[b]) for a, b in _named(current, first=first))
+    pairs = ((current[a], current[b]) for a, b in _named(current, first=first, known=s.called))
     return [MemoryEdge(m.id, o.id, EdgeType.REFERENCES, 1.0, "it names it", s.now, code="I")
             for m, o in dict.fromkeys(pairs) if (m.id, o.id) not in known and s.scope.has(m)]
 
@@ -657,7 +667,7 @@ def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
 
 def _around(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) -> frozenset[str]:
     "The memories whose clusters and summaries may change."
-    current = [(m.id, n) for n, m in enumerate(s.memories) if stands_for[m.id] == m.id]
+    current = [(m.id, n) for m, n in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id]
     start = np.array([k for k, (i, _) in enumerate(current) if i in touched], np.intp)
     level = s.config.consolidation_threshold or s.embedder.cluster_threshold
     return touched | {current[k][0] for k in reached(s.vectors[[n for _, n in current]], start, 1 - level).tolist()}

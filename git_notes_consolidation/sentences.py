@@ -13,7 +13,7 @@ from .models import Memory
 # %% auto #0
 __all__ = ['DOCUMENTS', 'NUMBERED', 'MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'word_set', 'Sentence', 'split_sentences',
            'Reference', 'references', 'head', 'names_of', 'document_kind', 'mentions', 'stem', 'words_of',
-           'title_words', 'stems_of', 'least_words', 'says_title']
+           'title_words', 'Called', 'called_of', 'stems_of', 'least_words', 'says_title']
 
 # %% ../nbs/04_sentences.ipynb #c155ada0
 def word_set(
@@ -213,6 +213,8 @@ def stem(
     return w
 
 # %% ../nbs/04_sentences.ipynb #3ce4932f
+_stem = lru_cache(maxsize=2**15)(stem)
+
 def words_of(text: str) -> list[str]:
     return [w.rstrip(".'’/-+") or w for w in map(str.lower, _WORD.findall(text))]
 
@@ -223,11 +225,20 @@ def title_words(
 ) -> frozenset[str]:  # Stems
     "The content words of a title; a document's number at its head is not among them."
     rest = _NUMBER.sub("", title[head(title)[1]:])
-    return frozenset(stem(w) for w in words_of(rest) if w in NEGATIONS or w not in STOP_WORDS and w not in LIGHT_VERBS)
+    return frozenset(_stem(w) for w in words_of(rest) if w in NEGATIONS or w not in STOP_WORDS and w not in LIGHT_VERBS)
+
+# %% ../nbs/04_sentences.ipynb #7781742c
+class Called(NamedTuple):
+    "Under what a memory is known."
+    names: tuple[str, ...]
+    title: frozenset[str]  # The stems of its title
+
+
+def called_of(memory: Memory) -> Called:
+    "What a memory is called."
+    return Called(names_of(memory), title_words(memory.summary))
 
 # %% ../nbs/04_sentences.ipynb #cc22e4f9
-_stem = lru_cache(maxsize=2**15)(stem)
-
 def stems_of(text: str) -> list[str]:
     "The stems of a text's content words, in order."
     return [_stem(w) for w in (w.strip("_") for w in words_of(text)) if w in NEGATIONS or w not in STOP_WORDS and w not in LIGHT_VERBS]

@@ -291,8 +291,7 @@ def _without(s: Scanned, ids: Container[str]) -> Scanned:
     "The scan with these memories as tombstones."
     rows = [n for n, m in enumerate(s.memories) if m.id not in ids]
     gone = {m.id: replace(m, status="tombstone") for m in s.memories if m.id in ids}
-    return replace(s, memories=tuple(s.memories[n] for n in rows), vectors=s.vectors[rows], lexical=None if s.lexical is None else s.lexical[rows],
-                   buried={**s.buried, **gone})
+    return replace(s, memories=tuple(s.memories[n] for n in rows), at=s.rows()[rows], buried={**s.buried, **gone})
 
 # %% ../nbs/15_service.ipynb #5a24fc2b
 @dataclass(frozen=True)
@@ -322,11 +321,11 @@ class ConsolidationService:
             expired = due(memories, v.events, state, self.settings.config, at, scope.has) if scope.does("tier") else {}
             settled = not full and not expired and scope == Scope() and index.recalled(conn, "settled") == self.settled(v)
             known, words = memories if not settled else (), LexicalEmbedder()
-            X = index.embed_cached(conn, known, self.embedder)
-            lexical = index.embed_cached(conn, known, words) if self.embedder.name != words.name else None
+            X, rows = index.embed_distinct(conn, known, self.embedder)
+            lexical = index.embed_distinct(conn, known, words)[0] if self.embedder.name != words.name else None
         s = Scanned(memories, X, self.embedder, state, self.settings.config, at, scope, lexical,
-                    gone={i: x.by for i, x in v.gone.items()}, buried={m.id: m for m in v.scan.memories if m.status == "tombstone"})
-        warnings = [*v.warnings, *without_vector(memories if not settled else (), X, self.embedder)]
+                    gone={i: x.by for i, x in v.gone.items()}, buried={m.id: m for m in v.scan.memories if m.status == "tombstone"}, at=rows)
+        warnings = [*v.warnings, *without_vector(known, map(X.__getitem__, rows.tolist()), self.embedder)]
         with closing(self.client()) if self.client and not settled else nullcontext() as client:
             if client: s = replace(s, model=Model(partial(ask_all, client, progress=self.calls), self.settings.config.llm_batch))
             d = desire(s, settled, self.progress)
@@ -450,13 +449,13 @@ def base_of(
 def _spared(said: list[str]) -> Iterator[None]:
     "For what only saves work: that it failed is said, not raised."
     try: yield
-    except (sqlite3.OperationalError, OSError) as e: said.append(f"the cache is not up to date ({e}); nothing is lost, and the next run does it")
+    except (sqlite3.DatabaseError, OSError) as e: said.append(f"the cache is not up to date ({e}); nothing is lost, and the next run does it")
 
 
 def _counts(conn: sqlite3.Connection, repo: Repo, events: Events, v: View) -> list[Append]:
     "The accesses that are due; they go on waiting where the cache cannot be written."
     try: return flush(conn, events, clone_id(repo), _countable(v))
-    except sqlite3.OperationalError: return []
+    except sqlite3.DatabaseError: return []
 
 
 def apply_plan(
@@ -485,7 +484,7 @@ def apply_plan(
             if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
             if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL:
                 index.remember(conn, "settled", service.settled(v))
-                index.remember(conn, "base", base | {"seal": seal(service.repo)} if (base := base_of(v)) else {})
+                index.remember(conn, "base", base | {"seal": seal(service.repo), "whole": plan.now.isoformat()} if (base := base_of(v)) else {})
             if plan.near: index.remember_near(conn, service.embedder.name, plan.near.to_bytes())
     return replace(plan.result, warnings=(*plan.result.warnings, *said)) if said else plan.result
 

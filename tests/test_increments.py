@@ -25,6 +25,14 @@ sys.path[:0] = [str(ROOT / "benchmarks")]
 from generate import generate  # noqa: E402
 
 
+@pytest.fixture(autouse=True, scope="module")
+def never_due():
+    "Runs here are months apart, so that tiers change between them."
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(increments, "_MONTH", timedelta(days=9999))
+        yield
+
+
 def at(path, **change):
     return sv.open_service(path, load_settings({"llm_provider": "off", "max_change": 1.0, **change}, env={}), clock=lambda: SAMPLE_NOW)
 
@@ -245,6 +253,14 @@ def test_what_cannot_be_told_from_what_is_new_is_looked_at_whole(settled, tmp_pa
     assert records(home) == records(twin) and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+def test_once_a_month_everything_is_looked_at(settled, monkeypatch):
+    home, _ = settled
+    monkeypatch.setattr(increments, "_MONTH", timedelta(days=30))
+    with closing(index.open_index(open_repo(home))) as conn, conn: conn.execute("UPDATE memories SET summary = 'Bits that a disk has turned'")
+    assert tried(home)[1] and not tried(home, SAMPLE_NOW + timedelta(days=29))[1]
+    with closing(index.open_index(open_repo(home))) as conn: assert not conn.execute("SELECT 1 FROM memories WHERE summary LIKE 'Bits%'").fetchall()
+
+
 @pytest.mark.parametrize("change", [{"retention_days": "progress=30"}, {"candidates_same": 3}, {"stale_factor": 0.5}], ids=lambda c: next(iter(c)))
 def test_other_settings_are_looked_at_whole(settled, change):
     home, new = settled
@@ -320,14 +336,14 @@ def test_a_stop_between_cache_and_git_counts_once(settled, stop, monkeypatch):
 
 def test_asking_during_a_run_loses_no_count(settled, monkeypatch):
     home, _ = settled
-    s, real = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), increments.flush
+    s, real = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), sv.flush
     found = [r.memory.id for r in s.search("workers retry", 5)]
     other = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
     def meanwhile(*a):
         due = real(*a)
         other.search("workers retry", 5)
         return due
-    monkeypatch.setattr(increments, "flush", meanwhile)
+    monkeypatch.setattr(sv, "flush", meanwhile)
     assert tried(home)[1] and counted(home) == dict.fromkeys(found, 1)
     monkeypatch.undo()
     assert tried(home)[1] and counted(home) == dict.fromkeys(found, 2) and tables(home) == rebuilt(home, SAMPLE_NOW)
