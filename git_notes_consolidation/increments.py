@@ -222,12 +222,12 @@ def _counts_after(g: Gathered, fresh: _Records) -> list[list[Any]]:
     return [[*k, n] for k, n in counts.items()]
 
 
-def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh: _Records) -> dict[str, object]:
-    "What the next run finds in the cache."
+def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh: _Records, word: str) -> dict[str, object]:
+    "What the next run finds in the cache, sealed with a word."
     last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {}}
     base = {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq),
             "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts), "warnings": [*g.known.base["warnings"], *map(str, g.new.problems)],
-            "counts": _counts_after(g, fresh), "seal": seal(service.repo), "whole": g.known.base["whole"]}
+            "counts": _counts_after(g, fresh), "seal": word, "whole": g.known.base["whole"]}
     sound = not plan.result.errors
     return {"tables": digest("tables", v.bases), "settled": service.settled(v) if sound else None, "base": base if sound else {}, "last_run": last}
 
@@ -237,7 +237,7 @@ def _persist(service: ConsolidationService, g: Gathered, plan: Plan, events: Eve
     fresh, base = events.records[len(g.events.records):], g.known.base
     state = _after(g, fresh)
     v = g.view(state, events.tips)
-    p = replace(_patch(service, g, fresh, state, plan.now), keep=_left(service, g, plan, v, fresh),
+    p = replace(_patch(service, g, fresh, state, plan.now), keep=_left(service, g, plan, v, fresh, seal(service.repo)),
                 near={service.embedder.name: plan.near.to_bytes()} if plan.near else {})
     if not patch(conn, p, upon=digest("tables", dict(sorted({**base["tips"], **base["ours"]}.items())))): return  # Somebody was faster
     if g.asked: forget(conn, counted(events, clone_id(service.repo)), plan.now)
