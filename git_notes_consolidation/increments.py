@@ -68,7 +68,8 @@ def _state(conn: sqlite3.Connection, base: Mapping[str, Any], rows: Sequence[Seq
     told = json.loads(f"[{','.join(value for value, in conn.execute('SELECT value FROM mem_summaries'))}]")
     summaries = [*map(MemorySummary.from_dict, told)]
     used = {r[0]: (r[2], as_utc(r[3])) for r in rows if r[3]}
-    return State({r[0]: {"tier": r[1]} for r in rows}, inside, {x.id: x for x in summaries}, base["reviews"], used, verdicts=base["verdicts"])
+    return State({r[0]: {"tier": r[1]} for r in rows}, inside, {x.id: x for x in summaries}, base["reviews"], used, verdicts=base["verdicts"],
+                 rejected=frozenset(base["rejected"]))
 
 
 def read_known(
@@ -227,7 +228,7 @@ def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh
     last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {}}
     base = {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq),
             "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts), "warnings": [*g.known.base["warnings"], *map(str, g.new.problems)],
-            "counts": _counts_after(g, fresh), "seal": word, "whole": g.known.base["whole"]}
+            "rejected": sorted(v.state.rejected), "counts": _counts_after(g, fresh), "seal": word, "whole": g.known.base["whole"]}
     sound = not plan.result.errors
     return {"tables": digest("tables", v.bases), "settled": service.settled(v) if sound else None, "base": base if sound else {}, "last_run": last}
 

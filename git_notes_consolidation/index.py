@@ -17,6 +17,7 @@ from .models import EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary,
 from .notes import Repo, RepoError, State
 from .observe import span
 from .sentences import Called, names_of, title_words
+from .sqlite import write_ahead
 
 # %% auto #0
 __all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_distinct', 'embed_cached',
@@ -71,7 +72,7 @@ def _create(conn: sqlite3.Connection) -> None:
 def _open(path: Path | str, check: bool = True) -> sqlite3.Connection:
     conn = sqlite3.connect(path, timeout=30, check_same_thread=path != ":memory:")  # One in memory is kept, and may be asked from another thread
     try:
-        conn.execute("PRAGMA journal_mode = WAL"); conn.execute("PRAGMA synchronous = NORMAL")
+        write_ahead(conn, 5)
         if conn.execute("PRAGMA user_version").fetchone()[0] != SCHEMA: _create(conn)
         if check and conn.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok": raise sqlite3.DatabaseError("damaged")
     except (sqlite3.DatabaseError, UnicodeDecodeError): conn.close(); raise  # The latter for a damaged schema, which SQLite quotes

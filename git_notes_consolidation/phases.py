@@ -303,17 +303,18 @@ def _restated(
     ended: Mapping[str, Sequence[datetime]],
     when: Mapping[str, datetime],
     before: Mapping[str, MemoryEdge] = {},  # Near duplicates that are known, by the memory that repeats
-) -> tuple[dict[str, MemoryEdge], list[MemoryEdge]]:  # Near duplicates by the memory that repeats, each led to the first; and those that came too late
-    "Who says the same as whom, as far as it still held."
-    first = dict(before)
-    late = []
+    may: Callable[[MemoryEdge], bool] = lambda e: True,  # Nobody refused it
+) -> tuple[dict[str, MemoryEdge], list[MemoryEdge], list[MemoryEdge]]:
+    "Who says the same as whom, by the memory that repeats, each led to the first; what came too late to hold; and what was refused."
+    first, late, refused = dict(before), list[MemoryEdge](), list[MemoryEdge]()
     for e in sorted((e for e in found if e.edge_type == EdgeType.DUPLICATE_OF), key=lambda e: (when[e.source_id], e.source_id, when[e.target_id], e.target_id)):
         if e.source_id in first or stands[e.source_id] != e.source_id: continue
         root = first[e.target_id].target_id if e.target_id in first else e.target_id
         over = any(t <= when[e.source_id] for i in (e.target_id, root) for t in ended.get(i, ()))
         if over: late.append(e)
-        else: first[e.source_id] = replace(e, target_id=root)
-    return first, late
+        elif may(led := replace(e, target_id=root)): first[e.source_id] = led
+        else: refused.append(led)
+    return first, late, refused
 
 # %% ../nbs/14_phases.ipynb #168697a5
 def merged_into(
@@ -346,12 +347,14 @@ def relate(s: Scanned) -> Related:
         judged = hear(s, current, judge(s, current)) if wanted else Judged()
         found = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and e.edge_type in wanted]
         known = [e for e in still_held(s, found, judged.heard) if e.edge_type == EdgeType.SUPERSEDES and when.keys() >= {e.source_id, e.target_id}]
-        ended = _ended([*found, *known], when)
+        no = {i for i, holds in s.state.verdicts.items() if not holds} | (s.state.rejected - s.state.verdicts.keys())
+        ended = _ended((e for e in (*found, *known) if e.id not in no), when)
         stands = collapse(s.memories, ended)
         returned = sorted(i for i in set(stands.values()) if plain[i] != i)
         found += [replace(e, target_id=i) for i in returned for e in found if e.target_id == plain[i] and when[e.source_id] > when[i]]
         before = _near_before(s, {m.id: m for m in current})
-        near, late = _restated(judged.edges if EdgeType.DUPLICATE_OF in wanted else (), stands, ended, when, before)
+        alike = judged.edges if EdgeType.DUPLICATE_OF in wanted else ()
+        near, late, refused = _restated(alike, stands, ended, when, before, lambda e: e.id not in no)
         told = {e.source_id: replace(e, by="offline", created_at=s.now, consolidation_run_id=None) for e in s.state.edges.values()
                 if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}
         copies = [m.id for m in s.memories if stands[m.id] != m.id and s.scope.has(m)] if s.scope.does("dedupe") else []
@@ -362,7 +365,7 @@ def relate(s: Scanned) -> Related:
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
     said = {e.source_id: e.target_id for e in s.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}
     stands = {i: merged.get(k, k) for i, j in stands.items() for k in (said.get(j, j),)}
-    edges = sorted([*repeats, *(e for i, e in near.items() if i not in before), *found, *beside], key=lambda e: e.id)
+    edges = sorted([*repeats, *(e for i, e in near.items() if i not in before), *refused, *found, *beside], key=lambda e: e.id)
     asked = tuple(e for e in judged.asked if e.edge_type in wanted)
     return Related(stands, tuple(edges), judged.failed, (*(_repeat(i, plain[i], s.now) for i in returned), *late), asked, judged.heard)
 
@@ -682,6 +685,11 @@ def _told_before(s: Scanned, groups: Iterable[MemoryCluster], touched: frozenset
 
 
 # %% ../nbs/14_phases.ipynb #514bc2ad
+def _all_in(sources: object, scope: Scope) -> bool:
+    "Are these the sources of a summary, and all of them looked at?"
+    return isinstance(sources, (list, tuple)) and len(sources) > 0 and (scope.ids or frozenset()).issuperset(map(str, sources))
+
+
 Progress = Callable[[ConsolidationPhase], None]  # Called when a phase begins
 
 def desire(
@@ -713,10 +721,10 @@ def desire(
     progress(ConsolidationPhase.TIER)
     on = s.config.forgetting_enabled and s.scope.does("tier")
     moves = tier(s, metadata_of((*s.memories, *s.buried.values()), edges, told, s.state)) if on else []  # What a tombstone replaced is still outdated
-    distinct = len(s.memories) - len({e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
     there = {m.id: m for m in s.memories}
+    distinct = len(there.keys() - {e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn).items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
-    if fresh is not None: closed = tuple(i for i in closed if i in s.state.edges)  # Whether a replacement still counts; the others were not asked again
+    if fresh is not None: closed = tuple(i for i in closed if i in s.state.edges or _all_in(s.state.reviews[i].get("sources"), near.scope))
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed), review, closed, kept)

@@ -34,7 +34,7 @@ from .observe import count, gauge, here, record as measure, span, traced
 from .logs import say
 from .operations import operations_of, versions_of
 from .preparing import prepare
-from .phases import Desired, Progress, Scanned, Scope, _ended, collapse, desire, living, metadata_of
+from .phases import Desired, Progress, Scanned, Scope, collapse, desire, living, metadata_of
 from .retention import retention_scores, tier_of
 from .staleness import Compared, Stale as Gone, code_gone, compare
 from .starting import load
@@ -427,21 +427,19 @@ def base_of(
     most: int = 5_000,  # Of anything that is kept beside the tables
 ) -> dict[str, Any]:  # Empty where the next run has to look at everything
     "What a run leaves for the next one."
-    there, state, counts = living(v.scan.memories), v.state, dict[tuple[str, str], int]()
-    ids, when = {m.id for m in v.scan.memories}, {m.id: m.event_time for m in there}
+    state, counts = v.state, dict[tuple[str, str], int]()
+    ids = {m.id for m in v.scan.memories}
     for _, _, r in v.events.records:
         if r["kind"] == "access" and type(n := r.get("count")) is int:
             of = str(r.get("clone")), str(r.get("memory"))
             counts[of] = max(n, counts.get(of, 0))
-    over = _ended((e for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES and when.keys() >= {e.source_id, e.target_id}), when)
-    copies = {i for i, j in collapse(there, over).items() if i != j}
     named = {i for e in state.edges.values() for i in (e.source_id, e.target_id)} | {i for x in state.summaries.values() for i in x.source_memory_ids}
     named |= {*state.tiers, *state.fields, *state.withdrawn, *(i for i in state.accesses if not i.startswith("sum_"))}
-    sound = not (v.code or state.rejected or any(e.edge_type == EdgeType.MERGED_INTO for e in state.edges.values())) and all(state.verdicts.values())
-    linked = {e.source_id for e in state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
-    if not (sound and named <= ids and copies <= linked and len(counts) + len(state.reviews) + len(state.verdicts) + len(v.warnings) <= most): return {}
+    gone = {m.id for m in v.scan.memories if m.status == "tombstone"}
+    odd = any(e.code == "X" and not gone.isdisjoint((e.source_id, e.target_id)) for e in state.edges.values())  # A copy that is forgotten
+    if v.code or odd or not named <= ids or sum(map(len, (counts, state.reviews, state.verdicts, state.rejected, v.warnings))) > most: return {}
     return {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": v.events.seq, "reviews": dict(state.reviews), "verdicts": dict(state.verdicts),
-            "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
+            "rejected": sorted(state.rejected), "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
 
 
 # %% ../nbs/15_service.ipynb #f996f7ec

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from .sqlite import write_ahead
 
 # %% auto #0
 __all__ = ['PRICES', 'WAIT', 'token_bound', 'input_bound', 'price', 'Bound', 'Tables', 'BudgetExceeded', 'Ticket', 'Ledger']
@@ -77,7 +78,8 @@ class Tables:
     def _open(path: Path | str, statements: tuple[str, ...]) -> sqlite3.Connection:
         conn = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         try:
-            for s in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", *statements): conn.execute(s)
+            write_ahead(conn, WAIT)
+            for s in statements: conn.execute(s)
         except sqlite3.DatabaseError: conn.close(); raise
         return conn
 

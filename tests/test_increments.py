@@ -10,13 +10,15 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from git_notes_consolidation import increments, index, phases, service as sv
+from git_notes_consolidation import increments, index, phases, reviewing as rv, service as sv
 from git_notes_consolidation.clustering import Near, near_clusters, reached
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.journal import note_accesses
 from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.notes import encode, note_text, open_repo, read_events
 from git_notes_consolidation.recall import open_recall
+from git_notes_consolidation.effects import BadFact
+from git_notes_consolidation.writing import open_writing
 from helpers import ROOT, add_memories, git, story
 from hypothesis import given, settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -85,10 +87,11 @@ def later(memories, share):
     return ordered[:cut], ordered[cut:]
 
 
-def both(home, tmp_path, old, steps, **change):
+def both(home, tmp_path, old, steps, then=lambda home, first: None, **change):
     "The same notes and runs twice: with what is new alone, and with everything each time."
     add_memories(home, old)
     first = sv.run(at(home, **change), SAMPLE_NOW - timedelta(days=2))
+    then(home, first)
     twin = tmp_path / "twin"
     shutil.copytree(home, twin)
     taken = []
@@ -163,6 +166,76 @@ def test_any_part_of_any_memories(tmp_path_factory, seed):
     half = rng.randrange(len(new) + 1)
     _, taken = both(tmp_path / "here", tmp_path, old, [new[:half], new[half:]], forgetting_enabled=rng.random() < 0.8)
     assert None not in taken
+
+
+def taken_back(rng, home, first):
+    "The first run is undone, or a part of what it made; some of what is then asked is answered."
+    if not first.changed: return
+    s = at(home)
+    sv.undo(s, first.run_id, SAMPLE_NOW - timedelta(days=1, hours=12))
+    if rng.random() < 0.3: return
+    sv.run(s, SAMPLE_NOW - timedelta(days=1))
+    w = open_writing(home, s.settings, clock=lambda: SAMPLE_NOW - timedelta(hours=20))
+    for i in sorted(sv.view(s.repo).state.reviews):
+        if (x := rng.random()) < 0.6 and i in sv.view(s.repo).state.reviews: (rv.accept if x < 0.3 else rv.reject)(w, i)
+    sv.run(s, SAMPLE_NOW - timedelta(hours=12))
+
+
+def afterwards(memories):
+    "The same, one after the other, when all that the tests do by hand is done."
+    return [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(minutes=k)) for k, m in enumerate(memories)]
+
+
+def written(rng, home, first):
+    "People and agents write: what is merged, forgotten, replaced or changed by hand."
+    w = open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW - timedelta(days=1))
+    for k in range(rng.randrange(1, 5)):
+        what, i = rng.choice(("merge", "merge", "forget", "replace", "change", "same")), rng.choice([m.id for m in w.held().pool.memories])
+        try:
+            if what == "merge": w.remember(f"Seen again, for the {k}th time: the mail worker {rng.random()}", merges=[i])
+            elif what == "replace": w.remember(f"All else is over: queue number {rng.random()}", supersedes=[i])
+            elif what == "same": w.remember(f"Said by a person to be the same, {rng.random()}", duplicate_of=i)
+            elif what == "forget": w.forget(i)
+            else: w.update(i, tags=(f"tag{k}",))
+        except (BadFact, sv.Guard): continue
+    sv.run(at(home), SAMPLE_NOW - timedelta(hours=12))
+
+
+@hypothesis_settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6))
+def test_after_much_was_written_by_hand(tmp_path_factory, seed):
+    rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
+    git(tmp_path, "init", "-q", "-b", "main", "here")
+    for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
+    old, new = later([*story(), *rng.sample(sample_memories(), 80)], rng.choice((0.6, 0.8, 0.9)))
+    new, half = afterwards(new), rng.randrange(len(new) + 1)
+    again = [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(days=50)) for m in rng.sample(old, 30)]
+    both(tmp_path / "here", tmp_path, old, [new[:half], new[half:], again], partial(written, rng))
+
+
+def test_what_was_merged_forgotten_and_refused_is_no_reason_to_look_at_everything(settled):
+    home, new = settled
+    s, w = at(home), open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW - timedelta(hours=40))
+    some = sorted(m.id for m in w.held().pool.memories if m.namespace == "learnings")
+    w.remember("Seen again: the lake was frozen", merges=some[:1]); w.forget(some[1])
+    last = sv.run(s, SAMPLE_NOW - timedelta(hours=39))
+    sv.undo(s, sv.run(s, SAMPLE_NOW + timedelta(days=300)).run_id, SAMPLE_NOW - timedelta(hours=38))
+    assert last.changed and not tried(home, SAMPLE_NOW - timedelta(hours=37))[1]
+    append_to_head(home, afterwards(new))
+    assert tried(home, SAMPLE_NOW + timedelta(days=9))[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+@hypothesis_settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6))
+def test_after_much_was_refused_or_taken_back(tmp_path_factory, seed):
+    rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
+    git(tmp_path, "init", "-q", "-b", "main", "here")
+    for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
+    old, new = later([*story(), *rng.sample(sample_memories(), 80)], rng.choice((0.6, 0.8, 0.9)))
+    half = rng.randrange(len(new) + 1)
+    _, taken = both(tmp_path / "here", tmp_path, old, [new[:half], new[half:], [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(days=50)) for m in old[:9]]],
+                    partial(taken_back, rng))
+    assert taken[1] and taken[2]
 
 
 # What else may have happened

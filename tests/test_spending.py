@@ -86,6 +86,16 @@ os._exit(9)"""
     with closing(ledger(tmp_path / "c.db")) as books: assert books.spent()[0] == 77
 
 
+def test_a_new_file_that_is_held_for_a_moment_is_waited_for(tmp_path):
+    one = sqlite3.connect(tmp_path / "c.db", isolation_level=None, check_same_thread=False)
+    one.execute("BEGIN EXCLUSIVE")
+    threading.Timer(0.2, one.rollback).start()
+    with closing(ledger(tmp_path / "c.db", 300)) as books, closing(ledger(tmp_path / "c.db", 300)) as other:
+        books.reserve(Bound(2, 0))
+        assert other.spent()[0] == 2
+    one.close()
+
+
 def test_processes_share_one_budget(tmp_path):
     code = f"""
 from git_notes_consolidation.spending import *

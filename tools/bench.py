@@ -129,8 +129,8 @@ def loads_extensions(python: str) -> bool:
 
 
 def environment() -> dict[str, str]:
-    "As it is, with this package first, and without what would make `gnc` count another's tokens."
-    return {k: v for k, v in os.environ.items() if k != "TIKTOKEN_CACHE_DIR"} | {"PYTHONPATH": f"{ROOT}{os.pathsep}{OUT}"}
+    "As it is, with this package first, with its bytecode as when installed, and without what would make `gnc` count another's tokens."
+    return {k: v for k, v in os.environ.items() if k not in ("TIKTOKEN_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")} | {"PYTHONPATH": f"{ROOT}{os.pathsep}{OUT}"}
 
 
 def packed(home: Path) -> int:
