@@ -437,7 +437,8 @@ def base_of(
     named |= {*state.tiers, *state.fields, *state.withdrawn, *(i for i in state.accesses if not i.startswith("sum_"))}
     gone = {m.id for m in v.scan.memories if m.status == "tombstone"}
     odd = any(e.code == "X" and not gone.isdisjoint((e.source_id, e.target_id)) for e in state.edges.values())  # A copy that is forgotten
-    if v.code or odd or not named <= ids or sum(map(len, (counts, state.reviews, state.verdicts, state.rejected, v.warnings))) > most: return {}
+    beside = len(counts) + len(state.reviews) + len(state.verdicts) + len(state.rejected) + len(v.warnings)
+    if v.code or odd or not named <= ids or beside > most: return {}
     return {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": v.events.seq, "reviews": dict(state.reviews), "verdicts": dict(state.verdicts),
             "rejected": sorted(state.rejected), "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
 
