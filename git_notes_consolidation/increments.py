@@ -44,13 +44,10 @@ class Known:
     apart: int  # Exact repeats that are not among them
     shown: Mapping[str, str]  # Memory id to what is shown for it
     versions: Mapping[str, tuple[object, ...]]  # Memory id to its row of `versions_of`
-    newest: str  # The latest time of any memory, ISO 8601
-    last: str  # The commit of the latest memory
 
 # %% ../nbs/16_increments.ipynb #82fb9e84
-_STANDING = "SELECT id FROM memories WHERE status = 'tombstone' OR repeats = id OR duplicate_of IS NULL"
 _NOW = f"""SELECT id, tier, activation_count, last_accessed, stands_in, supersession_chain_id, merge_source_ids, holds_from, holds_until FROM memories
-    WHERE id IN ({_STANDING})"""
+    WHERE {index.STANDING}"""
 _EDGES = """SELECT source_id, target_id, edge_type, weight, reason, created_at, consolidation_run_id, kind, code, span, judged_by FROM mem_edges
     WHERE edge_type <> 'consolidates' AND coalesce(code, '') <> 'X'"""
 
@@ -79,11 +76,9 @@ def read_known(
     "The tables, as a run needs them."
     rows = conn.execute(_NOW).fetchall()
     state, memories = _state(conn, base, rows), tuple(index.stored(conn, [r[0] for r in rows]).values())
-    (total, newest), = conn.execute("SELECT count(*), max(max(valid_from, timestamp)) FROM memories WHERE status <> 'tombstone'")
-    last = conn.execute("SELECT commit_sha FROM memories WHERE status <> 'tombstone' ORDER BY valid_from DESC, id DESC LIMIT 1").fetchone()
     if state is None or len(memories) != len(rows): return None
-    apart = total - sum(m.status != "tombstone" for m in memories)
-    return Known(base, memories, state, apart, {r[0]: r[4] for r in rows}, {r[0]: tuple(r[5:9]) for r in rows}, newest or "", last[0] if last else "")
+    apart = base["living"] - sum(m.status != "tombstone" for m in memories)
+    return Known(base, memories, state, apart, {r[0]: r[4] for r in rows}, {r[0]: tuple(r[5:9]) for r in rows})
 
 # %% ../nbs/16_increments.ipynb #3aa00382
 def _base(service: ConsolidationService, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
@@ -101,7 +96,7 @@ def _ends(tips: Mapping[str, str], ours: Mapping[str, str]) -> View: return View
 def _later(new: Added, known: Known) -> bool:
     "Is each of the memories new, living, and later than all that are known?"
     there = {m.id for m in known.memories}
-    return all(m.id not in there and m.status != "tombstone" and min(m.timestamp, m.event_time).isoformat() > known.newest for m in new.memories)
+    return all(m.id not in there and m.status != "tombstone" and min(m.timestamp, m.event_time).isoformat() > known.base["newest"] for m in new.memories)
 
 # %% ../nbs/16_increments.ipynb #5114dd1b
 def _accesses(base: Mapping[str, Any]) -> tuple[tuple[str, str, dict[str, Any]], ...]:
@@ -143,7 +138,7 @@ def _scanned(service: ConsolidationService, g: Gathered, now: datetime, conn: sq
     X, rows = index.embed_distinct(conn, memories, e)
     lexical = index.embed_distinct(conn, memories, words)[0] if e.name != words.name else None
     return Scanned(memories, X, e, g.state, service.settings.config, now, lexical=lexical, apart=g.known.apart,
-                   last="" if g.new.memories else g.known.last, near=Near.from_bytes(index.recalled_near(conn, e.name)),
+                   last="" if g.new.memories else g.known.base["last"], near=Near.from_bytes(index.recalled_near(conn, e.name)),
                    buried={m.id: m for m in g.known.memories if m.status == "tombstone"}, at=rows, called=index.called(conn))
 
 
@@ -229,6 +224,9 @@ def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh
     base = {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq),
             "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts), "warnings": [*g.known.base["warnings"], *map(str, g.new.problems)],
             "rejected": sorted(v.state.rejected), "counts": _counts_after(g, fresh), "seal": word, "whole": g.known.base["whole"]}
+    there = living(g.new.memories)
+    base |= {"living": g.known.base["living"] + len(there), "last": there[-1].commit_sha if there else g.known.base["last"],
+             "newest": max([g.known.base["newest"], *(max(m.timestamp, m.event_time).isoformat() for m in there)])}
     sound = not plan.result.errors
     return {"tables": digest("tables", v.bases), "settled": service.settled(v) if sound else None, "base": base if sound else {}, "last_run": last}
 

@@ -20,9 +20,9 @@ from .sentences import Called, names_of, title_words
 from .sqlite import write_ahead
 
 # %% auto #0
-__all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_distinct', 'embed_cached',
-           'as_memory', 'told', 'names_in', 'refresh', 'stored', 'called', 'search_text', 'remember', 'recalled',
-           'remember_near', 'recalled_near']
+__all__ = ['SCHEMA', 'STANDING', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_distinct',
+           'embed_cached', 'as_memory', 'told', 'names_in', 'refresh', 'stored', 'called', 'search_text', 'remember',
+           'recalled', 'remember_near', 'recalled_near']
 
 # %% ../nbs/09_index.ipynb #e002229f
 SCHEMA = 6  # A cache of another schema is thrown away and built anew
@@ -39,6 +39,7 @@ CREATE INDEX memories_by ON memories (namespace, tier);
 CREATE INDEX memories_valid_until ON memories (valid_until);
 CREATE INDEX memories_chain ON memories (supersession_chain_id, holds_from);
 CREATE INDEX memories_repeats ON memories (repeats);
+CREATE INDEX memories_standing ON memories (id) WHERE (status = 'tombstone' OR repeats = id OR duplicate_of IS NULL);
 CREATE VIRTUAL TABLE memories_fts USING fts5 (summary, content, names, content = '', tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE TABLE mem_summaries (id TEXT PRIMARY KEY, namespace TEXT, title TEXT, summary TEXT, told TEXT, key_facts TEXT, decisions TEXT, superseded_facts TEXT,
     source_memory_ids TEXT, temporal_start TEXT, temporal_end TEXT,
@@ -342,6 +343,7 @@ def refresh(
         conn.execute("INSERT OR REPLACE INTO meta VALUES ('tables', ?)", (json.dumps(made_of),))  # In the same transaction: never one without the other
 
 # %% ../nbs/09_index.ipynb #f0812626
+STANDING = "(status = 'tombstone' OR repeats = id OR duplicate_of IS NULL)"  # In the words of the index: a copy that is linked to its first is none
 _SHAPE = "id, commit_sha, namespace, summary, content, timestamp, repo_path, spec, phase, tags, status, relates_to, stated_importance, copies, valid_from"
 
 def stored(
@@ -360,7 +362,7 @@ def stored(
 
 def called(conn: sqlite3.Connection) -> dict[str, Called]:
     "What the memories are called that are no repeats, by id."
-    rows = conn.execute("SELECT id, names, title FROM memories WHERE repeats = id").fetchall()
+    rows = conn.execute(f"SELECT id, names, title FROM memories WHERE {STANDING} AND repeats = id").fetchall()
     names, titles = (json.loads(f"[{','.join(r[k] for r in rows)}]") for k in (1, 2))
     return {r[0]: Called(tuple(n), frozenset(t)) for r, n, t in zip(rows, names, titles, strict=True)}
 

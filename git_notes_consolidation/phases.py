@@ -153,7 +153,8 @@ def candidates(
     "The pairs that are worth a judgment."
     row, c = s.row(), s.config
     at = s.rows()[[row[m.id] for m in current]]
-    halves = [Half(s.vectors[at], s.embedder.floor)] + ([] if s.lexical is None else [Half(s.lexical[at], LexicalEmbedder.floor)])
+    def those(X: np.ndarray) -> np.ndarray: return X if len(X) == len(at) and (np.diff(at) == 1).all() else X[at]  # All, as they lie there: no copy
+    halves = [Half(those(s.vectors), s.embedder.floor)] + ([] if s.lexical is None else [Half(those(s.lexical), LexicalEmbedder.floor)])
     first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
     near = tiled_older(halves, np.arange(len(current)), [m.namespace for m in current], c.candidates_same, c.candidates_other, _KIN, first)
     seen = {k: bool(s.vectors[at[k]].any()) for k in {*near[0].tolist(), *near[1].tolist()}}  # An embedder may have no vector for a memory: no cosine

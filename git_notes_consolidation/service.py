@@ -439,7 +439,9 @@ def base_of(
     odd = any(e.code == "X" and not gone.isdisjoint((e.source_id, e.target_id)) for e in state.edges.values())  # A copy that is forgotten
     beside = len(counts) + len(state.reviews) + len(state.verdicts) + len(state.rejected) + len(v.warnings)
     if v.code or odd or not named <= ids or beside > most: return {}
-    return {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": v.events.seq, "reviews": dict(state.reviews), "verdicts": dict(state.verdicts),
+    there = living(v.scan.memories)
+    return {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": v.events.seq, "living": len(there), "last": there[-1].commit_sha if there else "",
+            "newest": max((max(m.timestamp, m.event_time).isoformat() for m in there), default=""), "reviews": dict(state.reviews), "verdicts": dict(state.verdicts),
             "rejected": sorted(state.rejected), "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
 
 
