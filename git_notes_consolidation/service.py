@@ -442,7 +442,8 @@ def base_of(
     there = living(v.scan.memories)
     return {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": v.events.seq, "living": len(there), "last": there[-1].commit_sha if there else "",
             "newest": max((max(m.timestamp, m.event_time).isoformat() for m in there), default=""),
-            "reviews": dict(state.reviews), "verdicts": dict(state.verdicts), "rejected": sorted(state.rejected), "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
+            "reviews": dict(state.reviews), "verdicts": dict(state.verdicts), "rejected": sorted(state.rejected),
+            "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
 
 
 # %% ../nbs/15_service.ipynb #f996f7ec
