@@ -100,6 +100,7 @@ class Columns:
     when: np.ndarray  # (n,) seconds since 1970
     sources: Mapping[int, np.ndarray]  # A summary's row to its sources' rows
     told: Mapping[str, str]  # A summary's text, by the name that its vector is kept under
+    first: tuple[str, ...] = ()  # For each memory the first that says the same: they have one vector; none: each its own
 
     @cached_property
     def copies(self) -> np.ndarray:
@@ -109,11 +110,12 @@ class Columns:
     @property
     def texts(self) -> tuple[str, ...]:
         "The names under which the rows' vectors are kept."
-        return (*self.ids[:self.memories], *self.told)
+        return (*(self.first or self.ids[:self.memories]), *self.told)
 
 # %% ../nbs/16_finding.ipynb #6ef9b922
 _RANK = {t.value: t.rank for t in MemoryTier}
-_MEMORIES = "SELECT id, namespace, timestamp, tier, status, coalesce(stands_in, id), duplicate_of, superseded_kind, spec FROM memories ORDER BY rowid"
+_MEMORIES = """SELECT id, namespace, timestamp, tier, status, coalesce(stands_in, id), duplicate_of, superseded_kind, spec, coalesce(repeats, id)
+    FROM memories ORDER BY rowid"""
 _SUMMARIES = "SELECT id, namespace, temporal_end, tier, title, told, source_memory_ids FROM mem_summaries ORDER BY id"
 
 def _units(rows: Sequence[tuple[Any, ...]], row: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +141,7 @@ def read_columns(
                    np.concatenate([tier, np.array([_RANK[s[3]] for s in sums], dtype=np.int8)]), np.concatenate([unit, np.arange(n, len(ids))]),
                    np.array([*(r[7] == "full" for r in rows), *(False for _ in sums)], dtype=bool),
                    np.array([datetime.fromisoformat(r[2]).timestamp() for r in (*rows, *sums)]),
-                   sources, _told(sums))
+                   sources, _told(sums), tuple(r[9] for r in rows))
 
 
 def _told(sums: Sequence[tuple[Any, ...]]) -> dict[str, str]:

@@ -165,11 +165,13 @@ def _blocks(conn: sqlite3.Connection, embedder: Embedder) -> Iterator[tuple[list
 # %% ../nbs/09_index.ipynb #2f175766
 def vectors_of(
     conn: sqlite3.Connection,
-    ids: Sequence[str],  # n names, each of one text for good
+    ids: Sequence[str],  # n names, each of one text for good; several rows may have one
     embedder: Embedder,
     texts: Callable[[Sequence[str]], Sequence[str]],  # Gives the texts of those that are new
 ) -> np.ndarray:  # (n, d) float32
     "Vectors from the cache, and what is new from the embedder; all of it where the cache cannot be read."
+    row = {i: n for n, i in enumerate(dict.fromkeys(ids))}
+    if len(row) < len(ids): return vectors_of(conn, [*row], embedder, texts)[[row[i] for i in ids]]
     try: return _vectors(conn, ids, embedder, texts)
     except (sqlite3.OperationalError, TypeError, ValueError):  # What lies there is no list of names, or no block of numbers
         with conn: conn.execute("DELETE FROM vectors WHERE embedder = ?", (embedder.name,))

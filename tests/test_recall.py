@@ -837,3 +837,17 @@ def test_a_cache_that_leads_elsewhere_is_refused(tmp_path):
     (home / ".memory").symlink_to(tmp_path / "elsewhere")
     done = gnc("recall", "one", repo=home)
     assert done.code == 1 and "is a link" in done.err and not any((tmp_path / "elsewhere").iterdir())
+
+
+def test_what_a_run_has_embedded_is_not_embedded_again(tmp_path):
+    git(tmp_path, "init", "-q", "-b", "main", "here")
+    for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
+    said = [mem("Cats purr", f"Loudly.{end}", days_ago=d) for d, end in ((9, ""), (5, "\n"), (2, ""))]
+    add_memories(tmp_path / "here", [*said, mem("Tea is at four", "Every day.", days_ago=4)])
+    s = service.open_service(tmp_path / "here", load_settings({}, env={}), clock=lambda: SAMPLE_NOW)
+    service.run(s)
+    def kept():
+        with closing(index.open_index(s.repo)) as conn: return sum(len(json.loads(ids)) for ids, in conn.execute("SELECT ids FROM vectors"))
+    before, made = kept(), []
+    found = recall.open_recall(tmp_path / "here", s.settings, clock=lambda: SAMPLE_NOW, progress=made.append).search("purring cats")
+    assert found[0].memory.summary == "Cats purr" and (made, kept(), before) == ([], 2, 2)
