@@ -46,8 +46,8 @@ class Known:
     versions: Mapping[str, tuple[object, ...]]  # Memory id to its row of `versions_of`
 
 # %% ../nbs/16_increments.ipynb #82fb9e84
-_NOW = f"""SELECT id, tier, activation_count, last_accessed, stands_in, supersession_chain_id, merge_source_ids, holds_from, holds_until FROM memories
-    WHERE {index.STANDING}"""
+_NOW = """SELECT id, tier, activation_count, last_accessed, stands_in, supersession_chain_id, merge_source_ids, holds_from, holds_until FROM memories
+    WHERE status = 'tombstone' OR repeats = id OR duplicate_of IS NULL"""
 _EDGES = """SELECT source_id, target_id, edge_type, weight, reason, created_at, consolidation_run_id, kind, code, span, judged_by FROM mem_edges
     WHERE edge_type <> 'consolidates' AND coalesce(code, '') <> 'X'"""
 

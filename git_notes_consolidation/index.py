@@ -16,13 +16,13 @@ from .embedding import Embedder
 from .models import EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, Place, as_utc
 from .notes import Repo, RepoError, State
 from .observe import span
-from .sentences import Called, names_of, title_words
+from .sentences import Called, called_of, names_of
 from .sqlite import write_ahead
 
 # %% auto #0
-__all__ = ['SCHEMA', 'STANDING', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_distinct',
-           'embed_cached', 'as_memory', 'told', 'names_in', 'refresh', 'stored', 'called', 'search_text', 'remember',
-           'recalled', 'remember_near', 'recalled_near']
+__all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_distinct', 'embed_cached',
+           'as_memory', 'told', 'names_in', 'refresh', 'stored', 'called', 'search_text', 'remember', 'recalled',
+           'remember_near', 'recalled_near']
 
 # %% ../nbs/09_index.ipynb #e002229f
 SCHEMA = 6  # A cache of another schema is thrown away and built anew
@@ -39,7 +39,6 @@ CREATE INDEX memories_by ON memories (namespace, tier);
 CREATE INDEX memories_valid_until ON memories (valid_until);
 CREATE INDEX memories_chain ON memories (supersession_chain_id, holds_from);
 CREATE INDEX memories_repeats ON memories (repeats);
-CREATE INDEX memories_standing ON memories (id) WHERE (status = 'tombstone' OR repeats = id OR duplicate_of IS NULL);
 CREATE VIRTUAL TABLE memories_fts USING fts5 (summary, content, names, content = '', tokenize = 'porter unicode61 remove_diacritics 2');
 CREATE TABLE mem_summaries (id TEXT PRIMARY KEY, namespace TEXT, title TEXT, summary TEXT, told TEXT, key_facts TEXT, decisions TEXT, superseded_facts TEXT,
     source_memory_ids TEXT, temporal_start TEXT, temporal_end TEXT,
@@ -238,11 +237,11 @@ def _found(d: MemoryMetadata) -> tuple[object, ...]:
 
 def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[object] = (), repeats: str | None = None) -> tuple[object, ...]:
     *found, until, merged = _found(d)
-    called = json.dumps(names_of(m)), json.dumps(sorted(title_words(m.summary)))
+    names, title = called_of(m)
     copies = json.dumps([(p.namespace, p.commit, p.index, p.offset, p.blob) for p in m.places])
     return (m.id, m.commit_sha, m.namespace, m.summary, m.content, _iso(m.timestamp), m.repo_path, m.spec, m.phase, json.dumps(m.tags), m.status,
             json.dumps(m.relates_to), len(m.places), *found, stands_in, m.importance, copies, _iso(m.event_time), until, merged,
-            *(version or (m.id, "[]", _iso(m.event_time), until)), repeats, *called)
+            *(version or (m.id, "[]", _iso(m.event_time), until)), repeats, json.dumps(names), json.dumps(sorted(title)))
 
 # %% ../nbs/09_index.ipynb #91d97922
 def _words(m: Memory) -> tuple[str, str]: return m.summary.strip(), m.content.strip()
@@ -345,7 +344,6 @@ def refresh(
         conn.execute("INSERT OR REPLACE INTO meta VALUES ('tables', ?)", (json.dumps(made_of),))  # In the same transaction: never one without the other
 
 # %% ../nbs/09_index.ipynb #f0812626
-STANDING = "(status = 'tombstone' OR repeats = id OR duplicate_of IS NULL)"  # In the words of the index: a copy that is linked to its first is none
 _SHAPE = "id, commit_sha, namespace, summary, content, timestamp, repo_path, spec, phase, tags, status, relates_to, stated_importance, copies, valid_from"
 
 def stored(
@@ -364,7 +362,7 @@ def stored(
 
 def called(conn: sqlite3.Connection) -> dict[str, Called]:
     "What the memories are called that are no repeats, by id."
-    rows = conn.execute(f"SELECT id, names, title FROM memories WHERE {STANDING} AND repeats = id").fetchall()
+    rows = conn.execute("SELECT id, names, title FROM memories WHERE repeats = id").fetchall()
     names, titles = (json.loads(f"[{','.join(r[k] for r in rows)}]") for k in (1, 2))
     return {r[0]: Called(tuple(n), frozenset(t)) for r, n, t in zip(rows, names, titles, strict=True)}
 

@@ -136,7 +136,7 @@ def compute_retention_score(
     with detail("retention.compute", memory_id=memory.id) as s:
         factors = factors_of(memory, metadata, config, now)
         raw = _weighted(*factors, _factor(metadata, config), _minus(metadata, config), config)
-        overall = round(min(max(raw, 0.0), 1.0) * 1e9) / 1e9  # As `_overall`; NumPy takes ten times as long for one number
+        overall = round(min(max(raw, 0.0), 1.0) * 1e9) / 1e9  # As `_overall`, without NumPy's overhead for a single number
         score = RetentionScore(overall, *(min(max(f, 0.0), 1.0) for f in factors))
         s.set(recency=score.recency, activation=score.activation, importance=score.importance, overall=score.overall)
     return score
