@@ -305,16 +305,20 @@ def _restated(
     when: Mapping[str, datetime],
     before: Mapping[str, MemoryEdge] = {},  # Near duplicates that are known, by the memory that repeats
     may: Callable[[MemoryEdge], bool] = lambda e: True,  # Nobody refused it
+    undone: Container[str] = (),  # Edges that were taken back, and nobody said no to
 ) -> tuple[dict[str, MemoryEdge], list[MemoryEdge], list[MemoryEdge]]:
     "Who says the same as whom, by the memory that repeats, each led to the first; what came too late to hold; and what was refused."
-    first, late, refused = dict(before), list[MemoryEdge](), list[MemoryEdge]()
+    first, late, refused, waiting = dict(before), list[MemoryEdge](), list[MemoryEdge](), dict[str, str]()
     for e in sorted((e for e in found if e.edge_type == EdgeType.DUPLICATE_OF), key=lambda e: (when[e.source_id], e.source_id, when[e.target_id], e.target_id)):
-        if e.source_id in first or stands[e.source_id] != e.source_id: continue
+        if e.source_id in first or e.source_id in waiting or stands[e.source_id] != e.source_id: continue
         root = first[e.target_id].target_id if e.target_id in first else e.target_id
+        if e.target_id in waiting and replace(e, target_id=waiting[e.target_id]).id in undone: root = waiting[e.target_id]
         over = any(t <= when[e.source_id] for i in (e.target_id, root) for t in ended.get(i, ()))
         if over: late.append(e)
         elif may(led := replace(e, target_id=root)): first[e.source_id] = led
-        else: refused.append(led)
+        else:
+            refused.append(led)
+            if led.id in undone: waiting[e.source_id] = root
     return first, late, refused
 
 # %% ../nbs/14_phases.ipynb #168697a5
@@ -355,13 +359,17 @@ def relate(s: Scanned) -> Related:
         found += [replace(e, target_id=i) for i in returned for e in found if e.target_id == plain[i] and when[e.source_id] > when[i]]
         before = _near_before(s, {m.id: m for m in current})
         alike = judged.edges if EdgeType.DUPLICATE_OF in wanted else ()
-        near, late, refused = _restated(alike, stands, ended, when, before, lambda e: e.id not in no)
+        undone = {i for i in s.state.rejected if s.state.verdicts.get(i, True)}
+        near, late, refused = _restated(alike, stands, ended, when, before, lambda e: e.id not in no, undone)
         told = {e.source_id: replace(e, by="offline", created_at=s.now, consolidation_run_id=None) for e in s.state.edges.values()
                 if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}
         copies = [m.id for m in s.memories if stands[m.id] != m.id and s.scope.has(m)] if s.scope.does("dedupe") else []
         beside = [e for e in judged.edges if e.edge_type == EdgeType.RELATED_TO]
-        led = told | near
-        repeats = [replace(led[j], source_id=i) if (j := stands[i]) in led else _repeat(i, j, s.now) for i in copies]  # Never to what is a repeat itself
+        led, lost = told | near, {e.source_id: e for e in refused if e.id in undone}
+        def copied(i: str, j: str) -> MemoryEdge:
+            if j in led: return replace(led[j], source_id=i)  # Never to what is a repeat itself
+            return back if j in lost and (back := replace(lost[j], source_id=i)).id in undone else _repeat(i, j, s.now)
+        repeats = [copied(i, stands[i]) for i in copies]
         log.set(supersessions=len(found), repeats=len(repeats), near=len(near) - len(before), asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
     said = {e.source_id: e.target_id for e in s.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}

@@ -47,7 +47,8 @@ def add_memories(repo, memories):
     for ns in sorted({m.namespace for m in memories}):
         stream.append(f"commit {MEM}{ns}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx" + (f"\nfrom {there[MEM + ns]}" if MEM + ns in there else ""))
         for m in sorted((m for m in memories if m.namespace == ns), key=lambda m: m.id):
-            text, obj = note_text(m), hashlib.sha1(m.id.encode()).hexdigest()
+            text = note_text(m)
+            obj = hashlib.sha1((m.id or text).encode()).hexdigest()
             stream.append(f"M 100644 inline {obj[:2]}/{obj[2:]}\ndata {len(text.encode())}\n{text}")
     git(repo, "fast-import", "--quiet", input="\n".join(stream) + "\n")
 

@@ -153,6 +153,21 @@ def test_what_was_undone_comes_back_as_a_question_only(done):
     assert not run(done).changed and not run(done, full=True).changed
 
 
+def test_what_repeats_a_repeat_waits_with_it_once_it_was_undone(tmp_path):
+    said = ("Retries back off for 90 s", "Back off for 90 s", "We back off 90 s")
+    first, near, nearer = (mem(t, f"{t}.", days_ago=9 - k, namespace="learnings") for k, t in enumerate(said))
+    home = new_repo(tmp_path / "said", [first, near, nearer, replace(near, id="", timestamp=SAMPLE_NOW - 6 * DAY)])
+    done = run(home)
+    was = state_of(home).edges
+    assert len(was) == 3 and {e.target_id for e in was.values()} == {memory(home, "Retries").id}
+    undo(serve(home), done.run_id)
+    assert run(home).duplicates_found == 0 and not state_of(home).edges and state_of(home).reviews.keys() >= was.keys()
+    add_memories(home, [replace(near, id="", timestamp=SAMPLE_NOW - DAY)])
+    run(home)
+    (e,) = state_of(home).edges.values()  # Nobody took that one back
+    assert e.code == "X" and state_of(home).reviews.keys() >= was.keys()
+
+
 def test_after_the_undo_of_the_undo_nothing_is_asked(done):
     (first,), was = state_of(done).runs, holds(state_of(done))
     taken, *_ = undo(serve(done), first)
