@@ -694,9 +694,11 @@ def _told_before(s: Scanned, groups: Iterable[MemoryCluster], touched: frozenset
 
 
 # %% ../nbs/14_phases.ipynb #514bc2ad
-def _all_in(sources: object, scope: Scope) -> bool:
-    "Are these the sources of a summary, and all of them looked at?"
-    return isinstance(sources, (list, tuple)) and len(sources) > 0 and (scope.ids or frozenset()).issuperset(map(str, sources))
+def _all_in(sources: object, scope: Scope, as_before: Iterable[MemorySummary]) -> bool:
+    "Are these the sources of a summary, and was what they say told anew?"
+    if not isinstance(sources, (list, tuple)) or not sources: return False
+    asked = frozenset(map(str, sources))
+    return (scope.ids or frozenset()).issuperset(asked) and all(asked != set(x.source_memory_ids) for x in as_before)
 
 
 Progress = Callable[[ConsolidationPhase], None]  # Called when a phase begins
@@ -735,5 +737,5 @@ def desire(
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn).items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
-    if fresh is not None: closed = tuple(i for i in closed if i in s.state.edges or _all_in(s.state.reviews[i].get("sources"), near.scope))
+    if fresh is not None: closed = tuple(i for i in closed if i in s.state.edges or _all_in(s.state.reviews[i].get("sources"), near.scope, as_before))
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed), review, closed, kept)
