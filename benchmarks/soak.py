@@ -56,6 +56,7 @@ class Clone:
         for key, value in (("user.name", name), ("user.email", f"{name}@example.invalid"), ("gc.auto", "0"), ("notes.displayRef", "")):
             git(home, "config", key, value)
         git(home, "remote", "add", "origin", hub)
+        git(home, "commit", "-q", "--allow-empty", "--message=Begun", date=START.isoformat())
         self.day, self.now = "", START
         self.writer = open_writing(home, load_settings(env={}), clock=lambda: self.now)
         self.recall = open_recall(home, load_settings(env={}), clock=lambda: self.now)
@@ -82,7 +83,7 @@ class Clone:
             own = MEM + ref.rsplit("/", 1)[1]
             if own not in mine: git(self.home, "update-ref", own, tip)
             elif mine[own] != tip: git(self.home, "notes", f"--ref={own}", "merge", "-q", "-s", "union", ref)
-        git(self.home, "push", "-q", "origin", "refs/notes/mem/*:refs/notes/mem/*")
+        if tips(open_repo(self.home), MEM): git(self.home, "push", "-q", "origin", "refs/notes/mem/*:refs/notes/mem/*")
         sync(open_repo(self.home))
 
 

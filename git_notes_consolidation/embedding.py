@@ -56,7 +56,7 @@ def round_vectors(
     "Unit rows on a grid on which float32 dot products are exact."
     X = np.asarray(X, dtype=np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))[:, None]
-    return (np.rint(X / np.where(norms > 0, norms, 1) * GRID) / GRID).astype(np.float32)
+    return (np.rint(X / np.where(norms > 0, norms, 1) * GRID) / GRID + 0.0).astype(np.float32)  # −0 becomes 0, as it is read back from whole numbers
 
 # %% ../nbs/06_embedding.ipynb #6ae171bc
 _PART = re.compile(r"[^\W_]+")

@@ -232,9 +232,8 @@ def test_after_much_was_refused_or_taken_back(tmp_path_factory, seed):
     git(tmp_path, "init", "-q", "-b", "main", "here")
     for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
     old, new = later([*story(), *rng.sample(sample_memories(), 80)], rng.choice((0.6, 0.8, 0.9)))
-    half = rng.randrange(len(new) + 1)
-    _, taken = both(tmp_path / "here", tmp_path, old, [new[:half], new[half:], [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(days=50)) for m in old[:9]]],
-                    partial(taken_back, rng))
+    again = [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(days=50)) for m in old[:9]]
+    _, taken = both(tmp_path / "here", tmp_path, old, [*later(new, rng.random()), again], partial(taken_back, rng))
     assert taken[1] and taken[2]
 
 
