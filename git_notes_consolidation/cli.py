@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
-from . import index
+from . import __version__, index
 from .config import Settings, load_settings, project_file
 from .embedding import MINILM, get_embedder, pull_minilm
 from .models import (SAMPLE_NOW, ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemorySummary, MemoryTier, as_utc,
@@ -153,6 +153,10 @@ app = typer.Typer(name="gnc", add_completion=False, no_args_is_help=True, rich_m
                          "`gnc consolidate --dry-run`.  \nExit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a guard, 4 another run is at work.")
 
 # %% ../nbs/23_cli.ipynb #cd8db1fc
+def _version(asked: bool) -> None:
+    if asked: typer.echo(f"gnc {__version__}"); raise typer.Exit()
+
+
 @app.callback()
 def _globals(
     ctx: typer.Context,
@@ -161,11 +165,12 @@ def _globals(
     now: Annotated[str | None, typer.Option(help="Take this as the present: a date or an ISO time.", metavar="DATE")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output, everything else on standard error.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More of it.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     ctx.obj = Call(repo, config, when(now, "--now") if now is not None else None, as_json, verbose)
 
 # %% ../nbs/23_cli.ipynb #dd7f0f29
-_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--verbose", "-v")
+_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--verbose", "-v", "--version")
 
 def hoist(argv: Sequence[str]) -> list[str]:
     "Global options moved in front of the command, wherever they stood."

@@ -23,6 +23,7 @@ def main() -> None:
     with watched(os.environ):
         from git_notes_consolidation import commands
         code = commands.main()
+    gc.freeze()
     sys.exit(code)
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from calls import gnc, gnc_process, new_repo, run, state_of
-from git_notes_consolidation import cli, service
+from git_notes_consolidation import __version__, cli, service
 from git_notes_consolidation.commands import app
 from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, mem
 from git_notes_consolidation.notes import open_repo, read_memories, run_lock
@@ -59,6 +59,10 @@ def test_every_command_is_for_people_and_for_programs(home):
         data = gnc("--json", *command.split(), repo=home)
         assert (data.code, data.err) == (0, "") and isinstance(data.json, (dict, list)) and data.json, command
     assert refs(home) == before
+
+
+def test_the_version_wherever_it_is_asked(tmp_path):
+    for words in (["--version"], ["status", "--version"]): assert gnc(*words, repo=tmp_path)[:2] == (0, f"gnc {__version__}\n")
 
 
 def test_what_the_documents_say(home):
