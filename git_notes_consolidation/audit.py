@@ -578,7 +578,7 @@ def web_faults(
     if ring := _circle({i: sorted(olds) for i, olds in newer.items()}): yield _error(where[ring[0]], f"supersession goes round: {' → '.join(ring)}")
     for i, (target, *more) in sorted(first.items()):
         if more: yield _error(where[i], f"{i} repeats two memories, {target} and {more[0]}")
-        if target in first and i not in gone: yield _error(where[i], f"{i} repeats {target}, which is a repeat itself")
+        if i not in gone and any(t not in gone for t in first.get(target, ())): yield _error(where[i], f"{i} repeats {target}, which is a repeat itself")
     for i, (target, *more) in sorted(whole.items()):
         if more: yield _warning(where[i], f"{i} was merged into two memories, {target} and {more[0]}, as two clones may do at once")
 

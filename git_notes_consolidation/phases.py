@@ -451,9 +451,10 @@ def metadata_of(
     over, _ = taken_back(there, inside)
     counted = [e for e in inside if e.id not in over]
     by, last, ended = _replaced(counted, when), _last_used(inside, when, state), _ended((e for e in counted if e.edge_type == EdgeType.SUPERSEDES), when)
-    copy_of = {e.source_id: e.target_id for e in inside if e.edge_type == EdgeType.DUPLICATE_OF}
+    stays = [e for e in inside if there[e.target_id].status != "tombstone"]  # What repeated a forgotten memory, or went into it, stands again
+    copy_of = {e.source_id: e.target_id for e in stays if e.edge_type == EdgeType.DUPLICATE_OF}
     held = {i: x.id for x in sorted(summaries, key=lambda x: x.id) for i in x.source_memory_ids}
-    into = merged_into((e for e in inside if there[e.target_id].status != "tombstone"), when)  # What a forgotten merge was made of stands again
+    into = merged_into(stays, when)
     used: Counter[str] = Counter({i: n for i, (n, _) in state.accesses.items()})
     for i, j in into.items(): used[j] += state.accesses.get(i, (0,))[0]
     for j in set(into.values()): used[j] += 1  # The merge itself
