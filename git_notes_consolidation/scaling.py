@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['growth', 'within', 'series', 'growth_table', 'ratios', 'targets', 'scaling_figure', 'ratio_figure', 'flame_figure',
-           'hottest']
+           'hottest', 'year_figure']
 
 # %% ../nbs/04_scaling.ipynb #7672da77
 def growth(
@@ -152,3 +152,18 @@ def hottest(
     for stack, k in seen["stacks"]: own[stack[-1]] = own.get(stack[-1], 0) + k
     top = sorted(own.items(), key=lambda x: (-x[1], x[0]))[:n]
     return {name: round(k / sum(own.values()), 4) for name, k in top}
+
+# %% ../nbs/04_scaling.ipynb #1ca5d65d
+def year_figure(
+    year: Mapping[str, Any],  # From benchmarks/soak.json
+) -> Figure:
+    "Above: CPU seconds of a run and the memories it looks at, each as a share of its largest value; below: bytes for each memory that a run changed."
+    steps = [row["runs"] for row in year["curve"]]
+    def line(i: int, name: str, values: Sequence[float], axis: str = "y") -> dict[str, Any]:
+        return {"type": "scatter", "mode": "lines+markers", "name": name, "x": steps, "y": [float(f"{v:.3g}") for v in values], "yaxis": axis,
+                "line": {"dash": DASHES[i], "color": COLOURS[i]}, "marker": {"symbol": SYMBOLS[i], "size": 7}}
+    def share(key: str) -> list[float]: return [row[key] / (max(r[key] for r in year["curve"]) or 1) for row in year["curve"]]
+    traces = [line(0, "CPU seconds of a run", share("cpu_seconds_per_run")), line(1, "memories", share("memories")),
+              line(2, "bytes", [row["bytes_per_changed_memory_per_run"] for row in year["curve"]], "y2")]
+    return figure(traces, height=420, xaxis={"title": {"text": "steps"}, "anchor": "y2"}, yaxis={"title": {"text": "of the largest"}, "domain": [0.56, 1]},
+                  yaxis2={"title": {"text": "bytes"}, "domain": [0, 0.44], "rangemode": "tozero"})
