@@ -28,8 +28,8 @@ from .patching import Patch, patch
 from .phases import Scanned, collapse, desire, living, metadata_of
 from .preparing import carry, prepare, replaced_in
 from .retention import retention_scores
-from .service import (ConsolidationService, Plan, View, _at_hand, _counts, _spared, check_bases, check_blast_radius, make_plan,
-                                             run as whole_run, stand_ins)
+from .service import (ConsolidationService, Plan, Stale, View, _at_hand, _counts, _spared, check_bases, check_blast_radius,
+                                             make_plan, run as whole_run, stand_ins)
 
 # %% auto #0
 __all__ = ['run', 'Known', 'read_known', 'Gathered', 'gathered', 'look', 'increment']
@@ -280,7 +280,8 @@ def increment(service: ConsolidationService, now: datetime | None) -> Consolidat
             g, s = found
             log.set(memories_count=len(s.memories) + s.apart, metadata_loaded=len(s.state.tiers))
         measure("consolidation.scan.memories", len(s.memories) + s.apart)
-        return _applied(service, g, look(service, g, s), conn)
+        try: return _applied(service, g, look(service, g, s), conn)
+        except Stale: return None  # Somebody wrote to our refs in the meantime
 
 
 run = partial(whole_run, shortcut=increment)

@@ -269,6 +269,20 @@ def test_notes_that_grow_on_the_same_commit(settled):
         assert tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+def test_somebody_writes_while_it_looks(settled, monkeypatch):
+    "The soak found it, when a run, a sync and a write came together at its 40th step."
+    (home, new), look = settled, increments.look
+    append_to_head(home, new)
+    def slowly(*a):
+        plan = look(*a)
+        open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW).remember("The lake is frozen")
+        return plan
+    monkeypatch.setattr(increments, "look", slowly)
+    result, short = tried(home)
+    assert result.changed and not short and tables(home) == rebuilt(home, SAMPLE_NOW)
+    assert "The lake is frozen" in {m.summary for m in sv.view(open_repo(home)).scan.memories}
+
+
 def test_what_was_recalled_counts_once(settled, tmp_path):
     home, new = settled
     asked = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
