@@ -4,7 +4,7 @@
 
 # %% ../nbs/15_service.ipynb #4cfe6e75
 from __future__ import annotations
-import asyncio, importlib.util, json, os, re, sqlite3, time
+import asyncio, importlib.util, json, os, random, re, sqlite3, time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -491,10 +491,11 @@ def apply_plan(
     return replace(plan.result, warnings=(*plan.result.warnings, *said)) if said else plan.result
 
 # %% ../nbs/15_service.ipynb #152a9b0b
-def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: Scope, full: bool, tries: int = 3) -> ConsolidationResult:
+def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: Scope, full: bool, tries: int = 5) -> ConsolidationResult:
     try: return apply_plan(service, *service.look(now, scope, full), whole=scope == Scope())
     except Stale:
         if tries == 1: raise
+        time.sleep(random.uniform(0, 1.6 / 2**tries))
         return _plan_and_apply(service, now, scope, full, tries - 1)
 
 # %% ../nbs/15_service.ipynb #2a034adb
