@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from git_notes_consolidation import clustering
 from git_notes_consolidation.clustering import (Half, Near, _by_dendrogram, _by_merging, cluster_memories, components, first_seen, flat_clusters, fused_older,
-                                                near_clusters, nearest_older, split)
+                                                near_clusters, nearest_older, reached, split)
 from git_notes_consolidation.config import SubconsciousnessConfig
 from git_notes_consolidation.embedding import round_vectors
 from git_notes_consolidation.models import mem
@@ -292,3 +292,25 @@ def test_cosines_of_other_vectors_come_to_an_end():
         assert wrong and len(near_clusters(X, 0.7, wrong, large=1)[0]) == 40
     twice = before._replace(pairs=np.hstack([before.pairs] * 2), cosines=np.tile(before.cosines, 2))
     assert Near.from_bytes(twice.to_bytes()) is None
+
+
+# Single steps
+
+def test_a_row_of_zeros_leads_nowhere():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.999, 0.0447]], np.float32)
+    assert reached(X, np.array([0]), 0.3).tolist() == [0, 3]
+
+
+def test_the_sum_of_equal_rows_is_as_long_as_they_are_many():
+    row = np.array([0.6, 0.8]) * 1.009  # Near length one, and left as it is
+    c, which = clustering._clusters(*clustering._unit_rows(np.stack([row, row, row, [1.0, 0.0]])), np.arange(4))
+    assert which.tolist() == [0, 0, 0, 1] and np.allclose(np.linalg.norm(c.total(np.arange(2)), axis=1), [3, 1], atol=1e-12)
+
+
+def test_one_round_merges_what_is_nearest_and_no_more():
+    angles = np.radians([0, 1, 20, 21])
+    def after(rounds):
+        c, _ = clustering._clusters(*clustering._unit_rows(np.stack([np.cos(angles), np.sin(angles)], 1)), np.arange(4))
+        pairs, _ = clustering._near(c, np.arange(4), 0.0, 1024, 1 << 18)
+        return clustering._merged(c, pairs, 0.5, rounds).tolist()
+    assert (after(1), after(2), after(0)) == ([0, 0, 2, 2], [0, 0, 0, 0], [0, 1, 2, 3])

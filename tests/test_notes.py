@@ -18,9 +18,9 @@ import yaml
 from git_notes_consolidation import cli
 from git_notes_consolidation.models import (CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Place, Quote, SummaryDecision, SupersededFact,
                                             mem)
-from git_notes_consolidation.notes import (MEM, REFS, Append, Events, UnknownId, access_append, decode, edge_append, encode, fold, note_paths, note_text,
-                                           open_repo, parse_note, read_events, read_memories, resolve, review_append, summary_append, tier_append, tips,
-                                           write_memories)
+from git_notes_consolidation.notes import (MEM, REFS, Append, Events, UnknownId, access_append, decode, edge_append, encode, fold, grown, note_paths,
+                                           note_text, open_repo, parse_note, read_events, read_memories, reading, resolve, review_append,
+                                           summary_append, tier_append, tips, write_memories)
 from helpers import git
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -418,6 +418,58 @@ def test_the_fold_is_what_its_description_says(history):
     assert set(state.reviews) == {e.id for e in EDGES if latest("review", e.id)}
     back = {r["subject"] for _, r in history if r["kind"] in ("edge", "summary") and r.get("live", True) and counts(r) and undone(r["run"])}
     assert state.rejected == {i for i in back if not latest("edge", i) and not latest("summary", i)}
+
+
+answered = st.builds(lambda e, live, holds: ("edges", {"kind": "review", "subject": e.id, "live": live, "holds": holds}), some_edge, st.booleans(),
+                     st.sampled_from([True, False, None, "yes"]))
+set_by_hand = st.builds(lambda m, x: ("meta", {"kind": "set", "subject": f"{m}/importance", "value": x}), some_memory, st.sampled_from([None, 0.25, 1.0, 7]))
+done_by_hand = st.builds(lambda m, days, touched: ("runs", {"kind": "op", "operation": "NOOP", "at": (NOW - timedelta(days=days)).isoformat(), "target": m,
+                                                            "touched": touched}), some_memory, st.integers(0, 9), st.booleans())
+written = st.builds(lambda m: ("meta", {"kind": "wrote", "subject": m}), some_memory)
+one_more = st.lists(learnt.filter(lambda x: x[1]["kind"] != "access") | answered | set_by_hand | done_by_hand | written, max_size=9)
+
+
+@given(histories(), one_more, one_more)
+@settings(max_examples=250)
+def test_one_more_run_on_top_is_what_the_fold_of_everything_says(history, first, second):
+    def numbered(r, i, k, seq):
+        own = {"subject": f"op_{i}_{k}"} if r["kind"] == "op" else {}  # Each is done once
+        return r | {"id": f"{i}_{k}", "run": i, "seq": seq} | own
+    def run(i, seq, found): return [("runs", {"kind": "run", "id": i, "seq": seq}), *((s, numbered(r, i, k, seq)) for k, (s, r) in enumerate(found))]
+    before, last = history + run("run_first", 20, first), run("run_second", 21, second)
+    assert grown(folded(before), [r for _, r in last]) == folded(before + last)
+
+
+WHOLE = {
+    "tier": {"memory": A, "tier": "cold", "from": "warm", "reason": "x", "via": "y", "score": 0.5},
+    "edge": {"subject": EDGES[0].id, "source": A, "target": B, "type": "supersedes", "at": NOW.isoformat(), "reason": "why", "code": "E", "span": "s",
+             "by": "person", "edge_kind": "partial", "weight": 0.5},
+    "review": {"subject": "edge_x", "reason": "why", "what": "edge", "source": A, "target": B, "type": "supersedes"},
+    "op": {"subject": "op_1", "operation": "ADD", "at": NOW.isoformat(), "target": A, "classification": "x", "reasoning": "y", "session": "z",
+           "before": {}, "after": {}, "sources": [A], "confidence": 0.5}}
+ODD = {"from": ["lukewarm", 7], "tier": ["lukewarm"], "operation": ["SHOUT", 7], "sources": [A, [7]], "at": ["soon", 7], "edge_kind": ["half"], "score": ["x"],
+       "weight": ["x", 7], "confidence": ["x"], "before": ["x", []], "after": ["x", []]}
+
+
+@pytest.mark.parametrize("kind, name", [(kind, name) for kind, r in WHOLE.items() for name in r])
+def test_a_record_of_which_one_field_is_no_such_thing_says_nothing(kind, name):
+    r = {"kind": kind, "run": "run_0", "id": "r", "seq": 1, **WHOLE[kind]}
+    assert reading(r) is not None and reading(r | {"run": 7}) is None
+    for odd in ODD.get(name, [7]): assert reading(r | {name: odd}) is None, odd
+
+
+def test_an_edge_is_read_with_all_that_is_known_of_it():
+    e = reading({"kind": "edge", "run": "run_0", "id": "r", "seq": 1, **WHOLE["edge"]})
+    assert (e.weight, e.reason, e.code, e.span, e.by, e.kind, e.consolidation_run_id, e.created_at) == (0.5, "why", "E", "s", "person", "partial", "run_0", NOW)
+    plain = {k: WHOLE["edge"][k] for k in ("subject", "source", "target", "type", "at")}
+    e = reading({"kind": "edge", "run": "run_0", "id": "r", "seq": 1, **plain})
+    assert (e.weight, e.reason, e.code, e.span, e.by, e.kind) == (1.0, None, None, None, "offline", None)
+
+
+@pytest.mark.parametrize("n, counted", [(0, 0), (91, 91), (10**9 - 1, 10**9 - 1), (10**9, None), ("x", None)])
+def test_a_count_beyond_belief_does_not_count(n, counted):
+    _, r = used(A, "here", 1, 0)
+    assert folded([("meta", r | {"id": "r", "count": n})]).accesses.get(A, (None, NOW))[0] == counted
 
 
 def holds(state): return state.tiers, state.edges, state.summaries, state.reviews, state.accesses

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
+from types import SimpleNamespace
 
 import pytest
 from calls import COMMAND, gnc, new_repo, run, state_of
@@ -16,6 +17,7 @@ from helpers import ROOT, git
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from git_notes_consolidation.config import ConfigError, load_settings
 from git_notes_consolidation.block import one_line, with_block, without_block
 from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact, mem,
                                             sample_memories)
@@ -23,7 +25,7 @@ from git_notes_consolidation.notes import open_repo, read_memories, write_memori
 from git_notes_consolidation.packing import TAG, SessionContext, lines_of
 from git_notes_consolidation.preparing import lay_out
 from git_notes_consolidation.service import EdgeStore, SummaryStore
-from git_notes_consolidation.session import (SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult,
+from git_notes_consolidation.session import (SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, cosines,
                                              get_session_start_additional_context)
 from git_notes_consolidation.tokens import counter, estimate
 
@@ -142,7 +144,72 @@ def test_what_was_superseded_since_is_not_told(tmp_path):
 
 def test_an_older_block_goes_when_there_is_nothing_to_tell():
     assert injected([], f"Rules.\n\n{BLOCK}") == SummaryInjectionResult(0, 0, "Rules.", True, counter=counter()[0])
-    assert injected([a_summary(1, "x")], f"Rules.\n\n{BLOCK}", enabled=False).context_block == "Rules."
+    assert injected([a_summary(1, "x")], f"Rules.\n\n{BLOCK}", enabled=False) == SummaryInjectionResult(0, 0, "Rules.", True)
+
+
+class Compass:
+    "An embedder of two directions, and what it was asked."
+    def __init__(self): self.asked = []
+
+    def embed(self, texts):
+        numpy = pytest.importorskip("numpy")
+        self.asked += texts
+        return numpy.array([[1.0, 0.0] if t.startswith("East") else [0.6, 0.8] for t in texts])
+
+
+def test_how_near_a_summary_is_to_what_a_session_is_about():
+    recall, two = SimpleNamespace(embedder=Compass()), [("sum_1", "East."), ("sum_2", "North east.")]
+    assert cosines(two, [3.0, 4.0], recall) == pytest.approx({"sum_1": 0.6, "sum_2": 1.0}) and recall.embedder.asked == ["East.", "North east."]
+    assert [cosines(two, [3.0, 4.0], None), cosines([], [3.0, 4.0], recall), cosines(two, [1.0], recall), cosines(two, [0.0, 0.0], recall)] == [None] * 4
+
+
+def test_a_summary_is_compared_by_its_text_and_its_facts():
+    recall = SimpleNamespace(embedder=Compass())
+    told = SessionStartSummaryInjector(Kept(enumerate([a_summary(1, "East.", facts=("It is far.",))])), recall)
+    whole = told.inject_summaries(None, SessionContext(embedding=[3.0, 4.0]))
+    assert recall.embedder.asked == ["East.\n- It is far."] and whole.shown == ("sum_1",)
+    assert told.inject_summaries(None).shown == ("sum_1",) and len(recall.embedder.asked) == 1  # Nothing to compare with
+
+
+def test_the_tokens_of_a_store_that_is_none_of_ours_are_counted_by_the_counter(monkeypatch):
+    counted = []
+    def by_words(text): counted.append(text); return len(text.split())
+    monkeypatch.setattr("git_notes_consolidation.session.counter", lambda: ("words", by_words))
+    assert injected([a_summary(1, "East.")]).counter == "words" and "East." in "".join(counted)
+
+
+def test_settings_that_an_injection_takes_and_refuses():
+    assert [SummaryInjectionConfig.of(load_settings({"summaries_superseded": x}, env={})).include_supersession_context for x in (True, False)] == [True, False]
+    with pytest.raises(ConfigError, match="prioritize_by must be one of relevance, recency, activation, not 'newest'"):
+        SummaryInjectionConfig(prioritize_by="newest")
+
+
+def test_an_injection_seen_from_outside(monkeypatch):
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry import metrics, trace
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    spans, tracing, reader = InMemorySpanExporter(), TracerProvider(), InMemoryMetricReader()
+    tracing.add_span_processor(SimpleSpanProcessor(spans))
+    metering = MeterProvider([reader])
+    monkeypatch.setattr(trace, "get_tracer", tracing.get_tracer)
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: metering)
+    r = injected([a_summary(1, "East.")], BLOCK)
+    found = {s.name: dict(s.attributes) for s in spans.get_finished_spans()}
+    assert found["session.inject_summaries"].items() >= {"existing_replaced": True, "summaries_count": 1, "tokens_used": r.tokens_used}.items()
+    assert found["session.select_summaries"]["candidates"] == 1 and found["session.format_block"]["tokens_used"] == r.tokens_used
+    points = {m.name: m.data.data_points[0] for m in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics}
+    assert [points[f"session.{n}"].value for n in ("injections", "replacements", "summaries_selected")] == [1, 1, 1]
+    assert points["session.tokens_used"].sum == r.tokens_used
+
+
+def test_what_fails_is_logged_and_leaves_what_was_there(tmp_path, caplog):
+    nowhere = SessionContext(project_path=str(tmp_path / "nowhere"))
+    assert [get_session_start_additional_context(nowhere, x) for x in ("Rules.", None)] == ["Rules.", ""]
+    assert [r.getMessage().partition(":")[0] for r in caplog.records] == ["no summaries for this session"] * 2
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 import importlib.util
 import json
 import time
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -251,3 +251,25 @@ The end of week report, start of year handling, eleven requests in six months"""
 
 @pytest.mark.parametrize("text", NOTHING)
 def test_what_has_no_date(text): assert [r.original_text for r in checked(text, NOW) if r.interval] == []
+
+
+def only(text, recorded=datetime(2026, 11, 1, tzinfo=UTC)): (r,) = find_references(text, recorded); return r.value, r.confidence
+
+
+def test_a_weekday_that_contradicts_its_date_makes_it_less_certain():
+    for day in ("2026-11-02", "2 November 2026"):
+        assert only(f"Released on Monday, {day}.") == ("2026-11-02", 0.98)
+        assert only(f"Released on Tuesday, {day}.") == only(f"Released on Sunday, {day}.") == ("2026-11-02", pytest.approx(0.68, abs=0.04))
+    assert only("Released on 13/11/2025.") == ("2025-11-13", 0.95)
+
+
+@pytest.mark.parametrize("text, day", [
+    ("Done on May 1.", "2026-05-01"), ("Begun on February 29.", "2024-02-29"), ("Due on November 1.", "2026-11-01"),
+    ("The list of December 31.", "2026-12-31"), ("The list of January 1.", "2026-01-01")])  # 60 days ahead, and 61
+def test_a_day_of_a_month_is_the_nearest_that_makes_sense(text, day): assert only(text)[0] == day
+
+
+def test_the_first_day_there_is():
+    assert only("Fixed yesterday.", datetime(1, 1, 2, 12, tzinfo=UTC))[0] == "0001-01-01"
+    first, none = (find_references("Fixed yesterday.", datetime(1, 1, d, tzinfo=UTC))[0].interval for d in (2, 1))
+    assert first == (datetime(1, 1, 1, tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)) and none is None
