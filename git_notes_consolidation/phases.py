@@ -342,6 +342,12 @@ def _near_before(s: Scanned, there: Mapping[str, Memory]) -> dict[str, MemoryEdg
     return {e.source_id: replace(e, created_at=s.now, consolidation_run_id=None) for e in old if not s.scope.has(there[e.source_id])}
 
 
+def _copied(i: str, j: str, led: Mapping[str, MemoryEdge], lost: Mapping[str, MemoryEdge], undone: Container[str]) -> MemoryEdge | None:
+    "Where a copy goes whose first one repeats another memory, or did so until an undo."
+    if j in led: return replace(led[j], source_id=i)  # Never to what is a repeat itself
+    return back if j in lost and (back := replace(lost[j], source_id=i)).id in undone else None
+
+
 def relate(s: Scanned) -> Related:
     "Repeats and supersessions that agree with each other."
     with span("consolidation.supersession") as log:
@@ -366,10 +372,7 @@ def relate(s: Scanned) -> Related:
         copies = [m.id for m in s.memories if stands[m.id] != m.id and s.scope.has(m)] if s.scope.does("dedupe") else []
         beside = [e for e in judged.edges if e.edge_type == EdgeType.RELATED_TO]
         led, lost = told | near, {e.source_id: e for e in refused if e.id in undone}
-        def copied(i: str, j: str) -> MemoryEdge:
-            if j in led: return replace(led[j], source_id=i)  # Never to what is a repeat itself
-            return back if j in lost and (back := replace(lost[j], source_id=i)).id in undone else _repeat(i, j, s.now)
-        repeats = [copied(i, stands[i]) for i in copies]
+        repeats = [_copied(i, stands[i], led, lost, undone) or _repeat(i, stands[i], s.now) for i in copies]
         log.set(supersessions=len(found), repeats=len(repeats), near=len(near) - len(before), asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
     said = {e.source_id: e.target_id for e in s.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}
