@@ -21,11 +21,13 @@ REPORT = ROOT / "tests" / "mutants.yml"
 PACKAGE = "git_notes_consolidation"
 FOLD = ("undone_runs texts _tier_record _edge_record _summary_record _review_record _run_record _set_record _op_record _prune_record reading _count fold "
         "_decided _by_memory _later as_set grown _put _touched State").split()
+NOTES = ("fold or order or undo or accesses or one_name or single_field or templates or examples or no_such_thing or all_that_is_known "
+         "or beyond_belief")
 SESSION = "not process and not hook and not gnc_inject and not bare and not many_sessions and not hash and not resumed and not imported and not long_texts"
 # Module: its notebook, where that takes seconds; the tests that know it; and which of its functions are meant (all where none is named).
 MODULES = {
     "retention": ("04_retention", ["tests/test_retention.py"], []),
-    "notes": ("08_notes", ["tests/test_notes.py", "-k", "fold or order or undo or accesses or one_name or single_field or templates or examples"], FOLD),
+    "notes": ("08_notes", ["tests/test_notes.py", "-k", NOTES], FOLD),
     "session": ("", ["tests/test_session.py", "-k", SESSION], []),
     "clustering": ("", ["tests/test_clustering.py"], []),
     "temporal": ("05_temporal", ["tests/test_temporal.py"], []),
