@@ -447,7 +447,7 @@ WHOLE = {
     "review": {"subject": "edge_x", "reason": "why", "what": "edge", "source": A, "target": B, "type": "supersedes"},
     "op": {"subject": "op_1", "operation": "ADD", "at": NOW.isoformat(), "target": A, "classification": "x", "reasoning": "y", "session": "z",
            "before": {}, "after": {}, "sources": [A], "confidence": 0.5}}
-ODD = {"from": ["lukewarm", 7], "tier": ["lukewarm"], "operation": ["SHOUT", 7], "sources": [A, [7]], "at": ["soon", 7], "edge_kind": ["half"], "score": ["x"],
+UNFIT = {"from": ["lukewarm", 7], "tier": ["lukewarm"], "operation": ["SHOUT", 7], "sources": [A, [7]], "at": ["soon", 7], "edge_kind": ["half"], "score": ["x"],
        "weight": ["x", 7], "confidence": ["x"], "before": ["x", []], "after": ["x", []]}
 
 
@@ -455,7 +455,7 @@ ODD = {"from": ["lukewarm", 7], "tier": ["lukewarm"], "operation": ["SHOUT", 7],
 def test_a_record_of_which_one_field_is_no_such_thing_says_nothing(kind, name):
     r = {"kind": kind, "run": "run_0", "id": "r", "seq": 1, **WHOLE[kind]}
     assert reading(r) is not None and reading(r | {"run": 7}) is None
-    for odd in ODD.get(name, [7]): assert reading(r | {name: odd}) is None, odd
+    for odd in UNFIT.get(name, [7]): assert reading(r | {name: odd}) is None, odd
 
 
 def test_an_edge_is_read_with_all_that_is_known_of_it():
