@@ -447,8 +447,8 @@ WHOLE = {
     "review": {"subject": "edge_x", "reason": "why", "what": "edge", "source": A, "target": B, "type": "supersedes"},
     "op": {"subject": "op_1", "operation": "ADD", "at": NOW.isoformat(), "target": A, "classification": "x", "reasoning": "y", "session": "z",
            "before": {}, "after": {}, "sources": [A], "confidence": 0.5}}
-UNFIT = {"from": ["lukewarm", 7], "tier": ["lukewarm"], "operation": ["SHOUT", 7], "sources": [A, [7]], "at": ["soon", 7], "edge_kind": ["half"], "score": ["x"],
-       "weight": ["x", 7], "confidence": ["x"], "before": ["x", []], "after": ["x", []]}
+UNFIT = {"from": ["lukewarm", 7], "tier": ["lukewarm"], "operation": ["SHOUT", 7], "sources": [A, [7]], "at": ["soon", 7], "edge_kind": ["half"],
+         "score": ["x"], "weight": ["x", 7], "confidence": ["x"], "before": ["x", []], "after": ["x", []]}
 
 
 @pytest.mark.parametrize("kind, name", [(kind, name) for kind, r in WHOLE.items() for name in r])
