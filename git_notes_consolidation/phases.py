@@ -698,11 +698,11 @@ def _told_before(s: Scanned, groups: Iterable[MemoryCluster], touched: frozenset
 
 
 # %% ../nbs/14_phases.ipynb #514bc2ad
-def _all_in(sources: object, scope: Scope, as_before: Iterable[MemorySummary]) -> bool:
-    "Are these the sources of a summary, and was what they say told anew?"
+def _told_anew(sources: object, scope: Scope, as_before: Container[Set[str]]) -> bool:
+    "Are these the sources of a summary, all of them looked at, and not those of one that stays?"
     if not isinstance(sources, (list, tuple)) or not sources: return False
     asked = frozenset(map(str, sources))
-    return (scope.ids or frozenset()).issuperset(asked) and all(asked != set(x.source_memory_ids) for x in as_before)
+    return (scope.ids or frozenset()).issuperset(asked) and asked not in as_before
 
 
 Progress = Callable[[ConsolidationPhase], None]  # Called when a phase begins
@@ -741,5 +741,7 @@ def desire(
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn).items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
-    if fresh is not None: closed = tuple(i for i in closed if i in s.state.edges or _all_in(s.state.reviews[i].get("sources"), near.scope, as_before))
+    if fresh is not None:
+        stay = {frozenset(x.source_memory_ids) for x in as_before}
+        closed = tuple(i for i in closed if i in s.state.edges or _told_anew(s.state.reviews[i].get("sources"), near.scope, stay))
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed), review, closed, kept)

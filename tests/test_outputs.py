@@ -51,7 +51,6 @@ def packed(numbers, dtype="<f8"):
     ([value("a") | {"execution_count": None}], [value("a") | {"execution_count": 7}]),
     ([figure({"y": [0.1, 0.2, None]}, **slider("30"))], [figure({"y": [0.10000000001, 0.2, None]}, **slider("30"))]),
     ([figure({"y": [1.5, 2.5]})], [figure({"y": packed([1.5, 2.5 + 1e-9])})]),
-    ([figure({"y": [0.03316, 0.007828]})], [figure({"y": [0.0332, 0.007812]})]),
     ([figure({"z": [[1, 2], [3, 4]]})], [figure({"z": packed([1, 2, 3, 4], "<i2") | {"shape": "2, 2"}})]),
     ([figure({"y": [1]})], [figure({"y": [1.0]})]),
     ([{"output_type": "display_data", "data": {"application/json": {"model_id": "a", "x": 1}}}],
@@ -104,7 +103,6 @@ def test_shows_something_else(stored, fresh): assert outputs.difference(stored, 
 
 
 def test_a_difference_says_where():
-    assert outputs.difference([figure({"y": [0.2]})], [figure({"y": [0.202]})]) and outputs.difference([value("0.2")], [value("0.2003")])
     assert outputs.difference([figure({"y": [0.1, 0.2]})], [figure({"y": [0.1, 0.21]})]) == (f"{PLOTLY} data[0].y[1]: 0.2", f"{PLOTLY} data[0].y[1]: 0.21")
     assert outputs.difference([printed("a")], []) == ("stdout: a", "nothing")
     long = "x" * 500

@@ -24,18 +24,16 @@ def is_number(x): return isinstance(x, (int, float)) and not isinstance(x, bool)
 
 
 def close(
-    a, b,  # Two numbers
-    nearly=1e-6,  # Difference that is none, as a share
+    a, b  # Two numbers
 ):  # Equal, or nearly when one has a fraction
     if isinstance(a, int) and isinstance(b, int): return a == b
-    return math.isclose(a, b, rel_tol=nearly, abs_tol=1e-12) or (math.isnan(a) and math.isnan(b))
+    return math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-12) or (math.isnan(a) and math.isnan(b))
 
 
 def same(
-    a, b,  # Two leaves: numbers, strings, None
-    drawn=False,  # In a figure, whose numbers are rounded and differ in the last digit from one processor to the next
+    a, b  # Two leaves: numbers, strings, None
 ):  # As far as a reader is concerned
-    if is_number(a) and is_number(b): return close(a, b, 5e-3 if drawn else 1e-6)
+    if is_number(a) and is_number(b): return close(a, b)
     if not (isinstance(a, str) and isinstance(b, str)): return type(a) is type(b) and a == b
     if a == b: return True
     x, y = DECIMAL.split(a), DECIMAL.split(b)  # every second piece is a number
@@ -112,7 +110,7 @@ def difference(
     stored, fresh  # A cell's outputs in the file, and those of a run
 ):  # The first place where they part, both sides; None when they show the same
     for a, b in zip_longest(lines(stored), lines(fresh)):
-        if a is None or b is None or a[0] != b[0] or not same(a[1], b[1], "vnd.plotly" in a[0]):
+        if a is None or b is None or a[0] != b[0] or not same(a[1], b[1]):
             parted = len(os.path.commonprefix([str(a[1]), str(b[1])])) if a and b else 0
             return told(a, parted), told(b, parted)
     return None
