@@ -21,7 +21,7 @@ from .journal import counted, forget, waiting, with_waiting
 from .judging import repeat_key
 from .models import (ConsolidationPhase, ConsolidationResult, EdgeType, Memory, MemoryEdge, MemoryMetadata, MemorySummary, as_utc,
                                             digest)
-from .notes import Append, Events, Scan, State, append, clone_id, grown, our_tips
+from .notes import Append, Events, Repo, Scan, State, append, clone_id, grown, our_tips
 from .observe import record as measure, span
 from .operations import operations_of, versions_of
 from .patching import Patch, patch
@@ -32,7 +32,7 @@ from .service import (ConsolidationService, Plan, Stale, View, _at_hand, _counts
                                              make_plan, run as whole_run, stand_ins)
 
 # %% auto #0
-__all__ = ['run', 'Known', 'read_known', 'Gathered', 'gathered', 'look', 'increment']
+__all__ = ['run', 'Known', 'read_known', 'Gathered', 'gathered', 'look', 'increment', 'catch_up']
 
 # %% ../nbs/16_increments.ipynb #5a60381a
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Known:
 _NOW = """SELECT id, tier, activation_count, last_accessed, stands_in, supersession_chain_id, merge_source_ids, holds_from, holds_until FROM memories
     WHERE status = 'tombstone' OR repeats = id OR duplicate_of IS NULL"""
 _EDGES = """SELECT source_id, target_id, edge_type, weight, reason, created_at, consolidation_run_id, kind, code, span, judged_by FROM mem_edges
-    WHERE edge_type <> 'consolidates' AND coalesce(code, '') <> 'X'"""
+    WHERE edge_type <> 'consolidates' AND (coalesce(code, '') <> 'X' OR source_id IN (SELECT id FROM memories WHERE status = 'tombstone'))"""
 
 
 def _edge(row: Sequence[Any]) -> MemoryEdge:
@@ -81,16 +81,20 @@ def read_known(
     return Known(base, memories, state, apart, {r[0]: r[4] for r in rows}, {r[0]: tuple(r[5:9]) for r in rows})
 
 # %% ../nbs/16_increments.ipynb #3aa00382
-def _base(service: ConsolidationService, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
-    "The last run's base, if nothing but new memories came since."
-    base, c = index.recalled(conn, "base"), service.settings.config
-    if not isinstance(base, dict) or not base or base["seal"] != sealed(service.repo) or service.client or c.stale_factor != 1 or c.expiry: return None
-    refs = {**base["tips"], **base["ours"]}
-    same = our_tips(service.repo) == base["ours"] and index.recalled(conn, "tables") == digest("tables", dict(sorted(refs.items())))
-    return base if same and index.recalled(conn, "settled") == service.settled(_ends(base["tips"], base["ours"])) else None
+def _made_of(base: Mapping[str, Any]) -> str: return digest("tables", dict(sorted({**base["tips"], **base["ours"]}.items())))
 
 
-def _ends(tips: Mapping[str, str], ours: Mapping[str, str]) -> View: return View(Scan((), (), tips), Events((), (), ours), State())
+def _base(repo: Repo, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
+    "The last run's base, if nothing but new memories came since, and the tables are of it."
+    base = index.recalled(conn, "base")
+    if not isinstance(base, dict) or not base or base["seal"] != sealed(repo) or our_tips(repo) != base["ours"]: return None
+    return base if index.recalled(conn, "tables") == _made_of(base) else None
+
+
+def _settled(service: ConsolidationService, conn: sqlite3.Connection, base: Mapping[str, Any]) -> bool:
+    "Would a run have found nothing more to do when the last one had ended, with these settings?"
+    c, then = service.settings.config, View(Scan((), (), base["seen"]), Events((), (), base["ours"]), State())
+    return not service.client and c.stale_factor == 1 and not c.expiry and index.recalled(conn, "settled") == service.settled(then)
 
 
 def _later(new: Added, known: Known) -> bool:
@@ -122,14 +126,19 @@ class Gathered:
         return View(Scan((*self.known.memories, *self.new.memories), (), self.new.tips), Events((), (), tips), state)
 
 
+def _gathered(repo: Repo, conn: sqlite3.Connection, base: Mapping[str, Any]) -> Gathered | None:
+    "What is known and what is new; accesses aside."
+    if (new := added(repo, base["tips"])) is None or (known := read_known(conn, base)) is None or not _later(new, known): return None
+    return Gathered(known, new, Events(_accesses(base), (), base["ours"], base["seq"]), {}, known.state)
+
+
 def gathered(service: ConsolidationService, conn: sqlite3.Connection) -> Gathered | None:
     "All that a run needs, if what is new can be told from what is known."
-    if (base := _base(service, conn)) is None or (new := added(service.repo, base["tips"])) is None: return None
-    if (known := read_known(conn, base)) is None or not _later(new, known): return None
-    events = Events(_accesses(base), (), base["ours"], base["seq"])
-    asked = waiting(conn, counted(events, clone_id(service.repo))) if waiting(conn, {}) else {}
-    if _copies_among(conn, {*asked} - {m.id for m in known.memories}): return None
-    return Gathered(known, new, events, asked, with_waiting(known.state, asked))
+    if (base := _base(service.repo, conn)) is None or not _settled(service, conn, base): return None
+    if (g := _gathered(service.repo, conn, base)) is None: return None
+    asked = waiting(conn, counted(g.events, clone_id(service.repo))) if waiting(conn, {}) else {}
+    if _copies_among(conn, {*asked} - {m.id for m in g.known.memories}): return None
+    return replace(g, asked=asked, state=with_waiting(g.state, asked))
 
 # %% ../nbs/16_increments.ipynb #a8c3f23c
 def _scanned(service: ConsolidationService, g: Gathered, now: datetime, conn: sqlite3.Connection) -> Scanned:
@@ -144,7 +153,7 @@ def _scanned(service: ConsolidationService, g: Gathered, now: datetime, conn: sq
 
 def look(service: ConsolidationService, g: Gathered, s: Scanned) -> Plan:
     "What a run would do."
-    d, base = desire(s, progress=service.progress, fresh=frozenset(m.id for m in g.new.memories)), g.known.base
+    d, base = desire(s, progress=service.progress, fresh=frozenset([*g.known.base["fresh"], *(m.id for m in g.new.memories)])), g.known.base
     warnings = [*base["warnings"], *map(str, g.new.problems), *without_vector(s.memories, map(s.vectors.__getitem__, s.rows().tolist()), s.embedder)]
     return make_plan(s, d, dict(sorted({**g.new.tips, **base["ours"]}.items())), service.settings, warnings)
 
@@ -218,15 +227,20 @@ def _counts_after(g: Gathered, fresh: _Records) -> list[list[Any]]:
     return [[*k, n] for k, n in counts.items()]
 
 
+def _with_new(g: Gathered) -> dict[str, Any]:
+    "The base, when the tables have the new memories too."
+    base, there = g.known.base, living(g.new.memories)
+    return {**base, "tips": dict(g.new.tips), "warnings": [*base["warnings"], *map(str, g.new.problems)], "living": base["living"] + len(there),
+            "last": there[-1].commit_sha if there else base["last"], "fresh": [*base["fresh"], *(m.id for m in g.new.memories)],
+            "newest": max([base["newest"], *(max(m.timestamp, m.event_time).isoformat() for m in there)])}
+
+
 def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh: _Records, word: str) -> dict[str, object]:
     "What the next run finds in the cache, sealed with a word."
     last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {}}
-    base = {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq),
-            "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts), "warnings": [*g.known.base["warnings"], *map(str, g.new.problems)],
-            "rejected": sorted(v.state.rejected), "counts": _counts_after(g, fresh), "seal": word, "whole": g.known.base["whole"]}
-    there = living(g.new.memories)
-    base |= {"living": g.known.base["living"] + len(there), "last": there[-1].commit_sha if there else g.known.base["last"],
-             "newest": max([g.known.base["newest"], *(max(m.timestamp, m.event_time).isoformat() for m in there)])}
+    base = _with_new(g) | {"ours": dict(v.events.tips), "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq), "fresh": [],
+                           "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts), "rejected": sorted(v.state.rejected),
+                           "counts": _counts_after(g, fresh), "seal": word, "seen": dict(v.scan.tips)}
     sound = not plan.result.errors
     return {"tables": digest("tables", v.bases), "settled": service.settled(v) if sound else None, "base": base if sound else {}, "last_run": last}
 
@@ -238,7 +252,7 @@ def _persist(service: ConsolidationService, g: Gathered, plan: Plan, events: Eve
     v = g.view(state, events.tips)
     p = replace(_patch(service, g, fresh, state, plan.now), keep=_left(service, g, plan, v, fresh, seal(service.repo)),
                 near={service.embedder.name: plan.near.to_bytes()} if plan.near else {})
-    if not patch(conn, p, upon=digest("tables", dict(sorted({**base["tips"], **base["ours"]}.items())))): return  # Somebody was faster
+    if not patch(conn, p, upon=_made_of(base)): return  # Somebody was faster
     if g.asked: forget(conn, counted(events, clone_id(service.repo)), plan.now)
     was, seen = (" ".join(tip for _, tip in sorted(tips.items())) for tips in (base["ours"], events.tips))
     same = state.summaries == g.known.state.summaries and replaced_in(state) == replaced_in(g.known.state)
@@ -285,3 +299,16 @@ def increment(service: ConsolidationService, now: datetime | None) -> Consolidat
 
 
 run = partial(whole_run, shortcut=increment)
+
+# %% ../nbs/16_increments.ipynb #413ce213
+def catch_up(
+    service: ConsolidationService,
+    conn: sqlite3.Connection,
+    now: datetime,
+) -> bool:  # Are the tables up to date? If not, fill them anew
+    "Put memories into the tables that no run has looked at, where nothing else is new."
+    try:
+        if (base := _base(service.repo, conn)) is None or (g := _gathered(service.repo, conn, base)) is None: return False
+        p, after = _patch(service, g, (), g.state, now), _with_new(g)
+    except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as e: LOG.debug("the cache is not built on: %s", e); return False
+    return patch(conn, replace(p, keep={"tables": _made_of(after), "base": after}), upon=_made_of(base))

@@ -201,7 +201,8 @@ class _Tables:
             return self._now
 
     def _fill(self, conn: sqlite3.Connection) -> None:
-        from git_notes_consolidation import service as sv
+        from git_notes_consolidation import increments, service as sv
+        if increments.catch_up(sv.ConsolidationService(self.repo, self.settings, self.embedder), conn, self.clock()): return
         sv.refresh_tables(conn, sv.view(self.repo), self.settings, self.clock())
 
     def _at(self, asked: Then) -> tuple[sqlite3.Connection, _Held]:

@@ -424,7 +424,7 @@ def _at_hand(v: View) -> int:
 # %% ../nbs/15_service.ipynb #55438df9
 def base_of(
     v: View,
-    most: int = 5_000,  # Of anything that is kept beside the tables
+    most: int = 50_000,  # Of anything that is kept beside the tables
 ) -> dict[str, Any]:  # Empty where the next run has to look at everything
     "What a run leaves for the next one."
     state, counts = v.state, dict[tuple[str, str], int]()
@@ -436,11 +436,12 @@ def base_of(
     named = {i for e in state.edges.values() for i in (e.source_id, e.target_id)} | {i for x in state.summaries.values() for i in x.source_memory_ids}
     named |= {*state.tiers, *state.fields, *state.withdrawn, *(i for i in state.accesses if not i.startswith("sum_"))}
     gone = {m.id for m in v.scan.memories if m.status == "tombstone"}
-    odd = any(e.code == "X" and not gone.isdisjoint((e.source_id, e.target_id)) for e in state.edges.values())  # A copy that is forgotten
+    odd = any(e.code == "X" and e.target_id in gone and e.source_id not in gone for e in state.edges.values())  # A copy of what is forgotten
     beside = len(counts) + len(state.reviews) + len(state.verdicts) + len(state.rejected) + len(v.warnings)
     if v.code or odd or not named <= ids or beside > most: return {}
     there = living(v.scan.memories)
-    return {"tips": dict(v.scan.tips), "ours": dict(v.events.tips), "seq": v.events.seq, "living": len(there), "last": there[-1].commit_sha if there else "",
+    return {"tips": dict(v.scan.tips), "seen": dict(v.scan.tips), "fresh": [], "ours": dict(v.events.tips), "seq": v.events.seq,
+            "living": len(there), "last": there[-1].commit_sha if there else "",
             "newest": max((max(m.timestamp, m.event_time).isoformat() for m in there), default=""),
             "reviews": dict(state.reviews), "verdicts": dict(state.verdicts), "rejected": sorted(state.rejected),
             "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}

@@ -87,7 +87,17 @@ def later(memories, share):
     return ordered[:cut], ordered[cut:]
 
 
-def both(home, tmp_path, old, steps, then=lambda home, first: None, **change):
+def asked(rng, home, now):
+    "Perhaps somebody recalls before a run; what the tables say then is what a look at everything says."
+    if rng.random() < 0.5: return
+    open_recall(home, at(home).settings, clock=lambda: now).search("workers retry", 5, count=False)
+    told, twin = tables(home), home.parent / "asked"
+    shutil.copytree(home, twin)
+    assert told == rebuilt(twin, now)
+    shutil.rmtree(twin)
+
+
+def both(home, tmp_path, old, steps, then=lambda home, first: None, ask=lambda home, now: None, **change):
     "The same notes and runs twice: with what is new alone, and with everything each time."
     add_memories(home, old)
     first = sv.run(at(home, **change), SAMPLE_NOW - timedelta(days=2))
@@ -98,7 +108,9 @@ def both(home, tmp_path, old, steps, then=lambda home, first: None, **change):
     for k, new in enumerate(steps, 1):
         now = SAMPLE_NOW + timedelta(days=20 * k)
         for place in (home, twin):
-            if new: add_memories(place, new)
+            for some in (new[:len(new) // 2], new[len(new) // 2:]):
+                if some: add_memories(place, some)
+                if place == home: ask(home, now - timedelta(hours=1))
         def short(s, t): taken.append(increments.increment(s, t)); return taken[-1]
         sv.run(at(home, **change), now, shortcut=short)
         with closing(index.open_index(open_repo(twin))) as conn: index.remember(conn, "settled", None)
@@ -164,7 +176,8 @@ def test_any_part_of_any_memories(tmp_path_factory, seed):
     memories = [replace(m, id=f"mem_{k:05}", timestamp=SAMPLE_NOW - timedelta(hours=h)) for k, (m, h) in enumerate(zip(said, days))]
     old, new = later(memories, rng.choice((0.3, 0.6, 0.9)))
     half = rng.randrange(len(new) + 1)
-    _, taken = both(tmp_path / "here", tmp_path, old, [new[:half], new[half:]], forgetting_enabled=rng.random() < 0.8)
+    ask = partial(asked, rng)
+    _, taken = both(tmp_path / "here", tmp_path, old, [new[:half], new[half:]], ask=ask, forgetting_enabled=rng.random() < 0.8)
     assert None not in taken
 
 
@@ -190,7 +203,8 @@ def written(rng, home, first):
     "People and agents write: what is merged, forgotten, replaced or changed by hand."
     w = open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW - timedelta(days=1))
     for k in range(rng.randrange(1, 5)):
-        what, i = rng.choice(("merge", "merge", "forget", "replace", "change", "same")), rng.choice([m.id for m in w.held().pool.memories])
+        there = w.held().view.scan.memories if rng.random() < 0.5 else w.held().pool.memories  # Among all are copies, and what is replaced
+        what, i = rng.choice(("merge", "merge", "forget", "replace", "change", "same")), rng.choice([m.id for m in there])
         try:
             if what == "merge": w.remember(f"Seen again, for the {k}th time: the mail worker {rng.random()}", merges=[i])
             elif what == "replace": w.remember(f"All else is over: queue number {rng.random()}", supersedes=[i])
@@ -208,9 +222,10 @@ def test_after_much_was_written_by_hand(tmp_path_factory, seed):
     git(tmp_path, "init", "-q", "-b", "main", "here")
     for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
     old, new = later([*story(), *rng.sample(sample_memories(), 80)], rng.choice((0.6, 0.8, 0.9)))
+    old += [replace(m, id="", timestamp=SAMPLE_NOW - timedelta(days=3, minutes=k)) for k, m in enumerate(rng.choices(old, k=rng.randrange(30)))]
     new, half = afterwards(new), rng.randrange(len(new) + 1)
-    again = [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(days=50)) for m in rng.sample(old, 30)]
-    both(tmp_path / "here", tmp_path, old, [new[:half], new[half:], again], partial(written, rng))
+    again = [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(days=50, minutes=k)) for k, m in enumerate(rng.sample(old, 30))]
+    both(tmp_path / "here", tmp_path, old, [new[:half], new[half:], again], partial(written, rng), partial(asked, rng))
 
 
 def test_what_was_merged_forgotten_and_refused_is_no_reason_to_look_at_everything(settled):
@@ -232,8 +247,8 @@ def test_after_much_was_refused_or_taken_back(tmp_path_factory, seed):
     git(tmp_path, "init", "-q", "-b", "main", "here")
     for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
     old, new = later([*story(), *rng.sample(sample_memories(), 80)], rng.choice((0.6, 0.8, 0.9)))
-    again = [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(days=50)) for m in old[:9]]
-    _, taken = both(tmp_path / "here", tmp_path, old, [*later(new, rng.random()), again], partial(taken_back, rng))
+    again = [replace(m, id="", timestamp=SAMPLE_NOW + timedelta(days=50, minutes=k)) for k, m in enumerate(old[:9])]
+    _, taken = both(tmp_path / "here", tmp_path, old, [*later(new, rng.random()), again], partial(taken_back, rng), partial(asked, rng))
     assert taken[1] and taken[2]
 
 
@@ -301,6 +316,40 @@ def test_what_was_recalled_counts_once(settled, tmp_path):
     twice = [r for _, _, r in read_events(open_repo(home)).records if r["kind"] == "access"]
     alive = [i for i in shown if i.startswith("mem_")]  # The summary no longer is
     assert {(r["memory"], r["count"]) for r in twice} == {*((i, 1) for i in shown), *((i, 2) for i in alive)}
+
+
+def nothing_whole(*a, **kw): raise AssertionError("all tables are made anew")
+
+
+def test_who_asks_between_two_runs_neither_waits_nor_makes_the_next_one_look_at_everything(settled, tmp_path):
+    home, new = settled
+    s, half = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), len(new) // 2
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(sv, "refresh_tables", nothing_whole)
+        for part in (new[:half], new[half:]):
+            append_to_head(home, part)
+            assert part[-1].summary in {r.memory.summary for r in s.search(part[-1].summary, 3, count=False)}
+    twin = tmp_path / "twin"
+    shutil.copytree(home, twin)
+    assert tables(home) == rebuilt(twin, SAMPLE_NOW)
+    assert tried(home)[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
+    with closing(index.open_index(open_repo(twin))) as conn: index.remember(conn, "base", {})
+    assert not tried(twin)[1] and records(home) == records(twin)
+    append_to_head(home, [mem("Nobody said it before", "Quite new.", days_ago=-3)])
+    other = open_recall(home, at(home, decay="power").settings, clock=lambda: SAMPLE_NOW)
+    assert other.search("Nobody said it before", 1)[0].memory.summary == "Nobody said it before"
+    assert tried(home)[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
+
+
+@pytest.mark.parametrize("what", ["older", "forgotten", "edited", "buried", "other_seal", "meant"])
+def test_what_is_no_new_memory_is_told_from_everything(settled, what):
+    home, new = settled
+    append_to_head(home, new)
+    globals()[what](home)
+    twin = home.parent / "twin"
+    shutil.copytree(home, twin)
+    open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW).search("workers", 5, count=False)
+    assert tables(home) == rebuilt(twin, SAMPLE_NOW)
 
 
 def older(home): append_to_head(home, [mem("Found in an old notebook", "It was always so.", days_ago=200)])
