@@ -78,7 +78,9 @@ def flush(
         due = {i: (known.get(i, 0) + len(rows), rows) for i, rows in found.items() if i in where}
         conn.executemany("UPDATE accesses SET target = ? WHERE session = ? AND memory_id = ?", [(n, s, i) for i, (n, rows) in due.items() for s, _ in rows])
         conn.executemany("DELETE FROM accesses WHERE memory_id = ?", [(i,) for i in found if i not in where])
-    return [access_append(where[i], clone, n, max(at for _, at in rows)) for i, (n, rows) in due.items()]
+    newest = max((where[i] for i in due), key=lambda m: (m.timestamp, m.id), default=None)
+    appends = [access_append(where[i], clone, n, max(at for _, at in rows)) for i, (n, rows) in due.items()]
+    return [replace(a, object=newest.commit_sha) for a in appends] if newest else []
 
 # %% ../nbs/10_journal.ipynb #b1c08133
 _SECOND_DAY = datetime(1, 1, 2, tzinfo=UTC)  # Before it there is no day ago

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -140,9 +141,9 @@ def packed(home: Path) -> int:
 
 
 def consolidated(s: Suite, n: int, place: Path, question: str) -> None:
-    "`gnc` in a repository: the first run, recall, a session's start, status, and a run after a hundred more."
+    "`gnc` in a repository: the first run, recall, a session's start, status, and a run after a hundred more, also where somebody has asked between."
     home, env = place / "repo", environment()
-    def gnc(*args: str, day: str = "2026-11-02") -> list[str]: return [*GNC, "--repo", str(home), "--now", day, *args]
+    def gnc(*args: str, day: str = "2026-11-02", at: Path = home) -> list[str]: return [*GNC, "--repo", str(at), "--now", day, *args]
     before = packed(home)
     out = s.run("full run", n, gnc("--json", "consolidate", "--yes"), env=env)
     if not out: return
@@ -155,8 +156,12 @@ def consolidated(s: Suite, n: int, place: Path, question: str) -> None:
     event = json.dumps({"cwd": str(home), "source": "startup", "session_id": "s"})
     s.run("session start (hook)", n, [*GNC, "hook", "session-start"], event, env=env)
     s.run("bare Python", n, [sys.executable, "-c", "pass"], beside="session start (hook)")
-    process([sys.executable, str(SUITE), "more", str(n), str(place)], s.limit, env=env)
+    shutil.copytree(home, twin := place / "asked" / "repo", symlinks=True)
+    for where in (place, twin.parent): process([sys.executable, str(SUITE), "more", str(n), str(where)], s.limit, env=env)
     s.run("run after 100 more", n, gnc("--json", "consolidate", "--yes", day="2026-11-03"), env=env)
+    s.run("recall after 100 more", n, gnc("recall", question, day="2026-11-03", at=twin), env=env)
+    s.run("run after that recall", n, gnc("--json", "consolidate", "--yes", day="2026-11-03", at=twin), env=env)
+    shutil.rmtree(twin)
 
 
 def profile(n: int, place: Path) -> None:
