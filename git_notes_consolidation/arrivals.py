@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from .models import Memory, Place, as_utc, digest
-from .notes import (MEM, Problem, Record, Repo, RepoError, _scan, _try_lock, git, note_paths, parse_note, read_blobs, read_objects,
-                                           replace_file, tips)
+from .notes import (MEM, REFS, Problem, Record, Repo, RepoError, _scan, _try_lock, decode, git, note_paths, parse_note, read_blobs,
+                                           read_objects, replace_file, tips)
 
 # %% auto #0
-__all__ = ['LastRun', 'remember_run', 'last_run', 'arrived', 'Added', 'added', 'joined', 'seal', 'sealed', 'remember_start',
-           'last_start', 'lock_held']
+__all__ = ['LastRun', 'remember_run', 'last_run', 'arrived', 'Added', 'added', 'joined', 'said', 'seal', 'sealed',
+           'remember_start', 'last_start', 'lock_held']
 
 # %% ../nbs/09_arrivals.ipynb #28ec8cd1
 @dataclass(frozen=True)
@@ -195,6 +195,29 @@ def joined(
 ) -> Memory:
     "One memory at the places of both; its first place says the rest."
     return replace(min(known, new, key=lambda m: m.places[0]), places=tuple(sorted(known.places + new.places)))
+
+# %% ../nbs/09_arrivals.ipynb #074a70d2
+_STORE = {ref: store for store, ref in REFS.items()}
+
+
+def said(
+    repo: Repo,
+    since: Mapping[str, str],  # The tips of our refs that somebody read
+    refs: Mapping[str, str],  # Where they point now
+    most: int = 2_000,  # Notes with something new
+) -> list[tuple[str, str, dict[str, Any]]] | None:  # As `Events` has them; none: something else happened too, or it is more than that; read everything
+    "The records that came to our refs, if they were appended and that was all."
+    try:
+        if len(changes := _changes(repo, since, refs)) > most: return None
+        data = read_blobs(repo, {blob for pair in changes.values() for blob in pair if blob}) | {"": b""}
+    except RepoError: return None
+    found = []
+    for (ref, obj), (was, now) in changes.items():
+        old, new = data.get(was), data.get(now)
+        if old is None or new is None or not new.startswith(old) or old and not old.endswith(b"\n"): return None
+        found += [(_STORE[ref], obj, decode(line)) for line in new[len(old):].decode("utf-8", "replace").split("\n") if line]
+    sound = [(store, obj, r) for store, obj, r in found if r is not None]
+    return sound if len(sound) == len(found) else None
 
 # %% ../nbs/09_arrivals.ipynb #c4a2c731
 def seal(repo: Repo) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from . import index
-from .arrivals import Added, LastRun, added, remember_run, seal, sealed
+from .arrivals import Added, LastRun, added, remember_run, said, seal, sealed
 from .clustering import Near
 from .embedding import LexicalEmbedder, without_vector
 from .logs import LOG
@@ -32,7 +32,7 @@ from .service import (ConsolidationService, Plan, Stale, View, _at_hand, _counts
                                              make_plan, run as whole_run, stand_ins)
 
 # %% auto #0
-__all__ = ['run', 'Known', 'read_known', 'Gathered', 'gathered', 'look', 'increment', 'catch_up']
+__all__ = ['run', 'Known', 'read_known', 'Gathered', 'gathered', 'look', 'catch_up', 'increment']
 
 # %% ../nbs/16_increments.ipynb #5a60381a
 @dataclass(frozen=True)
@@ -85,15 +85,15 @@ def _made_of(base: Mapping[str, Any]) -> str: return digest("tables", dict(sorte
 
 
 def _base(repo: Repo, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
-    "The last run's base, if nothing but new memories came since, and the tables are of it."
+    "The last run's base, if the tables are of it."
     base = index.recalled(conn, "base")
-    if not isinstance(base, dict) or not base or base["seal"] != sealed(repo) or our_tips(repo) != base["ours"]: return None
+    if not isinstance(base, dict) or not base or base["seal"] != sealed(repo): return None
     return base if index.recalled(conn, "tables") == _made_of(base) else None
 
 
 def _settled(service: ConsolidationService, conn: sqlite3.Connection, base: Mapping[str, Any]) -> bool:
     "Would a run have found nothing more to do when the last one had ended, with these settings?"
-    c, then = service.settings.config, View(Scan((), (), base["seen"]), Events((), (), base["ours"]), State())
+    c, then = service.settings.config, View(Scan((), (), base["seen"][0]), Events((), (), base["seen"][1]), State())
     return not service.client and c.stale_factor == 1 and not c.expiry and index.recalled(conn, "settled") == service.settled(then)
 
 
@@ -134,7 +134,8 @@ def _gathered(repo: Repo, conn: sqlite3.Connection, base: Mapping[str, Any]) -> 
 
 def gathered(service: ConsolidationService, conn: sqlite3.Connection) -> Gathered | None:
     "All that a run needs, if what is new can be told from what is known."
-    if (base := _base(service.repo, conn)) is None or not _settled(service, conn, base): return None
+    base = _base(service.repo, conn)
+    if base is None or our_tips(service.repo) != base["ours"] or not _settled(service, conn, base): return None
     if (g := _gathered(service.repo, conn, base)) is None: return None
     asked = waiting(conn, counted(g.events, clone_id(service.repo))) if waiting(conn, {}) else {}
     if _copies_among(conn, {*asked} - {m.id for m in g.known.memories}): return None
@@ -240,9 +241,46 @@ def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh
     last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {}}
     base = _with_new(g) | {"ours": dict(v.events.tips), "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq), "fresh": [],
                            "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts), "rejected": sorted(v.state.rejected),
-                           "counts": _counts_after(g, fresh), "seal": word, "seen": dict(v.scan.tips)}
+                           "counts": _counts_after(g, fresh), "seal": word,
+                           "seen": [dict(v.scan.tips), dict(v.events.tips)]}
     sound = not plan.result.errors
     return {"tables": digest("tables", v.bases), "settled": service.settled(v) if sound else None, "base": base if sound else {}, "last_run": last}
+
+# %% ../nbs/16_increments.ipynb #d1f488a7
+def _no_more(
+    records: _Records,
+    ids: Collection[str],  # Memories that no run has looked at
+    seq: int,  # The highest Lamport number of what is known
+) -> bool:
+    "Do they say no more than that these memories were written, and what was near them?"
+    runs = {r["id"] for _, _, r in records if r["kind"] == "run"}
+    def plain(store: str, r: Mapping[str, Any]) -> bool:
+        if r["seq"] <= seq or not r.get("live", True): return False
+        if r["kind"] == "run": return store == "runs"
+        if r["kind"] == "op": about = r.get("operation") == "ADD" and r.get("touched") is not True and r.get("target") in ids
+        else: about = (r.get("subject") if r["kind"] == "wrote" else r.get("source") if _beside(r) else None) in ids
+        return about and r.get("run") in runs
+    return all(plain(store, r) for store, _, r in records)
+
+
+def _beside(r: Mapping[str, Any]) -> bool: return r["kind"] == "edge" and r.get("type") == EdgeType.RELATED_TO.value
+
+# %% ../nbs/16_increments.ipynb #413ce213
+def catch_up(
+    service: ConsolidationService,
+    conn: sqlite3.Connection,
+    now: datetime,
+) -> bool:  # Are the tables up to date? If not, fill them anew
+    "Put memories into the tables that no run has looked at, where nothing else is new."
+    ours = our_tips(service.repo)  # Before the memories: one of which the records are missing has none yet
+    try:
+        if (base := _base(service.repo, conn)) is None or (records := said(service.repo, base["ours"], ours)) is None: return False
+        if (g := _gathered(service.repo, conn, base)) is None: return False
+        if not _no_more(records, {*base["fresh"], *(m.id for m in g.new.memories)}, base["seq"]): return False
+        p = _patch(service, g, records, grown(g.state, [r for _, _, r in records]), now)
+        after = _with_new(g) | {"ours": ours, "seq": max([base["seq"], *(r["seq"] for _, _, r in records)])}
+    except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as e: LOG.debug("the cache is not built on: %s", e); return False
+    return patch(conn, replace(p, keep={"tables": _made_of(after), "base": after}), upon=_made_of(base))
 
 # %% ../nbs/16_increments.ipynb #8c4bcad2
 def _persist(service: ConsolidationService, g: Gathered, plan: Plan, events: Events, conn: sqlite3.Connection) -> None:
@@ -279,6 +317,7 @@ _MONTH = timedelta(days=30)
 
 def _found(service: ConsolidationService, conn: sqlite3.Connection, now: datetime) -> tuple[Gathered, Scanned] | None:
     try:
+        if (base := _base(service.repo, conn)) and our_tips(service.repo) != base["ours"]: catch_up(service, conn, now)
         g = gathered(service, conn)
         return (g, _scanned(service, g, now, conn)) if g and now - as_utc(g.known.base["whole"]) < _MONTH else None
     except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as e: LOG.debug("the cache is not built on: %s", e); return None
@@ -299,16 +338,3 @@ def increment(service: ConsolidationService, now: datetime | None) -> Consolidat
 
 
 run = partial(whole_run, shortcut=increment)
-
-# %% ../nbs/16_increments.ipynb #413ce213
-def catch_up(
-    service: ConsolidationService,
-    conn: sqlite3.Connection,
-    now: datetime,
-) -> bool:  # Are the tables up to date? If not, fill them anew
-    "Put memories into the tables that no run has looked at, where nothing else is new."
-    try:
-        if (base := _base(service.repo, conn)) is None or (g := _gathered(service.repo, conn, base)) is None: return False
-        p, after = _patch(service, g, (), g.state, now), _with_new(g)
-    except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as e: LOG.debug("the cache is not built on: %s", e); return False
-    return patch(conn, replace(p, keep={"tables": _made_of(after), "base": after}), upon=_made_of(base))

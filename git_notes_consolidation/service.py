@@ -440,7 +440,7 @@ def base_of(
     beside = len(counts) + len(state.reviews) + len(state.verdicts) + len(state.rejected) + len(v.warnings)
     if v.code or odd or not named <= ids or beside > most: return {}
     there = living(v.scan.memories)
-    return {"tips": dict(v.scan.tips), "seen": dict(v.scan.tips), "fresh": [], "ours": dict(v.events.tips), "seq": v.events.seq,
+    return {"tips": dict(v.scan.tips), "seen": [dict(v.scan.tips), dict(v.events.tips)], "fresh": [], "ours": dict(v.events.tips), "seq": v.events.seq,
             "living": len(there), "last": there[-1].commit_sha if there else "",
             "newest": max((max(m.timestamp, m.event_time).isoformat() for m in there), default=""),
             "reviews": dict(state.reviews), "verdicts": dict(state.verdicts), "rejected": sorted(state.rejected),

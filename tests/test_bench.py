@@ -80,7 +80,8 @@ def test_a_small_suite_writes_what_the_page_reads(tmp_path):
     assert done.returncode == 0, done.stderr
     told = json.loads(out.read_text())
     there = {r["what"] for r in told["rows"]}
-    assert there | {x["what"] for x in told["not_run"]} >= {name for name, *_ in (*bench.JOBS, *bench.AFTER)} | {"full run", "run after 100 more", "run after that recall", "status"}
+    runs = {"full run", "run after 100 more", "run after that recall", "status"}
+    assert there | {x["what"] for x in told["not_run"]} >= {name for name, *_ in (*bench.JOBS, *bench.AFTER)} | runs
     assert {"clustering", "clustering, one component", "read notes", "index rebuild, cold", "full run", "session start (hook)"} <= there
     assert all(r["cpu"] >= 0 and r["mb"] > 1 for r in told["rows"]) and str(ROOT) not in out.read_text()
     assert next(r["memories"] for r in told["rows"] if r["what"] == "read notes") == 200

@@ -341,6 +341,65 @@ def test_who_asks_between_two_runs_neither_waits_nor_makes_the_next_one_look_at_
     assert tried(home)[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+def remembered(home, k=0, **how):
+    "As an agent does it, some time after all that the tests do."
+    w = open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW + timedelta(minutes=k))
+    return w.remember(("Lantern is what the mail worker is called from now on", "Retries of the lantern are counted in Redis by the mail worker",
+                       "The lake is frozen")[k % 3], **how)
+
+
+@pytest.mark.parametrize("ask", [True, False], ids=["asked", "not asked"])
+def test_what_an_agent_remembers_is_no_reason_to_look_at_everything(settled, tmp_path, ask):
+    home, new = settled
+    s = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(sv, "refresh_tables", nothing_whole)
+        for k in range(3):
+            done = remembered(home, k)
+            assert done.operation == "ADD"
+            if ask: assert done.memory_id in {r.id for r in s.search("what the lake, the lantern and the mail worker are", 5, count=False)}
+            if k == 1: append_to_head(home, [replace(new[0], id="", timestamp=SAMPLE_NOW + timedelta(seconds=90))])
+    twin = tmp_path / "twin"
+    shutil.copytree(home, twin)
+    if ask: assert open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW).search("lake", 1, count=False) and tables(home) == rebuilt(twin, SAMPLE_NOW)
+    with closing(index.open_index(open_repo(twin))) as conn: index.remember(conn, "base", {})
+    for k in (1, 2):
+        assert tried(home, SAMPLE_NOW + timedelta(days=k))[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
+        tried(twin, SAMPLE_NOW + timedelta(days=k))
+        assert records(home) == records(twin) and tables(home) == tables(twin)
+    assert any(e.by == "remember" for e in sv.view(open_repo(home)).state.edges.values())
+
+
+def replaces(home): remembered(home, supersedes=[min(m.id for m in sv.view(open_repo(home)).scan.memories if m.namespace == "learnings")])
+def amended(home): remembered(home, duplicate_of=min(m.id for m in sv.view(open_repo(home)).scan.memories if m.namespace == "learnings"))
+def long_ago(home): remembered(home, valid_from=SAMPLE_NOW - timedelta(days=80))
+def withdrawn(home): sv.undo(at(home), remembered(home).run_id, SAMPLE_NOW, confirmed=True)
+
+
+def tagged(home):
+    done = remembered(home)
+    open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW).update(done.memory_id, tags=["cold"])
+
+
+def foreign(home):
+    "Another clone's write, which came before ours."
+    remembered(home)
+    git(home, "notes", "--ref=mem-meta/v1", "append", "-m", "- " + encode({"id": "r_x", "kind": "wrote", "run": "run_x", "seq": 1, "subject": "mem_x"}), "HEAD")
+
+
+@pytest.mark.parametrize("what", [replaces, amended, long_ago, withdrawn, tagged, foreign], ids=lambda f: f.__name__)
+def test_what_else_is_written_is_looked_at_whole(settled, what):
+    home, new = settled
+    what(home)
+    twin = home.parent / "twin"
+    shutil.copytree(home, twin)
+    assert not tried(twin)[1] and tables(twin) == rebuilt(twin, SAMPLE_NOW)
+    shutil.rmtree(twin)
+    shutil.copytree(home, twin)
+    open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW).search("workers", 5, count=False)
+    assert tables(home) == rebuilt(twin, SAMPLE_NOW)
+
+
 @pytest.mark.parametrize("what", ["older", "forgotten", "edited", "buried", "other_seal", "meant"])
 def test_what_is_no_new_memory_is_told_from_everything(settled, what):
     home, new = settled
