@@ -253,13 +253,13 @@ def _no_more(
     seq: int,  # The highest Lamport number of what is known
 ) -> bool:
     "Do they say no more than that these memories were written, and what was near them?"
-    runs = {r["id"] for _, _, r in records if r["kind"] == "run"}
+    runs = {(r["id"], r["seq"]) for _, _, r in records if r["kind"] == "run"}
     def plain(store: str, r: Mapping[str, Any]) -> bool:
         if r["seq"] <= seq or not r.get("live", True): return False
         if r["kind"] == "run": return store == "runs"
         if r["kind"] == "op": about = r.get("operation") == "ADD" and r.get("touched") is not True and r.get("target") in ids
         else: about = (r.get("subject") if r["kind"] == "wrote" else r.get("source") if _beside(r) else None) in ids
-        return about and r.get("run") in runs
+        return about and (r.get("run"), r["seq"]) in runs
     return all(plain(store, r) for store, _, r in records)
 
 
@@ -270,15 +270,16 @@ def catch_up(
     service: ConsolidationService,
     conn: sqlite3.Connection,
     now: datetime,
+    most: int = 2_000,  # New memories in all since the last run
 ) -> bool:  # Are the tables up to date? If not, fill them anew
     "Put memories into the tables that no run has looked at, where nothing else is new."
     ours = our_tips(service.repo)  # Before the memories: one of which the records are missing has none yet
     try:
         if (base := _base(service.repo, conn)) is None or (records := said(service.repo, base["ours"], ours)) is None: return False
         if (g := _gathered(service.repo, conn, base)) is None: return False
-        if not _no_more(records, {*base["fresh"], *(m.id for m in g.new.memories)}, base["seq"]): return False
-        p = _patch(service, g, records, grown(g.state, [r for _, _, r in records]), now)
         after = _with_new(g) | {"ours": ours, "seq": max([base["seq"], *(r["seq"] for _, _, r in records)])}
+        if len(after["fresh"]) > most or not _no_more(records, {*after["fresh"]}, base["seq"]): return False
+        p = _patch(service, g, records, grown(g.state, [r for _, _, r in records]), now)
     except (sqlite3.DatabaseError, ValueError, KeyError, TypeError) as e: LOG.debug("the cache is not built on: %s", e); return False
     return patch(conn, replace(p, keep={"tables": _made_of(after), "base": after}), upon=_made_of(base))
 

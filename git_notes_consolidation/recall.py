@@ -202,7 +202,8 @@ class _Tables:
 
     def _fill(self, conn: sqlite3.Connection) -> None:
         from git_notes_consolidation import increments, service as sv
-        if increments.catch_up(sv.ConsolidationService(self.repo, self.settings, self.embedder), conn, self.clock()): return
+        done = increments.catch_up(sv.ConsolidationService(self.repo, self.settings, self.embedder), conn, self.clock())
+        if done or index.recalled(conn, "tables") == refs_key(self.repo): return  # By us, or by somebody who was faster
         sv.refresh_tables(conn, sv.view(self.repo), self.settings, self.clock())
 
     def _at(self, asked: Then) -> tuple[sqlite3.Connection, _Held]:
