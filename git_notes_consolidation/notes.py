@@ -24,8 +24,8 @@ __all__ = ['MEM', 'IDENT', 'LARGEST_NOTE', 'REFS', 'OPERATIONS', 'RepoError', 'N
            'tips', 'note_paths', 'read_objects', 'read_blobs', 'Scan', 'read_memories', 'UnknownId', 'resolve',
            'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'stamp', 'tier_append', 'edge_append',
            'summary_append', 'review_append', 'wrote_append', 'set_append', 'op_append', 'prune_append',
-           'access_append', 'RaceLost', 'move_refs', 'notes_on', 'note_changes', 'memory_changes', 'land', 'write',
-           'until_won', 'append', 'written', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file',
+           'access_append', 'RaceLost', 'move_refs', 'notes_on', 'is_small', 'note_changes', 'memory_changes', 'land',
+           'write', 'until_won', 'append', 'written', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file',
            'undone_runs', 'texts', 'reading', 'State', 'run_records', 'fold', 'as_set', 'grown']
 
 # %% ../nbs/08_notes.ipynb #7bdef4fc
@@ -611,17 +611,30 @@ def notes_on(
     return {tip: {obj: [(path, texts[blob]) for path, blob in where[tip, obj]] for obj in objects} for tip, objects in wanted.items()}
 
 # %% ../nbs/08_notes.ipynb #89fc4759
+_TOP = 256 * 68  # Bytes of a tree, which says 68 of each note; a fanned-out one has at most 256 directories
+
+
+def is_small(repo: Repo, tip: str, new: int) -> bool:
+    "Does the top of a notes commit's tree have room for so many notes more?"
+    said = git(repo.path, "cat-file", "-s", f"{tip}^{{tree}}") if tip else b"0"
+    return int(said) + 68 * new <= _TOP
+
+
 def note_changes(
+    repo: Repo,
+    tip: str,  # The notes commit that is appended to; empty for none
     there: Mapping[str, Sequence[tuple[str, bytes]]],  # By annotated object, from `notes_on`
     lines: Mapping[str, Sequence[bytes]],  # By annotated object
 ) -> list[bytes]:
     "What fast-import is told for one store: every touched note, old lines first."
-    out = []
+    new = [obj for obj in lines if not there.get(obj)]
+    top, out = not new or is_small(repo, tip, len(new)), []
     for obj, fresh in sorted(lines.items()):
-        was = [row for _, text in there.get(obj, ()) for row in text.split(b"\n") if row]
+        rows = there.get(obj) or [(obj if top else f"{obj[:2]}/{obj[2:]}", b"")]
+        was = [row for _, text in rows for row in text.split(b"\n") if row]
         body = b"".join(row + b"\n" for row in dict.fromkeys([*was, *fresh]))
-        out += [b"D %s\n" % path.encode() for path, _ in there.get(obj, ())]
-        out.append(b"M 100644 inline %s/%s\ndata %d\n%s\n" % (obj[:2].encode(), obj[2:].encode(), len(body), body))
+        out += [b"D %s\n" % path.encode() for path, _ in rows[1:]]
+        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (rows[0][0].encode(), len(body), body))
     return out
 
 # %% ../nbs/08_notes.ipynb #3b2d74fa
@@ -664,7 +677,7 @@ def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime, m
         for a in todo:
             if a.store == store == "edges": count("store.edges_by_type", type=str(a.record.get("type")))
         with span(f"store.{_SPANS[store]}.write", count=n):
-            stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records", note_changes(there[tip], lines[store]), tip, mark))
+            stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records", note_changes(repo, tip, there[tip], lines[store]), tip, mark))
     for ref, mine in sorted(theirs.items()):
         tip = old.get(ref, "")
         stores.append(ref)

@@ -67,7 +67,7 @@ def merge_commit(
     dates = [int(row.split()[0]) for row in git(repo.path, "rev-list", "--no-walk", "--timestamp", base, top).splitlines()]
     when = datetime.fromtimestamp(min(max(dates), _LATEST), timezone.utc)
     new = {obj: [*lines] for obj, lines in news(repo, base, top).items()}
-    changes = note_changes(notes_on(repo, {base: [*new]})[base] if base else {}, new)
+    changes = note_changes(repo, base, notes_on(repo, {base: [*new]})[base] if base else {}, new)
     return commit_stream(ref, when, "gnc: merge", [*([] if over else [b"merge %s\n" % top.encode()]), *changes], base, mark)
 
 # %% ../nbs/09_sync.ipynb #b204ac1b
