@@ -51,7 +51,7 @@ def load(place: Path, name: str = "vectors") -> np.ndarray: return np.asarray(np
 def clustering(n: int, place: Path) -> Work:
     from git_notes_consolidation.clustering import flat_clusters
     X = load(place)
-    flat_clusters(X[:50], CUT)  # It imports what it needs when it is first asked; scikit-learn's imports are not counted either
+    flat_clusters(X[[0, 1, 0, 1]], CUT)  # It imports what it needs when it first clusters; scikit-learn's imports are not counted either
     return lambda: {"clusters": int(flat_clusters(X, CUT).max()) + 1}
 
 
@@ -59,7 +59,7 @@ def chained(n: int, place: Path) -> Work:
     "All but a few rows in one component."
     from git_notes_consolidation.clustering import flat_clusters
     X = load(place, "chain")
-    flat_clusters(X[:50], CUT)
+    flat_clusters(X[[0, 1, 0, 1]], CUT)
     return lambda: {"clusters": int(flat_clusters(X, CUT).max()) + 1}
 
 

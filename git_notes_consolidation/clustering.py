@@ -18,8 +18,9 @@ from .models import Memory
 from .observe import count, record, span
 
 # %% auto #0
-__all__ = ['first_seen', 'components', 'reached', 'dendrogram', 'flat_clusters', 'Near', 'near_clusters', 'MemoryCluster',
-           'dominant_namespace', 'split', 'cluster_memories', 'Candidates', 'Half', 'fused_older', 'nearest_older']
+__all__ = ['LARGE', 'first_seen', 'components', 'reached', 'dendrogram', 'flat_clusters', 'Near', 'near_clusters',
+           'MemoryCluster', 'dominant_namespace', 'split', 'cluster_rows', 'cluster_memories', 'Candidates', 'Half',
+           'fused_older', 'nearest_older']
 
 # %% ../nbs/07_clustering.ipynb #5ed579f2
 def _norms(X: np.ndarray) -> np.ndarray:
@@ -98,22 +99,23 @@ def components(
 # %% ../nbs/07_clustering.ipynb #b40a8011
 def reached(
     X: np.ndarray,  # (n, d) rows of length one
-    start: np.ndarray,  # Row numbers
+    start: Sequence[int] | np.ndarray,  # Row numbers
     distance: float,  # As for `components`
-    block: int = 1024,  # Rows at a time: memory and speed, not the answer
+    among: np.ndarray | None = None,  # (n,) are these rows there at all? All, when not given
+    block: int = 32,  # Rows at a time: speed, not the answer
     most: int = 500,  # Where more are reached, all are said to be: looking on would cost as much as clustering them
 ) -> np.ndarray:  # Row numbers, in order
     "The components of some rows, whole; a row of zeros is reached too where the distance is 1 or more."
     U, norms = _unit_rows(X)
     U, some = U.astype(np.float32, copy=False), norms[norms > 0]
     level = (1 - distance - 1e-5) * (1.0 if not len(some) else float(some.min() if distance < 1 else some.max()) ** 2)
-    seen, todo = np.zeros(len(U), bool), np.unique(start).astype(np.intp)
-    while len(todo):
-        seen[todo] = True
-        near = np.zeros(len(U), bool)
-        for a in range(0, len(todo), block): near |= (U[todo[a:a + block]] @ U.T >= level).any(axis=0)
-        todo = np.flatnonzero(near & ~seen)
-        if np.count_nonzero(seen) + len(todo) > most: return np.arange(len(U))
+    there = np.ones(len(U), bool) if among is None else among
+    seen, asked = np.zeros(len(U), bool), np.zeros(len(U), bool)
+    seen[np.asarray(start, np.intp)] = True
+    while len(todo := np.flatnonzero(seen & ~asked)[:block]):
+        asked[todo] = True
+        seen |= (U[todo] @ U.T >= level).any(axis=0) & there
+        if np.count_nonzero(seen) > most: return np.flatnonzero(there)
     return np.flatnonzero(seen)
 
 
@@ -161,6 +163,7 @@ class _Clusters:
     place: np.ndarray  # (n,) where its sum stands; −1 while it is one row, or equal ones
     free: list[int]  # Places in `sums` that nobody uses, the next one last
     names: tuple[bytes, ...]  # A hash of the vector that each began with
+    bits: np.ndarray  # (n,) int64: 63 bits of that
 
     def __len__(self) -> int: return len(self.first)
 
@@ -199,8 +202,9 @@ def _clusters(
     which = np.array([seen.setdefault(blake2b(np.ascontiguousarray(X[r]).data, digest_size=16).digest(), len(seen)) for r in rows], np.intp)
     first = rows[np.unique(which, return_index=True)[1]]
     n = len(first)
-    sums = np.empty((n // 2 + 1, X.shape[1]))
-    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), sums, np.full(n, -1), list(range(n // 2, -1, -1)), (*seen,)), which
+    sums, bits = np.empty((n // 2 + 1, X.shape[1])), np.frombuffer(b"".join(seen), "<u8")[::2] >> 1
+    places = np.full(n, -1), list(range(n // 2, -1, -1))
+    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), sums, *places, (*seen,), bits.astype(np.int64)), which
 
 # %% ../nbs/07_clustering.ipynb #e4d3cb32
 @dataclass
@@ -269,9 +273,12 @@ def _exactly(c: _Clusters, a: np.ndarray, b: np.ndarray, block: int = 256) -> np
     return np.concatenate([np.zeros(0), *(np.einsum("ij,ij->i", c.total(a[p]), c.total(b[p])) for p in parts)])
 
 
-def _least(n: int, ends: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> np.ndarray:
+_NONE = np.iinfo(np.int64).max
+
+
+def _least(n: int, ends: Sequence[np.ndarray], values: Sequence[np.ndarray], none: float = np.inf) -> np.ndarray:
     "(n,) the least value at each."
-    out = np.full(n, np.inf)
+    out = np.full(n, none)
     for end, value in zip(ends, values): np.minimum.at(out, end, value)
     return out
 
@@ -288,9 +295,9 @@ def _mutual(
     open_ = asked[~pairs.sure[asked]]
     pairs.product[open_], pairs.sure[open_] = _exactly(c, pairs.a[open_], pairs.b[open_]), True
     few = pairs.take(asked)
-    d, ends, bits = few.distance(c), (few.a, few.b), (few.a ^ few.b).astype(float)
+    d, ends, bits = few.distance(c), (few.a, few.b), c.bits[few.a] ^ c.bits[few.b]
     least = _least(len(c), ends, (d, d))
-    first = _least(len(c), ends, [np.where(d == least[end], bits, np.inf) for end in ends])
+    first = _least(len(c), ends, [np.where(d == least[end], bits, _NONE) for end in ends], _NONE)
     found = np.flatnonzero((d < limit) & np.logical_and(*((d == least[end]) & (bits == first[end]) for end in ends)))
     return np.minimum(few.a, few.b)[found], np.maximum(few.a, few.b)[found]
 
@@ -362,71 +369,60 @@ def _finished(c: _Clusters, pairs: _Pairs, level: float, distance: float, block:
     return np.asarray(_merged(c, pairs, distance)[into])
 
 
+_Find = Callable[[_Clusters, np.ndarray, float, int, int], tuple[_Pairs, float]]  # `_near`, or what stands in for it
+
+
+class _Pass(NamedTuple):
+    "What one pass over all rows knows of them."
+    c: _Clusters
+    rows: np.ndarray  # (k,) those that are not zero
+    which: np.ndarray  # (k,) the cluster that each begins in
+    pairs: _Pairs
+    level: float  # Least cosine of which none is missing
+
+    def labels(self, distance: float, block: int, room: int) -> np.ndarray:
+        "(n,) a row of the cluster that each row is in. To be asked once: the pairs are used up."
+        labels = np.arange(len(self.c.X))
+        labels[self.rows] = self.c.first[_finished(self.c, self.pairs, self.level, distance, block, room)][self.which]
+        return labels
+
+
+def _one_pass(X: np.ndarray, distance: float, block: int = 1024, room: int = 0, find: _Find = _near) -> _Pass:
+    "All pairs that are near enough, or as many as fit."
+    U, norms = _unit_rows(X)
+    c, which = _clusters(U, norms, rows := np.flatnonzero(norms))
+    return _Pass(c, rows, which, *find(c, np.arange(len(c)), 1 - distance - 1e-5, block, room or _room(len(c))))
+
+
 def _by_merging(X: np.ndarray, distance: float, block: int = 1024, room: int = 0) -> np.ndarray:
     "Flat clusters of average linkage without a distance that is not needed."
-    if distance <= 0: return np.arange(len(X))
-    c, which = _clusters(*_unit_rows(X), np.arange(len(X)))
-    room = room or _room(len(c))
-    return np.asarray(_finished(c, *_near(c, np.arange(len(c)), 1 - distance - 1e-5, block, room), distance, block, room)[which])
+    return _one_pass(X, distance, block, room).labels(distance, block, room or _room(len(X))) if distance > 0 else np.arange(len(X))
 
 # %% ../nbs/07_clustering.ipynb #4c8434f9
 def _groups(labels: np.ndarray) -> list[np.ndarray]:
     "The row numbers of each label from 0 on."
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]) if len(labels) else []
 
-# %% ../nbs/07_clustering.ipynb #0d5d50b1
-_Find = Callable[[_Clusters, np.ndarray, float, int, int], tuple[_Pairs, float]]  # `_near`, or what stands in for it
-
-
-class _Pass(NamedTuple):
-    "What one pass over many rows knows of them."
-    c: _Clusters
-    rows: np.ndarray  # (k,) those that are not zero
-    which: np.ndarray  # (k,) the cluster that each begins in
-    pairs: _Pairs
-    chain: np.ndarray  # The component of each cluster; one for all where pairs are missing
-    level: float  # Least cosine of which none is missing
-
-    def part(self) -> np.ndarray:
-        "(n,) the component of each row, numbered by first appearance."
-        part = -1 - np.arange(len(self.c.X))
-        part[self.rows] = self.chain[self.which]
-        return first_seen(part)
-
-    def labels(self, distance: float, block: int, large: int) -> np.ndarray:
-        "(n,) rows of large components: a row of the cluster that each is in; any other: itself. To be asked once: the pairs are used up."
-        labels, big = np.arange(len(self.c.X)), (np.bincount(self.chain, self.c.sizes) > large)[self.chain]
-        self.pairs.keep(big[self.pairs.a])
-        labels[self.rows] = np.where(big, self.c.first[_finished(self.c, self.pairs, self.level, distance, block, _room(len(self.c)))], -1)[self.which]
-        return np.where(labels < 0, np.arange(len(labels)), labels)
-
-
-def _one_pass(X: np.ndarray, distance: float, block: int, find: _Find = _near) -> _Pass:
-    "All pairs that are near enough, or as many as fit."
-    U, norms = _unit_rows(X)
-    rows, want = np.flatnonzero(norms), 1 - distance - 1e-5
-    c, which = _clusters(U, norms, rows)
-    pairs, level = find(c, np.arange(len(c)), want, block, _room(len(c)))
-    chain = _fold(np.arange(len(c)), pairs.a, pairs.b) if level <= want else np.zeros(len(c), np.intp)
-    return _Pass(c, rows, which, pairs, chain, level)
-
 # %% ../nbs/07_clustering.ipynb #0a3223d4
+LARGE = 4096
+
+
 def flat_clusters(
     X: np.ndarray,  # (n, d) rows of length one, float32 or float64; zero rows stay alone
     distance_threshold: float,  # Clusters merge while their average cosine distance is below this
     block: int = 1024,  # Rows of a tile: memory and speed, not the answer
-    large: int = 4096,  # A component of more rows is clustered without its distances
+    large: int = LARGE,  # More rows are clustered without their distances
     find: _Find = _near,  # Finds the pairs of many rows
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "Exact average linkage on cosine distance, cut strictly below the threshold."
     with span("clustering.compute_distances", memories=len(X), threshold=float(distance_threshold)) as s:
-        many = _one_pass(X, distance_threshold, block, find) if len(X) > large and distance_threshold > 0 else None
-        part = many.part() if many else components(X, distance_threshold, block)
-        s.set(components=int(part.max(initial=-1)) + 1)
+        many = _one_pass(X, distance_threshold, block, find=find) if len(X) > large and distance_threshold > 0 else None
+        part = components(X, distance_threshold, block) if not many else None
+        if part is not None: s.set(components=int(part.max(initial=-1)) + 1)
     with span("clustering.execute", memories=len(X), threshold=float(distance_threshold)) as s:
-        labels = many.labels(distance_threshold, block, large) if many else np.arange(len(X))
-        for rows in _groups(part):
-            if 1 < len(rows) <= large: labels[rows] = rows[first_seen(_by_dendrogram(X[rows], distance_threshold))]
+        labels = many.labels(distance_threshold, block, _room(len(X))) if many else np.arange(len(X))
+        for rows in _groups(part) if part is not None else ():
+            if len(rows) > 1: labels[rows] = rows[first_seen(_by_dendrogram(X[rows], distance_threshold))]
         labels = first_seen(labels)
         s.set(clusters_found=int(labels.max(initial=-1)) + 1)
     return labels
@@ -493,7 +489,7 @@ def near_clusters(
     distance: float,
     before: Near | None = None,  # Of any rows, at any distance
     block: int = 1024,
-    large: int = 4096,
+    large: int = LARGE,
 ) -> tuple[np.ndarray, Near | None]:  # Labels, and what to keep for the next time
     "`flat_clusters`, from the near pairs of an earlier time and the products of what is new."
     kept: list[Near] = []
@@ -567,19 +563,17 @@ def split(
     return sorted(parts, key=lambda part: int(part[0]))
 
 # %% ../nbs/07_clustering.ipynb #86b96785
-def cluster_memories(
-    memories: Sequence[Memory],  # In any order
-    embeddings: Mapping[str, np.ndarray],  # Id to row; who has none, or one of zeros, is left out
+def cluster_rows(
+    members: Sequence[Memory],  # In the order of their ids
+    X: np.ndarray,  # (n, d) their vectors; who has one of zeros is left out
     config: SubconsciousnessConfig,  # The sizes, and a threshold that goes before the next
     *,
     threshold: float | None = None,  # The embedder's least mean cosine; the lexical one's when not given
     flat: Callable[[np.ndarray, float], np.ndarray] = flat_clusters,  # What finds the clusters
 ) -> list[MemoryCluster]:  # Each memory in at most one
     "Memories that belong together, whatever their dates and namespaces."
-    known = {m.id: m for m in memories if m.id in embeddings and np.any(embeddings[m.id])}
-    if not known: return []
-    members = [known[i] for i in sorted(known)]
-    X = np.stack([embeddings[m.id] for m in members])
+    if len(some := np.flatnonzero(X.any(axis=1))) < len(X): members, X = [members[i] for i in some.tolist()], X[some]
+    if not members: return []
     level = next(t for t in (config.consolidation_threshold, threshold, LexicalEmbedder.cluster_threshold) if t is not None)
     begin = time.perf_counter()
     labels = flat(X, 1 - level)
@@ -589,6 +583,20 @@ def cluster_memories(
     count("clustering.clusters_found", len(parts))
     for p in parts: record("clustering.cluster_sizes", len(p))
     return [_cluster([members[i] for i in p], X[p], k) for k, p in enumerate(parts)]
+
+
+def cluster_memories(
+    memories: Sequence[Memory],  # In any order
+    embeddings: Mapping[str, np.ndarray],  # Id to row; who has none, or one of zeros, is left out
+    config: SubconsciousnessConfig,
+    *,
+    threshold: float | None = None,
+    flat: Callable[[np.ndarray, float], np.ndarray] = flat_clusters,
+) -> list[MemoryCluster]:  # Each memory in at most one
+    "`cluster_rows`, of memories whose vectors are known by id."
+    known = {m.id: m for m in memories if m.id in embeddings}
+    members = [known[i] for i in sorted(known)]
+    return cluster_rows(members, np.stack([embeddings[m.id] for m in members]), config, threshold=threshold, flat=flat) if members else []
 
 # %% ../nbs/07_clustering.ipynb #717713c0
 class Candidates(NamedTuple):

@@ -7,13 +7,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 import numpy as np
-from .clustering import Half, MemoryCluster, Near, cluster_memories, reached
+from .clustering import Half, MemoryCluster, Near, cluster_rows, reached
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder
 from .asking import Job, Model
@@ -447,6 +447,7 @@ def metadata_of(
     edges: Iterable[MemoryEdge],
     summaries: Iterable[MemorySummary],
     state: State,  # For tiers and accesses
+    of: Collection[str] | None = None,  # Ids; all, when not given
 ) -> dict[str, MemoryMetadata]:  # By memory id
     "Each memory's tier, accesses, and what replaced, repeats or holds it."
     there = {m.id: m for m in memories}
@@ -466,7 +467,7 @@ def metadata_of(
         replaced |= {"valid_until": max(ended[i][0], when[i])} if ended.get(i) else {}
         return MemoryMetadata(i, state.tier(i), used[i], last.get(i), duplicate_of=copy_of.get(i), consolidated_into=held.get(i), merged_into=into.get(i),
                               **replaced)
-    return {i: known(i) for i in when}
+    return {i: known(i) for i in when if of is None or i in of}
 
 # %% ../nbs/14_phases.ipynb #137a34de
 _MANY = 5_000  # Memories from which on it pays to keep who is near
@@ -486,8 +487,9 @@ def _clustered(s: Scanned, stands_for: Mapping[str, str]) -> tuple[list[MemoryCl
         return labels
     with span("consolidation.cluster", min_size=s.config.min_cluster_size, max_size=s.config.max_cluster_size) as log:
         current = [(m, i) for m, i in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id and s.scope.has(m)]
+        current.sort(key=lambda row: row[0].id)
         threshold = s.config.consolidation_threshold or s.embedder.cluster_threshold
-        found = cluster_memories([m for m, _ in current], {m.id: s.vectors[i] for m, i in current}, s.config, threshold=threshold, flat=flat)
+        found = cluster_rows([m for m, _ in current], s.vectors[[i for _, i in current]], s.config, threshold=threshold, flat=flat)
         log.set(clusters_found=len(found), threshold=threshold)
     return found, kept[0]
 
@@ -684,9 +686,11 @@ def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
 def _around(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) -> frozenset[str]:
     "The memories whose clusters and summaries may change."
     current = [(m.id, n) for m, n in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id]
-    start = np.array([k for k, (i, _) in enumerate(current) if i in touched], np.intp)
     level = s.config.consolidation_threshold or s.embedder.cluster_threshold
-    return touched | {current[k][0] for k in reached(s.vectors[[n for _, n in current]], start, 1 - level).tolist()}
+    there, near = np.zeros((2, len(s.vectors)), bool)
+    there[[n for _, n in current]] = True
+    near[reached(s.vectors, [n for i, n in current if i in touched], 1 - level, there)] = True
+    return touched | {i for i, n in current if near[n]}
 
 
 def _told_before(s: Scanned, groups: Iterable[MemoryCluster], touched: frozenset[str]) -> tuple[list[MemorySummary], list[MemoryCluster]]:
@@ -728,7 +732,8 @@ def desire(
     if s.config.linking_enabled and not settled: edges = edges + _beside(new, related, groups, [*edges, *refused.values()])
     progress(ConsolidationPhase.SUMMARIZE)
     as_before, due = ([], groups) if fresh is None else _told_before(s, groups, touched)
-    made, failed = summarize(s, due, metadata_of((*s.memories, *s.buried.values()), edges, (), s.state) if due else {})
+    members = {i for c in due for i in c.memory_ids}
+    made, failed = summarize(s, due, metadata_of((*s.memories, *s.buried.values()), edges, (), s.state, members) if due else {})
     made += as_before
     told, declined = _allowed(made, s.state)
     may = {x.id for x in told}

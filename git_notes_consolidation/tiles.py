@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 import numpy as np
-from .clustering import Candidates, Half, Near, _groups, _unit_rows, components, first_seen, flat_clusters, fused_older, near_clusters
+from .clustering import LARGE, Candidates, Half, Near, _groups, _unit_rows, components, first_seen, flat_clusters, fused_older, near_clusters
 from .config import need
 from .parallel import _CREW, processes, spread
 
@@ -105,11 +105,12 @@ class Cut(NamedTuple):
     "Components to be clustered."
     rows: tuple[Packed, ...]
     distance: float
+    large: int  # For `flat_clusters`: how is decided by how many rows there are in all components
 
 
 def cut_all(cut: Cut) -> list[np.ndarray]:
     "The clusters of each component, as labels."
-    with need("threadpoolctl", "consolidation").threadpool_limits(1, "blas"): return [flat_clusters(x.open(), cut.distance) for x in cut.rows]
+    with need("threadpoolctl", "consolidation").threadpool_limits(1, "blas"): return [flat_clusters(x.open(), cut.distance, large=cut.large) for x in cut.rows]
 
 # %% ../nbs/08_tiles.ipynb #beff8fd1
 def _dealt(
@@ -135,7 +136,7 @@ def tiled_clusters(
     if n < 2: return flat_clusters(X, distance)
     groups = [rows for rows in _groups(tiled_components(X, distance)) if len(rows) > 1]
     hands = _dealt([len(rows) ** 2 for rows in groups], 4 * n)
-    found = spread(cut_all, [Cut(tuple(packed(X[groups[i]]) for i in hand), distance) for hand in hands], n)
+    found = spread(cut_all, [Cut(tuple(packed(X[groups[i]]) for i in hand), distance, LARGE if len(X) <= LARGE else 1) for hand in hands], n)
     labels = np.arange(len(X))
     for hand, cuts in zip(hands, found):
         for i, cut in zip(hand, cuts): labels[groups[i]] = groups[i][0] + len(X) * cut

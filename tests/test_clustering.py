@@ -56,6 +56,16 @@ def test_without_distances_the_labels_are_the_same(seed, threshold):
     assert np.array_equal(flat_clusters(X, threshold, large=1), flat_clusters(X, threshold))
 
 
+@given(seeds, cuts)
+def test_a_tie_is_decided_alike_whatever_else_is_there(seed, threshold):
+    "So a cluster of machines, which gets one component at a time, comes to what one machine does."
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-1, 2, (60, 5)).astype(np.float32)  # Few directions: nearly every distance is there more than once
+    X[np.any(X, axis=1)] /= np.linalg.norm(X[np.any(X, axis=1)], axis=1, keepdims=True)
+    whole, part = flat_clusters(X, threshold, large=1), components(X, threshold)
+    for k in range(part.max() + 1): assert same(flat_clusters(X[part == k], threshold, large=1), whole[part == k])
+
+
 @given(seeds, cuts, st.integers(1, 100))
 def test_the_size_of_the_tiles_does_not_matter(seed, threshold, block):
     X = round_vectors(heaps(seed))
