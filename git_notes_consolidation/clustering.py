@@ -663,7 +663,8 @@ def fused_older(
     by_age = np.lexsort((np.arange(len(age)), age))
     names, group = np.unique(np.asarray(list(groups)), return_inverse=True)
     own, group = [np.isin(names, [g, *(kin or {}).get(g, ())]) for g in names.tolist()], group[by_age]
-    rows, floors = [np.asarray(h.vectors)[by_age] for h in halves], [h.floor for h in halves]
+    by_then, floors = (by_age == np.arange(len(age))).all(), [h.floor for h in halves]
+    rows = [np.asarray(h.vectors) if by_then else np.asarray(h.vectors)[by_age] for h in halves]  # As they lie there: no copy
     ahead = np.searchsorted(age[by_age], age[by_age])  # Each row's older ones are the first so many
     found = [(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, rows[0].dtype))]
     for a in range(int(np.searchsorted(age[by_age], since)), len(age), block):
