@@ -34,8 +34,9 @@ def _unit_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if X.dtype not in (np.float32, np.float64): X = X.astype(np.float64)
     norms = _norms(X)
     if not np.isfinite(norms).all(): raise ValueError(f"row {int(np.argmin(np.isfinite(norms)))} holds a value that is not finite")
-    if not ((norms > 0) & (abs(norms - 1) > 0.01)).any(): return X, norms
-    X = X / np.where(norms > 0, norms, 1)[:, None]
+    if not (off := (norms > 0) & (abs(norms - 1) > 0.01)).any(): return X, norms
+    X = X.copy()
+    X[off] /= norms[off, None].astype(X.dtype)  # The others stay as they are, to the last bit: a tie is decided by it
     return X, _norms(X)
 
 # %% ../nbs/07_clustering.ipynb #69b5eaaa
@@ -163,7 +164,7 @@ class _Clusters:
     place: np.ndarray  # (n,) where its sum stands; −1 while it is one row, or equal ones
     free: list[int]  # Places in `sums` that nobody uses, the next one last
     names: tuple[bytes, ...]  # A hash of the vector that each began with
-    bits: np.ndarray  # (n,) int64: 63 bits of that
+    bits: np.ndarray  # (n,) int64: 63 bits of that; when it has merged, the least of its parts'
 
     def __len__(self) -> int: return len(self.first)
 
@@ -190,6 +191,7 @@ class _Clusters:
         self.place[one] = [p if p >= 0 else self.free.pop() for p in self.place[one].tolist()]
         self.sums[self.place[one]] = both
         self.sizes[one] += self.sizes[two]
+        self.bits[one] = np.minimum(self.bits[one], self.bits[two])
 
 # %% ../nbs/07_clustering.ipynb #7c2e2a18
 def _clusters(

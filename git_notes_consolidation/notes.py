@@ -611,13 +611,19 @@ def notes_on(
     return {tip: {obj: [(path, texts[blob]) for path, blob in where[tip, obj]] for obj in objects} for tip, objects in wanted.items()}
 
 # %% ../nbs/08_notes.ipynb #89fc4759
-_TOP = 256 * 68  # Bytes of a tree, which says 68 of each note; a fanned-out one has at most 256 directories
+_TOP = 256  # Notes; a fanned-out tree has at most so many directories
 
 
 def is_small(repo: Repo, tip: str, new: int) -> bool:
     "Does the top of a notes commit's tree have room for so many notes more?"
-    said = git(repo.path, "cat-file", "-s", f"{tip}^{{tree}}") if tip else b"0"
-    return int(said) + 68 * new <= _TOP
+    said, each = git(repo.path, "cat-file", "-s", f"{tip}^{{tree}}") if tip else b"0\n", len(repo.zero) * 3 // 2 + 8  # Bytes: mode, path, blob
+    if not said.endswith(b"\n"): raise RepoError(broken_off("cat-file"))
+    return int(said) + each * new <= each * _TOP
+
+
+def _place(paths: Sequence[str], new: str) -> str:
+    "Where git finds a note, of the places where it lies; the new one, when that is none of them."
+    return next((p for p in paths if all(len(part) == 2 for part in p.split("/")[:-1])), new)
 
 
 def note_changes(
@@ -630,11 +636,12 @@ def note_changes(
     new = [obj for obj in lines if not there.get(obj)]
     top, out = not new or is_small(repo, tip, len(new)), []
     for obj, fresh in sorted(lines.items()):
-        rows = there.get(obj) or [(obj if top else f"{obj[:2]}/{obj[2:]}", b"")]
+        rows = there.get(obj, ())
+        place = _place([path for path, _ in rows], obj if top else f"{obj[:2]}/{obj[2:]}")
         was = [row for _, text in rows for row in text.split(b"\n") if row]
         body = b"".join(row + b"\n" for row in dict.fromkeys([*was, *fresh]))
-        out += [b"D %s\n" % path.encode() for path, _ in rows[1:]]
-        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (rows[0][0].encode(), len(body), body))
+        out += [b"D %s\n" % path.encode() for path, _ in rows if path != place]
+        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (place.encode(), len(body), body))
     return out
 
 # %% ../nbs/08_notes.ipynb #3b2d74fa

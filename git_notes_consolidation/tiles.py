@@ -105,7 +105,7 @@ class Cut(NamedTuple):
     "Components to be clustered."
     rows: tuple[Packed, ...]
     distance: float
-    large: int  # For `flat_clusters`: how is decided by how many rows there are in all components
+    large: int  # For `flat_clusters`
 
 
 def cut_all(cut: Cut) -> list[np.ndarray]:
@@ -130,13 +130,14 @@ def _dealt(
 def tiled_clusters(
     X: np.ndarray,  # (n, d) rows of length one, float32 or float64; zero rows stay alone
     distance: float,  # Clusters merge while their average cosine distance is below this
+    among: int = 0,  # Rows of which these are some; ties are decided as among all of them
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "`flat_clusters`, by the crew where there is one and the work is worth it."
-    n = processes(len(X) ** 2 * X.shape[1] / _FLOPS) if len(X) > 1 else 1
-    if n < 2: return flat_clusters(X, distance)
+    n, large = processes(len(X) ** 2 * X.shape[1] / _FLOPS) if len(X) > 1 else 1, 0 if max(among, len(X)) > LARGE else LARGE
+    if n < 2: return flat_clusters(X, distance, large=large)
     groups = [rows for rows in _groups(tiled_components(X, distance)) if len(rows) > 1]
     hands = _dealt([len(rows) ** 2 for rows in groups], 4 * n)
-    found = spread(cut_all, [Cut(tuple(packed(X[groups[i]]) for i in hand), distance, LARGE if len(X) <= LARGE else 1) for hand in hands], n)
+    found = spread(cut_all, [Cut(tuple(packed(X[groups[i]]) for i in hand), distance, large) for hand in hands], n)
     labels = np.arange(len(X))
     for hand, cuts in zip(hands, found):
         for i, cut in zip(hand, cuts): labels[groups[i]] = groups[i][0] + len(X) * cut
@@ -148,8 +149,8 @@ def kept_clusters(
     distance: float,
     before: Near | None = None,  # The near pairs of an earlier time
 ) -> tuple[np.ndarray, Near | None]:  # Labels, and what to keep for the next time
-    "`near_clusters`, or a crew that is there for the work and nothing is known of it."
-    return (tiled_clusters(X, distance), None) if before is None and _CREW.get() else near_clusters(X, distance, before)
+    "`near_clusters` of many rows, or a crew that is there for the work and nothing is known of it."
+    return (tiled_clusters(X, distance, LARGE + 1), None) if before is None and _CREW.get() else near_clusters(X, distance, before, large=0)
 
 # %% ../nbs/08_tiles.ipynb #387ba321
 class Stretch(NamedTuple):

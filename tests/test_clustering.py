@@ -1,14 +1,16 @@
 """What must hold of clusters and candidates for all vectors, and not only for the sample's."""
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from git_notes_consolidation import clustering
+from git_notes_consolidation import clustering, phases, tiles
 from git_notes_consolidation.clustering import (Half, Near, _by_dendrogram, _by_merging, cluster_memories, components, first_seen, flat_clusters, fused_older,
                                                 near_clusters, nearest_older, reached, split)
 from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.embedding import round_vectors
-from git_notes_consolidation.models import mem
+from git_notes_consolidation.embedding import LexicalEmbedder, round_vectors
+from git_notes_consolidation.models import SAMPLE_NOW, mem
+from git_notes_consolidation.notes import State
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,14 +58,39 @@ def test_without_distances_the_labels_are_the_same(seed, threshold):
     assert np.array_equal(flat_clusters(X, threshold, large=1), flat_clusters(X, threshold))
 
 
+def tied(seed, n=60):
+    "Rows of few directions: nearly every distance is there more than once."
+    X = np.random.default_rng(seed).integers(-1, 2, (n, 6)).astype(np.float32) * np.array([1, 1, 1, 1, 1, 0], np.float32)
+    X[np.any(X, axis=1)] /= np.linalg.norm(X[np.any(X, axis=1)], axis=1, keepdims=True)
+    return X
+
+
 @given(seeds, cuts)
 def test_a_tie_is_decided_alike_whatever_else_is_there(seed, threshold):
-    "So a cluster of machines, which gets one component at a time, comes to what one machine does."
-    rng = np.random.default_rng(seed)
-    X = rng.integers(-1, 2, (60, 5)).astype(np.float32)  # Few directions: nearly every distance is there more than once
-    X[np.any(X, axis=1)] /= np.linalg.norm(X[np.any(X, axis=1)], axis=1, keepdims=True)
-    whole, part = flat_clusters(X, threshold, large=1), components(X, threshold)
-    for k in range(part.max() + 1): assert same(flat_clusters(X[part == k], threshold, large=1), whole[part == k])
+    "So a crew, which gets one component at a time, comes to what one machine does."
+    X = tied(seed)
+    whole, part, order = flat_clusters(X, threshold, large=1), components(X, threshold), np.random.default_rng(seed).permutation(len(X))
+    for k in range(part.max() + 1): assert same(flat_clusters(X[part == k], threshold, large=0), whole[part == k])
+    assert same(flat_clusters(X[order], threshold, large=1), whole[order])
+    more = np.vstack([X, [[0, 0, 0, 0, 0, 2]]]).astype(np.float32)  # One that is not of length one
+    assert threshold > 0.99 or same(flat_clusters(more, threshold, large=1)[:-1], whole)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_part_is_cut_as_it_is_in_the_whole(seed, monkeypatch):
+    "Some memories of a large store are looked at again: their clusters are those of a look at all."
+    monkeypatch.setattr(tiles, "LARGE", 30)
+    monkeypatch.setattr(clustering, "LARGE", 30)
+    X = np.zeros((80, 60), np.float32)
+    for k in range(10): X[8 * k:8 * k + 8, 6 * k:6 * k + 6] = tied(10 * seed + k, 8)  # Ten heaps that have nothing to do with each other
+    memories = tuple(sorted((mem(f"memory {i}") for i in range(len(X))), key=lambda m: m.id))
+    config = SubconsciousnessConfig(consolidation_threshold=0.6, min_cluster_size=2, max_cluster_size=60)
+    s = phases.Scanned(memories, X, LexicalEmbedder(), State(), config, SAMPLE_NOW)
+    alone, part = {m.id: m.id for m in memories}, components(X, 0.4)
+    whole = {c.memory_ids for c in phases.cluster(s, alone)}
+    for k in range(part.max() + 1):
+        mine = frozenset(m.id for m, p in zip(memories, part) if p == k)
+        assert {c.memory_ids for c in phases.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)} == {x for x in whole if mine.issuperset(x)}
 
 
 @given(seeds, cuts, st.integers(1, 100))

@@ -192,6 +192,22 @@ def test_half_an_answer_is_not_taken_for_the_whole(template, tmp_path):
             assert (done.code, "broke off in the middle of its answer" in done.err, refs(home)) == (1, True, before), done
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the faulty git is a shell script")
+def test_half_a_number_is_not_taken_for_the_whole(template, tmp_path):
+    "How large a directory of notes is, is asked before a new note is put there."
+    home = copied(template, tmp_path / "w")
+    git(home, "commit", "-q", "--allow-empty", "-m", "Where no note hangs yet")
+    before = refs(home)
+    with faulty_git(tmp_path / "bin") as shim:
+        shim.set(0, "fails")
+        assert called(copied(tmp_path / "w", tmp_path / "once"), ["remember", NEW]).code == 0
+        assert (asked := [n for n, c in enumerate(shim.calls, 1) if " cat-file -s " in c])
+        for k in asked:
+            shim.set(k, "cut short")
+            done = called(home, ["remember", NEW])
+            assert (done.code, "broke off in the middle of its answer" in done.err, refs(home)) == (1, True, before), done
+
+
 # The disk
 
 
