@@ -33,11 +33,6 @@ def ours(X: np.ndarray) -> np.ndarray:
     return flat_clusters(X, THRESHOLD)
 
 
-def one_component(X: np.ndarray) -> np.ndarray:
-    from git_notes_consolidation.clustering import _by_merging, first_seen
-    return first_seen(_by_merging(X, THRESHOLD))
-
-
 def full_matrix(X: np.ndarray) -> np.ndarray:
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.metrics.pairwise import cosine_distances
@@ -64,7 +59,7 @@ def nothing(X: np.ndarray) -> np.ndarray: return X[:, 0]
 def nothing_said(X: np.ndarray) -> np.ndarray: return np.array([len(t) for t in texts(len(X))])
 
 
-JOBS = {f.__name__: f for f in (ours, one_component, full_matrix, older, embed, nothing, nothing_said)}
+JOBS = {f.__name__: f for f in (ours, full_matrix, older, embed, nothing, nothing_said)}
 
 
 def child(job: str, n: int) -> None:
@@ -86,12 +81,12 @@ def measure(job: str, n: int) -> dict:
 
 def main(n: int) -> int:
     base = measure("nothing", n)
-    rows = {job: measure(job, n) for job in ("ours", "one_component", "full_matrix", "older")}
+    rows = {job: measure(job, n) for job in ("ours", "full_matrix", "older")}
     for r in rows.values(): r["cpu"] -= base["cpu"]; r["mb_more"] = r["mb"] - base["mb"]
     reference = rows["full_matrix"]
     print(f"{n:,} unit vectors, 384 dimensions, 40 % noise, cut at {THRESHOLD}; making them took {base['cpu']:.2f} CPU-s and {base['mb']:.0f} MB\n")
     print(f"{'':34}{'CPU-s':>8}{'ratio':>8}{'peak MB':>10}{'ratio':>8}{'wall s':>8}   labels")
-    names = {"ours": "flat_clusters", "one_component": "… as if all were one component", "full_matrix": "scikit-learn, full matrix"}
+    names = {"ours": "flat_clusters", "full_matrix": "scikit-learn, full matrix"}
     for job, name in names.items():
         r = rows[job]
         print(f"{name:34}{r['cpu']:8.2f}{reference['cpu'] / r['cpu']:7.1f}x{r['mb']:10.0f}{reference['mb'] / r['mb']:7.1f}x{r['wall']:8.1f}"

@@ -18,9 +18,9 @@ from .models import Memory
 from .observe import count, record, span
 
 # %% auto #0
-__all__ = ['LARGE', 'first_seen', 'components', 'reached', 'dendrogram', 'flat_clusters', 'Near', 'near_clusters',
-           'MemoryCluster', 'dominant_namespace', 'split', 'cluster_rows', 'cluster_memories', 'Candidates', 'Half',
-           'fused_older', 'nearest_older']
+__all__ = ['first_seen', 'components', 'reached', 'dendrogram', 'flat_clusters', 'Near', 'near_clusters', 'MemoryCluster',
+           'dominant_namespace', 'split', 'cluster_rows', 'cluster_memories', 'Candidates', 'Half', 'fused_older',
+           'nearest_older']
 
 # %% ../nbs/07_clustering.ipynb #5ed579f2
 def _norms(X: np.ndarray) -> np.ndarray:
@@ -137,20 +137,6 @@ def dendrogram(
     "Who merges with whom at which average cosine distance."
     U, norms = _unit_rows(X)
     return np.asarray(need("scipy.cluster.hierarchy", "consolidation").linkage(_distances(U.astype(np.float64), norms), "average"))
-
-# %% ../nbs/07_clustering.ipynb #e15ab65f
-def _roots(up: np.ndarray) -> np.ndarray:
-    "Where each number ends that is sent on to another, and so on."
-    while (up != up[up]).any(): up = up[up]
-    return up
-
-
-def _by_dendrogram(X: np.ndarray, distance: float) -> np.ndarray:
-    tree = dendrogram(X)
-    tree = tree[:np.searchsorted(tree[:, 2], distance, side="left")]
-    up = np.arange(len(X) + len(tree))
-    up[tree[:, :2].astype(np.intp)] = len(X) + np.arange(len(tree))[:, None]
-    return _roots(up)[:len(X)]
 
 # %% ../nbs/07_clustering.ipynb #ce4da0fd
 @dataclass
@@ -339,6 +325,12 @@ def _rewire(
     pairs.keep(~moved, *parts)
 
 # %% ../nbs/07_clustering.ipynb #91da72cc
+def _roots(up: np.ndarray) -> np.ndarray:
+    "Where each number ends that is sent on to another, and so on."
+    while (up != up[up]).any(): up = up[up]
+    return up
+
+
 def _merged(
     c: _Clusters,
     pairs: _Pairs,  # All that are nearer than the limit; what is left of them when nothing more merges
@@ -382,10 +374,10 @@ class _Pass(NamedTuple):
     pairs: _Pairs
     level: float  # Least cosine of which none is missing
 
-    def labels(self, distance: float, block: int, room: int) -> np.ndarray:
+    def labels(self, distance: float, block: int = 1024, room: int = 0) -> np.ndarray:
         "(n,) a row of the cluster that each row is in. To be asked once: the pairs are used up."
         labels = np.arange(len(self.c.X))
-        labels[self.rows] = self.c.first[_finished(self.c, self.pairs, self.level, distance, block, room)][self.which]
+        labels[self.rows] = self.c.first[_finished(self.c, self.pairs, self.level, distance, block, room or _room(len(self.c)))][self.which]
         return labels
 
 
@@ -395,37 +387,24 @@ def _one_pass(X: np.ndarray, distance: float, block: int = 1024, room: int = 0, 
     c, which = _clusters(U, norms, rows := np.flatnonzero(norms))
     return _Pass(c, rows, which, *find(c, np.arange(len(c)), 1 - distance - 1e-5, block, room or _room(len(c))))
 
-
-def _by_merging(X: np.ndarray, distance: float, block: int = 1024, room: int = 0) -> np.ndarray:
-    "Flat clusters of average linkage without a distance that is not needed."
-    return _one_pass(X, distance, block, room).labels(distance, block, room or _room(len(X))) if distance > 0 else np.arange(len(X))
-
 # %% ../nbs/07_clustering.ipynb #4c8434f9
 def _groups(labels: np.ndarray) -> list[np.ndarray]:
     "The row numbers of each label from 0 on."
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]) if len(labels) else []
 
 # %% ../nbs/07_clustering.ipynb #0a3223d4
-LARGE = 4096
-
-
 def flat_clusters(
     X: np.ndarray,  # (n, d) rows of length one, float32 or float64; zero rows stay alone
     distance_threshold: float,  # Clusters merge while their average cosine distance is below this
     block: int = 1024,  # Rows of a tile: memory and speed, not the answer
-    large: int = LARGE,  # More rows are clustered without their distances
-    find: _Find = _near,  # Finds the pairs of many rows
+    find: _Find = _near,  # What makes the first pass
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "Exact average linkage on cosine distance, cut strictly below the threshold."
     with span("clustering.compute_distances", memories=len(X), threshold=float(distance_threshold)) as s:
-        many = _one_pass(X, distance_threshold, block, find=find) if len(X) > large and distance_threshold > 0 else None
-        part = components(X, distance_threshold, block) if not many else None
-        if part is not None: s.set(components=int(part.max(initial=-1)) + 1)
+        found = _one_pass(X, distance_threshold, block, find=find) if distance_threshold > 0 else None
+        s.set(pairs=len(found.pairs.a) if found else 0)
     with span("clustering.execute", memories=len(X), threshold=float(distance_threshold)) as s:
-        labels = many.labels(distance_threshold, block, _room(len(X))) if many else np.arange(len(X))
-        for rows in _groups(part) if part is not None else ():
-            if len(rows) > 1: labels[rows] = rows[first_seen(_by_dendrogram(X[rows], distance_threshold))]
-        labels = first_seen(labels)
+        labels = first_seen(found.labels(distance_threshold, block)) if found else np.arange(len(X))
         s.set(clusters_found=int(labels.max(initial=-1)) + 1)
     return labels
 
@@ -491,7 +470,6 @@ def near_clusters(
     distance: float,
     before: Near | None = None,  # Of any rows, at any distance
     block: int = 1024,
-    large: int = LARGE,
 ) -> tuple[np.ndarray, Near | None]:  # Labels, and what to keep for the next time
     "`flat_clusters`, from the near pairs of an earlier time and the products of what is new."
     kept: list[Near] = []
@@ -500,7 +478,7 @@ def near_clusters(
         pairs, least = (again, level) if again else _near(c, alive, level, block, room)
         if least <= level: kept.append(Near(c.names, np.stack([pairs.a, pairs.b]), (1 - pairs.distance(c)).astype(np.float32), level))
         return pairs, least
-    labels = flat_clusters(X, distance, block, large, find)
+    labels = flat_clusters(X, distance, block, find)
     return labels, kept[0] if kept else None
 
 # %% ../nbs/07_clustering.ipynb #b94f5c11

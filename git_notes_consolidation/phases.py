@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 import numpy as np
-from .clustering import LARGE, Half, MemoryCluster, Near, cluster_rows, reached
+from .clustering import Half, MemoryCluster, Near, cluster_rows, reached
 from .config import SubconsciousnessConfig
 from .embedding import Embedder, LexicalEmbedder
 from .asking import Job, Model
@@ -482,8 +482,7 @@ def _clustered(s: Scanned, stands_for: Mapping[str, str]) -> tuple[list[MemoryCl
     "… and the near pairs to keep, where all memories are looked at and are many."
     kept: list[Near | None] = [None]
     def flat(X: np.ndarray, distance: float) -> np.ndarray:
-        whole = sum(i == j for i, j in stands_for.items())
-        if len(current) < max(_MANY, whole): return tiled_clusters(X, distance, whole)  # A part is cut as it would be in the whole
+        if len(current) < max(_MANY, sum(i == j for i, j in stands_for.items())): return tiled_clusters(X, distance)
         labels, kept[0] = kept_clusters(X, distance, s.near)
         return labels
     with span("consolidation.cluster", min_size=s.config.min_cluster_size, max_size=s.config.max_cluster_size) as log:
@@ -687,7 +686,6 @@ def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
 def _around(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) -> frozenset[str]:
     "The memories whose clusters and summaries may change."
     current = [(m.id, n) for m, n in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id]
-    if len(current) > LARGE >= len(current) - len(touched): return frozenset(m.id for m in s.memories)  # From here on ties are decided otherwise
     level = s.config.consolidation_threshold or s.embedder.cluster_threshold
     there, near = np.zeros((2, len(s.vectors)), bool)
     there[[n for _, n in current]] = True

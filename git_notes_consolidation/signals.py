@@ -33,7 +33,7 @@ _PIPELINE = (
     _span("consolidation.persist", "records", _RUN, "writes what the run decided"),
     _span("consolidation.undo", "run runs_taken_back", "", "takes a run back, or brings it back"),
     _span("retention.compute", "count recency activation importance overall", "", "scores of a batch; the numbers are their means"),
-    _span("clustering.compute_distances", "memories threshold components", "consolidation.cluster", "which pairs are near"),
+    _span("clustering.compute_distances", "memories threshold pairs", "consolidation.cluster", "which pairs are near"),
     _span("clustering.execute", "memories threshold clusters_found", "consolidation.cluster", "merges and cuts"),
 )
 

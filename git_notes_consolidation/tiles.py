@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 import numpy as np
-from .clustering import LARGE, Candidates, Half, Near, _groups, _unit_rows, components, first_seen, flat_clusters, fused_older, near_clusters
+from .clustering import Candidates, Half, Near, _groups, _unit_rows, components, first_seen, flat_clusters, fused_older, near_clusters
 from .config import need
 from .parallel import _CREW, processes, spread
 
@@ -105,12 +105,11 @@ class Cut(NamedTuple):
     "Components to be clustered."
     rows: tuple[Packed, ...]
     distance: float
-    large: int  # For `flat_clusters`
 
 
 def cut_all(cut: Cut) -> list[np.ndarray]:
     "The clusters of each component, as labels."
-    with need("threadpoolctl", "consolidation").threadpool_limits(1, "blas"): return [flat_clusters(x.open(), cut.distance, large=cut.large) for x in cut.rows]
+    with need("threadpoolctl", "consolidation").threadpool_limits(1, "blas"): return [flat_clusters(x.open(), cut.distance) for x in cut.rows]
 
 # %% ../nbs/08_tiles.ipynb #beff8fd1
 def _dealt(
@@ -130,14 +129,13 @@ def _dealt(
 def tiled_clusters(
     X: np.ndarray,  # (n, d) rows of length one, float32 or float64; zero rows stay alone
     distance: float,  # Clusters merge while their average cosine distance is below this
-    among: int = 0,  # Rows of which these are some; ties are decided as among all of them
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "`flat_clusters`, by the crew where there is one and the work is worth it."
-    n, large = processes(len(X) ** 2 * X.shape[1] / _FLOPS) if len(X) > 1 else 1, 0 if max(among, len(X)) > LARGE else LARGE
-    if n < 2: return flat_clusters(X, distance, large=large)
+    n = processes(len(X) ** 2 * X.shape[1] / _FLOPS) if len(X) > 1 else 1
+    if n < 2: return flat_clusters(X, distance)
     groups = [rows for rows in _groups(tiled_components(X, distance)) if len(rows) > 1]
     hands = _dealt([len(rows) ** 2 for rows in groups], 4 * n)
-    found = spread(cut_all, [Cut(tuple(packed(X[groups[i]]) for i in hand), distance, large) for hand in hands], n)
+    found = spread(cut_all, [Cut(tuple(packed(X[groups[i]]) for i in hand), distance) for hand in hands], n)
     labels = np.arange(len(X))
     for hand, cuts in zip(hands, found):
         for i, cut in zip(hand, cuts): labels[groups[i]] = groups[i][0] + len(X) * cut
@@ -150,7 +148,7 @@ def kept_clusters(
     before: Near | None = None,  # The near pairs of an earlier time
 ) -> tuple[np.ndarray, Near | None]:  # Labels, and what to keep for the next time
     "`near_clusters` of many rows, or a crew that is there for the work and nothing is known of it."
-    return (tiled_clusters(X, distance, LARGE + 1), None) if before is None and _CREW.get() else near_clusters(X, distance, before, large=0)
+    return (tiled_clusters(X, distance), None) if before is None and _CREW.get() else near_clusters(X, distance, before)
 
 # %% ../nbs/08_tiles.ipynb #387ba321
 class Stretch(NamedTuple):

@@ -4,8 +4,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from git_notes_consolidation import clustering, phases, tiles
-from git_notes_consolidation.clustering import (Half, Near, _by_dendrogram, _by_merging, cluster_memories, components, first_seen, flat_clusters, fused_older,
+from git_notes_consolidation import clustering, phases
+from git_notes_consolidation.clustering import (Half, Near, _one_pass, cluster_memories, components, dendrogram, first_seen, flat_clusters, fused_older,
                                                 near_clusters, nearest_older, reached, split)
 from git_notes_consolidation.config import SubconsciousnessConfig
 from git_notes_consolidation.embedding import LexicalEmbedder, round_vectors
@@ -14,7 +14,7 @@ from git_notes_consolidation.notes import State
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("scipy")
+fcluster = pytest.importorskip("scipy.cluster.hierarchy").fcluster
 seeds, cuts = st.integers(0, 2**32 - 1), st.floats(0.02, 1.3)
 
 
@@ -35,6 +35,9 @@ def theirs(X, threshold):
     return first_seen(model.fit_predict(distances))
 
 
+def merging(X, threshold, block=1024, room=0): return _one_pass(X, threshold, block, room).labels(threshold, block, room)
+
+
 def same(a, b): return np.array_equal(first_seen(a), first_seen(b))
 
 
@@ -52,10 +55,10 @@ def test_labels_of_float32_and_rounded_rows_are_those_of_scikit_learn(seed, thre
 
 
 @given(seeds, cuts)
-def test_without_distances_the_labels_are_the_same(seed, threshold):
+def test_labels_are_those_of_the_dendrogram_in_one_pass_and_in_many(seed, threshold):
     X = heaps(seed)
-    for room in (0, 30, 4): assert same(_by_merging(X, threshold, block=7, room=room), _by_dendrogram(X, threshold))  # in one pass, and in many
-    assert np.array_equal(flat_clusters(X, threshold, large=1), flat_clusters(X, threshold))
+    whole = fcluster(dendrogram(X), np.nextafter(threshold, 0), "distance")
+    for room in (0, 30, 4): assert same(merging(X, threshold, block=7, room=room), whole)
 
 
 def tied(seed, n=60):
@@ -69,18 +72,16 @@ def tied(seed, n=60):
 def test_a_tie_is_decided_alike_whatever_else_is_there(seed, threshold):
     "So a crew, which gets one component at a time, comes to what one machine does."
     X = tied(seed)
-    whole, part, order = flat_clusters(X, threshold, large=1), components(X, threshold), np.random.default_rng(seed).permutation(len(X))
-    for k in range(part.max() + 1): assert same(flat_clusters(X[part == k], threshold, large=0), whole[part == k])
-    assert same(flat_clusters(X[order], threshold, large=1), whole[order])
+    whole, part, order = flat_clusters(X, threshold), components(X, threshold), np.random.default_rng(seed).permutation(len(X))
+    for k in range(part.max() + 1): assert same(flat_clusters(X[part == k], threshold), whole[part == k])
+    assert same(flat_clusters(X[order], threshold), whole[order])
     more = np.vstack([X, [[0, 0, 0, 0, 0, 2]]]).astype(np.float32)  # One that is not of length one
-    assert threshold > 0.99 or same(flat_clusters(more, threshold, large=1)[:-1], whole)
+    assert threshold > 0.99 or same(flat_clusters(more, threshold)[:-1], whole)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_part_is_cut_as_it_is_in_the_whole(seed, monkeypatch):
-    "Some memories of a large store are looked at again: their clusters are those of a look at all."
-    monkeypatch.setattr(tiles, "LARGE", 30)
-    monkeypatch.setattr(clustering, "LARGE", 30)
+def test_a_part_is_cut_as_it_is_in_the_whole(seed):
+    "Some memories are looked at again: their clusters are those of a look at all."
     X = np.zeros((80, 60), np.float32)
     for k in range(10): X[8 * k:8 * k + 8, 6 * k:6 * k + 6] = tied(10 * seed + k, 8)  # Ten heaps that have nothing to do with each other
     memories = tuple(sorted((mem(f"memory {i}") for i in range(len(X))), key=lambda m: m.id))
@@ -96,7 +97,7 @@ def test_a_part_is_cut_as_it_is_in_the_whole(seed, monkeypatch):
 @given(seeds, cuts, st.integers(1, 100))
 def test_the_size_of_the_tiles_does_not_matter(seed, threshold, block):
     X = round_vectors(heaps(seed))
-    for large in (1, 4096): assert np.array_equal(flat_clusters(X, threshold, block, large), flat_clusters(X, threshold, 1024, large))
+    assert np.array_equal(flat_clusters(X, threshold, block), flat_clusters(X, threshold))
     assert np.array_equal(components(X, threshold, block), components(X, threshold))
 
 
@@ -137,7 +138,7 @@ def test_ties_end_and_make_clusters_that_hold_together(seed, threshold):
     rng = np.random.default_rng(seed)
     X = (rng.random((int(rng.integers(2, 60)), 6)) < 0.4).astype(np.float32)
     X[:, 0] = 1
-    for labels in (flat_clusters(X, threshold, large=1), flat_clusters(X, threshold), first_seen(_by_merging(X, threshold, room=8))):
+    for labels in (flat_clusters(X, threshold), first_seen(merging(X, threshold, room=8))):
         U = X / np.linalg.norm(X, axis=1, keepdims=True)
         means = np.stack([U[labels == k].mean(0) for k in range(labels.max() + 1)])
         apart = 1 - means @ means.T + 9 * np.eye(len(means))
@@ -287,46 +288,46 @@ def some_of(rng, X):
     return Y
 
 
-@given(seeds, cuts, st.sampled_from([1, 9, 4096]), st.sampled_from([2, 8, 40, 10**6]), st.booleans())
-def test_what_was_kept_changes_no_label(seed, threshold, large, room, coarse):
+@given(seeds, cuts, st.sampled_from([2, 8, 40, 10**6]), st.booleans())
+def test_what_was_kept_changes_no_label(seed, threshold, room, coarse):
     rng, X, before = np.random.default_rng(seed), heaps(seed), None
     X = np.rint(X * 4) / 4 if coarse else round_vectors(X) if rng.random() < 0.5 else X  # Coarse ones are often equally far
     with patch.object(clustering, "_room", lambda n: room):
         for k in range(5):
             Y, distance, block = some_of(rng, X), threshold if k < 3 else float(rng.uniform(0.02, 1.3)), int(rng.integers(1, 40))
-            labels, after = near_clusters(Y, distance, before, block, large)
-            assert np.array_equal(labels, flat_clusters(Y, distance, block, large))
+            labels, after = near_clusters(Y, distance, before, block)
+            assert np.array_equal(labels, flat_clusters(Y, distance, block))
             before = Near.from_bytes(after.to_bytes()) if after else before
 
 
 @given(seeds, st.floats(0.3, 1.3))
 def test_products_are_taken_of_what_is_new_alone(seed, threshold):
     X = heaps(seed, n=60)
-    _, before = near_clusters(X[:-5], threshold, large=1)
-    with patch.object(clustering, "_near", side_effect=AssertionError): labels, after = near_clusters(X, threshold, before, large=1)
-    _, whole = near_clusters(X, threshold, large=1)
+    _, before = near_clusters(X[:-5], threshold)
+    with patch.object(clustering, "_near", side_effect=AssertionError): labels, after = near_clusters(X, threshold, before)
+    _, whole = near_clusters(X, threshold)
     a, b = ({(x.names[i], x.names[j]): c for i, j, c in zip(*x.pairs, x.cosines.tolist())} for x in (after, whole))
     assert a == pytest.approx(b, abs=1e-6) and len(a) == len(after.cosines) and after.level == whole.level
-    assert np.array_equal(labels, flat_clusters(X, threshold, large=1))
+    assert np.array_equal(labels, flat_clusters(X, threshold))
 
 
 @given(seeds, st.binary(max_size=60), st.integers(0, 4))
 def test_pairs_that_were_damaged_are_no_pairs_and_wrong_ones_only_mislead(seed, noise, times):
     rng, X = np.random.default_rng(seed), heaps(seed)
-    _, before = near_clusters(X, 0.7, large=1)
+    _, before = near_clusters(X, 0.7)
     raw = bytearray(before.to_bytes())
     for _ in range(times): raw[rng.integers(len(raw)) if rng.random() < 0.5 else rng.integers(24)] = rng.integers(256)
     for x in (bytes(raw), bytes(raw)[:rng.integers(len(raw) + 1)], bytes(raw) + noise, noise):
-        labels, _ = near_clusters(X, 0.7, Near.from_bytes(x), large=1)
+        labels, _ = near_clusters(X, 0.7, Near.from_bytes(x))
         assert len(labels) == len(X) and labels[0] == 0
 
 
 def test_cosines_of_other_vectors_come_to_an_end():
     X = heaps(3, n=40)
-    _, before = near_clusters(X, 0.7, large=1)
+    _, before = near_clusters(X, 0.7)
     for cosines in (np.ones_like(before.cosines), -before.cosines, before.cosines[::-1]):
         wrong = Near.from_bytes(before._replace(cosines=cosines).to_bytes())
-        assert wrong and len(near_clusters(X, 0.7, wrong, large=1)[0]) == 40
+        assert wrong and len(near_clusters(X, 0.7, wrong)[0]) == 40
     twice = before._replace(pairs=np.hstack([before.pairs] * 2), cosines=np.tile(before.cosines, 2))
     assert Near.from_bytes(twice.to_bytes()) is None
 
