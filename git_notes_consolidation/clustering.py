@@ -154,6 +154,12 @@ class _Clusters:
 
     def __len__(self) -> int: return len(self.first)
 
+    def some(self, ids: np.ndarray) -> _Clusters:
+        "These alone, before any has merged."
+        n = len(ids)
+        sums, places = np.empty((n // 2 + 1, self.X.shape[1])), (np.full(n, -1), list(range(n // 2, -1, -1)))
+        return _Clusters(self.X, self.norms, self.first[ids], self.sizes[ids], sums, *places, tuple(self.names[i] for i in ids.tolist()), self.bits[ids])
+
     def total(self, ids: np.ndarray) -> np.ndarray:
         "(k, d) float64: the sums of their unit rows."
         out, merged = np.empty((len(ids), self.X.shape[1])), self.place[ids] >= 0
@@ -342,7 +348,7 @@ def _merged(
     while rounds > 0 and len(pairs.a):
         one, two = _mutual(c, pairs, limit)
         if not len(one): break
-        for k in range(0, len(one), 1024): c.merge(one[k:k + 1024], two[k:k + 1024])
+        for k in range(0, len(one), 128): c.merge(one[k:k + 128], two[k:k + 128])
         into[two], rounds = one, rounds - 1
         _rewire(c, pairs, one, two, limit)
     return _roots(into)
@@ -366,26 +372,30 @@ def _finished(c: _Clusters, pairs: _Pairs, level: float, distance: float, block:
 _Find = Callable[[_Clusters, np.ndarray, float, int, int], tuple[_Pairs, float]]  # `_near`, or what stands in for it
 
 
+_Finish = Callable[[_Clusters, _Pairs, float, float, int, int], np.ndarray]  # `_finished`, or what stands in for it
+
+
 class _Pass(NamedTuple):
     "What one pass over all rows knows of them."
     c: _Clusters
-    rows: np.ndarray  # (k,) those that are not zero
-    which: np.ndarray  # (k,) the cluster that each begins in
+    rows: np.ndarray  # (n,) are they not zero?
+    which: np.ndarray  # (k,) the cluster that each of those begins in
     pairs: _Pairs
     level: float  # Least cosine of which none is missing
 
-    def labels(self, distance: float, block: int = 1024, room: int = 0) -> np.ndarray:
+    def labels(self, distance: float, block: int = 1024, room: int = 0, finish: _Finish = _finished) -> np.ndarray:
         "(n,) a row of the cluster that each row is in. To be asked once: the pairs are used up."
-        labels = np.arange(len(self.c.X))
-        labels[self.rows] = self.c.first[_finished(self.c, self.pairs, self.level, distance, block, room or _room(len(self.c)))][self.which]
+        labels = np.arange(len(self.rows)) + len(self.c.X)
+        labels[self.rows] = self.c.first[finish(self.c, self.pairs, self.level, distance, block, room or _room(len(self.c)))][self.which]
         return labels
 
 
-def _one_pass(X: np.ndarray, distance: float, block: int = 1024, room: int = 0, find: _Find = _near) -> _Pass:
+def _one_pass(X: np.ndarray, distance: float, block: int = 1024, room: int = 0, find: _Find = _near, at: np.ndarray | None = None) -> _Pass:
     "All pairs that are near enough, or as many as fit."
     U, norms = _unit_rows(X)
-    c, which = _clusters(U, norms, rows := np.flatnonzero(norms))
-    return _Pass(c, rows, which, *find(c, np.arange(len(c)), 1 - distance - 1e-5, block, room or _room(len(c))))
+    rows = np.arange(len(X)) if at is None else at
+    c, which = _clusters(U, norms, rows[there := norms[rows] > 0])
+    return _Pass(c, there, which, *find(c, np.arange(len(c)), 1 - distance - 1e-5, block, room or _room(len(c))))
 
 # %% ../nbs/07_clustering.ipynb #4c8434f9
 def _groups(labels: np.ndarray) -> list[np.ndarray]:
@@ -396,15 +406,17 @@ def _groups(labels: np.ndarray) -> list[np.ndarray]:
 def flat_clusters(
     X: np.ndarray,  # (n, d) rows of length one, float32 or float64; zero rows stay alone
     distance_threshold: float,  # Clusters merge while their average cosine distance is below this
+    at: np.ndarray | None = None,  # (n,) row numbers, in any order, where not each row is there once
     block: int = 1024,  # Rows of a tile: memory and speed, not the answer
     find: _Find = _near,  # What makes the first pass
+    finish: _Finish = _finished,  # What merges then
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "Exact average linkage on cosine distance, cut strictly below the threshold."
     with span("clustering.compute_distances", memories=len(X), threshold=float(distance_threshold)) as s:
-        found = _one_pass(X, distance_threshold, block, find=find) if distance_threshold > 0 else None
+        found = _one_pass(X, distance_threshold, block, find=find, at=at) if distance_threshold > 0 else None
         s.set(pairs=len(found.pairs.a) if found else 0)
     with span("clustering.execute", memories=len(X), threshold=float(distance_threshold)) as s:
-        labels = first_seen(found.labels(distance_threshold, block)) if found else np.arange(len(X))
+        labels = first_seen(found.labels(distance_threshold, block, finish=finish)) if found else np.arange(len(X) if at is None else len(at))
         s.set(clusters_found=int(labels.max(initial=-1)) + 1)
     return labels
 
@@ -415,23 +427,27 @@ class Near(NamedTuple):
     pairs: np.ndarray  # (2, k) int32 positions in `names`, the smaller one first
     cosines: np.ndarray  # (k,) float32
     level: float  # Least cosine of which none is missing
+    labels: np.ndarray  # (n,) int32 the cluster that each ended in
+    sizes: np.ndarray  # (n,) int32 how many rows had each vector
 
     def to_bytes(self) -> bytes:
         "As it is kept in the cache."
         head = np.array([len(self.names), len(self.cosines)], "<i8").tobytes() + np.array([self.level], "<f8").tobytes()
-        return b"".join((head, *self.names, self.pairs.astype("<i4").tobytes(), self.cosines.astype("<f4").tobytes()))
+        whole = (x.astype("<i4").tobytes() for x in (self.labels, self.sizes, self.pairs))
+        return b"".join((head, *self.names, *whole, self.cosines.astype("<f4").tobytes()))
 
     @classmethod
     def from_bytes(cls, raw: object) -> Near | None:
         "What `to_bytes` wrote; nothing where it is something else."
         if not isinstance(raw, bytes) or len(raw) < 24: return None
         (n, k), (level,) = np.frombuffer(raw, "<i8", 2).tolist(), np.frombuffer(raw, "<f8", 1, 16).tolist()
-        if min(n, k) < 0 or len(raw) != 24 + 16 * n + 12 * k: return None
-        names = tuple(raw[a:a + 16] for a in range(24, 24 + 16 * n, 16))
-        pairs, cosines = np.frombuffer(raw, "<i4", 2 * k, 24 + 16 * n).reshape(2, k), np.frombuffer(raw, "<f4", k, len(raw) - 4 * k)
+        if min(n, k) < 0 or len(raw) != 24 + 24 * n + 12 * k: return None
+        names, whole = tuple(raw[a:a + 16] for a in range(24, 24 + 16 * n, 16)), np.frombuffer(raw, "<i4", 2 * (n + k), 24 + 16 * n)
+        labels, sizes, pairs, cosines = whole[:n], whole[n:2 * n], whole[2 * n:].reshape(2, k), np.frombuffer(raw, "<f4", k, len(raw) - 4 * k)
         fits = ((pairs[0] >= 0) & (pairs[0] < pairs[1]) & (pairs[1] < n) & (abs(cosines) <= 1.01)).all()  # Not a number is not less either
+        fits &= ((labels >= 0) & (labels < n) & (sizes > 0)).all()
         once = len({*names}) == n and len(np.unique(pairs[0] * np.int64(n) + pairs[1])) == k
-        return cls(names, pairs, cosines, level) if fits and once and math.isfinite(level) else None
+        return cls(names, pairs, cosines, level, labels, sizes) if fits and once and math.isfinite(level) else None
 
 # %% ../nbs/07_clustering.ipynb #de8c6c1d
 def _near_again(
@@ -464,11 +480,56 @@ def _near_again(
     one, two, cosines = (np.concatenate(x) for x in zip(*found))
     return _Pairs(np.minimum(one, two), np.maximum(one, two), cosines * (c.sizes[one] * c.sizes[two]), np.zeros(k, bool)) if k <= room else None
 
+# %% ../nbs/07_clustering.ipynb #7fffc2d0
+_WORTH = 0.25  # Share of the rows from which on all are merged again
+
+
+def _as_before(
+    step: np.ndarray,  # (k,) the cluster that each row is in now
+    old: np.ndarray,  # (k,) … was in; −1 for a new one
+    held: np.ndarray,  # How many rows each of the old ones had; 0 for one that is no longer whole
+) -> np.ndarray:  # (k,)
+    "Which rows are together with the same rows as before."
+    n = len(step)
+    least, most = np.full(n, len(held)), np.full(n, -1)
+    np.minimum.at(least, step, old)
+    np.maximum.at(most, step, old)
+    return np.asarray(((least == most) & (np.bincount(step, minlength=n) == np.append(held, -1)[least]))[step])
+
+
+def _opened(
+    c: _Clusters,  # None of which has merged
+    pairs: _Pairs,  # All that are near
+    before: Near,  # Clustered at the same distance
+    distance: float,
+) -> np.ndarray | None:  # (n,) the cluster that each ends in; nothing where most would have to be looked at again
+    "Old clusters, but for those that something new comes near to."
+    number = {name: k for k, name in enumerate(before.names)}
+    was = np.array([number.get(name, -1) for name in c.names], np.intp)
+    old, held = np.where(was >= 0, before.labels[was], -1), np.bincount(before.labels)
+    held[held != np.bincount(old[(was >= 0) & (before.sizes[was] == c.sizes)], minlength=len(held))] = 0
+    changed = (was < 0) | (held[old] == 0)
+    _, first, which = np.unique(old, return_index=True, return_inverse=True)
+    open_, into = np.zeros(len(c), bool), first[which]
+    while True:
+        near = changed[pairs.a] | changed[pairs.b]
+        reached = np.isin(old, old[np.concatenate([pairs.a[near], pairs.b[near]])])
+        todo = np.flatnonzero(open_ | changed | reached)
+        if len(todo) > _WORTH * len(c): return None
+        if len(todo) == np.count_nonzero(open_): return into
+        open_[todo] = True
+        place = np.cumsum(open_, dtype=np.int32) - 1
+        among = pairs.take(np.flatnonzero(open_[pairs.a] & open_[pairs.b]))
+        among.a, among.b = place[among.a], place[among.b]
+        step = _merged(c.some(todo), among, distance)
+        into[todo], changed[todo] = todo[step], ~_as_before(step, old[todo], held)
+
 # %% ../nbs/07_clustering.ipynb #71bd3b2e
 def near_clusters(
     X: np.ndarray,  # As `flat_clusters` takes them
     distance: float,
     before: Near | None = None,  # Of any rows, at any distance
+    at: np.ndarray | None = None,
     block: int = 1024,
 ) -> tuple[np.ndarray, Near | None]:  # Labels, and what to keep for the next time
     "`flat_clusters`, from the near pairs of an earlier time and the products of what is new."
@@ -476,10 +537,15 @@ def near_clusters(
     def find(c: _Clusters, alive: np.ndarray, level: float, block: int, room: int) -> tuple[_Pairs, float]:
         again = _near_again(c, before, level, block, room) if before else None
         pairs, least = (again, level) if again else _near(c, alive, level, block, room)
-        if least <= level: kept.append(Near(c.names, np.stack([pairs.a, pairs.b]), (1 - pairs.distance(c)).astype(np.float32), level))
+        pair = np.stack([pairs.a, pairs.b]), (1 - pairs.distance(c)).astype(np.float32)
+        if least <= level: kept.append(Near(c.names, *pair, level, c.first, c.sizes.astype(np.int32)))
         return pairs, least
-    labels = flat_clusters(X, distance, block, find)
-    return labels, kept[0] if kept else None
+    def finish(c: _Clusters, pairs: _Pairs, level: float, *more: Any) -> np.ndarray:
+        into = _opened(c, pairs, before, distance) if before and before.names and kept and before.level == level else None
+        if into is None: into = _finished(c, pairs, level, *more)
+        kept[:] = (near._replace(labels=first_seen(into).astype(np.int32)) for near in kept)
+        return into
+    return flat_clusters(X, distance, at, block, find, finish), kept[0] if kept else None
 
 # %% ../nbs/07_clustering.ipynb #b94f5c11
 @dataclass(frozen=True)
@@ -548,21 +614,23 @@ def cluster_rows(
     X: np.ndarray,  # (n, d) their vectors; who has one of zeros is left out
     config: SubconsciousnessConfig,  # The sizes, and a threshold that goes before the next
     *,
+    at: np.ndarray | None = None,  # (n,) the row of each member; in their order, when not given
     threshold: float | None = None,  # The embedder's least mean cosine; the lexical one's when not given
-    flat: Callable[[np.ndarray, float], np.ndarray] = flat_clusters,  # What finds the clusters
+    flat: Callable[[np.ndarray, float, np.ndarray], np.ndarray] = flat_clusters,  # What finds the clusters
 ) -> list[MemoryCluster]:  # Each memory in at most one
     "Memories that belong together, whatever their dates and namespaces."
-    if len(some := np.flatnonzero(X.any(axis=1))) < len(X): members, X = [members[i] for i in some.tolist()], X[some]
+    at = np.arange(len(X)) if at is None else at
+    if len(some := np.flatnonzero(np.any(X, axis=1)[at])) < len(at): members, at = [members[i] for i in some.tolist()], at[some]
     if not members: return []
     level = next(t for t in (config.consolidation_threshold, threshold, LexicalEmbedder.cluster_threshold) if t is not None)
     begin = time.perf_counter()
-    labels = flat(X, 1 - level)
+    labels = flat(X, 1 - level, at)
     groups = (rows for rows in _groups(labels) if len(rows) >= config.min_cluster_size)
-    parts = sorted((rows[p] for rows in groups for p in split(X[rows], config.min_cluster_size, config.max_cluster_size)), key=lambda p: int(p[0]))
+    parts = sorted((rows[p] for rows in groups for p in split(X[at[rows]], config.min_cluster_size, config.max_cluster_size)), key=lambda p: int(p[0]))
     record("clustering.duration", time.perf_counter() - begin)
     count("clustering.clusters_found", len(parts))
     for p in parts: record("clustering.cluster_sizes", len(p))
-    return [_cluster([members[i] for i in p], X[p], k) for k, p in enumerate(parts)]
+    return [_cluster([members[i] for i in p], X[at[p]], k) for k, p in enumerate(parts)]
 
 
 def cluster_memories(
@@ -571,7 +639,7 @@ def cluster_memories(
     config: SubconsciousnessConfig,
     *,
     threshold: float | None = None,
-    flat: Callable[[np.ndarray, float], np.ndarray] = flat_clusters,
+    flat: Callable[[np.ndarray, float, np.ndarray], np.ndarray] = flat_clusters,
 ) -> list[MemoryCluster]:  # Each memory in at most one
     "`cluster_rows`, of memories whose vectors are known by id."
     known = {m.id: m for m in memories if m.id in embeddings}

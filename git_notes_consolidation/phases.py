@@ -481,15 +481,17 @@ def cluster(s: Scanned, stands_for: Mapping[str, str]) -> list[MemoryCluster]:
 def _clustered(s: Scanned, stands_for: Mapping[str, str]) -> tuple[list[MemoryCluster], Near | None]:
     "… and the near pairs to keep, where all memories are looked at and are many."
     kept: list[Near | None] = [None]
-    def flat(X: np.ndarray, distance: float) -> np.ndarray:
-        if len(current) < max(_MANY, sum(i == j for i, j in stands_for.items())): return tiled_clusters(X, distance)
-        labels, kept[0] = kept_clusters(X, distance, s.near)
+    def flat(X: np.ndarray, distance: float, at: np.ndarray) -> np.ndarray:
+        if len(current) < max(_MANY, sum(i == j for i, j in stands_for.items())): return tiled_clusters(X, distance, at)
+        labels, kept[0] = kept_clusters(X, distance, s.near, at)
         return labels
     with span("consolidation.cluster", min_size=s.config.min_cluster_size, max_size=s.config.max_cluster_size) as log:
         current = [(m, i) for m, i in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id and s.scope.has(m)]
         current.sort(key=lambda row: row[0].id)
         threshold = s.config.consolidation_threshold or s.embedder.cluster_threshold
-        found = cluster_rows([m for m, _ in current], s.vectors[[i for _, i in current]], s.config, threshold=threshold, flat=flat)
+        at = np.array([i for _, i in current], np.intp)
+        rows = (s.vectors, at) if 2 * len(at) > len(s.vectors) else (s.vectors[at], None)  # No copy of nearly all of them
+        found = cluster_rows([m for m, _ in current], rows[0], s.config, at=rows[1], threshold=threshold, flat=flat)
         log.set(clusters_found=len(found), threshold=threshold)
     return found, kept[0]
 

@@ -129,10 +129,13 @@ def _dealt(
 def tiled_clusters(
     X: np.ndarray,  # (n, d) rows of length one, float32 or float64; zero rows stay alone
     distance: float,  # Clusters merge while their average cosine distance is below this
+    at: np.ndarray | None = None,
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "`flat_clusters`, by the crew where there is one and the work is worth it."
-    n = processes(len(X) ** 2 * X.shape[1] / _FLOPS) if len(X) > 1 else 1
-    if n < 2: return flat_clusters(X, distance)
+    k = len(X) if at is None else len(at)
+    n = processes(k ** 2 * X.shape[1] / _FLOPS) if k > 1 else 1
+    if n < 2: return flat_clusters(X, distance, at)
+    X = X if at is None else X[at]
     groups = [rows for rows in _groups(tiled_components(X, distance)) if len(rows) > 1]
     hands = _dealt([len(rows) ** 2 for rows in groups], 4 * n)
     found = spread(cut_all, [Cut(tuple(packed(X[groups[i]]) for i in hand), distance) for hand in hands], n)
@@ -146,9 +149,10 @@ def kept_clusters(
     X: np.ndarray,  # As `flat_clusters` takes them
     distance: float,
     before: Near | None = None,  # The near pairs of an earlier time
+    at: np.ndarray | None = None,
 ) -> tuple[np.ndarray, Near | None]:  # Labels, and what to keep for the next time
     "`near_clusters` of many rows, or a crew that is there for the work and nothing is known of it."
-    return (tiled_clusters(X, distance), None) if before is None and _CREW.get() else near_clusters(X, distance, before)
+    return (tiled_clusters(X, distance, at), None) if before is None and _CREW.get() else near_clusters(X, distance, before, at)
 
 # %% ../nbs/08_tiles.ipynb #387ba321
 class Stretch(NamedTuple):

@@ -97,7 +97,7 @@ def test_a_part_is_cut_as_it_is_in_the_whole(seed):
 @given(seeds, cuts, st.integers(1, 100))
 def test_the_size_of_the_tiles_does_not_matter(seed, threshold, block):
     X = round_vectors(heaps(seed))
-    assert np.array_equal(flat_clusters(X, threshold, block), flat_clusters(X, threshold))
+    assert np.array_equal(flat_clusters(X, threshold, block=block), flat_clusters(X, threshold))
     assert np.array_equal(components(X, threshold, block), components(X, threshold))
 
 
@@ -293,11 +293,33 @@ def test_what_was_kept_changes_no_label(seed, threshold, room, coarse):
     rng, X, before = np.random.default_rng(seed), heaps(seed), None
     X = np.rint(X * 4) / 4 if coarse else round_vectors(X) if rng.random() < 0.5 else X  # Coarse ones are often equally far
     with patch.object(clustering, "_room", lambda n: room):
-        for k in range(5):
-            Y, distance, block = some_of(rng, X), threshold if k < 3 else float(rng.uniform(0.02, 1.3)), int(rng.integers(1, 40))
-            labels, after = near_clusters(Y, distance, before, block)
-            assert np.array_equal(labels, flat_clusters(Y, distance, block))
+        for k in range(4):
+            Y, distance, block = some_of(rng, X), threshold if k < 2 else float(rng.uniform(0.02, 1.3)), int(rng.integers(1, 40))
+            labels, after = near_clusters(Y, distance, before, block=block)
+            assert np.array_equal(labels, flat_clusters(Y, distance, block=block))
             before = Near.from_bytes(after.to_bytes()) if after else before
+
+
+@given(seeds, st.floats(0.02, 1.2), st.booleans())
+def test_old_clusters_stand_where_nothing_that_changed_is_near(seed, distance, coarse):
+    "A few rows come, go, or come twice; whatever is not merged again is as if it had been."
+    rng, X = np.random.default_rng(seed), heaps(seed, n=100)
+    X, there, before = np.rint(X * 4) / 4 if coarse else X, rng.random(100) < 0.9, None
+    with patch.object(clustering, "_WORTH", 1.0):
+        for _ in range(4):
+            flip = rng.integers(0, 100, rng.integers(0, 5))
+            there[flip] = ~there[flip]
+            at = rng.permutation([*np.flatnonzero(there), *rng.integers(0, 100, rng.integers(0, 3))])
+            labels, after = near_clusters(X, distance, before, at)
+            assert np.array_equal(labels, flat_clusters(X[at], distance)) and np.array_equal(labels, flat_clusters(X, distance, at))
+            before = Near.from_bytes(after.to_bytes())
+
+
+def test_few_are_merged_again_for_one_that_is_new():
+    X, sizes, merged = heaps(5, n=120, d=60), [], clustering._merged
+    _, before = near_clusters(X[1:], 0.4)
+    with patch.object(clustering, "_merged", lambda c, *rest: sizes.append(len(c)) or merged(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
+    assert sizes and max(sizes) < 30 and np.array_equal(labels, flat_clusters(X, 0.4))
 
 
 @given(seeds, st.floats(0.3, 1.3))

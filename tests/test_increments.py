@@ -144,7 +144,7 @@ def test_repeats_as_in_the_real_corpus(home, tmp_path):
 
 def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
     known = []
-    def kept(X, distance, before): known.append(before and len(before.names)); return near_clusters(X, distance, before)
+    def kept(X, distance, before, at): known.append(before and len(before.names)); return near_clusters(X, distance, before, at)
     monkeypatch.setattr(phases, "_MANY", 1)
     monkeypatch.setattr(phases, "kept_clusters", kept)
     monkeypatch.setattr(phases, "reached", partial(reached, most=1))  # A component that is too large, as in a large repository
