@@ -315,6 +315,10 @@ def test_old_clusters_stand_where_nothing_that_changed_is_near(seed, distance, c
             before = Near.from_bytes(after.to_bytes())
 
 
+def test_no_rows_are_no_groups():
+    assert clustering._groups(np.zeros(0, int)) == [] and [g.tolist() for g in clustering._groups(np.array([1, 0, 1]))] == [[1], [0, 2]]
+
+
 def test_few_are_merged_again_for_one_that_is_new():
     X, sizes, merged = heaps(5, n=120, d=60), [], clustering._merged
     _, before = near_clusters(X[1:], 0.4)
