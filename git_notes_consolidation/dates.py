@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from .calendar import at_time, civil, floor, index, ordinal, period, shifted
-from .readings import AFTER_YEAR, STEP, Reading, Rules, Scene, dated, production
+from .readings import AFTER_YEAR, STEP, Reading, Rules, Scene, dated, dated_thing, production
 
 # %% auto #0
 __all__ = ['DATES', 'start_of']
@@ -25,7 +25,8 @@ def _month_day(c: Scene, m: re.Match[str], month: int, dom: int, year: int | Non
     if not days: return None
     if year is not None: return dated(floor(days[0], "day"), 0.97, named=("date", 1))
     past, future = max((d for d in days if d <= c.day), default=None), min((d for d in days if d >= c.day), default=None)
-    said = STEP.get(side) or c.tense(m)
+    said = STEP.get(side) or (dated_thing(c, m) if past is not None and c.day - past <= 300 else 0) or c.tense(m)
+    if c.t.low[max(0, m.start() - 2):m.start()] == ["as", "of"] and past is not None and future is not None: said = 1 if future - c.day < c.day - past else -1
     if said == 0 and past is not None and future is not None and c.day - past > 300 and future - c.day < 61: said = 1
     day = future if past is None or said > 0 and future is not None else past
     return dated(floor(day, "day"), 0.85, named=("date", 0)) if day is not None else None
@@ -44,10 +45,15 @@ _PARTLY = frozenset("mid early late".split())
 
 
 
+_UNITS = frozenset("mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps fps".split())
+
+
 @_rule("(?<=[iO@BARbzk-])y|(?<=e)y(?=[.])|(?<=[@i]y&)y|(?P<u>U)y")
 def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     i, k = m.start(), m.end()
     before, after = c.t.low[i - 1] if i else "", c.t.low[k] if k < len(c.t.low) else "."
+    if before in ("from", "between") and c.t.letters[k:k + 2] in ("@y", "&y", "Ay") and c.t.low[k + 2:k + 3] and c.t.low[k + 2] in _UNITS: return None
+    if before in ("to", "and") and c.t.letters[i - 2:i - 1] == "y" and after in _UNITS: return None
     if before == "the" and after not in _YEARLY or before == "to" and c.t.letters[i - 2:i - 1] == "y" and c.t.letters[i - 3:i - 2] not in "iR@": return None
     if before == "-" and (i < 2 or c.t.low[i - 2] not in ("mid", "early", "late", "pre", "post")): return None
     noun = after[0].isalpha() and after not in AFTER_YEAR and after[-2:] not in ("ed", "ly") and (c.t.text[c.t.spans[k][0]].islower() or before == "-")

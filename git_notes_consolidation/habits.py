@@ -4,6 +4,7 @@
 
 # %% ../nbs/02_habits.ipynb #5ed26ca5
 from __future__ import annotations
+from .masking import BLANK
 from .tense import cue
 from .timewords import Tokens
 
@@ -39,7 +40,8 @@ def _as_constant(t: Tokens, k: int) -> bool:
     a, b = t.spans[k]
     if t.text[b:b + 1] == ":" and (t.text[a - 1:a] == ":" or letter_at(t, k + 2) == "n" and k + 3 == len(t.low)): return True
     if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo": return False
-    return not any(word_at(t, j).isupper() and len(word_at(t, j)) > 1 for j in (k - 2, k - 1, k + 1, k + 2)) and len(t.low) > 2
+    shouts = (j for j in (k - 2, k - 1, k + 1, k + 2) if letter_at(t, j) not in "dTWMw")  # A row of such words vouches for none of them
+    return not any(word_at(t, j).isupper() and len(word_at(t, j)) > 1 for j in shouts) and any(word_at(t, j).islower() for j in range(len(t.low)))
 
 # %% ../nbs/02_habits.ipynb #805d131f
 def hyphened(
@@ -82,7 +84,7 @@ def is_named(
     if before in _TITLES or thing and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
     if any(low_at(t, j) in _FIRMS and all(word_at(t, i)[0].isupper() for i in range(k, j + 1)) for j in (k + 1, k + 2)): return True
     if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
-    if before == "is" and letter_at(t, k - 2) == "n" and letter_at(t, k) in "WM": return True  # 11 is December
+    if before == "is" and letter_at(t, k) in "WM" and (letter_at(t, k - 2) == "n" or low_at(t, k - 2)[:1] == BLANK): return True  # 11 is December
     if after in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]) or after == "has" and "value" in t.low[k + 2:k + 5]: return True
     if before in _USED or low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in {"(": THINGS, ",": _BOTS}.get(after, ()): return True
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return True

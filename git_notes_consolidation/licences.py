@@ -94,6 +94,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
     before, after, word = letter_at(t, k - 1), letter_at(t, k + 1), low_at(t, k - 1)
     if is_named(t, k) or low == "may" and low_at(t, k + 1) in _AFTER_MODAL or _in_general(t, k, unsure): return False
     if after == "o" and t.values[k + 1] > 31: return False
+    if len(low) == 3 and word_at(t, k).isupper() and before not in "i@lxtpbzknoOBAR" and after not in "nyoD": return False  # OCT, a scanner
     if before == "o" or before == "O" and letter_at(t, k - 2) in "on": return True
     if before == "n" and (cap or low not in _LOWER): return True
     if after in "noy" and not (after == "o" and low_at(t, k + 1).isalpha()) or after == "," and letter_at(t, k + 2) == "y":
@@ -126,13 +127,14 @@ def _quarter_ok(t: Tokens, k: int) -> bool:
     return before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx" or after in "O," and letter_at(t, k + 2) in "ytlx"
 
 # %% ../nbs/03_licences.ipynb #a69a2a2d
+_SUPPOSED = frozenset("if when whenever that assume assumes suppose pretend pretends".split())
 _DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
 
 
 def _day_ok(t: Tokens, k: int) -> bool:
     word, before = word_at(t, k), word_at(t, k - 1)
     if is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let" and low_at(t, k + 1) == "be": return False
-    if low_at(t, k - 1) in ("if", "when", "whenever") and low_at(t, k + 1) == "is" and letter_at(t, k + 2) == "a": return False
+    if low_at(t, k - 1) in _SUPPOSED and low_at(t, k + 1) == "is" and letter_at(t, k + 2) == "a": return False
     if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""
     return not (word[0].isupper() and not word.isupper() and between == " " and before[:1].isupper() and letter_at(t, k - 1) == ".")
@@ -151,7 +153,7 @@ def _quoted_from(t: Tokens, k: int) -> int:
     low, after = t.low[k], letter_at(t, k + 1)
     if low in _COMPUTES and after in "ae": return k + 2 if letter_at(t, k + 2) in "lxtpoWUEMkVb" else 0
     if low in _OFFERS and low_at(t, k + 1) == ":": return k + 2
-    if low in _DEFAULTS: return next((j for j in range(k + 1, min(k + 4, len(t.low))) if t.letters[j] in "lpxt"), 0) if low_at(t, k + 1) in _LEADS else 0
+    if low in _DEFAULTS: return next((j for j in range(k + 1, min(k + 5, len(t.low))) if t.letters[j] in "lpxt"), 0) if low_at(t, k + 1) in _LEADS else 0
     if low in _STRINGS and after in "lxtdn": return k + 1
     if low in _TYPED and after in "lxtd" and low_at(t, k - 1) not in _PEOPLE: return k + 1
     shown = low in _SHOWS and after in "lxtd" and word_at(t, k + 1).istitle() and not word_at(t, k).isupper()

@@ -21,7 +21,9 @@ _rule = partial(production, NAMED)
 def _month_or_season(c: Scene, m: re.Match[str]) -> Reading | None:
     letter, value, x = m["w"], c.t.values[m.start("w")], (m["x"] or "")[-1:]
     grain, k = cyclic(letter, value) if letter != "Q" else quarter_of(value)
-    if letter == "M" and c.t.letters[m.end():m.end() + 1] == "n" and 29 < c.t.values[m.end()] < 32: return None  # There is no 30 February
+    d = m.start() - 1 - (c.t.letters[m.start() - 1:m.start()] == "O")
+    days = [c.t.values[j] for j, kinds in ((m.end(), "n"), (d, "no")) if 0 <= j < len(c.t.letters) and c.t.letters[j] in kinds]
+    if letter == "M" and any(29 < x < 32 for x in days): return None  # There is no 30 February, and no 31st of June
     if x == "l" and of_period(c, m.end()) and c.t.letters[m.end() + 1:m.end() + 2] != "y": return None
     here = index(c.day, grain)
     if x == "t": i = _this(c.day, grain, k)
@@ -78,7 +80,7 @@ def _end_of_unit(c: Scene, m: re.Match[str]) -> Reading | None:
     if grain in SECONDS or grain == "day" and not m["j"] and before not in ("by", "before", "until", "till"): return None
     if not _CHORES.isdisjoint(c.t.low[m.end():m.end() + 2]) and c.t.letters[m.end():m.end() + 1] == ".": return None
     if not m["v"] and c.t.text[c.t.spans[m.end() - 1][1]:][:1] == "-": return None
-    if m["j"] and c.t.letters[m.end():m.end() + 1] in ("W", "d", "D"): return None
+    if (m["j"] or grain == "day") and c.t.letters[m.end():m.end() + 1] in ("W", "d", "D", "M"): return None
     mod = "END" if m["j"] or m["v"] else c.t.values[m.start("k")]
     return dated(floor(c.day, grain), 0.75, anchor=c.day if grain == "day" else (floor(c.day, grain).end // DAY - 1 if mod == "END" else None), mod=mod)
 

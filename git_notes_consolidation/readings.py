@@ -14,7 +14,7 @@ from .timewords import Tokens
 # %% auto #0
 __all__ = ['Rule', 'Rules', 'SECONDS', 'NUMBER', 'STEP', 'CODES', 'UNKNOWN', 'ANAPHORIC', 'AFTER_YEAR', 'Reading', 'Scene',
            'dated', 'unresolved', 'production', 'longest', 'anywhere', 'phrases', 'moved', 'amount_of', 'few', 'cyclic',
-           'quarter_of', 'toward', 'beside', 'of_period', 'clock']
+           'quarter_of', 'dated_thing', 'toward', 'beside', 'of_period', 'clock']
 
 # %% ../nbs/03_readings.ipynb #259a1c31
 class Reading(NamedTuple):
@@ -191,16 +191,16 @@ _NO_THING = frozenset("""morning afternoon evening night week end start beginnin
 _ON = frozenset("on onward onwards to until till through - –".split())
 
 
-def _dated_thing(c: Scene, m: re.Match[str]) -> int:
+def dated_thing(c: Scene, m: re.Match[str]) -> int:
     "The backup from Sunday and the mail of Friday are there already."
     i, k = m.start(), m.end()
-    if i < 2 or c.t.letters[i] != "W" or c.t.low[i - 1] not in ("from", "of") or c.t.letters[i - 2] != "." or not c.t.low[i - 2].isalpha(): return 0
+    if i < 2 or c.t.letters[i] not in "WMno" or c.t.low[i - 1] not in ("from", "of") or c.t.letters[i - 2] != "." or not c.t.low[i - 2].isalpha(): return 0
     return 0 if c.t.low[i - 2] in _NO_THING or cue(c.t.low, i - 2) or c.t.low[k:k + 1] and c.t.low[k] in _ON else -1
 
 # %% ../nbs/03_readings.ipynb #97daaabc
 def toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]:
     "The number of the period of that name, in the direction of the tense, and how sure that is."
-    said = _whose(c, m) or _dated_thing(c, m) or c.tense(m)
+    said = _whose(c, m) or dated_thing(c, m) or c.tense(m)
     return nearest(index(c.day, grain), k, grain, "future" if said > 0 else "past"), {1: 0.8, 0: 0.75, -1: 0.9}[said]
 
 # %% ../nbs/03_readings.ipynb #175402f9

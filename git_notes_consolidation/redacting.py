@@ -42,14 +42,23 @@ _HEADS = [
     ("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}+"),
     ("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
     ("anthropic-key", "sk-ant-", r"[\w-]{20,}+"),
+    ("astra-token", "AstraCS:", r"[\w:-]{60,}+"),
     ("atlassian-token", "ATATT3 ATCTT3", r"[\w=-]{50,}+"),
     ("aws-access-key", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}(?<!EXAMPLE)(?![A-Za-z0-9])"),
+    ("bitbucket-token", "ATBB", r"[A-Za-z0-9]{24,}+"),
+    ("braintree-token", "access_token$production$ access_token$sandbox$", r"[0-9a-z]{16}\$[0-9a-f]{32}"),
+    ("brevo-key", "xkeysib- xsmtpsib-", r"[0-9a-f]{64}-[A-Za-z0-9]{16}"),
+    ("buildkite-token", "bkua_", r"[0-9a-f]{40}"),
+    ("cerebras-key", "csk-", r"[a-z0-9]{40,}+"),
+    ("circleci-token", "CCIPAT_", r"\w{20,}+"),
+    ("contentful-token", "CFPAT-", r"[\w-]{40,}+"),
     ("databricks-token", "dapi", r"[0-9a-f]{32}(?:-\d)?"),
     ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{40,}+"),
     ("docker-token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
     ("doppler-token", "dp.pt. dp.st. dp.sa. dp.ct.", r"[\w.-]{36,}+"),
     ("dynatrace-token", "dt0c01. dt0s01.", r"[A-Z0-9]{20,}\.[A-Z0-9]{40,}"),
     ("facebook-token", "EAA", r"[A-Za-z0-9]{80,}+"),
+    ("e2b-key", "e2b_", r"[0-9a-f]{40}"),
     ("figma-token", "figd_ figo_", r"[\w-]{30,}+"),
     ("fly-token", "fo1_ fm1a_ fm1r_ fm2_", r"[\w+/=-]{40,}+"),
     ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,}+"),
@@ -59,28 +68,41 @@ _HEADS = [
     ("google-token", "ya29. GOCSPX- 1//0", r"[\w-]{24,}+(?:\.[\w-]{5,}+){0,3}"),
     ("grafana-token", "glsa_ glc_", r"[\w+/=-]{32,}+"),
     ("groq-key", "gsk_", r"[A-Za-z0-9]{40,}+"),
+    ("hubspot-token", "pat-na1- pat-eu1-", r"[0-9a-f-]{36}"),
     ("huggingface-token", "hf_", r"[A-Za-z0-9]{30,}+"),
+    ("jfrog-token", "AKCp", r"[A-Za-z0-9]{64,}+"),
+    ("langsmith-key", "lsv2_pt_ lsv2_sk_", r"[0-9a-f]{32}_[0-9a-f]{10}"),
     ("linear-key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}+"),
     ("mailgun-key", "key-", r"[0-9a-f]{32}(?![0-9a-f])"),
+    ("mapbox-token", "sk.eyJ", r"[\w-]{20,}+\.[\w-]{20,}+"),
+    ("matrix-token", "syt_", r"[\w-]{20,}+"),
+    ("neon-key", "napi_", r"[a-z0-9]{50,}+"),
     ("netlify-token", "nfp_", r"[A-Za-z0-9]{30,}+"),
     ("newrelic-key", "NRAK- NRJS- NRII-", r"[\w-]{18,}+"),
     ("notion-token", "ntn_ secret_", r"[A-Za-z0-9]{40,}+"),
     ("npm-token", "npm_", r"[A-Za-z0-9]{30,}+"),
+    ("nuget-key", "oy2", r"[a-z0-9]{43}(?![A-Za-z0-9])"),
+    ("nvidia-key", "nvapi-", r"[\w-]{40,}+"),
     ("openai-key", "sk-proj- sk-svcacct- sk-admin-", r"[\w-]{32,}+"),
     ("openai-key", "sk-", r"[A-Za-z0-9]{32,}+"),
     ("openrouter-key", "sk-or-v1-", r"[0-9a-f]{40,}+"),
     ("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,}+"),
+    ("pinecone-key", "pcsk_", r"\w{40,}+"),
+    ("plaid-token", "access-sandbox- access-development- access-production-", r"[0-9a-f-]{36}"),
     ("planetscale-token", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.=-]{30,}+"),
     ("postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
     ("pulumi-token", "pul-", r"[0-9a-f]{40}"),
     ("pypi-token", "pypi-AgE", r"[\w-]{50,}+"),
     ("replicate-token", "r8_", r"[A-Za-z0-9]{30,}+"),
+    ("resend-key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
     ("rubygems-key", "rubygems_", r"[0-9a-f]{40,}+"),
     ("sendgrid-key", "SG.", r"[\w-]{16,32}\.[\w-]{16,64}"),
     ("sentry-token", "sntryu_ sntrys_ sntrya_", r"[\w+/=-]{40,}+"),
     ("shopify-token", "shpat_ shpca_ shppa_ shpss_", r"[0-9a-fA-F]{32}"),
-    ("slack-token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxc- xoxd- xoxe- xoxe. xapp-", r"(?:xox[bp]-)?\d[\w%-]{16,}+"),
+    ("slack-token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxc- xoxe- xoxe. xapp-", r"(?:xox[bp]-)?\d[\w%-]{16,}+"),
+    ("slack-token", "xoxd-", r"[\w%+/-]{16,}+"),
     ("sonar-token", "sqp_ squ_ sqa_", r"[0-9a-f]{40}"),
+    ("sourcegraph-token", "sgp_", r"\w{40,}+"),
     ("square-token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{22,}+"),
     ("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_ whsec_", r"[A-Za-z0-9+/=]{16,}+"),
     ("supabase-key", "sbp_ sb_secret_", r"[\w-]{25,}+"),
@@ -139,11 +161,11 @@ def _blocks(text: str) -> Iterator[Finding]:
 
 # %% ../nbs/09_redacting.ipynb #39631421
 _NOT_IT = re.compile("(?i)^(?:" + "|".join((
-    r"[$<{\[@*…]|%(?:\w+%|\(|[sdr]\b)|\.\.\.",  # A variable, an ellipsis
+    r"\$(?:[a-z_]+$|(?-i:[A-Z_][A-Z0-9_]*)$|\w+[.\[(:>-]|[({$]|\d$)|@[a-z_]+(?:\.[a-z_]+)*\(?$|\*+$|[<{\[…]|%(?:\w+%|\(|[sdr]\b)|\.\.\.",  # A variable
     r"\w+[(\[]|(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)$",  # A call, an attribute, a setting, a name in the environment
     r"[~.]{0,2}/[\w.-]+(?:/[\w.-]+)*/?$|[a-z]:\\|\w{2,12}://",  # A path, an address
     r"v?\d+(?:\.\d+)+$|\d{4}-\d\d-\d\d|\d{8}T\d{6}",  # A version, a date
-    r"(?:mem|sum|edge|run|cfg)_[a-z2-7]{12,}$|[a-z]{2,8}\d{0,3}:",  # An id, a digest with its kind
+    r"(?:mem|sum|edge|run|cfg)_[a-z2-7]{12,}$|(?!base64:)[a-z]{2,8}\d{0,3}:",  # An id, a digest with its kind
     r"(?:argon2|bcrypt|scrypt|pbkdf2|sha-?\d|md5|[hre]s\d{3}|ed25519|oauth|base64|x509|aes|utf)[\w-]*$")) +  # An algorithm
     r")|example|change_?me|placeholder|redacted|your[_-]|dummy|x{4}|\.\.\.|\*{3}")
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _.-][A-Za-z]+)*[.!?]?")
@@ -155,7 +177,8 @@ def _value(
 ) -> bool:
     "Is it the secret itself? A password may be weak, a token is drawn at random."
     if len(text) < 6 or len(set(text)) < 4 or _NOT_IT.search(text): return False
-    if _WORDS.fullmatch(text): return name.startswith("pass") and len(name) > 4 and "-" in text and len(text.split("-")) > 3
+    scrambled = len(text) > 11 and 5 * sum(a.isupper() != b.isupper() for a, b in zip(text, text[1:])) > 2 * len(text)
+    if _WORDS.fullmatch(text) and not scrambled: return name.startswith("pass") and len(name) > 4 and "-" in text and len(text.split("-")) > 3
     run = any(len(r) > 7 and not r.isdigit() and not r.isalpha() for r in re.findall(r"[A-Za-z0-9]+", text))
     mixed = text.upper() != text != text.lower() and any(c.isdigit() for c in text)
     if not name.startswith(("pass", "pwd", "identified", "login")): return len(text) > 9 and (run or len(text) > 19 and mixed)
@@ -164,16 +187,18 @@ def _value(
 
 # %% ../nbs/09_redacting.ipynb #7cdc945f
 _Q = r"\\{0,7}[\"'`]"
-_NAMED = re.compile(rf"(?=[PpSsTtCcIiAaEeLlMm])"
-                    rf"(?P<name>(?i:{_after('A-Za-z')}pass|password|passwor[td]|passphrase|passcode|passwd|pwd|secret|token|credentials?|identified by"
-                    rf"|(?:api|access|account|admin|encryption|license|master|private|sharedaccess|shared|signing|service)[_-]?key|api key"
+_NAMED = re.compile(rf"(?=[AaCcEeFfHhIiJjLlMmPpRrSsTtWw])"
+                    rf"(?P<name>(?i:{_after('A-Za-z')}pass(?!w|phrase|code)|password|passwor[td]|passphrase|passcode|passwd|pwd|secret|token|credentials?"
+                    rf"|identified by|(?:api|access|account|admin|encryption|license|master|private|sharedaccess|shared|signing|service)[_-]?key|api key"
+                    rf"|(?:app|auth|fernet|hmac|jwt|routing|storage|webhook)[_-]?key"
                     rf"|secret[ _-](?:access[ _-])?key))"
-                    rf"(?P<rest>s?(?:[_-]\w{{1,24}}|[A-Z0-9]\w{{0,24}})?)(?:{_Q})?(?P<op>\s{{0,3}}(?::=|=>|->|→|==?|:|\|)\s{{0,3}}|\s(?:is|was)\s|\s)"
+                    rf"(?P<rest>s?(?:[_-]\w{{1,24}}|[A-Z0-9]\w{{0,24}})?)(?:{_Q})?"
+                    rf"(?P<op>\s{{0,3}}(?::=|=>|->|→|==?|:|\||>)\s{{0,3}}|(?:\s(?:for|of|on|to)\s[\w .'-]{{1,40}}?)?\s(?:is|was)\s|\s)"
                     rf"(?:[rbuf]{{1,2}}(?=[\"']))?(?:(?P<q>{_Q})(?P<quoted>[^\s\"'`\\]{{4,600}})|(?P<bare>[^\s\"'`\\,;<>()\[\]{{}}|]{{4,600}}))")
 _OTHER = frozenset("name names id ids file files path dir url uri endpoint type count limit len length size ttl expiry expires hash field param var env ref "
                    "policy prefix suffix version used budget bound min max reset prompt alias format class provider store manager usage kind rate hint "
                    "label age at".split())
-_CURSOR = re.compile(r"(?i)(?:page|next|continuation)[_-]?$")
+_CURSOR = re.compile(r"(?i)(?:page|next|continuation|public[_-]?key)[_-]?$")
 _CALLED = re.compile(r"(?i)(?:--[\w-]{0,20}|login\s\S{1,60}\s|identified by\s?)$")
 
 
@@ -192,12 +217,17 @@ def _named(text: str) -> Iterator[Finding]:
         at = start + len(value)
 
 # %% ../nbs/09_redacting.ipynb #770d74fc
-_URL = re.compile(r"://(?<=[a-z0-9]://)(?:(?P<user>[^\s:/@\"'<>\\]{0,80}):(?P<v>[^\s/@\"'<>\\]{3,300})|(?P<t>[A-Za-z0-9_-]{20,200}))@")
+_URL = re.compile(r"://(?<=[a-z0-9]://)(?:(?P<user>[^\s:/@\"'<>\\\[]{0,80}):(?P<v>[^\s/@\"'<>\\]{3,300})|(?P<t>[A-Za-z0-9_-]{20,200}))@")
 _WEAK = frozenset("password passwd pass pwd pw secret postgres root guest admin user test example changeme token".split())
-_SCHEME = re.compile(rf"(?=[AaBb])(?i:{_START}(?:bearer|basic|authorization:\s{{0,3}}(?:token|apikey)))\s{{1,3}}(?P<v>[A-Za-z0-9+/_.~=-]{{12,}}+)")
+_SCHEME = re.compile(rf"(?=[AaBb])(?i:{_START}(?:bearer|basic|authorization:\s{{0,3}}(?!digest|negotiate|ntlm)[a-z]{{3,12}}))"
+                     r"\s{1,3}(?P<v>[A-Za-z0-9+/_.~=-]{12,}+)")
 _COMMAND = re.compile(_after(r"\w") +
-                      r"(?:curl\b[^\n]{0,120}?\s(?:-u|--user)[\s=]{1,3}['\"]?[^\s:'\"]{1,60}:|(?:sshpass|docker login)\b[^\n]{0,120}?\s-p\s{0,3}['\"]?)"
+                      r"(?:curl\b[^\n]{0,120}?\s(?:-u|--user)[\s=]{1,3}['\"]?[^\s:'\"]{1,60}:|(?:sshpass|docker login)\b[^\n]{0,120}?\s-p\s{0,3}['\"]?"
+                      r"|(?:mysql\w*|mariadb[\w-]*)\b[^\n]{0,120}?\s-p['\"]?|mongo\w*\b[^\n]{0,120}?\s-p\s{1,3}['\"]?|redis-cli\b[^\n]{0,120}?\s-a\s{1,3}['\"]?"
+                      r"|unzip\b[^\n]{0,120}?\s-P\s{0,3}['\"]?|ldap\w{3,8}\b[^\n]{0,160}?\s-w\s{1,3}['\"]?)"
                       r"(?P<v>[^\s'\"\\]{4,200})")
+
+_COMMANDS = "curl sshpass mysql mariadb mongo redis-cli unzip ldap".split() + ["docker login"]
 
 
 def _placed(text: str) -> Iterator[Finding]:
@@ -207,12 +237,13 @@ def _placed(text: str) -> Iterator[Finding]:
         yield Finding("secret:url-password", *m.span(name))
     for m in _SCHEME.finditer(text) if any(word in text.lower() for word in ("bearer", "basic", "authorization")) else ():
         if _value(v := m["v"], "token") and any(c.isdigit() for c in v) or v[-1] == "=" and _drawn(v): yield Finding("secret:authorization", *m.span("v"))
-    for m in _COMMAND.finditer(text) if any(word in text for word in ("curl", "sshpass", "docker login")) else ():
+    for m in _COMMAND.finditer(text) if any(word in text for word in _COMMANDS) else ():
         if _value(m["v"], "login"): yield Finding("secret:password", *m.span("v"))
 
 # %% ../nbs/09_redacting.ipynb #e83fe0a1
 _COOKIE, _CRUMB = re.compile(r"(?i)cookie[\"']?:([^\n]*)"), re.compile(r"[\w.-]{1,60}=([\w%.+/~-]{16,4096})")
 _ISSUED = re.compile("(?=[a-z])" + _START + r"(?P<head>[a-z][a-z0-9]{1,11}(?:[_-][a-z0-9]{2,10}){0,3})[_-](?P<tail>[A-Za-z0-9]{24,}+)")
+_IDS = frozenset("toolu msg chatcmpl asst thread run req resp file evt pi ch cus sub seti price acct dpl prj org proj".split())  # Of vendors' objects
 _SAYS = re.compile(r"(?:^|[_-])(?:api|sk|key|token|secret|live|prod|pat)(?:$|[_-])")
 
 
@@ -222,7 +253,7 @@ def _loose(text: str) -> Iterator[Finding]:
     for m in _ISSUED.finditer(text):
         tail, digit = m["tail"], any(c.isdigit() for c in m["tail"])
         mixed = digit and tail.upper() != tail != tail.lower() or digit and not tail.isdigit() and _SAYS.search(m["head"])
-        if mixed and len(set(tail)) > 7 and not re.match(r"sha\d|pk[_-]|ssh-", m["head"]): yield Finding("secret:token", *m.span())
+        if mixed and len(set(tail)) > 7 and m["head"] not in _IDS and not re.match(r"sha\d|pk[_-]|ssh-", m["head"]): yield Finding("secret:token", *m.span())
 
 # %% ../nbs/09_redacting.ipynb #6d8e1e7b
 _EMAIL = re.compile(_after(r"\w.%+/-") + r"(?P<local>[A-Za-z0-9_](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_-])?)@"

@@ -38,6 +38,8 @@ def _away(c: Scene, m: re.Match[str], side: int) -> Reading | None:
     if n is None: return few(c, side, grain)
     if not n: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
     mod = "APPROX" if m.groupdict().get("q") or "c" in m["n"] else ""
+    if side < 0 and c.t.low[max(0, m.start() - 2):m.start()] in (["less", "than"], ["more", "than"]):  # A bound, which is no day
+        return moved(c, side * n * times, grain, 0.4, "AFTER" if c.t.low[m.start() - 2] == "less" else "BEFORE")
     if m["n2"] and (more := amount_of(c, m, "n2")):
         fine, coarse = c.t.values[m.start("u2")][0], grain
         if fine in SECONDS or coarse in SECONDS: return moved(c, side * (n * SECONDS.get(coarse, DAY) + more * SECONDS.get(fine, DAY)), "second", mod=mod)

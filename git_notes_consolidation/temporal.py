@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, time, timezone
 from functools import partial
-from .calendar import CYCLES, DAY, Period, at_time, floor, index, intersection, is_value, nearest, part, period, start
+from .calendar import CYCLES, DAY, Period, at_time, floor, index, intersection, is_value, nearest, part, period, shifted, start
 from .licences import licensed
 from .masking import masked
 from .models import TemporalReference
@@ -54,9 +54,12 @@ def _marked(c: Scene, found: _Found, ends: dict[int, int]) -> str:
 
 # %% ../nbs/05_temporal.ipynb #f576efa9
 def _weekday_of_date(a: Reading, b: Reading) -> Reading | None:
-    "A weekday beside its date; when they contradict each other, the date counts."
+    "A weekday beside its date; when they contradict each other, the date counts, unless its year is a guess and the next or last one fits."
     assert a.named and b.named
     fits = (_first(b) - 1) % 7 + 1 == a.named[1]
+    if not fits and not b.named[1]:  # A year that nobody said
+        for day in (floor(shifted(_first(b), n, "year"), "day") for n in (-1, 1)):
+            if (day.start // DAY - 1) % 7 + 1 == a.named[1] and day.value[5:] == b.value[5:]: return dated(day, b.confidence, named=b.named)
     return b._replace(confidence=min(b.confidence + 0.05, 0.98) if fits else b.confidence - 0.3)
 
 # %% ../nbs/05_temporal.ipynb #26aae5f9
@@ -101,6 +104,7 @@ def _time_of_day(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     s = "2" if m["r2"] else "3" if m["r3"] else ""
     r = found[m.start("r" + s)]
     if r.grain not in ("day", "part") or r.start is None or r.end - r.start > DAY: return None
+    if s == "2" and "," in m.group() and c.t.text[c.t.spans[m.end() - 1][1]:][:2] in ("'s", "’s"): return None  # It was noon, yesterday's run …
     if s == "3": hour, minute = c.t.values[m.start("n")], 0
     elif found[m.start("c" + s)].type != "TIME": return None
     else: hour, minute = clock(c.t.values[m.start("c" + s)])

@@ -41,7 +41,9 @@ def _past(words: Sequence[str], k: int) -> int:
 _DECIDED = frozenset("going due beginning see to go goes runs have has take takes".split())
 _MEETINGS = frozenset("call meeting review demo appointment interview session workshop retro flight exam date".split())
 _DID = frozenset("did didn't does doesn't".split())
-_TO = frozenset("is are be was were due likely about bound happy glad supposed able willing".split())
+_TO = frozenset("decided agreed voted promised is are be was were due likely about bound happy glad supposed able willing".split())
+_REPLANNED = frozenset("planned scheduled expected slated postponed delayed rescheduled deferred targeted intended".split())
+_PLANS = frozenset("plan plans schedule deadline freeze appointment reminder target targets".split())
 _IS, _AM, _WE = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split()), frozenset("we i they you".split())
 
 
@@ -74,8 +76,10 @@ def cue(
     "What one word says about the time of its clause."
     w = words[k]
     if w in _DECIDED: return _goes(words, k)
+    before, after = words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
+    if w in _REPLANNED and before in _WE: return 1 if after == "to" else -1
+    if w in _PLANS and (after in _PAST or after[-2:] == "ed" and len(after) > 3): return 0
     if w in _FUTURE: return 1
-    before = words[k - 1] if k else ""
     if w in _BASE and before in _WE: return int(w not in _SAME)
     if w in _STATE and (before in _AM or before in _IS and before != "be"): return 1
     if w in _OPENS: return int(before[-1:] == "s" and len(before) > 3 or before in ("that", "which"))
@@ -143,7 +147,7 @@ def _without_verb(words: Sequence[str], i: int, j: int) -> int:
 
 # %% ../nbs/01_tense.ipynb #c58c8aaa
 _PARTLY = frozenset("early late mid middle beginning -".split())
-_MOVED = frozenset("moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked shifted".split())
+_MOVED = frozenset("slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked shifted".split())
 
 
 def tense(
@@ -152,11 +156,15 @@ def tense(
     j: int,  # … and ends
 ) -> int:  # 1 future, -1 past, 0 unknown
     "The tense around an expression."
+    entry = words[j:j + 1] == [":"] and (not i or words[i - 1] in _ENDS or words[i - 1] in (",", "-", "*") or words[i - 1][0] == "\n")  # Friday: will ship
     while i > 1 and words[i - 1] in _PARTLY: i -= 1
+    if i > 1 and words[i - 1] in ("eod", "cob"): i -= 1
+    elif i > 3 and [*words[i - 3:i]] in (["end", "of", "day"], ["close", "of", "business"]): i -= 3
     before = words[i - 1] if i else ""
     if before == "since": return -1
     if before in ("to", "until", "till", "for") and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
     if before in ("until", "till") and words[i - 2:i - 1] and words[i - 2][-2:] == "ed" and (i == 2 or words[i - 3] in _ENDS or words[i - 3] == "not"): return 1
     if i and _deadline(words, i) and _promised(words, i): return 1
+    if entry: return _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS) or _without_verb(words, i, j)
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)

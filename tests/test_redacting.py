@@ -117,6 +117,50 @@ def test_innocent(text): assert redact(text) == text
 def test_shown(text, shown): assert redact(text) == shown
 
 
+HEX, LOW, ANY, TEN = "0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz", "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+
+
+@pytest.mark.parametrize("head,parts", [
+    ("AKCp", [(ANY, 69)]), ("ATBB", [(ANY, 32)]), ("access_token$production$", [(LOW, 16), "$", (HEX, 32)]), ("xkeysib-", [(HEX, 64), "-", (ANY, 16)]),
+    ("bkua_", [(HEX, 40)]), ("csk-", [(LOW, 48)]), ("CCIPAT_", [(ANY, 22), "_", (HEX, 40)]), ("CFPAT-", [(ANY, 43)]), ("e2b_", [(HEX, 40)]),
+    ("pat-na1-", [(HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)]), ("lsv2_pt_", [(HEX, 32), "_", (HEX, 10)]),
+    ("napi_", [(LOW, 64)]), ("oy2", [(LOW, 43)]), ("nvapi-", [(ANY, 64)]), ("pcsk_", [(ANY, 6), "_", (ANY, 62)]), ("re_", [(ANY, 8), "_", (ANY, 24)]),
+    ("xoxd-", ["gT", (ANY, 40), "%2B", (ANY, 20)]), ("sgp_", [(HEX, 40)]), ("AstraCS:", [(ANY, 24), ":", (HEX, 64)]),
+    ("access-sandbox-", [(HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)])], ids=lambda x: x if isinstance(x, str) else "")
+def test_a_head_that_vendors_give(head, parts):
+    rng = random.Random(head)
+    secret = head + "".join(p if isinstance(p, str) else "".join(rng.choices(p[0], k=p[1])) for p in parts)
+    assert re.fullmatch(r"The key \[secret:[a-z0-9-]+\] is in the vault\.", redact(f"The key {secret} is in the vault."))
+
+
+WEAK = "pickle-comet-" + "64"  # Put together here, so that no file of ours holds one
+
+
+@pytest.mark.parametrize("text", [
+    "PASSWORD={}", "DB_PASSWD={}", "ADMIN_PASSPHRASE: {}", "password={}", "<password>{}</password>", "The password for staging is {}",
+    "mysqldump -u root -p{} shop", "redis-cli -h cache -a {} ping", "mongosh -u root -p {}", "unzip -P {} dump.zip", "ldapsearch -x -w {} -b dc=x"])
+def test_a_weak_password_under_any_name(text):
+    for secret in (WEAK, "$" + "ecret77Abc", "@" + "Tiger2291x"):
+        assert redact(text.format(secret)) == text.format("[secret:password]"), secret
+
+
+def test_letters_at_random_are_no_words():
+    for secret in ("Nrqaa" + "ICrKGtBRmGp", "qzjOC" + "siHecaGMp"): assert redact(f"password={secret}") == "password=[secret:password]"
+    for words in ("getUserPasswordFromStore", "resetPasswordTokenForUser", "correct.horse.battery"): assert redact(f"password={words}") == f"password={words}"
+
+
+def test_variables_and_ids_are_shown():
+    tail = "".join(random.Random(5).choices(ANY, k=24))
+    for text in ("password=$DB_PASSWORD", "password=$secret", "password=${X}", "password=$(pass show db)", "password=@Microsoft.KeyVault", "password=*****",
+                 f"toolu_{tail}", f"msg_{tail}", f"chatcmpl-{tail}", f"req_{tail}", f"evt_{tail}", f"price_{tail}", "PublicKeyToken=b77a5c561934e089"):
+        assert redact(text) == text
+
+
+def test_a_token_in_an_address_is_named_once():
+    token = "ghp_" + "".join(random.Random(6).choices(ANY, k=36))
+    assert redact(f"https://{token}@github.com/a/b") == "https://[secret:github-token]@github.com/a/b"
+
+
 def test_what_is_left_of_a_text_is_as_it_was():
     text = "\ufeffSee\r\n\tada" + "@kelp.io\u2028 and\x00 \ud800 more  \n"
     assert redact(text) == text.replace("ada" + "@kelp.io", "[email]")

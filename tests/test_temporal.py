@@ -253,6 +253,55 @@ The end of week report, start of year handling, eleven requests in six months"""
 def test_what_has_no_date(text): assert [r.original_text for r in checked(text, NOW) if r.interval] == []
 
 
+PROSE = """Object.freeze(today) was needed before the test. ->
+Math.max(yesterday, floor) is evaluated twice; Set(monday, friday) is the default. ->
+new Date(2024, 0, 31) is January, zero based. ->
+We deployed (yesterday, I think) and left. -> 2025-03-11
+In May we postponed the kernel upgrade. -> 2024-05
+In November we deferred the rewrite. -> 2024-11
+On Monday we planned the sprint. -> 2025-03-10
+We planned to ship it Friday; we postponed it to Friday. -> 2025-03-14 2025-03-14
+In September the deadline was moved to March. -> 2024-09 2025-03
+On Monday we decided to ship on Thursday. -> 2025-03-10 2025-03-13
+The release slipped to April 4. -> 2025-04-04
+The notes of Feb 20 are in the wiki. -> 2025-02-20
+As of 1 March, TLS 1.1 is off. -> 2025-03-01
+As of 1 April, TLS 1.1 is off. -> 2025-04-01
+Postmortem of Friday, March 7 is in the wiki. -> 2025-03-07
+Mon 30 June is the freeze; we merged it on Mon 30 June. -> 2025-06-30 2025-06-30
+Dates like the 31st of June are rejected, as are 31 April and 30 February. ->
+31 July was the last day of support. -> 2024-07-31
+The lease was renewed more than an hour ago. -> 2025-03-12T14
+It was noon, yesterday's run had ended. -> 2025-03-11
+By end of day Friday the draft is done. -> 2025-03-14
+By EOD Friday the draft is done, please send it by close of business tomorrow. -> 2025-03-14 2025-03-13
+Friday: will ship. -> 2025-03-14
+Monday: merged it. Thursday: will ship. -> 2025-03-10 2025-03-13
+We shipped Friday: notes are in the wiki. -> 2025-03-07
+The OCT scanner driver was rewritten; JUN and JUL are swapped in the enum. ->
+Released SEP 3. -> 2024-09-03
+The enum has three members: YESTERDAY, TODAY and TOMORROW. ->
+SHIPPED YESTERDAY, REVERT TODAY -> 2025-03-11 2025-03-12
+Assume today is a leap day; the test pretends today is a Monday. ->
+The default range is the last 7 days. ->
+RSS climbed from 1950 to 2040 MB, and swings between 1990 and 2010 ms. ->
+The fleet grew from 2019 to 2021. -> 2019 2021
+Will be removed on March 1. -> 2026-03-01""".splitlines()
+
+
+@pytest.mark.parametrize("line", PROSE)
+def test_in_developers_prose(line):
+    "Written by somebody who knew the conventions and not the rules; recorded on Wednesday, 12 March 2025."
+    text, _, values = line.partition(" ->")
+    assert [r.value for r in find_references(text, datetime(2025, 3, 12, 15, 20)) if r.interval] == values.split()
+
+
+def test_more_than_an_hour_ago_is_a_bound():
+    now = datetime(2025, 3, 12, 15, 20)
+    assert [(r.mod, r.confidence) for t in ("less than 30 days ago", "more than a week ago", "a week ago") for r in find_references(f"Seen {t}.", now)] == [
+        ("AFTER", 0.4), ("BEFORE", 0.4), ("", 0.95)]
+
+
 def only(text, recorded=datetime(2026, 11, 1, tzinfo=UTC)): (r,) = find_references(text, recorded); return r.value, r.confidence
 
 
