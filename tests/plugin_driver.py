@@ -42,6 +42,13 @@ def look(queries):
                 "listed": {n: notes.list_notes(n) for n in sorted(NAMESPACES)}}
 
 
+def ask(questions):
+    "What its own search finds for each question, ten at most: namespace, day and time, summary, content."
+    from git_notes_memory import get_recall_service
+    found = [get_recall_service().search(q["question"], k=10, namespace=q["namespace"]) for q in questions]
+    return [[[r.memory.namespace, r.memory.timestamp.isoformat(), r.memory.summary, r.memory.content] for r in results] for results in found]
+
+
 def sync_state():
     "How the plugin thinks that git is configured."
     from git_notes_memory.git_ops import GitOps
