@@ -13,7 +13,7 @@ from .sentences import (LIGHT_VERBS, MODALS, NEGATIONS, NUMBERED, STOP_WORDS, Se
                                                split_sentences, stem, title_words, word_set, words_of)
 
 # %% auto #0
-__all__ = ['WHEN', 'ABSTAINS', 'Token', 'tokens', 'Claim', 'claims', 'abstain', 'explicit']
+__all__ = ['WHEN', 'ABSTAINS', 'Token', 'tokens', 'Claim', 'claims', 'known_as', 'means', 'abstain', 'explicit']
 
 # %% ../nbs/10_claims.ipynb #9f544e1d
 def _forms(lemmas: str) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -30,7 +30,7 @@ _FORMS = dict(_forms("supersede supercede replace obsolete override overrule ove
     "overridden": ("override", "past"), "overrode": ("override", "past"), "withdrawn": ("withdraw", "past"), "withdrew": ("withdraw", "past")}
 _PHRASES = {("instead", "of"), ("place", "of"), ("lieu", "of"), ("successor", "to"), ("successor", "of"), ("replacement", "for"), ("replacement", "of")}
 _PARTLY = word_set("amend update modify")
-_ANY = re.compile(r"(?i)supers[ec]d|replac|obsolet|overr[iou]|overturn|revers|revert|retir|revok|deprecat|rescind|repeal|annul|abandon|withdr|amend|updat|"
+_ANY = re.compile(r"(?i)super[sc]ed|replac|obsolet|overr[iou]|overturn|revers|revert|retir|revok|deprecat|rescind|repeal|annul|abandon|withdr|amend|updat|"
                   r"instead|place of|lieu|successor|no longer|discontinu|remov|delet|cancel|void|dead|outdated|drop|scrapped|modif")
 
 # %% ../nbs/10_claims.ipynb #afd2f664
@@ -136,7 +136,7 @@ def _predicate(toks: Sequence[Token], i: int, lo: int) -> tuple[int, int, str, s
     return (first, i, lemma, form) if form else None
 
 # %% ../nbs/10_claims.ipynb #5b488d56
-_HEADED = re.compile(r"(?i)[#\s*_]*(?:Supersedes|Obsoletes|Replaces)[*_\s]*:?[*_\s]*")
+_HEADED = re.compile(r"(?i)[#\s*_]*(?:Super[sc]edes|Obsoletes|Replaces)[*_\s]*:?[*_\s]*")
 
 @lru_cache(maxsize=1024)
 def claims(
@@ -163,7 +163,7 @@ class _Known(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _known(memory: Memory) -> _Known:
+def known_as(memory: Memory) -> _Known:
     kind = document_kind(memory.summary) or document_kind(memory.id) or ("adr" if memory.namespace == "decisions" else "")
     return _Known(frozenset(names_of(memory)), title_words(memory.summary), frozenset(words_of(memory.summary)), kind)
 
@@ -174,7 +174,7 @@ def _names_it(piece: str, known: _Known) -> bool:
     return len(known.title) > 1 and title_words(piece) == known.title
 
 
-def _means(t: Token, known: _Known) -> bool:
+def means(t: Token, known: _Known) -> bool:
     "Does a name, a quotation or a link mean this memory?"
     if t.kind not in ("quoted", "link"): return t.kind == "ref" and t.text in known.names
     label, _, target = t.text.strip("\"“”«»`'‘’[").partition("]")
@@ -247,12 +247,12 @@ class _Match(NamedTuple):
 
 def _after(c: Claim, older: Memory, newer: Memory) -> _Match | None:
     "The older memory as the object of an active verb."
-    toks, known, j, part = c.tokens[:c.at + 121], _known(older), c.at + 1, False
+    toks, known, j, part = c.tokens[:c.at + 121], known_as(older), c.at + 1, False
     field = c.at < 0 or c.behind != () and c.behind[0].text in (":", "|")
     while 0 <= j < len(toks):
         t = toks[j]
         number = t.text.isdecimal() and len(t.text) <= 6 and (field or t.text[0] == "0" or j > 0 and toks[j - 1].text == "#")
-        if _means(t, known) or number and f"{_known(newer).kind} {int(t.text)}" in known.names:
+        if means(t, known) or number and f"{known_as(newer).kind} {int(t.text)}" in known.names:
             return _Match(j, j, True, part) if _closed(toks, j + 1, known) else None
         if t.kind == "word" and stem(t.text) in known.title:
             last, whole = _title_run(toks, j, known)
@@ -273,12 +273,12 @@ def _inside(lead: Sequence[str]) -> bool:
 # %% ../nbs/10_claims.ipynb #ff5087a6
 def _before(c: Claim, older: Memory) -> _Match | None:
     "The older memory as the subject of a passive."
-    toks, known, first, aside = c.tokens, _known(older), c.predicate, False
+    toks, known, first, aside = c.tokens, known_as(older), c.predicate, False
     allowed = _INTRO | known.words | LIGHT_VERBS | (STOP_WORDS - _TURNS)
     for j in range(c.predicate - 1, -1 if c.lo and toks[c.lo - 1].text == ")" else c.lo - 1, -1):
         t, lead = toks[j], [x.text for x in toks[max(0, j - 4):j]]
         if t.text in ")(": aside = t.text == ")"
-        elif _means(t, known):
+        elif means(t, known):
             part = bool(_PARTS.intersection(lead)) and lead[-1] in ("of", "in", "from")
             return _Match(j, j, True, part) if part or not _inside(lead) else None
         elif t.kind == "word" and stem(t.text) in known.title: first = j
@@ -293,7 +293,7 @@ _LEAD = word_set("and also thereby thus so hence therefore then now hereby has h
 
 def _foreign(toks: Sequence[Token], older: Memory, newer: Memory) -> set[Token]:
     "Documents that are neither of the two."
-    return {t for t in toks if t.kind in ("ref", "link") and not _means(t, _known(newer)) and not _means(t, _known(older))}
+    return {t for t in toks if t.kind in ("ref", "link") and not means(t, known_as(newer)) and not means(t, known_as(older))}
 
 # %% ../nbs/10_claims.ipynb #4cf86c1c
 def _it(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
@@ -301,12 +301,12 @@ def _it(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     said = text[max(0, c.sentence.start - 300):c.sentence.start].rstrip(" \n.")
     said = said[said.rfind(". ") + 1:].lstrip()
     if re.match(r"(?i)(?:this|these|it|the)\b", said): return True
-    return all(r.name in _known(newer).names | _known(older).names for r in references(said))
+    return all(r.name in known_as(newer).names | known_as(older).names for r in references(said))
 
 # %% ../nbs/10_claims.ipynb #5989791b
 def _speaks(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     "Is the memory itself the subject of this active verb?"
-    others, own = _foreign(c.subject, older, newer), _known(newer)
+    others, own = _foreign(c.subject, older, newer), known_as(newer)
     aside = c.lo > 0 and c.tokens[c.lo - 1].text in "(（"  # ADR-009 (replaces ADR-007)
     if aside and _foreign(c.tokens[_clause(c.tokens, c.lo - 1):c.lo], older, newer): return False
     if c.sentence.kind == "table" and c.lo > 1: return False  # A row of an index speaks of what stands in its first cell
@@ -318,14 +318,14 @@ def _speaks(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     if near[-1].text in ("that", "which", "who"): return False
     if near[0].text == "it" and c.lo == 0: return _it(text, c, older, newer)
     if near[0].text in _SELF or words[:2] in (["the", "new"], ["the", "present"]): return True
-    if words[-1:] and words[-1] in _ITSELF or "this" in words[-2:] or any(_means(t, own) for t in near): return True
+    if words[-1:] and words[-1] in _ITSELF or "this" in words[-2:] or any(means(t, own) for t in near): return True
     content = {stem(w) for w in words if w not in STOP_WORDS and w not in LIGHT_VERBS}
     return not others.intersection(near) and (c.form in ("ing", "phrase") or content <= own.title)
 
 # %% ../nbs/10_claims.ipynb #bb3603a3
 def _is_itself(t: Token, newer: Memory) -> bool:
     if t.text in ("this", "it", "us", "me", "present"): return True
-    return _means(t, _known(newer)) if t.kind != "word" else stem(t.text) in _known(newer).title
+    return means(t, known_as(newer)) if t.kind != "word" else stem(t.text) in known_as(newer).title
 
 # %% ../nbs/10_claims.ipynb #38c95419
 def _agent(c: Claim, newer: Memory) -> bool:
@@ -346,7 +346,7 @@ def _given_to_another(c: Claim, m: _Match, newer: Memory) -> bool:
     behind = c.tokens[m.last + 1:m.last + 6]
     by = next((j for j, t in enumerate(behind[:3]) if t.text in ("by", "with") or t.text in _FAVOUR), None)
     named = next((t for t in behind[by + 1:by + 3] if t.text != "of"), None) if by is not None else None
-    return named is not None and named.kind == "ref" and not _means(named, _known(newer))
+    return named is not None and named.kind == "ref" and not means(named, known_as(newer))
 
 # %% ../nbs/10_claims.ipynb #456df750
 _MAYBE = re.compile(
@@ -432,8 +432,8 @@ def abstain(reason: str) -> Judgment:
 
 def _turned(c: Claim, older: Memory, newer: Memory) -> bool:
     "Does it say that this memory is superseded by the older one?"
-    if c.form not in ("passive", "reverse") or not any(_means(t, _known(older)) for t in c.behind[1:5]): return False
-    itself = all(t.text in _SELF | _LEAD | _NOUNS | _known(newer).names for t in c.subject)
+    if c.form not in ("passive", "reverse") or not any(means(t, known_as(older)) for t in c.behind[1:5]): return False
+    itself = all(t.text in _SELF | _LEAD | _NOUNS | known_as(newer).names for t in c.subject)
     return itself and c.behind[0].text in ("by", "with", "in", "through")
 
 # %% ../nbs/10_claims.ipynb #c0316095

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from .embedding import similarity as lexical
 from .models import Judgment, Memory
-from .sentences import DOCUMENTS, LIGHT_VERBS, STOP_WORDS, document_kind, head, stem, title_words, word_set
+from .sentences import DOCUMENTS, LIGHT_VERBS, STOP_WORDS, document_kind, head, stem, title_words, word_set, words_of
 from .topics import GENERIC, SHORT, STATING, UNITS, Spoken, about, any_of, fragment, hedge, other_subject, spoken, undecided
 
 # %% auto #0
@@ -81,9 +81,12 @@ def again(
     return Judgment("supersede", "full", 0.9 if alike else 0.6, "T", "the same title again, with another text", newer.summary.strip())
 
 # %% ../nbs/11_editions.ipynb #99ee2fe7
-_LINK = any_of("version, level, release, at, to, is at, is now, is, here is, now, on, =, ->, →", r"(?:on|in|for) (?:\w+ ){1,4}is")
+_LINK = any_of("version, level, release, revision, edition, rev, at, to, is at, is now, is, here is, now, on, =, ->, →",
+               r"(?:up|down)?(?:graded|dated) to, bumped to, raised to, moved to, went to, (?:on|in|for) (?:\w+ ){1,4}is",
+               r"v?\d[\d.]* (?:by|to|with|->|→)")  # ortools 9.8 by 9.12
 _PRODUCT = re.compile(rf"(?<![\w/.-])`?(?P<name>[A-Za-z][A-Za-z+#]*(?:[-.][A-Za-z]+)*)`?,?(?: {_LINK})?"
-                      r"(?: [vV]?|-v?(?=\d+\.)|(?<=[a-z`])v)(?P<number>\d{1,4}(?:\.\d+){0,3})(?![\w%/-]|[:.]\d| ?%)(?: (?P<unit>[A-Za-zµ]+))?")
+                      r"(?: [vV]?|-v?(?=\d+\.)|(?<=[a-z`])v|[=:~]{1,2}v?(?=\d+\.\d))(?P<number>\d{1,4}(?:\.\d+){0,3})(?![\w%/-]|[:.]\d| ?%)(?: "
+                      r"(?P<unit>[A-Za-zµ]+))?")
 _DIGIT = re.compile(r"\d")
 _NO_PRODUCT = STOP_WORDS | DOCUMENTS | word_set(
     "under every least most only not no number max min top first last up down page "  # How many
@@ -101,8 +104,12 @@ class Version(NamedTuple):
     end: int
 
 
+_ALSO = {"k8s": "kubernetes", "postgres": "postgresql", "golang": "go", "nodejs": "node", "js": "node", "py": "python",
+         "jdk": "java", "openjdk": "java", "temurin": "java"}
+
+
 def _is_product(name: str, product: str) -> bool:
-    if product in LIGHT_VERBS and name != "Go": return False
+    if product in LIGHT_VERBS and name not in ("Go", "go"): return False
     return len(product) > 1 and product.split("-")[0] not in _NO_PRODUCT
 
 
@@ -115,7 +122,8 @@ def versions(
         product = last if len(last) > 2 else name.lower()
         dated = len(number) > 3 and "." not in number or re.match(r"0\d", number)
         if dated or (m["unit"] or "").lower() in UNITS or name.isupper() and text[m.end("name")] == "-": continue
-        if _is_product(name, product): yield Version(product, tuple(map(int, number.split("."))), m.start(), m.end("number"))
+        if product == "go" and "." not in number: continue
+        if _is_product(name, product): yield Version(_ALSO.get(product, product), tuple(map(int, number.split("."))), m.start(), m.end("number"))
 
 # %% ../nbs/11_editions.ipynb #db233ea3
 @lru_cache(maxsize=2**14)
@@ -129,7 +137,9 @@ def _pinned(memory: Memory) -> dict[str, tuple[tuple[int, ...], bool]]:
 # %% ../nbs/11_editions.ipynb #24ad2bf7
 _THERE = re.compile(r"(?i)\b" + any_of(
     r"upgrad\w+, bump\w*, mov(?:ed|es|ing) to, migrat\w+, switched, updated?, went (?:to|up), cut over, pinned, now, from here on, starting with",
-    r"is (?:at|on), are (?:at|on), on, uses?, needs?, points? to, runs?, report, writes?, emits?, built, links?, lowest, minimum, floor") + r"\b")
+    r"regenerated, rebuilt, re-?initiali[sz]ed, ported, reimaged, follows?, is (?:at|on), are (?:at|on), on, uses?, needs?, points? to, runs?, "
+    r"report, writes?, emits?, built, links?, lowest, minimum, floor, required, raised, rolled out, done, complete") + r"\b")
+_MOVED = re.compile(r"(?i)\b(?:upgrad\w*|bump\w*|migrat\w*|updat(?:e|ed)|toolchain|pinned)\b")
 _BESIDE = re.compile(r"(?i)\b" + any_of(
     "also, in addition, additionally, as well, too, besides, alongside, next to, both, either, compatib\\w+, test(?:ed|ing)? (?:with|on|against)") + r"\b")
 _NOT_YET = re.compile(r"(?i)\b" + any_of(
@@ -142,7 +152,10 @@ def _arrived(memory: Memory) -> tuple[tuple[Spoken, Version], ...]:
     own = (document_kind(memory.summary), document_kind(memory.id))
     found = [(s, v) for s in spoken(memory)[:4] for v in versions(s.line) if v.product not in own]
     beside = {(v.product, v.number) for s, v in found if _BESIDE.search(s.line)}
-    def there(s: Spoken, v: Version) -> bool: return bool(_THERE.search(s.line)) or s.title and brief and (v.product, v.number) not in beside
+    moved = {stem(w) for w in words_of(memory.summary)} if _MOVED.search(memory.summary) else set()  # "Django upgrade complete"
+    def there(s: Spoken, v: Version) -> bool:
+        if _THERE.search(s.line) or stem(v.product) in moved: return True
+        return s.title and brief and (v.product, v.number) not in beside
     return tuple((s, v) for s, v in found if there(s, v) and not (hedge(s.line) or _BESIDE.search(s.line) or _NOT_YET.search(s.line)))
 
 # %% ../nbs/11_editions.ipynb #41bf703c
@@ -154,18 +167,27 @@ def _same_place(older: Memory, newer: Memory, v: Version) -> bool:
     shared = {x for x in (o.all & n.all) - GENERIC - product if not x[0].isdigit()}
     return len(shared) >= 2 and (not rest or bool(rest & n.all or o.terms & n.terms - product))
 
+# %% ../nbs/11_editions.ipynb #8ba50186
+def _all_moved(older: Memory, newer: Memory) -> bool:
+    "Are two or more products pinned in the older title, and each at a later version now?"
+    was = {p: number for p, (number, titled) in _pinned(older).items() if titled}
+    now = {v.product: v.number for _, v in _arrived(newer)}
+    return len(was) > 1 and all(p in now and now[p][:len(n)] > n[:len(now[p])] for p, n in was.items())
 
+# %% ../nbs/11_editions.ipynb #32ed3426
 def upgraded(
     older: Memory,
     newer: Memory,
 ) -> Judgment | None:
     "Code V: a product that the older memory pins is at a later version."
     pinned = _pinned(older) if max(len(older.content), len(newer.content)) <= SHORT else {}
-    if not pinned or fragment(newer) or other_subject(older, newer): return None
+    if not pinned or fragment(newer): return None
+    other = other_subject(older, newer)
     for s, v in _arrived(newer):
         before, titled = pinned.get(v.product, ((), False))
         width = min(len(v.number), len(before))
-        if not v.number[:width] > before[:width] or v.product == document_kind(older.id) or not _same_place(older, newer, v): continue
+        if not v.number[:width] > before[:width] or v.product == document_kind(older.id): continue
+        if not (_all_moved(older, newer) or _same_place(older, newer, v)) or other and not (titled and s.title): continue
         reason = f"{v.product} was at {'.'.join(map(str, before))} and is at {'.'.join(map(str, v.number))}"
         return Judgment("supersede", "full", 0.85 if titled or s.title else 0.8, "V", reason, s.line[v.start:v.end])
     return None

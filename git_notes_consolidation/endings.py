@@ -10,31 +10,36 @@ from functools import lru_cache
 from typing import NamedTuple
 from .claims import WHEN, Token, tokens
 from .models import Judgment, Memory
-from .sentences import DOCUMENTS, LIGHT_VERBS, STOP_WORDS, names_of, references, stem, title_words, word_set, words_of
-from .topics import GENERIC, SHORT, Spoken, about, any_of, content_stems, fragment, hedge, spoken
+from .sentences import DOCUMENTS, LIGHT_VERBS, STOP_WORDS, document_kind, names_of, references, stem, title_words, word_set, words_of
+from .topics import GENERIC, SHORT, Spoken, STATING, about, any_of, content_stems, elsewhere, fragment, hedge, spoken
 
 # %% auto #0
 __all__ = ['Ending', 'endings', 'ended', 'amended', 'solved']
 
 # %% ../nbs/11_endings.ipynb #275e24f7
 _VERBS = ("drop remove retire decommission delete discontinue ditch scrap kill deprecate replace abandon axe sunset dismantle supersede eliminate "
-          "revoke uninstall undo revert overturn").split()
+          "revoke uninstall undo revert overturn abolish oust supplant displace ban forbid outlaw disable terminate jettison bin nuke unplug shelve").split()
 _REVERSED = "revers(?:es|ed)|undone"  # Not "reversing", which is what a list does
 
 def _inflected(
     verb: str,
 ) -> str:  # A regular expression
     root = verb.removesuffix("e")
-    last = root[-1] if verb in ("drop", "scrap", "sunset") else ""
+    last = root[-1] if verb in ("drop", "scrap", "sunset", "ban", "bin", "unplug") else ""
     return f"{verb}s?|{verb}es|{root}{last}ed|{root}{last}ing"
 
 # %% ../nbs/11_endings.ipynb #aaaac9a1
 _PHRASES = {
     "left": r"(?:mov|migrat|switch|port|convert|transition)(?:ed|e|es|s)?(?: \w+){0,4}? (?:away from|off of|off|from), "
             "(?:went|go|goes|gone) (?:away |back )?(?:from|off), (?:mov|migrat|switch)ing (?:away from|off of|off)",
+    "stopped": r"(?:we|i|and) no longer (?:use|need|run|support|maintain|build|ship|deploy|rely on|depend on|publish|offer|accept|call), "
+               "stop(?:s|ped|ping)? "
+               "(?:running|building|shipping|supporting|maintaining|deploying|writing|sending|polling|calling|offering|publishing|generating), "
+               r"(?:do not|don['’]t|never) (?:use|call|touch|write)(?= [^.;]{1,60}\bany ?(?:more|longer)\b), "
+               r"there (?:is|are|will be) no(?= (?:[\w-]+ ){1,5}any ?(?:more|longer)\b), no(?= (?:[\w-]+ ){1,4}any ?(?:more|longer)\b)",
     "parted with": "g[eo]t(?:s|ting)? rid of, (?:did|do|does|doing|done) away with, sa(?:y|ys|id|ying) good-?bye to, goodbye, farewell,?(?: to)?, "
                    "part(?:s|ed|ing)? (?:ways |company )?with, stop(?:s|ped|ping)? using, g(?:ive|ives|ave|iven|iving) up(?: on)?, "
-                   r"turn\w* away from, forget",
+                   r"turn\w* away from, forget, put(?:s|ting)? an end to, pull(?:s|ed|ing)? the plug on, call(?:s|ed|ing)? time on",
     "ended": r"stopped(?= (?:the|our|this|that)\b), cancel(?:s|led|ed|ling)?, end(?:s|ed|ing)?(?= (?:the|our|this|that)\b), "
              r"end(?:s|ed|ing)? the (?:practice|use|habit|era) of(?: \w+ing)?",
     "taken out": r"t(?:ake|akes|ook|aken|aking)(?= (?:[\w`-]+ ){1,4}out\b), (?:phas|ripp|swapp?|throw|thr|switch|turn|shut|tak|took)\w* (?:out|off|down)",
@@ -44,15 +49,23 @@ _ENDS = re.compile(r"(?i)(?<![\w-])(?:" + any_of(*_PHRASES.values()) + "|" + "|"
 
 # %% ../nbs/11_endings.ipynb #96cb7681
 _PARTICIPLES = ("removed, deleted, dropped, switched off, turned off, thrown out, ripped out, taken out, retired, decommissioned, scrapped, shut down, "
-                "uninstalled, dismantled, phased out, replaced")
+                "uninstalled, dismantled, phased out, replaced, abolished, disabled, shut off, torn out, taken down, wound down, closed down, unplugged, "
+                 "unregistered, mothballed, disbanded, outlawed, undeployed, terminated, forbidden, done away with, struck out, stripped out, pulled out")
 _STATES = ("gone, history, dead, obsolete, outdated, offline, frozen, void, ditched, axed, killed, eliminated, banned, purged, discontinued, abandoned, "
            "superseded, deprecated, cancelled, canceled, overturned, withdrawn, revoked, a thing of the past, "
-           "out of (?:use|service|force|the (?:build|picture|stack|game)), not (?:used|needed|in use) any ?more, no more, "
+           "out of (?:use|service|force|the (?:build|picture|stack|game|app|firmware|workspace|tree|image|repo|repository|codebase|product|pipeline|box)), "
+           "not (?:used|needed|in use) any ?more, no more, finished, off the table, at (?:its|their|an) end, end of life, forbidden, "
            "no longer (?:used|needed|required|in use|there|supported|maintained|part|valid|the case|our)")
 _BEING = (r"(?:is|are|was|were|has|have|had|been|being|be|got|gets|get)\s+"
           r"(?:(?:been|being|be|now|all|finally|completely|entirely|thereby|also|therefore|both|then|hereby|officially|already|just)\s+)*")
 _STOPPED = (r"no longer (?:[a-z]+s|apply|hold|run|exist|do|go), (?:has|have) had (?:its|their) day, (?:was|were) a dead end, mak(?:es?|ing) way for, "
-            r"go(?:es)? in the bin, (?:is|are|was|were) over, went away, goes away, disappear(?:s|ed), ceas(?:ed|es) to exist, (?<=\w )gone")
+            r"go(?:es)? in the bin, (?:is|are|was|were) over, went away, goes away, disappear(?:s|ed), ceas(?:ed|es) to exist, (?<=\w )gone, "
+            r"(?:(?:is|are|was|were)(?: not|n['’]t)|no longer|not) (?:\w+ "
+            r"){0,2}(?:used|linked|needed|built|shipped|supported|maintained|served|called|required|there|"
+            r"deployed|installed|written|read|sent),? any ?(?:more|longer), (?:has|have) left the (?:[\w-]+ "
+            r")?(?:tree|codebase|repo|repository|build|image|stack|app), "
+            r"leaves? the (?:[\w-]+ )?(?:tree|codebase|repo|repository|build|image|stack|app), ha(?:s|ve) left [\w./`-]+, had (?:its|their) (?:run|day|time), "
+            r"stop(?:s|ped) (?:here|now|today), (?:makes?|made) room for, g(?:ives?|ave) way to, goes(?=[,.;]), bites the dust")
 _ENDED = re.compile(rf"(?i)(?<![\w-])(?:{_BEING}{any_of(_PARTICIPLES, _STATES)}|{any_of(_STOPPED)})(?![\w-])")
 _BARELY = re.compile(rf"(?i)(?<=[\w`] ){any_of(_PARTICIPLES)}(?=\s*(?:[,.;:)(—–]|$|(?:from|in|on|yesterday|today|last|this|with|by|as) ))")
 
@@ -60,7 +73,7 @@ _BARELY = re.compile(rf"(?i)(?<=[\w`] ){any_of(_PARTICIPLES)}(?=\s*(?:[,.;:)(—
 _BREAKS = word_set(
     "for to because since with by so as when where which that who but in on at after before into onto over from if while although though via until than "
     "is are was were has have had be been it its we they this these i you not no now then also today yesterday myself ourselves themselves itself "
-    "anymore altogether entirely completely")
+    "anymore altogether entirely completely too here there away off more longer")
 
 def _noun(
     toks: Sequence[Token],
@@ -80,7 +93,8 @@ def _noun(
 # %% ../nbs/11_endings.ipynb #0897b2ce
 _DETERMINERS = word_set(
     "the a an our my their its his old existing current former previous whole entire all both every any this that these those own last first earlier "
-    "original big fixed use using usage of need")
+    "original big fixed use using usage of need consequently subsequently accordingly finally additionally likewise eventually hence thus therefore so "
+    "meanwhile with support")
 
 def _things(
     noun: Sequence[Token],
@@ -132,11 +146,15 @@ _WISH = re.compile(r"(?i)\b" + any_of(
 _NONE = re.compile(r"(?i)\b(?:no|none of|neither|nor)\s*$")
 _AGREED = re.compile(r"(?i)\b(?:agreed|decided|voted|resolved|chose|time)\b[^,;]*\bto\b[^,;]*$")
 
+_OTHERS = re.compile(r"(?i)\b(?:they|he|she|someone|somebody|others)(?:['’](?:ve|re|s|d|ll))?\b")
+
+
 def _wished(
     before: str,  # What the clause has before the verb
     thing: str = "",  # What it has before the thing
 ) -> str:  # Empty when it is said plainly
-    wish = None if _AGREED.search(before) else _WISH.search(before) or _NONE.search(thing)
+    wish = None if _AGREED.search(before) else _WISH.search(before) or _NONE.search(re.sub(r"(?i)\bthere (?:is|are|will be) no$", "", thing.rstrip()))
+    if wish is None and (other := _OTHERS.search(before)): return f"others did it: “{other.group()}”"
     return f"hedged: “{wish.group().strip()}”" if wish else ""
 
 # %% ../nbs/11_endings.ipynb #a72a06b6
@@ -160,7 +178,16 @@ _VAGUE = word_set("such some certain many several few any each every")
 def _is_document(t: Token, text: str) -> bool:
     return t.kind == "link" or t.kind == "ref" and bool(re.search(r"[\s_#-]", text[t.start:t.end]) or t.text.split()[0] in DOCUMENTS)
 
-# %% ../nbs/11_endings.ipynb #38473106
+# %% ../nbs/11_endings.ipynb #fb339937
+_PREPOSITIONS = word_set("by for in with via over on at from of through under within per")
+
+
+def _depends(toks: Sequence[Token], first: int) -> bool:
+    "Is a noun phrase the object of a preposition: commissioning by Bluetooth is dropped?"
+    if not first or toks[first - 1].text not in _PREPOSITIONS: return False
+    return first < 2 or toks[first - 2].text not in ("use", "usage", "support", "using", "instead", "most", "all", "some", "both")
+
+# %% ../nbs/11_endings.ipynb #a9d61b38
 def _beside(
     toks: Sequence[Token],
     m: re.Match[str],
@@ -170,6 +197,7 @@ def _beside(
     behind = next((k for k, t in enumerate(toks) if t.start >= m.end()), len(toks))
     in_front = max((k for k, t in enumerate(toks) if t.end <= m.start()), default=-1)
     noun = _noun(toks, behind, 1) if active else _noun(toks, in_front, -1)
+    if not active and noun and _depends(toks, toks.index(noun[0])): return []
     vague = any(t.text in _VAGUE for t in noun[:2]) or any(_is_document(t, m.string) for t in noun)
     return [] if vague else noun
 
@@ -291,6 +319,7 @@ def _sure(e: Ending, thing: Sequence[str], older: Memory, newer: Memory) -> floa
     if not named or _another(e, thing, named, older): return 0
     titled, brief = [p for p in named if _akin(p, o.title)], len(o.all) < 25
     names = o.terms | {stem(w) for w in _CAPITAL.findall(e.text[e.start:e.end])} if brief else o.terms
+    if len(titled) > 1 and 3 * len(titled) >= 2 * len(o.subject - GENERIC): return 0.85  # The thing is the title itself
     if not titled and not named & names & o.lead or (shared := _shared(named, older, newer)) < 0: return 0
     if len(titled) > 1 or titled and named & o.terms & o.lead: return 0.85
     if titled: return 0.8 if len(telling) > 1 or named & o.terms or brief and not _LABELLED.match(older.summary) or _heads(telling[0], older.summary) else 0.6
@@ -321,11 +350,20 @@ def ended(
 _REST = re.compile(r"(?i)\b" + any_of(
     r"everything else, other than that, apart from that, (?:all|any|every|the|its|our)(?: of)?(?: the)? (?:others?|rest|remaining)\b, all else, nothing else",
     r"other(?:wise)? (?=[^.]{0,60}\b(?:unchanged|untouched|as (?:before|it was|they were))), others? (?:stay|remain|stand|are)",
-    r"the (?:other|remaining) [\w-]+, its other, nowhere else, rest of\b"))
+    r"the (?:other|remaining) [\w-]+, its other, nowhere else, no other, remainder of, rest of\b, everybody else, everyone else, outside (?:of "
+    r")?(?:that|this|it|those|these)\b",
+    r"for (?:all|any) others?, elsewhere, (?:steps?|points?|items?|bullets?|levels?|rules?|sections?|phases?|rows?|lines?) \d+(?:(?:,| and|, and| "
+    r"to|-|–) ?\d+)+"))
 _STAYS = re.compile(r"(?i)\b" + any_of(
     "stay, stays, stayed, stand, stands, remains?, unchanged, untouched, unaffected, unaltered, in force, no change",
     "as (?:before|ever|written|usual|always|agreed|described|laid down|it says|it does now|they do now|(?:it|they) (?:was|were|is|are|did|had been|stood))",
     "as (?:was|were) agreed, go(?:es)? on as, continues? as, continues? to be, hold as, holds? for, the same as before, run always, so is everything else",
+    "carr(?:y|ies) on, identical, nothing new, stay put, intact, still (?:law|right|true|first|the same|as|good|valid|in place|in force|\\w+ed by)",
+    "(?:are|is) (?:good|right|fine|the same), (?:as|like|the way) (?:before|ever|hitherto|they were|it was|the (?:\\w+ "
+    ")?(?:note|record|decision|document) says)",
+    "continues? (?:to (?:apply|hold)|exactly|as|unchanged|like), (?:is|are|was|were) (?:not concerned|left as)",
+    "doesn['’]t (?:alter|touch|change|affect), does not (?:alter|touch|change|affect), do(?:n['’]t| not) (?:alter|touch|change|affect), leave "
+    "(?:these|those|them), we (?:keep|still)",
     "still appl(?:y|ies), (?:is|are|was|were) (?:kept|not (?:touched|changed|affected)), (?:is|are) valid, keeps? (?:its|their)",
     r"not (?:touched|changed|affected|altered|up for), (?:left|leave) (?:[\w-]+,? ){0,6}alone") + r"\b(?! still)")
 
@@ -336,6 +374,9 @@ _AMENDS = re.compile(r"(?i)\b" + any_of(
     r"only(?= (?:for|the|that|this|in|point|one|on|when)\b), one (?:row|rule|point|line|item|change|exception|thing|part|number|detail), one number",
     r"(?:that|this)['’]s the only, only (?:[\w-]+ ){0,4}(?:changes?|changed), changed? only, on one point, just the, in that (?:single )?case",
     r"(?!integral|important|large|great|major|big|an?\b)[\w-]+ (?:part|rule|item|line|row|section|clause|bullet|half|bit) of the, the [\w-]+ part",
+    r"carve-?out, relax(?:ation|es), small edit, narrows?, sole (?:line|rule|part|point|thing), nothing (?:but|beyond), this (?:is about|concerns) "
+    r"[\\w .-]{1,40} only",
+    r"(?:is|are) exempt(?:ed)?, (?:restricted|confined) to, (?:step|point|item|bullet|level|rule|section|row|line|phase) \d+ (?:of|in|is|becomes|goes|gets)",
     r"section of the, point (?:one|two|three|four|five|\d)",
     r"(?:the|that|this) [\w\"“” -]{1,40}(?:line|rule|sentence|section|step|item|clause|bullet|point)s? (?:in|of|from)",
     r"as far as [\w ]{1,40} concerned, (?:holds?|applies) (?:for|to) [\w ]{1,30} only, on the [\w ]{1,30} (?:sentence|rule|line)") + r"\b")
@@ -399,7 +440,53 @@ def _cites_another(line: str, older: Memory, newer: Memory) -> bool:
     known = {*names_of(older), *names_of(newer)}
     return any(r.name not in known for r in references(line) if r.name.split()[0] in DOCUMENTS or "-" in line[r.start:r.end])
 
-# %% ../nbs/11_endings.ipynb #d22c1218
+# %% ../nbs/11_endings.ipynb #9e17107e
+_LISTED = re.compile(r"(?i)\b" + any_of(
+    "keeps?, remain(?:s|ed)?, stay(?:s|ed)?, continues?, is different, (?:are|is|: ?) ?(?:the )?same, identical, still (?:cover|hold|appl|in|the "
+    "same|as|\\w+ed)\\w*",
+    "untouched, unchanged, unaffected",
+    "(?:left|leave|leaves) (?:in|alone|out of it), do(?:es)?(?:n['’]t| not) (?:move|change|differ|alter), behaves? (?:like|as), in effect, as "
+    "(?:before|ever|is|agreed)",
+    "as (?:it|they) (?:was|were|did), like before, not (?:concerned|touched|affected), as hitherto, no change, nothing new, carr(?:y|ies) on") + r"\b")
+_REMINDS = re.compile(r"(?i)\b(?:still the rule|reminder|remember|recap|as a note)\b")
+
+# %% ../nbs/11_endings.ipynb #b364f6d4
+_NOTE = 900  # Characters of a body
+
+
+def _formal(memory: Memory) -> bool:
+    "A document with a number or headings, or a long one."
+    if len(memory.content) > _NOTE or "\n## " in memory.content or memory.content.startswith("#"): return True
+    return bool(document_kind(memory.summary) or document_kind(memory.id))
+
+
+def _changes_another(older: Memory, newer: Memory) -> bool:
+    "Does it quote or cite another memory as the one that it changes?"
+    titles = (title_words(t) for t in re.findall(r"[\"“«]([^\"“”«»\n]{10,200})[\"”»]", newer.content))
+    quoted = any(len(words) > 2 and not words <= about(older).all for words in titles)
+    return quoted or any(_AMENDS.search(s.line) and _cites_another(s.line, older, newer) for s in spoken(newer))
+
+# %% ../nbs/11_endings.ipynb #ffb59a7a
+def _others_stay(clause: str, items: frozenset[str], older: Memory, newer: Memory) -> bool:
+    "Does a clause say of other things than the title's that they stay, or of all the rest?"
+    o, stems = about(older), content_stems(clause)
+    changed, near, rest = about(newer).subject & items, bool(o.subject & about(newer).all - GENERIC), bool(_REST.search(clause))
+    if rest and near and "," not in newer.summary and len(spoken(newer)) > 2: return True  # One thing changes, and something is said of it
+    if stems & changed or o.title and o.title <= stems and not rest: return False  # What changes, or all of it
+    return len(stems & items) >= (2 if near else 4) and bool(re.search(r",|\band\b|/|\bor\b", clause))
+
+
+def _item(older: Memory, newer: Memory) -> Judgment | None:
+    "The newer title names one thing that the older body lists, and a clause says of two others of them that they stay."
+    if not {older.namespace, newer.namespace} <= STATING or _formal(older) or _formal(newer) or _REMINDS.search(newer.text): return None
+    items = frozenset(s for s in about(older).all - about(older).title - GENERIC if s[0].isalpha() and s not in _UNITS)
+    if not about(newer).subject & items or _changes_another(older, newer): return None
+    lines = (s.line for s in spoken(newer)[1:] if _plain(s))
+    found = (line for line in lines for c in re.split(r"[;—–]", line) if _LISTED.search(c) and _others_stay(c, items, older, newer))
+    line = next(found, None)
+    return Judgment("supersede", "partial", 0.85, "E", "its title changes one part, and it says that others stay", line) if line else None
+
+# %% ../nbs/11_endings.ipynb #75d71fdb
 def _what_stays(older: Memory, newer: Memory) -> tuple[_Stays, int] | None:
     "The sentence that says what stays, and how many words of the older memory's body it lists."
     o = about(older)
@@ -415,9 +502,11 @@ def amended(
     newer: Memory,
 ) -> Judgment | None:  # 0.8 and more is sure; 0.7 is for a person to see
     "The newer memory changes a part of the older one and says that the rest stays."
-    if max(len(older.content), len(newer.content)) > SHORT or not _amendments(newer) and not _staying(newer)[0]: return None
+    if max(len(older.content), len(newer.content)) > SHORT or not _amendments(newer) and not _LISTED.search(newer.content): return None
     if fragment(older) or fragment(newer): return None
     if (plain := _amendment(older, newer)): return plain
+    if _formal(older) or _formal(newer): return None
+    if (item := _item(older, newer)): return item
     found, amends = _what_stays(older, newer), _staying(newer)[1]
     if found is None or not (_CHANGES.search(newer.text) or amends): return None
     (s, stems, rest, _), listed = found
@@ -434,10 +523,20 @@ _SOLVED = re.compile(r"(?i)\b" + any_of(
     r"(?:runs?|running|usable|possible|available|reachable|up) (?:\w+ ){0,4}again, is (?:usable|available|reachable), success(?:fully)?, answers, whole matrix",
     "went (?:live|out|through), is live, live on, shipped, released, merged, approved, granted, arrived, renewed, re-?issued, got (?:their|our|the|it)",
     "can (?:go on|continue|resume|proceed|be merged|ship), (?:is|are) (?:done|over|open again|through), (?<!and )(?:is|are) gone",
-    "no longer (?:blocked|fails?|blocks|happens|an issue|a problem), no (?:more )?(?:deadlock|error|failure|crash|timeout)s?") + r"\b")
+    "no longer (?:blocked|fails?|blocks|happens|an issue|a problem), no (?:more )?(?:deadlock|error|failure|crash|timeout)s?",
+    r"came (?:through|back), accepted, signed(?: off)?, resumed, picked up(?: again)?, taken up again, moving again, flowing, cures?, did the trick, gone live",
+    r"in operation, rolled out, rollout (?:is )?complete, loaded, fully [a-z]+ed, OK (?:in|on|again), (?:may|can) (?:go|launch|start), through today",
+    r"(?:without|w/o|with no) (?:a |any |one )?(?:single )?[\w-]+, (?:zero|none) (?:failing|failed|lost|[a-z]+ (?:errors?|failures?)), that was "
+    r"(?:it|the (?:entire|whole|culprit))",
+    "countersigned, joined, connected, uploaded, switched on, finished, (?:is|are) happy, got (?:its|a|an) [\\w-]+, starts? (?:in|on|again)",
+    "notari[sz]ed, certified, delivered, completed, (?:is|are) up, in production, unlocks?, cleared up, (?:is|are) proper, first [\\w-]+ "
+    "(?:received|built|run|booted)",
+    r"(\d[\d,]*) (?:of|/|out of) \1, back in (?:service|production)") + r"\b")
 _UNSOLVED = re.compile(r"(?i)\b" + any_of(
     "not (?:yet )?(?:fixed|resolved|solved|working|done|possible|clear), still (?:blocked|fails?|failing|broken|waiting|open|not|stuck|no)",
-    r"\w+n['’]t (?:work|fix\w*|help\w*), didn['’]t, without success, no (?:answer|luck|progress|fix), no better, partial(?:ly)?, workaround",
+    r"\w+n['’]t (?:work|fix\w*|help\w*), didn['’]t, without success, no (?:answer|luck|progress|fix), no better, partial(?:ly)?, workarounds?, downgrad\\w+",
+    "not allowed, for another, looking (?:there|into|at), smells like, next suspect, only (?:on|in|for) (?:dev|staging|test|canary), another "
+    "(?:way|attempt), remains? (?:blocked|open), cause (?:is )?unknown, but not",
     "should be fixed, will be fixed, waiting (?:for|on), unresolved, reopened, came back, again (?:broken|failing)") + r"\b")
 _NOT = re.compile(r"(?i)\b" + any_of("not, never, nothing, nobody, without, rather than, before, instead, except, cannot",
                                      "can't, won't, don't, doesn't, didn't, isn't, aren't, wasn't") + r"\b")
@@ -481,6 +580,8 @@ def _relieved(older: Memory, newer: Memory, first: Spoken) -> float:
     hit, shared = (o.title - GENERIC) & n.all, (o.all & n.all) - GENERIC
     most = len(hit) >= max(2, len(o.title - GENERIC) / 2)
     named = hit and o.lead & n.all & (o.terms - GENERIC)
+    rare = {t for t in o.terms & n.terms - GENERIC if len(t) > 3}
+    if rare and len(said) >= 2 and len(shared) >= (5 if hit else 6): return 0.85
     if len(said) >= 2 and len(shared) >= 6 and (most or named or len(hit) >= 2): return 0.85
     return 0.6 if len(hit) >= 2 and len(shared) >= 3 else 0
 
@@ -495,6 +596,7 @@ def solved(
     "The newer memory says that the older one, a blocker, is resolved."
     if older.namespace != "blockers" or newer.namespace in _LOOKS_BACK or _UNSOLVED.search(newer.summary): return None
     if newer.namespace == "blockers" and not _CLOSES.search(newer.summary): return None
+    if elsewhere(older, newer) or fragment(older) or fragment(newer): return None
     title, quoted = about(older).title, _quoted_titles(newer)
     by_title = next((s for words, closes, s in quoted if closes and words == title and len(words) > 1), None)
     if by_title: return Judgment("supersede", "full", 0.9, "E", "it says that the blocker is resolved, by its title", by_title.line)

@@ -10,11 +10,13 @@ from dataclasses import replace
 from .claims import abstain, explicit
 from .endings import amended, ended, solved
 from .models import Judgment, Memory
-from .topics import GENERIC, about, goes_on, other_scope, undecided
+from .slots import refilled
+from .topics import GENERIC, about, goes_on, not_in_force, other_scope, undecided
 from .editions import again, reissued, upgraded
-from .values import changed, parted, reset, restated, titled, told
+from .values import changed, parted, reset, restated, revalued, rivals, titled, told
+from .verdicts import verdict
 
-JUDGE = "offline-4"  # Changes whenever the same pair may be judged otherwise
+JUDGE = "offline-5"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NOTHING', 'SURE', 'LEAST', 'repeat_key', 'weigh', 'judge_pair', 'unsure', 'marked']
@@ -37,7 +39,8 @@ def _outright(
     against = [j for j in doubts if j.reason.startswith(("wrong", "negated"))]
     best = max((j for j in read if j.relation == "supersede"), key=lambda j: (j.confidence, j.kind == "full"), default=None)
     whole = best is None or best.kind == "full" or any(j.reason.startswith("wrong") for j in against)
-    return (against[0], "") if against and whole else (best, doubts[0].reason if doubts else "")
+    if against and whole: return against[0], ""
+    return best if read else verdict(older, newer), doubts[0].reason if doubts else ""
 
 # %% ../nbs/12_judging.ipynb #9094e098
 def _unquoted(older: Memory, newer: Memory) -> Memory:
@@ -65,7 +68,7 @@ def _implied(
     if same and same.confidence >= SURE and brief and parted(older, newer, valued=True): same = replace(same, confidence=0.6)  # One title, two things
     found = [amended(older, newer), same]
     if not why: found += [ended(older, newer), upgraded(older, newer), solved(older, newer)]
-    if not why and not other: found += [former, changed(older, newer), titled(older, newer), reset(older, newer)]
+    if not why and not other: found += [former, *(valued(older, newer) for valued in (changed, titled, reset, revalued, refilled) if not rivals(older, newer))]
     return [j for j in found if j], other or why
 
 # %% ../nbs/12_judging.ipynb #12c8ee09
@@ -90,9 +93,10 @@ def weigh(
     "The best guess at the relation of a newer memory to an older one."
     if newer.event_time < older.event_time: return abstain("the older text arrived late")
     if repeat_key(older) == repeat_key(newer): return Judgment("duplicate", None, 1.0, "X", "the same summary and body")
+    if (status := not_in_force(newer)): return abstain(status)
     said, doubt = _outright(older, newer)
     if said: return said if said.confidence >= 0.9 or said.kind == "partial" or not (why := undecided(_unquoted(older, newer))) else abstain(why)
-    if _strangers(older, newer) and not reissued(older, newer): return abstain(doubt or NOTHING)
+    if _strangers(older, newer) and not reissued(older, newer) and not upgraded(older, newer): return abstain(doubt or NOTHING)
     if (only := other_scope(older, newer)): return abstain(only)
     found, why = _implied(older, newer, similarity, least)
     sure = [j for j in found if j.confidence >= SURE]

@@ -45,7 +45,7 @@ def _lines(text: str) -> Iterator[tuple[int, int, str]]:
 
 # %% ../nbs/04_sentences.ipynb #1b9f2af0
 _FIELD = re.compile(r"\s*[*_]{0,2}(?:[A-Z][A-Za-z]*(?:[ -][A-Za-z]+){0,3}|[a-z_]{1,30})[*_]{0,2}\s?:[*_]{0,2}(?=\s)")
-_OPENS = re.compile(r"\s*(?:Supers[ec]de[sd]|Obsoletes|Replaces|Overrides|Amends|Updates|Reverses|Overturns|Revokes|Retires)\b")
+_OPENS = re.compile(r"\s*(?:Super[sc]ede[sd]|Obsoletes|Replaces|Overrides|Amends|Updates|Reverses|Overturns|Revokes|Retires)\b")
 _MARK = re.compile(r"\s*(?:#{1,6}\s+|>\s?|(?:[-*+•▪]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?")
 
 def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
@@ -103,9 +103,9 @@ def split_sentences(
 
 # %% ../nbs/04_sentences.ipynb #b9f7057c
 _REF = re.compile(r"(?<![A-Za-z0-9])(?:(?P<mem>mem_[a-z2-7]{8,26}+)(?![a-z0-9])|(?P<ns>[a-z][a-z_-]{1,30}+):(?P<hex>[0-9a-f]{7,40}):(?P<n>\d{1,6})(?!\d)"
-                  r"|(?P<kind>[A-Za-z]{2,12}+)[\s_#-]{0,2}+(?P<num>\d{1,6})(?![0-9A-Za-z]|\.\d))")
+                  r"|(?P<kind>[A-Z]{2,8}-[A-Z](?=\d)|[A-Z](?=-\d)|[A-Za-z]{2,12}+)[\s_#-]{0,2}+(?P<num>\d{1,6})(?![0-9A-Za-z]|\.\d))")
 DOCUMENTS = word_set("adr rfc pep eip erc bip xep nep std bcp fyi iec dep rep tep kep jep tip hip decision record")  # Kinds of documents, written in any case
-_PLAIN = word_set("sha utf aes md gpt cve http tls ssl rs es hs ecma")  # In capitals with a number, and no document of a project
+_PLAIN = word_set("iso ieee usb ipv ip x sha utf aes md gpt cve http tls ssl rs es hs ecma")  # In capitals with a number, and no document of a project
 
 
 def _name(m: re.Match[str]) -> str:
@@ -152,7 +152,8 @@ def head(title: str) -> tuple[str, int]:
     m = _REF.match(title, at)
     if not m or not (name := _name(m)): return "", at
     kind, follows = m["kind"] or "", title[m.end():m.end() + 1]
-    tied = title[m.end("kind"):m.end("kind") + 1] == "-" and (follows in (":", ".", ")", "]", ",", "") or title[m.end() + 1:m.end() + 2].isupper())
+    opens = follows in (":", ".", ")", "]", ",", "") or title[m.end() + 1:m.end() + 2].isupper()
+    tied = (title[m.end("kind"):m.end("kind") + 1] == "-" or "-" in kind) and opens
     sure = not kind or kind.lower() in DOCUMENTS or tied
     return (name, m.end()) if sure else ("", at)
 
@@ -170,7 +171,7 @@ def names_of(
     return tuple(sorted(found))
 
 # %% ../nbs/04_sentences.ipynb #d9dab889
-_FIELD_NUMBER = re.compile(r"^[\s>*_#|-]{0,8}(?:Obsoletes|Supersedes|Replaces|Updates|Amends)[*_]{0,2}\s?:[*_]{0,2}\s{0,4}#?(\d{1,6})(?![0-9A-Za-z]|\.\d)",
+_FIELD_NUMBER = re.compile(r"^[\s>*_#|-]{0,8}(?:Obsoletes|Super[sc]edes|Replaces|Updates|Amends)[*_]{0,2}\s?:[*_]{0,2}\s{0,4}#?(\d{1,6})(?![0-9A-Za-z]|\.\d)",
                            re.M | re.I)
 
 def document_kind(title: str) -> str:
@@ -219,12 +220,15 @@ def words_of(text: str) -> list[str]:
     return [w.rstrip(".'’/-+") or w for w in map(str.lower, _WORD.findall(text))]
 
 
+_FILE_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+){2,}(?:\.\w{1,4})?")
+
 @lru_cache(maxsize=2**15)
 def title_words(
     title: str,
 ) -> frozenset[str]:  # Stems
     "The content words of a title; a document's number at its head is not among them."
     rest = _NUMBER.sub("", title[head(title)[1]:])
+    if _FILE_NAME.fullmatch(rest.strip()): rest = re.sub(r"[-_]", " ", rest)  # 0007-serve-with-flask
     return frozenset(_stem(w) for w in words_of(rest) if w in NEGATIONS or w not in STOP_WORDS and w not in LIGHT_VERBS)
 
 # %% ../nbs/04_sentences.ipynb #7781742c

@@ -12,7 +12,8 @@ from .sentences import LIGHT_VERBS, STOP_WORDS, split_sentences, stem, title_wor
 
 # %% auto #0
 __all__ = ['GENERIC', 'SHORT', 'STATING', 'UNITS', 'content_stems', 'any_of', 'Spoken', 'spoken', 'About', 'about', 'Scope',
-           'scope', 'other_scope', 'goes_on', 'fragment', 'undecided', 'hedge', 'other_subject']
+           'scope', 'other_scope', 'elsewhere', 'goes_on', 'fragment', 'not_in_force', 'undecided', 'hedge',
+           'other_subject']
 
 # %% ../nbs/10_topics.ipynb #df633f25
 GENERIC = frozenset(stem(w) for w in word_set(
@@ -58,6 +59,11 @@ class Spoken(NamedTuple):
     def line(self) -> str: return self.text[self.start:self.end]
 
 
+_FIELD = re.compile(r"(?i)[\W_]*(?:status|date|created|updated|last (?:modified|updated|reviewed)|accepted|decided(?: on)?|deciders?|decision[- "
+                    r"]makers?|owners?|"
+                    r"authors?|drivers?|champion|approvers?|reviewers?|consulted|informed|stakeholders|tags|labels|categories|technical story|impact|number|id)"
+                    r"\b(?:[*_\s]*:|[*_\s]*\|)")  # Who decided when is no part of what was decided
+
 @lru_cache(maxsize=2**15)
 def spoken(
     memory: Memory,
@@ -66,7 +72,7 @@ def spoken(
     out = [Spoken(memory.summary, 0, len(memory.summary), True)]
     body, title = memory.content, memory.summary.strip()
     for s in split_sentences(body):
-        if s.kind in ("quote", "heading") or _OPEN.search(s.under) or body[s.start:s.end].strip() == title: continue
+        if s.kind in ("quote", "heading") or _OPEN.search(s.under) or body[s.start:s.end].strip() == title or _FIELD.match(body, s.start, s.end): continue
         out.append(Spoken(body, s.start, s.end, False))
         if len(out) > 40: break
     return tuple(out)
@@ -106,7 +112,7 @@ def about(
 SHORT = 1500  # Characters of a body
 
 # %% ../nbs/10_topics.ipynb #93aa5038
-_ENVIRONMENTS = {w: w for w in "production staging sandbox pre-prod uat".split()} | {"prod": "production", "preprod": "pre-prod"}
+_ENVIRONMENTS = {w: w for w in "production staging sandbox pre-prod uat canary".split()} | {"prod": "production", "preprod": "pre-prod"}
 _PLACE = re.compile(r"(?i)\b(demo|test|review|preview|dev|qa|trial|lab|load-test|training|playground)[ -](?:tenants?|environments?|systems?|servers?"
                     r"|deployments?|instances?|clusters?|stages?|sites?|stand|bench)\b|\b(stage|perf)-?\d\b"
                     r"|`(demo|test|dev|qa|staging|pre-?prod|perf|sandbox)`|\b(demo|test|dev|qa|perf)\.\w")
@@ -176,10 +182,21 @@ def other_scope(
     if b.label and not b.label & known or a.label and not a.label & about(newer).all: return "only for " + ", ".join(sorted(b.label or a.label))
     return next((f"only for {w}" for w in b.only if w not in known), "")
 
-# %% ../nbs/10_topics.ipynb #10f4a5dc
+# %% ../nbs/10_topics.ipynb #c8cbb4b2
+def elsewhere(
+    older: Memory,
+    newer: Memory,
+) -> bool:
+    "Do the titles name different environments: production before, staging now?"
+    was, now = _environments(older.summary), _environments(newer.summary)
+    return bool(was and now and not was & now)
+
+# %% ../nbs/10_topics.ipynb #c6b4c7f0
 _GOES_ON = re.compile(r"(?i)\b" + any_of(
-    "carr(?:y|ies) on, unchanged, untouched, not affected, ha(?:s|ve) no such, (?:wasn['’]t|was not|isn['’]t|is not|not) (?:a )?part of",
-    "prefers? (?:their|its), keeps? (?:their|its), not to be mixed up, leave (?:that|it|this) (?:one )?alone") + r"\b")
+    "carr(?:y|ies) on, unchanged, (?<!sit )(?<!sits )(?<!lie )(?<!lies )untouched, not affected, ha(?:s|ve) no such, (?:wasn['’]t|was "
+    "not|isn['’]t|is not|not) (?:a )?part of",
+    "(?:stay|stays|remain|remains|still) in (?:use|place|force|service), still (?:used|needed|in use), prefers? (?:their|its), keeps? "
+    "(?:their|its), not to be mixed up, leave (?:that|it|this) (?:one )?alone") + r"\b")
 
 @lru_cache(maxsize=2**15)
 def _going_on(memory: Memory) -> frozenset[str]:
@@ -230,6 +247,19 @@ _UNDECIDED = re.compile(r"(?i)\b" + any_of(*_NO_CHANGE.values()) + r"\b")
 _IF = re.compile(r"(?i)\b(?:if|in case|unless|what if)\b")
 _SUPPOSE = re.compile(r"(?:If|Should|In case|Suppose|Assuming|Were|For the day|Imagine)\b")
 
+# %% ../nbs/10_topics.ipynb #527266b2
+_STATUS = re.compile(r"(?im)^[\W_]*status\b[\s*_:|#-]{1,12}(rejected|declined|withdrawn|proposed|draft|deferred|on hold|parked|under "
+                     r"(?:discussion|review)|open)\b")
+
+@lru_cache(maxsize=2**15)
+def not_in_force(
+    memory: Memory,
+) -> str:  # Empty when it may be
+    "The status of a record that decides nothing, or not yet."
+    m = _STATUS.search(memory.content[:SHORT])
+    return f"its status: {m[1].lower()}" if m else ""
+
+# %% ../nbs/10_topics.ipynb #6508eae5
 @lru_cache(maxsize=2**15)
 def undecided(
     memory: Memory,
@@ -285,10 +315,11 @@ def _labelled_apart(x: frozenset[str], y: frozenset[str], o: About, n: About) ->
 def other_subject(
     older: Memory,
     newer: Memory,
+    openings: bool = True,  # Whether it counts what the first sentences open with
 ) -> bool:
     "Do two memories of one form speak of two different things?"
     (a, x, one), (b, y, two), o, n = _signs(older), _signs(newer), about(older), about(newer)
-    if a - GENERIC and b - GENERIC and not (a - GENERIC) & n.all and not (b - GENERIC) & o.all: return True
+    if openings and a - GENERIC and b - GENERIC and not (a - GENERIC) & n.all and not (b - GENERIC) & o.all: return True
     if x is not None and y is not None and _labelled_apart(x, y, o, n): return True
     return bool(one and two and not one & two and not any(w in newer.text for w in one))
 

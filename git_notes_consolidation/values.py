@@ -15,8 +15,8 @@ from .sentences import LIGHT_VERBS, NEGATIONS, STOP_WORDS, stem, word_set, words
 from .topics import GENERIC, SHORT, STATING, UNITS, about, any_of, fragment, hedge, other_subject, spoken
 
 # %% auto #0
-__all__ = ['Statement', 'statements', 'Difference', 'compared', 'swapped', 'bounds', 'changed', 'titled', 'reset', 'told',
-           'parted', 'restated']
+__all__ = ['Statement', 'statements', 'Difference', 'compared', 'swapped', 'bounds', 'changed', 'titled', 'reset', 'rivals',
+           'revalued', 'told', 'parted', 'restated']
 
 # %% ../nbs/11_values.ipynb #52c9f520
 _CLAUSE = re.compile(r"(?:[,;:](?=\s)|\s[—–-](?=\s)|\s\((?=\w))\s*")
@@ -331,7 +331,7 @@ def titled(
 _SETS = re.compile(r"(?i)\b" + any_of(
     r"rais\w+, lower\w*, increas\w+, reduc\w+, tighten\w*, loosen\w*, relax\w*, bump\w*, chang\w+, set, higher, shorter, longer, now, from now on, doubled",
     r"halved, extend\w*, cut, was far too, no longer, new (?:limit|cap|value|default|threshold), since yesterday, as of, from today") + r"\b")
-_KEPT = re.compile(r"(?i)\b(?:stay|stays|stayed|remain|remains|unchanged|untouched|as before|still|kept at)\b")
+_KEPT = re.compile(r"(?i)\b(?:stay|stays|stayed|remain|remains|unchanged|(?<!sit )(?<!sits )untouched|as before|still|kept at)\b")
 
 # %% ../nbs/11_values.ipynb #ea16d5b6
 @lru_cache(maxsize=2**14)
@@ -380,6 +380,113 @@ def _split(memory: Memory) -> tuple[list[Fact], list[Fact]]:
     "The values that hold by a memory, and those that it calls former."
     former = [v for _, v in _former(memory)]
     return [v for x in statements(memory) for v in x.values if not any(same_value(v, f) for f in former)], former
+
+# %% ../nbs/11_values.ipynb #d131f195
+def _dimension(x: Statement, f: Fact) -> str:
+    "What a value measures: its unit, the noun behind a number, a time of day; empty where nothing tells."
+    if f.kind == "date": return "time of day" if f.value[0] == "T" else ""
+    if f.kind != "number" or f.value.startswith("per ") or _which(x, f): return ""
+    if x.text[f.start:f.end + 8].rstrip().endswith(("%", "percent")) or x.text[f.end - 1:f.end] == "%": return "share"
+    noun = re.match(r"[ -]([A-Za-z]{2,})", x.text[f.end:])
+    return f.value.partition(" ")[2] or (_stem(noun[1].lower()) if noun and noun[1].lower() not in STOP_WORDS else "")
+
+# %% ../nbs/11_values.ipynb #d75e55c0
+@lru_cache(maxsize=2**14)
+def _measured(memory: Memory) -> dict[str, list[tuple[Statement, Fact]]]:
+    "Every value that a memory says holds, once, by what it measures."
+    former = [v for _, v in _former(memory)]
+    out: dict[str, list[tuple[Statement, Fact]]] = {}
+    for x in statements(memory):
+        for f in x.values:
+            if not (d := _dimension(x, f)) or any(same_value(f, v) for v in former): continue
+            if not any(same_value(f, g) for _, g in out.setdefault(d, [])): out[d].append((x, f))
+    return out
+
+# %% ../nbs/11_values.ipynb #75091924
+_MOVED = re.compile(r"(?i)\b" + any_of(
+    "lower\\w*, rais\\w+, halv\\w+, doubl\\w+, tighten\\w*, narrow\\w*, lengthen\\w*, shorten\\w*, shift\\w*, mov(?:ed|es), chang\\w+, updat\\w+, "
+    "retun\\w+, rework\\w*",
+    "later, earlier, longer, shorter, higher, reduc\\w+, increas\\w+, extend\\w*, cut, drops?, goes (?:up|down|to), went (?:up|down|to), bump\\w*, "
+    "new, now, revis\\w+",
+    "correct\\w*, relax\\w*, loosen\\w*, from now on, since, as of, no longer, instead, any ?more, was (?:far )?too, (?:up|down) (?:to|from), "
+    "(?:defaults?|set) to") + r"\b")
+
+# %% ../nbs/11_values.ipynb #e56b430e
+_KINDS = frozenset(stem(w) for w in word_set("window limit threshold cutoff interval period budget cap ceiling size length count rate delay "
+                                             "timeout ttl expiry schedule "
+                                              "default max min maximum minimum duration frequency retention capacity quota age height width every twice often"))
+_UNIT_STEMS = frozenset(map(stem, UNITS))
+
+
+def _related(a: str, b: str) -> bool:
+    "One stem, or two of one word: expir, expiry."
+    return a == b or len(a) > 4 and len(b) > 4 and a[:5] == b[:5]
+
+# %% ../nbs/11_values.ipynb #d453b2e4
+_SET = re.compile(r"(?i)\b(?:(?:lowered|raised|cut|halved|doubled|extended|reduced|increased|shortened|narrowed|changed|set|moved|goes|goes "
+                  r"up|drops?|down|up) to|now|"
+                  r"from now on|is at|to) (?:a |an |just |only |about )?$")
+
+
+def _one(memory: Memory, d: str) -> tuple[Statement, Fact] | None:
+    "The value of a dimension that a memory holds: the title's, the only one, or the only one that it says was set."
+    every = _measured(memory)[d]
+    titled_, set_ = [p for p in every if p[0].title], [p for p in every if _SET.search(p[0].text[max(0, p[1].start - 24):p[1].start])]
+    return next((found[0] for found in (titled_, every, set_) if len(found) == 1), None)
+
+# %% ../nbs/11_values.ipynb #56b4b799
+def _exchanged(x: Statement, y: Statement) -> tuple[set[str], set[str], int]:
+    "The stems from the first difference to the last of both, values apart, and how much is the same around them."
+    u, v = ([p if isinstance(p, str) else p.kind.upper() for p in s.parts] for s in (x, y))
+    left, right = _common(u, v)
+    a, b = u[left:len(u) - right], v[left:len(v) - right]
+    return {*a}, {*b}, left + right if 0 < min(len(a), len(b)) and max(len(a), len(b)) < 3 else 0
+
+# %% ../nbs/11_values.ipynb #a35e64ae
+def _foreign(older: Memory, newer: Memory) -> set[str]:
+    "The words of a title that tell a thing which the other memory does not speak of."
+    words = about(older).subject - _LIGHTER - GENERIC - UNITS - _UNIT_STEMS - _KINDS
+    return {w for w in words if w.isalpha() and not any(_related(w, v) for v in about(newer).all) and not _MOVED.fullmatch(w + "ed")}
+
+
+def rivals(older: Memory, newer: Memory) -> bool:
+    "Do two titles, or two sentences, differ in the thing that they speak of: rams, ewes?"
+    o, n, known = about(older), about(newer), _LIGHTER | GENERIC | UNITS | {"NUMBER", "VERSION", "DATE", "IDENTIFIER", "PATH"}
+    mine, theirs = _foreign(older, newer), _foreign(newer, older)
+    which = [{f.value for x in statements(m)[:1] for f in x.values if _which(x, f)} for m in (older, newer)]
+    if all(which) and not which[0] & which[1]: return True  # Line 1, line 2
+    if mine and theirs and len(o.subject & n.subject) >= max(len(mine), len(theirs)): return True
+    for a, b, around in (_exchanged(x, y) for x in statements(older) for y in statements(newer)):
+        if around >= 3 and a - known - n.all and b - known - o.all: return True
+    return False
+
+# %% ../nbs/11_values.ipynb #ad6e5bc9
+def revalued(
+    older: Memory,
+    newer: Memory,
+) -> Judgment | None:
+    "Code V: the only value of its kind, and another one in a memory on the same thing that says that it has moved."
+    o, n = about(older), about(newer)
+    if newer.namespace not in ("decisions", "progress", "patterns") or fragment(older) or fragment(newer): return None
+    telling = {w for w in o.subject - GENERIC - _LIGHTER - _UNIT_STEMS if w.isalpha()}
+    hit, shared = telling & n.all, {w for w in (o.all & n.all) - GENERIC if not w[0].isdigit()}
+    same = not _foreign(older, newer) and not _foreign(newer, older) and bool({w for w in o.subject & n.subject - GENERIC - _UNIT_STEMS if w.isalpha()})
+    if not hit or 3 * len(hit) < 2 * len(telling) or len(shared) < (2 if same else 4): return None
+    was, now = _measured(older), _measured(newer)
+    for d in sorted(was.keys() & now.keys()):
+        if d.isalpha() and d.islower() and d not in _UNIT_STEMS | UNITS and d not in o.subject: continue  # A count of what the title does not speak of
+        a, b = _one(older, d), _one(newer, d)
+        if a is None or b is None or same_value(a[1], b[1]): continue
+        (x, u), (y, v) = a, b
+        if any(same_value(u, w) for _, w in now[d]): continue
+        moved = same and (y.title or o.subject == n.subject) or _MOVED.search(newer.summary) or _MOVED.search(y.text)
+        if not moved or _KEPT.search(y.text): continue
+        mine = {p for p in (*y.parts, *n.subject) if isinstance(p, str)} - GENERIC
+        if len(mine & o.lead) < 2 or not same and len({p for p in x.parts if isinstance(p, str)} & mine) < (1 if x.title else 2): continue
+        if hedge(y.lead + y.text) or bounds(older.text, newer.text) or _reports(older, newer, y.text, 1.0): continue
+        if other_subject(older, newer, openings=False) or rivals(older, newer): return None
+        return Judgment("supersede", "full", 0.8, "V", f"the same thing, {x.text[u.start:u.end]} before and {y.text[v.start:v.end]} now", y.text.strip(_EDGES))
+    return None
 
 # %% ../nbs/11_values.ipynb #fc087e91
 _PAST = re.compile(r"(?i)\b(?:last|yesterday|once|week|month|in (?:spring|summer|autumn|winter))\b")
@@ -436,14 +543,6 @@ def _contradict(a: Memory, b: Memory) -> bool:
     "Does one deny a word that the other uses, and does not deny?"
     def denies(x: Memory, y: Memory) -> bool: return any(d[4:] in about(y).all for d in {*_read(x).denied} - {*_read(y).denied} if d != "not")
     return denies(a, b) or denies(b, a)
-
-# %% ../nbs/11_values.ipynb #56b4b799
-def _exchanged(x: Statement, y: Statement) -> tuple[set[str], set[str], int]:
-    "The stems from the first difference to the last of both, values apart, and how much is the same around them."
-    u, v = ([p if isinstance(p, str) else p.kind.upper() for p in s.parts] for s in (x, y))
-    left, right = _common(u, v)
-    a, b = u[left:len(u) - right], v[left:len(v) - right]
-    return {*a}, {*b}, left + right if 0 < min(len(a), len(b)) and max(len(a), len(b)) < 3 else 0
 
 # %% ../nbs/11_values.ipynb #6b4ec339
 def parted(

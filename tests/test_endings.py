@@ -24,6 +24,7 @@ ACTIVE = ["We dropped the cable lift.", "We have retired the cable lift for good
           "A conveyor takes the place of the cable lift.", "In place of the cable lift there is a conveyor.", "We swapped the cable lift for a conveyor.",
           "We said goodbye to the cable lift.", "Farewell to the cable lift.", "We stopped using the cable lift.", "We agreed to drop the cable lift.",
           "Forget the cable lift.", "We turned away from the cable lift.", "We ended the cable lift.", "A conveyor replaces the cable lift.",
+          "We no longer use the cable lift.", "There is no cable lift any more.",
           "We dropped the bell and the cable lift.", "We cancelled the cable lift in May.", "We dropped the old cable-lift.", "We reversed the cable lift."]
 PASSIVE = ["The cable lift is gone.", "The cable lift has finally been removed.", "The cable lift no longer runs.", "The cable lift went away.",
            "The cable lift is a thing of the past.", "The cable lift is out of service.", "The cable lift is not used anymore.", "Cable lift removed.",

