@@ -16,6 +16,12 @@ _MARKED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)|`[^`\n]{1,300}`|\{[\w ]{1,30
                      r"|(?<![\w\"])\"[\w-]++(?: [\w-]++){0,2}\"(?!\w)|(?<!\w)“[\w-]++(?: [\w-]++){0,2}”"
                      r"|(?<![\w'])'[\w-]++(?: [\w-]++){0,2}'(?!\w)|(?<!\w)‘[\w-]++(?: [\w-]++){0,2}’(?!\w)", re.S)
 
+# %% ../nbs/01_masking.ipynb #9ccd53ed
+_SQL = re.compile(r"\b(?:CREATE TABLE(?: IF NOT EXISTS)? \w+ ?\([^;\n]{0,500}|ALTER TABLE \w+ (?:ADD|DROP|ALTER|RENAME|MODIFY|CHANGE)\b[^;\n]{0,300}"
+                  r"|SELECT [^;\n]{1,300}? FROM \w+(?: WHERE [^;\n]{1,300})?|INSERT INTO \w+ ?\([^)\n]{0,300}\)|UPDATE \w+ SET [^;\n]{0,300}"
+                  r"|(?:ORDER|GROUP) BY \w+(?:, ?\w+){0,9}(?: ASC| DESC)?)")
+_SHOUTS = re.compile(r"(?<!\w)(?:TABLE|SELECT|INSERT|UPDATE|BY)(?!\w)")
+
 # %% ../nbs/01_masking.ipynb #966d71bb
 _QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)")
 _SHOWN = re.compile(r"(?i)\b(?:placeholder|header|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
@@ -26,7 +32,13 @@ _MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|rende
 _SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m|s)\b")
 
 # %% ../nbs/01_masking.ipynb #ee5c93b5
+_WHICH = frozenset("next last this late early every".split())
+
+
 def _is_label(said: str, before: str) -> bool:
+    words = [w for w in said.split() if len(w) > 3 and w[0].isalpha()]
+    if len(words) > 1 and all(w[0].isupper() for w in words) and said[-1] not in ".!?" and not said.isupper():  # A song, a film
+        if said.count(" ") > 1 or words[0].lower() not in _WHICH: return True
     if said[:4].lower() == "e.g." or _SHOWN.search(before): return True
     if _SPEECH.search(said) or said[-1] in ".,!?": return False
     return said.count(" ") < 6 and (said[0].islower() or said[0].isdigit() or _MAYBE_SHOWN.search(before) is not None)
@@ -76,6 +88,7 @@ def masked(
     text: str,
 ) -> str:  # As long as the text
     "The text with everything that is no prose blanked."
+    if _SHOUTS.search(text): text = _SQL.sub(_blank, text)
     if not _ANY.search(text): return text
     marked = _MARKED.sub(_blank, text)
     return _SUSPECT.sub(_blank_code, _QUOTE.sub(_blank_label, marked) if _QUOTES.search(marked) else marked)
