@@ -187,7 +187,8 @@ def _whose(c: Scene, m: re.Match[str]) -> int:
 
 # %% ../nbs/03_readings.ipynb #83ca94da
 _NO_THING = frozenset("""morning afternoon evening night week end start beginning middle rest part ahead instead as out because eve closed off away open free
-    effective available valid back starting beginning on through moved postponed""".split())
+    leave holiday holidays vacation pto call duty office travelling traveling sabbatical shut effective available valid back
+    starting beginning on through moved postponed""".split())
 _ON = frozenset("on onward onwards to until till through - –".split())
 
 

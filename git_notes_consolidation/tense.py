@@ -15,13 +15,15 @@ _FUTURE = frozenset("""will won't wont wo shall gonna going 'll would'll may'll 
     starts begins opens closes expires launches leaves arrives returns resumes kicks upcoming tba eta starting beginning effective aim aims
     aiming intend intends target targets targeting tentatively postpone postponed delay delayed reschedule rescheduled defer deferred
     freeze join available free coming would might may if unless resume begin expire arrive departs happens occurs faces appointment
+    youll theyll itll suit suits lands airs premieres debuts flies resigns marries votes elects hears
     excited ends finishes concludes reopens joins lapses retires sunsets plays hosts meets maybe perhaps reminder""".split())
 
 # %% ../nbs/01_tense.ipynb #e7af0508
 _PAST = frozenset("""was were had did said told went came got made took saw ran began left met held won lost found gave kept felt brought bought built
     thought caught sent spent sold fell rose hit died broke wrote spoke chose drove flew grew knew threw wore became showed led heard stood
     understood shook stuck struck been done gone seen taken given written broken shown born known wasn't weren't didn't hadn't hasn't
-    haven't shipped slept taught paid laid drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent
+    haven't hasnt havent hadnt didnt wasnt werent forgiven forgotten stolen chosen eaten driven flown hidden worn
+    shipped slept taught paid laid drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent
     split quit rode rang dug bit hid sank stole swore fed fled fought forgot rewrote rebuilt redid undid withdrew overcame reran sought shot slid spun swung
     swept overrode unwound sat put""".split())
 _NOT_ED = frozenset("""excited interested tired worried concerned related limited need indeed speed feed seed exceed proceed succeed bleed breed hundred
@@ -38,7 +40,7 @@ def _past(words: Sequence[str], k: int) -> int:
     return -1 if words[k] in _PAST or before not in _OF_THE else 0
 
 # %% ../nbs/01_tense.ipynb #04978fdd
-_DECIDED = frozenset("going due beginning see to go goes runs have has take takes".split())
+_DECIDED = frozenset("comes hits drops drop got i've we've they've you've roll ill reports going due beginning see to go goes runs have has take takes".split())
 _MEETINGS = frozenset("call meeting review demo appointment interview session workshop retro flight exam date".split())
 _DID = frozenset("did didn't does doesn't".split())
 _TO = frozenset("decided agreed voted promised is are be was were due likely about bound happy glad supposed able willing".split())
@@ -46,18 +48,30 @@ _REPLANNED = frozenset("planned scheduled expected slated postponed delayed resc
 _PLANS = frozenset("plan plans schedule deadline freeze appointment reminder target targets".split())
 _IS, _AM, _WE = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split()), frozenset("we i they you".split())
 
+# %% ../nbs/01_tense.ipynb #6a1b86ce
+_WHO = frozenset("who whoever which he she".split())
+_DOES = frozenset("be see get have do go bring send come never".split())
+_ARRIVES, _THINGS = frozenset("comes hits drops drop".split()), frozenset("a an the my no to another plans tickets".split())
+
 
 def _goes(words: Sequence[str], k: int) -> int:
     "Verbs of which the next word decides."
     w, before, after = words[k], words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
-    if w == "going": return int(after == "to" or before[-1:] in ("m", "e", "s"))
+    if w == "going": return int(after in ("to", "2") or before[-1:] in ("m", "e", "s"))
+    if w in _ARRIVES: return int(after not in ("from", "to", "in", "back"))
+    if w == "got" or w[-3:] == "'ve":  # I've got the dentist Tuesday
+        has = before[-3:] == "'ve" and after in _THINGS or after == "got" and words[k + 2:k + 3] != [] and words[k + 2] in _THINGS
+        return 1 if has else -1
+    if w == "ill": return int(after in _DOES)
+    if w == "reports": return int(after in ("earnings", "results", "quarterly"))
+    if w == "roll": return int(after == "on")
     if w == "due": return -1 if before in ("was", "were") and after != "to" else 1
     if w == "beginning": return int(before != "the" and after != "of")
     if w == "see": return int(after in ("you", "u", "ya"))
     if w == "to": return int(before in _TO or before == "set" and k > 1 and words[k - 2] in _IS and after.isalpha() and after not in ("true", "false", "null"))
-    if w in ("go", "goes"): return int(after in ("on", "to", "live", "out", "into", "away") and before != "to" and not _DID & {*words[max(0, k - 3):k]})
+    if w in ("go", "goes"): return int(after in ("on", "to", "live", "out", "into", "away", "back") and before != "to" and not _DID & {*words[max(0, k - 3):k]})
     if w == "runs": return int(after in ("out", "through", "until", "till"))
-    if w in ("take", "takes"): return int(after in ("effect", "place", "over"))
+    if w in ("take", "takes"): return int(after in ("effect", "place", "over") or before in _WHO)
     return int(after == "to" or after in ("a", "an", "another", "our") and not _MEETINGS.isdisjoint(words[k + 2:k + 5]))  # have, has
 
 # %% ../nbs/01_tense.ipynb #9b6d8192
@@ -65,10 +79,14 @@ _BASE = frozenset("""ship deploy merge release check call remind don't dont brin
     migrate switch move come join meet schedule plan prepare review rerun retry announce publish tag bump cut freeze stop begin expect
     follow take ask talk let give get go""".split())
 _STATE = frozenset("out off away back in here around unavailable travelling traveling closed".split())
-_OPENS = frozenset("end start begin open close stop".split())
+_OPENS = frozenset("end start begin open close stop play meet face vote resume fly gather march".split())
 _SAME = frozenset("cut let freeze submit".split())  # The past is spelled alike, or nearly
 
 # %% ../nbs/01_tense.ipynb #a63b9110
+_TELLS = frozenset("""says shows means contains covers includes explains describes does seems looks appears knows thinks believes remembers claims
+    comes depends wants likes gives tells this his always perhaps since""".split())
+
+
 def cue(
     words: Sequence[str],  # In lower case
     k: int,
@@ -86,6 +104,7 @@ def cue(
     if w[-3:] == "ing" and before in _AM and len(w) > 4: return 1
     if w in _PAST or w[-2:] == "ed" and len(w) > 3 and w not in _NOT_ED: return _past(words, k)
     if w[-3:] in ("'ll", "’ll"): return 1
+    if w[-1] == "s" and before in _WHO and len(w) > 3 and w not in _TELLS: return 1
     return -1 if w[-3:] in ("'ve", "’ve") else 0
 
 # %% ../nbs/01_tense.ipynb #70582a8a
@@ -94,6 +113,9 @@ _COMMAS = frozenset(", ( ) – — and but then so".split())
 _REACH = 24  # Tokens to either side
 _MODAL = frozenset("will should must can could may might would won't needs has".split())
 _SAYS = frozenset("said says say told think thought guess hope announced warned added reported confirmed".split())
+
+
+_WILL = ("'ll", "’ll", "will", "gonna")
 
 
 def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) -> int:
@@ -106,6 +128,7 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
         if j + d >= len(words) or words[j + d] in stops or words[j + d][0] == "\n": break
         if right := cue(words, j + d): dr = d + 1; break
     if left < 0 and dr == 1 and words[j] in _MODAL: return right if dl == 1 and words[i - 1] in _SAYS else left
+    if left > 0 > right and dr == 1 and any(w.endswith(_WILL) for w in words[max(0, i - dl - 2):i - dl + 1]): return left  # I'll bring it Friday wrapped up
     return left if dl <= dr else right
 
 # %% ../nbs/01_tense.ipynb #e426a331
@@ -130,19 +153,27 @@ def _presently(words: Sequence[str], k: int) -> bool:
 
 # %% ../nbs/01_tense.ipynb #73608fa5
 _OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
-_UNTIL = frozenset("until till due for through".split())
+_UNTIL = frozenset("until till til due for through".split())
+_AWAY = frozenset("leave holiday holidays vacation pto call duty office away off out sabbatical closed open shut travelling traveling".split())
+_CUT: tuple[list[str], ...] = ([], [","], ["!"], ["."], ["nite"], ["night"], ["at"], ["?"])
+_GIGS = frozenset("""exam exams final finals gig concert party wedding premiere finale opener appointment interview dinner lunch brunch drinks night demo
+    dentist gym church derby bbq midterm bday draw""".split())
 _LABELS = frozenset("eta deadline due reminder todo next plan upcoming".split())
 
 
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     before = words[i - 1] if i else ""
     if before in _UNTIL or i and _deadline(words, i) or words[j:j + 1] == ["?"]: return 1
+    if before == "from" and i > 1 and words[i - 2] in _AWAY: return 1
+    begins = i < 3 or not (_ENDS | {","}).isdisjoint(words[i - 3:i - 1])
+    if before in _GIGS and begins and words[j:j + 1] in _CUT and "last" not in words[max(0, i - 4):i]: return 1
     k = i - 1 if before in _OPENERS else i
     verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
     if verb in _IS or verb[-3:] == "ing" and (is_ in _IS or is_ in _AM) or (verb[-2:] == "ed" or verb in _PAST or verb in _BASE) and is_ in _IS: return 1
     first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), 0)
     if first > 1 and words[first - 1] == ":" and words[first - 2] in _LABELS: return 1
     if _presently(words, j + (words[j:j + 1] == [","])) or first < i and _presently(words, first): return 1
+    if words[first] == "in" and first + 1 < len(words) and words[first + 1] not in _OPENERS: return 0
     return int(first < i and (words[first] in _BASE or words[first] in _STATE or len(words[first]) > 5 and words[first][-3:] == "ing"))
 
 # %% ../nbs/01_tense.ipynb #c58c8aaa
@@ -165,6 +196,8 @@ def tense(
     if before in ("to", "until", "till", "for") and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
     if before in ("until", "till") and words[i - 2:i - 1] and words[i - 2][-2:] == "ed" and (i == 2 or words[i - 3] in _ENDS or words[i - 3] == "not"): return 1
     if i and _deadline(words, i) and _promised(words, i): return 1
+    if words[j:j + 1] == ["works"] and words[j + 1:j + 2] and words[j + 1] in ("for", "better", "best", "fine"): return 1
+    if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"): return 1
     if entry: return _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS) or _without_verb(words, i, j)
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)

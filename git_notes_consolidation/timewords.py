@@ -22,24 +22,25 @@ def _lexicon(letter: str, **values: Any) -> None:
 def _listed(letter: str, words: str, value: Any = 0) -> None: _WORDS.update(dict.fromkeys(words.split(), (letter, value)))
 
 # %% ../nbs/01_timewords.ipynb #1b6bf889
-_listed("d", "yesterday yesterdays yesteday yesterady yestarday yestoday yday", -1)
-_listed("d", "today todays 2day tday", 0)
-_listed("d", "tomorrow tomorrows tomorow tommorow tommorrow tomorrrow tomorro tmrw tmr tmrrw 2morrow 2moro tomoz", 1)
+_listed("d", "yesterday yesterdays yesteday yesterady yestarday yestoday yday yest ystrday yestrday", -1)
+_listed("d", "today todays 2day tday tdy", 0)
+_listed("d", "tomorrow tomorrows tomorow tommorow tommorrow tomorrrow tomorro tmrw tmr tmw tmrow tmrrw tmoro tomoro tomrw"
+             " 2maro 2morrow 2morrows 2moro 2mrw 2moz tomoz", 1)
 _listed("T", "tonight tonights tonite 2nite 2night tonigth")
 for _i, _names in enumerate("monday mon|tuesday tue tues|wednesday wed weds|thursday thu thur thurs|friday fri|saturday sat|sunday sun".split("|")):
     _listed("W", _names, _i); _listed("w", _names.split()[0] + "s", _i)
 for _i, _names in enumerate("january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept"
                             "|october oct|november nov|december dec".split("|")): _listed("M", _names, _i)
 _lexicon("S", winter=0, spring=1, springtime=1, summer=2, summertime=2, autumn_fall=3)
-_lexicon("P", morning_mornings_mornin=0, afternoon_afternoons=2, evening_evenings=3, night_nights_nite=4)
+_lexicon("P", morning_mornings_mornin_morn=0, afternoon_afternoons_aft=2, evening_evenings_eve=3, night_nights_nite=4)
 _WORDS |= {w: ("P", ("MO", "MI", "AF", "EV", "NI")[v]) for w, (x, v) in _WORDS.items() if x == "P"}
 
 # %% ../nbs/01_timewords.ipynb #cea4be6c
-for _unit, _names in dict(second="second sec", minute="minute min", hour="hour hr", day="day", week="week wk", month="month mo", quarter="quarter qtr",
+for _unit, _names in dict(second="second sec", minute="minute min", hour="hour hr", day="day", week="week wk", month="month mo mth", quarter="quarter qtr",
                           year="year yr", decade="decade", century="century").items():
     _listed("U", _names, (_unit, 1)); _listed("V", " ".join(f"{n}s" for n in _names.split()), (_unit, 1))
 _WORDS["centuries"] = ("V", ("century", 1)); _WORDS["fortnight"] = ("U", ("week", 2)); _WORDS["fortnights"] = ("V", ("week", 2))
-_listed("E", "weekend wknd wkend"); _listed("F", "weekends")
+_listed("E", "weekend wknd wkend wkd"); _listed("F", "weekends")
 GLUED = dict(d="day", day="day", days="day", w="week", wk="week", wks="week", week="week", weeks="week", mo="month", mos="month", month="month", months="month",
              y="year", yr="year", yrs="year", year="year", years="year", h="hour", hr="hour", hrs="hour", hour="hour", hours="hour",
              m="minute", min="minute", mins="minute", s="second", sec="second", secs="second")
@@ -56,11 +57,11 @@ _listed("o", "thirtieth", 30)
 _listed("m", "dozen", 12); _listed("m", "hundred", 100); _listed("m", "thousand", 1000)
 
 # %% ../nbs/01_timewords.ipynb #13f30c7c
-_listed("l", "last"); _listed("p", "past previous prior preceding"); _listed("x", "next coming upcoming")
+_listed("l", "last"); _listed("p", "past previous prior preceding"); _listed("x", "next nxt coming upcoming")
 _listed("t", "this current"); _listed("h", "that those following same")
 _listed("g", "ago"); _listed("a", "a an"); _listed("e", "the"); _listed("c", "couple"); _listed("f", "few several some many")
 _listed("B", "before"); _listed("A", "after"); _listed("R", "from"); _listed("i", "in within"); _listed("O", "of")
-_listed("@", "on at by since until till to for during over through throughout around between into")
+_listed("@", "on at by since until till til to for during over through throughout around between into")
 _listed("b", "early", "START"); _listed("z", "late", "END"); _listed("j", "earlier", "BEFORE"); _listed("j", "later", "AFTER")
 _lexicon("k", beginning_start=("START"), middle_mid=("MID"), end=("END"))
 _listed("H", "hence"); _listed("v", "every each per"); _listed("&", "and")
@@ -74,7 +75,8 @@ _lexicon("J", eod="day", eow="week", eom="month", eoq="quarter", eoy="year")
 _WORDS |= {",": (",", 0), "-": ("-", 0), "–": ("-", 0), "—": ("-", 0), "/": ("/", 0)}
 
 # %% ../nbs/01_timewords.ipynb #1600d2e8
-_HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKC" and w.isalpha()) | {"morrow", "moro"}  # Of 2morrow
+_HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKC" and w.isalpha())
+_HEADS |= {w[1:] for w in _WORDS if w[:3] in ("2mo", "2mr", "2ma")}  # Of 2morrow
 _ANY_WORD = re.compile(r"[a-z]+")
 _ANY_DATE = re.compile(r"[0-9](?:st|nd|rd|th|[-/.][0-9]|(?<=19[0-9]|20[0-9])[0-9](?![0-9])|0s|[dwhmy](?![a-z])| ?[ap]\.?m)|[qh][1-4](?![0-9a-z])|fy ?[0-9]")
 
