@@ -9,7 +9,7 @@ from .tense import cue
 from .timewords import Tokens
 
 # %% auto #0
-__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'hyphened', 'is_named', 'recurs', 'is_habit']
+__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'hyphened', 'is_thing', 'is_named', 'recurs', 'in_order', 'is_habit']
 
 # %% ../nbs/02_habits.ipynb #02718a87
 def word_at(t: Tokens, k: int) -> str: return t.text[t.spans[k][0]:t.spans[k][1]] if 0 <= k < len(t.low) else ""
@@ -34,12 +34,26 @@ def _before(t: Tokens, k: int, n: int) -> list[str]:
 def _sentence_start(t: Tokens, k: int) -> bool: return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*"
 
 # %% ../nbs/02_habits.ipynb #8c5237fd
+_ENUMS = frozenset("enum member members constant constants value values key keys token literal flag option options macro case switch".split())
+_BESIDE = frozenset("is to as or and with use uses pass passes returns the a".split())
+_BEHIND = _BESIDE - {"is", "the", "a", "and"}
+
+
+def _stressed(t: Tokens, k: int) -> bool:
+    "Broken AGAIN TODAY; TOMORROW: freeze. No constant, where a verb tells of a time."
+    near = range(max(0, k - 7), min(len(t.low), k + 7))
+    if low_at(t, k - 1) in _BESIDE or low_at(t, k + 1) in _BEHIND or any(t.low[j] in _ENUMS for j in near): return False
+    if low_at(t, k + 1) == ":": return _sentence_start(t, k) and word_at(t, k + 2).isalpha()
+    return low_at(t, k + 1) in ("we", "i", "you") or any(cue(t.low, j) for j in near)
+
+# %% ../nbs/02_habits.ipynb #8ae6d73a
 def _as_constant(t: Tokens, k: int) -> bool:
     "FRIDAY among words that do not shout, and Friday beside a sign of equality."
-    if not {"=", "|", "[", "{"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
+    if not {"=", "|", "[", "{", "<", ">"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
     a, b = t.spans[k]
-    if t.text[b:b + 1] == ":" and (t.text[a - 1:a] == ":" or letter_at(t, k + 2) == "n" and k + 3 == len(t.low)): return True
-    if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo": return False
+    if t.text[a - 1:a] == BLANK and t.text[b:b + 1] == BLANK or low_at(t, k - 1) == "return" or t.text[b:b + 3] == " :=": return True
+    if t.text[b:b + 1] == ":" and (t.text[a - 1:a] == ":" or letter_at(t, k + 2) == "n" and low_at(t, k + 3) in ("", "}")): return True
+    if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo" or _stressed(t, k): return False
     shouts = (j for j in (k - 2, k - 1, k + 1, k + 2) if letter_at(t, j) not in "dTWMw")  # A row of such words vouches for none of them
     return not any(word_at(t, j).isupper() and len(word_at(t, j)) > 1 for j in shouts) and any(word_at(t, j).islower() for j in range(len(t.low)))
 
@@ -66,10 +80,55 @@ _FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies n
     telegraph journal review press games records partners ventures security cloud reader board tracker ai""".split())
 
 # %% ../nbs/02_habits.ipynb #c2753920
+_ALSO_VERBS = frozenset("show filter link view object function label flag tab chart list point package command screen parameter".split())
+_OBJECTS = frozenset("""the a an no that this these how why what where which nothing only back out up in our his their its every all some it them many much
+    more less nearly clearly""".split())
+
+
+def is_thing(
+    t: Tokens,
+    k: int,
+) -> bool:
+    "A button, a filter: not a verb (the logs from Monday show nothing)."
+    low = low_at(t, k)
+    if low in THINGS: return not (low in _ALSO_VERBS and (low_at(t, k + 1) in _OBJECTS or letter_at(t, k + 1) in "nm"))
+    return low[-1:] == "s" and low[:-1] in THINGS
+
+# %% ../nbs/02_habits.ipynb #6ac608e8
+_PETS = frozenset("cat dog puppy kitten hamster rabbit parrot horse pony goldfish son daughter baby".split())
+_THEIRS, _WHOM = frozenset("his her their real actual".split()), frozenset("who whose whom".split())
+_JOINTS = frozenset("""in on at and or but for with from to of is was are were has had will would can not the a an by who that which when as after before if
+    while so i we you he she it they""".split())
+
+
+def _title(word: str) -> bool: return word.istitle() and word.isalpha() and len(word) > 1
+
+# %% ../nbs/02_habits.ipynb #9f6c1f2e
+def _person(t: Tokens, k: int) -> bool:
+    "Robin Friday, the striker whom …; Tuesday Weld, who …; our cat Monday has …"
+    before, after = low_at(t, k - 1), low_at(t, k + 1)
+    if after == "," and any(low_at(t, j) == "name" and low_at(t, j - 1) in _THEIRS for j in range(k + 2, k + 8)): return True
+    if not _title(word_at(t, k)): return False
+    cap_before = letter_at(t, k - 1) == "." and _title(word_at(t, k - 1)) and _sentence_start(t, k - 1) and not cue(t.low, k - 1)
+    if cap_before and after == "," and not _WHOM.isdisjoint(t.low[k + 2:k + 6]): return True
+    if before in _PETS and after in ("has", "is", "was", "loves", "keeps"): return True
+    if letter_at(t, k + 1) != "." or not _title(word_at(t, k + 1)) or after in _JOINTS: return False
+    if letter_at(t, k) == "M" and _sentence_start(t, k) or low_at(t, k + 2) == "," and not _WHOM.isdisjoint(t.low[k + 3:k + 4]): return True
+    if letter_at(t, k) == "d": return _sentence_start(t, k) and _title(word_at(t, k + 2)) and low_at(t, k + 2) not in _JOINTS
+    return before == "the" and letter_at(t, k) == "W" and (low_at(t, k + 2) in _JOINTS or letter_at(t, k + 2) != "." or k + 2 == len(t.low))
+
+# %% ../nbs/02_habits.ipynb #567775bd
+def _work(t: Tokens, k: int) -> bool:
+    "Saturday Night Fever, The Day After Tomorrow."
+    if letter_at(t, k) == "d": return letter_at(t, k - 1) in "AB" and _title(word_at(t, k - 1)) and _title(word_at(t, k - 2)) and not word_at(t, 0).isupper()
+    if not (_title(word_at(t, k)) and letter_at(t, k + 1) == "P" and _title(word_at(t, k + 1))): return False
+    return letter_at(t, k + 2) == "." and _title(word_at(t, k + 2)) and low_at(t, k + 2) not in _JOINTS
+
+# %% ../nbs/02_habits.ipynb #5ad8b666
 _FIRST = frozenset("first last start".split())
 _NAMES = frozenset("""name codename nickname codenamed bot assistant mascot named library tool project variable keyword constant function method string
     parameter key property component null computed parsed stored translated""".split())
-_HEADED = frozenset("variable parameter function method argument project class constant value filter option label column theme alias package".split())
+_HEADED = frozenset("field variable parameter function method argument project class constant value filter option label column theme alias package".split())
 _USED, _BOTS = frozenset("use uses using".split()), frozenset("bot assistant mascot".split())
 _IS = frozenset("is was".split())
 
@@ -80,14 +139,16 @@ def is_named(
 ) -> bool:
     "Does the word stand for a thing, not for a time?"
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    thing = after in THINGS or after[-1:] == "s" and after[:-1] in THINGS
+    thing = is_thing(t, k + 1)
     if before in _TITLES or thing and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
     if any(low_at(t, j) in _FIRMS and all(word_at(t, i)[0].isupper() for i in range(k, j + 1)) for j in (k + 1, k + 2)): return True
     if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
     if before == "is" and letter_at(t, k) in "WM" and (letter_at(t, k - 2) == "n" or low_at(t, k - 2)[:1] == BLANK): return True  # 11 is December
     if after in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]) or after == "has" and "value" in t.low[k + 2:k + 5]: return True
     if before in _USED or low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in {"(": THINGS, ",": _BOTS}.get(after, ()): return True
+    if before in _HEADED and after in ("of", "is", "as", "boolean", "int", "integer", "text") and word_at(t, k).islower(): return True
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return True
+    if _person(t, k) or _work(t, k): return True
     return _as_constant(t, k) or any(hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
 
 # %% ../nbs/02_habits.ipynb #611f863a
@@ -108,9 +169,10 @@ def recurs(t: Tokens, k: int, seen: set[int]) -> bool:
 
 # %% ../nbs/02_habits.ipynb #c35a1b97
 def _conditional(t: Tokens, k: int) -> bool:
-    "If it falls on a Sunday, the invoice moves to Monday."
+    "If it falls on a Sunday, the invoice moves to Monday; if Monday is a holiday, it moves too."
     i = next((j for j in range(max(0, k - 16), k) if t.low[j] in ("if", "when", "whenever")), k)
-    return _ENDS.isdisjoint(t.low[i:k]) and "aW" in t.letters[i:k]
+    if low_at(t, i + 1) == low_at(t, k) and i + 1 == k: return low_at(t, k + 1) == "is" and letter_at(t, k + 2) == "a"
+    return _ENDS.isdisjoint(t.low[i:k]) and ("aW" in t.letters[i:k] or letter_at(t, i + 1) in "Ww" and low_at(t, i + 2) == "is" and letter_at(t, i + 3) == "a")
 
 # %% ../nbs/02_habits.ipynb #8c4ce763
 _WORKING = ((0, 4), (0, 5), (0, 6), (6, 5), (6, 3))
@@ -126,12 +188,14 @@ def _whole_week(t: Tokens, k: int) -> bool:
 # %% ../nbs/02_habits.ipynb #18ef91cb
 _TAKES = frozenset("""parse parses accept accepts support supports returns maps treats converts prints formats yields gives shows skips
     excludes includes ignores""".split())
+_COUNTS = frozenset("counts maps has corresponds equals".split())
 _GIVES = frozenset("returns return yields gives is =".split())
 
 
 def _numbered(t: Tokens, k: int, before: str, after: str) -> bool:
     "Sunday is 0; maps Tuesday to 2; 0 for Monday and 6 for Sunday."
-    if letter_at(t, k + 2) == "n" and t.values[k + 2] < 8 and letter_at(t, k + 3) in ".,^" and low_at(t, k + 3) not in ("pm", "am"):
+    if after in _COUNTS and low_at(t, k + 2) in ("as", "to", "the", "index", "number", "value") and "n" in t.letters[k + 3:k + 5]: return True
+    if letter_at(t, k + 2) == "n" and t.values[k + 2] < 8 and letter_at(t, k + 3) in ".,^i&" and low_at(t, k + 3) not in ("pm", "am"):
         return after == "is" or after == "to" and before in _TAKES
     if before not in ("for", "on") or letter_at(t, k - 2) != "n" or t.values[k - 2] > 7: return False
     return low_at(t, k - 3) in _GIVES or before == "for" and low_at(t, k - 3) == "and"
@@ -142,9 +206,23 @@ _TOPIC = frozenset("enum weekday weekdays locale locales cron crontab strftime d
 _SENTENCE = _ENDS | {":"}
 _FIRST_DAY = frozenset("first current due".split())
 
+# %% ../nbs/02_habits.ipynb #759826de
+_SORTS = frozenset("sorts sorting ordering alphabetical alphabetically lexicographic lexicographically".split())
 
+
+def in_order(t: Tokens, k: int) -> bool:
+    "Friday sorts before Monday; by name, April comes first."
+    near = t.low[max(0, k - 14):k + 14]
+    if _SORTS.isdisjoint(near) and not any(near[j:j + 3] == ["sorted", "by", "name"] for j in range(len(near))): return False
+    beside = t.letters[max(0, k - 5):k] + t.letters[k + 1:k + 6]
+    if t.letters[k] in beside or t.letters[k].lower() in beside or any(w[:5] in ("alpha", "lexic") for w in near): return True
+    return any(near[j:j + 2] == ["by", "name"] for j in range(len(near)))
+
+# %% ../nbs/02_habits.ipynb #d909591b
 def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
     before, after = low_at(t, k - 1), low_at(t, k + 1)
+    if letter_at(t, k - 1) in "lxtp" and letter_at(t, k - 2) != "e": return False
+    if in_order(t, k): return True
     if before in _TAKES or before == "means" or after in ("means", "equals") or after == "first" and letter_at(t, k - 1) != "@": return True
     if before in ("is", "was") and (low_at(t, k - 2)[:1] == "\0" or "day" in left[-3:] and not _FIRST_DAY.isdisjoint(left[-4:])): return True
     if before == ":" and low_at(t, k - 2) == "day" or before == "to" and low_at(t, k - 2)[:1] == "\0" and "set" in left[-5:]: return True
@@ -156,10 +234,15 @@ def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
 
 # %% ../nbs/02_habits.ipynb #e4ceca25
 _ANY = frozenset("any some one most typical usual average random normal always another except".split())
+_SORT = frozenset("""classic typical usual regular ordinary quiet busy normal slow standard lazy average perfect random boring rainy good bad proper true such
+    late early""".split())
+_SUBJECTS = frozenset("what whatever whoever anyone anybody anything nobody people those".split())
+_VERDICTS = frozenset("optional mandatory voluntary".split())
 _OUR = frozenset("the our my your their".split())
 _PARTS = frozenset("mornings afternoons evenings nights".split())
 _HABITS = frozenset("""standup stand sync meeting rotation freeze slot window job cron schedule routine digest newsletter batch rule call train peak
-    traffic rush retro review planning""".split())
+    traffic rush retro review planning demo demos lunch brunch breakfast office newsletter huddle checkin townhall guild showcase workshop class course lecture
+    seminar quiz club briefing""".split())
 
 # %% ../nbs/02_habits.ipynb #213b13e0
 _MANY = frozenset("jobs deploys deployments releases builds standups retros syncs meetings windows shifts merges hours days".split())
@@ -167,6 +250,25 @@ _RUNS, _JOBS = frozenset("run runs fire fires trigger triggers execute executes"
     timer task tasks pipeline batch report reports digest export cleanup scan crawler import rotation""".split())
 
 # %% ../nbs/02_habits.ipynb #181c9f91
+def _for_all(t: Tokens, k: int) -> bool:
+    "What breaks on Sunday waits; nobody reads mail on Sunday."
+    i = k
+    while i > k - 20 and i and t.low[i - 1] not in _SENTENCE and t.low[i - 1][0] != "\n": i -= 1
+    j = next((x for x in range(k, min(k + 20, len(t.low))) if t.low[x] in _SENTENCE), min(k + 20, len(t.low)))
+    if low_at(t, i) not in _SUBJECTS or low_at(t, i + 1) in ("is", "are", "on", "did", "do", "does", "the", "a") or low_at(t, j) == "?": return False
+    return not any(cue(t.low, x) < 0 or cue(t.low, x) and t.low[x][-1] != "s" for x in range(i, j))
+
+# %% ../nbs/02_habits.ipynb #a5636782
+_LASTS = frozenset("takes goes lasts costs".split())
+
+
+def _by_name(t: Tokens, k: int, before: str, after: str) -> bool:
+    "The Monday all-hands; the Sunday backup takes nine hours."
+    if before not in _OUR or letter_at(t, k + 1) not in ".sP": return False
+    if not _HABITS.isdisjoint(t.low[k + 1:k + 3]) or after == "all" and low_at(t, k + 3) == "hands": return _timeless(t, k)
+    return letter_at(t, k + 1) == "." and (low_at(t, k + 2) in _LASTS or low_at(t, k + 2) == "is" and low_at(t, k + 3) in _VERDICTS) and _timeless(t, k)
+
+# %% ../nbs/02_habits.ipynb #5d206f16
 def is_habit(
     t: Tokens,
     k: int,  # A weekday
@@ -174,12 +276,13 @@ def is_habit(
     "Is it every such day, and none in particular?"
     before, after = low_at(t, k - 1), low_at(t, k + 1)
     left = _before(t, k, 10)
-    if letter_at(t, k - 1) == "a": return not _one_event(t, k, left) or _conditional(t, k) or _as_such(t, k, left)
+    if letter_at(t, k - 1) == "a": return not _one_event(t, k, left) or "v" in t.letters[max(0, k - 8):k] or _conditional(t, k) or _as_such(t, k, left)
     if "s" in t.letters[k + 1:k + 5] and not _JOBS.isdisjoint(left): return _timeless(t, k)
     if after in _MANY or before == "are" and low_at(t, k - 2) in _MANY: return _timeless(t, k)
     if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True
     if "s" in t.letters[max(0, k - 2):k] and "," not in t.letters[max(0, k - 2):k]: return True
-    if before in _OUR and letter_at(t, k + 1) in ".sP": return not _HABITS.isdisjoint(t.low[k + 1:k + 3]) and _timeless(t, k)
+    if before in _SORT and letter_at(t, k - 2) == "a" or before in ("such", "a") or low_at(t, k - 2) == "such": return True
+    if before in _OUR and letter_at(t, k + 1) in ".sP": return _by_name(t, k, before, after)
     if letter_at(t, k - 1) in "ol" and t.letters[k + 1:k + 4] == "OeU": return _timeless(t, k)  # the first Monday of the month
     if not _RUNS.isdisjoint(left[-7:]) and not _JOBS.isdisjoint(left) and not any(w in left for w in ("will", "did", "to")): return True
-    return _conditional(t, k) or _whole_week(t, k) or _as_such(t, k, left)
+    return _for_all(t, k) or _conditional(t, k) or _whole_week(t, k) or _as_such(t, k, left)

@@ -4,7 +4,8 @@
 
 # %% ../nbs/03_licences.ipynb #0c8c63f4
 from __future__ import annotations
-from .habits import hyphened, is_habit, is_named, letter_at, low_at, recurs, word_at
+from .habits import hyphened, in_order, is_habit, is_named, letter_at, low_at, recurs, word_at
+from .masking import BLANK
 from .tense import cue
 from .timewords import Tokens
 
@@ -26,14 +27,54 @@ _GO_ON = frozenset("""and but or so then because while when without with after b
 _OPENING = frozenset("we i you they he she it the our my someone somebody nobody everybody".split())
 _HINTED = frozenset("u you ya up down out back in off over live it them".split())
 
+# %% ../nbs/03_licences.ipynb #db4ae4e1
+_GIGS = frozenset("""day game gig party concert match drinks dinner lunch brunch appt appointment exam exams finals wedding birthday bday premiere finale
+    opener marathon festival fest movie work night dentist gym church derby bbq midterm job""".split())
+_MAYBE_GIGS = frozenset("school class final flight race practice shift test show draw drop sale trip debate election tickets".split())
+_AGAIN = _HINTED | frozenset("again home here there ours mine together finally".split())
+_STOPS, _WAS = frozenset(". , ? ! ; ) & …".split()), frozenset("is are was were".split())
+_ABOUT = frozenset("the as is are key value token string abbreviation called named flag weekday column field constant returns prints".split())
+_ANSWERS = frozenset("says is reports prints gives equals answer result status verdict returns".split())
+_WHOSE = frozenset("the a an this that i we you he she it they who my our your his her their".split())
+_CLAUSE = frozenset(". , ; ! ? : and but so".split())
 
+
+def _closes(after: str) -> bool: return not after or after in _STOPS or after[0] == BLANK or ord(after[0]) > 0x2fff
+
+
+def _in_pair(t: Tokens, k: int) -> bool:
+    "sat and sun"
+    for i, j in ((k, k + 2), (k - 2, k)):
+        if letter_at(t, i) == letter_at(t, j) == "W" and low_at(t, i + 1) in ("and", "&", "or") and letter_at(t, i - 1) != "e":
+            return bool((t.values[j] - t.values[i]) % 7 == 1)
+    return False
+
+# %% ../nbs/03_licences.ipynb #500145dd
+def _said_low(t: Tokens, k: int, low: str) -> bool:
+    "Draw sat, off mon, see u wed, fell on the ice sat."
+    before, after = low_at(t, k - 1), low_at(t, k + 1)
+    if low in ("thu", "fri", "tue"): return before not in _ABOUT
+    ends = _closes(after) or after == ":" and low_at(t, k + 2) in ("(", ")")
+    if before in _GIGS or before in _MAYBE_GIGS: return ends or after in _WAS or before in _GIGS and low == "sat" and after == "at"
+    if low == "mon": return before in _AGAIN or cue(t.low, k - 1) != 0
+    if before in ("u", "ya") or before in _AGAIN and ends or low == "wed" and after in _WAS and before != "newly": return True
+    if low == "sun" or cue(t.low, k - 1) or before in _ANSWERS or not (ends or low == "wed" and after in ("and", "but")): return False
+    i = next((j + 1 for j in range(k - 1, max(k - 12, -1), -1) if t.low[j] in _CLAUSE), max(k - 12, 0))
+    return any(cue(t.low, j) for j in range(i, k - 2)) or k - i > 2 and word_at(t, i).islower() and _WHOSE.isdisjoint(t.low[i:k])
+
+# %% ../nbs/03_licences.ipynb #6be68293
 def _ends_phrase(t: Tokens, k: int, low: str, word: str) -> bool:
     "Merged Thu, reverted Fri; Mon: docs."
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    if k == 0 or before in (".", "!", "?", ";", "•", "*") or before[0] == "\n": return word.istitle() and (after == ":" or after in _OPENING)
-    if not (after in ("", ".", ",", "?", "!", ";", ")") or after in _GO_ON) or letter_at(t, k - 1) != "." or not before.isalpha(): return False
+    if k == 0 or before in (".", "!", "?", ";", "•", "*") or before[0] == "\n":
+        if word.istitle(): return after == ":" or after in _OPENING
+        return low in ("sat", "fri", "thu", "tue") and after in _WAS or low == "fri" and after == "the"
+    coming = after == ":" and cue(t.low, k - 1) > 0 or before in ("due", "eta")
+    if letter_at(t, k - 1) not in ".P" and before != "day" or not before.isalpha(): return False
+    if not word.istitle(): return _said_low(t, k, low)
+    if not (_closes(after) or after in _GO_ON or coming): return False
     if word.istitle() and low != "sun" or word.istitle() and after in ("", ".", "and"): return word_at(t, k - 1).islower() or k == 1 or cue(t.low, k - 1) != 0
-    return low in ("thu", "fri", "tue", "mon") and (before in _HINTED or cue(t.low, k - 1) != 0)
+    return False
 
 # %% ../nbs/03_licences.ipynb #d20d3cc4
 _SURE = frozenset("tues weds thurs thur".split())
@@ -47,10 +88,11 @@ def _weekday_ok(t: Tokens, k: int) -> bool:
     if _in_a_row(t, k) or after == "n" and letter_at(t, k + 2) not in "MOC": return before in "lxtpz" and after != "n"
     if low in _SURE: return True
     if word.isupper() and before not in "@lxtp" and after not in "DCnoM": return False  # SUN and MON are values
-    if low == "sat" and word == low and (before == "t" or before == "." and low_at(t, k - 1) not in _HINTED): return False
+    if low == "sat" and word == low and before == "t" and after != "P" and not _closes(low_at(t, k + 1)): return False
     if before in "lxtpBARbzkvj" or after in "PoDCn" and after != "^": return True
     if before == "@": return low_at(t, k - 1) not in ("at", "over", "through", "into", "around", "between", "during", "to") or word[0].isupper()
     if after in ",M-/&" and letter_at(t, k + 2) in "nMoDdW" and word[0].isupper(): return True
+    if _in_pair(t, k): return True
     if before in "-/&," and letter_at(t, k - 2) == "W" and (word[0].isupper() or before == "-"): return True
     return _ends_phrase(t, k, low, word)
 
@@ -74,7 +116,8 @@ def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     "January is month 0; the axis goes from January to December; talk to April."
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
     if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M"): return True
-    if after in ("is", "has", "=") and (behind == "n" and letter_at(t, k + 3) in ".,^V" or low_at(t, k + 2) == "month"): return True
+    if after in ("is", "has", "=") and (behind == "n" and letter_at(t, k + 3) in ".,^Vi" or "month" in t.low[k + 2:k + 6]): return True
+    if in_order(t, k) or low_at(t, k - 1) == "in" and t.letters[max(0, k - 3):k - 1] == "nV" and low_at(t, k - 4) in ("has", "have"): return True
     if "s" in t.letters[max(0, k - 3):k] or unsure and _is_person(t, k): return True
     if t.low[k] in ("dec", "oct", "sep") and not word_at(t, k)[0].isupper() and not _BASES.isdisjoint(t.low[max(0, k - 8):k + 9]): return True
     for i, j in ((k, k + 2), (k - 2, k)):
@@ -96,7 +139,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
     if after == "o" and t.values[k + 1] > 31: return False
     if len(low) == 3 and word_at(t, k).isupper() and before not in "i@lxtpbzknoOBAR" and after not in "nyoD": return False  # OCT, a scanner
     if before == "o" or before == "O" and letter_at(t, k - 2) in "on": return True
-    if before == "n" and (cap or low not in _LOWER): return True
+    if before == "n" and (cap or letter_at(t, k - 2) == "W" or low not in _LOWER): return True
     if after in "noy" and not (after == "o" and low_at(t, k + 1).isalpha()) or after == "," and letter_at(t, k + 2) == "y":
         return cap or before in "i@Oe" or before in "o^" and low not in _LOWER or low not in _LOWER
     if after in "ltxp" and letter_at(t, k + 2) == "U": return cap or low not in ("may", "mar", "sep", "dec")
@@ -114,6 +157,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
 def _season_ok(t: Tokens, k: int) -> bool:
     before, after, low = letter_at(t, k - 1), letter_at(t, k + 1), t.low[k]
     unsure = low in ("spring", "fall")
+    if after == "O" and (letter_at(t, k + 2) == "a" or low_at(t, k + 2) in ("his", "her", "their", "my", "our", "life")): return False  # The autumn of a career
     if after == "." and word_at(t, k)[0].isupper() and word_at(t, k + 1)[:1].isupper(): return False
     if after == "-" and (hyphened(t, k, 1) or unsure and letter_at(t, k + 2) != "y"): return False
     if before in "lxptbzk" or after == "y" or after == "O" and letter_at(t, k + 2) in "ylxt": return True
@@ -128,6 +172,7 @@ def _quarter_ok(t: Tokens, k: int) -> bool:
 
 # %% ../nbs/03_licences.ipynb #a69a2a2d
 _SUPPOSED = frozenset("if when whenever that assume assumes suppose pretend pretends".split())
+_MEANT = frozenset("translation translations word spelling meaning definition".split())
 _DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
 
 
@@ -135,24 +180,43 @@ def _day_ok(t: Tokens, k: int) -> bool:
     word, before = word_at(t, k), word_at(t, k - 1)
     if is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let" and low_at(t, k + 1) == "be": return False
     if low_at(t, k - 1) in _SUPPOSED and low_at(t, k + 1) == "is" and letter_at(t, k + 2) == "a": return False
+    if low_at(t, k - 1) == "of" and low_at(t, k - 2) in _MEANT and t.text[t.spans[k][1]:][:1] not in ("'", "’"): return False
     if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""
     return not (word[0].isupper() and not word.isupper() and between == " " and before[:1].isupper() and letter_at(t, k - 1) == ".")
 
 # %% ../nbs/03_licences.ipynb #e295d4af
 _COMPUTES = frozenset("returns return yields computes calculates returning computing".split())
-_OFFERS = frozenset("options choices presets entries values".split())
-_TYPED = frozenset("type types typed typing parse parses parsing".split())
+_OFFERS = frozenset("options choices presets entries values filters tabs ranges buttons labels suggestions".split())
+_PICKERS = frozenset("picker menu dropdown selector toolbar".split())
+_SUCH, _LIKE = frozenset("words phrases strings inputs expressions terms dates date say".split()), frozenset("like such (".split())
+_SHOWN = frozenset("shown rendered renders displayed formatted formats appears".split())
+_TYPED = frozenset("type types typed typing parse parses parsing understand understands recognise recognises recognize recognizes".split())
 _STRINGS, _LEADS = frozenset("string literal phrase".split()), frozenset("to is range the interval".split())
 _SHOWS = frozenset("offers are rename labelled labeled filter tab button option label preset the".split())
 _RUN, _PEOPLE = frozenset("dTWMUVEPSQlxtpknmoOe,&aZy"), frozenset("i we you they he she".split())
 
+# %% ../nbs/03_licences.ipynb #b7944871
+def _in_bar(t: Tokens, k: int) -> bool:
+    "Today | Yesterday | Last 7 days: labels, of which the first ends here."
+    sign, j = t.low[k], k + 1
+    while j < len(t.low) and t.letters[j] in _RUN and t.letters[j] != ",": j += 1
+    if j == k + 1 or not word_at(t, k + 1).istitle() or letter_at(t, k + 1) not in "lpxtd": return False
+    return low_at(t, j) in ("", sign) or low_at(t, j)[0] == "\n"
 
+# %% ../nbs/03_licences.ipynb #a1245570
 def _quoted_from(t: Tokens, k: int) -> int:
     "Where a phrase begins that is only mentioned, by the word at k; 0 for none."
     low, after = t.low[k], letter_at(t, k + 1)
     if low in _COMPUTES and after in "ae": return k + 2 if letter_at(t, k + 2) in "lxtpoWUEMkVb" else 0
-    if low in _OFFERS and low_at(t, k + 1) == ":": return k + 2
+    if low in _OFFERS and low_at(t, k + 1) in (":", "are"): return k + 2 if letter_at(t, k + 2) in "lxtpd" else 0
+    if low in _PICKERS and low_at(t, k + 1) in ("has", "offers", "lists") and word_at(t, k + 2).istitle(): return k + 2
+    if low == "say": return k + 1 if after in "dlx" and low_at(t, k + 2) == "in" and word_at(t, k + 3).istitle() else 0
+    bracket = low_at(t, k + 1) == "(" and low[:4] == "date" and low_at(t, k - 1) != "relative"
+    if low in _SUCH and low_at(t, k + 1) in _LIKE and not bracket: return k + 2 + (low_at(t, k + 2) == "as")
+    if low in _SHOWN and low_at(t, k + 1) == "as": return k + 2
+    if low in ("|", "/"): return k + 1 if _in_bar(t, k) else 0
+    if low == "turns" and "into" in t.low[k + 2:k + 6] and after in "lxt": return k + 1
     if low in _DEFAULTS: return next((j for j in range(k + 1, min(k + 5, len(t.low))) if t.letters[j] in "lpxt"), 0) if low_at(t, k + 1) in _LEADS else 0
     if low in _STRINGS and after in "lxtdn": return k + 1
     if low in _TYPED and after in "lxtd" and low_at(t, k - 1) not in _PEOPLE: return k + 1
@@ -160,12 +224,13 @@ def _quoted_from(t: Tokens, k: int) -> int:
     return k + 1 if shown and (low != "the" or letter_at(t, k + 2) in "UVn") else 0
 
 # %% ../nbs/03_licences.ipynb #cec3522c
-_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS
+_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS | _PICKERS | _SUCH | _SHOWN | {"|", "/", "turns"}
 
 
 def _silenced(t: Tokens, letters: list[str]) -> None:
     for k in range(len(letters) - 1):
         if t.low[k] not in _TRIGGERS or not (i := _quoted_from(t, k)): continue
+        if t.low[k] in "|/" and letters[k - 1:k] == ["d"] and word_at(t, k - 1).istitle(): letters[k - 1] = "."
         for j in range(i, min(i + 12, len(letters))):
             if letters[j] not in _RUN: break
             letters[j] = "."
@@ -175,7 +240,17 @@ def _goes_on(t: Tokens, k: int, letters: list[str]) -> bool:
     "On Mondays, Wednesday and Friday."
     return "w" in letters[max(0, k - 6):k] and low_at(t, k - 1) in ("and", "or", "not", ",", "to", "-")
 
+# %% ../nbs/03_licences.ipynb #8d804e22
+_EVENTS = frozenset("""match game episode final gig show race concert vote debate class party loss win exam result draw finale session storm attack
+    meeting deploy outage release""".split())
 
+
+def _whose_event(t: Tokens, k: int) -> bool:
+    "Saturdays match, last fridays gig: an apostrophe that nobody typed."
+    if low_at(t, k + 1) not in _EVENTS or letter_at(t, k - 1) in "@v": return False
+    return letter_at(t, k - 1) in "ltx" or k + 2 < len(t.low) and cue(t.low, k + 2) != 0
+
+# %% ../nbs/03_licences.ipynb #e6f39ac6
 _LICENCES = {"W": _weekday_ok, "M": _month_ok, "S": _season_ok, "Q": _quarter_ok, "d": _day_ok, "T": _day_ok}
 
 
@@ -188,6 +263,7 @@ def licensed(
     for k, x in enumerate(letters):
         if x == "U" and t.low[k] == "second" and letter_at(t, k + 1 + (letter_at(t, k + 1) == "-")) in "UWELl": letters[k] = "o"; t.values[k] = 2
         if x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
+        elif x == "w" and _whose_event(t, k): letters[k] = "W"
         elif x == "W" and letters[k - 1:k] == ["v"]: seen.add(t.values[k])
         elif x == "W" and (is_habit(t, k) or _goes_on(t, k, letters) or recurs(t, k, seen)): letters[k] = "w"; seen.add(t.values[k])
         elif x == "M": t.low[k] = t.low[k].title()  # no modal, no verb

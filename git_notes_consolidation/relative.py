@@ -9,7 +9,8 @@ from functools import partial
 from .calendar import CYCLES, DAY, floor, index, nearest, part, period, shifted
 from .readings import (CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few, moved,
                                               of_period, production, toward, unresolved)
-from .habits import THINGS
+from .habits import is_thing
+from .tense import tense
 
 # %% auto #0
 __all__ = ['RELATIVE']
@@ -89,7 +90,8 @@ def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     i = m.start()
     counted = i > 1 and c.t.low[i - 1][-1] == "s" and c.t.letters[i - 2] in "nm"  # Eleven requests in six months
     if counted or c.t.low[i - 1:i] in (["once"], ["twice"], ["times"]): return None
-    said = c.tense(m)
+    comma = next((k for k in range(m.end(), len(c.t.low)) if c.t.low[k] == ","), None)
+    said = tense(c.t.low[:comma], i, m.end())  # What is told behind a comma is another story
     if said < 0 or grain in SECONDS and said < 1 and not (alone or _announced(c, m)): return None
     return _away(c, m, 1)
 
@@ -109,16 +111,20 @@ def _named_ago(c: Scene, m: re.Match[str]) -> Reading | None:
 # %% ../nbs/04_relative.ipynb #2ff1bf7a
 def _labelled(c: Scene, k: int) -> bool:
     "The last week filter, the next month buttons."
-    return k < len(c.t.low) and not {c.t.low[k], c.t.low[k].rstrip("s")}.isdisjoint(THINGS) and c.t.text[c.t.spans[k - 1][1]] == " "
+    return k < len(c.t.low) and is_thing(c.t, k) and c.t.text[c.t.spans[k - 1][1]] == " "
 
 # %% ../nbs/04_relative.ipynb #ea6fbc04
 _SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
 
+# %% ../nbs/04_relative.ipynb #1ac67d59
+_SHOWS = frozenset("episode show finale game match winner model budget election vote debate race final party news lesson meeting numbers figures".split())
 
-@_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UE])")
+
+@_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UEV])")
 def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     x, (grain, n) = m["x"], c.t.values[m.start("u")] or ("weekend", 1)
-    if _labelled(c, m.end()): return None
+    if m["u"] != "V" and _labelled(c, m.end()): return None
+    if m["u"] == "V" and (x == "p" or c.t.letters[:m.start()][-1:] == "e" or not {*c.t.low[m.end():m.end() + 1]} & _SHOWS): return None
     if grain in SECONDS or grain == "day" and x != "t" or x == "l" and of_period(c, m.end()): return None
     if x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e" and grain == "weekend": x = "l"
     step = STEP[x] * n
@@ -140,7 +146,7 @@ def _before_last(c: Scene, m: re.Match[str]) -> Reading | None:
 # %% ../nbs/04_relative.ipynb #aefe0d4c
 @_rule("(?P<x>[lpx])(?P<q>q?)(?P<n>[nm]|a?cO?|a?f)(?P<u>[UV])|(?P<x2>[px])(?P<u2>V)")
 def _last_units(c: Scene, m: re.Match[str]) -> Reading | None:
-    if m["x2"]: return None
+    if m["x2"] or _labelled(c, m.end()): return None
     grain, times = c.t.values[m.start("u")]
     n, side = amount_of(c, m), STEP[m["x"]]
     if n == 0: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
@@ -151,6 +157,17 @@ def _last_units(c: Scene, m: re.Match[str]) -> Reading | None:
     return Reading(value, grain, min(a, b), max(a, b), min(a, b), 0.7, "" if n else "APPROX", type="DURATION")
 
 # %% ../nbs/04_relative.ipynb #91e69497
+@_rule("(?P<n>[nma])(?P<u>[UV])(?:(?P<d>d)|@(?P<w>W))|(?P<w2>W)(?P<u2>U)(?![A-Za-z])")
+def _week_today(c: Scene, m: re.Match[str]) -> Reading | None:
+    i, unit = m.start(), m.start("u") if m["u"] else m.start("u2")
+    if c.t.values[unit][0] != "week" or c.t.low[i - 1:i] in (["once"], ["twice"], ["times"]) or c.tense(m) < 0: return None
+    n = (amount_of(c, m) if m["n"] else 1) or 1
+    if m["d"]: return dated(floor(c.day + c.t.values[m.start("d")] + 7 * n, "day"), 0.7) if c.t.values[m.start("d")] >= 0 else None
+    if m["w"] and (c.t.low[m.start("w") - 1] != "on" or c.tense(m) < 1 and i): return None
+    k = c.t.values[m.start("w") if m["w"] else i] + 1
+    return dated(floor(nearest(c.day, k, "day", "next") + 7 * n, "day"), 0.6)
+
+# %% ../nbs/04_relative.ipynb #a4b31831
 @_rule("W")
 def _weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     k = c.t.values[m.start()] + 1
@@ -174,12 +191,15 @@ def _last_weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     return dated(floor(day, "day"), 0.6 if later else 0.93 if x == "l" else 0.8, alternatives=later)
 
 # %% ../nbs/04_relative.ipynb #804ebef1
-_LOADS = frozenset("peak traffic load shift mode".split())
+_LOADS = frozenset("peak traffic load shift mode rota".split())
 
 
-@_rule("(?<=[e@])E")
+@_rule("E")
 def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
+    i = m.start()
+    if c.t.letters[i - 1:i] not in ("e", "@") if i else c.t.low[m.end():m.end() + 1] not in (["was"], ["is"]): return None
     if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in _LOADS or _labelled(c, m.end()): return None
+    if not {"no", "never"}.isdisjoint(c.t.low[max(0, m.start() - 4):m.start()]) and c.tense(m) == 0: return None
     within = (c.day - 1) % 7 > 4
     if c.t.low[max(0, m.start() - 2):m.start()] in (["before", "the"], ["by", "the"], ["until", "the"]) and c.tense(m) == 0: within = True
     return dated(period(index(c.day, "weekend") - (c.tense(m) <= 0 and not within), "weekend"), 0.7, named=("weekend", 0))

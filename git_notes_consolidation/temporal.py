@@ -163,6 +163,8 @@ def _units_from_date(c: Scene, found: _Found, m: re.Match[str]) -> Reading | Non
 @_join(r"(?P<d>u_*)[BAj]|[ea][UE][BA]|aUj|j(?![UXu.bzkj])|e(?P<w>X_*)[BA](?!e?X)")
 def _before_what(c: Scene, found: _Found, m: re.Match[str]) -> Reading | None:
     if m["d"] and found[m.start("d")].type != "DURATION": return None
+    i, k = m.start(), m.end()
+    if m["w"] and c.t.low[i - 1:i] in (["over"], ["during"]) and c.t.letters[k:k + 1] in ("a", "n", "m", "f"): return None  # … the weekend after a deal
     if m["w"] and (found[m.start("w")].named or ("",))[0] not in ("day", "weekend"): return None
     return unresolved("" if m["d"] or m.group() != "j" else "FUTURE_REF" if c.t.values[m.start()] == "AFTER" else "PAST_REF", ANAPHORIC)
 

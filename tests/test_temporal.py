@@ -246,7 +246,22 @@ The tooltip says "updated 3 minutes ago", the placeholder "e.g. next Friday"
 The menu offers Today, Yesterday and Last week; it defaults to the last 7 days.
 OnCalendar=Mon..Fri 10:00, journalctl --since today, api-version: 2023-06-01
 Talk to April, reported by Jan; January is month 0, 11 is December.
-The end of week report, start of year handling, eleven requests in six months""".splitlines()
+The end of week report, start of year handling, eleven requests in six months
+The Wednesday demo is voluntary. Our Monday lunch is on the fourth floor.
+Whatever fails on Sunday stays red. It is a lazy Friday evening hack, such a Monday bug.
+Tuesday is 1 in Java and 2 in cron; Sunday counts as 7; March has 31 days.
+Sorting by name puts October before September, and Friday sorts before Monday.
+Range: Today | Yesterday | Last 14 days | All
+Filters: last 7 days, last 30 days. The picker has Today and Yesterday.
+ALTER TABLE rota ADD COLUMN friday boolean NOT NULL
+INSERT INTO rota (monday, sunday) VALUES (1, 0); SELECT monday FROM rota ORDER BY sunday
+Phrases such as last Friday are dated; the parser turns next Tuesday into a date.
+It is shown as Yesterday at 5 pm. The last 14 days chart is empty.
+June Carver runs the bakery. Otto Sunday, whose barn burned down, sued.
+our parrot Friday has escaped, my plumber Tuesday, his real name
+Monday Night Tales is back; the Sunday Foxes in green; The Day Before Yesterday is a dull film
+In the winter of a long life he wrote "Sunday Kind of Love".
+The dog sat. z3 says sat, the key fri is unused.""".splitlines()
 
 
 @pytest.mark.parametrize("text", NOTHING)
@@ -286,7 +301,22 @@ Assume today is a leap day; the test pretends today is a Monday. ->
 The default range is the last 7 days. ->
 RSS climbed from 1950 to 2040 MB, and swings between 1990 and 2010 ms. ->
 The fleet grew from 2019 to 2021. -> 2019 2021
-Will be removed on March 1. -> 2026-03-01""".splitlines()
+Will be removed on March 1. -> 2026-03-01
+I'm on holiday from Friday, and she's on call from Monday. -> 2025-03-14 2025-03-17
+The dumps from yesterday show no gap; errors on Monday link back to it. -> 2025-03-11 2025-03-10
+Hung again YESTERDAY, please look TODAY. -> 2025-03-11 2025-03-12
+TOMORROW: a rehearsal. -> 2025-03-13
+Due Fri: the slides. -> 2025-03-14
+The cron change comes next Monday, mind the gap. -> 2025-03-17
+The mayor, who turns 70 on Sunday, met nobody. -> 2025-03-16
+The match was moved, the start is Saturday now. -> 2025-03-15
+I'll bring it Thursday wrapped in foil. -> 2025-03-13
+Lectures go back in two weeks, we were told. -> 2025-W13
+Pirates left over the weekend after a ransom. -> 2025-W10-WE
+gym mon, raffle draw sat, bbq sun! -> 2025-03-10 2025-03-15 2025-03-09
+slipped on the stairs sat, c u wed -> 2025-03-08 2025-03-12
+mondays game was dull, next weeks finale -> 2025-03-10 2025-W12
+We leave a week tomorrow, and Olga on Friday week. -> 2025-03-20 2025-03-21""".splitlines()
 
 
 @pytest.mark.parametrize("line", PROSE)
