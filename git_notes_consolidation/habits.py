@@ -74,7 +74,7 @@ _TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby ca
     codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
     widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
-    command cron cronjob job parser option checkbox dropdown icon link chart heading screen picker setting parameter param key
+    command cron cronjob job parser option checkbox dropdown icon link row cell chart heading screen picker setting parameter param key
     constant alias keyword folder helper bucket arrow""".split())
 _FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news herald
     telegraph journal review press games records partners ventures security cloud reader board tracker ai""".split())
@@ -249,6 +249,21 @@ _MANY = frozenset("jobs deploys deployments releases builds standups retros sync
 _RUNS, _JOBS = frozenset("run runs fire fires trigger triggers execute executes".split()), frozenset("""job jobs backup backups cron cronjob script scripts
     timer task tasks pipeline batch report reports digest export cleanup scan crawler import rotation""".split())
 
+# %% ../nbs/02_habits.ipynb #d383b597
+_LOGIC, _STAMPS = frozenset("true false".split()), frozenset("date dates timestamp timestamps".split())
+_CHOSEN, _SETS = frozenset("default value".split()), frozenset("set change use".split())
+
+
+def _in_principle(t: Tokens, k: int, left: list[str]) -> bool:
+    "Friday is a bad day for it; it is true on Sunday; the default is Monday; dates that fall on Sunday; deploys on Friday are banned."
+    before, after, right = low_at(t, k - 1), low_at(t, k + 1), t.low[k + 2:k + 7]
+    if not _timeless(t, k): return False
+    if after in ("is", "are") and not {"day", "days"}.isdisjoint(right): return "last" not in right
+    if before == "is" and not _CHOSEN.isdisjoint(left[-3:]): return True
+    if before in ("to", "from") and "day" in left and not _SETS.isdisjoint(left): return True
+    if before == "on" and low_at(t, k - 2) in _MANY: return after == "are"
+    return not _LOGIC.isdisjoint(left[-5:]) or before == "on" and not _STAMPS.isdisjoint(left)
+
 # %% ../nbs/02_habits.ipynb #181c9f91
 def _for_all(t: Tokens, k: int) -> bool:
     "What breaks on Sunday waits; nobody reads mail on Sunday."
@@ -285,4 +300,4 @@ def is_habit(
     if before in _OUR and letter_at(t, k + 1) in ".sP": return _by_name(t, k, before, after)
     if letter_at(t, k - 1) in "ol" and t.letters[k + 1:k + 4] == "OeU": return _timeless(t, k)  # the first Monday of the month
     if not _RUNS.isdisjoint(left[-7:]) and not _JOBS.isdisjoint(left) and not any(w in left for w in ("will", "did", "to")): return True
-    return _for_all(t, k) or _conditional(t, k) or _whole_week(t, k) or _as_such(t, k, left)
+    return _for_all(t, k) or _in_principle(t, k, left) or _conditional(t, k) or _whole_week(t, k) or _as_such(t, k, left)

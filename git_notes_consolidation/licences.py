@@ -179,7 +179,8 @@ _DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
 def _day_ok(t: Tokens, k: int) -> bool:
     word, before = word_at(t, k), word_at(t, k - 1)
     if is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let" and low_at(t, k + 1) == "be": return False
-    if low_at(t, k - 1) in _SUPPOSED and low_at(t, k + 1) == "is" and letter_at(t, k + 2) == "a": return False
+    if low_at(t, k - 1) in _SUPPOSED and low_at(t, k + 1) == "is" and letter_at(t, k + 2) in "aWe": return False
+    if low_at(t, k + 1) == "date" or low_at(t, k - 1) == "on" and low_at(t, k - 2) in ("depend", "depends"): return False  # It prints today's date
     if low_at(t, k - 1) == "of" and low_at(t, k - 2) in _MEANT and t.text[t.spans[k][1]:][:1] not in ("'", "’"): return False
     if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""
@@ -192,6 +193,7 @@ _PICKERS = frozenset("picker menu dropdown selector toolbar".split())
 _SUCH, _LIKE = frozenset("words phrases strings inputs expressions terms dates date say".split()), frozenset("like such (".split())
 _SHOWN = frozenset("shown rendered renders displayed formatted formats appears".split())
 _TYPED = frozenset("type types typed typing parse parses parsing understand understands recognise recognises recognize recognizes".split())
+_TYPED |= frozenset("select selects choose chooses pick picks click clicks".split())
 _STRINGS, _LEADS = frozenset("string literal phrase".split()), frozenset("to is range the interval".split())
 _SHOWS = frozenset("offers are rename labelled labeled filter tab button option label preset the".split())
 _RUN, _PEOPLE = frozenset("dTWMUVEPSQlxtpknmoOe,&aZy"), frozenset("i we you they he she".split())
@@ -211,6 +213,7 @@ def _quoted_from(t: Tokens, k: int) -> int:
     if low in _COMPUTES and after in "ae": return k + 2 if letter_at(t, k + 2) in "lxtpoWUEMkVb" else 0
     if low in _OFFERS and low_at(t, k + 1) in (":", "are"): return k + 2 if letter_at(t, k + 2) in "lxtpd" else 0
     if low in _PICKERS and low_at(t, k + 1) in ("has", "offers", "lists") and word_at(t, k + 2).istitle(): return k + 2
+    if low == "by": return k + 1 if low_at(t, k - 1) in ("filter", "group", "sort", "grouped", "filtered") and after in "lxtpd" else 0
     if low == "say": return k + 1 if after in "dlx" and low_at(t, k + 2) == "in" and word_at(t, k + 3).istitle() else 0
     bracket = low_at(t, k + 1) == "(" and low[:4] == "date" and low_at(t, k - 1) != "relative"
     if low in _SUCH and low_at(t, k + 1) in _LIKE and not bracket: return k + 2 + (low_at(t, k + 2) == "as")
@@ -224,7 +227,7 @@ def _quoted_from(t: Tokens, k: int) -> int:
     return k + 1 if shown and (low != "the" or letter_at(t, k + 2) in "UVn") else 0
 
 # %% ../nbs/03_licences.ipynb #cec3522c
-_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS | _PICKERS | _SUCH | _SHOWN | {"|", "/", "turns"}
+_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS | _PICKERS | _SUCH | _SHOWN | {"|", "/", "turns", "by"}
 
 
 def _silenced(t: Tokens, letters: list[str]) -> None:

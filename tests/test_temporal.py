@@ -261,7 +261,10 @@ June Carver runs the bakery. Otto Sunday, whose barn burned down, sued.
 our parrot Friday has escaped, my plumber Tuesday, his real name
 Monday Night Tales is back; the Sunday Foxes in green; The Day Before Yesterday is a dull film
 In the winter of a long life he wrote "Sunday Kind of Love".
-The dog sat. z3 says sat, the key fri is unused.""".splitlines()
+The dog sat. z3 says sat, the key fri is unused.
+Tuesday is a poor day for a cutover. The default is Monday; set the first day to Saturday.
+Merges on Friday are rare. Dates that fall on Sunday are kept; the flag is false on Saturday.
+Filter by last month, select yesterday and click Today. The banner prints today's date.""".splitlines()
 
 
 @pytest.mark.parametrize("text", NOTHING)
@@ -311,6 +314,7 @@ The cron change comes next Monday, mind the gap. -> 2025-03-17
 The mayor, who turns 70 on Sunday, met nobody. -> 2025-03-16
 The match was moved, the start is Saturday now. -> 2025-03-15
 I'll bring it Thursday wrapped in foil. -> 2025-03-13
+Friday is the last day of the freeze, the date was moved to Monday. -> 2025-03-14 2025-03-17
 Lectures go back in two weeks, we were told. -> 2025-W13
 Pirates left over the weekend after a ransom. -> 2025-W10-WE
 gym mon, raffle draw sat, bbq sun! -> 2025-03-10 2025-03-15 2025-03-09
