@@ -78,8 +78,34 @@ def _blank_label(m: re.Match[str]) -> str:
 
 def _blank_code(m: re.Match[str]) -> str: return _CODE.sub(_blank, m.group())
 
+# %% ../nbs/01_masking.ipynb #8abb5a10
+_ON_SCREEN = (r"(?:header|button|menu item|menu entry|menu|tab|column|filter|chip|label|field|option|status|badge|hint(?: text)?|placeholder|tooltip|swimlane|lane|"
+              r"subject line|error message|subcommand|heading|widget|section|link|toggle|checkbox|dropdown|separator|divider|action|preset|card|view|pill|item)s?")
+_SAID = (r"(?:(?:Today|Yesterday|Tomorrow|Tonight|Now)|(?:[A-Z][a-z]+ )?(?:This|this|Last|Next|Past|Previous|last|next) (?:\d+ )?(?:[Ww]eek(?:end)?|[Mm]onth|[Yy]ear|"
+         r"[Qq]uarter|[Dd]ay|[Nn]ight)s?)")
+_DAY = r"(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)day"
+_WORK = r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaurant|cafe|café|musician|singer|(?:bot|host|server|branch|project|team|service|tool|repo) (?:called|named))"
+_MENTIONS = re.compile("|".join((
+    rf"\b{_ON_SCREEN} (?:\*\*)?(?P<a>(?=[A-Z]){_SAID})(?!\w|:)(?: (?:and|or) {_SAID})?",
+    rf"(?<![.!?] )(?<!^)(?P<b>(?=[A-Z]){_SAID})(?:\*\*)? {_ON_SCREEN}\b",
+    rf"(?P<c>(?=[A-Z]){_SAID}(?:\s?/\s?(?=[A-Z]){_SAID})+)",
+    rf"\b(?i:{_WORK}) (?P<d>(?=[A-Z]){_DAY}|(?=[A-Z]){_SAID})(?!\w)",
+    rf"(?<![\w-])(?P<e>{_DAY}-0?\d\d?)(?![\w-])",
+    rf"(?P<f>{_DAY}) \(\d\)",
+    r"(?P<g>USA TODAY|(?<= )\.(?:today|yesterday|tomorrow)\b)",
+    rf"(?i:first|second|third|fourth|final|last) (?P<h>{_DAY}) (?:in|of) (?:each|every)\b",
+    r"(?i:\b(?:filter|header|cell|arrow|calendar|picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}\b(?:selects?|shows?|goes to|displays?|highlights?|opens?|"
+    r"jumps to|defaults to|covers)\b[^.;\n]{0,40}?\b(?P<i>(?:current|next|previous) (?:week|month|year|quarter|day)(?: and the (?:current|next|previous) "
+    r"(?:week|month|year|quarter|day))?))")))
+
+
+def _blank_mention(m: re.Match[str]) -> str:
+    a, b = m.span(m.lastgroup or 0)
+    return m.string[m.start():a] + BLANK * (b - a) + m.string[b:m.end()]
+
 # %% ../nbs/01_masking.ipynb #88c0d2ba
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
+_SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard)\b|day-\d|day \(\d|USA TODAY| \.t| \.y| / |each|every")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
 _QUOTES = re.compile("[\"“'‘]")
 
@@ -89,6 +115,7 @@ def masked(
 ) -> str:  # As long as the text
     "The text with everything that is no prose blanked."
     if _SHOUTS.search(text): text = _SQL.sub(_blank, text)
+    if _SCREEN.search(text): text = _MENTIONS.sub(_blank_mention, text)
     if not _ANY.search(text): return text
     marked = _MARKED.sub(_blank, text)
     return _SUSPECT.sub(_blank_code, _QUOTE.sub(_blank_label, marked) if _QUOTES.search(marked) else marked)
