@@ -4,74 +4,69 @@
 
 # %% ../nbs/09_redacting.ipynb #0a61b4e7
 from __future__ import annotations
-import ipaddress, re
+import base64, ipaddress, re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from .passwords import (Finding, _after, _codes, _commands, _drawn, _long, _named, _NOT_IT, _phrases, _spoken, _START, _tables, _value, _wired)
 
 # %% auto #0
-__all__ = ['Finding', 'findings', 'redact']
-
-# %% ../nbs/09_redacting.ipynb #e88b9c01
-class Finding(NamedTuple):
-    "A place in a text that is not to be shown."
-    kind: str  # "secret:github-token", "email", …
-    start: int  # In characters
-    end: int  # Exclusive
-
-# %% ../nbs/09_redacting.ipynb #fccda332
-_ESCAPED = r"(?!(?<=\\)[nrtbfu])"  # Not with the letter of an escape
-
-def _after(
-    chars: str,  # As in a character class
-) -> str:
-    "A pattern for a place that no such character precedes, or only as the end of an escape."
-    return rf"(?:(?<![{chars}]){_ESCAPED}|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{{4}}))"
-
-
-_START = _after("A-Za-z0-9")
-
-
-def _drawn(
-    text: str,
-) -> bool:
-    "Could it be drawn at random? Six different characters or more, and digits, both cases or capitals alone."
-    return len(set(text)) > 5 and (any(c.isdigit() for c in text) or text != text.lower() and (text != text.upper() or text.isalpha()))
+__all__ = ['findings', 'redact']
 
 # %% ../nbs/09_redacting.ipynb #d5ed6a5d
 _HEADS = [
     ("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}+"),
     ("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    ("alibaba-key", "LTAI", r"[A-Za-z0-9]{12,24}(?![A-Za-z0-9])"),
     ("anthropic-key", "sk-ant-", r"[\w-]{20,}+"),
+    ("anyscale-key", "esecret_", r"\w{20,}+"),
+    ("apify-token", "apify_api_", r"[A-Za-z0-9]{30,}+"),
     ("astra-token", "AstraCS:", r"[\w:-]{60,}+"),
     ("atlassian-token", "ATATT3 ATCTT3", r"[\w=-]{50,}+"),
     ("aws-access-key", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}(?<!EXAMPLE)(?![A-Za-z0-9])"),
+    ("aws-bedrock-key", "ABSK", r"[A-Za-z0-9+/]{60,}+={0,2}"),
     ("bitbucket-token", "ATBB", r"[A-Za-z0-9]{24,}+"),
     ("braintree-token", "access_token$production$ access_token$sandbox$", r"[0-9a-z]{16}\$[0-9a-f]{32}"),
     ("brevo-key", "xkeysib- xsmtpsib-", r"[0-9a-f]{64}-[A-Za-z0-9]{16}"),
     ("buildkite-token", "bkua_", r"[0-9a-f]{40}"),
     ("cerebras-key", "csk-", r"[a-z0-9]{40,}+"),
     ("circleci-token", "CCIPAT_", r"\w{20,}+"),
+    ("clickup-token", "pk_", r"\d{5,10}_[A-Z0-9]{32}(?![A-Za-z0-9])"),
+    ("clojars-token", "CLOJARS_", r"[0-9a-f]{60}"),
+    ("cloudflare-key", "v1.0-", r"[0-9a-f]{24}-[0-9a-f]{100,}+"),
     ("contentful-token", "CFPAT-", r"[\w-]{40,}+"),
     ("databricks-token", "dapi", r"[0-9a-f]{32}(?:-\d)?"),
+    ("deno-token", "ddp_ ddw_ ddo_", r"[A-Za-z0-9]{30,}+"),
     ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{40,}+"),
+    ("dingtalk-secret", "SEC", r"[0-9a-f]{60,}+"),
     ("docker-token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
     ("doppler-token", "dp.pt. dp.st. dp.sa. dp.ct.", r"[\w.-]{36,}+"),
+    ("dropbox-token", "sl.", r"[\w-]{60,}+"),
+    ("duffel-token", "duffel_test_ duffel_live_", r"[\w=-]{40,}+"),
     ("dynatrace-token", "dt0c01. dt0s01.", r"[A-Z0-9]{20,}\.[A-Z0-9]{40,}"),
-    ("facebook-token", "EAA", r"[A-Za-z0-9]{80,}+"),
     ("e2b-key", "e2b_", r"[0-9a-f]{40}"),
+    ("easypost-key", "EZAK EZTK", r"[A-Za-z0-9]{54}"),
+    ("elevenlabs-key", "sk_", r"[0-9a-f]{40,}+"),
+    ("facebook-token", "EAA", r"[A-Za-z0-9]{80,}+"),
     ("figma-token", "figd_ figo_", r"[\w-]{30,}+"),
+    ("firecrawl-key", "fc-", r"[0-9a-f]{32}(?![0-9a-f])"),
+    ("flutterwave-key", "FLWSECK-", r"[0-9a-f]{30,}+-X"),
     ("fly-token", "fo1_ fm1a_ fm1r_ fm2_", r"[\w+/=-]{40,}+"),
+    ("fly-token", "FlyV1", r"\sfm\d\w?_[\w+/=,-]{40,}+"),
+    ("frameio-token", "fio-u-", r"[\w=-]{50,}+"),
     ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,}+"),
     ("github-token", "github_pat_", r"\w{22,}+"),
-    ("gitlab-token", "glpat- gldt- glrt- glptt- glcbt- glft- glimt- glagent- glsoat- gloas-", r"[\w-]{18,}+(?:\.[\w-]{5,}+){0,3}"),
+    ("gitlab-token", "glpat- gldt- glrt- glptt- glcbt- glft- glimt- glagent- glsoat- gloas-", r"[\w-]{18,}+(?:\.[\w-]{2,}+){0,3}"),
     ("google-key", "AIza", r"[\w-]{35}"),
     ("google-token", "ya29. GOCSPX- 1//0", r"[\w-]{24,}+(?:\.[\w-]{5,}+){0,3}"),
     ("grafana-token", "glsa_ glc_", r"[\w+/=-]{32,}+"),
     ("groq-key", "gsk_", r"[A-Za-z0-9]{40,}+"),
+    ("heroku-key", "HRKU-", r"[\w-]{30,}+"),
     ("hubspot-token", "pat-na1- pat-eu1-", r"[0-9a-f-]{36}"),
     ("huggingface-token", "hf_", r"[A-Za-z0-9]{30,}+"),
+    ("infracost-key", "ico-", r"[A-Za-z0-9]{32}"),
     ("jfrog-token", "AKCp", r"[A-Za-z0-9]{64,}+"),
+    ("jfrog-token", "cmVmdGtu", r"[A-Za-z0-9]{50,}+"),
     ("langsmith-key", "lsv2_pt_ lsv2_sk_", r"[0-9a-f]{32}_[0-9a-f]{10}"),
+    ("launchdarkly-key", "sdk- api- mob-", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
     ("linear-key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}+"),
     ("mailgun-key", "key-", r"[0-9a-f]{32}(?![0-9a-f])"),
     ("mapbox-token", "sk.eyJ", r"[\w-]{20,}+\.[\w-]{20,}+"),
@@ -83,33 +78,52 @@ _HEADS = [
     ("npm-token", "npm_", r"[A-Za-z0-9]{30,}+"),
     ("nuget-key", "oy2", r"[a-z0-9]{43}(?![A-Za-z0-9])"),
     ("nvidia-key", "nvapi-", r"[\w-]{40,}+"),
+    ("octopus-key", "API-", r"[A-Z0-9]{25,34}(?![A-Za-z0-9])"),
+    ("onepassword-key", "A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    ("onepassword-token", "ops_eyJ", r"[\w+/=-]{60,}+"),
     ("openai-key", "sk-proj- sk-svcacct- sk-admin-", r"[\w-]{32,}+"),
     ("openai-key", "sk-", r"[A-Za-z0-9]{32,}+"),
     ("openrouter-key", "sk-or-v1-", r"[0-9a-f]{40,}+"),
+    ("openshift-token", "sha256~", r"[\w-]{40,}+"),
+    ("paddle-key", "pdl_live_apikey_ pdl_sdbx_apikey_", r"\w{40,}+"),
     ("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,}+"),
     ("pinecone-key", "pcsk_", r"\w{40,}+"),
     ("plaid-token", "access-sandbox- access-development- access-production-", r"[0-9a-f-]{36}"),
     ("planetscale-token", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.=-]{30,}+"),
+    ("posthog-key", "phx_", r"[A-Za-z0-9]{30,}+"),
     ("postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
+    ("prefect-key", "pnu_ pnb_", r"[A-Za-z0-9]{30,}+"),
     ("pulumi-token", "pul-", r"[0-9a-f]{40}"),
     ("pypi-token", "pypi-AgE", r"[\w-]{50,}+"),
+    ("readme-key", "rdme_", r"[a-z0-9]{60,}+"),
     ("replicate-token", "r8_", r"[A-Za-z0-9]{30,}+"),
     ("resend-key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
     ("rubygems-key", "rubygems_", r"[0-9a-f]{40,}+"),
     ("sendgrid-key", "SG.", r"[\w-]{16,32}\.[\w-]{16,64}"),
     ("sentry-token", "sntryu_ sntrys_ sntrya_", r"[\w+/=-]{40,}+"),
+    ("shippo-token", "shippo_live_ shippo_test_", r"[0-9a-f]{40}"),
     ("shopify-token", "shpat_ shpca_ shppa_ shpss_", r"[0-9a-fA-F]{32}"),
     ("slack-token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxc- xoxe- xoxe. xapp-", r"(?:xox[bp]-)?\d[\w%-]{16,}+"),
     ("slack-token", "xoxd-", r"[\w%+/-]{16,}+"),
     ("sonar-token", "sqp_ squ_ sqa_", r"[0-9a-f]{40}"),
     ("sourcegraph-token", "sgp_", r"\w{40,}+"),
     ("square-token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{22,}+"),
+    ("square-token", "EAAA", r"[\w-]{56,}+"),
     ("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_ whsec_", r"[A-Za-z0-9+/=]{16,}+"),
     ("supabase-key", "sbp_ sb_secret_", r"[\w-]{25,}+"),
     ("tailscale-key", "tskey-auth- tskey-api- tskey-client- tskey-scim- tskey-webhook-", r"[\w-]{16,}+"),
+    ("tavily-key", "tvly-", r"[\w-]{28,}+"),
+    ("telnyx-key", "KEY0", r"[0-9A-F]{31}_\w{20,}+"),
+    ("tencent-key", "AKID AKLT", r"[A-Za-z0-9]{30,}+"),
+    ("together-key", "tgp_v1_", r"[\w-]{40,}+"),
     ("twilio-key", "SK", r"[0-9a-f]{32}(?![0-9a-f])"),
+    ("typeform-token", "tfp_", r"[\w.=-]{40,}+"),
     ("vault-token", "hvs. hvb. hvr.", r"[\w-]{20,}+"),
-    ("xai-key", "xai-", r"[A-Za-z0-9]{60,}+")]
+    ("vercel-token", "vcp_ vci_ vca_ vcr_", r"\w{24,}+"),
+    ("wakatime-key", "waka_", r"[0-9a-f-]{36}"),
+    ("xai-key", "xai-", r"[A-Za-z0-9]{60,}+"),
+    ("yandex-key", "AQVN y0_ t1.9 YCA YCN", r"[\w=.-]{30,}+"),
+    ("zuplo-key", "zpka_", r"\w{30,}+")]
 
 _BY_HEAD = [(f"secret:{kind}", heads.split(), re.compile(f"{_START}(?:{'|'.join(map(re.escape, heads.split()))})(?P<v>{tail})"))
             for kind, heads, tail in _HEADS]
@@ -128,7 +142,7 @@ def _headed(text: str) -> Iterator[Finding]:
 _FORMS = [
     ("jwt", "eyJ", _after(r"\w.-") + r"eyJ[\w-]{10,}+\.eyJ[\w-]{10,}+(?:\.[\w-]*+)?"),
     ("discord-token", ".", "(?=[MNO])" + _START + r"[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}+"),
-    ("telegram-token", ":AA", _START + r"\d{8,10}:AA[\w-]{33}"),
+    ("telegram-token", ":AA", r"(?:" + _START + r"|(?<=/bot))\d{8,10}:AA[\w-]{32,34}"),
     ("mailchimp-key", "-us", _START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
     ("terraform-token", ".atlasv1.", _START + r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}+"),
     ("azure-secret", "Q~", _START + r"[\w~.-]{3}\dQ~[\w~.-]{31,40}"),
@@ -137,6 +151,19 @@ _FORMS = [
     ("aws-secret-key", "A", r"(?:AKIA|ASIA)[A-Z0-9]{16}[^A-Za-z0-9+/]{1,12}(?P<v>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])"),
     ("totp-secret", "otpauth://", r"otpauth://[^\s\"']{1,200}?[?&]secret=(?P<v>[A-Z2-7]{16,}+)"),
     ("sas", "sig=", r"(?<![A-Za-z])sig=(?P<v>[A-Za-z0-9%+/]{30,}+={0,2})"),
+    ("azure-devops-token", "AZDO", _START + r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}"),
+    ("azure-key", "==", r"(?<![\w+/-])[\w+/-]{40,76}(?:AzFu|AzSe|AStA?|ACDb|ASbE?|AEh[SE]?|AIoT|ARm|APIM|ACR)[\w+/-]{4,12}=="),
+    ("azure-key", "JQQJ99", _START + r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{20,}+"),
+    ("teams-webhook", "/IncomingWebhook/", r"https://[\w.-]{1,60}/(?:webhookb2/)?[0-9a-f@-]{60,80}/IncomingWebhook/[0-9a-f]{20,}+/[0-9a-f-]{20,}+"
+                                           r"(?:/[\w-]{10,}+)?"),
+    ("webhook", "hook", r"https://(?:hooks\.zapier\.com/hooks/catch|hook(?:\.[a-z0-9]{2,4})?\.(?:make|integromat)\.com|[\w.-]{1,60}/hooks"
+                        r"|[\w.-]{1,60}/webhooks?)/(?P<v>[\w-]{4,40}(?:/[\w-]{5,60}){0,3})"),
+    ("ifttt-key", "maker.ifttt.com", r"maker\.ifttt\.com/[\w/]{1,80}/key/(?P<v>[\w-]{16,}+)"),
+    ("calendar", "/private-", r"/private-(?P<v>[0-9a-f]{24,}+)/"),
+    ("checkin", "hc-ping.com/", r"hc-ping\.com/(?P<v>[0-9a-f-]{36})"),
+    ("shared-link", "mega.nz", r"mega\.nz/[^\s#]{1,60}#(?P<v>[\w-]{20,}+)"),
+    ("putty-key", "Private-Lines:", r"Private-Lines: \d{1,3}(?:\r?\n|\\r|\\n)+(?P<v>[A-Za-z0-9+/=]{8,80}(?:(?:\r?\n|\\r|\\n)+[A-Za-z0-9+/=]{8,80}){0,200})"),
+    ("jwk", "\"d\"", r"\"d\"\s?:\s?\"(?P<v>[\w-]{30,}+)\""),
     ("password-hash", "$2", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"),
     ("password-hash", "$", r"\$(?:[156]|argon2\w{1,2})\$(?:[\w=,]{1,40}\$){0,3}[./+A-Za-z0-9]{8,22}\$?[./+A-Za-z0-9]{22,}+"),
     ("password-hash", "pbkdf2", r"pbkdf2_sha\d{1,3}\$\d{4,7}\$[A-Za-z0-9./+]{8,}+\$[A-Za-z0-9./+]{20,}+={0,2}")]
@@ -159,75 +186,20 @@ _PEM = re.compile(rf"-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----(?:{
 def _blocks(text: str) -> Iterator[Finding]:
     if "PRIVATE KEY" in text: yield from (Finding("secret:private-key", *m.span()) for m in _PEM.finditer(text))
 
-# %% ../nbs/09_redacting.ipynb #39631421
-_NOT_IT = re.compile("(?i)^(?:" + "|".join((
-    r"\$(?:[a-z_]+$|(?-i:[A-Z_][A-Z0-9_]*)$|\w+[.\[(:>-]|[({$]|\d$)|@[a-z_]+(?:\.[a-z_]+)*\(?$|\*+$|[<{\[…]|%(?:\w+%|\(|[sdr]\b)|\.\.\.",  # A variable
-    r"\w+[(\[]|(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)$",  # A call, an attribute, a setting, a name in the environment
-    r"[~.]{0,2}/[\w.-]+(?:/[\w.-]+)*/?$|[a-z]:\\|\w{2,12}://",  # A path, an address
-    r"v?\d+(?:\.\d+)+$|\d{4}-\d\d-\d\d|\d{8}T\d{6}",  # A version, a date
-    r"(?:mem|sum|edge|run|cfg)_[a-z2-7]{12,}$|(?!base64:)[a-z]{2,8}\d{0,3}:",  # An id, a digest with its kind
-    r"(?:argon2|bcrypt|scrypt|pbkdf2|sha-?\d|md5|[hre]s\d{3}|ed25519|oauth|base64|x509|aes|utf)[\w-]*$")) +  # An algorithm
-    r")|example|change_?me|placeholder|redacted|your[_-]|dummy|x{4}|\.\.\.|\*{3}")
-_WORDS = re.compile(r"[A-Za-z]+(?:[ _.-][A-Za-z]+)*[.!?]?")
-
-
-def _value(
-    text: str,
-    name: str,  # Lower case: what it is called
-) -> bool:
-    "Is it the secret itself? A password may be weak, a token is drawn at random."
-    if len(text) < 6 or len(set(text)) < 4 or _NOT_IT.search(text): return False
-    scrambled = len(text) > 11 and 5 * sum(a.isupper() != b.isupper() for a, b in zip(text, text[1:])) > 2 * len(text)
-    if _WORDS.fullmatch(text) and not scrambled: return name.startswith("pass") and len(name) > 4 and "-" in text and len(text.split("-")) > 3
-    run = any(len(r) > 7 and not r.isdigit() and not r.isalpha() for r in re.findall(r"[A-Za-z0-9]+", text))
-    mixed = text.upper() != text != text.lower() and any(c.isdigit() for c in text)
-    if not name.startswith(("pass", "pwd", "identified", "login")): return len(text) > 9 and (run or len(text) > 19 and mixed)
-    if name == "pass": return run or any(c.isalnum() for c in text) and any(c in "!#$%*?@^&" for c in text)
-    return not re.fullmatch(r"[\d.,:%/-]+", text) or text.isdigit()
-
-# %% ../nbs/09_redacting.ipynb #7cdc945f
-_Q = r"\\{0,7}[\"'`]"
-_NAMED = re.compile(rf"(?=[AaCcEeFfHhIiJjLlMmPpRrSsTtWw])"
-                    rf"(?P<name>(?i:{_after('A-Za-z')}pass(?!w|phrase|code)|password|passwor[td]|passphrase|passcode|passwd|pwd|secret|token|credentials?"
-                    rf"|identified by|(?:api|access|account|admin|encryption|license|master|private|sharedaccess|shared|signing|service)[_-]?key|api key"
-                    rf"|(?:app|auth|fernet|hmac|jwt|routing|storage|webhook)[_-]?key"
-                    rf"|secret[ _-](?:access[ _-])?key))"
-                    rf"(?P<rest>s?(?:[_-]\w{{1,24}}|[A-Z0-9]\w{{0,24}})?)(?:{_Q})?"
-                    rf"(?P<op>\s{{0,3}}(?::=|=>|->|→|==?|:|\||>)\s{{0,3}}|(?:\s(?:for|of|on|to)\s[\w .'-]{{1,40}}?)?\s(?:is|was)\s|\s)"
-                    rf"(?:[rbuf]{{1,2}}(?=[\"']))?(?:(?P<q>{_Q})(?P<quoted>[^\s\"'`\\]{{4,600}})|(?P<bare>[^\s\"'`\\,;<>()\[\]{{}}|]{{4,600}}))")
-_OTHER = frozenset("name names id ids file files path dir url uri endpoint type count limit len length size ttl expiry expires hash field param var env ref "
-                   "policy prefix suffix version used budget bound min max reset prompt alias format class provider store manager usage kind rate hint "
-                   "label age at".split())
-_CURSOR = re.compile(r"(?i)(?:page|next|continuation|public[_-]?key)[_-]?$")
-_CALLED = re.compile(r"(?i)(?:--[\w-]{0,20}|login\s\S{1,60}\s|identified by\s?)$")
-
-
-def _named(text: str) -> Iterator[Finding]:
-    at, low = 0, text.lower()
-    if not any(word in low for word in ("pass", "pwd", "secret", "token", "credential", "identified by", "key")): return
-    while m := _NAMED.search(text, at):
-        at = m.end("op")
-        if re.split("[_-]", m["rest"].lower())[-1] in _OTHER or _CURSOR.search(text, max(0, m.start() - 14), m.start()): continue
-        if m["op"].isspace() and not m["q"] and not _CALLED.search(text, max(0, m.start() - 80), m.start()): continue
-        value = re.split(r"&(?=[\w.-]+=)", m["quoted"] or m["bare"].rstrip(".,:…"))[0]
-        start = m.start("quoted") if m["quoted"] else m.start("bare")
-        if not _value(value, m["name"].lower()): continue
-        kind = "password" if re.match("(?i)pa|pw|id", m["name"]) else re.sub(r"[\s_-]+", "-", m["name"].lower())
-        yield Finding(f"secret:{kind}", start, start + len(value))
-        at = start + len(value)
-
 # %% ../nbs/09_redacting.ipynb #770d74fc
 _URL = re.compile(r"://(?<=[a-z0-9]://)(?:(?P<user>[^\s:/@\"'<>\\\[]{0,80}):(?P<v>[^\s/@\"'<>\\]{3,300})|(?P<t>[A-Za-z0-9_-]{20,200}))@")
 _WEAK = frozenset("password passwd pass pwd pw secret postgres root guest admin user test example changeme token".split())
 _SCHEME = re.compile(rf"(?=[AaBb])(?i:{_START}(?:bearer|basic|authorization:\s{{0,3}}(?!digest|negotiate|ntlm)[a-z]{{3,12}}))"
                      r"\s{1,3}(?P<v>[A-Za-z0-9+/_.~=-]{12,}+)")
-_COMMAND = re.compile(_after(r"\w") +
-                      r"(?:curl\b[^\n]{0,120}?\s(?:-u|--user)[\s=]{1,3}['\"]?[^\s:'\"]{1,60}:|(?:sshpass|docker login)\b[^\n]{0,120}?\s-p\s{0,3}['\"]?"
-                      r"|(?:mysql\w*|mariadb[\w-]*)\b[^\n]{0,120}?\s-p['\"]?|mongo\w*\b[^\n]{0,120}?\s-p\s{1,3}['\"]?|redis-cli\b[^\n]{0,120}?\s-a\s{1,3}['\"]?"
-                      r"|unzip\b[^\n]{0,120}?\s-P\s{0,3}['\"]?|ldap\w{3,8}\b[^\n]{0,160}?\s-w\s{1,3}['\"]?)"
-                      r"(?P<v>[^\s'\"\\]{4,200})")
+_PARAMETER = re.compile(r"(?i)(?<=[?&;#])(?:amp;)?(?:[\w.-]{0,24}?(?:token|key|sig|signature|secret|password|passwd|pwd|auth|authkey|jwt|ticket)"
+                        r"|appid|app_id|code|sid|session|hash|hmac"
+                        r"|sign|pw|pass|otp|invite|invitation|magic|nonce|rlkey|t|k|h|pwd|security-token|credential)=(?P<v>[\w%.~+/=:!@$*-]{8,4096})")
 
-_COMMANDS = "curl sshpass mysql mariadb mongo redis-cli unzip ldap".split() + ["docker login"]
+def _given(
+    value: str,  # Of a parameter in an address
+) -> bool:
+    "Does it open something? Then it is long and drawn at random, in whatever letters."
+    return (_long(value) or len(value) > 15 and len(set(value)) > 9 and _drawn(value) and sum(c.isdigit() for c in value) > 2) and not _NOT_IT.search(value)
 
 
 def _placed(text: str) -> Iterator[Finding]:
@@ -237,11 +209,14 @@ def _placed(text: str) -> Iterator[Finding]:
         yield Finding("secret:url-password", *m.span(name))
     for m in _SCHEME.finditer(text) if any(word in text.lower() for word in ("bearer", "basic", "authorization")) else ():
         if _value(v := m["v"], "token") and any(c.isdigit() for c in v) or v[-1] == "=" and _drawn(v): yield Finding("secret:authorization", *m.span("v"))
-    for m in _COMMAND.finditer(text) if any(word in text for word in _COMMANDS) else ():
-        if _value(m["v"], "login"): yield Finding("secret:password", *m.span("v"))
+    for m in _PARAMETER.finditer(text) if "=" in text else ():
+        if _given(m["v"]) and not re.match("(?i)(?:public|page|next|cache|sort)", m[0]): yield Finding("secret:parameter", *m.span("v"))
 
 # %% ../nbs/09_redacting.ipynb #e83fe0a1
 _COOKIE, _CRUMB = re.compile(r"(?i)cookie[\"']?:([^\n]*)"), re.compile(r"[\w.-]{1,60}=([\w%.+/~-]{16,4096})")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_SESSION = re.compile(r"(?<![A-Za-z0-9])[\w.]{0,24}(?:SESSI?O?N?_?ID|SESSID|sessionid|SessionId|connect\.sid|_session|auth_session|sid)="
+                      r"(?P<v>[\w%.+/-]{20,400}+)")
 _ISSUED = re.compile("(?=[a-z])" + _START + r"(?P<head>[a-z][a-z0-9]{1,11}(?:[_-][a-z0-9]{2,10}){0,3})[_-](?P<tail>[A-Za-z0-9]{24,}+)")
 _IDS = frozenset("toolu msg chatcmpl asst thread run req resp file evt pi ch cus sub seti price acct dpl prj org proj".split())  # Of vendors' objects
 _SAYS = re.compile(r"(?:^|[_-])(?:api|sk|key|token|secret|live|prod|pat)(?:$|[_-])")
@@ -250,18 +225,42 @@ _SAYS = re.compile(r"(?:^|[_-])(?:api|sk|key|token|secret|live|prod|pat)(?:$|[_-
 def _loose(text: str) -> Iterator[Finding]:
     for m in _COOKIE.finditer(text):
         yield from (Finding("secret:cookie", m.start(1) + c.start(1), m.start(1) + c.end(1)) for c in _CRUMB.finditer(m[1]) if _value(c[1], "cookie"))
+    for m in _SESSION.finditer(text) if "=" in text else ():
+        if not m[0].startswith("session_id") and _drawn(m["v"]) and not _UUID.fullmatch(m["v"]): yield Finding("secret:session", *m.span("v"))
     for m in _ISSUED.finditer(text):
         tail, digit = m["tail"], any(c.isdigit() for c in m["tail"])
         mixed = digit and tail.upper() != tail != tail.lower() or digit and not tail.isdigit() and _SAYS.search(m["head"])
         if mixed and len(set(tail)) > 7 and m["head"] not in _IDS and not re.match(r"sha\d|pk[_-]|ssh-", m["head"]): yield Finding("secret:token", *m.span())
 
+# %% ../nbs/09_redacting.ipynb #5d0f11a2
+_RUN = re.compile(r"(?<![\w+/=.@#~%-])[A-Za-z0-9]{28,200}+(?![\w+/=@%-]|\.\w)")
+_NEAR = re.compile(r"(?i)(?:token|secret|api[ _-]?key|password|credential|passphrase)[^\n]{0,48}$")
+_PUBLIC = re.compile(r"(?i)(?:public|fingerprint|address|commit|sha\d*|hash|digest|checksum|AAAA|integrity|\bcid\b|wallet|\bid|ids)\W[^\n]{0,12}$|base64,$")
+
+
+def _text(run: str) -> bool:
+    "Is it base64 of a text?"
+    try: read = base64.b64decode(run[:len(run) // 4 * 4])
+    except ValueError: return False
+    return 8 * sum(32 <= b < 127 or b in b"\n\r\t" for b in read) > 7 * len(read)
+
+
+def _runs(text: str) -> Iterator[Finding]:
+    for m in _RUN.finditer(text):
+        run, before = m[0], text[max(0, m.start() - 80):m.start()]
+        line = len(run) in (64, 76) and not (text[max(0, m.start() - 1):m.start()] + text[m.end():m.end() + 1]).strip()  # Of a certificate
+        if len(run) < 40 and not _NEAR.search(before) or _PUBLIC.search(before) or re.match("Qm|AAAA|_Z|MI", run) or line: continue
+        if len({*run}) > 15 and _long(run) and sum(c.isdigit() for c in run) > 2 and run.upper() != run != run.lower() and not _text(run):
+            yield Finding("secret:token", *m.span())
+
 # %% ../nbs/09_redacting.ipynb #6d8e1e7b
 _EMAIL = re.compile(_after(r"\w.%+/-") + r"(?P<local>[A-Za-z0-9_](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_-])?)@"
                     r"(?P<domain>(?:[A-Za-z0-9-]{1,63}\.){1,8}(?P<last>[A-Za-z]{2,24}))(?![\w@])")
 _NOBODY = frozenset("git hg svn noreply no-reply donotreply nobody".split())
-_NO_DOMAIN = frozenset("example invalid test localhost local localdomain internal intern lan home service socket timer target png jpg jpeg gif svg webp py js "
+_NO_DOMAIN = frozenset("example invalid test localhost local localdomain internal intern lan home service socket timer target png jpg jpeg gif svg"
+                       " webp py js "
                        "ts md json yaml yml toml txt sh html css".split())
-_EXAMPLE = re.compile(r"(?:^|\.)(?:example\.(?:com|org|net)|noreply\.\w+\.\w+)$")
+_EXAMPLE = re.compile(r"(?:^|\.)(?:(?:example|domain|yourdomain|mydomain|yourcompany)\.(?:com|org|net)|noreply\.\w+\.\w+)$")
 
 
 def _emails(text: str) -> Iterator[Finding]:
@@ -279,6 +278,7 @@ def _phones(text: str) -> Iterator[Finding]:
     for m in _PHONE.finditer(text):
         digits = sum(c.isdigit() for c in m[0])
         if m[0][0] == "0" and not _RINGS.search(text, max(0, m.start() - 40), m.start()): continue
+        if len({*re.sub(r"\D", "", m[0])[-7:]}) < 2 or re.search(r"555[ .-]?01\d\d$", m[0]): continue
         if (10 if m[0][0] == "+" else 7) <= digits <= 15: yield Finding("phone", *m.span())
 
 # %% ../nbs/09_redacting.ipynb #c2dcd12e
@@ -333,14 +333,103 @@ def _mod97(iban: str) -> bool: return int("".join(str(int(c, 36)) for c in iban[
 def _accounts(text: str) -> Iterator[Finding]:
     for m in _CARD.finditer(text):
         digits = re.sub(r"\D", "", m[0])
-        if _ISSUER.fullmatch(digits) and _luhn(digits): yield Finding("card", *m.span())
+        if _ISSUER.fullmatch(digits) and _luhn(digits) and len({*digits}) > 3: yield Finding("card", *m.span())
     for m in _IBAN.finditer(text):
         places = [i for i, c in enumerate(m[0]) if c != " "][:int(_COUNTRIES.get(m[0][:2], 99))]
         iban = "".join(m[0][i] for i in places)
         if len(iban) == int(_COUNTRIES.get(iban[:2], 0)) and _mod97(iban): yield Finding("iban", m.start(), m.start() + places[-1] + 1)
 
+# %% ../nbs/09_redacting.ipynb #5d0f11b1
+_DNI = "TRWAGMYFPDXBNJZSQVHLCKE"
+
+
+def _weighed(number: str, weights: tuple[int, ...], by: int) -> int: return sum(int(c) * w for c, w in zip(re.sub(r"\D", "", number), weights)) % by
+
+
+def _cpf(n: str) -> bool:
+    d = re.sub(r"\D", "", n)
+    return len({*d}) > 1 and all(_weighed(d[:k], tuple(range(k + 1, 1, -1)), 11) * -1 % 11 % 10 == int(d[k]) for k in (9, 10))
+
+
+def _verhoeff(n: str) -> bool:
+    def times(a: int, b: int) -> int:
+        if a < 5: return (a + b) % 5 if b < 5 else (a + b) % 5 + 5
+        return (a - b) % 5 + 5 if b < 5 else (a - b) % 5
+    check, turn, table = 0, (1, 5, 7, 6, 2, 8, 3, 0, 9, 4), list(range(10))
+    for c in reversed(re.sub(r"\D", "", n)): check, table = times(check, table[int(c)]), [turn[t] for t in table]
+    return check == 0
+
+# %% ../nbs/09_redacting.ipynb #5d0f11b7
+def _any(number: str) -> bool: return bool(number)
+
+
+def _numbers(number: str) -> str: return re.sub(r"\D", "", number)
+
+
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "dni": lambda n: _DNI[int(n[:8]) % 23] == n[-1], "nie": lambda n: _DNI[int(str("XYZ".index(n[0])) + _numbers(n)) % 23] == n[-1],
+    "nir": lambda n: 97 - int(_numbers(n)[:13]) % 97 == int(_numbers(n)[13:]), "nhs": lambda n: _weighed(n, (10, 9, 8, 7, 6, 5, 4, 3, 2, 1), 11) == 0,
+    "hetu": lambda n: "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(n[:6] + n[7:10]) % 31] == n[-1], "luhn": lambda n: _luhn(_numbers(n)[-10:]),
+    "pesel": lambda n: _weighed(n, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1), 10) == 0, "bsn": lambda n: _weighed(n, (9, 8, 7, 6, 5, 4, 3, 2, -1), 11) == 0,
+    "china": lambda n: "10X98765432"[_weighed(n[:17], (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2), 11)] == n[-1],
+    "eleven": lambda n: int(_numbers(n)) % 11 == 0, "cpf": _cpf, "verhoeff": _verhoeff, "spaced": lambda n: " " in n,
+    "five": lambda n: sum(c.isdigit() for c in n) > 4, "eight": lambda n: sum(c.isdigit() for c in n) > 7, "": _any}
+
+# %% ../nbs/09_redacting.ipynb #5d0f11ba
+_STATES = [
+    ("US", r"(?!000|666|9|123-45)\d{3}-(?!00)\d\d-(?!0000)\d{4}", "", ""),
+    ("US", r"\d{9}", "", r"\bssn\b|social\ssecurity"),
+    ("Spain", r"\d{8}-?[A-Z]", "dni", ""),
+    ("Spain", r"[XYZ]-?\d{7}-?[A-Z]", "nie", ""),
+    ("Italy", r"[A-Z]{6}\d\d[A-EHLMPR-T]\d\d[A-Z]\d{3}[A-Z]", "", ""),
+    ("Britain", r"(?![DFIQUV])[A-Z](?![DFIQUVO])[A-Z] ?\d\d ?\d\d ?\d\d ?[A-D]", "spaced", ""),
+    ("Britain", r"[A-Z]{2}\d{6}[A-D]", "", r"\bnino\b|insurance"),
+    ("Britain", r"\d{3} ?\d{3} ?\d{4}", "nhs", r"\bnhs"),
+    ("France", r"[12] ?\d\d ?(?:0[1-9]|1[0-2]|[2-9]\d) ?\d\d ?\d{3} ?\d{3} ?\d\d", "nir", ""),
+    ("Brazil", r"\d{3}\.\d{3}\.\d{3}-\d\d", "cpf", ""),
+    ("Brazil", r"\d{11}", "cpf", r"\bcpf"),
+    ("Switzerland", r"756\.\d{4}\.\d{4}\.\d\d", "", ""),
+    ("Belgium", r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d", "", ""),
+    ("Finland", r"\d{6}[-+A-FU-Y]\d{3}[0-9A-FHJ-NPR-Y]", "hetu", ""),
+    ("Sweden", r"(?:19|20)?\d{6}[-+]\d{4}", "luhn", r"\bperson|\bpnr|\bssn"),
+    ("Denmark", r"[0-3]\d[01]\d{3}-?\d{4}", "", r"\bcpr"),
+    ("Norway", r"[0-3]\d[01]\d{3} ?\d{5}", "", r"\bf.dsel|\bfnr|\bpersonn"),
+    ("Poland", r"\d{11}", "pesel", r"pesel"),
+    ("Netherlands", r"\d{9}", "bsn", r"\bbsn|\bsofi|burgers"),
+    ("Germany", r"\d\d ?\d{3} ?\d{3} ?\d{3}", "", r"steuer|tax\W{0,3}id|\bidnr|\btin\b"),
+    ("Czechia", r"\d{6}/?\d{3,4}", "eleven", r"rodn"),
+    ("Korea", r"\d{6}-[1-4]\d{6}", "", ""),
+    ("China", r"\d{17}[\dX]", "china", ""),
+    ("India", r"\d{4}[ -]?\d{4}[ -]?\d{4}", "verhoeff", r"aadha|\buid\b"),
+    ("India", r"[A-Z]{3}[ABCFGHLJPT][A-Z]\d{4}[A-Z]", "", r"\bpan\b"),
+    ("Canada", r"\d{3}[ -]?\d{3}[ -]?\d{3}", "luhn", r"\bsin\b|insurance"),
+    ("Australia", r"\d{3} ?\d{3} ?\d{3}", "", r"\btfn\b|tax\sfile"),
+    ("Mexico", r"[A-Z]{4}\d{6}[HM][A-Z]{5}[A-Z0-9]\d", "", ""),
+    ("South Africa", r"\d{13}", "luhn", r"\bid\b|south\safrica"),
+    ("Ireland", r"\d{7}[A-W][A-IW]?", "", r"\bpps"),
+    ("Singapore", r"[STFGM]\d{7}[A-Z]", "", r"\bnric|\bfin\b"),
+    ("passports", r"(?=\w{0,3}\d)[A-Z0-9]{7,10}", "five", r"passport|reisepass|pasaporte|passeport|driv\w{1,6}\slicen|ausweis|id\scard|national\sid"),
+    ("any", r"\d{2,4}(?:[ ./-]?\d{2,6}){1,4}", "eight", r"national\s(?:id|insurance)|social\s(?:security|insurance)|tax\s(?:id|number)|personnummer"
+                                                        r"|\bnino|\bsvnr|\bamka|\boib")]
+
+# %% ../nbs/09_redacting.ipynb #5d0f11b4
+_DIGITS = re.compile(r"\d(?:[ ./+-]?[\dA-Z]){4,40}+")
+_OF_PERSONS = re.compile("(?i)" + "|".join(word for *_, word in _STATES if word))
+_PERSONS = [(re.compile(_after(r"\w.+/:-") + rf"(?:{form})" + r"(?![\w-]|[.:/]\d)"), _CHECKS[check], word and re.compile(rf"(?i)(?:{word})[^\n]{{0,32}}$"))
+            for _, form, check, word in _STATES]
+
+
+def _persons(text: str) -> Iterator[Finding]:
+    windows = [(max(0, m.start() - 8), m.end() + 2) for m in _DIGITS.finditer(text)]
+    said = bool(windows) and _OF_PERSONS.search(text)
+    for pattern, check, word in _PERSONS:
+        for m in (m for a, b in windows if not word or said for m in pattern.finditer(text, a, b)):
+            if (not word or word.search(text, max(0, m.start() - 48), m.start())) and check(m[0]): yield Finding("national-id", *m.span())
+
 # %% ../nbs/09_redacting.ipynb #d1ed38cf
-_READERS: tuple[Callable[[str], Iterator[Finding]], ...] = (_blocks, _headed, _formed, _placed, _named, _loose, _emails, _accounts, _addresses, _phones, _users)
+_READERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
+    _blocks, _headed, _formed, _placed, _named, _commands, _wired, _spoken, _phrases, _codes, _tables, _loose, _runs, _emails, _accounts, _addresses,
+    _phones, _persons, _users)
 
 def findings(
     text: str,  # Any text; JSON is read as it stands, escapes and all
