@@ -31,7 +31,8 @@ def test_the_same_lines_come_every_time():
     assert rows() == ROWS and len({r.secret for r in ROWS if r.secret}) > 350
 
 
-@pytest.mark.parametrize("file", ["tests/fixtures/secrets.jsonl", "tests/inventing.py", "tests/test_redacting.py", "nbs/09_redacting.ipynb"])
+@pytest.mark.parametrize("file", ["tests/fixtures/secrets.jsonl", "tests/inventing.py", "tests/test_redacting.py", "nbs/08_passwords.ipynb",
+    "nbs/09_redacting.ipynb"])
 def test_no_file_about_secrets_holds_one(file):
     text = (ROOT / file).read_text(encoding="utf-8")
     sure = [f.kind for f in findings(text) if f.kind.startswith("secret:") and f.kind not in ("secret:password", "secret:token", "secret:cookie")]
@@ -52,7 +53,7 @@ def data_missed(r): return leaks(r.secret, redact(r.text)) if r.personal else No
 def alarm(r): return redact(r.text) != r.text if not r.secret else None
 
 
-@pytest.mark.parametrize("half,wrong,most", [("open", secret_missed, 2), ("locked", secret_missed, 5), ("open", data_missed, 0), ("locked", data_missed, 1),
+@pytest.mark.parametrize("half,wrong,most", [("open", secret_missed, 0), ("locked", secret_missed, 2), ("open", data_missed, 0), ("locked", data_missed, 1),
                                              ("open", alarm, 0), ("locked", alarm, 2)], ids=lambda x: getattr(x, "__name__", str(x)))
 def test_misses_and_false_alarms(half, wrong, most):
     found, of = counted(half, wrong)
@@ -144,6 +145,86 @@ def test_a_weak_password_under_any_name(text):
         assert redact(text.format(secret)) == text.format("[secret:password]"), secret
 
 
+WORD = "cobb" + "ler"  # No digit, no capital, nothing that tells it from prose
+
+
+@pytest.mark.parametrize("text", [
+    "TIDE_PASSWORD={}", "password={}", "  password: {}", "PASSWORD: {}", "- name: TIDE_PW\n  value: {}", '{"name": "TIDE_PW", "value": "{}"}',
+    "password = '{}'", '"password": "{}",',
+    "<password>{}</password>", '<add key="SmtpPassword" value="{}" />', "Server=a;Uid=b;Pwd={};", "jdbc:mysql://h/d?user=a&password={}&x=1",
+    "tool --password {} run", "set TIDE_PWD={}",
+    "ENV TIDE_PASSWORD {}", "requirepass {}", "machine h login kim password {}", "ALTER ROLE kim WITH PASSWORD '{}';", "IDENTIFIED WITH native BY '{}'",
+    "os.environ['TIDE_PASSWORD'] = '{}'",
+    "#define TIDE_PASS \"{}\"", ":password => '{}'", "define('TIDE_PASSWORD', '{}');", "kim.setPassword('{}')", 'args: ["--password", "{}"]',
+    "f(user='kim', password='{}')",
+    "the password is {}, do not tell", "the password for the lamp is {}", "the pw was {} before May", "The password is: {}",
+    "they reset my password to {} today", "sign in using {} as my password",
+    'both have the password "{}"', "sign in with password {}", "use {} as the password", "user: kim, pass: {}", "'{}' is the root password.",
+    "login: admin / {}", "wifi passphrase: {}",
+    "sshpass -p {} ssh a", "openssl rsa -passin pass:{}", "smbclient -U 'kim%{}' //a/b", "7z a -p{} x.7z", "zip -P {} x.zip a", "keytool -storepass {} -list",
+    "net use z: /user:kim {}",
+    "echo {} | sudo -S true", "echo kim:{} | chpasswd", "curl -u kim:{} https://a", "wget --http-password={} https://a", "sqlplus kim/{}@db",
+    "requests.get(u, auth=('kim', '{}'))",
+    "client.login('kim', '{}')", "INSERT INTO users (name, password) VALUES ('kim', '{}')", "| user | password |\n|---|---|\n| kim | {} |",
+    "user,password\nkim,{}", "Passwort: {}", "mdp: {}"])
+def test_a_plain_word_where_the_syntax_says_that_it_is_one(text):
+    shown, variable = redact(text.replace("{}", WORD)), text.replace("{}", "$" + "TIDE")
+    assert WORD not in shown, shown
+    assert redact(variable) == variable
+
+
+@pytest.mark.parametrize("text", [
+    "this password is not right any more", "password is required", "password: hidden", "password: string", '"password": "required|min:8"',
+    "password = request.form['password']", "password=pw",
+    "sign in with apple / microsoft is offered", "credentials: client/server", "pass `name` to `open`", "passed: 120, failed: 3", "mysql -u root -p tide",
+    "ssh -p 2222 box", "curl -u $U:$P https://a",
+    "7z x a.7z -p", "| field | type |\n|---|---|\n| password | string |", "| setting | password |\n|---|---|\n| required | yes |",
+    "users, passwords and roles are seeded",
+    "Passwort vergessen", "la contraseña es incorrecta", "hasło jest wymagane", "the password, if any,\nkim, client, both",
+    "passphrase: see the vault for it", "seed phrase must never be logged",
+    "recovery codes are shown once", "GPIO pin 17 is high", "backup key 2026-11-03", "TOTP drift of 30 seconds", "cache key user:42/settings",
+    "token bucket for a run", "auth=(user, password)",
+    "dict.fromkeys(['name', 'password', 'repository'])", "use email as the password hint", "user forgot password yesterday", "PublicKey = b",
+    "ring 000-000-0000", "the card is 4111 1111 1111 1111",
+    "part 219-00-9999", "DNI 12345678A", "https://tide.dev/a?key=title&code=404&t=1730625262", "session_id=9f3c81ab9f3c81ab9f3c81ab9f3c81ab"])
+def test_what_is_said_about_secrets_is_shown(text): assert redact(text) == text
+
+
+UUID = [(HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)]
+
+
+@pytest.mark.parametrize("text,parts", [
+    ("https://a.dev/x.zip?X-Amz-Date=1&X-Amz-Signature={}", [(HEX, 64)]), ("https://a.dev/x?Expires=1&Signature={}", [(ANY, 30), "%2F", (ANY, 12), "%3D"]),
+    ("ws://a.dev/s?auth={}", [(LOW, 40)]),
+    ("https://api.telegram.org/bot{}/getMe", [(TEN, 10), ":AA", (ANY, 33)]), ("https://hooks.zapier.com/hooks/catch/{}", [(TEN, 7), "/", (LOW, 7)]),
+    ("https://a.webhook.office.com/webhookb2/{}", [*UUID, "@", *UUID, "/IncomingWebhook/", (HEX, 32), "/", *UUID]),
+    ("https://a.dev/calendar/private-{}/basic.ics", [(HEX, 32)]),
+    ("x-functions-key: {}", [(ANY, 44), "AzFu", (ANY, 6), "=="]), ("CI sent {} and got nothing", [(ANY, 76), "AZDO", (ANY, 4)]), ("CI sent {} and got nothing",
+    [(ANY, 52)]),
+    ("JSESSIONID={}", [("0123456789ABCDEF", 32)]), ("TIDE_AUTH={}", [(ANY, 32)]), ("AES_KEY_RAW: {}", [(HEX, 64)]), ("the hmac key for signing mails: {}",
+    [(ANY, 40)]), ("app tide-web in realm home, secret {}", [(ANY, 32)]),
+    (".header('X-Api-Key', '{}')", [(ANY, 32)]), ("2FA recovery codes: {}", [(HEX, 3), "7-", (HEX, 3), "8"]), ("the door code is {}", [(TEN, 4), "#"]),
+    ("sdk key {}", ["sdk-", *UUID]),
+    ("PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{}\nPrivate-MAC: a", [(ANY, 47), "="])], ids=lambda x: x if isinstance(x, str) else "")
+def test_what_opens_something_without_a_password(text, parts):
+    rng = random.Random(text)
+    secret = "".join(p if isinstance(p, str) else "".join(rng.choices(p[0], k=p[1])) for p in parts)
+    assert not leaks(secret, redact(text.format(secret)))
+
+
+@pytest.mark.parametrize("text", ["passphrase: {}", "unlock it with {} (passphrase)", 'PASSPHRASE="{}"'])
+def test_a_passphrase_of_words(text): assert "orbit" not in redact(text.format("teal cobbler " + "orbit lemon"))
+
+
+def test_the_words_that_restore_a_wallet():
+    assert "hockey" not in redact("recovery phrase: " + "river candle hockey planet " + "velvet sugar tunnel basket ladder oyster pencil garden")
+
+
+@pytest.mark.parametrize("text", ["SSN 219-" + "09-9999", "DNI 123456" + "78Z", "cpf 529.982.247" + "-25", "passport no. C01X" + "00T47",
+    "AHV 756.9217" + ".0769.85", "NINO AB 12 " + "34 56 C"])
+def test_numbers_that_a_state_gives(text): assert redact(text).endswith("[national-id]")
+
+
 def test_letters_at_random_are_no_words():
     for secret in ("Nrqaa" + "ICrKGtBRmGp", "qzjOC" + "siHecaGMp"): assert redact(f"password={secret}") == "password=[secret:password]"
     for words in ("getUserPasswordFromStore", "resetPasswordTokenForUser", "correct.horse.battery"): assert redact(f"password={words}") == f"password={words}"
@@ -205,7 +286,9 @@ BEGIN = "-----BEG" + "IN RSA PRIVATE KEY-----"
 NASTY = ["a", "1", "1 ", "1.", "+1", "a.", "a@", "a_", "ab-", "eyJ-", "eyJaaaaaaaaaaaa.", "SG.aaaaaaaaaaaaaaaa.", "password=", "password is ", "--password ",
          "login a password ", "token=a&a=", BEGIN, f"{BEGIN}\n{'A' * 20} ",
          "http://a:", "cookie:a=", "curl -u ",
-         "2001:", "(212)", "$6$a", "/" + "home/a", "C:\\Users\\", "DE89 ", "\\n", "basic ", "passphrase: \"",
+         "2001:", "(212)", "$6$a", "/" + "home/a", "C:\\Users\\", "DE89 ", "\\n", "basic ", "passphrase: \"", "password: a (", "login as a / ",
+         "is the password ", "recovery codes: 1a2b-", "seed phrase a ", "password,a\n", "?key=", "with a (password) ", "12345 ",
+         "insert into a (password) values (", "user: ", "password for a ", "a1" * 20 + " ", "-p", "7z a ", "passport ", "hooks.a/hooks/",
          "call 0", "Q~:AA.atlasv1.$pbkdf2eyJsig=AKIA://@ -"]
 
 
