@@ -79,12 +79,18 @@ def _blank_label(m: re.Match[str]) -> str:
 def _blank_code(m: re.Match[str]) -> str: return _CODE.sub(_blank, m.group())
 
 # %% ../nbs/01_masking.ipynb #8abb5a10
-_ON_SCREEN = (r"(?:header|button|menu item|menu entry|menu|tab|column|filter|chip|label|field|option|status|badge|hint(?: text)?|placeholder|tooltip|swimlane|lane|"
-              r"subject line|error message|subcommand|heading|widget|section|link|toggle|checkbox|dropdown|separator|divider|action|preset|card|view|pill|item)s?")
-_SAID = (r"(?:(?:Today|Yesterday|Tomorrow|Tonight|Now)|(?:[A-Z][a-z]+ )?(?:This|this|Last|Next|Past|Previous|last|next) (?:\d+ )?(?:[Ww]eek(?:end)?|[Mm]onth|[Yy]ear|"
-         r"[Qq]uarter|[Dd]ay|[Nn]ight)s?)")
+_ON_SCREEN = (r"(?:header|button|menu item|menu entry|menu|tab|column|filter|chip|label|field|option|status|badge|hint(?: text)?|placeholder|tooltip"
+              r"|swimlane|lane|subject line|error message|subcommand|heading|widget|section|link|toggle|checkbox|dropdown|separator|divider|action"
+              r"|preset|card|view|pill|item)s?")
+_SAID = (r"(?:(?:Today|Yesterday|Tomorrow|Tonight|Now)|(?:[A-Z][a-z]+ )?(?:This|this|Last|Next|Past|Previous|last|next)"
+         r" (?:\d+ )?(?:[Ww]eek(?:end)?|[Mm]onth|[Yy]ear|[Qq]uarter|[Dd]ay|[Nn]ight)s?)")
 _DAY = r"(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)day"
-_WORK = r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaurant|cafe|café|musician|singer|(?:bot|host|server|branch|project|team|service|tool|repo) (?:called|named))"
+_WORK = (r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaurant|cafe|café|musician|singer"
+         r"|(?:bot|host|server|branch|project|team|service|tool|repo) (?:called|named))")
+
+# %% ../nbs/01_masking.ipynb #559d9f04
+_MOVES = r"\b(?:selects?|shows?|goes to|displays?|highlights?|opens?|jumps to|defaults to|covers)\b"
+_THAT = r"(?:current|next|previous) (?:week|month|year|quarter|day)"
 _MENTIONS = re.compile("|".join((
     rf"\b{_ON_SCREEN} (?:\*\*)?(?P<a>(?=[A-Z]){_SAID})(?!\w|:)(?: (?:and|or) {_SAID})?",
     rf"(?<![.!?] )(?<!^)(?P<b>(?=[A-Z]){_SAID})(?:\*\*)? {_ON_SCREEN}\b",
@@ -94,9 +100,8 @@ _MENTIONS = re.compile("|".join((
     rf"(?P<f>{_DAY}) \(\d\)",
     r"(?P<g>USA TODAY|(?<= )\.(?:today|yesterday|tomorrow)\b)",
     rf"(?i:first|second|third|fourth|final|last) (?P<h>{_DAY}) (?:in|of) (?:each|every)\b",
-    r"(?i:\b(?:filter|header|cell|arrow|calendar|picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}\b(?:selects?|shows?|goes to|displays?|highlights?|opens?|"
-    r"jumps to|defaults to|covers)\b[^.;\n]{0,40}?\b(?P<i>(?:current|next|previous) (?:week|month|year|quarter|day)(?: and the (?:current|next|previous) "
-    r"(?:week|month|year|quarter|day))?))")))
+    r"(?i:\b(?:filter|header|cell|arrow|calendar|picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}"
+    rf"{_MOVES}[^.;\n]{{0,40}}?\b(?P<i>{_THAT}(?: and the {_THAT})?))")))
 
 
 def _blank_mention(m: re.Match[str]) -> str:
@@ -105,7 +110,8 @@ def _blank_mention(m: re.Match[str]) -> str:
 
 # %% ../nbs/01_masking.ipynb #88c0d2ba
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
-_SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard)\b|day-\d|day \(\d|USA TODAY| \.t| \.y| / |each|every")
+_SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard)\b"
+                     r"|day-\d|day \(\d|USA TODAY| \.t| \.y| / |each|every")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
 _QUOTES = re.compile("[\"“'‘]")
 

@@ -467,7 +467,8 @@ def revalued(
 ) -> Judgment | None:
     "Code V: the only value of its kind, and another one in a memory on the same thing that says that it has moved."
     o, n = about(older), about(newer)
-    if newer.namespace not in ("decisions", "progress", "patterns") or fragment(older) or fragment(newer): return None
+    if older.namespace not in STATING | {"learnings"} or newer.namespace not in ("decisions", "progress", "patterns"): return None
+    if fragment(older) or fragment(newer): return None
     telling = {w for w in o.subject - GENERIC - _LIGHTER - _UNIT_STEMS if w.isalpha()}
     hit, shared = telling & n.all, {w for w in (o.all & n.all) - GENERIC if not w[0].isdigit()}
     same = not _foreign(older, newer) and not _foreign(newer, older) and bool({w for w in o.subject & n.subject - GENERIC - _UNIT_STEMS if w.isalpha()})
