@@ -68,7 +68,9 @@ def _implied(
     if same and same.confidence >= SURE and brief and parted(older, newer, valued=True): same = replace(same, confidence=0.6)  # One title, two things
     found = [amended(older, newer), same]
     if not why: found += [ended(older, newer), upgraded(older, newer), solved(older, newer)]
-    if not why and not other: found += [former, *(valued(older, newer) for valued in (changed, titled, reset, revalued, refilled) if not rivals(older, newer))]
+    if not why and not other:
+        valued = [j for rule in (changed, titled, reset, revalued, refilled) if (j := rule(older, newer))]
+        found += [former, *(valued if valued and not rivals(older, newer) else ())]
     return [j for j in found if j], other or why
 
 # %% ../nbs/12_judging.ipynb #12c8ee09

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import NamedTuple
-from .claims import known_as, means, tokens
+from .claims import Token, known_as, means, tokens
 from .models import Judgment, Memory
 from .sentences import head, names_of, split_sentences, word_set
 from .topics import SHORT, any_of, hedge
@@ -91,6 +91,14 @@ def _pronounced(text: str, start: int, end: int, a: int, b: int) -> _Said | None
     return _Said(a, b + m.end(), piece) if (m := _behind(behind)) else None
 
 # %% ../nbs/11_verdicts.ipynb #a912972d
+class _Line(NamedTuple):
+    "A sentence that states something plainly, and what in it can be a name."
+    text: str  # The whole field
+    start: int
+    end: int
+    names: tuple[Token, ...]
+
+
 @lru_cache(maxsize=4096)
 def _short(memory: Memory) -> re.Pattern[str] | None:
     "D7 for PIER-D7."
@@ -98,11 +106,11 @@ def _short(memory: Memory) -> re.Pattern[str] | None:
     return re.compile(rf"(?<![\w-]){m[1].upper()}0*{m[2]}(?!\w|\.\d)") if m else None
 
 
-def _named(text: str, start: int, end: int, older: Memory) -> list[tuple[int, int]]:
+def _named(s: _Line, older: Memory) -> list[tuple[int, int]]:
     "Where a sentence names a memory."
     known, short = known_as(older), _short(older)
-    out = [(t.start, t.end) for t in tokens(text, start, min(end, start + 2000)) if means(t, known)]
-    return out + [m.span() for m in short.finditer(text, start, end)] if short else out
+    out = [(t.start, t.end) for t in s.names if means(t, known)]
+    return out + [m.span() for m in short.finditer(s.text, s.start, s.end)] if short else out
 
 # %% ../nbs/11_verdicts.ipynb #6b47003d
 _NARROW = re.compile(r"(?i)\b(?:in part|partly|partially|only|except|apart from|as far as|for the most part|the rest)\b")
@@ -111,6 +119,18 @@ _VETO = re.compile(r"(?i)\b(?:if|unless|until|till|once|when|whether|not "
                    r"|n['’]t yet\b|\?")
 
 
+@lru_cache(maxsize=2**14)
+def _plain(memory: Memory) -> tuple[_Line, ...]:
+    "The sentences of a memory that state something plainly."
+    out = []
+    for text in (memory.summary, memory.content):
+        for s in split_sentences(text):
+            line = text[s.start:s.end]
+            if s.kind == "quote" or len(line) > SHORT or _VETO.search(line) or hedge(line): continue
+            out.append(_Line(text, s.start, s.end, tuple(t for t in tokens(text, s.start, s.end) if t.kind in ("ref", "quoted", "link"))))
+    return tuple(out)
+
+# %% ../nbs/11_verdicts.ipynb #72fd9168
 _WHY = "it names the older one and says that it is over"
 
 
@@ -120,12 +140,10 @@ def verdict(
 ) -> Judgment | None:  # Code E, as sure as a relation verb
     "The newer memory names the older one and says that it is over."
     if not names_of(older) and len(known_as(older).title) < 2: return None
-    for text in (newer.summary, newer.content):
-        for s in split_sentences(text):
-            line = text[s.start:s.end]
-            if s.kind == "quote" or len(line) > SHORT or _VETO.search(line) or hedge(line): continue
-            found = next((f for a, b in _named(text, s.start, s.end, older) if (f := _pronounced(text, s.start, s.end, a, b))), None)
-            if not found: continue
-            span = text[found.start:found.end].strip()
-            return Judgment("supersede", "partial" if found.piece or _NARROW.search(line) else "full", 0.95, "E", _WHY, span)
+    for s in _plain(newer):
+        found = next((f for a, b in _named(s, older) if (f := _pronounced(s.text, s.start, s.end, a, b))), None)
+        if not found: continue
+        part = found.piece or _NARROW.search(s.text, s.start, s.end)
+        span = s.text[found.start:found.end].strip()
+        return Judgment("supersede", "partial" if part else "full", 0.95, "E", _WHY, span)
     return None
