@@ -319,7 +319,6 @@ def _sure(e: Ending, thing: Sequence[str], older: Memory, newer: Memory) -> floa
     if not named or _another(e, thing, named, older): return 0
     titled, brief = [p for p in named if _akin(p, o.title)], len(o.all) < 25
     names = o.terms | {stem(w) for w in _CAPITAL.findall(e.text[e.start:e.end])} if brief else o.terms
-    if len(titled) > 1 and 3 * len(titled) >= 2 * len(o.subject - GENERIC): return 0.85  # The thing is the title itself
     if not titled and not named & names & o.lead or (shared := _shared(named, older, newer)) < 0: return 0
     if len(titled) > 1 or titled and named & o.terms & o.lead: return 0.85
     if titled: return 0.8 if len(telling) > 1 or named & o.terms or brief and not _LABELLED.match(older.summary) or _heads(telling[0], older.summary) else 0.6

@@ -23,8 +23,6 @@ _BY = r"(?P<by>(?:(?:the|a|an|our)\s+)?[`\w](?:[^,.;:()]|\.(?=\w))*)"
 _PASSIVE = re.compile(_THING + r"\s+(?:is|are|gets?|will be|(?:is|are) to "
                                r"be)\s+(?:(?:now|always|only|all|both)\s+)*(?P<verb>[a-z-]+(?:ed|en|un|ilt|ept|ent|old|"
                       r"rawn|rought|ound|ead|et|out))\s+(?:by|with|in|on|from|through|via|using|to|at|as|into)\s+" + _BY)
-_ACTIVE = re.compile(_THING + r"\s+(?:(?:now|always|only)\s+)*(?P<verb>uses?|runs? (?:on|in|under)|lives? (?:in|on|at)|sits? (?:in|on|behind)|rel(?:ies|y) on|"
-                     r"goe?s? (?:to|through|into|via)|comes? from|writes? to|reads? from|talks? to|speaks?|stays? in|resides? in)\s+" + _BY)
 _DOES = re.compile(r"(?i)^\W*(?:(?:the|our|all|every|each|any)\s+)*(?P<thing>[`\w][\w`/.-]*(?:\s+[`\w][\w`/.-]*)?)\s+(?P<verb>[a-z]{3,})(?:\s+(?:to"
                    r"|at|from|against|in|on)"
                    r"\s+(?:(?:the|a|an|our)\s+)?[\w-]+)?\s+(?:with|via|using|over|through|by)\s+" + _BY)
@@ -69,7 +67,7 @@ def slots(
             text = s.line[head(s.line)[1]:].lstrip(" :.-–—")
             for pattern in (_TITLE, _CHOICE): out += _slot(pattern.match(text), "", text)
         for piece in re.split(r"[;,]\s|\band\b", s.line)[:2]:
-            for pattern in (_PASSIVE, _ACTIVE, _DOES):
+            for pattern in (_PASSIVE, _DOES):
                 if (m := pattern.match(piece)): out += _slot(m, _SAME.get(v := stem(m["verb"].split()[0].lower()), v), piece)
     return tuple(out)
 

@@ -453,8 +453,8 @@ def rivals(older: Memory, newer: Memory) -> bool:
     "Do two titles, or two sentences, differ in the thing that they speak of: rams, ewes?"
     o, n, known = about(older), about(newer), _LIGHTER | GENERIC | UNITS | {"NUMBER", "VERSION", "DATE", "IDENTIFIER", "PATH"}
     mine, theirs = _foreign(older, newer), _foreign(newer, older)
-    which = [{f.value for x in statements(m)[:1] for f in x.values if _which(x, f)} for m in (older, newer)]
-    if all(which) and not which[0] & which[1]: return True  # Line 1, line 2
+    which = [{f.value for x in statements(m)[:1] for f in x.values if _which(x, f) or f.kind == "number" and not _dimension(x, f)} for m in (older, newer)]
+    if all(which) and not which[0] & which[1]: return True  # Line 1, line 2; machine 3 has 8 GB, machine 4 has 16
     if mine and theirs and len(o.subject & n.subject) >= max(len(mine), len(theirs)): return True
     for a, b, around in (_exchanged(x, y) for x in statements(older) for y in statements(newer)):
         if around >= 3 and a - known - n.all and b - known - o.all: return True

@@ -93,8 +93,8 @@ def test_other_words_of_a_duplicate_are_kept_in_the_log(two):
 @pytest.mark.parametrize(("there", "said", "operation", "asked"), [
     ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30 instead of 02:00", "SUPERSEDE", 0),
     ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30, no longer at 02:00", "SUPERSEDE", 0),
-    ("The nightly dump runs at 02:00", "The nightly dump moved from 02:00 to 04:30", "ADD", 1),
-    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30", "ADD", 1),
+    ("The nightly dump runs at 02:00", "The nightly dump moved from 02:00 to 04:30", "SUPERSEDE", 0),
+    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30", "SUPERSEDE", 0),
     ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 02:00 instead of 04:30", "SUPERSEDE", 0),
     ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 02:00", "ADD", None),
     ("The deploy freeze begins on Friday", "The deploy freeze begins on Thursday instead of Friday", "SUPERSEDE", 0),
