@@ -37,10 +37,27 @@ def _drawn(
     "Could it be drawn at random? Six different characters or more, and digits, both cases or capitals alone."
     return len(set(text)) > 5 and (any(c.isdigit() for c in text) or text != text.lower() and (text != text.upper() or text.isalpha()))
 
+# %% ../nbs/08_passwords.ipynb #1849aebe
+_RARE = dict(zip("abcdefghijklmnopqrstuvwxyz", """
+aefhjkoqvwxz fghkmnpqtvwxz bdfgjmnpqvwxyz bcghjkmnpqvwxyz bhijkoquwyz bcdghjkmnpqvwxz bdfjkpqvwxyz bcdfghjknpqvwxz hijkquwxy
+bcdfghjlmqrtvwxyz bcfghjkmqrvxyz bcfghjkmnpqrvwxz cdfghjklnqrtvwxyz bhjklmpqrwxyz aefhjkqxyz bcdfgjkmnqvwxz bcefghijkmnopqvwxyz
+bfhjklpqvwxz bdfgjmnqrvwxz bdfgjkmnpqvwxz hjkoquvwxyz bcdfghjklmnpqrstuvwxyz bcdfgjkmpquvwxyz bghjknoqruvwxz ghjkquvxyz
+bcdfghjklnpqrtuvwx""".split(), strict=True))
+
+
+def _unlikely(
+    text: str,
+) -> bool:
+    "Do the letters follow one another as in no word? Three rare pairs in ten, of eleven or more."
+    low = text.lower()
+    pairs = [b in _RARE[a] for a, b in zip(low, low[1:]) if a in _RARE and b in _RARE]
+    return len(pairs) > 10 and 10 * sum(pairs) > 3 * len(pairs)
+
 # %% ../nbs/08_passwords.ipynb #a800000b
 _NOT_IT = re.compile("(?i)^(?:" + "|".join((
-    r"\$(?:[a-z_]+$|(?-i:[A-Z_][A-Z0-9_]*)$|\w+[.\[(:>-]|[({$]|\d$)|@[a-z_]+(?:\.[a-z_]+)*\(?$|\*+$|[<{\[…]|%(?:\w+%|\(|[sdr]\b)|\.\.\.",  # A variable
-    r"\w+[(\[]|(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|(?:[a-z]+_)?(?:pass\w{0,8}|pwd|secret|token|key)[=:]|\w+\|\w",  # A call, a setting
+    r"\$(?:[a-z_]+$|(?-i:[A-Z_][A-Z0-9_]*)$|\w+[.\[(:>-]|[({$]|\d$)|@[a-z_]+(?:\.[a-z_]+)*\(?$|@@\w+@@|\*+$"
+    r"|!(?:vault|secret|ref|sub|env\w*|getatt|include|binary)\b|[<{\[…]|%(?:\w+%|\(|[sdr]\b)|\.\.\.",  # A variable
+    r"\w+[(\[]|(?!base64:)(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|(?:[a-z]+_)?(?:pass\w{0,8}|pwd|secret|token|key)[=:]|\w+\|\w",  # A call, a setting
     r"(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)$",  # A name in the environment
     r"[~.]{0,2}/{1,2}[\w.-]+(?:/[\w.-]+)*/?$|[a-z]:\\|\w{2,12}://",  # A path, an address
     r"v?\d+(?:\.\d+)+$|\d{4}-\d\d-\d\d|\d{8}T\d{6}",  # A version, a date
@@ -77,6 +94,9 @@ _ISH = re.compile(r"(?i)pass(?:w|phrase|code)|^pass(?:es|ed)?$|^my_?(?:pass|pw)|
 _PREDICATE = re.compile(r"(?i)(?:ed|ly|ing|able|ible|less|ful|ous|ive|ised|ized)$")
 
 # %% ../nbs/08_passwords.ipynb #a8000011
+def _idle(words: str) -> int: return sum(w in _SAID or bool(_PREDICATE.search(w)) for w in words.lower().split())
+
+
 def _word(
     text: str,  # Letters, and what may join words
     sure: int,  # 0: a blank before it; 1: a colon or `is`; 2: an equals sign; 3: quotes, the environment, an option
@@ -84,9 +104,19 @@ def _word(
     "Is a plain word the password? Where the syntax says so, and unless prose or a program would say the word there."
     parts = re.split("[ _.!?-]", text.lower().rstrip(".!?"))
     if not sure or len(text) < (5 if sure == 1 else 4) or _ISH.search(text) or any(p in _SAID for p in (parts[:1] if sure == 3 else parts)): return False
+    if " " in text: return sure == 3 and _idle(text) == 0
     if len(parts) == 1 and (sure == 3 or not re.search("[a-z][A-Z]", text)): return sure > 1 or not _PREDICATE.search(text) and text != text.upper()
     if "." in text or "_" in text: return sure == 3
     return "-" in text and (sure > 1 or len(parts) > 3 or any(p[:1].isupper() for p in text.split("-")[1:]))
+
+# %% ../nbs/08_passwords.ipynb #cc5ad171
+def _wild(
+    text: str,
+) -> bool:
+    "So mixed that it is neither a path nor a call, whatever it begins with."
+    if text[0] == "/" and _unlikely(text): return True
+    signs = len(text) > 31 and sum(not c.isalnum() for c in text) > 7
+    return signs and not re.match(r"[{$<\[(]|[a-z]{2,10}:|.*\s", text) and _drawn(text)
 
 # %% ../nbs/08_passwords.ipynb #a8000015
 _CHOSEN = ("pass", "pwd", "pw", "psk", "identified", "login", "kenn", "contras", "mot", "mdp", "senha", "palavra", "wacht", "lösen",
@@ -102,17 +132,19 @@ def _value(
     sure: int = 0,  # As for a word
 ) -> bool:
     "Is it the secret itself? A password may be weak, a token is drawn at random."
-    if len(text) < 4 or len(set(text)) < 3 or _NOT_IT.search(text): return False
-    scrambled = len(text) > 11 and not _JOINED.fullmatch(text) and 5 * sum(a.isupper() != b.isupper() for a, b in zip(text, text[1:])) > 2 * len(text)
+    if len(text) < 4 or len(set(text)) < 3 or _NOT_IT.search(text) and not _wild(text): return False
+    random = _unlikely(text)
+    scrambled = random or len(text) > 11 and not _JOINED.fullmatch(text) and 5 * sum(a.isupper() != b.isupper() for a, b in zip(text, text[1:])) > 2 * len(text)
     run = any(len(r) > 7 and not r.isdigit() and not r.isalpha() for r in re.findall(r"[A-Za-z0-9]+", text))
     mixed = text.upper() != text != text.lower() and any(c.isdigit() for c in text)
     odd = any(c.isalnum() for c in text) and any(c in "!#$%*?@^&" for c in text)
     if not name.startswith(_CHOSEN):
         if _WORDS.fullmatch(text) and not scrambled:
             return sure == 3 and "secret" in name and text.islower() and len(text) > 7 and text.isalpha() and _word(text, 3)
-        return len(text) > 9 and (run or len(text) > 19 and mixed or sure == 3 and "secret" in name and odd)
-    if _WORDS.fullmatch(text) and not scrambled: return (name != "pass" or sure == 3) and _word(text, sure)
-    if name in ("pass", "pw") and sure < 3: return run or odd or mixed and len(text) > 5
+        return len(text) > 9 and (run or len(text) > 15 and random or len(text) > 19 and mixed or sure == 3 and "secret" in name and odd)
+    if (_WORDS.fullmatch(text) or text.isalpha()) and not scrambled: return (name != "pass" or sure == 3) and _word(text, sure)
+    numbered = sure > 0 and len(text) > 7 and text[0].isalpha() and sum(c.isdigit() for c in text) > 1
+    if name in ("pass", "pw") and sure < 3: return run or odd or numbered or mixed and len(text) > 5
     if len(text) < 6 and not sure: return False
     return not re.fullmatch(r"[\d.,:%/-]+", text) or text.isdigit()
 
@@ -124,7 +156,8 @@ def _long(
     hexadecimal = re.fullmatch(r"[0-9a-f]+|[0-9a-f-]+", text)
     if re.search(r"[^A-Za-z0-9_+/=~.-]|^[a-z]{2,6}_", text): return False
     kinds = sum(any(test(c) for c in text) for test in (str.islower, str.isupper, str.isdigit))
-    return len(set(text)) > 9 and (len(text) > 15 and kinds == 3 and sum(c.isdigit() for c in text) > 1 or len(text) > 27 and kinds == 2 and not hexadecimal)
+    if len(set(text)) < 10: return False
+    return len(text) > 15 and kinds == 3 and (sum(c.isdigit() for c in text) > 1 or _unlikely(text)) or len(text) > 27 and kinds == 2 and not hexadecimal
 
 # %% ../nbs/08_passwords.ipynb #a800001a
 _STRONG = re.compile(r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])(?:(?=.*[^\w.-])|(?=.*[a-z])(?=.*[A-Z])|(?=\D*\d\D*\d))(?!.*[/=:@])(?![a-z0-9]*_[a-z0-9_]*$"
@@ -143,24 +176,28 @@ _KEYS = re.compile("(?i)(" + "access account admin aes api app auth bot consumer
                    "maps? master private root routing rsa secret server service session sharedaccess shared signature signing storage subscription"
                    " vapid webhook "
                    "write".replace(" ", "|") + r")(?:[ _-]access)?[ _-]?$|(?-i:([A-Z0-9]{2,20})_)$")
-_NAMES = (rf"(?=[PpSsTtCcIiKkAa])(?i:{_after('A-Za-z')}(?:pass(?!w|phrase|code)|pw(?!d)|psk)|(?-i:(?<=[a-z])Pass(?![a-z]))|(?<=require)pass|(?<=bind"
+_NAMES = (rf"(?=[PpSsTtCcIiKkAaBbDdVvUu])(?i:{_after('A-Za-z')}(?:pass(?!w|phrase|code)|pw(?!d)|psk)|(?-i:(?<=[a-z])Pass(?![a-z]))|(?<=require)pass|(?<=bind"
           rf"|root)pw|password|passwor[td]"
-          r"|passphrase|passcode|passwd|pwd|secret(?![ _-](?:access[ _-])?key|[ -]?word)|token|credentials?|identified (?:with \w{1,30} )?by|"
+          r"|passphrase|passcode|passwd|pwd|secret(?![ _-](?:access[ _-])?key|[ -]?word)|token|cookie|bearer|credentials?|identified (?:with \w{1,30} )?by|"
+          r"(?:device|auth|authorization|verification|invite|user)[_-]?code|"
           r"(?:secret|code)[ -]?word|key|(?:"
           r"(?<=[_?&\"'-])|(?<=ster))auth(?=[= \"']))")
-_ABROAD = _spelled("kennwort contraseña contrasena clave mot+de+passe mdp senha palavra-passe wachtwoord lösenord hasło пароль parola 密码 密碼 "
-                   "パスワード 비밀번호 heslo jelszó şifre adgangskode salasana")
+_ABROAD = _spelled("kennwort contraseña contrasena clave mot+de+passe mdp senha parola+d'ordine palavra-passe wachtwoord lösenord hasło пароль parola "
+                   "密码 密碼 パスワード 비밀번호 heslo jelszó şifre adgangskode salasana")
 
 # %% ../nbs/08_passwords.ipynb #a8000024
 _Q = r"\\{0,7}[\"'`]"
-_OF = r"(?:\s(?:used\s)?(?:for|of|on|to|in|at|für|fuer|del|de|para|pour|do|van|för)\s[\w .@'-]{1,40}?|\s?\([\w .@'-]{1,30}\))?"
+_OF = (r"(?:\s(?:used\s)?(?:for|of|on|to|in|at|für|fuer|del|du|des|della|de(?:\s(?:la|el))?|para|pour|do|van|voor|för|til"
+       r"|pro|na|от|для|к|dla|per|till)\s[\w .@'-]{1,40}?|\s?\([\w .@'-]{1,30}\))?")
 _IS = (r"\s(?:is|was|are|became|remains|(?:will|should|used\sto)\sbe|ist|war|lautet|es|est|é|è|är|jest)(?:\s(?:now|still|just|currently|simply"
        r"|probably|actually|set\sto|back\sto|changed\sto|reset\sto))?\s?:?\s|[ \t][–—-][ \t]"
-       r"|(?:\s(?:has\sbeen|was|is|got))?(?:\s(?:changed|reset|set|rotated|updated))?(?:\sfrom\s\S{1,40})?\s(?:to|as)\s")
-_TAIL = (rf"(?P<rest>s?(?:[_-]\w{{1,24}}|[A-Z0-9]\w{{0,24}})?)(?:{_Q})?\]?"
-                    rf"(?P<op>{_OF}\s{{0,3}}(?::=|=>|->|→|==?|:|：|\||>)\s{{0,3}}|{_OF}(?:{_IS})"
-                    rf"|,?(?:\s|\\n){{1,30}}(?:{_Q})?[vV]alue(?:{_Q})?\s{{0,3}}[:=]\s{{0,3}}|(?<=[\"'`])\s?,\s{{0,3}}(?=\\{{0,7}}[\"'`])|\s?\(|\s)"
-                    rf"(?:[rbufN@]{{1,2}}(?=[\"']))?(?:(?P<q>{_Q})(?P<quoted>[^\s\"'`\\]{{4,600}})|(?P<bare>[^\s\"'`\\,;<>()\[\]{{}}|]{{4,600}}))")
+       r"|(?:\s(?:has\sbeen|was|is|got))?(?:\s(?:changed|reset|set|rotated|updated))?(?:\sfrom\s\S{1,40}(?:\s\S{1,20}){0,2}?)?\s(?:to|as)\s")
+_TAIL = (rf"(?P<rest>s?(?:[._-]\w{{1,24}}|[A-Z0-9]\w{{0,24}})?)(?:{_Q})?\]?"
+                    rf"(?P<op>{_OF}\s{{0,3}}(?::=|=>|->|→|!?={{1,3}}|:|：|は|是|는|\||>)\s{{0,3}}|{_OF}(?:{_IS})"
+                    rf"|,?(?:\s|\\n){{1,30}}(?:{_Q})?[vV]alue(?:{_Q})?\s{{0,3}}[:=]\s{{0,3}}|(?<=[\"'`])\s?,\s{{0,3}}(?=\\{{0,7}}[\"'`])"
+                    rf"|,\s(?=[^\s,\"'`]{{6,60}},)|\s?\(|\s)"
+                    rf"(?:[rbufN@]{{1,2}}(?=[\"']))?(?:(?P<q>{_Q})(?P<quoted>(?<=\")[^\s\"\\]{{4,80}}(?=\\{{0,7}}\")"
+                    r"|(?<=')(?:[^\s'\\]|''){4,80}(?=')|[^\s\"'`\\]{4,600})|(?P<bare>[^\s\"'`\\,;<>()\[\]{}|]{4,600}))")
 _NAMED = re.compile(rf"(?P<name>{_NAMES}){_TAIL}")
 _NAMED_ABROAD = re.compile(rf"(?i:(?P<name>{_after('A-Za-z')}(?:{_ABROAD}))){_TAIL}")
 
@@ -178,24 +215,28 @@ def _called(
 ) -> str:  # Lower case; empty where it is no name for a secret
     "What a value is called: of a key it must be known what it opens."
     name = re.sub(r"[\s_-]+", "-", m["name"].lower())
-    if re.split("[_-]", m["rest"].lower())[-1] in _OTHER or _CURSOR.search(text, max(0, m.start() - 20), m.start()): return ""
+    if re.split("[._-]", m["rest"].lower())[-1] in _OTHER or _CURSOR.search(text, max(0, m.start() - 20), m.start()): return ""
     if name.endswith("word"): return "password"
     if name == "auth" and text[max(0, m.start() - 4):m.start()].lower() == "ster": return "pwd"
     if name != "key": return name
-    opens = _KEYS.search(text, max(0, m.start() - 24), m.start())
+    if text[max(0, m.start() - 10):m.start()] == "using RSA ": return ""
+    opens = _KEYS.search(text, max(0, m.start() - 24), m.start()) or m["rest"] and _KEYS.match(m["rest"].lstrip("._-") + "_")
+    if not opens and m["op"] == "=" and _long(value := m["bare"] or m["quoted"]) and re.search("[A-Z]", value) and "-" not in value: return "api-key"
     return re.sub(r"[\s_-]+", "-", opens[0].lower().rstrip(" _-")) + "-key" if opens else ""
 
 # %% ../nbs/08_passwords.ipynb #a800002a
 _OPTION = re.compile(r"(?i)(?:(?:^|[\s\"'])--?[\w-]{0,20}|login\s\S{1,60}\s|user(?:name)?(?:\s?[:=]\s?\S{1,60}|\s\S{1,60}[,;/]|\s\S{1,60}\s/)\s"
                      r"|identified by\s?|(?:^|\s)(?:require|master))$")
 _WITH = re.compile(r"\bwith\s$")
+_TRIED = re.compile(r"(?i)\b(?:with|tried|try|using|used?|enter(?:ed)?|typed?|gave|has|have|set)\s(?:the\s|a\s)?(?:\w{2,12}\s)?$")
+_COMPOUND = re.compile(r"(?=.*[a-z])(?:[A-Za-z]{2,}[_.-]){1,5}[A-Za-z]{0,12}\d{0,6}[!?#$%*]{0,3}$")
 _DECLARED = re.compile(r"(?:^|\s)(?:ENV|ARG|setx|set|set -g?x|export|#define)\s\w{0,40}$")
 _SET = re.compile(r"(?i)\b(?:re)?(?:set|changed?|rotated?|updated?|from)\b")
 _PAIR, _CLOSED = re.compile(rf"(?:\(\s?{_Q}|(?<=[\"'`])--?)[\w.#-]{{0,40}}$"), re.compile(rf"{_Q}\s?\)")
 _ELSEWHERE = re.compile(rf"(?i){_ABROAD}")
 _SETS = re.compile(r"(?i)(?:\.|set_?|with_?|update_?)$")
 _NEXT = "for on in until till and but so which then at as now right or if since from this today yesterday again after before when because via by with"
-_ENDS = re.compile(rf"\s*$|[,;.!)}}]|\s*\n|\\+[nr]|[\"'`<|&*]|\s+(?:[#(/–—-]|(?:{_NEXT.replace(' ', '|')})\b)")
+_ENDS = re.compile(rf"\s*$|[,;.!)}}]|\s*\n|\\+[nr]|[\"'`<|&*]|\s+(?:[#(/|–—-]|(?:{_NEXT.replace(' ', '|')})\b)")
 
 # %% ../nbs/08_passwords.ipynb #a800002b
 def _opted(
@@ -205,6 +246,8 @@ def _opted(
     "Is the name an option, or a word of a language that puts nothing between name and value?"
     if (m["bare"] or "")[:1] == "-": return False
     if m["name"].lower().startswith(("passw", "passp", "pw")) and _WITH.search(text, max(0, m.start() - 8), m.start()): return True
+    if m["name"].lower().startswith(("passw", "passp", "pw")) and _COMPOUND.match(m["bare"] or "") and not _ISH.search(m["bare"]):
+        if _TRIED.search(text, max(0, m.start() - 30), m.start()) or re.search(r"\d\d[!?#$%*]*$", m["bare"]): return True
     return bool(_OPTION.search(text, max(0, m.start() - 80), m.start()) or m["name"].isupper() and _DECLARED.search(text, max(0, m.start() - 60), m.start()))
 
 # %% ../nbs/08_passwords.ipynb #a800002c
@@ -221,7 +264,7 @@ def _surety(
     line = text[max(text.rfind("\n", 0, m.start()), m.start() - 200) + 1:m.start()]
     if text[end:end + 1] in (",", ")") and text[end:end + 1] and line.rfind("(") > line.rfind(")"): return 0
     if op == ">": return 3 if text[end:end + 1] == "<" else 0
-    if m["op"] == "=": return 3 if flag or text[end:end + 1] in list(";&") or line.endswith((";", "&", "?")) else 2
+    if m["op"] == "=": return 3 if flag or text[end:end + 1] in list(";&") or line.endswith((";", "&", "?", ",")) else 2
     if op in ("=", ":="): return 2 if _ENDS.match(text, end) else 0
     return (3 if m["op"][:1] == ":" and m["name"].isupper() else 1) * bool(_ENDS.match(text, end))
 
@@ -234,19 +277,23 @@ def _stands(
 ) -> bool:
     "Does a name with no sign after it, or with one that has other uses, still mean the value?"
     op, strong = m["op"].strip(), _long(value) or name.startswith(_CHOSEN) and bool(_STRONG.match(value))
+    if op == "(" and "." in m["rest"]: return False
     if op == "(" and m["op"] != op: return strong
     if op == "(": return bool(m["q"] and (m["name"].isupper() or _SETS.search(text, max(0, m.start() - 10), m.start())))
     pair = op == "," and _PAIR.search(text, max(0, m.start() - 50), m.start())
     if op == ",": return strong or bool(pair and (pair[0][:1] != "(" or _CLOSED.match(text, m.end())))
     if op == ">": return text[m.end():m.end() + 1] == "<"
+    if not op and "\n" in m["op"] and name in ("pass", "pw", "psk"): return False
     if not op: return bool(name != "pass" and (m["q"] or strong) or re.fullmatch(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{24,}", value) or _opted(text, m))
     if op in ("-", "–", "—"): return strong or name != "pass" and name.startswith(_CHOSEN)
     if re.search(r"(?:^|\s)(?:to|as)$", op): return name != "pass" and bool(strong or _SET.search(text, max(0, m.start() - 30), m.end("op")))
     return name != "auth" or _drawn(value)
 
 # %% ../nbs/08_passwords.ipynb #a8000031
-_GATES = "pass pwd pw psk secret token credential identified key auth".split()
+_GATES = "pass pwd pw psk secret token credential identified key auth cookie bearer code".split()
 _WHOSE = re.compile(r"(?i)\b(?:user|login|account|wifi|wi-fi|root|admin|db|vpn|ssh|guest|mysql|ftp)\b[^\n]{0,24}$")
+_ASIDE = re.compile(r"^\s?\((?P<v>[\w.@-]{6,30})\)")
+_MORE = re.compile(r"(?:\\[\"'\\][^\s\"'\\]{1,60}){1,4}(?=\")")
 _ON = re.compile(r"(?!\[[a-z:-]{2,40}\])[{\[<|][^\s\"'`\\;&]+")
 
 
@@ -256,23 +303,27 @@ def _named(text: str) -> Iterator[Finding]:
         at = 0
         while m := pattern.search(text, at):
             at, bare = m.end("op"), m["bare"] or ""
+            if (aside := _ASIDE.search(m["op"])) and _STRONG.match(aside["v"]) and m["name"].lower().startswith(_CHOSEN):
+                yield Finding("secret:password", m.start("op") + aside.start("v"), m.start("op") + aside.end("v"))
+                continue
             if not (name := _called(text, m)):
                 at = m.end("name")
                 continue
+            if name == "pass" and _WHOSE.search(text, max(0, m.start() - 40), m.start()): name = "pwd"
             value = re.split(r"&(?=[\w.-]+=)", m["quoted"] or bare.rstrip(".,:…"))[0]
             start = m.start("quoted") if m["quoted"] else m.start("bare")
             if text[start + len(value):start + len(value) + 1] == "(" and re.fullmatch(r"[\w.:]+", value) or not _stands(text, m, name, value): continue
             sure = _surety(text, m, start + len(value)) * (pattern is _NAMED or m["op"].strip()[:1] in ":=")
-            if name == "pass" and sure == 1 and _WHOSE.search(text, max(0, m.start() - 40), m.start()): name = "pwd"
+            if pattern is not _NAMED and _COMPOUND.match(value): sure = sure or 3
             if not _value(value, name, sure): continue
-            on = _ON.match(text, start + len(value)) if m["op"] == "=" and not m["q"] else None
+            on = _ON.match(text, start + len(value)) if m["op"] == "=" and not m["q"] else _MORE.match(text, start + len(value)) if m["q"] == '"' else None
             at = on.end() if on else start + len(value)
             yield Finding("secret:password" if name.startswith(_CHOSEN) or not name.isascii() else f"secret:{name}", start, at)
 
 # %% ../nbs/08_passwords.ipynb #a8000035
 _PW = r"(?:password|passphrase|passcode|passwd|pwd|pw|pass|passwort|kennwort)"
 _SAYS = [re.compile(p) for p in (
-    rf"(?i)\b(?:using|with|uses?|used|enter(?:ed)?|tr(?:y|ied)|typed?|gave|set|has|put|sent|of)\s{{1,3}}(?:{_Q})?(?P<v>[^\s\"'`\\]{{4,80}}?)"
+    rf"(?i)(?:\b(?:using|with|uses?|used|enter(?:ed)?|tr(?:y|ied)|typed?|gave|set|has|put|sent|of)\s{{1,3}}|[,:]\s)(?:{_Q})?(?P<v>[^\s\"'`\\]{{4,80}}?)"
     rf"(?:{_Q})?\sas\s(?:[\w-]{{1,20}}\s){{0,4}}?{_PW}\b"
     r"(?!\s(?:hash|field|manager|algorithm|hasher|prompt|input|policy|for\smissing))",
     rf"(?i)(?:(?:with|using|is|was|:|/)\s)(?:{_Q})?(?P<v>[^\s\"'`\\()]{{4,80}}?)(?:{_Q})?\s\((?:[\w-]{{1,20}}\s){{0,3}}?{_PW}\)",
@@ -280,7 +331,11 @@ _SAYS = [re.compile(p) for p in (
     rf"(?:[\w-]{{1,20}}\s){{0,4}}?{_PW}(?=\s?(?:[.,;!)]|$|\n|\\n|for\s))",
     rf"(?i)\b(?:log(?:ged|s)?\s?in|sign(?:ed|s)?\s?in|logins?|creds?|credentials?|accounts?|bind|user(?:name)?)(?:\s(?:as|with|using|is|are|(?:for|to"
     rf"|on)\s[\w.-]{{1,30}}))*\s?[:=(]?\s?"
-    rf"(?:{_Q})?(?P<u>[\w.@=,\\-]{{2,60}}?)(?:{_Q})?(?:\s?/\s?|:(?=\S)|\s(?:and|with|plus)\s(?:{_PW}\s)?)(?:{_Q})?(?P<v>[^\s\"'`\\()/]{{4,60}})(?![/\w])")]
+    rf"(?:{_Q})?(?P<u>[\w.@=,\\-]{{2,60}}?)(?:{_Q})?(?:\s?/\s?|:(?=\S)|\s(?:and|with|plus)\s(?:{_PW}\s)?)(?:{_Q})?(?P<v>[^\s\"'`\\()/]{{4,60}})(?![/\w])",
+    rf"(?i)\b(?:(?:re)?set|changed?|rotated?|updated?)\s[^\n]{{0,40}}\b(?:login|creds?|credentials?|pw|pass)\b[^\n]{{0,20}}?\s(?:to|as)\s(?:{_Q})?"
+    r"(?P<v>[^\s\"'`\\]{6,60})",
+    rf"(?:^|[\s(\"'`])(?P<u>admin|root|guest|test|demo|sa|administrator|operator|postgres)(?:\s?/\s?|:(?=[^\s@]{{6,60}}@))(?:{_Q})?"
+    r"(?P<v>[^\s\"'`\\()/@]{6,60})")]
 _LAST = re.compile(r"(?<![^\s\"'`\\()])(?P<v>[^\s\"'`\\()]{4,80})$")
 _PEOPLE = frozenset("admin root guest test demo sa administrator operator postgres pi ubnt cisco oracle scott deploy".split())
 
@@ -289,36 +344,40 @@ def _spoken(text: str) -> Iterator[Finding]:
     low = text.lower()
     word, person = any(w in low for w in ("pass", "pw", "kennwort")), any(w in low for w in ("log", "sign", "cred", "account", "bind", "user"))
     for i, says in enumerate(_SAYS):
-        for m in says.finditer(text) if (word, word, word, person)[i] else ():
+        for m in says.finditer(text) if (word, word, word, person, person or word, "/" in text or "@" in text)[i] else ():
             v = m if i != 2 else _LAST.search(text, max(0, m.start() - 80), m.start())
             if not v: continue
             value = v["v"].rstrip(".,;:")
-            plain = i < 3 or (m["u"].lower() in _PEOPLE or re.search(r"@[\w-]+\.", m["u"])) and _ENDS.match(text, m.start("v") + len(value))
+            plain = i < 3 or i == 3 and (m["u"].lower() in _PEOPLE or re.search(r"@[\w-]+\.", m["u"])) and _ENDS.match(text, m.start("v") + len(value))
             if plain and _value(value, "password", 1) and not _PREDICATE.search(value) or _STRONG.match(value) and not _NOT_IT.search(value):
                 yield Finding("secret:password", v.start("v"), v.start("v") + len(value))
 
 # %% ../nbs/08_passwords.ipynb #a8000039
-_PHRASE = re.compile(rf"(?i)\b(?P<n>pass\s?phrase|\w{{0,20}}password|passwort)\w{{0,12}}(?:{_Q})?{_OF}(?:\s?[:=]\s?|\s(?:is|was)\s)(?:(?P<q>{_Q})"
-                     rf"(?P<v>[^\n\"'`\\]{{6,80}})(?:{_Q})"
-                     rf"|(?P<w>[a-z]{{3,12}}(?:\s[a-z]{{3,12}}){{2,7}}(?:\s?\d{{1,6}})?)(?=[.,;)]|\s*$|\n|\\n))")
+_PHRASE = re.compile(rf"(?i)\b(?P<n>pass\s?phrase|\w{{0,20}}password|passwort)\w{{0,12}}(?:{_Q})?{_OF}"
+                     rf"(?P<s>\s?[:=]\s?|\s(?:is|was)\s|(?<=phrase)\s)"
+                     r"(?P<w>[a-z]{3,12}(?:\s[a-z]{3,12}){2,7}(?:\s?\d{1,6})?)(?=[.,;)]|\s*$|\n|\\n)")
+_QUOTED = re.compile(rf"(?i)(?P<b>-|\b|_)(?:pass(?:word|wd|phrase|code|wort)?|pwd|pw|kennwort|identified\sby|{_ABROAD})\w{{0,12}}(?:{_Q})?\]?{_OF}"
+                     rf"(?P<s>\s?(?:={{1,3}}|:=|=>|->|:|：)\s?|\s(?:is|was|ist|est|es|è)\s|\(|\s)N?(?:{_Q}|[«„“])\s?"
+                     rf"(?P<v>[^\n\"'`\\«»„“”]{{6,80}}?)\s?(?:{_Q}|[»“”])")
 _BEFORE = re.compile(r"(?i)\b(?:with|using|is|was)\s(?P<w>[a-z]{3,12}(?:\s[a-z]{3,12}){2,7}(?:\s?\d{1,6})?)\s\((?:the\s)?"
                      r"(?:pass\s?phrase|password)\)")
 _SEED = re.compile(r"(?i)(?:\b(?:seed|mnemonic|recovery|backup)[\s_-]?(?:phrase|words?)?|mnemonic\b)[^\n]{0,60}?[^A-Za-z](?P<v>[a-z]{3,8}(?:(?:,\s?"
                    r"|\s)[a-z]{3,8}){11,23})\b")
 
 # %% ../nbs/08_passwords.ipynb #a800003a
-def _idle(words: str) -> int: return sum(w in _SAID or bool(_PREDICATE.search(w)) for w in words.lower().split())
-
-
 def _phrases(text: str) -> Iterator[Finding]:
     low = text.lower()
+    named = any(w in low for w in ("pass", "pw", "identified", "kennwort")) or _ELSEWHERE.search(low)
+    for m in _QUOTED.finditer(text) if named and any(q in text for q in "\"'`«„“") else ():
+        words, option = m["v"].split(), m["b"] == "-" or "identified" in m[0].lower()
+        if not 1 < len(words) < 9 or _NOT_IT.search(m["v"]) or _ISH.search(m["v"]) or m["s"].isspace() and not option: continue
+        if not any(w in _SAID for w in m["v"].lower().split()) and 2 * _idle(m["v"]) <= len(words): yield Finding("secret:passphrase", *m.span("v"))
     for pattern in (_PHRASE, _BEFORE) if "pass" in low else ():
         for m in pattern.finditer(text):
-            group = "v" if pattern is _PHRASE and m["q"] else "w"
-            words, phrase = m[group].split(), pattern is _BEFORE or m["n"].lower().startswith("passp") or "phrase" in m["n"].lower()
-            if len(words) < 2 or len(words) > 8 or _NOT_IT.search(m[group]) or _ISH.search(m[group]): continue
-            quoted = group == "v" and any(c.isdigit() for c in m[group]) and not _idle(m[group])
-            if quoted or _idle(m[group]) <= len(words) // 4 and len(words) > (2 if phrase else 3): yield Finding("secret:passphrase", *m.span(group))
+            words, idle = m["w"].split(), _idle(m["w"])
+            if len(words) > 8 or _NOT_IT.search(m["w"]) or _ISH.search(m["w"]) or pattern is _PHRASE and m["s"].isspace() and idle: continue
+            short = pattern is _BEFORE or "phrase" in m["n"].lower() or ":" in m["s"] and not idle
+            if idle <= len(words) // 4 and len(words) > (2 if short else 3): yield Finding("secret:passphrase", *m.span("w"))
     for m in _SEED.finditer(text) if any(w in low for w in ("seed", "mnemonic", "recovery", "backup")) else ():
         if _idle(re.sub("[, ]+", " ", m["v"])) < 3: yield Finding("secret:seed-phrase", *m.span("v"))
 
@@ -328,8 +387,12 @@ _CODES = re.compile(rf"(?i)\b(?:recovery|backup|rescue|scratch|one-time|emergenc
                     rf"|was)\b)?[^\n:=]{{0,30}}?[:=\s]\s?(?P<v>{_CODE}(?:(?:,\s?|;\s?|\s/\s|\s|\\n)(?:and\s)?{_CODE}){{0,15}})")
 _TOTP = re.compile(r"(?i:\b(?:totp|otp|2fa|mfa|authenticator|authy)[^\n]{0,40}?)(?<![A-Za-z0-9])(?P<v>[A-Z2-7]{16,64}={0,6}|[A-Z2-7]{4}(?:"
                    r" [A-Z2-7]{4}){3,15}|[a-z2-7]{4}(?: [a-z2-7]{4}){3,15})(?![A-Za-z0-9])")
+_PAIRING = re.compile(r"(?i:\b(?:enter|use|device|user|pairing|verification|one-time|login)\b[^\n]{0,24}\bcode(?:\sis|:)?)\s"
+                      r"(?P<v>[A-Z0-9]{3,6}-[A-Z0-9]{3,6})(?![\w-])")
+_SERIAL = re.compile(r"(?i:licen[sc]e|serial|activation|product\skey|registration)[^\n]{0,30}?[^A-Za-z0-9-]"
+                     r"(?P<v>(?=[A-Z-]{0,40}\d)[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){2,7})(?![\w-])")
 _PIN = re.compile(rf"(?i)(?<![A-Za-z])(?:pin|(?:door|gate|alarm|entry|unlock|security|verification|voicemail|safe|lock|sim)[\s_-]?(?:code|pin))"
-                  rf"(?:[\s_-]?code)?{_OF}(?:\s?[:=]\s?|\s(?:is|was)\s(?:now\s)?|\s)"
+                  rf"(?:[\s_-]?code)?(?:{_Q})?{_OF}(?:\s?[:=]\s?(?:{_Q})?|\s(?:is|was)\s(?:now\s)?|\s)"
                   r"(?P<v>\d{4,8}#?)(?![\w.:/-]*[\w])")
 
 # %% ../nbs/08_passwords.ipynb #a800003f
@@ -338,6 +401,8 @@ def _codes(text: str) -> Iterator[Finding]:
     for m in _CODES.finditer(text) if "code" in low or "key" in low or "pin" in low else ():
         date = re.match(r"\d{4}-\d\d-\d\d|[a-z]+-\d+$", m["v"])
         if len(m["v"]) > 7 and not date or m["v"].isdigit() and len(m["v"]) > 5: yield Finding("secret:recovery-code", *m.span("v"))
+    for m in _PAIRING.finditer(text) if "code" in low else (): yield Finding("secret:code", *m.span("v"))
+    for m in _SERIAL.finditer(text) if "-" in text else (): yield Finding("secret:product-key", *m.span("v"))
     for m in _TOTP.finditer(text) if any(w in low for w in ("otp", "2fa", "mfa", "auth")) else ():
         if len(set(m["v"])) > 7 and any(c.isdigit() for c in m["v"]): yield Finding("secret:totp-secret", *m.span("v"))
     for m in _PIN.finditer(text) if "pin" in low or "code" in low else (): yield Finding("secret:pin", *m.span("v"))
@@ -345,7 +410,7 @@ def _codes(text: str) -> Iterator[Finding]:
 # %% ../nbs/08_passwords.ipynb #a8000043
 _TO = r"[^\n]{0,120}?\s"
 _OPTIONS = [
-    (r"curl wget", r"(?:-u|--user|--proxy-user|-a|--auth)[\s=]{1,3}['\"]?[^\s:'\"]{1,60}:"),
+    (r"curl wget", r"(?:-u|--user|--proxy-user|-a|--auth)[\s=]{1,3}['\"]?[^\s:'\"]{1,60}:['\"]?"),
     (r"sshpass docker\slogin podman\slogin helm\s\w{1,20}\slogin az\slogin oc\slogin twine\supload cqlsh", r"-p\s{0,3}['\"]?"),
     (r"mysql\w* mariadb[\w-]* 7z 7za 7zz rar unrar", r"-h?p['\"]?"),
     (r"mongo\w* security\s[\w-]{1,30}", r"-p\s{1,3}['\"]?"),
@@ -358,10 +423,12 @@ _OPTIONS = [
     (r"ssh-keygen", r"-N\s{1,3}['\"]?"),
     (r"openssl", r"-pass(?:in|out)?\s{1,3}['\"]?pass:"),
     (r"openssl\senc", r"-k\s{1,3}['\"]?"),
-    (r"keytool jarsigner apksigner", r"(?:-\w{0,8}storepass|-\w{0,8}keypass)\s{1,3}['\"]?"),
+    (r"keytool jarsigner apksigner", r"(?:-\w{0,8}storepass|-\w{0,8}keypass)[\s=]{1,3}['\"]?"),
     (r"smbclient rpcclient smbmap net\srpc winexe wmic smbget", r"(?:-U|--user)[\s=]{0,3}['\"]?[\w.\\-]{1,60}%"),
     (r"lftp ncftp", r"-u\s{1,3}['\"]?[\w.@-]{1,60},"),
     (r"net\suse runas", r"/user:[\w.\\@-]{1,60}\s{1,3}['\"]?"),
+    (r"net\suse", r"(?:\w:|\*)\s{1,3}\\{2,8}[\w.-]{1,40}\\{1,4}[\w.$-]{1,40}\s{1,3}['\"]?"),
+    (r"cargo\slogin", r"['\"]?"),
     (r"xfreerdp\w? cmdkey mstsc", r"/p(?:ass)?:['\"]?"),
     (r"pdftotext pdftk qpdf pdftoppm", r"(?:-[uo]pw|\w{4,5}_pw)\s{1,3}['\"]?"),
     (r"htpasswd", r"-\w{0,4}b\w{0,4}\s{1,3}\S{1,80}\s\S{1,60}\s{1,3}['\"]?"),
@@ -369,14 +436,15 @@ _OPTIONS = [
     (r"nmcli psftp plink pscp", r"(?:password|-pw)\s{1,3}['\"]?"),
     (r"sqlplus expdp impdp sqlldr", r"[\w.]{1,40}/"),
     (r"vault\slogin", r"['\"]?"),
-    (r"snmp\w{3,8}", r"-[AX]\s{1,3}['\"]?"),
+    (r"snmp\w{3,8}", r"-[AXc]\s{1,3}['\"]?"),
     (r"poetry\sconfig\shttp-basic\.\S{1,40}", r"\S{1,60}\s{1,3}['\"]?"),
     (r"rclone\sobscure", r"['\"]?"),
     (r"hdiutil cryptsetup restic gpg\w?", r"--passphrase[\s=]{1,3}['\"]?")]
 
 # %% ../nbs/08_passwords.ipynb #a8000044
 _COMMANDS = [(tuple(re.split(r"\\w|[\[]", word)[0].replace("\\s", " ").replace("\\.", ".") for word in words.split()), re.compile(
-    _after(r"\w") + rf"(?:{words.replace(' ', '|')})(?![\w-])(?:\s|{_TO})(?:{option})(?P<v>[^\s'\"\\]{{4,200}})")) for words, option in _OPTIONS]
+    _after(r"\w") + rf"(?:{words.replace(' ', '|')})(?![\w-])(?:\s|{_TO})(?:{option})"
+    r"(?P<v>(?<=')[^'\n]{4,80}(?=')|(?<=\")[^\"\n]{4,80}(?=\")|[^\s'\"\\]{4,200})")) for words, option in _OPTIONS]
 _FED = re.compile(r"(?:kinit|sudo\s-S|cryptsetup|gpg|login|chpasswd)\b[^\n]{0,100}<<<\s?['\"]?(?:[\w.-]{1,40}:)?(?P<v>[^\s'\"\\]{4,80})")
 _PIPED = re.compile(r"(?:echo|printf)\s{1,3}(?:-\w\s)?['\"]?(?:(?:[\w.-]{1,40}:)(?=[^\n|]{1,80}\|\s?(?:sudo\s)?chpasswd))?(?P<v>[^\s'\"|\\]{4,80})"
                     r"(?:\\n)?['\"]?\s{0,3}\|\s{0,3}"
@@ -384,12 +452,16 @@ _PIPED = re.compile(r"(?:echo|printf)\s{1,3}(?:-\w\s)?['\"]?(?:(?:[\w.-]{1,40}:)
                     r"|gpg\s[^\n]{0,60}--passphrase-fd|openssl\s[^\n]{0,60}stdin)")
 
 # %% ../nbs/08_passwords.ipynb #a8000045
+_DOTTED = re.compile(r"[a-z]{3,12}(?:\.[a-z]{3,12}){1,3}(?<!\.txt|\.env|\.key|\.pem|\.com|\.org|\.net)")
+
+
 def _commands(text: str) -> Iterator[Finding]:
     for words, pattern in _COMMANDS:
         if not any(word in text for word in words): continue
         for m in pattern.finditer(text):
             value = re.split(r"@(?=[\w.:/-]+$)", m["v"])[0] if words[0] == "sqlplus" else m["v"].rstrip(",;)") if m["v"][-1:] in ",;)" else m["v"]
-            if value[:1] != "-" and _value(value, "login", 3): yield Finding("secret:password", m.start("v"), m.start("v") + len(value))
+            if value[:1] == "-" or not (_value(value, "login", 3) or _DOTTED.fullmatch(value)): continue
+            yield Finding("secret:password", m.start("v"), m.start("v") + len(value))
     for m in [*(_PIPED.finditer(text) if "|" in text else ()), *(_FED.finditer(text) if "<<<" in text else ())]:
         if _value(m["v"], "login", 3): yield Finding("secret:password", *m.span("v"))
 
@@ -423,24 +495,58 @@ def _tables(text: str) -> Iterator[Finding]:
         at += len(line)
 
 # %% ../nbs/08_passwords.ipynb #a800004e
-_WIRED = [re.compile(p) for p in (
-    r"\.(?:login|log_in|signIn|sign_in|authenticate|auth|connect|basic_?[aA]uth|setCredentials|set_credentials)\(\s?[\"'][^\"'\n]{1,60}[\"'],\s?[\"']"
-    r"(?P<v>[^\s\"'\\]{4,80})[\"']",
-    r"(?i:\bauth\s?[=:]\s?[(\[]|basicauth\(|networkcredential\(|passwordcredentials?\(|basicauthentication\("
-    r"|create_?user\()\s?\\?[\"'][^\"'\n\\]{1,60}\\?[\"'],\s?\\?[\"']"
-    r"(?P<v>[^\s\"'\\]{4,80})\\?[\"']",
-    r"(?:mysqli|mysql_connect|mysqli_connect|PDO|getConnection|pg_connect)\([^,\n]{1,120},\s?[\"'][\w.@-]{1,40}[\"'],\s?[\"']"
-    r"(?P<v>[^\s\"'\\]{4,80})[\"']",
-    r"(?i:pass(?:word|wd|phrase)?|pwd)[\"']?\)\.(?:fill|type|send_keys|sendKeys|setValue|set)\([\"'](?P<v>[^\s\"'\\]{4,80})[\"']",
-    r"jdbc:oracle:\w{2,8}:[\w.]{1,40}/(?P<v>[^\s@/\"'\\]{4,60})@",
-    r"(?m)^[\w.*-]{1,60}:(?:\d{4,5}|\*):[\w*-]{1,40}:[\w*.-]{1,40}:(?P<v>[^\s:\"'\\]{4,80})$",
-    r"(?m)^(?:export\s|-\s|\s){0,8}[A-Z0-9_]{0,40}(?:PASS(?:WORD|WD|PHRASE)?|PWD|PW|SECRET)=(?P<v>"
-    r"(?=[^\s$\"'`\\]*[,;()\[\]{}<>|])[\w!#%*?@^&+.~-][^\s\"'`\\]{4,200})$")]
+_CALLS = [
+    ("login( log_in( signin( sign_in( authenticate( auth( connect( credentials(",
+     r"\.(?:login|log_in|signIn|sign_in|authenticate|auth|connect|basic_?[aA]uth|setCredentials|set_credentials)\(\s?[\"'][^\"'\n]{1,60}[\"'],\s?[\"']"
+     r"(?P<v>[^\s\"'\\]{4,80})[\"']"),
+    ("auth networkcredential( passwordcredential create_user( createuser(",
+     r"(?i:\bauth\s?[=:]\s?[(\[]|basicauth\(|networkcredential\(|passwordcredentials?\(|basicauthentication\("
+     r"|create_?user\()\s?\\?[\"'][^\"'\n\\]{1,60}\\?[\"'],\s?\\?[\"']"
+     r"(?P<v>[^\s\"'\\]{4,80})\\?[\"']"),
+    ("connect( connection( mysqli( pdo(",
+     r"(?:mysqli|mysql_connect|mysqli_connect|PDO|getConnection|pg_connect)\([^,\n]{1,120},\s?[\"'][\w.@-]{1,40}[\"'],\s?[\"']"
+     r"(?P<v>[^\s\"'\\]{4,80})[\"']"),
+    ("fill( type( send_keys( sendkeys( setvalue( set(",
+     r"(?i:pass(?:word|wd|phrase)?|pwd)[\"']?\)\.(?:fill|type|send_keys|sendKeys|setValue|set)\([\"'](?P<v>[^\s\"'\\]{4,80})[\"']"),
+    ("convertto-securestring",
+     r"ConvertTo-SecureString\s(?:-String\s)?\\?[\"'](?P<v>[^\s\"'\\]{4,80})"),
+    ("fernet( aes hmac( hmac.new( chacha secretkeyspec( signingkey( serializer( signer( jwt.",
+     r"\b(?:Fernet|AESGCM|ChaCha20Poly1305|AES\.new|hmac\.new|HMAC|SecretKeySpec|SigningKey|\w{0,12}Serializer|\w{0,16}[Ss]igner|[cC]reateHmac\([^,\n]{1,20},"
+     r"|jwt\.(?:en|de)code\([^,\n]{1,40},)\s?\(?(?:[\w.]{1,30}\(){0,2}[rb]{0,2}[\"'](?P<v>[^\s\"'\\]{8,200})[\"']"),
+    ("variable",
+     r"variable\s\"\w{0,40}(?:password|passwd|secret|token)\w{0,20}\"\s\{[^}]{0,200}?default\s{0,20}=\s{0,3}\"(?P<v>[^\s\"'\\]{4,120})\""),
+    ("credential basicauth userpass login",
+     r"\b\w{0,12}(?:Credentials?|BasicAuth|UserPass\w{0,12}|Login)(?:::\w{2,20}|\.\w{2,20})?\(\s?[\"'][^\"'\n]{1,60}[\"'],\s?[\"']"
+     r"(?P<v>[^\s\"'\\]{4,80})[\"']"),
+    ("crypt( hashpw( _password( _hash(",
+     r"\b(?:crypt|hashpw|\w{2,12}_password(?:_hash)?|password_hash)\(\s?b?[\"'](?P<v>[^\s\"'\\]{4,80})[\"']"),
+    ("@",
+     r"(?<![\w/:])[A-Za-z][\w.-]{1,30}:(?P<v>[^\s:@/\"'<>\\]{4,60})@(?:(?:tcp|unix)\(|[\w.-]{3,60}:\d{2,5}(?!\w))"),
+    ("jdbc:oracle",
+     r"jdbc:oracle:\w{2,8}:[\w.]{1,40}/(?P<v>[^\s@/\"'\\]{4,60})@"),
+    (":",
+     r"(?m)^[\w.*-]{1,60}:(?:\d{4,5}|\*):[\w*-]{1,40}:[\w*.-]{1,40}:(?P<v>[^\s:\"'\\]{4,80})$"),
+    ("=",
+     r"(?m)^(?:export\s|-\s|\s){0,8}[A-Z0-9_]{0,40}(?:PASS(?:WORD|WD|PHRASE)?|PWD|PW|SECRET)=(?P<v>"
+     r"(?=[^\s$\"'`\\]*[,;()\[\]{}<>|])[\w!#%*?@^&+.~-][^\s\"'`\\]{4,200})$")]
 _INSERT = re.compile(r"(?i)insert\sinto\s[\w.`\"]{1,60}\s?\((?P<cols>[^()\n]{1,400})\)\s?values\s?\((?P<vals>[^()\n]{1,800})\)")
+
+# %% ../nbs/08_passwords.ipynb #e03608d9
+_TALK = [
+    ("assword",
+     r"(?i)assword:?[^\n]{0,20}(?:\n|\\n|\s){1,3}send\s(?:--\s)?\\?[\"'](?P<v>[^\s\"'\\]{4,80})"),
+    ("username enable",
+     r"(?m)\b(?:username\s\S{1,40}\s|enable\s)(?:[^\n]{0,40}\s)?(?:secret|password)\s(?:\d{1,2}\s)(?P<v>[^\s\"'\\]{4,120})"),
+    ("what which know remember send got",
+     r"(?i)\b(?:what(?:'?s|\sis)|which|know|remember|send|got)\b[^\n]{0,60}\b(?:pw|pass|password|passphrase|passwd|passcode)\b[^\n]{0,60}(?:\n|\\n)"
+     r"(?:[\d:]{4,8}\s)?(?:<[\w-]{1,20}>\s?|[\w-]{1,20}:\s|\[\w{1,20}\]\s?)?(?:it'?s\s)?(?P<v>[^\s\"'`\\<>]{5,60}?)\.?\s{0,3}(?=\n|\\n|$)")]
+_WIRED = [(gates.split(), re.compile(pattern)) for gates, pattern in (*_CALLS, *_TALK)]
 
 # %% ../nbs/08_passwords.ipynb #a800004f
 def _wired(text: str) -> Iterator[Finding]:
-    for pattern in _WIRED:
+    low = text.lower()
+    for gates, pattern in _WIRED:
+        if not any(gate in low for gate in gates): continue
         yield from (Finding("secret:password", *m.span("v")) for m in pattern.finditer(text) if _value(m["v"], "login", 3) and not re.match(r"\w+\(", m["v"]))
     for m in _INSERT.finditer(text):
         cols, at = [c.strip(" `\"").lower() for c in m["cols"].split(",")], m.start("vals")

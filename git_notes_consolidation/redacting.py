@@ -6,7 +6,8 @@
 from __future__ import annotations
 import base64, ipaddress, re
 from collections.abc import Callable, Iterator
-from .passwords import (Finding, _after, _codes, _commands, _drawn, _long, _named, _NOT_IT, _phrases, _spoken, _START, _tables, _value, _wired)
+from .passwords import (Finding, _after, _codes, _commands, _drawn, _long, _named, _NOT_IT, _phrases, _spoken, _START, _STRONG, _tables, _unlikely,
+                        _value, _wired)
 
 # %% auto #0
 __all__ = ['findings', 'redact']
@@ -29,6 +30,7 @@ _HEADS = [
     ("buildkite-token", "bkua_", r"[0-9a-f]{40}"),
     ("cerebras-key", "csk-", r"[a-z0-9]{40,}+"),
     ("circleci-token", "CCIPAT_", r"\w{20,}+"),
+    ("crates-token", "cio", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
     ("clickup-token", "pk_", r"\d{5,10}_[A-Z0-9]{32}(?![A-Za-z0-9])"),
     ("clojars-token", "CLOJARS_", r"[0-9a-f]{60}"),
     ("cloudflare-key", "v1.0-", r"[0-9a-f]{24}-[0-9a-f]{100,}+"),
@@ -146,7 +148,7 @@ _FORMS = [
     ("mailchimp-key", "-us", _START + r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
     ("terraform-token", ".atlasv1.", _START + r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}+"),
     ("azure-secret", "Q~", _START + r"[\w~.-]{3}\dQ~[\w~.-]{31,40}"),
-    ("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Z0-9]{6,}/[\w/]{10,}+"),
+    ("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/(?![^\s]{0,60}X{12})(?:services|workflows|triggers)/[A-Z0-9]{6,}/[\w/]{10,}+"),
     ("discord-webhook", "/api/webhooks/", r"https://[a-z.]{0,20}\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{15,}/[\w-]{40,}+"),
     ("aws-secret-key", "A", r"(?:AKIA|ASIA)[A-Z0-9]{16}[^A-Za-z0-9+/]{1,12}(?P<v>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])"),
     ("totp-secret", "otpauth://", r"otpauth://[^\s\"']{1,200}?[?&]secret=(?P<v>[A-Z2-7]{16,}+)"),
@@ -164,9 +166,25 @@ _FORMS = [
     ("shared-link", "mega.nz", r"mega\.nz/[^\s#]{1,60}#(?P<v>[\w-]{20,}+)"),
     ("putty-key", "Private-Lines:", r"Private-Lines: \d{1,3}(?:\r?\n|\\r|\\n)+(?P<v>[A-Za-z0-9+/=]{8,80}(?:(?:\r?\n|\\r|\\n)+[A-Za-z0-9+/=]{8,80}){0,200})"),
     ("jwk", "\"d\"", r"\"d\"\s?:\s?\"(?P<v>[\w-]{30,}+)\""),
+    ("ansible-vault", "$ANSIBLE_VAULT", r"\$ANSIBLE_VAULT;[\w.;-]{1,40}(?P<v>(?:(?:\n|\\n)\s{0,12}[0-9a-f]{2,100}){1,200})"),
+    ("saml", "SAML", r"SAML(?:Response|Request|Assertion)=(?P<v>[A-Za-z0-9%+/]{40,}+={0,2})"),
+    ("private-key", "LS0tLS1CRUdJTi", r"LS0tLS1CRUdJTi(?:B[A-Za-z0-9+/]{1,30})?(?:UFJJVkFUR|QUklWQVRF|BSSVZBVE)[A-Za-z0-9+/=]{16,}+"),
+    ("session", "eyJ", _after(r"\w.-") + r"eyJ[\w-]{8,}+\.[\w-]{5,8}\.[\w-]{20,}+(?![\w.-])"),
+    ("client-key", "client-key-data", r"client-key-data[\"']?:\s{0,3}[\"']?(?P<v>[A-Za-z0-9+/=]{16,}+)"),
+    ("product-key", "-", _START + r"(?:[A-Z0-9]{5}-){3,5}[A-Z0-9]{5}(?![A-Za-z0-9-])"),
+    ("k3s-token", "::", _START + r"K10[0-9a-f]{64}::\w{1,20}:[0-9a-f.]{20,}+"),
+    ("twitter-token", "AAAAAAAAAAAAAA", _START + r"A{16,24}[A-Za-z0-9%]{60,}+"),
+    ("invitation", "/", r"https?://[^\s\"'<>?#]{3,80}/(?:invites?|invitations?|join|magic(?:-?link)?|(?:password[_-]?)?reset(?:[_-]password)?|verify|confirm"
+                        r"|activate|accept|claim|onboard(?:ing)?|unsubscribe|share|shared|s|auth|login|set-password)/(?:[A-Za-z0-9-]{2,12}/)?"
+                        r"(?P<v>[\w-]{8,200})(?!/?[\w.-])"),
+    ("webhook", "hook", r"https://(?:[a-z]{2,16}\.)?(?:web)?hooks?\.[\w.-]{3,60}(?:/[\w-]{1,24}){0,4}/(?P<v>[\w-]{16,80})"),
     ("password-hash", "$2", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"),
-    ("password-hash", "$", r"\$(?:[156]|argon2\w{1,2})\$(?:[\w=,]{1,40}\$){0,3}[./+A-Za-z0-9]{8,22}\$?[./+A-Za-z0-9]{22,}+"),
-    ("password-hash", "pbkdf2", r"pbkdf2_sha\d{1,3}\$\d{4,7}\$[A-Za-z0-9./+]{8,}+\$[A-Za-z0-9./+]{20,}+={0,2}")]
+    ("password-hash", "$", r"\$(?:[1567y]|gy|apr1|argon2\w{1,2}|scrypt|pbkdf2[\w-]{0,8})\$(?:[\w=,./+-]{1,40}\$){0,4}[./+A-Za-z0-9]{20,}+={0,2}"),
+    ("password-hash", "$", r"\$[PH]\$[./A-Za-z0-9]{31}"),
+    ("password-hash", "$", r"(?:pbkdf2|scrypt)[:_][\w:]{1,24}\$(?:\d{4,7}\$)?[A-Za-z0-9./+]{8,40}={0,2}\$[A-Za-z0-9./+]{20,}+={0,2}"),
+    ("password-hash", "SCRAM-", r"SCRAM-SHA-\d{1,3}\$\d{3,7}:[\w+/=]{8,60}\$[\w+/=]{20,80}:[\w+/=]{20,80}"),
+    ("password-hash", "}", r"\{(?:S?SHA\d{0,3}|S?MD5|PBKDF2[\w-]{0,10})\}(?P<v>[A-Za-z0-9+/=.$]{16,}+)"),
+    ("password-hash", "*", r"(?<![\w*])\*[0-9A-F]{40}(?![0-9A-Fa-f])"), ("password-hash", "md5", r"(?<![\w-])md5[0-9a-f]{32}(?!\w)")]
 _BY_FORM = [(f"secret:{kind}", gate, re.compile(pattern)) for kind, gate, pattern in _FORMS]
 
 
@@ -175,51 +193,66 @@ def _formed(text: str) -> Iterator[Finding]:
         if gate in text:
             for m in pattern.finditer(text):
                 span = m.span("v") if "v" in pattern.groupindex else m.span()
-                if _drawn(text[slice(*span)]): yield Finding(kind, *span)
+                value = text[slice(*span)]
+                if _drawn(value) and (kind != "secret:invitation" or _given(value) or _STRONG.match(value)): yield Finding(kind, *span)
 
 # %% ../nbs/09_redacting.ipynb #7aa8459c
-_BREAK = r"(?:\s|\\{1,4}[nr]|[\"'+>|#*])*+"
-_PEM = re.compile(rf"-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----(?:{_BREAK}(?:[A-Za-z-]{{3,20}}: [^\n\\\"]{{1,200}}|=?[A-Za-z0-9+/=]{{16,}}+))++"
+_BREAK = r"(?:\n[\d:.,|TZ+\[\]-]{1,32}[ \t]{1,3}|\s|\\{1,4}[nr]|[\"'+>|#*])*+"
+_PEM = re.compile(rf"-----?\s?BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?\s?-----?"
+                  rf"(?:{_BREAK}(?:[A-Za-z-]{{3,20}}: [^\n\\\"]{{1,200}}|=?[A-Za-z0-9+/=]{{16,}}+))++"
                   rf"(?:{_BREAK}=?[A-Za-z0-9+/]{{1,15}}={{0,2}})?(?:{_BREAK}-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----)?")
+_TORN = re.compile(rf"(?:^|(?<=\n)|(?<=\\n))(?P<v>(?:[A-Za-z0-9+/=]{{16,}}+{_BREAK}){{1,200}}+(?:[A-Za-z0-9+/]{{1,15}}={{0,2}}{_BREAK})?)"
+                   r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY")  # Without its head
 
 
 def _blocks(text: str) -> Iterator[Finding]:
-    if "PRIVATE KEY" in text: yield from (Finding("secret:private-key", *m.span()) for m in _PEM.finditer(text))
+    if "PRIVATE KEY" not in text: return
+    whole = [m.span() for m in _PEM.finditer(text)]
+    torn = (m.span("v") for m in _TORN.finditer(text) if not any(a <= m.start() < b for a, b in whole))
+    yield from (Finding("secret:private-key", *span) for span in (*whole, *torn))
 
-# %% ../nbs/09_redacting.ipynb #770d74fc
-_URL = re.compile(r"://(?<=[a-z0-9]://)(?:(?P<user>[^\s:/@\"'<>\\\[]{0,80}):(?P<v>[^\s/@\"'<>\\]{3,300})|(?P<t>[A-Za-z0-9_-]{20,200}))@")
-_WEAK = frozenset("password passwd pass pwd pw secret postgres root guest admin user test example changeme token".split())
-_SCHEME = re.compile(rf"(?=[AaBb])(?i:{_START}(?:bearer|basic|authorization:\s{{0,3}}(?!digest|negotiate|ntlm)[a-z]{{3,12}}))"
-                     r"\s{1,3}(?P<v>[A-Za-z0-9+/_.~=-]{12,}+)")
-_PARAMETER = re.compile(r"(?i)(?<=[?&;#])(?:amp;)?(?:[\w.-]{0,24}?(?:token|key|sig|signature|secret|password|passwd|pwd|auth|authkey|jwt|ticket)"
-                        r"|appid|app_id|code|sid|session|hash|hmac"
-                        r"|sign|pw|pass|otp|invite|invitation|magic|nonce|rlkey|t|k|h|pwd|security-token|credential)=(?P<v>[\w%.~+/=:!@$*-]{8,4096})")
-
+# %% ../nbs/09_redacting.ipynb #1a154a3f
 def _given(
     value: str,  # Of a parameter in an address
 ) -> bool:
     "Does it open something? Then it is long and drawn at random, in whatever letters."
-    return (_long(value) or len(value) > 15 and len(set(value)) > 9 and _drawn(value) and sum(c.isdigit() for c in value) > 2) and not _NOT_IT.search(value)
+    mixed = len(value) > 15 and len(set(value)) > 9 and _drawn(value) and (sum(c.isdigit() for c in value) > 2 or _unlikely(value))
+    return (mixed or _long(value)) and not _NOT_IT.search(value)
+
+
+def _opens(
+    user: str,  # Of an address
+) -> bool:
+    "Is it a token where a name would stand?"
+    if re.fullmatch(r"[A-Za-z0-9_-]+", user): return _drawn(user) and len(user) > 19 or _long(user) or _unlikely(user)
+    return bool(_STRONG.match(user)) and not _NOT_IT.search(user)
+
+# %% ../nbs/09_redacting.ipynb #770d74fc
+_URL = re.compile(r"://(?<=[a-z0-9]://)(?:(?P<user>[^\s:/@\"'<>\\\[]{0,80}):(?P<v>[^\s/@\"'<>\\]{3,300})|(?P<t>[^\s:/@\"'<>\\\[]{12,200}))@")
+_WEAK = frozenset("password passwd pass pwd pw secret postgres root guest admin user test example changeme token".split())
+_SCHEME = re.compile(rf"(?=[AaBb])(?i:{_START}(?:bearer|basic|authorization:\s{{0,3}}(?!digest|negotiate|ntlm)[a-z]{{3,12}}))"
+                     r"(?:\s{1,3}|%20|\+)(?P<v>[A-Za-z0-9+/_.~=-]{12,}+)")
+_PARAMETER = re.compile(r"(?i)(?<=[?&;#])(?:amp;)?(?:[\w.-]{0,24}?(?:token|key|sig|signature|secret|password|passwd|pwd|auth|authkey|jwt|ticket)"
+                        r"|appid|app_id|code|sid|session|hash|hmac"
+                        r"|sign|pw|pass|otp|invite|invitation|magic|nonce|rlkey|t|k|h|pwd|security-token|credential)=(?P<v>[\w%.~+/=:!@$*-]{8,4096})")
 
 
 def _placed(text: str) -> Iterator[Finding]:
     for m in _URL.finditer(text) if "://" in text else ():
         name = "v" if m["v"] else "t"
-        if m["v"] and (m["v"].lower() in _WEAK or m["v"] == m["user"] or _NOT_IT.search(m["v"])) or m["t"] and not _drawn(m["t"]): continue
+        if m["user"] and _opens(m["user"]): yield Finding("secret:url-password", *m.span("user"))
+        if m["v"] and (m["v"].lower() in _WEAK or m["v"] == m["user"] or _NOT_IT.search(m["v"])) or m["t"] and not _opens(m["t"]): continue
         yield Finding("secret:url-password", *m.span(name))
     for m in _SCHEME.finditer(text) if any(word in text.lower() for word in ("bearer", "basic", "authorization")) else ():
-        if _value(v := m["v"], "token") and any(c.isdigit() for c in v) or v[-1] == "=" and _drawn(v): yield Finding("secret:authorization", *m.span("v"))
+        if _value(v := m["v"], "token") or v[-1] == "=" and _drawn(v): yield Finding("secret:authorization", *m.span("v"))
     for m in _PARAMETER.finditer(text) if "=" in text else ():
         if _given(m["v"]) and not re.match("(?i)(?:public|page|next|cache|sort)", m[0]): yield Finding("secret:parameter", *m.span("v"))
 
 # %% ../nbs/09_redacting.ipynb #e83fe0a1
-_COOKIE, _CRUMB = re.compile(r"(?i)cookie[\"']?:([^\n]*)"), re.compile(r"[\w.-]{1,60}=([\w%.+/~-]{16,4096})")
+_COOKIE, _CRUMB = re.compile(r"(?i)(?:cookie[\"']?:|\bcurl(?:\s[^\n]{0,200}?)?\s(?:-b|--cookie)\s)([^\n]*)"), re.compile(r"[\w.-]{1,60}=([\w%.+/~-]{16,4096})")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_SESSION = re.compile(r"(?<![A-Za-z0-9])[\w.]{0,24}(?:SESSI?O?N?_?ID|SESSID|sessionid|SessionId|connect\.sid|_session|auth_session|sid)="
+_SESSION = re.compile(r"(?<![A-Za-z0-9])[\w.]{0,24}(?:SESSI?O?N?_?ID|SESSID|sessionid|SessionId|connect\.sid|_session|_session_id|auth_session|sid)="
                       r"(?P<v>[\w%.+/-]{20,400}+)")
-_ISSUED = re.compile("(?=[a-z])" + _START + r"(?P<head>[a-z][a-z0-9]{1,11}(?:[_-][a-z0-9]{2,10}){0,3})[_-](?P<tail>[A-Za-z0-9]{24,}+)")
-_IDS = frozenset("toolu msg chatcmpl asst thread run req resp file evt pi ch cus sub seti price acct dpl prj org proj".split())  # Of vendors' objects
-_SAYS = re.compile(r"(?:^|[_-])(?:api|sk|key|token|secret|live|prod|pat)(?:$|[_-])")
 
 
 def _loose(text: str) -> Iterator[Finding]:
@@ -227,15 +260,50 @@ def _loose(text: str) -> Iterator[Finding]:
         yield from (Finding("secret:cookie", m.start(1) + c.start(1), m.start(1) + c.end(1)) for c in _CRUMB.finditer(m[1]) if _value(c[1], "cookie"))
     for m in _SESSION.finditer(text) if "=" in text else ():
         if not m[0].startswith("session_id") and _drawn(m["v"]) and not _UUID.fullmatch(m["v"]): yield Finding("secret:session", *m.span("v"))
+
+# %% ../nbs/09_redacting.ipynb #4a515c5f
+_ISSUED = re.compile("(?=[A-Za-z])(?<!_)" + _START + r"(?P<head>(?!ZN)[A-Za-z][A-Za-z0-9]{1,11}(?:[_-][a-z0-9]{2,10}){0,3})[._-]"
+                     r"(?P<tail>(?:[A-Za-z0-9]{14,31}[._-])?[A-Za-z0-9]{20,}+)(?!\()")
+_SAYS = re.compile(r"(?:^|[_-])(?:api|sk|key|token|secret|live|prod|pat|test)(?:$|[_-])")
+_IDS = frozenset("toolu msg chatcmpl asst thread run req resp file evt pi ch cus sub seti price acct dpl prj org proj mem sum edge cfg".split())  # Of objects
+_MADE = re.compile(r"sha\d|pk[_-]|ssh-|commit|build|image|layer|chunk|asset|digest")  # By machines, for everybody
+
+
+def _issued(text: str) -> Iterator[Finding]:
     for m in _ISSUED.finditer(text):
-        tail, digit = m["tail"], any(c.isdigit() for c in m["tail"])
-        mixed = digit and tail.upper() != tail != tail.lower() or digit and not tail.isdigit() and _SAYS.search(m["head"])
-        if mixed and len(set(tail)) > 7 and m["head"] not in _IDS and not re.match(r"sha\d|pk[_-]|ssh-", m["head"]): yield Finding("secret:token", *m.span())
+        head, tail = m["head"].lower(), m["tail"]
+        if head in _IDS or _MADE.match(head) or len(set(tail)) < 8: continue
+        says, size, cased = _SAYS.search(head), len(tail), tail.upper() != tail != tail.lower()
+        digits = any(c.isdigit() for c in tail) and not tail.isdigit()
+        mixed = digits and (cased and (says or size > 23) or size > 23 and says or size > 29 and tail.isupper())
+        if mixed or _unlikely(tail) and (cased or size > 31): yield Finding("secret:token", *m.span())
+
+# %% ../nbs/09_redacting.ipynb #9ad211d8
+_ONES = "A-Za-z0-9!#%^&*?@$_+-"
+_LOUD = re.compile(rf"(?:(?<![^\s\"'`(,;:=|])|(?<=\\[nrt]))(?=[{_ONES}]{{0,39}}[a-z])(?=[{_ONES}]{{0,39}}[A-Z])(?=[{_ONES}]{{0,39}}\d)(?=\w{{0,39}}[!#%^&*?@$])"
+                   rf"[{_ONES}]{{8,40}}(?![^\s\"'`),;:|.])")
+_NOT_LOUD = re.compile(r"\*\*|[A-Za-z-]+#[\d-]+$|[\w.-]{3,}@[\w-]+$|%[0-9A-Z]{2}|[A-Za-z]+\d?[!?]+$|[\w-]+\$[A-Za-z]\w*$|#\d|[$%@&#][A-Za-z_]\w*$|\w+[*?]$")
+
+
+def _louder(text: str) -> Iterator[Finding]:
+    yield from (Finding("secret:password", *m.span()) for m in _LOUD.finditer(text) if not _NOT_LOUD.match(m[0]))
 
 # %% ../nbs/09_redacting.ipynb #5d0f11a2
-_RUN = re.compile(r"(?<![\w+/=.@#~%-])[A-Za-z0-9]{28,200}+(?![\w+/=@%-]|\.\w)")
-_NEAR = re.compile(r"(?i)(?:token|secret|api[ _-]?key|password|credential|passphrase)[^\n]{0,48}$")
-_PUBLIC = re.compile(r"(?i)(?:public|fingerprint|address|commit|sha\d*|hash|digest|checksum|AAAA|integrity|\bcid\b|wallet|\bid|ids)\W[^\n]{0,12}$|base64,$")
+_PUBLIC = re.compile(r"(?i)(?:public(?:[ _-]?key)?|fingerprint|address|commit|sha\d*|hash|digest|checksum|AAAA|integrity|\bcid\b|wallet|\bid|ids|\bh1)"
+                     r"\W[^\n]{0,12}$|base64,$")
+_OPEN = re.compile(r"-----BEGIN (?![A-Z0-9 ]*PRIVATE)[A-Z0-9 ]{1,40}-----(?:[^-]|-(?!----)){0,20000}")
+
+
+def _shown(
+    text: str,
+    start: int,  # Of a run
+    end: int,
+    blocks: tuple[tuple[int, int], ...],  # Where certificates and public keys are
+) -> bool:
+    "Is it for everybody to see: a name in a store, a digest, a line of a certificate?"
+    alone = not (text[max(0, start - 1):start] + text[end:end + 1]).strip("\n")
+    if end - start in (64, 76) and alone or re.compile(r"Qm|AAAA|_Z|MI|sha\d+-").match(text, start): return True
+    return any(a <= start < b for a, b in blocks) or bool(_PUBLIC.search(text, max(0, start - 80), start))
 
 
 def _text(run: str) -> bool:
@@ -244,14 +312,32 @@ def _text(run: str) -> bool:
     except ValueError: return False
     return 8 * sum(32 <= b < 127 or b in b"\n\r\t" for b in read) > 7 * len(read)
 
+# %% ../nbs/09_redacting.ipynb #f4893017
+_RUN = re.compile(_after(r"\w+/.@#~%-") + r"(?<!==)[A-Za-z0-9]{20,200}+(?![\w+/=@%(-]|\.\w)")
+_BASE = re.compile(_after(r"\w+/.@#~%-") + r"(?<!==)(?=[\w+-]{0,60}[+/_=-])(?![/_-])[A-Za-z0-9+/_-]{40,200}+={0,2}(?![\w+/=@%(-]|\.\w)")
+_NEAR = re.compile(r"(?i)(?:token|secret|api[ _-]?key|password|credential|passphrase)[^\n]{0,48}$")
+_AFTER = re.compile(r"(?i)[^A-Za-z][^\n]{0,40}(?:\n|\\n)?[^\n]{0,24}(?:token|secret|api[ _-]?key|password|credential|passphrase)")
+
 
 def _runs(text: str) -> Iterator[Finding]:
-    for m in _RUN.finditer(text):
-        run, before = m[0], text[max(0, m.start() - 80):m.start()]
-        line = len(run) in (64, 76) and not (text[max(0, m.start() - 1):m.start()] + text[m.end():m.end() + 1]).strip()  # Of a certificate
-        if len(run) < 40 and not _NEAR.search(before) or _PUBLIC.search(before) or re.match("Qm|AAAA|_Z|MI", run) or line: continue
-        if len({*run}) > 15 and _long(run) and sum(c.isdigit() for c in run) > 2 and run.upper() != run != run.lower() and not _text(run):
+    blocks = tuple(m.span() for m in _OPEN.finditer(text)) if "-----BEGIN" in text else ()
+    for m in (*_RUN.finditer(text), *_BASE.finditer(text)):
+        run, odd, digits = m[0], _unlikely(m[0]), sum(c.isdigit() for c in m[0])
+        near = bool(_NEAR.search(text, max(0, m.start() - 80), m.start()))
+        if len(run) < 40 and not (len(run) > 27 and near or _AFTER.match(text, m.end())) or len({*run}) < 16 or not _long(run): continue
+        drawn = (digits > 2 or odd) if run.isalnum() else digits > 2 and odd
+        if drawn and (near or run.upper() != run != run.lower()) and not _shown(text, *m.span(), blocks) and not _text(run):
             yield Finding("secret:token", *m.span())
+
+# %% ../nbs/09_redacting.ipynb #327c7189
+_KEYED, _HEX = "(?:(?:api|admin|secret|access|private)[ _-]?key|secret|token)", "(?=[0-9a-f]{0,30}\\d)(?:[0-9a-f]{32}|[0-9a-f]{64})"
+_ARGUMENT = re.compile(rf"(?i:{_KEYED}[^\n]{{0,24}}?)[\"'](?P<v>{_HEX})[\"']|[\"'](?P<w>{_HEX})[\"'][^\n\"']{{0,24}}(?i:{_KEYED})")
+
+
+def _arguments(text: str) -> Iterator[Finding]:
+    for m in _ARGUMENT.finditer(text):
+        group = "v" if m["v"] else "w"
+        if not _PUBLIC.search(text, max(0, m.start(group) - 80), m.start(group) - 1): yield Finding("secret:api-key", *m.span(group))
 
 # %% ../nbs/09_redacting.ipynb #6d8e1e7b
 _EMAIL = re.compile(_after(r"\w.%+/-") + r"(?P<local>[A-Za-z0-9_](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_-])?)@"
@@ -426,16 +512,27 @@ def _persons(text: str) -> Iterator[Finding]:
         for m in (m for a, b in windows if not word or said for m in pattern.finditer(text, a, b)):
             if (not word or word.search(text, max(0, m.start() - 48), m.start())) and check(m[0]): yield Finding("national-id", *m.span())
 
+# %% ../nbs/09_redacting.ipynb #8fde5d2c
+_MARK = re.compile(r"\[(?:secret:[a-z0-9-]{2,40}|email|phone|ip|card|iban|user|national-id)\]")
+
+
+def _is_mark(text: str, f: Finding) -> bool:
+    "Is nothing in the place but what stands for something that was hidden before? Else hiding would have no end."
+    marks = _MARK.finditer(text, max(0, f.start - 48), f.end + 48) if "[" in text else ()
+    hidden = {i for m in marks for i in range(m.start(), m.end())}
+    return bool(hidden) and not any(text[i].isalnum() for i in range(f.start, f.end) if i not in hidden)
+
 # %% ../nbs/09_redacting.ipynb #d1ed38cf
 _READERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
-    _blocks, _headed, _formed, _placed, _named, _commands, _wired, _spoken, _phrases, _codes, _tables, _loose, _runs, _emails, _accounts, _addresses,
-    _phones, _persons, _users)
+    _blocks, _headed, _formed, _placed, _named, _commands, _wired, _spoken, _phrases, _codes, _tables, _loose, _issued, _louder, _runs, _arguments, _emails,
+    _accounts, _addresses, _phones, _persons, _users)
+
 
 def findings(
     text: str,  # Any text; JSON is read as it stands, escapes and all
 ) -> tuple[Finding, ...]:  # By place, never overlapping
     "Every secret and every piece of personal data in a text."
-    found = sorted((f.start, -f.end, rank, f) for rank, read in enumerate(_READERS) for f in read(text))
+    found = sorted((f.start, -f.end, rank, f) for rank, read in enumerate(_READERS) for f in read(text) if not _is_mark(text, f))
     out: list[tuple[int, Finding]] = []
     for _, _, rank, f in found:
         if not out or f.start >= out[-1][1].end: out.append((rank, f)); continue
