@@ -270,6 +270,55 @@ Filter by last month, select yesterday and click Today. The banner prints today'
 @pytest.mark.parametrize("text", NOTHING)
 def test_what_has_no_date(text): assert [r.original_text for r in checked(text, NOW) if r.interval] == []
 
+NAMES = """Put the ticket on the Thursday board, and the Tuesday namespace has no quota.
+Copy the Friday digest template; our Monday channel is read only; the August environment is for load tests.
+tuesday is a Lua framework, and Rick Monday is the customer contact.
+The film Gloomy Sunday, her band is called Second Friday, The Woman Who Was Wednesday
+Ask Sunday Adeyemi, assigned to Tuesday Park, Wednesday Okoro owns it, Friday O. is next
+April and June own the importer; according to May it is unused; wait for June's approval
+Server tuesday needs memory. Friday answers with an emoji when it is full.
+Sunday the cat is on the login page.
+Squad Monday is on it. Team Friday has the pager.
+Last Sunday Night by Ada Singer, I Saw What You Did Last Winter, Today Was a Fairytale""".splitlines()
+LABELS = """The menu item Snooze until Friday is greyed out.
+The status text Back Tuesday is cut off; the presence label Back in an hour too
+error message "Pick a date after today" is not translated
+demo task "Call the bank on Monday" should go
+Put a line between Yesterday and Custom range.
+The cell for today gets a ring, and today is highlighted.
+rename the key for Last month in the glossary
+The Weekend toggle is off, and the weekend surcharge is 2.""".splitlines()
+RULES = """The end date must be after today.
+The default is today; pass tomorrow as the second argument.
+Files older than last week are archived.
+DST ends on the last Sunday in October.
+February breaks the sum in leap years.
+Some locales start on Sunday, others on Monday.
+case Monday: return 1; if (d === Day.Tuesday) return 2
+Since 2000 is the default size, and from 1998 to 2003 bytes is the header, 2019 is a duplicate of 1998.""".splitlines()
+STAY = """April was slow. Summer was quiet, no pages. -> 2024-04 2024-SU
+The Friday branch was cut. The Monday board meeting was short. -> 2025-03-07 2025-03-10
+The Tuesday deploy is red, the Friday build is broken. -> 2025-03-11 2025-03-07
+Monday Ada merged it. Friday is the database migration. -> 2025-03-10 2025-03-07
+I told the squad Monday, and we met the team Friday. -> 2025-03-10 2025-03-07
+It broke again Today. Rename the column tomorrow, please. -> 2025-03-12 2025-03-13
+Card Checkout is due Friday. Please message Anna by Friday. -> 2025-03-14 2025-03-14
+We deleted files older than last week. Send it no later than tomorrow. -> 2025-W10 2025-03-13
+We change the clocks on Sunday. We fixed the DST bug in January. -> 2025-03-16 2025-01
+The customer wrote "I think it broke yesterday". Monday works for me. Friday's build failed. -> 2025-03-11 2025-03-17 2025-03-07
+The server today needs a restart. The bot rejects today's mail. -> 2025-03-12 2025-03-12
+Monday was called off. Between January and February we rewrote it. -> 2025-03-10 2025-01 2025-02""".splitlines()
+
+
+@pytest.mark.parametrize("text", [*NAMES, *LABELS, *RULES])
+def test_a_name_a_label_and_a_rule_are_no_date(text): assert [r.original_text for r in checked(text, NOW) if r.interval] == []
+
+
+@pytest.mark.parametrize("line", STAY)
+def test_what_looks_like_a_name_and_is_a_date(line):
+    text, _, values = line.partition(" ->")
+    assert [r.value for r in find_references(text, datetime(2025, 3, 12, 15, 20)) if r.interval] == values.split()
+
 
 PROSE = """Object.freeze(today) was needed before the test. ->
 Math.max(yesterday, floor) is evaluated twice; Set(monday, friday) is the default. ->
