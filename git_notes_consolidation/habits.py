@@ -4,6 +4,7 @@
 
 # %% ../nbs/02_habits.ipynb #5ed26ca5
 from __future__ import annotations
+import re
 from .masking import BLANK
 from .tense import cue
 from .timewords import Tokens
@@ -99,11 +100,12 @@ def is_thing(
 # %% ../nbs/02_habits.ipynb #2ce794d1
 _MADE = frozenset("""channel branch namespace template macro sprite mascot cluster environment stack schema font profile policy thread playlist edition list
     guide board dashboard sale avatar banner landing codebase logo wallpaper shader config index layout pool tenant worker tag runner shard node
-    algorithm heuristic formula""".split())
+    algorithm heuristic formula integration api cli sdk workspace daemon extension driver""".split())
 _OUR = frozenset("the our my your their".split())
 _DATA = frozenset("edition list guide sale".split())
 _BASE_TOO = frozenset("put set read cut let hit".split())
-_GATHERS = frozenset("meeting call review demo session update vote".split())
+_HAPPENS = frozenset("""meeting call review demo session update vote outage release deploy build incident upgrade migration change cut rollout hotfix
+    bug failure crash""".split())
 
 
 def _made(t: Tokens, k: int) -> bool:
@@ -113,7 +115,7 @@ def _made(t: Tokens, k: int) -> bool:
     if letter_at(t, j + 1) == "." and low_at(t, j) not in _MADE and (behind in _MADE or behind in THINGS) and not is_thing(t, j): j += 1
     noun = low_at(t, j)
     if low_at(t, k - 1) not in _OUR or noun not in _MADE and noun not in THINGS or t.letters[k] == "M" and noun in _DATA: return False
-    return t.text[t.spans[j - 1][1]] == " " and low_at(t, j + 1) not in _GATHERS and not _told(t, k)
+    return t.text[t.spans[j - 1][1]] == " " and low_at(t, j + 1) not in _HAPPENS and not _told(t, k)
 
 
 def _told(t: Tokens, k: int) -> bool:
@@ -200,15 +202,23 @@ def _full_name(t: Tokens, k: int) -> bool:
     return any(t.low[j] in _PEOPLE and t.low[j - 1] in ("ask", "so", ",", "and", "thank") for j in range(k + 3, min(k + 12, len(t.low))))
 
 # %% ../nbs/02_habits.ipynb #12e2ae94
-_BEARERS = frozenset("server node host vm vault robot assistant bot machine printer runner device room tag cluster namespace".split())
+_BEARERS = frozenset("""server node host vm vault robot assistant bot machine printer runner device room tag cluster namespace
+    designer intern developer engineer colleague teammate""".split())
 _ACTS = frozenset("answers posts replies sends listens compiles parses supports depends uses stores serves exposes".split())
 _OWNED = frozenset("avatar owner maintainer readme repo repository homepage api logo icon sdk cli".split())
 
 
+_SET_UP, _AT = frozenset("install uninstall upgrade rebase merge bump pin".split()), frozenset("with to from into onto via below".split())
+_VERSION = re.compile(r" \d+\.\d(?![\d.])(?! ?[ap]\.?m)")
+
+
 def _bears(t: Tokens, k: int) -> bool:
-    "Server sunday needs memory; Friday answers with an emoji; Friday's owner."
+    "Server sunday needs memory; Friday answers with an emoji; Friday's owner; install Friday with pip; Sunday 2.1."
     before, after, behind = low_at(t, k - 1), low_at(t, k + 1), low_at(t, k + 2)
-    if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return after in _OWNED
+    if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return letter_at(t, k) in "WM" and after in _OWNED and behind not in _HAPPENS
+    if letter_at(t, k) in "WM" and before in _SET_UP and after in _AT and _sentence_start(t, k - 1): return after != "with" or before == "install"
+    if letter_at(t, k) in "WM" and _sentence_start(t, k) and _VERSION.match(t.text, t.spans[k][1]): return True
+    if letter_at(t, k) == "W" and before == "in" and after in ("and", "or", "with", ",", ".", ""): return True  # We track it in Monday
     if after in _ACTS and _sentence_start(t, k): return behind in ("the", "a", "an", "to", "with", "on", "no", "our")
     if before not in _BEARERS or after == "was": return False
     return letter_at(t, k) == "W" and letter_at(t, k - 2) in "e^" if after == "is" else letter_at(t, k) in "WM" and after[-1:] == "s"

@@ -99,18 +99,27 @@ def _weekday_ok(t: Tokens, k: int) -> bool:
 # %% ../nbs/03_licences.ipynb #6c649134
 _WORKS = frozenset("""approval patch pr prs branch branches review fix laptop comment comments commit commits idea suggestion question team proposal
     script code change changes opinion feedback machine fork""".split())
+_ROLES = frozenset("owner owners author authors maintainer maintainers reviewer reviewers assignee assignees approver approvers".split())
+_DID = frozenset("reviewed approved merged wrote signed agreed suggested asked".split())
 _DOES = frozenset("own owns think thinks want wants agree agrees maintain maintains say says prefer know knows wrote".split())
 _TO_PERSON = frozenset("""talk talks talked talking speak spoke assign assigned ping ask asked hand handed give gave send sent thanks listen write wrote
     belongs belong""".split())
 _DONE_BY = frozenset("reported reviewed written approved authored signed requested suggested proposed contributed owned maintained assigned".split())
 
 
+def _ended(t: Tokens, k: int) -> bool:
+    "Owners: April, June."
+    i = next((j for j in range(k - 1, max(k - 7, -1), -1) if t.low[j] in _ROLES), k)
+    return all(t.low[j] in (":", ",", "and", "are", "is", "or") or letter_at(t, j) == "M" for j in range(i + 1, k))
+
+
 def _is_person(t: Tokens, k: int) -> bool:
     before, after = low_at(t, k - 1), low_at(t, k + 1)
     if after in _DOES or after in _WORKS and t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return True
-    if before == "to" and low_at(t, k - 2) == "according": return True
+    if before == "to" and low_at(t, k - 2) == "according" or not _ROLES.isdisjoint(t.low[max(0, k - 6):k]) and _ended(t, k): return True
+    if after in _DID and (letter_at(t, k - 1) == "^" or low_at(t, k - 1) in (".", ",", "and", "both", "that")): return True
     if before == "and" and letter_at(t, k - 2) == "M" and letter_at(t, k - 3) == "." and _is_person(t, k - 2): return True
-    if after == "and" and letter_at(t, k + 2) == "M" and low_at(t, k + 3) in _DOES: return True
+    if after == "and" and letter_at(t, k + 2) == "M" and low_at(t, k + 3) in _DOES | _DID: return letter_at(t, k - 1) not in "i@OBAR"
     if before in ("ask", "asked", "ping", "thanks", "cc") or before == "by" and low_at(t, k - 2) in _DONE_BY: return True
     return before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
 
@@ -247,6 +256,7 @@ _PICKERS = frozenset("picker menu dropdown selector toolbar".split())
 _SUCH, _LIKE = frozenset("words phrases strings inputs expressions terms dates date say".split()), frozenset("like such (".split())
 _SHOWN = frozenset("shown rendered renders displayed formatted formats appears".split())
 _TYPED = frozenset("type types typed typing parse parses parsing understand understands recognise recognises recognize recognizes".split())
+_SUMS, _EVERY = frozenset("lists sums averages compares counts aggregates fetches injects".split()), frozenset("the a our each every".split())
 _PRINTS = frozenset("prints shows renders displays outputs".split())
 _TYPED |= frozenset("tap taps press select selects choose chooses pick picks click clicks".split())
 _STRINGS, _LEADS = frozenset("string literal phrase".split()), frozenset("to is range the interval".split())
@@ -272,6 +282,7 @@ def _quoted_from(t: Tokens, k: int) -> int:
     if low == "by": return k + 1 if low_at(t, k - 1) in ("filter", "group", "sort", "grouped", "filtered") and after in "lxtpd" else 0
     if low == "say": return k + 1 if after in "dlx" and low_at(t, k + 2) == "in" and word_at(t, k + 3).istitle() else 0
     bracket = low_at(t, k + 1) == "(" and low[:4] == "date" and low_at(t, k - 1) != "relative"
+    if low in _SUMS: return k + 1 + (after == "e") if low_at(t, k - 2) in _EVERY and after in "elxtd" and word_at(t, k - 1).isalpha() else 0
     if low in _PRINTS: return k + 1 if after == "n" and letter_at(t, k + 3) == "g" else 0
     if low in _SUCH and low_at(t, k + 1) in _LIKE and not bracket:
         k += 2 + (low_at(t, k + 2) == "as")
@@ -286,7 +297,7 @@ def _quoted_from(t: Tokens, k: int) -> int:
     return k + 1 if shown and (low != "the" or letter_at(t, k + 2) in "UVn") else 0
 
 # %% ../nbs/03_licences.ipynb #cec3522c
-_TRIGGERS = {"order"} | _PRINTS | _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS | _PICKERS | _SUCH | _SHOWN | {"|", "/", "turns", "by"}
+_TRIGGERS = {"order"} | _SUMS | _PRINTS | _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS | _PICKERS | _SUCH | _SHOWN | {"|", "/", "turns", "by"}
 
 
 def _silenced(t: Tokens, letters: list[str]) -> None:

@@ -116,7 +116,7 @@ _MENTIONS = re.compile("|".join((
     r"\b(?P<k>(?:Day|DayOfWeek|Weekday|Month|DAY|[A-Z][a-z]+Day)\.(?:[A-Z][a-z]{2,8}|[A-Z]{3,9}))(?!\w)",
     rf"(?<![\w-])(?P<e>{_DAY}-0?\d\d?)(?![\w-])",
     rf"(?P<f>{_DAY}) \(\d\)",
-    r"(?P<g>USA TODAY|(?:This|Last|Next) Week Tonight|(?<= )\.(?:today|yesterday|tomorrow)\b)",
+    r"(?P<g>USA TODAY|(?:This|Last|Next) Week (?:Tonight|[Ii]n [A-Z])|(?<= )\.(?:today|yesterday|tomorrow)\b)",
     rf"(?i:first|second|third|fourth|final|last) (?P<h>{_DAY}) (?:in|of) (?:each|every)\b",
     r"(?i:\b(?:filter|header|cell|arrow|calendar|picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}"
     rf"{_MOVES}[^.;\n]{{0,40}}?\b(?P<i>{_THAT}(?: and the {_THAT})?))")))
@@ -130,7 +130,7 @@ def _blank_mention(m: re.Match[str]) -> str:
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
 _SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|quick action|reply template|text)\b"
                      r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
-                     r"|week tonight|lyrics|is (?:called|titled|named)")
+                     r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
 _QUOTES = re.compile("[\"“'‘]")
 

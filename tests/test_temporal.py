@@ -278,6 +278,10 @@ Ask Sunday Adeyemi, assigned to Tuesday Park, Wednesday Okoro owns it, Friday O.
 April and June own the importer; according to May it is unused; wait for June's approval
 Server tuesday needs memory. Friday answers with an emoji when it is full.
 Sunday the cat is on the login page.
+Owners: April, June. Both May and August reviewed it.
+Install Friday with pip, then; Rebase wednesday onto main. Monday 3.1 is out.
+We track it in Monday and in the wiki; the Thursday API and the Sunday CLI share a key.
+This Week in Testing has a feed.
 Squad Monday is on it. Team Friday has the pager.
 Last Sunday Night by Ada Singer, I Saw What You Did Last Winter, Today Was a Fairytale""".splitlines()
 LABELS = """The menu item Snooze until Friday is greyed out.
@@ -291,6 +295,7 @@ The Weekend toggle is off, and the weekend surcharge is 2.""".splitlines()
 RULES = """The end date must be after today.
 The default is today; pass tomorrow as the second argument.
 Files older than last week are archived.
+The query sums the last 7 days.
 DST ends on the last Sunday in October.
 February breaks the sum in leap years.
 Some locales start on Sunday, others on Monday.
@@ -307,6 +312,8 @@ We deleted files older than last week. Send it no later than tomorrow. -> 2025-W
 We change the clocks on Sunday. We fixed the DST bug in January. -> 2025-03-16 2025-01
 The customer wrote "I think it broke yesterday". Monday works for me. Friday's build failed. -> 2025-03-11 2025-03-17 2025-03-07
 The server today needs a restart. The bot rejects today's mail. -> 2025-03-12 2025-03-12
+We shipped Friday 2.1, and the Monday API outage is over. -> 2025-03-07 2025-03-10
+Friday's CLI release is broken. In May we agreed on it. -> 2025-03-07 2024-05
 Monday was called off. Between January and February we rewrote it. -> 2025-03-10 2025-01 2025-02""".splitlines()
 
 
