@@ -72,7 +72,8 @@ def hyphened(
     return glued and letter_at(t, k + s) == "-" and letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
 
 # %% ../nbs/02_habits.ipynb #44058ab7
-_TITLES = frozenset("""manic blue gloomy bleak stormy sheffield black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco
+_TITLES = frozenset("""meatless thirsty whit plough thanksgiving manic blue gloomy bleak stormy sheffield
+    black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco
     throwback easter codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
     widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
@@ -162,6 +163,8 @@ _NAMES = frozenset("""name codename nickname codenamed bot assistant mascot name
 _KEYS, _NO_VERB = frozenset("key subcommand keyword identifier slug".split()), frozenset("is was and but or so because when if as at".split())
 _HEADED = frozenset("field variable parameter function method argument project class constant value filter option label column theme alias package".split())
 _USED, _BOTS = frozenset("use uses using mock mocks mocking stub".split()), frozenset("bot assistant mascot cat dog".split())
+_DECLARED, _CALLED = frozenset("var const alias def".split()), frozenset("name nickname codename username hostname alias".split())
+_TICKS = frozenset("labels ticks headers".split())
 _SHOPS = THINGS | frozenset("chain restaurant band shop brand movie film song book novel".split())
 _IS = frozenset("is was".split())
 
@@ -256,7 +259,9 @@ def is_named(
     if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
     if before == "is" and letter_at(t, k) in "WM" and (letter_at(t, k - 2) == "n" or low_at(t, k - 2)[:1] == BLANK): return True  # 11 is December
     if after in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]) or after == "has" and "value" in t.low[k + 2:k + 5]: return True
-    if before in _USED: return True
+    if before in _USED or before in _DECLARED and letter_at(t, k) in "dW" and word_at(t, k).islower(): return True
+    if before == ":" and low_at(t, k - 2) in _CALLED or after == "&" and letter_at(t, k + 2) == "." and _title(word_at(t, k + 2)): return True
+    if before in _TICKS or before == "and" and letter_at(t, k - 2) == t.letters[k] and low_at(t, k - 3) in _TICKS: return True
     if low_at(t, k + 2) in ("the", "a", "our") and not {*t.low[k + 3:k + 5]}.isdisjoint({"(": _SHOPS, ",": _BOTS}.get(after, ())): return True
     if after == "the" and low_at(t, k + 2) in _BOTS: return True
     if before in _KEYS and after not in _NO_VERB and after[-1:].isalpha() and letter_at(t, k) == "d": return True

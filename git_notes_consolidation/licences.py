@@ -277,6 +277,8 @@ def _quoted_from(t: Tokens, k: int) -> int:
     low, after = t.low[k], letter_at(t, k + 1)
     if low in _COMPUTES and after in "ae": return k + 2 if letter_at(t, k + 2) in "lxtpoWUEMkVb" else 0
     ordered = low == "order" and low_at(t, k - 1) in ("tab", "column", "button", "sort", "menu")
+    if low in _OFFERS and low_at(t, k + 1)[:1] == BLANK and low_at(t, k + 2) == ",": return k + 3
+    if low in _OFFERS and after in "lxd" and word_at(t, k + 1).istitle(): return k + 1
     if (ordered or low in _OFFERS) and low_at(t, k + 1) in (":", "are"): return k + 2 if letter_at(t, k + 2) in "lxtpd" else 0
     if low in _PICKERS and low_at(t, k + 1) in ("has", "offers", "lists") and word_at(t, k + 2).istitle(): return k + 2
     if low == "by": return k + 1 if low_at(t, k - 1) in ("filter", "group", "sort", "grouped", "filtered") and after in "lxtpd" else 0

@@ -62,7 +62,7 @@ _KINDS = {
     "file": r"(?<![\w.-])(?![apAP]\.[mM]\b)[\w-]++\.(?:[a-z][a-z0-9]{0,8}|[A-Z]{2,6})(?![\w])(?:\.\w++)*+(?!\()",
     "call": r"(?<![\w.])[A-Za-z_][\w.]*+\((?:[^()\s]{0,100}\)|(?=['\"]))",
     "name": r"(?<!\w)(?:_\w++|[A-Za-z][A-Za-z0-9]*+_\w++|[a-z]++[A-Z]\w*+|[A-Z][a-z]++[A-Z]\w*+)",
-    "option": r"(?<![\w-])--?[A-Za-z][\w-]*+(?:=\S++)?|(?<![\w$])\$\{?\w++\}?",
+    "option": r"(?<![\w-])--?[A-Za-z][\w-]*+(?:=\S++)?|(?<!\S)[:%][a-z]\w*+(?![\w:])|(?<![\w$])\$\{?\w++\}?",
     "numbered": rf"(?<![\w-])(?!{_TIME}[a-z]{{0,6}}-\d)[A-Za-z][\w]*+-(?=\d)[\w.-]*+\w",
     "version": r"(?<![\w.])(?:[vV]\d++[\w.+-]*+|\d{1,9}+\.\d{1,9}+\.\d{1,3}(?!\d)[\w.+-]*+|\d{1,9}+(?:\.\d{1,9}+){3,}+)",
     "hash": r"(?<![\w-])(?=[0-9]*+[a-f])(?=[a-f]*+[0-9])[0-9a-f]{7,64}(?![\w-])",
@@ -98,7 +98,8 @@ _WORK = (r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaur
 # %% ../nbs/01_masking.ipynb #26d5204b
 _WHEN = rf"(?:(?i:today|yesterday|tomorrow|tonight)|(?i:last|this|next) (?:week(?:end)?|month|year|quarter)|{_DAY})"
 _BUTTON = (r"(?i:button|menu item|menu entry|tab|chip|label|badge|hint(?: text)?|placeholder|tooltip|toggle|checkbox|heading|toast|preset|pill|suggestion"
-           r"|quick action|reply template|error message|(?:alt|aria|status|fallback|help|link|push|title) text)s?")
+           r"|(?:quick|bulk|swipe) action|reply template|error message|empty state|(?:chart|page|dialog) title|group header|legend entry"
+           r"|(?:alt|aria|status|fallback|help|link|push|title|hover) text)s?")
 _LED = rf"[A-Z][a-z]+(?: (?:me|it|until|till|to|since|for|on|in|by|before|after|due|from|than|or|not|later|earlier|this|and|\(?{_WHEN})){{0,4}}"
 
 # %% ../nbs/01_masking.ipynb #559d9f04
@@ -128,7 +129,8 @@ def _blank_mention(m: re.Match[str]) -> str:
 
 # %% ../nbs/01_masking.ipynb #88c0d2ba
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
-_SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|quick action|reply template|text)\b"
+_SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|template|text|empty state|title"
+                     r"|legend entry)\b"
                      r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
                      r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")

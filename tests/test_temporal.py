@@ -282,6 +282,8 @@ Owners: April, June. Both May and August reviewed it.
 Install Friday with pip, then; Rebase wednesday onto main. Monday 3.1 is out.
 We track it in Monday and in the wiki; the Thursday API and the Sunday CLI share a key.
 This Week in Testing has a feed.
+Nickname: Friday. Meatless Monday is a coupon, Sunday & Daughters sell bread.
+:friday is a symbol, %monday is a macro, var today is shadowed.
 Squad Monday is on it. Team Friday has the pager.
 Last Sunday Night by Ada Singer, I Saw What You Did Last Winter, Today Was a Fairytale""".splitlines()
 LABELS = """The menu item Snooze until Friday is greyed out.
@@ -289,6 +291,8 @@ The status text Back Tuesday is cut off; the presence label Back in an hour too
 error message "Pick a date after today" is not translated
 demo task "Call the bank on Monday" should go
 Put a line between Yesterday and Custom range.
+The bulk action Move to Tuesday is slow, and the empty state Nothing due today has no picture.
+The field has the options Today, Tomorrow and Never; the axis labels Mon and Sun overlap.
 The cell for today gets a ring, and today is highlighted.
 rename the key for Last month in the glossary
 The Weekend toggle is off, and the weekend surcharge is 2.""".splitlines()
@@ -305,6 +309,7 @@ STAY = """April was slow. Summer was quiet, no pages. -> 2024-04 2024-SU
 The Friday branch was cut. The Monday board meeting was short. -> 2025-03-07 2025-03-10
 The Tuesday deploy is red, the Friday build is broken. -> 2025-03-11 2025-03-07
 Monday Ada merged it. Friday is the database migration. -> 2025-03-10 2025-03-07
+ETA: Friday. -> 2025-03-14
 I told the squad Monday, and we met the team Friday. -> 2025-03-10 2025-03-07
 It broke again Today. Rename the column tomorrow, please. -> 2025-03-12 2025-03-13
 Card Checkout is due Friday. Please message Anna by Friday. -> 2025-03-14 2025-03-14
