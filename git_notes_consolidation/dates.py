@@ -54,7 +54,7 @@ def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     before, after = c.t.low[i - 1] if i else "", c.t.low[k] if k < len(c.t.low) else "."
     if before in ("from", "between") and c.t.letters[k:k + 2] in ("@y", "&y", "Ay") and c.t.low[k + 2:k + 3] and c.t.low[k + 2] in _UNITS: return None
     if before in ("to", "and") and c.t.letters[i - 2:i - 1] == "y" and after in _UNITS: return None
-    if before == "since" and after == "is" and c.t.letters[k + 1:k + 2] in ("e", "a"): return None  # Since 2000 is the default
+    if before == "since" and after == "is" and c.t.letters[k + 1:k + 2] in ("e", "a"): return None  # Since 2000 is a limit
     if before == "of" and c.t.low[max(0, i - 2):i - 1] in (["duplicate"], ["copy"], ["instead"]): return None
     if before == "the" and after not in _YEARLY or before == "to" and c.t.letters[i - 2:i - 1] == "y" and c.t.letters[i - 3:i - 2] not in "iR@": return None
     if before == "-" and (i < 2 or c.t.low[i - 2] not in ("mid", "early", "late", "pre", "post")): return None

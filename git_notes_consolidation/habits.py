@@ -179,7 +179,7 @@ _NO_KIND = frozenset("""day days date deadline last holiday first target end sta
 
 
 def _is_a(t: Tokens, k: int) -> bool:
-    "July is a router, Rick Monday is the customer contact: no day and no month is such a thing."
+    "July is a router, Nell Monday is our main customer: no day and no month is such a thing."
     i = next((j for j in range(k + 1, k + 4) if low_at(t, j) in _IS), 0)
     if not i or low_at(t, i + 1) not in ("a", "an", "the", "our", "my", "its", "their", "her", "his"): return False
     j = i + 2
@@ -232,12 +232,12 @@ _SMALL = frozenset("who was you did the of in and that is what when before after
 
 
 def _capital(t: Tokens, k: int) -> bool:
-    "A capital within a sentence: drop Yesterday from it, key for Last month, What You Did Last Summer."
+    "A capital within a sentence: drop Yesterday from it, key for Last month, Who You Were Last Summer."
     word, before = word_at(t, k), word_at(t, k - 1)
     if not word.istitle(): return False
     after = word_at(t, k + 1)
     if after[:3] == "You" or after.istitle() and letter_at(t, k) == "d" and after.lower() in _SMALL: return True
-    if after.istitle() and letter_at(t, k + 1) == "x" and letter_at(t, k + 2) == ".": return True  # Thursday Next novels
+    if after.istitle() and letter_at(t, k + 1) == "x" and letter_at(t, k + 2) == ".": return True  # Tuesday Next books
     if k == 0 or _sentence_start(t, k): return False
     if letter_at(t, k) == "d" and before.islower() and len(before) > 1 and not (low_at(t, k + 1) in ("", ".", ",", "!") and _told(t, k)): return True
     i = k - 1 if letter_at(t, k - 1) in "lxt" else k
@@ -406,7 +406,7 @@ _CALENDARS, _START_ON = frozenset("locales calendars countries regions weeks".sp
 
 
 def _spelled(t: Tokens, k: int) -> bool:
-    "Monday may be lundi; Monday is spelled lundi."
+    "Friday may be vendredi; Friday is spelled vendredi."
     right = t.low[k + 1:k + 3]
     if right == ["may", "be"]: return not {"names", "name"}.isdisjoint(t.low[max(0, k - 10):k])
     return right in (["is", "spelled"], ["is", "translated"])

@@ -206,7 +206,7 @@ SENTENCES = {
     "Late 2024: a prototype. Mid-2025 somebody left, between 2022 and 2024 nobody cared.": "2024 2025 2022 2024",
     "Numbers for 2025 Q4; over the winter it doubled; by year end we will see": "2025-Q4 2025-WI 2026",
     "Friday, the 20th, is the cut; on Friday the 13th it broke.": "2026-03-20 2026-03-13",
-    "Failover in 15 minutes. Back in an hour.": "2026-03-18T10:15 2026-03-18T11",
+    "Failover in 15 minutes. Free in an hour.": "2026-03-18T10:15 2026-03-18T11",
     "A year ago today we went live.": "2025-03-18",
 }
 
@@ -272,9 +272,9 @@ def test_what_has_no_date(text): assert [r.original_text for r in checked(text, 
 
 NAMES = """Put the ticket on the Thursday board, and the Tuesday namespace has no quota.
 Copy the Friday digest template; our Monday channel is read only; the August environment is for load tests.
-tuesday is a Lua framework, and Rick Monday is the customer contact.
+tuesday is a Lua framework, and Nell Monday is our main customer.
 The film Gloomy Sunday, her band is called Second Friday, The Woman Who Was Wednesday
-Ask Sunday Adeyemi, assigned to Tuesday Park, Wednesday Okoro owns it, Friday O. is next
+Ask Sunday Adeyemi, assigned to Tuesday Hill, Wednesday Okoro owns it, Friday O. is next
 April and June own the importer; according to May it is unused; wait for June's approval
 Server tuesday needs memory. Friday answers with an emoji when it is full.
 Sunday the cat is on the login page.
@@ -285,15 +285,15 @@ This Week in Testing has a feed.
 Nickname: Friday. Meatless Monday is a coupon, Sunday & Daughters sell bread.
 :friday is a symbol, %monday is a macro, var today is shadowed.
 Squad Monday is on it. Team Friday has the pager.
-Last Sunday Night by Ada Singer, I Saw What You Did Last Winter, Today Was a Fairytale""".splitlines()
-LABELS = """The menu item Snooze until Friday is greyed out.
-The status text Back Tuesday is cut off; the presence label Back in an hour too
+Last Sunday Night by Ada Singer, The Place Where You Did Last Winter, Today Was a Fairytale""".splitlines()
+LABELS = """The menu item Sleep until Friday is grey.
+The status text Back Tuesday is cut off; the tooltip Free in an hour too
 error message "Pick a date after today" is not translated
 demo task "Call the bank on Monday" should go
-Put a line between Yesterday and Custom range.
+Drop Yesterday and keep the rest.
 The bulk action Move to Tuesday is slow, and the empty state Nothing due today has no picture.
 The field has the options Today, Tomorrow and Never; the axis labels Mon and Sun overlap.
-The cell for today gets a ring, and today is highlighted.
+The dot for today is blue, and tomorrow is greyed.
 rename the key for Last month in the glossary
 The Weekend toggle is off, and the weekend surcharge is 2.""".splitlines()
 RULES = """The end date must be after today.
@@ -302,9 +302,9 @@ Files older than last week are archived.
 The query sums the last 7 days.
 DST ends on the last Sunday in October.
 February breaks the sum in leap years.
-Some locales start on Sunday, others on Monday.
+Calendars start on Saturday, others on Sunday.
 case Monday: return 1; if (d === Day.Tuesday) return 2
-Since 2000 is the default size, and from 1998 to 2003 bytes is the header, 2019 is a duplicate of 1998.""".splitlines()
+Since 2000 is a limit of ours, and between 1990 and 1999 bytes are read, this is a copy of 2017.""".splitlines()
 STAY = """April was slow. Summer was quiet, no pages. -> 2024-04 2024-SU
 The Friday branch was cut. The Monday board meeting was short. -> 2025-03-07 2025-03-10
 The Tuesday deploy is red, the Friday build is broken. -> 2025-03-11 2025-03-07
