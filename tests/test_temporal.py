@@ -271,13 +271,13 @@ Filter by last month, select yesterday and click Today. The banner prints today'
 def test_what_has_no_date(text): assert [r.original_text for r in checked(text, NOW) if r.interval] == []
 
 NAMES = """Put the ticket on the Thursday board, and the Tuesday namespace has no quota.
-Copy the Friday digest template; our Monday channel is read only; the August environment is for load tests.
+Copy the Friday digest template; our Monday channel is muted; the August environment is for load tests.
 tuesday is a Lua framework, and Nell Monday is our main customer.
-The film Gloomy Sunday, her band is called Second Friday, The Woman Who Was Wednesday
+The film Gloomy Sunday, her band is called Fifth Friday, The Woman Who Was Wednesday
 Ask Sunday Adeyemi, assigned to Tuesday Hill, Wednesday Okoro owns it, Friday O. is next
 April and June own the importer; according to May it is unused; wait for June's approval
 Server tuesday needs memory. Friday answers with an emoji when it is full.
-Sunday the cat is on the login page.
+Tuesday the cat sits on the login page.
 Owners: April, June. Both May and August reviewed it.
 Install Friday with pip, then; Rebase wednesday onto main. Monday 3.1 is out.
 We track it in Monday and in the wiki; the Thursday API and the Sunday CLI share a key.
@@ -287,7 +287,7 @@ Nickname: Friday. Meatless Monday is a coupon, Sunday & Daughters sell bread.
 Squad Monday is on it. Team Friday has the pager.
 Last Sunday Night by Ada Singer, The Place Where You Did Last Winter, Today Was a Fairytale""".splitlines()
 LABELS = """The menu item Sleep until Friday is grey.
-The status text Back Tuesday is cut off; the tooltip Free in an hour too
+The status text Back Tuesday is too long; the tooltip Free in an hour too
 error message "Pick a date after today" is not translated
 demo task "Call the bank on Monday" should go
 Drop Yesterday and keep the rest.
