@@ -45,7 +45,7 @@ _PARTLY = frozenset("mid early late".split())
 
 
 
-_UNITS = frozenset("mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps fps".split())
+_UNITS = frozenset("bytes items rows lines characters chars entries mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps fps".split())
 
 
 @_rule("(?<=[iO@BARbzk-])y|(?<=e)y(?=[.])|(?<=[@i]y&)y|(?P<u>U)y")
@@ -54,6 +54,8 @@ def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     before, after = c.t.low[i - 1] if i else "", c.t.low[k] if k < len(c.t.low) else "."
     if before in ("from", "between") and c.t.letters[k:k + 2] in ("@y", "&y", "Ay") and c.t.low[k + 2:k + 3] and c.t.low[k + 2] in _UNITS: return None
     if before in ("to", "and") and c.t.letters[i - 2:i - 1] == "y" and after in _UNITS: return None
+    if before == "since" and after == "is" and c.t.letters[k + 1:k + 2] in ("e", "a"): return None  # Since 2000 is a limit
+    if before == "of" and c.t.low[max(0, i - 2):i - 1] in (["duplicate"], ["copy"], ["instead"]): return None
     if before == "the" and after not in _YEARLY or before == "to" and c.t.letters[i - 2:i - 1] == "y" and c.t.letters[i - 3:i - 2] not in "iR@": return None
     if before == "-" and (i < 2 or c.t.low[i - 2] not in ("mid", "early", "late", "pre", "post")): return None
     noun = after[0].isalpha() and after not in AFTER_YEAR and after[-2:] not in ("ed", "ly") and (c.t.text[c.t.spans[k][0]].islower() or before == "-")

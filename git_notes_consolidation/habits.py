@@ -4,6 +4,7 @@
 
 # %% ../nbs/02_habits.ipynb #5ed26ca5
 from __future__ import annotations
+import re
 from .masking import BLANK
 from .tense import cue
 from .timewords import Tokens
@@ -52,6 +53,7 @@ def _as_constant(t: Tokens, k: int) -> bool:
     if not {"=", "|", "[", "{", "<", ">"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
     a, b = t.spans[k]
     if t.text[a - 1:a] == BLANK and t.text[b:b + 1] == BLANK or low_at(t, k - 1) == "return" or t.text[b:b + 3] == " :=": return True
+    if word_at(t, k - 1) == "case" and t.text[b:b + 1] == ":": return True
     if t.text[b:b + 1] == ":" and (t.text[a - 1:a] == ":" or letter_at(t, k + 2) == "n" and low_at(t, k + 3) in ("", "}")): return True
     if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo" or _stressed(t, k): return False
     shouts = (j for j in (k - 2, k - 1, k + 1, k + 2) if letter_at(t, j) not in "dTWMw")  # A row of such words vouches for none of them
@@ -70,14 +72,16 @@ def hyphened(
     return glued and letter_at(t, k + s) == "-" and letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
 
 # %% ../nbs/02_habits.ipynb #44058ab7
-_TITLES = frozenset("""black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco throwback easter
-    codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
+_TITLES = frozenset("""meatless thirsty whit plough thanksgiving manic blue gloomy bleak stormy sheffield
+    black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco
+    throwback easter codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
     widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
     command cron cronjob job parser option checkbox dropdown icon link row cell chart heading screen picker setting parameter param key
-    constant alias keyword folder helper bucket arrow""".split())
+    constant alias keyword folder helper bucket arrow toggle marker preset badge""".split())
 _FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news herald
-    telegraph journal review press games records partners ventures security cloud reader board tracker ai""".split())
+    telegraph journal review press games records partners ventures security cloud reader board tracker ai
+    corporation company grotesk sans serif gothic mono""".split())
 
 # %% ../nbs/02_habits.ipynb #c2753920
 _ALSO_VERBS = frozenset("show filter link view object function label flag tab chart list point package command screen parameter".split())
@@ -93,6 +97,33 @@ def is_thing(
     low = low_at(t, k)
     if low in THINGS: return not (low in _ALSO_VERBS and (low_at(t, k + 1) in _OBJECTS or letter_at(t, k + 1) in "nm"))
     return low[-1:] == "s" and low[:-1] in THINGS
+
+# %% ../nbs/02_habits.ipynb #2ce794d1
+_MADE = frozenset("""channel branch namespace template macro sprite mascot cluster environment stack schema font profile policy thread playlist edition list
+    guide board dashboard sale avatar banner landing codebase logo wallpaper shader config index layout pool tenant worker tag runner shard node
+    algorithm heuristic formula integration api cli sdk workspace daemon extension driver""".split())
+_OUR = frozenset("the our my your their".split())
+_DATA = frozenset("edition list guide sale".split())
+_BASE_TOO = frozenset("put set read cut let hit".split())
+_HAPPENS = frozenset("""meeting call review demo session update vote outage release deploy build incident upgrade migration change cut rollout hotfix
+    bug failure crash""".split())
+
+
+def _made(t: Tokens, k: int) -> bool:
+    "The Monday board, our Friday channel: what is there every day and bears the name of one."
+    j = k + 1 + (letter_at(t, k + 1) == "P")
+    behind = low_at(t, j + 1)
+    if letter_at(t, j + 1) == "." and low_at(t, j) not in _MADE and (behind in _MADE or behind in THINGS) and not is_thing(t, j): j += 1
+    noun = low_at(t, j)
+    if low_at(t, k - 1) not in _OUR or noun not in _MADE and noun not in THINGS or t.letters[k] == "M" and noun in _DATA: return False
+    return t.text[t.spans[j - 1][1]] == " " and low_at(t, j + 1) not in _HAPPENS and not _told(t, k)
+
+
+def _told(t: Tokens, k: int) -> bool:
+    "Is something told that was done or will be?"
+    near = range(max(0, k - 8), min(len(t.low), k + 9))
+    done = (cue(t.low, j) < 0 and t.low[j] not in _BASE_TOO and low_at(t, j - 1) not in ("a", "an") for j in near)
+    return any(done) or any(t.low[j] in ("will", "going") for j in near)
 
 # %% ../nbs/02_habits.ipynb #6ac608e8
 _PETS = frozenset("cat dog puppy kitten hamster rabbit parrot horse pony goldfish son daughter baby".split())
@@ -122,15 +153,97 @@ def _work(t: Tokens, k: int) -> bool:
     "Saturday Night Fever, The Day After Tomorrow."
     if letter_at(t, k) == "d": return letter_at(t, k - 1) in "AB" and _title(word_at(t, k - 1)) and _title(word_at(t, k - 2)) and not word_at(t, 0).isupper()
     if not (_title(word_at(t, k)) and letter_at(t, k + 1) == "P" and _title(word_at(t, k + 1))): return False
+    if low_at(t, k + 2) == "by": return _title(word_at(t, k + 3)) and letter_at(t, k + 3) == "."
     return letter_at(t, k + 2) == "." and _title(word_at(t, k + 2)) and low_at(t, k + 2) not in _JOINTS
 
 # %% ../nbs/02_habits.ipynb #5ad8b666
 _FIRST = frozenset("first last start".split())
 _NAMES = frozenset("""name codename nickname codenamed bot assistant mascot named library tool project variable keyword constant function method string
     parameter key property component null computed parsed stored translated""".split())
+_KEYS, _NO_VERB = frozenset("key subcommand keyword identifier slug".split()), frozenset("is was and but or so because when if as at".split())
 _HEADED = frozenset("field variable parameter function method argument project class constant value filter option label column theme alias package".split())
-_USED, _BOTS = frozenset("use uses using".split()), frozenset("bot assistant mascot".split())
+_USED, _BOTS = frozenset("use uses using mock mocks mocking stub".split()), frozenset("bot assistant mascot cat dog".split())
+_DECLARED, _CALLED = frozenset("var const alias def".split()), frozenset("name nickname codename username hostname alias".split())
+_TICKS = frozenset("labels ticks headers".split())
+_SHOPS = THINGS | frozenset("chain restaurant band shop brand movie film song book novel".split())
 _IS = frozenset("is was".split())
+
+# %% ../nbs/02_habits.ipynb #9d069a24
+_KINDS = frozenset("""crate gem dialect language framework router service library tool package musician singer artist band song album film movie novel book
+    author actor poem poet play charity contact maintainer user customer sample fixture avatar mascot cat dog game font bot syllable word name string
+    abbreviation codename cms chain client cluster server database theme plugin town city village island street river park""".split())
+_PEOPLE = frozenset("he she him her his".split())
+_NO_KIND = frozenset("""day days date deadline last holiday first target end start meeting call migration upgrade test review release demo launch
+    freeze interview visit update deploy rollout cutover training maintenance restart sync party
+    conference session workshop event night fair onboarding outage incident backup""".split())
+
+
+def _is_a(t: Tokens, k: int) -> bool:
+    "July is a router, Nell Monday is our main customer: no day and no month is such a thing."
+    i = next((j for j in range(k + 1, k + 4) if low_at(t, j) in _IS), 0)
+    if not i or low_at(t, i + 1) not in ("a", "an", "the", "our", "my", "its", "their", "her", "his"): return False
+    j = i + 2
+    while j < i + 7 and low_at(t, j)[:1].isalpha() and low_at(t, j) not in _JOINTS: j += 1
+    said = t.low[i + 2:j]
+    if low_at(t, i - 1) in _PEOPLE or not said: return False
+    return said[-1] in _KINDS or t.letters[k] != "d" and not _KINDS.isdisjoint(said) and _NO_KIND.isdisjoint(said)
+
+# %% ../nbs/02_habits.ipynb #96d887ce
+_ASKED = frozenset("ask ping cc tell thank thanks".split())
+_HANDED = frozenset("assigned assign handed reported written reviewed approved".split())
+_STATES = frozenset("maintains owns thinks wants knows prefers suggests likes believes".split())
+
+
+def _full_name(t: Tokens, k: int) -> bool:
+    "Ask Sunday Adeyemi; Wednesday Okoro maintains it; Sunday O. pairs."
+    name, before = word_at(t, k + 1), low_at(t, k - 1)
+    if not (_title(word_at(t, k)) and letter_at(t, k + 1) == "." and name[:1].isupper() and name.isalpha()) or low_at(t, k + 1) in _JOINTS: return False
+    if len(name) == 1: return name != "I" and t.text[t.spans[k + 1][1]:][:1] == "."
+    if not _title(name): return False
+    if before in _ASKED or before in ("to", "by") and low_at(t, k - 2) in _HANDED or low_at(t, k + 2) in _STATES: return True
+    if t.low[k] != "sunday" or not _sentence_start(t, k): return False
+    return any(t.low[j] in _PEOPLE and t.low[j - 1] in ("ask", "so", ",", "and", "thank") for j in range(k + 3, min(k + 12, len(t.low))))
+
+# %% ../nbs/02_habits.ipynb #12e2ae94
+_BEARERS = frozenset("""server node host vm vault robot assistant bot machine printer runner device room tag cluster namespace
+    designer intern developer engineer colleague teammate""".split())
+_ACTS = frozenset("answers posts replies sends listens compiles parses supports depends uses stores serves exposes".split())
+_OWNED = frozenset("avatar owner maintainer readme repo repository homepage api logo icon sdk cli".split())
+
+
+_SET_UP, _AT = frozenset("install uninstall upgrade rebase merge bump pin".split()), frozenset("with to from into onto via below".split())
+_VERSION = re.compile(r" \d+\.\d(?![\d.])(?! ?[ap]\.?m)")
+
+
+def _bears(t: Tokens, k: int) -> bool:
+    "Server sunday needs memory; Friday answers with an emoji; Friday's owner; install Friday with pip; Sunday 2.1."
+    before, after, behind = low_at(t, k - 1), low_at(t, k + 1), low_at(t, k + 2)
+    if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return letter_at(t, k) in "WM" and after in _OWNED and behind not in _HAPPENS
+    if letter_at(t, k) in "WM" and before in _SET_UP and after in _AT and _sentence_start(t, k - 1): return after != "with" or before == "install"
+    if letter_at(t, k) in "WM" and _sentence_start(t, k) and _VERSION.match(t.text, t.spans[k][1]): return True
+    if letter_at(t, k) == "W" and before == "in" and after in ("and", "or", "with", ",", ".", ""): return True  # We track it in Monday
+    if after in _ACTS and _sentence_start(t, k): return behind in ("the", "a", "an", "to", "with", "on", "no", "our")
+    if before not in _BEARERS or after == "was": return False
+    return letter_at(t, k) == "W" and letter_at(t, k - 2) in "e^" if after == "is" else letter_at(t, k) in "WM" and after[-1:] == "s"
+
+# %% ../nbs/02_habits.ipynb #8190913c
+_GROUPS = frozenset("team squad tribe cafe café room".split())
+_SMALL = frozenset("who was you did the of in and that is what when before after".split())
+
+
+def _capital(t: Tokens, k: int) -> bool:
+    "A capital within a sentence: drop Yesterday from it, key for Last month, Who You Were Last Summer."
+    word, before = word_at(t, k), word_at(t, k - 1)
+    if not word.istitle(): return False
+    after = word_at(t, k + 1)
+    if after[:3] == "You" or after.istitle() and letter_at(t, k) == "d" and after.lower() in _SMALL: return True
+    if after.istitle() and letter_at(t, k + 1) == "x" and letter_at(t, k + 2) == ".": return True  # Tuesday Next books
+    if k == 0 or _sentence_start(t, k): return False
+    if letter_at(t, k) == "d" and before.islower() and len(before) > 1 and not (low_at(t, k + 1) in ("", ".", ",", "!") and _told(t, k)): return True
+    i = k - 1 if letter_at(t, k - 1) in "lxt" else k
+    small = word_at(t, i - 1)
+    if small.lower() in _SMALL and small.istitle() and i > 1 and not _sentence_start(t, i - 1) and word_at(t, i - 2)[:1].isupper(): return True
+    return low_at(t, k - 1) in _GROUPS and (before.istitle() or _sentence_start(t, k - 1))
 
 # %% ../nbs/02_habits.ipynb #93e6f846
 def is_named(
@@ -139,16 +252,22 @@ def is_named(
 ) -> bool:
     "Does the word stand for a thing, not for a time?"
     before, after = low_at(t, k - 1), low_at(t, k + 1)
-    thing = is_thing(t, k + 1)
+    beside = letter_at(t, k + 2) == t.letters[k] and after in ("and", "or", "&")
+    thing = is_thing(t, k + 3 if beside else k + 1)
     if before in _TITLES or thing and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
     if any(low_at(t, j) in _FIRMS and all(word_at(t, i)[0].isupper() for i in range(k, j + 1)) for j in (k + 1, k + 2)): return True
     if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
     if before == "is" and letter_at(t, k) in "WM" and (letter_at(t, k - 2) == "n" or low_at(t, k - 2)[:1] == BLANK): return True  # 11 is December
     if after in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]) or after == "has" and "value" in t.low[k + 2:k + 5]: return True
-    if before in _USED or low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in {"(": THINGS, ",": _BOTS}.get(after, ()): return True
+    if before in _USED or before in _DECLARED and letter_at(t, k) in "dW" and word_at(t, k).islower(): return True
+    if before == ":" and low_at(t, k - 2) in _CALLED or after == "&" and letter_at(t, k + 2) == "." and _title(word_at(t, k + 2)): return True
+    if before in _TICKS or before == "and" and letter_at(t, k - 2) == t.letters[k] and low_at(t, k - 3) in _TICKS: return True
+    if low_at(t, k + 2) in ("the", "a", "our") and not {*t.low[k + 3:k + 5]}.isdisjoint({"(": _SHOPS, ",": _BOTS}.get(after, ())): return True
+    if after == "the" and low_at(t, k + 2) in _BOTS: return True
+    if before in _KEYS and after not in _NO_VERB and after[-1:].isalpha() and letter_at(t, k) == "d": return True
     if before in _HEADED and after in ("of", "is", "as", "boolean", "int", "integer", "text") and word_at(t, k).islower(): return True
-    if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return True
-    if _person(t, k) or _work(t, k): return True
+    if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return after not in ("", ".", ",", "!")
+    if _person(t, k) or _work(t, k) or _made(t, k) or _is_a(t, k) or _full_name(t, k) or _capital(t, k) or _bears(t, k): return True
     return _as_constant(t, k) or any(hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
 
 # %% ../nbs/02_habits.ipynb #611f863a
@@ -233,12 +352,11 @@ def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
     return any(t.low[j] in _TOPIC for j in near if j < k or _SENTENCE.isdisjoint(t.low[k:j])) and not any(cue(t.low, j) for j in near)
 
 # %% ../nbs/02_habits.ipynb #e4ceca25
-_ANY = frozenset("any some one most typical usual average random normal always another except".split())
+_ANY = frozenset("any given some one most typical usual average random normal always another except".split())
 _SORT = frozenset("""classic typical usual regular ordinary quiet busy normal slow standard lazy average perfect random boring rainy good bad proper true such
     late early""".split())
 _SUBJECTS = frozenset("what whatever whoever anyone anybody anything nobody people those".split())
 _VERDICTS = frozenset("optional mandatory voluntary".split())
-_OUR = frozenset("the our my your their".split())
 _PARTS = frozenset("mornings afternoons evenings nights".split())
 _HABITS = frozenset("""standup stand sync meeting rotation freeze slot window job cron schedule routine digest newsletter batch rule call train peak
     traffic rush retro review planning demo demos lunch brunch breakfast office newsletter huddle checkin townhall guild showcase workshop class course lecture
@@ -258,7 +376,7 @@ def _in_principle(t: Tokens, k: int, left: list[str]) -> bool:
     "Friday is a bad day for it; it is true on Sunday; the default is Monday; dates that fall on Sunday; deploys on Friday are banned."
     before, after, right = low_at(t, k - 1), low_at(t, k + 1), t.low[k + 2:k + 7]
     if not _timeless(t, k): return False
-    if after in ("is", "are") and not {"day", "days"}.isdisjoint(right): return "last" not in right
+    if after in ("is", "are") and not {"day", "days"}.isdisjoint(right): return "last" not in right and right[:2] != ["the", "day"]
     if before == "is" and not _CHOSEN.isdisjoint(left[-3:]): return True
     if before in ("to", "from") and "day" in left and not _SETS.isdisjoint(left): return True
     if before == "on" and low_at(t, k - 2) in _MANY: return after == "are"
@@ -283,6 +401,16 @@ def _by_name(t: Tokens, k: int, before: str, after: str) -> bool:
     if not _HABITS.isdisjoint(t.low[k + 1:k + 3]) or after == "all" and low_at(t, k + 3) == "hands": return _timeless(t, k)
     return letter_at(t, k + 1) == "." and (low_at(t, k + 2) in _LASTS or low_at(t, k + 2) == "is" and low_at(t, k + 3) in _VERDICTS) and _timeless(t, k)
 
+# %% ../nbs/02_habits.ipynb #5ff8e634
+_CALENDARS, _START_ON = frozenset("locales calendars countries regions weeks".split()), frozenset("start starts begin".split())
+
+
+def _spelled(t: Tokens, k: int) -> bool:
+    "Friday may be vendredi; Friday is spelled vendredi."
+    right = t.low[k + 1:k + 3]
+    if right == ["may", "be"]: return not {"names", "name"}.isdisjoint(t.low[max(0, k - 10):k])
+    return right in (["is", "spelled"], ["is", "translated"])
+
 # %% ../nbs/02_habits.ipynb #5d206f16
 def is_habit(
     t: Tokens,
@@ -294,6 +422,10 @@ def is_habit(
     if letter_at(t, k - 1) == "a": return not _one_event(t, k, left) or "v" in t.letters[max(0, k - 8):k] or _conditional(t, k) or _as_such(t, k, left)
     if "s" in t.letters[k + 1:k + 5] and not _JOBS.isdisjoint(left): return _timeless(t, k)
     if after in _MANY or before == "are" and low_at(t, k - 2) in _MANY: return _timeless(t, k)
+    if before in _CALENDARS and letter_at(t, k - 1) != "e" or before == "on" and low_at(t, k - 2) in _START_ON and low_at(t, k - 3) in _CALENDARS: return True
+    if before == "on" and low_at(t, k - 2) == "others": return True
+    if letter_at(t, k - 1) in "ol" and after == "in" and letter_at(t, k + 2) in ".M" and not {"dst", "daylight", "clocks"}.isdisjoint(left): return True
+    if after in ("rule", "rules") and letter_at(t, k - 1) in "ol" or _spelled(t, k): return True
     if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True
     if "s" in t.letters[max(0, k - 2):k] and "," not in t.letters[max(0, k - 2):k]: return True
     if before in _SORT and letter_at(t, k - 2) == "a" or before in ("such", "a") or low_at(t, k - 2) == "such": return True

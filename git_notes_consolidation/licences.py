@@ -97,17 +97,43 @@ def _weekday_ok(t: Tokens, k: int) -> bool:
     return _ends_phrase(t, k, low, word)
 
 # %% ../nbs/03_licences.ipynb #6c649134
+_WORKS = frozenset("""approval patch pr prs branch branches review fix laptop comment comments commit commits idea suggestion question team proposal
+    script code change changes opinion feedback machine fork""".split())
+_ROLES = frozenset("owner owners author authors maintainer maintainers reviewer reviewers assignee assignees approver approvers".split())
+_DID = frozenset("reviewed approved merged wrote signed agreed suggested asked".split())
+_DOES = frozenset("own owns think thinks want wants agree agrees maintain maintains say says prefer know knows wrote".split())
 _TO_PERSON = frozenset("""talk talks talked talking speak spoke assign assigned ping ask asked hand handed give gave send sent thanks listen write wrote
     belongs belong""".split())
 _DONE_BY = frozenset("reported reviewed written approved authored signed requested suggested proposed contributed owned maintained assigned".split())
 
 
+def _ended(t: Tokens, k: int) -> bool:
+    "Owners: April, June."
+    i = next((j for j in range(k - 1, max(k - 7, -1), -1) if t.low[j] in _ROLES), k)
+    return all(t.low[j] in (":", ",", "and", "are", "is", "or") or letter_at(t, j) == "M" for j in range(i + 1, k))
+
+
 def _is_person(t: Tokens, k: int) -> bool:
-    before = low_at(t, k - 1)
+    before, after = low_at(t, k - 1), low_at(t, k + 1)
+    if after in _DOES or after in _WORKS and t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return True
+    if before == "to" and low_at(t, k - 2) == "according" or not _ROLES.isdisjoint(t.low[max(0, k - 6):k]) and _ended(t, k): return True
+    if after in _DID and (letter_at(t, k - 1) == "^" or low_at(t, k - 1) in (".", ",", "and", "both", "that")): return True
+    if before == "and" and letter_at(t, k - 2) == "M" and letter_at(t, k - 3) == "." and _is_person(t, k - 2): return True
+    if after == "and" and letter_at(t, k + 2) == "M" and low_at(t, k + 3) in _DOES | _DID: return letter_at(t, k - 1) not in "i@OBAR"
     if before in ("ask", "asked", "ping", "thanks", "cc") or before == "by" and low_at(t, k - 2) in _DONE_BY: return True
     return before in ("to", "from") and not _TO_PERSON.isdisjoint(t.low[max(0, k - 5):k])
 
+# %% ../nbs/03_licences.ipynb #fee95644
+_CLOCKS = frozenset("dst daylight clocks timezone timezones".split())
+
+
+def _yearly(t: Tokens, k: int) -> bool:
+    "DST ends in October; nothing is told that was or will be."
+    near = range(max(0, k - 12), min(len(t.low), k + 9))
+    return not any(cue(t.low, j) for j in near if t.low[j] not in ("starts", "ends", "begins", "change", "changes", "shifts"))
+
 # %% ../nbs/03_licences.ipynb #77c412c8
+_ENUM = frozenset("enum constants members".split())
 _PRINTED = frozenset("gives prints returns parses accepts equals means".split())
 _BASES = frozenset("hex bin decimal octal binary separator separators radix".split())
 
@@ -116,6 +142,9 @@ def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     "January is month 0; the axis goes from January to December; talk to April."
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
     if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M"): return True
+    if not _CLOCKS.isdisjoint(t.low[max(0, k - 12):k + 8]) and _yearly(t, k): return True
+    if "leap" in t.low[k + 1:k + 12] and _yearly(t, k): return True
+    if len(t.low[k]) == 3 and word_at(t, k).isupper() and not _ENUM.isdisjoint(t.low[max(0, k - 8):k]): return True
     if after in ("is", "has", "=") and (behind == "n" and letter_at(t, k + 3) in ".,^Vi" or "month" in t.low[k + 2:k + 6]): return True
     if in_order(t, k) or low_at(t, k - 1) == "in" and t.letters[max(0, k - 3):k - 1] == "nV" and low_at(t, k - 4) in ("has", "have"): return True
     if "s" in t.letters[max(0, k - 3):k] or unsure and _is_person(t, k): return True
@@ -124,6 +153,14 @@ def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
         if letter_at(t, i) == letter_at(t, j) == "M" and (t.values[i], t.values[j]) == (0, 11):
             return not any(cue(t.low, m) for m in range(max(0, i - 7), min(j + 8, len(t.low))))
     return not {"starts", "ends", "begins"}.isdisjoint(t.low[max(0, k - 4):k]) and "K" in t.letters[max(0, k - 7):k]
+
+# %% ../nbs/03_licences.ipynb #7ad3c1e1
+_RAN = frozenset("slow quiet busy rough hectic calm brutal eventful uneventful chaotic".split())
+
+
+def _went(t: Tokens, k: int) -> bool:
+    "April was slow."
+    return (k == 0 or low_at(t, k - 1) in _STOPS) and low_at(t, k + 1) in _WAS and low_at(t, k + 2) in _RAN and _closes(low_at(t, k + 3))
 
 # %% ../nbs/03_licences.ipynb #97c111e0
 _UNSURE_MONTHS = frozenset("may march april june august jan mar apr jun aug sep dec".split())
@@ -148,6 +185,9 @@ def _month_ok(t: Tokens, k: int) -> bool:
     if before == "t": return cap or low != "may"
     if not unsure and len(low) > 3: return True
     person = after == "." and word_at(t, k + 1)[:1].isupper()
+    if cap and _went(t, k): return True
+    both = low_at(t, k + 1) == "and" and letter_at(t, k + 2) == "M" and word_at(t, k + 3)[:1].isupper() and letter_at(t, k + 3) == "."
+    if (both or person and word == "and") and word not in _NEAR: return False
     if word in _NEAR or before == "i": return not (person and word == "by")
     if word in _AGO: return not person and (cap or word != "to" and not unsure or word == "of")
     beside = before in ",&-/" and letter_at(t, k - 2) == "M" or after in "&-/" and letter_at(t, k + 2) == "M"
@@ -156,6 +196,7 @@ def _month_ok(t: Tokens, k: int) -> bool:
 # %% ../nbs/03_licences.ipynb #24c339e8
 def _season_ok(t: Tokens, k: int) -> bool:
     before, after, low = letter_at(t, k - 1), letter_at(t, k + 1), t.low[k]
+    if word_at(t, k).istitle() and (is_named(t, k) or _went(t, k)): return not is_named(t, k)
     unsure = low in ("spring", "fall")
     if after == "O" and (letter_at(t, k + 2) == "a" or low_at(t, k + 2) in ("his", "her", "their", "my", "our", "life")): return False  # The autumn of a career
     if after == "." and word_at(t, k)[0].isupper() and word_at(t, k + 1)[:1].isupper(): return False
@@ -170,10 +211,30 @@ def _quarter_ok(t: Tokens, k: int) -> bool:
     before, after = letter_at(t, k - 1), letter_at(t, k + 1)
     return before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx" or after in "O," and letter_at(t, k + 2) in "ytlx"
 
+# %% ../nbs/03_licences.ipynb #7a93db48
+_DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
+_BOUNDS = frozenset("start end birth expiry expiration min max minimum maximum booking delivery".split())
+_LIMITS = frozenset("must cannot can't should may".split())
+_SEEKS = frozenset("grep grepping regex regexp".split())
+_LEAPS = frozenset("jump jumps scroll scrolls go goes skip skips snap snaps navigate navigates".split())
+_INTO = frozenset("maps parses accepts converts treats resolves translates rejects".split())
+
+
+def _as_value(t: Tokens, k: int) -> bool:
+    "The default is today; the end date must be after today; it maps tomorrow to a day."
+    before = low_at(t, k - 1)
+    if before in _INTO and t.text[t.spans[k][1]:][:1] not in ("'", "’") or before == "is" and "default" in t.low[max(0, k - 4):k]: return True
+    if before == "for" and low_at(t, k - 2) in _SEEKS or before == "to" and low_at(t, k - 2) in _LEAPS: return True
+    if before in ("pass", "passing") and low_at(t, k + 1) == "as": return True
+    i = next((j for j in range(k - 1, max(k - 10, 0), -1) if t.low[j] == "date"), 0)
+    return i > 0 and t.low[i - 1] in _BOUNDS and not _LIMITS.isdisjoint(t.low[i + 1:k])
+
 # %% ../nbs/03_licences.ipynb #a69a2a2d
 _SUPPOSED = frozenset("if when whenever that assume assumes suppose pretend pretends".split())
-_MEANT = frozenset("translation translations word spelling meaning definition".split())
-_DEFAULTS = frozenset("default defaults defaulting falls fallback".split())
+_MEANT = frozenset("date translation translations word spelling meaning definition".split())
+_DRAWN = frozenset("cell label ring dot translation translations badge string word msgid".split())
+_LIT = frozenset("""highlighted marked greyed grayed outlined underlined preselected selected disabled shown listed displayed hidden
+    assumed used implied included excluded accepted rejected allowed inclusive exclusive""".split())
 
 
 def _day_ok(t: Tokens, k: int) -> bool:
@@ -181,6 +242,8 @@ def _day_ok(t: Tokens, k: int) -> bool:
     if is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let" and low_at(t, k + 1) == "be": return False
     if low_at(t, k - 1) in _SUPPOSED and low_at(t, k + 1) == "is" and letter_at(t, k + 2) in "aWe": return False
     if low_at(t, k + 1) == "date" or low_at(t, k - 1) == "on" and low_at(t, k - 2) in ("depend", "depends"): return False  # It prints today's date
+    if _as_value(t, k): return False
+    if low_at(t, k - 1) == "for" and low_at(t, k - 2) in _DRAWN or low_at(t, k + 1) in ("is", "are") and low_at(t, k + 2) in _LIT: return False
     if low_at(t, k - 1) == "of" and low_at(t, k - 2) in _MEANT and t.text[t.spans[k][1]:][:1] not in ("'", "’"): return False
     if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""
@@ -193,7 +256,9 @@ _PICKERS = frozenset("picker menu dropdown selector toolbar".split())
 _SUCH, _LIKE = frozenset("words phrases strings inputs expressions terms dates date say".split()), frozenset("like such (".split())
 _SHOWN = frozenset("shown rendered renders displayed formatted formats appears".split())
 _TYPED = frozenset("type types typed typing parse parses parsing understand understands recognise recognises recognize recognizes".split())
-_TYPED |= frozenset("select selects choose chooses pick picks click clicks".split())
+_SUMS, _EVERY = frozenset("lists sums averages compares counts aggregates fetches injects".split()), frozenset("the a our each every".split())
+_PRINTS = frozenset("prints shows renders displays outputs".split())
+_TYPED |= frozenset("tap taps press select selects choose chooses pick picks click clicks".split())
 _STRINGS, _LEADS = frozenset("string literal phrase".split()), frozenset("to is range the interval".split())
 _SHOWS = frozenset("offers are rename labelled labeled filter tab button option label preset the".split())
 _RUN, _PEOPLE = frozenset("dTWMUVEPSQlxtpknmoOe,&aZy"), frozenset("i we you they he she".split())
@@ -211,23 +276,30 @@ def _quoted_from(t: Tokens, k: int) -> int:
     "Where a phrase begins that is only mentioned, by the word at k; 0 for none."
     low, after = t.low[k], letter_at(t, k + 1)
     if low in _COMPUTES and after in "ae": return k + 2 if letter_at(t, k + 2) in "lxtpoWUEMkVb" else 0
-    if low in _OFFERS and low_at(t, k + 1) in (":", "are"): return k + 2 if letter_at(t, k + 2) in "lxtpd" else 0
+    ordered = low == "order" and low_at(t, k - 1) in ("tab", "column", "button", "sort", "menu")
+    if low in _OFFERS and low_at(t, k + 1)[:1] == BLANK and low_at(t, k + 2) == ",": return k + 3
+    if low in _OFFERS and after in "lxd" and word_at(t, k + 1).istitle(): return k + 1
+    if (ordered or low in _OFFERS) and low_at(t, k + 1) in (":", "are"): return k + 2 if letter_at(t, k + 2) in "lxtpd" else 0
     if low in _PICKERS and low_at(t, k + 1) in ("has", "offers", "lists") and word_at(t, k + 2).istitle(): return k + 2
     if low == "by": return k + 1 if low_at(t, k - 1) in ("filter", "group", "sort", "grouped", "filtered") and after in "lxtpd" else 0
     if low == "say": return k + 1 if after in "dlx" and low_at(t, k + 2) == "in" and word_at(t, k + 3).istitle() else 0
     bracket = low_at(t, k + 1) == "(" and low[:4] == "date" and low_at(t, k - 1) != "relative"
-    if low in _SUCH and low_at(t, k + 1) in _LIKE and not bracket: return k + 2 + (low_at(t, k + 2) == "as")
+    if low in _SUMS: return k + 1 + (after == "e") if low_at(t, k - 2) in _EVERY and after in "elxtd" and word_at(t, k - 1).isalpha() else 0
+    if low in _PRINTS: return k + 1 if after == "n" and letter_at(t, k + 3) == "g" else 0
+    if low in _SUCH and low_at(t, k + 1) in _LIKE and not bracket:
+        k += 2 + (low_at(t, k + 2) == "as")
+        return k + (letter_at(t, k) == "i")
     if low in _SHOWN and low_at(t, k + 1) == "as": return k + 2
     if low in ("|", "/"): return k + 1 if _in_bar(t, k) else 0
     if low == "turns" and "into" in t.low[k + 2:k + 6] and after in "lxt": return k + 1
     if low in _DEFAULTS: return next((j for j in range(k + 1, min(k + 5, len(t.low))) if t.letters[j] in "lpxt"), 0) if low_at(t, k + 1) in _LEADS else 0
-    if low in _STRINGS and after in "lxtdn": return k + 1
+    if low in _STRINGS and after in "lxtdni": return k + 1 + (after == "i")
     if low in _TYPED and after in "lxtd" and low_at(t, k - 1) not in _PEOPLE: return k + 1
     shown = low in _SHOWS and after in "lxtd" and word_at(t, k + 1).istitle() and not word_at(t, k).isupper()
     return k + 1 if shown and (low != "the" or letter_at(t, k + 2) in "UVn") else 0
 
 # %% ../nbs/03_licences.ipynb #cec3522c
-_TRIGGERS = _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS | _PICKERS | _SUCH | _SHOWN | {"|", "/", "turns", "by"}
+_TRIGGERS = {"order"} | _SUMS | _PRINTS | _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS | _PICKERS | _SUCH | _SHOWN | {"|", "/", "turns", "by"}
 
 
 def _silenced(t: Tokens, letters: list[str]) -> None:
@@ -235,7 +307,7 @@ def _silenced(t: Tokens, letters: list[str]) -> None:
         if t.low[k] not in _TRIGGERS or not (i := _quoted_from(t, k)): continue
         if t.low[k] in "|/" and letters[k - 1:k] == ["d"] and word_at(t, k - 1).istitle(): letters[k - 1] = "."
         for j in range(i, min(i + 12, len(letters))):
-            if letters[j] not in _RUN: break
+            if t.letters[j] not in _RUN: break
             letters[j] = "."
 
 # %% ../nbs/03_licences.ipynb #adb6277c

@@ -24,22 +24,27 @@ _SHOUTS = re.compile(r"(?<!\w)(?:TABLE|SELECT|INSERT|UPDATE|BY)(?!\w)")
 
 # %% ../nbs/01_masking.ipynb #966d71bb
 _QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)")
-_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
+_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|(?:error|warning|toast|log) message|toast|subject line|copy|help|the text|menu (?:item|entry)"
+                    r"|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
                     r"|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\.|parsers?)"
                     r"(?: (?:says|reads|is|shows|like|as|of|for|handles?|accepts?|with)){0,2}:? ?\Z")
 _MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|renders?|returns?|text|message|title|input|like|as|called|named"
                           r"|or|and)(?: is)?:? ?\Z")
+_TREATED = re.compile(r" (?:is|isn['’]t|was|wasn['’]t|has|lacks|needs|should|must|fails|overlaps|breaks|appears) ")
+_TOLD = re.compile(r"(?i)(?:[^\w ]|\b(?:sa(?:ys?|id)|writes?|wrote|added|asked|told|and|but|or|that|so|because|as|when|if)) ?\Z|\A\Z")
+_PERSONS = re.compile(r"(?i)\b(?:I|we|he|she|they)\b")
 _SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m|s)\b")
 
 # %% ../nbs/01_masking.ipynb #ee5c93b5
 _WHICH = frozenset("next last this late early every".split())
 
 
-def _is_label(said: str, before: str) -> bool:
+def _is_label(said: str, before: str, after: str = "") -> bool:
     words = [w for w in said.split() if len(w) > 3 and w[0].isalpha()]
     if len(words) > 1 and all(w[0].isupper() for w in words) and said[-1] not in ".!?" and not said.isupper():  # A song, a film
         if said.count(" ") > 1 or words[0].lower() not in _WHICH: return True
     if said[:4].lower() == "e.g." or _SHOWN.search(before): return True
+    if after and _TREATED.match(after) and not _TOLD.search(before) and not _PERSONS.search(said): return True
     if _SPEECH.search(said) or said[-1] in ".,!?": return False
     return said.count(" ") < 6 and (said[0].islower() or said[0].isdigit() or _MAYBE_SHOWN.search(before) is not None)
 
@@ -57,7 +62,7 @@ _KINDS = {
     "file": r"(?<![\w.-])(?![apAP]\.[mM]\b)[\w-]++\.(?:[a-z][a-z0-9]{0,8}|[A-Z]{2,6})(?![\w])(?:\.\w++)*+(?!\()",
     "call": r"(?<![\w.])[A-Za-z_][\w.]*+\((?:[^()\s]{0,100}\)|(?=['\"]))",
     "name": r"(?<!\w)(?:_\w++|[A-Za-z][A-Za-z0-9]*+_\w++|[a-z]++[A-Z]\w*+|[A-Z][a-z]++[A-Z]\w*+)",
-    "option": r"(?<![\w-])--?[A-Za-z][\w-]*+(?:=\S++)?|(?<![\w$])\$\{?\w++\}?",
+    "option": r"(?<![\w-])--?[A-Za-z][\w-]*+(?:=\S++)?|(?<!\S)[:%][a-z]\w*+(?![\w:])|(?<![\w$])\$\{?\w++\}?",
     "numbered": rf"(?<![\w-])(?!{_TIME}[a-z]{{0,6}}-\d)[A-Za-z][\w]*+-(?=\d)[\w.-]*+\w",
     "version": r"(?<![\w.])(?:[vV]\d++[\w.+-]*+|\d{1,9}+\.\d{1,9}+\.\d{1,3}(?!\d)[\w.+-]*+|\d{1,9}+(?:\.\d{1,9}+){3,}+)",
     "hash": r"(?<![\w-])(?=[0-9]*+[a-f])(?=[a-f]*+[0-9])[0-9a-f]{7,64}(?![\w-])",
@@ -73,7 +78,8 @@ def _blank(m: re.Match[str]) -> str: return BLANK * len(m.group())
 
 def _blank_label(m: re.Match[str]) -> str:
     said = m[1] or m[2] or m[3] or m[4]
-    return BLANK * len(m.group()) if _is_label(said, m.string[max(0, m.start() - 40):m.start()]) else m.group()
+    label = _is_label(said, m.string[max(0, m.start() - 40):m.start()], m.string[m.end():m.end() + 12])
+    return BLANK * len(m.group()) if label else m.group()
 
 
 def _blank_code(m: re.Match[str]) -> str: return _CODE.sub(_blank, m.group())
@@ -81,24 +87,37 @@ def _blank_code(m: re.Match[str]) -> str: return _CODE.sub(_blank, m.group())
 # %% ../nbs/01_masking.ipynb #8abb5a10
 _ON_SCREEN = (r"(?:header|button|menu item|menu entry|menu|tab|column|filter|chip|label|field|option|status|badge|hint(?: text)?|placeholder|tooltip"
               r"|swimlane|lane|subject line|error message|subcommand|heading|widget|section|link|toggle|checkbox|dropdown|separator|divider|action"
-              r"|preset|card|view|pill|item)s?")
+              r"|preset|card|view|pill|item|marker|tile|prefix|sidebar entry|toast|message)s?")
 _SAID = (r"(?:(?:Today|Yesterday|Tomorrow|Tonight|Now)|(?:[A-Z][a-z]+ )?(?:This|this|Last|Next|Past|Previous|last|next)"
          r" (?:\d+ )?(?:[Ww]eek(?:end)?|[Mm]onth|[Yy]ear|[Qq]uarter|[Dd]ay|[Nn]ight)s?)")
 _DAY = r"(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)day"
-_WORK = (r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaurant|cafe|café|musician|singer"
+_WORK = (r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaurant|cafe|café|musician|singer|hurricane|typhoon"
+         r"|lyrics (?:of|to|in)|is (?:called|titled|named)"
          r"|(?:bot|host|server|branch|project|team|service|tool|repo) (?:called|named))")
+
+# %% ../nbs/01_masking.ipynb #26d5204b
+_WHEN = rf"(?:(?i:today|yesterday|tomorrow|tonight)|(?i:last|this|next) (?:week(?:end)?|month|year|quarter)|{_DAY})"
+_BUTTON = (r"(?i:button|menu item|menu entry|tab|chip|label|badge|hint(?: text)?|placeholder|tooltip|toggle|checkbox|heading|toast|preset|pill|suggestion"
+           r"|(?:quick|bulk|swipe) action|reply template|error message|empty state|(?:chart|page|dialog) title|group header|legend entry"
+           r"|(?:alt|aria|status|fallback|help|link|push|title|hover) text)s?")
+_LED = rf"[A-Z][a-z]+(?: (?:me|it|until|till|to|since|for|on|in|by|before|after|due|from|than|or|not|later|earlier|this|and|\(?{_WHEN})){{0,4}}"
 
 # %% ../nbs/01_masking.ipynb #559d9f04
 _MOVES = r"\b(?:selects?|shows?|goes to|displays?|highlights?|opens?|jumps to|defaults to|covers)\b"
 _THAT = r"(?:current|next|previous) (?:week|month|year|quarter|day)"
 _MENTIONS = re.compile("|".join((
-    rf"\b{_ON_SCREEN} (?:\*\*)?(?P<a>(?=[A-Z]){_SAID})(?!\w|:)(?: (?:and|or) {_SAID})?",
+    rf"\b{_ON_SCREEN} (?:\*\*|#+ )?(?P<a>(?=[A-Z]){_SAID})(?!\w|:)(?: (?:and|or) {_SAID})?",
     rf"(?<![.!?] )(?<!^)(?P<b>(?=[A-Z]){_SAID})(?:\*\*)? {_ON_SCREEN}\b",
     rf"(?P<c>(?=[A-Z]){_SAID}(?:\s?/\s?(?=[A-Z]){_SAID})+)",
-    rf"\b(?i:{_WORK}) (?P<d>(?=[A-Z]){_DAY}|(?=[A-Z]){_SAID})(?!\w)",
+    rf"\b(?i:{_WORK}) (?:[A-Z][a-z]+ ){{0,3}}(?P<d>(?=[A-Z]){_DAY}|(?=[A-Z]){_SAID}|September|October|November)(?!\w)",
+    rf"\b(?:{_BUTTON}|{_ON_SCREEN} (?:reads?|says|is label(?:l)?ed)):? (?P<j>{_LED} \(?(?:{_WHEN}|an? (?:hour|minute|day|week)))(?!\w)",
+    rf"\b{_BUTTON} \((?P<l>(?=[A-Z]){_SAID})(?=[,)])",
+    r"\b(?:for|from|to|between|and|rename[sd]?|the|hide|show|drop) (?P<m>(?:Last|Next|This) (?:week|month|year|quarter|weekend))"
+    r"(?= (?:is|are|has|in|to|should|must|and|or)\b)",
+    r"\b(?P<k>(?:Day|DayOfWeek|Weekday|Month|DAY|[A-Z][a-z]+Day)\.(?:[A-Z][a-z]{2,8}|[A-Z]{3,9}))(?!\w)",
     rf"(?<![\w-])(?P<e>{_DAY}-0?\d\d?)(?![\w-])",
     rf"(?P<f>{_DAY}) \(\d\)",
-    r"(?P<g>USA TODAY|(?<= )\.(?:today|yesterday|tomorrow)\b)",
+    r"(?P<g>USA TODAY|(?:This|Last|Next) Week (?:Tonight|[Ii]n [A-Z])|(?<= )\.(?:today|yesterday|tomorrow)\b)",
     rf"(?i:first|second|third|fourth|final|last) (?P<h>{_DAY}) (?:in|of) (?:each|every)\b",
     r"(?i:\b(?:filter|header|cell|arrow|calendar|picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}"
     rf"{_MOVES}[^.;\n]{{0,40}}?\b(?P<i>{_THAT}(?: and the {_THAT})?))")))
@@ -110,8 +129,10 @@ def _blank_mention(m: re.Match[str]) -> str:
 
 # %% ../nbs/01_masking.ipynb #88c0d2ba
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
-_SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard)\b"
-                     r"|day-\d|day \(\d|USA TODAY| \.t| \.y| / |each|every")
+_SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|template|text|empty state|title"
+                     r"|legend entry)\b"
+                     r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
+                     r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
 _QUOTES = re.compile("[\"“'‘]")
 

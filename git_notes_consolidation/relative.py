@@ -19,9 +19,20 @@ __all__ = ['RELATIVE']
 RELATIVE: Rules = []
 _rule = partial(production, RELATIVE)
 
+# %% ../nbs/04_relative.ipynb #8d379a16
+_AGES = frozenset("older newer earlier later".split())
+
+
+def _older(c: Scene, m: re.Match[str]) -> bool:
+    "Items older than last week are archived: a rule, where no verb tells of a past."
+    i = m.start()
+    if i < 2 or c.t.low[i - 1] != "than" or c.t.low[i - 2] not in _AGES: return False
+    return c.tense(m) == 0 or c.t.low[i - 2] in ("later", "earlier") and i > 2 and c.t.low[i - 3][-1] == "s"
+
 # %% ../nbs/04_relative.ipynb #6edda31d
 @_rule("d")
-def _relative_day(c: Scene, m: re.Match[str]) -> Reading: return dated(floor(c.day + c.t.values[m.start()], "day"), 0.98)
+def _relative_day(c: Scene, m: re.Match[str]) -> Reading | None:
+    return None if _older(c, m) else dated(floor(c.day + c.t.values[m.start()], "day"), 0.98)
 
 # %% ../nbs/04_relative.ipynb #ab08d96f
 @_rule("T|t(?P<p>P)|l(?P<l>P)")
@@ -113,6 +124,15 @@ def _labelled(c: Scene, k: int) -> bool:
     "The last week filter, the next month buttons."
     return k < len(c.t.low) and is_thing(c.t, k) and c.t.text[c.t.spans[k - 1][1]] == " "
 
+# %% ../nbs/04_relative.ipynb #60f9b59c
+_DRAWN = frozenset("highlighted marked greyed grayed outlined underlined preselected selected disabled shown displayed expanded hidden".split())
+
+
+def _lit(c: Scene, m: re.Match[str]) -> bool:
+    "The current day is highlighted."
+    k = m.end()
+    return c.t.low[m.start()] == "current" and c.t.low[k:k + 1] == ["is"] and c.t.low[k + 1:k + 2] != [] and c.t.low[k + 1] in _DRAWN
+
 # %% ../nbs/04_relative.ipynb #ea6fbc04
 _SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
 
@@ -123,7 +143,7 @@ _SHOWS = frozenset("episode show finale game match winner model budget election 
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UEV])")
 def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     x, (grain, n) = m["x"], c.t.values[m.start("u")] or ("weekend", 1)
-    if m["u"] != "V" and _labelled(c, m.end()): return None
+    if m["u"] != "V" and _labelled(c, m.end()) or _older(c, m) or x == "t" and _lit(c, m): return None
     if m["u"] == "V" and (x == "p" or c.t.letters[:m.start()][-1:] == "e" or not {*c.t.low[m.end():m.end() + 1]} & _SHOWS): return None
     if grain in SECONDS or grain == "day" and x != "t" or x == "l" and of_period(c, m.end()): return None
     if x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e" and grain == "weekend": x = "l"
@@ -191,7 +211,7 @@ def _last_weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     return dated(floor(day, "day"), 0.6 if later else 0.93 if x == "l" else 0.8, alternatives=later)
 
 # %% ../nbs/04_relative.ipynb #804ebef1
-_LOADS = frozenset("peak traffic load shift mode rota".split())
+_LOADS = frozenset("peak traffic load shift mode rota multiplier rate rates surcharge price prices pricing tariff fee discount hours schedule theme".split())
 
 
 @_rule("E")

@@ -206,7 +206,7 @@ SENTENCES = {
     "Late 2024: a prototype. Mid-2025 somebody left, between 2022 and 2024 nobody cared.": "2024 2025 2022 2024",
     "Numbers for 2025 Q4; over the winter it doubled; by year end we will see": "2025-Q4 2025-WI 2026",
     "Friday, the 20th, is the cut; on Friday the 13th it broke.": "2026-03-20 2026-03-13",
-    "Failover in 15 minutes. Back in an hour.": "2026-03-18T10:15 2026-03-18T11",
+    "Failover in 15 minutes. Free in an hour.": "2026-03-18T10:15 2026-03-18T11",
     "A year ago today we went live.": "2025-03-18",
 }
 
@@ -269,6 +269,67 @@ Filter by last month, select yesterday and click Today. The banner prints today'
 
 @pytest.mark.parametrize("text", NOTHING)
 def test_what_has_no_date(text): assert [r.original_text for r in checked(text, NOW) if r.interval] == []
+
+NAMES = """Put the ticket on the Thursday board, and the Tuesday namespace has no quota.
+Copy the Friday digest template; our Monday channel is muted; the August environment is for load tests.
+tuesday is a Lua framework, and Nell Monday is our main customer.
+The film Gloomy Sunday, her band is called Fifth Friday, The Woman Who Was Wednesday
+Ask Sunday Adeyemi, assigned to Tuesday Hill, Wednesday Okoro owns it, Friday O. is next
+April and June own the importer; according to May it is unused; wait for June's approval
+Server tuesday needs memory. Friday answers with an emoji when it is full.
+Tuesday the cat sits on the login page.
+Owners: April, June. Both May and August reviewed it.
+Install Friday with pip, then; Rebase wednesday onto main. Monday 3.1 is out.
+We track it in Monday and in the wiki; the Thursday API and the Sunday CLI share a key.
+This Week in Testing has a feed.
+Nickname: Friday. Meatless Monday is a coupon, Sunday & Daughters sell bread.
+:friday is a symbol, %monday is a macro, var today is shadowed.
+Squad Monday is on it. Team Friday has the pager.
+Last Sunday Night by Ada Singer, The Place Where You Did Last Winter, Today Was a Fairytale""".splitlines()
+LABELS = """The menu item Sleep until Friday is grey.
+The status text Back Tuesday is too long; the tooltip Free in an hour too
+error message "Pick a date after today" is not translated
+demo task "Call the bank on Monday" should go
+Drop Yesterday and keep the rest.
+The bulk action Move to Tuesday is slow, and the empty state Nothing due today has no picture.
+The field has the options Today, Tomorrow and Never; the axis labels Mon and Sun overlap.
+The dot for today is blue, and tomorrow is greyed.
+rename the key for Last month in the glossary
+The Weekend toggle is off, and the weekend surcharge is 2.""".splitlines()
+RULES = """The end date must be after today.
+The default is today; pass tomorrow as the second argument.
+Files older than last week are archived.
+The query sums the last 7 days.
+DST ends on the last Sunday in October.
+February breaks the sum in leap years.
+Calendars start on Saturday, others on Sunday.
+case Monday: return 1; if (d === Day.Tuesday) return 2
+Since 2000 is a limit of ours, and between 1990 and 1999 bytes are read, this is a copy of 2017.""".splitlines()
+STAY = """April was slow. Summer was quiet, no pages. -> 2024-04 2024-SU
+The Friday branch was cut. The Monday board meeting was short. -> 2025-03-07 2025-03-10
+The Tuesday deploy is red, the Friday build is broken. -> 2025-03-11 2025-03-07
+Monday Ada merged it. Friday is the database migration. -> 2025-03-10 2025-03-07
+ETA: Friday. -> 2025-03-14
+I told the squad Monday, and we met the team Friday. -> 2025-03-10 2025-03-07
+It broke again Today. Rename the column tomorrow, please. -> 2025-03-12 2025-03-13
+Card Checkout is due Friday. Please message Anna by Friday. -> 2025-03-14 2025-03-14
+We deleted files older than last week. Send it no later than tomorrow. -> 2025-W10 2025-03-13
+We change the clocks on Sunday. We fixed the DST bug in January. -> 2025-03-16 2025-01
+The customer wrote "I think it broke yesterday". Monday works for me. Friday's build failed. -> 2025-03-11 2025-03-17 2025-03-07
+The server today needs a restart. The bot rejects today's mail. -> 2025-03-12 2025-03-12
+We shipped Friday 2.1, and the Monday API outage is over. -> 2025-03-07 2025-03-10
+Friday's CLI release is broken. In May we agreed on it. -> 2025-03-07 2024-05
+Monday was called off. Between January and February we rewrote it. -> 2025-03-10 2025-01 2025-02""".splitlines()
+
+
+@pytest.mark.parametrize("text", [*NAMES, *LABELS, *RULES])
+def test_a_name_a_label_and_a_rule_are_no_date(text): assert [r.original_text for r in checked(text, NOW) if r.interval] == []
+
+
+@pytest.mark.parametrize("line", STAY)
+def test_what_looks_like_a_name_and_is_a_date(line):
+    text, _, values = line.partition(" ->")
+    assert [r.value for r in find_references(text, datetime(2025, 3, 12, 15, 20)) if r.interval] == values.split()
 
 
 PROSE = """Object.freeze(today) was needed before the test. ->
