@@ -80,8 +80,8 @@ THINGS = frozenset("""project team bot service library package framework app too
     command cron cronjob job parser option checkbox dropdown icon link row cell chart heading screen picker setting parameter param key
     constant alias keyword folder helper bucket arrow toggle marker preset badge""".split())
 _FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news herald
-    telegraph journal review press games records partners ventures security cloud reader board tracker ai
-    corporation company grotesk sans serif gothic mono""".split())
+    telegraph express paper gazette tribune observer chronicle weekly journal review press games records partners ventures security cloud reader board tracker
+    ai     corporation company cms motors school grotesk sans serif gothic mono""".split())
 
 # %% ../nbs/02_habits.ipynb #c2753920
 _ALSO_VERBS = frozenset("show filter link view object function label flag tab chart list point package command screen parameter".split())
@@ -171,7 +171,8 @@ _IS = frozenset("is was".split())
 # %% ../nbs/02_habits.ipynb #9d069a24
 _KINDS = frozenset("""crate gem dialect language framework router service library tool package musician singer artist band song album film movie novel book
     author actor poem poet play charity contact maintainer user customer sample fixture avatar mascot cat dog game font bot syllable word name string
-    abbreviation codename cms chain client cluster server database theme plugin town city village island street river park""".split())
+    abbreviation codename callsign title category journal publisher vendor brand product company supplier chatbot label
+    page item host queue nursery cms chain client cluster server database theme plugin town city village island street river park""".split())
 _PEOPLE = frozenset("he she him her his".split())
 _NO_KIND = frozenset("""day days date deadline last holiday first target end start meeting call migration upgrade test review release demo launch
     freeze interview visit update deploy rollout cutover training maintenance restart sync party
@@ -180,13 +181,15 @@ _NO_KIND = frozenset("""day days date deadline last holiday first target end sta
 
 def _is_a(t: Tokens, k: int) -> bool:
     "July is a router, Nell Monday is our main customer: no day and no month is such a thing."
-    i = next((j for j in range(k + 1, k + 4) if low_at(t, j) in _IS), 0)
-    if not i or low_at(t, i + 1) not in ("a", "an", "the", "our", "my", "its", "their", "her", "his"): return False
+    i = next((j for j in range(k + 1, k + 4) if low_at(t, j) in _IS and _ENDS.isdisjoint(t.low[k + 1:j])), 0)
+    if not i and low_at(t, k + 1) == "are" and low_at(t, k - 1) == "and": i = k + 1  # Julius and July are two hosts
+    if not i or low_at(t, i + 1) not in ("a", "an", "the", "our", "my", "its", "their", "her", "his", "two", "three", "four"): return False
     j = i + 2
     while j < i + 7 and low_at(t, j)[:1].isalpha() and low_at(t, j) not in _JOINTS: j += 1
     said = t.low[i + 2:j]
     if low_at(t, i - 1) in _PEOPLE or not said: return False
-    return said[-1] in _KINDS or t.letters[k] != "d" and not _KINDS.isdisjoint(said) and _NO_KIND.isdisjoint(said)
+    if said[-1] in _KINDS or said[-1][-1:] == "s" and said[-1][:-1] in _KINDS: return True
+    return t.letters[k] != "d" and not _KINDS.isdisjoint(said) and _NO_KIND.isdisjoint(said)
 
 # %% ../nbs/02_habits.ipynb #96d887ce
 _ASKED = frozenset("ask ping cc tell thank thanks".split())
@@ -264,6 +267,7 @@ def is_named(
     if before in _TICKS or before == "and" and letter_at(t, k - 2) == t.letters[k] and low_at(t, k - 3) in _TICKS: return True
     if low_at(t, k + 2) in ("the", "a", "our") and not {*t.low[k + 3:k + 5]}.isdisjoint({"(": _SHOPS, ",": _BOTS}.get(after, ())): return True
     if after == "the" and low_at(t, k + 2) in _BOTS: return True
+    if after == "," and low_at(t, k + 4) == "," and low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in _KINDS | _SHOPS: return True
     if before in _KEYS and after not in _NO_VERB and after[-1:].isalpha() and letter_at(t, k) == "d": return True
     if before in _HEADED and after in ("of", "is", "as", "boolean", "int", "integer", "text") and word_at(t, k).islower(): return True
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return after not in ("", ".", ",", "!")

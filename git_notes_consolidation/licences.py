@@ -101,7 +101,8 @@ _WORKS = frozenset("""approval patch pr prs branch branches review fix laptop co
     script code change changes opinion feedback machine fork""".split())
 _ROLES = frozenset("owner owners author authors maintainer maintainers reviewer reviewers assignee assignees approver approvers".split())
 _DID = frozenset("reviewed approved merged wrote signed agreed suggested asked".split())
-_DOES = frozenset("own owns think thinks want wants agree agrees maintain maintains say says prefer know knows wrote".split())
+_DOES = frozenset("""own owns think thinks want wants agree agrees disagree disagrees pair pairs handle handles maintain maintains say says
+    prefer know knows wrote""".split())
 _TO_PERSON = frozenset("""talk talks talked talking speak spoke assign assigned ping ask asked hand handed give gave send sent thanks listen write wrote
     belongs belong""".split())
 _DONE_BY = frozenset("reported reviewed written approved authored signed requested suggested proposed contributed owned maintained assigned".split())

@@ -24,7 +24,8 @@ _SHOUTS = re.compile(r"(?<!\w)(?:TABLE|SELECT|INSERT|UPDATE|BY)(?!\w)")
 
 # %% ../nbs/01_masking.ipynb #966d71bb
 _QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)")
-_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|(?:error|warning|toast|log) message|toast|subject line|copy|help|the text|menu (?:item|entry)"
+_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|(?:error|warning|toast|log) message|toast|subject(?: line)?|tag ?line|slogan|chip"
+                    r"|prompt|copy|help|the text|menu (?:item|entry)"
                     r"|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
                     r"|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\.|parsers?)"
                     r"(?: (?:says|reads|is|shows|like|as|of|for|handles?|accepts?|with)){0,2}:? ?\Z")
@@ -93,7 +94,7 @@ _SAID = (r"(?:(?:Today|Yesterday|Tomorrow|Tonight|Now)|(?:[A-Z][a-z]+ )?(?:This|
 _DAY = r"(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)day"
 _WORK = (r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaurant|cafe|café|musician|singer|hurricane|typhoon"
          r"|lyrics (?:of|to|in)|is (?:called|titled|named)"
-         r"|(?:bot|host|server|branch|project|team|service|tool|repo) (?:called|named))")
+         r"|(?-i:Project|Operation)(?= [A-Z][a-z]+ [A-Z])|(?:bot|host|server|branch|project|team|service|tool|repo) (?:called|named))")
 
 # %% ../nbs/01_masking.ipynb #26d5204b
 _WHEN = rf"(?:(?i:today|yesterday|tomorrow|tonight)|(?i:last|this|next) (?:week(?:end)?|month|year|quarter)|{_DAY})"
@@ -115,6 +116,8 @@ _MENTIONS = re.compile("|".join((
     r"\b(?:for|from|to|between|and|rename[sd]?|the|hide|show|drop) (?P<m>(?:Last|Next|This) (?:week|month|year|quarter|weekend))"
     r"(?= (?:is|are|has|in|to|should|must|and|or)\b)",
     r"\b(?P<k>(?:Day|DayOfWeek|Weekday|Month|DAY|[A-Z][a-z]+Day)\.(?:[A-Z][a-z]{2,8}|[A-Z]{3,9}))(?!\w)",
+    rf"(?<![\w-])(?P<z>(?=[A-Z]){_SAID}(?:['’]s [A-Z][a-z]+)?) is (?:the|a|our) (?:\w+ ){{0,2}}"
+    r"(?:name|title|song|film|book|band|album|heading)\b",
     rf"(?<![\w-])(?P<e>{_DAY}-0?\d\d?)(?![\w-])",
     rf"(?P<f>{_DAY}) \(\d\)",
     r"(?P<g>USA TODAY|(?:This|Last|Next) Week (?:Tonight|[Ii]n [A-Z])|(?<= )\.(?:today|yesterday|tomorrow)\b)",
@@ -130,7 +133,7 @@ def _blank_mention(m: re.Match[str]) -> str:
 # %% ../nbs/01_masking.ipynb #88c0d2ba
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
 _SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|template|text|empty state|title"
-                     r"|legend entry)\b"
+                     r"|legend entry|name)\b"
                      r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
                      r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
