@@ -3,11 +3,13 @@
     python benchmarks/bench_temporal.py            sentences of this file
     python benchmarks/bench_temporal.py FILE       JSONL with `text` and `reference`; of a file with a `split`, the development half
 
-Beside dateparser, parsedatetime and timefhuman where they are installed, in the same run, on the same sentences: the shared machine makes numbers
-of different runs incomparable. The last lines are inputs of 20 and of 100 kilobytes: five times the text must not take much more than five times as long.
+Beside dateparser, parsedatetime and timefhuman where they are installed, and chrono where node has it (`npm install --prefix .bench chrono-node@2`),
+in the same run, on the same sentences: the shared machine makes numbers of different runs incomparable. chrono keeps its own time, inside of one process
+of node, so that starting it is not counted. The last lines are inputs of 20 and of 100 kilobytes: five times the text must not take much more than five
+times as long.
 """
 from __future__ import annotations
-import importlib, json, statistics, sys, time, warnings
+import importlib, json, os, shutil, statistics, subprocess, sys, time, warnings
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -55,6 +57,28 @@ def micros(f: Callable[[str, datetime], object], rows: list[tuple[str, datetime]
     return statistics.median(best) * 1e6
 
 
+CHRONO = """
+const chrono = require('chrono-node'), [rows, repeat] = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+console.log(JSON.stringify(rows.map(([text, said]) => {
+  let best = Infinity;
+  for (let i = 0; i < repeat; i++) {
+    const t = process.hrtime.bigint();
+    chrono.parse(text, new Date(said));
+    best = Math.min(best, Number(process.hrtime.bigint() - t) / 1000);
+  }
+  return best;
+})));"""
+
+
+def chrono(rows: list[tuple[str, datetime]], repeat: int) -> float | None:
+    "As `micros`, by node; None where node or chrono is missing."
+    node, place = shutil.which("node"), Path(__file__).parent.parent / ".bench" / "node_modules"
+    if node is None or not (place / "chrono-node").is_dir(): return None
+    told = json.dumps([[(text, said.isoformat()) for text, said in rows], repeat])
+    done = subprocess.run([node, "-e", CHRONO], input=told, capture_output=True, text=True, check=True, env=os.environ | {"NODE_PATH": str(place)})
+    return statistics.median(json.loads(done.stdout))
+
+
 def main() -> None:
     from git_notes_consolidation.temporal import find_references
     warnings.simplefilter("ignore")
@@ -68,6 +92,9 @@ def main() -> None:
         repeat = 20 if name == "this package" else 1  # some peers keep what they have parsed
         f(*told[0])
         print(f"{name:14} {micros(f, told, repeat):10.0f} {micros(f, silent, repeat):10.0f}")
+    with_one, with_none = chrono(told, 20), chrono(silent, 20)
+    if with_one is None or with_none is None: print("chrono         is not installed: npm install --prefix .bench chrono-node@2")
+    else: print(f"{'chrono':14} {with_one:10.0f} {with_none:10.0f}")
     for piece in ("last ", "on Friday and ", "1.", "`", "\"a ", "the week before "):
         took = []
         for size in (20_000, 100_000):
