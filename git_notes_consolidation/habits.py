@@ -72,16 +72,17 @@ def hyphened(
     return glued and letter_at(t, k + s) == "-" and letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
 
 # %% ../nbs/02_habits.ipynb #44058ab7
-_TITLES = frozenset("""meatless thirsty whit plough thanksgiving manic blue gloomy bleak stormy sheffield
+_TITLES = frozenset("""meatless thirsty whit shrove exploit plough thanksgiving manic blue gloomy bleak stormy sheffield
     black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco
     throwback easter codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
     widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
     command cron cronjob job parser option checkbox dropdown icon link row cell chart heading screen picker setting parameter param key
     constant alias keyword folder helper bucket arrow toggle marker preset badge""".split())
-_FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news herald
-    telegraph express paper gazette tribune observer chronicle weekly journal review press games records partners ventures security cloud reader board tracker
-    ai     corporation company cms motors school grotesk sans serif gothic mono""".split())
+_FIRMS = frozenset("""labs systems inc corp ltd llc gmbh software technologies networks media group studio studios foundation club post magazine news
+    herald harbor harbour island creek league telegraph express paper gazette tribune observer chronicle weekly journal review press
+    games records partners ventures security cloud reader board tracker ai corporation company cms motors school grotesk sans serif
+    gothic mono""".split())
 
 # %% ../nbs/02_habits.ipynb #c2753920
 _ALSO_VERBS = frozenset("show filter link view object function label flag tab chart list point package command screen parameter".split())
@@ -172,7 +173,8 @@ _IS = frozenset("is was".split())
 _KINDS = frozenset("""crate gem dialect language framework router service library tool package musician singer artist band song album film movie novel book
     author actor poem poet play charity contact maintainer user customer sample fixture avatar mascot cat dog game font bot syllable word name string
     abbreviation codename callsign title category journal publisher vendor brand product company supplier chatbot label
-    page item host queue nursery cms chain client cluster server database theme plugin town city village island street river park""".split())
+    page item host queue nursery detective cocktail robot drink perfume entry article topic resort reviewer
+    cms chain client cluster server database theme plugin town city village island street river park""".split())
 _PEOPLE = frozenset("he she him her his".split())
 _NO_KIND = frozenset("""day days date deadline last holiday first target end start meeting call migration upgrade test review release demo launch
     freeze interview visit update deploy rollout cutover training maintenance restart sync party
@@ -209,7 +211,7 @@ def _full_name(t: Tokens, k: int) -> bool:
 
 # %% ../nbs/02_habits.ipynb #12e2ae94
 _BEARERS = frozenset("""server node host vm vault robot assistant bot machine printer runner device room tag cluster namespace
-    designer intern developer engineer colleague teammate""".split())
+    designer intern developer engineer colleague teammate user account pod container""".split())
 _ACTS = frozenset("answers posts replies sends listens compiles parses supports depends uses stores serves exposes".split())
 _OWNED = frozenset("avatar owner maintainer readme repo repository homepage api logo icon sdk cli".split())
 
@@ -262,6 +264,7 @@ def is_named(
     if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
     if before == "is" and letter_at(t, k) in "WM" and (letter_at(t, k - 2) == "n" or low_at(t, k - 2)[:1] == BLANK): return True  # 11 is December
     if after in _IS and not _NAMES.isdisjoint(t.low[k + 2:k + 7]) or after == "has" and "value" in t.low[k + 2:k + 5]: return True
+    if after == "stands" and low_at(t, k + 2) == "for" or t.low[k + 1:k + 3] == ["is", "what"] and "call" in t.low[k + 3:k + 6]: return True
     if before in _USED or before in _DECLARED and letter_at(t, k) in "dW" and word_at(t, k).islower(): return True
     if before == ":" and low_at(t, k - 2) in _CALLED or after == "&" and letter_at(t, k + 2) == "." and _title(word_at(t, k + 2)): return True
     if before in _TICKS or before == "and" and letter_at(t, k - 2) == t.letters[k] and low_at(t, k - 3) in _TICKS: return True

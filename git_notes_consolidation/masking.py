@@ -24,14 +24,16 @@ _SHOUTS = re.compile(r"(?<!\w)(?:TABLE|SELECT|INSERT|UPDATE|BY)(?!\w)")
 
 # %% ../nbs/01_masking.ipynb #966d71bb
 _QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)")
-_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|(?:error|warning|toast|log) message|toast|subject(?: line)?|tag ?line|slogan|chip"
+_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|(?:error|warning|toast|log) message|toast"
+                    r"|subject(?: line)?|tag ?line|slogan|chip|dialog|modal|popup|survey|wizard"
                     r"|prompt|copy|help|the text|menu (?:item|entry)"
                     r"|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
                     r"|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\.|parsers?)"
-                    r"(?: (?:says|reads|is|shows|like|as|of|for|handles?|accepts?|with)){0,2}:? ?\Z")
+                    r"(?: (?:says|reads|asks|is|shows|like|as|of|for|handles?|accepts?|with)){0,2}:? ?\Z")
 _MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|renders?|returns?|text|message|title|input|like|as|called|named"
                           r"|or|and)(?: is)?:? ?\Z")
-_TREATED = re.compile(r" (?:is|isn['’]t|was|wasn['’]t|has|lacks|needs|should|must|fails|overlaps|breaks|appears) ")
+_TREATED = re.compile(r" (?:is|isn['’]t|was|wasn['’]t|has|lacks|needs|should|must|fails|overlaps|overflows|wraps|clips|breaks|appears|goes out"
+                      r"|in the (?:footer|header|docs|tooltip|placeholder|banner|menu|title|subject|template|snapshot))(?:[ .]|$)")
 _TOLD = re.compile(r"(?i)(?:[^\w ]|\b(?:sa(?:ys?|id)|writes?|wrote|added|asked|told|and|but|or|that|so|because|as|when|if)) ?\Z|\A\Z")
 _PERSONS = re.compile(r"(?i)\b(?:I|we|he|she|they)\b")
 _SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m|s)\b")
@@ -92,8 +94,8 @@ _ON_SCREEN = (r"(?:header|button|menu item|menu entry|menu|tab|column|filter|chi
 _SAID = (r"(?:(?:Today|Yesterday|Tomorrow|Tonight|Now)|(?:[A-Z][a-z]+ )?(?:This|this|Last|Next|Past|Previous|last|next)"
          r" (?:\d+ )?(?:[Ww]eek(?:end)?|[Mm]onth|[Yy]ear|[Qq]uarter|[Dd]ay|[Nn]ight)s?)")
 _DAY = r"(?:[Mm]on|[Tt]ues|[Ww]ednes|[Tt]hurs|[Ff]ri|[Ss]atur|[Ss]un)day"
-_WORK = (r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaurant|cafe|café|musician|singer|hurricane|typhoon"
-         r"|lyrics (?:of|to|in)|is (?:called|titled|named)"
+_WORK = (r"(?:song|film|movie|novel|book|band|album|series|game|codename|restaurant|cafe|café|musician|singer|hurricane|typhoon|perfume|brand|play|crate"
+         r"|(?-i:Mrs?|Ms|Dr|Prof)\.?|lyrics (?:of|to|in)|is (?:called|titled|named)"
          r"|(?-i:Project|Operation)(?= [A-Z][a-z]+ [A-Z])|(?:bot|host|server|branch|project|team|service|tool|repo) (?:called|named))")
 
 # %% ../nbs/01_masking.ipynb #26d5204b
@@ -118,6 +120,11 @@ _MENTIONS = re.compile("|".join((
     r"\b(?P<k>(?:Day|DayOfWeek|Weekday|Month|DAY|[A-Z][a-z]+Day)\.(?:[A-Z][a-z]{2,8}|[A-Z]{3,9}))(?!\w)",
     rf"(?<![\w-])(?P<z>(?=[A-Z]){_SAID}(?:['’]s [A-Z][a-z]+)?) is (?:the|a|our) (?:\w+ ){{0,2}}"
     r"(?:name|title|song|film|book|band|album|heading)\b",
+    rf"\*{{1,2}}(?P<y>(?=[A-Z]){_SAID})(?=\*{{1,2}} (?:is|isn['’]t|has|should|must|needs|overlaps|wraps)\b)",
+    rf"\b(?i:named|christened|dubbed|nicknamed) (?:it|him|her|(?:the|our|a|my) \w+) (?P<s>{_DAY}|(?=[A-Z]){_SAID})(?!\w)",
+    rf"\b(?:{_ON_SCREEN} (?:is|reads|says)|(?i:sur|nick|first |last )name is):? (?P<w>(?=[A-Z])(?:{_SAID}|{_DAY}))(?=[.,;\n]|$)",
+    r"(?P<v>\b\d{1,2} (?:de )?[A-Z][a-z]{2,8}) (?:Street|Square|Avenue|Road|Station|Plaza|Bridge)\b",
+    r"\b(?i:street|station|square|plaza|avenue|line)(?: is)?(?: called| named)? (?P<u>\d{1,2} (?:de )?[A-Z][a-z]{2,8})(?= |[.,])",
     rf"(?<![\w-])(?P<e>{_DAY}-0?\d\d?)(?![\w-])",
     rf"(?P<f>{_DAY}) \(\d\)",
     r"(?P<g>USA TODAY|(?:This|Last|Next) Week (?:Tonight|[Ii]n [A-Z])|(?<= )\.(?:today|yesterday|tomorrow)\b)",
@@ -130,10 +137,21 @@ def _blank_mention(m: re.Match[str]) -> str:
     a, b = m.span(m.lastgroup or 0)
     return m.string[m.start():a] + BLANK * (b - a) + m.string[b:m.end()]
 
+# %% ../nbs/01_masking.ipynb #b7e2770e
+_LISTS = re.compile(r"(?i)\b(?:tabs|columns|presets|keywords?|reserved|buttons|filters|options|choices|headers|labels|shortcuts?|ranges|chips"
+                    r"|accepts?|understands?|recogni[sz]es?|parses?)\b")
+_DOES = r"(?![^.;)\n]{0,160}\b(?:we|I|it|they|he|she|is|was|were|are|be|been|has|had|have|will|since|gone|from|by|on|in|before|after)\b)"
+_ITEM = r"[A-Za-z\d][\w'’-]{0,20}(?: [\w'’-]{1,20}){0,2}"
+_LISTED = re.compile("|".join((
+    r"(?i:\b(?:tabs|columns|presets|keywords|reserved words|buttons|filters|options|choices|headers|labels|shortcuts|ranges|chips)\b[^.;:(\n]{0,24}?"
+    rf"(?::\s|\(|\s(?:are|include|such as|like)\s))(?P<a>{_DOES}(?:{_ITEM}, ){{1,8}}(?:and |or )?{_ITEM})(?=[.;)\n]|$)",
+    rf"(?i:\b(?:keywords?|shortcuts?|reserved words) )(?P<b>{_WHEN}(?:(?:, | and | or ){_WHEN}){{0,4}})(?!\w)",
+    rf"(?i:\b(?:accepts?|understands?|recogni[sz]es?|parses?) )(?P<c>(?:{_WHEN}|now)(?:(?:, and |, or |, | and | or ){_ITEM}){{1,6}})(?=[.;)\n]|$)")))
+
 # %% ../nbs/01_masking.ipynb #88c0d2ba
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
 _SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|template|text|empty state|title"
-                     r"|legend entry|name)\b"
+                     r"|legend entry|\w{0,4}named?|christened|dubbed|street|station|square|plaza|avenue|line|road|bridge)\b|\b(?-i:Mr|Ms|Dr|Prof)|\*"
                      r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
                      r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
@@ -146,6 +164,7 @@ def masked(
     "The text with everything that is no prose blanked."
     if _SHOUTS.search(text): text = _SQL.sub(_blank, text)
     if _SCREEN.search(text): text = _MENTIONS.sub(_blank_mention, text)
+    if _LISTS.search(text): text = _LISTED.sub(_blank_mention, text)
     if not _ANY.search(text): return text
     marked = _MARKED.sub(_blank, text)
     return _SUSPECT.sub(_blank_code, _QUOTE.sub(_blank_label, marked) if _QUOTES.search(marked) else marked)

@@ -285,8 +285,19 @@ This Week in Testing has a feed.
 Nickname: Friday. Meatless Monday is a coupon, Sunday & Daughters sell bread.
 :friday is a symbol, %monday is a macro, var today is shadowed.
 Squad Monday is on it. Team Friday has the pager.
+Thursday is the callsign of the second probe. Saturday stands for the archive bucket. Friday is what we call the printer.
+Monday Blues is our error page, and Sunday Roast is a menu item. Thursday, the band, is listed twice.
+Julius and July are two hosts. We named the robot Friday because it helps. Mr Monday signs.
+The user friday has no shell. The office is in Friday Harbor. The Saturday Paper pays.
+Project Next Week is abandoned. This Week is the name of the digest. His surname is Sunday.
+The shop is on 5 May Street, the station is called 4 September.
 Last Sunday Night by Ada Singer, The Place Where You Did Last Winter, Today Was a Fairytale""".splitlines()
-LABELS = """The menu item Sleep until Friday is grey.
+LABELS = """The picker has presets (today, yesterday, last week). Tabs: Day, Week, Last 30 days.
+It accepts now, today, tomorrow and ISO dates. The keywords today and yesterday are reserved.
+**Today** is bold; the heading is Last month.
+The mail's subject is "Your week in review: last week"; the dialog asks "Delete until tomorrow?".
+The chip "Tomorrow, 9:00" overflows. The docs say "see you next week" in the footer.
+The menu item Sleep until Friday is grey.
 The status text Back Tuesday is too long; the tooltip Free in an hour too
 error message "Pick a date after today" is not translated
 demo task "Call the bank on Monday" should go
@@ -305,7 +316,11 @@ February breaks the sum in leap years.
 Calendars start on Saturday, others on Sunday.
 case Monday: return 1; if (d === Day.Tuesday) return 2
 Since 2000 is a limit of ours, and between 1990 and 1999 bytes are read, this is a copy of 2017.""".splitlines()
-STAY = """April was slow. Summer was quiet, no pages. -> 2024-04 2024-SU
+STAY = """The columns are gone since yesterday, we restore them today. -> 2025-03-11 2025-03-12
+The filters broke yesterday; the keywords today are two. -> 2025-03-11
+We opened the page Monday, and Thursday, a customer reported the leak. -> 2025-03-10 2025-03-06
+Tuesday is our deadline. Pushed the fix Tuesday. Contrast is the only open item. -> 2025-03-18 2025-03-11
+April was slow. Summer was quiet, no pages. -> 2024-04 2024-SU
 The Friday branch was cut. The Monday board meeting was short. -> 2025-03-07 2025-03-10
 The Tuesday deploy is red, the Friday build is broken. -> 2025-03-11 2025-03-07
 Monday Ada merged it. Friday is the database migration. -> 2025-03-10 2025-03-07
