@@ -296,7 +296,7 @@ LABELS = """The picker has presets (today, yesterday, last week). Tabs: Day, Wee
 It accepts now, today, tomorrow and ISO dates. The keywords today and yesterday are reserved.
 **Today** is bold; the heading is Last month.
 The mail's subject is "Your week in review: last week"; the dialog asks "Delete until tomorrow?".
-The chip "Tomorrow, 9:00" overflows. The docs say "see you next week" in the footer.
+The chip "Tomorrow, 9:00" overflows; the e-mail "Your trial ends tomorrow" goes out twice.
 The menu item Sleep until Friday is grey.
 The status text Back Tuesday is too long; the tooltip Free in an hour too
 error message "Pick a date after today" is not translated
