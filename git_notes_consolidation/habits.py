@@ -173,7 +173,7 @@ _IS = frozenset("is was".split())
 _KINDS = frozenset("""crate gem dialect language framework router service library tool package musician singer artist band song album film movie novel book
     author actor poem poet play charity contact maintainer user customer sample fixture avatar mascot cat dog game font bot syllable word name string
     abbreviation codename callsign title category journal publisher vendor brand product company supplier chatbot label
-    page item host queue nursery detective cocktail robot drink perfume entry article topic resort reviewer
+    page item host queue nursery detective cocktail robot drink perfume entry article topic resort reviewer line marker dot circle badge
     cms chain client cluster server database theme plugin town city village island street river park""".split())
 _PEOPLE = frozenset("he she him her his".split())
 _NO_KIND = frozenset("""day days date deadline last holiday first target end start meeting call migration upgrade test review release demo launch

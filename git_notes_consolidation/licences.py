@@ -144,7 +144,8 @@ def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
     if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M"): return True
     if not _CLOCKS.isdisjoint(t.low[max(0, k - 12):k + 8]) and _yearly(t, k): return True
-    if "leap" in t.low[k + 1:k + 12] and _yearly(t, k): return True
+    if not {"leap", "common"}.isdisjoint(t.low[k + 1:k + 12]) and "year" in " ".join(t.low[k + 1:k + 13]) and _yearly(t, k): return True
+    if t.low[k + 1:k + 3] == ["of", "the"] and low_at(t, k + 3) in ("year", "following", "next") and low_at(t, k + 4) in ("after", "year"): return True
     if len(t.low[k]) == 3 and word_at(t, k).isupper() and not _ENUM.isdisjoint(t.low[max(0, k - 8):k]): return True
     if after in ("is", "has", "=") and (behind == "n" and letter_at(t, k + 3) in ".,^Vi" or "month" in t.low[k + 2:k + 6]): return True
     if in_order(t, k) or low_at(t, k - 1) == "in" and t.letters[max(0, k - 3):k - 1] == "nV" and low_at(t, k - 4) in ("has", "have"): return True

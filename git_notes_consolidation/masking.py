@@ -106,7 +106,7 @@ _BUTTON = (r"(?i:button|menu item|menu entry|tab|chip|label|badge|hint(?: text)?
 _LED = rf"[A-Z][a-z]+(?: (?:me|it|until|till|to|since|for|on|in|by|before|after|due|from|than|or|not|later|earlier|this|and|\(?{_WHEN})){{0,4}}"
 
 # %% ../nbs/01_masking.ipynb #559d9f04
-_MOVES = r"\b(?:selects?|shows?|goes to|displays?|highlights?|opens?|jumps to|defaults to|covers)\b"
+_MOVES = r"\b(?:selects?|shows?|displays?|highlights?|opens?|(?:goes|jump(?:s|ed)|moves|skip(?:s|ped)|scrolls|navigates|defaults) to|covers)\b"
 _THAT = r"(?:current|next|previous) (?:week|month|year|quarter|day)"
 _MENTIONS = re.compile("|".join((
     rf"\b{_ON_SCREEN} (?:\*\*|#+ )?(?P<a>(?=[A-Z]){_SAID})(?!\w|:)(?: (?:and|or) {_SAID})?",
@@ -125,11 +125,15 @@ _MENTIONS = re.compile("|".join((
     rf"\b(?:{_ON_SCREEN} (?:is|reads|says)|(?i:sur|nick|first |last )name is):? (?P<w>(?=[A-Z])(?:{_SAID}|{_DAY}))(?=[.,;\n]|$)",
     r"(?P<v>\b\d{1,2} (?:de )?[A-Z][a-z]{2,8}) (?:Street|Square|Avenue|Road|Station|Plaza|Bridge)\b",
     r"\b(?i:street|station|square|plaza|avenue|line)(?: is)?(?: called| named)? (?P<u>\d{1,2} (?:de )?[A-Z][a-z]{2,8})(?= |[.,])",
+    r"(?i:\bcompares )(?P<n>(?i:this|last|the current|today(?:['’]s \w+)?) ?[a-z]{0,7}"
+    r" (?:to|with|and|against) (?i:last|the previous|yesterday(?:['’]s)?) ?[a-z]{0,7})",
+    r"(?i:\bto (?:get|compute|calculate) )(?P<p>today|tomorrow|yesterday|(?:next|last|this) (?:week|month|year|day))\b",
+    r"(?i:\bwhat (?:did|will) you (?:do|work on) )(?P<q>today|tomorrow|yesterday)\b",
     rf"(?<![\w-])(?P<e>{_DAY}-0?\d\d?)(?![\w-])",
     rf"(?P<f>{_DAY}) \(\d\)",
     r"(?P<g>USA TODAY|(?:This|Last|Next) Week (?:Tonight|[Ii]n [A-Z])|(?<= )\.(?:today|yesterday|tomorrow)\b)",
     rf"(?i:first|second|third|fourth|final|last) (?P<h>{_DAY}) (?:in|of) (?:each|every)\b",
-    r"(?i:\b(?:filter|header|cell|arrow|calendar|picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}"
+    r"(?i:\b(?:filter|header|cell|arrow|keyboard|calendar|(?:date ?)?picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}"
     rf"{_MOVES}[^.;\n]{{0,40}}?\b(?P<i>{_THAT}(?: and the {_THAT})?))")))
 
 
@@ -151,7 +155,8 @@ _LISTED = re.compile("|".join((
 # %% ../nbs/01_masking.ipynb #88c0d2ba
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
 _SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|template|text|empty state|title"
-                     r"|legend entry|\w{0,4}named?|christened|dubbed|street|station|square|plaza|avenue|line|road|bridge)\b|\b(?-i:Mr|Ms|Dr|Prof)|\*"
+                     r"|legend entry|compares|to (?:get|compute|calculate)|you (?:do|work on)|keyboard|date ?picker"
+                     r"|\w{0,4}named?|christened|dubbed|street|station|square|plaza|avenue|line|road|bridge)\b|\b(?-i:Mr|Ms|Dr|Prof)|\*"
                      r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
                      r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
