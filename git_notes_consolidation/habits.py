@@ -231,6 +231,20 @@ def _bears(t: Tokens, k: int) -> bool:
     if before not in _BEARERS or after == "was": return False
     return letter_at(t, k) == "W" and letter_at(t, k - 2) in "e^" if after == "is" else letter_at(t, k) in "WM" and after[-1:] == "s"
 
+# %% ../nbs/02_habits.ipynb #931699d9
+_DATED = frozenset("on in at last next this until till since before after every each by past coming following during early late mid of from to through".split())
+_OWNERS = frozenset("tenant customer client vendor supplier partner company".split())
+
+
+def _brand(t: Tokens, k: int) -> bool:
+    "We buy data of Sunday Coffee; Friday Kitchen, the mobile app, is down; our tenant Blue Friday pays."
+    before, name = word_at(t, k - 1), word_at(t, k + 1)
+    if not _title(word_at(t, k)) or letter_at(t, k) not in "WMd": return False
+    if letter_at(t, k - 1) == "." and _title(before) and low_at(t, k - 2) in _OWNERS: return True
+    if letter_at(t, k + 1) != "." or not _title(name) or low_at(t, k + 1) in _JOINTS | _HAPPENS or t.text[t.spans[k][1]] != " ": return False
+    if low_at(t, k + 2) == "," and low_at(t, k + 3) in ("the", "a", "an", "our") and "," in t.low[k + 4:k + 8]: return True
+    return not _sentence_start(t, k) and before.islower() and before.isalpha() and before not in _DATED and cue(t.low, k - 1) == 0
+
 # %% ../nbs/02_habits.ipynb #8190913c
 _GROUPS = frozenset("team squad tribe cafe café room".split())
 _SMALL = frozenset("who was you did the of in and that is what when before after".split())
@@ -274,7 +288,7 @@ def is_named(
     if before in _KEYS and after not in _NO_VERB and after[-1:].isalpha() and letter_at(t, k) == "d": return True
     if before in _HEADED and after in ("of", "is", "as", "boolean", "int", "integer", "text") and word_at(t, k).islower(): return True
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return after not in ("", ".", ",", "!")
-    if _person(t, k) or _work(t, k) or _made(t, k) or _is_a(t, k) or _full_name(t, k) or _capital(t, k) or _bears(t, k): return True
+    if any(reads(t, k) for reads in (_person, _work, _made, _is_a, _full_name, _capital, _bears, _brand)): return True
     return _as_constant(t, k) or any(hyphened(t, k, s) for s in (-1, 1) if 0 <= k + s < len(t.low))
 
 # %% ../nbs/02_habits.ipynb #611f863a

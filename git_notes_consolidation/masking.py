@@ -36,7 +36,10 @@ _TREATED = re.compile(r" (?:is|isn['’]t|was|wasn['’]t|has|lacks|needs|should
                       r"|in the (?:footer|header|docs|tooltip|placeholder|banner|menu|title|subject|template|snapshot))(?:[ .]|$)")
 _TOLD = re.compile(r"(?i)(?:[^\w ]|\b(?:sa(?:ys?|id)|writes?|wrote|added|asked|told|and|but|or|that|so|because|as|when|if)) ?\Z|\A\Z")
 _PERSONS = re.compile(r"(?i)\b(?:I|we|he|she|they)\b")
-_SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m|s)\b")
+_SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m)\b"
+                     r"|(?<!day|row|eek|nth|ear)['’]s\b")
+_QUOTES_SOMEBODY = re.compile(r"(?i)\b(?:sa(?:id|ys?)|wrote|writes|told|notes?|noted|comment(?:s|ed)?|repl(?:y|ies|ied)|ask(?:s|ed)|added|adds|answered|posted"
+                              r"|thinks?|thought|message|status)\b[^\"“'‘]{0,24}\Z")
 
 # %% ../nbs/01_masking.ipynb #ee5c93b5
 _WHICH = frozenset("next last this late early every".split())
@@ -49,7 +52,8 @@ def _is_label(said: str, before: str, after: str = "") -> bool:
     if said[:4].lower() == "e.g." or _SHOWN.search(before): return True
     if after and _TREATED.match(after) and not _TOLD.search(before) and not _PERSONS.search(said): return True
     if _SPEECH.search(said) or said[-1] in ".,!?": return False
-    return said.count(" ") < 6 and (said[0].islower() or said[0].isdigit() or _MAYBE_SHOWN.search(before) is not None)
+    if said.count(" ") > 5: return False
+    return said[0].islower() or said[0].isdigit() or _MAYBE_SHOWN.search(before) is not None or bool(before) and not _QUOTES_SOMEBODY.search(before)
 
 # %% ../nbs/01_masking.ipynb #cfca794e
 _TIME = (r"(?i:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun|yester|to|jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec|this|next|last|early"

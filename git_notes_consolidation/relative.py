@@ -9,7 +9,7 @@ from functools import partial
 from .calendar import CYCLES, DAY, floor, index, nearest, part, period, shifted
 from .readings import (CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few, moved,
                                               of_period, production, toward, unresolved)
-from .habits import is_thing
+from .habits import is_thing, letter_at, word_at
 from .tense import tense
 
 # %% auto #0
@@ -219,6 +219,7 @@ def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
     i = m.start()
     if c.t.letters[i - 1:i] not in ("e", "@") if i else c.t.low[m.end():m.end() + 1] not in (["was"], ["is"]): return None
     if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in _LOADS or _labelled(c, m.end()): return None
+    if word_at(c.t, i).istitle() and letter_at(c.t, i + 1) == "." and word_at(c.t, i + 1).istitle(): return None  # The Weekend Reader
     if not {"no", "never"}.isdisjoint(c.t.low[max(0, m.start() - 4):m.start()]) and c.tense(m) == 0: return None
     within = (c.day - 1) % 7 > 4
     if c.t.low[max(0, m.start() - 2):m.start()] in (["before", "the"], ["by", "the"], ["until", "the"]) and c.tense(m) == 0: within = True

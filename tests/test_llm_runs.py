@@ -142,9 +142,10 @@ def test_the_corpus_ends_whatever_a_third_of_the_replies_are(corpus_repo, monkey
 
 
 def test_no_secret_of_a_memory_reaches_the_server(tmp_path, monkeypatch):
-    "Of both halves of the labelled lines, as memories of a run that asks: what the server heard holds none of them; of the locked half, only the count is told."
+    "Of both halves of the labelled lines, as memories of a run that asks: the server heard none of them; of the locked half only the count is told."
     secrets = [r for r in rows() if r.secret and not r.personal]
-    memories = [mem(f"Note {i:03} on the deploy of tide", f"{r.text}\nThe deploy of tide went on, see note {i:03}.", days_ago=1000 - i) for i, r in enumerate(secrets)]
+    memories = [mem(f"Note {i:03} on the deploy of tide", f"{r.text}\nThe deploy of tide went on, see note {i:03}.", days_ago=1000 - i)
+                for i, r in enumerate(secrets)]
     home = new_repo(tmp_path / "secrets", memories)
     with FaultyServer(brain=sensible(swap)) as server: service.run(serve(home, server, monkeypatch, max_change=1.0), SAMPLE_NOW)
     heard = sum(f"ote {i:03}" in server.text for i in range(len(secrets)))
