@@ -173,7 +173,7 @@ _IS = frozenset("is was".split())
 _KINDS = frozenset("""crate gem dialect language framework router service library tool package musician singer artist band song album film movie novel book
     author actor poem poet play charity contact maintainer user customer sample fixture avatar mascot cat dog game font bot syllable word name string
     abbreviation codename callsign title category journal publisher vendor brand product company supplier chatbot label
-    page item host queue nursery detective cocktail robot drink perfume entry article topic resort reviewer line marker dot circle badge
+    page item host queue nursery detective cocktail robot drink perfume entry article topic resort reviewer newspaper newsletter line marker dot circle badge
     cms chain client cluster server database theme plugin town city village island street river park""".split())
 _PEOPLE = frozenset("he she him her his".split())
 _NO_KIND = frozenset("""day days date deadline last holiday first target end start meeting call migration upgrade test review release demo launch
@@ -212,7 +212,8 @@ def _full_name(t: Tokens, k: int) -> bool:
 # %% ../nbs/02_habits.ipynb #12e2ae94
 _BEARERS = frozenset("""server node host vm vault robot assistant bot machine printer runner device room tag cluster namespace
     designer intern developer engineer colleague teammate user account pod container""".split())
-_ACTS = frozenset("answers posts replies sends listens compiles parses supports depends uses stores serves exposes".split())
+_ACTS = frozenset("""answers posts replies sends listens compiles parses supports depends uses stores serves exposes returns gives caps hosts charges licenses
+    provides requires caches polls accepts rejects bills pays syncs wants encodes decodes renders exports imports indexes emits needs""".split())
 _OWNED = frozenset("avatar owner maintainer readme repo repository homepage api logo icon sdk cli".split())
 
 
@@ -227,7 +228,7 @@ def _bears(t: Tokens, k: int) -> bool:
     if letter_at(t, k) in "WM" and before in _SET_UP and after in _AT and _sentence_start(t, k - 1): return after != "with" or before == "install"
     if letter_at(t, k) in "WM" and _sentence_start(t, k) and _VERSION.match(t.text, t.spans[k][1]): return True
     if letter_at(t, k) == "W" and before == "in" and after in ("and", "or", "with", ",", ".", ""): return True  # We track it in Monday
-    if after in _ACTS and _sentence_start(t, k): return behind in ("the", "a", "an", "to", "with", "on", "no", "our")
+    if after in _ACTS and _sentence_start(t, k): return behind not in ("is", "are", "was", "were", "", ".", ",", ":", "and", "will", "have", "had")
     if before not in _BEARERS or after == "was": return False
     return letter_at(t, k) == "W" and letter_at(t, k - 2) in "e^" if after == "is" else letter_at(t, k) in "WM" and after[-1:] == "s"
 
@@ -246,7 +247,7 @@ def _brand(t: Tokens, k: int) -> bool:
     return not _sentence_start(t, k) and before.islower() and before.isalpha() and before not in _DATED and cue(t.low, k - 1) == 0
 
 # %% ../nbs/02_habits.ipynb #8190913c
-_GROUPS = frozenset("team squad tribe cafe café room".split())
+_GROUPS = frozenset("team squad tribe cafe café room radio hotel hostel bar studio restaurant".split())
 _SMALL = frozenset("who was you did the of in and that is what when before after".split())
 
 

@@ -23,13 +23,17 @@ _SQL = re.compile(r"\b(?:CREATE TABLE(?: IF NOT EXISTS)? \w+ ?\([^;\n]{0,500}|AL
 _SHOUTS = re.compile(r"(?<!\w)(?:TABLE|SELECT|INSERT|UPDATE|BY)(?!\w)")
 
 # %% ../nbs/01_masking.ipynb #966d71bb
-_QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)")
+_QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)"
+                    r"|«([^»\n]{1,120})»|„([^“”\n]{1,120})[“”]|‹([^›\n]{1,80})›")
 _SHOWN = re.compile(r"(?i)\b(?:placeholder|header|(?:error|warning|toast|log) message|toast"
                     r"|subject(?: line)?|tag ?line|slogan|chip|dialog|modal|popup|survey|wizard"
                     r"|prompt|copy|help|the text|menu (?:item|entry)"
                     r"|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
-                    r"|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\.|parsers?)"
-                    r"(?: (?:says|reads|asks|is|shows|like|as|of|for|handles?|accepts?|with)){0,2}:? ?\Z")
+                    r"|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\.|parsers?|empty state|snackbar|page|screen|card|notification|headline|hint|alert"
+                    r"|sidebar|onboarding|app|form|checkbox|field|section|legend|axis|preview|screenshot|snapshot|mock(?:up)?|fixture|example|sample|README"
+                    r"|(?:welcome|help|alt|aria|link|push|default|sample|body) text|widget|greeting|(?:chart|page|dialog|window) title|translation"
+                    r"|wording|called|titled|entitled)s?"
+                    r"(?: (?:still|now|only|always|just|also|says?|reads?|asks?|is|shows?|like|as|of|for|handles?|accepts?|with|from)){0,3}:? ?\Z")
 _MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|renders?|returns?|text|message|title|input|like|as|called|named"
                           r"|or|and)(?: is)?:? ?\Z")
 _TREATED = re.compile(r" (?:is|isn['’]t|was|wasn['’]t|has|lacks|needs|should|must|fails|overlaps|overflows|wraps|clips|breaks|appears|goes out"
@@ -51,6 +55,7 @@ def _is_label(said: str, before: str, after: str = "") -> bool:
         if said.count(" ") > 1 or words[0].lower() not in _WHICH: return True
     if said[:4].lower() == "e.g." or _SHOWN.search(before): return True
     if after and _TREATED.match(after) and not _TOLD.search(before) and not _PERSONS.search(said): return True
+    if not before and _TREATED.match(after) and not (_SPEECH.search(said) or after.startswith((" is what", " was what"))): return True
     if _SPEECH.search(said) or said[-1] in ".,!?": return False
     if said.count(" ") > 5: return False
     return said[0].islower() or said[0].isdigit() or _MAYBE_SHOWN.search(before) is not None or bool(before) and not _QUOTES_SOMEBODY.search(before)
@@ -84,7 +89,7 @@ def _blank(m: re.Match[str]) -> str: return BLANK * len(m.group())
 
 
 def _blank_label(m: re.Match[str]) -> str:
-    said = m[1] or m[2] or m[3] or m[4]
+    said = (m[m.lastindex or 0]).strip() or m[0]
     label = _is_label(said, m.string[max(0, m.start() - 40):m.start()], m.string[m.end():m.end() + 12])
     return BLANK * len(m.group()) if label else m.group()
 
@@ -135,6 +140,8 @@ _MENTIONS = re.compile("|".join((
     r"(?i:\bwhat (?:did|will) you (?:do|work on) )(?P<q>today|tomorrow|yesterday)\b",
     rf"(?<![\w-])(?P<e>{_DAY}-0?\d\d?)(?![\w-])",
     rf"(?P<f>{_DAY}) \(\d\)",
+    rf"(?:→|>|»|›) (?P<t>(?=[A-Z]){_SAID})(?= (?:→|>|»|›))",
+    rf"\[(?P<r>(?=[A-Z]){_SAID})\](?!\()",
     r"(?P<g>USA TODAY|(?:This|Last|Next) Week (?:Tonight|[Ii]n [A-Z])|(?<= )\.(?:today|yesterday|tomorrow)\b)",
     rf"(?i:first|second|third|fourth|final|last) (?P<h>{_DAY}) (?:in|of) (?:each|every)\b",
     r"(?i:\b(?:filter|header|cell|arrow|keyboard|calendar|(?:date ?)?picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}"
@@ -160,11 +167,11 @@ _LISTED = re.compile("|".join((
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
 _SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|template|text|empty state|title"
                      r"|legend entry|compares|to (?:get|compute|calculate)|you (?:do|work on)|keyboard|date ?picker"
-                     r"|\w{0,4}named?|christened|dubbed|street|station|square|plaza|avenue|line|road|bridge)\b|\b(?-i:Mr|Ms|Dr|Prof)|\*"
+                     r"|\w{0,4}named?|christened|dubbed|street|station|square|plaza|avenue|line|road|bridge)\b|\b(?-i:Mr|Ms|Dr|Prof)|[*→>»›\[]"
                      r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
                      r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
-_QUOTES = re.compile("[\"“'‘]")
+_QUOTES = re.compile("[\"“'‘«„‹]")
 
 
 def masked(
