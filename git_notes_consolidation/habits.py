@@ -176,9 +176,6 @@ _KINDS = frozenset("""crate gem dialect language framework router service librar
     page item host queue nursery detective cocktail robot drink perfume entry article topic resort reviewer newspaper newsletter line marker dot circle badge
     cms chain client cluster server database theme plugin town city village island street river park""".split())
 _PEOPLE = frozenset("he she him her his".split())
-_NO_KIND = frozenset("""day days date deadline last holiday first target end start meeting call migration upgrade test review release demo launch
-    freeze interview visit update deploy rollout cutover training maintenance restart sync party
-    conference session workshop event night fair onboarding outage incident backup""".split())
 
 
 def _is_a(t: Tokens, k: int) -> bool:
@@ -190,8 +187,7 @@ def _is_a(t: Tokens, k: int) -> bool:
     while j < i + 7 and low_at(t, j)[:1].isalpha() and low_at(t, j) not in _JOINTS: j += 1
     said = t.low[i + 2:j]
     if low_at(t, i - 1) in _PEOPLE or not said: return False
-    if said[-1] in _KINDS or said[-1][-1:] == "s" and said[-1][:-1] in _KINDS: return True
-    return t.letters[k] != "d" and not _KINDS.isdisjoint(said) and _NO_KIND.isdisjoint(said)
+    return said[-1] in _KINDS or said[-1][-1:] == "s" and said[-1][:-1] in _KINDS
 
 # %% ../nbs/02_habits.ipynb #96d887ce
 _ASKED = frozenset("ask ping cc tell thank thanks".split())
@@ -212,22 +208,24 @@ def _full_name(t: Tokens, k: int) -> bool:
 # %% ../nbs/02_habits.ipynb #12e2ae94
 _BEARERS = frozenset("""server node host vm vault robot assistant bot machine printer runner device room tag cluster namespace
     designer intern developer engineer colleague teammate user account pod container""".split())
-_ACTS = frozenset("""answers posts replies sends listens compiles parses supports depends uses stores serves exposes returns gives caps hosts charges licenses
+_ACTS = frozenset("""answers posts replies listens compiles parses uses stores serves exposes returns gives caps hosts charges licenses
     provides requires caches polls accepts rejects bills pays syncs wants encodes decodes renders exports imports indexes emits needs""".split())
 _OWNED = frozenset("avatar owner maintainer readme repo repository homepage api logo icon sdk cli".split())
 
 
-_SET_UP, _AT = frozenset("install uninstall upgrade rebase merge bump pin".split()), frozenset("with to from into onto via below".split())
-_VERSION = re.compile(r" \d+\.\d(?![\d.])(?! ?[ap]\.?m)")
+_SET_UP, _AT = frozenset("install uninstall upgrade rebase merge bump pin".split()), frozenset("from into onto via below".split())
+_TRACKS = frozenset("track tracks manage manages plan plans".split())
+_PACKERS, _GOES_ON = frozenset("pip npm brew apt cargo uv".split()), frozenset(("is", "has", "needs", "lists", "says", ".", ",", ""))
+_VERSION = re.compile(r" \d+\.\d(?![\d.])(?= (?:is|was|has|needs|ships|adds|fixes|breaks|drops|supports|runs)\b|[.,;:)]|$)")
 
 
 def _bears(t: Tokens, k: int) -> bool:
     "Server sunday needs memory; Friday answers with an emoji; Friday's owner; install Friday with pip; Sunday 2.1."
     before, after, behind = low_at(t, k - 1), low_at(t, k + 1), low_at(t, k + 2)
-    if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return letter_at(t, k) in "WM" and after in _OWNED and behind not in _HAPPENS
-    if letter_at(t, k) in "WM" and before in _SET_UP and after in _AT and _sentence_start(t, k - 1): return after != "with" or before == "install"
+    if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return letter_at(t, k) in "WM" and after in _OWNED and behind in _GOES_ON
+    if letter_at(t, k) in "WM" and before in _SET_UP and _sentence_start(t, k - 1) and (after in _AT or after == "with" and behind in _PACKERS): return True
     if letter_at(t, k) in "WM" and _sentence_start(t, k) and _VERSION.match(t.text, t.spans[k][1]): return True
-    if letter_at(t, k) == "W" and before == "in" and after in ("and", "or", "with", ",", ".", ""): return True  # We track it in Monday
+    if letter_at(t, k) == "W" and before == "in" and not _TRACKS.isdisjoint(t.low[max(0, k - 5):k - 1]): return True
     if after in _ACTS and _sentence_start(t, k): return behind not in ("is", "are", "was", "were", "", ".", ",", ":", "and", "will", "have", "had")
     if before not in _BEARERS or after == "was": return False
     return letter_at(t, k) == "W" and letter_at(t, k - 2) in "e^" if after == "is" else letter_at(t, k) in "WM" and after[-1:] == "s"
@@ -284,8 +282,9 @@ def is_named(
     if before == ":" and low_at(t, k - 2) in _CALLED or after == "&" and letter_at(t, k + 2) == "." and _title(word_at(t, k + 2)): return True
     if before in _TICKS or before == "and" and letter_at(t, k - 2) == t.letters[k] and low_at(t, k - 3) in _TICKS: return True
     if low_at(t, k + 2) in ("the", "a", "our") and not {*t.low[k + 3:k + 5]}.isdisjoint({"(": _SHOPS, ",": _BOTS}.get(after, ())): return True
-    if after == "the" and low_at(t, k + 2) in _BOTS: return True
-    if after == "," and low_at(t, k + 4) == "," and low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in _KINDS | _SHOPS: return True
+    if after == "the" and low_at(t, k + 2) in _BOTS and not _told(t, k): return True
+    apart = after == "," == low_at(t, k + 4) and low_at(t, k + 2) in ("the", "a", "our") and low_at(t, k + 3) in _KINDS | _SHOPS
+    if apart and not _told(t, k): return True
     if before in _KEYS and after not in _NO_VERB and after[-1:].isalpha() and letter_at(t, k) == "d": return True
     if before in _HEADED and after in ("of", "is", "as", "boolean", "int", "integer", "text") and word_at(t, k).islower(): return True
     if before in _HEADED and any(_sentence_start(t, j) for j in (k - 1, k - 2, k - 3)): return after not in ("", ".", ",", "!")

@@ -16,7 +16,7 @@ from .editions import again, reissued, upgraded
 from .values import changed, parted, reset, restated, revalued, rivals, titled, told
 from .verdicts import verdict
 
-JUDGE = "offline-6"  # Changes whenever the same pair may be judged otherwise
+JUDGE = "offline-5"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NOTHING', 'SURE', 'LEAST', 'repeat_key', 'weigh', 'judge_pair', 'unsure', 'marked']

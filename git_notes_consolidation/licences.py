@@ -229,7 +229,8 @@ def _as_value(t: Tokens, k: int) -> bool:
     if before == "for" and low_at(t, k - 2) in _SEEKS or before == "to" and low_at(t, k - 2) in _LEAPS: return True
     if before in ("pass", "passing") and low_at(t, k + 1) == "as": return True
     i = next((j for j in range(k - 1, max(k - 10, 0), -1) if t.low[j] == "date"), 0)
-    return i > 0 and t.low[i - 1] in _BOUNDS and not _LIMITS.isdisjoint(t.low[i + 1:k])
+    said = {*t.low[i + 1:k]}
+    return i > 0 and t.low[i - 1] in _BOUNDS and not _LIMITS.isdisjoint(said) and not {"after", "before", "than"}.isdisjoint(said) and "," not in said
 
 # %% ../nbs/03_licences.ipynb #a69a2a2d
 _SUPPOSED = frozenset("if when whenever that assume assumes suppose pretend pretends".split())
@@ -239,13 +240,18 @@ _LIT = frozenset("""highlighted marked greyed grayed outlined underlined presele
     assumed used implied included excluded accepted rejected allowed inclusive exclusive""".split())
 
 
+def _lit(t: Tokens, k: int) -> bool:
+    "Highlighted, and that is all; or in the grid."
+    return low_at(t, k) in _LIT and (low_at(t, k + 1) in (".", ",", ";", ")", "", "and", "but") or t.low[k + 1:k + 3] == ["in", "the"])
+
+
 def _day_ok(t: Tokens, k: int) -> bool:
     word, before = word_at(t, k), word_at(t, k - 1)
     if is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let" and low_at(t, k + 1) == "be": return False
     if low_at(t, k - 1) in _SUPPOSED and low_at(t, k + 1) == "is" and letter_at(t, k + 2) in "aWe": return False
     if low_at(t, k + 1) == "date" or low_at(t, k - 1) == "on" and low_at(t, k - 2) in ("depend", "depends"): return False  # It prints today's date
     if _as_value(t, k): return False
-    if low_at(t, k - 1) == "for" and low_at(t, k - 2) in _DRAWN or low_at(t, k + 1) in ("is", "are") and low_at(t, k + 2) in _LIT: return False
+    if low_at(t, k - 1) == "for" and low_at(t, k - 2) in _DRAWN or low_at(t, k + 1) in ("is", "are") and _lit(t, k + 2): return False
     if low_at(t, k - 1) == "of" and low_at(t, k - 2) in _MEANT and t.text[t.spans[k][1]:][:1] not in ("'", "’"): return False
     if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""

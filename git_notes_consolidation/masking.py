@@ -115,7 +115,7 @@ _BUTTON = (r"(?i:button|menu item|menu entry|tab|chip|label|badge|hint(?: text)?
 _LED = rf"[A-Z][a-z]+(?: (?:me|it|until|till|to|since|for|on|in|by|before|after|due|from|than|or|not|later|earlier|this|and|\(?{_WHEN})){{0,4}}"
 
 # %% ../nbs/01_masking.ipynb #559d9f04
-_MOVES = r"\b(?:selects?|shows?|displays?|highlights?|opens?|(?:goes|jump(?:s|ed)|moves|skip(?:s|ped)|scrolls|navigates|defaults) to|covers)\b"
+_MOVES = r"\b(?:selects?|shows?|displays?|highlights?|opens?|(?:goes|jump(?:s|ed)|skip(?:s|ped)|scrolls|navigates|defaults) to|covers)\b"
 _THAT = r"(?:current|next|previous) (?:week|month|year|quarter|day)"
 _MENTIONS = re.compile("|".join((
     rf"\b{_ON_SCREEN} (?:\*\*|#+ )?(?P<a>(?=[A-Z]){_SAID})(?!\w|:)(?: (?:and|or) {_SAID})?",
@@ -130,14 +130,14 @@ _MENTIONS = re.compile("|".join((
     rf"(?<![\w-])(?P<z>(?=[A-Z]){_SAID}(?:['’]s [A-Z][a-z]+)?) is (?:the|a|our) (?:\w+ ){{0,2}}"
     r"(?:name|title|song|film|book|band|album|heading)\b",
     rf"\*{{1,2}}(?P<y>(?=[A-Z]){_SAID})(?=\*{{1,2}} (?:is|isn['’]t|has|should|must|needs|overlaps|wraps)\b)",
-    rf"\b(?i:named|christened|dubbed|nicknamed) (?:it|him|her|(?:the|our|a|my) \w+) (?P<s>{_DAY}|(?=[A-Z]){_SAID})(?!\w)",
+    rf"\b(?i:named|christened|dubbed|nicknamed) (?:it|him|her|(?:the|our|a|my) \w+)"
+    rf" (?P<s>{_DAY}|(?=[A-Z])(?:Today|Yesterday|Tomorrow|(?:This|Last|Next) [A-Z][a-z]+))(?!\w)",
     rf"\b(?:{_ON_SCREEN} (?:is|reads|says)|(?i:sur|nick|first |last )name is):? (?P<w>(?=[A-Z])(?:{_SAID}|{_DAY}))(?=[.,;\n]|$)",
     r"(?P<v>\b\d{1,2} (?:de )?[A-Z][a-z]{2,8}) (?:Street|Square|Avenue|Road|Station|Plaza|Bridge)\b",
-    r"\b(?i:street|station|square|plaza|avenue|line)(?: is)?(?: called| named)? (?P<u>\d{1,2} (?:de )?[A-Z][a-z]{2,8})(?= |[.,])",
+    r"\b(?i:street|station|square|plaza|avenue|bus line)(?: is)?(?: called| named)? (?P<u>\d{1,2} (?:de )?[A-Z][a-z]{2,8})(?= |[.,])",
     r"(?i:\bcompares )(?P<n>(?i:this|last|the current|today(?:['’]s \w+)?) ?[a-z]{0,7}"
-    r" (?:to|with|and|against) (?i:last|the previous|yesterday(?:['’]s)?) ?[a-z]{0,7})",
+    r" (?:to|with|and|against) (?i:last|the previous|yesterday(?:['’]s)?) ?[a-z]{0,7})(?=[.,;\n]|$| and [a-z]+s\b)",
     r"(?i:\bto (?:get|compute|calculate) )(?P<p>today|tomorrow|yesterday|(?:next|last|this) (?:week|month|year|day))\b",
-    r"(?i:\bwhat (?:did|will) you (?:do|work on) )(?P<q>today|tomorrow|yesterday)\b",
     rf"(?<![\w-])(?P<e>{_DAY}-0?\d\d?)(?![\w-])",
     rf"(?P<f>{_DAY}) \(\d\)",
     rf"(?:→|>|»|›) (?P<t>(?=[A-Z]){_SAID})(?= (?:→|>|»|›))",
@@ -155,18 +155,19 @@ def _blank_mention(m: re.Match[str]) -> str:
 # %% ../nbs/01_masking.ipynb #b7e2770e
 _LISTS = re.compile(r"(?i)\b(?:tabs|columns|presets|keywords?|reserved|buttons|filters|options|choices|headers|labels|shortcuts?|ranges|chips"
                     r"|accepts?|understands?|recogni[sz]es?|parses?)\b")
-_DOES = r"(?![^.;)\n]{0,160}\b(?:we|I|it|they|he|she|is|was|were|are|be|been|has|had|have|will|since|gone|from|by|on|in|before|after)\b)"
-_ITEM = r"[A-Za-z\d][\w'’-]{0,20}(?: [\w'’-]{1,20}){0,2}"
+_SPAN = (rf"(?:{_WHEN}|now|(?i:last|past|next) \d+ [a-z]+"
+         r"|(?i:later|earlier|all time|custom|never|always|iso dates|all|day|week|month|quarter|year|name|total|other))")
+_ITEM = rf"(?:{_SPAN}|[A-Z][a-z]+(?: [a-z]+)?)(?!\w)"
 _LISTED = re.compile("|".join((
     r"(?i:\b(?:tabs|columns|presets|keywords|reserved words|buttons|filters|options|choices|headers|labels|shortcuts|ranges|chips)\b[^.;:(\n]{0,24}?"
-    rf"(?::\s|\(|\s(?:are|include|such as|like)\s))(?P<a>{_DOES}(?:{_ITEM}, ){{1,8}}(?:and |or )?{_ITEM})(?=[.;)\n]|$)",
+    rf"(?::\s|\(|\s(?:are|include|such as|like)\s))(?P<a>(?:{_ITEM}, ){{1,8}}(?:and |or )?{_ITEM}(?: (?:and|or) {_ITEM})?)(?=[.;)\n]|$)",
     rf"(?i:\b(?:keywords?|shortcuts?|reserved words) )(?P<b>{_WHEN}(?:(?:, | and | or ){_WHEN}){{0,4}})(?!\w)",
     rf"(?i:\b(?:accepts?|understands?|recogni[sz]es?|parses?) )(?P<c>(?:{_WHEN}|now)(?:(?:, and |, or |, | and | or ){_ITEM}){{1,6}})(?=[.;)\n]|$)")))
 
 # %% ../nbs/01_masking.ipynb #88c0d2ba
 _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
 _SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|template|text|empty state|title"
-                     r"|legend entry|compares|to (?:get|compute|calculate)|you (?:do|work on)|keyboard|date ?picker"
+                     r"|legend entry|compares|to (?:get|compute|calculate)|keyboard|date ?picker"
                      r"|\w{0,4}named?|christened|dubbed|street|station|square|plaza|avenue|line|road|bridge)\b|\b(?-i:Mr|Ms|Dr|Prof)|[*→>»›\[]"
                      r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
                      r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")

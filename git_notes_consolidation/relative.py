@@ -21,12 +21,15 @@ _rule = partial(production, RELATIVE)
 
 # %% ../nbs/04_relative.ipynb #8d379a16
 _AGES = frozenset("older newer earlier later".split())
+_KEPT = frozenset("""archived deleted purged hidden removed kept dropped expired pruned skipped ignored collapsed compressed moved evicted discarded
+    invalid rejected refused""".split())
 
 
 def _older(c: Scene, m: re.Match[str]) -> bool:
     "Items older than last week are archived: a rule, where no verb tells of a past."
     i = m.start()
-    if i < 2 or c.t.low[i - 1] != "than" or c.t.low[i - 2] not in _AGES: return False
+    if i < 2 or c.t.low[i - 1] != "than" or c.t.low[i - 2] not in _AGES or c.t.low[i - 3:i - 2] in (["is"], ["was"]): return False
+    if c.t.low[m.end():m.end() + 1] in (["are"], ["is"]) and _KEPT.isdisjoint(c.t.low[m.end():m.end() + 5]): return False
     return c.tense(m) == 0 or c.t.low[i - 2] in ("later", "earlier") and i > 2 and c.t.low[i - 3][-1] == "s"
 
 # %% ../nbs/04_relative.ipynb #6edda31d

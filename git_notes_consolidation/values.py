@@ -328,13 +328,9 @@ def titled(
     return Judgment("supersede", "full", 0.8, "V", reason, y.text.strip(_EDGES))
 
 # %% ../nbs/11_values.ipynb #dc6824d0
-_MOVED = re.compile(r"(?i)\b" + any_of(
-    "lower\\w*, rais\\w+, halv\\w+, doubl\\w+, tighten\\w*, narrow\\w*, lengthen\\w*, shorten\\w*, shift\\w*, mov(?:ed|es), chang\\w+, updat\\w+, "
-    "retun\\w+, rework\\w*",
-    "later, earlier, longer, shorter, higher, reduc\\w+, increas\\w+, extend\\w*, cut, drops?, goes (?:up|down|to), went (?:up|down|to), bump\\w*, "
-    "new, now, revis\\w+",
-    "correct\\w*, relax\\w*, loosen\\w*, from now on, since, as of, no longer, instead, any ?more, was (?:far )?too, (?:up|down) (?:to|from), "
-    "(?:defaults?|set) to") + r"\b")
+_SETS = re.compile(r"(?i)\b" + any_of(
+    r"rais\w+, lower\w*, increas\w+, reduc\w+, tighten\w*, loosen\w*, relax\w*, bump\w*, chang\w+, set, higher, shorter, longer, now, from now on, doubled",
+    r"halved, extend\w*, cut, was far too, no longer, new (?:limit|cap|value|default|threshold), since yesterday, as of, from today") + r"\b")
 _KEPT = re.compile(r"(?i)\b(?:stay|stays|stayed|remain|remains|unchanged|(?<!sit )(?<!sits )untouched|as before|still|kept at)\b")
 
 # %% ../nbs/11_values.ipynb #ea16d5b6
@@ -348,7 +344,7 @@ def _one_amount(memory: Memory) -> Fact | None:
 def _set_to(newer: Memory, was: Fact) -> tuple[Statement, Fact] | None:
     "The one other value that a newer memory gives, if it says that it was set."
     now = {g.value: (y, g) for y in statements(newer) for g in y.values if _measure(g) == _measure(was) and not same_value(was, g) and not _KEPT.search(y.text)}
-    return next((found for found in now.values() if len(now) == 1 and _MOVED.search(f"{newer.summary}\n{found[0].lead}{found[0].text}")), None)
+    return next((found for found in now.values() if len(now) == 1 and _SETS.search(f"{newer.summary}\n{found[0].lead}{found[0].text}")), None)
 
 # %% ../nbs/11_values.ipynb #adae4c2b
 def reset(
@@ -405,6 +401,15 @@ def _measured(memory: Memory) -> dict[str, list[tuple[Statement, Fact]]]:
             if not (d := _dimension(x, f)) or any(same_value(f, v) for v in former): continue
             if not any(same_value(f, g) for _, g in out.setdefault(d, [])): out[d].append((x, f))
     return out
+
+# %% ../nbs/11_values.ipynb #75091924
+_MOVED = re.compile(r"(?i)\b" + any_of(
+    "lower\\w*, rais\\w+, halv\\w+, doubl\\w+, tighten\\w*, narrow\\w*, lengthen\\w*, shorten\\w*, shift\\w*, mov(?:ed|es), chang\\w+, updat\\w+, "
+    "retun\\w+, rework\\w*",
+    "later, earlier, longer, shorter, higher, reduc\\w+, increas\\w+, extend\\w*, cut, drops?, goes (?:up|down|to), went (?:up|down|to), bump\\w*, "
+    "new, now, revis\\w+",
+    "correct\\w*, relax\\w*, loosen\\w*, from now on, since, as of, no longer, instead, any ?more, was (?:far )?too, (?:up|down) (?:to|from), "
+    "(?:defaults?|set) to") + r"\b")
 
 # %% ../nbs/11_values.ipynb #e56b430e
 _KINDS = frozenset(stem(w) for w in word_set("window limit threshold cutoff interval period budget cap ceiling size length count rate delay "

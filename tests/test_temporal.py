@@ -320,6 +320,14 @@ STAY = """The columns are gone since yesterday, we restore them today. -> 2025-0
 The filters broke yesterday; the keywords today are two. -> 2025-03-11
 We opened the page Monday, and Thursday, a customer reported the leak. -> 2025-03-10 2025-03-06
 Tuesday is our deadline. Pushed the fix Tuesday. Contrast is the only open item. -> 2025-03-18 2025-03-11
+She logged in Monday and found the leak. The fix came in Friday. -> 2025-03-10 2025-03-07
+Tabs: design done Monday, code due Friday. Columns: moved last week, dropped yesterday. -> 2025-03-10 2025-03-14 2025-W10 2025-03-11
+Monday was a server problem. Tuesday was a queue backlog. Monday the bot crashed. -> 2025-03-10 2025-03-11 2025-03-10
+Monday, a user, bob, reported it. Friday, a server, db1, failed. -> 2025-03-10 2025-03-07
+Monday 1.2 % of requests failed. Monday's repo cleanup was done. Friday's SDK bump broke CI. -> 2025-03-10 2025-03-10 2025-03-07
+We named the cluster Atlas last week and moved traffic. We dubbed it Phoenix last month. -> 2025-W10 2025-02
+Logs older than last month are lost. The build is newer than yesterday. -> 2025-02 2025-03-11
+Tomorrow is excluded from the freeze. The delivery date should be tomorrow. -> 2025-03-13 2025-03-13
 April was slow. Summer was quiet, no pages. -> 2024-04 2024-SU
 The Friday branch was cut. The Monday board meeting was short. -> 2025-03-07 2025-03-10
 The Tuesday deploy is red, the Friday build is broken. -> 2025-03-11 2025-03-07
