@@ -221,7 +221,7 @@ def _called(
     if name != "key": return name
     if text[max(0, m.start() - 10):m.start()] == "using RSA ": return ""
     opens = _KEYS.search(text, max(0, m.start() - 24), m.start()) or m["rest"] and _KEYS.match(m["rest"].lstrip("._-") + "_")
-    if not opens and m["op"] == "=" and _long(value := m["bare"] or m["quoted"]) and re.search("[A-Z]", value) and "-" not in value: return "api-key"
+    if not opens and m["op"] == "=" and _long(value := m["bare"] or m["quoted"]) and _unlikely(value) and "-" not in value: return "api-key"
     return re.sub(r"[\s_-]+", "-", opens[0].lower().rstrip(" _-")) + "-key" if opens else ""
 
 # %% ../nbs/08_passwords.ipynb #a800002a
@@ -229,6 +229,9 @@ _OPTION = re.compile(r"(?i)(?:(?:^|[\s\"'])--?[\w-]{0,20}|login\s\S{1,60}\s|user
                      r"|identified by\s?|(?:^|\s)(?:require|master))$")
 _WITH = re.compile(r"\bwith\s$")
 _TRIED = re.compile(r"(?i)\b(?:with|tried|try|using|used?|enter(?:ed)?|typed?|gave|has|have|set)\s(?:the\s|a\s)?(?:\w{2,12}\s)?$")
+_TECHNICAL = re.compile(r"(?i)(?:^|[_.-])(?:service|file|policy|test|flow|length|tool|form|hash(?:ing|es)?|auth|dir|reset"
+                        r"|field|input|check|rule|case|min|max|gen)"
+                        r"(?:$|[_.-]|\d)|-(?:file|tool|only)")
 _COMPOUND = re.compile(r"(?=.*[a-z])(?:[A-Za-z]{2,}[_.-]){1,5}[A-Za-z]{0,12}\d{0,6}[!?#$%*]{0,3}$")
 _DECLARED = re.compile(r"(?:^|\s)(?:ENV|ARG|setx|set|set -g?x|export|#define)\s\w{0,40}$")
 _SET = re.compile(r"(?i)\b(?:re)?(?:set|changed?|rotated?|updated?|from)\b")
@@ -246,7 +249,8 @@ def _opted(
     "Is the name an option, or a word of a language that puts nothing between name and value?"
     if (m["bare"] or "")[:1] == "-": return False
     if m["name"].lower().startswith(("passw", "passp", "pw")) and _WITH.search(text, max(0, m.start() - 8), m.start()): return True
-    if m["name"].lower().startswith(("passw", "passp", "pw")) and _COMPOUND.match(m["bare"] or "") and not _ISH.search(m["bare"]):
+    compound = m["name"].lower().startswith(("passw", "passp", "pw")) and _COMPOUND.match(m["bare"] or "")
+    if compound and not (_ISH.search(m["bare"]) or _TECHNICAL.search(m["bare"])):
         if _TRIED.search(text, max(0, m.start() - 30), m.start()) or re.search(r"\d\d[!?#$%*]*$", m["bare"]): return True
     return bool(_OPTION.search(text, max(0, m.start() - 80), m.start()) or m["name"].isupper() and _DECLARED.search(text, max(0, m.start() - 60), m.start()))
 
@@ -283,6 +287,7 @@ def _stands(
     pair = op == "," and _PAIR.search(text, max(0, m.start() - 50), m.start())
     if op == ",": return strong or bool(pair and (pair[0][:1] != "(" or _CLOSED.match(text, m.end())))
     if op == ">": return text[m.end():m.end() + 1] == "<"
+    if op == "|": return strong
     if not op and "\n" in m["op"] and name in ("pass", "pw", "psk"): return False
     if not op: return bool(name != "pass" and (m["q"] or strong) or re.fullmatch(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{24,}", value) or _opted(text, m))
     if op in ("-", "–", "—"): return strong or name != "pass" and name.startswith(_CHOSEN)
@@ -303,6 +308,9 @@ def _named(text: str) -> Iterator[Finding]:
         at = 0
         while m := pattern.search(text, at):
             at, bare = m.end("op"), m["bare"] or ""
+            if "]" not in text[(i := max(text.rfind("[secret:", max(0, m.start() - 40), m.start()), 0)):m.start()] and text.startswith("[secret:", i):
+                at = m.end("name")  # Of a mark
+                continue
             if (aside := _ASIDE.search(m["op"])) and _STRONG.match(aside["v"]) and m["name"].lower().startswith(_CHOSEN):
                 yield Finding("secret:password", m.start("op") + aside.start("v"), m.start("op") + aside.end("v"))
                 continue
@@ -328,7 +336,7 @@ _SAYS = [re.compile(p) for p in (
     r"(?!\s(?:hash|field|manager|algorithm|hasher|prompt|input|policy|for\smissing))",
     rf"(?i)(?:(?:with|using|is|was|:|/)\s)(?:{_Q})?(?P<v>[^\s\"'`\\()]{{4,80}}?)(?:{_Q})?\s\((?:[\w-]{{1,20}}\s){{0,3}}?{_PW}\)",
     rf"(?i)(?<=[^\s\"'`\\()])(?:{_Q})?\s(?:(?:is|was)\s(?:now\s)?|work(?:s|ed)\sas\s)(?:the|our|my|your|his|her|their|its)\s"
-    rf"(?:[\w-]{{1,20}}\s){{0,4}}?{_PW}(?=\s?(?:[.,;!)]|$|\n|\\n|for\s))",
+    rf"(?:[\w-]{{1,20}}\s){{0,4}}?{_PW}(?=\s?(?:[.,;!)\"]|$|\n|\\|for\s))",
     rf"(?i)\b(?:log(?:ged|s)?\s?in|sign(?:ed|s)?\s?in|logins?|creds?|credentials?|accounts?|bind|user(?:name)?)(?:\s(?:as|with|using|is|are|(?:for|to"
     rf"|on)\s[\w.-]{{1,30}}))*\s?[:=(]?\s?"
     rf"(?:{_Q})?(?P<u>[\w.@=,\\-]{{2,60}}?)(?:{_Q})?(?:\s?/\s?|:(?=\S)|\s(?:and|with|plus)\s(?:{_PW}\s)?)(?:{_Q})?(?P<v>[^\s\"'`\\()/]{{4,60}})(?![/\w])",
@@ -355,7 +363,7 @@ def _spoken(text: str) -> Iterator[Finding]:
 # %% ../nbs/08_passwords.ipynb #a8000039
 _PHRASE = re.compile(rf"(?i)\b(?P<n>pass\s?phrase|\w{{0,20}}password|passwort)\w{{0,12}}(?:{_Q})?{_OF}"
                      rf"(?P<s>\s?[:=]\s?|\s(?:is|was)\s|(?<=phrase)\s)"
-                     r"(?P<w>[a-z]{3,12}(?:\s[a-z]{3,12}){2,7}(?:\s?\d{1,6})?)(?=[.,;)]|\s*$|\n|\\n)")
+                     r"(?P<w>[a-z]{3,12}(?:\s[a-z]{3,12}){2,7}(?:\s?\d{1,6})?)(?=[.,;)\"]|\s*$|\n|\\)")
 _QUOTED = re.compile(rf"(?i)(?P<b>-|\b|_)(?:pass(?:word|wd|phrase|code|wort)?|pwd|pw|kennwort|identified\sby|{_ABROAD})\w{{0,12}}(?:{_Q})?\]?{_OF}"
                      rf"(?P<s>\s?(?:={{1,3}}|:=|=>|->|:|：)\s?|\s(?:is|was|ist|est|es|è)\s|\(|\s)N?(?:{_Q}|[«„“])\s?"
                      rf"(?P<v>[^\n\"'`\\«»„“”]{{6,80}}?)\s?(?:{_Q}|[»“”])")
@@ -370,7 +378,7 @@ def _phrases(text: str) -> Iterator[Finding]:
     named = any(w in low for w in ("pass", "pw", "identified", "kennwort")) or _ELSEWHERE.search(low)
     for m in _QUOTED.finditer(text) if named and any(q in text for q in "\"'`«„“") else ():
         words, option = m["v"].split(), m["b"] == "-" or "identified" in m[0].lower()
-        if not 1 < len(words) < 9 or _NOT_IT.search(m["v"]) or _ISH.search(m["v"]) or m["s"].isspace() and not option: continue
+        if not 1 < len(words) < 9 or any(p.search(m["v"]) for p in (_NOT_IT, _ISH, _ELSEWHERE)) or m["s"].isspace() and not option: continue
         if not any(w in _SAID for w in m["v"].lower().split()) and 2 * _idle(m["v"]) <= len(words): yield Finding("secret:passphrase", *m.span("v"))
     for pattern in (_PHRASE, _BEFORE) if "pass" in low else ():
         for m in pattern.finditer(text):
@@ -487,7 +495,7 @@ def _tables(text: str) -> Iterator[Finding]:
         if line in ("\n", "\\n"): at += len(line); continue
         if delimiter and 0 <= column < len(cells) and len(cells) > 1:
             start = at + len(delimiter.join(cells[:column])) + len(delimiter) * (column > 0)
-            value = cells[column].strip(" \t\r\"'`*")
+            value = re.split(r"[\"'`\\]", cells[column].strip(" \t\r\"'`*"))[0]
             start += cells[column].find(value)
             if value and not re.search(r"\s|^[-:|]+$", value) and _value(value, name, 2): yield Finding("secret:password", start, start + len(value))
         else:
@@ -539,7 +547,7 @@ _TALK = [
      r"(?m)\b(?:username\s\S{1,40}\s|enable\s)(?:[^\n]{0,40}\s)?(?:secret|password)\s(?:\d{1,2}\s)(?P<v>[^\s\"'\\]{4,120})"),
     ("what which know remember send got",
      r"(?i)\b(?:what(?:'?s|\sis)|which|know|remember|send|got)\b[^\n]{0,60}\b(?:pw|pass|password|passphrase|passwd|passcode)\b[^\n]{0,60}(?:\n|\\n)"
-     r"(?:[\d:]{4,8}\s)?(?:<[\w-]{1,20}>\s?|[\w-]{1,20}:\s|\[\w{1,20}\]\s?)?(?:it'?s\s)?(?P<v>[^\s\"'`\\<>]{5,60}?)\.?\s{0,3}(?=\n|\\n|$)")]
+     r"(?:[\d:]{4,8}\s)?(?:<[\w-]{1,20}>\s?|[\w-]{1,20}:\s|\[\w{1,20}\]\s?)?(?:it'?s\s)?(?P<v>[^\s\"'`\\<>]{5,60}?)\.?\s{0,3}(?=\n|\\+n|\\*\"|$)")]
 _WIRED = [(gates.split(), re.compile(pattern)) for gates, pattern in (*_CALLS, *_TALK)]
 
 # %% ../nbs/08_passwords.ipynb #a800004f
@@ -551,6 +559,6 @@ def _wired(text: str) -> Iterator[Finding]:
     for m in _INSERT.finditer(text):
         cols, at = [c.strip(" `\"").lower() for c in m["cols"].split(",")], m.start("vals")
         for col, val in zip(cols, m["vals"].split(",")):
-            v = val.strip(" '\"\\")
+            v = re.sub(r"^\\+[nrt]|\\+$", "", val.strip(" '\"")).strip(" '\"")
             if _COLUMN.fullmatch(col) and _value(v, "login", 3): yield Finding("secret:password", at + val.index(v), at + val.index(v) + len(v))
             at += len(val) + 1

@@ -184,8 +184,11 @@ _FORMS = [
     ("password-hash", "$", r"(?:pbkdf2|scrypt)[:_][\w:]{1,24}\$(?:\d{4,7}\$)?[A-Za-z0-9./+]{8,40}={0,2}\$[A-Za-z0-9./+]{20,}+={0,2}"),
     ("password-hash", "SCRAM-", r"SCRAM-SHA-\d{1,3}\$\d{3,7}:[\w+/=]{8,60}\$[\w+/=]{20,80}:[\w+/=]{20,80}"),
     ("password-hash", "}", r"\{(?:S?SHA\d{0,3}|S?MD5|PBKDF2[\w-]{0,10})\}(?P<v>[A-Za-z0-9+/=.$]{16,}+)"),
-    ("password-hash", "*", r"(?<![\w*])\*[0-9A-F]{40}(?![0-9A-Fa-f])"), ("password-hash", "md5", r"(?<![\w-])md5[0-9a-f]{32}(?!\w)")]
+    ("password-hash", "*", _after(r"\w*") + r"\*[0-9A-F]{40}(?![0-9A-Fa-f])"), ("password-hash", "md5", _after(r"\w-") + r"md5[0-9a-f]{32}(?!\w)")]
 _BY_FORM = [(f"secret:{kind}", gate, re.compile(pattern)) for kind, gate, pattern in _FORMS]
+
+
+_SLUG = re.compile(r"[a-z]+(?:-(?:[a-z]+|\d{1,4}))+")  # The words of a title in an address
 
 
 def _formed(text: str) -> Iterator[Finding]:
@@ -194,7 +197,8 @@ def _formed(text: str) -> Iterator[Finding]:
             for m in pattern.finditer(text):
                 span = m.span("v") if "v" in pattern.groupindex else m.span()
                 value = text[slice(*span)]
-                if _drawn(value) and (kind != "secret:invitation" or _given(value) or _STRONG.match(value)): yield Finding(kind, *span)
+                if kind == "secret:invitation" and not _given(value) and not (_STRONG.match(value) and not _SLUG.fullmatch(value)): continue
+                if _drawn(value): yield Finding(kind, *span)
 
 # %% ../nbs/09_redacting.ipynb #7aa8459c
 _BREAK = r"(?:\n[\d:.,|TZ+\[\]-]{1,32}[ \t]{1,3}|\s|\\{1,4}[nr]|[\"'+>|#*])*+"
@@ -216,6 +220,7 @@ def _given(
     value: str,  # Of a parameter in an address
 ) -> bool:
     "Does it open something? Then it is long and drawn at random, in whatever letters."
+    if _SLUG.fullmatch(value): return False
     mixed = len(value) > 15 and len(set(value)) > 9 and _drawn(value) and (sum(c.isdigit() for c in value) > 2 or _unlikely(value))
     return (mixed or _long(value)) and not _NOT_IT.search(value)
 
@@ -281,8 +286,9 @@ def _issued(text: str) -> Iterator[Finding]:
 # %% ../nbs/09_redacting.ipynb #9ad211d8
 _ONES = "A-Za-z0-9!#%^&*?@$_+-"
 _LOUD = re.compile(rf"(?:(?<![^\s\"'`(,;:=|])|(?<=\\[nrt]))(?=[{_ONES}]{{0,39}}[a-z])(?=[{_ONES}]{{0,39}}[A-Z])(?=[{_ONES}]{{0,39}}\d)(?=\w{{0,39}}[!#%^&*?@$])"
-                   rf"[{_ONES}]{{8,40}}(?![^\s\"'`),;:|.])")
-_NOT_LOUD = re.compile(r"\*\*|[A-Za-z-]+#[\d-]+$|[\w.-]{3,}@[\w-]+$|%[0-9A-Z]{2}|[A-Za-z]+\d?[!?]+$|[\w-]+\$[A-Za-z]\w*$|#\d|[$%@&#][A-Za-z_]\w*$|\w+[*?]$")
+                   rf"[{_ONES}]{{8,40}}(?![^\s\"'`),;:|.\\])")
+_NOT_LOUD = re.compile(r"[*=]|\w+![$A-Z]+\$?\d|\w+&&?\w+$|\w*%\d\d?[A-Za-z0-9]+$|[A-Za-z]\w*#\w+$|(?:\w*[A-Za-z]\w*\$+){1,4}\w+$"
+                       r"|\w+\*\w*$|[A-Za-z-]+#[\d-]+$|[\w.-]{3,}@[\w-]+$|%[0-9A-Z]{2}|[A-Za-z]+\d?[!?]+$|#\d|[$%@&#][A-Za-z_]\w*$|\w+\?$")
 
 
 def _louder(text: str) -> Iterator[Finding]:
@@ -331,13 +337,16 @@ def _runs(text: str) -> Iterator[Finding]:
 
 # %% ../nbs/09_redacting.ipynb #327c7189
 _KEYED, _HEX = "(?:(?:api|admin|secret|access|private)[ _-]?key|secret|token)", "(?=[0-9a-f]{0,30}\\d)(?:[0-9a-f]{32}|[0-9a-f]{64})"
+_PLAIN = ("etag", "trace", "request", "cache", "md5", "sha", "count", "scanning", "checksum", "digest", "commit")
 _ARGUMENT = re.compile(rf"(?i:{_KEYED}[^\n]{{0,24}}?)[\"'](?P<v>{_HEX})[\"']|[\"'](?P<w>{_HEX})[\"'][^\n\"']{{0,24}}(?i:{_KEYED})")
 
 
 def _arguments(text: str) -> Iterator[Finding]:
     for m in _ARGUMENT.finditer(text):
         group = "v" if m["v"] else "w"
-        if not _PUBLIC.search(text, max(0, m.start(group) - 80), m.start(group) - 1): yield Finding("secret:api-key", *m.span(group))
+        near = text[max(0, m.start(group) - 40):m.end(group) + 40].lower()
+        plain = any(w in near for w in _PLAIN) or _PUBLIC.search(text, max(0, m.start(group) - 80), m.start(group) - 1)
+        if not plain: yield Finding("secret:api-key", *m.span(group))
 
 # %% ../nbs/09_redacting.ipynb #6d8e1e7b
 _EMAIL = re.compile(_after(r"\w.%+/-") + r"(?P<local>[A-Za-z0-9_](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_-])?)@"
@@ -541,14 +550,35 @@ def findings(
     return tuple(f for _, f in out)
 
 # %% ../nbs/09_redacting.ipynb #2cc46c7d
+_NEXT, _ROUNDS, _REST = 1_000, 8, re.compile(r'[^\n"\\]*+')
+
+
+def _around(
+    text: str,
+    marks: list[tuple[int, int]],
+) -> list[tuple[int, int]]:  # Never overlapping, in order
+    "Where the marks of the last round may have uncovered something: a thousand characters on both sides, from one blank to another if there is one."
+    out: list[tuple[int, int]] = []
+    for start, end in marks:
+        a = text.rfind(" ", max(0, start - _NEXT - 200), max(0, start - _NEXT)) + 1 or max(0, start - _NEXT)
+        b = max(text.find(" ", end + _NEXT, end + _NEXT + 200), min(len(text), end + _NEXT))
+        out[-1:] = [(out[-1][0], b)] if out and a <= out[-1][1] else [*out[-1:], (a, b)]
+    return out
+
+
 def redact(
     text: str,
 ) -> str:  # With `[email]`, `[secret:github-token]` and the like in the places found
     "A text that may be shown; where nothing was found, the same text."
-    while found := findings(text):
-        pieces, at = [], 0
+    places, rounds = [(0, len(text))], 0
+    while found := [Finding(f.kind, a + f.start, a + f.end) for a, b in places for f in findings(text[a:b])]:
+        pieces, at, size, marks = [], 0, 0, []
         for f in found:
+            if f.start < at: continue
             pieces += [text[at:f.start], f"[{f.kind}]"]
-            at = f.end
-        text = "".join(pieces) + text[at:]
+            size += f.start - at + len(pieces[-1])
+            marks.append((size - len(pieces[-1]), size))
+            at = f.end if rounds < _ROUNDS else max(f.end, _REST.search(text, f.end).end())  # type: ignore[union-attr]
+        text, rounds = "".join(pieces) + text[at:], rounds + 1
+        places = _around(text, marks)
     return text

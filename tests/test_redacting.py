@@ -195,6 +195,32 @@ def test_a_password_of_several_words(text):
 def test_what_looks_alike_and_opens_nothing(text): assert redact(text) == text
 
 
+@pytest.mark.parametrize("unit", ["+49 170" + " 1234567", "DE89370400" + "440532013000", "mysql -pcookie" + "1234", "ada@" + "kelp.io,"])
+def test_what_hides_the_next_is_no_round_for_each(unit):
+    began = time.process_time()
+    shown = redact(unit * 2_000)
+    assert time.process_time() - began < 5 and redact(shown) == shown
+    assert "1234567" not in shown and "440532013000" not in shown
+
+
+def test_a_table_in_json_stays_json():
+    for text in ("user|password\nbob|" + "Hunter2!x", "insert into t (password) values ('\t" + "password@@x1')", "user;password\nbob;" + "Hunter2!x"):
+        assert json.loads(redact(json.dumps({"k": text})))
+
+
+@pytest.mark.parametrize("text", [
+    "| Name | Password | Region |", "grant: password | implicit | device", "type Auth = password | webauthn | oidc", "Excel cell Sheet1!A1 and Data2024!A1:C9",
+    "Api2Kt$main$1 and Foo$$Lambda$14", "Page%20Name2", "C4Model#Container", "cache.get(key=TenantOrderSummaryV2Key1)", "set the password min-length",
+    "used the passphrase key-file", 'trace "' + "4bf92f35" * 4 + '" shows the token refresh',
+    "https://meet.example.com/join/weekly-planning-2024", 'password -> "Mot de passe"', "the token count is 2024"])
+def test_ordinary_sentences_about_secrets(text): assert redact(text) == text
+
+
+def test_a_mark_is_no_name():
+    shown = redact("| user | password | city |\n|---|---|---|\n| bob | " + "hunter22x" + " | Frankfurt |")
+    assert "Frankfurt" in shown and "hunter" not in shown
+
+
 def test_hiding_has_an_end():
     once = redact("postgres://tide:" + "s3cr3tPw" + "@db:5432/tide")
     assert once == "postgres://tide:[secret:url-password]@db:5432/tide" and redact(once) == once
