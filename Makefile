@@ -122,7 +122,6 @@ clean:  ## Remove what the other targets left behind, except .venv
 distclean: clean  ## clean, and .venv and .venv-plugin too
 	rm -rf $(VENV) $(PLUGIN)
 
-# timefhuman is compared with in the evaluation. It asks for four libraries in one exact version each, and works with the newer ones that others here need.
 # One environment; a stamp says which extras are in it. A changed requirement or constraint installs again.
 demo_extras := consolidation
 lab_extras := consolidation,minilm,notebook
@@ -134,6 +133,7 @@ dev_wait := about two minutes
 $(VENV)/.installed-%: settings.ini setup.py constraints.txt | $(BIN)/pip
 	@echo "Installing git-notes-consolidation[$($*_extras)] into $(VENV): $($*_wait) the first time."
 	@$(PY) -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[$($*_extras)]'
+	@# timefhuman asks for four libraries in one exact version each, and works with the newer ones: it is only compared with
 	@$(if $(filter dev,$*),$(PY) -m pip install -qq --disable-pip-version-check --no-deps --constraint constraints.txt timefhuman)
 	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-lab $(VENV)/.installed-demo) $(if $(filter lab,$*),$(VENV)/.installed-demo)
 

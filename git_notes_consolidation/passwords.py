@@ -48,7 +48,7 @@ bcdfghjklnpqrtuvwx""".split(), strict=True))
 def _unlikely(
     text: str,
 ) -> bool:
-    "Do the letters follow one another as in no word? Three rare pairs in ten, of eleven or more."
+    "Do the letters follow one another as in no word? More than three rare pairs in ten, of eleven or more."
     low = text.lower()
     pairs = [b in _RARE[a] for a, b in zip(low, low[1:]) if a in _RARE and b in _RARE]
     return len(pairs) > 10 and 10 * sum(pairs) > 3 * len(pairs)
@@ -365,7 +365,7 @@ _PHRASE = re.compile(rf"(?i)\b(?P<n>pass\s?phrase|\w{{0,20}}password|passwort)\w
                      rf"(?P<s>\s?[:=]\s?|\s(?:is|was)\s|(?<=phrase)\s)"
                      r"(?P<w>[a-z]{3,12}(?:\s[a-z]{3,12}){2,7}(?:\s?\d{1,6})?)(?=[.,;)\"]|\s*$|\n|\\)")
 _QUOTED = re.compile(rf"(?i)(?P<b>-|\b|_)(?:pass(?:word|wd|phrase|code|wort)?|pwd|pw|kennwort|identified\sby|{_ABROAD})\w{{0,12}}(?:{_Q})?\]?{_OF}"
-                     rf"(?P<s>\s?(?:={{1,3}}|:=|=>|->|:|：)\s?|\s(?:is|was|ist|est|es|è)\s|\(|\s)N?(?:{_Q}|[«„“])\s?"
+                     rf"(?P<s>\s?(?:={{1,3}}|:=|=>|->|:|：)\s?|\s(?:is|was|ist|est|es|è)\s|\s)N?(?:{_Q}|[«„“])\s?"
                      rf"(?P<v>[^\n\"'`\\«»„“”]{{6,80}}?)\s?(?:{_Q}|[»“”])")
 _BEFORE = re.compile(r"(?i)\b(?:with|using|is|was)\s(?P<w>[a-z]{3,12}(?:\s[a-z]{3,12}){2,7}(?:\s?\d{1,6})?)\s\((?:the\s)?"
                      r"(?:pass\s?phrase|password)\)")
