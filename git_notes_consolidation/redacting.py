@@ -297,6 +297,7 @@ def _louder(text: str) -> Iterator[Finding]:
 # %% ../nbs/09_redacting.ipynb #5d0f11a2
 _PUBLIC = re.compile(r"(?i)(?:public(?:[ _-]?key)?|fingerprint|address|commit|sha\d*|hash|digest|checksum|AAAA|integrity|\bcid\b|wallet|\bid|ids|\bh1)"
                      r"\W[^\n]{0,12}$|base64,$")
+_STORED = re.compile(r"Qm|AAAA|_Z|MI|sha\d+-")
 _OPEN = re.compile(r"-----BEGIN (?![A-Z0-9 ]*PRIVATE)[A-Z0-9 ]{1,40}-----(?:[^-]|-(?!----)){0,20000}")
 
 
@@ -308,7 +309,7 @@ def _shown(
 ) -> bool:
     "Is it for everybody to see: a name in a store, a digest, a line of a certificate?"
     alone = not (text[max(0, start - 1):start] + text[end:end + 1]).strip("\n")
-    if end - start in (64, 76) and alone or re.compile(r"Qm|AAAA|_Z|MI|sha\d+-").match(text, start): return True
+    if end - start in (64, 76) and alone or _STORED.match(text, start): return True
     return any(a <= start < b for a, b in blocks) or bool(_PUBLIC.search(text, max(0, start - 80), start))
 
 
