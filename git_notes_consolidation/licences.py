@@ -10,7 +10,7 @@ from .tense import cue
 from .timewords import Tokens
 
 # %% auto #0
-__all__ = ['licensed']
+__all__ = ['is_lit', 'licensed']
 
 # %% ../nbs/03_licences.ipynb #5f0d99ec
 def _in_a_row(t: Tokens, k: int, letter: str = "W") -> bool:
@@ -232,17 +232,22 @@ def _as_value(t: Tokens, k: int) -> bool:
     said = {*t.low[i + 1:k]}
     return i > 0 and t.low[i - 1] in _BOUNDS and not _LIMITS.isdisjoint(said) and not {"after", "before", "than"}.isdisjoint(said) and "," not in said
 
+# %% ../nbs/03_licences.ipynb #355aaa8d
+_LIT = frozenset("""highlighted marked greyed grayed outlined underlined preselected selected disabled shown listed displayed expanded hidden
+    assumed used implied included excluded accepted rejected allowed inclusive exclusive""".split())
+
+
+def is_lit(
+    t: Tokens,
+    k: int,  # Of the word behind `is`
+) -> bool:
+    "Highlighted, and that is all; or in the grid."
+    return low_at(t, k) in _LIT and (low_at(t, k + 1) in (".", ",", ";", ")", "", "and", "but") or t.low[k + 1:k + 3] == ["in", "the"])
+
 # %% ../nbs/03_licences.ipynb #a69a2a2d
 _SUPPOSED = frozenset("if when whenever that assume assumes suppose pretend pretends".split())
 _MEANT = frozenset("date translation translations word spelling meaning definition".split())
 _DRAWN = frozenset("cell label ring dot translation translations badge string word msgid".split())
-_LIT = frozenset("""highlighted marked greyed grayed outlined underlined preselected selected disabled shown listed displayed hidden
-    assumed used implied included excluded accepted rejected allowed inclusive exclusive""".split())
-
-
-def _lit(t: Tokens, k: int) -> bool:
-    "Highlighted, and that is all; or in the grid."
-    return low_at(t, k) in _LIT and (low_at(t, k + 1) in (".", ",", ";", ")", "", "and", "but") or t.low[k + 1:k + 3] == ["in", "the"])
 
 
 def _day_ok(t: Tokens, k: int) -> bool:
@@ -251,7 +256,7 @@ def _day_ok(t: Tokens, k: int) -> bool:
     if low_at(t, k - 1) in _SUPPOSED and low_at(t, k + 1) == "is" and letter_at(t, k + 2) in "aWe": return False
     if low_at(t, k + 1) == "date" or low_at(t, k - 1) == "on" and low_at(t, k - 2) in ("depend", "depends"): return False  # It prints today's date
     if _as_value(t, k): return False
-    if low_at(t, k - 1) == "for" and low_at(t, k - 2) in _DRAWN or low_at(t, k + 1) in ("is", "are") and _lit(t, k + 2): return False
+    if low_at(t, k - 1) == "for" and low_at(t, k - 2) in _DRAWN or low_at(t, k + 1) in ("is", "are") and is_lit(t, k + 2): return False
     if low_at(t, k - 1) == "of" and low_at(t, k - 2) in _MEANT and t.text[t.spans[k][1]:][:1] not in ("'", "’"): return False
     if low_at(t, k - 1) == "to" and not _DEFAULTS.isdisjoint(t.low[max(0, k - 4):k + 3]): return False
     between = t.text[t.spans[k - 1][1]:t.spans[k][0]] if k else ""

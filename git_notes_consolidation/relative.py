@@ -10,6 +10,7 @@ from .calendar import CYCLES, DAY, floor, index, nearest, part, period, shifted
 from .readings import (CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few, moved,
                                               of_period, production, toward, unresolved)
 from .habits import is_thing, letter_at, word_at
+from .licences import is_lit
 from .tense import tense
 
 # %% auto #0
@@ -128,13 +129,10 @@ def _labelled(c: Scene, k: int) -> bool:
     return k < len(c.t.low) and is_thing(c.t, k) and c.t.text[c.t.spans[k - 1][1]] == " "
 
 # %% ../nbs/04_relative.ipynb #60f9b59c
-_DRAWN = frozenset("highlighted marked greyed grayed outlined underlined preselected selected disabled shown displayed expanded hidden".split())
-
-
 def _lit(c: Scene, m: re.Match[str]) -> bool:
     "The current day is highlighted."
     k = m.end()
-    return c.t.low[m.start()] == "current" and c.t.low[k:k + 1] == ["is"] and c.t.low[k + 1:k + 2] != [] and c.t.low[k + 1] in _DRAWN
+    return c.t.low[m.start()] == "current" and c.t.low[k:k + 1] == ["is"] and is_lit(c.t, k + 1)
 
 # %% ../nbs/04_relative.ipynb #ea6fbc04
 _SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
