@@ -5,6 +5,7 @@
 # %% ../nbs/01_masking.ipynb #44dfded2
 from __future__ import annotations
 import re
+from .speech import is_speech
 
 # %% auto #0
 __all__ = ['BLANK', 'masked']
@@ -25,40 +26,14 @@ _SHOUTS = re.compile(r"(?<!\w)(?:TABLE|SELECT|INSERT|UPDATE|BY)(?!\w)")
 # %% ../nbs/01_masking.ipynb #966d71bb
 _QUOTE = re.compile(r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)"
                     r"|«([^»\n]{1,120})»|„([^“”\n]{1,120})[“”]|‹([^›\n]{1,80})›")
-_SHOWN = re.compile(r"(?i)\b(?:placeholder|header|(?:error|warning|toast|log) message|toast"
-                    r"|subject(?: line)?|tag ?line|slogan|chip|dialog|modal|popup|survey|wizard"
-                    r"|prompt|copy|help|the text|menu (?:item|entry)"
-                    r"|banner|badge|footer|label(?:led|ed)?|tooltip|phrase|string|sentence|word|heading|caption"
-                    r"|button|tab|column|option|pars(?:es?|ed|ing)|e\.g\.|parsers?|empty state|snackbar|page|screen|card|notification|headline|hint|alert"
-                    r"|sidebar|onboarding|app|form|checkbox|field|section|legend|axis|preview|screenshot|snapshot|mock(?:up)?|fixture|example|sample|README"
-                    r"|(?:welcome|help|alt|aria|link|push|default|sample|body) text|widget|greeting|(?:chart|page|dialog|window) title|translation"
-                    r"|wording|called|titled|entitled)s?"
-                    r"(?: (?:still|now|only|always|just|also|says?|reads?|asks?|is|shows?|like|as|of|for|handles?|accepts?|with|from)){0,3}:? ?\Z")
-_MAYBE_SHOWN = re.compile(r"(?i)\b(?:says?|reads?|shows?|displays?|prints?|renders?|returns?|text|message|title|input|like|as|called|named"
-                          r"|or|and)(?: is)?:? ?\Z")
-_TREATED = re.compile(r" (?:is|isn['’]t|was|wasn['’]t|has|lacks|needs|should|must|fails|overlaps|overflows|wraps|clips|breaks|appears|goes out"
-                      r"|in the (?:footer|header|docs|tooltip|placeholder|banner|menu|title|subject|template|snapshot))(?:[ .]|$)")
-_TOLD = re.compile(r"(?i)(?:[^\w ]|\b(?:sa(?:ys?|id)|writes?|wrote|added|asked|told|and|but|or|that|so|because|as|when|if)) ?\Z|\A\Z")
-_PERSONS = re.compile(r"(?i)\b(?:I|we|he|she|they)\b")
-_SPEECH = re.compile(r"(?i)\b(?:I|we|he|she|they|you|it|is|are|was|were|will|would|has|have|had|be)\b|['’](?:ll|ve|re|m)\b"
-                     r"|(?<!day|row|eek|nth|ear)['’]s\b")
-_QUOTES_SOMEBODY = re.compile(r"(?i)\b(?:sa(?:id|ys?)|wrote|writes|told|notes?|noted|comment(?:s|ed)?|repl(?:y|ies|ied)|ask(?:s|ed)|added|adds|answered|posted"
-                              r"|thinks?|thought|message|status)\b[^\"“'‘]{0,24}\Z")
-
-# %% ../nbs/01_masking.ipynb #ee5c93b5
 _WHICH = frozenset("next last this late early every".split())
 
 
 def _is_label(said: str, before: str, after: str = "") -> bool:
     words = [w for w in said.split() if len(w) > 3 and w[0].isalpha()]
-    if len(words) > 1 and all(w[0].isupper() for w in words) and said[-1] not in ".!?" and not said.isupper():  # A song, a film
+    if len(words) > 1 and all(w[0].isupper() for w in words) and said[-1] not in ".!?," and not said.isupper():  # A song, a film
         if said.count(" ") > 1 or words[0].lower() not in _WHICH: return True
-    if said[:4].lower() == "e.g." or _SHOWN.search(before): return True
-    if after and _TREATED.match(after) and not _TOLD.search(before) and not _PERSONS.search(said): return True
-    if not before and _TREATED.match(after) and not (_SPEECH.search(said) or after.startswith((" is what", " was what"))): return True
-    if _SPEECH.search(said) or said[-1] in ".,!?": return False
-    if said.count(" ") > 5: return False
-    return said[0].islower() or said[0].isdigit() or _MAYBE_SHOWN.search(before) is not None or bool(before) and not _QUOTES_SOMEBODY.search(before)
+    return said[:4].lower() == "e.g." or not is_speech(said, before, after)
 
 # %% ../nbs/01_masking.ipynb #cfca794e
 _TIME = (r"(?i:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun|yester|to|jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec|this|next|last|early"
@@ -90,7 +65,7 @@ def _blank(m: re.Match[str]) -> str: return BLANK * len(m.group())
 
 def _blank_label(m: re.Match[str]) -> str:
     said = (m[m.lastindex or 0]).strip() or m[0]
-    label = _is_label(said, m.string[max(0, m.start() - 40):m.start()], m.string[m.end():m.end() + 12])
+    label = _is_label(said, m.string[max(0, m.start() - 100):m.start()], m.string[m.end():m.end() + 60])
     return BLANK * len(m.group()) if label else m.group()
 
 
