@@ -72,9 +72,10 @@ def hyphened(
     return glued and letter_at(t, k + s) == "-" and letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
 
 # %% ../nbs/02_habits.ipynb #44058ab7
-_TITLES = frozenset("""meatless thirsty whit shrove exploit plough thanksgiving manic blue gloomy bleak stormy sheffield
-    black good ash cyber super fat palm maundy giving ruby casual freaky holy bloody man patch taco
-    throwback easter codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled happy""".split())
+_FEASTS = frozenset("""meatless thirsty whit shrove exploit plough thanksgiving manic blue gloomy bleak stormy sheffield black ash cyber palm maundy giving
+    ruby freaky patch taco throwback easter""".split())
+_EVERYDAY = frozenset("good super fat casual holy bloody man happy".split())  # Titles with a capital only: a good Friday, and Good Friday
+_TITLES = frozenset("codename codenamed called named dubbed nicknamed word string phrase literal keyword labelled labeled".split())
 THINGS = frozenset("""project team bot service library package framework app tool repo repository codename crate module plugin times button tab view
     widget panel field filter column flag label show programme newspaper fm endpoint function method variable class table object theme
     command cron cronjob job parser option checkbox dropdown icon link row cell chart heading screen picker setting parameter param key
@@ -272,7 +273,8 @@ def is_named(
     before, after = low_at(t, k - 1), low_at(t, k + 1)
     beside = letter_at(t, k + 2) == t.letters[k] and after in ("and", "or", "&")
     thing = is_thing(t, k + 3 if beside else k + 1)
-    if before in _TITLES or thing and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
+    if before in _TITLES or letter_at(t, k) == "W" and (before in _FEASTS or before in _EVERYDAY and word_at(t, k - 1).istitle()): return True
+    if thing and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
     if any(low_at(t, j) in _FIRMS and all(word_at(t, i)[0].isupper() for i in range(k, j + 1)) for j in (k + 1, k + 2)): return True
     if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
     if before == "is" and letter_at(t, k) in "WM" and (letter_at(t, k - 2) == "n" or low_at(t, k - 2)[:1] == BLANK): return True  # 11 is December

@@ -46,7 +46,7 @@ _DID = frozenset("did didn't does doesn't".split())
 _TO = frozenset("decided agreed voted promised is are be was were due likely about bound happy glad supposed able willing".split())
 _REPLANNED = frozenset("planned scheduled expected slated postponed delayed rescheduled deferred targeted intended".split())
 _PLANS = frozenset("plan plans schedule deadline freeze appointment reminder target targets".split())
-_IS, _AM, _WE = frozenset("is are be".split()), frozenset("i'm we're they're he's she's it's am".split()), frozenset("we i they you".split())
+_IS, _AM, _WE = frozenset("is are be".split()), frozenset("i'm im we're they're he's she's it's am".split()), frozenset("we i they you".split())
 
 # %% ../nbs/01_tense.ipynb #6a1b86ce
 _WHO = frozenset("who whoever which he she".split())
@@ -132,7 +132,8 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
     return left if dl <= dr else right
 
 # %% ../nbs/01_tense.ipynb #e426a331
-_PROMISED = frozenset("promised asked told wanted agreed needed required expected planned hoped committed pledged vowed ordered urged gave".split())
+_PROMISED = frozenset("""promised asked told wanted agreed needed required expected planned hoped committed pledged vowed ordered urged gave
+    need needs want wants""".split())
 
 
 def _promised(words: Sequence[str], i: int) -> bool:
@@ -158,11 +159,13 @@ _AWAY = frozenset("leave holiday holidays vacation pto call duty office away off
 _CUT: tuple[list[str], ...] = ([], [","], ["!"], ["."], ["nite"], ["night"], ["at"], ["?"])
 _GIGS = frozenset("""exam exams final finals gig concert party wedding premiere finale opener appointment interview dinner lunch brunch drinks night demo
     dentist gym church derby bbq midterm bday draw""".split())
+_ACCOUNTS = frozenset("postmortem minutes notes recap summary figures numbers results logs stats changelog timeline".split())
 _LABELS = frozenset("eta deadline due reminder todo next plan upcoming".split())
 
 
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     before = words[i - 1] if i else ""
+    if before == "for" and i > 1 and words[i - 2] in _ACCOUNTS: return -1
     if before in _UNTIL or i and _deadline(words, i) or words[j:j + 1] == ["?"]: return 1
     if before == "from" and i > 1 and words[i - 2] in _AWAY: return 1
     begins = i < 3 or not (_ENDS | {","}).isdisjoint(words[i - 3:i - 1])

@@ -20,6 +20,7 @@ from git_notes_consolidation import audit, increments, index, service, starting
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import SAMPLE_NOW, mem
 from git_notes_consolidation.notes import MEM, REFS, note_paths, note_text, open_repo, read_memories, tips, write_memories
+from git_notes_consolidation.sqlite import write_ahead
 from helpers import add_memories, git, refs, story
 
 LONG = bool(os.environ.get("GNC_LONG"))
@@ -332,6 +333,7 @@ def test_a_cache_that_another_program_holds(cached, tmp_path, monkeypatch, how):
     add_memories(home, [mem("While it was held there was a swan", days_ago=0.1)])
     real = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **kw: real(*a, **(kw | {"timeout": 0.05})))
+    monkeypatch.setattr(index, "write_ahead", lambda conn, seconds: write_ahead(conn, 0.1))
     with closing(real(db_of(home), isolation_level=None)) as other:
         if how == "EXCLUSIVE": other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute(f"BEGIN {how}"); other.execute("UPDATE meta SET value = value")

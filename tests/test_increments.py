@@ -162,7 +162,7 @@ def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
     with closing(index.open_index(open_repo(home))) as conn: assert len(Near.from_bytes(index.recalled_near(conn, at(home).embedder.name)).names) > second
 
 
-@hypothesis_settings(max_examples=12, deadline=None)
+@hypothesis_settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6))
 def test_any_part_of_any_memories(tmp_path_factory, seed):
     rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
@@ -215,7 +215,7 @@ def written(rng, home, first):
     sv.run(at(home), SAMPLE_NOW - timedelta(hours=12))
 
 
-@hypothesis_settings(max_examples=12, deadline=None)
+@hypothesis_settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6))
 def test_after_much_was_written_by_hand(tmp_path_factory, seed):
     rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
@@ -240,7 +240,7 @@ def test_what_was_merged_forgotten_and_refused_is_no_reason_to_look_at_everythin
     assert tried(home, SAMPLE_NOW + timedelta(days=9))[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
-@hypothesis_settings(max_examples=12, deadline=None)
+@hypothesis_settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6))
 def test_after_much_was_refused_or_taken_back(tmp_path_factory, seed):
     rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")

@@ -307,6 +307,11 @@ The field has the options Today, Tomorrow and Never; the axis labels Mon and Sun
 The dot for today is blue, and tomorrow is greyed.
 rename the key for Last month in the glossary
 The Weekend toggle is off, and the weekend surcharge is 2.""".splitlines()
+SHOWN = """The doorbell answers "Nobody is home until Monday" in German.
+“Your parcel came yesterday” is cut off on a watch; the kiosk greets with "See you on Friday!".
+The parser has to cope with "a fortnight after last Sunday", and the tutor's exercise "She came on Tuesday" is wrong on purpose.
+Macro 7: "We fixed it on Wednesday". The reply "We will call you tomorrow" is stale.
+The speech balloon, "I slept until noon yesterday", is a joke.""".splitlines()
 RULES = """The end date must be after today.
 The default is today; pass tomorrow as the second argument.
 Files older than last week are archived.
@@ -316,7 +321,14 @@ February breaks the sum in leap years.
 Calendars start on Saturday, others on Sunday.
 case Monday: return 1; if (d === Day.Tuesday) return 2
 Since 2000 is a limit of ours, and between 1990 and 1999 bytes are read, this is a copy of 2017.""".splitlines()
-STAY = """The columns are gone since yesterday, we restore them today. -> 2025-03-11 2025-03-12
+STAY = """"We lost the index on Friday," the night operator told us. -> 2025-03-07
+The ferry company wrote: 'Boats will run again tomorrow.' -> 2025-03-13
+"It broke yesterday," mused Ines, "and nobody looked." Ola was like "we ship on Friday, bro". -> 2025-03-11 2025-03-14
+From the thread, Ravi: "the index was rebuilt last week". "Landed yesterday, still tired" – my aunt -> 2025-W10 2025-03-11
+The server's owner said "we moved it on Monday". "Moved house on Sunday and love it!" commented somebody. -> 2025-03-10 2025-03-09
+Police held a man Monday; feeling good today. -> 2025-03-10 2025-03-12
+Postmortem for March 14: a bad pattern. im getting a tattoo on saturday. Need it reviewed by Friday. -> 2024-03-14 2025-03-15 2025-03-14
+The columns are gone since yesterday, we restore them today. -> 2025-03-11 2025-03-12
 The filters broke yesterday; the keywords today are two. -> 2025-03-11
 We opened the page Monday, and Thursday, a customer reported the leak. -> 2025-03-10 2025-03-06
 Tuesday is our deadline. Pushed the fix Tuesday. Contrast is the only open item. -> 2025-03-18 2025-03-11
@@ -345,7 +357,7 @@ Friday's CLI release is broken. In May we agreed on it. -> 2025-03-07 2024-05
 Monday was called off. Between January and February we rewrote it. -> 2025-03-10 2025-01 2025-02""".splitlines()
 
 
-@pytest.mark.parametrize("text", [*NAMES, *LABELS, *RULES])
+@pytest.mark.parametrize("text", [*NAMES, *LABELS, *SHOWN, *RULES])
 def test_a_name_a_label_and_a_rule_are_no_date(text): assert [r.original_text for r in checked(text, NOW) if r.interval] == []
 
 
