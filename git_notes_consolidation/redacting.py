@@ -532,6 +532,25 @@ def _is_mark(text: str, f: Finding) -> bool:
     hidden = {i for m in marks for i in range(m.start(), m.end())}
     return bool(hidden) and not any(text[i].isalnum() for i in range(f.start, f.end) if i not in hidden)
 
+# %% ../nbs/09_redacting.ipynb #334008c0
+_HEX4 = r"u[0-9a-fA-F]{4}"
+_ESCAPE = re.compile(rf"\\+(?:[nrt]|(?=u[dD][89aAbB]){_HEX4}\\+(?=u[dD][c-fC-F]){_HEX4}|(?!u[dD][89a-fA-F]){_HEX4})")  # Two surrogates are one character
+_BLANKS = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def _unescaped(
+    text: str,
+) -> tuple[str, list[int]]:  # The text without escapes, and where in the text each of its characters begins, and the end
+    pieces: list[str] = []
+    starts: list[int] = []
+    at = 0
+    for m in _ESCAPE.finditer(text):
+        said = [_BLANKS.get(s) or chr(int(s[1:], 16)) for s in m[0].split("\\") if s]
+        pieces += [text[at:m.start()], "".join(said).encode("utf-16-le", "surrogatepass").decode("utf-16-le")]
+        starts += range(at, m.start() + 1)
+        at = m.end()
+    return "".join([*pieces, text[at:]]), [*starts, *range(at, len(text) + 1)]
+
 # %% ../nbs/09_redacting.ipynb #d1ed38cf
 _READERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
     _blocks, _headed, _formed, _placed, _named, _commands, _wired, _spoken, _phrases, _codes, _tables, _loose, _issued, _louder, _runs, _arguments, _emails,
@@ -539,10 +558,14 @@ _READERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
 
 
 def findings(
-    text: str,  # Any text; JSON is read as it stands, escapes and all
+    text: str,  # Any text, JSON too
 ) -> tuple[Finding, ...]:  # By place, never overlapping
     "Every secret and every piece of personal data in a text."
-    found = sorted((f.start, -f.end, rank, f) for rank, read in enumerate(_READERS) for f in read(text) if not _is_mark(text, f))
+    read = [(rank, f) for rank, reader in enumerate(_READERS) for f in reader(text)]
+    if _ESCAPE.search(text):
+        plain, at = _unescaped(text)
+        read += [(rank, Finding(f.kind, at[f.start], at[f.end])) for rank, reader in enumerate(_READERS) for f in reader(plain)]
+    found = sorted((f.start, -f.end, rank, f) for rank, f in read if not _is_mark(text, f))
     out: list[tuple[int, Finding]] = []
     for _, _, rank, f in found:
         if not out or f.start >= out[-1][1].end: out.append((rank, f)); continue
