@@ -48,11 +48,24 @@ def _stressed(t: Tokens, k: int) -> bool:
     return low_at(t, k + 1) in ("we", "i", "you") or any(cue(t.low, j) for j in near)
 
 # %% ../nbs/02_habits.ipynb #8ae6d73a
+_PROGRAMS = frozenset("function method parser helper api query endpoint call test mock stub it library module code resolver handler hook getter".split())
+_RETURNERS = frozenset("will to may might would could can must should we they he she i".split())
+
+
+def _comes_back(t: Tokens, k: int) -> bool:
+    "Who will return Monday: somebody, and no function its value."
+    before = low_at(t, k - 1)
+    if before not in _RETURNERS and (before[-1:] != "s" or len(before) < 4): return False
+    left = _before(t, k, 12)
+    return _PROGRAMS.isdisjoint(left) and not any(w[0] == BLANK for w in left)
+
+
 def _as_constant(t: Tokens, k: int) -> bool:
     "FRIDAY among words that do not shout, and Friday beside a sign of equality."
     if not {"=", "|", "[", "{", "<", ">"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
     a, b = t.spans[k]
-    if t.text[a - 1:a] == BLANK and t.text[b:b + 1] == BLANK or low_at(t, k - 1) == "return" or t.text[b:b + 3] == " :=": return True
+    if t.text[a - 1:a] == BLANK and t.text[b:b + 1] == BLANK or t.text[b:b + 3] == " :=": return True
+    if low_at(t, k - 1) == "return" and not _comes_back(t, k - 1): return True
     if word_at(t, k - 1) == "case" and t.text[b:b + 1] == ":": return True
     if t.text[b:b + 1] == ":" and (t.text[a - 1:a] == ":" or letter_at(t, k + 2) == "n" and low_at(t, k + 3) in ("", "}")): return True
     if len(t.low[k]) < 5 or not word_at(t, k).isupper() or letter_at(t, k - 1) in "@lxtpid" or letter_at(t, k + 1) in "eo" or _stressed(t, k): return False
@@ -450,7 +463,8 @@ def is_habit(
     if letter_at(t, k - 1) in "ol" and after == "in" and letter_at(t, k + 2) in ".M" and not {"dst", "daylight", "clocks"}.isdisjoint(left): return True
     if after in ("rule", "rules") and letter_at(t, k - 1) in "ol" or _spelled(t, k): return True
     if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True
-    if "s" in t.letters[max(0, k - 2):k] and "," not in t.letters[max(0, k - 2):k]: return True
+    near = t.letters[max(0, k - 2):k]
+    if "s" in near and "," not in near and not (near[-1] == "." and _told(t, k)): return True  # The daily limit Tuesday
     if before in _SORT and letter_at(t, k - 2) == "a" or before in ("such", "a") or low_at(t, k - 2) == "such": return True
     if before in _OUR and letter_at(t, k + 1) in ".sP": return _by_name(t, k, before, after)
     if letter_at(t, k - 1) in "ol" and t.letters[k + 1:k + 4] == "OeU": return _timeless(t, k)  # the first Monday of the month

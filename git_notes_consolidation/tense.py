@@ -35,7 +35,7 @@ _OF_THE = frozenset("the a an our my your his her its their each every of in wit
 
 def _past(words: Sequence[str], k: int) -> int:
     before = words[k - 1] if k else ""
-    if before in ("be", "to", "get", "being"): return 0
+    if before in ("be", "to", "get", "getting", "being"): return 0
     if before in ("is", "are"): return 0
     return -1 if words[k] in _PAST or before not in _OF_THE else 0
 
@@ -79,7 +79,7 @@ _BASE = frozenset("""ship deploy merge release check call remind don't dont brin
     migrate switch move come join meet schedule plan prepare review rerun retry announce publish tag bump cut freeze stop begin expect
     follow take ask talk let give get go""".split())
 _STATE = frozenset("out off away back in here around unavailable travelling traveling closed".split())
-_OPENS = frozenset("end start begin open close stop play meet face vote resume fly gather march".split())
+_OPENS = frozenset("end start begin open close stop play meet face vote resume fly gather march return".split())
 _SAME = frozenset("cut let freeze submit".split())  # The past is spelled alike, or nearly
 
 # %% ../nbs/01_tense.ipynb #a63b9110
@@ -202,5 +202,7 @@ def tense(
     if words[j:j + 1] == ["works"] and words[j + 1:j + 2] and words[j + 1] in ("for", "better", "best", "fine"): return 1
     if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"): return 1
     if entry: return _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS) or _without_verb(words, i, j)
+    first = next((x + 1 for x in range(i - 1, max(i - 6, -1), -1) if words[x] in _ENDS), max(i - 6, 0))
+    if words[first] == "per" and words[j:j + 1] == [","]: return -1  # Per Tomasz on Monday, they won't
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)

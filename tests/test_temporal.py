@@ -319,6 +319,7 @@ The query sums the last 7 days.
 DST ends on the last Sunday in October.
 February breaks the sum in leap years.
 Calendars start on Saturday, others on Sunday.
+The getter should return tomorrow, and nextMonday() will return Monday.
 case Monday: return 1; if (d === Day.Tuesday) return 2
 Since 2000 is a limit of ours, and between 1990 and 1999 bytes are read, this is a copy of 2017.""".splitlines()
 STAY = """"We lost the index on Friday," the night operator told us. -> 2025-03-07
@@ -328,6 +329,8 @@ From the thread, Ravi: "the index was rebuilt last week". "Landed yesterday, sti
 The server's owner said "we moved it on Monday". "Moved house on Sunday and love it!" commented somebody. -> 2025-03-10 2025-03-09
 Police held a man Monday; feeling good today. -> 2025-03-10 2025-03-12
 Postmortem for March 14: a bad pattern. im getting a tattoo on saturday. Need it reviewed by Friday. -> 2024-03-14 2025-03-15 2025-03-14
+The senators will return Monday. Jurors are to return tomorrow, and the kids return Sunday. -> 2025-03-17 2025-03-13 2025-03-16
+Lumber rose by the daily limit Tuesday. Per Tomasz on Thurs, they won't move. She is getting married in May and I will be there. -> 2025-03-11 2025-03-06 2025-05
 The columns are gone since yesterday, we restore them today. -> 2025-03-11 2025-03-12
 The filters broke yesterday; the keywords today are two. -> 2025-03-11
 We opened the page Monday, and Thursday, a customer reported the leak. -> 2025-03-10 2025-03-06
