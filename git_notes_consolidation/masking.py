@@ -99,8 +99,7 @@ _MENTIONS = re.compile("|".join((
     rf"\b(?i:{_WORK}) (?:[A-Z][a-z]+ ){{0,3}}(?P<d>(?=[A-Z]){_DAY}|(?=[A-Z]){_SAID}|September|October|November)(?!\w)",
     rf"\b(?:{_BUTTON}|{_ON_SCREEN} (?:reads?|says|is label(?:l)?ed)):? (?P<j>{_LED} \(?(?:{_WHEN}|an? (?:hour|minute|day|week)))(?!\w)",
     rf"\b{_BUTTON} \((?P<l>(?=[A-Z]){_SAID})(?=[,)])",
-    r"\b(?:for|from|to|between|and|rename[sd]?|the|hide|show|drop) (?P<m>(?:Last|Next|This) (?:week|month|year|quarter|weekend))"
-    r"(?= (?:is|are|has|in|to|should|must|and|or)\b)",
+    r"(?<=[a-z,] )(?P<m>(?:Last|Next|This|Past|Previous) (?:\d+ )?(?i:minute|hour|day|night|week(?:end)?|month|quarter|year)s?)(?!\w)",
     r"\b(?P<k>(?:Day|DayOfWeek|Weekday|Month|DAY|[A-Z][a-z]+Day)\.(?:[A-Z][a-z]{2,8}|[A-Z]{3,9}))(?!\w)",
     rf"(?<![\w-])(?P<z>(?=[A-Z]){_SAID}(?:['’]s [A-Z][a-z]+)?) is (?:the|a|our) (?:\w+ ){{0,2}}"
     r"(?:name|title|song|film|book|band|album|heading)\b",
@@ -144,7 +143,7 @@ _SUSPECT = re.compile(r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[
 _SCREEN = re.compile(rf"(?i)\b(?:{_ON_SCREEN}|{_WORK}|cell|arrow|calendar|picker|chart|grid|dashboard|suggestion|template|text|empty state|title"
                      r"|legend entry|compares|to (?:get|compute|calculate)|keyboard|date ?picker"
                      r"|\w{0,4}named?|christened|dubbed|street|station|square|plaza|avenue|line|road|bridge)\b|\b(?-i:Mr|Ms|Dr|Prof)|[*→>»›\[]"
-                     r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z] (?-i:[LNT])(?:ast|ext|his) [wmyq]|USA TODAY| \.t| \.y| / |each|every"
+                     r"|day-\d|day \(\d|(?:day|OfWeek|month)\.\w|[a-z,] (?-i:Last|Next|This|Past|Previous) [mhdnwqy\d]|USA TODAY| \.t| \.y| / |each|every"
                      r"|week tonight|(?-i:This|Last|Next) (?-i:Week) in|lyrics|is (?:called|titled|named)")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
 _QUOTES = re.compile("[\"“'‘«„‹]")

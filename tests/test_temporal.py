@@ -306,6 +306,7 @@ The bulk action Move to Tuesday is slow, and the empty state Nothing due today h
 The field has the options Today, Tomorrow and Never; the axis labels Mon and Sun overlap.
 The dot for today is blue, and tomorrow is greyed.
 rename the key for Last month in the glossary
+The sidebar puts Past quarter above This year, and a click on Last 90 days is slow.
 The Weekend toggle is off, and the weekend surcharge is 2.""".splitlines()
 SHOWN = """The doorbell answers "Nobody is home until Monday" in German.
 “Your parcel came yesterday” is cut off on a watch; the kiosk greets with "See you on Friday!".
@@ -330,7 +331,8 @@ The server's owner said "we moved it on Monday". "Moved house on Sunday and love
 Police held a man Monday; feeling good today. -> 2025-03-10 2025-03-12
 Postmortem for March 14: a bad pattern. im getting a tattoo on saturday. Need it reviewed by Friday. -> 2024-03-14 2025-03-15 2025-03-14
 The senators will return Monday. Jurors are to return tomorrow, and the kids return Sunday. -> 2025-03-17 2025-03-13 2025-03-16
-Lumber rose by the daily limit Tuesday. Per Tomasz on Thurs, they won't move. She is getting married in May and I will be there. -> 2025-03-11 2025-03-06 2025-05
+Lumber rose by the daily limit Tuesday. Per Tomasz on Thurs, they won't move. -> 2025-03-11 2025-03-06
+She is getting married in May and I will be there. -> 2025-05
 The columns are gone since yesterday, we restore them today. -> 2025-03-11 2025-03-12
 The filters broke yesterday; the keywords today are two. -> 2025-03-11
 We opened the page Monday, and Thursday, a customer reported the leak. -> 2025-03-10 2025-03-06
