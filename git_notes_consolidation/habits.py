@@ -10,7 +10,8 @@ from .tense import cue
 from .timewords import Tokens
 
 # %% auto #0
-__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'hyphened', 'is_thing', 'is_named', 'recurs', 'in_order', 'is_habit']
+__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'hyphened', 'is_thing', 'around', 'is_named', 'recurs', 'usually',
+           'in_order', 'is_habit']
 
 # %% ../nbs/02_habits.ipynb #02718a87
 def word_at(t: Tokens, k: int) -> str: return t.text[t.spans[k][0]:t.spans[k][1]] if 0 <= k < len(t.low) else ""
@@ -134,9 +135,17 @@ def _made(t: Tokens, k: int) -> bool:
     return t.text[t.spans[j - 1][1]] == " " and low_at(t, j + 1) not in _HAPPENS and not _told(t, k)
 
 
+def around(t: Tokens, k: int, left: int, right: int) -> range:
+    "The tokens beside, of the same sentence."
+    i, j = k, k
+    while i > 0 and k - i < left and t.low[i - 1] not in _ENDS and t.low[i - 1][0] != "\n": i -= 1
+    while j + 1 < len(t.low) and j - k < right and t.low[j + 1] not in _ENDS and t.low[j + 1][0] != "\n": j += 1
+    return range(i, j + 1)
+
+
 def _told(t: Tokens, k: int) -> bool:
     "Is something told that was done or will be?"
-    near = range(max(0, k - 8), min(len(t.low), k + 9))
+    near = around(t, k, 8, 8)
     done = (cue(t.low, j) < 0 and t.low[j] not in _BASE_TOO and low_at(t, j - 1) not in ("a", "an") for j in near)
     return any(done) or any(t.low[j] in ("will", "going") for j in near)
 
@@ -309,7 +318,7 @@ def is_named(
 # %% ../nbs/02_habits.ipynb #611f863a
 def _timeless(t: Tokens, k: int) -> bool:
     "Does no verb nearby tell of the past or the future?"
-    near = range(max(0, k - 8), min(len(t.low), k + 9))
+    near = around(t, k, 8, 8)
     return not any(cue(t.low, j) for j in near if t.low[j] not in ("freeze", "schedule", "opens", "starts", "begins", "available", "planning"))
 
 # %% ../nbs/02_habits.ipynb #1e112f07
@@ -323,6 +332,14 @@ def recurs(t: Tokens, k: int, seen: set[int]) -> bool:
     return t.values[k] in seen and _timeless(t, k)
 
 # %% ../nbs/02_habits.ipynb #c35a1b97
+_OFTEN = frozenset("always usually typically normally generally commonly often sometimes traditionally".split())
+
+
+def usually(t: Tokens, k: int) -> bool:
+    "It is always Friday; interns usually start in June."
+    return not _OFTEN.isdisjoint(_before(t, k, 6)) and _timeless(t, k)
+
+
 def _conditional(t: Tokens, k: int) -> bool:
     "If it falls on a Sunday, the invoice moves to Monday; if Monday is a holiday, it moves too."
     i = next((j for j in range(max(0, k - 16), k) if t.low[j] in ("if", "when", "whenever")), k)
@@ -384,7 +401,7 @@ def _as_such(t: Tokens, k: int, left: list[str]) -> bool:
     if _numbered(t, k, before, after): return True
     i = next((j for j in range(max(0, k - 14), k) if t.low[j] in _WEEKS and letter_at(t, j - 1) not in "lxt"), k)
     if not _STARTS.isdisjoint(t.low[max(0, i - 2):i + 4]) and i < k and _ENDS.isdisjoint(t.low[i:k]): return True
-    near = range(k - len(left), min(len(t.low), k + 6))
+    near = around(t, k, len(left), 5)
     return any(t.low[j] in _TOPIC for j in near if j < k or _SENTENCE.isdisjoint(t.low[k:j])) and not any(cue(t.low, j) for j in near)
 
 # %% ../nbs/02_habits.ipynb #e4ceca25
@@ -422,7 +439,7 @@ def _in_principle(t: Tokens, k: int, left: list[str]) -> bool:
 def _for_all(t: Tokens, k: int) -> bool:
     "What breaks on Sunday waits; nobody reads mail on Sunday."
     i = k
-    while i > k - 20 and i and t.low[i - 1] not in _SENTENCE and t.low[i - 1][0] != "\n": i -= 1
+    while i > k - 20 and i and t.low[i - 1] not in _SENTENCE and t.low[i - 1][0] not in "\n-*•": i -= 1
     j = next((x for x in range(k, min(k + 20, len(t.low))) if t.low[x] in _SENTENCE), min(k + 20, len(t.low)))
     if low_at(t, i) not in _SUBJECTS or low_at(t, i + 1) in ("is", "are", "on", "did", "do", "does", "the", "a") or low_at(t, j) == "?": return False
     return not any(cue(t.low, x) < 0 or cue(t.low, x) and t.low[x][-1] != "s" for x in range(i, j))
@@ -459,7 +476,7 @@ def is_habit(
     if "s" in t.letters[k + 1:k + 5] and not _JOBS.isdisjoint(left): return _timeless(t, k)
     if after in _MANY or before == "are" and low_at(t, k - 2) in _MANY: return _timeless(t, k)
     if before in _CALENDARS and letter_at(t, k - 1) != "e" or before == "on" and low_at(t, k - 2) in _START_ON and low_at(t, k - 3) in _CALENDARS: return True
-    if before == "on" and low_at(t, k - 2) == "others": return True
+    if before == "on" and low_at(t, k - 2) == "others" or usually(t, k): return True
     if letter_at(t, k - 1) in "ol" and after == "in" and letter_at(t, k + 2) in ".M" and not {"dst", "daylight", "clocks"}.isdisjoint(left): return True
     if after in ("rule", "rules") and letter_at(t, k - 1) in "ol" or _spelled(t, k): return True
     if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True

@@ -4,7 +4,7 @@
 
 # %% ../nbs/03_licences.ipynb #0c8c63f4
 from __future__ import annotations
-from .habits import hyphened, in_order, is_habit, is_named, letter_at, low_at, recurs, word_at
+from .habits import around, hyphened, in_order, is_habit, is_named, letter_at, low_at, recurs, usually, word_at
 from .masking import BLANK
 from .tense import cue
 from .timewords import Tokens
@@ -39,7 +39,7 @@ _WHOSE = frozenset("the a an this that i we you he she it they who my our your h
 _CLAUSE = frozenset(". , ; ! ? : and but so".split())
 
 
-def _closes(after: str) -> bool: return not after or after in _STOPS or after[0] == BLANK or ord(after[0]) > 0x2fff
+def _closes(after: str) -> bool: return not after or after in _STOPS or after[0] in (BLANK, "\n") or ord(after[0]) > 0x2fff
 
 
 def _in_pair(t: Tokens, k: int) -> bool:
@@ -130,7 +130,7 @@ _CLOCKS = frozenset("dst daylight clocks timezone timezones".split())
 
 def _yearly(t: Tokens, k: int) -> bool:
     "DST ends in October; nothing is told that was or will be."
-    near = range(max(0, k - 12), min(len(t.low), k + 9))
+    near = around(t, k, 12, 8)
     return not any(cue(t.low, j) for j in near if t.low[j] not in ("starts", "ends", "begins", "change", "changes", "shifts"))
 
 # %% ../nbs/03_licences.ipynb #77c412c8
@@ -142,7 +142,7 @@ _BASES = frozenset("hex bin decimal octal binary separator separators radix".spl
 def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     "January is month 0; the axis goes from January to December; talk to April."
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
-    if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M"): return True
+    if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M") or behind != "y" and usually(t, k): return True
     if not _CLOCKS.isdisjoint(t.low[max(0, k - 12):k + 8]) and _yearly(t, k): return True
     if not {"leap", "common"}.isdisjoint(t.low[k + 1:k + 12]) and "year" in " ".join(t.low[k + 1:k + 13]) and _yearly(t, k): return True
     if t.low[k + 1:k + 3] == ["of", "the"] and low_at(t, k + 3) in ("year", "following", "next") and low_at(t, k + 4) in ("after", "year"): return True

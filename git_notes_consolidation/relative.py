@@ -94,7 +94,8 @@ _EVENTS = frozenset("""test standup meeting call demo deploy release maintenance
 def _announced(c: Scene, m: re.Match[str]) -> bool:
     "Standup in 15 minutes."
     i, after = m.start(), c.t.low[m.end():m.end() + 1]
-    return 0 < i < 6 and c.t.low[i - 1] in _EVENTS and (not after or not after[0].isalnum())
+    opens = i < 6 or any(w in (".", "!", "?") or w[0] == "\n" for w in c.t.low[i - 6:i])
+    return i > 0 and opens and c.t.low[i - 1] in _EVENTS and (not after or not after[0].isalnum())
 
 # %% ../nbs/04_relative.ipynb #6f00d239
 @_rule("i" + _COUNT)

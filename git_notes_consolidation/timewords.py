@@ -97,7 +97,7 @@ _TOKEN = re.compile(
     rf"|\d\d?/\d\d?/\d{{4}}|\d\d?\.\d\d?\.\d{{4}}|\d\d?-\d\d?-\d{{4}}|\d\d?[-/]{_MON}[-/]\d{{4}}"
     rf"|\d{{4}}-W\d\d|\d{{4}}-?Q[1-4]|\d{{4}}-(?:0[1-9]|1[0-2]))(?![\w-]|[.:]\d))"
     r"|(?P<C>(?<![\w.:])(?:[0-2]?\d(?::[0-5]\d){1,2}(?:\s?[ap]\.?m\b\.?)?(?![\w:])|1?\d\s?[ap]\.?m\b(?:\.(?=\s*[a-z,]))?))"
-    r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<p>\n\s*\n|[^\w\s\0]|\0+)", re.I)
+    r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<p>\n\s*\n|\n|[^\w\s\0]|\0+)", re.I)
 
 # %% ../nbs/01_timewords.ipynb #c6e81926
 _NUMBER = re.compile(r"(\d+)(?:(st|nd|rd|th)|('?s)|([a-z]+))?")
@@ -144,6 +144,21 @@ class Tokens(NamedTuple):
     text: str
 
 
+_ITEM = re.compile(r"[ \t]{0,12}(?:[-*+•–][ \t]|\d{1,3}[.)][ \t]|#)")
+_HANGING = frozenset(""", the a an my our your his her its their on in of at by for to from and or with is are was were will until since before after
+    between""".split())
+_SHORT = 60  # Characters; prose is wrapped later
+
+
+def _is_heading(
+    text: str,
+    at: int,  # Where its line ends
+) -> bool:
+    "A short line, behind which another begins; a longer one was only wrapped."
+    short = at <= _SHORT or text.rfind("\n", at - _SHORT - 1, at) >= 0
+    return short and not text[at + 1:at + 2].islower()
+
+
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
 
 
@@ -158,7 +173,7 @@ def tokens(
         letters.append(letter); low.append(word); values.append(value); spans.append((a, b))
 
     for m in _TOKEN.finditer(text):
-        kind, word, (a, b) = m.lastgroup, m[0].lower(), m.span()
+        kind, word, (a, b) = m.lastgroup, m[0].lower().replace("’", "'"), m.span()
         if kind == "w":
             bare = word if word.isalnum() else _bare(word)
             letter, value = known(bare) or (("G", bare) if bare[:2] == "fy" and bare[2:].isdecimal() and len(bare) in (4, 6) else missing)
@@ -173,6 +188,8 @@ def tokens(
             found = _number(word) if word not in _WORDS else [_WORDS[word]]
             if len(found) == 2: cut = a + len(word.rstrip("abcdefghijklmnopqrstuvwxyz")); add(found[0][0], word, found[0][1], a, cut); a = cut
             add(found[-1][0], word, found[-1][1], a, b)
+        elif word == "\n":
+            if letters and (_ITEM.match(text, b) or letters[-1] == "." and low[-1] not in _HANGING and _is_heading(text, a)): add(".", word, 0, a, b)
         elif kind == "p": letter, value = known(word) or missing; add(letter, word, value, a, b)
         else: add(str(kind), word, word, a, b)
     return Tokens("".join(letters), low, values, spans, text)

@@ -1,6 +1,7 @@
 "Time expressions, whatever the text and the year."
 import importlib.util
 import json
+import random
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -429,6 +430,31 @@ def test_in_developers_prose(line):
     "Written by somebody who knew the conventions and not the rules; recorded on Wednesday, 12 March 2025."
     text, _, values = line.partition(" ->")
     assert [r.value for r in find_references(text, datetime(2025, 3, 12, 15, 20)) if r.interval] == values.split()
+
+
+@pytest.mark.parametrize("between", ["\n\n", "\n- ", " "])
+def test_what_a_line_says_does_not_depend_on_its_neighbour(between):
+    "Lines of the development halves, two at a time; one pair in three hundred may differ."
+    files = [Path(__file__).parent / "fixtures" / f"temporal{x}.jsonl" for x in ("", "_others")]
+    lines = [r["text"] for f in files for r in map(json.loads, f.read_text(encoding="utf-8").splitlines()) if r["split"] == "dev" and "\n" not in r["text"]]
+    firsts = [x for x in lines if between[0] == "\n" or x[-1] in ".!?"]
+    seconds = [x for x in lines if between[0] == "\n" or x[0].isupper()]
+    rng, now = random.Random(11), datetime(2025, 3, 12, 15, 20)
+    def said(text): return [(r.original_text, r.value) for r in find_references(text, now) if r.interval]
+    pairs = [(rng.choice(firsts), rng.choice(seconds)) for _ in range(1500)]
+    differ = [(a, b) for a, b in pairs if said(a + between + b) != said(a) + said(b)]
+    assert len(differ) <= 5, differ
+
+
+@pytest.mark.parametrize("change", [lambda t: f"- {t}", lambda t: f"Progress\n{t}", lambda t: f"{t} (see the log)", lambda t: t.replace("'", "’")],
+                         ids=["item", "heading", "bracket", "apostrophe"])
+def test_how_a_line_is_set_does_not_change_what_it_says(change):
+    files = [Path(__file__).parent / "fixtures" / f"temporal{x}.jsonl" for x in ("", "_others")]
+    rows = [r for f in files for r in map(json.loads, f.read_text(encoding="utf-8").splitlines()) if r["split"] == "dev" and r.get("phrase")]
+    def said(r, text): return [x.value for x in find_references(text, datetime.fromisoformat(r["reference"])) if x.interval]
+    rows = [r for r in rows if not r["text"][0].islower()]
+    differ = [r["text"] for r in rows if said(r, change(r["text"])) != said(r, r["text"])]
+    assert len(rows) > 800 and len(differ) <= 4, differ
 
 
 def test_more_than_an_hour_ago_is_a_bound():
