@@ -147,7 +147,7 @@ class Tokens(NamedTuple):
 _ITEM = re.compile(r"[ \t]{0,12}(?:[-*+•–][ \t]|\d{1,3}[.)][ \t]|#)")
 _HANGING = frozenset(""", the a an my our your his her its their on in of at by for to from and or with is are was were will until since before after
     between""".split())
-_SHORT = 60  # Characters; prose is wrapped later
+_SHORT = 30  # Characters; prose is wrapped later
 
 
 def _is_heading(

@@ -457,6 +457,16 @@ def test_how_a_line_is_set_does_not_change_what_it_says(change):
     assert len(rows) > 800 and len(differ) <= 4, differ
 
 
+def test_prose_that_is_wrapped_is_one_sentence():
+    text = """The customer reported the problem
+Sunday. Support could not reproduce it
+Monday, but engineering found the race
+Tuesday, and the fix will ship next
+Friday."""
+    found = [r.value for r in find_references(text, datetime(2025, 3, 12, 15, 20)) if r.interval]
+    assert found == ["2025-03-09", "2025-03-10", "2025-03-11", "2025-03-14"]
+
+
 def test_more_than_an_hour_ago_is_a_bound():
     now = datetime(2025, 3, 12, 15, 20)
     assert [(r.mod, r.confidence) for t in ("less than 30 days ago", "more than a week ago", "a week ago") for r in find_references(f"Seen {t}.", now)] == [
