@@ -97,6 +97,7 @@ def cue(
     before, after = words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
     if w in _REPLANNED and before in _WE: return 1 if after == "to" else -1
     if w in _PLANS and (after in _PAST or after[-2:] == "ed" and len(after) > 3): return 0
+    if w == "could" and after == "not" or w == "couldn't": return -1
     if w in _FUTURE: return 1
     if w in _BASE and before in _WE: return int(w not in _SAME)
     if w in _STATE and (before in _AM or before in _IS and before != "be"): return 1
