@@ -10,8 +10,8 @@ from .tense import cue
 from .timewords import Tokens
 
 # %% auto #0
-__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'hyphened', 'is_thing', 'around', 'is_named', 'recurs', 'usually',
-           'in_order', 'is_habit']
+__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'hyphened', 'is_thing', 'around', 'is_named', 'recurs', 'in_order',
+           'is_habit']
 
 # %% ../nbs/02_habits.ipynb #02718a87
 def word_at(t: Tokens, k: int) -> str: return t.text[t.spans[k][0]:t.spans[k][1]] if 0 <= k < len(t.low) else ""
@@ -295,7 +295,7 @@ def is_named(
     before, after = low_at(t, k - 1), low_at(t, k + 1)
     beside = letter_at(t, k + 2) == t.letters[k] and after in ("and", "or", "&")
     thing = is_thing(t, k + 3 if beside else k + 1)
-    if before in _TITLES or letter_at(t, k) == "W" and (before in _FEASTS or before in _EVERYDAY and word_at(t, k - 1).istitle()): return True
+    if before in _TITLES or letter_at(t, k) == "W" and (before in _FEASTS or before in _EVERYDAY and word_at(t, k - 1)[:1].isupper()): return True
     if thing and t.text[t.spans[k][1]:t.spans[k][1] + 2] not in ("'s", "’s"): return True
     if any(low_at(t, j) in _FIRMS and all(word_at(t, i)[0].isupper() for i in range(k, j + 1)) for j in (k + 1, k + 2)): return True
     if after == "is" and not _FIRST.isdisjoint(t.low[k + 2:k + 4]) and "week" in t.low[k + 3:k + 8]: return True
@@ -332,14 +332,6 @@ def recurs(t: Tokens, k: int, seen: set[int]) -> bool:
     return t.values[k] in seen and _timeless(t, k)
 
 # %% ../nbs/02_habits.ipynb #c35a1b97
-_OFTEN = frozenset("always usually typically normally generally commonly often sometimes traditionally".split())
-
-
-def usually(t: Tokens, k: int) -> bool:
-    "It is always Friday; interns usually start in June."
-    return not _OFTEN.isdisjoint(_before(t, k, 6)) and _timeless(t, k)
-
-
 def _conditional(t: Tokens, k: int) -> bool:
     "If it falls on a Sunday, the invoice moves to Monday; if Monday is a holiday, it moves too."
     i = next((j for j in range(max(0, k - 16), k) if t.low[j] in ("if", "when", "whenever")), k)
@@ -476,7 +468,7 @@ def is_habit(
     if "s" in t.letters[k + 1:k + 5] and not _JOBS.isdisjoint(left): return _timeless(t, k)
     if after in _MANY or before == "are" and low_at(t, k - 2) in _MANY: return _timeless(t, k)
     if before in _CALENDARS and letter_at(t, k - 1) != "e" or before == "on" and low_at(t, k - 2) in _START_ON and low_at(t, k - 3) in _CALENDARS: return True
-    if before == "on" and low_at(t, k - 2) == "others" or usually(t, k): return True
+    if before == "on" and low_at(t, k - 2) == "others": return True
     if letter_at(t, k - 1) in "ol" and after == "in" and letter_at(t, k + 2) in ".M" and not {"dst", "daylight", "clocks"}.isdisjoint(left): return True
     if after in ("rule", "rules") and letter_at(t, k - 1) in "ol" or _spelled(t, k): return True
     if before in _ANY or after in _PARTS or letter_at(t, k + 1) == "O" and letter_at(t, k + 2) == "v": return True

@@ -4,7 +4,7 @@
 
 # %% ../nbs/03_licences.ipynb #0c8c63f4
 from __future__ import annotations
-from .habits import around, hyphened, in_order, is_habit, is_named, letter_at, low_at, recurs, usually, word_at
+from .habits import around, hyphened, in_order, is_habit, is_named, letter_at, low_at, recurs, word_at
 from .masking import BLANK
 from .tense import cue
 from .timewords import Tokens
@@ -142,7 +142,7 @@ _BASES = frozenset("hex bin decimal octal binary separator separators radix".spl
 def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     "January is month 0; the axis goes from January to December; talk to April."
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
-    if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M") or behind != "y" and usually(t, k): return True
+    if low_at(t, k - 1) in _PRINTED or _in_a_row(t, k, "M"): return True
     if not _CLOCKS.isdisjoint(t.low[max(0, k - 12):k + 8]) and _yearly(t, k): return True
     if not {"leap", "common"}.isdisjoint(t.low[k + 1:k + 12]) and "year" in " ".join(t.low[k + 1:k + 13]) and _yearly(t, k): return True
     if t.low[k + 1:k + 3] == ["of", "the"] and low_at(t, k + 3) in ("year", "following", "next") and low_at(t, k + 4) in ("after", "year"): return True

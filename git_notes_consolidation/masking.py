@@ -99,7 +99,7 @@ _MENTIONS = re.compile("|".join((
     rf"\b(?i:{_WORK}) (?:[A-Z][a-z]+ ){{0,3}}(?P<d>(?=[A-Z]){_DAY}|(?=[A-Z]){_SAID}|September|October|November)(?!\w)",
     rf"\b(?:{_BUTTON}|{_ON_SCREEN} (?:reads?|says|is label(?:l)?ed)):? (?P<j>{_LED} \(?(?:{_WHEN}|an? (?:hour|minute|day|week)))(?!\w)",
     rf"\b{_BUTTON} \((?P<l>(?=[A-Z]){_SAID})(?=[,)])",
-    r"(?<=[a-z,] )(?P<m>(?:Last|Next|This|Past|Previous) (?:\d+ )?(?i:minute|hour|day|night|week(?:end)?|month|quarter|year)s?)(?!\w)",
+    r"(?<=[a-z,] )(?P<m>(?:Last|Next|This|Past|Previous) (?:\d+ )?(?:minute|hour|day|night|week(?:end)?|month|quarter|year)s?)(?!\w)",
     r"\b(?P<k>(?:Day|DayOfWeek|Weekday|Month|DAY|[A-Z][a-z]+Day)\.(?:[A-Z][a-z]{2,8}|[A-Z]{3,9}))(?!\w)",
     rf"(?<![\w-])(?P<z>(?=[A-Z]){_SAID}(?:['’]s [A-Z][a-z]+)?) is (?:the|a|our) (?:\w+ ){{0,2}}"
     r"(?:name|title|song|film|book|band|album|heading)\b",

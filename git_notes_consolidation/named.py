@@ -64,8 +64,8 @@ def _third_quarter(c: Scene, m: re.Match[str]) -> Reading | None:
 
 @_rule("e?(?P<o>o)L(?=Oe?[lpxty])")
 def _first_half(c: Scene, m: re.Match[str]) -> Reading | None:
-    n, j = c.t.values[m.start("o")], m.end() + 2  # The first half of this year, and not of this function
-    if c.t.letters[j - 1:j] != "y" and (c.t.letters[j:j + 1] != "U" or c.t.values[j][0] != "year"): return None
+    n, of = c.t.values[m.start("o")], slice(m.end(), m.end() + 4)
+    if "y" not in c.t.letters[of] and "year" not in c.t.low[of]: return None  # The first half of this year, and not of this function
     return dated(period(index(c.day, "year") * 2 + n - 1, "half"), 0.7, named=("half", n - 1)) if n < 3 else None
 
 # %% ../nbs/04_named.ipynb #449e29b4

@@ -41,19 +41,20 @@ def _speaks(low: list[str], k: int) -> int:
 _SOMEBODY = frozenset("""he she they i we who somebody someone everybody everyone customer client user manager boss lead ceo cto cfo vp pm po hr qa dba vendor
     support reporter reviewer maintainer colleague teammate developer dev engineer designer intern tester official police witness minister
     president mayor governor senator judge lawyer attorney coach captain director owner chair analyst resident neighbor neighbour teacher
-    student doctor nurse driver farmer player singer actor actress author founder secretary chief head partner friend mom mum dad mother father
-    gran grandma grandpa aunt uncle cousin brother sister wife husband son daughter roommate flatmate landlord dentist professor team company
-    government ministry agency council club bank union airline firm court party department school hospital university operator office authority
-    board committee finance legal marketing ops sre security sales guy girl kid man woman people person source trader prosecutor bishop
-    ambassador candidate guest visitor buddy bro dude""".split())
+    student doctor nurse driver farmer player singer actor actress author founder secretary chief head partner friend mom mum dad mother
+    father gran grandma grandpa aunt uncle cousin brother sister wife husband son daughter roommate flatmate landlord dentist professor
+    team company government ministry agency council club bank union airline firm court party department school hospital university
+    operator office authority board committee finance legal marketing ops sre security sales guy girl kid man woman people person source
+    trader prosecutor bishop ambassador candidate guest visitor buddy bro dude statement letter announcement contract memo ticket
+    indictment invitation minutes report""".split())
 _SOMETHING = frozenset("""placeholder header message toast subject line tagline slogan chip dialog dialogue modal popup survey wizard prompt copy help menu item
-    entry banner badge footer label tooltip phrase string sentence word heading caption button tab column option parser state snackbar page
-    screen card notification headline hint alert sidebar onboarding app form checkbox field section legend axis preview screenshot snapshot
-    mock mockup fixture example sample readme widget greeting title translation wording template bot chatbot robot ivr voicemail autoresponder
-    responder autoreply machine assistant script test doc docs documentation manual log output cli api server service job console terminal
-    error exception warning newsletter reminder digest invite invitation poster sign flyer song film movie book ad advert campaign model llm
-    agent it this that site website ui faq sms plugin macro handler stub splash recording generator mail email text function method value key
-    regex parse filter rule default boilerplate comment hook commit number report""".split())
+    entry banner badge footer label tooltip phrase string sentence word heading caption button tab column option parser state snackbar
+    page screen card notification headline hint alert sidebar onboarding app form checkbox field section legend axis preview screenshot
+    snapshot mock mockup fixture example sample readme widget greeting title translation wording template bot chatbot robot ivr voicemail
+    autoresponder responder autoreply machine assistant script test doc docs documentation manual log output cli api server service job
+    console terminal error exception warning newsletter reminder digest invite invitation flyer song film movie book ad advert campaign
+    model llm agent it this that site website ui faq sms plugin macro handler stub splash recording generator text function method value
+    key regex parse filter rule default boilerplate hook commit number""".split())
 
 
 def _who(
@@ -67,7 +68,7 @@ def _who(
         if low in _SOMETHING or one in _SOMETHING: return -1
         if len(words) == 1 and low.isalpha() and len(low) > 6 and low[-3:] == "ing": return -1  # Copywriting, but no Mei-Ling
         if one[-3:] in ("man", "men", "ist") or one[-6:] == "person": return 1
-        if words[j][0] == "@" or j and words[j].istitle() and len(low) > 1: return 1
+        if words[j][:1] == "@" or j and words[j].istitle() and len(low) > 1: return 1
     return 0
 
 # %% ../nbs/00_speech.ipynb #034410db
@@ -83,6 +84,7 @@ def _attributed(after: str) -> bool:
     sign, low = rest.lstrip()[:1], [w.lower() for w in words]
     if sign in _SIGNS: return _who(["", *words[:3]]) > 0
     if _says(low[0]): return _who(words[1:4]) >= 0
+    if low[0] in ("is", "was") and low[1:2] and low[1] in ("my", "our", "his", "her", "their"): return True
     k = next((j for j in range(len(low)) if _speaks(low, j)), 0)
     who = _who(words[:k])
     return k > 0 and (who > 0 and k < 4 or sign == "," and (who >= 0 or words[0].istitle()))
@@ -105,7 +107,7 @@ def is_speech(
     after: str,  # … and behind
 ) -> bool:
     "Does somebody speak?"
-    if said[-1] == "," or _attributed(after): return True
+    if said[-1] == "," and said.count(" ") > 1 or _attributed(after): return True
     clause = re.split(r'["”»]', _CUT.split(before)[-1])[-1]
     words = _WORD.findall(clause)
     low = [w.lower() for w in words]
@@ -117,6 +119,6 @@ def is_speech(
         who = _who(words[:verbs[-1]] or words[1:5])
         return who > 0 or who == 0 and (_says(low[verbs[-1]]) == 2 or friendly and verbs[-1] > 0)
     end = clause.rstrip()[-1:]
-    if end == ":": return (_who(words) or int(len(words) == 1 and words[0].istitle() or friendly)) > 0
+    if end == ":": return (_who(words) or int(len(words) == 1 and words[0][0].isupper() or friendly)) > 0
     if end == ",": return after[:1] != "," and whole and _who(words) >= 0
     return words[-1][0] == "@"

@@ -160,7 +160,7 @@ _AWAY = frozenset("leave holiday holidays vacation pto call duty office away off
 _CUT: tuple[list[str], ...] = ([], ["\n"], ["\n\n"], [","], ["!"], ["."], ["nite"], ["night"], ["at"], ["?"])
 _GIGS = frozenset("""exam exams final finals gig concert party wedding premiere finale opener appointment interview dinner lunch brunch drinks night demo
     dentist gym church derby bbq midterm bday draw""".split())
-_ACCOUNTS = frozenset("postmortem minutes notes recap summary figures numbers results logs stats changelog timeline".split())
+_ACCOUNTS = frozenset("postmortem minutes recap logs timeline".split())
 _BULLETS = frozenset("- * + • –".split())
 _LABELS = frozenset("eta deadline due reminder todo next plan upcoming".split())
 
@@ -206,6 +206,7 @@ def tense(
     if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"): return 1
     if entry: return _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS) or _without_verb(words, i, j)
     first = next((x + 1 for x in range(i - 1, max(i - 6, -1), -1) if words[x] in _ENDS or words[x] in _BULLETS or words[x][0] == "\n"), max(i - 6, 0))
-    if words[first] == "per" and words[j:j + 1] == [","]: return -1  # Per Tomasz on Monday, they won't
+    per = words[first] == "per" and words[j:j + 1] == [","] and "," not in words[first:i]
+    if per and words[first + 1] not in ("the", "a", "our"): return -1  # Per Tomasz on Monday, they won't
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)

@@ -147,6 +147,7 @@ class Tokens(NamedTuple):
 _ITEM = re.compile(r"[ \t]{0,12}(?:[-*+•–][ \t]|\d{1,3}[.)][ \t]|#)")
 _HANGING = frozenset(""", the a an my our your his her its their on in of at by for to from and or with is are was were will until since before after
     between""".split())
+_DAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b(?!:)")  # A capital that any line may begin with
 _SHORT = 30  # Characters; prose is wrapped later
 
 
@@ -156,7 +157,7 @@ def _is_heading(
 ) -> bool:
     "A short line, behind which another begins; a longer one was only wrapped."
     short = at <= _SHORT or text.rfind("\n", at - _SHORT - 1, at) >= 0
-    return short and not text[at + 1:at + 2].islower()
+    return short and not text[at + 1:at + 2].islower() and not _DAY.match(text, at + 1)
 
 
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
