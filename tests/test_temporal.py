@@ -313,6 +313,7 @@ SHOWN = """The doorbell answers "Nobody is home until Monday" in German.
 “Your parcel came yesterday” is cut off on a watch; the kiosk greets with "See you on Friday!".
 The parser has to cope with "a fortnight after last Sunday", and the tutor's exercise "She came on Tuesday" is wrong on purpose.
 Macro 7: "We fixed it on Wednesday". The reply "We will call you tomorrow" is stale.
+CSV header "Monday," breaks, and the strings "Monday," and "Tuesday," differ.
 The speech balloon, "I slept until noon yesterday", is a joke.""".splitlines()
 RULES = """The end date must be after today.
 The default is today; pass tomorrow as the second argument.
@@ -334,6 +335,12 @@ Postmortem for March 14: a bad pattern. im getting a tattoo on saturday. Need it
 The senators will return Monday. Jurors are to return tomorrow, and the kids return Sunday. -> 2025-03-17 2025-03-13 2025-03-16
 Lumber rose by the daily limit Tuesday. Per Tomasz on Thurs, they won't move. -> 2025-03-11 2025-03-06
 She is getting married in May and I will be there. -> 2025-05
+The report said: "Prices rose in February." The statement read: "The service was restored on Monday." -> 2025-02 2025-03-10
+Bug report: "It has been broken since Monday." ACME: "It has been broken since Monday." -> 2025-03-10 2025-03-10
+"I am out until Monday" was her reply. Anna's email said "I will land on Friday". -> 2025-03-17 2025-03-14
+Generally available on March 20, 2025. The vendor is often late, so order by Friday. As always, the release is on Friday. -> 2025-03-20 2025-03-14 2025-03-14
+Apple Announced Layoffs Last Week. In the second half of the current year we hire. -> 2025-W10 2025-H2
+Notes for Friday: bring the slides. Per the contract, on Friday, we ship. -> 2025-03-14 2025-03-14
 The columns are gone since yesterday, we restore them today. -> 2025-03-11 2025-03-12
 The filters broke yesterday; the keywords today are two. -> 2025-03-11
 We opened the page Monday, and Thursday, a customer reported the leak. -> 2025-03-10 2025-03-06
