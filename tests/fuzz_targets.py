@@ -48,13 +48,17 @@ def target(*seeds, words=(), refuses=(), slow=False):
 SECONDS, PER_BYTE = 1.0, 1e-4  # Processor time that any input may take, and what each of its bytes may add
 
 def check(name, data):
-    "One input for one target."
+    "One input for one target. What takes too long is tried once more: a defect is slow twice, a collection of garbage is not."
     t = TARGETS[name]
-    begin = time.thread_time()
-    try: t.run(data)
-    except t.refuses as e: assert str(e) and "\n" not in str(e), f"not one line: {e!r}"
-    took = time.thread_time() - begin
-    assert took < SECONDS + PER_BYTE * len(data), f"{len(data)} bytes took {took:.1f} s"
+    most = SECONDS + PER_BYTE * len(data)
+    def run():
+        begin = time.thread_time()
+        try: t.run(data)
+        except t.refuses as e: assert str(e) and "\n" not in str(e), f"not one line: {e!r}"
+        return time.thread_time() - begin
+    took = run()
+    if took >= most: took = min(took, run())
+    assert took < most, f"{len(data)} bytes took {took:.1f} s"
 
 
 def text_of(data): return data.decode("utf-8", "replace")  # As notes are read
