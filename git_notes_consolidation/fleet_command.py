@@ -12,15 +12,17 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 from rich.text import Text
-from .cli import Call, Usage, app, plain, table, _need_extra
+from .cli import Call, Usage, app, plain, table, _Later, _need_extra
 from .crew import NoCluster, Told, Workers, cluster, processes_here, scheduler_address
-from .fleet import Errand, Outcome, found, hands, resumed, sweep, user_cache
 from .models import UTC
 from .notes import RepoError
+
+if TYPE_CHECKING: from git_notes_consolidation import fleet as sweeping
+else: sweeping = _Later("fleet")  # It knows the judge, which `gnc recall` need not wait for
 
 # %% auto #0
 __all__ = ['rows', 'told', 'fleet']
@@ -29,14 +31,14 @@ __all__ = ['rows', 'told', 'fleet']
 _STATES = ("skipped", "ok", "failed")
 
 
-def rows(outcomes: Sequence[Outcome]) -> list[tuple[object, ...]]:
+def rows(outcomes: Sequence[sweeping.Outcome]) -> list[tuple[object, ...]]:
     "The report's rows: skipped, done, failed, each by name."
     order = sorted(outcomes, key=lambda o: (_STATES.index(o.state), o.repository))
-    def state(o: Outcome) -> str: return f"{o.state} ({o.tries} tries)" if o.tries > 1 else o.state
+    def state(o: sweeping.Outcome) -> str: return f"{o.state} ({o.tries} tries)" if o.tries > 1 else o.state
     return [(o.repository, o.memories, plain(o.did, 70), f"{o.seconds:.1f}", state(o), plain(o.why, 160)) for o in order]
 
 
-def told(outcomes: Sequence[Outcome]) -> list[Any]:
+def told(outcomes: Sequence[sweeping.Outcome]) -> list[Any]:
     "The report for people."
     n = Counter(o.state for o in outcomes)
     shown = table("Fleet", ("repository", "memories", "did", "s", "state", "why"), rows(outcomes), right=("memories", "s"))
@@ -75,13 +77,14 @@ def fleet(
     call: Call = ctx.obj
     _checked(scheduler, workers)
     _need_extra()
-    todo, file = _errands(call, found(paths or (), under or (), _lines(listed)), dry_run, max_change), state or user_cache(os.environ) / "fleet.jsonl"
+    todo = _errands(call, sweeping.found(paths or (), under or (), _lines(listed)), dry_run, max_change)
+    file = state or sweeping.user_cache(os.environ) / "fleet.jsonl"
     if not dry_run: _begin(file, resume)
-    if resume: todo = resumed(todo, file)
-    n, begin, failures = hands(workers, len(todo)), perf_counter(), list[dict[str, Any]]()
-    done = list[Outcome]()
+    if resume: todo = sweeping.resumed(todo, file)
+    n, begin, failures = sweeping.hands(workers, len(todo)), perf_counter(), list[dict[str, Any]]()
+    done = list[sweeping.Outcome]()
     with _bar(call, len(todo)) as (step, say), _crew(scheduler, n if len(todo) == 1 else 1, retries, _noting(failures, "task", say)) as crew:
-        for o in sweep(todo, n, crew, retries, None if dry_run else file, _noting(failures, "repository", say)):
+        for o in sweeping.sweep(todo, n, crew, retries, None if dry_run else file, _noting(failures, "repository", say)):
             done.append(o)
             step(o)
     n_of = Counter(o.state for o in done)
@@ -103,10 +106,10 @@ def _lines(listed: str | None) -> str:
     except (OSError, UnicodeDecodeError) as e: raise Usage(f"--list {listed} cannot be read: {e}") from None
 
 
-def _errands(call: Call, repositories: Sequence[str], dry_run: bool, max_change: float | None) -> list[Errand]:
+def _errands(call: Call, repositories: Sequence[str], dry_run: bool, max_change: float | None) -> list[sweeping.Errand]:
     if not repositories: raise Usage("no repositories: name some, or give --under DIR or --list FILE")
     now = call.now or datetime.now(UTC)
-    return [Errand(p, now, {"max_change": max_change} if max_change is not None else {}, call.config, dry_run) for p in repositories]
+    return [sweeping.Errand(p, now, {"max_change": max_change} if max_change is not None else {}, call.config, dry_run) for p in repositories]
 
 # %% ../nbs/24_fleet_command.ipynb #bcb09992
 def _begin(file: Path, resume: bool) -> None:

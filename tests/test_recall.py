@@ -799,7 +799,7 @@ def test_a_narrow_terminal(home):
 
 
 HEAVY = "sklearn scipy openai onnxruntime tokenizers huggingface_hub pandas plotly anyio".split()
-OURS = tuple(f"git_notes_consolidation.{m}" for m in "service phases judging evaluation llm audit".split())
+OURS = tuple(f"git_notes_consolidation.{m}" for m in "service phases judging evaluation llm audit fleet increments temporal redacting".split())
 
 
 def loaded(code, *args, watch=HEAVY):
@@ -810,7 +810,7 @@ def loaded(code, *args, watch=HEAVY):
 
 def test_the_process_loads_little(home):
     gnc("recall", "retries", "--no-count", repo=home)
-    code = "import sys\nfrom git_notes_consolidation import cli\nassert cli.main(sys.argv[1:]) == 0"
+    code = "import sys\nfrom git_notes_consolidation import commands\nassert commands.main(sys.argv[1:]) == 0"  # All of them, as the program does
     assert loaded(code, "--repo", home, *NOW, "recall", "retries") == []
     code = "import sys\nfrom git_notes_consolidation import get_recall_service\nassert get_recall_service(sys.argv[1]).search('retries', mode='exhaustive')"
     assert loaded(code, home, watch=[*HEAVY, "pydantic", "typer", "rich"]) == []
