@@ -10,7 +10,7 @@ from .tense import cue
 from .timewords import Tokens
 
 # %% auto #0
-__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'hyphened', 'is_thing', 'around', 'is_named', 'recurs', 'in_order',
+__all__ = ['THINGS', 'word_at', 'low_at', 'letter_at', 'around', 'hyphened', 'is_thing', 'is_named', 'recurs', 'in_order',
            'is_habit']
 
 # %% ../nbs/02_habits.ipynb #02718a87
@@ -23,14 +23,23 @@ def low_at(t: Tokens, k: int) -> str: return t.low[k] if 0 <= k < len(t.low) els
 def letter_at(t: Tokens, k: int) -> str: return t.letters[k] if 0 <= k < len(t.low) else "^"
 
 # %% ../nbs/02_habits.ipynb #353cd95f
-_ENDS = frozenset(". ! ? ; …".split())
+_ENDS = frozenset([*". ! ? ; …".split(), "\n"])
 
 
-def _before(t: Tokens, k: int, n: int) -> list[str]:
-    "At most n tokens before, of the same sentence."
-    i = max(0, k - n)
-    while i < k and not _ENDS.isdisjoint(t.low[i:k]): i += 1
-    return t.low[i:k]
+def around(
+    t: Tokens,
+    k: int,
+    left: int,  # Tokens at most
+    right: int,
+) -> range:  # k among them
+    "What stands beside in the same sentence."
+    i, j = k, k
+    while i > 0 and k - i < left and t.low[i - 1] not in _ENDS: i -= 1
+    while j + 1 < len(t.low) and j - k < right and t.low[j + 1] not in _ENDS: j += 1
+    return range(i, j + 1)
+
+
+def _before(t: Tokens, k: int, n: int) -> list[str]: return t.low[around(t, k, n, 0).start:k]
 
 
 def _sentence_start(t: Tokens, k: int) -> bool: return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*"
@@ -60,7 +69,7 @@ def _comes_back(t: Tokens, k: int) -> bool:
     left = _before(t, k, 12)
     return _PROGRAMS.isdisjoint(left) and not any(w[0] == BLANK for w in left)
 
-
+# %% ../nbs/02_habits.ipynb #501c6eed
 def _as_constant(t: Tokens, k: int) -> bool:
     "FRIDAY among words that do not shout, and Friday beside a sign of equality."
     if not {"=", "|", "[", "{", "<", ">"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
@@ -133,14 +142,6 @@ def _made(t: Tokens, k: int) -> bool:
     noun = low_at(t, j)
     if low_at(t, k - 1) not in _OUR or noun not in _MADE and noun not in THINGS or t.letters[k] == "M" and noun in _DATA: return False
     return t.text[t.spans[j - 1][1]] == " " and low_at(t, j + 1) not in _HAPPENS and not _told(t, k)
-
-
-def around(t: Tokens, k: int, left: int, right: int) -> range:
-    "The tokens beside, of the same sentence."
-    i, j = k, k
-    while i > 0 and k - i < left and t.low[i - 1] not in _ENDS and t.low[i - 1][0] != "\n": i -= 1
-    while j + 1 < len(t.low) and j - k < right and t.low[j + 1] not in _ENDS and t.low[j + 1][0] != "\n": j += 1
-    return range(i, j + 1)
 
 
 def _told(t: Tokens, k: int) -> bool:
@@ -431,7 +432,7 @@ def _in_principle(t: Tokens, k: int, left: list[str]) -> bool:
 def _for_all(t: Tokens, k: int) -> bool:
     "What breaks on Sunday waits; nobody reads mail on Sunday."
     i = k
-    while i > k - 20 and i and t.low[i - 1] not in _SENTENCE and t.low[i - 1][0] not in "\n-*•": i -= 1
+    while i > k - 20 and i and t.low[i - 1] not in _SENTENCE and t.low[i - 1] not in ("-", "*", "•"): i -= 1
     j = next((x for x in range(k, min(k + 20, len(t.low))) if t.low[x] in _SENTENCE), min(k + 20, len(t.low)))
     if low_at(t, i) not in _SUBJECTS or low_at(t, i + 1) in ("is", "are", "on", "did", "do", "does", "the", "a") or low_at(t, j) == "?": return False
     return not any(cue(t.low, x) < 0 or cue(t.low, x) and t.low[x][-1] != "s" for x in range(i, j))

@@ -533,7 +533,7 @@ def _is_mark(text: str, f: Finding) -> bool:
     return bool(hidden) and not any(text[i].isalnum() for i in range(f.start, f.end) if i not in hidden)
 
 # %% ../nbs/09_redacting.ipynb #334008c0
-_HEX4 = r"u[0-9a-fA-F]{4}"  # Two surrogates are one character
+_HEX4 = r"u[0-9a-fA-F]{4}"
 _ESCAPE = re.compile(rf"(?<!\\)\\++(?:[nrt]|(?=u[dD][89aAbB]){_HEX4}\\++(?=u[dD][c-fC-F]){_HEX4}|(?!u[dD][89a-fA-F]){_HEX4})")
 _BLANKS = {"n": "\n", "r": "\r", "t": "\t"}
 

@@ -45,8 +45,8 @@ _SOMEBODY = frozenset("""he she they i we who somebody someone everybody everyon
     father gran grandma grandpa aunt uncle cousin brother sister wife husband son daughter roommate flatmate landlord dentist professor
     team company government ministry agency council club bank union airline firm court party department school hospital university
     operator office authority board committee finance legal marketing ops sre security sales guy girl kid man woman people person source
-    trader prosecutor bishop ambassador candidate guest visitor buddy bro dude statement letter announcement contract memo ticket
-    indictment invitation minutes report""".split())
+    trader prosecutor bishop ambassador candidate guest visitor buddy bro dude""".split())
+_SOMEBODY |= frozenset("statement letter announcement contract memo ticket indictment invitation minutes report".split())  # What somebody wrote
 _SOMETHING = frozenset("""placeholder header message toast subject line tagline slogan chip dialog dialogue modal popup survey wizard prompt copy help menu item
     entry banner badge footer label tooltip phrase string sentence word heading caption button tab column option parser state snackbar
     page screen card notification headline hint alert sidebar onboarding app form checkbox field section legend axis preview screenshot
@@ -91,7 +91,7 @@ def _attributed(after: str) -> bool:
 
 # %% ../nbs/00_speech.ipynb #19ba245b
 _FRIENDLY = re.compile(r"(?i)\b(?:I|we|my|our|us)\b")
-_SHOWS = re.compile(r" (?:is|are|was|isn['’]t|wasn['’]t|has|in the|should|must|needs|[a-z]+s)\b")
+_SHOWS = re.compile(r" (?:are|isn['’]t|wasn['’]t|in the|should|must|[a-z]+s)\b")
 
 
 def _stands_alone(said: str, after: str, whole: bool) -> bool:

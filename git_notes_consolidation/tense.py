@@ -104,9 +104,9 @@ def cue(
     if w in _OPENS: return int(before[-1:] == "s" and len(before) > 3 or before in ("that", "which"))
     if w[-3:] == "ing" and before in _AM and len(w) > 4: return 1
     if w in _PAST or w[-2:] == "ed" and len(w) > 3 and w not in _NOT_ED: return _past(words, k)
-    if w[-3:] in ("'ll", "’ll"): return 1
+    if w[-3:] == "'ll": return 1
     if w[-1] == "s" and before in _WHO and len(w) > 3 and w not in _TELLS: return 1
-    return -1 if w[-3:] in ("'ve", "’ve") else 0
+    return -1 if w[-3:] == "'ve" else 0
 
 # %% ../nbs/01_tense.ipynb #70582a8a
 _ENDS = frozenset(". ! ? ; : … •".split())
@@ -116,7 +116,7 @@ _MODAL = frozenset("will should must can could may might would won't needs has".
 _SAYS = frozenset("said says say told think thought guess hope announced warned added reported confirmed".split())
 
 
-_WILL = ("'ll", "’ll", "will", "gonna")
+_WILL = ("'ll", "will", "gonna")
 
 
 def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) -> int:
@@ -157,12 +157,21 @@ def _presently(words: Sequence[str], k: int) -> bool:
 _OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
 _UNTIL = frozenset("until till til due for through".split())
 _AWAY = frozenset("leave holiday holidays vacation pto call duty office away off out sabbatical closed open shut travelling traveling".split())
-_CUT: tuple[list[str], ...] = ([], ["\n"], ["\n\n"], [","], ["!"], ["."], ["nite"], ["night"], ["at"], ["?"])
+_CUT: tuple[list[str], ...] = ([], ["\n"], [","], ["!"], ["."], ["nite"], ["night"], ["at"], ["?"])
 _GIGS = frozenset("""exam exams final finals gig concert party wedding premiere finale opener appointment interview dinner lunch brunch drinks night demo
     dentist gym church derby bbq midterm bday draw""".split())
 _ACCOUNTS = frozenset("postmortem minutes recap logs timeline".split())
-_BULLETS = frozenset("- * + • –".split())
 _LABELS = frozenset("eta deadline due reminder todo next plan upcoming".split())
+
+
+_BULLETS = frozenset("- * + • –".split())
+
+
+def _opening(words: Sequence[str], i: int) -> int:
+    "Where the sentence begins that holds the word at i, behind the sign of a list."
+    first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), 0)
+    while first < i and words[first] in _BULLETS: first += 1
+    return first
 
 
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
@@ -175,8 +184,7 @@ def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     k = i - 1 if before in _OPENERS else i
     verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
     if verb in _IS or verb[-3:] == "ing" and (is_ in _IS or is_ in _AM) or (verb[-2:] == "ed" or verb in _PAST or verb in _BASE) and is_ in _IS: return 1
-    first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), 0)
-    while first < i and words[first] in _BULLETS: first += 1
+    first = _opening(words, i)
     if first > 1 and words[first - 1] == ":" and words[first - 2] in _LABELS: return 1
     if _presently(words, j + (words[j:j + 1] == [","])) or first < i and _presently(words, first): return 1
     if words[first] == "in" and first + 1 < len(words) and words[first + 1] not in _OPENERS: return 0
@@ -205,7 +213,7 @@ def tense(
     if words[j:j + 1] == ["works"] and words[j + 1:j + 2] and words[j + 1] in ("for", "better", "best", "fine"): return 1
     if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"): return 1
     if entry: return _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS) or _without_verb(words, i, j)
-    first = next((x + 1 for x in range(i - 1, max(i - 6, -1), -1) if words[x] in _ENDS or words[x] in _BULLETS or words[x][0] == "\n"), max(i - 6, 0))
+    first = _opening(words, i)
     per = words[first] == "per" and words[j:j + 1] == [","] and "," not in words[first:i]
     if per and words[first + 1] not in ("the", "a", "our"): return -1  # Per Tomasz on Monday, they won't
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)

@@ -132,7 +132,7 @@ _DOTTED |= set("yr yrs hr hrs min mins mo".split())
 def _bare(word: str) -> str:
     "Without the dot at its end and whose it is."
     word = word.rstrip(".")
-    return word[:-2] if word[-2:] in ("'s", "’s") and len(word) > 2 else word
+    return word[:-2] if word[-2:] == "'s" and len(word) > 2 else word
 
 # %% ../nbs/01_timewords.ipynb #8a8bacc6
 class Tokens(NamedTuple):
@@ -182,15 +182,16 @@ def tokens(
             if letter in "mo" and letters: letter, value, a = _joined(letter, value, a, letters, low, values, spans)
             add(letter, bare, value, a, end)
             if word[-1] == "." and not (len(bare) < 2 or bare in _DOTTED and text[b:b + 2].strip()[:1] in _GOES_ON): add(".", ".", 0, b - 1, b)
-        elif kind == "n" and len(word) == 2 and low and low[-1] in "'’" and spans[-1][1] == a and word.isdecimal():
+        elif kind == "n" and len(word) == 2 and low and low[-1] == "'" and spans[-1][1] == a and word.isdecimal():
             for x in (letters, low, values): x.pop()
             add("y", word, int(word) + (2000 if word < "50" else 1900), spans.pop()[0], b)  # '24
         elif kind == "n":
             found = _number(word) if word not in _WORDS else [_WORDS[word]]
             if len(found) == 2: cut = a + len(word.rstrip("abcdefghijklmnopqrstuvwxyz")); add(found[0][0], word, found[0][1], a, cut); a = cut
             add(found[-1][0], word, found[-1][1], a, b)
-        elif word == "\n":
-            if letters and (_ITEM.match(text, b) or letters[-1] == "." and low[-1] not in _HANGING and _is_heading(text, a)): add(".", word, 0, a, b)
+        elif word[0] == "\n":
+            below = bool(letters) and letters[-1] == "." and low[-1] not in _HANGING and _is_heading(text, a)
+            if "\n" in word[1:] or below or letters and _ITEM.match(text, b): add(".", "\n", 0, a, b)
         elif kind == "p": letter, value = known(word) or missing; add(letter, word, value, a, b)
         else: add(str(kind), word, word, a, b)
     return Tokens("".join(letters), low, values, spans, text)

@@ -3,9 +3,11 @@
 The development halves were read and the rules mended by what they showed; of the locked halves only counts were ever looked at.
 """
 import json
+from datetime import datetime
 
 import pytest
 from calls import gnc
+from git_notes_consolidation.temporal import find_references
 from helpers import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -38,6 +40,17 @@ def test_dates_that_others_wrote(dates, split, right, false):
     found = next(v for v in find(dates, "split"))[split]
     assert found["right"]["value"] >= right, told[:300]
     assert found["false"]["k"] <= false
+
+
+@pytest.mark.parametrize("split", ["dev", "locked"])
+def test_a_quotation_is_dated_where_somebody_speaks(split):
+    "150 captions and 150 speeches; of the locked half only counts are told."
+    rows = [json.loads(line) for line in (FIXTURES / "temporal_others.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [r for r in rows if r["source"].startswith("t6_quotes") and r["split"] == split]
+    def dated(r): return any(x.interval for x in find_references(r["text"], datetime.fromisoformat(r["reference"])))
+    captions, speeches = ([r for r in rows if bool(r.get("phrase")) is told] for told in (False, True))
+    assert (len(captions), len(speeches)) == (75, 75)
+    assert sum(dated(r) for r in captions) <= 4 and sum(not dated(r) for r in speeches) <= 8
 
 
 def find(x, key):
