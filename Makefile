@@ -51,7 +51,7 @@ soak: $(VENV)/.installed-dev  ## A simulated year of 1,000 runs with syncs and f
 	$(PY) benchmarks/soak.py --json benchmarks/soak.json $(SOAK_ARGS)
 
 faults: $(VENV)/.installed-dev  ## Every call of git fails once, in every way; make test tries a sample
-	GNC_LONG=1 $(BIN)/pytest -q -n $(WORKERS) tests/test_faults.py tests/test_sync.py::test_kill_anywhere_and_nobody_counts_half_a_run $(PYTEST_ARGS)
+	GNC_LONG=1 $(BIN)/pytest -q -n $(WORKERS) tests/consolidation/test_faults.py tests/store/test_sync.py::test_kill_anywhere_and_nobody_counts_half_a_run $(PYTEST_ARGS)
 
 notebooks: $(VENV)/.installed-dev  ## Execute every notebook in place and store its outputs
 	$(NOTEBOOK_ENV) $(PY) tools/notebooks.py
@@ -62,7 +62,7 @@ readme: $(VENV)/.installed-dev  ## README.md from nbs/index.ipynb
 
 plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plugin: what it gives, and what is ours, before and after
 	@printf '\n== beside git-notes-memory\n'
-	@GNC_PLUGIN_PYTHON='$(CURDIR)/$(PLUGIN)/bin/python' $(BIN)/pytest -q tests/test_real_plugin.py $(PYTEST_ARGS)
+	@GNC_PLUGIN_PYTHON='$(CURDIR)/$(PLUGIN)/bin/python' $(BIN)/pytest -q tests/project/test_real_plugin.py $(PYTEST_ARGS)
 
 audit: $(VENV)/.installed-dev  ## Known vulnerabilities of what constraints.txt pins; needs the network
 	@printf '\n== pip-audit\n'

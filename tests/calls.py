@@ -9,7 +9,7 @@ from typing import NamedTuple
 from git_notes_consolidation import cli, service
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import fold, open_repo, read_events
+from git_notes_consolidation.notes import fold, open_repo, read_events, write_memories
 from helpers import add_memories, git
 
 COMMAND = [sys.executable, "-c", "from git_notes_consolidation.entry import main; main()"]
@@ -45,6 +45,12 @@ def new_repo(path, memories=(), *options):
     path.mkdir(parents=True, exist_ok=True)
     git(path, "init", "--quiet", "--template=", "--initial-branch=main", *options)
     if memories: add_memories(path, memories)
+    return path
+
+
+def made(path, memories):
+    "A repository with real commits that the memories hang on."
+    write_memories(open_repo(new_repo(path)), memories)
     return path
 
 

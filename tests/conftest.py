@@ -6,10 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from helpers import git
+from helpers import ROOT, git
 from llm_servers import FaultyServer, real_server
-
-ROOT = Path(__file__).resolve().parent.parent
 
 try: from hypothesis import settings
 except ImportError: pass

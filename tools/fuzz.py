@@ -3,7 +3,7 @@
 
     python tools/fuzz.py --minutes 60            every target, the time shared out
     python tools/fuzz.py --minutes 5 note times  these two
-What is found lies in tests/fixtures/fuzz/TARGET/, is replayed by tests/test_fuzz.py, and stays there when it is mended.
+What is found lies in tests/fixtures/fuzz/TARGET/, is replayed by tests/project/test_fuzz.py, and stays there when it is mended.
 """
 import argparse
 import hashlib

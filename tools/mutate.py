@@ -26,14 +26,14 @@ NOTES = ("fold or order or undo or accesses or one_name or single_field or templ
 SESSION = "not process and not hook and not gnc_inject and not bare and not many_sessions and not hash and not resumed and not imported and not long_texts"
 # Module: its notebook, where that takes seconds; the tests that know it; and which of its functions are meant (all where none is named).
 MODULES = {
-    "retention": ("04_retention", ["tests/test_retention.py"], []),
-    "notes": ("08_notes", ["tests/test_notes.py", "-k", NOTES], FOLD),
-    "session": ("", ["tests/test_session.py", "-k", SESSION], []),
-    "clustering": ("", ["tests/test_clustering.py"], []),
-    "temporal": ("05_temporal", ["tests/test_temporal.py"], []),
-    "relative": ("04_relative", ["tests/test_temporal.py"], []),
-    "dates": ("04_dates", ["tests/test_temporal.py"], []),
-    "readings": ("03_readings", ["tests/test_temporal.py"], []),
+    "retention": ("04_retention", ["tests/retention/test_retention.py"], []),
+    "notes": ("08_notes", ["tests/store/test_notes.py", "-k", NOTES], FOLD),
+    "session": ("", ["tests/session/test_session.py", "-k", SESSION], []),
+    "clustering": ("", ["tests/similarity/test_clustering.py"], []),
+    "temporal": ("05_temporal", ["tests/temporal/test_temporal.py"], []),
+    "relative": ("04_relative", ["tests/temporal/test_temporal.py"], []),
+    "dates": ("04_dates", ["tests/temporal/test_temporal.py"], []),
+    "readings": ("03_readings", ["tests/temporal/test_temporal.py"], []),
 }
 LIVED = (0, 5, 33)  # All passed, or no test calls it
 CONFIG = """

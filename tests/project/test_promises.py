@@ -45,8 +45,8 @@ def test_what_shows_it_exists(row):
 
 
 def test_a_place_that_is_not_there_is_noticed():
-    assert exists("tests/test_promises.py::test_rows_have_one_shape")
-    assert not exists("tests/test_promises.py::test_nothing") and not exists("tests/test_promises.py") and not exists("nbs/99_none.ipynb")
+    assert exists("tests/project/test_promises.py::test_rows_have_one_shape")
+    assert not exists("tests/project/test_promises.py::test_nothing") and not exists("tests/project/test_promises.py") and not exists("nbs/99_none.ipynb")
 
 
 def test_the_table_has_every_row_and_the_counts():

@@ -9,9 +9,8 @@ from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.notes import open_repo, read_events, read_memories
 from git_notes_consolidation.writing import open_writing
-from calls import state_of
+from calls import made, state_of
 from llm_servers import FAULTS, FaultyServer, completion, sensible
-from test_writing import made, known
 
 
 def writer(home, server=None, **given):
@@ -83,7 +82,8 @@ def test_a_judge_gone_mad_hides_no_more_than_one_write_may(tmp_path, monkeypatch
     assert len(hidden) <= 40 and len(texts(home)) == len(sample_memories()) + 5
     for run in [i for i, r in sorted(state_of(home).runs.items(), key=lambda x: -x[1]["seq"])]:
         service.undo(service.open_service(home), run, SAMPLE_NOW, confirmed=True)
-    assert not state_of(home).edges and not any(d.superseded_by for d in known(home).values())
+    known = service.scored(service.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
+    assert not state_of(home).edges and not any(d.superseded_by for d in known.values())
 
 
 def test_nothing_goes_without_a_record(tmp_path):

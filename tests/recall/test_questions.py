@@ -1,6 +1,5 @@
 """Labelled questions about the real corpus: found or not, by which ranker, before a run and after it."""
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from git_notes_consolidation import service
@@ -8,8 +7,9 @@ from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.embedding import LexicalEmbedder
 from git_notes_consolidation.recall import open_recall
 from git_notes_consolidation.retrieval import evaluate_recall, load_questions, searched
+from helpers import FIXTURES
 
-FILE = Path(__file__).parent / "fixtures" / "corpus_questions.jsonl"
+FILE = FIXTURES / "corpus_questions.jsonl"
 NOW, SETTINGS = datetime(2025, 12, 28, tzinfo=UTC), load_settings({"max_change": 1.0}, env={})
 
 

@@ -14,8 +14,8 @@ from git_notes_consolidation.sync import sync
 from git_notes_consolidation.writing import open_writing
 from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from calls import made
 from helpers import git
-from test_writing import made
 
 ANIMALS = "otter heron lynx badger marten kestrel viper toad bison raven".split()
 THINGS = "turbine ledger harbour violin glacier lantern orchard saddle piston quarry".split()

@@ -10,11 +10,11 @@ from git_notes_consolidation import audit, service
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.effects import BadFact
 from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.notes import MEM, note_text, open_repo, parse_note, read_memories, tips, write_memories
+from git_notes_consolidation.notes import MEM, note_text, open_repo, parse_note, read_memories, tips
 from git_notes_consolidation.reviewing import accept, edit, reject
 from git_notes_consolidation.writing import open_writing
 from hypothesis import given, settings as hyp, strategies as st
-from calls import gnc, gnc_process, holds, new_repo, state_of
+from calls import gnc, gnc_process, holds, made, new_repo, state_of
 from helpers import git
 from llm_servers import FaultyServer, sensible
 
@@ -27,12 +27,6 @@ def writer(home, **given):
     "A clock that goes on a minute with each look."
     ticks = iter(range(10**6))
     return open_writing(home, load_settings(given, env={}), clock=lambda: SAMPLE_NOW + timedelta(minutes=next(ticks)))
-
-
-def made(path, memories):
-    "A repository with real commits that the memories hang on."
-    write_memories(open_repo(new_repo(path)), memories)
-    return path
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import random
 import time
 from datetime import UTC, date, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 import yaml
@@ -13,6 +12,7 @@ from git_notes_consolidation.calendar import (CYCLES, DAY, DAYS_OF, MONTHS_OF, c
 from git_notes_consolidation.masking import masked
 from git_notes_consolidation.temporal import find_references
 from git_notes_consolidation.timewords import _WORDS, tells_time, tokens
+from helpers import FIXTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -165,7 +165,7 @@ def test_the_shared_files(shared, name):
 @pytest.mark.parametrize("name", ["duckling", "recognizers", "chrono", "dateparser", "parsedatetime"])
 def test_where_the_tools_disagree_is_written_down(shared, name):
     "Every relative reference of theirs is right, or listed with the reason."
-    known = {key for group in yaml.safe_load((Path(__file__).parent / "fixtures" / "temporal_disagreements.yml").read_text()) for key in group["rows"]}
+    known = {key for group in yaml.safe_load((FIXTURES / "temporal_disagreements.yml").read_text()) for key in group["rows"]}
     score, wrong, rows = scored(shared), set(), set()
     for row in map(json.loads, (shared / "temporal" / f"{name}.jsonl").read_text().splitlines()):
         if not row["core"]: continue
@@ -442,7 +442,7 @@ def test_in_developers_prose(line):
 @pytest.mark.parametrize("between", ["\n\n", "\n- ", " "])
 def test_what_a_line_says_does_not_depend_on_its_neighbour(between):
     "Lines of the development halves, two at a time; one pair in three hundred may differ."
-    files = [Path(__file__).parent / "fixtures" / f"temporal{x}.jsonl" for x in ("", "_others")]
+    files = [FIXTURES / f"temporal{x}.jsonl" for x in ("", "_others")]
     lines = [r["text"] for f in files for r in map(json.loads, f.read_text(encoding="utf-8").splitlines()) if r["split"] == "dev" and "\n" not in r["text"]]
     firsts = [x for x in lines if between[0] == "\n" or x[-1] in ".!?"]
     seconds = [x for x in lines if between[0] == "\n" or x[0].isupper()]
@@ -456,7 +456,7 @@ def test_what_a_line_says_does_not_depend_on_its_neighbour(between):
 @pytest.mark.parametrize("change", [lambda t: f"- {t}", lambda t: f"Progress\n{t}", lambda t: f"{t} (see the log)", lambda t: t.replace("'", "’")],
                          ids=["item", "heading", "bracket", "apostrophe"])
 def test_how_a_line_is_set_does_not_change_what_it_says(change):
-    files = [Path(__file__).parent / "fixtures" / f"temporal{x}.jsonl" for x in ("", "_others")]
+    files = [FIXTURES / f"temporal{x}.jsonl" for x in ("", "_others")]
     rows = [r for f in files for r in map(json.loads, f.read_text(encoding="utf-8").splitlines()) if r["split"] == "dev" and r.get("phrase")]
     def said(r, text): return [x.value for x in find_references(text, datetime.fromisoformat(r["reference"])) if x.interval]
     rows = [r for r in rows if not r["text"][0].islower()]

@@ -23,6 +23,7 @@ from git_notes_consolidation.notes import State
 from git_notes_consolidation.operations import versions_of
 from git_notes_consolidation.patching import Patch, patch
 from git_notes_consolidation.phases import metadata_of
+from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -228,7 +229,7 @@ def test_an_error_anywhere_changes_nothing():
 
 DIES = """
 import os, signal, sqlite3, sys
-sys.path.insert(0, {here!r})
+sys.path[:0] = {paths!r}
 import test_patching as t
 class Dies(dict):
     def items(self): os.kill(os.getpid(), signal.SIGKILL)
@@ -242,8 +243,8 @@ def test_a_process_that_is_killed_changes_nothing(tmp_path):
     old, new = two_worlds()
     path = str(tmp_path / "cache.db")
     with closing(old.fill(index._open(path))) as conn: before = rows(conn)
-    here = os.path.dirname(__file__)
-    done = subprocess.run([sys.executable, "-c", DIES.format(here=here, path=path)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    code = DIES.format(paths=[os.path.dirname(__file__), str(ROOT / "tests")], path=path)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == -signal.SIGKILL, done.stderr
     with closing(index._open(path)) as conn, closing(new.fill(index.in_memory())) as whole:
         assert rows(conn) == before

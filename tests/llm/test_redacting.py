@@ -31,7 +31,7 @@ def test_the_same_lines_come_every_time():
     assert rows() == ROWS and len({r.secret for r in ROWS if r.secret}) > 350
 
 
-@pytest.mark.parametrize("file", ["tests/fixtures/secrets.jsonl", "tests/inventing.py", "tests/test_redacting.py", "nbs/08_passwords.ipynb",
+@pytest.mark.parametrize("file", ["tests/fixtures/secrets.jsonl", "tests/inventing.py", "tests/llm/test_redacting.py", "nbs/08_passwords.ipynb",
     "nbs/09_redacting.ipynb"])
 def test_no_file_about_secrets_holds_one(file):
     text = (ROOT / file).read_text(encoding="utf-8")
