@@ -6,12 +6,15 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-from git_notes_consolidation import cli, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import fold, open_repo, read_events, write_memories
 from helpers import add_memories, git
 
+from git_notes_consolidation import cli, recall, service
+from git_notes_consolidation.config import load_settings
+from git_notes_consolidation.embedding import LexicalEmbedder
+from git_notes_consolidation.models import SAMPLE_NOW
+from git_notes_consolidation.notes import fold, open_repo, read_events, write_memories
+
+RECALL = load_settings({"max_change": 1.0}, env={})
 COMMAND = [sys.executable, "-c", "from git_notes_consolidation.entry import main; main()"]
 
 
@@ -62,6 +65,11 @@ def serve(home, clock=None, **settings):
 
 def run(home, now=SAMPLE_NOW, full=False, scope=service.Scope(), **settings): return service.run(serve(home, **settings), now, full=full, scope=scope)
 def state_of(home): return fold(read_events(open_repo(home)))
+
+
+def ask(home, **kw): return recall.open_recall(home, RECALL, **{"embedder": LexicalEmbedder(), "clock": lambda: SAMPLE_NOW} | kw)
+def ids(results): return [r.id for r in results]
+def shown(results): return [i for r in results for i in (r.id, *r.stands_for)]
 
 
 def holds(state):

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from helpers import ROOT, git
+from helpers import ROOT, git, story
 from llm_servers import FaultyServer, real_server
 
 try: from hypothesis import settings
@@ -52,6 +52,24 @@ def git_repo(tmp_path, home):
     git(repo, "add", "README.md")
     git(repo, "commit", "--quiet", "--message=First", date="2025-01-01T00:00:00+00:00")
     return repo
+
+
+@pytest.fixture(scope="session")
+def story_before(tmp_path_factory):
+    "A repository of `helpers.story`; not to be written to."
+    from calls import new_repo
+    home = new_repo(tmp_path_factory.mktemp("story") / "before", story())
+    git(home, "config", "user.name", "Tester"); git(home, "config", "user.email", "tester@example.org")
+    return home
+
+
+@pytest.fixture(scope="session")
+def story_after(story_before):
+    "The same after a run; not to be written to."
+    from calls import run
+    home = shutil.copytree(story_before, story_before.parent / "after")
+    assert run(home).changed
+    return home
 
 
 @pytest.fixture(scope="session")

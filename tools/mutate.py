@@ -27,7 +27,7 @@ SESSION = "not process and not hook and not gnc_inject and not bare and not many
 # Module: its notebook, where that takes seconds; the tests that know it; and which of its functions are meant (all where none is named).
 MODULES = {
     "retention": ("04_retention", ["tests/retention/test_retention.py"], []),
-    "notes": ("08_notes", ["tests/store/test_notes.py", "-k", NOTES], FOLD),
+    "notes": ("08_notes", ["tests/store/test_records.py", "-k", NOTES], FOLD),
     "session": ("", ["tests/session/test_session.py", "-k", SESSION], []),
     "clustering": ("", ["tests/similarity/test_clustering.py"], []),
     "temporal": ("05_temporal", ["tests/temporal/test_temporal.py"], []),

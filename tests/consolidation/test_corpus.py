@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from calls import state_of
 from git_notes_consolidation import cli, notes, service
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.sentences import split_sentences
 from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, sample_memories
-from git_notes_consolidation.notes import MEM, REFS, fold, note_paths, open_repo, read_events, read_memories, tips
+from git_notes_consolidation.notes import MEM, REFS, note_paths, open_repo, read_memories, tips
 from helpers import add_memories, git, refs, story
 
 NOW = datetime(2025, 12, 28, tzinfo=UTC)
@@ -24,7 +25,6 @@ NOW = datetime(2025, 12, 28, tzinfo=UTC)
 
 def serve(home, **settings): return service.open_service(home, load_settings(settings, env={}))
 def run(home, now=NOW, **settings): return service.run(serve(home, **settings), now)
-def state_of(home): return fold(read_events(open_repo(home)))
 
 
 def holds(state):

@@ -11,10 +11,11 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from calls import state_of
 from git_notes_consolidation import notes, service
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import REFS, fold, open_repo, read_events
+from git_notes_consolidation.notes import REFS, open_repo, read_events
 from helpers import ROOT, add_memories, git, refs, story
 
 EARLIER = SAMPLE_NOW - timedelta(days=15)  # The run before the one that is cut off
@@ -31,7 +32,6 @@ def template(home):
 
 
 def consolidate(home, now=SAMPLE_NOW): return service.run(service.open_service(home, load_settings(env={})), now)
-def state_of(home): return fold(read_events(open_repo(home)))
 
 
 def holds(state):

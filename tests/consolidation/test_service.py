@@ -6,41 +6,28 @@ import shutil
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 from calls import COMMAND, gnc, holds, new_repo, run, serve, state_of
+from helpers import add_memories, git, refs, story
+
 from git_notes_consolidation import index, service
-from git_notes_consolidation.claims import explicit
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.embedding import LexicalEmbedder, round_vectors
 from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, MemoryTier, mem, sample_memories
-from git_notes_consolidation.notes import MEM, REFS, State, fold, open_repo, read_events, read_memories
-from git_notes_consolidation.phases import Scanned, Scope, _named, _titled, candidates, living
+from git_notes_consolidation.notes import MEM, REFS, fold, open_repo, read_events, read_memories
+from git_notes_consolidation.phases import Scope
 from git_notes_consolidation.service import EdgeStore, Guard, MetadataStore, NeedsConfirmation, Stale, apply_file, load_plan, undo
-from helpers import ROOT, add_memories, git, refs, story
 
 STORY = story()
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(scope="session")
-def templates(tmp_path_factory):
-    "The story before and after a run; not to be written to."
-    place = tmp_path_factory.mktemp("service")
-    before = new_repo(place / "before", STORY)
-    after = shutil.copytree(before, place / "after")
-    run(after)
-    return before, after
-
-
 @pytest.fixture
-def home(templates, tmp_path): return shutil.copytree(templates[0], tmp_path / "repo")
+def home(story_before, tmp_path): return shutil.copytree(story_before, tmp_path / "repo")
 @pytest.fixture
-def done(templates, tmp_path): return shutil.copytree(templates[1], tmp_path / "done")
+def done(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / "done")
 
 
 def memory(home, start): return next(m for m in read_memories(open_repo(home)).memories if m.summary.startswith(start))
@@ -289,9 +276,9 @@ def test_a_strategy_does_its_own_work_only(home, strategy):
     assert made == KINDS[strategy]
 
 
-def test_strategies_one_after_the_other_come_to_a_whole_run(home, templates):
+def test_strategies_one_after_the_other_come_to_a_whole_run(home, story_after):
     for strategy in ("dedupe", "supersede", "summarize", "tier"): assert run(home, scope=Scope(strategies=frozenset({strategy}))).changed
-    assert holds(state_of(home)) == holds(state_of(templates[1])) and not run(home, full=True).changed
+    assert holds(state_of(home)) == holds(state_of(story_after)) and not run(home, full=True).changed
 
 
 def touched(home, state):
@@ -307,12 +294,12 @@ SCOPES = {"namespace": (Scope(namespace="decisions"), lambda m: m.namespace == "
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_a_scope_limits_what_is_decided_about(home, templates, name):
+def test_a_scope_limits_what_is_decided_about(home, story_after, name):
     scope, inside = SCOPES[name]
     assert run(home, scope=scope).changed
     state = state_of(home)
     assert touched(home, state) and [m.summary for m in touched(home, state) if not inside(m)] == []
-    whole = holds(state_of(templates[1]))
+    whole = holds(state_of(story_after))
     assert holds(state)[1] <= whole[1]
     run(home)
     assert holds(state_of(home)) == whole
@@ -435,194 +422,6 @@ def test_ten_batches_leave_the_same_questions(tmp_path):
     run(two)
     assert holds(state_of(two))[:3] == holds(state_of(one))[:3]
     assert holds(state_of(two))[3] == holds(state_of(one))[3]
-
-
-# Candidates
-
-
-@dataclass(frozen=True)
-class Blurred:
-    "Some other embedder: the lexical rows in 48 dimensions, so that strangers come near and neighbours part."
-    name: str = "blurred/1"
-    dimensions: int = 48
-    cluster_threshold: float = 0.5
-    floor: float = 0.3
-    near_identical: float = 0.9
-    same_title: float = 0.7
-
-    def embed(self, texts): return round_vectors(LexicalEmbedder().embed(texts) @ np.random.default_rng(0).normal(size=(1024, 48)))
-
-
-def scanned(memories, embedder=LexicalEmbedder(), **settings):
-    "A scan without a repository, as the service makes it."
-    ms = living(memories)
-    texts = [m.text for m in ms]
-    lexical = None if embedder.name == LexicalEmbedder.name else LexicalEmbedder().embed(texts)
-    return Scanned(ms, embedder.embed(texts), embedder, State(), SubconsciousnessConfig(**settings), SAMPLE_NOW, lexical=lexical)
-
-
-def fixture(split):
-    "The rows of one half of the labelled pairs."
-    lines = (ROOT / "git_notes_consolidation" / "data" / "supersession.jsonl").read_text(encoding="utf-8").splitlines()
-    return [r for r in map(json.loads, lines) if r["split"] == split]
-
-
-def documents(rows):
-    "Their memories, each once."
-    docs = {d["id"]: d for r in rows for d in (r["older"], r["newer"])}
-    return [mem(d["title"], d["text"], namespace=d["namespace"], timestamp=d["date"], id=i) for i, d in docs.items()]
-
-
-def found(s): return {(a, b) for a, b, _ in candidates(s, s.memories)}
-
-
-def test_another_embedder_is_asked_beside_the_words():
-    both = scanned(sample_memories(), Blurred())
-    pairs, only = candidates(both, both.memories), found(replace(both, lexical=None))
-    cosines = both.vectors @ both.vectors.T
-    assert all(x is None or x == cosines[a, b] for a, b, x in pairs)  # the embedder's, also where the words found the pair
-    assert {(a, b) for a, b, x in pairs if x is not None and x < Blurred.floor} - only
-
-
-def test_what_the_embedder_has_no_vector_for_is_found_by_its_words():
-    old, new = mem("Serve the API with Flask", days_ago=90), mem("FastAPI serves the API", "Flask was too slow.", days_ago=9)
-    s = scanned([old, new], Blurred())
-    blind = replace(s, vectors=np.zeros_like(s.vectors))
-    assert candidates(blind, s.memories) == [(1, 0, None)] and candidates(replace(blind, lexical=None), s.memories) == []
-
-
-@pytest.mark.parametrize("embedder", [LexicalEmbedder(), Blurred()], ids=lambda e: e.name)
-@pytest.mark.parametrize("k", [1, 60, 200])
-def test_the_candidates_of_a_memory_depend_on_what_is_older(embedder, k):
-    whole, part = scanned(sample_memories(), embedder), scanned(living(sample_memories())[:k], embedder)
-    assert [c for c in candidates(whole, whole.memories) if c[0] < k] == candidates(part, part.memories)
-
-
-def test_what_is_named_by_its_title_is_judged_though_others_are_nearer():
-    old = mem("Billing reports are rendered with Jinja templates", "Plain text first.", days_ago=300)
-    new = mem("Drop the templates", "This replaces the decision to render billing reports with Jinja templates.", days_ago=1, namespace="reviews")
-    near = [mem("Drop the templates", f"Replace Jinja for billing: the decision to render reports is {n} weeks old.", days_ago=9 + n) for n in range(20)]
-    s = scanned([old, new, *near])
-    assert [x for a, b, x in candidates(s, s.memories) if s.memories[b] == old and s.memories[a] == new] == [None]
-
-
-def test_a_name_that_many_share_leads_to_ten():
-    crowd = [mem("Weekly report on latency", f"Week {n}.", days_ago=100 - n) for n in range(60)]
-    s = scanned([*crowd, mem("What we read", "Every weekly report on latency says the same.", namespace="reviews")], candidates_same=0, candidates_other=0)
-    assert found(s) == {(a, b) for a in range(61) for b in range(max(0, a - 10), a)}
-
-
-def test_whatever_the_judge_can_read_as_a_name_is_a_candidate():
-    ms = living([*documents(fixture("dev")), *sample_memories()])
-    by_name = {*_named(ms), *_titled(ms)}
-    read = {(a, b) for a, m in enumerate(ms) for b in range(a) if explicit(ms[b], m)}
-    assert len(read) > 40 and read <= by_name
-
-
-def test_nine_in_ten_true_pairs_of_the_fixture_are_candidates():
-    for split in ("dev", "locked"):
-        s, rows = scanned(documents(fixture(split))), fixture(split)
-        at, there = s.row(), found(s)
-        true = [(at[r["newer"]["id"]], at[r["older"]["id"]]) for r in rows if r["label"] in ("full", "partial")]
-        missed = sum(p not in there for p in true)  # a number only: nobody looks at the locked half
-        assert len(true) > 50 and missed <= 0.1 * len(true)
-
-
-def test_a_run_with_another_embedder_in_batches_comes_to_what_one_run_does(tmp_path):
-    memories = tangle()
-    one, ten = new_repo(tmp_path / "one", memories), new_repo(tmp_path / "ten")
-    def go(home): return service.run(replace(serve(home, max_change=1.0), embedder=Blurred()), SAMPLE_NOW)
-    go(one)
-    random.Random(5).shuffle(memories)
-    for k in range(4): add_memories(ten, memories[k::4]); go(ten)
-    assert holds(state_of(ten))[:3] == holds(state_of(one))[:3] and not go(ten).changed
-    with closing(index.open_index(open_repo(one))) as conn:
-        assert {e for e, in conn.execute("SELECT DISTINCT embedder FROM vectors")} == {"blurred/1", LexicalEmbedder.name}
-
-
-def test_a_decision_taken_back_stays_current_and_raises_a_question(tmp_path):
-    old = [mem("ADR-001: Serve with Flask", "It is small.", days_ago=d) for d in (300, 10)]
-    new = mem("ADR-002: Serve with FastAPI", "Supersedes ADR-001.", days_ago=100)
-    home = new_repo(tmp_path, [*old, new])
-    result = run(home)
-    first, second = (next(m.id for m in read_memories(open_repo(home)).memories if m.timestamp == x.timestamp) for x in old)
-    assert edges(home) == {(memory(home, "ADR-002").id, first)} and edges(home, EdgeType.DUPLICATE_OF) == set()
-    (review,) = state_of(home).reviews.values()
-    assert (review["source"], review["target"], review["type"]) == (second, first, "duplicate_of") and "said again after it was replaced" in review["reason"]
-    assert result.review_items == 1 and MetadataStore(open_repo(home)).get(first).tier == MemoryTier.ARCHIVED
-    assert MetadataStore(open_repo(home)).get(second).tier != MemoryTier.ARCHIVED and not run(home, full=True).changed
-
-
-def withdrawal(text="Flask stays the server of the API."):
-    "A, B in place of A, and C that takes B back."
-    return [mem("ADR-001: Serve the API with Flask", "It is small.", days_ago=90),
-            mem("ADR-002: Serve the API with FastAPI", "Supersedes ADR-001.", days_ago=80),
-            mem("ADR-002 withdrawn", f"We will not move after all: ADR-002 is withdrawn. {text}", days_ago=20)]
-
-
-def current(home):
-    known = MetadataStore(open_repo(home)).all()
-    return {m.summary for m in read_memories(open_repo(home)).memories if not known[m.id].superseded_by}
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-def test_what_a_withdrawn_decision_had_replaced_holds_again(tmp_path, order):
-    memories = withdrawal()
-    one, more = new_repo(tmp_path / "one", memories), new_repo(tmp_path / "more")
-    run(one)
-    for i in order:
-        add_memories(more, [memories[i]])
-        run(more)
-    for home in (one, more):
-        assert current(home) == {"ADR-001: Serve the API with Flask", "ADR-002 withdrawn"} and len(edges(home)) == 2
-        known, (flask, fastapi) = MetadataStore(open_repo(home)).all(), (memory(home, f"ADR-00{i}: Serve").id for i in (1, 2))
-        assert known[flask].tier.rank < known[fastapi].tier.rank and not state_of(home).reviews and not run(home, full=True).changed
-
-
-def test_a_withdrawal_undone_or_itself_withdrawn_brings_the_replacement_back(tmp_path):
-    home = new_repo(tmp_path, withdrawal()[:2])
-    run(home)
-    add_memories(home, withdrawal()[2:])
-    undo(serve(home), run(home).run_id)
-    assert current(home) == {"ADR-002: Serve the API with FastAPI", "ADR-002 withdrawn"}
-    last = mem("ADR-005: ADR-004 is withdrawn", "ADR-004 is withdrawn, FastAPI stays the server of the API.", days_ago=5)
-    again = withdrawal()[:2] + [mem("ADR-004: ADR-002 is withdrawn", "ADR-002 is withdrawn, Flask stays the server of the API.", days_ago=20), last]
-    home = new_repo(tmp_path / "again", again)
-    run(home)
-    assert current(home) == {"ADR-002: Serve the API with FastAPI", last.summary}
-
-
-@pytest.mark.parametrize("text", ["Both developers left.", "Flask does not stay.", "Flask might stay.", "Django instead; Flask stays in the tests."])
-def test_a_withdrawal_that_does_not_say_what_holds_is_a_question(tmp_path, text):
-    home = new_repo(tmp_path, withdrawal(text))
-    run(home)
-    assert current(home) == {"ADR-002 withdrawn"}
-    (review,) = state_of(home).reviews.values()
-    assert (review["source"], review["target"]) == tuple(memory(home, f"ADR-00{i}: Serve").id for i in (2, 1))
-    assert "does the older one hold again?" in review["reason"] and not run(home, full=True).changed
-
-
-def test_in_a_chain_of_three_decisions_the_first_stays_outdated(tmp_path):
-    text = "Supersedes ADR-002. Flask stays in the tests, as before; orders may be cancelled or taken back."
-    third = mem("ADR-003: Serve the API with Litestar", text, days_ago=20)
-    home = new_repo(tmp_path, [*withdrawal()[:2], third])
-    run(home)
-    assert current(home) == {third.summary} and not state_of(home).reviews
-
-
-def test_a_summary_is_issued_anew_when_a_source_is_superseded(tmp_path):
-    retries = [mem(f"ADR-{i}: The {w} worker retries {i} times", f"The {w} worker gives up after {i} attempts and logs the job id.", days_ago=40 + i)
-               for i, w in ((3, "mail"), (4, "report"), (5, "billing"))]
-    home = new_repo(tmp_path, retries)
-    run(home)
-    (old,) = state_of(home).summaries.values()
-    assert old.superseded_facts == ()
-    add_memories(home, [mem("ADR-9: Jobs are dropped at once", "Supersedes ADR-3.", days_ago=1)])
-    result = run(home)
-    (new,) = state_of(home).summaries.values()
-    assert (result.summaries_created, result.summaries_retired) == (1, 1) and new.id != old.id and set(new.source_memory_ids) >= set(old.source_memory_ids)
-    assert [f.original_fact for f in new.superseded_facts] == ["ADR-3: The mail worker retries 3 times"] and "mail" not in new.summary
-    assert {d.consolidated_into for d in MetadataStore(open_repo(home)).all().values()} <= {new.id, None}
 
 
 # The cache is a cache

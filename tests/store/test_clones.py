@@ -5,11 +5,12 @@ from collections import defaultdict
 from datetime import timedelta
 
 import pytest
+from calls import state_of
 import yaml
 from git_notes_consolidation import service
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import REFS, access_append, append, clone_id, fold, note_paths, open_repo, read_blobs, read_events, read_memories, tips
+from git_notes_consolidation.notes import REFS, access_append, append, clone_id, note_paths, open_repo, read_blobs, read_events, read_memories, tips
 from helpers import add_memories, git, refs, story
 
 BEFORE, MEANWHILE = SAMPLE_NOW - timedelta(days=30), SAMPLE_NOW - timedelta(days=5)
@@ -19,7 +20,6 @@ THEIRS = [[m for m in story() if m.timestamp > BEFORE][i::2] for i in range(2)]
 
 def serve(home): return service.open_service(home, load_settings(env={}))
 def run(home, now): return service.run(serve(home), now)
-def state_of(home): return fold(read_events(open_repo(home)))
 
 
 def use(home, memory, count, at=MEANWHILE):

@@ -1,0 +1,385 @@
+"""Who may be asked and at what cost, what is kept of an answer, what an observer sees, and that no secret is in any of it."""
+import asyncio
+import json
+import logging
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import closing
+from functools import partial
+
+import pytest
+from llm_clients import KEY, SCHEMA, ask, cloud, held, local, nothing_fits, parse, question, real
+from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, changed, completion, error, least, refused_url, sensible
+
+from git_notes_consolidation.config import SubconsciousnessConfig
+from git_notes_consolidation.llm import ask_all, get_client
+from git_notes_consolidation.models import mem
+from git_notes_consolidation.prompts import EdgesReply, JudgeReply, SummaryReply, edges_request, judge_request, read, summary_request
+
+# Who may be asked
+
+
+def test_from_local_to_the_cloud_there_is_no_way(faulty_llm):
+    cloudy, near = faulty_llm(), faulty_llm(always="500")
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": cloudy.url, "OLLAMA_HOST": f"127.0.0.1:{near.port}"}
+    with closing(get_client(SubconsciousnessConfig(llm_provider="ollama", llm_timeout_s=5.0), env, ":memory:")) as client:
+        a = ask(client)
+    assert (a.failure, near.calls, cloudy.calls) == ("server", 3, 0)
+
+
+def test_local_only_sends_nothing_to_others():
+    config = SubconsciousnessConfig(llm_provider="auto", llm_local_only=True)
+    with closing(get_client(config, {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://nobody.invalid/v1"}, ":memory:")) as client:
+        a = ask(client)
+        assert (a.failure, a.calls) == ("none", 0) and any("llm_local_only" in n for n in client.usage().notes)
+
+
+def test_off_is_off(faulty_llm):
+    server = faulty_llm()
+    with closing(get_client(SubconsciousnessConfig(), {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}, ":memory:")) as client:
+        assert ask(client).failure == "none" and server.log == []
+
+
+def test_the_environment_leads_to_the_servers_in_their_order(faulty_llm):
+    first, second = faulty_llm(always="401"), faulty_llm()
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": first.url, "OLLAMA_HOST": f"127.0.0.1:{second.port}"}
+    with closing(get_client(SubconsciousnessConfig(llm_provider="auto"), env, ":memory:")) as client: a = ask(client)
+    assert (a.provider, first.calls, second.calls) == ("ollama", 1, 1)
+    assert f"Bearer {KEY}" in first.heads[0][1]["authorization"] and KEY not in second.text
+
+
+# The budget
+
+
+def test_what_is_not_in_the_budget_is_not_asked_and_the_local_one_is(faulty_llm, asking):
+    dear, free = faulty_llm(), faulty_llm()
+    a = ask(asking(cloud(dear), local(free), llm_daily_tokens=100))
+    assert (a.provider, dear.calls, free.calls) == ("ollama", 0, 1)
+    a = ask(asking(cloud(dear), llm_daily_tokens=100))
+    assert (a.value, a.failure, a.calls, dear.calls) == (None, "budget", 0, 0) and "100" in a.note
+
+
+def test_dollars_are_a_budget_too_and_an_unknown_model_is_taken_for_the_dearest(faulty_llm, asking):
+    server = faulty_llm()
+    assert ask(asking(cloud(server, "gpt-5-nano"), llm_daily_usd=0.005)).failure == ""
+    assert ask(asking(cloud(server, "never-heard-of"), llm_daily_usd=0.005)).failure == "budget" and server.calls == 1
+
+
+def test_the_budget_is_that_of_the_day_and_of_all_clients(faulty_llm, asking, tmp_path):
+    server, bound = faulty_llm(always="no usage"), []
+    client = asking(cloud(server), cache_path=tmp_path / "probe.db")
+    ask(client)
+    bound = client.ledger.spent()[0]
+    two = [asking(cloud(server), cache_path=tmp_path / "c.db", llm_daily_tokens=3 * bound + 20) for _ in range(2)]
+    found = [ask(two[i % 2], f"Do M1 and M2 say the same{i}").failure for i in range(5)]
+    assert found == ["", "", "", "budget", "budget"]
+    for c in two: c.now[0] += 86_400
+    assert ask(two[0], "tomorrow").failure == ""
+
+
+def test_eight_at_once_do_not_overstep_the_budget(faulty_llm, asking):
+    server = faulty_llm(always="no usage", latency=0.05)
+    client = asking(cloud(server), llm_daily_tokens=4_000)
+    answers = ask(client, *(f"{i:03}" for i in range(40)))
+    assert 1 <= server.calls < 40 and client.ledger.spent()[0] <= 4_000
+    assert Counter(a.failure for a in answers) == {"": server.calls, "budget": 40 - server.calls}
+
+
+# What was answered once
+
+
+def test_the_second_time_nothing_is_sent(faulty_llm, asking, tmp_path):
+    server, db = faulty_llm(), tmp_path / "c.db"
+    first = ask(asking(cloud(server), cache_path=db))
+    seen = len(server.log)
+    with refused_url() as url: second = ask(asking(local(url), cache_path=db), max_tokens=900)  # another provider, another limit
+    assert second.value == first.value and (second.cached, second.calls, second.cost) == (True, 0, 0.0) and len(server.log) == seen
+    assert ask(asking(cloud(server), cache_path=db), version="2").calls == 1
+    assert ask(asking(cloud(server), cache_path=db), "Something else").calls == 1
+
+
+def test_a_reply_that_was_refused_is_not_kept(faulty_llm, asking, tmp_path):
+    server, db = faulty_llm("unknown id", "unknown id"), tmp_path / "c.db"
+    assert ask(asking(cloud(server), cache_path=db)).failure == "schema"
+    assert "M999" not in held(db)
+    assert (ask(asking(cloud(server), cache_path=db)).failure, server.calls) == ("", 3)
+
+
+def test_a_kept_reply_that_no_longer_fits_is_asked_for_again(faulty_llm, asking, tmp_path):
+    server, db = faulty_llm(), tmp_path / "c.db"
+    ask(asking(cloud(server), cache_path=db))
+    a = ask(asking(cloud(server), cache_path=db), parse=lambda text: (server.calls > 1 and "new") or nothing_fits(text))
+    assert (a.value, a.cached, server.calls) == ("new", False, 2)
+
+
+def test_the_same_question_at_the_same_time_is_sent_once(faulty_llm, asking):
+    server = faulty_llm(latency=0.2)
+    answers = ask_all(asking(cloud(server)), [(question(), parse)] * 20)
+    assert server.calls == 1 and sum(a.calls for a in answers) == 1 and [a.value["verdict"] for a in answers] == ["duplicate"] * 20
+
+
+def test_the_same_question_that_fails_is_not_sent_twenty_times(faulty_llm, asking):
+    server = faulty_llm(always="wrong schema", latency=0.1)
+    answers = ask_all(asking(cloud(server)), [(question(), parse)] * 20)
+    assert [a.failure for a in answers] == ["schema"] * 20 and server.calls == 2
+
+
+def test_a_file_that_is_no_cache_stops_nobody(faulty_llm, asking, tmp_path):
+    (tmp_path / "c.db").write_bytes(b"not a database " * 100)
+    assert ask(asking(cloud(faulty_llm()), cache_path=tmp_path / "c.db")).failure == ""
+
+
+def test_a_recording_is_played_without_a_server(faulty_llm, asking, tmp_path):
+    server, tape = faulty_llm(), tmp_path / "tape.jsonl"
+    recorded = [ask(asking(cloud(server), record=tape, cache_path=tmp_path / "c.db"), "one", "two") for _ in range(2)][0]
+    player = asking(cloud(server), replay=tape)
+    played = ask(player, "one", "two", "three")
+    assert [a.value for a in played[:2]] == [a.value for a in recorded] and server.calls == 2
+    assert (played[2].failure, played[2].value, player.usage().calls) == ("replay", None, 0)
+    assert len(tape.read_text().splitlines()) == 2 and KEY not in tape.read_text()
+
+
+def test_bad_replies_are_not_recorded(faulty_llm, asking, tmp_path):
+    tape = tmp_path / "tape.jsonl"
+    ask(asking(cloud(faulty_llm(always="unknown id")), record=tape))
+    assert not tape.exists() or tape.read_text() == ""
+
+
+def test_what_comes_from_the_cache_is_recorded_too(faulty_llm, asking, tmp_path):
+    server, tape = faulty_llm(), tmp_path / "tape.jsonl"
+    ask(asking(cloud(server), cache_path=tmp_path / "c.db"))
+    ask(asking(cloud(server), cache_path=tmp_path / "c.db", record=tape))
+    assert ask(asking(replay=tape)).failure == "" and server.calls == 1
+
+
+# Secrets
+
+
+def no_secret(text): return text.replace("hunter2-hunter2", "[secret:password]")
+
+
+def test_a_secret_reaches_neither_server_nor_file_nor_error(faulty_llm, asking, tmp_path, caplog):
+    def echo(body, good): return completion(body, json.dumps({"you said": body["messages"][1]["content"]}))
+    server, db, tape = faulty_llm("401", echo, echo, "ok"), tmp_path / "c.db", tmp_path / "tape.jsonl"
+    with caplog.at_level(logging.DEBUG):
+        found = [ask(asking(cloud(server, key=f"sk-{i}"), cache_path=db, record=tape, redact=no_secret), f"{i}: the password is hunter2-hunter2")
+                 for i in range(3)]
+    assert [a.failure for a in found] == ["auth", "schema", ""] and server.text.count("[secret:password]") >= 4
+    assert "[secret:password]" in json.dumps(server.bodies) and "hunter2" not in "".join((server.text, held(db), tape.read_text(), caplog.text, repr(found)))
+
+
+def test_the_package_own_redaction_is_the_one_that_is_used(faulty_llm, asking, tmp_path):
+    secret, server, db = "ghp_" + "k3Qz8WvT1bXr" * 3, faulty_llm(), tmp_path / "c.db"
+    a = ask(asking(cloud(server), cache_path=db), f"The deploy token is {secret}, mail jane.roe@our-company.net about it.")
+    assert not a.failure and secret not in server.text + held(db) and "jane.roe@our-company.net" not in server.text
+
+
+def test_a_key_that_a_server_repeats_is_not_passed_on(faulty_llm, asking, tmp_path):
+    def gossip(body, good): return completion(body, json.dumps(json.loads(good) | {"why": f"your key is {KEY}"}))
+    db, client = tmp_path / "c.db", asking(cloud(faulty_llm(always="401")))
+    assert KEY not in repr(ask(client)) + repr(client.usage())
+    a = ask(asking(cloud(faulty_llm(gossip)), cache_path=db))
+    assert KEY not in repr(a) + held(db)
+
+
+def test_a_key_is_never_printed(faulty_llm, asking):
+    client = asking(cloud(faulty_llm()))
+    ask(client)
+    assert KEY not in repr(client.providers) + repr(vars(client)) + repr(client.usage())
+
+
+def test_a_client_that_nobody_closed_does_not_keep_the_process(faulty_llm):
+    code = f"""
+from git_notes_consolidation.config import SubconsciousnessConfig
+from git_notes_consolidation.llm import Request, ask_all, get_client
+client = get_client(SubconsciousnessConfig(llm_provider="ollama"), {{"OLLAMA_HOST": "127.0.0.1:{faulty_llm().port}"}})
+print(ask_all(client, [(Request("t", ({{"role": "user", "content": "x"}},), {{"const": 3}}, 9, "1"), str)])[0].value)
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "3\n"
+
+
+def test_what_a_server_says_of_itself_is_one_short_line(faulty_llm, asking):
+    a = ask(asking(cloud(faulty_llm(error(400, "half a \ud800 letter\n" + "and so on " * 999)))))
+    assert a.note.startswith("400 half a ") and a.note.isprintable() and len(a.note) <= 200
+
+
+def test_a_model_may_call_itself_anything_but_not_paint_the_terminal(faulty_llm, asking):
+    a = ask(asking(cloud(faulty_llm(lambda body, good: changed(completion(body, good), model="m\n\x1b[31m" + "m" * 9999)))))
+    assert a.model.isprintable() and len(a.model) <= 100 and not a.failure
+
+
+# Many questions, and servers that are wrong at any rate
+
+
+def test_as_many_at_once_as_allowed_and_no_more(faulty_llm, asking):
+    server = faulty_llm(latency=0.05)
+    answers = ask(asking(cloud(server), llm_concurrency=8), *map(str, range(100)))
+    assert server.peak == 8 and server.calls == 100 and not [a for a in answers if a.failure]
+
+
+def test_the_places_are_shared_by_all_that_is_asked_in_one_client(faulty_llm, asking):
+    server = faulty_llm(latency=0.05)
+    client = asking(cloud(server), llm_concurrency=3)
+    threads = [threading.Thread(target=lambda i=i: ask(client, *(f"{i} {j}" for j in range(8)))) for i in range(4)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert server.peak <= 3 and server.calls == 32
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 1.0])
+def test_at_any_rate_of_bad_replies_each_answer_is_good_or_none(rate, faulty_llm, asking, tmp_path):
+    server = faulty_llm(rate=rate, seed=4)
+    client = asking(cloud(server), cache_path=tmp_path / "c.db")
+    answers = ask(client, *(f"Question {i}" for i in range(120)))
+    assert all((a.value == least(SCHEMA) and not a.failure) or (a.value is None and a.failure) for a in answers)
+    u, failed = client.usage(), Counter(a.failure for a in answers if a.failure)
+    assert u.failures == failed and (u.asked, u.answered, u.calls) == (120, 120 - failed.total(), server.calls)
+    assert bool(failed) == (rate > 0.1) or rate == 0.1
+    assert len(client._tables.rows("SELECT * FROM llm_replies")) == u.answered
+    if rate == 1: assert u.answered == 0
+
+
+def test_no_more_calls_a_minute_than_allowed(faulty_llm, asking):
+    async def for_a_second(client):
+        tasks = [asyncio.create_task(client.chat(question(f"{i}"), parse)) for i in range(9)]
+        await asyncio.wait(tasks, timeout=1.0)  # the next place is free after fifteen
+        for t in tasks: t.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await client.hang_up()
+    asyncio.run(for_a_second(asking(cloud(server := faulty_llm()), llm_rpm=4)))
+    assert server.calls == 4
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread on this system")
+def test_what_was_answered_before_an_interruption_is_not_asked_again(faulty_llm, asking, tmp_path, request):
+    request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)))  # Whatever was set before
+    texts, main = [f"Question {i}" for i in range(24)], threading.main_thread().ident
+    for path in (tmp_path / f"{n}.db" for n in "abc"):  # A signal that arrives while something is being destroyed is lost
+        server = faulty_llm(latency=0.1)
+        client = asking(cloud(server), cache_path=path, llm_concurrency=2)
+        try: ask_all(client, [(question(t), parse) for t in texts], progress=lambda done, of: done == 4 and signal.pthread_kill(main, signal.SIGINT))
+        except KeyboardInterrupt: break
+    else: raise AssertionError("not interrupted")
+    client.close()
+    kept, sent = held(path).count("INSERT INTO \"llm_replies\""), server.calls
+    assert 4 <= kept <= sent <= kept + 2 < 24
+    assert not [a for a in ask(asking(cloud(server), cache_path=path), *texts) if a.failure] and server.calls == sent + 24 - kept
+
+
+def test_a_run_that_was_cut_off_goes_on_where_it_was(faulty_llm, asking, tmp_path):
+    server, db, texts = faulty_llm(), tmp_path / "c.db", [f"Question {i}" for i in range(30)]
+    ask(asking(cloud(server), cache_path=db), *texts[:18])
+    answers = ask(asking(cloud(server), cache_path=db), *texts)
+    assert server.calls == 30 and sum(a.cached for a in answers) == 18
+
+
+# The package's own prompts
+
+OLD, NEW = mem("We build on Flask", "Small, and all of us know it.", days_ago=200), mem("We build on FastAPI", "Supersedes the choice of Flask.", days_ago=2)
+ASK = {"judge": lambda: judge_request([(OLD, NEW)] * 3), "summary": lambda: summary_request([OLD, NEW], {OLD.id: NEW}),
+       "edges": lambda: edges_request([OLD, NEW])}
+SHAPES = {"judge": JudgeReply, "summary": SummaryReply, "edges": EdgesReply}
+
+
+@pytest.mark.parametrize("task", ASK)
+def test_a_real_server_takes_every_prompt_and_its_nonsense_fits_the_shape(task, real_llm, asking):
+    said, (request, parse_it) = [], ASK[task]()
+    client = asking(real(real_llm))
+    a = ask_all(client, [(request, lambda text: said.append(text) or parse_it(text))])[0]
+    assert a.calls == 2 and set(client.usage().faults) <= {"schema", "length"} or not a.failure  # nonsense quotes nothing that was written
+    assert said and all(read(text, SHAPES[task]) for text in said)
+
+
+def test_a_model_that_reads_is_understood(faulty_llm, asking):
+    brain = sensible(lambda newer, older: "supersede" if "FastAPI" in newer else "coexist")
+    client = asking(cloud(faulty_llm(brain=brain)))
+    judged, summary, links = ask_all(client, [ask() for ask in ASK.values()])
+    assert [(j.relation, j.kind, j.confidence) for j in judged.value] == [("supersede", "full", 0.9)] * 3 and judged.value[0].span in NEW.text
+    assert summary.value.title == "We build on Flask" and [(x.source_id, x.target_id) for x in links.value] == [(OLD.id, NEW.id)]
+
+
+@pytest.mark.parametrize("fault", BAD_REPLIES)
+def test_no_prompt_takes_a_bad_reply(fault, faulty_llm, asking):
+    client = asking(cloud(faulty_llm(always=fault, brain=sensible(lambda newer, older: "supersede"))))
+    for task, made in ASK.items():
+        a = ask_all(client, [made()])[0]
+        assert a.failure or (fault, task) == ("unknown id", "summary")  # in which no id stands
+
+
+# What an observer sees
+
+
+@pytest.fixture
+def observed(monkeypatch):
+    "Finished spans, and the points of each metric, so far."
+    from opentelemetry import metrics, trace
+    from opentelemetry.sdk import metrics as m
+    from opentelemetry.sdk import trace as t
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    (spans := t.TracerProvider()).add_span_processor(SimpleSpanProcessor(seen := InMemorySpanExporter()))
+    meters = m.MeterProvider([reader := InMemoryMetricReader()])
+    monkeypatch.setattr(trace, "get_tracer", spans.get_tracer)
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: meters)
+    points = lambda: {m.name: list(m.data.data_points) for m in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics}
+    return lambda: (seen.get_finished_spans(), points())
+
+
+def test_each_attempt_is_a_span_with_the_names_of_the_convention(observed, faulty_llm, asking):
+    ask(asking(cloud(faulty_llm("500", "401")), local(faulty_llm())), "a question of its own")
+    spans, points = observed()
+    spans = [s for s in spans if s.name.startswith("chat ")]  # Inside of the span of their question
+    assert [s.name for s in spans] == ["chat gpt-5-nano", "chat gpt-5-nano", "chat llama3.2"]
+    assert [s.attributes.get("error.type") for s in spans] == ["server", "auth", None]
+    found = dict(spans[-1].attributes)
+    assert [found[f"gen_ai.{k}"] for k in ("provider.name", "request.model", "response.model")] == ["ollama", "llama3.2", "llama3.2"]
+    assert found["gen_ai.usage.input_tokens"] > 0 < found["gen_ai.usage.output_tokens"]
+    assert "a question of its own" not in repr([s.to_json() for s in spans])
+    assert sum(p.count for p in points["gen_ai.client.operation.duration"]) == 3
+    assert {p.attributes["gen_ai.token.type"] for p in points["gen_ai.client.token.usage"]} == {"input", "output"}
+
+
+# The servers themselves
+
+
+def test_the_faults_of_a_rate_depend_on_seed_and_question_only():
+    def kinds(order, seed):
+        with FaultyServer(rate=0.5, seed=seed) as s: return {i: [s._draw(b"question %d" % i) for _ in range(3)] for i in order}
+    assert kinds(range(20), 1) == kinds(range(19, -1, -1), 1) != kinds(range(20), 2)
+    assert set(BAD_REPLIES) <= set(FAULTS)
+
+
+def test_what_a_brain_says_fits_any_schema():
+    pair = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}, "t": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
+    parts = {"a": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/p"}}, "b": {"const": 7}, "c": {"type": "boolean"}}
+    schema = {"$defs": {"p": pair}, "type": "object", "properties": parts}
+    assert least(schema) == {"a": [{"n": 3, "t": "as it says"}] * 2, "b": 7, "c": False}
+
+
+def test_a_cache_that_another_process_holds_is_a_failure_and_no_error(tmp_path, faulty_llm, asking, monkeypatch):
+    monkeypatch.setattr("git_notes_consolidation.spending.WAIT", 0.2)
+    path = tmp_path / "cache.db"
+    server = faulty_llm()
+    client = asking(local(server), cache_path=path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answer = ask(client)
+        other.execute("ROLLBACK")
+        again = ask(client)
+    assert answer.failure == "cache" and again.value is not None
+
+
+def test_an_answer_in_the_cache_needs_no_lock(tmp_path, faulty_llm, asking, monkeypatch):
+    monkeypatch.setattr("git_notes_consolidation.spending.WAIT", 0.2)
+    path = tmp_path / "cache.db"
+    client = asking(local(faulty_llm()), cache_path=path)
+    first = ask(client)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        again = ask(client)
+    assert again.value == first.value and again.cached and not first.cached
