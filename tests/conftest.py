@@ -2,6 +2,7 @@
 import importlib.util
 import os
 import shutil
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +16,16 @@ else:
     settings.register_profile("here", deadline=None, derandomize=True)  # the same examples every time
     settings.register_profile("long", deadline=None, max_examples=5000, print_blob=True)  # others every time
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "here"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    "Of a test marked `slow(after=1)` the first case is quick."
+    seen = Counter()
+    for item in items:
+        mark, name = item.get_closest_marker("slow"), item.nodeid.partition("[")[0]
+        seen[name] += 1
+        if mark and seen[name] <= mark.kwargs.get("after", 0): item.own_markers.remove(mark)
 
 
 @pytest.fixture(scope="session", autouse=True)

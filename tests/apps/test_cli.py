@@ -50,6 +50,7 @@ def commands(home):
             "evaluate supersession": ("Supersessions in 300 labelled pairs", "Chains", "locked"), "config": ("Settings", "hot_threshold", "default")}
 
 
+@pytest.mark.slow
 def test_every_command_is_for_people_and_for_programs(home):
     before = refs(home)
     for command, expected in commands(home).items():
@@ -65,6 +66,7 @@ def test_the_version_wherever_it_is_asked(tmp_path):
     for words in (["--version"], ["status", "--version"]): assert gnc(*words, repo=tmp_path)[:2] == (0, f"gnc {__version__}\n")
 
 
+@pytest.mark.slow
 def test_what_the_documents_say(home):
     m, run_id = named(home, OVERTURNED), run_of(home)
     runs = gnc("runs", "--json", repo=home).json
@@ -89,6 +91,7 @@ def test_what_the_documents_say(home):
     assert gnc("config", "--json", repo=home).json["hot_threshold"] == {"origin": "default", "value": 0.6}
 
 
+@pytest.mark.slow
 def test_a_run_and_its_undo(tmp_path):
     home = new_repo(tmp_path, story())
     did = gnc("consolidate", "--json", repo=home)
@@ -115,6 +118,7 @@ def test_the_report_of_a_run(tmp_path):
 # Global options
 
 
+@pytest.mark.slow
 def test_global_options_stand_anywhere(home):
     want = gnc_process("--repo", home, *NOW, "--json", "status").json
     assert want["memories"] == 36
@@ -133,6 +137,7 @@ def test_now_is_the_present(home):
     assert gnc("consolidate", "--dry-run", "--json", repo=home, now=SAMPLE_NOW + timedelta(days=400)).json["now"].startswith("2027-12")
 
 
+@pytest.mark.slow
 def test_a_file_of_settings(home, tmp_path):
     (home / "gnc.toml").write_text("hot_threshold = 0.9\n")
     (tmp_path / "other.toml").write_text("hot_threshold = 0.8\n")
@@ -150,6 +155,7 @@ def test_exit_code_1_for_what_failed(home, tmp_path):
     assert git_object and gnc("audit", repo=home).code == 0
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", [["nosuch"], ["status", "--nosuch"], ["explain"], ["tiers", "--limit", "many"], ["consolidate", "--days", "three"],
                                   ["explain", "a", "b"], ["status", "--repo"], ["consolidate", "--max-change", "2"], ["consolidate", "--threshold", "1.5"]],
                          ids=" ".join)
@@ -186,6 +192,7 @@ def test_yes_goes_on(tmp_path):
     assert gnc("consolidate", "--yes", "--json", repo=new_repo(tmp_path, overturn(6))).json["supersessions_detected"] == 6
 
 
+@pytest.mark.slow
 def test_exit_code_3_when_nobody_confirms(tmp_path):
     home = new_repo(tmp_path, story())
     first = gnc("consolidate", "--strategy", "supersede", "--json", repo=home).json["run_id"]
@@ -207,6 +214,7 @@ def test_exit_code_4_when_another_run_is_at_work(home):
     assert refs(home) == before and gnc("consolidate", repo=home).code == 0
 
 
+@pytest.mark.slow
 def test_the_code_is_that_of_the_process(tmp_path):
     (tmp_path / "plain").mkdir()
     codes = [gnc_process(*args).code for args in (["--help"], ["--repo", tmp_path / "plain", "status"], ["nosuch"])]
@@ -233,6 +241,7 @@ def test_help_lists_every_command():
     assert {c.name or c.callback.__name__ for c in app.registered_commands} == set(NAMES)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_help_has_an_example(name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
@@ -261,6 +270,7 @@ def evil_story():
             *(mem(f"Again {EVIL}", "Same.", days_ago=d) for d in (50, 40))]
 
 
+@pytest.mark.slow
 def test_text_cannot_act_on_the_terminal(tmp_path):
     home = new_repo(tmp_path, evil_story())
     plan = gnc("consolidate", "--dry-run", "-v", repo=home)
@@ -290,6 +300,7 @@ def test_names_typed_and_problems_reported_are_harmless_too(tmp_path):
 # Names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["explain", "edges"])
 def test_a_memory_answers_to_its_beginning_and_to_both_spellings_of_its_place(home, command):
     m = named(home, OVERTURNED)
@@ -315,6 +326,7 @@ def test_no_relations(home):
 # Looking before
 
 
+@pytest.mark.slow
 def test_a_dry_run_is_a_look_and_a_plan_is_a_file(tmp_path):
     home = new_repo(tmp_path / "repo", story())
     before, plan = refs(home), tmp_path / "plan.json"
@@ -337,6 +349,7 @@ def test_long_lists_are_cut_and_v_shows_all(tmp_path):
 # The demo
 
 
+@pytest.mark.slow
 def test_the_demo(tmp_path):
     done = gnc_process("demo", tmp_path / "new" / "one", env=os.environ | {"COLUMNS": "200"})
     assert (done.code, done.err) == (0, "") and harmless(done.out)
@@ -355,6 +368,7 @@ def test_the_demo_writes_over_nothing(tmp_path):
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "full", "x"]
 
 
+@pytest.mark.slow
 def test_the_demo_as_a_document(tmp_path):
     data = gnc("demo", tmp_path, "--json").json
     assert data["before"]["tiers"]["hot"] == data["before"]["distinct"] == data["memories_processed"] > 390
@@ -365,6 +379,7 @@ def test_the_demo_as_a_document(tmp_path):
 # Terminals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 20, 1])
 def test_a_narrow_terminal_breaks_nothing(home, width):
     for command in commands(home):
@@ -373,6 +388,7 @@ def test_a_narrow_terminal_breaks_nothing(home, width):
         if width == 60: assert max(map(len, told.out.splitlines())) <= 60, (command, told.out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_terminal_without_unicode(home, encoding):
     for args in (["status"], ["edges", named(home, OVERTURNED).id], ["diff", run_of(home)]):

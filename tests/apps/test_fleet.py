@@ -19,6 +19,8 @@ from git_notes_consolidation.models import SAMPLE_NOW, sample_memories
 from git_notes_consolidation.notes import open_repo, run_lock
 from helpers import git, refs, story
 
+pytestmark = pytest.mark.slow
+
 REAL = tiles.touching
 
 

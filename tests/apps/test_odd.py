@@ -55,6 +55,7 @@ def test_times_without_a_zone_and_in_the_future(tmp_path):
     assert gnc("explain", found["0"].id, "--json", repo=home).json["tier"] == "warm"
 
 
+@pytest.mark.slow
 def test_without_a_name_and_without_a_home(tmp_path):
     home = new_repo(tmp_path / "repo", STORY)
     bare = {k: v for k, v in os.environ.items() if k not in ("HOME", "USER", "LOGNAME", "EMAIL", "USERPROFILE")}
@@ -114,6 +115,7 @@ def put_sha256(home, m):
     git(home, "fast-import", "--quiet", input=f"{head}M 100644 inline {obj}\ndata {len(text.encode())}\n{text}\n")
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("bare", [False, True])
 def test_no_memories_at_all(tmp_path, bare):
     home = new_repo(tmp_path, (), *(["--bare"] if bare else []))
@@ -152,6 +154,7 @@ def test_the_git_directory_itself(git_repo):
     consolidated(git_repo / ".git")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["with spaces and ünïcödé 日本", "-dash", "a'quote\"d$HOME;`"])
 def test_a_path_of_any_kind(tmp_path, name):
     home = new_repo(tmp_path / name, STORY)
@@ -218,6 +221,7 @@ def test_not_a_directory(tmp_path):
         assert (done.code, done.err) == (1, f"gnc: {path} is not a directory; give the path of a repository with --repo\n")
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", [["consolidate"], ["status"], ["tiers"], ["config"], ["consolidate", "--dry-run"]], ids=" ".join)
 def test_thresholds_out_of_order(tmp_path, monkeypatch, args):
     home = new_repo(tmp_path, STORY)
@@ -237,6 +241,7 @@ def test_a_setting_that_is_none(tmp_path, line, said):
     refused(2, "gnc.toml", said, repo=home, args=["consolidate"])
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", [["explain", "nosuch"], ["edges", "nosuch"], ["diff", "nosuch"], ["summaries", "nosuch"], ["explain", ""],
                                   ["explain", "decisions:1234567:0"], ["undo", "nosuch"]], ids=" ".join)
 def test_an_unknown_name(tmp_path, args):
@@ -259,6 +264,7 @@ def test_a_name_of_several_runs(tmp_path):
     for command in ("undo", "diff"): refused(2, "'run_' is ambiguous: run_", "type more of it", repo=home, args=[command, "run_"])
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("option", ["--since", "--until", "--now"])
 @pytest.mark.parametrize("value", ["2026-13-01", "yesterday", "2026-02-30T00:00", "0000-00-00", ""])
 def test_a_wrong_date(tmp_path, option, value):
@@ -282,6 +288,7 @@ def test_a_plan_whose_bases_have_moved(tmp_path):
     refused(3, "has moved", repo=home, args=["consolidate", "--apply", plan])  # the lock is there by now, nothing else comes
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("text", ["", "{}", "[]", "not JSON", '{"plan": 1}', '{"plan": 1, "records": [["meta"]]}', '"x"', "null", "{\"records\": 3}"])
 def test_a_file_that_is_no_plan(tmp_path, text):
     home = new_repo(tmp_path / "repo", STORY)
@@ -292,6 +299,7 @@ def test_a_file_that_is_no_plan(tmp_path, text):
 SPOILT = [{"result": {}}, {"now": "never"}, {"hides": "many"}, {"records": [["elsewhere", "0" * 40, {}]]}, {"records": [["meta", "not an object", {}]]},
           {"records": [["meta", "0" * 40, "text"]]}, {"bases": []}]
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("spoil", SPOILT, ids=json.dumps)
 def test_a_plan_that_somebody_spoilt(tmp_path, spoil):
     home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "p.json"
@@ -358,6 +366,7 @@ def test_a_plan_that_the_guard_stopped_is_applied_when_that_is_allowed(tmp_path)
 
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", [["--plan", "nowhere/plan.json"], ["--plan", "."],
                                   ["--days", "1e300"], ["--days", "nan"],
                                   ["--config", "."], ["--apply", "."], ["--max-change", "nan"], ["--threshold", "0"]],

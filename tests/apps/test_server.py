@@ -195,6 +195,7 @@ def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
     assert "'list', 'accept' or 'reject'" in wrong(call(desk_of(home), "memory_review", action="delete"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["accept", "reject"])
 def test_a_question_is_decided_and_the_decision_taken_back(home, action):
     first_commit(home)
@@ -303,6 +304,7 @@ def test_text_comes_as_data_without_what_cannot_be_seen(tmp_path):
         if not r.is_error: assert not re.search(r"\\u00[01]|\\u20[26]", r.content[0].text), tool
 
 
+@pytest.mark.slow
 def test_answers_stay_small(tmp_path):
     home = new_repo(tmp_path, [mem(f"Note {i} " + "about retries " * 300, "retries " * 20_000, days_ago=i) for i in range(30)])
     many = call(desk_of(home), "memory_recall", query="retries", limit=50)
@@ -395,6 +397,7 @@ def test_facts_stored_at_once_are_all_there_and_none_twice(home):
 # Over a pipe
 
 
+@pytest.mark.slow
 def test_the_sdks_client_over_a_pipe(home):
     async def main():
         async with Client(process(home)) as client:
@@ -444,6 +447,7 @@ def pipe():
         yield make
 
 
+@pytest.mark.slow
 def test_every_line_on_standard_output_is_the_protocols(home, pipe, tmp_path):
     "Also while the code prints, a child process prints, and a call fails by accident."
     (tmp_path / "site").mkdir()
@@ -468,6 +472,7 @@ def test_every_line_on_standard_output_is_the_protocols(home, pipe, tmp_path):
     for said in (b"loud", b"raw", b"child", b"Traceback"): assert said in err
 
 
+@pytest.mark.slow
 def test_a_line_that_is_no_json_is_survived(home, pipe):
     server = pipe(home)
     server.begin()
@@ -480,6 +485,7 @@ def test_a_line_that_is_no_json_is_survived(home, pipe):
     assert code == 0, err
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_client(home, pipe):
     server = pipe(home)
     server.begin()
@@ -487,6 +493,7 @@ def test_it_ends_with_its_client(home, pipe):
     assert (code, out, err) == (0, b"", b"")
 
 
+@pytest.mark.slow
 def test_a_client_that_vanishes_in_the_middle(home, pipe):
     "All pipes broken, answers on their way."
     server = pipe(home)
@@ -498,6 +505,7 @@ def test_a_client_that_vanishes_in_the_middle(home, pipe):
     assert server.p.returncode == 0 and b"Traceback" not in err, err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals as POSIX has them")
 @pytest.mark.parametrize("what", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it(home, pipe, what):
@@ -507,6 +515,7 @@ def test_a_signal_ends_it(home, pipe, what):
     assert server.p.wait(20) and b"Traceback" not in server.p.stderr.read()
 
 
+@pytest.mark.slow
 def test_outside_a_repository_it_serves_the_reason(tmp_path, pipe):
     server = pipe(tmp_path)
     server.begin()
@@ -515,6 +524,7 @@ def test_outside_a_repository_it_serves_the_reason(tmp_path, pipe):
     assert r["isError"] and "run git init there" in r["content"][0]["text"] and server.end()[0] == 0
 
 
+@pytest.mark.slow
 def test_the_sdks_transport_sees_it_stop(home):
     async def main():
         async with Client(stdio_client(process(home)), mode="legacy") as client: found(await client.call_tool("memory_status", {}))
@@ -538,6 +548,7 @@ sys.meta_path.insert(0, Refuse())
 def python(code): return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_without_the_sdk_it_says_what_to_install(tmp_path):
     done = python(WITHOUT + "import git_notes_consolidation.server")
     assert "NotImplementedError" in done.stderr and "pip install 'git-notes-consolidation[mcp]'" in done.stderr
@@ -545,6 +556,7 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path):
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith("gnc: mcp.server.mcpserver is not installed. Run: pip install")
 
 
+@pytest.mark.slow
 def test_nothing_else_loads_the_sdk(home):
     for code in ("from git_notes_consolidation import cli; cli.main(['--repo', HOME, 'status'])", "import git_notes_consolidation.service",
                  "from git_notes_consolidation import cli; cli.main(['--repo', HOME, 'recall', 'x'])",

@@ -75,6 +75,7 @@ def test_what_the_embedder_has_no_vector_for_is_found_by_its_words():
     assert candidates(blind, s.memories) == [(1, 0, None)] and candidates(replace(blind, lexical=None), s.memories) == []
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("embedder", [LexicalEmbedder(), Blurred()], ids=lambda e: e.name)
 @pytest.mark.parametrize("k", [1, 60, 200])
 def test_the_candidates_of_a_memory_depend_on_what_is_older(embedder, k):
@@ -112,6 +113,7 @@ def test_nine_in_ten_true_pairs_of_the_fixture_are_candidates():
         assert len(true) > 50 and missed <= 0.1 * len(true)
 
 
+@pytest.mark.slow
 def test_a_run_with_another_embedder_in_batches_comes_to_what_one_run_does(tmp_path):
     memories = tangle()
     one, ten = new_repo(tmp_path / "one", memories), new_repo(tmp_path / "ten")

@@ -20,6 +20,8 @@ from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, sample_memori
 from git_notes_consolidation.notes import MEM, REFS, note_paths, open_repo, read_memories, tips
 from helpers import add_memories, git, refs, story
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2025, 12, 28, tzinfo=UTC)
 
 

@@ -18,6 +18,8 @@ from git_notes_consolidation.models import SAMPLE_NOW
 from git_notes_consolidation.notes import REFS, open_repo, read_events
 from helpers import ROOT, add_memories, git, refs, story
 
+pytestmark = pytest.mark.slow
+
 EARLIER = SAMPLE_NOW - timedelta(days=15)  # The run before the one that is cut off
 
 

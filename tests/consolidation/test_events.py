@@ -74,6 +74,7 @@ def test_a_run_that_changed_something_is_told_once(told, keeper):
     assert not any(m.summary in json.dumps(event) for m in story())
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_applied_is_told_and_a_dry_run_is_not(told, keeper, tmp_path, monkeypatch):
     command, kept = keeper
     monkeypatch.setenv(WHERE + "COMMAND", command)
@@ -81,6 +82,7 @@ def test_a_plan_that_is_applied_is_told_and_a_dry_run_is_not(told, keeper, tmp_p
     assert gnc("consolidate", "--apply", tmp_path / "p.json", repo=told).code == 0 and len(kept()) == 1
 
 
+@pytest.mark.slow
 def test_it_comes_after_the_commit_and_outside_of_the_lock(told, tmp_path):
     file, program = tmp_path / "seen", tmp_path / "look.py"
     program.write_text("import sys\nfrom git_notes_consolidation.notes import open_repo, run_lock\nfrom git_notes_consolidation.service import view\n"
@@ -93,6 +95,7 @@ FAILS = {"ended with 3: no room": f"{PYTHON} -c 'import sys; print(\"no room\", 
          "cannot be started": "no-such-program --at-all", "Permission denied": "/etc/passwd", "split into words": "say 'half", "embedded null byte": "a\0b"}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("why", FAILS)
 def test_a_command_that_fails(told, why):
     result = run(told, event_command=FAILS[why])
@@ -128,12 +131,14 @@ def test_a_webhook(told):
     assert json.loads(body)["run_id"] == result.run_id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(told, status):
     with web(says(200)) as (other, reached), web(says(status, Location=f"{other}/x")) as (url, got): result = run(told, event_webhook=f"{url}/s3cret")
     assert len(got) == 1 and reached == [] and f"127.0.0.1 said {status}, which is not followed" in problems(result)[0] and "s3cret" not in problems(result)[0]
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_or_drips(told, tmp_path):
     def drip(h):
         for _ in range(600): h.wfile.write(b"H"); h.wfile.flush(); time.sleep(0.1)
@@ -145,6 +150,7 @@ def test_a_server_that_hangs_or_drips(told, tmp_path):
         assert time.monotonic() - begin < 40
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_there_or_talks_nonsense(told, tmp_path):
     with socket.socket() as s: s.bind(("127.0.0.1", 0)); port = s.getsockname()[1]
     result = run(told, event_webhook=f"http://127.0.0.1:{port}/")
@@ -154,6 +160,7 @@ def test_a_server_that_is_not_there_or_talks_nonsense(told, tmp_path):
     assert result.success and len(problems(result)) == 1
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("url", ["ftp://example.org/x", "file:///etc/passwd", "https://me:s3cret@example.org", "http://", "http://[::1",
                                  "http://exa mple.org", "x"])
 def test_addresses_that_are_not_used(told, url):

@@ -46,6 +46,7 @@ def test_off_by_default(done):
     assert gone(done) == set()
 
 
+@pytest.mark.slow
 def test_what_was_replaced_long_ago_expires_and_its_note_stays(done):
     theirs = refs(done, MEM)
     run(done, SAMPLE_NOW + DAY, **RULE)  # Relations are up to date, and the next run need not look at them but for the rule
@@ -65,6 +66,7 @@ def test_a_day_too_early(done):
     assert run(done, SAMPLE_NOW + 180 * DAY, **RULE).memories_expired == 3
 
 
+@pytest.mark.slow
 def test_undone_it_is_not_done_again(done):
     state = holds(state_of(done))
     r = run(done, LATER, **RULE)
@@ -76,6 +78,7 @@ def test_undone_it_is_not_done_again(done):
     assert gone(done) == OVER
 
 
+@pytest.mark.slow
 def test_brought_back_by_hand_it_stays(done):
     run(done, LATER, **RULE)
     s = serve(done)
@@ -86,6 +89,7 @@ def test_brought_back_by_hand_it_stays(done):
     assert one.summary not in gone(done)
 
 
+@pytest.mark.slow
 def test_what_somebody_asked_for_starts_again(done):
     flask = next(m for m in view(open_repo(done)).scan.memories if m.summary.endswith("Flask"))
     with closing(index.open_index(open_repo(done))) as conn: note_accesses(conn, [flask.id], SAMPLE_NOW + 150 * DAY, "a session")
@@ -101,6 +105,7 @@ def test_other_namespaces_and_switched_off(done, change):
     assert gone(done) == set()
 
 
+@pytest.mark.slow
 def test_a_scope_limits_it(done):
     assert gnc("consolidate", "--namespace", "learnings", repo=done, now=LATER).code == 0
     place = done / "gnc.toml"
@@ -113,6 +118,7 @@ def test_a_scope_limits_it(done):
     assert gone(done) == OVER and "expired, by retention_days" in said
 
 
+@pytest.mark.slow
 def test_a_plan_shows_it_and_is_applied(done):
     s = serve(done, **RULE)
     plan = s.plan(LATER)
@@ -175,6 +181,7 @@ def test_what_matters_again_in_the_same_run_stays(tmp_path):
     assert gone(home) == set() and [t.from_tier.value for t in r.tier_transitions if t.to_tier.value != "archived"] == ["archived"]
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(st.lists(st.integers(1, 399), max_size=2, unique=True))
 def test_the_way_there_does_not_matter(template, tmp_path_factory, on):

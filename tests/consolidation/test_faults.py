@@ -23,6 +23,8 @@ from git_notes_consolidation.notes import MEM, REFS, note_paths, note_text, open
 from git_notes_consolidation.sqlite import write_ahead
 from helpers import add_memories, git, refs, story
 
+pytestmark = pytest.mark.slow
+
 LONG = bool(os.environ.get("GNC_LONG"))
 EARLIER = SAMPLE_NOW - timedelta(days=15)
 NEW = "Mail is sent by Postmark\n\nReplaces “The mail worker retries 3 times”."

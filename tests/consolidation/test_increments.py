@@ -120,6 +120,7 @@ def both(home, tmp_path, old, steps, then=lambda home, first: None, ask=lambda h
     return first, taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.97])
 def test_the_story_in_two_parts(home, tmp_path, share):
     old, new = later(story(), share)
@@ -127,6 +128,7 @@ def test_the_story_in_two_parts(home, tmp_path, share):
     assert None not in taken and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+@pytest.mark.slow
 def test_a_year_in_five_parts(home, tmp_path):
     memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
     old, new = later(memories, 0.8)
@@ -136,12 +138,14 @@ def test_a_year_in_five_parts(home, tmp_path):
     assert sum(t.supersessions_detected for t in taken) and sum(t.duplicates_found for t in taken) and sum(t.summaries_retired for t in taken)
 
 
+@pytest.mark.slow
 def test_repeats_as_in_the_real_corpus(home, tmp_path):
     old, new = later(generate(1200), 0.95)
     _, taken = both(home, tmp_path, old, [new[:30], new[30:]])
     assert None not in taken and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+@pytest.mark.slow
 def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
     known = []
     def kept(X, distance, before, at): known.append(before and len(before.names)); return near_clusters(X, distance, before, at)
@@ -162,6 +166,7 @@ def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
     with closing(index.open_index(open_repo(home))) as conn: assert len(Near.from_bytes(index.recalled_near(conn, at(home).embedder.name)).names) > second
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6))
 def test_any_part_of_any_memories(tmp_path_factory, seed):
@@ -215,6 +220,7 @@ def written(rng, home, first):
     sv.run(at(home), SAMPLE_NOW - timedelta(hours=12))
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6))
 def test_after_much_was_written_by_hand(tmp_path_factory, seed):
@@ -228,6 +234,7 @@ def test_after_much_was_written_by_hand(tmp_path_factory, seed):
     both(tmp_path / "here", tmp_path, old, [new[:half], new[half:], again], partial(written, rng), partial(asked, rng))
 
 
+@pytest.mark.slow
 def test_what_was_merged_forgotten_and_refused_is_no_reason_to_look_at_everything(settled):
     home, new = settled
     s, w = at(home), open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW - timedelta(hours=40))
@@ -240,6 +247,7 @@ def test_what_was_merged_forgotten_and_refused_is_no_reason_to_look_at_everythin
     assert tried(home, SAMPLE_NOW + timedelta(days=9))[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6))
 def test_after_much_was_refused_or_taken_back(tmp_path_factory, seed):
@@ -348,6 +356,7 @@ def remembered(home, k=0, **how):
                        "The lake is frozen")[k % 3], **how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [True, False], ids=["asked", "not asked"])
 def test_what_an_agent_remembers_is_no_reason_to_look_at_everything(settled, tmp_path, ask):
     home, new = settled
@@ -387,6 +396,7 @@ def foreign(home):
     git(home, "notes", "--ref=mem-meta/v1", "append", "-m", "- " + encode({"id": "r_x", "kind": "wrote", "run": "run_x", "seq": 1, "subject": "mem_x"}), "HEAD")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [replaces, amended, long_ago, withdrawn, tagged, foreign], ids=lambda f: f.__name__)
 def test_what_else_is_written_is_looked_at_whole(settled, what):
     home, new = settled
@@ -400,6 +410,7 @@ def test_what_else_is_written_is_looked_at_whole(settled, what):
     assert tables(home) == rebuilt(twin, SAMPLE_NOW)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("what", ["older", "forgotten", "edited", "buried", "other_seal", "meant"])
 def test_what_is_no_new_memory_is_told_from_everything(settled, what):
     home, new = settled
@@ -434,6 +445,7 @@ def meant(home):
 def other_seal(home): (home / ".git" / "gnc" / "seal.json").write_text('{"seal": "another"}')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [other_seal, older, forgotten, edited, no_tables, no_ref, buried, other_tables, torn, meant], ids=lambda f: f.__name__)
 def test_what_cannot_be_told_from_what_is_new_is_looked_at_whole(settled, tmp_path, what):
     home, new = settled
@@ -455,6 +467,7 @@ def test_once_a_month_everything_is_looked_at(settled, monkeypatch):
     with closing(index.open_index(open_repo(home))) as conn: assert not conn.execute("SELECT 1 FROM memories WHERE summary LIKE 'Bits%'").fetchall()
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("change", [{"retention_days": "progress=30"}, {"candidates_same": 3}, {"stale_factor": 0.5}], ids=lambda c: next(iter(c)))
 def test_other_settings_are_looked_at_whole(settled, change):
     home, new = settled

@@ -12,6 +12,8 @@ from calls import new_repo
 from inventing import leaks, rows
 from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, sensible
 
+pytestmark = pytest.mark.slow
+
 FLASK = mem("Serve the API with Flask", "Small, and all of us know it. Blueprints keep the handlers apart.", days_ago=90)
 FASTAPI = mem("The API speaks FastAPI", "Handlers are typed, and the schema of the API comes for free. Blueprints became routers.", days_ago=3)
 TWO = [FLASK, FASTAPI]

@@ -15,6 +15,7 @@ def dies_elsewhere(x, here=HERE):
     return x + 1
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_costs_time_only(): assert parallel.spread(dies_elsewhere, [1, 2, 3], 2) == [2, 3, 4]
 
 
@@ -28,6 +29,7 @@ def test_without_joblib_everything_is_done_here(monkeypatch):
     assert parallel.processes(1e6) == parallel.processes(1e6, 5) == 1
 
 
+@pytest.mark.slow
 def test_the_plan_is_the_same_on_any_number_of_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(parallel, "PAYS", 0.0)
     seen, spread = [], parallel.spread

@@ -74,6 +74,7 @@ sys.stdout.buffer.write(s.plan(as_utc(sys.argv[2])).to_json().encode())
 """
 
 
+@pytest.mark.slow
 def test_the_same_plan_byte_for_byte(tmp_path):
     "Whatever the seed of the hashes, the threads, the cache and the order in which memories came."
     some = sample_memories()[::2]
@@ -117,6 +118,7 @@ def test_only_the_last_of_two_runs_is_taken_back(done):
     assert state_of(done).tiers == first.tiers and known(done) == shown
 
 
+@pytest.mark.slow
 def test_undos_may_be_stacked(done):
     (first,) = state_of(done).runs
     states = [holds(state_of(done))]
@@ -171,6 +173,7 @@ def test_a_question_that_is_answered_by_bringing_the_run_back_is_closed(done):
     assert holds(state_of(done))[1:] == was[1:]
 
 
+@pytest.mark.slow
 def test_what_builds_on_a_run_is_named_and_goes_with_it_when_confirmed(home):
     first = run(home, scope=Scope(strategies=frozenset({"supersede", "dedupe"}))).run_id
     second = run(home, scope=Scope(strategies=frozenset({"summarize"}))).run_id
@@ -293,6 +296,7 @@ SCOPES = {"namespace": (Scope(namespace="decisions"), lambda m: m.namespace == "
           "until": (Scope(until=SAMPLE_NOW - 50 * DAY), lambda m: m.timestamp < SAMPLE_NOW - 50 * DAY)}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", SCOPES)
 def test_a_scope_limits_what_is_decided_about(home, story_after, name):
     scope, inside = SCOPES[name]
@@ -397,6 +401,7 @@ def tangle():
     return [*sample_memories()[::7][:60], *a, *chain, *again]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("seed", range(4))
 def test_ten_batches_in_any_order_come_to_what_one_run_does(tmp_path, seed):
     rnd = random.Random(seed)
@@ -447,6 +452,7 @@ DAMAGED = "damaged inside"
 WRECKS = ["deleted", "empty", "no database", "cut off", DAMAGED, "a directory", "a file in its place", "of another version"]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", WRECKS)
 def test_a_cache_that_is_gone_or_broken_changes_nothing(done, kind):
     before, shown = refs(done), known(done)
@@ -466,6 +472,7 @@ def test_a_cache_that_is_broken_is_made_anew(done, kind):
     assert rows() == was != []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0 and not shutil.which("setpriv"), reason="a directory cannot be made read-only here")
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_cache_that_cannot_be_written(home, done, fresh):
@@ -500,6 +507,7 @@ def test_the_cache_of_another_repository_misleads_nobody(done, tmp_path):
 # Time
 
 
+@pytest.mark.slow
 def test_how_often_one_runs_does_not_matter(tmp_path):
     start = SAMPLE_NOW - 30 * DAY
     memories = [m for m in STORY if m.timestamp <= start][::2]

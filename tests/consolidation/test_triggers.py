@@ -176,6 +176,7 @@ def test_only_what_changed_is_read(tmp_path, monkeypatch):
     assert arrived(open_repo(told), refs(told, MEM)) == ()
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("text", ["", "null", "[]", "{", '{"tips": 3}', '{"tips": {"refs/heads/main": "HEAD"}}',
                                   '{"tips": {"refs/notes/mem/x": "--upload-pack=x"}}', '{"tips": {"refs/notes/mem/progress": "refs/notes/mem/progress"}}',
                                   '{"at": "never", "tips": {"refs/notes/mem/x": 1}}',

@@ -40,6 +40,7 @@ def current(home):
     return {m.summary for m in read_memories(open_repo(home)).memories if not known[m.id].superseded_by}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_what_a_withdrawn_decision_had_replaced_holds_again(tmp_path, order):
     memories = withdrawal()

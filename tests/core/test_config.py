@@ -191,6 +191,7 @@ SETTINGS = st.fixed_dictionaries({}, optional={
     "max_cluster_size": st.integers(3, 10**6)})
 
 
+@pytest.mark.slow
 @given(SETTINGS, st.booleans())
 def test_what_is_written_in_yaml_is_what_is_meant(tmp_path_factory, d, flow):
     path = tmp_path_factory.mktemp("a") / "a.yaml"
@@ -258,6 +259,7 @@ def test_the_ending_says_what_it_is(tmp_path):
 # Which file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gnc.yaml", "gnc.yml"])
 def test_a_file_in_yaml_at_the_top_of_the_worktree(tmp_path, name):
     home = new_repo(tmp_path / "home", story())
@@ -282,6 +284,7 @@ def test_everything_that_may_be_set_is_shown_with_the_file_that_set_it(tmp_path)
     assert rows["write_delete"]["value"] is False and "gnc.yaml" in gnc("config", repo=home).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("gnc.toml", "gnc.yaml"), ("gnc.yaml", "gnc.yml"), ("gnc.toml", "gnc.yaml", "gnc.yml")], ids=" ".join)
 def test_two_files_are_refused_by_name(tmp_path, names):
     home = new_repo(tmp_path / "home", story())
@@ -294,6 +297,7 @@ def test_two_files_are_refused_by_name(tmp_path, names):
     with pytest.raises(ConfigError): project_file(home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text, said", [
     ("event_command: touch here", "event_command is not read from a file"), ("embedder: [", "is not YAML"), ("- a", "has a list"),
     ("embedder: \u009b31m\n", "is not YAML"), ('embedder: "\\e[31m"\n', "embedder must be one of")])
@@ -336,6 +340,7 @@ def test_a_session_that_starts_reads_yaml_and_loads_no_more_than_that(tmp_path):
     assert {"yaml"} <= {*loaded(code, tmp_path, 3)} <= {"yaml", "typing", "dataclasses"}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("raw", [raw for raw, *_ in NONSENSE[:16]], ids=lambda raw: str(raw[:20]))
 def test_a_session_starts_whatever_is_in_the_file(tmp_path, raw):
     home = new_repo(tmp_path)

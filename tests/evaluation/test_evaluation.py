@@ -257,6 +257,7 @@ def test_a_chain_is_compared_edge_by_edge(chains):
 # Public data
 
 
+@pytest.mark.slow
 def test_the_shared_scorer_agrees(shared):
     path = shared / "supersession" / "pairs.dev.jsonl"
     done = subprocess.run([sys.executable, str(path.parent / "score.py"), "--json", str(path)], capture_output=True, text=True, cwd=ROOT)
@@ -270,6 +271,7 @@ def test_the_shared_scorer_agrees(shared):
         if t["emitted"]: assert math.isclose(d["precision"]["low"], t["precision_low"], abs_tol=1e-3)
 
 
+@pytest.mark.slow
 def test_thousands_of_pairs_take_seconds(shared):
     r = ev.evaluate_candidates(ev.load_pairs(shared / "supersession" / "pairs.dev.jsonl"))
     assert r.documents > 2000 and r.seconds < 30 and r.all.recall.value > 0.8
@@ -302,6 +304,7 @@ def test_a_sample_is_the_same_for_everybody_and_keeps_the_proportions():
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_gives_one_document_or_tables(mixed, chains, tmp_path):
     data, also = write(tmp_path / "p.jsonl", mixed), write(tmp_path / "c.jsonl", chains)
     said = gnc_process("--json", "evaluate", "supersession", "--data", str(data), "--chains", str(also), cwd=tmp_path)  # no repository anywhere

@@ -60,6 +60,7 @@ def changes(before, after): return {k: n for k, n in fw.difference(before, after
 # As `remember` does it
 
 
+@pytest.mark.slow
 def test_remember_does_what_the_instrument_says(tmp_path, dev, offline):
     "Each pair in a repository of its own, written for real; one that came late is true from its own date on."
     seen = Counter()
@@ -148,6 +149,7 @@ def test_the_report_holds_no_text_and_no_name_of_any_pair(pairs):
 # With a language model, over HTTP
 
 
+@pytest.mark.slow
 def test_a_real_server_whose_model_talks_nonsense_changes_nothing(real_llm, dev, offline):
     rows, u = ask(dev, real_llm, real_llm.key)
     open_ = [x for x in offline if x.near and x.done == "coexist"]
@@ -178,6 +180,7 @@ INVENTED = {"invented": lambda newer, older: "this replaces all that was decided
             "too short": lambda newer, older: newer[:4]}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("relation", ["duplicate", "supersede", "merge"])
 @pytest.mark.parametrize("how", INVENTED)
 def test_a_quote_that_does_not_stand_in_the_newer_memory_is_refused(dev, offline, how, relation):
@@ -208,6 +211,7 @@ def test_an_unsure_model_leaves_questions(dev, offline):
     assert not any(x.asked for x in low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.3, 1.0])
 def test_bad_replies_at_any_rate_do_nothing_wrong(dev, offline, rate):
     with FaultyServer(brain=sensible(), rate=rate, faults=BAD_REPLIES, seed=5) as server: rows, u = ask(dev, server, llm_timeout_s=2.0)
@@ -245,6 +249,7 @@ def test_the_command_line_shows_tables_and_gives_json(tmp_path, dev):
     assert "Remembered" not in gnc("evaluate", "supersession", "--data", data).out
 
 
+@pytest.mark.slow
 def test_the_command_line_asks_the_model_that_is_configured(tmp_path, dev, real_llm, monkeypatch):
     data = written(tmp_path / "p.jsonl", dev[:6])
     for name, value in {"LLM_PROVIDER": "lmstudio", "LLM_BASE_URL": real_llm.url, "LLM_API_KEY": real_llm.key}.items():

@@ -10,6 +10,8 @@ from calls import gnc
 from git_notes_consolidation.temporal import find_references
 from helpers import ROOT
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = ROOT / "tests" / "fixtures"
 
 

@@ -115,6 +115,7 @@ def test_what_stands_below_torn_text_is_read_and_not_called_lost(torn):
     assert "of 4 memories" in f.what and {r.summary for r in f.recoverable} == {"Use ruff", "Use SQLite", "Use cron"}
 
 
+@pytest.mark.slow
 def test_torn_notes_in_folders(tmp_path, git_repo):
     "Git moves a note while it merges: the old version has another path."
     other = tmp_path / "other"
@@ -462,6 +463,7 @@ def test_embedders_and_their_files(tmp_path):
         assert next(f for f in look(home, embedder=embedder, embedding_model_dir=str(tmp_path)) if f.where == "embedder").level == level
 
 
+@pytest.mark.slow
 def test_extras_are_looked_up_and_not_imported(tmp_path):
     "And without them the doctor says so, and works."
     new_repo(tmp_path / "r", story()[:3])
@@ -501,6 +503,7 @@ def healthy(tmp_path):
     return home
 
 
+@pytest.mark.slow
 def test_a_healthy_repository_has_no_warning(healthy):
     found = look(healthy)
     assert bad(found) == []
@@ -510,6 +513,7 @@ def test_a_healthy_repository_has_no_warning(healthy):
     assert said.code == 0 and "broken" not in said.out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_nothing_at_all_is_changed(healthy, torn):
     for home in (healthy, torn):
         before = state(home)
@@ -517,6 +521,7 @@ def test_nothing_at_all_is_changed(healthy, torn):
         assert state(home) == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such permissions")
 def test_a_repository_that_cannot_be_written_to(healthy):
     paths = [healthy, *healthy.rglob("*")]
@@ -547,6 +552,7 @@ def test_the_command_puts_first_what_matters_and_fails_when_something_is_broken(
     assert {*data["recoverable"][0]} == {"namespace", "summary", "timestamp", "blob", "whole", "row", "command"}
 
 
+@pytest.mark.slow
 def test_an_area_that_cannot_be_looked_at_hides_no_other(healthy):
     for p in (healthy / ".git/objects").rglob("*"):
         if p.is_file(): p.chmod(0o644); p.write_bytes(b"")
@@ -557,6 +563,7 @@ def test_an_area_that_cannot_be_looked_at_hides_no_other(healthy):
 # Real notes
 
 
+@pytest.mark.slow
 def test_the_plugins_own_project(corpus_repo):
     "Figures of the released plugin's own parser on the same notes: 4,974 records, 69 of them without a timestamp, in 33 notes another number than here."
     found = look(corpus_repo)
@@ -588,6 +595,7 @@ def test_the_plugins_index_of_a_small_project(shared, tmp_path):
     assert rows and any("32 memories in the index under two names" in f.what for f in look(home))
 
 
+@pytest.mark.slow
 def test_it_is_quick_on_thousands_of_memories(corpus_repo):
     start = time.process_time()
     look(corpus_repo)

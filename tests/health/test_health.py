@@ -78,6 +78,7 @@ def test_the_schema_of_version_1_is_what_was_promised():
     assert {"status", "latency_ms", "detail", "remedy"} <= {*part["required"]} and WORST == ("unhealthy", "degraded", "healthy")
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("broken, codes", [("", (0, 0)), ("degraded", (0, 1)), ("unhealthy", (1, 2))])
 def test_exit_codes(home, broken, codes, monkeypatch):
     if broken == "degraded": (home / ".memory/consolidation.db").write_bytes(b"junk" * 100)
@@ -165,6 +166,7 @@ def test_an_index_on_a_disk_that_is_read_only(home):
     assert disk["status"] == "degraded" and "cache cannot be written" in disk["detail"] and "right to write" in disk["remedy"]
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_nearly_full(home):
     assert part(home, "disk").status == "healthy"
     for size, filled, status in (("40m", 0, "degraded"), ("40m", 34, "unhealthy")):
@@ -311,6 +313,7 @@ def test_an_embedding_model_that_is_missing(home):
     assert state(home, embedder="minilm", embedding_model_dir=str(home / "nowhere"), quick=True).status == "unhealthy"
 
 
+@pytest.mark.slow
 def test_the_collector_is_looked_for_only_online(home):
     gone = {"MEMORY_PLUGIN_OTLP_ENDPOINT": f"http://u:secret@127.0.0.1:{closed_port()}/x?k=secret"}
     assert part(home, "observability", env=gone).status == "healthy"
@@ -349,6 +352,7 @@ def test_a_damaged_cache_hides_no_other_finding(home):
     assert {"runs", "index"} <= {*hurt(home, now=SAMPLE_NOW + DAY)}
 
 
+@pytest.mark.slow
 def test_a_quick_look_at_ten_thousand_memories_is_quick(tmp_path):
     made = new_repo(tmp_path / "r", [mem(f"Number {i}", "x", days_ago=i % 300) for i in range(10_000)])
     spent = []

@@ -126,6 +126,7 @@ def test_once_is_no_reason_to_leave(fault, faulty_llm, asking):
     assert (a.failure, a.provider, a.calls, server.calls, other.calls) == ("", "openai", 2, 2, 0)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("fault", [f for f in CALLS if KIND[f] != "model"])
 def test_the_breaker_knows_who_is_to_be_left_alone(fault, faulty_llm, asking):
     bad, good = faulty_llm(always=fault), faulty_llm()
@@ -192,6 +193,7 @@ def test_between_errors_of_the_server_the_pauses_grow(faulty_llm, asking):
 # Nobody answers, or too late
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["silent", "trickle"])
 def test_a_call_has_an_end_and_stays_charged(fault, faulty_llm, asking):
     bad, good = faulty_llm(always=fault), faulty_llm()
@@ -201,6 +203,7 @@ def test_a_call_has_an_end_and_stays_charged(fault, faulty_llm, asking):
     assert client.ledger.spent()[0] >= 2 * input_bound("Judge.", "Do M1 and M2 say the same?")
 
 
+@pytest.mark.slow
 def test_who_never_answers_is_left_alone_in_the_end(faulty_llm, asking):
     client = asking(cloud(bad := faulty_llm(always="silent")), llm_timeout_s=0.6)  # Long enough to reach a server on a busy machine
     assert [ask(client, f"{i}").failure for i in range(4)] == ["timeout", "timeout", "open", "open"] and bad.calls == 5

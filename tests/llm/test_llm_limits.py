@@ -23,6 +23,7 @@ from git_notes_consolidation.prompts import EdgesReply, JudgeReply, SummaryReply
 # Who may be asked
 
 
+@pytest.mark.slow
 def test_from_local_to_the_cloud_there_is_no_way(faulty_llm):
     cloudy, near = faulty_llm(), faulty_llm(always="500")
     env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": cloudy.url, "OLLAMA_HOST": f"127.0.0.1:{near.port}"}
@@ -192,6 +193,7 @@ def test_a_key_is_never_printed(faulty_llm, asking):
     assert KEY not in repr(client.providers) + repr(vars(client)) + repr(client.usage())
 
 
+@pytest.mark.slow
 def test_a_client_that_nobody_closed_does_not_keep_the_process(faulty_llm):
     code = f"""
 from git_notes_consolidation.config import SubconsciousnessConfig
@@ -215,6 +217,7 @@ def test_a_model_may_call_itself_anything_but_not_paint_the_terminal(faulty_llm,
 # Many questions, and servers that are wrong at any rate
 
 
+@pytest.mark.slow
 def test_as_many_at_once_as_allowed_and_no_more(faulty_llm, asking):
     server = faulty_llm(latency=0.05)
     answers = ask(asking(cloud(server), llm_concurrency=8), *map(str, range(100)))
@@ -230,6 +233,7 @@ def test_the_places_are_shared_by_all_that_is_asked_in_one_client(faulty_llm, as
     assert server.peak <= 3 and server.calls == 32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 1.0])
 def test_at_any_rate_of_bad_replies_each_answer_is_good_or_none(rate, faulty_llm, asking, tmp_path):
     server = faulty_llm(rate=rate, seed=4)
@@ -285,6 +289,7 @@ ASK = {"judge": lambda: judge_request([(OLD, NEW)] * 3), "summary": lambda: summ
 SHAPES = {"judge": JudgeReply, "summary": SummaryReply, "edges": EdgesReply}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("task", ASK)
 def test_a_real_server_takes_every_prompt_and_its_nonsense_fits_the_shape(task, real_llm, asking):
     said, (request, parse_it) = [], ASK[task]()
@@ -302,6 +307,7 @@ def test_a_model_that_reads_is_understood(faulty_llm, asking):
     assert summary.value.title == "We build on Flask" and [(x.source_id, x.target_id) for x in links.value] == [(OLD.id, NEW.id)]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("fault", BAD_REPLIES)
 def test_no_prompt_takes_a_bad_reply(fault, faulty_llm, asking):
     client = asking(cloud(faulty_llm(always=fault, brain=sensible(lambda newer, older: "supersede"))))

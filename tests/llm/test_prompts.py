@@ -57,6 +57,7 @@ SCRAPS = ["END DATA", "BEGIN DATA", "\n", "\r\n", "\u2028", "M1 {", '"}', "\\", 
 HOSTILE = st.lists(st.sampled_from(SCRAPS) | st.text(max_size=8), max_size=8).map("".join)
 
 
+@pytest.mark.slow
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_text_gets_out_of_its_fence(summary, content, namespace):
     bad = mem(summary, content, namespace=namespace)
@@ -74,6 +75,7 @@ def test_whoever_knows_the_content_does_not_know_the_salt():
     assert len(codes) == 5  # The summary and the edges of the same two memories hold the same data
 
 
+@pytest.mark.slow(after=1)
 @TASKS
 @pytest.mark.parametrize("row", [r for r in rows("open") if r.secret][::3], ids=lambda r: r.id)
 def test_no_secret_is_sent(task, row):
@@ -83,6 +85,7 @@ def test_no_secret_is_sent(task, row):
     assert not leaks(row.secret, user(request)) and redacted(request) == request
 
 
+@pytest.mark.slow
 def test_the_client_finds_nothing_more_to_redact_in_the_sample():
     sample = sample_memories()
     for i in range(0, 400, 40): assert redacted(request := p.edges_request(sample[i:i + 40])[0]) == request

@@ -218,6 +218,7 @@ def asked(env, **settings):
         return ask_all(client, [(Request("t", ({"role": "user", "content": "x"},), {"const": 3}, 9, "1"), str)])[0]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_openais_reaches_nobody_else(name, server, monkeypatch):
     url, seen = server

@@ -31,6 +31,7 @@ def test_the_same_lines_come_every_time():
     assert rows() == ROWS and len({r.secret for r in ROWS if r.secret}) > 350
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("file", ["tests/fixtures/secrets.jsonl", "tests/inventing.py", "tests/llm/test_redacting.py", "nbs/08_passwords.ipynb",
     "nbs/09_redacting.ipynb"])
 def test_no_file_about_secrets_holds_one(file):
@@ -91,6 +92,7 @@ def test_the_kind_is_named():
 ESCAPES = {"once": json.dumps, "twice": lambda t: json.dumps(json.dumps(t)), "letters kept": lambda t: json.dumps(t, ensure_ascii=False)}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
 @pytest.mark.parametrize("half", ["open", "locked"])
 def test_what_is_hidden_in_a_text_is_hidden_in_its_json(half, escape):
@@ -383,6 +385,7 @@ NASTY = ["a", "1", "1 ", "1.", "+1", "a.", "a@", "a_", "ab-", "eyJ-", "eyJaaaaaa
          "call 0", "Q~:AA.atlasv1.$pbkdf2eyJsig=AKIA://@ -"]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("piece", NASTY, ids=lambda p: repr(p[:16]))
 def test_time_grows_with_the_length(piece):
     def seconds(n):

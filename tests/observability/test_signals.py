@@ -108,6 +108,7 @@ def above(s, by_id): return [] if s.parent is None else [kind(by_id[s.parent.spa
 def kind(name): return "chat {model}" if name.startswith("chat ") else name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPANS)
 def test_each_span_is_opened_with_its_attributes(everything, name):
     spans = everything[0]

@@ -190,6 +190,7 @@ def test_phases_come_one_after_the_other(whole):
 # The stores by themselves
 
 
+@pytest.mark.slow
 def test_stores_read_and_write_in_spans(heard, tmp_path):
     home = new_repo(tmp_path, story())
     run(home)

@@ -86,6 +86,7 @@ def test_spans_and_metrics_of_a_run_arrive(repo):
     assert "Supersedes" not in str(r.traces)
 
 
+@pytest.mark.slow
 def test_with_spans_a_line_names_its_trace(repo):
     with Receiver() as r:
         done = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_LOG_LEVEL="info", MEMORY_PLUGIN_OTLP_ENDPOINT=r.url)
@@ -95,6 +96,7 @@ def test_with_spans_a_line_names_its_trace(repo):
     assert next(row["span_id"] for row in rows if row["event"] == "consolidation.tier ends") == ids["consolidation.tier"]
 
 
+@pytest.mark.slow
 def test_the_standard_variables_hold(repo):
     with Receiver() as r:
         done = gnc(repo, "consolidate", "--dry-run", OTEL_EXPORTER_OTLP_ENDPOINT=r.url, OTEL_SERVICE_NAME="nightly", MEMORY_PLUGIN_METRICS_ENABLED="false")
@@ -105,6 +107,7 @@ def test_the_standard_variables_hold(repo):
         assert not r.traces and not r.metrics
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_because_a_file_of_the_repository_says_so(repo):
     with Receiver() as r:
         (repo / ".env").write_text(f"MEMORY_PLUGIN_OTLP_ENDPOINT={r.url}\nMEMORY_PLUGIN_TRACING_ENABLED=true\n", encoding="utf-8")
@@ -118,6 +121,7 @@ def test_nothing_is_sent_because_a_file_of_the_repository_says_so(repo):
 def plain(tmp_path_factory): return gnc(new_repo(tmp_path_factory.mktemp("plain") / "repo", story()), "consolidate", "--dry-run", "--json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["refused", "slow", "500"])
 def test_a_collector_that_is_away_delays_little_and_fails_nothing(repo, plain, fault):
     with Receiver(500 if fault == "500" else 200, 30.0 if fault == "slow" else 0.0) as r, socket.socket() as closed:
@@ -129,6 +133,7 @@ def test_a_collector_that_is_away_delays_little_and_fails_nothing(repo, plain, f
     assert done.seconds < 2 * plain.seconds + 2.0 + 4.0  # The deadline, and what the SDK takes to be imported on a busy machine
 
 
+@pytest.mark.slow
 def test_without_the_sdk_one_line_says_what_to_install(repo, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import opentelemetry\nopentelemetry.__path__ = []\n", encoding="utf-8")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
@@ -136,6 +141,7 @@ def test_without_the_sdk_one_line_says_what_to_install(repo, tmp_path):
     assert done.returncode == 0 and done.stderr.count("\n") == 1 and "git-notes-consolidation[otel]" in done.stderr
 
 
+@pytest.mark.slow
 def test_unset_nothing_of_it_is_imported(repo):
     code = ("import sys, runpy; from git_notes_consolidation.entry import main\ntry: main()\nexcept SystemExit: pass\n"
             "print([m for m in sys.modules if m.startswith('opentelemetry') or m.endswith('.exporting')])")
@@ -157,6 +163,7 @@ def test_the_session_start_hook_loads_none_of_it(repo):
 # Logs
 
 
+@pytest.mark.slow
 def test_json_lines_of_a_run_belong_together_and_tell_what_was_decided(repo):
     done = gnc(repo, "consolidate", "--json", MEMORY_PLUGIN_LOG_LEVEL="info", MEMORY_PLUGIN_LOG_FORMAT="json")
     rows = [json.loads(line) for line in done.stderr.splitlines()]
@@ -169,12 +176,14 @@ def test_json_lines_of_a_run_belong_together_and_tell_what_was_decided(repo):
     assert all(r["seconds"] >= 0 for r in rows if r["event"].endswith(" ends"))
 
 
+@pytest.mark.slow
 def test_debug_tells_of_every_block_and_quiet_of_none(repo):
     said = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_LOG_LEVEL="debug", MEMORY_PLUGIN_LOG_FORMAT="text").stderr
     assert "store.edge.read ends count=" in said and " debug " in said and "correlation_id=" in said and "memory_id=" not in said
     assert gnc(repo, "recall", "trains", MEMORY_PLUGIN_LOG_LEVEL="quiet").stderr == ""
 
 
+@pytest.mark.slow
 def test_an_error_is_told_once_with_what_it_was_about(repo):
     done = gnc(repo, "consolidate", "--max-change", "0", MEMORY_PLUGIN_LOG_LEVEL="quiet", MEMORY_MAX_CHANGE_FLOOR="0")
     rows = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
@@ -182,6 +191,7 @@ def test_an_error_is_told_once_with_what_it_was_about(repo):
     assert rows[0]["error"].startswith("Guard: ")
 
 
+@pytest.mark.slow
 def test_what_a_variable_may_not_be_is_said(repo):
     done = gnc(repo, "runs", MEMORY_PLUGIN_LOG_LEVEL="loud", MEMORY_PLUGIN_METRICS_RETENTION="1h", MEMORY_PLUGIN_OTLP_ENDPOINT="localhost:4318")
     assert done.returncode == 0 and [line.split()[1] for line in done.stderr.splitlines()] == [
@@ -196,6 +206,7 @@ def parsed(text):
     return {f.name: f for f in parser.text_string_to_metric_families(text)}
 
 
+@pytest.mark.slow
 def test_numbers_of_several_processes_add_up_and_prometheus_reads_them(repo):
     on = {"MEMORY_PLUGIN_METRICS_ENABLED": "true"}
     for args in (["consolidate"], ["consolidate", "--full"], ["recall", "trains"]): assert gnc(repo, *args, **on).returncode == 0
@@ -239,6 +250,7 @@ def test_processes_that_end_together_all_count(tmp_path):
     assert [(s.value, sum(s.counts)) for s in tally.read_from(path)] == [(60.0, 0), (pytest.approx(18.0), 60)]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_database_costs_the_numbers_alone(repo):
     (repo / ".git" / "gnc").mkdir(exist_ok=True)
     (repo / ".git" / "gnc" / "metrics.db").write_text("not a database, whatever its name says", encoding="utf-8")
@@ -250,6 +262,7 @@ def test_a_file_that_is_no_database_costs_the_numbers_alone(repo):
 # Memory text in a log
 
 
+@pytest.mark.slow
 def test_a_memory_cannot_write_a_line_of_its_own(tmp_path):
     evil = "ADR-010\u2028{\"level\": \"error\"}\x1b[31m"
     home = new_repo(tmp_path / "repo", [*story(), mem(evil, "x\ny", days_ago=2)])

@@ -29,6 +29,7 @@ def clean(home): return [str(f) for f in audit.audit(home).findings] == []
 def love(tmp_path): return made(tmp_path / "love", [mem("The team loves Redux", "Everybody said so in the retrospective.", days_ago=30)])
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("judged", [None, "supersede", "duplicate", "merge", "coexist"])
 def test_the_opposite_is_stored_and_what_it_opposes_stays(love, monkeypatch, judged):
     "mem0#4536: “I hate X” after “I love X” deleted the old memory and stored nothing. Here both texts are in the notes, whatever anybody judges."
@@ -42,6 +43,7 @@ def test_the_opposite_is_stored_and_what_it_opposes_stays(love, monkeypatch, jud
     assert after[r.memory_id] and clean(love)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("fault", ["unknown id", "hostile", "half letters", "extra key", "wrong schema", "garbage", "refusal", "truncated", "null", "500"])
 def test_no_id_comes_from_a_model(love, monkeypatch, fault):
     "mem0#4708 and #3931: a model answered with ids that nobody had given it, and memories were changed by them. Here it sees short labels only."
@@ -55,6 +57,7 @@ def test_no_id_comes_from_a_model(love, monkeypatch, fault):
     assert not any(i.startswith("mem_") for body in server.bodies for i in json.dumps(body).replace('"', " ").split())  # It never sees one
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f not in ("ok", "silent", "trickle", "429 later", "429", "flood")])
 def test_a_merge_that_fails_its_schema_loses_nothing_and_says_so(love, monkeypatch, fault):
     "hindsight#3876: a merge whose reply failed its schema wiped a whole bank, and every call reported success. Here the two texts stand side by side."
@@ -69,6 +72,7 @@ def test_a_merge_that_fails_its_schema_loses_nothing_and_says_so(love, monkeypat
     assert all(x in after[r.memory_id] for x in ("Everybody said so in the retrospective.", "`src/store.ts`, not in `lib`")) and clean(love)
 
 
+@pytest.mark.slow
 def test_a_judge_gone_mad_hides_no_more_than_one_write_may(tmp_path, monkeypatch):
     "graphiti#1728: 41 % of 3,950 facts were invalidated, three of four of them collateral. Here one write replaces at most the few that were looked at."
     home = made(tmp_path / "year", sample_memories())
@@ -86,6 +90,7 @@ def test_a_judge_gone_mad_hides_no_more_than_one_write_may(tmp_path, monkeypatch
     assert not state_of(home).edges and not any(d.superseded_by for d in known.values())
 
 
+@pytest.mark.slow
 def test_nothing_goes_without_a_record(tmp_path):
     "nowledge-mem#81: memories were deleted for good, and no event said so. Here each change is in the log with before and after, and every byte is in git."
     home, r = made(tmp_path / "log", [mem("Tea is at four", "In the kitchen.", days_ago=9)]), random.Random(3)

@@ -12,6 +12,8 @@ from git_notes_consolidation.notes import open_repo, read_memories
 from git_notes_consolidation.scaling import growth_table, ratios, targets
 from helpers import ROOT
 
+pytestmark = pytest.mark.slow
+
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools")]
 import bench  # noqa: E402
 from generate import NAMESPACES, add, generate, repository, sessions  # noqa: E402

@@ -233,6 +233,7 @@ def test_tier_transitions_follow_hierarchy(a, b, count, namespace, kind):
     if kind == "partial": assert tier(a).rank >= MemoryTier.WARM.rank
 
 
+@pytest.mark.slow
 def test_a_memory_left_alone_goes_down_one_tier_at_a_time(tmp_path):
     "The same, as runs write it down: hot, warm, cold, archived, with the reason of each move."
     home = new_repo(tmp_path, [mem("Left alone", namespace="decisions")])

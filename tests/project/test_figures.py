@@ -9,6 +9,8 @@ import pytest
 from calls import gnc
 from helpers import ROOT
 
+pytestmark = pytest.mark.slow
+
 NBS = ROOT / "nbs"
 RESEARCH = ("research/evaluation", "research/walk")
 

@@ -34,6 +34,7 @@ def test_what_was_found_once(case):
     assert peak < 30_000_000 + 400 * len(data), f"{len(data)} bytes took {peak / 1e6:.0f} MB"
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", TARGETS)
 def test_nothing_new_is_found(name):
     here = settings()
@@ -61,6 +62,7 @@ def seconds(name, pump, size):
     return time.thread_time() - begin
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", [n for n, t in TARGETS.items() if not t.slow])
 def test_time_grows_with_length_and_not_with_its_square(name):
     for pump in dict.fromkeys((*PUMPS, *(w for w in TARGETS[name].words if 0 < len(w) < 40))):

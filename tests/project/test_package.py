@@ -103,6 +103,7 @@ def done(tmp_path_factory):
     return home
 
 
+@pytest.mark.slow
 def test_everything_imports_without_the_extra():
     python(BLOCK + "import importlib\n" + f"for m in {MODULES!r}: importlib.import_module('git_notes_consolidation.' + m)\n"
            "import git_notes_consolidation as g\nfor n in g.__all__: getattr(g, n)")
@@ -110,6 +111,7 @@ def test_everything_imports_without_the_extra():
 
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("absent", [BLOCK, REFUSE, NONE], ids=["missing", "refused", "none"])
 def test_the_factory_names_the_command(absent):
     said = python(absent + "import git_notes_consolidation as g\nprint(g.is_consolidation_available())\ntry: g.get_consolidation_service('.')\n"
@@ -123,6 +125,7 @@ def cli(home, *args):
     return python(code, "--repo", home, "--now", SAMPLE_NOW.isoformat(), *args, check=False)
 
 
+@pytest.mark.slow
 def test_the_base_install_looks(done):
     m = next(e.target_id for e in state_of(done).edges.values() if e.edge_type == "supersedes")
     for args in (["status", "-v"], ["tiers"], ["tiers", "--show", "hot"], ["runs"], ["explain", m], ["edges", m], ["summaries"], ["audit"], ["config"],
@@ -132,6 +135,7 @@ def test_the_base_install_looks(done):
     assert json.loads(cli(done, "status", "--json").stdout)["available"] is False
 
 
+@pytest.mark.slow
 def test_the_base_install_takes_back(tmp_path):
     home = new_repo(tmp_path, story())
     first = run(home).run_id
@@ -140,6 +144,7 @@ def test_the_base_install_takes_back(tmp_path):
     assert cli(home, "undo", taken["undo"]).returncode == 0 and len(state_of(home).edges) == 6
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", [["consolidate"], ["consolidate", "--dry-run"], ["demo"]], ids=" ".join)
 def test_consolidating_says_what_to_install(tmp_path, args):
     home = new_repo(tmp_path / "repo", story())
@@ -149,6 +154,7 @@ def test_consolidating_says_what_to_install(tmp_path, args):
     assert refs(home) == before and not (home / ".memory").exists() and not (home / ".git" / "gnc").exists() and not (tmp_path / "demo").exists()
 
 
+@pytest.mark.slow
 def test_a_plan_made_elsewhere_is_applied_without_the_extra(tmp_path):
     from git_notes_consolidation.service import open_service
     home = new_repo(tmp_path / "repo", story())

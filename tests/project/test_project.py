@@ -99,6 +99,7 @@ MACHINE = re.compile(r"(?<![\w.~/-])/(?:" + "|".join(("work", "tmp", "root", "ho
 REGISTRY = re.compile("|".join(("pypi\\." + "org", "pythonhosted" + "\\.", "index-" + "url", "find-" + "links", "artifact" + "ory", "npm" + "js\\.")), re.I)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("pattern", [MACHINE, REGISTRY], ids=["paths of a machine", "hosts of a registry"])
 def test_no_file_names(pattern):
     found = []

@@ -21,6 +21,8 @@ from helpers import ROOT, git
 sys.path.insert(0, str(ROOT / "tools"))
 import pages  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools" / "site.py")
 site = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(site)

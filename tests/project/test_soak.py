@@ -2,6 +2,7 @@
 import sys
 from dataclasses import replace
 
+import pytest
 from calls import new_repo
 from git_notes_consolidation.models import SAMPLE_NOW, CaptureConfidence, MemorySummary, MemoryTier, mem
 from git_notes_consolidation.notes import open_repo, read_memories, write_memories
@@ -11,6 +12,8 @@ from helpers import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
 from soak import Soak
+
+pytestmark = pytest.mark.slow
 
 
 def test_25_runs_of_a_year(tmp_path):

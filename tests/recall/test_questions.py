@@ -9,6 +9,8 @@ from git_notes_consolidation.recall import open_recall
 from git_notes_consolidation.retrieval import evaluate_recall, load_questions, searched
 from helpers import FIXTURES
 
+pytestmark = pytest.mark.slow
+
 FILE = FIXTURES / "corpus_questions.jsonl"
 NOW, SETTINGS = datetime(2025, 12, 28, tzinfo=UTC), load_settings({"max_change": 1.0}, env={})
 

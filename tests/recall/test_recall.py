@@ -34,6 +34,7 @@ def home(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / 
 # Queries
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60) | st.text(alphabet='"*():^-+{}NEARANDOR \0é日🚀\ud800', max_size=30))
 @settings(max_examples=150)
 def test_no_query_fails(story_after, query):

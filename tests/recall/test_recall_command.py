@@ -86,6 +86,7 @@ def test_the_process_loads_little(home):
     assert loaded(code, home, watch=[*HEAVY, "pydantic", "typer", "rich"]) == []
 
 
+@pytest.mark.slow
 def test_a_process_without_the_extra(home):
     code = (f"import sys\nfor n in {HEAVY!r}: sys.modules[n] = None\n"
             "from git_notes_consolidation.entry import main; main()")

@@ -148,6 +148,7 @@ def test_another_schema_keeps_what_waits(home, monkeypatch):
     assert counts(home) == dict.fromkeys(found, 1)
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["ask a", "ask b", "run a", "run b", "meet"]), max_size=7))
 @settings(max_examples=6)
 def test_clones_add_up(story_after, tmp_path_factory, steps):

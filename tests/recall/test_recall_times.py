@@ -41,6 +41,7 @@ def current(home, **kw):
     return {r.summary for r in ask(home).search("*", mode="exhaustive", limit=99, include_summaries=False, count=False, **kw) if r.superseded_kind != "full"}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("as_of", "known_at", "want"), [
     ("2025-12-01", None, set()), ("2026-01-01", None, {THREE}), ("2026-02-28", None, {THREE}), ("2026-03-01", None, {FIVE}), ("2026-04-30", None, {FIVE}),
     ("2026-05-01", None, {EIGHT}), ("2026-12-01", None, {EIGHT}),  # What was true then, by all that is known now
@@ -51,6 +52,7 @@ def test_what_was_true_and_what_was_known(late, as_of, known_at, want):
     assert current(late, as_of=as_of, known_at=known_at) == {m.summary for m in want}
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=5, unique=True), st.integers(0, 10), st.integers(0, 10))
 @settings(max_examples=25)
 def test_against_two_loops(tmp_path_factory, facts, asked, known):

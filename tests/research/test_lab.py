@@ -17,6 +17,8 @@ from helpers import ROOT
 
 from git_notes_consolidation.config import SubconsciousnessConfig, load_settings
 
+pytestmark = pytest.mark.slow
+
 sync_playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").sync_playwright
 pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

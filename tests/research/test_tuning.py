@@ -63,6 +63,7 @@ def test_each_rule(fact, status, rank):
     assert tiers(Prepared.of([m], {m.id: k}, NOW), config).tolist() == [rank]
 
 
+@pytest.mark.slow
 @given(memories, st.lists(known, min_size=12, max_size=12), configs(), configs())
 def test_what_is_counted_is_what_the_frames_count(group, facts, one, two):
     table = {m.id: MemoryMetadata(m.id, **k) for m, k in zip(group, facts)}
@@ -205,6 +206,7 @@ def test_columns_need_no_widgets():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("begun", ["", "retention_preset: subcog\n", "retention_preset: mycelic\nhot_threshold: 0.8\n", "decay: act-r\ndecay_exponent: 0.6\n"])
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_goes_through_the_panel_into_the_file_unchanged(begun, name, tmp_path):

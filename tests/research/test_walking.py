@@ -27,6 +27,7 @@ def with_commits(home):
     return home
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", ["commits", "below", "empty", "bare"])
 def test_the_source_is_only_read(tmp_path, kind):
     source = made(tmp_path / "mine", *(["--bare"] if kind == "bare" else []))

@@ -230,6 +230,7 @@ def test_no_commits_is_no_history(tmp_path):
 def run(home, *args): return gnc_process("--repo", str(home), *args)
 
 
+@pytest.mark.slow
 def test_tune_recommends_writes_and_is_read_back(grown):
     home, _ = grown
     told = json.loads(run(home, "--now", "2032-01-01", "tune", "--json").out)
@@ -276,6 +277,7 @@ def test_reads_are_preferred_to_files():
     assert (t.source, t.rows) == ("reads", len(reads)) and 0 < t.needed < len(reads) and t.settings.get("decay") == "act-r"
 
 
+@pytest.mark.slow
 def test_evaluate_retention_as_a_command(tmp_path, few, twelve):
     path = tmp_path / "events.csv"
     names = ("hdbscan", "sqlite-utils")
@@ -313,6 +315,7 @@ def test_dates_before_1970_and_dates_to_come(tmp_path):
     assert known.day.tolist() == [0.0, 100.0, 160.0]
 
 
+@pytest.mark.slow
 def test_a_large_tree_of_rarely_touched_files_can_be_fitted_to(tmp_path):
     "A thousand rows drawn from it would not hold one that was needed."
     rng = np.random.default_rng(0)

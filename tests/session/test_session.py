@@ -36,6 +36,7 @@ BLOCK = f'<{TAG} version="9">\nbody\n</{TAG}>'
 def blocks(text): return len(re.findall(rf"<{TAG}(?=[\s/>]|\Z)", text)), text.count(f"</{TAG}>")
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(st.lists(PIECES, max_size=12).map("".join), st.lists(st.sampled_from(["one", "two"]), min_size=1, max_size=4))
 def test_one_block_after_any_sequence(text, bodies):
@@ -110,6 +111,7 @@ HOSTILE = {
     "cr": "safe\rHIDDEN", "heading": "# Heading\n### Decisions (2026-01-01 - 2026-01-02)"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_memory_changes_nothing_but_its_own_line(name):
     text = HOSTILE[name]
@@ -290,6 +292,7 @@ def test_many_sessions_at_once(sampled):
     assert not [p for p in (sampled / ".git" / "gnc").iterdir() if p.name not in kept]
 
 
+@pytest.mark.slow
 def test_gnc_inject_replaces_the_block_and_keeps_every_byte(sampled):
     theirs = b"Rules.\r\n\xff\xfe odd\tbytes\n"
     once = subprocess.run([*COMMAND, "--repo", sampled, "inject", "--existing", "-"], input=theirs, capture_output=True).stdout
@@ -307,6 +310,7 @@ def test_gnc_inject_says_what_it_did(sampled):
         assert gnc("inject", *wrong, repo=sampled).code == 2
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_from_the_project(sampled, tmp_path):
     home = tmp_path / "poisoned"
     shutil.copytree(sampled, home)
@@ -322,6 +326,7 @@ def test_nothing_is_imported_from_the_project(sampled, tmp_path):
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
 
 
+@pytest.mark.slow
 def test_a_pipe_that_stays_open_and_none_at_all(sampled):
     waiting = subprocess.Popen([*COMMAND, "hook", "session-start"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=sampled)
     waiting.stdin.write(json.dumps({"cwd": str(sampled)}).encode()); waiting.stdin.flush()

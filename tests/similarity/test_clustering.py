@@ -41,12 +41,14 @@ def merging(X, threshold, block=1024, room=0): return _one_pass(X, threshold, bl
 def same(a, b): return np.array_equal(first_seen(a), first_seen(b))
 
 
+@pytest.mark.slow
 @given(seeds, cuts)
 def test_labels_are_those_of_scikit_learn(seed, threshold):
     X = heaps(seed)
     assert np.array_equal(flat_clusters(X, threshold), theirs(X, threshold))
 
 
+@pytest.mark.slow
 @given(seeds, cuts)
 def test_labels_of_float32_and_rounded_rows_are_those_of_scikit_learn(seed, threshold):
     X = heaps(seed, d=64)
@@ -54,6 +56,7 @@ def test_labels_of_float32_and_rounded_rows_are_those_of_scikit_learn(seed, thre
         assert np.array_equal(flat_clusters(Y, threshold), theirs(Y.astype(np.float64), threshold))
 
 
+@pytest.mark.slow
 @given(seeds, cuts)
 def test_labels_are_those_of_the_dendrogram_in_one_pass_and_in_many(seed, threshold):
     X = heaps(seed)
@@ -68,6 +71,7 @@ def tied(seed, n=60):
     return X
 
 
+@pytest.mark.slow
 @given(seeds, cuts)
 def test_a_tie_is_decided_alike_whatever_else_is_there(seed, threshold):
     "So a crew, which gets one component at a time, comes to what one machine does."
@@ -79,6 +83,7 @@ def test_a_tie_is_decided_alike_whatever_else_is_there(seed, threshold):
     assert threshold > 0.99 or same(flat_clusters(more, threshold)[:-1], whole)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_part_is_cut_as_it_is_in_the_whole(seed):
     "Some memories are looked at again: their clusters are those of a look at all."
@@ -94,6 +99,7 @@ def test_a_part_is_cut_as_it_is_in_the_whole(seed):
         assert {c.memory_ids for c in phases.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)} == {x for x in whole if mine.issuperset(x)}
 
 
+@pytest.mark.slow
 @given(seeds, cuts, st.integers(1, 100))
 def test_the_size_of_the_tiles_does_not_matter(seed, threshold, block):
     X = round_vectors(heaps(seed))
@@ -101,6 +107,7 @@ def test_the_size_of_the_tiles_does_not_matter(seed, threshold, block):
     assert np.array_equal(components(X, threshold, block), components(X, threshold))
 
 
+@pytest.mark.slow
 @given(seeds, cuts)
 def test_the_order_of_rows_does_not_matter(seed, threshold):
     X = heaps(seed)
@@ -108,12 +115,14 @@ def test_the_order_of_rows_does_not_matter(seed, threshold):
     assert same(flat_clusters(X[order], threshold), flat_clusters(X, threshold)[order])
 
 
+@pytest.mark.slow
 @given(seeds, cuts)
 def test_the_length_of_rows_does_not_matter(seed, threshold):
     X = heaps(seed)
     assert np.array_equal(flat_clusters(X * np.random.default_rng(seed).uniform(0.1, 9, (len(X), 1)), threshold), flat_clusters(X, threshold))
 
 
+@pytest.mark.slow
 @given(seeds, st.floats(0.02, 2.5))
 def test_rows_of_zeros_stay_alone(seed, threshold):
     X = heaps(seed)
@@ -123,6 +132,7 @@ def test_rows_of_zeros_stay_alone(seed, threshold):
     assert same(labels[~zero], flat_clusters(X[~zero], threshold))
 
 
+@pytest.mark.slow
 @given(seeds, cuts)
 def test_clusters_lie_inside_components_and_grow_with_the_threshold(seed, threshold):
     X = heaps(seed)
@@ -132,6 +142,7 @@ def test_clusters_lie_inside_components_and_grow_with_the_threshold(seed, thresh
         assert len(set(coarse[fine == k])) == 1
 
 
+@pytest.mark.slow
 @given(seeds, st.floats(0.05, 1.2))
 def test_ties_end_and_make_clusters_that_hold_together(seed, threshold):
     "Rows of zeros and ones: nearly every distance occurs several times, and no answer is the only one."
@@ -172,6 +183,7 @@ def plain_nearest(X, order, groups, same, other, floor):
     return sorted(found), S
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.integers(1, 50))
 def test_nearest_older_is_what_its_definition_says(seed, same, other, floor, block):
     rng = np.random.default_rng(seed)
@@ -215,6 +227,7 @@ def plain_fusion(halves, order, groups, same, other, kin, depth):
 def pairs_of(near): return list(zip(near.newer.tolist(), near.older.tolist()))
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.floats(-0.2, 0.9), st.integers(1, 50), st.integers(1, 12))
 def test_a_fusion_is_what_its_definition_says(seed, same, other, floor, second, block, depth):
     rng = np.random.default_rng(seed)
@@ -254,6 +267,7 @@ def test_the_order_of_rows_makes_no_difference_to_a_fusion(seed):
     assert sorted((int(mixed[a]), int(mixed[b])) for a, b in pairs_of(other)) == plain
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(2, 5), st.integers(0, 6), st.floats(0.05, 0.9))
 def test_clusters_of_memories_do_not_depend_on_order_and_keep_to_their_sizes(seed, least, more, threshold):
     X, config = round_vectors(heaps(seed, d=32)), SubconsciousnessConfig(min_cluster_size=least, max_cluster_size=2 * least + more)
@@ -288,6 +302,7 @@ def some_of(rng, X):
     return Y
 
 
+@pytest.mark.slow
 @given(seeds, cuts, st.sampled_from([2, 8, 40, 10**6]), st.booleans())
 def test_what_was_kept_changes_no_label(seed, threshold, room, coarse):
     rng, X, before = np.random.default_rng(seed), heaps(seed), None
@@ -300,6 +315,7 @@ def test_what_was_kept_changes_no_label(seed, threshold, room, coarse):
             before = Near.from_bytes(after.to_bytes()) if after else before
 
 
+@pytest.mark.slow
 @given(seeds, st.floats(0.02, 1.2), st.booleans())
 def test_old_clusters_stand_where_nothing_that_changed_is_near(seed, distance, coarse):
     "A few rows come, go, or come twice; whatever is not merged again is as if it had been."
@@ -326,6 +342,7 @@ def test_few_are_merged_again_for_one_that_is_new():
     assert sizes and max(sizes) < 30 and np.array_equal(labels, flat_clusters(X, 0.4))
 
 
+@pytest.mark.slow
 @given(seeds, st.floats(0.3, 1.3))
 def test_products_are_taken_of_what_is_new_alone(seed, threshold):
     X = heaps(seed, n=60)
@@ -337,6 +354,7 @@ def test_products_are_taken_of_what_is_new_alone(seed, threshold):
     assert np.array_equal(labels, flat_clusters(X, threshold))
 
 
+@pytest.mark.slow
 @given(seeds, st.binary(max_size=60), st.integers(0, 4))
 def test_pairs_that_were_damaged_are_no_pairs_and_wrong_ones_only_mislead(seed, noise, times):
     rng, X = np.random.default_rng(seed), heaps(seed)

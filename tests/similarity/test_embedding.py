@@ -49,6 +49,7 @@ texts = st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=12).map
 EMBED = LexicalEmbedder().embed
 
 
+@pytest.mark.slow
 @given(texts)
 def test_a_row_is_zero_only_without_a_word_and_else_of_length_one(text):
     x = EMBED([text])[0].astype(float)
@@ -159,6 +160,7 @@ def test_looking_opens_no_model(git_repo, monkeypatch):
     with pytest.raises(EmbeddingError, match="nowhere does not hold model.onnx"): s.plan()
 
 
+@pytest.mark.slow
 def test_a_run_with_a_model_is_the_same_in_one_go_and_in_batches(tiny, tmp_path, home):
     ms, states = sample_memories()[:60], []
     for name, parts in (("whole", (ms,)), ("parts", (ms[:25], ms[25:26], ms[26:]))):
@@ -205,6 +207,7 @@ def pull(*args, **env):
     return gnc_process("models", "pull", *args, env=os.environ | {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"} | env)
 
 
+@pytest.mark.slow
 def test_pull_fetches_tries_and_says_how_to_use_it(tiny, serve, tmp_path, home):
     pytest.importorskip("huggingface_hub", reason=NEEDS_ONNX)
     url = serve(Hub)
@@ -218,6 +221,7 @@ def test_pull_fetches_tries_and_says_how_to_use_it(tiny, serve, tmp_path, home):
     assert found.stdout.strip() == tiny.name, found.stderr
 
 
+@pytest.mark.slow
 def test_pull_without_what_it_wants_names_the_remedy(tiny, serve, tmp_path, home):
     pytest.importorskip("huggingface_hub", reason=NEEDS_ONNX)
     for args, env in ((("--int8",), {"HF_ENDPOINT": serve(Hub)}), ((), {"HF_HUB_OFFLINE": "1"})):
@@ -380,6 +384,7 @@ def test_a_server_gives_what_it_gave_in_batches_and_in_order(serve):
     assert "mine" not in repr(e) and e.name.startswith("endpoint/some-model at http://127.0.0.1:")
 
 
+@pytest.mark.slow
 def test_its_lines_are_measured_once_or_given(serve):
     e = endpoint(serve, h := handler())
     assert Thresholds(e.floor, e.cluster_threshold, e.near_identical) == calibrate(LexicalEmbedder()) and len(h.asked) == 4
@@ -395,6 +400,7 @@ def test_a_server_without_understanding_is_refused(serve):
 def row(i, x): return {"object": "embedding", "index": i, "embedding": x}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("say", "why"), [
     (lambda n, texts: (401, []), "answered .*401.*MEMORY_EMBEDDING_API_KEY"),
     (lambda n, texts: (404, []), "answered .*404.*'some-model' the name of a model"),

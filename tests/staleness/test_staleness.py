@@ -246,6 +246,7 @@ def test_a_branch_deleted_unmerged(git_repo):
     assert said(git_repo, on) == []
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("how", ["merge", "fast-forward", "squash", "squash and more", "rebase", "cherry-pick", "remote", "squash elsewhere"])
 def test_a_branch_that_arrived_is_not_dead(git_repo, how, tmp_path):
     first, last = side(git_repo)
@@ -379,6 +380,7 @@ def test_the_branch_one_is_on_decides(git_repo):
 # Precision
 
 
+@pytest.mark.slow
 def test_real_memories_raise_no_alarm_in_a_strange_history(corpus_repo, tmp_path):
     memories = read_memories(open_repo(corpus_repo)).memories
     assert compare(corpus_repo, *memories).stale == ()

@@ -88,6 +88,7 @@ def go(home, how, obj, ns, data, commits):
         put(home, {path: was + data}, ns)
 
 
+@pytest.mark.slow
 @given(st.lists(one, min_size=1, max_size=5, unique_by=lambda m: m.id), st.lists(step, max_size=4), st.lists(step, max_size=6))
 @settings(max_examples=40)
 def test_what_was_known_and_what_was_added_are_what_is_there(first, before, since):
@@ -110,6 +111,7 @@ some = st.dictionaries(st.sampled_from([*OBJECTS, folders(OBJECTS[0], 1), folder
 tail = st.none() | st.just(b"") | some_notes | st.just(b"\n" + text("Later"))
 
 
+@pytest.mark.slow
 @given(some, st.dictionaries(st.sampled_from(OBJECTS), st.tuples(st.booleans(), tail), max_size=4))
 @settings(max_examples=100)
 def test_of_any_change_it_is_right_or_silent(first, then):
@@ -246,6 +248,7 @@ OTHERWISE = {
 }
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
 def test_whatever_else_happened_is_none(tmp_path, change):
     home = new_repo(tmp_path / "repo")
@@ -302,6 +305,7 @@ def test_its_cost_follows_what_changed(tmp_path, monkeypatch):
         assert (new.records, dict(calls), len(read) <= 2 * (n + 1)) == (2 * n, some, True)
 
 
+@pytest.mark.slow
 def test_a_real_history_comes_in_parts(corpus_template, tmp_path):
     home = new_repo(tmp_path / "repo")
     real = {ns: {o: b for o, _, b in note_paths(open_repo(corpus_template), tip)} for ns, tip in tips(open_repo(corpus_template), MEM).items()}

@@ -66,6 +66,7 @@ def test_a_consolidated_repository_is_right(template):
     assert all(n or there[k] for k, n in r.checked.items()), "the examples below need every kind of record"
 
 
+@pytest.mark.slow
 def test_the_sample_year_is_right(tmp_path):
     home = consolidated(tmp_path / "year", sample_memories(), max_change=0.25)
     r = audit(home)
@@ -447,6 +448,7 @@ JUNK = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st
                     lambda x: st.lists(x, max_size=2) | st.dictionaries(st.sampled_from(["id", "quotes", "start", "confidence"]), x, max_size=2), max_leaves=4)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_no_record_is_so_odd_that_the_audit_stops(right, data):
     "Any field of any record may hold anything; what comes out is findings that can be printed."

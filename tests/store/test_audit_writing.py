@@ -44,6 +44,7 @@ def test_what_was_really_written_is_right(tmp_path):
     assert {*au.fold(rows)[0]["op"]} == {*v.state.operations} and {*au.fold(rows)[0]["edge"]} == {*v.state.edges}
 
 
+@pytest.mark.slow
 @given(WORLDS, st.data())
 @settings(max_examples=40)
 def test_a_run_that_arrived_in_part_or_was_taken_back_is_no_fault(w, data):
@@ -125,6 +126,7 @@ def planted(w, plant, data):
     return au.check(theirs, in_lines(ours, store, each)), level, what
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("plant", PLANTS)
 @given(WORLDS, st.data())
 @settings(max_examples=12)

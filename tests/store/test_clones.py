@@ -118,6 +118,7 @@ def changes(home, now=SAMPLE_NOW):
 HOWS = [by_git, by_concatenation]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 def test_both_clones_say_the_same_after_the_merge(pair, how):
     one, two = (state_of(p) for p in pair)
@@ -131,6 +132,7 @@ def test_both_clones_say_the_same_after_the_merge(pair, how):
     assert not set(a.rejected) & set(a.edges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 def test_the_merge_leaves_valid_notes(pair, how):
     for home in merged(pair, how):
@@ -154,6 +156,7 @@ def test_git_unites_what_we_lay_side_by_side(pair, tmp_path):
     assert state_of(a) == state_of(again[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 def test_the_next_run_finds_the_same_in_both_and_then_nothing(pair, how):
     one, two = merged(pair, how)
@@ -165,6 +168,7 @@ def test_the_next_run_finds_the_same_in_both_and_then_nothing(pair, how):
     assert state_of(one) == state_of(two)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 def test_the_next_run_has_nothing_surprising_to_do(pair, how, tmp_path):
     "It comes to what one clone with all the memories would have come to, but for what was undone and not said again by the other."

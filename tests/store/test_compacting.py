@@ -15,6 +15,8 @@ from helpers import git, refs, story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.slow
+
 DAY = timedelta(days=1)
 A = mem("Serve the API with Flask", now=SAMPLE_NOW, commit_sha="a" * 40)
 

@@ -54,6 +54,7 @@ def test_the_corpus_has_as_many_memories_as_counted_by_hand(corpus_template):
     assert list(scan.memories) == sorted(scan.memories, key=lambda m: (m.timestamp, m.id))
 
 
+@pytest.mark.slow
 def test_every_byte_of_the_corpus_belongs_to_a_record(corpus_template):
     scan = read_memories(open_repo(corpus_template))
     starts = defaultdict(dict)
@@ -86,6 +87,7 @@ def rewrite(repo, ref, where):
     git(repo, "fast-import", "--quiet", "--force", input="\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [0, 2, 4])
 def test_fan_out_hides_nothing(corpus_repo, depth):
     repo = open_repo(corpus_repo)
@@ -137,6 +139,7 @@ def test_both_of_the_plugins_spellings_and_beginnings_resolve(sample):
     with pytest.raises(UnknownId, match="ambiguous"): resolve("mem_", names, memories)
 
 
+@pytest.mark.slow
 def test_copies_resolve_from_every_place_of_theirs(corpus_template):
     memories = read_memories(open_repo(corpus_template)).memories
     m = max(memories, key=lambda m: len(m.places))
@@ -179,6 +182,7 @@ def test_a_note_gives_back_what_went_in(written):
     assert [(r.front["timestamp"], r.front["summary"], r.body) for r in records] == [(m.timestamp.isoformat(), m.summary, m.content) for m in written]
 
 
+@pytest.mark.slow
 @given(st.lists(memory_values, min_size=1, max_size=8, unique_by=lambda m: m.id))
 @settings(max_examples=25)
 def test_a_repository_gives_back_what_went_in(written):

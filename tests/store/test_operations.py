@@ -298,6 +298,7 @@ RECORDS = st.fixed_dictionaries(
               "edge_kind": ODD, "targets": ODD, "counts": ODD, "weight": ODD, "session": ODD})
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["meta", "edges", "runs"]), st.just("0" * 40), RECORDS), max_size=12), st.randoms(use_true_random=False))
 @settings(max_examples=300)
 def test_any_record_is_read_or_left_out_in_any_order(records, random):
@@ -426,6 +427,7 @@ def test_the_command_filters(busy):
     assert logged(busy, "--operation", "MERGE") == [] and "Nothing" in gnc("log", "--operation", "MERGE", repo=busy).out
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", [("--operation", "erase"), ("--since", "lately"), ("--memory", "mem_nosuch"), ("--days", "3"), ("--dry-run",),
                                   ("--limit", "0"), ("--prune", "--all"), ("--prune", "--days", "-1"), ("--prune", "--days", str(10**12)),
                                   ("--prune", "--memory", CHAIN[0].id)])
@@ -434,6 +436,7 @@ def test_wrong_usage(busy, args):
     assert gnc("log", *args, repo=busy).code == 2 and refs(busy) == tips
 
 
+@pytest.mark.slow
 def test_the_command_prunes_and_undo_brings_it_back(busy):
     tips = refs(busy)
     dry = logged(busy, "--prune", "--dry-run")

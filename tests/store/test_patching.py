@@ -142,6 +142,7 @@ def later(rnd, world, memories, step):
     return World(memories, edges.values(), summaries.values(), runs, log, rnd.randrange(10**6))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**9), st.integers(2, 40), st.lists(st.integers(0, 50), min_size=1, max_size=3))
 @settings(max_examples=60, deadline=None)
 def test_tables_that_grew_are_those_that_are_filled_at_once(seed, n, cuts):
@@ -156,6 +157,7 @@ def test_tables_that_grew_are_those_that_are_filled_at_once(seed, n, cuts):
             with closing(world.fill(index.in_memory())) as whole: assert_same(grown, whole)
 
 
+@pytest.mark.slow
 def test_a_real_run(tmp_path):
     "The sample project, of which the last hundred memories came later, judged and told by what really does so."
     config = load_settings({"max_change": 1.0}, env={})

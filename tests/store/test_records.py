@@ -196,6 +196,7 @@ written = st.builds(lambda m: ("meta", {"kind": "wrote", "subject": m}), some_me
 one_more = st.lists(learnt.filter(lambda x: x[1]["kind"] != "access") | answered | set_by_hand | done_by_hand | written, max_size=9)
 
 
+@pytest.mark.slow
 @given(histories(), one_more, one_more)
 @settings(max_examples=250)
 def test_one_more_run_on_top_is_what_the_fold_of_everything_says(history, first, second):
@@ -339,6 +340,7 @@ def check_sound(state):
 RUN = ("runs", {"kind": "run", "id": "run_0", "seq": 1, "at": NOW.isoformat()})
 
 
+@pytest.mark.slow
 @given(st.lists(strange(), min_size=1, max_size=4))
 @settings(max_examples=400)
 def test_no_record_from_elsewhere_stops_the_fold_or_passes_for_what_it_is_not(rows):
@@ -362,6 +364,7 @@ COMMANDS = [["status"], ["status", "--json"], ["tiers"], ["explain", A], ["edges
             ["consolidate", "--full"]]
 
 
+@pytest.mark.slow
 @given(st.lists(strange(), min_size=6, max_size=16))
 @settings(max_examples=10, phases=[Phase.generate])  # a failure is plain enough, and each try takes a second
 def test_no_record_from_elsewhere_stops_a_command(rows):

@@ -55,6 +55,7 @@ def write_twenty(path, name, barrier):
         append(repo, lambda e, i=i, run=run: [said(f"{name}_{i}_a"), said(f"{name}_{i}_b", obj=f"{name}{i}" * 20), *run], NOW, patience=120)
 
 
+@pytest.mark.slow
 def test_four_writers_at_once_lose_nothing(repo):
     fork = multiprocessing.get_context("fork")
     barrier = fork.Barrier(4)

@@ -91,6 +91,7 @@ def test_nothing_new_costs_one_connection(pair, monkeypatch):
     assert said == ["ls-remote"] and refs(pair[0]) == before
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("fanned", [0, 1, 2])
 def test_notes_meet_at_whatever_path_they_lie(pair, fanned):
     "One clone's git has fanned the tree out, or has not."
@@ -115,6 +116,7 @@ def test_a_worktree_shares_its_clones_refs(pair, tmp_path):
     assert set(state_of(two).runs) == {"run_1", "run_2"} and at(two) == at(tmp_path / "side")
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", ["bare", "mirror", "sha256", "partial", "shallow"])
 def test_clones_of_every_kind(tmp_path, kind):
     one, = make(tmp_path, "one", **({"object-format": "sha256"} if kind == "sha256" else {}))
@@ -245,6 +247,7 @@ def torn(one, two, remote, real, args, kw):
     return "\n".join([*(x for x in out.splitlines() if "runs" not in x), *(x for x in now.splitlines() if "runs" in x)]), wrong
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("command", ["ls-remote", "fetch"])
 @pytest.mark.parametrize("first", [True, False])
 def test_whoever_fetches_in_the_middle_of_a_push_gets_no_half_run(pair, monkeypatch, command, first):
@@ -272,6 +275,7 @@ def test_a_second_sync_of_the_clone_waits(pair):
         assert time.monotonic() - begin > 0.3
 
 
+@pytest.mark.slow
 def test_a_lock_that_a_killed_fetch_left_is_removed(pair):
     one, two = pair
     agree(one, two)
@@ -337,6 +341,7 @@ def test_kill_anywhere_and_nobody_counts_half_a_run(pair, tmp_path):
     assert done and n > 15 and seen == {(False, False), (True, False), (True, True)}
 
 
+@pytest.mark.slow
 def test_some_of_the_data_refs_moved_and_nothing_counts(pair):
     "Git renames the refs of a transaction one after another."
     one, two = pair
@@ -372,6 +377,7 @@ def test_our_own_run_ends_between_the_moves(pair, monkeypatch):
 # The command
 
 
+@pytest.mark.slow
 def test_the_command(pair, tmp_path):
     one, two = pair
     assert gnc_process("--repo", one, "sync").code == 0

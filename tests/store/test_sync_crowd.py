@@ -48,6 +48,7 @@ else:
     SIDE = st.fixed_dictionaries({s: st.dictionaries(st.sampled_from(OBJECTS[:3]), st.lists(st.sampled_from(pool), min_size=1, max_size=4), max_size=3)
                                   for s, pool in POOL.items()})
 
+    @pytest.mark.slow
     @settings(max_examples=12)
     @given(sides=st.tuples(SIDE, SIDE, SIDE), fanned=st.tuples(st.booleans(), st.booleans(), st.booleans()))
     def test_merging_is_union(tmp_path_factory, sides, fanned):

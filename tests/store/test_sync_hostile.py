@@ -24,6 +24,7 @@ def spoiled(home, tip, *entries):
     return git(home, "commit-tree", "-p", tip, "-m", "x", tree(home, *there, *entries))
 
 
+@pytest.mark.slow
 def test_lines_that_are_no_records_are_carried_reported_and_harmless(pair, tmp_path):
     one, two = pair
     agree(one, two)
@@ -82,6 +83,7 @@ def test_names_that_only_end_like_ours_are_not_ours(pair, tmp_path):
     assert set(state_of(two).runs) == {"run_2"} and not refs(two, "refs/gnc/")
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", ["--upload-pack=touch pwned", "-u", "--", "ext::sh -c touch% pwned", "$(touch pwned)", "`touch pwned`",
                                   "x\n--upload-pack=touch pwned", "ssh://-oProxyCommand=touch pwned/x", "a;touch pwned"])
 def test_a_remotes_name_is_never_run(pair, tmp_path, name):
@@ -125,6 +127,7 @@ def test_no_terminal_and_no_program_to_ask_with(pair, tmp_path, monkeypatch):
     assert {"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never"} <= set(env)
 
 
+@pytest.mark.slow
 def test_a_remote_that_does_not_answer_is_given_up_with_all_it_started(pair, tmp_path, monkeypatch):
     one, _ = pair
     ssh = tmp_path / "ssh"

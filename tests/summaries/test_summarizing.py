@@ -85,6 +85,7 @@ def tellable(m, without=()):
     return [q for q in whole if not q.text.isascii() or " " in said(q.text)]
 
 
+@pytest.mark.slow
 @given(memories, st.randoms(use_true_random=False), st.data())
 @settings(max_examples=200)
 def test_a_summary_of_anything(ms, rnd, data):
@@ -117,6 +118,7 @@ def test_a_summary_of_anything(ms, rnd, data):
     assert s.confidence.overall == pytest.approx(0.6 * checked.faithfulness) and s.coverage == checked.coverage
 
 
+@pytest.mark.slow
 @given(memories, st.data())
 @settings(max_examples=150)
 def test_nothing_outdated_is_told_as_current(ms, data):

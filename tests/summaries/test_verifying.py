@@ -123,6 +123,7 @@ texts = st.text(max_size=150) | st.lists(st.sampled_from([m.summary for m in TOP
     "not", "six", "24 h", "- ", "\n", "```\n", "| a |", "v1.4.2", "3 May", "never", "`", "(", "…", "日本語。"]), max_size=10).map(" ".join)
 
 
+@pytest.mark.slow
 @given(texts, st.lists(texts, max_size=4), st.randoms(use_true_random=False))
 @settings(max_examples=150)
 def test_any_text(summary, bodies, chance):
@@ -159,6 +160,7 @@ def elsewhere(members):
     return [t[s.start:s.end] for t in rest for s in split_sentences(t)[:2] if s.kind == "text" and 40 < s.end - s.start < 200]
 
 
+@pytest.mark.slow
 def test_mutations_are_found(summaries):
     scores, seed = defaultdict(list), "tests"
     for i, (s, members) in enumerate(summaries[::2]):
@@ -173,6 +175,7 @@ def test_mutations_are_found(summaries):
     assert sum(map(len, scores.values())) > 300
 
 
+@pytest.mark.slow
 def test_summaries_told_freely():
     rows = [json.loads(line) for line in (ROOT / "tests" / "fixtures" / "retold.jsonl").read_text(encoding="utf-8").splitlines()]
     alarms, found = 0, defaultdict(list)

@@ -172,6 +172,7 @@ def test_numbers_and_negations_of_a_title_must_be_there():
 
 # What it gives back
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(
     ["This supersedes ADR-007", "ADR-007", "is", "not", "superseded", "by", "this", "replaces", ",", ".", ";", "(", ")", "“", "”", '"', "`", "\n", "\n\n",
      "- ", "> ", "# ", "```", "the decision to",
@@ -230,6 +231,7 @@ UNITS = ["supersedes ", "this supersedes ADR-007 and ", "not ", "(", "[", "[a]("
          "instead of ", "\u2028", "[[", "x: ", "so, and which ", "which this "]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_long_text_takes_no_longer_than_its_length(unit):
     text, old = "This supersedes " + unit * (100_000 // len(unit)) + " supersedes ADR-007", mem("ADR-007: " + unit * 20, days_ago=9)
@@ -317,6 +319,7 @@ def test_the_sample_story():
         else: assert j.relation == "coexist" or (j.relation, j.kind) == ("supersede", "full"), (row, j)
 
 
+@pytest.mark.slow
 def test_nothing_else_in_the_sample_is_superseded():
     memories, single, rows = story()
     found = {(n, o): j for n in single for o in single if o < n and (j := judge_pair(memories[o], memories[n])).relation != "coexist"}
@@ -333,6 +336,7 @@ def test_a_pair_is_judged_in_a_fraction_of_a_millisecond():
     assert time.process_time() - start < 6  # About 0.6
 
 
+@pytest.mark.slow
 def test_specifications_with_a_known_fate(shared):
     path = shared / "supersession" / "pairs.dev.jsonl"
     if not path.exists(): pytest.skip("no labelled pairs in the shared data")

@@ -411,6 +411,7 @@ def test_an_older_text_changes_no_newer_one(a, b, template):
     assert not unsure(j) or judge_pair(one, two).reason.startswith("unsure")
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("unit", ["a ", "A-", "ADR-", "v1.", "1.", "1,", "5 s ", "`a` ", "from 5 to ", "→ 5 ", ", ", "Solr 8 ", "solr-", "on 1 ", "(A",
     ": ", "é", "not ", "is at ", "a.b/", "\n- 5 s"])
 def test_no_text_is_too_long(unit):

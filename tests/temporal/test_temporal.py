@@ -123,6 +123,7 @@ REPEATED = ["last ", "last last week ", "the week before ", "before ", "1", "1 "
             "2 days ", "yesterday ", "\0", "\n", ". ", "March 3 ", "end of ", "a ", "Monday to ", "this and that "]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("piece", REPEATED)
 def test_a_hundred_kilobytes_in_seconds(piece):
     text = piece * (100_000 // len(piece))
@@ -439,6 +440,7 @@ def test_in_developers_prose(line):
     assert [r.value for r in find_references(text, datetime(2025, 3, 12, 15, 20)) if r.interval] == values.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", ["\n\n", "\n- ", " "])
 def test_what_a_line_says_does_not_depend_on_its_neighbour(between):
     "Lines of the development halves, two at a time; one pair in three hundred may differ."
@@ -453,6 +455,7 @@ def test_what_a_line_says_does_not_depend_on_its_neighbour(between):
     assert len(differ) <= 5, differ
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("change", [lambda t: f"- {t}", lambda t: f"Progress\n{t}", lambda t: f"{t} (see the log)", lambda t: t.replace("'", "’")],
                          ids=["item", "heading", "bracket", "apostrophe"])
 def test_how_a_line_is_set_does_not_change_what_it_says(change):

@@ -85,6 +85,7 @@ NASTY = ["a", "1", "1,", "1.", "a.", "a-", "/a", "`", "_", "one ", "not ", "May 
          "ADR-1 ", "1-", "x/y/", "half a ", "$", " ", "\n", "1) ", "*", "1h", "a b ", "~", "'", "€ 1", "1,111,", "per ", ".5", "e9", "𝟙", "²"]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("piece", NASTY, ids=repr)
 def test_no_text_is_slow(piece):
     "What backtracks takes minutes; a busy machine delays one try, not three."

@@ -66,6 +66,7 @@ def kinds(found): return {f.partition(":")[0] for f in found}
 # What a chain is
 
 
+@pytest.mark.slow
 @given(stores(), st.randoms())
 def test_the_order_of_what_comes_makes_no_difference(store, rng):
     there, edges = store
@@ -242,6 +243,7 @@ def followed(rows):
     return {(name, x) for k, (row, name) in enumerate(rows) if name and k + 1 < len(rows) for x in down(k + 1, re.search("[●○×]", row).start())}
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.booleans().flatmap(lambda dated: forward(dated=dated)))
 def test_the_lines_lead_where_the_edges_do(store):
@@ -273,6 +275,7 @@ def test_no_run_makes_a_fault(tmp_path):
     assert len(ch.chains(there, edges)) == 3 and ch.faults(there, edges) == []
 
 
+@pytest.mark.slow
 def test_history_is_for_people_and_for_programs(tmp_path):
     home = new_repo(tmp_path, story())
     run(home)
@@ -301,6 +304,7 @@ def test_text_in_a_history_is_harmless(tmp_path):
         assert len(told.out.strip().split("\n")) == 4  # Two versions, an empty line, the last one
 
 
+@pytest.mark.slow
 def test_a_forgotten_memory_was_known_before_it_was_forgotten(tmp_path):
     home = new_repo(tmp_path, story())
     repo = open_repo(home)

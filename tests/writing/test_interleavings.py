@@ -4,6 +4,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from git_notes_consolidation import audit, service
 from git_notes_consolidation.config import load_settings
 from git_notes_consolidation.effects import BadFact
@@ -16,6 +17,8 @@ from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from calls import made
 from helpers import git
+
+pytestmark = pytest.mark.slow
 
 ANIMALS = "otter heron lynx badger marten kestrel viper toad bison raven".split()
 THINGS = "turbine ledger harbour violin glacier lantern orchard saddle piston quarry".split()

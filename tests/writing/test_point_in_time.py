@@ -17,6 +17,8 @@ from git_notes_consolidation.notes import Append, append, edge_append, fold, ope
 from git_notes_consolidation.service import view
 from git_notes_consolidation.writing import open_writing
 
+pytestmark = pytest.mark.slow
+
 DAY, ENTRY = timedelta(days=1), datetime(2026, 1, 1, tzinfo=UTC)
 
 

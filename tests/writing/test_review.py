@@ -94,6 +94,7 @@ def copy(templates, tmp_path): return lambda name: shutil.copytree(templates[nam
 # What a yes does
 
 
+@pytest.mark.slow
 def test_an_unsure_replacement_is_made_as_it_was_judged(copy):
     home = copy("unsure")
     [p] = asked(home)
@@ -167,6 +168,7 @@ def test_two_that_belong_together_are_merged_by_the_writer(copy):
 # A no, and another answer
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", ["unsure", "returned", "withdrawn", "merge"])
 def test_a_no_changes_nothing_and_nobody_asks_again(copy, name):
     home = copy(name)
@@ -328,6 +330,7 @@ def test_a_question_that_makes_no_sense_is_shown_and_refused(copy, wrong):
 # Back
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", ["unsure", "returned", "withdrawn", "merge", "undone"])
 def test_a_yes_taken_back_leaves_everything_as_it_was(copy, name):
     home = copy(name)
@@ -359,6 +362,7 @@ QUESTIONS = st.lists(st.tuples(st.tuples(st.integers(0, 5), st.integers(0, 5)).f
                                st.sampled_from(["accept", "accept", "reject", "supersede", "duplicate", "related"])), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=int(os.environ.get("GNC_REVIEW_EXAMPLES", 12)), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(QUESTIONS)
 def test_any_answers_keep_every_invariant_and_can_be_taken_back(some, told):
@@ -404,6 +408,7 @@ def pair(home, tmp_path):
     return home, two
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", ["unsure", "returned", "withdrawn"])
 @pytest.mark.parametrize("last", ["accept", "reject", "related"])
 @pytest.mark.parametrize("early", ["accept", "reject", "duplicate"])

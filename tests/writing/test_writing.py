@@ -241,6 +241,7 @@ def test_what_may_not_be_forgotten_is_not(two):
     assert state_of(two).operations == {}
 
 
+@pytest.mark.slow
 def test_a_forgotten_source_takes_its_summary_with_it(tmp_path):
     home = made(tmp_path / "year", sample_memories())
     service.run(service.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
@@ -317,6 +318,7 @@ def test_what_cannot_be_remembered_is_refused_with_the_remedy(two, how, why):
     assert notes(two) == before and state_of(two).runs == {}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("what", "dry_run"), [(x, False) for x in ("forget", "restore", "update", "update tags")] + [
     (x, dry) for x in ("tags", "session", "spec", "accept", "reject", "edit") for dry in (False, True)])
 def test_half_a_character_is_refused_wherever_it_stands(two, what, dry_run):
@@ -381,6 +383,7 @@ def test_a_new_note_lies_where_the_plugin_looks_for_it(tmp_path):
 # Many at once
 
 
+@pytest.mark.slow
 def test_a_hundred_threads_lose_nothing_and_store_nothing_twice(two):
     w = writer(two)
     facts = [f"Machine {i} has {i + 3} GB of memory for the job {chr(97 + i % 26)}{i}" for i in range(50)] * 2
@@ -392,6 +395,7 @@ def test_a_hundred_threads_lose_nothing_and_store_nothing_twice(two):
     assert all(len(ids) == 1 for ids in by.values()) and len(state_of(two).operations) == 100 and sound(two)
 
 
+@pytest.mark.slow
 def test_writers_in_several_processes_and_the_plugins_own_append(two):
     "Twelve processes, every fact from two of them, while somebody appends with git itself."
     stop, mine = threading.Event(), []
