@@ -11,6 +11,7 @@ SAMPLE ?=
 MINUTES ?= 10
 TARGETS ?=
 SIZES ?=
+CHAPTER ?=
 
 VENV := .venv
 PLUGIN := .venv-plugin
@@ -18,9 +19,15 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 NOTEBOOK_ENV := PLOTLY_RENDERER=plotly_mimetype
 
+# What a step looks at: all, or one chapter
+$(if $(CHAPTER),$(if $(wildcard tests/$(CHAPTER)),,$(error There is no chapter $(CHAPTER); there are $(filter-out fixtures,$(notdir $(patsubst %/,%,$(wildcard tests/*/)))))))
+CODE := $(or $(wildcard git_notes_consolidation/$(CHAPTER)),git_notes_consolidation)
+TESTS := tests/$(CHAPTER)
+NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER)/*/*.ipynb),all)
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab docs test promises bench fuzz soak faults notebooks readme plugin-test audit mutation install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel clean distclean
+.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak faults notebooks readme plugin-test audit mutation install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -35,8 +42,10 @@ lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb
 docs: $(VENV)/.installed-dev  ## The documentation in _docs: by Quarto where it is installed, else by Sphinx
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PY) tools/site.py
 
-test: install check-export check-readme lint types unit notebooks-test outputs-check docs-check wheel  ## Everything that CI checks
+test: install $(if $(CHAPTER),,check-export check-readme) lint types unit outputs-check  ## What one waits for; make test CHAPTER=temporal is one chapter's part
 	@printf '\nAll checks passed.\n'
+
+test-all: test test-more  ## And what is slow: crashes, faults, the corpus, the site in a browser, documentation, the wheel
 
 promises: $(VENV)/.installed-dev  ## What is built and what shows it
 	@$(PY) tools/promises.py
@@ -86,26 +95,34 @@ check-readme: install  ## README.md is what nbs/index.ipynb renders to
 	@printf '\n== README in sync\n'
 	@$(PY) tools/readme.py --check
 
-lint: install  ## ruff, and bandit
-	@printf '\n== ruff, bandit\n'
-	@$(BIN)/ruff check .
-	@$(BIN)/bandit -q -r -c pyproject.toml git_notes_consolidation tools
+lint: install  ## ruff, bandit, and which chapter imports which
+	@printf '\n== ruff, bandit, import-linter\n'
+	@$(BIN)/ruff check $(if $(CHAPTER),$(CODE) $(TESTS),.)
+	@$(BIN)/bandit -q -r -c pyproject.toml $(CODE) $(if $(CHAPTER),,tools)
+	@$(if $(shell grep -s importlinter pyproject.toml),$(BIN)/lint-imports)
 
 types: install  ## mypy
 	@printf '\n== mypy\n'
-	@$(BIN)/mypy
+	@$(BIN)/mypy $(if $(CHAPTER),$(CODE))
 
-unit: install  ## pytest
+unit: install  ## pytest, what is quick
 	@printf '\n== pytest\n'
-	@$(BIN)/pytest -q -n $(TEST_WORKERS) $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n $(TEST_WORKERS) -m 'not slow' $(TESTS) $(PYTEST_ARGS)
 
-notebooks-test: install  ## Every notebook runs and its assertions hold
+outputs-check: install  ## Every notebook runs, its assertions hold, and it shows what is stored
+	@printf '\n== notebooks\n'
+	@$(if $(NOTEBOOKS),$(PY) tools/notebooks.py --check --workers $(WORKERS) $(filter-out all,$(NOTEBOOKS)),echo none)
+
+test-more: slow notebooks-test docs-check wheel  # What `make test-all` does beyond `make test`
+	@printf '\nAll slow checks passed.\n'
+
+slow: install  ## pytest, what is slow
+	@printf '\n== slow tests\n'
+	@$(BIN)/pytest -q -n $(TEST_WORKERS) -m slow $(PYTEST_ARGS)
+
+notebooks-test: install  ## The notebooks as nbdev runs them
 	@printf '\n== nbdev_test\n'
 	@$(NOTEBOOK_ENV) $(BIN)/nbdev_test --n_workers $(WORKERS) --pause 0.1
-
-outputs-check: install  ## A fresh run of every notebook shows what is stored
-	@printf '\n== outputs\n'
-	@$(PY) tools/notebooks.py --check --workers $(WORKERS)
 
 docs-check: install  ## nbdev can make a page of every notebook
 	@printf '\n== documentation\n'

@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
+SOURCES = sorted(p for p in (ROOT / "git_notes_consolidation").rglob("*.py") if not p.stem.startswith("_"))
 
 
 def git(
@@ -21,6 +22,9 @@ def git(
     done = subprocess.run(["git", *map(str, args)], cwd=repo, env=env, input=input, capture_output=True, encoding="utf-8", errors="surrogateescape")
     if check and done.returncode: raise AssertionError(f"git {' '.join(map(str, args))} failed with {done.returncode}: {done.stderr.strip()}")
     return done.stdout.rstrip("\n")
+
+
+def module_of(path): return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def refs(repo, pattern="refs/"):

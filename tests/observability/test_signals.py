@@ -12,7 +12,7 @@ from git_notes_consolidation.reasoning import ReasonedRecallService
 from git_notes_consolidation.recall import open_recall
 from git_notes_consolidation.session import SessionStartSummaryInjector
 from git_notes_consolidation.signals import METRICS, SPANS, prometheus_name
-from helpers import ROOT, git, story
+from helpers import SOURCES, git, story
 from llm_servers import FaultyServer, sensible
 
 SPANNING, MEASURING = {"span", "detail", "traced"}, {"count", "count_up", "record", "measure", "gauge", "outcomes"}
@@ -20,11 +20,12 @@ SPANNING, MEASURING = {"span", "detail", "traced"}, {"count", "count_up", "recor
 
 def uses(functions):
     "Every name given to one of these functions of observe, with `*` for what is only known when it runs."
-    for path in sorted((ROOT / "git_notes_consolidation").glob("*.py")):
+    for path in SOURCES:
         text = path.read_text(encoding="utf-8")
-        if "from .observe import" not in text: continue
+        if not re.search(r"^ *from \.[\w.]*\b(observe|tracing) import", text, re.M): continue
         tree = ast.parse(text)
-        mine = {a.asname or a.name for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and x.module == "observe" for a in x.names} & functions
+        tracing = [x for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and (x.module or "").split(".")[-1] in ("observe", "tracing")]
+        mine = {a.asname or a.name for x in tracing for a in x.names} & functions
         for x in ast.walk(tree):
             if not (isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id in mine): continue
             if isinstance(x.args[0], ast.JoinedStr): yield path.stem, "".join(p.value if isinstance(p, ast.Constant) else "*" for p in x.args[0].values)

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from helpers import ROOT
+from helpers import ROOT, SOURCES, module_of
 
 PACKAGE = "git_notes_consolidation"
 PATHS = sorted(p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
@@ -112,39 +112,20 @@ def test_begins_with_module_title_and_subtitle(path):
 
 @notebooks
 def test_number_and_name_are_those_of_the_module(path):
-    numbered = re.fullmatch(r"(\d\d)_(\w+)", path.stem) if path.parent == ROOT / "nbs" else None
-    assert exports(path) == (numbered[2] if numbered else None)
-
-
-def imported(tree):
-    "Modules of this package that a module imports, anywhere in it."
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import): found = [a.name for a in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = f"{PACKAGE}.{node.module or ''}".rstrip(".") if node.level else node.module or ""
-            found = [f"{PACKAGE}.{a.name}" for a in node.names] if base == PACKAGE else [base]
-        else: continue
-        yield from (f.split(".")[1] for f in found if f.startswith(f"{PACKAGE}."))
-
-
-def test_imports_are_read_in_every_form():
-    lines = (f"import {PACKAGE}.a", f"from {PACKAGE}.b import x", f"from {PACKAGE} import c", "from . import d", "from .e import y",
-             "def f(): from .g import z", "import numpy", "from os import path")
-    assert list(imported(ast.parse("\n".join(lines)))) == ["a", "b", "c", "d", "e", "g"]
-
-
-@notebooks
-def test_imports_point_down(path):
-    numbers = {exports(p): p.stem[:2] for p in PATHS if exports(p)}
-    if (name := exports(path)) is None: return
-    tree = ast.parse((ROOT / PACKAGE / f"{name}.py").read_text(encoding="utf-8"))
-    up = [m for m in imported(tree) if m in numbers and numbers[m] >= numbers[name]]
-    assert up == [], f"{numbers[name]}_{name} imports what stands at its own level or above"
+    "`nbs/05_temporal/11_relative.ipynb` exports `temporal.relative`; what has no number, and an overview, export nothing."
+    parts = [re.fullmatch(r"(?!00_overview)\d\d_(\w+)", part) for part in path.relative_to(ROOT / "nbs").with_suffix("").parts]
+    assert exports(path) == (".".join(p[1] for p in parts) if all(parts) else None)
 
 
 def test_every_module_has_its_notebook():
-    modules = {p.stem for p in (ROOT / PACKAGE).glob("*.py")} - {"__init__", "_modidx"}
-    assert modules == {exports(p) for p in PATHS if exports(p)}
+    assert sorted(f"{PACKAGE}.{exports(p)}" for p in PATHS if exports(p)) == sorted(map(module_of, SOURCES))
+
+
+@notebooks
+def test_lines_fit_the_window(path):
+    if not (ROOT / "nbs" / "01_core").exists(): pytest.skip("chapters come first")
+    long = [line for c in cells(path, "code") for line in source(c).splitlines() if len(line) > 110]
+    assert long == [], "JupyterLab and the site cut what is over 110 characters"
 
 
 def shows(code):

@@ -3,13 +3,12 @@ import json
 import subprocess
 import sys
 from importlib.metadata import entry_points, requires, version
-from pathlib import Path
 
 import git_notes_consolidation
 import pytest
 from calls import new_repo, run, state_of
 from git_notes_consolidation.models import SAMPLE_NOW, mem
-from helpers import add_memories, refs, story
+from helpers import SOURCES, add_memories, module_of, refs, story
 
 HEAVY = "numpy yaml typer rich scipy sklearn pandas plotly umap openai pydantic opentelemetry onnxruntime sqlite3 asyncio".split()
 BLOCK = """
@@ -66,13 +65,13 @@ def test_every_public_name_is_there():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
 
 
-MODULES = sorted(p.stem for p in Path(git_notes_consolidation.__file__).parent.glob("*.py") if not p.stem.startswith("_"))
+MODULES = [module_of(p) for p in SOURCES]
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_modules_public_names_are_there(module):
     import importlib
-    m = importlib.import_module(f"git_notes_consolidation.{module}")
+    m = importlib.import_module(module)
     assert m.__all__ and all(hasattr(m, name) for name in m.__all__) and m.__doc__
 
 
@@ -105,7 +104,7 @@ def done(tmp_path_factory):
 
 @pytest.mark.slow
 def test_everything_imports_without_the_extra():
-    python(BLOCK + "import importlib\n" + f"for m in {MODULES!r}: importlib.import_module('git_notes_consolidation.' + m)\n"
+    python(BLOCK + "import importlib\n" + f"for m in {MODULES!r}: importlib.import_module(m)\n"
            "import git_notes_consolidation as g\nfor n in g.__all__: getattr(g, n)")
 
 

@@ -14,7 +14,7 @@ from git_notes_consolidation.index import open_index
 from git_notes_consolidation.llm import _body
 from git_notes_consolidation.models import mem
 from git_notes_consolidation.notes import LARGEST_NOTE, RepoError, open_repo, read_blobs, read_memories
-from helpers import ROOT, add_memories, git, tracked
+from helpers import ROOT, SOURCES, add_memories, git, module_of, tracked
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_note_larger_than_any_is_told_and_not_read(told):
 
 def trees():
     "Every module of the package and every tool, parsed."
-    return [(p, ast.parse(p.read_text(encoding="utf-8"))) for p in tracked() if p.suffix == ".py" and p.parent.name in ("git_notes_consolidation", "tools")]
+    return [(p, ast.parse(p.read_text(encoding="utf-8"))) for p in tracked() if p.suffix == ".py" and (p in SOURCES or p.parent.name == "tools")]
 
 
 def dotted(node):
@@ -128,7 +128,7 @@ def test_yaml_builds_nothing():
     assert len(found) >= 3
     for at, p, c in found:
         named = [*c.args[1:], *(k.value for k in c.keywords if k.arg == "Loader")]
-        package = importlib.import_module(f"git_notes_consolidation.{p.stem}") if p.parent.name == "git_notes_consolidation" else None
+        package = importlib.import_module(module_of(p)) if p in SOURCES else None
         loader = getattr(yaml, named[0].attr) if isinstance(named[0], ast.Attribute) else getattr(package, named[0].id)
         assert loader.__name__.lstrip("C") in ("SafeLoader", "BaseLoader") or issubclass(loader, (yaml.SafeLoader, yaml.BaseLoader)), at
 
@@ -147,7 +147,7 @@ def test_every_word_for_git_is_written_here_or_cannot_be_an_option():
     "Literals, texts that begin with one, what is known, and whatever follows `--` or `--end-of-options`."
     unknown, known = [], {w for words in NO_OPTION.values() for w in re.split(r" (?![^(]*\))", words)}
     for at, p, c in CALLS:
-        if p.parent.name != "git_notes_consolidation" or dotted(c.func) not in ("git", "_git"): continue
+        if p not in SOURCES or dotted(c.func) not in ("git", "_git"): continue
         for word in c.args[1:]:
             if isinstance(word, ast.Constant) and word.value in ("--", "--end-of-options"): break
             written = isinstance(word, ast.Constant) or isinstance(word, ast.JoinedStr) and isinstance(word.values[0], ast.Constant)
@@ -187,7 +187,7 @@ def test_settings_come_from_a_small_regular_file(told, name, data):
     assert (said.code, name in said.err) == ((2, True) if data else (0, False)) and "Traceback" not in said.err
 
 
-PAGE = (ROOT / "nbs" / "threat-model.ipynb").read_text(encoding="utf-8")
+PAGE = next((ROOT / "nbs").rglob("*threat-model.ipynb")).read_text(encoding="utf-8")
 LIMITS = {"notes.LARGEST_NOTE": 64 * 2**20, "files._MOST": 2**16, "llm._LONGEST_BODY": 4_000_000, "notes._too_deep": 200, "hooks.read_event": 1_000_000,
           "starting.read_event": 2**20, "hooks._log": 2**16}
 
@@ -216,6 +216,6 @@ def test_every_test_that_the_page_names_is_there():
 
 
 def test_every_exception_for_bandit_says_why():
-    lines = [(p.name, line) for p in tracked() if p.suffix == ".py" and p.parent.name in ("git_notes_consolidation", "tools")
+    lines = [(p.name, line) for p in tracked() if p.suffix == ".py" and (p in SOURCES or p.parent.name == "tools")
              for line in p.read_text(encoding="utf-8").splitlines() if "# nosec" in line]
     assert 0 < len(lines) < 10 and [x for x in lines if not re.search(r"# nosec B\d{3} # \w.{7,}", x[1])] == []

@@ -16,12 +16,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
-from helpers import ROOT, git
+from helpers import ROOT, git, module_of
 
 sys.path.insert(0, str(ROOT / "tools"))
 import pages  # noqa: E402
-
-pytestmark = pytest.mark.slow
+from test_notebooks import PATHS, exports  # noqa: E402
 
 spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools" / "site.py")
 site = importlib.util.module_from_spec(spec)
@@ -224,20 +223,24 @@ def test_a_dead_link_would_be_found():
 def read(built): return {p.relative_to(built).as_posix(): Page(p.read_text(encoding="utf-8")) for p in sorted(built.rglob("*.html"))}
 
 
+@pytest.mark.slow
 def test_every_entry_has_its_page(built, read):
     assert {f"{pages.docname(n)}.html" for n in NAMES} <= set(read)
 
 
+@pytest.mark.slow
 def test_no_markup_shows_through(read):
     "Tables as rows of bars, formulas that nobody sets (that takes a script from elsewhere), fences in a line, dashes for hyphens."
     raw = re.compile(r"\|\s*[-—:]{2,}|\$\\?\w+[_^]|```|\*\*\w|\[[^\]]+\]\([^)]+\)|(?<!\w)–[a-z]")
     assert [(name, t) for name, p in read.items() for t in p.prose if raw.search(t)] == []
 
 
+@pytest.mark.slow
 def test_no_link_is_dead(read):
     assert sum(len(p.links) for p in read.values()) > 1000 and dead(read) == []
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(built, read):
     for name, page in read.items():
         for src in page.loaded:
@@ -245,18 +248,21 @@ def test_nothing_is_loaded_from_elsewhere(built, read):
             assert (built / posixpath.normpath(posixpath.join(posixpath.dirname(name), urlsplit(src).path))).is_file(), f"{name} loads {src}"
 
 
+@pytest.mark.slow
 def test_no_link_goes_to_the_published_site(read):
     assert [(n, x) for n, p in read.items() for x in p.links if x.startswith(pages.HOME)] == []
 
 
+@pytest.mark.slow
 def test_every_public_name_has_an_anchor(read):
     "What a notebook exports in a cell that nbdev documents."
     import ast
     missing = []
-    for path in (ROOT / "git_notes_consolidation").glob("[a-z]*.py"):
-        page = read[f"{pages.docname(next(p for p in pages.NBS.glob(f'[0-9][0-9]_{path.stem}.ipynb')).name)}.html"]
+    for notebook in (p for p in PATHS if exports(p)):
+        path = ROOT / "git_notes_consolidation" / f"{exports(notebook).replace('.', '/')}.py"
+        page = read[f"{pages.docname(notebook.relative_to(pages.NBS).as_posix())}.html"]
         names = [n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and n.name[0] != "_"]
-        missing += [f"{path.stem}.{n}" for n in names if f"git_notes_consolidation.{path.stem}.{n}" not in page.ids]
+        missing += [n for name in names if (n := f"{module_of(path)}.{name}") not in page.ids]
     assert missing == []
 
 
@@ -328,6 +334,7 @@ def test_every_page_answers_and_draws(tab, address, read, built):
     assert drawn >= stored > 30
 
 
+@pytest.mark.slow
 def test_narrow_pages_do_not_overflow(tab, address):
     tab.set_viewport_size({"width": 390, "height": 800})
     research = [pages.docname(n) for n in NAMES if n.startswith("research/")]
@@ -338,6 +345,7 @@ def test_narrow_pages_do_not_overflow(tab, address):
         assert tab.evaluate(CUT) == [], f"{name}: text that runs out of its figure"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["retention", "research/tuning", "research/cluster-map"])
 def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.goto(f"{address}{page}.html", wait_until="load")
@@ -354,6 +362,7 @@ def test_a_slider_moves_what_is_drawn(tab, address, page):
     assert tab.evaluate(shown) != numbers and tab.wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symbol,page", [("find_references", "temporal.html"), ("WritingService", "writing.html"), ("MemoryTier", "models.html")])
 def test_search_finds_a_symbol(tab, address, symbol, page):
     tab.goto(f"{address}search.html?q={symbol}", wait_until="load")

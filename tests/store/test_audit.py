@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from helpers import ROOT, git, refs
+from helpers import git, refs
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import WORLD, in_memory
@@ -110,7 +110,7 @@ def test_it_reads_and_does_nothing_else(template):
 
 
 def test_it_shares_nothing_with_what_it_audits():
-    tree = ast.parse((ROOT / "git_notes_consolidation" / "audit.py").read_text(encoding="utf-8"))
+    tree = ast.parse(Path(au.__file__).read_text(encoding="utf-8"))
     imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     imported |= {n.module if n.module and not n.level else "." for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
     assert not [m for m in imported if m.startswith((".", "git_notes_consolidation"))] and "yaml" in imported
