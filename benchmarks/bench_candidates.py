@@ -21,14 +21,14 @@ KS = (1, 2, 3, 5, 10, 20)
 
 def memory(d: dict):
     "A document of a file of pairs."
-    from git_notes_consolidation.models import Memory, as_utc
+    from git_notes_consolidation.core.memory import Memory, as_utc
     when = as_utc(datetime.fromisoformat((d.get("date") or "2000-01-01").replace("Z", "+00:00")))
     return Memory(d["id"], "0" * 40, d.get("namespace", "decisions"), d["title"][:100], d["text"], when)
 
 
 def sample() -> tuple[list, list[tuple[int, int]]]:
     "The sample, each text once, and what its story says about it."
-    from git_notes_consolidation.models import sample_memories
+    from git_notes_consolidation.core.memory import sample_memories
     ms = sample_memories()
     once = list({m.text: m for m in reversed(ms)}.values())[::-1]
     row = {m.text: i for i, m in enumerate(once)}
@@ -55,22 +55,22 @@ def pooled(rows: Sequence[dict], more: Sequence = ()) -> tuple[list, list[tuple[
 
 def halves(memories: Sequence) -> dict[str, list]:
     "The searches that are compared, and their fusions."
-    from git_notes_consolidation.clustering import Half
-    from git_notes_consolidation.embedding import LexicalEmbedder
+    from git_notes_consolidation.similarity.neighbours import SearchVectors
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
     lexical = LexicalEmbedder()
-    words, titles = (Half(lexical.embed([getattr(m, part) for m in memories]), lexical.floor) for part in ("text", "summary"))
+    words, titles = (SearchVectors(lexical.embed([getattr(m, part) for m in memories]), lexical.floor) for part in ("text", "summary"))
     out = {"lexical": [words], "its titles alone": [titles], "lexical + titles": [words, titles]}
     if (weights := os.environ.get("MEMORY_EMBEDDING_MODEL_DIR")):
-        from git_notes_consolidation.embedding import MiniLMEmbedder
+        from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
         embedder = MiniLMEmbedder(weights)
-        model = Half(embedder.embed([m.text for m in memories]), embedder.floor)
+        model = SearchVectors(embedder.embed([m.text for m in memories]), embedder.floor)
         out |= {"MiniLM": [model], "MiniLM + lexical": [model, words]}
     return out
 
 
 def named(memories: Sequence) -> set[tuple[int, int]]:
     "Pairs in which the newer names the older by an id or by its title."
-    from git_notes_consolidation.phases import _named, _titled
+    from git_notes_consolidation.consolidation.candidates import _named, _titled
     order = sorted(range(len(memories)), key=lambda i: (memories[i].timestamp, i))
     found = [memories[i] for i in order]
     return {(order[a], order[b]) for pairs in (_named(found), _titled(found)) for a, b in pairs}
@@ -78,7 +78,7 @@ def named(memories: Sequence) -> set[tuple[int, int]]:
 
 def recalls(pools: Iterable[tuple[list, list[tuple[int, int]]]]) -> tuple[dict[str, list[float]], int]:
     "By search: recall with the k nearest of the namespace and half as many of the others, then with 10, 5 and those named."
-    from git_notes_consolidation.clustering import fused_older
+    from git_notes_consolidation.similarity.neighbours import fused_older
     hits: dict[str, list[list[bool]]] = defaultdict(list)
     for memories, true in pools:
         ages, spaces, by_name = [m.timestamp.timestamp() for m in memories], [m.namespace for m in memories], named(memories)
@@ -97,21 +97,22 @@ def table(title: str, pools: Iterable[tuple[list, list[tuple[int, int]]]]) -> No
 
 def vectors(n: int) -> tuple[list, np.ndarray]:
     from generate import generate
-    from git_notes_consolidation.embedding import LexicalEmbedder
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
     memories = generate(n, repeats=0)
     return memories, LexicalEmbedder().embed([m.text for m in memories])
 
 
 def child(job: str, n: int) -> None:
     "One job in a process of its own: its seconds, those of the product of all rows with all rows, its pairs, and the memory of the process."
-    from git_notes_consolidation.clustering import Half, fused_older
-    from git_notes_consolidation.embedding import LexicalEmbedder, round_vectors
+    from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+    from git_notes_consolidation.similarity.embedder import round_vectors
     memories, L = vectors(n)
     model = round_vectors(L @ np.random.default_rng(0).normal(size=(L.shape[1], 384)))
     begin = time.perf_counter()
     for a in range(0, n, 1024): L[a:a + 1024] @ L.T
     product, before = time.perf_counter() - begin, peak()
-    asked = {"lexical": [Half(L, LexicalEmbedder.floor)], "fused": [Half(model, 0.2), Half(L, LexicalEmbedder.floor)]}
+    asked = {"lexical": [SearchVectors(L, LexicalEmbedder.floor)], "fused": [SearchVectors(model, 0.2), SearchVectors(L, LexicalEmbedder.floor)]}
     begin = time.perf_counter()
     if job in asked: pairs = len(fused_older(asked[job], np.arange(n), [m.namespace for m in memories], kin={"progress": ["blockers"]}).newer)
     else: pairs = len(named(memories))

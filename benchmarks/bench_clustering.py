@@ -29,7 +29,7 @@ def texts(n: int, words: int = 75, seed: int = 0) -> list[str]:
 
 
 def ours(X: np.ndarray) -> np.ndarray:
-    from git_notes_consolidation.clustering import flat_clusters
+    from git_notes_consolidation.similarity.linkage import flat_clusters
     return flat_clusters(X, THRESHOLD)
 
 
@@ -42,14 +42,14 @@ def full_matrix(X: np.ndarray) -> np.ndarray:
 
 
 def older(X: np.ndarray) -> np.ndarray:
-    from git_notes_consolidation.clustering import nearest_older
+    from git_notes_consolidation.similarity.neighbours import nearest_older
     rng = np.random.default_rng(1)
     wide = np.tile(X, 3)[:, :1024]
     return nearest_older(wide, rng.permutation(len(X)), rng.integers(0, 10, len(X)), floor=0.1).newer
 
 
 def embed(X: np.ndarray) -> np.ndarray:
-    from git_notes_consolidation.embedding import LexicalEmbedder
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
     return LexicalEmbedder().embed(texts(len(X)))[:, 0]
 
 

@@ -11,7 +11,8 @@ HOME = os.environ.get("MEMORY_EMBEDDING_MODEL_DIR", "")
 
 
 def embedder(job: str):
-    from git_notes_consolidation.embedding import LexicalEmbedder, MiniLMEmbedder
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+    from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
     if job == "lexical": return LexicalEmbedder()
     return MiniLMEmbedder(HOME, int8="int8" in job, threads=1 if "one" in job else 2)
 
@@ -33,7 +34,7 @@ def padded(texts: list[str], e) -> np.ndarray:
 
 def child(job: str, n: int) -> None:
     "Embed with one of them, and print what it took."
-    from git_notes_consolidation.models import sample_memories
+    from git_notes_consolidation.core.memory import sample_memories
     texts = [m.text for m in sample_memories()] * (n // 400 + 1)
     e = embedder(job)
     start = time.perf_counter()
@@ -53,7 +54,8 @@ def measure(job: str, n: int) -> dict:
 
 
 def main(n: int) -> int:
-    from git_notes_consolidation.embedding import EmbeddingError, minilm_files
+    from git_notes_consolidation.similarity.embedder import EmbeddingError
+    from git_notes_consolidation.similarity.minilm import minilm_files
     kinds = []
     for int8 in (False, True):
         try: minilm_files(HOME or None, int8); kinds.append("int8" if int8 else "float32")

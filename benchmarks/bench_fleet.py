@@ -32,17 +32,17 @@ def cpu(f, *args):  # Its result and the CPU seconds it took here
 
 def tiles(side: int) -> tuple[float, float]:
     "CPU seconds and megabytes of one tile of two sets of rows."
-    from git_notes_consolidation.tiles import Tile, packed, touching
+    from git_notes_consolidation.similarity.tiles import Tile, packed, neighbour_forest
     X = vectors(2 * side)
     tile = Tile(packed(X[:side]), packed(X[side:]), 0.5)
-    return cpu(touching, tile)[1], (tile.one.data.nbytes + tile.two.data.nbytes) / 1e6
+    return cpu(neighbour_forest, tile)[1], (tile.one.data.nbytes + tile.two.data.nbytes) / 1e6
 
 
 def looked_over(n: int) -> float:
     "CPU seconds for the candidates of n memories: their products with all that are older, and the best of each row."
-    from git_notes_consolidation.clustering import Half, fused_older
+    from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older
     X, groups = vectors(n), np.random.default_rng(1).integers(0, 10, n)
-    return cpu(fused_older, [Half(X, 0.1)], np.arange(n), groups)[1]
+    return cpu(fused_older, [SearchVectors(X, 0.1)], np.arange(n), groups)[1]
 
 
 @contextmanager
@@ -67,13 +67,15 @@ def dask(workers: int):
 
 def clusters(n: int, workers: int) -> None:
     "The same vectors clustered here and on a cluster: seconds, tasks and whether the labels are equal."
-    from git_notes_consolidation import crew, parallel, tiles as t
-    from git_notes_consolidation.clustering import flat_clusters
-    X, parallel.PAYS = vectors(n), 0.0
+    from git_notes_consolidation.apps.fleet import workers as crew
+    from git_notes_consolidation.core import processes as parallel
+    from git_notes_consolidation.similarity import tiles as t
+    from git_notes_consolidation.similarity.linkage import flat_clusters
+    X, parallel.MIN_SECONDS = vectors(n), 0.0
     begin = time.perf_counter()
     here, used = cpu(flat_clusters, X, 0.5)
     print(f"here, one process      {time.perf_counter() - begin:7.1f} s wall  {used:7.1f} s CPU")
-    with dask(workers) as address, crew.cluster(address) as hands, parallel.through(hands):
+    with dask(workers) as address, crew.cluster(address) as hands, parallel.using_pool(hands):
         t.tiled_clusters(X[:200], 0.5)  # The workers import what they need
         hands.sent.clear()
         begin = time.perf_counter()
@@ -85,12 +87,15 @@ def clusters(n: int, workers: int) -> None:
 def serial(n: int) -> tuple[float, float]:
     "CPU seconds of a run of n memories whose vectors are known, git included: the coordinator's own, and the tasks'."
     import resource
-    from git_notes_consolidation import parallel, service
-    from git_notes_consolidation.config import load_settings
-    from git_notes_consolidation.models import SAMPLE_NOW
+    from git_notes_consolidation.core import processes as parallel
+    from git_notes_consolidation.consolidation import stores as service
+    from git_notes_consolidation.consolidation import service as consolidation_service
+    from git_notes_consolidation.core.loading import load_settings
+    from git_notes_consolidation.core.memory import SAMPLE_NOW
     sys.path.insert(0, str(Path(__file__).parent))
     import generate
-    from git_notes_consolidation.notes import git, open_repo, write_memories
+    from git_notes_consolidation.store.git import git, open_repo
+    from git_notes_consolidation.store.reader import write_memories
     spent = Counter()
 
     class Timed:
@@ -104,13 +109,13 @@ def serial(n: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as d:
         git(d, "init", "-q", "-b", "main")
         write_memories(open_repo(d), generate.generate(n))
-        parallel.PAYS = 0.0
+        parallel.MIN_SECONDS = 0.0
         s = service.open_service(d, load_settings({"max_change": 1.0}, env={}))
         s.plan(SAMPLE_NOW, full=True)  # Makes the vectors
         spent.clear()
         def used(): return sum(x.ru_utime + x.ru_stime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN) for x in (resource.getrusage(who),))
         begin = used()
-        with parallel.through(Timed()): service.run(s, SAMPLE_NOW, full=True)
+        with parallel.using_pool(Timed()): consolidation_service.run(s, SAMPLE_NOW, full=True)
         whole = used() - begin
     print(f"a run of {n}: {whole:.1f} s CPU, of which tasks {spent['tasks']:.1f} s and the coordinator {whole - spent['tasks']:.1f} s")
     return whole - spent["tasks"], spent["tasks"]
@@ -123,7 +128,7 @@ def estimate(product: float, alone: float, judged: float) -> None:
     for m in (10_000, 100_000, 1_000_000):
         one = None
         for w in (1, 8, 64, 512):
-            from git_notes_consolidation.tiles import _parts
+            from git_notes_consolidation.similarity.tiles import _parts
             k = len(_parts(m, w))
             bytes_out = (k + 1) * m * DIM * 2 + 4 * w * m * DIM  # Tiles, and the stretches of older ones: half of all rows each
             products, judging, wire, rest = product * m**2 / w, judged * m / w, bytes_out / WIRE, alone * m

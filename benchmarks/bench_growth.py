@@ -8,9 +8,12 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-from git_notes_consolidation import compacting
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, digest, mem
-from git_notes_consolidation.notes import Append, Events, Repo, git, open_repo, our_tips, tier_append, write
+from git_notes_consolidation.store import compact as compacting
+from git_notes_consolidation.core.memory import SAMPLE_NOW, digest, mem
+from git_notes_consolidation.core.models import MemoryTier
+from git_notes_consolidation.store.events import Append, Events, our_tips, tier_append
+from git_notes_consolidation.store.git import Repo, git, open_repo
+from git_notes_consolidation.store.writer import write
 
 TIERS = [*MemoryTier]
 

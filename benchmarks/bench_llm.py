@@ -16,10 +16,13 @@ from generate import generate
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from llm_servers import FaultyServer, sensible  # noqa: E402
 
-from git_notes_consolidation import service  # noqa: E402
-from git_notes_consolidation.config import load_settings  # noqa: E402
-from git_notes_consolidation.models import SAMPLE_NOW  # noqa: E402
-from git_notes_consolidation.notes import git, open_repo, write_memories  # noqa: E402
+from git_notes_consolidation.consolidation import stores as service
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import view as consolidation_view  # noqa: E402
+from git_notes_consolidation.core.loading import load_settings  # noqa: E402
+from git_notes_consolidation.core.memory import SAMPLE_NOW  # noqa: E402
+from git_notes_consolidation.store.git import git, open_repo
+from git_notes_consolidation.store.reader import write_memories  # noqa: E402
 
 
 def main(n: int) -> None:
@@ -34,10 +37,10 @@ def main(n: int) -> None:
         for name, full in (("first", False), ("second", False), ("everything again", True)):
             begin, before = time.perf_counter(), server.calls
             s = service.open_service(home, settings)
-            u = service.run(s, SAMPLE_NOW, full=full).llm
+            u = consolidation_service.run(s, SAMPLE_NOW, full=full).llm
             print(f"| {name} | {time.perf_counter() - begin:.1f} | {server.calls - before} | {server.peak} | {u.get('answered', 0)} | {u.get('cached', 0)} "
                   f"| {sum(u.get('failures', {}).values())} |", flush=True)
-        groups = [x.source_memory_ids for x in service.view(open_repo(home)).state.summaries.values()]
+        groups = [x.source_memory_ids for x in consolidation_view.view(open_repo(home)).state.summaries.values()]
         print(f"\nAll pairs within clusters, one in a call, as the designs have it: {sum(1 for g in groups for _ in combinations(g, 2)):,} calls; "
               f"all pairs of all memories: {n * (n - 1) // 2:,}.")
 

@@ -7,8 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import Append, append, git, open_repo, read_events
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.events import Append, read_events
+from git_notes_consolidation.store.writer import append
+from git_notes_consolidation.store.git import git, open_repo
 
 
 def objects(home: Path, n: int) -> list[str]:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from generate import generate
 
-from git_notes_consolidation.notes import git, open_repo, write_memories
+from git_notes_consolidation.store.git import git, open_repo
+from git_notes_consolidation.store.reader import write_memories
 
 
 RUN = ("consolidate", "--yes")  # Four hundred titles over and over: a sixth of the memories are replaced, which the guard would stop
@@ -23,7 +24,7 @@ RUN = ("consolidate", "--yes")  # Four hundred titles over and over: a sixth of 
 
 def gnc(home: Path, *args: str) -> tuple[float, float, float, dict]:
     "Wall seconds, CPU seconds, peak MB and the report of one `gnc`."
-    code = "import sys; from git_notes_consolidation.entry import main; main()"
+    code = "import sys; from git_notes_consolidation.apps.entry import main; main()"
     begin = time.perf_counter()
     child = subprocess.Popen([sys.executable, "-c", code, "--repo", str(home), "--now", "2026-11-01", "--json", *args], stdout=subprocess.PIPE)
     assert child.stdout is not None

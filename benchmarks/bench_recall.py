@@ -21,14 +21,18 @@ from pathlib import Path
 
 from generate import generate
 
-from git_notes_consolidation import index
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.embedding import LexicalEmbedder
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryMetadata, MemoryTier
-from git_notes_consolidation.notes import State, git, open_repo, write_memories
-from git_notes_consolidation.recall import open_recall, refs_key
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.store import tables as store_tables
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.core.models import MemoryMetadata, MemoryTier
+from git_notes_consolidation.store.state import State
+from git_notes_consolidation.store.git import git, open_repo
+from git_notes_consolidation.store.reader import write_memories
+from git_notes_consolidation.recall.service import open_recall, refs_key
 
-CODE = "from git_notes_consolidation.entry import main; main()"
+CODE = "from git_notes_consolidation.apps.entry import main; main()"
 QUESTIONS = [json.loads(line)["question"] for line in (files("git_notes_consolidation") / "data" / "sample_questions.jsonl").read_text().splitlines()]
 SETTINGS = load_settings({}, env={})
 
@@ -89,7 +93,7 @@ def large(n: int) -> None:
             d = MemoryMetadata(i, rng.choices([*MemoryTier], [1, 4, 6, 9])[0], duplicate_of=stands[i] if stands[i] != i else None)
             return replace(d, superseded_by=last) if rng.random() < 0.1 else d
         with closing(index.open_index(repo)) as conn:
-            index.refresh(conn, memories, {m.id: known(m.id) for m in memories}, State(), stands)
+            store_tables.refresh(conn, memories, {m.id: known(m.id) for m in memories}, State(), stands)
             index.remember(conn, "tables", refs_key(repo))
             index.embed_cached(conn, memories, LexicalEmbedder())
         print(f"{n:,} memories, tables and vectors in the cache\n\n| | median ms | worst ms |\n|---|---|---|")

@@ -17,13 +17,17 @@ from pathlib import Path
 from bench_pipeline import RUN, gnc
 from generate import generate
 
-from git_notes_consolidation.notes import append, fold, git, open_repo, read_events, summary_append, write_memories
-from git_notes_consolidation.notes import Append
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.preparing import prepare
+from git_notes_consolidation.store.writer import append
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.git import git, open_repo
+from git_notes_consolidation.store.events import read_events, summary_append
+from git_notes_consolidation.store.reader import write_memories
+from git_notes_consolidation.store.events import Append
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.session.prepared import prepare
 
 BARE = [sys.executable, "-c", "pass"]
-HOOK = [sys.executable, "-c", "from git_notes_consolidation.entry import main; main()", "hook", "session-start"]
+HOOK = [sys.executable, "-c", "from git_notes_consolidation.apps.entry import main; main()", "hook", "session-start"]
 
 
 def cpu(command: list[str], said: str = "") -> float:

@@ -28,7 +28,7 @@ Upgraded from 3.11 to 3.12 without changes to a lock file.|All errors are wrappe
 
 def peers() -> dict[str, Callable[[str, datetime], object]]:
     "The resolvers that are installed, as functions of a text and the moment it was said."
-    from git_notes_consolidation.temporal import find_references
+    from git_notes_consolidation.temporal.resolve import find_references
     found: dict[str, Callable[[str, datetime], object]] = {"this package": find_references}
     def module(name: str):
         try: return importlib.import_module(name)
@@ -80,7 +80,7 @@ def chrono(rows: list[tuple[str, datetime]], repeat: int) -> float | None:
 
 
 def main() -> None:
-    from git_notes_consolidation.temporal import find_references
+    from git_notes_consolidation.temporal.resolve import find_references
     warnings.simplefilter("ignore")
     told, silent = [(t, SAID) for t in TOLD], [(t, SAID) for t in SILENT]
     if sys.argv[1:]:

@@ -16,13 +16,15 @@ from functools import partial
 import numpy as np
 from generate import generate
 
-from git_notes_consolidation.clustering import dendrogram
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.embedding import LexicalEmbedder
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryMetadata
-from git_notes_consolidation.panel import Panel, changes
-from git_notes_consolidation.retention import retention_frame
-from git_notes_consolidation.tuning import Prepared, answer, tiers, walls
+from git_notes_consolidation.similarity.linkage import dendrogram
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.core.models import MemoryMetadata
+from git_notes_consolidation.research.tuning_panel import Panel
+from git_notes_consolidation.research.tuning_figures import changes
+from git_notes_consolidation.retention.tiers import retention_frame
+from git_notes_consolidation.research.tuning import Prepared, answer, tiers, merge_heights
 
 FROM_TO = {"retention_half_life_days": (90.0, 30.0), "importance_half_life_days": (730.0, 365.0), "recency_weight": (6.0, 4.0), "hot_threshold": (0.7, 0.6),
            "warm_threshold": (0.4, 0.35), "archive_threshold": (0.2, 0.25), "grace_days": (30.0, 7.0), "consolidation_threshold": (0.1, 0.6, 0.25),
@@ -54,7 +56,7 @@ def main(n=10_000):
     print(f"{n:,} memories\n\n| once | s |\n|---|---|\n| columns | {spent / 1000:.2f} |")
     spent, X = timed(lambda: LexicalEmbedder().embed([*dict.fromkeys(m.text for m in memories)]))
     print(f"| vectors of {len(X):,} different texts | {spent / 1000:.1f} |")
-    spent, wall = timed(lambda: walls(dendrogram(X)))
+    spent, wall = timed(lambda: merge_heights(dendrogram(X)))
     before = tiers(p, config.retention)
     print(f"| their tree | {spent / 1000:.1f} |")
     spent, panel = timed(lambda: Panel(p, config, wall, own, before))

@@ -18,9 +18,10 @@ from statistics import median
 from bench_pipeline import RUN, gnc
 from generate import generate
 
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import git, open_repo, write_memories
-from git_notes_consolidation.writing import open_writing
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.git import git, open_repo
+from git_notes_consolidation.store.reader import write_memories
+from git_notes_consolidation.writing.write import open_writing
 
 
 def cpu() -> float:

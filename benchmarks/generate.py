@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from git_notes_consolidation.models import SAMPLE_NOW, Memory, mem, sample_memories
-from git_notes_consolidation.notes import MEM, Repo, commit_stream, git, note_text, open_repo
+from git_notes_consolidation.core.memory import SAMPLE_NOW, Memory, mem, sample_memories
+from git_notes_consolidation.store.git import MEM, Repo, commit_stream, git, open_repo
+from git_notes_consolidation.store.reader import note_text
 
 NAMESPACES = {"progress": 2186, "patterns": 932, "learnings": 633, "decisions": 469, "blockers": 48, "research": 3}
 QUANTILES = (0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1)

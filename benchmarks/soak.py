@@ -30,17 +30,29 @@ from generate import generate
 from helpers import git
 from llm_servers import BAD_REPLIES, FaultyServer, sensible
 
-from git_notes_consolidation import audit, increments, index, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.embedding import LexicalEmbedder
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier
-from git_notes_consolidation.notes import MEM, REFS, Locked, RepoError, clone_id, note_text, open_repo, read_events, tips
-from git_notes_consolidation.recall import open_recall
-from git_notes_consolidation.reviewing import accept, reject
-from git_notes_consolidation.service import SummaryStore
-from git_notes_consolidation.session import SessionStartSummaryInjector, SummaryInjectionConfig
-from git_notes_consolidation.sync import sync
-from git_notes_consolidation.writing import open_writing
+from git_notes_consolidation.store import audit
+from git_notes_consolidation.consolidation import incremental as increments
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import plan as consolidation_plan
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.store import accesses as store_accesses
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.core.models import MemoryTier
+from git_notes_consolidation.store.git import MEM, RepoError, open_repo, tips
+from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.locks import Locked, clone_id
+from git_notes_consolidation.store.reader import note_text
+from git_notes_consolidation.recall.service import open_recall
+from git_notes_consolidation.writing.review import accept, reject
+from git_notes_consolidation.consolidation.stores import SummaryStore
+from git_notes_consolidation.session.inject import SessionStartSummaryInjector, SummaryInjectionConfig
+from git_notes_consolidation.store.sync import sync
+from git_notes_consolidation.writing.write import open_writing
 
 YEAR = timedelta(days=365)
 START = SAMPLE_NOW - YEAR
@@ -62,10 +74,10 @@ class Clone:
         self.recall = open_recall(home, load_settings(env={}), clock=lambda: self.now)
 
     def service(self, env=None, **given):
-        s = service.open_service(self.home, load_settings({"max_change": 0.5, **given}, env=env or {}))
+        s = consolidation_stores.open_service(self.home, load_settings({"max_change": 0.5, **given}, env=env or {}))
         return service.replace(s, clock=lambda: self.now)
 
-    def view(self): return service.view(open_repo(self.home))
+    def view(self): return consolidation_view.view(open_repo(self.home))
 
     def capture(self, m):
         "As /memory:capture does: git appends to the note of the commit that is worked on."
@@ -169,7 +181,7 @@ class Soak:
         model = {"llm_provider": "lmstudio", "llm_timeout_s": 5.0, "env": there} if n % self.moments["model"] == 0 else {}
         begin, used = time.perf_counter(), cpu()
         try: result = increments.run(c.service(**model), c.now, full=n % 97 == 0)
-        except service.Guard: self.did["stopped by the guard"] += 1; return
+        except consolidation_plan.Guard: self.did["stopped by the guard"] += 1; return
         self.seconds.append((time.perf_counter() - begin, cpu() - used))
         self.did["runs with a model" if model else "runs without"] += 1
         if result.errors: self.wrong(n, f"errors of a run: {result.errors[:2]}")
@@ -178,7 +190,7 @@ class Soak:
         v = c.view()
         live = [i for i, x in v.state.runs.items() if i not in v.state.undone and x["kind"] == "run" and "operations" not in x.get("counts", {})]
         if not live: return
-        try: service.undo(c.service(), max(live, key=lambda i: v.state.runs[i]["seq"]), c.now, confirmed=True)
+        try: consolidation_undo.undo(c.service(), max(live, key=lambda i: v.state.runs[i]["seq"]), c.now, confirmed=True)
         except RepoError as e: self.wrong(n, f"undo: {e}"); return
         self.did["undone"] += 1
 
@@ -204,13 +216,13 @@ class Soak:
         said = [(v.state, {m.id: m for m in v.scan.memories}) for v in views]
         if any(s != said[0] for s in said[1:]): self.wrong(n, "the clones do not agree after they met")
         try: increments.run(self.clones[0].service(), self.clones[0].now)  # What two clones found apart, a repeat of a repeat say, the next run puts right
-        except service.Guard: self.did["stopped by the guard"] += 1
+        except consolidation_plan.Guard: self.did["stopped by the guard"] += 1
         for c in (*self.clones, *self.clones[:-1]): self.meet(c)
         for c in self.clones:
             if bad := [str(f) for f in audit.audit(c.home).findings if f.level == "error"]: self.wrong(n, f"audit of {c.name}: {bad[:3]}")
         c = self.clones[n // self.every % len(self.clones)]
         try: increments.run(c.service(), c.now)
-        except service.Guard: self.did["stopped by the guard"] += 1
+        except consolidation_plan.Guard: self.did["stopped by the guard"] += 1
         else:
             if again := increments.run(c.service(), c.now).changed: self.wrong(n, f"a second run finds something to do: {again}")
         self.rebuilt(n, c)
@@ -237,7 +249,7 @@ class Soak:
 
     def journal(self, c):
         with closing(index.open_index(open_repo(c.home))) as conn:
-            return len(service.waiting(conn, service.counted(read_events(open_repo(c.home)), clone_id(open_repo(c.home)))))
+            return len(store_accesses.unflushed(conn, store_accesses.access_counts(read_events(open_repo(c.home)), clone_id(open_repo(c.home)))))
 
     # How much it takes
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from generate import add, generate, repository
 
-from git_notes_consolidation.notes import open_repo
+from git_notes_consolidation.store.git import open_repo
 
 CUT = 0.5  # Cosine distance at which the clusters are cut
 FEW = 200  # Notes that `git notes add` writes, texts that MiniLM embeds
@@ -49,7 +49,7 @@ def load(place: Path, name: str = "vectors") -> np.ndarray: return np.asarray(np
 
 
 def clustering(n: int, place: Path) -> Work:
-    from git_notes_consolidation.clustering import flat_clusters
+    from git_notes_consolidation.similarity.linkage import flat_clusters
     X = load(place)
     flat_clusters(X[[0, 1, 0, 1]], CUT)  # It imports what it needs when it first clusters; scikit-learn's imports are not counted either
     return lambda: {"clusters": int(flat_clusters(X, CUT).max()) + 1}
@@ -57,7 +57,7 @@ def clustering(n: int, place: Path) -> Work:
 
 def chained(n: int, place: Path) -> Work:
     "All but a few rows in one component."
-    from git_notes_consolidation.clustering import flat_clusters
+    from git_notes_consolidation.similarity.linkage import flat_clusters
     X = load(place, "chain")
     flat_clusters(X[[0, 1, 0, 1]], CUT)
     return lambda: {"clusters": int(flat_clusters(X, CUT).max()) + 1}
@@ -74,7 +74,7 @@ def full_matrix(n: int, place: Path) -> Work:
 
 def product(n: int, place: Path) -> Work:
     "The upper triangle of X · Xᵀ, tile by tile, and nothing else."
-    from git_notes_consolidation.clustering import _threads
+    from git_notes_consolidation.similarity.components import _threads
     X, out = load(place), np.empty((1024, 1024), np.float32)
     def work() -> None:
         with _threads(n):
@@ -86,7 +86,7 @@ def product(n: int, place: Path) -> Work:
 
 
 def neighbours(n: int, place: Path) -> Work:
-    from git_notes_consolidation.clustering import nearest_older
+    from git_notes_consolidation.similarity.neighbours import nearest_older
     X, rng = load(place), np.random.default_rng(1)
     groups = rng.integers(0, 6, n)
     return lambda: {"pairs": len(nearest_older(X, np.arange(n), groups, floor=0.3).newer)}
@@ -107,14 +107,14 @@ def sqlite_vec(n: int, place: Path) -> Work:
 
 
 def read(n: int, place: Path) -> Work:
-    from git_notes_consolidation.notes import read_memories
+    from git_notes_consolidation.store.reader import read_memories
     repo = open_repo(place / "repo")
     return lambda: {"memories": len(read_memories(repo).memories)}
 
 
 def cat_file(n: int, place: Path) -> Work:
     "The same notes, by git alone: every blob through one `git cat-file --batch`."
-    from git_notes_consolidation.notes import MEM, git, note_paths, tips
+    from git_notes_consolidation.store.git import MEM, git, note_paths, tips
     repo = open_repo(place / "repo")
     blobs = [blob for tip in tips(repo, MEM).values() for _, _, blob in note_paths(repo, tip)]
     return lambda: {"bytes": len(git(repo.path, "cat-file", "--batch", input="\n".join(blobs).encode() + b"\n"))}
@@ -122,7 +122,7 @@ def cat_file(n: int, place: Path) -> Work:
 
 def _objects(home: Path, n: int) -> list[str]:
     "n objects to annotate, in a new repository."
-    from git_notes_consolidation.notes import git
+    from git_notes_consolidation.store.git import git
     home.mkdir(parents=True)
     git(home, "init", "-q", "-b", "main")
     stream = b"".join(b"blob\nmark :%d\ndata %d\n%d\n" % (i, len(b"%d" % i), i) for i in range(1, n + 1))
@@ -130,8 +130,9 @@ def _objects(home: Path, n: int) -> list[str]:
 
 
 def appending(n: int, place: Path) -> Work:
-    from git_notes_consolidation.models import SAMPLE_NOW
-    from git_notes_consolidation.notes import Append, append
+    from git_notes_consolidation.core.memory import SAMPLE_NOW
+    from git_notes_consolidation.store.events import Append
+    from git_notes_consolidation.store.writer import append
     home = place / "append"
     ids = _objects(home, n)
     said = {"kind": "tier", "from": "hot", "tier": "cold", "reason": "score 0.300 is below warm 0.35", "score": 0.3, "run": "run_bench"}
@@ -141,7 +142,7 @@ def appending(n: int, place: Path) -> Work:
 
 def notes_add(n: int, place: Path) -> Work:
     "`git notes add`, a process each."
-    from git_notes_consolidation.notes import git
+    from git_notes_consolidation.store.git import git
     home = place / "plain"
     ids, who = _objects(home, FEW), ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
     def work() -> None:
@@ -153,13 +154,13 @@ def _texts(n: int, place: Path) -> list[str]: return list(dict.fromkeys(m.text f
 
 
 def lexical(n: int, place: Path) -> Work:
-    from git_notes_consolidation.embedding import LexicalEmbedder
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
     texts = _texts(n, place)
     return lambda: {"texts": len(LexicalEmbedder().embed(texts))}
 
 
 def minilm(n: int, place: Path) -> Work:
-    from git_notes_consolidation.embedding import MiniLMEmbedder
+    from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
     texts, e = _texts(n, place)[:FEW], MiniLMEmbedder(os.environ.get("MEMORY_EMBEDDING_MODEL_DIR") or None)
     e.embed(texts[:1])
     return lambda: {"texts": len(e.embed(texts))}
@@ -167,11 +168,13 @@ def minilm(n: int, place: Path) -> Work:
 
 def rebuild(n: int, place: Path) -> Work:
     "Tables, full text and lexical vectors of a repository that has no index."
-    from git_notes_consolidation import index
-    from git_notes_consolidation.config import load_settings
-    from git_notes_consolidation.embedding import LexicalEmbedder
-    from git_notes_consolidation.models import SAMPLE_NOW
-    from git_notes_consolidation.service import open_service, refresh_index, view
+    from git_notes_consolidation.store import cache as index
+    from git_notes_consolidation.core.loading import load_settings
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+    from git_notes_consolidation.core.memory import SAMPLE_NOW
+    from git_notes_consolidation.consolidation.stores import open_service
+    from git_notes_consolidation.consolidation.service import refresh_index
+    from git_notes_consolidation.consolidation.view import view
     repo = open_repo(place / "repo")
     for f in repo.cache_dir.glob("index.db*"): f.unlink()
     s = open_service(repo.path, load_settings({}, env={}), clock=lambda: SAMPLE_NOW)
@@ -184,10 +187,10 @@ def rebuild(n: int, place: Path) -> Work:
 
 def searches(n: int, place: Path) -> Work:
     "Twenty questions in a process that has asked one before."
-    from git_notes_consolidation.config import load_settings
-    from git_notes_consolidation.embedding import LexicalEmbedder
-    from git_notes_consolidation.models import SAMPLE_NOW
-    from git_notes_consolidation.recall import open_recall
+    from git_notes_consolidation.core.loading import load_settings
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+    from git_notes_consolidation.core.memory import SAMPLE_NOW
+    from git_notes_consolidation.recall.service import open_recall
     s = open_recall(place / "repo", load_settings({}, env={}), embedder=LexicalEmbedder(), clock=lambda: SAMPLE_NOW)
     questions = [m.summary for m in generate(min(n, 1000))[::50]][:20]
     s.search(questions[0], count=False)

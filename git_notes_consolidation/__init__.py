@@ -2,52 +2,79 @@
 
 Importing this package costs next to nothing: every public name is looked up in its module when it is first used.
 """
-
+from __future__ import annotations
 
 __version__ = "0.0.1"
 
-_NAMES = {
-    "models": "CaptureConfidence ConsolidationPhase ConsolidationResult EdgeType Failed Judgment Memory MemoryEdge MemoryMetadata MemorySummary MemoryTier "
-    "RetentionScore SummaryDecision SupersededFact TemporalReference TierTransition mem sample_memories",
-    "config": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig load_settings",
-    "retention": "compute_retention_score retention_frame",
-    "facts": "Fact same_value",
-    "embedding": "Embedder EmbeddingError EndpointEmbedder LexicalEmbedder MiniLMEmbedder PluginVectors calibrate get_embedder pull_minilm",
-    "clustering": "MemoryCluster cluster_memories flat_clusters",
-    "notes": "Repo RepoError open_repo read_memories",
-    "verifying": "Verification verify",
-    "judging": "judge_pair",
-    "summarizing": "summarize_cluster",
-    "phases": "Scope",
-    "service": "ConsolidationService EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service is_consolidation_available open_service "
-    "reset_consolidation_service",
-    "finding": "MemoryResult RetrievalMode",
-    "recall": "RecallService get_recall_service open_recall reset_recall_service",
-    "reasoning": "ReasonedAnswer ReasonedRecallService RecallResult get_reasoned_recall_service handle_recall_command",
-    "questions": "needs_reasoning",
-    "answering": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
-    "packing": "SessionContext",
-    "session": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult get_session_start_additional_context get_summary_injector "
-    "reset_summary_injector",
-    "context": "ContextBuildConfig SessionContextBuilder format_context",
-    "hooks": "ConsolidationHook",
-    "staleness": "stale",
-    "doctor": "checkup",
-    "temporal": "TEMPORAL_PATTERNS detect_temporal_references find_references resolve_temporal_reference",
-    "scoring": "wilson",
-    "dating": "evaluate_dates load_dated",
-    "evaluation": "audited evaluate_candidates evaluate_chains evaluate_pairs load_chains load_pairs sample_edges",
-}
-_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
-__all__ = sorted(_MODULE_OF)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING: from collections.abc import Callable
 
 
-def __getattr__(name: str) -> object:
-    if name in _MODULE_OF:
+def lazy_names(
+    package: str,  # Its dotted name
+    modules: dict[str, str],  # Module to the names that it has, divided by spaces
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:  # The package's `__getattr__`, `__dir__` and `__all__`
+    "What a package needs to hand on names of its modules, each looked up when it is first used."
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
+
+    def __getattr__(name: str) -> object:
+        if name not in module_of: raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module
-        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{module_of[name]}"), name)
+
+    return __getattr__, lambda: sorted(module_of), sorted(module_of)
 
 
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "core.memory": "Memory mem sample_memories",
+    "core.models": "CaptureConfidence EdgeType Judgment MemoryEdge MemoryMetadata MemorySummary MemoryTier "
+        "RetentionScore SummaryDecision SupersededFact TemporalReference TierTransition",
+    "core.reports": "ConsolidationPhase ConsolidationResult Failed",
+    "core.settings": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig",
+    "core.loading": "load_settings",
+    "text.facts": "Fact same_value",
+    "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references "
+        "resolve_temporal_reference",
+    "retention.score": "compute_retention_score",
+    "retention.tiers": "retention_frame",
+    "similarity.embedder": "Embedder EmbeddingError",
+    "similarity.lexical": "LexicalEmbedder",
+    "similarity.calibration": "calibrate",
+    "similarity.minilm": "MiniLMEmbedder pull_minilm",
+    "similarity.plugin_vectors": "PluginVectors",
+    "similarity.endpoint": "EndpointEmbedder get_embedder",
+    "similarity.linkage": "flat_clusters",
+    "similarity.clusters": "MemoryCluster cluster_memories",
+    "store.git": "Repo RepoError open_repo",
+    "store.reader": "read_memories",
+    "supersession.judge": "judge_pair",
+    "summaries.verification": "Verification verify",
+    "summaries.extraction": "summarize_cluster",
+    "staleness.staleness": "stale",
+    "consolidation.scan": "Scope",
+    "consolidation.service": "ConsolidationService",
+    "consolidation.status": "is_consolidation_available",
+    "consolidation.stores": "EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service "
+        "open_service reset_consolidation_service",
+    "recall.search": "MemoryResult RetrievalMode",
+    "recall.questions": "needs_reasoning",
+    "recall.service": "RecallService get_recall_service open_recall reset_recall_service",
+    "recall.answer": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
+    "recall.reason": "ReasonedAnswer ReasonedRecallService RecallResult get_reasoned_recall_service "
+        "handle_recall_command",
+    "session.budget": "SessionContext",
+    "session.xml": "format_context",
+    "session.context": "ContextBuildConfig SessionContextBuilder",
+    "session.inject": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult "
+        "get_session_start_additional_context get_summary_injector reset_summary_injector",
+    "session.hooks": "ConsolidationHook",
+    "health.doctor": "checkup",
+    "evaluation.intervals": "wilson",
+    "evaluation.dates": "evaluate_dates load_dated",
+    "evaluation.pairs": "load_pairs",
+    "evaluation.judge": "evaluate_pairs",
+    "evaluation.candidates": "evaluate_candidates",
+    "evaluation.chains": "evaluate_chains load_chains",
+    "evaluation.annotation": "audited sample_edges",
+})

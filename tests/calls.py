@@ -8,14 +8,22 @@ from typing import NamedTuple
 
 from helpers import add_memories, git
 
-from git_notes_consolidation import cli, recall, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.embedding import LexicalEmbedder
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import fold, open_repo, read_events, write_memories
+from git_notes_consolidation.apps.cli import app as cli
+from git_notes_consolidation.apps.cli import program as apps_program
+from git_notes_consolidation.recall import service as recall
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.events import read_events
+from git_notes_consolidation.store.reader import write_memories
 
 RECALL = load_settings({"max_change": 1.0}, env={})
-COMMAND = [sys.executable, "-c", "from git_notes_consolidation.entry import main; main()"]
+COMMAND = [sys.executable, "-c", "from git_notes_consolidation.apps.entry import main; main()"]
 
 
 class Said(NamedTuple):
@@ -33,7 +41,7 @@ def gnc(*args, repo=None, now=SAMPLE_NOW, width=240):
     where = [*(["--repo", str(repo)] if repo else []), *(["--now", now.isoformat()] if now else [])]
     cli.Call.out.width = width
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-        code = cli.main([*where, *map(str, args)])
+        code = apps_program.main([*where, *map(str, args)])
     return Said(code, out.getvalue(), err.getvalue())
 
 
@@ -59,11 +67,12 @@ def made(path, memories):
 
 def serve(home, clock=None, **settings):
     "The service, whatever the environment says."
-    s = service.open_service(home, load_settings(settings, env={}))
+    s = consolidation_stores.open_service(home, load_settings(settings, env={}))
     return service.replace(s, clock=lambda: clock or SAMPLE_NOW)
 
 
-def run(home, now=SAMPLE_NOW, full=False, scope=service.Scope(), **settings): return service.run(serve(home, **settings), now, full=full, scope=scope)
+def run(home, now=SAMPLE_NOW, full=False, scope=consolidation_scan.Scope(), **settings):
+    return service.run(serve(home, **settings), now, full=full, scope=scope)
 def state_of(home): return fold(read_events(open_repo(home)))
 
 

@@ -5,9 +5,13 @@ from datetime import UTC, datetime
 from calls import state_of
 from helpers import git
 
-from git_notes_consolidation.models import CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, mem
-from git_notes_consolidation.notes import Append, append, edge_append, note_paths, open_repo, our_tips, read_blobs, summary_append, tier_append
-from git_notes_consolidation.sync import sync
+from git_notes_consolidation.core.models import (
+    CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier)
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.store.events import Append, edge_append, our_tips, summary_append, tier_append
+from git_notes_consolidation.store.writer import append
+from git_notes_consolidation.store.git import note_paths, open_repo, read_blobs
+from git_notes_consolidation.store.sync import sync
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 OBJECTS = [c * 40 for c in "abcd"]

@@ -65,12 +65,15 @@ def misplaced(draw, found):
 
 def joined(t):
     "Words of a target, one after the other, with anything between them."
-    word = st.sampled_from(t.words or (b"",)) | st.sampled_from(t.words or (b"",)) | st.binary(max_size=3) | st.integers(0, 10**5).map(lambda n: str(n).encode())
+    word = (st.sampled_from(t.words or (b"",)) | st.sampled_from(t.words or (b"",)) | st.binary(max_size=3)
+            | st.integers(0, 10**5).map(lambda n: str(n).encode()))
     return st.lists(word, max_size=24).map(b"".join)
 
 
-FORMS = {"date": r"\A\d{4}-\d\d-\d\d([T ]\d\d(:\d\d){0,2}(\.\d{1,7})?(Z|[+-]\d\d:\d\d)?)?\Z", "name": r"\A((mem|sum|run)_)?[a-z2-7]{0,27}\Z|\A[a-z]{1,9}:[0-9a-f]{0,41}:\d{1,3}\Z",
-         "query": r"\A([A-Za-z]{1,7}[ \"*:^()+-]{0,2}){0,8}\Z", "times": r"\A[\0-\x30](the )?(first|last|next|day|week) (of|before|after) (next|last|May|Q[1-4]|2026|the) (week|month|year|Friday)s?\Z",
+FORMS = {"date": r"\A\d{4}-\d\d-\d\d([T ]\d\d(:\d\d){0,2}(\.\d{1,7})?(Z|[+-]\d\d:\d\d)?)?\Z",
+         "name": r"\A((mem|sum|run)_)?[a-z2-7]{0,27}\Z|\A[a-z]{1,9}:[0-9a-f]{0,41}:\d{1,3}\Z",
+         "query": r"\A([A-Za-z]{1,7}[ \"*:^()+-]{0,2}){0,8}\Z",
+         "times": r"\A[\0-\x30](the )?(first|last|next|day|week) (of|before|after) (next|last|May|Q[1-4]|2026|the) (week|month|year|Friday)s?\Z",
          "environment": r"\A[a-z]{3,9}_[a-z_]{3,20}=[0-9.e+-]{1,9}\Z"}
 
 

@@ -15,11 +15,61 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from git_notes_consolidation import (arrivals, audit, block, cli, config, dating, desk, embedding, evaluation, facts, forecast, gitlog, hooks, index, judging,
-                                     llm, masking, naming, notes, packing, prompts, questions, ranking, recall, redacting, replies, retrieval, saving,
-                                     scoring, sentences, service, starting, summarizing, temporal, tokens)
-from git_notes_consolidation.models import (SAMPLE_NOW, UTC, CaptureConfidence, ConsolidationPhase, ConsolidationResult, EdgeType, MemoryEdge, MemorySummary,
-                                            MemoryTier, Place, as_utc, mem)
+from git_notes_consolidation.store import changes as arrivals
+from git_notes_consolidation.store import audit_notes as audit
+from git_notes_consolidation.session import block
+from git_notes_consolidation.apps.cli import app as cli
+from git_notes_consolidation.apps.cli import program as apps_program
+from git_notes_consolidation.core import loading as config
+from git_notes_consolidation.core import settings as core_settings
+from git_notes_consolidation.core import parsing as core_parsing
+from git_notes_consolidation.evaluation import dates as dating
+from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.apps.mcp import tools as desk
+from git_notes_consolidation.similarity import lexical as embedding
+from git_notes_consolidation.similarity import embedder as similarity_embedder
+from git_notes_consolidation.similarity import plugin_vectors as similarity_plugin_vectors
+from git_notes_consolidation.evaluation import pairs as evaluation
+from git_notes_consolidation.evaluation import chains as evaluation_chains
+from git_notes_consolidation.evaluation import annotation as evaluation_annotation
+from git_notes_consolidation.text import facts
+from git_notes_consolidation.retention import touches as forecast
+from git_notes_consolidation.staleness import history as gitlog
+from git_notes_consolidation.session import hooks
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.store import tables as store_tables
+from git_notes_consolidation.supersession import judge as judging
+from git_notes_consolidation.llm import protocol as llm
+from git_notes_consolidation.temporal import prose as masking
+from git_notes_consolidation.staleness import mentions as naming
+from git_notes_consolidation.store import reader as store_reader
+from git_notes_consolidation.store import events as notes
+from git_notes_consolidation.store import state as store_state
+from git_notes_consolidation.session import budget as packing
+from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
+from git_notes_consolidation.llm import summary_prompts as prompts
+from git_notes_consolidation.llm import edge_prompt as llm_edge_prompt
+from git_notes_consolidation.recall import questions
+from git_notes_consolidation.recall import rank as ranking
+from git_notes_consolidation.recall import service as recall
+from git_notes_consolidation.llm import redact as redacting
+from git_notes_consolidation.apps.mcp import replies
+from git_notes_consolidation.evaluation import retrieval
+from git_notes_consolidation.core import saving
+from git_notes_consolidation.evaluation import labelled as scoring
+from git_notes_consolidation.text import sentences
+from git_notes_consolidation.text import names as text_names
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import plan as service
+from git_notes_consolidation.session import fast_start as starting
+from git_notes_consolidation.summaries import quotations as summarizing
+from git_notes_consolidation.temporal import resolve as temporal
+from git_notes_consolidation.core import tokens
+from git_notes_consolidation.core.memory import SAMPLE_NOW, UTC, Place, as_utc, mem
+from git_notes_consolidation.core.models import (
+    CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier)
+from git_notes_consolidation.core.reports import ConsolidationPhase, ConsolidationResult
 
 
 class Target(NamedTuple):
@@ -84,7 +134,8 @@ def put(name, data):
     return path
 
 
-OLD = mem("ADR-007: Serve with Flask", "We serve with Flask 3.0; the limit is 40 requests.\n\n- retries: 5\n- `worker.timeout` = 30 s", days_ago=90, tags=("http",))
+OLD = mem("ADR-007: Serve with Flask", "We serve with Flask 3.0; the limit is 40 requests.\n\n- retries: 5\n- `worker.timeout` = 30 s", days_ago=90,
+          tags=("http",))
 NEW = mem("ADR-012: Serve with FastAPI", "Supersedes ADR-007. Since yesterday the limit is 200 requests/s; nothing is \"lost\".", days_ago=3)
 PLACED = tuple(replace(m, commit_sha=c * 40, places=(Place(m.namespace, c * 40, 0),)) for m, c in ((OLD, "a"), (NEW, "b")))
 SUMMARY = MemorySummary("sum_" + "a" * 26, "decisions", SAMPLE_NOW, (OLD.timestamp, NEW.timestamp), "FastAPI serves.", ("The limit is 200.",), (), (),
@@ -95,32 +146,36 @@ SUMMARY = MemorySummary("sum_" + "a" * 26, "decisions", SAMPLE_NOW, (OLD.timesta
 
 BOMB = "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nsummary: *c\n"
 
-@target(notes.note_text(OLD), notes.note_text(NEW, escape=True) + "\n" + notes.note_text(OLD), "---\ntype: x\ntimestamp: 2026-01-01\nsummary: s\n---\nbody\r\n",
+@target(store_reader.note_text(OLD), store_reader.note_text(NEW, escape=True) + "\n" + store_reader.note_text(OLD),
+        "---\ntype: x\ntimestamp: 2026-01-01\nsummary: s\n---\nbody\r\n",
         f"---\ntype: d\ntimestamp: '2026-01-01T00:00:00+14:00'\n{BOMB}---\n", "---\nsummary: a\nsummary: b\ntimestamp: 0001-01-01T00:00:00+14:00\n---\n\\---\n",
         "---\nsummary: !!python/object/apply:os.system [x]\ntimestamp: 9999-12-31T23:59:59-14:00\nimportance: .nan\n---\n",
-        words=("---\n", "summary: ", "timestamp: ", "\r\n", "\0", "\udcff", "&a ", "*a", "!!binary ", "<<: ", "? ", "[", "{", "- ", ": ", "|\n", ">-\n", "escape: \\\n",
+        words=("---\n", "summary: ", "timestamp: ", "\r\n", "\0", "\udcff", "&a ", "*a", "!!binary ", "<<: ", "? ", "[", "{", "- ", ": ", "|\n", ">-\n",
+               "escape: \\\n",
                "\u0085", "\u2028", "importance: 1e999", "tags: [a, b]\n", "valid_from: ", "'", '"'))
 def note(data):
     "A note: every record becomes a memory, and what is written of it reads back as the same."
-    records, problems = notes.parse_note(data)
+    records, problems = store_reader.parse_note(data)
     for a in (*records, *problems): assert 0 <= a.offset <= len(data) and str(a)
     assert [r.offset for r in records] == sorted({r.offset for r in records})
     found = defaultdict(list)
     for i, r in enumerate(records): found["decisions", r.front["timestamp"], r.front["summary"], r.body].append((Place("decisions", "a" * 40, i, r.offset), r))
-    for m in notes._scan(found, [], {}, 1).memories:
-        again, bad = notes.parse_note(notes.note_text(m, escape=True).encode())
+    for m in store_reader._scan(found, [], {}, 1).memories:
+        again, bad = store_reader.parse_note(store_reader.note_text(m, escape=True).encode())
         assert len(again) == 1 and not bad, bad
         front = again[0].front
         assert (front["summary"], as_utc(front["timestamp"]), again[0].body) == (m.summary, m.timestamp, m.content)
         assert {k: front.get(k) for k in ("spec", "phase")} == {"spec": m.spec, "phase": m.phase} and tuple(front.get("tags", ())) == m.tags
 
 
-@target(notes.note_text(OLD), notes.note_text(NEW, escape=True) + "\n" + notes.note_text(OLD), "---\ntimestamp: 2026-01-01\nsummary: a\n---\n\\---\n\n---\n",
+@target(store_reader.note_text(OLD), store_reader.note_text(NEW, escape=True) + "\n" + store_reader.note_text(OLD),
+        "---\ntimestamp: 2026-01-01\nsummary: a\n---\n\\---\n\n---\n",
         "---\nsummary: " + "[" * 9000 + "\n---\n", "---\ntags:\n" + "- " * 9000 + "\n---\n", "---\ntype: d\r\nsummary: a\r\ntimestamp: 2026-01-01\r\n---\r\nx",
-        words=("---\n", "--- \r\n", "summary: ", "timestamp: 2026-01-01\n", "&a ", "*a", "[", "{", "- ", ": ", "\udcff", "escape: \\\n", "valid_from: ", "\0", "\\---\n", "\n", "\v", "\u0085"))
+        words=("---\n", "--- \r\n", "summary: ", "timestamp: 2026-01-01\n", "&a ", "*a", "[", "{", "- ", ": ", "\udcff", "escape: \\\n", "valid_from: ", "\0",
+               "\\---\n", "\n", "\v", "\u0085"))
 def audited(data):
     "The audit reads notes on its own, and finds the same memories."
-    mine, (theirs, _) = notes.parse_note(data)[0], audit.note_memories(data)
+    mine, (theirs, _) = store_reader.parse_note(data)[0], audit.note_memories(data)
     assert [(r.front["timestamp"], r.front["summary"], r.body) for r in mine] == [(m.stamp, m.summary, m.body) for m in theirs]
 
 
@@ -135,14 +190,17 @@ def _run(i, **more): return notes.Append("runs", "a" * 40, {"kind": "run", "id":
 
 EDGE = MemoryEdge(NEW.id, OLD.id, EdgeType.SUPERSEDES, 0.9, "it says so", SAMPLE_NOW, "run_1", "full")
 
-@target(_lines(_run("run_1"), notes.edge_append("a" * 40, EDGE, "run_1", SAMPLE_NOW), notes.access_append(OLD, "me", 3, SAMPLE_NOW)).replace('"seq": 2', '"seq": 1'),
+@target(_lines(_run("run_1"), notes.edge_append("a" * 40, EDGE, "run_1", SAMPLE_NOW), notes.access_append(OLD, "me", 3, SAMPLE_NOW)).replace('"seq": 2',
+    '"seq": 1'),
         _lines(_run("run_1"), notes.summary_append("a" * 40, SUMMARY, "run_1")).replace('"seq": 2', '"seq": 1'),
         _lines(_run("run_1"), notes.tier_append(OLD, MemoryTier.HOT, MemoryTier.COLD, "faded", 0.1, "run_1"),
                notes.set_append(OLD, "importance", 0.5, "run_1")).replace('"seq": 2', '"seq": 1').replace('"seq": 3', '"seq": 1'),
         _lines(_run("run_1"), _run("run_2", kind="undo", targets=["run_1"])),
         _lines(notes.op_append("a" * 40, {"operation": "ADD", "target": OLD.id, "at": SAMPLE_NOW.isoformat(), "touched": True}, "run_1"), _run("run_1")),
-        words=('"seq": ', '"kind": ', '"run"', '"id": ', '"live": false', '"subject": ', '"at": ', "1e999", "-1", "9" * 19, "9" * 400, "9" * 4300, "NaN", "null", "[]", "{}", "true",
-               "\\ud800", "\\u0000", OLD.id, NEW.id, "run_1", '"count": ', '"targets": ["run_1"]', '"value": ', "0001-01-01", "9999-12-31T23:59:59-14:00", "\n- "))
+        words=('"seq": ', '"kind": ', '"run"', '"id": ', '"live": false', '"subject": ', '"at": ', "1e999", "-1", "9" * 19, "9" * 400, "9" * 4300, "NaN",
+               "null", "[]", "{}", "true",
+               "\\ud800", "\\u0000", OLD.id, NEW.id, "run_1", '"count": ', '"targets": ["run_1"]', '"value": ', "0001-01-01", "9999-12-31T23:59:59-14:00",
+               "\n- "))
 def records(data):
     "Lines of our refs: a line that is read is written the same, the state is the same in any order, and the tables take it."
     found, problems = notes._decode_note(data, "records")
@@ -152,11 +210,11 @@ def records(data):
         assert notes.decode(line) == notes._plain(r), "what is written reads back"
     rows = [(_STORE.get(r["kind"], "meta"), "a" * 40, r) for r in found]
     events = notes.Events(tuple(rows), tuple(problems), {})
-    state = notes.fold(events)
-    assert state == notes.fold(replace(events, records=tuple(reversed(rows)))) == notes.fold(replace(events, records=tuple(rows[1::2] + rows[::2])))
+    state = store_state.fold(events)
+    assert state == store_state.fold(replace(events, records=tuple(reversed(rows)))) == store_state.fold(replace(events, records=tuple(rows[1::2] + rows[::2])))
     notes.encode(notes.stamp(_run("run_3"), events.seq + 1))  # The next run can be written
-    v = service.View(notes.Scan(notes.as_set(PLACED, state), (), {}), events, state)
-    with closing(index.in_memory()) as conn: service.refresh_tables(conn, v, _settings(), SAMPLE_NOW)
+    v = consolidation_view.View(store_reader.Scan(store_state.with_state(PLACED, state), (), {}), events, state)
+    with closing(index.in_memory()) as conn: consolidation_service.refresh_tables(conn, v, _settings(), SAMPLE_NOW)
 
 
 _STORE = {"run": "runs", "undo": "runs", "edge": "edges", "review": "edges", "summary": "summaries"}
@@ -169,7 +227,8 @@ def _settings(): return config.load_settings({}, env={})
 # What git prints
 
 @target("\x01" + "a" * 40 + "\ndiff --git a/x b/x\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old timeout\n+new timeout\n",
-        'diff --git "a/\\303\\244" b/x\n--- "a/\\303\\244\\n.py"\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-timeout\n', words=("--- ", "+++ ", '"', "\\", "\\x", "\\N{", "@@", "\x01", "diff ", "\\777"))
+        'diff --git "a/\\303\\244" b/x\n--- "a/\\303\\244\\n.py"\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-timeout\n',
+        words=("--- ", "+++ ", '"', "\\", "\\x", "\\N{", "@@", "\x01", "diff ", "\\777"))
 def patches(data):
     "A patch: file names in any quoting, lines in any encoding."
     for t in gitlog._read_patches(text_of(data).split("\n"), frozenset({"timeout"})): assert isinstance(t.path, str) and set(t.less) <= {"timeout"}
@@ -183,7 +242,7 @@ def authors(data):
     said = gitlog._FIELDS.removeprefix("--format=")
     for k, v in values.items(): said = said.replace(k, v.replace("%", "\ue000"))
     real, gitlog.git = gitlog.git, lambda *args, **kw: said.encode() + b"\0"
-    try: commits = gitlog.commits_of(notes.Repo(Path("."), Path("."), None, "0" * 40))
+    try: commits = gitlog.read_commits(store_git.Repo(Path("."), Path("."), None, "0" * 40))
     finally: gitlog.git = real
     assert [(c.id, c.when, c.parents) for c in commits] == [("a" * 40, 1767268800, ("b" * 40,))]
 
@@ -229,7 +288,8 @@ def session_file(data):
     assert starting.given(str(home), "s", "v") in (True, False) and starting.given(str(home), "s", "v") is True
 
 
-@target("feature/serve-with-fastapi\nServe src/app/main.py with FastAPI 0.115\n", words=("-", "_", ".", "a.b", "/", "feat: ", "\n", "\0", "\udcff", "Aa", "9", "é"))
+@target("feature/serve-with-fastapi\nServe src/app/main.py with FastAPI 0.115\n",
+        words=("-", "_", ".", "a.b", "/", "feat: ", "\n", "\0", "\udcff", "Aa", "9", "é"))
 def session_words(data):
     "A branch, file names and first lines of commits, which anybody writes: what the session is about."
     branch, *rest = text_of(data).split("\n")
@@ -244,7 +304,7 @@ def last_run(data):
     home = folder("last")
     (home / "gnc").mkdir(exist_ok=True)
     for name in ("last-run.json", "last-hook.json"): (home / "gnc" / name).write_bytes(data)
-    repo = notes.Repo(home, home, None, "0" * 40)
+    repo = store_git.Repo(home, home, None, "0" * 40)
     was = arrivals.last_run(repo)
     assert was.at_hand >= 0 and all(isinstance(x, str) for row in was.tips.items() for x in row)
     assert was.at is None or was.at.tzinfo is not None
@@ -257,11 +317,12 @@ def last_run(data):
 @cache
 def _database():
     path = folder("made") / "consolidation.db"
-    repo = notes.Repo(path.parent, path.parent, None, "0" * 40)
+    repo = store_git.Repo(path.parent, path.parent, None, "0" * 40)
     with closing(index.open_index(repo)) as conn:
         index.vectors_of(conn, [OLD.id, NEW.id], embedding.LexicalEmbedder(), lambda ids: [OLD.text, NEW.text])
-        state = notes.State()
-        service.refresh_tables(conn, service.View(notes.Scan(PLACED, (), {}), notes.Events((), (), {}), state), _settings(), SAMPLE_NOW)
+        state = store_state.State()
+        consolidation_service.refresh_tables(conn, consolidation_view.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), state), _settings(),
+                                             SAMPLE_NOW)
         conn.execute("PRAGMA wal_checkpoint(TRUNCATE)"); conn.execute("PRAGMA journal_mode = DELETE")
     return path.read_bytes()
 
@@ -276,7 +337,7 @@ def index_file(data):
         raw = bytearray(_database())
         for i in range(1, len(data) - 3, 4): raw[int.from_bytes(data[i:i + 3], "big") % len(raw)] = data[i + 3]
     (home / "consolidation.db").write_bytes(raw)
-    repo = notes.Repo(home, home, None, "0" * 40)
+    repo = store_git.Repo(home, home, None, "0" * 40)
     with closing(index.open_index(repo)) as conn: assert conn.execute("PRAGMA user_version").fetchone()[0] == index.SCHEMA
 
 
@@ -285,8 +346,10 @@ def index_file(data):
 YAML = "# ours\nretention_half_life_days: 45  # days\nconsolidation:\n  cluster_threshold: 0.4 # less\n  similarity:\n    threshold: strict\nworkers: 2\n"
 TOML = "# ours\nretention_half_life_days = 45  # days\n[consolidation]\ncluster_threshold = 0.4 # less\n[consolidation.similarity]\nthreshold = \"strict\"\n"
 WANTED = {"retention_half_life_days": 60.5, "workers": 3}
-_SETTING_WORDS = ("retention_half_life_days", "consolidation:", "workers", ": ", " = ", "# ", "\r\n", "\n", "\0", "&a ", "*a", "!!int ", "<<: ", "[", "{", "}", "'", '"', '"""', "null",
-                  ".inf", ".nan", "1e999", "9" * 5000, "0x1f", "2026-01-01", "true", "---\n", "...\n", "%YAML 1.1\n", "\ufeff", "\u0085", "\u2028", "|\n  ", "\udcff", "context.")
+_SETTING_WORDS = ("retention_half_life_days", "consolidation:", "workers", ": ", " = ", "# ", "\r\n", "\n", "\0", "&a ", "*a", "!!int ", "<<: ", "[", "{", "}",
+                  "'", '"', '"""', "null",
+                  ".inf", ".nan", "1e999", "9" * 5000, "0x1f", "2026-01-01", "true", "---\n", "...\n", "%YAML 1.1\n", "\ufeff", "\u0085", "\u2028", "|\n  ",
+                  "\udcff", "context.")
 
 
 def _settings_file(name, data):
@@ -306,22 +369,23 @@ def _settings_file(name, data):
     assert [line for line in draft.text.split("\n") if line.lstrip().startswith("#")][:len(kept)] == kept, "comments stay"
 
 
-@target(YAML, BOMB, "a: " * 300, "[" * 3000, "workers: 2\nworkers: 3\n", "? {}\n: x", words=_SETTING_WORDS, refuses=(config.ConfigError,))
+@target(YAML, BOMB, "a: " * 300, "[" * 3000, "workers: 2\nworkers: 3\n", "? {}\n: x", words=_SETTING_WORDS, refuses=(core_settings.ConfigError,))
 def settings_yaml(data): _settings_file("gnc.yaml", data)
 
 
-@target(TOML, "a = " + "[" * 3000, "workers = 2\nworkers = 3\n", "[a.b.c]\n", words=_SETTING_WORDS, refuses=(config.ConfigError,))
+@target(TOML, "a = " + "[" * 3000, "workers = 2\nworkers = 3\n", "[a.b.c]\n", words=_SETTING_WORDS, refuses=(core_settings.ConfigError,))
 def settings_toml(data): _settings_file("gnc.toml", data)
 
 
 @target("workers=3", "write_threshold=strict", "retention_half_life_days=1e2", "hook_schedule=0 3 * * *", "llm_daily_usd=none",
-        words=(*(f"{name}=" for name in config._FIELDS), "1e999", "nan", "-1", "٣", "1_0", "true", "none", "\0", " ", "9" * 5000), refuses=(config.ConfigError,))
+        words=(*(f"{name}=" for name in core_parsing._FIELDS), "1e999", "nan", "-1", "٣", "1_0", "true", "none", "\0", " ", "9" * 5000),
+        refuses=(core_settings.ConfigError,))
 def environment(data):
     "A variable: the value that its field wants, and the same from what that value is written as."
     name, _, value = typed(data).partition("=")
-    if name not in config._FIELDS: return
+    if name not in core_parsing._FIELDS: return
     if "\0" in value: return  # No environment holds it
-    held = config.load_settings(env={config.variable(name): value})
+    held = config.load_settings(env={core_parsing.variable_name(name): value})
     again = config.load_settings({name: getattr(held.config, name)}, env={})
     assert getattr(again.config, name) == getattr(held.config, name)
 
@@ -336,9 +400,11 @@ _TOLD = {"title": "Serving", "summary": "FastAPI serves since ADR-012.", "key_fa
          [{"decision": "FastAPI serves.", "rationale": "", "outcome": None, "confidence": "high"}], "superseded_facts": [], "insights": []}
 _LINKED = {"edges": [{"source": "M1", "type": "references", "target": "M2", "hint": None, "confidence": "low", "quote": "Supersedes ADR-007."}]}
 
-@target(*_reply("0", _JUDGED, "<think>\n{\n</think>" + json.dumps(_JUDGED)), *_reply("1", _TOLD), *_reply("2", _LINKED), *_reply("3", {"text": "FastAPI [email]."}),
+@target(*_reply("0", _JUDGED, "<think>\n{\n</think>" + json.dumps(_JUDGED)), *_reply("1", _TOLD), *_reply("2", _LINKED),
+        *_reply("3", {"text": "FastAPI [email]."}),
         *_reply("0", '{"answers": [' + "[" * 3000), *_reply("1", '{"title": "a", "title": "b"}'), '0```json\n{"answers": []}\n```',
-        words=("<think>", "</think>", "```", "{", "}", '"kind": null', '"quote": null', '"', "\\ud800", "\\u0000", "\u2028", "yesterday", "M1", "M9", "P2", "NaN", "1e999", "9" * 5000),
+        words=("<think>", "</think>", "```", "{", "}", '"kind": null', '"quote": null', '"', "\\ud800", "\\u0000", "\u2028", "yesterday", "M1", "M9", "P2",
+               "NaN", "1e999", "9" * 5000),
         refuses=(llm.BadReply,))
 def reply(data):
     "A reply to one of the four questions: what is believed of it stands in the memories, or is printable and short."
@@ -353,12 +419,14 @@ def reply(data):
 
 @cache
 def _asked():
-    return (prompts.judge_request([(OLD, NEW)]), prompts.summary_request([OLD, NEW], {OLD.id: NEW}), prompts.edges_request([OLD, NEW]), prompts.merge_request(OLD, NEW))
+    return (llm_supersession_prompt.judge_request([(OLD, NEW)]), prompts.summary_request([OLD, NEW], {OLD.id: NEW}), llm_edge_prompt.edges_request([OLD, NEW]),
+            prompts.merge_request(OLD, NEW))
 
 
 @target('{"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "model": "m", "usage": {"prompt_tokens": 3, "completion_tokens": 1}}',
         '{"error": {"message": "context length exceeded", "code": 400, "type": [], "param": {"a": 1}}}', '{"choices": [null], "usage": [1]}',
-        words=('"content": ', '"refusal": ', '"finish_reason": "length"', "null", "[]", "{}", "1e999", "-1", "NaN", "\\ud800", '"message": []', '"error": ', "9" * 4000, "true"))
+        words=('"content": ', '"refusal": ', '"finish_reason": "length"', "null", "[]", "{}", "1e999", "-1", "NaN", "\\ud800", '"message": []', '"error": ',
+               "9" * 4000, "true"))
 def http_body(data):
     "What a server sends: a reply, or a fault that the rules know."
     try: body = json.loads(text_of(data))
@@ -367,14 +435,16 @@ def http_body(data):
     if isinstance(found, llm.Reply): assert found.text.encode() and len(found.model) <= 100 and found.model.isprintable()
     else: assert found.kind in llm.RULES
     for status in (200, 400, 404, 429, 500):
-        fault = llm.from_status(status, body, {"Retry-After": text_of(data)[:60], "retry-after-ms": text_of(data)[60:90]} if status == 429 else None, 1e9)
+        fault = llm.fault_of_status(status, body, {"Retry-After": text_of(data)[:60], "retry-after-ms": text_of(data)[60:90]} if status == 429 else None, 1e9)
         assert fault.kind in llm.RULES and (fault.wait is None or 0 <= fault.wait < float("inf"))
 
 
 # Texts
 
-_TIMES = ("the day before ", "yesterday ", "last week of ", "two and a half years ago, ", "from 3 to 5 May 2026 ", "Q3 ", "in the 1990s ", "early next month ", "2026-02-30 ", "31/12/9999",
-          "week 53 of 9999 ", "at noon on ", "99999999 days ago ", "the first Monday of ", "half past ", "every ", "FY26 ", "a fortnight hence ", "between ", "the week of ", "1st", "٣", "\0")
+_TIMES = ("the day before ", "yesterday ", "last week of ", "two and a half years ago, ", "from 3 to 5 May 2026 ", "Q3 ", "in the 1990s ", "early next month ",
+          "2026-02-30 ", "31/12/9999",
+          "week 53 of 9999 ", "at noon on ", "99999999 days ago ", "the first Monday of ", "half past ", "every ", "FY26 ", "a fortnight hence ", "between ",
+          "the week of ", "1st", "٣", "\0")
 
 @target(*("".join(_TIMES[i:i + 6]) for i in range(0, len(_TIMES), 6)), "\x05We migrated yesterday, the day before the release on 3 March.", words=_TIMES)
 def times(data):
@@ -393,8 +463,10 @@ def times(data):
         else: assert r.resolved_date is None
 
 
-_PROSE = ("# Heading\n", "- item\n", "* [x] done\n", "| a | b |\n", "> quote\n", "```\ncode\n```\n", "`x_y`", "e.g. ", "Supersedes ADR-7. ", "mem_abcdefgh ", "decisions:abcdef1:2 ",
-          "must not ", "5 s ", "1,000,000 ", "v1.2.3 ", "src/a/b.py:12 ", "https://a.b/c?d=e ", "a@b.co ", "200 requests/s ", "half a dozen ", "“quoted” ", "\t", "\r\n", "\0", "...", "–", "é", "不",
+_PROSE = ("# Heading\n", "- item\n", "* [x] done\n", "| a | b |\n", "> quote\n", "```\ncode\n```\n", "`x_y`", "e.g. ", "Supersedes ADR-7. ", "mem_abcdefgh ",
+          "decisions:abcdef1:2 ",
+          "must not ", "5 s ", "1,000,000 ", "v1.2.3 ", "src/a/b.py:12 ", "https://a.b/c?d=e ", "a@b.co ", "200 requests/s ", "half a dozen ", "“quoted” ",
+          "\t", "\r\n", "\0", "...", "–", "é", "不",
           "we no longer use ", "instead of ", "is ", "[link](x) ", "\u2028")
 
 @target(OLD.text, NEW.text, "".join(_PROSE), words=_PROSE)
@@ -407,25 +479,28 @@ def prose(data):
     for s in sentences.split_sentences(text):
         assert at <= s.start < s.end <= len(text) and text[s.start:s.end].strip() == text[s.start:s.end]
         at = s.end
-    for x in (*facts.facts(text), *sentences.references(text)): assert 0 <= x.start < x.end <= len(text)
-    assert tokens.estimate(text) >= 0
+    for x in (*facts.find_facts(text), *text_names.references(text)): assert 0 <= x.start < x.end <= len(text)
+    assert tokens.estimate_tokens(text) >= 0
     title, _, body = text.partition("\n")
     m = replace(NEW, id="mem_x", summary=title, content=body)
-    for x in naming.named(m): assert x
+    for x in naming.mentions_of(m): assert x
     for a, b in ((OLD, m), (m, replace(NEW, id="mem_y")), (m, replace(m, id="mem_z"))):
         j = judging.judge_pair(a, b)
         assert 0 <= j.confidence <= 1 and (not j.span or j.span in b.text)
     assert all(q.holds(m) for q in summarizing.sentences(m))
-    assert index.names_in(m) is not None and packing.bag(text) is not None and prompts.relative_date(text) in text
-    assert all("\x1b" not in said for said in (replies.said(text, 400), cli.plain(text)))
+    assert store_tables.names_in(m) is not None and packing.bag(text) is not None and prompts.relative_date(text) in text
+    assert all("\x1b" not in said for said in (replies.visible_text(text, 400), cli.plain(text)))
     assert embedding.LexicalEmbedder().embed([text]).shape == (1, embedding.LexicalEmbedder().dimensions)
 
 
-SECRETS = tuple("".join(p) for p in (("gh", "p_", "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX"), ("AK", "IA", "Q4WX7ZP2LM9KT3VB"), ("xo", "xb-", "12345678901-abcdefGHIJKL12345"),
+SECRETS = tuple("".join(p) for p in (("gh", "p_", "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX"), ("AK", "IA", "Q4WX7ZP2LM9KT3VB"),
+                                     ("xo", "xb-", "12345678901-abcdefGHIJKL12345"),
                                      ("sk-", "ant-", "api03-aB3dE5gH7jK9mN1pQ3sT5vW7"), ("npm", "_", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6")))
 
-@target("x\0a password: hunter2hunter2, and more", "\x01\n-----BEGIN", "\x02mailto:a@b.example.co", "\x03{\"key\": \"\\n", words=(*SECRETS, "@", "://", ":", "\\n", "\\", '"', "'", "-", "_", "BEGIN ",
-        "PRIVATE KEY-----", "password=", "token: ", "Bearer ", "\\u0041", "[secret:", "]", "`", "sig=", "4111 1111 1111 1111", "DE89 3704 0044 0532 0130 00", "$2b$", "::1", "+49 "))
+@target("x\0a password: hunter2hunter2, and more", "\x01\n-----BEGIN", "\x02mailto:a@b.example.co", "\x03{\"key\": \"\\n",
+        words=(*SECRETS, "@", "://", ":", "\\n", "\\", '"', "'", "-", "_", "BEGIN ",
+        "PRIVATE KEY-----", "password=", "token: ", "Bearer ", "\\u0041", "[secret:", "]", "`", "sig=", "4111 1111 1111 1111", "DE89 3704 0044 0532 0130 00",
+        "$2b$", "::1", "+49 "))
 def redact(data):
     "A secret between two lines, whatever stands in them: it does not come through, and twice is once."
     i, text = data[0] if data else 0, text_of(data[1:])
@@ -438,7 +513,8 @@ def redact(data):
 
 _TAG = packing.TAG
 
-@target(f"before\n\n<{_TAG} version=\"1\" generated_at=\"x\">\nold\n</{_TAG}>", f"<{_TAG}>\n<{_TAG} version=\"1\">\n</{_TAG}>\n</{_TAG}>", f"about <{_TAG}> in a sentence",
+@target(f"before\n\n<{_TAG} version=\"1\" generated_at=\"x\">\nold\n</{_TAG}>", f"<{_TAG}>\n<{_TAG} version=\"1\">\n</{_TAG}>\n</{_TAG}>",
+        f"about <{_TAG}> in a sentence",
         words=(f"<{_TAG} version=\"1\">", f"<{_TAG}>", f"</{_TAG}>", f"</{_TAG}", f"<{_TAG}", _TAG, "<", ">", "/", "\n\n", "\n", "\r", "version="))
 def block_(data):
     "A context: whatever is not ours stays byte for byte, and putting a block in twice is putting it in once."
@@ -455,11 +531,12 @@ def block_(data):
 
 # Names and questions
 
-@target(OLD.id, OLD.id[4:12], "decisions:aaaaaaa:0", "decisions:" + "a" * 40 + ":0", "mem_", ":", words=("mem_", ":", "a", "decisions:", "\0", "%", "*"), refuses=(notes.UnknownId,))
+@target(OLD.id, OLD.id[4:12], "decisions:aaaaaaa:0", "decisions:" + "a" * 40 + ":0", "mem_", ":", words=("mem_", ":", "a", "decisions:", "\0", "%", "*"),
+        refuses=(store_reader.UnknownId,))
 def name(data):
     "An id, a spelling of the plugin's, or a beginning of one: the one thing that it means."
     said, pool = typed(data), {m.id for m in PLACED}
-    found = notes.resolve(said, pool, PLACED)
+    found = store_reader.resolve(said, pool, PLACED)
     assert found in pool and (said in found or any(said in p.aliases() for m in PLACED if m.id == found for p in m.places))
 
 
@@ -468,7 +545,7 @@ def name(data):
 def query(data):
     "A question: never an error of the full text's language."
     said, conn = typed(data), _tables()
-    assert set(index.search_text(conn, said)) <= {m.id for m in PLACED}
+    assert set(store_tables.search_text(conn, said)) <= {m.id for m in PLACED}
     for f in (ranking.word_scores, ranking.name_scores): assert (x := f(conn, said, 2, 2)) is None or x.shape == (2,)
     questions.read_question(said); questions.needs_reasoning(said)
     assert ranking.lists_all(said) in (True, False) and ranking.about_the_past(said) in (True, False)
@@ -477,13 +554,15 @@ def query(data):
 @cache
 def _tables():
     conn = index.in_memory()
-    service.refresh_tables(conn, service.View(notes.Scan(PLACED, (), {}), notes.Events((), (), {}), notes.State()), _settings(), SAMPLE_NOW)
+    consolidation_service.refresh_tables(conn, consolidation_view.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), store_state.State()),
+                                         _settings(), SAMPLE_NOW)
     return conn
 
 
-_DATES = ("2026-01-31", "2026-01-31T12:00:00+02:00", "20260131T12", "2026-W05-6", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "yesterday", " 2026-01-31 ", "٢٠٢٦-01-31")
+_DATES = ("2026-01-31", "2026-01-31T12:00:00+02:00", "20260131T12", "2026-W05-6", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "yesterday",
+          " 2026-01-31 ", "٢٠٢٦-01-31")
 
-@target(*_DATES, words=("-", ":", "T", "Z", "+14:00", "-14:00", "0001", "9999", "W53", "\0", ".", "٣", "24:00"), refuses=(cli.Usage, desk.RepoError))
+@target(*_DATES, words=("-", ":", "T", "Z", "+14:00", "-14:00", "0001", "9999", "W53", "\0", ".", "٣", "24:00"), refuses=(cli.Usage, store_git.RepoError))
 def date(data):
     "A date that somebody typed: a moment, or what to write instead."
     said = typed(data)
@@ -501,8 +580,9 @@ def _plan(*appends):
 
 @target(_plan().to_json(), _plan(_run("run_1"), notes.tier_append(OLD, MemoryTier.HOT, MemoryTier.COLD, "faded", 0.1, "run_1"),
         notes.edge_append("a" * 40, EDGE, "run_1", SAMPLE_NOW)).to_json(), "[" * 3000,
-        words=("null", "1e999", "-1", "NaN", "[]", "{}", "\\ud800", "\\n", "9" * 5000, '"kind": ', '"records": ', '"hides": ', '"now": ', "0001-01-01T00:00:00+14:00", "true", "2.5"),
-        refuses=(service.RepoError,))
+        words=("null", "1e999", "-1", "NaN", "[]", "{}", "\\ud800", "\\n", "9" * 5000, '"kind": ', '"records": ', '"hides": ', '"now": ',
+               "0001-01-01T00:00:00+14:00", "true", "2.5"),
+        refuses=(store_git.RepoError,))
 def plan(data):
     "A plan: the same plan again, or no plan."
     made = service.load_plan(text_of(data))
@@ -522,33 +602,39 @@ def touches(data):
 def _first_line(name): return next(line for line in scoring.fixture(name).read_text(encoding="utf-8").splitlines() if '"locked"' not in line)
 
 
-@target(*(f"{i}{_first_line(n)}" for i, n in enumerate(("supersession", "supersession_chains", "sample_questions"))), '3{"id": "a", "text": "yesterday", "reference": "2026-03-01T00:00:00", '
-        '"phrase": "yesterday", "offset": 0, "expected_start": "2026-02-28T00:00:00", "expected_end": null}', '4{"edge": "e", "verdict": "right"}', "0" + "[" * 3000,
-        words=("null", "[]", "{}", "1e999", "\\ud800", '"split": ', '"id": ', "9" * 5000, "true", "\n", '"alternatives": ', "-1", '"offset": '), refuses=(scoring.DataError,))
+@target(*(f"{i}{_first_line(n)}" for i, n in enumerate(("supersession", "supersession_chains", "sample_questions"))),
+        '3{"id": "a", "text": "yesterday", "reference": "2026-03-01T00:00:00", '
+        '"phrase": "yesterday", "offset": 0, "expected_start": "2026-02-28T00:00:00", "expected_end": null}', '4{"edge": "e", "verdict": "right"}',
+        "0" + "[" * 3000,
+        words=("null", "[]", "{}", "1e999", "\\ud800", '"split": ', '"id": ', "9" * 5000, "true", "\n", '"alternatives": ', "-1", '"offset": '),
+        refuses=(scoring.DataError,))
 def labelled(data):
     "Lines of labelled data, of five kinds."
-    load = (evaluation.load_pairs, evaluation.load_chains, retrieval.load_questions, dating.load_dated, evaluation.read_verdicts)[(data[0] - 48) % 5 if data else 0]
+    load = (evaluation.load_pairs, evaluation_chains.load_chains, retrieval.load_questions, dating.load_dated,
+            evaluation_annotation.read_verdicts)[(data[0] - 48) % 5 if data else 0]
     assert load(put("tables/rows.jsonl", data[1:])) is not None
 
 
-@target(b"SQLite format 3\0", b"", refuses=(embedding.EmbeddingError,), slow=True)
+@target(b"SQLite format 3\0", b"", refuses=(similarity_embedder.EmbeddingError,), slow=True)
 def plugin_index(data):
     "The plugin's index, damaged."
-    assert len(list(embedding.plugin_rows(put("tables/index.db", data)))) >= 0
+    assert len(list(similarity_plugin_vectors.plugin_rows(put("tables/index.db", data)))) >= 0
 
 
 # The command line and the server
 
-_COMMANDS = ("status", "recall", "explain", "log", "diff", "undo", "runs", "consolidate", "context", "history", "tiers", "edges", "summaries", "config", "remember", "forget", "update")
+_COMMANDS = ("status", "recall", "explain", "log", "diff", "undo", "runs", "consolidate", "context", "history", "tiers", "edges", "summaries", "config",
+             "remember", "forget", "update")
 
-@target("\x01what\0--limit\x003", "\x02mem_x", "\x03--since\x002026-01-01", "\x07--dry-run\0--json", "\x0etext\0--title\0t\0--tags\0a", words=("\0", "--", "-", "=", "--json", "-v", "--now=", "--limit", "--help",
+@target("\x01what\0--limit\x003", "\x02mem_x", "\x03--since\x002026-01-01", "\x07--dry-run\0--json", "\x0etext\0--title\0t\0--tags\0a",
+        words=("\0", "--", "-", "=", "--json", "-v", "--now=", "--limit", "--help",
         "\udcff", "9" * 5000, "\x1b[31m", "--namespace", "--as-of", "*"), slow=True)
 def arguments(data):
     "A command line: a known exit code and, where it is refused, one line on standard error."
     nowhere = str(folder("nowhere") / "none")
     words = [w for w in typed(data[1:]).split("\0") if w != "--" and not w.startswith(("--repo", "--config"))][:12]
     argv = ["--repo", nowhere, _COMMANDS[data[0] % len(_COMMANDS) if data else 0], *words, "--repo", nowhere]
-    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err: code = cli.main(argv)
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err: code = apps_program.main(argv)
     assert code in (0, 1, 2, 3, 4), code
     if code: assert err.getvalue().startswith("gnc: ") and err.getvalue().count("\n") == 1, err.getvalue()
     if code and "--json" in words: assert json.loads(out.getvalue())["exit_code"] == code
@@ -556,9 +642,9 @@ def arguments(data):
 
 @cache
 def _tools():
-    from git_notes_consolidation import server
+    from git_notes_consolidation.apps.mcp import server
     lanes = server.Lanes()
-    return [server.tool(desk.Desk(str(folder("nowhere"))), offer, lanes) for offer in server.OFFERS]
+    return [server.tool(desk.Workspace(str(folder("nowhere"))), offer, lanes) for offer in server.OFFERS]
 
 
 try: from pydantic import ValidationError as _Invalid
@@ -577,5 +663,6 @@ def tool_arguments(data):
 try: import mcp  # noqa: F401
 except ImportError: pass
 else:
-    target('\0{"text": "We use Flask", "namespace": "decisions", "tags": ["a"]}', '\x01{"query": "Flask", "limit": 5, "as_of": "2026-01-31"}', '\x04{"apply": true}', '\x02{"memory_id": "mem_abcd"}',
+    target('\0{"text": "We use Flask", "namespace": "decisions", "tags": ["a"]}', '\x01{"query": "Flask", "limit": 5, "as_of": "2026-01-31"}',
+           '\x04{"apply": true}', '\x02{"memory_id": "mem_abcd"}',
            words=("null", "[]", "{}", "1e999", "\\ud800", '"limit": 51', '"tags": "a"', "true", "9" * 5000))(tool_arguments)

@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,7 +48,8 @@ def example_cells(name):
 
 def add_memories(repo, memories):
     "The plugin's notes for more memories: one note each, on an object of its own that need not exist."
-    from git_notes_consolidation.notes import MEM, note_text
+    from git_notes_consolidation.store.git import MEM
+    from git_notes_consolidation.store.reader import note_text
     stream, there = [], refs(repo, MEM)
     for ns in sorted({m.namespace for m in memories}):
         stream.append(f"commit {MEM}{ns}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx" + (f"\nfrom {there[MEM + ns]}" if MEM + ns in there else ""))
@@ -60,7 +62,7 @@ def add_memories(repo, memories):
 
 def story():
     "36 memories, oldest first, with all that a run can find: repeats, decisions overturned, things that belong together, things gone cold."
-    from git_notes_consolidation.models import mem
+    from git_notes_consolidation.core.memory import mem
     out = [mem("Retry limit is 5", "Jobs are retried five times.", days_ago=d, namespace="learnings") for d in (100, 90, 80, 3)]
     for i, w in enumerate(("mail", "report", "billing", "search", "import", "export")):
         body = f"The {w} worker gives up after {i + 3} attempts and logs the job id."
@@ -74,3 +76,15 @@ def story():
         body = f"The {t} {' '.join(things[i - 3:i - 1])} is number {i * 7919}."
         out.append(mem(f"About the {t}", body, days_ago=17 * i, namespace=["progress", "patterns"][i % 2]))
     return sorted(out, key=lambda m: (m.timestamp, m.id))
+
+
+def replace_everywhere(
+    monkeypatch,
+    module,  # Where it is defined
+    name,  # A function or a constant
+    value,  # What stands in its place
+):
+    "In every module of the package that has it by this name, as all of them import names and not modules."
+    old = getattr(module, name)
+    for m in [m for n, m in sys.modules.items() if n.startswith("git_notes_consolidation")]:
+        if m.__dict__.get(name) is old: monkeypatch.setattr(m, name, value)

@@ -5,8 +5,9 @@ from contextlib import closing
 
 from llm_servers import least
 
-from git_notes_consolidation.llm import BadReply, Request, ask_all
-from git_notes_consolidation.providers import Provider
+from git_notes_consolidation.llm.protocol import BadReply, Request
+from git_notes_consolidation.llm.client import ask_all
+from git_notes_consolidation.llm.providers import Provider
 
 SCHEMA = {"type": "object", "additionalProperties": False, "required": ["id", "verdict", "why"],
           "properties": {"id": {"type": "string", "enum": ["M1", "M2"]}, "verdict": {"type": "string", "enum": ["duplicate", "coexist"]},

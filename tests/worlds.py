@@ -4,10 +4,12 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 
-from git_notes_consolidation import notes
-from git_notes_consolidation.audit import REFS, Note
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, MemoryTier, mem
-from git_notes_consolidation.notes import Append
+from git_notes_consolidation.store import events as notes
+from git_notes_consolidation.store import reader as store_reader
+from git_notes_consolidation.store.audit_notes import REFS, Note
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge, MemoryTier
+from git_notes_consolidation.store.events import Append
 
 OBJ = "ab" * 20
 SAID = ("The pool holds 20.", "It is not cached.", "Never retry `POST /jobs`.", "---", "\\---", " --- ", "type: decisions", "See retry_limit in src/pool.py.",
@@ -72,7 +74,7 @@ def world(texts, days, late, forgotten):
 
 def in_memory(memories, runs):
     "The notes that hold them, the plugin's and ours."
-    texts = [(f"refs/notes/mem/{m.namespace}", f"{i:040}", notes.note_text(m, escape=True).encode()) for i, m in enumerate(memories)]
+    texts = [(f"refs/notes/mem/{m.namespace}", f"{i:040}", store_reader.note_text(m, escape=True).encode()) for i, m in enumerate(memories)]
     theirs = [Note(ref, obj, obj, text) for ref, obj, text in texts]
     texts = {s: [notes.encode(notes.stamp(a, i + 1)) for i, appends in enumerate(runs) for a in appends if a.store == s] for s in REFS}
     return theirs, [Note(REFS[s], OBJ, OBJ, "\n".join(dict.fromkeys(rows)).encode() + b"\n") for s, rows in texts.items() if rows]

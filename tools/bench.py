@@ -1,7 +1,7 @@
 """The benchmark suite: `make bench`, or `make bench SIZES=1000` for a quick look.
 
 Every measurement runs in a process of its own (benchmarks/suite.py, or `gnc` itself), one after the other, beside what it is compared with. What was
-measured goes to benchmarks/results.json and the profile to benchmarks/flame.json; nbs/research/scale.ipynb draws both. Compare within a run, not across
+measured goes to benchmarks/results.json and the profile to benchmarks/flame.json; nbs/research/06_scale.ipynb draws both. Compare within a run, not across
 machines. A measurement that takes longer than its limit is not run at larger sizes, and the file says so.
 """
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SUITE, OUT = ROOT / "benchmarks" / "suite.py", ROOT / "benchmarks"
 SIZES, LIMIT = (1_000, 10_000, 100_000), 600
-GNC = [sys.executable, "-c", "from git_notes_consolidation.entry import main; main()"]
+GNC = [sys.executable, "-c", "from git_notes_consolidation.apps.entry import main; main()"]
 # Name, job, what it is compared with, the most memories it is run for
 JOBS = (
     ("matrix product, upper triangle", "product", "", 10**9),
@@ -224,7 +224,7 @@ def main(argv: list[str] | None = None) -> int:
             print(f"\n== {n:,} memories, after {time.perf_counter() - begin:.0f} s\n", flush=True)
             one_size(s, n, Path(tmp) / str(n), n == args.flame)
     args.out.write_text(json.dumps({"machine": at, "seconds": round(time.perf_counter() - begin), "rows": s.rows, "not_run": s.left}, indent=1) + "\n")
-    print(f"\n{args.out} is written, after {time.perf_counter() - begin:.0f} s; nbs/research/scale.ipynb draws it.")
+    print(f"\n{args.out} is written, after {time.perf_counter() - begin:.0f} s; nbs/research/06_scale.ipynb draws it.")
     return 0
 
 

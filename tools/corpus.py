@@ -27,9 +27,9 @@ def answered(
     settings,
 ):  # Mode to the figures over all questions
     "How many of the labelled questions are answered."
-    from git_notes_consolidation.embedding import LexicalEmbedder
-    from git_notes_consolidation.recall import open_recall
-    from git_notes_consolidation.retrieval import evaluate_recall, load_questions
+    from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+    from git_notes_consolidation.recall.service import open_recall
+    from git_notes_consolidation.evaluation.retrieval import evaluate_recall, load_questions
     s = open_recall(home, settings, embedder=LexicalEmbedder(), clock=lambda: NOW)
     def search(mode): return lambda q: s.search(q.question, namespace=q.namespace, limit=10, mode=mode, count=False)
     return {mode: evaluate_recall(load_questions(QUESTIONS), search(mode)).all.to_dict() for mode in MODES}
@@ -37,7 +37,7 @@ def answered(
 
 def flattened(home):
     "The repository with its notes' trees in one level: the plugin reads no others, and git makes others of many notes."
-    from git_notes_consolidation.notes import git
+    from git_notes_consolidation.store.git import git
     for ref in git(home, "for-each-ref", "--format=%(refname)", "refs/notes/mem/").decode().split():
         rows = (row.partition("\t") for row in git(home, "ls-tree", "-r", ref).decode().splitlines())
         flat = "".join(f"{what}\t{path.replace('/', '')}\n" for what, _, path in rows)
@@ -51,10 +51,11 @@ def plugin_answered(
     python,  # The Python that has the plugin, and the weights of its model
 ):
     "The figures of the plugin's own search over the same questions, and how many of them hold an answer that it has read at all."
-    from git_notes_consolidation.finding import MemoryResult
-    from git_notes_consolidation.models import as_utc
-    from git_notes_consolidation.notes import open_repo, read_memories
-    from git_notes_consolidation.retrieval import evaluate_recall, load_questions
+    from git_notes_consolidation.recall.search import MemoryResult
+    from git_notes_consolidation.core.memory import as_utc
+    from git_notes_consolidation.store.git import open_repo
+    from git_notes_consolidation.store.reader import read_memories
+    from git_notes_consolidation.evaluation.retrieval import evaluate_recall, load_questions
     questions, known = load_questions(QUESTIONS), read_memories(open_repo(home)).memories
     def call(*requests):
         model = subprocess.run([python, "-c", MODEL], capture_output=True, encoding="utf-8", check=True).stdout.strip()
@@ -72,26 +73,32 @@ def measure(
     home,  # A repository that holds the notes; a run is made in it and taken back
 ):
     "Before a run, what it does, after it, and whether all of it was taken back."
-    from git_notes_consolidation.config import load_settings
-    from git_notes_consolidation.notes import open_repo, read_memories
-    from git_notes_consolidation.service import open_service, run, status, undo, view
-    from git_notes_consolidation.walking import differences, left_behind, moves, paid, seen
+    from git_notes_consolidation.core.loading import load_settings
+    from git_notes_consolidation.store.git import open_repo
+    from git_notes_consolidation.store.reader import read_memories
+    from git_notes_consolidation.consolidation.stores import open_service
+    from git_notes_consolidation.consolidation.service import run
+    from git_notes_consolidation.consolidation.status import status
+    from git_notes_consolidation.consolidation.undo import undo
+    from git_notes_consolidation.consolidation.view import view
+    from git_notes_consolidation.research.before_after import (
+        differences, capture_report, moves, session_costs, snapshot)
     settings = load_settings({"max_change": 1.0}, env={})
     repo, s = open_repo(home), open_service(home, settings, clock=lambda: NOW)
-    left, at_first = left_behind(read_memories(repo)), seen(s)
-    before = {"tokens": paid(repo, settings, NOW), "questions": answered(home, settings)}
+    left, at_first = capture_report(read_memories(repo)), snapshot(s)
+    before = {"tokens": session_costs(repo, settings, NOW), "questions": answered(home, settings)}
     result = run(s)
-    after = {"tokens": paid(repo, settings, NOW), "questions": answered(home, settings), "tiers": status(s)["tiers"], "edges": status(s)["edges"]}
+    after = {"tokens": session_costs(repo, settings, NOW), "questions": answered(home, settings), "tiers": status(s)["tiers"], "edges": status(s)["edges"]}
     made = {k: getattr(result, k) for k in ("memories_distinct", "duplicates_found", "supersessions_detected", "summaries_created", "review_items")}
     records = len(view(repo).events.records)
     undo(s, result.run_id)
-    back = {"differs": differences(at_first, seen(s)), "records added by the undo": len(view(repo).events.records) - records}
+    back = {"differs": differences(at_first, snapshot(s)), "records added by the undo": len(view(repo).events.records) - records}
     return {"left": left.to_dict(), "before": before, "run": made | {"moves": moves(result)}, "after": after, "undone": back}
 
 
 def fetched(bundle, home):
     "A repository with the notes of a bundle."
-    from git_notes_consolidation.notes import git
+    from git_notes_consolidation.store.git import git
     home.mkdir(parents=True)
     git(home, "init", "-q", "-b", "main")
     git(home, "fetch", "-q", str(bundle), "refs/notes/*:refs/notes/*")

@@ -78,7 +78,7 @@ def copy(to):
 
 
 def function_of(name):
-    "`git_notes_consolidation.session.xǁInjectorǁlaid__mutmut_3` is about `Injector.laid`."
+    "`git_notes_consolidation.session.inject.xǁInjectorǁlaid__mutmut_3` is about `Injector.laid`."
     mangled = name.rpartition("__mutmut_")[0].rpartition(".")[2]
     return mangled[1:].strip("ǁ").replace("ǁ", ".") if "ǁ" in mangled else mangled.removeprefix("x_")
 

@@ -117,19 +117,12 @@ def figures(cells):
 # Pages made from data
 
 def section_page(section, builder, static):
-    "A page that lists what a section holds; the research notebooks with their first figure."
-    folder, name = posixpath.split(section["href"])
-    out, first = [f"# {({'research': 'Research gallery', 'source': 'All notebooks'} if name == 'index.md' else {}).get(folder, section['section'])}\n"], True
-    if folder == "research": out.append("Experiments that export nothing. They run offline on the sample, or on your repository when one path is changed.\n")
+    "A page that lists the research notebooks, each with its first figure."
+    folder, first = posixpath.dirname(section["href"]), True
+    out = ["# Research gallery\n", "Experiments that export nothing. They run offline on the sample, or on your repository when one path is changed.\n"]
     for e in section["contents"]:
-        if isinstance(e, dict):
-            out.append(f"## [{e['section']}]({posixpath.relpath(e['href'], folder)})\n")
-            out += [f"- [{(h := heading(NBS / f))[0]}]({posixpath.relpath(f, folder)}): {h[1]}" for f in e["contents"]] + [""]
-            continue
         title, subtitle, cells = heading(NBS / e)
-        link = posixpath.relpath(e, folder)
-        if folder != "research": out.append(f"- [{title}]({link}): {subtitle}"); continue
-        out.append(f"## [{title}]({link})\n\n{subtitle}\n")
+        out.append(f"## [{title}]({posixpath.relpath(e, folder)})\n\n{subtitle}\n")
         if drawn := figures(cells):
             out.append(as_html(figure(drawn[0], "../", static, first, height=240), builder))
             first = False
@@ -163,7 +156,7 @@ def commands(command=None, name="gnc"):
     if command is None:
         import typer
 
-        from git_notes_consolidation.commands import app
+        from git_notes_consolidation.apps.cli.program import app
         command = typer.main.get_command(app)
     if getattr(command, "hidden", False): return
     yield name, command
@@ -231,7 +224,7 @@ def citing_page():
 def made(builder, static):
     "Every page that no notebook holds: its file, its Markdown."
     out = {"cli-reference.md": cli_page(), "promises.md": promises_page(), "citing.md": citing_page()}
-    return out | {s["href"]: section_page(s, builder, static) for s in walk(sections()) if "href" in s}
+    return out | {s["href"]: section_page(s, builder, static) for s in walk(sections()) if s.get("href", "").endswith(".md")}
 
 
 # The API
@@ -290,9 +283,11 @@ def _comments(module):
 
 
 def _notes(module, nodes):
-    "The comment of the last of them on each line, by name."
-    lines = {n.end_lineno: getattr(n, "arg", None) or n.target.id for n in nodes}
-    return {name: _comments(module)[line] for line, name in lines.items() if line in _comments(module)}
+    "The comment of the last of them on each line, by name; or the lines above that are nothing but a comment."
+    lines, source, said = {n.end_lineno: getattr(n, "arg", None) or n.target.id for n in nodes}, _source(module).split("\n"), _comments(module)
+    def above(line): return [*above(line - 1), said[line]] if source[line - 1].lstrip().startswith("#") and not source[line - 1].startswith("# %%") else []
+    found = {name: said[line] if line in said else " ".join(above(line - 1)) for line, name in lines.items()}
+    return {name: text for name, text in found.items() if text}
 
 
 def _block(kind, head, body, depth):

@@ -1,6 +1,6 @@
 """README.md from nbs/index.ipynb: nbdev's filters, then nbconvert. `--check` writes nothing and fails when they differ.
 
-A table stored as HTML becomes a Markdown table. Of a figure, GitHub can show only a picture: `nbs/images/figure-<hash>.png`,
+A table stored as HTML becomes a Markdown table. Of a figure, GitHub can show only a picture: `nbs/guide/images/figure-<hash>.png`,
 drawn when kaleido and a Chromium are at hand, and left out of the README when there is none.
 """
 import argparse
@@ -106,7 +106,7 @@ def shown(output, images, write):
             else:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(raw)
-        text = f"![](nbs/images/{name})" if path.exists() or raw is not None else None
+        text = f"![](nbs/guide/images/{name})" if path.exists() or raw is not None else None
     else: text = data.get("text/markdown") or markdown_table(data.get("text/html", ""))
     if text: return {"output_type": "display_data", "metadata": {}, "data": {"text/markdown": text}}
     if name or any("widget-view" in mime for mime in data) or "text/plain" not in data: return None
@@ -173,11 +173,11 @@ def main(argv=None):
     ap = argparse.ArgumentParser(description="README.md from nbs/index.ipynb")
     ap.add_argument("--check", action="store_true", help="write nothing, fail when README.md is not what the notebook renders to")
     args = ap.parse_args(argv)
-    readme, images = ROOT / "README.md", ROOT / "nbs" / "images"
+    readme, images = ROOT / "README.md", ROOT / "nbs" / "guide" / "images"
     text = render(ROOT / "nbs" / "index.ipynb", images, write=not args.check)
     if args.check:
         old = readme.read_text(encoding="utf-8") if readme.exists() else ""
-        lost = [p for p in re.findall(r"\]\((nbs/images/[^)]+)\)", text) if not (ROOT / p).exists()]
+        lost = [p for p in re.findall(r"\]\((nbs/guide/images/[^)]+)\)", text) if not (ROOT / p).exists()]
         if old == text and not lost: return 0
         sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), "README.md", "nbs/index.ipynb"))
         for p in lost: print(f"{p} is missing")

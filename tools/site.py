@@ -123,15 +123,18 @@ def write_sources(work):
     "What Sphinx reads, in `work`."
     from nbdev.doclinks import NbdevLookup
     lookup, order = NbdevLookup(), pages.sections()
+    inner = {s["href"]: s["contents"] for s in order if "href" in s}  # A chapter's overview, or a page that is made
     for name in (n for n in pages.files(order) if n.endswith(".ipynb")):
         page = for_sphinx(NBS / name, lookup)
         if name == "index.ipynb":
-            below = lambda s: [n for n in [s.get("href", "index.ipynb"), *own_files(s["contents"])] if n != "index.ipynb"]
-            page["cells"].append(markdown("\n".join(toctree(below(s), caption=s["section"]) for s in order)) | {"id": "sections"})
+            guide, chapters = own_files(order[0]["contents"])[1:], [s["href"] for s in order[1:]]
+            trees = toctree(guide, caption=order[0]["section"]) + "\n" + toctree(chapters, caption="Chapters")
+            page["cells"].append(markdown(trees) | {"id": "sections"})
+        elif name in inner:
+            page["cells"].append(markdown(toctree(inner[name], pages.posixpath.dirname(name))) | {"id": "sections"})
         out = work / f"{pages.docname(name)}.ipynb"
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(page, ensure_ascii=False), encoding="utf-8")
-    inner = {s["href"]: s["contents"] for top in order for s in pages.walk(top["contents"])}
     for name, text in pages.made("sphinx", "_static").items():
         folder = pages.posixpath.dirname(name)
         out = work / name

@@ -6,27 +6,24 @@ import shutil
 from datetime import timedelta
 
 import pytest
-from calls import gnc, gnc_process, new_repo, run, state_of
-from git_notes_consolidation import __version__, cli, service
-from git_notes_consolidation.commands import app
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, mem
-from git_notes_consolidation.notes import open_repo, read_memories, run_lock
+from calls import gnc, gnc_process, new_repo, state_of
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation import __version__
+from git_notes_consolidation.apps.cli import app as cli
+from git_notes_consolidation.apps.cli.app import app
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import MemoryTier
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.store.locks import run_lock
 from helpers import add_memories, refs, story
 
 NOW = ["--now", SAMPLE_NOW.isoformat()]
 OVERTURNED = "ADR-000: We build on Flask"
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory):
-    "The story after a run; not to be written to."
-    home = new_repo(tmp_path_factory.mktemp("cli") / "story", story())
-    run(home)
-    return home
-
-
 @pytest.fixture
-def home(template, tmp_path): return shutil.copytree(template, tmp_path / "repo")
+def home(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / "repo")
 
 
 def named(home, summary): return next(m for m in read_memories(open_repo(home)).memories if m.summary == summary)
@@ -222,7 +219,7 @@ def test_the_code_is_that_of_the_process(tmp_path):
 
 
 def test_a_bug_keeps_its_traceback(home, monkeypatch):
-    monkeypatch.setattr(service, "status", lambda s: 1 / 0)
+    monkeypatch.setattr(consolidation_status, "status", lambda s: 1 / 0)
     with pytest.raises(ZeroDivisionError): gnc("status", repo=home)
 
 

@@ -8,20 +8,27 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import git_notes_consolidation.fleet_command  # noqa: F401  Registers the command
+import git_notes_consolidation.apps.cli.fleet  # noqa: F401  Registers the command
 import numpy as np
 import pytest
 from calls import gnc, new_repo
-from git_notes_consolidation import crew, fleet, parallel, service, tiles
-from git_notes_consolidation.clustering import components, flat_clusters
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import SAMPLE_NOW, sample_memories
-from git_notes_consolidation.notes import open_repo, run_lock
-from helpers import git, refs, story
+from git_notes_consolidation.apps.fleet import workers as crew
+from git_notes_consolidation.apps.fleet import sweep as fleet
+from git_notes_consolidation.core import processes as parallel
+from git_notes_consolidation.consolidation import stores as service
+from git_notes_consolidation.consolidation import plan as consolidation_plan
+from git_notes_consolidation.similarity import tiles
+from git_notes_consolidation.similarity.components import components
+from git_notes_consolidation.similarity.linkage import flat_clusters
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.locks import run_lock
+from helpers import git, refs, replace_everywhere, story
 
 pytestmark = pytest.mark.slow
 
-REAL = tiles.touching
+REAL = tiles.neighbour_forest
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +51,11 @@ def small(tmp_path): return lambda name: new_repo(tmp_path / name, story())
 
 
 @pytest.fixture
-def everything_pays(monkeypatch): monkeypatch.setattr(parallel, "PAYS", 0.0)
+def everything_pays(monkeypatch): replace_everywhere(monkeypatch, parallel, "MIN_SECONDS", 0.0)
 
 
 def plan(home, workers=None):
-    with parallel.through(workers): return service.open_service(home, load_settings({"max_change": 1.0, "workers": 1})).plan(SAMPLE_NOW, full=True).to_json()
+    with parallel.using_pool(workers): return service.open_service(home, load_settings({"max_change": 1.0, "workers": 1})).plan(SAMPLE_NOW, full=True).to_json()
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +92,10 @@ def kill_when_it_works(file):
 @pytest.mark.parametrize("engine", ["loky", "dask"])
 def test_a_worker_that_is_killed_while_it_works_changes_nothing(engine, year, alone, request, tmp_path, everything_pays, monkeypatch):
     file, failed = tmp_path / "victim", []
-    monkeypatch.setattr(tiles, "touching", Victim(file))
+    replace_everywhere(monkeypatch, tiles, "neighbour_forest", Victim(file))
     killer = kill_when_it_works(file)
     def told(*what): failed.append(what)
-    start = crew.processes_here(2, told=told) if engine == "loky" else crew.cluster(request.getfixturevalue("dask"), told=told)
+    start = crew.local_processes(2, told=told) if engine == "loky" else crew.cluster(request.getfixturevalue("dask"), told=told)
     with start as hands: assert plan(year, hands) == alone
     assert set(hands.sent) == SPREAD and min(hands.sent.values()) > 1
     assert hands.count == 3 and not failed if engine == "dask" else failed  # Dask gives the task to another worker by itself
@@ -110,23 +117,24 @@ def test_a_task_that_fails_twice_is_done_the_third_time(engine, request, tmp_pat
     failed = []
     def told(*what): failed.append(what)
     def both(hands): return hands.each(fails, [(tmp_path / "a", 0), (tmp_path / "b", 2)])
-    if engine == "here": done = both(crew.Workers(crew.Here, 2, told=told))
+    if engine == "here": done = both(crew.Workers(crew.InlineExecutor, 2, told=told))
     else:
         with crew.cluster(request.getfixturevalue("dask"), told=told) as hands: done = both(hands)
     assert done == [1, 3] and failed == [(1, 1, "no room, the 1."), (1, 2, "no room, the 2.")]
 
 
 def test_a_task_that_fails_once_too_often_is_told_with_its_words(tmp_path):
-    with pytest.raises(crew.Final, match="a task failed 3 times: no room, the 3"): crew.Workers(crew.Here, 2).each(fails, [(tmp_path / "a", 3)])
+    with pytest.raises(crew.PermanentFailure, match="a task failed 3 times: no room, the 3"):
+        crew.Workers(crew.InlineExecutor, 2).each(fails, [(tmp_path / "a", 3)])
 
 
 def test_a_task_that_ends_worker_after_worker_is_not_sent_to_the_rest():
     killed = pytest.importorskip("distributed.scheduler").KilledWorker("touching-1", SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
-    class Deadly(crew.Here):
+    class Deadly(crew.InlineExecutor):
         def submit(self, *_): future = crew.Future(); future.set_exception(killed); return future
     failed = []
     (_, e), = crew.outcomes(Deadly, fails, [1], 2, told=lambda *x: failed.append(x))
-    assert isinstance(e, crew.Final) and "give the workers more" in str(e) and len(failed) == 1
+    assert isinstance(e, crew.PermanentFailure) and "give the workers more" in str(e) and len(failed) == 1
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):
@@ -163,7 +171,7 @@ def rows(n, seed=0, d=24):
 def test_how_the_rows_are_cut_does_not_change_a_label(parts, dtype, everything_pays, monkeypatch):
     monkeypatch.setattr(tiles, "_parts", lambda n, workers: [(n * i // parts, n * (i + 1) // parts) for i in range(parts)])
     X = rows(200).astype(dtype)
-    with parallel.through(crew.Workers(crew.Here, 2)) as _:
+    with parallel.using_pool(crew.Workers(crew.InlineExecutor, 2)) as _:
         for t in (0.1, 0.3, 0.6):
             assert np.array_equal(tiles.tiled_components(X, t), components(X, t))
             assert np.array_equal(tiles.tiled_clusters(X, t), flat_clusters(X, t))
@@ -198,12 +206,12 @@ def test_each_repository_fails_by_itself_and_the_sweep_goes_on(small, tmp_path):
 
 
 def test_a_repository_that_vanishes_midway_is_a_row(small, tmp_path, monkeypatch):
-    homes, make = [small("first"), small("gone"), small("last")], service.make_plan
+    homes, make = [small("first"), small("gone"), small("last")], consolidation_plan.make_plan
     def vanishing(*args):
         if (tmp_path / "gone").exists() and not refs(tmp_path / "last", "refs/notes/mem-runs") and refs(tmp_path / "first", "refs/notes/mem-runs"):
             shutil.rmtree(tmp_path / "gone")
         return make(*args)
-    monkeypatch.setattr(service, "make_plan", vanishing)
+    replace_everywhere(monkeypatch, consolidation_plan, "make_plan", vanishing)
     said = gnc("fleet", *homes, "--state", tmp_path / "s", "--workers", 1, "--retries", 1, "--json")
     assert said.code == 1 and state_of(said) == {"first": "ok", "gone": "failed", "last": "ok"}
     assert [f["which"] for f in said.json["failures"]] == [str(homes[1])] and "is not a directory" in said.json["repositories"][-1]["why"]
@@ -246,8 +254,8 @@ def test_an_address_comes_from_the_user_alone(small, tmp_path, monkeypatch):
 
 def test_a_state_file_that_is_torn_loses_one_line(tmp_path):
     file = tmp_path / "s"
-    fleet.note_state(file, "/a", fleet.Outcome("a", "ok", settings="x", tips="y"))
+    fleet.append_state(file, "/a", fleet.Outcome("a", "ok", settings="x", tips="y"))
     file.write_text(file.read_text() + '\n{"home": "/b", "sta')
-    fleet.note_state(file, "/c", fleet.Outcome("c", "ok"))
+    fleet.append_state(file, "/c", fleet.Outcome("c", "ok"))
     file.write_bytes(file.read_bytes() + b"\n\xff\n[1]\n7")
     assert set(fleet.read_state(file)) == {"/a", "/c"}

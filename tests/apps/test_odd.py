@@ -9,8 +9,11 @@ from datetime import UTC, datetime
 
 import pytest
 from calls import COMMAND, files, gnc, gnc_process, new_repo, run, state_of
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.notes import MEM, REFS, clone_id, note_text, open_repo, read_memories
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.locks import clone_id
+from git_notes_consolidation.store.reader import note_text, read_memories
 from helpers import add_memories, git, refs, story
 
 STORY = story()
@@ -362,8 +365,6 @@ def test_a_plan_that_the_guard_stopped_is_applied_when_that_is_allowed(tmp_path)
     gnc("consolidate", "--plan", plan, repo=home)
     assert gnc("consolidate", "--apply", plan, repo=home).code == 3
     assert gnc("consolidate", "--apply", plan, "--max-change", "1", repo=home).code == 0
-
-
 
 
 @pytest.mark.slow(after=1)

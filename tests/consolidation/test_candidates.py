@@ -11,13 +11,17 @@ from calls import holds, new_repo, serve, state_of
 from helpers import ROOT, add_memories
 from test_service import tangle
 
-from git_notes_consolidation import index, service
-from git_notes_consolidation.claims import explicit
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.embedding import LexicalEmbedder, round_vectors
-from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.notes import State, open_repo
-from git_notes_consolidation.phases import Scanned, _named, _titled, candidates, living
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.supersession.assertions import explicit
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.similarity.embedder import round_vectors
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.store.state import State
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.consolidation.scan import Scanned, living_memories
+from git_notes_consolidation.consolidation.candidates import _named, _titled, candidates
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ class Blurred:
 
 def scanned(memories, embedder=LexicalEmbedder(), **settings):
     "A scan without a repository, as the service makes it."
-    ms = living(memories)
+    ms = living_memories(memories)
     texts = [m.text for m in ms]
     lexical = None if embedder.name == LexicalEmbedder.name else LexicalEmbedder().embed(texts)
     return Scanned(ms, embedder.embed(texts), embedder, State(), SubconsciousnessConfig(**settings), SAMPLE_NOW, lexical=lexical)
@@ -79,7 +83,7 @@ def test_what_the_embedder_has_no_vector_for_is_found_by_its_words():
 @pytest.mark.parametrize("embedder", [LexicalEmbedder(), Blurred()], ids=lambda e: e.name)
 @pytest.mark.parametrize("k", [1, 60, 200])
 def test_the_candidates_of_a_memory_depend_on_what_is_older(embedder, k):
-    whole, part = scanned(sample_memories(), embedder), scanned(living(sample_memories())[:k], embedder)
+    whole, part = scanned(sample_memories(), embedder), scanned(living_memories(sample_memories())[:k], embedder)
     assert [c for c in candidates(whole, whole.memories) if c[0] < k] == candidates(part, part.memories)
 
 
@@ -98,7 +102,7 @@ def test_a_name_that_many_share_leads_to_ten():
 
 
 def test_whatever_the_judge_can_read_as_a_name_is_a_candidate():
-    ms = living([*documents(fixture("dev")), *sample_memories()])
+    ms = living_memories([*documents(fixture("dev")), *sample_memories()])
     by_name = {*_named(ms), *_titled(ms)}
     read = {(a, b) for a, m in enumerate(ms) for b in range(a) if explicit(ms[b], m)}
     assert len(read) > 40 and read <= by_name

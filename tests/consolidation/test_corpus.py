@@ -13,11 +13,19 @@ from pathlib import Path
 
 import pytest
 from calls import state_of
-from git_notes_consolidation import cli, notes, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.sentences import split_sentences
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, sample_memories
-from git_notes_consolidation.notes import MEM, REFS, note_paths, open_repo, read_memories, tips
+from git_notes_consolidation.apps.cli import program as cli
+from git_notes_consolidation.store import locks as notes
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.text.sentences import split_sentences
+from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
+from git_notes_consolidation.core.models import MemoryTier
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.reader import read_memories
 from helpers import add_memories, git, refs, story
 
 pytestmark = pytest.mark.slow
@@ -25,7 +33,7 @@ pytestmark = pytest.mark.slow
 NOW = datetime(2025, 12, 28, tzinfo=UTC)
 
 
-def serve(home, **settings): return service.open_service(home, load_settings(settings, env={}))
+def serve(home, **settings): return consolidation_stores.open_service(home, load_settings(settings, env={}))
 def run(home, now=NOW, **settings): return service.run(serve(home, **settings), now)
 
 
@@ -89,12 +97,12 @@ def test_without_the_cache_it_is_the_same(again):
 
 def test_undo_takes_everything_back_and_forth(again, consolidated):
     held, before = state_of(again), refs(again, MEM)
-    undo, *taken = service.undo(serve(again), consolidated[1]["run_id"], NOW)
+    undo, *taken = consolidation_undo.undo(serve(again), consolidated[1]["run_id"], NOW)
     nothing = state_of(again)
     assert taken == [consolidated[1]["run_id"]] and (nothing.tiers, nothing.edges, nothing.summaries) == ({}, {}, {})
-    status = service.status(serve(again), NOW)
+    status = consolidation_status.status(serve(again), NOW)
     assert (status["distinct"], status["tiers"]["hot"], status["summaries"], status["edges"]) == (4271, 4271, 0, {})
-    service.undo(serve(again), undo, NOW)
+    consolidation_undo.undo(serve(again), undo, NOW)
     back = state_of(again)
     assert (back.tiers, back.edges, back.summaries, back.reviews, back.rejected) == (held.tiers, held.edges, held.summaries, held.reviews, held.rejected)
     assert not run(again).changed and refs(again, MEM) == before
@@ -174,10 +182,10 @@ def test_no_summary_says_or_counts_anything_twice(consolidated):
 # The way there does not matter
 
 
-def in_batches(home, rows, now, **settings):
-    "Ten runs, each over a tenth of the notes more."
-    for i in range(10):
-        stream, some = [], rows[:len(rows) * (i + 1) // 10]
+def in_batches(home, rows, now, n=10, **settings):
+    "So many runs, each over as many notes more."
+    for i in range(n):
+        stream, some = [], rows[:len(rows) * (i + 1) // n]
         for ref in sorted({ref for ref, *_ in some}):
             stream.append(f"commit {ref}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\ndeleteall")
             stream += [f"M 100644 {blob} {obj[:2]}/{obj[2:]}" for r, obj, blob in some if r == ref]
@@ -193,10 +201,10 @@ def shuffled_notes(home, seed):
     return rows
 
 
-def test_ten_batches_of_the_corpus_come_to_what_one_run_does(corpus_repo, consolidated):
+def test_three_batches_of_the_corpus_come_to_what_one_run_does(corpus_repo, consolidated):
     rows = shuffled_notes(corpus_repo, 7)
     for ref in refs(corpus_repo, MEM): git(corpus_repo, "update-ref", "-d", ref)
-    assert holds(in_batches(corpus_repo, rows, NOW)) == holds(state_of(consolidated[0]))
+    assert holds(in_batches(corpus_repo, rows, NOW, 3)) == holds(state_of(consolidated[0]))
     assert read_memories(open_repo(corpus_repo)).memories == read_memories(open_repo(consolidated[0])).memories
 
 
@@ -224,9 +232,9 @@ def test_the_same_plan_byte_for_byte(corpus_repo, tmp_path):
     "In another process, another place and another order of files, with other threads."
     code = """if True:
         import sys
-        from git_notes_consolidation.config import load_settings
-        from git_notes_consolidation.models import as_utc
-        from git_notes_consolidation.service import open_service
+        from git_notes_consolidation.core.loading import load_settings
+        from git_notes_consolidation.core.memory import as_utc
+        from git_notes_consolidation.consolidation.stores import open_service
         sys.stdout.buffer.write(open_service(sys.argv[1], load_settings(env={})).plan(as_utc(sys.argv[2])).to_json().encode())
     """
     plans = []
@@ -239,7 +247,7 @@ def test_the_same_plan_byte_for_byte(corpus_repo, tmp_path):
 # Several at once
 
 
-GNC = [sys.executable, "-c", "import sys; from git_notes_consolidation.entry import main; sys.exit(main())"]
+GNC = [sys.executable, "-c", "import sys; from git_notes_consolidation.apps.entry import main; sys.exit(main())"]
 
 
 @pytest.fixture

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 from calls import state_of
-from git_notes_consolidation import notes, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import REFS, open_repo, read_events
+from git_notes_consolidation.store import git as notes
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.git import open_repo
 from helpers import ROOT, add_memories, git, refs, story
 
 pytestmark = pytest.mark.slow
@@ -33,7 +36,7 @@ def template(home):
     add_memories(home, [m for m in story() if m.timestamp > EARLIER])
 
 
-def consolidate(home, now=SAMPLE_NOW): return service.run(service.open_service(home, load_settings(env={})), now)
+def consolidate(home, now=SAMPLE_NOW): return service.run(consolidation_stores.open_service(home, load_settings(env={})), now)
 
 
 def holds(state):

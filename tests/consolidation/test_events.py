@@ -12,9 +12,10 @@ from threading import Thread
 
 import pytest
 from calls import gnc, new_repo, run
-from git_notes_consolidation import service
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import open_repo, run_lock
+from git_notes_consolidation.consolidation import notify as service
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.locks import run_lock
 from helpers import refs, story
 
 PYTHON = shlex.quote(sys.executable)
@@ -85,7 +86,9 @@ def test_a_plan_that_is_applied_is_told_and_a_dry_run_is_not(told, keeper, tmp_p
 @pytest.mark.slow
 def test_it_comes_after_the_commit_and_outside_of_the_lock(told, tmp_path):
     file, program = tmp_path / "seen", tmp_path / "look.py"
-    program.write_text("import sys\nfrom git_notes_consolidation.notes import open_repo, run_lock\nfrom git_notes_consolidation.service import view\n"
+    program.write_text(
+        "import sys\nfrom git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.locks import run_lock\nfrom "
+        "git_notes_consolidation.consolidation.view import view\n"
                        f"with run_lock(open_repo({str(told)!r})): open({str(file)!r}, 'w').write(' '.join(view(open_repo({str(told)!r})).state.runs))\n")
     result = run(told, event_command=f"{PYTHON} {shlex.quote(str(program))}")
     assert problems(result) == [] and file.read_text() == result.run_id

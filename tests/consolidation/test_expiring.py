@@ -6,14 +6,19 @@ from datetime import timedelta
 
 import pytest
 from calls import gnc, holds, new_repo, run, serve, state_of
-from git_notes_consolidation import audit, index
-from git_notes_consolidation.config import ConfigError, load_settings
-from git_notes_consolidation.journal import note_accesses
-from git_notes_consolidation.models import SAMPLE_NOW, as_utc, mem
-from git_notes_consolidation.notes import MEM, open_repo
-from git_notes_consolidation.service import Guard, apply_file, load_plan, undo, view
-from git_notes_consolidation.writing import WritingService
-from helpers import add_memories, git, refs, story
+from git_notes_consolidation.store import audit
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.core.settings import ConfigError
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.store.accesses import note_accesses
+from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, mem
+from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.consolidation.plan import Guard, load_plan
+from git_notes_consolidation.consolidation.service import apply_file
+from git_notes_consolidation.consolidation.undo import undo
+from git_notes_consolidation.consolidation.view import view
+from git_notes_consolidation.writing.write import WritingService
+from helpers import add_memories, git, refs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,16 +27,8 @@ LATER = SAMPLE_NOW + 200 * DAY
 RULE = {"retention_days": "decisions=180"}
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory):
-    "The story after a first run, which archives the decisions that were overturned; not to be written to."
-    place = new_repo(tmp_path_factory.mktemp("expiring") / "repo", story())
-    run(place)
-    return place
-
-
 @pytest.fixture
-def done(template, tmp_path): return shutil.copytree(template, tmp_path / "done")
+def done(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / "done")
 
 
 def gone(home): return {m.summary for m in view(open_repo(home)).scan.memories if m.status == "tombstone"}
@@ -184,9 +181,9 @@ def test_what_matters_again_in_the_same_run_stays(tmp_path):
 @pytest.mark.slow
 @settings(max_examples=4)
 @given(st.lists(st.integers(1, 399), max_size=2, unique=True))
-def test_the_way_there_does_not_matter(template, tmp_path_factory, on):
+def test_the_way_there_does_not_matter(story_after, tmp_path_factory, on):
     "Whenever runs look, what is archived and untouched is a tombstone in the end."
-    home = shutil.copytree(template, tmp_path_factory.mktemp("cadence") / "repo")
+    home = shutil.copytree(story_after, tmp_path_factory.mktemp("cadence") / "repo")
     for d in (*sorted(on), 400): run(home, SAMPLE_NOW + d * DAY, full=d % 2 == 0, **RULE)
     assert gone(home) >= OVER
     state, late = state_of(home), SAMPLE_NOW + 400 * DAY

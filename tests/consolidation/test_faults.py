@@ -16,12 +16,19 @@ from pathlib import Path
 import pytest
 from calls import COMMAND, Said, gnc, holds, new_repo, state_of
 from faulty_git import KINDS, faulty_git
-from git_notes_consolidation import audit, increments, index, service, starting
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.notes import MEM, REFS, note_paths, note_text, open_repo, read_memories, tips, write_memories
-from git_notes_consolidation.sqlite import write_ahead
-from helpers import add_memories, git, refs, story
+from git_notes_consolidation.store import tables as store_tables
+from git_notes_consolidation.store import audit
+from git_notes_consolidation.consolidation import incremental as increments
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.store import git as service
+from git_notes_consolidation.session import fast_start as starting
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.reader import note_text, read_memories, write_memories
+from git_notes_consolidation.core.processes import write_ahead
+from helpers import add_memories, git, refs, replace_everywhere, story
 
 pytestmark = pytest.mark.slow
 
@@ -247,7 +254,7 @@ def test_a_run_has_happened_though_the_cache_could_not_follow(template, tmp_path
     home = copied(template, tmp_path / "w")
     def full(*a, **kw): raise sqlite3.OperationalError("database or disk is full")
     with monkeypatch.context() as m:
-        m.setattr(index, "refresh", full)
+        replace_everywhere(m, store_tables, "refresh", full)
         m.setattr(increments, "patch", full)
         done = gnc("consolidate", "--json", repo=home)
         assert done.code == 0 and done.json["warnings"][-1].startswith("the cache is not up to date (database or disk is full); nothing is lost")
@@ -433,7 +440,7 @@ def test_a_lock_that_somebody_left(template, tmp_path, ref, monkeypatch):
     done = called(home, ["consolidate"])
     assert done.code == 0 and lock.exists() != (ref in REFS.values()), done
     if ref.startswith(MEM):
-        from git_notes_consolidation.writing import open_writing
+        from git_notes_consolidation.writing.write import open_writing
         s = open_writing(home, load_settings(env={}), clock=lambda: SAMPLE_NOW, patience=0.2)
         with pytest.raises(service.RepoError, match="(?s)decisions.lock.*not ours, remove it by hand"): s.remember("A swan")
         lock.unlink()

@@ -2,7 +2,6 @@
 import random
 import shutil
 import sqlite3
-import sys
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -10,20 +9,34 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from git_notes_consolidation import increments, index, phases, reviewing as rv, service as sv
-from git_notes_consolidation.clustering import Near, near_clusters, reached
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.journal import note_accesses
-from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.notes import encode, note_text, open_repo, read_events
-from git_notes_consolidation.recall import open_recall
-from git_notes_consolidation.effects import BadFact
-from git_notes_consolidation.writing import open_writing
-from helpers import ROOT, add_memories, git, story
+from git_notes_consolidation.supersession import judge
+from git_notes_consolidation.similarity import components, tiles
+from git_notes_consolidation.consolidation import incremental as increments
+from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.consolidation import cluster as phases
+from git_notes_consolidation.writing import review as rv
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import service as sv
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import plan as consolidation_plan
+from git_notes_consolidation.store import accesses as store_accesses
+from git_notes_consolidation.similarity.updates import NearPairs, near_clusters
+from git_notes_consolidation.similarity.components import reached
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.store.accesses import note_accesses
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.store.events import encode, read_events
+from git_notes_consolidation.store.reader import note_text
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.recall.service import open_recall
+from git_notes_consolidation.writing.effects import BadFact
+from git_notes_consolidation.writing.write import open_writing
+from helpers import add_memories, git, replace_everywhere, story
 from hypothesis import given, settings as hypothesis_settings
 from hypothesis import strategies as st
 
-sys.path[:0] = [str(ROOT / "benchmarks")]
 from generate import generate  # noqa: E402
 
 
@@ -36,7 +49,7 @@ def never_due():
 
 
 def at(path, **change):
-    return sv.open_service(path, load_settings({"llm_provider": "off", "max_change": 1.0, **change}, env={}), clock=lambda: SAMPLE_NOW)
+    return consolidation_stores.open_service(path, load_settings({"llm_provider": "off", "max_change": 1.0, **change}, env={}), clock=lambda: SAMPLE_NOW)
 
 
 @pytest.fixture
@@ -75,7 +88,7 @@ def tables(path):
 def rebuilt(path, now):
     "The tables as a look at everything makes them."
     s = at(path)
-    with closing(index.open_index(s.repo)) as conn: sv.refresh_tables(conn, sv.view(s.repo), s.settings, now)
+    with closing(index.open_index(s.repo)) as conn: sv.refresh_tables(conn, consolidation_view.view(s.repo), s.settings, now)
     return tables(path)
 
 
@@ -150,8 +163,8 @@ def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
     known = []
     def kept(X, distance, before, at): known.append(before and len(before.names)); return near_clusters(X, distance, before, at)
     monkeypatch.setattr(phases, "_MANY", 1)
-    monkeypatch.setattr(phases, "kept_clusters", kept)
-    monkeypatch.setattr(phases, "reached", partial(reached, most=1))  # A component that is too large, as in a large repository
+    replace_everywhere(monkeypatch, tiles, "clusters_and_pairs", kept)
+    replace_everywhere(monkeypatch, components, "reached", partial(reached, most=1))  # A component that is too large, as in a large repository
     memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
     old, new = later(memories, 0.9)
     _, taken = both(home, tmp_path, old, [new[:20], new[20:]])
@@ -163,7 +176,7 @@ def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
     torn(home)
     add_memories(home, [mem("Retries of the mail worker are counted in Redis", "Not in the job.", days_ago=-90)])
     assert tried(home, SAMPLE_NOW + timedelta(days=99))[1] and known[5:] == [None]
-    with closing(index.open_index(open_repo(home))) as conn: assert len(Near.from_bytes(index.recalled_near(conn, at(home).embedder.name)).names) > second
+    with closing(index.open_index(open_repo(home))) as conn: assert len(NearPairs.from_bytes(index.recalled_near(conn, at(home).embedder.name)).names) > second
 
 
 @pytest.mark.slow
@@ -190,12 +203,12 @@ def taken_back(rng, home, first):
     "The first run is undone, or a part of what it made; some of what is then asked is answered."
     if not first.changed: return
     s = at(home)
-    sv.undo(s, first.run_id, SAMPLE_NOW - timedelta(days=1, hours=12))
+    consolidation_undo.undo(s, first.run_id, SAMPLE_NOW - timedelta(days=1, hours=12))
     if rng.random() < 0.3: return
     sv.run(s, SAMPLE_NOW - timedelta(days=1))
     w = open_writing(home, s.settings, clock=lambda: SAMPLE_NOW - timedelta(hours=20))
-    for i in sorted(sv.view(s.repo).state.reviews):
-        if (x := rng.random()) < 0.6 and i in sv.view(s.repo).state.reviews: (rv.accept if x < 0.3 else rv.reject)(w, i)
+    for i in sorted(consolidation_view.view(s.repo).state.reviews):
+        if (x := rng.random()) < 0.6 and i in consolidation_view.view(s.repo).state.reviews: (rv.accept if x < 0.3 else rv.reject)(w, i)
     sv.run(s, SAMPLE_NOW - timedelta(hours=12))
 
 
@@ -216,12 +229,12 @@ def written(rng, home, first):
             elif what == "same": w.remember(f"Said by a person to be the same, {rng.random()}", duplicate_of=i)
             elif what == "forget": w.forget(i)
             else: w.update(i, tags=(f"tag{k}",))
-        except (BadFact, sv.Guard): continue
+        except (BadFact, consolidation_plan.Guard): continue
     sv.run(at(home), SAMPLE_NOW - timedelta(hours=12))
 
 
 @pytest.mark.slow
-@hypothesis_settings(max_examples=8, deadline=None)
+@hypothesis_settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10**6))
 def test_after_much_was_written_by_hand(tmp_path_factory, seed):
     rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
@@ -241,14 +254,14 @@ def test_what_was_merged_forgotten_and_refused_is_no_reason_to_look_at_everythin
     some = sorted(m.id for m in w.held().pool.memories if m.namespace == "learnings")
     w.remember("Seen again: the lake was frozen", merges=some[:1]); w.forget(some[1])
     last = sv.run(s, SAMPLE_NOW - timedelta(hours=39))
-    sv.undo(s, sv.run(s, SAMPLE_NOW + timedelta(days=300)).run_id, SAMPLE_NOW - timedelta(hours=38))
+    consolidation_undo.undo(s, sv.run(s, SAMPLE_NOW + timedelta(days=300)).run_id, SAMPLE_NOW - timedelta(hours=38))
     assert last.changed and not tried(home, SAMPLE_NOW - timedelta(hours=37))[1]
     append_to_head(home, afterwards(new))
     assert tried(home, SAMPLE_NOW + timedelta(days=9))[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
 @pytest.mark.slow
-@hypothesis_settings(max_examples=8, deadline=None)
+@hypothesis_settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10**6))
 def test_after_much_was_refused_or_taken_back(tmp_path_factory, seed):
     rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
@@ -303,7 +316,7 @@ def test_somebody_writes_while_it_looks(settled, monkeypatch):
     monkeypatch.setattr(increments, "look", slowly)
     result, short = tried(home)
     assert result.changed and not short and tables(home) == rebuilt(home, SAMPLE_NOW)
-    assert "The lake is frozen" in {m.summary for m in sv.view(open_repo(home)).scan.memories}
+    assert "The lake is frozen" in {m.summary for m in consolidation_view.view(open_repo(home)).scan.memories}
 
 
 def test_what_was_recalled_counts_once(settled, tmp_path):
@@ -376,13 +389,13 @@ def test_what_an_agent_remembers_is_no_reason_to_look_at_everything(settled, tmp
         assert tried(home, SAMPLE_NOW + timedelta(days=k))[1] and tables(home) == rebuilt(home, SAMPLE_NOW)
         tried(twin, SAMPLE_NOW + timedelta(days=k))
         assert records(home) == records(twin) and tables(home) == tables(twin)
-    assert any(e.by == "remember" for e in sv.view(open_repo(home)).state.edges.values())
+    assert any(e.by == "remember" for e in consolidation_view.view(open_repo(home)).state.edges.values())
 
 
-def replaces(home): remembered(home, supersedes=[min(m.id for m in sv.view(open_repo(home)).scan.memories if m.namespace == "learnings")])
-def amended(home): remembered(home, duplicate_of=min(m.id for m in sv.view(open_repo(home)).scan.memories if m.namespace == "learnings"))
+def replaces(home): remembered(home, supersedes=[min(m.id for m in consolidation_view.view(open_repo(home)).scan.memories if m.namespace == "learnings")])
+def amended(home): remembered(home, duplicate_of=min(m.id for m in consolidation_view.view(open_repo(home)).scan.memories if m.namespace == "learnings"))
 def long_ago(home): remembered(home, valid_from=SAMPLE_NOW - timedelta(days=80))
-def withdrawn(home): sv.undo(at(home), remembered(home).run_id, SAMPLE_NOW, confirmed=True)
+def withdrawn(home): consolidation_undo.undo(at(home), remembered(home).run_id, SAMPLE_NOW, confirmed=True)
 
 
 def tagged(home):
@@ -423,7 +436,7 @@ def test_what_is_no_new_memory_is_told_from_everything(settled, what):
 
 
 def older(home): append_to_head(home, [mem("Found in an old notebook", "It was always so.", days_ago=200)])
-def forgotten(home): sv.undo(at(home), next(iter(sv.view(open_repo(home)).state.runs)), SAMPLE_NOW, confirmed=True)
+def forgotten(home): consolidation_undo.undo(at(home), next(iter(consolidation_view.view(open_repo(home)).state.runs)), SAMPLE_NOW, confirmed=True)
 def edited(home): git(home, "notes", "--ref=mem/decisions", "add", "-f", "-F", "-", input=note_text(mem("Another story", "All else is gone.", days_ago=1)))
 def no_tables(home): shutil.rmtree(home / ".memory")
 def no_ref(home): git(home, "update-ref", "-d", "refs/notes/mem/learnings")
@@ -491,7 +504,7 @@ def test_too_much_at_once_is_refused_and_nothing_is_written(settled):
     home, new = settled
     append_to_head(home, [mem(f"ADR-9{k}: Another way", f"Supersedes ADR-01{k}. Better.", days_ago=0.5 - k / 10) for k in range(3)])
     before = git(home, "for-each-ref")
-    with pytest.raises(sv.Guard): tried(home, max_change=0.0, max_change_floor=1)
+    with pytest.raises(consolidation_plan.Guard): tried(home, max_change=0.0, max_change_floor=1)
     assert git(home, "for-each-ref") == before
 
 
@@ -528,7 +541,7 @@ def test_a_stop_between_cache_and_git_counts_once(settled, stop, monkeypatch):
     def ask():
         found = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW).search("workers retry", 5)
         return [r.memory.id for r in found]
-    found, real = ask(), increments.append
+    found, real = ask(), store_writer.append
     def stopped(*a, **kw):
         if stop == "after git": real(*a, **kw)
         else: a[1](read_events(open_repo(home)))
@@ -543,7 +556,7 @@ def test_a_stop_between_cache_and_git_counts_once(settled, stop, monkeypatch):
 
 def test_asking_during_a_run_loses_no_count(settled, monkeypatch):
     home, _ = settled
-    s, real = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), sv.flush
+    s, real = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), store_accesses.flush
     found = [r.memory.id for r in s.search("workers retry", 5)]
     other = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
     def meanwhile(*a):
@@ -561,7 +574,7 @@ def test_what_a_judge_failed_at_is_tried_again(settled, monkeypatch):
     append_to_head(home, new)
     def broken(*a, **kw): raise RuntimeError("out of order")
     with monkeypatch.context() as m:
-        m.setattr(phases, "weigh", broken)
+        replace_everywhere(m, judge, "weigh", broken)
         result, taken = tried(home)
     assert taken and "out of order" in result.errors[0] and not result.supersessions_detected
     again, taken = tried(home, SAMPLE_NOW + timedelta(days=2))

@@ -2,9 +2,12 @@
 import os
 
 import pytest
-from git_notes_consolidation import parallel, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import SAMPLE_NOW, sample_memories
+from helpers import replace_everywhere
+from git_notes_consolidation.core import processes as parallel
+from git_notes_consolidation.consolidation import stores as service
+from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
 from calls import new_repo
 
 HERE = os.getpid()
@@ -16,28 +19,28 @@ def dies_elsewhere(x, here=HERE):
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_costs_time_only(): assert parallel.spread(dies_elsewhere, [1, 2, 3], 2) == [2, 3, 4]
+def test_a_process_that_is_killed_costs_time_only(): assert parallel.parallel_map(dies_elsewhere, [1, 2, 3], 2) == [2, 3, 4]
 
 
 def test_an_error_is_an_error():
-    with pytest.raises(ZeroDivisionError): parallel.spread(lambda x: 1 // x, [1, 0, 2], 2)
+    with pytest.raises(ZeroDivisionError): parallel.parallel_map(lambda x: 1 // x, [1, 0, 2], 2)
 
 
 def test_without_joblib_everything_is_done_here(monkeypatch):
     def missing(*_): raise NotImplementedError
     monkeypatch.setattr(parallel, "need", missing)
-    assert parallel.processes(1e6) == parallel.processes(1e6, 5) == 1
+    assert parallel.process_count(1e6) == parallel.process_count(1e6, 5) == 1
 
 
 @pytest.mark.slow
 def test_the_plan_is_the_same_on_any_number_of_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "PAYS", 0.0)
-    seen, spread = [], parallel.spread
+    replace_everywhere(monkeypatch, parallel, "MIN_SECONDS", 0.0)
+    seen, spread = [], parallel.parallel_map
     def watched(f, shares, n):
         seen.append((n, len(shares)))
         return spread(f, shares, n)
-    monkeypatch.setattr("git_notes_consolidation.phases.spread", watched)
+    replace_everywhere(monkeypatch, parallel, "parallel_map", watched)
     home = new_repo(tmp_path / "year", sample_memories())
     services = [service.open_service(home, load_settings({"workers": n, "max_change": 1.0})) for n in (1, 2, 3)]
-    plans = [s.plan(SAMPLE_NOW, service.Scope(), True).to_json() for s in services]
+    plans = [s.plan(SAMPLE_NOW, consolidation_scan.Scope(), True).to_json() for s in services]
     assert plans[0] == plans[1] == plans[2] and {n for n, _ in seen} == {1, 2, 3} and all(k > 1 for n, k in seen if n > 1)

@@ -14,11 +14,20 @@ import pytest
 from calls import COMMAND, gnc, holds, new_repo, run, serve, state_of
 from helpers import add_memories, git, refs, story
 
-from git_notes_consolidation import index, service
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, MemoryTier, mem, sample_memories
-from git_notes_consolidation.notes import MEM, REFS, fold, open_repo, read_events, read_memories
-from git_notes_consolidation.phases import Scope
-from git_notes_consolidation.service import EdgeStore, Guard, MetadataStore, NeedsConfirmation, Stale, apply_file, load_plan, undo
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge, MemoryTier
+from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.consolidation.scan import Scope
+from git_notes_consolidation.consolidation.stores import EdgeStore, MetadataStore
+from git_notes_consolidation.consolidation.plan import Guard, load_plan
+from git_notes_consolidation.consolidation.undo import NeedsConfirmation, undo
+from git_notes_consolidation.consolidation.service import Stale, apply_file
 
 STORY = story()
 DAY = timedelta(days=1)
@@ -66,9 +75,9 @@ def test_a_dry_run_says_what_the_run_then_does(home):
 
 PLAN = """
 import sys
-from git_notes_consolidation import service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import as_utc
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import as_utc
 s = service.open_service(sys.argv[1], load_settings(env={}))
 sys.stdout.buffer.write(s.plan(as_utc(sys.argv[2])).to_json().encode())
 """
@@ -515,7 +524,7 @@ def test_how_often_one_runs_does_not_matter(tmp_path):
     for day in range(31): run(daily, start + day * DAY, max_change=1.0)
     run(once, SAMPLE_NOW, max_change=1.0)
     assert holds(state_of(daily)) == holds(state_of(once)) and len(state_of(daily).runs) > 3
-    scores = [{i: d.retention for i, d in service.scored(service.view(open_repo(h)), serve(h).settings, SAMPLE_NOW).items()} for h in (daily, once)]
+    scores = [{i: d.retention for i, d in service.scored(consolidation_view.view(open_repo(h)), serve(h).settings, SAMPLE_NOW).items()} for h in (daily, once)]
     assert scores[0] == scores[1]
 
 

@@ -5,13 +5,19 @@ from datetime import timedelta
 
 import pytest
 from calls import new_repo, run, serve
-from git_notes_consolidation import arrivals, notes, service
-from git_notes_consolidation.arrivals import LastRun, arrived, last_run, remember_run
-from git_notes_consolidation.config import ConfigError, SubconsciousnessConfig, load_settings
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.notes import MEM, open_repo, read_memories, tips
-from git_notes_consolidation.phases import Scope
-from git_notes_consolidation.triggers import EVENTS, Facts, Trigger, answer, due, facts
+from git_notes_consolidation.store import changes as arrivals
+from git_notes_consolidation.store import reader as notes
+from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.store.changes import LastRun, memories_since, last_run, remember_run
+from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.git import MEM, open_repo, tips
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.consolidation.scan import Scope
+from git_notes_consolidation.consolidation.triggers import EVENTS, Facts, Trigger, answer, due, facts
 from helpers import add_memories, git, refs, story
 
 HOUR = timedelta(hours=1)
@@ -114,13 +120,13 @@ def later(n, namespace="decisions"): return [mem(f"Later {i}", f"Body {i}", name
 
 def test_a_run_leaves_what_it_saw(told):
     repo = open_repo(told)
-    assert last_run(repo) == LastRun() and len(arrived(repo, {})) == 36
+    assert last_run(repo) == LastRun() and len(memories_since(repo, {})) == 36
     service.run(serve(told), dry_run=True)
     assert last_run(repo) == LastRun()
     run(told)
-    status = service.status(serve(told))
+    status = consolidation_status.status(serve(told))
     assert last_run(repo) == LastRun(SAMPLE_NOW, tips(repo, MEM), status["tiers"]["hot"] + status["tiers"]["warm"])
-    assert arrived(repo, last_run(repo).tips) == () and facts(repo, "timer").at_hand == last_run(repo).at_hand
+    assert memories_since(repo, last_run(repo).tips) == () and facts(repo, "timer").at_hand == last_run(repo).at_hand
     add_memories(told, later(3))
     assert {m.summary for m in facts(repo, "timer").new} == {"Later 0", "Later 1", "Later 2"} and facts(repo, "timer").at_hand == last_run(repo).at_hand + 3
 
@@ -137,11 +143,11 @@ def test_a_run_over_a_part_leaves_the_rest_waiting(told):
 def test_the_new_ones_are_memories_as_a_run_names_them(told):
     before = tips(open_repo(told), MEM)
     add_memories(told, [*later(4), *later(2, "made-up")])
-    new = arrived(open_repo(told), before)
+    new = memories_since(open_repo(told), before)
     whole = {m.id: m for m in read_memories(open_repo(told)).memories}
     assert len(new) == 6 and all((whole[m.id].namespace, whole[m.id].timestamp, whole[m.id].summary) == (m.namespace, m.timestamp, m.summary) for m in new)
     add_memories(told, [mem("Buried", status="tombstone")])
-    assert len(arrived(open_repo(told), before)) == 6
+    assert len(memories_since(open_repo(told), before)) == 6
 
 
 def test_copies_and_longer_notes_are_not_new(git_repo):
@@ -150,12 +156,12 @@ def test_copies_and_longer_notes_are_not_new(git_repo):
     note("One"); note("Two")
     seen = tips(open_repo(git_repo), MEM)
     git(git_repo, "commit", "--quiet", "--amend", "--message=Again")
-    assert tips(open_repo(git_repo), MEM) != seen and arrived(open_repo(git_repo), seen) == ()
+    assert tips(open_repo(git_repo), MEM) != seen and memories_since(open_repo(git_repo), seen) == ()
     seen = tips(open_repo(git_repo), MEM)
     note("Three")
-    assert [m.summary for m in arrived(open_repo(git_repo), seen)] == ["Three"]
+    assert [m.summary for m in memories_since(open_repo(git_repo), seen)] == ["Three"]
     git(git_repo, "notes", "--ref=mem/decisions", "remove", "HEAD")
-    assert arrived(open_repo(git_repo), seen) == ()
+    assert memories_since(open_repo(git_repo), seen) == ()
 
 
 def test_an_old_tip_that_git_has_thrown_away(told):
@@ -170,10 +176,10 @@ def test_only_what_changed_is_read(tmp_path, monkeypatch):
     seen = tips(open_repo(told), MEM)
     add_memories(told, later(1))
     read = []
-    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or notes.read_blobs(repo, ids))
-    assert (len(arrived(open_repo(told), seen)), len(read)) == (1, 1)
+    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or store_git.read_blobs(repo, ids))
+    assert (len(memories_since(open_repo(told), seen)), len(read)) == (1, 1)
     monkeypatch.setattr(arrivals, "note_paths", None)
-    assert arrived(open_repo(told), refs(told, MEM)) == ()
+    assert memories_since(open_repo(told), refs(told, MEM)) == ()
 
 
 @pytest.mark.slow(after=1)

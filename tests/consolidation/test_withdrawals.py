@@ -6,9 +6,12 @@ from calls import new_repo, run, serve, state_of
 from helpers import add_memories
 from test_service import edges, memory
 
-from git_notes_consolidation.models import EdgeType, MemoryTier, mem
-from git_notes_consolidation.notes import open_repo, read_memories
-from git_notes_consolidation.service import MetadataStore, undo
+from git_notes_consolidation.core.models import EdgeType, MemoryTier
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.consolidation.stores import MetadataStore
+from git_notes_consolidation.consolidation.undo import undo
 
 
 @pytest.fixture

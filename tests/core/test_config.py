@@ -11,12 +11,14 @@ from helpers import story
 from hypothesis import given
 from hypothesis import strategies as st
 
-from git_notes_consolidation import starting
-from git_notes_consolidation.config import _NOT_FILES, ConfigError, SubconsciousnessConfig, load_settings, project_file, variable
-from git_notes_consolidation.files import from_yaml
-from git_notes_consolidation.hooks import settings_of
-from git_notes_consolidation.notes import open_repo
-from git_notes_consolidation.session import get_summary_injector, reset_summary_injector
+from git_notes_consolidation.session import fast_start as starting
+from git_notes_consolidation.core.parsing import _NOT_FILES, variable_name
+from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
+from git_notes_consolidation.core.loading import load_settings, project_file
+from git_notes_consolidation.core.settings_files import from_yaml
+from git_notes_consolidation.session.hooks import settings_of
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.session.inject import get_summary_injector, reset_summary_injector
 
 DESIGN = {  # Every key of design 4's file, with its own value there
     "enabled": True,
@@ -75,7 +77,7 @@ def test_each_key_is_its_setting(tmp_path, path, value, name, form):
     assert value != getattr(SubconsciousnessConfig(), name)
     assert set_in(load(tmp_path, at(path, value), form)) == {name: value}
     assert set_in(load(tmp_path, {name: value}, form)) == {name: value}
-    assert load(tmp_path, at(path, value), form, {variable(name): str(getattr(SubconsciousnessConfig(), name))}).origins[name] == variable(name)
+    assert load(tmp_path, at(path, value), form, {variable_name(name): str(getattr(SubconsciousnessConfig(), name))}).origins[name] == variable_name(name)
     with pytest.raises(ConfigError, match=f"gnc.{form}: {name} is given twice"): load(tmp_path, at(path, value) | {name: value}, form)
 
 
@@ -142,7 +144,7 @@ def test_a_key_or_a_value_that_is_none(tmp_path, path, value, said, form):
 @pytest.mark.parametrize("name", _NOT_FILES)
 def test_what_a_file_that_came_with_a_repository_may_not_say(tmp_path, name, form):
     for d in ({name: "x"}, {"consolidation": {name: "x"}}, at(f"similarity.{name}", "x")):
-        with pytest.raises(ConfigError, match=f"{name} is not read from a file, which may come with a repository; set {variable(name)}"):
+        with pytest.raises(ConfigError, match=f"{name} is not read from a file, which may come with a repository; set {variable_name(name)}"):
             load(tmp_path, d, form)
 
 
@@ -163,7 +165,7 @@ def test_a_threshold_may_be_named(tmp_path, said, want):
 
 def test_the_names_in_the_environment():
     names = [k for k in asdict(SubconsciousnessConfig()) if k.startswith(("write_", "log_"))]
-    assert len(names) == 10 and [variable(n) for n in names] == [f"MEMORY_CONSOLIDATION_{n.upper()}" for n in names]
+    assert len(names) == 10 and [variable_name(n) for n in names] == [f"MEMORY_CONSOLIDATION_{n.upper()}" for n in names]
     s = load_settings(env={"MEMORY_CONSOLIDATION_WRITE_REVIEW": "yes", "MEMORY_CONSOLIDATION_LOG_RETENTION_DAYS": "30", "MEMORY_WRITE_MERGE": "no"})
     assert set_in(s) == {"write_review": True, "log_retention_days": 30}
 
@@ -314,7 +316,7 @@ def test_a_bad_file_in_a_repository_stops_the_command_and_says_why(tmp_path, tex
 
 def loaded(code, *args):
     "What of the heavy modules a program has imported at its end."
-    heavy = "yaml numpy typing dataclasses subprocess typer git_notes_consolidation.config"
+    heavy = "yaml numpy typing dataclasses subprocess typer git_notes_consolidation.core.settings"
     code = f"import sys, json\nbefore = {{*sys.modules}}\n{code}\nprint(json.dumps([m for m in '{heavy}'.split() if m in sys.modules and m not in before]))"
     done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, encoding="utf-8", check=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -322,14 +324,14 @@ def loaded(code, *args):
 
 def test_yaml_is_imported_for_a_file_in_yaml_and_for_no_other(tmp_path):
     (tmp_path / "gnc.toml").write_text("summaries_max = 3\n")
-    code = "from git_notes_consolidation.config import load_settings; load_settings(env={}, file=sys.argv[1])"
+    code = "from git_notes_consolidation.core.loading import load_settings; load_settings(env={}, file=sys.argv[1])"
     assert "yaml" not in loaded(code, tmp_path / "gnc.toml")
     (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text("summaries_max: 3\n")
     assert "yaml" in loaded(code, tmp_path / "gnc.yaml")
 
 
 def test_a_session_that_starts_reads_yaml_and_loads_no_more_than_that(tmp_path):
-    code = ("from git_notes_consolidation.starting import settings_of\nwhy = []; s = settings_of({}, sys.argv[1], why)\n"
+    code = ("from git_notes_consolidation.session.fast_start import settings_of\nwhy = []; s = settings_of({}, sys.argv[1], why)\n"
             "assert (s['summaries_max'], s['surfacing_enabled'], why) == (int(sys.argv[2]), sys.argv[2] == '10', []), (s, why)")
     assert loaded(code, tmp_path, 10) == []
     (tmp_path / "gnc.toml").write_text("summaries_max = 3\nsurfacing_enabled = false\n")

@@ -8,10 +8,18 @@ from datetime import datetime
 
 import pytest
 from calls import gnc, gnc_process
-from git_notes_consolidation import evaluation as ev
-from git_notes_consolidation.models import UTC, EdgeType, Judgment, MemoryEdge, mem
-from git_notes_consolidation.notes import State
-from git_notes_consolidation.phases import metadata_of
+from git_notes_consolidation.evaluation import pairs as evaluation_pairs
+from git_notes_consolidation.evaluation import intervals as ev
+from git_notes_consolidation.evaluation import judge as evaluation_judge
+from git_notes_consolidation.evaluation import candidates as evaluation_candidates
+from git_notes_consolidation.core import settings as core_settings
+from git_notes_consolidation.evaluation import chains as evaluation_chains
+from git_notes_consolidation.evaluation import labelled as evaluation_labelled
+from git_notes_consolidation.evaluation import annotation as evaluation_annotation
+from git_notes_consolidation.core.memory import UTC, mem
+from git_notes_consolidation.core.models import EdgeType, Judgment, MemoryEdge
+from git_notes_consolidation.store.state import State
+from git_notes_consolidation.consolidation.cluster import metadata_of
 from helpers import ROOT
 
 SECRET = "Xyzzy"  # Stands in every text and every id of a locked row
@@ -23,7 +31,7 @@ def document(i, words="", day=1):
 
 def row(i, label="full", say="coexist", split="dev", **more):
     "A pair; the newer text tells the `told` judge what to say."
-    words, kind = (SECRET if split == "locked" else ""), "positive" if label in ev.POSITIVE else "trap"
+    words, kind = (SECRET if split == "locked" else ""), "positive" if label in evaluation_pairs.POSITIVE else "trap"
     newer = document(f"{i}b", words, 2)
     return {"id": f"{words}p{i}", "source": "made", "category": "some", "label": label, "kind": kind, "split": split,
             "relation": {"full": "supersede", "partial": "supersede"}.get(label, "coexist"), "evidence": f"because {words}",
@@ -41,7 +49,7 @@ def write(path, rows):
     return path
 
 
-def pairs(*rows): return tuple(map(ev.pair_of, rows))
+def pairs(*rows): return tuple(map(evaluation_pairs.pair_of, rows))
 
 
 @pytest.fixture
@@ -66,7 +74,7 @@ def test_wilson_against_known_values():
 
 
 def test_known_answers_give_known_numbers(mixed):
-    s = ev.evaluate_pairs(pairs(*mixed[:7]), told).all
+    s = evaluation_judge.evaluate_pairs(pairs(*mixed[:7]), told).all
     assert (s.n, s.precision, s.recall, s.traps) == (7, ev.Share(3, 4), ev.Share(3, 4), ev.Share(1, 3))
     assert s.kinds == {"full": {"full": 2, "partial": 1}}
     assert s.relations == {"coexist": {"coexist": 1, "duplicate": 1, "supersede": 1}, "supersede": {"coexist": 1, "supersede": 3}}
@@ -83,7 +91,7 @@ def test_a_judge_that_fails_has_missed_and_is_counted(mixed):
     def judge(older, newer):
         if "breaks" in newer.content: raise RuntimeError("no answer")
         return told(older, newer)
-    r = ev.evaluate_pairs(pairs(*mixed), judge)
+    r = evaluation_judge.evaluate_pairs(pairs(*mixed), judge)
     assert (r.all.failed, r.all.recall) == (2, ev.Share(6, 10))
     assert [(f.what, f.reason) for f in r.failures][0] == ("failed", "RuntimeError: no answer")
 
@@ -93,22 +101,22 @@ def test_the_turned_pair_is_asked_with_its_dates():
     def judge(older, newer):
         asked.append((older.id, newer.id, older.timestamp < newer.timestamp))
         return Judgment("supersede", "full", 0.9, "V" if older.id.endswith("b") else "E")
-    s = ev.evaluate_pairs(pairs(row(1)), judge).all
+    s = evaluation_judge.evaluate_pairs(pairs(row(1)), judge).all
     assert asked == [("d1a", "d1b", True), ("d1b", "d1a", True)]
     assert (s.wrong_direction, s.by_date) == (ev.Share(0, 1), 1)
-    s = ev.evaluate_pairs(pairs(row(1)), lambda a, b: Judgment("supersede", "full", 0.9, "E")).all
+    s = evaluation_judge.evaluate_pairs(pairs(row(1)), lambda a, b: Judgment("supersede", "full", 0.9, "E")).all
     assert (s.wrong_direction, s.by_date) == (ev.Share(1, 1), 0)
-    assert ev.score(ev.judge_pairs(pairs(row(1)), told, turn=False)).wrong_direction == ev.Share(0, 0)
+    assert evaluation_judge.score(evaluation_pairs.judge_pairs(pairs(row(1)), told, turn=False)).wrong_direction == ev.Share(0, 0)
 
 
 def test_a_mention_is_a_trap_and_a_neighbour_is_none():
     rows = [row(i, "coexist", "supersede full 0.9", kind=kind) for i, kind in enumerate(("trap", "mention", "near", "hard_sim"))]
-    assert ev.evaluate_pairs(pairs(*rows), told).all.traps == ev.Share(2, 2)
+    assert evaluation_judge.evaluate_pairs(pairs(*rows), told).all.traps == ev.Share(2, 2)
 
 
 def test_groups_have_their_own_scores():
     rows = [row(1, say="supersede full 0.9"), row(2, "coexist", source="rfc", category="other"), row(3, split="locked")]
-    r = ev.evaluate_pairs(pairs(*rows), told)
+    r = evaluation_judge.evaluate_pairs(pairs(*rows), told)
     assert {c: {n: s.n for n, s in named.items()} for c, named in r.scores.items()} == {
         "pooled": {"all": 3, "outside rfc": 2}, "source": {"made": 2, "rfc": 1}, "category": {"some": 2, "other": 1},
         "kind": {"positive": 2, "trap": 1}, "split": {"dev": 2, "locked": 1}, "label": {"full": 2, "coexist": 1}}
@@ -138,13 +146,14 @@ def chains():
 
 def test_the_locked_half_gives_numbers_only(mixed, chains):
     ps = pairs(*mixed)
-    r = ev.evaluate_pairs(ps, told)
-    c = ev.evaluate_candidates(ps, k=0, config=ev.SubconsciousnessConfig(candidates_other=0))
-    h = ev.evaluate_chains(tuple(map(ev.chain_of, chains)))
+    r = evaluation_judge.evaluate_pairs(ps, told)
+    c = evaluation_candidates.evaluate_candidates(ps, k=0, config=core_settings.SubconsciousnessConfig(candidates_other=0))
+    h = evaluation_chains.evaluate_chains(tuple(map(evaluation_chains.chain_of, chains)))
     assert r.scores["split"]["locked"].n == 8 and c.scores["split"]["locked"].recall == ev.Share(0, 5) and h.scores["split"]["locked"].recall.n == 2
     assert len(r.failures) == 5 and len(c.failures) == 5 and len(h.failures) == 1
     by_category = {name: s.precision for name, s in r.scores["category"].items()}
-    figures = (ev.precision_recall_figure({"all": r.all}), ev.reliability_figure(r.all), ev.shares_figure(by_category))
+    figures = (evaluation_judge.precision_recall_figure({"all": r.all}), evaluation_judge.reliability_figure(r.all),
+               evaluation_judge.shares_figure(by_category))
     for x in (r.to_dict(), c.to_dict(), h.to_dict(), repr(r), repr(c), repr(h), *(f.to_json() for f in figures)):
         assert SECRET not in "\n".join(everything(x))
 
@@ -160,7 +169,7 @@ def test_a_refusal_quotes_nothing(tmp_path):
     bad = row(1, split="locked", label="full")
     date = bad["newer"] | {"date": SECRET}
     for wrong in ({"label": SECRET}, {"relation": SECRET}, {"kind": SECRET}, {"older": SECRET}, {"newer": date}, {"split": [SECRET]}):
-        with pytest.raises(ev.DataError) as e: ev.load_pairs(write(tmp_path / "p.jsonl", [bad | wrong]))
+        with pytest.raises(evaluation_labelled.DataError) as e: evaluation_pairs.load_pairs(write(tmp_path / "p.jsonl", [bad | wrong]))
         assert SECRET not in str(e.value) and f"line 1: {next(iter(wrong))}" in str(e.value)
 
 
@@ -174,7 +183,7 @@ def test_a_refusal_quotes_nothing(tmp_path):
     ({"older": document(1) | {"date": "31.1.2026"}}, "older.date: a date"), ({"older": document(1), "newer": document(1)}, "newer.id: a pair needs two")])
 def test_a_wrong_row_is_refused_by_file_line_and_field(tmp_path, wrong, said):
     path = write(tmp_path / "p.jsonl", [row(1), row(2) | wrong])
-    with pytest.raises(ev.DataError) as e: ev.load_pairs(path)
+    with pytest.raises(evaluation_labelled.DataError) as e: evaluation_pairs.load_pairs(path)
     assert str(e.value).startswith(f"{path}, line 2: {said}")
 
 
@@ -182,9 +191,10 @@ def test_wrong_files(tmp_path):
     for content, said in ((b"", "holds no rows"), (b"\xff", "not UTF-8"), (b"[1]\n", "line 1: a JSON object"), (b'{"a"\n', "line 1: not JSON")):
         path = tmp_path / "p.jsonl"
         path.write_bytes(content)
-        with pytest.raises(ev.DataError, match=said): ev.load_pairs(path)
-    with pytest.raises(ev.DataError, match="line 2: id: it stands in line 1 already"): ev.load_pairs(write(tmp_path / "p.jsonl", [row(1), row(1)]))
-    with pytest.raises(ev.DataError, match="cannot be read"): ev.load_chains(tmp_path)
+        with pytest.raises(evaluation_labelled.DataError, match=said): evaluation_pairs.load_pairs(path)
+    with pytest.raises(evaluation_labelled.DataError, match="line 2: id: it stands in line 1 already"):
+        evaluation_pairs.load_pairs(write(tmp_path / "p.jsonl", [row(1), row(1)]))
+    with pytest.raises(evaluation_labelled.DataError, match="cannot be read"): evaluation_chains.load_chains(tmp_path)
 
 
 def test_a_document_becomes_a_memory(tmp_path):
@@ -192,14 +202,15 @@ def test_a_document_becomes_a_memory(tmp_path):
              "newer": {"id": "b", "title": "N", "text": "n", "date": "2026-03-01T09:30:00+02:00", "namespace": "progress", "component": "ci"}}
     path = tmp_path / "p.jsonl"
     path.write_text(json.dumps(short, ensure_ascii=False), encoding="utf-8")
-    (p,) = ev.load_pairs(path)
+    (p,) = evaluation_pairs.load_pairs(path)
     assert (p.older.summary, p.older.content, p.older.namespace) == ("T" * 100, "T" * 120 + "\n\nt\u2028u", "decisions")
     assert (p.older.timestamp, p.newer.timestamp, p.newer.namespace) == (datetime(2000, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, 7, 30, tzinfo=UTC), "progress")
     assert (p.split, p.kind, p.relation, p.row) == ("dev", "near", None, short)
 
 
 def test_the_fixture_is_what_it_says():
-    ps, cs = ev.load_pairs(ev.fixture("supersession")), ev.load_chains(ev.fixture("supersession_chains"))
+    ps, cs = evaluation_pairs.load_pairs(evaluation_labelled.fixture("supersession")), evaluation_chains.load_chains(
+        evaluation_labelled.fixture("supersession_chains"))
     assert (len(ps), len(cs)) == (300, 40) and {p.split for p in ps} == {"dev", "locked"} == {c.split for c in cs}
     assert sum(p.positive for p in ps) >= 115 and sum(p.kind == "trap" for p in ps) >= 80 and all(p.relation and p.category and p.scenario for p in ps)
     split = {x.scenario: x.split for x in (*ps, *cs)}
@@ -217,25 +228,25 @@ def test_the_fixture_is_what_it_says():
 
 def test_candidates_are_those_of_the_pipeline(mixed):
     ps = pairs(*mixed)
-    documents = ev.pool(ps)
+    documents = evaluation_candidates.document_pool(ps)
     assert len(documents) == 32 and [m.timestamp for m in documents] == sorted(m.timestamp for m in documents)
-    reports = [ev.evaluate_candidates(ps, k=k, emitted={"pdev0"}, clock=lambda: 1.0) for k in (1, 3, 10)]
+    reports = [evaluation_candidates.evaluate_candidates(ps, k=k, emitted={"pdev0"}, clock=lambda: 1.0) for k in (1, 3, 10)]
     assert [r.all.recall.k for r in reports] == sorted(r.all.recall.k for r in reports) and reports[2].candidates > reports[0].candidates
     assert all(r.all.end_to_end.k <= 1 and r.seconds == 0 and r.documents == 32 for r in reports)
-    assert ev.evaluate_candidates(ps[::-1]).all == ev.evaluate_candidates(ps).all
+    assert evaluation_candidates.evaluate_candidates(ps[::-1]).all == evaluation_candidates.evaluate_candidates(ps).all
 
 
 def test_sources_are_searched_apart(mixed):
     ps = pairs(*mixed)
     other = [replace(p, id=f"{p.id}-2", source="other") for p in ps]
-    one, two = ev.evaluate_candidates(ps), ev.evaluate_candidates([*ps, *other])
+    one, two = evaluation_candidates.evaluate_candidates(ps), evaluation_candidates.evaluate_candidates([*ps, *other])
     assert (two.candidates, two.documents, two.all.recall.k) == (2 * one.candidates, 2 * one.documents, 2 * one.all.recall.k)
 
 
 def test_with_every_edge_found_what_is_current_is_right():
     "Of the development half: any text of a newer memory taken for its evidence, and no chain is resolved wrongly."
     wrong = []
-    for c in (c for c in ev.load_chains(ev.fixture("supersession_chains")) if c.split == "dev"):
+    for c in (c for c in evaluation_chains.load_chains(evaluation_labelled.fixture("supersession_chains")) if c.split == "dev"):
         there = {m.id: m for m in c.memories}
         edges = [MemoryEdge(a, b, EdgeType.SUPERSEDES, code="E", kind=kind, span=there[a].text) for a, b, kind in c.edges]
         known = metadata_of(c.memories, edges, (), State())
@@ -244,14 +255,14 @@ def test_with_every_edge_found_what_is_current_is_right():
 
 
 def test_a_chain_is_compared_edge_by_edge(chains):
-    c = ev.chain_of(chains[0])
+    c = evaluation_chains.chain_of(chains[0])
     a, b, d = (m.id for m in c.memories)
-    def said(*edges, current): return ev.score_chains([ev.Traced(c, frozenset(edges), frozenset(current))])
-    assert said(*c.edges, current=c.current) == ev.ChainScores(ev.Share(2, 2), ev.Share(2, 2), ev.Share(2, 2), ev.Share(1, 1))
-    assert said((d, b, "full"), (d, a, "full"), current={d, a}) == ev.ChainScores(ev.Share(1, 1), ev.Share(1, 2), ev.Share(1, 1), ev.Share(0, 1))
+    def said(*edges, current): return evaluation_chains.score_chains([evaluation_chains.ChainOutcome(c, frozenset(edges), frozenset(current))])
+    assert said(*c.edges, current=c.current) == evaluation_chains.ChainScores(ev.Share(2, 2), ev.Share(2, 2), ev.Share(2, 2), ev.Share(1, 1))
+    assert said((d, b, "full"), (d, a, "full"), current={d, a}) == evaluation_chains.ChainScores(ev.Share(1, 1), ev.Share(1, 2), ev.Share(1, 1), ev.Share(0, 1))
     assert said((a, b, "full"), (b, a, "partial"), current={d}).precision == ev.Share(1, 2)
     back = replace(c, current=frozenset({a, d}))
-    assert (d, a) in ev.implied(c) and (d, a) not in ev.implied(back)
+    assert (d, a) in evaluation_chains.implied_edges(c) and (d, a) not in evaluation_chains.implied_edges(back)
 
 
 # Public data
@@ -262,7 +273,7 @@ def test_the_shared_scorer_agrees(shared):
     path = shared / "supersession" / "pairs.dev.jsonl"
     done = subprocess.run([sys.executable, str(path.parent / "score.py"), "--json", str(path)], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    theirs, r = json.loads(done.stdout), ev.report_of(ev.judge_pairs(ev.load_pairs(path), turn=False))
+    theirs, r = json.loads(done.stdout), evaluation_judge.report_of(evaluation_pairs.judge_pairs(evaluation_pairs.load_pairs(path), turn=False))
     ours = {**r.scores["source"], "all": r.all}
     assert theirs.keys() == ours.keys()
     for name, t in theirs.items():
@@ -273,7 +284,7 @@ def test_the_shared_scorer_agrees(shared):
 
 @pytest.mark.slow
 def test_thousands_of_pairs_take_seconds(shared):
-    r = ev.evaluate_candidates(ev.load_pairs(shared / "supersession" / "pairs.dev.jsonl"))
+    r = evaluation_candidates.evaluate_candidates(evaluation_pairs.load_pairs(shared / "supersession" / "pairs.dev.jsonl"))
     assert r.documents > 2000 and r.seconds < 30 and r.all.recall.value > 0.8
 
 
@@ -284,21 +295,21 @@ def test_verdicts_hold_no_text_and_the_last_one_counts(tmp_path):
     ms = [mem(f"{SECRET} {i}", days_ago=9 - i) for i in range(5)]
     edges = [MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES, code=c, span=SECRET) for a, b, c in zip(ms, ms[1:], "EETV")]
     path = tmp_path / "v.jsonl"
-    for e, v in zip(edges, ("right", "wrong", "unsure", "right")): ev.add_verdict(path, e, v, who="ada")
-    ev.add_verdict(path, edges[1], "right")
-    assert SECRET not in path.read_text() and ev.read_verdicts(path)[0] == {"edge": edges[0].id, "verdict": "right", "who": "ada"}
-    told = {c: (a.precision, a.unsure) for c, a in ev.audited(ev.read_verdicts(path), edges).items()}
+    for e, v in zip(edges, ("right", "wrong", "unsure", "right")): evaluation_annotation.add_verdict(path, e, v, who="ada")
+    evaluation_annotation.add_verdict(path, edges[1], "right")
+    assert SECRET not in path.read_text() and evaluation_annotation.read_verdicts(path)[0] == {"edge": edges[0].id, "verdict": "right", "who": "ada"}
+    told = {c: (a.precision, a.unsure) for c, a in evaluation_annotation.audited(evaluation_annotation.read_verdicts(path), edges).items()}
     assert told == {"all": (ev.Share(3, 3), 1), "E": (ev.Share(2, 2), 0), "T": (ev.Share(0, 0), 1), "V": (ev.Share(1, 1), 0)}
 
 
 def test_a_sample_is_the_same_for_everybody_and_keeps_the_proportions():
     ms = [mem(f"m{i}", days_ago=400 - i) for i in range(301)]
     edges = [MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES, code="E" if i % 10 else "V" if i % 20 else "T") for i, (a, b) in enumerate(zip(ms, ms[1:]))]
-    some = ev.sample_edges(edges, ms, 60)
-    assert some == ev.sample_edges(edges[::-1], ms[::-1], 60) and len({e.id for e in some}) == 60
+    some = evaluation_annotation.sample_edges(edges, ms, 60)
+    assert some == evaluation_annotation.sample_edges(edges[::-1], ms[::-1], 60) and len({e.id for e in some}) == 60
     codes = [e.code for e in some]
     assert all(abs(codes.count(c) - 60 * share) <= 1 for c, share in (("E", 0.9), ("T", 0.05), ("V", 0.05)))
-    assert {e.code for e in some[:3]} == {"E", "T", "V"} and len(ev.sample_edges(edges, ms, 999)) == 300
+    assert {e.code for e in some[:3]} == {"E", "T", "V"} and len(evaluation_annotation.sample_edges(edges, ms, 999)) == 300
 
 
 # The command

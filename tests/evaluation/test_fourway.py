@@ -5,13 +5,17 @@ from dataclasses import dataclass, replace
 
 import pytest
 from calls import gnc, gnc_process, new_repo
-from git_notes_consolidation import fourway as fw
-from git_notes_consolidation.config import SubconsciousnessConfig, load_settings
-from git_notes_consolidation.evaluation import fixture, load_pairs
-from git_notes_consolidation.llm import get_client
-from git_notes_consolidation.models import Judgment, Memory, mem
-from git_notes_consolidation.notes import open_repo, read_memories
-from git_notes_consolidation.writing import open_writing
+from git_notes_consolidation.evaluation import fourway as fw
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.evaluation.labelled import fixture
+from git_notes_consolidation.evaluation.pairs import load_pairs
+from git_notes_consolidation.llm.client import get_client
+from git_notes_consolidation.core.models import Judgment
+from git_notes_consolidation.core.memory import Memory, mem
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.writing.write import open_writing
 from helpers import git
 from llm_servers import BAD_REPLIES, FaultyServer, asked_about, sensible
 
@@ -40,7 +44,7 @@ def dev(pairs):
 
 
 @pytest.fixture(scope="module")
-def offline(dev): return fw.remembered(dev)
+def offline(dev): return fw.write_outcomes(dev)
 
 
 def model(server, key="", **settings):
@@ -51,7 +55,7 @@ def model(server, key="", **settings):
 def ask(pairs, server, key="", **settings):
     "What would be done, and what the client says of it."
     config, env = model(server, key, **settings)
-    with get_client(config, env) as client: return fw.remembered(pairs, config=config, ask=fw.asking(client)), client.usage()
+    with get_client(config, env) as client: return fw.write_outcomes(pairs, config=config, ask=fw.asking(client)), client.usage()
 
 
 def changes(before, after): return {k: n for k, n in fw.difference(before, after).items() if n}
@@ -79,7 +83,7 @@ def test_remember_does_what_the_instrument_says(tmp_path, dev, offline):
 
 
 def test_the_settings_of_writing_hold(dev, offline):
-    def under(**settings): return fw.remembered(dev, config=SubconsciousnessConfig(**settings))
+    def under(**settings): return fw.write_outcomes(dev, config=SubconsciousnessConfig(**settings))
     review = under(write_review=True)
     assert {x.done for x in review} == {"coexist"} and [bool(x.asked) for x in review] == [bool(x.asked or x.done != "coexist") for x in offline]
     assert "supersede" not in {x.done for x in under(write_supersede=False)} and not any(x.near for x in under(write_enabled=False))
@@ -87,7 +91,7 @@ def test_the_settings_of_writing_hold(dev, offline):
     assert sum(x.near for x in under(write_threshold=0.95)) < sum(x.near for x in offline)
 
 
-def test_pairs_without_a_relation_are_left_out(): assert fw.remembered([Made(mem("a b"), mem("a c"), None)]) == ()
+def test_pairs_without_a_relation_are_left_out(): assert fw.write_outcomes([Made(mem("a b"), mem("a c"), None)]) == ()
 
 
 # What is counted
@@ -106,8 +110,8 @@ def test_the_table_against_numbers_made_by_hand():
 @pytest.mark.parametrize(("gold", "done", "asked", "then"), [("merge", "coexist", "merge", "merge"), ("merge", "coexist", "supersede", "coexist"),
                                                              ("coexist", "coexist", "merge", "coexist"), ("coexist", "supersede", "", "supersede")])
 def test_a_person_who_answers_rightly(gold, done, asked, then):
-    x = fw.Written(Made(mem("a"), mem("b"), gold), done, asked)
-    assert (fw.answered(x).done, fw.answered(x).asked) == (then, "")
+    x = fw.WriteOutcome(Made(mem("a"), mem("b"), gold), done, asked)
+    assert (fw.if_answered(x).done, fw.if_answered(x).asked) == (then, "")
     s = fw.score_four_ways([x])
     assert (s.review.k, s.answered.right.k, s.wrong.k) == (bool(asked), gold == then, done not in ("coexist", gold))
 
@@ -125,7 +129,7 @@ def test_a_person_who_answers_rightly(gold, done, asked, then):
 def test_what_a_model_changed(gold, before, after, counted):
     def row(said):
         done, _, asked = said.partition(" ?")
-        return fw.Written(Made(mem("a"), mem("b"), gold), done, asked)
+        return fw.WriteOutcome(Made(mem("a"), mem("b"), gold), done, asked)
     assert changes([row(before)], [row(after)]) == counted
 
 
@@ -225,7 +229,7 @@ def test_each_pair_is_a_call_of_its_own_and_each_answer_is_its_pairs(dev):
     def said(pairs):
         asked.extend(pairs)
         return [Judgment("merge", None, 0.7, "L", older.id) for older, _ in pairs]
-    rows = fw.remembered(dev, ask=said)
+    rows = fw.write_outcomes(dev, ask=said)
     assert [older.id for older, _ in asked] == [x.pair.older.id for x in rows if x.by == "llm"]
     with FaultyServer(brain=sensible()) as server: _, u = ask(dev, server)
     assert u.asked == len(asked) and all(len(asked_about(b)[1]) == 1 for b in server.bodies)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 from calls import gnc
-from git_notes_consolidation.temporal import find_references
+from git_notes_consolidation.temporal.resolve import find_references
 from helpers import ROOT
 
 pytestmark = pytest.mark.slow

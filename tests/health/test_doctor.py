@@ -12,14 +12,16 @@ from dataclasses import replace
 
 import pytest
 from calls import gnc, gnc_process, new_repo, run
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.damage import notes_of, shattered
-from git_notes_consolidation.doctor import checkup
-from git_notes_consolidation.journal import note_accesses
-from git_notes_consolidation.index import open_index
-from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.notes import MEM, REFS, note_paths, note_text, open_repo, parse_note, read_memories, tips
-from git_notes_consolidation.overlooked import toggled
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.store.damage import notes_of, shattered
+from git_notes_consolidation.health.doctor import checkup
+from git_notes_consolidation.store.accesses import note_accesses
+from git_notes_consolidation.store.cache import open_index
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.reader import note_text, parse_note, read_memories
+from git_notes_consolidation.health.plugin_view import read_as_plugin
 from helpers import add_memories, git, refs, story
 
 DECISIONS = f"{MEM}decisions"
@@ -189,7 +191,7 @@ def test_a_rule_in_a_body_costs_the_plugin_the_next_memory(git_repo):
 def test_the_plugins_way_of_reading_taken_by_hand():
     def of(*texts):
         data = "\n".join(texts).encode()
-        t = toggled(data, parse_note(data)[0])
+        t = read_as_plugin(data, parse_note(data)[0])
         return t.read, len(t.lost), len(t.cut)
     plain, ruled = note_text(MINE[1]), note_text(RULED)
     twice = note_text(replace(RULED, content="a\n---\nb\n---\nc"))
@@ -470,7 +472,7 @@ def test_extras_are_looked_up_and_not_imported(tmp_path):
     code = """if True:
         import sys
         sys.modules["sklearn"] = sys.modules["onnxruntime"] = None
-        from git_notes_consolidation.cli import main
+        from git_notes_consolidation.apps.cli.program import main
         code = main(["--repo", sys.argv[1], "--json", "doctor"])
         print(sorted({"scipy", "openai", "tokenizers", "huggingface_hub", "git_notes_memory"} & set(sys.modules)), code)
     """
@@ -495,7 +497,7 @@ def state(path):
 @pytest.fixture
 def healthy(tmp_path):
     "Memories in whole notes, consolidated, with the plugin's index as a full sync leaves it."
-    from git_notes_consolidation.notes import write_memories
+    from git_notes_consolidation.store.reader import write_memories
     home = new_repo(tmp_path / "healthy")
     write_memories(open_repo(home), HEALTHY)
     assert run(home, max_change=0.25).success
@@ -535,7 +537,7 @@ def test_a_repository_that_cannot_be_written_to(healthy):
             for p in healthy.parents:
                 if p.stat().st_uid == os.geteuid() and len(p.parts) > 2: p.chmod(p.stat().st_mode | 0o055)
             env = os.environ | {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*", "HOME": "/"}
-            code = "from git_notes_consolidation.entry import main; main()"
+            code = "from git_notes_consolidation.apps.entry import main; main()"
             done = subprocess.run([*as_nobody, sys.executable, "-c", code, "--repo", healthy, "--now", "2026-11-02", "doctor", "--json"], capture_output=True,
                                   encoding="utf-8", env=env)
             assert done.returncode == 0, done.stderr

@@ -12,14 +12,17 @@ from datetime import timedelta
 
 import pytest
 from calls import gnc, gnc_process, new_repo, run
-from git_notes_consolidation import health as healths
-from git_notes_consolidation.arrivals import remember_start
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.health import COMPONENTS, DOCUMENT, WORST, document, nagios_line
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.notes import MEM, note_text, open_repo, write_memories
-from git_notes_consolidation.vitals import disk_findings
-from helpers import git, story
+from git_notes_consolidation.health import operation
+from git_notes_consolidation.observability import tracing
+from git_notes_consolidation.health import monitor as healths
+from git_notes_consolidation.store.changes import remember_start
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.health.monitor import COMPONENTS, DOCUMENT, WORST, document, nagios_line
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.store.reader import note_text, write_memories
+from git_notes_consolidation.health.operation import disk_findings
+from helpers import git, replace_everywhere, story
 
 DAY = timedelta(days=1)
 
@@ -117,7 +120,7 @@ def test_looking_changes_nothing_and_a_quick_look_reads_no_note(home, monkeypatc
     state(home), state(home, quick=True)
     assert files == {p: p.read_bytes() for p in home.rglob("*") if p.is_file()}
     def never(*args): raise AssertionError("a note was read")
-    for name in ("read_memories", "notes_of", "read_events"): monkeypatch.setattr(f"git_notes_consolidation.doctor.{name}", never)
+    for name in ("read_memories", "notes_of", "read_events"): monkeypatch.setattr(f"git_notes_consolidation.health.doctor.{name}", never)
     assert state(home, quick=True).status == "healthy" and part(home, "notes", quick=True).detail == "6 notes, counted and not read."
     with pytest.raises(AssertionError): state(home)
 
@@ -152,7 +155,7 @@ def apart(commands, home, *args):
     "The document, as seen after some mounts that nobody else sees."
     if not shutil.which("unshare") or subprocess.run([*APART, "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True).returncode:
         pytest.skip("needs mounts of its own: user namespaces, or root")
-    main = "from git_notes_consolidation.entry import main; main()"
+    main = "from git_notes_consolidation.apps.entry import main; main()"
     python = f"{sys.executable} -c '{main}' --repo {home} --now 2026-11-01T12:00:00+00:00 doctor --json {' '.join(args)}"
     done = subprocess.run([*APART, "sh", "-ec", f"{commands}; exec {python}"], capture_output=True, encoding="utf-8")
     assert done.returncode in (0, 1) and done.stdout, done.stderr
@@ -215,7 +218,7 @@ def test_a_run_that_a_hook_started_and_that_failed(home):
 
 HOLDER = """
 import sys, time
-from git_notes_consolidation.notes import hold, open_repo
+from git_notes_consolidation.store.locks import hold; from git_notes_consolidation.store.git import open_repo
 with hold(open_repo(sys.argv[1]), sys.argv[2], "no"): print("held", flush=True); time.sleep(60)
 """
 
@@ -334,14 +337,14 @@ def test_the_collector_is_looked_for_only_online(home):
 
 
 def test_an_endpoint_without_what_sends_there(home, monkeypatch):
-    monkeypatch.setattr("git_notes_consolidation.vitals.has_sdk", lambda: False)
+    replace_everywhere(monkeypatch, tracing, "has_sdk", lambda: False)
     lacking = part(home, "observability", env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
     assert lacking.status == "degraded" and "[otel]" in lacking.remedy
 
 
 def test_a_component_that_cannot_be_looked_at_does_not_stop_the_others(home, monkeypatch):
     def fails(repo): raise OSError("no such device")
-    monkeypatch.setattr("git_notes_consolidation.doctor.disk_findings", fails)
+    replace_everywhere(monkeypatch, operation, "disk_findings", fails)
     h = state(home)
     assert {c.name for c in h.components if c.status == "unhealthy"} == {"disk"} and "Could not be looked at: no such device" in h.components[10].detail
 

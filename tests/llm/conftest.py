@@ -4,8 +4,8 @@ import asyncio
 import pytest
 from llm_clients import NOW
 
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.llm import Client
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.llm.client import Client
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import pytest
 from llm_clients import GOOD, KEY, SCHEMA, ask, cloud, held, local, parse, question, real
 from llm_servers import FAULTS, Reply, changed, completion, fits, only, refused_url, refuses
 
-from git_notes_consolidation.llm import Request, ask_all
-from git_notes_consolidation.spending import input_bound, price
+from git_notes_consolidation.llm.budget import input_bound, price
+from git_notes_consolidation.llm.client import ask_all
+from git_notes_consolidation.llm.protocol import Request
 
 
 def test_a_real_reply_fits_its_schema_and_its_tokens_are_counted(real_llm, asking):

@@ -15,10 +15,13 @@ import pytest
 from llm_clients import KEY, SCHEMA, ask, cloud, held, local, nothing_fits, parse, question, real
 from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, changed, completion, error, least, refused_url, sensible
 
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.llm import ask_all, get_client
-from git_notes_consolidation.models import mem
-from git_notes_consolidation.prompts import EdgesReply, JudgeReply, SummaryReply, edges_request, judge_request, read, summary_request
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.llm.client import ask_all, get_client
+from git_notes_consolidation.llm.edge_prompt import EdgesReply, edges_request
+from git_notes_consolidation.llm.prompt_parts import JudgeReply, parse_shape
+from git_notes_consolidation.llm.summary_prompts import SummaryReply, summary_request
+from git_notes_consolidation.llm.supersession_prompt import judge_request
 
 # Who may be asked
 
@@ -196,8 +199,8 @@ def test_a_key_is_never_printed(faulty_llm, asking):
 @pytest.mark.slow
 def test_a_client_that_nobody_closed_does_not_keep_the_process(faulty_llm):
     code = f"""
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.llm import Request, ask_all, get_client
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.llm.protocol import Request; from git_notes_consolidation.llm.client import ask_all, get_client
 client = get_client(SubconsciousnessConfig(llm_provider="ollama"), {{"OLLAMA_HOST": "127.0.0.1:{faulty_llm().port}"}})
 print(ask_all(client, [(Request("t", ({{"role": "user", "content": "x"}},), {{"const": 3}}, 9, "1"), str)])[0].value)
 """
@@ -296,7 +299,7 @@ def test_a_real_server_takes_every_prompt_and_its_nonsense_fits_the_shape(task, 
     client = asking(real(real_llm))
     a = ask_all(client, [(request, lambda text: said.append(text) or parse_it(text))])[0]
     assert a.calls == 2 and set(client.usage().faults) <= {"schema", "length"} or not a.failure  # nonsense quotes nothing that was written
-    assert said and all(read(text, SHAPES[task]) for text in said)
+    assert said and all(parse_shape(text, SHAPES[task]) for text in said)
 
 
 def test_a_model_that_reads_is_understood(faulty_llm, asking):
@@ -368,7 +371,7 @@ def test_what_a_brain_says_fits_any_schema():
 
 
 def test_a_cache_that_another_process_holds_is_a_failure_and_no_error(tmp_path, faulty_llm, asking, monkeypatch):
-    monkeypatch.setattr("git_notes_consolidation.spending.WAIT", 0.2)
+    monkeypatch.setattr("git_notes_consolidation.llm.budget.WAIT", 0.2)
     path = tmp_path / "cache.db"
     server = faulty_llm()
     client = asking(local(server), cache_path=path)
@@ -381,7 +384,7 @@ def test_a_cache_that_another_process_holds_is_a_failure_and_no_error(tmp_path, 
 
 
 def test_an_answer_in_the_cache_needs_no_lock(tmp_path, faulty_llm, asking, monkeypatch):
-    monkeypatch.setattr("git_notes_consolidation.spending.WAIT", 0.2)
+    monkeypatch.setattr("git_notes_consolidation.llm.budget.WAIT", 0.2)
     path = tmp_path / "cache.db"
     client = asking(local(faulty_llm()), cache_path=path)
     first = ask(client)

@@ -6,18 +6,24 @@ from dataclasses import replace
 from unicodedata import category
 
 import pytest
-from git_notes_consolidation import prompts as p
-from git_notes_consolidation.llm import BadReply, redacted
-from git_notes_consolidation.models import Judgment, MemorySummary, mem, sample_memories
-from git_notes_consolidation.redacting import redact
 from hypothesis import given
 from hypothesis import strategies as st
 from inventing import leaks, rows
 
+from git_notes_consolidation.core.memory import mem, sample_memories
+from git_notes_consolidation.core.models import Judgment, MemorySummary
+from git_notes_consolidation.llm import edge_prompt as llm_edge_prompt
+from git_notes_consolidation.llm import prompt_parts as llm_prompt_parts
+from git_notes_consolidation.llm import summary_prompts as p
+from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
+from git_notes_consolidation.llm.protocol import BadReply, redacted
+from git_notes_consolidation.llm.redact import redact
+
 FLASK = mem("Serve the API with Flask", "It is small.", days_ago=90)
 FASTAPI = mem("Serve the API with FastAPI", "We need OpenAPI. Flask goes.", days_ago=2)
 HOSTS = mem("The API answers in 40 ms", "Measured on the new hosts.", days_ago=1, namespace="learnings")
-ASK = {"judge": lambda ms: p.judge_request([(a, b) for a, b in zip(ms, ms[1:] or ms)]), "summary": p.summary_request, "edges": p.edges_request}
+ASK = {"judge": lambda ms: llm_supersession_prompt.judge_request([(a, b) for a, b in zip(ms, ms[1:] or ms)]), "summary": p.summary_request,
+       "edges": llm_edge_prompt.edges_request}
 TASKS = pytest.mark.parametrize("task", ASK)
 
 
@@ -34,11 +40,11 @@ def test_the_same_memories_give_the_same_bytes(task):
 
 
 def test_the_order_of_a_cluster_makes_no_difference():
-    for ask in (p.summary_request, p.edges_request): assert ask([HOSTS, FASTAPI, FLASK])[0] == ask([FLASK, FASTAPI, HOSTS])[0]
+    for ask in (p.summary_request, llm_edge_prompt.edges_request): assert ask([HOSTS, FASTAPI, FLASK])[0] == ask([FLASK, FASTAPI, HOSTS])[0]
 
 
 def test_a_text_is_sent_once():
-    request, _ = p.judge_request([(FLASK, FASTAPI), (HOSTS, FASTAPI), (FLASK, HOSTS)])
+    request, _ = llm_supersession_prompt.judge_request([(FLASK, FASTAPI), (HOSTS, FASTAPI), (FLASK, HOSTS)])
     assert user(request).count("Flask goes") == user(request).count("It is small") == 1
     assert user(request).splitlines()[-3:] == ["P1: newer M1, older M2", "P2: newer M1, older M3", "P3: newer M3, older M2"]
 
@@ -48,7 +54,7 @@ def test_ids_are_never_sent():
 
 
 def test_dates_and_namespaces_are():
-    told = [(d["namespace"], d["recorded"]) for d in data(p.edges_request([FLASK, HOSTS])[0])]
+    told = [(d["namespace"], d["recorded"]) for d in data(llm_edge_prompt.edges_request([FLASK, HOSTS])[0])]
     assert told == [("decisions", "2026-08-03 12:00"), ("learnings", "2026-10-31 12:00")]
 
 
@@ -66,12 +72,14 @@ def test_no_text_gets_out_of_its_fence(summary, content, namespace):
         lines = user(request).split("\n")
         code = lines[0].removeprefix("BEGIN DATA ")
         assert lines[3] == f"END DATA {code}" and user(request).count(code) == 2 and len(user(request).splitlines()) == len(lines)
-        assert {d["text"] for d in data(request)} == {p.shown(FLASK), p.shown(bad)} and {d["namespace"] for d in data(request)} == {"decisions", namespace}
+        assert ({d["text"] for d in data(request)} == {llm_prompt_parts.memory_as_data(FLASK), llm_prompt_parts.memory_as_data(bad)}
+                and {d["namespace"] for d in data(request)} == {"decisions", namespace})
         assert "<|" not in user(request) and not {"Cc", "Zl", "Zp", "Cs"} & {category(c) for line in lines for c in line}
 
 
 def test_whoever_knows_the_content_does_not_know_the_salt():
-    codes = {user(ask([FLASK, FASTAPI])[0]).split()[2] for ask in ASK.values()} | {p.fenced({"M1": FLASK}, salt).split()[2] for salt in ("", "a", "b")}
+    codes = ({user(ask([FLASK, FASTAPI])[0]).split()[2] for ask in ASK.values()}
+             | {llm_prompt_parts.fenced({"M1": FLASK}, salt).split()[2] for salt in ("", "a", "b")})
     assert len(codes) == 5  # The summary and the edges of the same two memories hold the same data
 
 
@@ -88,17 +96,17 @@ def test_no_secret_is_sent(task, row):
 @pytest.mark.slow
 def test_the_client_finds_nothing_more_to_redact_in_the_sample():
     sample = sample_memories()
-    for i in range(0, 400, 40): assert redacted(request := p.edges_request(sample[i:i + 40])[0]) == request
+    for i in range(0, 400, 40): assert redacted(request := llm_edge_prompt.edges_request(sample[i:i + 40])[0]) == request
 
 
 def test_a_long_text_is_cut():
     long = mem("Long", "word " * 5000 + "the end")
-    assert len(user(p.edges_request([long])[0])) < p.LONGEST + 400
-    with pytest.raises(BadReply, match="does not stand"): p.quoted("the end", long, "x")
+    assert len(user(llm_edge_prompt.edges_request([long])[0])) < llm_prompt_parts.LONGEST + 400
+    with pytest.raises(BadReply, match="does not stand"): llm_prompt_parts.find_quote("the end", long, "x")
 
 
 def test_nothing_is_asked_about_nothing():
-    for ask in (p.judge_request, p.edges_request, p.summary_request):
+    for ask in (llm_supersession_prompt.judge_request, llm_edge_prompt.edges_request, p.summary_request):
         with pytest.raises(ValueError, match="no "): ask([])
 
 
@@ -124,12 +132,12 @@ def test_a_schema_has_what_strict_mode_knows(task):
 
 def test_schema_and_validator_agree():
     import jsonschema
-    for reply, shape in ((JUDGED, p.JudgeReply), (SUMMARY, p.SummaryReply), (EDGES, p.EdgesReply)):
-        jsonschema.validate(reply, p.schema_of(shape))
-        assert p.read(json.dumps(reply), shape)
+    for reply, shape in ((JUDGED, llm_prompt_parts.JudgeReply), (SUMMARY, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
+        jsonschema.validate(reply, llm_prompt_parts.schema_of(shape))
+        assert llm_prompt_parts.parse_shape(json.dumps(reply), shape)
         for bad in broken(reply):
-            with pytest.raises(jsonschema.ValidationError): jsonschema.validate(bad, p.schema_of(shape))
-            with pytest.raises(BadReply): p.read(json.dumps(bad), shape)
+            with pytest.raises(jsonschema.ValidationError): jsonschema.validate(bad, llm_prompt_parts.schema_of(shape))
+            with pytest.raises(BadReply): llm_prompt_parts.parse_shape(json.dumps(bad), shape)
 
 
 def broken(reply):
@@ -196,7 +204,7 @@ def test_what_is_no_object_of_the_shape(task, text):
     with pytest.raises(BadReply): parse(text)
 
 
-def judged(*answers, pairs=((FLASK, FASTAPI), (FLASK, HOSTS))): return p.judge_request(pairs)[1](json.dumps({"answers": answers}))
+def judged(*answers, pairs=((FLASK, FASTAPI), (FLASK, HOSTS))): return llm_supersession_prompt.judge_request(pairs)[1](json.dumps({"answers": answers}))
 
 
 NONE = {"pair": "P2", "relation": "coexist", "kind": None, "confidence": "medium", "reason": "Speed.", "quote": None}
@@ -228,14 +236,14 @@ def test_where_nothing_follows_nothing_is_demanded():
 
 def test_a_quotation_over_a_redacted_place_is_one_of_the_memory():
     m = mem("Deploys", "Ask ada" + "@kelp.io before you deploy on Fridays.")
-    assert p.quoted("Ask [email] before you deploy", m, "x") == "before you deploy"
-    with pytest.raises(BadReply, match="too short"): p.quoted("Ask [email]", m, "x")
+    assert llm_prompt_parts.find_quote("Ask [email] before you deploy", m, "x") == "before you deploy"
+    with pytest.raises(BadReply, match="too short"): llm_prompt_parts.find_quote("Ask [email]", m, "x")
 
 
 @pytest.mark.parametrize("n,most", [(0, 8), (1, 1), (7, 3), (40, 8)])
 def test_every_pair_is_in_one_batch(n, most):
     pairs = [(sample_memories()[i], sample_memories()[i + 1 + i % 3]) for i in range(n)]
-    got = p.batches(pairs, most)
+    got = llm_supersession_prompt.batches(pairs, most)
     assert sorted(sum(got, [])) == list(range(n)) and all(0 < len(b) <= most for b in got)
 
 
@@ -301,7 +309,7 @@ def test_a_second_try_says_why():
 # Edges
 
 
-def links(*edges, memories=(FLASK, FASTAPI)): return p.edges_request(list(memories))[1](json.dumps({"edges": edges}))
+def links(*edges, memories=(FLASK, FASTAPI)): return llm_edge_prompt.edges_request(list(memories))[1](json.dumps({"edges": edges}))
 
 
 EDGE = EDGES["edges"][0]
@@ -333,17 +341,18 @@ def test_there_are_not_more_edges_than_can_be():
 
 
 def test_versions_and_names_of_the_designs():
-    for name in ("SUMMARY_SYSTEM_PROMPT", "SUPERSESSION_SYSTEM_PROMPT"): assert isinstance(getattr(p, name), str)
+    for prompt in (p.SUMMARY_SYSTEM_PROMPT, llm_supersession_prompt.SUPERSESSION_SYSTEM_PROMPT): assert isinstance(prompt, str)
     requests = [ask([FLASK, FASTAPI])[0] for ask in ASK.values()]
-    assert [(r.task, r.version) for r in requests] == [("judge", p.JUDGE_PROMPT), ("summary", p.SUMMARY_PROMPT), ("edges", p.EDGES_PROMPT)]
+    assert [(r.task, r.version) for r in requests] == [("judge", llm_supersession_prompt.JUDGE_PROMPT), ("summary", p.SUMMARY_PROMPT),
+                                                       ("edges", llm_edge_prompt.EDGES_PROMPT)]
 
 
 def test_asking_loads_neither_pydantic_nor_openai():
-    code = ("import sys\nfrom git_notes_consolidation.models import mem\nfrom git_notes_consolidation import prompts as p\n"
-            "p.judge_request([(mem('a'), mem('b'))]); p.edges_request([mem('a')]); p.summary_request([mem('a')])\n"
+    code = ("import sys\nfrom git_notes_consolidation.core.memory import mem\nfrom git_notes_consolidation import llm\n"
+            "llm.judge_request([(mem('a'), mem('b'))]); llm.edges_request([mem('a')]); llm.summary_request([mem('a')])\n"
             "print(sorted({'pydantic', 'openai', 'anyio'} & set(sys.modules)))")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
 def test_a_memory_that_is_its_own_pair_is_asked_about_too():
-    assert user(p.judge_request([(FLASK, replace(FLASK, id="mem_other"))])[0]).count("It is small") == 2
+    assert user(llm_supersession_prompt.judge_request([(FLASK, replace(FLASK, id="mem_other"))])[0]).count("It is small") == 2

@@ -8,11 +8,14 @@ import types
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from git_notes_consolidation.config import ConfigError, SubconsciousnessConfig, load_settings
-from git_notes_consolidation.llm import Request, ask_all, get_client
-from git_notes_consolidation.providers import MODELS, Provider, checked_url, is_local, key_of, ollama_url, plugin_speaks, providers
 from hypothesis import given
 from hypothesis import strategies as st
+
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
+from git_notes_consolidation.llm.client import ask_all, get_client
+from git_notes_consolidation.llm.protocol import Request
+from git_notes_consolidation.llm.providers import MODELS, Provider, checked_url, is_local, key_of, ollama_url, plugin_speaks, providers
 
 KEY = "sk-" + "Zz9" * 14  # in no company's books
 SERVER = "http://127.0.0.1:8080/v1"
@@ -113,7 +116,8 @@ def test_a_plugin_that_cannot_be_imported_is_no_plugin(monkeypatch):
 # Where memories may go
 
 
-@pytest.mark.parametrize("url", ["http://localhost/v1", "http://LOCALHOST:1/v1", "http://127.0.0.1:8080", "http://127.9.9.9", "http://10.1.2.3", "http://172.16.0.1",
+@pytest.mark.parametrize("url", ["http://localhost/v1", "http://LOCALHOST:1/v1", "http://127.0.0.1:8080", "http://127.9.9.9", "http://10.1.2.3",
+                                 "http://172.16.0.1",
                                  "http://192.168.0.1", "http://[::1]:1", "http://[fd12::1]", "http://[fe80::1]", "http://169.254.1.1", "http://a.localhost"])
 def test_local(url): assert is_local(url)
 
@@ -134,7 +138,8 @@ def test_nothing_that_is_not_local_follows_what_is(urls, only):
     assert len(who) + len(notes) == 1 + bool(lmstudio) + bool(ollama)
 
 
-@pytest.mark.parametrize("url", ["api.openai.com/v1", "file:///etc/passwd", "http:///v1", "http://u:p@h/v1", "http://h:99999/v1", "http://h/v1?key=x", "http://h/#x",
+@pytest.mark.parametrize("url", ["api.openai.com/v1", "file:///etc/passwd", "http:///v1", "http://u:p@h/v1", "http://h:99999/v1", "http://h/v1?key=x",
+                                 "http://h/#x",
                                  "http://h\n/v1", "http://evil.example\\@localhost/v1", "http://[::1/v1", "http://ho st/v1", "http://\u212aelvin/v1"])
 def test_an_address_that_two_programs_could_read_in_two_ways_is_refused(url):
     with pytest.raises(ConfigError, match="is no address") as e: checked_url(url, "OPENAI_BASE_URL")
@@ -146,8 +151,10 @@ def test_a_bad_address_skips_its_provider_and_no_other():
     assert names == ["ollama"] and notes[0].startswith("openai is skipped: OPENAI_BASE_URL") and "hunter2" not in notes[0]
 
 
-@pytest.mark.parametrize("host, url", [("", "http://127.0.0.1:11434/v1"), ("box", "http://box:11434/v1"), ("box:9", "http://box:9/v1"), (":9", "http://127.0.0.1:9/v1"),
-                                       ("http://box", "http://box:80/v1"), ("https://box/", "https://box:443/v1"), ("http://box:9/ollama", "http://box:9/ollama/v1"),
+@pytest.mark.parametrize("host, url", [("", "http://127.0.0.1:11434/v1"), ("box", "http://box:11434/v1"), ("box:9", "http://box:9/v1"),
+                                       (":9", "http://127.0.0.1:9/v1"),
+                                       ("http://box", "http://box:80/v1"), ("https://box/", "https://box:443/v1"),
+                                       ("http://box:9/ollama", "http://box:9/ollama/v1"),
                                        ("::", "http://[::]:11434/v1"), ("[::1]:9", "http://[::1]:9/v1"), ("0.0.0.0:9", "http://127.0.0.1:9/v1")])
 def test_ollamas_host_as_people_write_it(host, url): assert ollama_url(host) == url.replace("[::]", "[::1]")
 
@@ -184,7 +191,9 @@ def test_a_key_that_cannot_be_one_is_not_sent(key):
 
 
 def test_looking_at_it_imports_no_client_and_no_plugin():
-    code = ("from git_notes_consolidation import providers, spending, llm; import sys; "
+    code = (
+        "from git_notes_consolidation.llm import providers; from git_notes_consolidation.llm import budget as spending; from git_notes_consolidation.llm "
+        "import client as llm; import sys; "
             "print(sorted({'openai', 'httpx2', 'anyio', 'pydantic', 'git_notes_memory'} & sys.modules.keys()))")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 

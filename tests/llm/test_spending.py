@@ -7,9 +7,10 @@ import threading
 from contextlib import closing
 
 import pytest
-from git_notes_consolidation.spending import PRICES, Bound, BudgetExceeded, Ledger, Tables, input_bound, price, token_bound
 from hypothesis import given
 from hypothesis import strategies as st
+
+from git_notes_consolidation.llm.budget import PRICES, Bound, BudgetExceeded, Ledger, Tables, input_bound, price, token_bound
 
 NOW = 1_790_000_000.0
 

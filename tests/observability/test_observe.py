@@ -5,8 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from git_notes_consolidation import observe
-from git_notes_consolidation.models import MemoryTier
+from git_notes_consolidation.observability import tracing as observe
+from git_notes_consolidation.observability import metrics as observability_metrics
+from git_notes_consolidation.core.models import MemoryTier
 
 OTEL = "[m for m in sys.modules if m.split('.')[0] == 'opentelemetry']"
 
@@ -47,7 +48,7 @@ def run(code):
 
 def test_using_it_imports_nothing_and_does_nothing():
     assert run(f"""
-from git_notes_consolidation.observe import span, traced, count, record
+from git_notes_consolidation.observability.tracing import span, traced; from git_notes_consolidation.observability.metrics import count, record
 @traced("f")
 def f(x):
     with span("s", a=1) as s: s.set(b=2)
@@ -58,7 +59,7 @@ print(f(3), {OTEL})""") == "(3, None) []"
 
 def test_whoever_imports_the_api_later_is_served():
     assert run("""
-from git_notes_consolidation.observe import span
+from git_notes_consolidation.observability.tracing import span
 with span("before"): pass
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -72,7 +73,7 @@ print([s.name for s in seen.get_finished_spans()])""") == "['after']"
 def test_without_an_sdk_the_api_is_harmless():
     assert run("""
 from opentelemetry import trace, metrics
-from git_notes_consolidation.observe import span, count, record
+from git_notes_consolidation.observability.tracing import span; from git_notes_consolidation.observability.metrics import count, record
 with span("s", a=object()) as s: s.set(b=2)
 for _ in range(1000): count("c"); record("r", 1.0)
 print(s.inner, sum(len(m._instruments) for m in metrics.get_meter_provider()._meters))""") == "None 2"  # the proxy keeps every instrument that is asked for
@@ -138,20 +139,21 @@ def test_traced_coroutines_side_by_side_keep_their_own_children(seen):
 
 
 def test_counters_and_histograms(reader):
-    for status in ("success", "success", "error"): observe.count("runs", status=status)
-    observe.count("memories", 40)
-    for seconds in (0.5, 1.5): observe.record("seconds", seconds, phase=MemoryTier.HOT)
+    for status in ("success", "success", "error"): observability_metrics.count("runs", status=status)
+    observability_metrics.count("memories", 40)
+    for seconds in (0.5, 1.5): observability_metrics.record("seconds", seconds, phase=MemoryTier.HOT)
     got = points(reader)
     assert {p.attributes["status"]: p.value for p in got["runs"]} == {"success": 2, "error": 1} and got["memories"][0].value == 40
     assert (got["seconds"][0].count, got["seconds"][0].sum, dict(got["seconds"][0].attributes)) == (2, 2.0, {"phase": "hot"})
 
 
 def test_the_score_opens_its_span_with_its_attributes(seen, caplog):
-    from git_notes_consolidation.logs import TRACE
+    from git_notes_consolidation.observability.logs import TRACE
     caplog.set_level(TRACE, "git_notes_consolidation")
-    from git_notes_consolidation.config import RetentionConfig
-    from git_notes_consolidation.models import SAMPLE_NOW, MemoryMetadata, mem
-    from git_notes_consolidation.retention import compute_retention_score
+    from git_notes_consolidation.core.settings import RetentionConfig
+    from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+    from git_notes_consolidation.core.models import MemoryMetadata
+    from git_notes_consolidation.retention.score import compute_retention_score
     m = mem("Use FastAPI", days_ago=30)
     score = compute_retention_score(m, MemoryMetadata(m.id), RetentionConfig(), SAMPLE_NOW)
     (s,) = seen()

@@ -4,27 +4,35 @@ import re
 
 import pytest
 from calls import new_repo
-from git_notes_consolidation import logs, service, sync, writing
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.llm import Client, Request, ask_all
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.reasoning import ReasonedRecallService
-from git_notes_consolidation.recall import open_recall
-from git_notes_consolidation.session import SessionStartSummaryInjector
-from git_notes_consolidation.signals import METRICS, SPANS, prometheus_name
+from dataclasses import replace
+from git_notes_consolidation.observability import logs
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import stores as service
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import plan as consolidation_plan
+from git_notes_consolidation.store import sync
+from git_notes_consolidation.writing import write as writing
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.llm.client import Client, ask_all
+from git_notes_consolidation.llm.protocol import Request
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.recall.reason import ReasonedRecallService
+from git_notes_consolidation.recall.service import open_recall
+from git_notes_consolidation.session.inject import SessionStartSummaryInjector
+from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
 from helpers import SOURCES, git, story
 from llm_servers import FaultyServer, sensible
 
-SPANNING, MEASURING = {"span", "detail", "traced"}, {"count", "count_up", "record", "measure", "gauge", "outcomes"}
+SPANNING, MEASURING = {"span", "detail", "traced"}, {"count", "count_up", "record", "measure", "gauge", "count_outcomes"}
 
 
 def uses(functions):
     "Every name given to one of these functions of observe, with `*` for what is only known when it runs."
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
-        if not re.search(r"^ *from \.[\w.]*\b(observe|tracing) import", text, re.M): continue
+        if not re.search(r"^ *from \.[\w.]*\b(tracing|metrics) import", text, re.M): continue
         tree = ast.parse(text)
-        tracing = [x for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and (x.module or "").split(".")[-1] in ("observe", "tracing")]
+        tracing = [x for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and (x.module or "").split(".")[-1] in ("tracing", "metrics")]
         mine = {a.asname or a.name for x in tracing for a in x.names} & functions
         for x in ast.walk(tree):
             if not (isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id in mine): continue
@@ -38,7 +46,7 @@ def fits(name, used): return re.fullmatch(re.escape(used).replace(r"\*", r"[\w{}
 @pytest.mark.parametrize("functions, known", [(SPANNING, SPANS), (MEASURING, METRICS)], ids=["spans", "metrics"])
 def test_code_and_catalogue_name_the_same(functions, known):
     used = {*uses(functions)}
-    for module, name in used: assert any(fits(k, name) for k in known), f"{module} emits {name}, which 00_signals does not list"
+    for module, name in used: assert any(fits(k, name) for k in known), f"{module} emits {name}, which signals does not list"
     for k in known:
         if not k.startswith("repository."): assert any(fits(k, name) for _, name in used), f"{k} is listed, and nothing emits it"
 
@@ -81,10 +89,10 @@ def everything(tmp_path_factory):
         env = {"MEMORY_CONSOLIDATION_LLM_BASE_URL": server.url}
         m.setenv(*next(iter(env.items())))
         settings = load_settings({"llm_provider": "lmstudio", "llm_timeout_s": 5, "max_change": 1.0}, env=env)
-        s = service.replace(service.open_service(home, settings), clock=lambda: SAMPLE_NOW)
-        r = service.run(s, SAMPLE_NOW)
+        s = replace(service.open_service(home, settings), clock=lambda: SAMPLE_NOW)
+        r = consolidation_service.run(s, SAMPLE_NOW)
         assert r.success and r.summaries_created and r.llm["calls"]
-        service.undo(s, service.undo(s, r.run_id, SAMPLE_NOW)[0], SAMPLE_NOW)
+        consolidation_undo.undo(s, consolidation_undo.undo(s, r.run_id, SAMPLE_NOW)[0], SAMPLE_NOW)
         recall = open_recall(home, settings, clock=lambda: SAMPLE_NOW)
         assert recall.search("FastAPI handlers")
         with Client(settings.config, (), replay=lambda q: "{}") as said:
@@ -93,7 +101,7 @@ def everything(tmp_path_factory):
         assert SessionStartSummaryInjector(service.SummaryStore(s.repo)).inject_summaries("").summaries_injected
         writing.open_writing(home, load_settings({"llm_provider": "off"}, env={}), clock=lambda: SAMPLE_NOW).remember("The harbour worker has nine threads")
         sync.sync(s.repo, str(root / "remote"))
-        with pytest.raises(service.Guard): service.run(serve_strict(new_repo(root / "strict", story())), SAMPLE_NOW)
+        with pytest.raises(consolidation_plan.Guard): consolidation_service.run(serve_strict(new_repo(root / "strict", story())), SAMPLE_NOW)
         with FaultyServer(brain=lambda body: "no JSON") as broken:
             m.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", broken.url)
             with Client(settings.config, service._client(s.repo, settings).providers) as c:

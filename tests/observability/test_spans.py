@@ -4,11 +4,12 @@ from collections import Counter
 
 import pytest
 from calls import new_repo, run, serve
-from git_notes_consolidation import observe
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.notes import open_repo
-from git_notes_consolidation.signals import SPANS
-from git_notes_consolidation.service import EdgeStore, MetadataStore, SummaryStore, undo
+from git_notes_consolidation.observability import tracing as observe
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.observability.signals import SPANS
+from git_notes_consolidation.consolidation.stores import EdgeStore, MetadataStore, SummaryStore
+from git_notes_consolidation.consolidation.undo import undo
 from helpers import SOURCES, add_memories, story
 
 # "Span Attributes by Operation", and the spans of "Instrumentation by Module" that it leaves out, with the attributes that its hierarchy shows.
@@ -167,7 +168,7 @@ def test_scores_are_computed_in_the_tier_phase(whole):
 
 
 def test_each_memory_has_its_span_at_level_trace_alone(heard, tmp_path, caplog):
-    from git_notes_consolidation.logs import TRACE
+    from git_notes_consolidation.observability.logs import TRACE
     home = new_repo(tmp_path, story())
     with caplog.at_level(TRACE, "git_notes_consolidation"): result = run(home)
     each = [s for s in heard.get_finished_spans() if "memory_id" in (s.attributes or {})]
@@ -206,7 +207,7 @@ def test_stores_read_and_write_in_spans(heard, tmp_path):
 
 
 def test_an_error_is_on_the_span(heard, tmp_path):
-    from git_notes_consolidation.service import Guard
+    from git_notes_consolidation.consolidation.plan import Guard
     home = new_repo(tmp_path, story())
     with pytest.raises(Guard): run(home, max_change=0.0, max_change_floor=0)
     s = Trace(heard.get_finished_spans()).one("consolidation.run")
@@ -223,4 +224,4 @@ def test_without_a_listener_there_is_nothing(tmp_path, monkeypatch):
 
 def test_only_observe_and_exporting_name_opentelemetry():
     for path in SOURCES:
-        if path.name not in ("observe.py", "exporting.py", "tracing.py", "export.py"): assert "opentelemetry" not in path.read_text(encoding="utf-8"), path.name
+        if path.name not in ("tracing.py", "metrics.py", "export.py"): assert "opentelemetry" not in path.read_text(encoding="utf-8"), path.name

@@ -11,9 +11,10 @@ import time
 
 import pytest
 from calls import COMMAND, gnc as here, new_repo
-from git_notes_consolidation import metrics_command, tally
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.signals import METRICS, SPANS, prometheus_name
+from git_notes_consolidation.apps.cli import health as metrics_command
+from git_notes_consolidation.observability import metrics as tally
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
 from helpers import ROOT, git, story
 
 NOW, PLUGIN = SAMPLE_NOW.isoformat(), os.environ.get("GNC_PLUGIN_PYTHON")  # read before the tests' environment is emptied
@@ -143,7 +144,7 @@ def test_without_the_sdk_one_line_says_what_to_install(repo, tmp_path):
 
 @pytest.mark.slow
 def test_unset_nothing_of_it_is_imported(repo):
-    code = ("import sys, runpy; from git_notes_consolidation.entry import main\ntry: main()\nexcept SystemExit: pass\n"
+    code = ("import sys, runpy; from git_notes_consolidation.apps.entry import main\ntry: main()\nexcept SystemExit: pass\n"
             "print([m for m in sys.modules if m.startswith('opentelemetry') or m.endswith('.exporting')])")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("MEMORY_", "OTEL_"))}
     done = subprocess.run([sys.executable, "-c", code, "--repo", str(repo), "runs"], capture_output=True, encoding="utf-8", env=clean)
@@ -151,7 +152,7 @@ def test_unset_nothing_of_it_is_imported(repo):
 
 
 def test_the_session_start_hook_loads_none_of_it(repo):
-    code = ("import sys, os, git_notes_consolidation.entry as e\nreal = os._exit\n"
+    code = ("import sys, os, git_notes_consolidation.apps.entry as e\nreal = os._exit\n"
             "def over(n): print([m for m in sys.modules if m.startswith(('opentelemetry', 'logging')) or m.endswith(('.observe', '.logs', '.telemetry'))]"
             ", file=sys.stderr, flush=True); real(n)\n"
             "os._exit = over\nsys.argv[1:] = ['hook', 'session-start']\ne.main()")
@@ -237,8 +238,8 @@ def test_a_file_for_a_collector_is_whole_and_readable(repo, tmp_path):
 def test_series_that_nobody_adds_to_go_after_their_time(tmp_path):
     t = tally.Tally(); t.add("consolidation.runs", 3, {"status": "success"})
     path = tmp_path / "gnc" / "metrics.db"
-    tally.add_to(path, t, now=1000.0)
-    assert [s.value for s in tally.read_from(path, 4600.0, 3600.0)] == [3.0] and tally.read_from(path, 4601.0, 3600.0) == []
+    tally.store_series(path, t, now=1000.0)
+    assert [s.value for s in tally.load_series(path, 4600.0, 3600.0)] == [3.0] and tally.load_series(path, 4601.0, 3600.0) == []
 
 
 def test_processes_that_end_together_all_count(tmp_path):
@@ -247,7 +248,7 @@ def test_processes_that_end_together_all_count(tmp_path):
     path = tmp_path / "gnc" / "metrics.db"
     running = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(3)]
     assert [p.wait() for p in running] == [0, 0, 0]
-    assert [(s.value, sum(s.counts)) for s in tally.read_from(path)] == [(60.0, 0), (pytest.approx(18.0), 60)]
+    assert [(s.value, sum(s.counts)) for s in tally.load_series(path)] == [(60.0, 0), (pytest.approx(18.0), 60)]
 
 
 @pytest.mark.slow
@@ -279,7 +280,7 @@ def test_a_memory_cannot_write_a_line_of_its_own(tmp_path):
 WITH_PLUGIN = """
 import json
 from git_notes_memory import observability as theirs
-from git_notes_consolidation.observe import count, gauge, record, span
+from git_notes_consolidation.observability.metrics import count, gauge, record; from git_notes_consolidation.observability.tracing import span
 with span("consolidation.run", mode="full") as s:
     s.set(changed=True)
     inside = theirs.get_current_span()
@@ -298,6 +299,6 @@ def test_the_real_plugins_numbers_and_spans_get_ours():
     assert [x["value"] for x in numbers["counters"]["git_notes_consolidation_runs_total"]] == [1.0]
     took, = numbers["histograms"]["git_notes_consolidation_duration_seconds"]
     assert took["labels"] == {"mode": "full"} and took["bucket_counts"]["0.5"] == 1
-    off = subprocess.run([PLUGIN, "-c", "import sys; from git_notes_consolidation.observe import span\nwith span('a'): pass\n"
+    off = subprocess.run([PLUGIN, "-c", "import sys; from git_notes_consolidation.observability.tracing import span\nwith span('a'): pass\n"
                           "print([m for m in sys.modules if m.startswith('git_notes_memory')])"], capture_output=True, encoding="utf-8", env=env)
     assert off.stdout.strip() == "[]"

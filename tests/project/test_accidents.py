@@ -4,11 +4,18 @@ import random
 from datetime import timedelta
 
 import pytest
-from git_notes_consolidation import audit, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.notes import open_repo, read_events, read_memories
-from git_notes_consolidation.writing import open_writing
+from git_notes_consolidation.store import audit
+from git_notes_consolidation.consolidation import undo as service
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.events import read_events
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.writing.write import open_writing
 from calls import made, state_of
 from llm_servers import FAULTS, FaultyServer, completion, sensible
 
@@ -85,8 +92,8 @@ def test_a_judge_gone_mad_hides_no_more_than_one_write_may(tmp_path, monkeypatch
     hidden = {e.target_id for e in state_of(home).edges.values() if e.edge_type.value == "supersedes"}
     assert len(hidden) <= 40 and len(texts(home)) == len(sample_memories()) + 5
     for run in [i for i, r in sorted(state_of(home).runs.items(), key=lambda x: -x[1]["seq"])]:
-        service.undo(service.open_service(home), run, SAMPLE_NOW, confirmed=True)
-    known = service.scored(service.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
+        service.undo(consolidation_stores.open_service(home), run, SAMPLE_NOW, confirmed=True)
+    known = consolidation_service.scored(consolidation_view.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
     assert not state_of(home).edges and not any(d.superseded_by for d in known.values())
 
 
@@ -100,7 +107,7 @@ def test_nothing_goes_without_a_record(tmp_path):
         try:
             done = w.remember(f"Fact {n} of the {r.choice('red blue green'.split())} team") if what == "remember" else (
                 w.update(i, importance=n / 30) if what == "update" else getattr(w, what)(i))
-        except service.RepoError: continue
+        except store_git.RepoError: continue
         ids.append(done.memory_id)
         op = next(op for op in state_of(home).operations.values() if op["run"] == done.run_id)
         assert op["operation"] == done.operation and op["after"][done.memory_id] and (done.operation == "ADD" or op["before"] != op["after"])

@@ -7,14 +7,14 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import open_repo, read_memories
-from git_notes_consolidation.scaling import growth_table, ratios, targets
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.research.scaling import growth_table, ratios, targets
 from helpers import ROOT
 
 pytestmark = pytest.mark.slow
 
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tools")]
 import bench  # noqa: E402
 from generate import NAMESPACES, add, generate, repository, sessions  # noqa: E402
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from git_notes_consolidation.signals import METRICS, SPANS, prometheus_name
+from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
 from helpers import ROOT
 
 HERE = ROOT / "contrib" / "monitoring"
@@ -69,7 +69,7 @@ def test_a_query_asks_for_what_there_is(expr):
 
 def test_the_values_that_queries_select_are_given():
     "A label's value is part of the program as much as its name is."
-    from git_notes_consolidation.llm import RULES as faults
+    from git_notes_consolidation.llm.protocol import RULES as faults
     chosen = {(label, v) for _, e in QUERIES for label, v in re.findall(r'(\w+)!?="([^"$]*)"', e)}
     assert chosen == {("status", "error"), ("outcome", "open"), ("outcome", "cached")} and "open" in faults
     assert "success or error" in METRICS["consolidation.runs"].says and "cached" in METRICS["llm.requests"].says
@@ -165,7 +165,7 @@ def test_alerts_say_what_to_do():
     assert {"MemoryNotConsolidated", "ConsolidationFails", "LanguageModelGivenUp", "ReviewPilesUp"} <= {r["alert"] for r in RULES}
     commands = set(re.findall(r"`gnc ([\w -]+?)`", " ".join(r["annotations"]["description"] for r in RULES)))
     import typer
-    from git_notes_consolidation.cli import app
+    from git_notes_consolidation.apps.cli.app import app
     known = {*typer.main.get_command(app).commands}
     assert commands and {c.split()[0] for c in commands} <= known
     for r in RULES: assert r["for"] and r["labels"]["severity"] in ("info", "warning", "critical") and {"summary", "description"} <= {*r["annotations"]}
@@ -229,8 +229,8 @@ def test_metrics_of_many_short_processes_are_summed_before_they_are_shown():
 def test_what_gnc_metrics_prints_has_the_dashboards_names(tmp_path, monkeypatch):
     "The names, checked against the program itself and not only against its list."
     from calls import gnc, new_repo, run
-    from git_notes_consolidation import metrics_command  # noqa: F401
-    from git_notes_consolidation.models import mem
+    from git_notes_consolidation.apps.cli import health as metrics_command  # noqa: F401
+    from git_notes_consolidation.core.memory import mem
     home = new_repo(tmp_path / "r", [mem("Retry limit is 5", "Jobs are retried.", days_ago=d) for d in (1, 2)])
     run(home)
     said = gnc("metrics", repo=home)

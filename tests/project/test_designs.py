@@ -18,12 +18,19 @@ import numpy as np
 import pytest
 import yaml
 from calls import holds, new_repo, run, serve, state_of
-from git_notes_consolidation.config import NAMESPACE_IMPORTANCE, RetentionConfig, SubconsciousnessConfig
-from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, ConsolidationPhase, ConsolidationResult, EdgeType, MemoryEdge, MemoryMetadata,
-                                            MemorySummary, MemoryTier, RetentionScore, SummaryDecision, SupersededFact, TierTransition, mem)
-from git_notes_consolidation.notes import MEM, REFS, note_paths, open_repo, read_events, read_memories
-from git_notes_consolidation.retention import compute_retention_score, tier_by_score, tier_of
-from git_notes_consolidation.service import EdgeStore, MetadataStore, RunLogStore, SummaryStore
+from git_notes_consolidation.core.settings import (
+    NAMESPACE_IMPORTANCE, RetentionConfig, SubconsciousnessConfig)
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import (
+    CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore,
+    SummaryDecision, SupersededFact, TierTransition)
+from git_notes_consolidation.core.reports import ConsolidationPhase, ConsolidationResult
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo
+from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.retention.score import compute_retention_score
+from git_notes_consolidation.retention.tiers import tier_by_score, tier_of
+from git_notes_consolidation.consolidation.stores import EdgeStore, MetadataStore, RunLogStore, SummaryStore
 from helpers import add_memories, git, refs, story
 from hypothesis import given
 from hypothesis import strategies as st

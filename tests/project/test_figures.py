@@ -1,6 +1,5 @@
 """What the home page quotes is what the evaluation notebook has put out, and that is what the command line counts."""
 import ast
-import importlib.util
 import json
 import re
 import sys
@@ -104,9 +103,7 @@ def test_runs_without_the_development_tools(name):
 
 def test_the_numbers_of_the_corpus_are_still_right(corpus_repo):
     "Counted again wherever the corpus is at hand: a minute."
-    spec = importlib.util.spec_from_file_location("corpus", ROOT / "tools" / "corpus.py")
-    corpus = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(corpus)
+    import corpus
     told = json.loads(corpus.STORED.read_text(encoding="utf-8"))
     counted = json.loads(json.dumps(corpus.measure(corpus_repo)))
     assert {k: told[k] for k in counted} == counted, "python tools/corpus.py ../shared"

@@ -10,7 +10,9 @@ import pytest
 from calls import gnc, new_repo
 from fuzz_data import inputs
 from fuzz_targets import NEW, OLD, TARGETS, check
-from git_notes_consolidation.notes import MEM, REFS, open_repo, read_memories
+from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.reader import read_memories
 from helpers import ROOT, add_memories, refs
 from hypothesis import HealthCheck, given, settings
 

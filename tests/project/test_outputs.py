@@ -1,17 +1,14 @@
 """Whether a run of a notebook shows what is stored: what counts as the same, what does not, and the whole check over a small project."""
 import base64
-import importlib.util
 import json
 import subprocess
 import sys
 
+import outputs
 import pytest
 from helpers import ROOT, git
 from test_notebooks import PATHS
 
-spec = importlib.util.spec_from_file_location("outputs", ROOT / "tools" / "outputs.py")
-outputs = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(outputs)
 
 PLOTLY = "application/vnd.plotly.v1+json"
 def printed(text, name="stdout"): return {"output_type": "stream", "name": name, "text": text}

@@ -7,7 +7,7 @@ from importlib.metadata import entry_points, requires, version
 import git_notes_consolidation
 import pytest
 from calls import new_repo, run, state_of
-from git_notes_consolidation.models import SAMPLE_NOW, mem
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from helpers import SOURCES, add_memories, module_of, refs, story
 
 HEAVY = "numpy yaml typer rich scipy sklearn pandas plotly umap openai pydantic opentelemetry onnxruntime sqlite3 asyncio".split()
@@ -55,7 +55,7 @@ def test_values_and_settings_are_had_without_numpy():
     assert loaded("from git_notes_consolidation import MemoryTier, MemoryMetadata, RetentionConfig, load_settings, mem; mem('x')") == []
 
 
-def test_the_console_script_loads_nothing_by_itself(): assert loaded("import git_notes_consolidation.entry") == []
+def test_the_console_script_loads_nothing_by_itself(): assert loaded("import git_notes_consolidation.apps.entry") == []
 
 
 def test_every_public_name_is_there():
@@ -108,8 +108,6 @@ def test_everything_imports_without_the_extra():
            "import git_notes_consolidation as g\nfor n in g.__all__: getattr(g, n)")
 
 
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("absent", [BLOCK, REFUSE, NONE], ids=["missing", "refused", "none"])
 def test_the_factory_names_the_command(absent):
@@ -120,7 +118,7 @@ def test_the_factory_names_the_command(absent):
 
 
 def cli(home, *args):
-    code = BLOCK + "from git_notes_consolidation.entry import main; main()"
+    code = BLOCK + "from git_notes_consolidation.apps.entry import main; main()"
     return python(code, "--repo", home, "--now", SAMPLE_NOW.isoformat(), *args, check=False)
 
 
@@ -155,7 +153,7 @@ def test_consolidating_says_what_to_install(tmp_path, args):
 
 @pytest.mark.slow
 def test_a_plan_made_elsewhere_is_applied_without_the_extra(tmp_path):
-    from git_notes_consolidation.service import open_service
+    from git_notes_consolidation.consolidation.stores import open_service
     home = new_repo(tmp_path / "repo", story())
     (tmp_path / "plan.json").write_text(open_service(home).plan(SAMPLE_NOW).to_json())
     assert cli(home, "consolidate", "--apply", tmp_path / "plan.json").returncode == 0 and len(state_of(home).edges) == 6
@@ -167,8 +165,9 @@ def test_a_plan_made_elsewhere_is_applied_without_the_extra(tmp_path):
 RUN = """
 import sys
 from datetime import datetime
-from git_notes_consolidation import service
-s = service.open_service(sys.argv[1])
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation.stores import open_service
+s = open_service(sys.argv[1])
 r = service.run(s, datetime.fromisoformat(sys.argv[2]))
 """
 
@@ -178,7 +177,9 @@ def test_a_run_with_nothing_to_do_loads_neither_scipy_nor_sklearn(done):
 
 
 def test_nor_does_looking(done):
-    code = "import sys\nfrom git_notes_consolidation import cli\nfor c in ('status', 'audit', 'tiers'): assert cli.main(['--repo', sys.argv[1], c]) == 0"
+    code = (
+        "import sys\nfrom git_notes_consolidation.apps.cli import program as cli\nfor c in ('status', 'audit', 'tiers'): assert cli.main(['--repo', "
+        "sys.argv[1], c]) == 0")
     assert loaded(code, done, watch=["scipy", "sklearn", "pandas", "plotly", "umap", "openai"]) == []
 
 

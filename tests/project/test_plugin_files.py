@@ -14,8 +14,9 @@ import pytest
 import typer.main
 import yaml
 from calls import COMMAND, gnc, new_repo
-from git_notes_consolidation import cli
-from git_notes_consolidation.models import mem
+from git_notes_consolidation.apps.cli import program as cli
+from git_notes_consolidation.apps.cli import app as apps_app
+from git_notes_consolidation.core.memory import mem
 from helpers import ROOT
 
 PLUGIN = ROOT / "plugin"
@@ -38,7 +39,7 @@ def fenced(body):
 def accepted(args):
     "Does the real parser take these words?"
     name, *rest = [w for w in cli.hoist(args) if w not in cli._FLAGS]
-    command = typer.main.get_command(cli.app).commands.get(name)
+    command = typer.main.get_command(apps_app.app).commands.get(name)
     assert command, f"No such command: {name}"
     command.make_context(name, rest)
     return True
@@ -108,14 +109,14 @@ def test_every_line_that_is_run_is_one_that_gnc_takes(path):
 @commands
 def test_options_that_the_help_names_are_options(path):
     front, body = parts(path)
-    known = {o for p in typer.main.get_command(cli.app).commands[path.stem].params for o in p.opts} | {"--verbose", "--help"}
+    known = {o for p in typer.main.get_command(apps_app.app).commands[path.stem].params for o in p.opts} | {"--verbose", "--help"}
     assert set(re.findall(r"--[a-z][a-z-]+", front["argument-hint"] + body)) - {"--yes"} <= known
 
 
 @commands
 def test_the_names_of_namespaces_and_modes_are_the_real_ones(path):
-    from git_notes_consolidation.finding import RetrievalMode
-    from git_notes_consolidation.models import MemoryTier
+    from git_notes_consolidation.recall.search import RetrievalMode
+    from git_notes_consolidation.core.models import MemoryTier
     body = parts(path)[1]
     words, namespaces = set(re.findall(r"\w+", body)), "decisions learnings blockers progress reviews patterns research elicitation inception retrospective"
     if "--namespace" in body: assert set(namespaces.split()) <= words
@@ -249,7 +250,7 @@ def test_the_launcher_is_clean():
 @pytest.fixture(scope="module")
 def snippets():
     "The code blocks of the page, by language."
-    cells = json.loads((ROOT / "nbs" / "using-the-plugin.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((ROOT / "nbs" / "guide" / "01_using-the-plugin.ipynb").read_text(encoding="utf-8"))["cells"]
     text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
     found = {}
     for m in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S): found.setdefault(m[1], []).append(m[2])
@@ -296,7 +297,7 @@ def test_the_units_are_units(snippets, tmp_path):
 
 
 def test_the_page_has_each_command_and_both_of_the_same_name():
-    text = (ROOT / "nbs" / "using-the-plugin.ipynb").read_text(encoding="utf-8")
+    text = (ROOT / "nbs" / "guide" / "01_using-the-plugin.ipynb").read_text(encoding="utf-8")
     assert all(f"/memory:{p.stem}" in text for p in COMMANDS)
     assert "/memory-capture:status" in text and "/memory-capture:recall" in text
     assert "/memory-capture:status" in parts(PLUGIN / "commands" / "status.md")[1] and "/memory-capture:recall" in parts(PLUGIN / "commands" / "recall.md")[1]

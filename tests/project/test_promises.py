@@ -1,13 +1,10 @@
 """promises.yml is complete, and what it names exists."""
 import ast
-import importlib.util
 
+import promises
 import pytest
 from helpers import ROOT
 
-spec = importlib.util.spec_from_file_location("promises", ROOT / "tools" / "promises.py")
-promises = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(promises)
 ROWS = promises.load()
 
 

@@ -1,16 +1,13 @@
 """README.md is what nbs/index.ipynb renders to, and rendering does what GitHub needs."""
-import importlib.util
 import json
 
 import pytest
-from helpers import ROOT
 
 pytest.importorskip("nbdev", reason="nbdev is not installed: pip install -e '.[dev]'")
 pytest.importorskip("nbconvert", reason="nbconvert is not installed: pip install -e '.[notebook]'")
 
-spec = importlib.util.spec_from_file_location("readme", ROOT / "tools" / "readme.py")
-readme = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(readme)
+import readme
+
 
 FIGURE = {"data": [{"type": "bar", "x": [1, 2], "y": [3, 4]}], "layout": {}, "config": {}}
 FRAME = ("<div><style scoped>td { color: red }</style><table><thead><tr><th></th><th>tier</th></tr></thead>"
@@ -68,14 +65,14 @@ def test_a_figure_with_a_picture_shows_it(tmp_path):
     assert raw is None
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / name).write_bytes(b"a picture")
-    assert f"![](nbs/images/{name})" in rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: FIGURE}))
+    assert f"![](nbs/guide/images/{name})" in rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: FIGURE}))
     assert readme.picture({readme.PLOTLY: FIGURE | {"layout": {"title": "other"}}})[0] != name
 
 
 def test_a_stored_picture_is_written_beside_the_notebooks(tmp_path):
     text = rendered(tmp_path, "# T", code("pic", {"image/png": "aGVsbG8=", "text/plain": ["<Figure>"]}), write=True)
     file, = (tmp_path / "images").iterdir()
-    assert file.read_bytes() == b"hello" and f"![](nbs/images/{file.name})" in text and "<Figure>" not in text
+    assert file.read_bytes() == b"hello" and f"![](nbs/guide/images/{file.name})" in text and "<Figure>" not in text
 
 
 def test_links_start_at_the_readme():

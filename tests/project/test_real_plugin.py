@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 from calls import COMMAND, gnc, holds, state_of
-from git_notes_consolidation.models import UTC
-from git_notes_consolidation.notes import fold, open_repo, read_events, read_memories
+from git_notes_consolidation.core.memory import UTC
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.events import read_events
+from git_notes_consolidation.store.reader import read_memories
 from helpers import ROOT, add_memories, git, refs, story
 
 PYTHON = os.environ.get("GNC_PLUGIN_PYTHON")  # read before the tests' environment is emptied
@@ -185,7 +188,9 @@ def test_its_own_vectors_do_without_an_extension(plugin):
     found = gnc("recall", "Which framework is the API built on", "--json", "--no-count", "--mode", "exhaustive", "--sources", repo=repo, now=LATER).json
     assert "FastAPI" in " ".join(r["summary"] for r in found["results"])
     assert theirs(repo) == before and has_nothing_to_do(repo)
-    loaded = "import sys, sqlite3; sys.argv[1:] = sys.argv[1:]; from git_notes_consolidation import cli; cli.main(); print('sqlite_vec' in sys.modules)"
+    loaded = (
+        "import sys, sqlite3; sys.argv[1:] = sys.argv[1:]; from git_notes_consolidation.apps.cli import program as cli; cli.main(); print('sqlite_vec' in "
+        "sys.modules)")
     assert subprocess.run([sys.executable, "-c", loaded, "--repo", str(repo), "status"], capture_output=True, encoding="utf-8").stdout.endswith("False\n")
 
 

@@ -10,10 +10,11 @@ import sqlite3
 import pytest
 import yaml
 from calls import gnc
-from git_notes_consolidation.index import open_index
-from git_notes_consolidation.llm import _body
-from git_notes_consolidation.models import mem
-from git_notes_consolidation.notes import LARGEST_NOTE, RepoError, open_repo, read_blobs, read_memories
+from git_notes_consolidation.store.cache import open_index
+from git_notes_consolidation.llm.transport import _body
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.store.git import LARGEST_NOTE, RepoError, open_repo, read_blobs
+from git_notes_consolidation.store.reader import read_memories
 from helpers import ROOT, SOURCES, add_memories, git, module_of, tracked
 
 
@@ -188,13 +189,14 @@ def test_settings_come_from_a_small_regular_file(told, name, data):
 
 
 PAGE = next((ROOT / "nbs").rglob("*threat-model.ipynb")).read_text(encoding="utf-8")
-LIMITS = {"notes.LARGEST_NOTE": 64 * 2**20, "files._MOST": 2**16, "llm._LONGEST_BODY": 4_000_000, "notes._too_deep": 200, "hooks.read_event": 1_000_000,
-          "starting.read_event": 2**20, "hooks._log": 2**16}
+LIMITS = {"store.git.LARGEST_NOTE": 64 * 2**20, "core.settings_files._MOST": 2**16, "llm.transport._LONGEST_BODY": 4_000_000, "store.reader._too_deep": 200,
+          "session.hooks.read_event": 1_000_000,
+          "session.fast_start.read_event": 2**20, "session.hooks._log": 2**16}
 
 
 def test_every_limit_is_where_the_page_says():
     for name, most in LIMITS.items():
-        module, _, thing = name.partition(".")
+        module, _, thing = name.rpartition(".")
         found = getattr(importlib.import_module(f"git_notes_consolidation.{module}"), thing)
         assert f"`{name}`" in PAGE and (inspect.signature(found).parameters["most"].default if callable(found) else found) == most
 

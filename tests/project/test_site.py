@@ -18,7 +18,6 @@ import pytest
 import yaml
 from helpers import ROOT, git, module_of
 
-sys.path.insert(0, str(ROOT / "tools"))
 import pages  # noqa: E402
 from test_notebooks import PATHS, exports  # noqa: E402
 
@@ -69,7 +68,7 @@ def typer_names(app, prefix="gnc"):
 
 
 def test_the_cli_reference_has_every_command_and_option():
-    from git_notes_consolidation.commands import app
+    from git_notes_consolidation.apps.cli.program import app
     parts = dict(re.findall(r"^## (gnc .*)\n\n([\s\S]*?)(?=^## |\Z)", pages.cli_page(), re.M))
     assert sorted(parts) == sorted(typer_names(app)) and len(parts) > 25
     for name, command in list(pages.commands())[1:]:
@@ -113,7 +112,7 @@ def test_a_figure_cannot_end_its_own_script():
 
 def test_an_annotation_in_the_source_is_documented():
     from nbdev.doclinks import NbdevLookup
-    text = pages.api("git_notes_consolidation.retention", "recency", NbdevLookup())
+    text = pages.api("git_notes_consolidation.retention.score", "recency", NbdevLookup())
     assert "{py:function} recency(age_days, half_life=30.0)" in text and "| `half_life` | `float` | `30.0` | Days for the value to halve |" in text
 
 
@@ -140,7 +139,7 @@ class Inline:
 def test_quarto_gets_pages_that_draw(tmp_path, stub_quarto, monkeypatch):
     every = {n: t for n, t in pages.made("quarto", "static").items() if n in ("cli-reference.md", "research/index.md")}
     monkeypatch.setattr(pages, "made", lambda *_: every)
-    monkeypatch.setattr(pages, "sections", lambda: ["index.ipynb", "09_index.ipynb", "03_plots.ipynb", "research/tuning.ipynb"])
+    monkeypatch.setattr(pages, "sections", lambda: ["index.ipynb", "02_plots/04_tiers.ipynb", "research/01_tuning.ipynb"])
     monkeypatch.setattr(site, "ProcessPoolExecutor", Inline)
     monkeypatch.chdir(ROOT)
     assert site.quarto(tmp_path / "out", tmp_path / "proc") == 0
@@ -148,12 +147,11 @@ def test_quarto_gets_pages_that_draw(tmp_path, stub_quarto, monkeypatch):
     assert {"./_quarto.yml", "./nbdev.yml", "./sidebar.yml", "./static/plotly.min.js", "./cli-reference.md", "./research/index.md"} <= set(listed)
     assert (tmp_path / "out" / "arguments").read_text() == "render --no-cache\n"
     read = lambda n: json.loads((tmp_path / "proc" / n).read_text())
-    for name in ("03_plots.ipynb", "research/tuning.ipynb"):
+    for name in ("02_plots/04_tiers.ipynb", "research/01_tuning.ipynb"):
         nb = read(name)
         data = [o["data"] for c in nb["cells"] for o in c.get("outputs", []) if "data" in o]
         assert not any({pages.PLOTLY, "text/html"} & d.keys() for d in data), "Quarto draws no stored figure, and fetches scripts where there is HTML"
         assert any("{=html}" in "".join(d.get("text/markdown", "")) for d in data) and "widgets" not in nb["metadata"]
-    assert "output-file: index-module.html" in read("09_index.ipynb")["cells"][0]["source"]
     assert any("Coding agents" in "".join(c["source"]) for c in read("index.ipynb")["cells"]), "what stands below the title in the same cell"
 
 
@@ -338,7 +336,7 @@ def test_every_page_answers_and_draws(tab, address, read, built):
 def test_narrow_pages_do_not_overflow(tab, address):
     tab.set_viewport_size({"width": 390, "height": 800})
     research = [pages.docname(n) for n in NAMES if n.startswith("research/")]
-    for name in ("index", "cli-reference", "promises", "retention", "models", "plots", *research):
+    for name in ("index", "cli-reference", "promises", "06_retention/score", "01_core/models", "02_plots/overview", *research):
         tab.goto(f"{address}{name}.html", wait_until="load")
         tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
@@ -346,7 +344,7 @@ def test_narrow_pages_do_not_overflow(tab, address):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["retention", "research/tuning", "research/cluster-map"])
+@pytest.mark.parametrize("page", ["06_retention/tiers", "research/tuning", "research/cluster-map"])
 def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.goto(f"{address}{page}.html", wait_until="load")
     tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
@@ -363,7 +361,7 @@ def test_a_slider_moves_what_is_drawn(tab, address, page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("symbol,page", [("find_references", "temporal.html"), ("WritingService", "writing.html"), ("MemoryTier", "models.html")])
+@pytest.mark.parametrize("symbol,page", [("find_references", "resolve.html"), ("WritingService", "write.html"), ("MemoryTier", "models.html")])
 def test_search_finds_a_symbol(tab, address, symbol, page):
     tab.goto(f"{address}search.html?q={symbol}", wait_until="load")
     link = tab.wait_for_selector(f"#search-results a[href*='{page}'][href*='{symbol}']", timeout=20_000)

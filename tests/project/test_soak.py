@@ -1,16 +1,15 @@
 """The soak of benchmarks/soak.py in small, and what the large one has found."""
-import sys
 from dataclasses import replace
 
 import pytest
 from calls import new_repo
-from git_notes_consolidation.models import SAMPLE_NOW, CaptureConfidence, MemorySummary, MemoryTier, mem
-from git_notes_consolidation.notes import open_repo, read_memories, write_memories
-from git_notes_consolidation.recall import open_recall
-from git_notes_consolidation.service import SummaryStore
-from helpers import ROOT
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import CaptureConfidence, MemorySummary, MemoryTier
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories, write_memories
+from git_notes_consolidation.recall.service import open_recall
+from git_notes_consolidation.consolidation.stores import SummaryStore
 
-sys.path.append(str(ROOT / "benchmarks"))
 from soak import Soak
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import shutil
 import pytest
 from calls import new_repo, run
 
-from git_notes_consolidation.models import sample_memories
+from git_notes_consolidation.core.memory import sample_memories
 
 
 @pytest.fixture(scope="session")

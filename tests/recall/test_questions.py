@@ -2,11 +2,12 @@
 from datetime import UTC, datetime
 
 import pytest
-from git_notes_consolidation import service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.embedding import LexicalEmbedder
-from git_notes_consolidation.recall import open_recall
-from git_notes_consolidation.retrieval import evaluate_recall, load_questions, searched
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.recall.service import open_recall
+from git_notes_consolidation.evaluation.retrieval import evaluate_recall, load_questions, search_outcome
 from helpers import FIXTURES
 
 pytestmark = pytest.mark.slow
@@ -38,9 +39,9 @@ def test_what_is_asked_is_found_and_both_rankers_help(corpus_repo, questions):
 
 
 def test_no_answer_is_lost_by_consolidating(corpus_repo, questions):
-    def ranks(mode): return {q.id: searched(q, ask(q)).rank for ask in [asking(corpus_repo, mode)] for q in questions}
+    def ranks(mode): return {q.id: search_outcome(q, ask(q)).rank for ask in [asking(corpus_repo, mode)] for q in questions}
     before = ranks("exhaustive")
-    service.run(service.open_service(corpus_repo, SETTINGS), NOW)
+    service.run(consolidation_stores.open_service(corpus_repo, SETTINGS), NOW)
     after, near = ranks("exhaustive"), ranks("standard")
     assert not [i for i, rank in before.items() if rank and not after[i]]
     lost = [i for i, rank in before.items() if rank and not near[i]]  # What has gone cold is looked for deeper

@@ -7,16 +7,17 @@ import git_notes_consolidation as gnc
 import pytest
 from calls import gnc as command
 from calls import new_repo
-from git_notes_consolidation import service
-from git_notes_consolidation.answering import answer_request
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.evidence import aloud, apart, duration
-from git_notes_consolidation.finding import MemoryResult
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.questions import needs_reasoning, read_question
-from git_notes_consolidation.reasoning import ReasonedRecallService
-from git_notes_consolidation.recall import open_recall
-from git_notes_consolidation.temporal import find_references
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.recall.answer import answer_request
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.recall.evidence import aloud, apart, duration
+from git_notes_consolidation.recall.search import MemoryResult
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.recall.questions import needs_reasoning, read_question
+from git_notes_consolidation.recall.reason import ReasonedRecallService
+from git_notes_consolidation.recall.service import open_recall
+from git_notes_consolidation.temporal.resolve import find_references
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,7 +77,7 @@ def test_what_holds_and_what_held(tmp_path):
     old = mem("ADR-001: Serve the API with Flask", "Small, and all of us know it.", days_ago=90)
     new = mem("ADR-007: Serve the API with FastAPI", "Supersedes ADR-001.", days_ago=20)
     home = new_repo(tmp_path / "repo", [old, new])
-    service.run(service.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
+    service.run(consolidation_stores.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
     r = ReasonedRecallService(open_recall(home, load_settings(env={}), clock=lambda: SAMPLE_NOW))
     now, then = r.answer("What do we serve the API with now?"), r.answer("What did we serve the API with before?")
     assert "FastAPI" in now.answer and "Flask" in now.answer.split("Before that")[1]
@@ -86,7 +87,7 @@ def test_what_holds_and_what_held(tmp_path):
 def test_a_question_about_the_past_looks_deeper(tmp_path):
     lines = [mem(f"Probe {i} moved to hall {i % 7}", "It was cold there.", namespace="progress", days_ago=10 + i) for i in range(30)]
     home = new_repo(tmp_path / "repo", [*lines, mem("The turbine was replaced on Monday", "By a crane.", namespace="progress", days_ago=900)])
-    service.run(service.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
+    service.run(consolidation_stores.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
     s = open_recall(home, load_settings(env={}), clock=lambda: SAMPLE_NOW)
     assert not any("turbine" in r.summary for r in s.search("turbine", count=False))
     a = ReasonedRecallService(s).answer("When was the turbine replaced?", count=False)
@@ -120,7 +121,7 @@ class Replies:
 
 
 def asked(home, text, question="When did Caroline go to the LGBTQ support group?"):
-    from git_notes_consolidation.llm import get_client
+    from git_notes_consolidation.llm.client import get_client
     settings = load_settings({"llm_provider": "openai"}, env={})
     replies = Replies(text)
     client = get_client(settings.config, {}, replay=replies)

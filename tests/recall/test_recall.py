@@ -12,17 +12,25 @@ import numpy as np
 import pytest
 from calls import RECALL as SETTINGS
 from calls import ask, ids, new_repo, shown, state_of
-from helpers import add_memories, git, story
+from helpers import add_memories, git, replace_everywhere, story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import git_notes_consolidation as g
-from git_notes_consolidation import index, ranking, recall, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.embedding import EmbeddingError, LexicalEmbedder
-from git_notes_consolidation.finding import MemoryResult, RetrievalMode
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryTier, mem
-from git_notes_consolidation.notes import open_repo, read_memories
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.recall import rank as ranking
+from git_notes_consolidation.recall import service as recall
+from git_notes_consolidation.consolidation import view as service
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.similarity.embedder import EmbeddingError
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.recall.search import MemoryResult, RetrievalMode
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import EdgeType, MemoryTier
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
 
 MODES = list(RetrievalMode)
 
@@ -154,7 +162,7 @@ def test_the_order_in_which_notes_came_does_not_matter(tmp_path):
 
 def standing(v, i):
     "A memory, what repeats it, and what replaced it, to the end."
-    meta, out = service.scored(v, SETTINGS, SAMPLE_NOW), [i]
+    meta, out = consolidation_service.scored(v, SETTINGS, SAMPLE_NOW), [i]
     while (by := meta[out[-1]].superseded_by) and by not in out: out.append(by)
     return meta[i].tier, {*out}
 
@@ -184,7 +192,7 @@ def test_what_is_new_is_found_at_once(home):
 def test_notes_are_not_read_again(home, monkeypatch):
     want = ids(ask(home).search("retries", count=False))
     def never(*a): raise AssertionError("it read the notes")
-    monkeypatch.setattr(service, "view", never)
+    replace_everywhere(monkeypatch, service, "view", never)
     assert ids(ask(home).search("retries", count=False)) == want
 
 
@@ -247,7 +255,7 @@ class Theirs:
 
 def test_the_plugins_results_are_filtered_not_starved(story_after):
     v = service.view(open_repo(story_after))
-    meta = service.scored(v, SETTINGS, SAMPLE_NOW)
+    meta = consolidation_service.scored(v, SETTINGS, SAMPLE_NOW)
     far_first = sorted(v.scan.memories, key=lambda m: (-meta[m.id].tier.rank, m.id))
     theirs = Theirs(far_first)
     found = recall.through_plugin(ask(story_after), theirs.search, "anything", limit=3, mode="reflexive", count=False)
@@ -277,8 +285,8 @@ def test_what_a_run_has_embedded_is_not_embedded_again(tmp_path):
     for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
     said = [mem("Cats purr", f"Loudly.{end}", days_ago=d) for d, end in ((9, ""), (5, "\n"), (2, ""))]
     add_memories(tmp_path / "here", [*said, mem("Tea is at four", "Every day.", days_ago=4)])
-    s = service.open_service(tmp_path / "here", load_settings({}, env={}), clock=lambda: SAMPLE_NOW)
-    service.run(s)
+    s = consolidation_stores.open_service(tmp_path / "here", load_settings({}, env={}), clock=lambda: SAMPLE_NOW)
+    consolidation_service.run(s)
     def kept():
         with closing(index.open_index(s.repo)) as conn: return sum(len(json.loads(ids)) for ids, in conn.execute("SELECT ids FROM vectors"))
     before, made = kept(), []

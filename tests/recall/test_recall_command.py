@@ -10,8 +10,8 @@ from calls import gnc, gnc_process, new_repo
 from helpers import refs
 from test_recall_counting import rows_or_none
 
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.notes import open_repo, tips
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.git import open_repo, tips
 
 
 @pytest.fixture
@@ -69,7 +69,9 @@ def test_a_narrow_terminal(home):
 
 
 HEAVY = "sklearn scipy openai onnxruntime tokenizers huggingface_hub pandas plotly anyio".split()
-OURS = tuple(f"git_notes_consolidation.{m}" for m in "service phases judging evaluation llm audit fleet increments temporal redacting".split())
+OURS = tuple(f"git_notes_consolidation.{m}" for m in (
+    "consolidation.service consolidation.candidates supersession.judge evaluation.pairs llm.client store.audit apps.fleet.sweep "
+    "consolidation.incremental temporal.resolve llm.redact").split())
 
 
 def loaded(code, *args, watch=HEAVY):
@@ -80,7 +82,8 @@ def loaded(code, *args, watch=HEAVY):
 
 def test_the_process_loads_little(home):
     gnc("recall", "retries", "--no-count", repo=home)
-    code = "import sys\nfrom git_notes_consolidation import commands\nassert commands.main(sys.argv[1:]) == 0"  # All of them, as the program does
+    # All of them, as the program does
+    code = "import sys\nfrom git_notes_consolidation.apps.cli import program as commands\nassert commands.main(sys.argv[1:]) == 0"
     assert loaded(code, "--repo", home, *NOW, "recall", "retries") == []
     code = "import sys\nfrom git_notes_consolidation import get_recall_service\nassert get_recall_service(sys.argv[1]).search('retries', mode='exhaustive')"
     assert loaded(code, home, watch=[*HEAVY, "pydantic", "typer", "rich"]) == []
@@ -89,7 +92,7 @@ def test_the_process_loads_little(home):
 @pytest.mark.slow
 def test_a_process_without_the_extra(home):
     code = (f"import sys\nfor n in {HEAVY!r}: sys.modules[n] = None\n"
-            "from git_notes_consolidation.entry import main; main()")
+            "from git_notes_consolidation.apps.entry import main; main()")
     for drop in (False, True):
         if drop: shutil.rmtree(home / ".memory")  # The notes have to be read again
         done = subprocess.run([sys.executable, "-c", code, "--repo", str(home), *NOW, "recall", "retries", "--json"], capture_output=True, text=True)

@@ -7,14 +7,21 @@ from datetime import timedelta
 
 import pytest
 from calls import COMMAND, ask, gnc, ids, new_repo, run, serve, state_of
-from helpers import git, refs
+from helpers import git, refs, replace_everywhere
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation import index, journal, service
-from git_notes_consolidation.finding import MemoryResult
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, mem
-from git_notes_consolidation.notes import clone_id, open_repo
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.store import accesses as journal
+from git_notes_consolidation.consolidation import undo as service
+from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store import events as store_events
+from git_notes_consolidation.store import accesses as store_accesses
+from git_notes_consolidation.recall.search import MemoryResult
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import MemoryTier
+from git_notes_consolidation.store.locks import clone_id
+from git_notes_consolidation.store.git import open_repo
 
 
 @pytest.fixture
@@ -104,13 +111,13 @@ def test_a_plan_from_a_file_counts_too(home, tmp_path):
 @pytest.mark.parametrize("stop", ["before git", "after git"])
 def test_a_stop_between_cache_and_git_counts_once(home, stop, monkeypatch):
     found = ids(ask(home).search("retries"))
-    real = service.append
+    real = store_writer.append
     def stopped(*a, **kw):
         if stop == "after git": real(*a, **kw)
-        else: a[1](service.read_events(open_repo(home)))
+        else: a[1](store_events.read_events(open_repo(home)))
         raise KeyboardInterrupt
     with monkeypatch.context() as m:
-        m.setattr(service, "append", stopped)
+        replace_everywhere(m, store_writer, "append", stopped)
         with pytest.raises(KeyboardInterrupt): run(home)
     assert counts(home) == (dict.fromkeys(found, 1) if stop == "after git" else {})
     ask(home).search("retries")
@@ -137,7 +144,7 @@ def test_a_lost_cache_loses_what_was_not_carried_over(home):
 
 
 def rows_or_none(home):
-    with closing(index.open_index(open_repo(home))) as conn: return [*journal.waiting(conn, {})]
+    with closing(index.open_index(open_repo(home))) as conn: return [*journal.unflushed(conn, {})]
 
 
 def test_another_schema_keeps_what_waits(home, monkeypatch):
@@ -183,12 +190,12 @@ def test_two_processes_lose_no_count(home):
 
 
 def test_asking_during_a_run_loses_no_count(home, monkeypatch):
-    found, s, real = ids(ask(home).search("retries")), ask(home), service.flush
+    found, s, real = ids(ask(home).search("retries")), ask(home), store_accesses.flush
     def meanwhile(*a):
         due = real(*a)
         s.search("retries")
         return due
-    monkeypatch.setattr(service, "flush", meanwhile)
+    replace_everywhere(monkeypatch, store_accesses, "flush", meanwhile)
     run(home)
     assert counts(home) == dict.fromkeys(found, 1)
     monkeypatch.undo()

@@ -9,11 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_recall import MODES
 
-from git_notes_consolidation import finding, index, ranking
-from git_notes_consolidation.embedding import LexicalEmbedder
-from git_notes_consolidation.finding import RetrievalMode, Wanted
-from git_notes_consolidation.models import SAMPLE_NOW, CaptureConfidence, MemoryMetadata, MemorySummary, MemoryTier, mem
-from git_notes_consolidation.notes import State
+from git_notes_consolidation.recall import search as finding
+from git_notes_consolidation.store import cache as store_cache
+from git_notes_consolidation.store import tables as index
+from git_notes_consolidation.recall import rank as ranking
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.recall.search import RetrievalMode, Wanted
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import CaptureConfidence, MemoryMetadata, MemorySummary, MemoryTier
+from git_notes_consolidation.store.state import State
 
 WORDS = "retry queue worker backup flask timeout cron token lease pool".split()
 
@@ -40,7 +44,7 @@ def worlds(draw):
         text = " ".join(rnd.choices(WORDS, k=4))
         sums[f"sum_{k}"] = MemorySummary(f"sum_{k}", rnd.choice(("decisions", "progress")), SAMPLE_NOW, (ms[0].timestamp, ms[-1].timestamp), text, (), (), (),
                                          group, "run_a", CaptureConfidence(0.8), MemoryTier.WARM, title=text.split()[0])
-    conn = index.in_memory()
+    conn = store_cache.in_memory()
     index.refresh(conn, ms, meta, State(summaries=sums), stands)
     return conn, ms, meta, stands, sums
 
@@ -67,7 +71,7 @@ def orders(world, query):
     conn, ms, _, _, sums = world
     c = finding.read_columns(conn)
     e = LexicalEmbedder()
-    X = e.embed([m.text for m in ms] + [f"{s.title}\n\n{index.told(s)}" for s in sums.values()])
+    X = e.embed([m.text for m in ms] + [f"{s.title}\n\n{index.summary_text(s)}" for s in sums.values()])
     cosine, near = ranking.vector_scores(X, e.embed([query])[0], ranking.QUESTION * e.floor)
     return c, [ranking.word_scores(conn, query, len(c.ids), c.memories), near], cosine
 
@@ -140,7 +144,7 @@ def test_a_memory_is_shown_once(world, w, query):
 def test_the_order_of_rows_does_not_matter(world, query):
     "The tables filled from the same memories: what differs is only where a summary or a memory lies in them."
     _, ms, meta, stands, sums = world
-    conn = index.in_memory()
+    conn = store_cache.in_memory()
     index.refresh(conn, ms, meta, State(summaries=dict(reversed(sums.items()))), stands)
     results = []
     for tables in (world[0], conn):

@@ -7,9 +7,12 @@ from calls import ask, gnc, ids, new_repo, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation import reasoning
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, mem
-from git_notes_consolidation.notes import Append, append, edge_append, open_repo, set_append
+from git_notes_consolidation.recall import reason as reasoning
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge
+from git_notes_consolidation.store.events import Append, edge_append, set_append
+from git_notes_consolidation.store.writer import append
+from git_notes_consolidation.store.git import open_repo
 
 
 def on(day): return datetime.fromisoformat(day).replace(tzinfo=UTC)

@@ -15,7 +15,8 @@ from urllib.request import Request, urlopen
 import pytest
 from helpers import ROOT
 
-from git_notes_consolidation.config import SubconsciousnessConfig, load_settings
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.core.loading import load_settings
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +76,7 @@ def notebooks(tmp_path_factory):
     "The tuning notebook in a folder of its own, as somebody has it who opens it for the first time."
     folder = tmp_path_factory.mktemp("lab") / "nbs"
     (folder / "research").mkdir(parents=True)
-    shutil.copy(ROOT / "nbs" / "research" / "tuning.ipynb", folder / "research")
+    shutil.copy(ROOT / "nbs" / "research" / "01_tuning.ipynb", folder / "research")
     return folder
 
 
@@ -111,7 +112,7 @@ def watched(server):
     address, token = server
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        found = Watched(browser, f"{address}/lab/tree/research/tuning.ipynb?token={token}")
+        found = Watched(browser, f"{address}/lab/tree/research/01_tuning.ipynb?token={token}")
         run_all(found.page)
         yield found
         browser.close()

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from git_notes_consolidation import plots
-from git_notes_consolidation.clustering import first_seen
-from git_notes_consolidation.embedding import MiniLMEmbedder
-from git_notes_consolidation.models import digest, mem, sample_memories
-from git_notes_consolidation.notes import git, open_repo, tips, write_memories
-from git_notes_consolidation.phases import living
+from git_notes_consolidation.plots import maps as plots
+from git_notes_consolidation.similarity.components import first_seen
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
+from git_notes_consolidation.core.memory import digest, mem, sample_memories
+from git_notes_consolidation.store.git import git, open_repo, tips
+from git_notes_consolidation.store.reader import write_memories
+from git_notes_consolidation.consolidation.scan import living_memories
 
-MAP = ROOT / "nbs" / "research" / "cluster-map.ipynb"
+MAP = ROOT / "nbs" / "research" / "03_cluster-map.ipynb"
 STORED = MAP.with_name("cluster-map-minilm.json")
 REAL = os.environ.get("MEMORY_EMBEDDING_MODEL_DIR")  # read before the tests' environment is emptied
 
@@ -23,7 +24,7 @@ REAL = os.environ.get("MEMORY_EMBEDDING_MODEL_DIR")  # read before the tests' en
 def code(path): return ["".join(c["source"]) for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
 
 
-def sample_texts(): return list(dict.fromkeys(m.text for m in living(sample_memories())))
+def sample_texts(): return list(dict.fromkeys(m.text for m in living_memories(sample_memories())))
 
 
 def test_stored_labels_are_of_the_sample_and_nothing_but_numbers():
@@ -41,8 +42,10 @@ def test_stored_labels_are_what_the_weights_give(monkeypatch):
     pytest.importorskip("onnxruntime")
     there = [mem(t) for t in sample_texts()]
     space = {"there": there, "os": os, "json": json, "Path": Path}
-    exec("from git_notes_consolidation.agreement import cuts, density_clusters\nfrom git_notes_consolidation.embedding import EmbeddingError, MiniLMEmbedder\n"
-         "from git_notes_consolidation.models import digest", space)
+    exec(
+        "from git_notes_consolidation.evaluation.clusters import cuts, density_clusters\nfrom git_notes_consolidation.similarity.embedder import "
+        "EmbeddingError; from git_notes_consolidation.similarity.minilm import MiniLMEmbedder\n"
+         "from git_notes_consolidation.core.memory import digest", space)
     monkeypatch.setenv("MEMORY_EMBEDDING_MODEL_DIR", str(Path(REAL).resolve()))
     assert MiniLMEmbedder(REAL).dimensions == 384
     exec(next(c for c in code(MAP) if "def by_model" in c), space)
@@ -69,7 +72,7 @@ def test_without_umap_the_main_axes_stand_in(monkeypatch):
     def missing(name, extra): raise NotImplementedError(f"{name} needs {extra}")
     X = np.random.default_rng(0).normal(size=(40, 5))
     monkeypatch.setattr(plots, "need", missing)
-    places, how = plots.plane(X)
+    places, how = plots.plane_layout(X)
     assert how == "main axes" and places.shape == (40, 2) and (places.var(axis=0) > X.var(axis=0).mean()).all()
 
 

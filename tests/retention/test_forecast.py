@@ -6,14 +6,21 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from calls import gnc_process
-from git_notes_consolidation.config import RetentionConfig, load_settings
-from git_notes_consolidation.fitting import changes, evaluate_retention, file_touches, memory_touches, tuned
-from git_notes_consolidation.forecast import (MODELS, TWELVE, BadTable, answered, base_level_of_three, by_time, dealt, fit, left_out, measures, present,
-                                              read_touches, reliability, sampled, snapshots, touches_of)
-from git_notes_consolidation.gitlog import Step, write_history
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryMetadata, mem
-from git_notes_consolidation.notes import Events, open_repo, write_memories
-from git_notes_consolidation.retention import compute_retention_score
+from git_notes_consolidation.core.settings import RetentionConfig
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.evaluation.decay import (
+    changes, evaluate_retention, file_touches, memory_touches, tuned)
+from git_notes_consolidation.retention.forecast import MODELS, TWELVE, base_level_of_three, fit, sampled
+from git_notes_consolidation.retention.touches import BadTable, read_touches, snapshots, touches_of
+from git_notes_consolidation.retention.skill import (
+    answered, by_time, dealt, left_out, measures, present, reliability)
+from git_notes_consolidation.staleness.history import Step, write_history
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import MemoryMetadata
+from git_notes_consolidation.store.events import Events
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import write_memories
+from git_notes_consolidation.retention.score import compute_retention_score
 from helpers import ROOT, git
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,11 +5,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from git_notes_consolidation.config import DECAYS, NAMESPACE_IMPORTANCE, RetentionConfig
-from git_notes_consolidation.models import MemoryMetadata, MemoryTier, RetentionScore, mem
-from git_notes_consolidation.retention import (activation, age_days, compute_retention_score, counts_by_half_life, days_in_tiers, factors_of, floor_of,
-                                               importance, power_law, recency, retention_frame, retrievability, score_decomposition, tier_by_score,
-                                               tier_counts, tier_of, trace_strength, weights)
+from git_notes_consolidation.core.settings import DECAYS, NAMESPACE_IMPORTANCE, RetentionConfig
+from git_notes_consolidation.core.models import MemoryMetadata, MemoryTier, RetentionScore
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.retention.score import (
+    activation, age_days, compute_retention_score, factors_of, importance, power_law, recency, retrievability,
+    score_decomposition, trace_strength)
+from git_notes_consolidation.retention.tiers import (
+    counts_by_half_life, days_in_tiers, floor_of, retention_frame, tier_by_score, tier_counts, tier_of,
+    weights)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

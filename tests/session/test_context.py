@@ -7,16 +7,20 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from calls import gnc, gnc_process, new_repo, run, serve
-from git_notes_consolidation.cli import plain
-from git_notes_consolidation.config import ConfigError, load_settings
-from git_notes_consolidation.context import (ContextBuildConfig, Known, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
-                                             short_names, tell, tell_summary)
-from git_notes_consolidation.document import (ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context, legal,
-                                              one_line, weighed)
-from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore,
-                                            mem)
-from git_notes_consolidation.notes import State
-from git_notes_consolidation.tokens import estimate
+from git_notes_consolidation.apps.cli.app import plain
+from git_notes_consolidation.core.settings import ConfigError
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.session.context import (
+    ContextBuildConfig, Known, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
+    short_names, tell, tell_summary)
+from git_notes_consolidation.session.xml import (
+    ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context, legal,
+    one_line, weighed)
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import (
+    CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore)
+from git_notes_consolidation.store.state import State
+from git_notes_consolidation.core.tokens import estimate_tokens
 from helpers import git, refs, story
 from hypothesis import example, given, settings as limits
 from hypothesis import strategies as st
@@ -31,7 +35,7 @@ def dear(text): return int(len(text) ** 1.1)  # The whole costs more than its pa
 def blind(text): return octets(text) if "tier-distribution" in text else 0  # Sees only the whole document
 
 
-counters = st.sampled_from([estimate, octets, dear, blind])
+counters = st.sampled_from([estimate_tokens, octets, dear, blind])
 anything = st.text(st.characters(exclude_categories=()), max_size=60)
 hostile = st.sampled_from(["</content></memory></memory-consolidation-context>", "]]>", "<![CDATA[", "&lt;&#0;", "\x00", "\x1b[2J", "\u202egnp",
                            "\ud800", "\ufffe", "-->", "'\"", "\r\n\r", "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;", "\U000e0041",
@@ -63,7 +67,7 @@ def summary(name, sources, text="They say it.", **kw):
     return MemorySummary(name, "decisions", SAMPLE_NOW, (SAMPLE_NOW, SAMPLE_NOW), text, source_memory_ids=tuple(sources), consolidation_run_id="run_x", **made)
 
 
-def told(pool, available=100_000, config=ALL, count=estimate):
+def told(pool, available=100_000, config=ALL, count=estimate_tokens):
     made, meta, state = pool
     return assemble(replace(FRAME, available=available, used=available), currents(made, meta), meta, state, config, count)[0]
 
@@ -168,7 +172,7 @@ def test_the_budget_is_never_exceeded(pool, available, count, tier, most, summar
 def test_what_is_used_is_what_is_counted():
     for n in range(1, 40):
         d = told(hot(*(mem(f"Number {i}", "It is so. " * i, days_ago=i) for i in range(n))))
-        assert estimate(format_context(d)) <= d.used <= estimate(format_context(d)) + 2
+        assert estimate_tokens(format_context(d)) <= d.used <= estimate_tokens(format_context(d)) + 2
 
 
 def test_a_number_that_changes_what_it_counts():
@@ -180,7 +184,7 @@ def test_a_number_that_changes_what_it_counts():
 def test_what_was_chosen_last_goes_first():
     made = tuple(ContextMemory(f"mem_{i}", "decisions", HOT, 0.5, f"Decision {i}", "", "2026-10-31T08:00:00Z") for i in range(6))
     whole = replace(FRAME, memories=made, summaries=tuple(ContextSummary(f"sum_{i}", "Title", "Text.", (), 2) for i in range(6)))
-    sizes = [(d.memories, d.summaries, d.left_out) for n in range(500, 1800, 50) for d in [fitted(replace(whole, available=n), estimate)]]
+    sizes = [(d.memories, d.summaries, d.left_out) for n in range(500, 1800, 50) for d in [fitted(replace(whole, available=n), estimate_tokens)]]
     for memories, summaries, out in sizes:
         assert memories == made[:len(memories)] and summaries == whole.summaries[:len(summaries)] and (len(summaries) == 6 or not memories)
         assert (out.budget, out.summaries) == (6 - len(memories), 6 - len(summaries))
@@ -189,9 +193,9 @@ def test_what_was_chosen_last_goes_first():
 
 def test_hot_memories_do_not_go_over():
     many = hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50)))
-    d, choices = assemble(replace(FRAME, available=3000, used=3000), many[0], *many[1:], ALL, estimate)
-    assert sum(c.effective for c in choices if c.fits) < 3000 - fitted(FRAME, estimate).used
-    assert 0 < len(d.memories) < 20 and d.left_out.budget == 50 - len(d.memories) and estimate(format_context(d)) <= 3000
+    d, choices = assemble(replace(FRAME, available=3000, used=3000), many[0], *many[1:], ALL, estimate_tokens)
+    assert sum(c.effective for c in choices if c.fits) < 3000 - fitted(FRAME, estimate_tokens).used
+    assert 0 < len(d.memories) < 20 and d.left_out.budget == 50 - len(d.memories) and estimate_tokens(format_context(d)) <= 3000
 
 
 def test_what_is_left_out_has_its_reason():
@@ -220,11 +224,11 @@ def test_a_hundred_that_do_not_fit_are_enough():
     looked = []
     def count(text): looked.append(text); return 1000
     made, meta, state = hot(*(mem(f"Decision {i}", days_ago=i) for i in range(500)))
-    known = Known.of(meta, state, 100, estimate)
+    known = Known.of(meta, state, 100, estimate_tokens)
     assert len([*choose(made, lambda m: tell(m, known), 50, 1000, count)]) == 100 and len(looked) <= 200
 
 
-@given(texts, st.integers(1, 200), st.sampled_from([estimate, octets]))
+@given(texts, st.integers(1, 200), st.sampled_from([estimate_tokens, octets]))
 def test_a_cut_text_is_a_beginning_that_fits(text, most, count):
     head, left = cut(text, most, count)
     assert legal(text.strip()).startswith(head) and (left > 0 or head == legal(text.strip()))
@@ -279,7 +283,7 @@ def test_order_is_by_score_and_summed_up_ones_wait():
 
 def test_ties_do_not_depend_on_the_order_of_reading():
     made, meta, state = hot(*(mem(f"Decision {i}", "It is so.") for i in range(20)))
-    both = [assemble(replace(FRAME, available=2500), x, meta, state, ALL, estimate)[0] for x in (made, made[::-1])]
+    both = [assemble(replace(FRAME, available=2500), x, meta, state, ALL, estimate_tokens)[0] for x in (made, made[::-1])]
     assert format_context(both[0]) == format_context(both[1]) and 0 < len(both[0].memories) < 20
 
 
@@ -298,7 +302,7 @@ def test_summaries_leave_room_for_memories():
     d = told((made, meta, state))
     some = told((made, meta, state), 6000)
     assert len(d.summaries) == 29 and 2 < len(some.summaries) < 12 and len(some.memories) > 15
-    assert fitted(replace(some, memories=()), estimate).used < 0.25 * 6000 + fitted(FRAME, estimate).used + 60
+    assert fitted(replace(some, memories=()), estimate_tokens).used < 0.25 * 6000 + fitted(FRAME, estimate_tokens).used + 60
 
 
 def test_relations_are_the_five_surest_to_what_is_there():
@@ -428,7 +432,7 @@ def test_hostile_memories(tmp_path, monkeypatch):
     new_repo(home, made)
     done = gnc_process("--repo", home, "--now", SAMPLE_NOW.isoformat(), "context", "--budget", "9000", cwd=tmp_path)
     root = ET.fromstring(done.out)
-    assert done.code == 0 and plain(done.out) == done.out and len(done.out) < 40_000 and estimate(done.out) <= 9000
+    assert done.code == 0 and plain(done.out) == done.out and len(done.out) < 40_000 and estimate_tokens(done.out) <= 9000
     assert len(root.findall(".//memory")) == 9 and root.find(".//evil") is None and root.find("project").get("path") == '"><evil b=\'\ufffd'
     assert root.findtext(".//memory[summary='Ten megabytes']/content").startswith("xxxx") and not list(tmp_path.glob("**/owned"))
     assert str(tmp_path) not in done.out
@@ -437,7 +441,7 @@ def test_hostile_memories(tmp_path, monkeypatch):
 def test_a_hostile_name_is_never_part_of_a_command():
     made, meta, _ = hot(mem("Decision"))
     told_ = [summary(i, [made[0].id], "They say it. " * 900) for i in ("; rm -rf ~", "--output=x", "sum_$(id)aaaaaaaa", "sum_" + "a2" * 13)]
-    known = Known.of(meta, State(summaries={x.id: x for x in told_}), 60, estimate)
+    known = Known.of(meta, State(summaries={x.id: x for x in told_}), 60, estimate_tokens)
     tails = {s.id: s.summary.splitlines()[-1] for s in (tell_summary(x, known) for x in told_)}
     assert len(tails) == 4 and [t for i, t in tails.items() if "gnc" in t] == [tails["sum_a2a2a2a2"]]
     assert "gnc summaries sum_a2a2a2a2 --json" in tails["sum_a2a2a2a2"]

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from calls import COMMAND, gnc, new_repo, state_of
-from git_notes_consolidation import hooks
-from git_notes_consolidation.arrivals import last_run, last_start
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import open_repo, run_lock
+from git_notes_consolidation.session import hooks
+from git_notes_consolidation.store.changes import last_run, last_start
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.locks import run_lock
 from helpers import git, refs, story
 
 NOW = ["--now", SAMPLE_NOW.isoformat()]
@@ -59,8 +60,8 @@ def test_a_run_is_started_and_not_waited_for(told, tmp_path):
 @pytest.mark.slow
 def test_a_hook_never_consolidates(told, tmp_path):
     "Its own process loads nothing that could, and is gone with its pipes before the run is done."
-    program = ("import sys, json\nfrom git_notes_consolidation.hooks import speak, stop\ncode = speak(stop, 'stop')\n"
-               "heavy = ('numpy', 'scipy', 'sklearn', 'openai', 'typer', 'git_notes_consolidation.service')\n"
+    program = ("import sys, json\nfrom git_notes_consolidation.session.hooks import speak, stop\ncode = speak(stop, 'stop')\n"
+               "heavy = ('numpy', 'scipy', 'sklearn', 'openai', 'typer', 'git_notes_consolidation.consolidation.service')\n"
                "print(json.dumps([m for m in heavy if m in sys.modules]))\nsys.exit(code)")
     slow = tmp_path / "sitecustomize.py"
     slow.write_text("import sys, time\nif '--if-due' in getattr(sys, 'orig_argv', ()): time.sleep(5)\n")
@@ -204,7 +205,7 @@ def test_the_process_has_let_go(told, tmp_path):
 def test_what_is_missing_is_named(told, tmp_path):
     blocked = ("import sys, json\nfrom importlib.machinery import PathFinder\nreal = PathFinder.find_spec\n"
                "def find(name, path=None, target=None): return None if name in {names} else real(name, path, target)\n"
-               "PathFinder.find_spec = find\nsys.argv = {argv}\nfrom git_notes_consolidation.entry import main\nmain()")
+               "PathFinder.find_spec = find\nsys.argv = {argv}\nfrom git_notes_consolidation.apps.entry import main\nmain()")
     gone = ("scipy", "sklearn", "git_notes_memory", "sdk", "opentelemetry.sdk")
     def run(*argv): return subprocess.run([sys.executable, "-c", blocked.format(names=gone, argv=["gnc", "--repo", str(told), *argv])],
                                           input="{}", capture_output=True, text=True, env=os.environ | EAGER)

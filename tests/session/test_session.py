@@ -13,21 +13,26 @@ from types import SimpleNamespace
 
 import pytest
 from calls import COMMAND, gnc, new_repo, run, state_of
-from helpers import ROOT, git
+from helpers import git, replace_everywhere, ROOT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation.config import ConfigError, load_settings
-from git_notes_consolidation.block import one_line, with_block, without_block
-from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact, mem,
-                                            sample_memories)
-from git_notes_consolidation.notes import open_repo, read_memories, write_memories
-from git_notes_consolidation.packing import TAG, SessionContext, lines_of
-from git_notes_consolidation.preparing import lay_out
-from git_notes_consolidation.service import EdgeStore, SummaryStore
-from git_notes_consolidation.session import (SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, cosines,
-                                             get_session_start_additional_context)
-from git_notes_consolidation.tokens import counter, estimate
+from git_notes_consolidation.core import tokens as core_tokens
+from git_notes_consolidation.core.settings import ConfigError
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.session.block import one_line, with_block, without_block
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.models import (
+    CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact)
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories, write_memories
+from git_notes_consolidation.session.budget import TAG, SessionContext, lines_of
+from git_notes_consolidation.session.prepared import lay_out
+from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
+from git_notes_consolidation.session.inject import (
+    SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, cosines,
+    get_session_start_additional_context)
+from git_notes_consolidation.core.tokens import token_counter, estimate_tokens
 
 PIECES = st.sampled_from([f"<{TAG}>", f"</{TAG}>", f'<{TAG} version="1">', f"<{TAG}_v2>", f"<{TAG} ver", "\n", "\n\n", "a", "<", ">", " ", "Rules."])
 BLOCK = f'<{TAG} version="9">\nbody\n</{TAG}>'
@@ -81,13 +86,13 @@ def injected(summaries, existing=None, session=None, **config):
 @pytest.fixture(params=["estimate", "o200k_base", "Claude"])
 def tokens(request):
     "Counts as a real tokenizer does, where its vocabulary is at hand."
-    if request.param != "o200k_base" and counter()[0] != "estimate": pytest.skip("the block is counted by o200k_base here")
-    if request.param == "estimate": return estimate
+    if request.param != "o200k_base" and token_counter()[0] != "estimate": pytest.skip("the block is counted by o200k_base here")
+    if request.param == "estimate": return estimate_tokens
     if request.param == "Claude":
         file = os.environ.get("TOKENIZER_JSON", "")
         if not file: pytest.skip("TOKENIZER_JSON names no tokenizer.json")
         return lambda text: len(pytest.importorskip("tokenizers").Tokenizer.from_file(file).encode(text).ids)
-    name, count = counter()
+    name, count = token_counter()
     if name != request.param: pytest.skip("TIKTOKEN_CACHE_DIR holds no vocabulary of o200k_base")
     return count
 
@@ -145,7 +150,7 @@ def test_what_was_superseded_since_is_not_told(tmp_path):
 
 
 def test_an_older_block_goes_when_there_is_nothing_to_tell():
-    assert injected([], f"Rules.\n\n{BLOCK}") == SummaryInjectionResult(0, 0, "Rules.", True, counter=counter()[0])
+    assert injected([], f"Rules.\n\n{BLOCK}") == SummaryInjectionResult(0, 0, "Rules.", True, counter=token_counter()[0])
     assert injected([a_summary(1, "x")], f"Rules.\n\n{BLOCK}", enabled=False) == SummaryInjectionResult(0, 0, "Rules.", True)
 
 
@@ -176,7 +181,7 @@ def test_a_summary_is_compared_by_its_text_and_its_facts():
 def test_the_tokens_of_a_store_that_is_none_of_ours_are_counted_by_the_counter(monkeypatch):
     counted = []
     def by_words(text): counted.append(text); return len(text.split())
-    monkeypatch.setattr("git_notes_consolidation.session.counter", lambda: ("words", by_words))
+    replace_everywhere(monkeypatch, core_tokens, "token_counter", lambda: ("words", by_words))
     assert injected([a_summary(1, "East.")]).counter == "words" and "East." in "".join(counted)
 
 
@@ -243,7 +248,9 @@ def test_whatever_comes_in_valid_json_goes_out(raw, tmp_path):
 
 def test_the_hook_loads_next_to_nothing(sampled):
     heavy = "numpy yaml typer rich typing dataclasses subprocess sqlite3 socket ssl opentelemetry pydantic openai scipy"
-    code = ("import sys, json; from git_notes_consolidation.starting import session_start; out, why = session_start(json.dumps({'cwd': sys.argv[1]}), {}); "
+    code = (
+        "import sys, json; from git_notes_consolidation.session.fast_start import session_start; out, why = session_start(json.dumps({'cwd': sys.argv[1]}), "
+        "{}); "
             f"print(sorted({{m.split('.')[0] for m in sys.modules}} & set('{heavy}'.split()) - set(sys.argv[2].split())), len(out) > 999)")
     bare = subprocess.run([sys.executable, "-c", "import sys; print(*{m.split('.')[0] for m in sys.modules})"], capture_output=True, encoding="utf-8").stdout
     done = subprocess.run([sys.executable, "-c", code, str(sampled), bare], capture_output=True, encoding="utf-8")
@@ -275,7 +282,8 @@ def test_from_a_worktree_and_a_bare_repository(sampled, tmp_path):
 
 @pytest.mark.parametrize("name, value, check", [
     ("ENABLED", "false", lambda d: json.loads(d.stdout) == {"continue": True}), ("MAX", "1", lambda d: context_of(d).count("\n### ") == 1),
-    ("TOKEN_BUDGET", "600", lambda d: counter()[1](context_of(d)) <= 600), ("MIN_CONFIDENCE", "0.99", lambda d: json.loads(d.stdout) == {"continue": True}),
+    ("TOKEN_BUDGET", "600", lambda d: token_counter()[1](context_of(d)) <= 600),
+    ("MIN_CONFIDENCE", "0.99", lambda d: json.loads(d.stdout) == {"continue": True}),
     ("PRIORITIZE", "recency", lambda d: blocks(context_of(d)) == (1, 1)),
     ("PRIORITIZE", "newest", lambda d: b"cannot be 'newest'" in d.stderr and blocks(context_of(d)) == (1, 1)),
 ])
@@ -303,7 +311,7 @@ def test_gnc_inject_replaces_the_block_and_keeps_every_byte(sampled):
 
 def test_gnc_inject_says_what_it_did(sampled):
     r = gnc("inject", "--budget", "900", "--max", "2", "--json", repo=sampled).json
-    assert r["tokens_used"] <= 900 and r["summaries_injected"] <= 2 and r["counter"] == counter()[0] and r["summary_block"] in r["context_block"]
+    assert r["tokens_used"] <= 900 and r["summaries_injected"] <= 2 and r["counter"] == token_counter()[0] and r["summary_block"] in r["context_block"]
     assert gnc("inject", "--file", "tide/worker/heartbeat.py", repo=sampled).out != gnc("inject", "--keyword", "billing", repo=sampled).out
     assert gnc("inject", "--budget", "80", repo=sampled).err.startswith("No summary to tell")
     for wrong in (["--prioritize", "newest"], ["--existing", "/no/such/file"], ["--budget", "-1"], ["--min-confidence", "2"]):
@@ -371,7 +379,7 @@ def test_inside_the_git_directory(sampled):
 
 
 def test_the_order_of_words_is_no_matter(monkeypatch):
-    from git_notes_consolidation import packing
+    from git_notes_consolidation.session import budget as packing
     many = {"a": 12, "b": 19, "c": 7, "d": 17, "e": 5}
     item = packing.Told("x", "decisions", 0.0, "", 0, 1.0, [])
     laid = packing.Laid([item] * 25, {w: [0, *range(1, n)] for w, n in many.items()}, [])

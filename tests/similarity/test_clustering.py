@@ -4,13 +4,20 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from git_notes_consolidation import clustering, phases
-from git_notes_consolidation.clustering import (Half, Near, _one_pass, cluster_memories, components, dendrogram, first_seen, flat_clusters, fused_older,
-                                                near_clusters, nearest_older, reached, split)
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.embedding import LexicalEmbedder, round_vectors
-from git_notes_consolidation.models import SAMPLE_NOW, mem
-from git_notes_consolidation.notes import State
+from git_notes_consolidation.similarity import linkage, updates
+from git_notes_consolidation.similarity import components as similarity_components
+from git_notes_consolidation.consolidation import scan as phases
+from git_notes_consolidation.consolidation import cluster as consolidation_cluster
+from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older, nearest_older
+from git_notes_consolidation.similarity.updates import NearPairs, near_clusters
+from git_notes_consolidation.similarity.linkage import _one_pass, dendrogram, flat_clusters
+from git_notes_consolidation.similarity.clusters import cluster_memories, split
+from git_notes_consolidation.similarity.components import components, first_seen, reached
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.similarity.embedder import round_vectors
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.state import State
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,10 +100,11 @@ def test_a_part_is_cut_as_it_is_in_the_whole(seed):
     config = SubconsciousnessConfig(consolidation_threshold=0.6, min_cluster_size=2, max_cluster_size=60)
     s = phases.Scanned(memories, X, LexicalEmbedder(), State(), config, SAMPLE_NOW)
     alone, part = {m.id: m.id for m in memories}, components(X, 0.4)
-    whole = {c.memory_ids for c in phases.cluster(s, alone)}
+    whole = {c.memory_ids for c in consolidation_cluster.cluster(s, alone)}
     for k in range(part.max() + 1):
         mine = frozenset(m.id for m, p in zip(memories, part) if p == k)
-        assert {c.memory_ids for c in phases.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)} == {x for x in whole if mine.issuperset(x)}
+        assert {c.memory_ids for c in consolidation_cluster.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)} == {x for x in whole
+            if mine.issuperset(x)}
 
 
 @pytest.mark.slow
@@ -233,7 +241,7 @@ def test_a_fusion_is_what_its_definition_says(seed, same, other, floor, second, 
     rng = np.random.default_rng(seed)
     X = round_vectors(np.round(heaps(seed, d=4) * 2))
     order, groups = rng.integers(0, len(X), len(X)), [f"g{g}" for g in rng.integers(0, 3, len(X))]
-    halves, kin = [Half(X, floor), Half(blurred(X, seed), second)], {"g0": ("g2", "nobody's"), "g1": ()}
+    halves, kin = [SearchVectors(X, floor), SearchVectors(blurred(X, seed), second)], {"g0": ("g2", "nobody's"), "g1": ()}
     near = fused_older(halves, order, groups, same, other, kin, block, depth)
     assert pairs_of(near) == plain_fusion(halves, order, groups, same, other, kin, depth)
     assert near.similarity.tolist() == [X[a] @ X[b] for a, b in pairs_of(near)]
@@ -244,7 +252,7 @@ def test_who_asks_the_same_twice_gets_the_same_answer(seed, floor, depth):
     rng = np.random.default_rng(seed)
     X, order, groups = round_vectors(np.round(heaps(seed, d=4) * 2)), *rng.integers(0, 30, (2, 90))
     order, groups = order[:len(X)], groups[:len(X)] % 3
-    once, twice = nearest_older(X, order, groups, floor=floor), fused_older([Half(X, floor)] * 2, order, groups, depth=depth)
+    once, twice = nearest_older(X, order, groups, floor=floor), fused_older([SearchVectors(X, floor)] * 2, order, groups, depth=depth)
     assert all(np.array_equal(a, b) for a, b in zip(once, twice))
 
 
@@ -252,8 +260,8 @@ def test_who_asks_the_same_twice_gets_the_same_answer(seed, floor, depth):
 def test_a_later_arrival_changes_no_earlier_fusion(seed, k):
     X = round_vectors(heaps(seed, n=50, d=16))
     Y, order, groups, kin = blurred(X, seed), np.arange(50), np.arange(50) % 3, {0: (1,)}
-    whole = fused_older([Half(X, 0.1), Half(Y, 0.3)], order, groups, 3, 2, kin, depth=5)
-    part = fused_older([Half(X[:k], 0.1), Half(Y[:k], 0.3)], order[:k], groups[:k], 3, 2, kin, depth=5)
+    whole = fused_older([SearchVectors(X, 0.1), SearchVectors(Y, 0.3)], order, groups, 3, 2, kin, depth=5)
+    part = fused_older([SearchVectors(X[:k], 0.1), SearchVectors(Y[:k], 0.3)], order[:k], groups[:k], 3, 2, kin, depth=5)
     early = whole.newer < k
     assert all(np.array_equal(a[early], b) for a, b in zip(whole, part))
 
@@ -262,8 +270,8 @@ def test_a_later_arrival_changes_no_earlier_fusion(seed, k):
 def test_the_order_of_rows_makes_no_difference_to_a_fusion(seed):
     X = round_vectors(heaps(seed, n=40, d=16))
     Y, order, groups, mixed = blurred(X, seed), np.arange(40), np.arange(40) % 3, np.random.default_rng(seed).permutation(40)
-    plain = pairs_of(fused_older([Half(X, 0.1), Half(Y, 0.3)], order, groups, 3, 2, depth=5))
-    other = fused_older([Half(X[mixed], 0.1), Half(Y[mixed], 0.3)], order[mixed], groups[mixed], 3, 2, depth=5)
+    plain = pairs_of(fused_older([SearchVectors(X, 0.1), SearchVectors(Y, 0.3)], order, groups, 3, 2, depth=5))
+    other = fused_older([SearchVectors(X[mixed], 0.1), SearchVectors(Y[mixed], 0.3)], order[mixed], groups[mixed], 3, 2, depth=5)
     assert sorted((int(mixed[a]), int(mixed[b])) for a, b in pairs_of(other)) == plain
 
 
@@ -307,12 +315,12 @@ def some_of(rng, X):
 def test_what_was_kept_changes_no_label(seed, threshold, room, coarse):
     rng, X, before = np.random.default_rng(seed), heaps(seed), None
     X = np.rint(X * 4) / 4 if coarse else round_vectors(X) if rng.random() < 0.5 else X  # Coarse ones are often equally far
-    with patch.object(clustering, "_room", lambda n: room):
+    with patch.object(linkage, "_room", lambda n: room):
         for k in range(4):
             Y, distance, block = some_of(rng, X), threshold if k < 2 else float(rng.uniform(0.02, 1.3)), int(rng.integers(1, 40))
             labels, after = near_clusters(Y, distance, before, block=block)
             assert np.array_equal(labels, flat_clusters(Y, distance, block=block))
-            before = Near.from_bytes(after.to_bytes()) if after else before
+            before = NearPairs.from_bytes(after.to_bytes()) if after else before
 
 
 @pytest.mark.slow
@@ -321,24 +329,24 @@ def test_old_clusters_stand_where_nothing_that_changed_is_near(seed, distance, c
     "A few rows come, go, or come twice; whatever is not merged again is as if it had been."
     rng, X = np.random.default_rng(seed), heaps(seed, n=100)
     X, there, before = np.rint(X * 4) / 4 if coarse else X, rng.random(100) < 0.9, None
-    with patch.object(clustering, "_WORTH", 1.0):
+    with patch.object(updates, "_WORTH", 1.0):
         for _ in range(4):
             flip = rng.integers(0, 100, rng.integers(0, 5))
             there[flip] = ~there[flip]
             at = rng.permutation([*np.flatnonzero(there), *rng.integers(0, 100, rng.integers(0, 3))])
             labels, after = near_clusters(X, distance, before, at)
             assert np.array_equal(labels, flat_clusters(X[at], distance)) and np.array_equal(labels, flat_clusters(X, distance, at))
-            before = Near.from_bytes(after.to_bytes())
+            before = NearPairs.from_bytes(after.to_bytes())
 
 
 def test_no_rows_are_no_groups():
-    assert clustering._groups(np.zeros(0, int)) == [] and [g.tolist() for g in clustering._groups(np.array([1, 0, 1]))] == [[1], [0, 2]]
+    assert linkage.groups_of(np.zeros(0, int)) == [] and [g.tolist() for g in linkage.groups_of(np.array([1, 0, 1]))] == [[1], [0, 2]]
 
 
 def test_few_are_merged_again_for_one_that_is_new():
-    X, sizes, merged = heaps(5, n=120, d=60), [], clustering._merged
+    X, sizes, merged = heaps(5, n=120, d=60), [], linkage._merged
     _, before = near_clusters(X[1:], 0.4)
-    with patch.object(clustering, "_merged", lambda c, *rest: sizes.append(len(c)) or merged(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
+    with patch.object(updates, "_merged", lambda c, *rest: sizes.append(len(c)) or merged(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
     assert sizes and max(sizes) < 30 and np.array_equal(labels, flat_clusters(X, 0.4))
 
 
@@ -347,7 +355,7 @@ def test_few_are_merged_again_for_one_that_is_new():
 def test_products_are_taken_of_what_is_new_alone(seed, threshold):
     X = heaps(seed, n=60)
     _, before = near_clusters(X[:-5], threshold)
-    with patch.object(clustering, "_near", side_effect=AssertionError): labels, after = near_clusters(X, threshold, before)
+    with patch.object(updates, "_near", side_effect=AssertionError): labels, after = near_clusters(X, threshold, before)
     _, whole = near_clusters(X, threshold)
     a, b = ({(x.names[i], x.names[j]): c for i, j, c in zip(*x.pairs, x.cosines.tolist())} for x in (after, whole))
     assert a == pytest.approx(b, abs=1e-6) and len(a) == len(after.cosines) and after.level == whole.level
@@ -362,7 +370,7 @@ def test_pairs_that_were_damaged_are_no_pairs_and_wrong_ones_only_mislead(seed, 
     raw = bytearray(before.to_bytes())
     for _ in range(times): raw[rng.integers(len(raw)) if rng.random() < 0.5 else rng.integers(24)] = rng.integers(256)
     for x in (bytes(raw), bytes(raw)[:rng.integers(len(raw) + 1)], bytes(raw) + noise, noise):
-        labels, _ = near_clusters(X, 0.7, Near.from_bytes(x))
+        labels, _ = near_clusters(X, 0.7, NearPairs.from_bytes(x))
         assert len(labels) == len(X) and labels[0] == 0
 
 
@@ -370,10 +378,10 @@ def test_cosines_of_other_vectors_come_to_an_end():
     X = heaps(3, n=40)
     _, before = near_clusters(X, 0.7)
     for cosines in (np.ones_like(before.cosines), -before.cosines, before.cosines[::-1]):
-        wrong = Near.from_bytes(before._replace(cosines=cosines).to_bytes())
+        wrong = NearPairs.from_bytes(before._replace(cosines=cosines).to_bytes())
         assert wrong and len(near_clusters(X, 0.7, wrong)[0]) == 40
     twice = before._replace(pairs=np.hstack([before.pairs] * 2), cosines=np.tile(before.cosines, 2))
-    assert Near.from_bytes(twice.to_bytes()) is None
+    assert NearPairs.from_bytes(twice.to_bytes()) is None
 
 
 # Single steps
@@ -385,14 +393,14 @@ def test_a_row_of_zeros_leads_nowhere():
 
 def test_the_sum_of_equal_rows_is_as_long_as_they_are_many():
     row = np.array([0.6, 0.8]) * 1.009  # Near length one, and left as it is
-    c, which = clustering._clusters(*clustering._unit_rows(np.stack([row, row, row, [1.0, 0.0]])), np.arange(4))
+    c, which = linkage._clusters(*similarity_components.unit_rows(np.stack([row, row, row, [1.0, 0.0]])), np.arange(4))
     assert which.tolist() == [0, 0, 0, 1] and np.allclose(np.linalg.norm(c.total(np.arange(2)), axis=1), [3, 1], atol=1e-12)
 
 
 def test_one_round_merges_what_is_nearest_and_no_more():
     angles = np.radians([0, 1, 20, 21])
     def after(rounds):
-        c, _ = clustering._clusters(*clustering._unit_rows(np.stack([np.cos(angles), np.sin(angles)], 1)), np.arange(4))
-        pairs, _ = clustering._near(c, np.arange(4), 0.0, 1024, 1 << 18)
-        return clustering._merged(c, pairs, 0.5, rounds).tolist()
+        c, _ = linkage._clusters(*similarity_components.unit_rows(np.stack([np.cos(angles), np.sin(angles)], 1)), np.arange(4))
+        pairs, _ = linkage._near(c, np.arange(4), 0.0, 1024, 1 << 18)
+        return linkage._merged(c, pairs, 0.5, rounds).tolist()
     assert (after(1), after(2), after(0)) == ([0, 0, 2, 2], [0, 0, 0, 0], [0, 1, 2, 3])

@@ -14,28 +14,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from calls import gnc_process, holds, new_repo, run, state_of
-from git_notes_consolidation.clustering import flat_clusters
-from git_notes_consolidation.config import ConfigError, SubconsciousnessConfig, load_settings
-from git_notes_consolidation.embedding import (
-    EmbeddingError,
-    EndpointEmbedder,
-    LexicalEmbedder,
-    MiniLMEmbedder,
-    PluginVectors,
-    Thresholds,
-    calibrate,
-    cosines,
-    get_embedder,
-    minilm_cosines,
-    minilm_files,
-    plugin_rows,
-    round_vectors,
-    similarity,
-    tokens,
-)
-from git_notes_consolidation.models import sample_memories
-from git_notes_consolidation.notes import open_repo, read_memories
-from git_notes_consolidation.service import open_service, status
+from git_notes_consolidation.similarity.linkage import flat_clusters
+from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.similarity.embedder import EmbeddingError, round_vectors
+from git_notes_consolidation.similarity.endpoint import EndpointEmbedder, get_embedder
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder, similarity, tokens
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, minilm_files
+from git_notes_consolidation.similarity.plugin_vectors import PluginVectors, plugin_rows
+from git_notes_consolidation.similarity.calibration import Thresholds, calibrate, cosines, minilm_cosines
+from git_notes_consolidation.core.memory import sample_memories
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.consolidation.stores import open_service
+from git_notes_consolidation.consolidation.status import status
 from helpers import ROOT, add_memories
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,7 +73,9 @@ def test_lone_surrogates_and_monsters_are_embedded():
 
 
 def test_another_process_makes_the_same_vectors():
-    code = ("import hashlib\nfrom git_notes_consolidation.embedding import LexicalEmbedder\nfrom git_notes_consolidation.models import sample_memories\n"
+    code = (
+        "import hashlib\nfrom git_notes_consolidation.similarity.lexical import LexicalEmbedder\nfrom git_notes_consolidation.core.memory import "
+        "sample_memories\n"
             "print(hashlib.sha256(LexicalEmbedder().embed([m.text for m in sample_memories()]).tobytes()).hexdigest())")
     def digest(seed):
         return subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout
@@ -147,7 +141,7 @@ def test_other_weights_are_another_name(tiny, tmp_path):
 
 def test_what_is_missing_is_named_with_the_command(tmp_path, home):
     with pytest.raises(EmbeddingError, match="gnc models pull"): minilm_files(tmp_path)
-    code = ("import sys; sys.modules['onnxruntime'] = None\nfrom git_notes_consolidation.embedding import MiniLMEmbedder\n"
+    code = ("import sys; sys.modules['onnxruntime'] = None\nfrom git_notes_consolidation.similarity.minilm import MiniLMEmbedder\n"
             f"try: MiniLMEmbedder({str(TINY)!r}).embed(['x'])\nexcept NotImplementedError as e: print(e)")
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install 'git-notes-consolidation[minilm]'" in said
@@ -216,8 +210,9 @@ def test_pull_fetches_tries_and_says_how_to_use_it(tiny, serve, tmp_path, home):
     assert done.json["name"] == tiny.name == MiniLMEmbedder(tmp_path / "m").name
     done = pull(HF_ENDPOINT=url, HF_HOME=str(tmp_path / "cache"))
     assert done.code == 0 and "MEMORY_CONSOLIDATION_EMBEDDER=minilm" in done.out, done.err
-    code = "from git_notes_consolidation.embedding import MiniLMEmbedder; print(MiniLMEmbedder().name)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"HF_HOME": str(tmp_path / "cache"), "HF_ENDPOINT": "http://127.0.0.1:9"})
+    code = "from git_notes_consolidation.similarity.minilm import MiniLMEmbedder; print(MiniLMEmbedder().name)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                           env=os.environ | {"HF_HOME": str(tmp_path / "cache"), "HF_ENDPOINT": "http://127.0.0.1:9"})
     assert found.stdout.strip() == tiny.name, found.stderr
 
 

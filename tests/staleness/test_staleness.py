@@ -11,11 +11,15 @@ import pytest
 from calls import gnc, new_repo, serve
 from helpers import ROOT, add_memories, git, refs
 
-from git_notes_consolidation import service, staleness
-from git_notes_consolidation.gitlog import Step, walk, write_history
-from git_notes_consolidation.models import Place, digest, mem, sample_memories
-from git_notes_consolidation.naming import named
-from git_notes_consolidation.notes import open_repo, read_memories
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.staleness import staleness
+from git_notes_consolidation.staleness.history import Step, walk, write_history
+from git_notes_consolidation.core.memory import Place, digest, mem, sample_memories
+from git_notes_consolidation.staleness.mentions import mentions_of
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
 
 POOL = "class PoolCache:\n    size_limit = 4\n" + "".join(f"    line_{i} = {i}\n" for i in range(20))
 
@@ -462,9 +466,10 @@ def test_the_factor_lowers_what_lost_its_code_and_nothing_else(git_repo):
     first = service.run(s)
     tips = refs(git_repo)
     assert first.changed and not service.run(s).changed and refs(git_repo) == tips
-    x = service.explain(s, ids[texts[0]])
+    x = consolidation_status.explain(s, ids[texts[0]])
     assert (x["stale"]["by"], x["stale"]["factor"], x["score"]["overall"]) == (gone, 0.5, pytest.approx(half[ids[texts[0]]][1], abs=1e-6))
-    assert service.explain(s, ids[texts[1]])["stale"] is None and service.explain(serve(git_repo, clock=now), ids[texts[0]])["stale"] is None
+    assert (consolidation_status.explain(s, ids[texts[1]])["stale"] is None
+            and consolidation_status.explain(serve(git_repo, clock=now), ids[texts[0]])["stale"] is None)
 
 
 def test_the_cache_is_the_same_whoever_fills_it(git_repo):
@@ -477,7 +482,7 @@ def test_the_cache_is_the_same_whoever_fills_it(git_repo):
     service.run(s)
     by_run = scores()
     cache.unlink()
-    service.refresh_index(s, service.view(s.repo), s.clock())
+    service.refresh_index(s, consolidation_view.view(s.repo), s.clock())
     by_recall = scores()
     cache.unlink()
     assert not service.run(s).changed and by_run == by_recall == scores() != []
@@ -545,7 +550,7 @@ def test_the_command_as_a_process_gives_one_document(git_repo, tmp_path):
     commit(git_repo, 5, "Out", files={"src/pool.py": None})
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{git_repo}", "shallow")
     git(tmp_path / "shallow", "fetch", "-q", "origin", "refs/notes/*:refs/notes/*")
-    command = [sys.executable, "-c", "from git_notes_consolidation.entry import main; main()", "status", "--stale", "--json"]
+    command = [sys.executable, "-c", "from git_notes_consolidation.apps.entry import main; main()", "status", "--stale", "--json"]
     done = subprocess.run(command, cwd=tmp_path / "shallow", capture_output=True, encoding="utf-8", env=os.environ | {"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0 and json.loads(done.stdout) == [] and "shallow" in done.stderr
 
@@ -557,4 +562,4 @@ def test_an_empty_repository(tmp_path, home):
 
 def test_reading_is_bounded():
     long = mem("Long", "`src/a.py` " + "x" * 10_000_000 + " `src/b.py`")
-    assert {n.text for n in named(long)} == {"src/a.py"}
+    assert {n.text for n in mentions_of(long)} == {"src/a.py"}

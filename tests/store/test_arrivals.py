@@ -7,14 +7,17 @@ from functools import partial
 
 import pytest
 from calls import new_repo
-from git_notes_consolidation import arrivals, notes
-from git_notes_consolidation.arrivals import added, joined
-from git_notes_consolidation.models import mem
-from git_notes_consolidation.notes import MEM, note_paths, note_text, open_repo, parse_note, read_memories, tips, write_memories
 from helpers import add_memories, git, refs, story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_notes import some_notes
+
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.store import changes as arrivals
+from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.store.changes import additions_since, joined_places
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.store.reader import note_text, parse_note, read_memories, write_memories
 
 OBJECTS = [f"{i:x}" * 40 for i in range(4)] + [f"0{i:x}" * 20 for i in range(1, 4)]  # Some of them in one folder
 
@@ -50,7 +53,7 @@ def check(scan, new, now):
         known[i] = replace(m, places=tuple(replace(p, blob=new.grown.get((p.namespace, p.commit), ("", p.blob))[1]) for p in m.places))
     twice = [(known[m.id], m) for m in new.memories if m.id in known]
     behind = {odd(max(pair, key=lambda m: m.places[0])) for pair in twice}  # What is said of a front is said of the first place
-    all_ = known | {m.id: joined(known[m.id], m) if m.id in known else m for m in new.memories}
+    all_ = known | {m.id: joined_places(known[m.id], m) if m.id in known else m for m in new.memories}
     assert whole(now.memories) == whole(sorted(all_.values(), key=lambda m: (m.timestamp, m.id)))
     assert (scan.notes + new.notes, scan.records + new.records, new.tips) == (now.notes, now.records, now.tips)
     assert set(now.problems) == {p for p in {*scan.problems, *new.problems} if not (p.reason.endswith("ignored") and (p.note, p.offset) in behind)}
@@ -101,10 +104,10 @@ def test_what_was_known_and_what_was_added_are_what_is_there(first, before, sinc
         for how, obj, (ns, data) in before: go(home, how, obj, ns, data, commits)
         scan = seen(home)
         for how, obj, (ns, data) in since: go(home, how, obj, ns, data, commits)
-        new, now = added(open_repo(home), scan.tips), seen(home)
+        new, now = additions_since(open_repo(home), scan.tips), seen(home)
         check(scan, new, now)
-        check(replace(scan, memories=(), problems=(), notes=0, records=0), added(open_repo(home), {}), now)
-        assert added(open_repo(home), scan.tips, new.records - 1) is None or not new.records
+        check(replace(scan, memories=(), problems=(), notes=0, records=0), additions_since(open_repo(home), {}), now)
+        assert additions_since(open_repo(home), scan.tips, new.records - 1) is None or not new.records
 
 
 some = st.dictionaries(st.sampled_from([*OBJECTS, folders(OBJECTS[0], 1), folders(OBJECTS[4], 2), "README"]), some_notes, max_size=4)
@@ -121,7 +124,7 @@ def test_of_any_change_it_is_right_or_silent(first, then):
         scan = seen(home)
         then = {path: data if data is None else first.get(path, b"") * grow + data for path, (grow, data) in then.items()}
         put(home, {path: data for path, data in then.items() if data is not None or path in first})
-        new = added(open_repo(home), scan.tips)
+        new = additions_since(open_repo(home), scan.tips)
         if new is not None: check(scan, new, seen(home))
 
 
@@ -132,16 +135,16 @@ def test_what_others_write_in_other_ways(git_repo):
     scan = seen(git_repo)
     git(git_repo, "commit", "--quiet", "--amend", "--message=Again")  # The note is copied …
     copied = seen(git_repo)
-    check(scan, added(open_repo(git_repo), scan.tips), copied)
+    check(scan, additions_since(open_repo(git_repo), scan.tips), copied)
     note("Two")  # … and one of the two grows: what was one blob is two
-    new = added(open_repo(git_repo), copied.tips)
+    new = additions_since(open_repo(git_repo), copied.tips)
     check(copied, new, seen(git_repo))
     assert (new.notes, new.records, [m.summary for m in new.memories], len(new.grown)) == (0, 1, ["Two"], 1)
-    check(scan, added(open_repo(git_repo), scan.tips), seen(git_repo))
+    check(scan, additions_since(open_repo(git_repo), scan.tips), seen(git_repo))
     git(git_repo, "update-ref", f"{MEM}again", f"{MEM}decisions")  # Another namespace, the same notes
-    again = added(open_repo(git_repo), new.tips)
+    again = additions_since(open_repo(git_repo), new.tips)
     assert (again.notes, again.records, {m.namespace for m in again.memories}) == (2, 3, {"again"})
-    check(seen(git_repo), added(open_repo(git_repo), again.tips), seen(git_repo))
+    check(seen(git_repo), additions_since(open_repo(git_repo), again.tips), seen(git_repo))
 
 
 def test_two_refs_that_move_alike(tmp_path):
@@ -151,7 +154,7 @@ def test_two_refs_that_move_alike(tmp_path):
     scan = seen(home)
     put(home, {OBJECTS[2]: text("Two")})
     git(home, "update-ref", f"{MEM}again", f"{MEM}decisions")
-    check(scan, added(open_repo(home), scan.tips), seen(home))
+    check(scan, additions_since(open_repo(home), scan.tips), seen(home))
 
 
 @pytest.mark.parametrize("kind", ["sha1", "sha256"])
@@ -165,15 +168,15 @@ def test_notes_that_git_moves_into_folders(git_repo, tmp_path, kind):
     head = git(home, "hash-object", "-w", "-t", "blob", "--stdin", input="x")
     git(home, "notes", "--ref=mem/decisions", "append", "-m", text("Later").decode(), head)
     assert "/" not in flat and "/" in path_of(home, many[0])
-    new = added(open_repo(home), scan.tips)
+    new = additions_since(open_repo(home), scan.tips)
     assert (new.notes, new.records, [m.summary for m in new.memories], new.grown) == (1, 1, ["Later"], {})
     check(scan, new, seen(home))
     deep = seen(home)
     put(home, {path_of(home, many[0]): None, many[0]: text("No. 0") + b"\n" + text("Behind")})  # Moved and longer in one step
-    new = added(open_repo(home), deep.tips)
+    new = additions_since(open_repo(home), deep.tips)
     assert [m.summary for m in new.memories] == ["Behind"] and len(new.grown) == 1
     check(deep, new, seen(home))
-    check(scan, added(open_repo(home), scan.tips), seen(home))
+    check(scan, additions_since(open_repo(home), scan.tips), seen(home))
 
 
 def test_damage_that_was_there_stays_and_hides_nothing(tmp_path):
@@ -182,7 +185,7 @@ def test_damage_that_was_there_stays_and_hides_nothing(tmp_path):
     scan = seen(home)
     assert len(scan.problems) > 3
     put(home, {OBJECTS[1]: torn + text("One") + b"\n" + text("Three"), folders(OBJECTS[5], 1): torn + text("Four")})
-    new = added(open_repo(home), scan.tips)
+    new = additions_since(open_repo(home), scan.tips)
     assert {m.summary for m in new.memories} == {"Four", "Three"} and {p.note for p in new.problems} == {f"{MEM}decisions {OBJECTS[5]}"}
     check(scan, new, seen(home))
 
@@ -194,7 +197,7 @@ def test_a_setting_of_the_user_and_the_folder_do_not_matter(tmp_path):
     add_memories(home, [mem("Later")])
     for key, value in (("diff.relative", "true"), ("diff.renames", "copies"), ("core.quotePath", "true"), ("diff.noprefix", "true"), ("core.abbrev", "7")):
         git(home, "config", key, value)
-    check(scan, added(open_repo(home / "sub"), scan.tips), seen(home))
+    check(scan, additions_since(open_repo(home / "sub"), scan.tips), seen(home))
 
 
 def test_what_is_no_note_is_passed_over(tmp_path):
@@ -202,9 +205,9 @@ def test_what_is_no_note_is_passed_over(tmp_path):
     put(home, {A: LAST, "README": b"x"})
     scan = seen(home)
     put(home, {"README": None, "docs/x": b"x", B: f"160000 {'1' * 40}", f"{A[:4]}/{A[4:]}": f"160000 {'1' * 40}", A: LAST + b"\n" + text("Three")})
-    check(scan, added(open_repo(home), scan.tips), seen(home))
+    check(scan, additions_since(open_repo(home), scan.tips), seen(home))
     put(home, {B: f"120000 {note_blob(home, A)}"})  # A link is a blob as another
-    check(scan, new := added(open_repo(home), scan.tips), seen(home))
+    check(scan, new := additions_since(open_repo(home), scan.tips), seen(home))
     assert (new.notes, new.records) == (1, 4)
 
 
@@ -256,9 +259,9 @@ def test_whatever_else_happened_is_none(tmp_path, change):
     put(home, {A: text("Aside")}, "progress")
     scan = seen(home)
     put(home, {B: text("Later")}, "progress")
-    assert added(open_repo(home), scan.tips) is not None
+    assert additions_since(open_repo(home), scan.tips) is not None
     changed = change(home, scan)
-    assert added(open_repo(home), changed if isinstance(changed, dict) else scan.tips) is None
+    assert additions_since(open_repo(home), changed if isinstance(changed, dict) else scan.tips) is None
 
 
 def test_the_second_note_may_have_been_there(tmp_path):
@@ -266,9 +269,9 @@ def test_the_second_note_may_have_been_there(tmp_path):
     put(home, {A: text("One"), folders(A, 1): text("Two"), B: text("Three")})
     scan = seen(home)
     put(home, {B: text("Three", "Four")})
-    check(scan, added(open_repo(home), scan.tips), seen(home))
+    check(scan, additions_since(open_repo(home), scan.tips), seen(home))
     put(home, {A: text("One", "Five")})
-    assert added(open_repo(home), scan.tips) is None
+    assert additions_since(open_repo(home), scan.tips) is None
 
 
 def test_what_is_too_large_is_none(tmp_path, monkeypatch):
@@ -276,11 +279,11 @@ def test_what_is_too_large_is_none(tmp_path, monkeypatch):
     put(home, {A: LAST})
     scan = seen(home)
     put(home, {A: LAST + b"\n" + text("Three"), B: text("Four")})
-    monkeypatch.setattr(arrivals, "read_blobs", partial(notes.read_blobs, most=len(LAST)))
-    assert added(open_repo(home), scan.tips) is None
-    monkeypatch.setattr(arrivals, "read_blobs", partial(notes.read_blobs, most=2 * len(LAST)))
-    assert added(open_repo(home), scan.tips).records == 2
-    assert (added(open_repo(home), scan.tips, 1), added(open_repo(home), scan.tips, 2).records) == (None, 2)
+    monkeypatch.setattr(arrivals, "read_blobs", partial(store_git.read_blobs, most=len(LAST)))
+    assert additions_since(open_repo(home), scan.tips) is None
+    monkeypatch.setattr(arrivals, "read_blobs", partial(store_git.read_blobs, most=2 * len(LAST)))
+    assert additions_since(open_repo(home), scan.tips).records == 2
+    assert (additions_since(open_repo(home), scan.tips, 1), additions_since(open_repo(home), scan.tips, 2).records) == (None, 2)
 
 
 # What it costs
@@ -290,17 +293,17 @@ def test_its_cost_follows_what_changed(tmp_path, monkeypatch):
     home, calls, read = new_repo(tmp_path / "repo"), defaultdict(int), []
     for ns in ("decisions", "progress"): put(home, {folders(f"{i * 40503 % 65536:04x}" * 10, 1): text(f"No. {i}") for i in range(2000)}, ns)
     before = seen(home).tips
-    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or notes.read_blobs(repo, ids))
+    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or store_git.read_blobs(repo, ids))
     start = subprocess.run
-    monkeypatch.setattr(notes.subprocess, "run", lambda args, **kw: calls.__setitem__(args[3], calls[args[3]] + 1) or start(args, **kw))
+    monkeypatch.setattr(store_git.subprocess, "run", lambda args, **kw: calls.__setitem__(args[3], calls[args[3]] + 1) or start(args, **kw))
     some = {"for-each-ref": 1, "diff-tree": 2, "cat-file": 4}  # Trees in two steps; blobs: their sizes, and they
-    assert added(open_repo(home), before).records == 0 and calls.pop("rev-parse") and dict(calls) == {"for-each-ref": 1}
+    assert additions_since(open_repo(home), before).records == 0 and calls.pop("rev-parse") and dict(calls) == {"for-each-ref": 1}
     for n in (1, 50):
         for ns in ("decisions", "progress"): put(home, {folders(f"{i:04x}" * 9 + f"{n:04x}", 1): text(f"More {n} {i}") for i in range(n)}, ns)
         since, before = before, tips(open_repo(home), MEM)
         calls.clear()
         read.clear()
-        new = added(open_repo(home), since)
+        new = additions_since(open_repo(home), since)
         calls.pop("rev-parse")
         assert (new.records, dict(calls), len(read) <= 2 * (n + 1)) == (2 * n, some, True)
 
@@ -309,13 +312,13 @@ def test_its_cost_follows_what_changed(tmp_path, monkeypatch):
 def test_a_real_history_comes_in_parts(corpus_template, tmp_path):
     home = new_repo(tmp_path / "repo")
     real = {ns: {o: b for o, _, b in note_paths(open_repo(corpus_template), tip)} for ns, tip in tips(open_repo(corpus_template), MEM).items()}
-    data = notes.read_blobs(open_repo(corpus_template), {b for blobs in real.values() for b in blobs.values()})
+    data = store_git.read_blobs(open_repo(corpus_template), {b for blobs in real.values() for b in blobs.values()})
     scan = seen(home)
     for part in (1, 2, 4):  # Of each note the first quarter of its records, half, and all
         for ref, blobs in real.items():
             cut = {o: [r.offset for r in parse_note(data[b])[0]] + [len(data[b])] for o, b in blobs.items()}
             put(home, {o: data[b][:cut[o][len(cut[o]) * part // 4 if part < 4 else -1]] for o, b in blobs.items()}, ref.removeprefix(MEM))
-        new, now = added(open_repo(home), scan.tips, 10_000), seen(home)
+        new, now = additions_since(open_repo(home), scan.tips, 10_000), seen(home)
         check(scan, new, now)
         scan = now
     assert (scan.notes, scan.records, len(scan.memories)) == (317, 6299, 4271)

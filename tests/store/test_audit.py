@@ -13,11 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import WORLD, in_memory
 
-from git_notes_consolidation import audit as au
-from git_notes_consolidation import notes, service
-from git_notes_consolidation.audit import REFS, Finding, Note, audit
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, as_utc, digest, mem, sample_memories
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import stores as service
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, digest, mem, sample_memories
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge
+from git_notes_consolidation.store import audit as store_audit
+from git_notes_consolidation.store import audit_notes as au
+from git_notes_consolidation.store import audit_records as store_audit_records
+from git_notes_consolidation.store import events as store_events
+from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.store import reader as notes
+from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store.audit import audit
+from git_notes_consolidation.store.audit_notes import REFS, Finding, Note
 
 MEMORIES = [
     mem("ADR-001: Serve the API with Flask", "Small, and all of us know it.", days_ago=300),
@@ -35,7 +46,7 @@ def consolidated(home, memories, now=SAMPLE_NOW, **settings):
     git(home, "init", "--quiet", "--initial-branch=main")
     s = service.open_service(home, load_settings(settings, env={}))
     notes.write_memories(s.repo, memories)
-    assert service.run(s, now).changed
+    assert consolidation_service.run(s, now).changed
     return home
 
 
@@ -44,10 +55,10 @@ def template(tmp_path_factory):
     "A small repository that holds every kind of record; not to be written to."
     home = consolidated(tmp_path_factory.mktemp("audit") / "repo", MEMORIES, consolidation_threshold=0.3)
     s = service.open_service(home, load_settings(env={}))
-    seen = next(m for m in service.view(s.repo).scan.memories if m.namespace == "patterns")
-    notes.append(s.repo, lambda e: [notes.access_append(seen, "here", 2, SAMPLE_NOW)], SAMPLE_NOW)
+    seen = next(m for m in consolidation_view.view(s.repo).scan.memories if m.namespace == "patterns")
+    store_writer.append(s.repo, lambda e: [store_events.access_append(seen, "here", 2, SAMPLE_NOW)], SAMPLE_NOW)
     extra = service.EdgeStore(s.repo).put(MemoryEdge(MEMORIES[2].id, MEMORIES[0].id, EdgeType.RELATED_TO), SAMPLE_NOW)
-    service.undo(s, extra, SAMPLE_NOW)
+    consolidation_undo.undo(s, extra, SAMPLE_NOW)
     return home
 
 
@@ -62,7 +73,7 @@ def test_a_consolidated_repository_is_right(template):
     r = audit(template)
     assert (r.ok, r.findings) == (True, ())
     assert r.checked["memories"] == len(MEMORIES) and r.checked["runs"] == 2 and r.checked["undos"] == r.checked["runs taken back"] == 1
-    there = au.check(*in_memory(*WORLD)).checked
+    there = store_audit.check(*in_memory(*WORLD)).checked
     assert all(n or there[k] for k, n in r.checked.items()), "the examples below need every kind of record"
 
 
@@ -72,9 +83,9 @@ def test_the_sample_year_is_right(tmp_path):
     r = audit(home)
     assert (r.ok, r.findings) == (True, ()) and r.checked["memories"] == len(sample_memories())
     s = service.open_service(home, load_settings(env={}))
-    undo, run = service.undo(s, next(iter(service.view(s.repo).state.runs)), SAMPLE_NOW)
+    undo, run = consolidation_undo.undo(s, next(iter(consolidation_view.view(s.repo).state.runs)), SAMPLE_NOW)
     assert audit(home).findings == () and audit(home).checked["live edges"] == 0
-    service.undo(s, undo, SAMPLE_NOW)
+    consolidation_undo.undo(s, undo, SAMPLE_NOW)
     assert audit(home).findings == () and audit(home).checked["live edges"] == r.checked["live edges"]
 
 
@@ -82,7 +93,7 @@ def test_the_sample_year_is_right(tmp_path):
 def test_the_real_corpus_is_right(corpus_repo):
     r = audit(corpus_repo)
     assert r.ok and (r.checked["notes of the plugin"], r.checked["records in them"], r.checked["memories"]) == (317, 6299, 4271)
-    service.run(service.open_service(corpus_repo, load_settings(env={})), as_utc("2025-12-28"))
+    consolidation_service.run(service.open_service(corpus_repo, load_settings(env={})), as_utc("2025-12-28"))
     r = audit(corpus_repo)
     assert r.findings == () and r.checked["live edges"] > 2700 and r.checked["live summaries"] > 50
 
@@ -146,7 +157,7 @@ def in_record(ours, store, pick, change, stamp=True, beside=False):
             if pick(r) and not done:
                 done = True
                 if beside: yield obj, line
-                line = au.canonical(restamp(store, change(r)) if stamp else change(r)).encode()
+                line = store_audit_records.canonical(restamp(store, change(r)) if stamp else change(r)).encode()
             yield obj, line
         assert done, "no record to change"
     return in_lines(ours, store, each)
@@ -192,7 +203,7 @@ LINES = {
     "a record on two commits": (lambda rows: [*rows, ("cd" * 20, rows[0][1])], "warning", "stand elsewhere too, and count once: 1"),
     "one name, two contents": (lambda rows: [*rows, (rows[0][0], rows[0][1].replace(b'"at": "2026', b'"at": "2025'))], "error", "says something else than at"),
     "an unknown kind": (line('- {"id": "x", "kind": "dream", "seq": 1}'), "warning", "unknown kind, 'dream'"),
-    "a record of another store": (line(au.canonical({"id": "x", "kind": "tier", "seq": 1})), "error", "belongs in refs/notes/mem-meta/v1"),
+    "a record of another store": (line(store_audit_records.canonical({"id": "x", "kind": "tier", "seq": 1})), "error", "belongs in refs/notes/mem-meta/v1"),
     "a run without a time": (line('- {"id": "x", "kind": "run", "seq": 9}'), "error", "no run record: at is missing"),
     "a run at no time": (line("- " + RUN.replace("2026-11-01", "soon") % ""), "error", "at is 'soon'"),
     "an undo of nothing named": (line('- {"at": "2026-11-01", "id": "x", "kind": "undo", "seq": 9}'), "error", "targets is missing"),
@@ -205,7 +216,7 @@ LINES = {
 def test_a_line(right, case):
     theirs, ours = right
     change, level, what = LINES[case]
-    expect(au.check(theirs, in_lines(ours, "runs", change)), level, what)
+    expect(store_audit.check(theirs, in_lines(ours, "runs", change)), level, what)
 
 
 def kind(name, **kw): return lambda r: r["kind"] == name and all(r.get(k) == v for k, v in kw.items())
@@ -296,7 +307,7 @@ RECORDS = {
 def test_a_record(right, case):
     theirs, ours = right
     store, pick, change, level, what = RECORDS[case]
-    expect(au.check(theirs, in_record(ours, store, pick, change)), level, what)
+    expect(store_audit.check(theirs, in_record(ours, store, pick, change)), level, what)
 
 
 @pytest.mark.parametrize("store", ["meta", "edges", "summaries"])
@@ -304,23 +315,23 @@ def test_a_record_that_was_altered(right, store):
     "Something that nothing else would notice."
     theirs, ours = right
     changed = in_record(ours, store, lambda r: "run" in r, put(reason="because"), stamp=False)
-    assert len(expect(au.check(theirs, changed), "error", "was altered: its content makes the name r_")) == 1
+    assert len(expect(store_audit.check(theirs, changed), "error", "was altered: its content makes the name r_")) == 1
 
 
 def test_supersession_that_goes_round(right):
     theirs, ours = right
-    expect(au.check(theirs, in_record(ours, "edges", SUPERSEDES, turn, beside=True)), "error", "supersession goes round: mem_.* → mem_.* → mem_")
+    expect(store_audit.check(theirs, in_record(ours, "edges", SUPERSEDES, turn, beside=True)), "error", "supersession goes round: mem_.* → mem_.* → mem_")
 
 
 def test_a_repeat_of_two(right):
     theirs, ours = right
-    expect(au.check(theirs, in_record(ours, "edges", LAST_REPEAT, lambda r: ends(r, THIRD, SECOND), beside=True)), "error", "repeats two memories")
+    expect(store_audit.check(theirs, in_record(ours, "edges", LAST_REPEAT, lambda r: ends(r, THIRD, SECOND), beside=True)), "error", "repeats two memories")
 
 
 def test_a_run_that_was_cut_off(right):
     "Without its own record a run is nothing: no edge is live, and that is a warning."
     theirs, ours = right
-    r = au.check(theirs, in_lines(ours, "runs", lambda rows: [x for x in rows if b"supersessions_detected" not in x[1]]))
+    r = store_audit.check(theirs, in_lines(ours, "runs", lambda rows: [x for x in rows if b"supersessions_detected" not in x[1]]))
     assert len(expect(r, "warning", "has no record of its own; what it left is ignored, as after a crash")) == 1
     assert r.checked["live edges"] == r.checked["live summaries"] == 0
 
@@ -408,7 +419,7 @@ RECORD = st.dictionaries(st.text(max_size=6), st.none() | st.booleans() | st.int
 
 @given(RECORD)
 def test_a_record_is_spelled_and_named_as_it_is_written(r):
-    assert au.canonical(r) == notes.encode(r)
+    assert store_audit_records.canonical(r) == store_events.encode(r)
     assert au.name("r", "meta", r) == digest("r", "meta", r)
 
 
@@ -429,15 +440,15 @@ def test_both_readers_read_the_same_memories(data):
 
 
 def test_both_readers_give_the_same_names(corpus_template):
-    scan = notes.read_memories(notes.open_repo(corpus_template))
+    scan = notes.read_memories(store_git.open_repo(corpus_template))
     found, odd, records = au.read_memories(au.read_notes(corpus_template, refs(corpus_template, "refs/notes/mem/")))
     assert set(found) == {m.id for m in scan.memories} and records == scan.records and len(odd) <= len(scan.problems)
 
 
 def test_both_folds_say_the_same(template):
-    state = service.view(notes.open_repo(template)).state
-    rows = au.well_shaped(au.read_records(au.read_notes(template, REFS.values()))[0])[0]
-    held, back = au.fold(rows)
+    state = consolidation_view.view(store_git.open_repo(template)).state
+    rows = store_audit_records.well_shaped(store_audit_records.read_records(au.read_notes(template, REFS.values()))[0])[0]
+    held, back = store_audit_records.fold(rows)
     assert back == state.undone and back
     for kind, of in (("tier", state.tiers), ("edge", state.edges), ("summary", state.summaries), ("review", state.reviews)):
         assert set(held.get(kind, {})) == set(of)
@@ -454,12 +465,14 @@ def test_no_record_is_so_odd_that_the_audit_stops(right, data):
     "Any field of any record may hold anything; what comes out is findings that can be printed."
     theirs, ours = right
     more = in_memory(*WORLD)
-    by = {(row.where.ref, row.data["kind"]): json.loads(json.dumps(row.data)) for row in au.read_records([*ours, *more[1]])[0]}
-    by |= {("runs", i): json.loads(json.dumps(row.data)) for i, row in enumerate(au.read_records(more[1])[0]) if row.data["kind"] in ("run", "undo")}
+    by = {(row.where.ref, row.data["kind"]): json.loads(json.dumps(row.data)) for row in store_audit_records.read_records([*ours, *more[1]])[0]}
+    by |= {("runs", i): json.loads(json.dumps(row.data)) for i,
+           row in enumerate(store_audit_records.read_records(more[1])[0]) if row.data["kind"] in ("run", "undo")}
     for _ in range(data.draw(st.integers(1, 3))):
         r = data.draw(st.sampled_from(list(by.values())))
         inner = r["value"] if isinstance(r.get("value"), dict) and r["value"] and data.draw(st.booleans()) else r
         inner[data.draw(st.sampled_from(sorted(inner)))] = data.draw(JUNK)
-    broken = [Note(REFS.get(ref, ref), f"{i:040}", "", au.canonical(r).encode("utf-8", "surrogatepass")) for i, ((ref, _), r) in enumerate(by.items())]
-    found = au.check([*theirs, *more[0]], broken).findings
+    broken = [Note(REFS.get(ref, ref), f"{i:040}", "", store_audit_records.canonical(r).encode("utf-8", "surrogatepass")) for i,
+              ((ref, _), r) in enumerate(by.items())]
+    found = store_audit.check([*theirs, *more[0]], broken).findings
     assert found and all(isinstance(f, Finding) and str(f).encode() for f in found) and json.dumps([asdict(f) for f in found])

@@ -8,11 +8,20 @@ from hypothesis import strategies as st
 from test_audit import ends, expect, in_lines, kind, restamp
 from worlds import OBJ, SAID, WORLD, WORLDS, in_memory, linked, replaced, run_of, world
 
-from git_notes_consolidation import audit as au
-from git_notes_consolidation import notes, service
-from git_notes_consolidation.audit import REFS, audit
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, MemoryTier, digest
-from git_notes_consolidation.notes import Append
+from git_notes_consolidation.consolidation import view as service
+from git_notes_consolidation.core.memory import SAMPLE_NOW, digest
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge, MemoryTier
+from git_notes_consolidation.store import audit as au
+from git_notes_consolidation.store import audit_edges as store_audit_edges
+from git_notes_consolidation.store import audit_notes as store_audit_notes
+from git_notes_consolidation.store import audit_records as store_audit_records
+from git_notes_consolidation.store import events as notes
+from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.store import reader as store_reader
+from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store.audit import audit
+from git_notes_consolidation.store.audit_notes import REFS
+from git_notes_consolidation.store.events import Append
 
 
 @given(WORLDS)
@@ -30,18 +39,18 @@ def test_what_was_really_written_is_right(tmp_path):
     memories, runs = WORLD
     for m in memories:
         to = "-c", "user.name=a", "-c", "user.email=a@b", "notes", f"--ref=mem/{m.namespace}", "append", "-F", "-"
-        git(tmp_path, *to, input=notes.note_text(m, escape=True))
-    repo = notes.open_repo(tmp_path)
-    for appends in runs: notes.append(repo, lambda before, appends=appends: appends, SAMPLE_NOW)
+        git(tmp_path, *to, input=store_reader.note_text(m, escape=True))
+    repo = store_git.open_repo(tmp_path)
+    for appends in runs: store_writer.append(repo, lambda before, appends=appends: appends, SAMPLE_NOW)
     r, made = audit(tmp_path), au.check(*in_memory(*WORLD))
     assert r.findings == () and {k: n for k, n in r.checked.items() if "notes" not in k}.items() <= made.checked.items()
-    rows = au.well_shaped(au.read_records(au.read_notes(tmp_path, REFS.values()))[0])[0]
-    read = au.read_memories(au.read_notes(tmp_path, refs(tmp_path, "refs/notes/mem/")))[0]
+    rows = store_audit_records.well_shaped(store_audit_records.read_records(store_audit_notes.read_notes(tmp_path, REFS.values()))[0])[0]
+    read = store_audit_notes.read_memories(store_audit_notes.read_notes(tmp_path, refs(tmp_path, "refs/notes/mem/")))[0]
     v = service.view(repo)
-    told = au.as_told(read, rows, *au.fold(rows))
+    told = store_audit_records.as_told(read, rows, *store_audit_records.fold(rows))
     assert {m.id: (m.status == "tombstone", m.event_time) for m in v.scan.memories} == {i: (x.gone, x.event) for i, x in told.items()}
     assert {i for i, m in told.items() if m.gone} == {memories[1].id, memories[-1].id} > v.state.withdrawn
-    assert {*au.fold(rows)[0]["op"]} == {*v.state.operations} and {*au.fold(rows)[0]["edge"]} == {*v.state.edges}
+    assert {*store_audit_records.fold(rows)[0]["op"]} == {*v.state.operations} and {*store_audit_records.fold(rows)[0]["edge"]} == {*v.state.edges}
 
 
 @pytest.mark.slow
@@ -122,7 +131,7 @@ def planted(w, plant, data):
         for obj, raw in rows:
             r = json.loads(raw[2:])
             if r["id"] != victim or beside: yield obj, raw
-            if r["id"] == victim and change: yield obj, au.canonical(restamp(store, change(r, by))).encode()
+            if r["id"] == victim and change: yield obj, store_audit_records.canonical(restamp(store, change(r, by))).encode()
     return au.check(theirs, in_lines(ours, store, each)), level, what
 
 
@@ -182,7 +191,7 @@ ODD = ("Don't wait 12 h.", "don’t", "No longer `a b`, nor __c__!", "x`y", "1,2
 def test_a_text_that_is_kept_whole_says_all_of_it(lines, before, after):
     "Whatever counts as a number, a name or a negation: who sets two texts one below the other loses none."
     text = "\n".join(lines)
-    assert au.unsaid(text, f"{before}\n{text}\n{after}") == []
+    assert store_audit_edges.lost_content(text, f"{before}\n{text}\n{after}") == []
 
 
 @pytest.mark.parametrize("source, target", [
@@ -190,4 +199,4 @@ def test_a_text_that_is_kept_whole_says_all_of_it(lines, before, after):
     ("In src/a.py", "In a.py"), ("Use `git gc`.", "Use git."), ("It is not cached.", "It is cached."), ("Never on Fridays; nobody asks.", "Nobody asks."),
     ("Don’t.", "Do."), ("Use FastAPI", "Use an API"), ("Without a lock.", "With a lock."), ("ADR-007", "ADR-008"), ("on 2026-05-03", "on 2026-05-04")])
 def test_a_text_that_leaves_something_out(source, target):
-    assert au.unsaid(source, target) and au.unsaid(source, f"{target} {source}") == []
+    assert store_audit_edges.lost_content(source, target) and store_audit_edges.lost_content(source, f"{target} {source}") == []

@@ -5,13 +5,20 @@ from collections import defaultdict
 from datetime import timedelta
 
 import pytest
-from calls import state_of
 import yaml
-from git_notes_consolidation import service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import SAMPLE_NOW
-from git_notes_consolidation.notes import REFS, access_append, append, clone_id, note_paths, open_repo, read_blobs, read_events, read_memories, tips
+from calls import state_of
 from helpers import add_memories, git, refs, story
+
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import stores as service
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.events import REFS, access_append, read_events
+from git_notes_consolidation.store.git import note_paths, open_repo, read_blobs, tips
+from git_notes_consolidation.store.locks import clone_id
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.store.writer import append
 
 BEFORE, MEANWHILE = SAMPLE_NOW - timedelta(days=30), SAMPLE_NOW - timedelta(days=5)
 COMMON = [m for m in story() if m.timestamp <= BEFORE]
@@ -19,7 +26,7 @@ THEIRS = [[m for m in story() if m.timestamp > BEFORE][i::2] for i in range(2)]
 
 
 def serve(home): return service.open_service(home, load_settings(env={}))
-def run(home, now): return service.run(serve(home), now)
+def run(home, now): return consolidation_service.run(serve(home), now)
 
 
 def use(home, memory, count, at=MEANWHILE):
@@ -49,7 +56,7 @@ def apart(tmp_path_factory):
         use(home, memories["About the anvil" if home == one else "About the tunnel"], 1)
         assert run(home, MEANWHILE + timedelta(hours=n)).changed
     last = max((r for r in state_of(one).runs.values()), key=lambda r: r["seq"])
-    service.undo(serve(one), last["id"], SAMPLE_NOW - timedelta(days=1), confirmed=True)
+    consolidation_undo.undo(serve(one), last["id"], SAMPLE_NOW - timedelta(days=1), confirmed=True)
     git(one, "remote", "add", "other", two); git(two, "remote", "add", "other", one)
     assert clone_id(open_repo(one)) != clone_id(open_repo(two)) and state_of(one) != state_of(two)
     return place

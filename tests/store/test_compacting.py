@@ -5,15 +5,24 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from calls import gnc, new_repo, run, serve, state_of
-from git_notes_consolidation import audit, compact_command, compacting, notes  # noqa: F401  the command registers itself
-from git_notes_consolidation.compacting import compact, histories, publish, restore
-from git_notes_consolidation.models import SAMPLE_NOW, MemoryTier, digest, mem
-from git_notes_consolidation.notes import MEM, REFS, Append, RepoError, append, encode, fold, open_repo, our_tips, read_events, run_lock, tier_append
-from git_notes_consolidation.service import undo
-from git_notes_consolidation.sync import STANDS_FOR, merge_refs, sync
 from helpers import git, refs, story
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from git_notes_consolidation.consolidation.undo import undo
+from git_notes_consolidation.core.memory import SAMPLE_NOW, digest, mem
+from git_notes_consolidation.core.models import MemoryTier
+from git_notes_consolidation.store import audit
+from git_notes_consolidation.store import compact as compacting
+from git_notes_consolidation.store import git as store_git  # noqa: F401  the command registers itself
+from git_notes_consolidation.store import remote as store_remote
+from git_notes_consolidation.store.compact import compact, histories, publish, restore
+from git_notes_consolidation.store.events import REFS, Append, encode, our_tips, read_events, tier_append
+from git_notes_consolidation.store.git import MEM, RepoError, open_repo
+from git_notes_consolidation.store.locks import run_lock
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.sync import STANDS_FOR, merge_refs, sync
+from git_notes_consolidation.store.writer import append
 
 pytestmark = pytest.mark.slow
 
@@ -161,10 +170,10 @@ def test_what_a_run_adds_is_a_delta_after_gc(tmp_path):
 
 def test_an_append_in_between_is_not_lost(home, monkeypatch):
     calls, real = [], compacting._swap
-    def late(repo, s):
+    def late(repo, s, moved=None):
         calls.append(1)
         if len(calls) == 1: learn(home, "run_late")
-        return real(repo, s)
+        return real(repo, s, moved)
     monkeypatch.setattr(compacting, "_swap", late)
     done = squashed(home)
     assert len(calls) == 2 and "run_late" in state_of(home).runs and [*histories(open_repo(home))] == [done.name]
@@ -183,7 +192,7 @@ def dying(monkeypatch, after):
         calls.append(args[0])
         if len(calls) > after: raise OSError("gone")
         return real(*args, **kw)
-    monkeypatch.setattr(notes.subprocess, "run", some)
+    monkeypatch.setattr(store_git.subprocess, "run", some)
     return calls
 
 
@@ -287,7 +296,7 @@ def test_published_it_reaches_all_and_nothing_comes_back(team):
 
 def test_who_pushes_in_between_is_not_overwritten(team, monkeypatch):
     home, other, remote = team
-    real, calls = compacting.push, []
+    real, calls = store_remote.push, []
     def late(*args):
         calls.append(1)
         if len(calls) == 1: sync(open_repo(other), str(remote))

@@ -15,8 +15,9 @@ from helpers import git
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation.models import Place, mem
-from git_notes_consolidation.notes import MEM, UnknownId, note_paths, note_text, open_repo, parse_note, read_memories, resolve, tips, write_memories
+from git_notes_consolidation.core.memory import Place, mem
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.store.reader import UnknownId, note_text, parse_note, read_memories, resolve, write_memories
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 START = re.compile(r"^---[ \t\r]*\n(?:type|timestamp|summary|spec|phase|tags|status|relates_to|importance):", re.M)  # Where a record may start
@@ -252,7 +253,7 @@ def test_what_cannot_be_read_is_named_with_its_place(git_repo):
 def test_a_note_nested_without_end_does_not_kill_the_process():
     "In a process of its own: a C parser that runs out of stack takes its process with it."
     code = """if True:
-        from git_notes_consolidation.notes import parse_note, decode
+        from git_notes_consolidation.store.reader import parse_note; from git_notes_consolidation.store.events import decode
         for n in (1_000, 50_000, 500_000):
             for deep in (b"[" * n, b"{a: " * n, b"\\n " + b"- " * n, b"\\n " + b"? " * n, b"[" * n + b"]" * n):
                 records, problems = parse_note(b"---\\ntype: x\\ntimestamp: 2026-01-01\\nsummary: a\\ntags: " + deep + b"\\n---\\n\\nbody\\n")
@@ -265,5 +266,5 @@ def test_a_note_nested_without_end_does_not_kill_the_process():
 
 def test_an_ordinary_big_note_takes_no_longer_than_its_size():
     "A body of dashes and openings that never close: the reader must not look at them again and again."
-    code = "from git_notes_consolidation.notes import parse_note as p; p(b'---\\ntype: x\\n' * 100_000); p((b'-' * 3 + b' ' * 5000 + b'x\\n') * 400)"
+    code = "from git_notes_consolidation.store.reader import parse_note as p; p(b'---\\ntype: x\\n' * 100_000); p((b'-' * 3 + b' ' * 5000 + b'x\\n') * 400)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -6,24 +6,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from calls import gnc, new_repo, run, serve, state_of
-from git_notes_consolidation import audit, index, operations, service
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, mem
-from git_notes_consolidation.notes import (
-    Append,
-    Events,
-    append,
-    edge_append,
-    fold,
-    op_append,
-    open_repo,
-    prune_append,
-    read_events,
-    set_append,
-    wrote_append,
-)
 from helpers import refs, story
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import view as service
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge
+from git_notes_consolidation.store import audit_records as audit
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.store import oplog as operations
+from git_notes_consolidation.store import tables as store_tables
+from git_notes_consolidation.store.events import Append, Events, edge_append, op_append, prune_append, read_events, set_append, wrote_append
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.writer import append
 
 # As they stand in the design, line for line
 GET_MEMORY_AT_TIME = """
@@ -53,7 +52,7 @@ LOG = """id operation_type source_memory_ids target_memory_id classification con
 def tables(home):
     "The cache, filled from what the notes say now; its rows have names."
     conn = index.open_index(open_repo(home))
-    service.refresh_tables(conn, service.view(open_repo(home)), serve(home).settings, SAMPLE_NOW)
+    consolidation_service.refresh_tables(conn, service.view(open_repo(home)), serve(home).settings, SAMPLE_NOW)
     conn.row_factory = index.sqlite3.Row
     return closing(conn)
 
@@ -79,7 +78,7 @@ def write(home, name, *appends, at=SAMPLE_NOW):
 
 
 def edges(home, name, *found, live=True): write(home, name, *(edge_append("0" * 40, e, name, e.created_at, live=live) for e in found))
-def undo(home, name): return service.undo(serve(home), name, SAMPLE_NOW, confirmed=True)
+def undo(home, name): return consolidation_undo.undo(serve(home), name, SAMPLE_NOW, confirmed=True)
 
 
 def log_of(home, **kw):
@@ -385,7 +384,7 @@ def test_a_cache_of_an_older_schema_is_made_anew(chain):
 def test_a_memory_comes_back_with_the_time_since_when_it_is_true(chain):
     late = dated("The limit is 6", "2026-02-15", "2026-10-01")
     new_repo(chain, [late])
-    with tables(chain) as conn: assert index.stored(conn, [late.id])[late.id].valid_from == late.valid_from == day("2026-02-15")
+    with tables(chain) as conn: assert store_tables.stored_memories(conn, [late.id])[late.id].valid_from == late.valid_from == day("2026-02-15")
 
 
 # The command

@@ -14,18 +14,36 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from calls import new_repo, run
-from git_notes_consolidation import finding, index, patching, ranking, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.judging import repeat_key
-from git_notes_consolidation.models import (SAMPLE_NOW, CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Quote, RetentionScore,
-                                            SummaryDecision, SupersededFact, mem, sample_memories)
-from git_notes_consolidation.notes import State
-from git_notes_consolidation.operations import versions_of
-from git_notes_consolidation.patching import Patch, patch
-from git_notes_consolidation.phases import metadata_of
 from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation.cluster import metadata_of
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.models import (
+    CaptureConfidence,
+    EdgeType,
+    MemoryEdge,
+    MemorySummary,
+    MemoryTier,
+    Quote,
+    RetentionScore,
+    SummaryDecision,
+    SupersededFact,
+)
+from git_notes_consolidation.recall import rank as ranking
+from git_notes_consolidation.recall import search as finding
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.store import tables as patching
+from git_notes_consolidation.store import tables as store_tables
+from git_notes_consolidation.store.state import State
+from git_notes_consolidation.store.tables import Patch, patch
+from git_notes_consolidation.store.versions import versions_of
+from git_notes_consolidation.supersession.judge import repeat_key
 
 SAMPLE = sample_memories()
 TABLES = "memories", "mem_summaries", "mem_edges", "consolidation_runs", "operations", "meta"
@@ -54,7 +72,7 @@ class World:
 
     def fill(self, conn):
         state = State(edges=self.edges, summaries=self.summaries, runs=self.runs)
-        index.refresh(conn, self.memories, self.meta, state, self.stands, self.made_of, self.versions, self.operations.values())
+        store_tables.refresh(conn, self.memories, self.meta, state, self.stands, self.made_of, self.versions, self.operations.values())
         return conn
 
 
@@ -87,7 +105,7 @@ def found(conn):
     columns = {f.name: x.tolist() if isinstance(x := getattr(c, f.name), np.ndarray) else x for f in fields(c)}
     columns["sources"] = {s: x.tolist() for s, x in c.sources.items()}
     orders = [f(conn, q, len(c.ids), c.memories) for q in QUESTIONS for f in (ranking.word_scores, ranking.name_scores)]
-    return columns, [index.search_text(conn, q) for q in QUESTIONS], [x if x is None else x.tolist() for x in orders]
+    return columns, [store_tables.search_text(conn, q) for q in QUESTIONS], [x if x is None else x.tolist() for x in orders]
 
 
 def assert_same(grown, whole):
@@ -164,7 +182,7 @@ def test_a_real_run(tmp_path):
     def world(name, memories):
         home = new_repo(tmp_path / name, memories)
         run(home, max_change=1.0)
-        v = service.view(service.open_repo(home))
+        v = consolidation_view.view(store_git.open_repo(home))
         w = World(v.scan.memories, [*v.state.edges.values()], [*v.state.summaries.values()], [*v.state.runs.values()])
         w.meta = service.scored(v, config, SAMPLE_NOW)
         return w

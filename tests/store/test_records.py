@@ -15,9 +15,10 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from test_notes import texts
 
-from git_notes_consolidation import cli
-from git_notes_consolidation.models import CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Quote, SummaryDecision, SupersededFact, mem
-from git_notes_consolidation.notes import (
+from git_notes_consolidation.apps.cli import program as cli
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.core.models import CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Quote, SummaryDecision, SupersededFact
+from git_notes_consolidation.store.events import (
     REFS,
     Append,
     Events,
@@ -25,16 +26,14 @@ from git_notes_consolidation.notes import (
     decode,
     edge_append,
     encode,
-    fold,
-    grown,
-    open_repo,
     read_events,
-    reading,
     review_append,
     summary_append,
     tier_append,
-    write_memories,
 )
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import write_memories
+from git_notes_consolidation.store.state import fold, record_value, with_run
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -205,7 +204,7 @@ def test_one_more_run_on_top_is_what_the_fold_of_everything_says(history, first,
         return r | {"id": f"{i}_{k}", "run": i, "seq": seq} | own
     def run(i, seq, found): return [("runs", {"kind": "run", "id": i, "seq": seq}), *((s, numbered(r, i, k, seq)) for k, (s, r) in enumerate(found))]
     before, last = history + run("run_first", 20, first), run("run_second", 21, second)
-    assert grown(folded(before), [r for _, r in last]) == folded(before + last)
+    assert with_run(folded(before), [r for _, r in last]) == folded(before + last)
 
 
 WHOLE = {
@@ -222,15 +221,15 @@ UNFIT = {"from": ["lukewarm", 7], "tier": ["lukewarm"], "operation": ["SHOUT", 7
 @pytest.mark.parametrize("kind, name", [(kind, name) for kind, r in WHOLE.items() for name in r])
 def test_a_record_of_which_one_field_is_no_such_thing_says_nothing(kind, name):
     r = {"kind": kind, "run": "run_0", "id": "r", "seq": 1, **WHOLE[kind]}
-    assert reading(r) is not None and reading(r | {"run": 7}) is None
-    for odd in UNFIT.get(name, [7]): assert reading(r | {name: odd}) is None, odd
+    assert record_value(r) is not None and record_value(r | {"run": 7}) is None
+    for odd in UNFIT.get(name, [7]): assert record_value(r | {name: odd}) is None, odd
 
 
 def test_an_edge_is_read_with_all_that_is_known_of_it():
-    e = reading({"kind": "edge", "run": "run_0", "id": "r", "seq": 1, **WHOLE["edge"]})
+    e = record_value({"kind": "edge", "run": "run_0", "id": "r", "seq": 1, **WHOLE["edge"]})
     assert (e.weight, e.reason, e.code, e.span, e.by, e.kind, e.consolidation_run_id, e.created_at) == (0.5, "why", "E", "s", "person", "partial", "run_0", NOW)
     plain = {k: WHOLE["edge"][k] for k in ("subject", "source", "target", "type", "at")}
-    e = reading({"kind": "edge", "run": "run_0", "id": "r", "seq": 1, **plain})
+    e = record_value({"kind": "edge", "run": "run_0", "id": "r", "seq": 1, **plain})
     assert (e.weight, e.reason, e.code, e.span, e.by, e.kind) == (1.0, None, None, None, "offline", None)
 
 

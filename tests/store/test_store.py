@@ -11,11 +11,20 @@ from datetime import UTC, datetime
 
 import pytest
 import yaml
-from git_notes_consolidation import notes
-from git_notes_consolidation.models import EdgeType, MemoryEdge, mem
-from git_notes_consolidation.notes import (MEM, REFS, Append, Locked, RepoError, append, clone_id, edge_append, fold, note_paths, open_repo, read_events,
-                                           read_memories, run_lock, tidy, tips, write_memories)
 from helpers import git, refs
+
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge
+from git_notes_consolidation.store import events as store_events
+from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.store import locks as store_locks
+from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store.events import REFS, Append, edge_append, read_events
+from git_notes_consolidation.store.git import MEM, RepoError, note_paths, open_repo, tips
+from git_notes_consolidation.store.locks import Locked, clone_id, run_lock, tidy
+from git_notes_consolidation.store.reader import read_memories, write_memories
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.writer import append
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 A, B, C = (mem(t, days_ago=d) for t, d in (("one", 3), ("two", 2), ("three", 1)))
@@ -34,8 +43,9 @@ def ids(repo, store="meta"): return [r["id"] for s, _, r in read_events(repo).re
 
 def count_git(monkeypatch):
     "The first word of every git command from here on."
-    words, real = [], notes.git
-    monkeypatch.setattr(notes, "git", lambda path, *args, **kw: words.append(args[0]) or real(path, *args, **kw))
+    words, real = [], store_git.git
+    def counted(path, *args, **kw): words.append(args[0]); return real(path, *args, **kw)
+    for module in (store_git, store_writer): monkeypatch.setattr(module, "git", counted)
     return words
 
 
@@ -72,12 +82,12 @@ def test_four_writers_at_once_lose_nothing(repo):
 
 
 def test_whoever_loses_the_race_reads_again(repo, monkeypatch):
-    seen, real = [], notes.move_refs
+    seen, real = [], store_git.move_refs
     def overtaken(r, rows, final=False):
-        monkeypatch.setattr(notes, "move_refs", real)
+        monkeypatch.setattr(store_writer, "move_refs", real)
         append(repo, lambda e: [said("late")], NOW)
         real(r, rows, final)
-    monkeypatch.setattr(notes, "move_refs", overtaken)
+    monkeypatch.setattr(store_writer, "move_refs", overtaken)
     append(repo, lambda e: seen.append(sorted(r["id"] for *_, r in e.records)) or [said("first")], NOW)
     assert seen == [[], ["r_late"]]
     assert {r["id"]: r["seq"] for *_, r in read_events(repo).records} == {"r_late": 1, "r_first": 2}
@@ -106,7 +116,7 @@ def test_a_thousand_notes_take_as_many_processes_as_ten(repo, monkeypatch):
 def test_a_reader_never_knows_a_run_without_all_that_it_wrote(repo, monkeypatch, moment):
     "A whole run is written before the reader's n-th git process."
     append(repo, lambda e: [linked(B, A, "run_1"), ended("run_1")], NOW)
-    real, calls, busy = notes.git, [], []
+    real, calls, busy = store_git.git, [], []
     def interrupted(path, *args, **kw):
         if not busy:
             calls.append(args)
@@ -115,7 +125,7 @@ def test_a_reader_never_knows_a_run_without_all_that_it_wrote(repo, monkeypatch,
                 append(repo, lambda e: [linked(C, A, "run_2"), linked(C, B, "run_2"), said("x"), ended("run_2")], NOW)
                 busy.clear()
         return real(path, *args, **kw)
-    monkeypatch.setattr(notes, "git", interrupted)
+    for module in (store_git, store_writer): monkeypatch.setattr(module, "git", interrupted)
     state = fold(read_events(repo))
     found = {(e.source_id, e.target_id) for e in state.edges.values()}
     old, new = {(B.id, A.id)}, {(B.id, A.id), (C.id, A.id), (C.id, B.id)}
@@ -125,8 +135,8 @@ def test_a_reader_never_knows_a_run_without_all_that_it_wrote(repo, monkeypatch,
 
 
 def test_the_ref_of_the_runs_moves_last_and_alone(repo, monkeypatch):
-    moves, real = [], notes.move_refs
-    monkeypatch.setattr(notes, "move_refs", lambda r, rows, final=False: moves.append([x.split()[:2] for x in rows]) or real(r, rows, final))
+    moves, real = [], store_git.move_refs
+    monkeypatch.setattr(store_writer, "move_refs", lambda r, rows, final=False: moves.append([x.split()[:2] for x in rows]) or real(r, rows, final))
     end = Append("summaries", OBJECT, {"kind": "summary", "subject": "s", "run": "run_1", "live": False})
     append(repo, lambda e: [ended("run_1"), linked(B, A, "run_1"), said("x"), end], NOW)
     data, runs, clean = moves
@@ -140,8 +150,8 @@ def named(events):
 
 def test_what_was_written_is_known_without_being_read_again(repo, monkeypatch):
     before = append(repo, lambda e: [said(0)], NOW)
-    read, real = [], notes.read_events
-    monkeypatch.setattr(notes, "read_events", lambda r: read.append(1) or real(r))
+    read, real = [], store_events.read_events
+    monkeypatch.setattr(store_writer, "read_events", lambda r: read.append(1) or real(r))
     after = append(repo, lambda e: [said("é\u2028"), linked(B, A, "run_1"), ended("run_1")], NOW, seen=before)
     assert not read and named(after) == named(real(repo))
     assert named(append(repo, lambda e: [said(2)], NOW, seen=before)) == named(real(repo)) and read == [1]  # The refs had moved since
@@ -201,20 +211,20 @@ def test_a_lock_that_is_younger_than_the_wait_is_somebodys(repo, monkeypatch):
     lock.touch()
     os.utime(lock, (1, 1))
     def another(seconds): lock.unlink(); lock.with_suffix(".new").write_text("mine"); lock.with_suffix(".new").rename(lock)
-    monkeypatch.setattr(notes.time, "sleep", another)
+    monkeypatch.setattr(store_locks.time, "sleep", another)
     tidy(repo)
     assert lock.exists() and lock.read_text() == "mine"
 
 
 def test_no_wait_without_a_lock(repo, monkeypatch):
     def never(seconds): raise AssertionError("waited")
-    monkeypatch.setattr(notes.time, "sleep", never)
+    monkeypatch.setattr(store_locks.time, "sleep", never)
     with run_lock(repo): pass
 
 
 HOLD = """if True:
     import sys
-    from git_notes_consolidation.notes import open_repo, run_lock
+    from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.locks import run_lock
     with run_lock(open_repo(sys.argv[1])): print("held", flush=True); sys.stdin.read()
 """
 
@@ -272,7 +282,7 @@ def test_notes_at_whatever_path_get_their_new_line(repo, depth):
     def where(o): return "/".join([*re.findall("..", o[:2 * depth]), o[2 * depth:]])
     stream = [f"commit {REFS['meta']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx"]
     for i, o in enumerate(objects):
-        line = notes.encode({**said(i).record, "seq": 1}) + "\n"
+        line = store_events.encode({**said(i).record, "seq": 1}) + "\n"
         stream.append(f"M 100644 inline {where(o)}\ndata {len(line)}\n{line}")
     git(repo.path, "fast-import", "--quiet", input="\n".join(stream) + "\n")
     append(repo, lambda e: [said("new", obj=objects[3]), said("more", obj=objects[3]), said("first", obj="cd" * 20)], NOW)
@@ -291,7 +301,7 @@ def test_notes_that_git_fanned_out_before_we_append(repo):
     flat = [f"commit {REFS['meta']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nfrom {REFS['meta']}^0\ndeleteall"]
     flat += [f"M 100644 {blob} {o}" for o, _, blob in note_paths(repo, REFS["meta"])]
     git(repo.path, "fast-import", "--quiet", input="\n".join(flat) + "\n")
-    git(repo.path, "notes", "--ref=mem-meta/v1", "append", "--message", notes.encode({**said("by_git").record, "seq": 9}), "HEAD")
+    git(repo.path, "notes", "--ref=mem-meta/v1", "append", "--message", store_events.encode({**said("by_git").record, "seq": 9}), "HEAD")
     assert all("/" in p for _, p, _ in note_paths(repo, REFS["meta"]))  # git has moved them all
     append(repo, lambda e: [said("ours", obj=objects[7]), said("too", obj=git(repo.path, "rev-parse", "HEAD"))], NOW)
     events = read_events(repo)

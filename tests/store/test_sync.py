@@ -13,9 +13,14 @@ from calls import gnc, gnc_process, state_of
 from clones import A, B, C, agree, at, ever, go, learn, lines, make
 from helpers import add_memories, git, refs
 
-from git_notes_consolidation import sync as syncing
-from git_notes_consolidation.notes import REFS, RaceLost, RepoError, UnknownId, hold, note_paths, open_repo, read_events, run_lock
-from git_notes_consolidation.sync import find_remote, merge_refs
+from git_notes_consolidation.store import remote
+from git_notes_consolidation.store import sync as syncing
+from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.git import RaceLost, RepoError, note_paths, open_repo
+from git_notes_consolidation.store.locks import hold, run_lock
+from git_notes_consolidation.store.reader import UnknownId
+from git_notes_consolidation.store.remote import find_remote
+from git_notes_consolidation.store.sync import merge_refs
 
 # Meeting
 
@@ -84,8 +89,8 @@ def test_nothing_anywhere_is_nothing_to_do(tmp_path):
 
 def test_nothing_new_costs_one_connection(pair, monkeypatch):
     agree(*pair)
-    said, real = [], syncing.talk
-    monkeypatch.setattr(syncing, "talk", lambda repo, remote, *args, **kw: said.append(args[0]) or real(repo, remote, *args, **kw))
+    said, real = [], remote.talk
+    monkeypatch.setattr(remote, "talk", lambda repo, remote, *args, **kw: said.append(args[0]) or real(repo, remote, *args, **kw))
     before = refs(pair[0])
     go(pair[0])
     assert said == ["ls-remote"] and refs(pair[0]) == before
@@ -254,13 +259,13 @@ def test_whoever_fetches_in_the_middle_of_a_push_gets_no_half_run(pair, monkeypa
     "Whether the remote had refs of ours before or gets its first."
     one, two = pair
     if not first or command == "fetch": go(two); go(one); learn(two, "run_3", C, B); go(two); learn(two, "run_4", A, B)
-    real, done = syncing.talk, []
+    real, done = remote.talk, []
     def talk(repo, remote, *args, **kw):
         if repo.path == one and args[0] == command and not done:
             done.append(args)
             return torn(one, two, remote, real, args, kw)
         return real(repo, remote, *args, **kw)
-    monkeypatch.setattr(syncing, "talk", talk)
+    monkeypatch.setattr(remote, "talk", talk)
     go(one, send=False)
     state = state_of(one)
     by = [*(e.reason for e in state.edges.values()), *(x.consolidation_run_id for x in state.summaries.values())]
@@ -360,15 +365,15 @@ def test_some_of_the_data_refs_moved_and_nothing_counts(pair):
 
 def test_our_own_run_ends_between_the_moves(pair, monkeypatch):
     "The merge has moved the data when another worktree appends a whole run."
-    from git_notes_consolidation import notes
+    from git_notes_consolidation.store import writer
     one, two = pair
     go(two)
-    real, moves = notes.move_refs, []
+    real, moves = writer.move_refs, []
     def move(repo, rows, final=False):
         real(repo, rows, final)
         moves.append(rows)
-        if len(moves) == 1: monkeypatch.setattr(notes, "move_refs", real); learn(one, "run_3", C, B)
-    monkeypatch.setattr(notes, "move_refs", move)
+        if len(moves) == 1: monkeypatch.setattr(writer, "move_refs", real); learn(one, "run_3", C, B)
+    monkeypatch.setattr(writer, "move_refs", move)
     r = go(one)
     assert set(state_of(one).runs) == {"run_1", "run_2", "run_3"} and set(r.came.values()) == {1}
     assert lines(one) >= ever(one) | lines(two) and len(state_of(one).edges) == 3

@@ -12,9 +12,13 @@ from calls import gnc, state_of
 from clones import NOW, OBJECTS, A, B, C, agree, at, ever, go, learn, lines, make
 from helpers import add_memories, git, refs, story
 
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, mem
-from git_notes_consolidation.notes import REFS, edge_append, encode, fold, note_text, open_repo, read_events
-from git_notes_consolidation.sync import merge_refs
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge
+from git_notes_consolidation.store.events import REFS, edge_append, encode, read_events
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import note_text
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.sync import merge_refs
 
 # Whatever the lines: union, in any order, once
 

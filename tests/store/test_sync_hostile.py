@@ -8,7 +8,8 @@ from calls import gnc, state_of
 from clones import OBJECTS, agree, at, blob, go, learn, lines
 from helpers import git, refs
 
-from git_notes_consolidation.notes import REFS, RepoError, open_repo, read_events
+from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.git import RepoError, open_repo
 
 
 def tree(home, *entries):

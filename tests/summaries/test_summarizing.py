@@ -4,13 +4,19 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from git_notes_consolidation.clustering import cluster_memories
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.embedding import LexicalEmbedder
-from git_notes_consolidation.models import SAMPLE_NOW, MemorySummary, mem, sample_memories
-from git_notes_consolidation.summarizing import (NothingToQuote, appeal, beside, changes, decision, headline, lines, outcome, overturns, past, places,
-                                                 reason, said, same, sentences, stands, states, summarize_cluster, tell, titled)
-from git_notes_consolidation.verifying import parts, verify
+from git_notes_consolidation.similarity.clusters import cluster_memories
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.models import MemorySummary
+from git_notes_consolidation.summaries.extraction import (
+    NothingToQuote, sources_html, places, summarize_cluster)
+from git_notes_consolidation.summaries.quotations import (
+    readability, headline, lines, sentences, is_statement, with_dates)
+from git_notes_consolidation.summaries.outdated import overturned_sentences, overturns, find_outdated
+from git_notes_consolidation.summaries.decisions import decision, outcome, reason, is_decision
+from git_notes_consolidation.summaries.selection import normalized, same_statement, as_title
+from git_notes_consolidation.summaries.verification import parts, verify
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,29 +66,29 @@ def test_code_headings_rules_and_tables_are_not_quoted():
     "Let me check the worker first.", "Now I understand the worker.", "I'll retry six times", "We saw two:", "**Retries:**", "def retry(n):", "retries = 6",
     "retries: int = 6,", "else: retry(6)", "$ gnc status", ">>> retry(6)",
     '<param name="retries">', "if retries > 5: stop()", "import retries", "...", "6/6", ""])
-def test_a_fragment_does_not_stand(text): assert not stands(text)
+def test_a_fragment_does_not_stand(text): assert not is_statement(text)
 
 
 @pytest.mark.parametrize("text", [
     "The worker retries six times.", "Use `retry(6)` from now on", "Retries: six", "If the worker fails, it is retried.", "From Flask to FastAPI",
     "list[Job] | None is returned",
     "Imports run first", "Let us retry six times", "Wiederholungen: sechs", "重试六次。", "A = B holds"])
-def test_a_statement_stands(text): assert stands(text)
+def test_a_statement_stands(text): assert is_statement(text)
 
 
 @pytest.mark.parametrize("worse", ["The worker retries (six times before it gives up.", "src/retry.py:12-40 (six times)", "Does the worker retry six times?",
                                    "It retries six times before it gives up.",
                                    "worker " * 60, "Six.", "--retry=6 /etc/tide.d/*.toml 0x1f"])
 def test_some_statements_read_better(worse):
-    assert 0 < appeal(worse) < 0.8 < appeal("The worker retries six times before it gives up.")
+    assert 0 < readability(worse) < 0.8 < readability("The worker retries six times before it gives up.")
 
 
 # Summaries
 
 def tellable(m, without=()):
     "What of a memory may be told: told by itself, whole, and more than one word."
-    whole = [x.quote for x in lines(m) if x.own and stands(x.quote.text) and x.quote not in without]
-    return [q for q in whole if not q.text.isascii() or " " in said(q.text)]
+    whole = [x.quote for x in lines(m) if x.own and is_statement(x.quote.text) and x.quote not in without]
+    return [q for q in whole if not q.text.isascii() or " " in normalized(q.text)]
 
 
 @pytest.mark.slow
@@ -93,9 +99,9 @@ def test_a_summary_of_anything(ms, rnd, data):
     half = data.draw(st.integers(0, len(chosen)))
     new = data.draw(st.sampled_from([mem("Retry webhooks ten times"), mem("What replaced it", "Ten times, not six."), mem("...ten times"), ms[-1]]))
     gone, part = {m.id: new for m in chosen[:half] if m is not new}, {m.id: new for m in chosen[half:] if m is not new}
-    over = past(sorted(ms, key=lambda m: (m.timestamp, m.id)), gone, part)
+    over = find_outdated(sorted(ms, key=lambda m: (m.timestamp, m.id)), gone, part)
     current = [m for m in ms if m.id not in gone]
-    if not any(tellable(m, over.without) or (h := headline(m)) and h.quote not in over.without and " " in said(h.quote.text) for m in current):
+    if not any(tellable(m, over.without) or (h := headline(m)) and h.quote not in over.without and " " in normalized(h.quote.text) for m in current):
         with pytest.raises(NothingToQuote, match="nothing to quote"): summarize(ms, gone, amended=part)
         return
     s = summarize(ms, gone, amended=part)
@@ -106,7 +112,7 @@ def test_a_summary_of_anything(ms, rnd, data):
     where = places(s)
     assert set(where) == set(parts(s)) and all(where.values())  # nothing without a quotation
     told = [q for name, quotes in where.items() if not name.startswith("superseded") for q in quotes]
-    assert all(stands(q.text) for q in told if q.memory_id not in gone and q.memory_id not in part)
+    assert all(is_statement(q.text) for q in told if q.memory_id not in gone and q.memory_id not in part)
     assert {f.source_memory_id for f in s.superseded_facts} == {m.id for m in ms if m.id in {**gone, **part} and sentences(m) and sentences(new)}
     assert s.temporal_range == (min(m.timestamp for m in ms), max(m.timestamp for m in ms)) and s.created_at == SAMPLE_NOW
     assert 0 <= s.coverage <= 1 and s.namespace in {m.namespace for m in current}
@@ -125,9 +131,9 @@ def test_nothing_outdated_is_told_as_current(ms, data):
     gone = {m.id: mem("What replaced it") for m in data.draw(st.lists(st.sampled_from(ms), max_size=3))}
     try: s = summarize(ms, gone)
     except NothingToQuote: return
-    current = {said(q.text) for m in ms if m.id not in gone for q in sentences(m)}
+    current = {normalized(q.text) for m in ms if m.id not in gone for q in sentences(m)}
     texts = [s.title, *s.key_facts, *(d.decision for d in s.decisions), *(d.rationale for d in s.decisions)]
-    assert all(any(same(said(t), c) for c in current) for t in texts if t)
+    assert all(any(same_statement(normalized(t), c) for c in current) for t in texts if t)
     assert not {d.decision for d in s.decisions} & {m.summary for m in ms if m.id in gone} - {m.summary for m in ms if m.id not in gone}
 
 
@@ -136,8 +142,8 @@ def test_nothing_outdated_is_told_as_current(ms, data):
 def test_nothing_is_said_twice(ms):
     try: s = summarize(ms)
     except NothingToQuote: return
-    told = [said(f) for f in s.key_facts]
-    assert not any(same(a, b) for i, a in enumerate(told) for b in told[:i]) and said(s.summary) not in told
+    told = [normalized(f) for f in s.key_facts]
+    assert not any(same_statement(a, b) for i, a in enumerate(told) for b in told[:i]) and normalized(s.summary) not in told
 
 
 def test_the_id_knows_sources_and_what_is_outdated_and_nothing_else():
@@ -175,7 +181,7 @@ def test_options_and_quotations_of_others_are_not_told():
 
 
 def title_of(text):
-    q = titled(sentences(mem(text))[0])
+    q = as_title(sentences(mem(text))[0])
     return q and q.text
 
 
@@ -197,7 +203,7 @@ def test_titles(text, title): assert title_of(text) == title
 def test_a_title_is_a_place(text):
     m = mem(text)
     for q in sentences(m):
-        made = titled(q)
+        made = as_title(q)
         if made is None: continue
         assert made.holds(m) and 0 < len(made.text.split()) <= 10 and q.start <= made.start < made.end <= q.end
         assert not made.text.endswith((" ", ".", ",", ";", ":")) and not made.text.startswith((" ", "- ", "* ", "# ", ": "))
@@ -238,13 +244,13 @@ def test_the_nearest_reason():
 @pytest.mark.parametrize("text", ["We decided to retry.", "We've agreed on six", "[decision] Retry six times", "Chosen option: six", "Decided against ten",
                                   "**Decision:** six times",
                                   "The team settled on six", "It was decided last week"])
-def test_decisions_are_seen(text): assert states(lines(mem("x", text))[1])
+def test_decisions_are_seen(text): assert is_decision(lines(mem("x", text))[1])
 
 
 @pytest.mark.parametrize("text", ["We have not decided.", "Did we decide on six?", "Nothing was decided.", "Once we agreed on six",
                                   "Proposal: we decided on six", "Maybe we agreed", "Six times",
                                   "> We decided to retry.", "...we decided to", "Markers are `[decision]` and others"])
-def test_what_is_no_decision(text): assert not any(map(states, lines(mem("x", text))[1:]))
+def test_what_is_no_decision(text): assert not any(map(is_decision, lines(mem("x", text))[1:]))
 
 
 def test_authority_is_not_gained():
@@ -275,7 +281,7 @@ OLD = mem("Failed jobs are kept for 30 days", "Failed jobs are kept for 30 days 
     ("Jobs: ten instead of six attempts", [-1]),
     ("Workers get 60 days of holidays", []), ("Failed jobs are kept for 30 days, logs of failed jobs for 60 days", []), ("Failed jobs are kept for 60 MB", [])])
 def test_which_sentence_is_over(new, over):
-    found = [a.text for a, _ in changes(OLD, mem(new))]
+    found = [a.text for a, _ in overturned_sentences(OLD, mem(new))]
     assert len(found) == len(over) and all(sentences(OLD)[-1].text == f if o == -1 else f.startswith(o) for f, o in zip(found, over))
 
 
@@ -294,8 +300,9 @@ def test_an_unclear_amendment_marks_what_it_amends():
     new = mem("Jobs of banks are exempt", "The auditors asked for it.", days_ago=3)
     s = summarize([OLD, mem("Archive of jobs", "The archive of jobs is on the second disk.", days_ago=5)], amended={OLD.id: new})
     told = {t for name, t in parts(s).items() if name not in ("title", "summary") and not name.startswith("superseded")}
-    mine = {said(q.text) for q in sentences(OLD)}
-    assert all(("(in part outdated)" in t) == any(same(said(t), x) for x in mine) for t in told if t) and any("in part" in t for t in told | {s.summary})
+    mine = {normalized(q.text) for q in sentences(OLD)}
+    assert (all(("(in part outdated)" in t) == any(same_statement(normalized(t), x) for x in mine) for t in told if t)
+            and any("in part" in t for t in told | {s.summary}))
     assert [f.superseded_by for f in s.superseded_facts] == ["in part: Jobs of banks are exempt (2026-10-29)"]
     assert any("exempt" in t for t in told | {s.summary})
 
@@ -326,7 +333,8 @@ def test_relative_days_get_their_day():
     s = summarize([m])
     assert "The relay was down yesterday (2026-10-01)." in s.summary
     assert s.confidence.overall == pytest.approx(0.6)
-    assert tell("Yesterday's release", SAMPLE_NOW) == "Yesterday's release (2026-10-31)" and tell("Due on Monday", SAMPLE_NOW) == "Due on Monday (2026-11-02)"
+    assert (with_dates("Yesterday's release", SAMPLE_NOW) == "Yesterday's release (2026-10-31)"
+            and with_dates("Due on Monday", SAMPLE_NOW) == "Due on Monday (2026-11-02)")
 
 
 def test_no_summary_of_summaries():
@@ -339,13 +347,13 @@ def test_no_summary_of_summaries():
 
 def test_outdated_is_struck_through_and_html_is_text():
     a, b = mem("Use <b>cron</b>", "Simple & old.", days_ago=9), mem("Use NATS for jobs", "Polls stop.", days_ago=1)
-    shown = beside(summarize([a, b], {a.id: b}), [a, b])
+    shown = sources_html(summarize([a, b], {a.id: b}), [a, b])
     assert shown.count("<s>") == 1 and "&lt;b&gt;cron" in shown and "Simple &amp; old.</s>" in shown and "Use NATS for jobs (2026-10-31)" in shown
 
 
 def test_what_replaced_it_is_shown_also_from_elsewhere():
     a, b, c = (mem(f"Use {w} for jobs", days_ago=d) for w, d in (("cron", 9), ("NATS", 1), ("queues", 5)))
-    assert beside(summarize([a, c], {a.id: b}), [a, b, c]).count("<tr>") == 3
+    assert sources_html(summarize([a, c], {a.id: b}), [a, b, c]).count("<tr>") == 3
 
 
 # In numbers
@@ -364,7 +372,7 @@ def test_the_sample(clusters):
         assert s.confidence.overall == pytest.approx(0.6) and verify(s, ms, coherence=0.6).ok()
         assert all(any(q.holds(m) for m in ms) for q in s.quotes) and all(places(s).values()) and len(s.summary.split()) <= 100
         assert 0 < s.coverage <= 1 and s.title and places(s)["title"]
-        assert titled(max((q for q in places(s)["title"]), key=lambda q: len(q.text))) is not None
+        assert as_title(max((q for q in places(s)["title"]), key=lambda q: len(q.text))) is not None
 
 
 def test_the_sample_with_half_of_it_outdated(clusters):
@@ -374,7 +382,7 @@ def test_the_sample_with_half_of_it_outdated(clusters):
         s = summarize(ms, gone)
         told = [q for name, where in places(s).items() if not name.startswith("superseded") for q in where if q.memory_id in gone]
         assert s.confidence.overall >= 0.95 * 0.6, i  # A day beside another month of a similar sentence looks changed
-        assert all(any(same(said(q.text), said(c.text)) for m in ms if m.id not in gone for c in sentences(m)) for q in told)
+        assert all(any(same_statement(normalized(q.text), normalized(c.text)) for m in ms if m.id not in gone for c in sentences(m)) for q in told)
         assert {f.source_memory_id for f in s.superseded_facts} == set(gone)
 
 

@@ -4,15 +4,16 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from git_notes_consolidation.clustering import cluster_memories
-from git_notes_consolidation.config import SubconsciousnessConfig
-from git_notes_consolidation.embedding import LexicalEmbedder
-from git_notes_consolidation.facts import facts
-from git_notes_consolidation.models import SAMPLE_NOW, Quote, SupersededFact, mem, sample_memories
-from git_notes_consolidation.mutating import KINDS, mutate, retell
-from git_notes_consolidation.sentences import split_sentences
-from git_notes_consolidation.summarizing import summarize_cluster
-from git_notes_consolidation.verifying import parts, shown, verify
+from git_notes_consolidation.similarity.clusters import cluster_memories
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.text.facts import find_facts
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.models import Quote, SupersededFact
+from git_notes_consolidation.evaluation.mutants import KINDS, mutate, retell
+from git_notes_consolidation.text.sentences import split_sentences
+from git_notes_consolidation.summaries.extraction import summarize_cluster
+from git_notes_consolidation.summaries.verification import parts, verification_html, verify
 from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -112,7 +113,7 @@ def test_the_figures():
 
 def test_shown_is_text_and_marks():
     text = "Webhooks are <i>retried</i> seven times. Moons pay by invoice."
-    page = shown(text, verify(text, TOPIC, expected="Sign with HMAC-SHA256."))
+    page = verification_html(text, verify(text, TOPIC, expected="Sign with HMAC-SHA256."))
     assert "<i>" not in page and "&lt;i&gt;" in page and "the sources say 6" in page and "invented statement" in page and "Missing" in page
 
 
@@ -135,8 +136,8 @@ def test_any_text(summary, bodies, chance):
     by_id = {m.id: m for m in sources}
     assert all(f.source.holds(by_id[f.source.memory_id]) for f in v.findings if f.source)
     assert all(f.part == "summary" and summary[f.start:f.end].strip() for f in v.findings if f.status != "dropped")
-    assert len([f for f in v.findings if f.part and f.kind not in ("statement", "negation")]) == len([f for f in facts(summary) if f.kind != "negation"])
-    assert shown(summary, v)
+    assert len([f for f in v.findings if f.part and f.kind not in ("statement", "negation")]) == len([f for f in find_facts(summary) if f.kind != "negation"])
+    assert verification_html(summary, v)
 
 
 @given(st.lists(st.sampled_from(["Retry six times.", "- Jitter of 20 %", "It is not cached", "\n\n", "## Why", "Since 3 May.", "```\nx=1\n```",

@@ -2,9 +2,14 @@
 import re
 
 import pytest
-from git_notes_consolidation.endings import _NOT, _PHRASES, _SOLVED, _UNSOLVED, amended, ended, endings, solved
-from git_notes_consolidation.models import mem
-from git_notes_consolidation.topics import _NO_CHANGE, SHORT, about, any_of, content_stems, fragment, goes_on, hedge, other_scope, scope, spoken, undecided
+from git_notes_consolidation.supersession.blockers import _NOT, _SOLVED, _UNSOLVED, solved
+from git_notes_consolidation.supersession.ending_phrases import _PHRASES
+from git_notes_consolidation.supersession.amendments import amended
+from git_notes_consolidation.supersession.endings import ended, endings
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.text.factuality import _NO_CHANGE, is_fragment, hedge, undecided
+from git_notes_consolidation.text.topics import SHORT_BODY, topic_of, any_of, content_stems, own_sentences
+from git_notes_consolidation.text.scopes import continues, other_scope, scope
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +91,7 @@ def test_this_older_memory_has_not_ended(older): assert gone("The cable lift is 
 @pytest.mark.parametrize("newer", [note("The cable lift is gone.", namespace="reviews"), note("The cable lift is gone.", "…and the loft"),
                                    note("The cable lift is gone. " + "The loft is full. " * 100), note("The cable lift is gone.", "Fees")],
                          ids=["a review", "a piece of a title", "a long text", "nothing else in common"])
-def test_this_newer_memory_does_not_end_it(newer): assert len(newer.text) > SHORT or ended(LIFT, newer) is None
+def test_this_newer_memory_does_not_end_it(newer): assert len(newer.text) > SHORT_BODY or ended(LIFT, newer) is None
 
 
 def test_a_long_text_ends_nothing(): assert endings(note("The cable lift is gone. " + "The loft is full. " * 100)) == ()
@@ -299,7 +304,7 @@ def test_a_body_may_say_for_whom_it_holds(older, newer, limited): assert bool(ot
 @pytest.mark.parametrize("text,on", [("The porters carry on.", True), ("They keep their porters.", True), ("Porters are not affected.", True),
                                      ("Porters have no such bell.", True),
                                      ("Crates carry on.", False), ("Porters ring. Crates carry on.", False), ("Porters are gone.", False)])
-def test_what_goes_on(text, on): assert bool(goes_on(BELL, mem("Lifts", text))) == on
+def test_what_goes_on(text, on): assert bool(continues(BELL, mem("Lifts", text))) == on
 
 
 def test_a_scope_is_read_to_some_length():
@@ -363,13 +368,13 @@ def test_no_hedge():
 
 def test_what_a_memory_says_itself():
     m = mem("Bells", "Bells\n\n# Rings\n> quoted\n\nIt rings.\n\n## Rejected\n- two bells\n\n## Decision\nOne bell.")
-    assert [(s.line, s.title) for s in spoken(m)] == [("Bells", True), ("It rings.", False), ("One bell.", False)]
+    assert [(s.line, s.title) for s in own_sentences(m)] == [("Bells", True), ("It rings.", False), ("One bell.", False)]
 
 
 def test_words_and_names():
-    assert content_stems("out-of-the-box") == {"out-of-the-box", "box"} and len(spoken(mem("Bells", "It rings. " * 99))) == 41
+    assert content_stems("out-of-the-box") == {"out-of-the-box", "box"} and len(own_sentences(mem("Bells", "It rings. " * 99))) == 41
     assert {"cable-lift", "cabl", "lift"} == content_stems("the cable-lift") and content_stems("a-b") == {"a-b"}
-    a = about(mem("Lifts of 2026 and Bells", "One `door_stop` stands by the Bluebird. S3 too. Then nothing.\nHere is HTTP/2 and more."))
+    a = topic_of(mem("Lifts of 2026 and Bells", "One `door_stop` stands by the Bluebird. S3 too. Then nothing.\nHere is HTTP/2 and more."))
     assert {"door_stop", "bluebird", "s3"} <= a.terms and not {"then", "one"} & a.terms
     assert a.subject == {"lift", "bell"} and "2026" in a.title and "http/2" not in a.lead
 
@@ -377,7 +382,7 @@ def test_words_and_names():
 @pytest.mark.parametrize("title", ["… and the lift", "- ...then", 'x="1"', "# lift", "// lift", "$ lift", "import lift", "from lift import x", "def lift",
                                    "class lift",
                                    "Let me lift it", "I need to lift it", "I'll lift it", "I see", "I understand it", "12", "ok"])
-def test_pieces_of_text(title): assert fragment(mem(title)) and not fragment(mem("The lift " + title[-1]))
+def test_pieces_of_text(title): assert is_fragment(mem(title)) and not is_fragment(mem("The lift " + title[-1]))
 
 
 # Any text
@@ -399,7 +404,7 @@ def test_any_text_is_read_and_every_span_is_quoted(title, body, old, ns, other):
             assert j is None or j.relation == "supersede" and 0 < j.confidence < 1 and j.span and (j.span in newer.summary or j.span in newer.content)
         assert isinstance(undecided(newer), str) and isinstance(other_scope(older, newer), str)
     for e in endings(newer): assert e.things and e.text[e.start:e.end].strip() and e.text in (newer.summary, newer.content)
-    assert about(newer).title >= about(newer).subject and about(newer).lead <= about(newer).all | content_stems(title + "\n" + body)
+    assert topic_of(newer).title >= topic_of(newer).subject and topic_of(newer).lead <= topic_of(newer).all | content_stems(title + "\n" + body)
 
 
 @given(texts)

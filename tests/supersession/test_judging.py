@@ -5,10 +5,14 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from git_notes_consolidation.claims import ABSTAINS, claims, explicit
-from git_notes_consolidation.judging import NOTHING, SURE, judge_pair, marked, repeat_key, unsure, weigh
-from git_notes_consolidation.sentences import mentions, names_of, split_sentences, title_words
-from git_notes_consolidation.models import Memory, Place, mem, sample_memories
+from git_notes_consolidation.supersession.assertions import ABSTAINS, explicit
+from git_notes_consolidation.supersession.claims import claims
+from git_notes_consolidation.supersession.judge import (
+    NO_CLAIM, SURE, judge_pair, judgment_html, repeat_key, unsure, weigh)
+from git_notes_consolidation.text.names import mentions, names_of
+from git_notes_consolidation.text.sentences import split_sentences
+from git_notes_consolidation.text.words import title_words
+from git_notes_consolidation.core.memory import Memory, Place, mem, sample_memories
 from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -184,7 +188,7 @@ def test_a_span_is_quoted_from_the_newer_memory(pieces, between):
     for old in (OLDER, TITLED):
         j = judge_pair(old, m)
         assert (j.span is not None) == (j.code is not None and j.code != "X") and (j.code is None) == (j.relation == "coexist") and j.reason
-        if j.span: assert (j.span in m.content or j.span in m.summary) and html.unescape(marked(m, j)).replace("<mark>", "", 1).replace("</mark>", "",
+        if j.span: assert (j.span in m.content or j.span in m.summary) and html.unescape(judgment_html(m, j)).replace("<mark>", "", 1).replace("</mark>", "",
             1) == m.text
         else: assert j.code == "X" or j.confidence == ABSTAINS
         guess = weigh(old, m)
@@ -263,14 +267,14 @@ def test_each_code_is_found(code):
     ("An upload on staging may now have 50 MB, checked at the proxy.", "only for staging"),
     ("An upload may now have 50 MB, checked at the proxy. Nothing is decided.", "undecided: “Nothing is decided”"),
     ("An upload may now have 50 MB, not 7 MB, checked at the proxy.", "it speaks of another value, 7 MB"),
-    ("Backups may now have 50 MB, and the upload limit is untouched.", "it says that this goes on: upload"), ("Lunch is at noon.", NOTHING)])
+    ("Backups may now have 50 MB, and the upload limit is untouched.", "it says that this goes on: upload"), ("Lunch is at noon.", NO_CLAIM)])
 def test_what_rules_it_out_is_told(text, why):
     older, n = pair(TWINS["V"][0], ("Avatars", text))
     assert (judge_pair(older, n).relation, judge_pair(older, n).reason) == ("coexist", why)
 
 
 def test_two_memories_need_two_words_in_common():
-    assert judge_pair(mem("Cron is used", "By ops.", days_ago=9), mem("Cron is gone", "So be it.")).reason == NOTHING
+    assert judge_pair(mem("Cron is used", "By ops.", days_ago=9), mem("Cron is gone", "So be it.")).reason == NO_CLAIM
 
 
 def test_a_part_wins_over_the_whole():

@@ -4,12 +4,17 @@ from dataclasses import replace
 
 
 import pytest
-from git_notes_consolidation import editions, topics, values
-from git_notes_consolidation.values import changed
-from git_notes_consolidation.facts import facts
-from git_notes_consolidation.judging import judge_pair, unsure, weigh
-from git_notes_consolidation.models import mem
-from git_notes_consolidation.topics import SHORT, spoken
+from git_notes_consolidation.supersession import editions
+from git_notes_consolidation.text import topics
+from git_notes_consolidation.supersession import values
+from git_notes_consolidation.supersession import statements as supersession_statements
+from git_notes_consolidation.supersession import measures as supersession_measures
+from git_notes_consolidation.supersession import restatements as supersession_restatements
+from git_notes_consolidation.supersession.values import changed_value
+from git_notes_consolidation.text.facts import find_facts
+from git_notes_consolidation.supersession.judge import judge_pair, unsure, weigh
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.text.topics import SHORT_BODY, own_sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,13 +40,13 @@ MAPS = "Maps lie flat, by region, then by scale and then by year."
 
 
 def again(title="Order of the map shelf, v3", text=MAPS, older=SHELF, similarity=0.8, least=0.5, **kw):
-    j = editions.again(older, mem(title, text, **kw), similarity, least)
+    j = editions.same_title(older, mem(title, text, **kw), similarity, least)
     return j.confidence if j else None
 
 
 def test_a_title_that_comes_again_replaces_the_first():
     assert again() == again("Order of the map shelf (revised)") == again("The new order of the map shelf") == again("ADR-009: Order of the map shelf") == 0.9
-    j = editions.again(SHELF, mem("Order of the map shelf, v3", MAPS), 0.8, 0.5)
+    j = editions.same_title(SHELF, mem("Order of the map shelf, v3", MAPS), 0.8, 0.5)
     assert (j.relation, j.kind, j.code, j.span) == ("supersede", "full", "T", "Order of the map shelf, v3")
 
 
@@ -140,12 +145,12 @@ LONGER = "A picture book may be kept for 21 days, and then a letter is sent."
 
 
 def value(title="Loans of picture books now", text=LONGER, older=LOAN, **kw):
-    j = values.changed(older, mem(title, text, **kw))
+    j = values.changed_value(older, mem(title, text, **kw))
     return j.confidence if j else None
 
 
 def test_one_changed_value_is_found():
-    j = values.changed(LOAN, mem("Loans of picture books now", LONGER))
+    j = values.changed_value(LOAN, mem("Loans of picture books now", LONGER))
     assert (j.relation, j.kind, j.code, j.confidence, j.span) == ("supersede", "full", "V", 0.9, LONGER)
     assert value(text="A picture book may now be kept for 3 weeks, and then a letter is sent.") == 0.9
     assert value(text="A picture book may be kept for 21 days; children asked for it.") == 0.9
@@ -161,7 +166,7 @@ def test_no_changed_value(text): assert value(text=text) is None
 
 
 @pytest.mark.parametrize("changed", [
-    {"namespace": "reviews"}, {"title": "Loans of picture books, measured"}, {"title": "… loans of picture books"}, {"text": LONGER + "\n" + "x" * SHORT},
+    {"namespace": "reviews"}, {"title": "Loans of picture books, measured"}, {"title": "… loans of picture books"}, {"text": LONGER + "\n" + "x" * SHORT_BODY},
     {"older": old("Loans of picture books", LOAN.content, namespace="retrospective")}, {"title": "Adults: loans", "older": old("Children: loans",
     LOAN.content)}])
 def test_what_is_no_rule_or_another_thing_changes_none(changed): assert value(**changed) is None
@@ -185,8 +190,8 @@ def test_a_bound_and_what_was_seen():
 
 
 def test_what_parts_early_or_changes_twice_or_is_a_version():
-    def state(text): return next(x for x in values.statements(mem(text)))
-    assert values.compared(state("Wait 5 s on the stairs"), state("Wait 8 s when it rains")) is None
+    def state(text): return next(x for x in supersession_statements.statements(mem(text)))
+    assert supersession_statements.compared(state("Wait 5 s on the stairs"), state("Wait 8 s when it rains")) is None
     text = "The brown oak shelf by the stairs {} keeps {} old maps for the {} readers of Ida."
     assert value("Two", text.format("of hall 3", 40, "late"), old("One", text.format("of hall 5", 30, "late"))) is None
     assert value("Two", text.format("of v3", 40, "late"), old("One", text.format("of v5", 40, "late"))) == 0.6  # As a name
@@ -202,7 +207,7 @@ def test_two_places_with_a_value_each():
 
 def test_titles_that_count_two_things():
     a, b, c = (old(f"Readings for {n} children", f"The reading for children takes {m} minutes in the hall.") for n, m in ((30, 40), (90, 60), (30, 60)))
-    assert (values.changed(a, b).confidence, values.changed(a, c).confidence) == (0.6, 0.9)
+    assert (values.changed_value(a, b).confidence, values.changed_value(a, c).confidence) == (0.6, 0.9)
 
 
 def test_how_much_must_be_the_same():
@@ -231,7 +236,7 @@ def test_a_name_in_the_place_of_another():
     assert swap("Solr", "Elastic") == 0.85 and swap("Solr", "Elastic", "Storage") == 0.6
     assert swap("peace", "quiet") is None and swap("Cluster", "Server") is None and swap("Solr", "the big new Elastic") is None and swap("Solr", "Elastic",
         tail=" Solr stays for the shop.") is None
-    assert values.changed(old("Index", "Maps in Solr"), mem("Index", "Maps in Elastic")) is None  # Two words around it
+    assert values.changed_value(old("Index", "Maps in Solr"), mem("Index", "Maps in Elastic")) is None  # Two words around it
     assert value("Index", "The index of old maps went to Elastic for a year.", old("Index", "The index of old maps went to Solr for a year.")) is None
 
 
@@ -239,13 +244,13 @@ def test_a_name_in_the_place_of_another():
 
 def test_a_title_with_a_value():
     older = old("Loans last 14 days", "Since the branch opened.")
-    def j(title, text="So be it.", **kw): return values.titled(older, mem(title, text, **kw))
+    def j(title, text="So be it.", **kw): return values.title_value(older, mem(title, text, **kw))
     assert (j("Loans last 21 days").confidence, j("Loans last 21 days").code) == (0.8, "V") and j("Loans last days", "Now 21 days.")
     for title, text in (("Loans last 14 days", ""), ("Loans last 21 days", "Not 14 days."), ("Loans last 21 days?", ""), ("Loans might last 21 days", ""),
                         ("Loans last days, 21 MB", ""), ("… loans last 21 days", ""), ("Loans of maps last 21 days", "")): assert j(title, text) is None
-    assert values.titled(old("Loans may last 14 days"), mem("Loans last 9 days")) is None
-    assert values.titled(old("Loans last 14 days", "Maps."), mem("Loans last 21 days", "Globes.")) is None
-    assert values.titled(old("Loans last 14 days for 3 hours"), mem("Loans last 21 days for hours")) is None
+    assert values.title_value(old("Loans may last 14 days"), mem("Loans last 9 days")) is None
+    assert values.title_value(old("Loans last 14 days", "Maps."), mem("Loans last 21 days", "Globes.")) is None
+    assert values.title_value(old("Loans last 14 days for 3 hours"), mem("Loans last 21 days for hours")) is None
 
 
 FINE = old("The desk's `grace_days`", "A late reader of the branch has 3 days before a fine (`grace_days`).")
@@ -259,19 +264,22 @@ FINE = old("The desk's `grace_days`", "A late reader of the branch has 3 days be
     ("`grace_days` was raised.", False), ("We may raise `grace_days`: a late reader of the branch has perhaps 5 days before a fine.", False),
     ("`grace_days` was raised to 5 days.", True),
     ("`grace_days` was raised. Shops still have 5 days for a late reader before a fine.", False)])
-def test_a_setting_set_anew(text, found): assert bool(values.reset(FINE, mem("Fines of the desk", text))) == found
+def test_a_setting_set_anew(text, found): assert bool(values.setting_value(FINE, mem("Fines of the desk", text))) == found
 
 
 def test_a_setting_of_another_thing():
     text = "`grace_days` was raised: a late reader of the branch has 5 days before a fine."
-    assert values.reset(FINE, mem("Fines", text, namespace="learnings")) is None and values.reset(FINE, mem("… fines", text)) is None
-    assert values.reset(FINE, mem("Fines, measured", text)) is None and values.reset(FINE, mem("Limits", "`grace_days` is now 120 hours.")) is None
-    assert values.reset(old(FINE.summary, FINE.content + " After 9 weeks it is lost."), mem("Fines", text)) is None
-    assert values.reset(old(FINE.summary, FINE.content.replace("has", "has at most")), mem("Fines", text)) is None
-    assert values.reset(FINE, mem("Fines", "If a late reader of the branch has 5 days before a fine, `grace_days` was raised.")) is None
+    assert values.setting_value(FINE, mem("Fines", text, namespace="learnings")) is None and values.setting_value(FINE, mem("… fines", text)) is None
+    assert (values.setting_value(FINE, mem("Fines, measured", text)) is None
+            and values.setting_value(FINE, mem("Limits", "`grace_days` is now 120 hours.")) is None)
+    assert values.setting_value(old(FINE.summary, FINE.content + " After 9 weeks it is lost."), mem("Fines", text)) is None
+    assert values.setting_value(old(FINE.summary, FINE.content.replace("has", "has at most")), mem("Fines", text)) is None
+    assert values.setting_value(FINE, mem("Fines", "If a late reader of the branch has 5 days before a fine, `grace_days` was raised.")) is None
 
 
-def told(title, text, older=LOAN, **kw): j, other = values.told(older, mem(title, text, **kw)); return (j.confidence if j else None), other
+def told(title, text, older=LOAN, **kw):
+    j, other = supersession_measures.former_value(older, mem(title, text, **kw))
+    return (j.confidence if j else None), other
 
 
 @pytest.mark.parametrize("text", ["A picture book is kept 21 days instead of 14 days.", "Picture book: kept 14 days → 21 days.",
@@ -312,12 +320,12 @@ SAME = "In the hall 40 lamps of 15 W are lit; each 1.5 hours a guard checks `lam
 
 
 def same(text=SAME, title="Rooms are lit in the hall", older=RULE, **kw):
-    j = values.restated(older, mem(title, text), **kw)
+    j = supersession_restatements.restated(older, mem(title, text), **kw)
     return j.confidence if j else None
 
 
 def test_the_same_values_in_other_words():
-    j = values.restated(RULE, mem("Rooms are lit", SAME))
+    j = supersession_restatements.restated(RULE, mem("Rooms are lit", SAME))
     assert (j.relation, j.kind, j.code, j.span, j.confidence) == ("duplicate", None, "N", "Rooms are lit", 0.85)
     assert same(RULE.content, RULE.summary + " now") == 0.9
 
@@ -325,7 +333,7 @@ def test_the_same_values_in_other_words():
 @pytest.mark.parametrize(("text", "found"), [
     (SAME.replace("40", "50"), None), (SAME.replace("`lamp_plan`", "`door_plan`"), None), (SAME.replace("1.5", "2.5"), None),
     ("A guard checks `lamp_plan`.", None),
-    (SAME.replace("guard", "Securitas guard"), 0.6), (SAME.replace("are lit", "are not lit"), 0.6), (SAME + " " * SHORT, None),
+    (SAME.replace("guard", "Securitas guard"), 0.6), (SAME.replace("are lit", "are not lit"), 0.6), (SAME + " " * SHORT_BODY, None),
     (SAME + " It weighs 77 kg.", None)])
 def test_near_identical_but_for_one_thing(text, found): assert same(text) == found
 
@@ -363,8 +371,8 @@ def test_two_of_a_kind_are_no_repeat():
 # Statements
 
 def test_a_value_over_the_edge_of_a_sentence_belongs_to_none():
-    assert [[f.value for f in x.values] for x in values.statements(mem("Holds", "Last 5\nminutes: 20"))] == [[], ["5"], ["20"], [], ["20"]]
-    assert [[f.value for f in x.values] for x in values.statements(mem("Open from May 3, 2026"))] == [["2026-05-03"], ["--05-03"], ["2026"]]
+    assert [[f.value for f in x.values] for x in supersession_statements.statements(mem("Holds", "Last 5\nminutes: 20"))] == [[], ["5"], ["20"], [], ["20"]]
+    assert [[f.value for f in x.values] for x in supersession_statements.statements(mem("Open from May 3, 2026"))] == [["2026-05-03"], ["--05-03"], ["2026"]]
 
 
 PIECES = ["A berth", " holds ", "1,000 t", ", ", "5 s", ": ", " – ", "May 3, 2026", "(", ")", "`a, b`", "v1.2", "not ", "\n", "\n\n", "- ", "from ", "→ ",
@@ -375,7 +383,7 @@ PIECES = ["A berth", " holds ", "1,000 t", ", ", "5 s", ": ", " – ", "May 3, 2
 @settings(max_examples=300)
 def test_a_statement_is_a_piece_of_its_memory_with_the_values_that_stand_there(body, title):
     m = mem("".join(title), "".join(body))
-    for x in values.statements(m):
+    for x in supersession_statements.statements(m):
         assert x.text in m.summary or x.text in m.content
         assert all(f.kind != "negation" and x.text[f.start:f.end].strip() and 0 <= f.start < f.end <= len(x.text) for f in x.values)
         assert x.values == tuple(p for p in x.parts if not isinstance(p, str))
@@ -385,9 +393,9 @@ def test_a_statement_is_a_piece_of_its_memory_with_the_values_that_stand_there(b
 @settings(max_examples=300)
 def test_a_sentence_has_the_values_that_it_would_have_alone(pieces):
     m = mem("Title", "Alone " + "".join(pieces).strip())
-    for s in spoken(m)[1:]:
-        whole = next((x for x in values.statements(m) if x.text == s.line), None)
-        assert whole is None or [f.value for f in whole.values] == [f.value for f in facts(s.line) if f.kind != "negation"]
+    for s in own_sentences(m)[1:]:
+        whole = next((x for x in supersession_statements.statements(m) if x.text == s.line), None)
+        assert whole is None or [f.value for f in whole.values] == [f.value for f in find_facts(s.line) if f.kind != "negation"]
 
 
 @given(st.text(max_size=60), st.text(max_size=200), st.text(max_size=60), st.text(max_size=200), st.sampled_from([None, 0.0, 0.99]))
@@ -415,10 +423,12 @@ def test_an_older_text_changes_no_newer_one(a, b, template):
 @pytest.mark.parametrize("unit", ["a ", "A-", "ADR-", "v1.", "1.", "1,", "5 s ", "`a` ", "from 5 to ", "→ 5 ", ", ", "Solr 8 ", "solr-", "on 1 ", "(A",
     ": ", "é", "not ", "is at ", "a.b/", "\n- 5 s"])
 def test_no_text_is_too_long(unit):
-    for n in (SHORT, 100_000):
+    for n in (SHORT_BODY, 100_000):
         text, start = unit * (n // len(unit)), time.process_time()
         o, m = old("Keep " + unit * 30, text), mem("Keep " + unit * 31, text + " 7")
-        for f in (editions.upgraded, values.changed, values.titled, values.reset, values.told, values.restated, topics.other_subject, editions.reissued): f(o, m)
+        for f in (editions.upgraded, values.changed_value, values.title_value, values.setting_value, supersession_measures.former_value,
+                  supersession_restatements.restated, topics.other_subject, editions.new_edition):
+            f(o, m)
         assert time.process_time() - start < 3
 
 
@@ -426,7 +436,8 @@ APART = [("Upload timeout is 30 s", "Download timeout is 30 s"), ("Reads time ou
          ("Retry failed uploads 5 times within 2 hours", "Retry failed downloads 5 times within 2 hours"),
          ("Enable caching for 30 s in the API gateway", "Disable caching for 30 s in the API gateway"),
          ("Cache search results for 60 s", "Do not cache search results for 60 s"),
-         ("Alert when disk use is above 80 %", "Alert when memory use is above 80 %"), ("Alert when disk use is above 80 %", "Alert when disk use is below 80 %"),
+         ("Alert when disk use is above 80 %", "Alert when memory use is above 80 %"),
+         ("Alert when disk use is above 80 %", "Alert when disk use is below 80 %"),
          ("Minimum password length is 12 characters", "Maximum password length is 12 characters"),
          ("The upload endpoint in `api/files.py` allows 20 MB", "The avatar endpoint in `api/files.py` allows 20 MB"),
          ("Rate limit of 100 requests per minute for anonymous users", "Rate limit of 100 requests per minute for partners"),
@@ -446,7 +457,7 @@ def test_two_things_with_one_value_are_no_repeat(pair, titled, cosine):
 def test_a_number_that_tells_which_one_is_no_value():
     for what in ("Phase {}", "Task {}", "Step {}", "Milestone {}"):
         texts = [f"{what.format(n)} of the rollout is now complete and all services have been moved" for n in (2, 4)]
-        assert changed(*(mem("The rollout goes on", t, namespace="patterns", days_ago=d) for t, d in zip(texts, (9, 2)))) is None
+        assert changed_value(*(mem("The rollout goes on", t, namespace="patterns", days_ago=d) for t, d in zip(texts, (9, 2)))) is None
 
 
 def test_pieces_are_repeats_only_of_the_same_text():
@@ -457,12 +468,15 @@ def test_pieces_are_repeats_only_of_the_same_text():
 
 
 def test_an_event_is_not_outdated_by_the_next_one():
-    pair = [mem("Load test", f"The scrape cycle took a wait of {n} seconds, set by `scrape_wait` now", namespace="progress", days_ago=d) for n, d in ((17, 9), (40, 2))]
+    pair = [mem("Load test", f"The scrape cycle took a wait of {n} seconds, set by `scrape_wait` now", namespace="progress", days_ago=d) for n,
+            d in ((17, 9), (40, 2))]
     assert judge_pair(*pair).relation == "coexist"
 
 
-TWO = [("Upload timeout is 30 s", "Download timeout is 60 s"), ("Failed uploads are retried 5 times within 2 hours", "Failed downloads are retried 5 times within 4 hours"),
-       ("Alert when disk use is above 80 %", "Alert when memory use is above 90 %"), ("Logs of the gateway are kept for 30 days", "Logs of the worker are kept for 14 days"),
+TWO = [("Upload timeout is 30 s", "Download timeout is 60 s"),
+       ("Failed uploads are retried 5 times within 2 hours", "Failed downloads are retried 5 times within 4 hours"),
+       ("Alert when disk use is above 80 %", "Alert when memory use is above 90 %"),
+       ("Logs of the gateway are kept for 30 days", "Logs of the worker are kept for 14 days"),
        ("Rate limit of 100 requests per minute for anonymous users", "Rate limit of 500 requests per minute for partners"),
        ("Every invoice is kept for ten years in the archive bucket", "Every delivery note is kept for six years in the archive bucket"),
        ("Workers of the mail queue stop after 20 minutes", "Workers of the image queue stop after 5 minutes")]

@@ -7,11 +7,12 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 import yaml
-from git_notes_consolidation.calendar import (CYCLES, DAY, DAYS_OF, MONTHS_OF, civil, floor, index, intersection, is_value, nearest, ordinal, period,
-                                              read_value, shifted, start)
-from git_notes_consolidation.masking import masked
-from git_notes_consolidation.temporal import find_references
-from git_notes_consolidation.timewords import _WORDS, tells_time, tokens
+from git_notes_consolidation.temporal.calendar import (
+    CYCLES, DAY, DAYS_OF, MONTHS_OF, civil, floor, index, intersection, is_value, nearest, ordinal, period,
+    read_value, shifted, start)
+from git_notes_consolidation.temporal.prose import masked
+from git_notes_consolidation.temporal.resolve import find_references
+from git_notes_consolidation.temporal.lexicon import _WORDS, tells_time, tokens
 from helpers import FIXTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -2,8 +2,8 @@
 from time import process_time
 
 import pytest
-from git_notes_consolidation.facts import facts, frame, same_value, stems
-from git_notes_consolidation.models import sample_memories
+from git_notes_consolidation.text.facts import find_facts, frame, same_value, frame_stems
+from git_notes_consolidation.core.memory import sample_memories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ PIECES = ["24 h", "one", "day", "3.11", "v2", "1.4.2-rc1", "3 May 2026", "2026-0
 texts = st.lists(st.sampled_from(PIECES), max_size=25).map(" ".join) | st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=120)
 
 
-def values(text, kind=None): return [f.value for f in facts(text) if kind in (None, f.kind)]
+def values(text, kind=None): return [f.value for f in find_facts(text) if kind in (None, f.kind)]
 
 
 SAME = [("24 h", "one day"), ("24 h", "86,400 s"), ("a minute and a half", "90 s"), ("1 h 30 min", "ninety minutes"), ("1h30m", "1.5 h"), ("25 %", "0.25"),
@@ -33,17 +33,17 @@ OTHER = [("24 h", "24 min"), ("24 h", "24"), ("1 GiB", "1000 MiB"), ("3 May 2025
 
 @pytest.mark.parametrize("a,b", SAME, ids=" = ".join)
 def test_one_value_in_two_spellings(a, b):
-    (x, *_), (y, *_) = ([f for f in facts(t) if f.value != "python"] for t in (a, b))
+    (x, *_), (y, *_) = ([f for f in find_facts(t) if f.value != "python"] for t in (a, b))
     assert same_value(x, y) and same_value(y, x)
 
 
 @pytest.mark.parametrize("a,b", OTHER, ids=" ≠ ".join)
-def test_two_values(a, b): assert not same_value(facts(a)[0], facts(b)[0])
+def test_two_values(a, b): assert not same_value(find_facts(a)[0], find_facts(b)[0])
 
 
 @pytest.mark.parametrize("text", ["and/or", "read/write", "may fail", "the one that failed", "one of them", "a second attempt", "e.g. this", "well-known",
                                   "TCP/IP", "APIs", "not only here", "They march on", "HTTP", "1. first\n2) second", "I/O", "in order", ""])
-def test_what_is_no_fact(text): assert facts(text) == ()
+def test_what_is_no_fact(text): assert find_facts(text) == ()
 
 
 @pytest.mark.parametrize("text,kind,wanted", [
@@ -59,7 +59,7 @@ def test_what_is_found(text, kind, wanted): assert values(text, kind) == wanted
 @given(texts)
 @settings(max_examples=400)
 def test_spans_are_exact_and_only_negations_overlap(text):
-    found = facts(text)
+    found = find_facts(text)
     assert all(0 <= f.start < f.end <= len(text) and text[f.start:f.end].strip() == text[f.start:f.end] and f.value for f in found)
     assert list(found) == sorted(found, key=lambda f: (f.start, f.end, f.kind))
     plain = [f for f in found if f.kind != "negation"]
@@ -71,13 +71,13 @@ def test_spans_are_exact_and_only_negations_overlap(text):
 def test_frames_hold_every_value(text):
     f = frame(text)
     holes = [w for w in f.words if w.isupper() and w.isascii() and w.isalpha()]
-    assert list(f.values) == [x for x in facts(text) if x.kind != "negation"] and len(holes) == len(f.values)
-    assert set(stems(f)) & set(holes) == set(holes)
+    assert list(f.values) == [x for x in find_facts(text) if x.kind != "negation"] and len(holes) == len(f.values)
+    assert set(frame_stems(f)) & set(holes) == set(holes)
 
 
 def test_one_changed_value_leaves_the_frame():
     a, b, c = (frame(t) for t in ("Keep 5 copies in `src/a.py`.", "Keep six copies in `src/b.py`.", "Do not keep 5 copies in `src/a.py`."))
-    assert a.words == b.words != c.words and "not" in stems(c) and not any(map(same_value, a.values, b.values))
+    assert a.words == b.words != c.words and "not" in frame_stems(c) and not any(map(same_value, a.values, b.values))
 
 
 NASTY = ["a", "1", "1,", "1.", "a.", "a-", "/a", "`", "_", "one ", "not ", "May ", "n't", "{", "[", "(", "1 h ", "two and ", "3 May ", "http://", "v1.", "--",
@@ -90,13 +90,13 @@ NASTY = ["a", "1", "1,", "1.", "a.", "a-", "/a", "`", "_", "one ", "not ", "May 
 def test_no_text_is_slow(piece):
     "What backtracks takes minutes; a busy machine delays one try, not three."
     for _ in range(3):
-        facts.cache_clear()
+        find_facts.cache_clear()
         start = process_time()
-        facts((piece * 20_000)[:20_000] + "x")
+        find_facts((piece * 20_000)[:20_000] + "x")
         if (spent := process_time() - start) < 2: return
     raise AssertionError(f"{spent:.1f} s for 20,000 characters")
 
 
 def test_the_sample_holds_every_kind():
-    found = [f for m in sample_memories() for f in facts(m.text)]
+    found = [f for m in sample_memories() for f in find_facts(m.text)]
     assert len(found) > 2000 and {f.kind for f in found} == {"number", "date", "version", "identifier", "path", "negation"}

@@ -4,10 +4,15 @@ from datetime import timedelta
 
 import pytest
 from calls import gnc, new_repo, run, state_of
-from git_notes_consolidation import chains as ch
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, MemoryEdge, mem
-from git_notes_consolidation.notes import Append, State, append, edge_append, open_repo, read_memories, set_append
-from git_notes_consolidation.phases import metadata_of
+from git_notes_consolidation.writing import history as ch, timelines
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge
+from git_notes_consolidation.store.events import Append, edge_append, set_append
+from git_notes_consolidation.store.state import State
+from git_notes_consolidation.store.writer import append
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.consolidation.cluster import metadata_of
 from helpers import story
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -72,9 +77,9 @@ def test_the_order_of_what_comes_makes_no_difference(store, rng):
     there, edges = store
     names, mixed = rng.sample([*there], len(there)), rng.sample(edges, len(edges))
     other = {i: there[i] for i in names}
-    assert [*ch.chains(other, mixed).items()] == [*ch.chains(there, edges).items()] and ch.faults(other, mixed) == ch.faults(there, edges)
-    assert ch.true_at(other, mixed, day(3)) == ch.true_at(there, edges, day(3)) and ch.beliefs(other, mixed) == ch.beliefs(there, edges)
-    assert [ch.drawn(c) for c in ch.chains(other, mixed).values()] == [ch.drawn(c) for c in ch.chains(there, edges).values()]
+    assert [*ch.chains(other, mixed).items()] == [*ch.chains(there, edges).items()] and timelines.faults(other, mixed) == timelines.faults(there, edges)
+    assert ch.true_at(other, mixed, day(3)) == ch.true_at(there, edges, day(3)) and timelines.beliefs(other, mixed) == timelines.beliefs(there, edges)
+    assert [timelines.drawn(c) for c in ch.chains(other, mixed).values()] == [timelines.drawn(c) for c in ch.chains(there, edges).values()]
 
 
 @given(stores())
@@ -94,7 +99,8 @@ def test_a_repeat_is_no_version_unless_it_did_something_itself():
     there = by_id([mem(w, id=w, now=day(n)) for n, w in enumerate(("old", "new", "again", "once more"))])
     edges = [replaces("new", "old"), MemoryEdge("again", "new", REPEATS), MemoryEdge("once more", "new", REPEATS)]
     c = ch.chain_of("again", there, edges)
-    assert [(v.id, v.repeats, v.head) for v in c.versions] == [("old", (), False), ("new", ("again", "once more"), True)] and "(written 3 times)" in ch.drawn(c)
+    assert ([(v.id, v.repeats, v.head) for v in c.versions] == [("old", (), False), ("new", ("again", "once more"), True)]
+            and "(written 3 times)" in timelines.drawn(c))
     c = ch.chain_of("old", there, [*edges, replaces("again", "old")])
     assert [(v.id, v.head) for v in c.versions] == [("old", False), ("new", True), ("again", False)]
     dead = there | {"new": ch.replace(there["new"], status="tombstone")}  # What it repeats is forgotten: it stands for itself
@@ -127,7 +133,7 @@ def test_true_is_what_the_intervals_say(store):
 def test_what_runs_in_no_circle_has_a_head(store, copies):
     there, edges = store
     edges += [MemoryEdge(a, b, REPEATS) for a, b in dict.fromkeys(copies) if a in there and b in there and (there[a].event_time, a) > (there[b].event_time, b)]
-    assume("cycle" not in kinds(ch.faults(there, edges)))
+    assume("cycle" not in kinds(timelines.faults(there, edges)))
     for c in ch.chains(there, edges).values(): assert ch.heads(c)
 
 
@@ -147,7 +153,8 @@ def test_what_was_believed(store, heard, when):
     known = ch.known_at(there, edges, day(heard))
     assert known == (less, some) and ch.true_at(*known, day(when)) == ch.true_at(less, some, day(when))
     def inside(t, a, b): return a <= t and (b is None or t < b)
-    told = {b.memory_id for b in ch.beliefs(there, edges) if inside(day(heard), b.known_from, b.known_until) and inside(day(when), b.valid_from, b.valid_until)}
+    told = {b.memory_id for b in timelines.beliefs(there, edges) if inside(day(heard), b.known_from, b.known_until)
+            and inside(day(when), b.valid_from, b.valid_until)}
     assert told == {v.id for v in ch.true_at(*known, day(when))}
 
 
@@ -164,7 +171,7 @@ def test_a_replacement_that_was_withdrawn_leaves_its_line():
     edges = [replaces("kokkos", "acc", code="E"), replaces("back", "kokkos", code="E", span="ADR-009 is withdrawn")]
     c = ch.chain_of("acc", by_id([acc, kokkos, back]), edges)
     assert ([v.id for v in ch.heads(c)], c.taken_back, c.versions[0].superseded_by, c.versions[1].supersedes) == (["acc", "back"], {edges[0].id}, (), ())
-    assert "replacement taken back: it says so" in ch.drawn(c) and c.to_dict()["edges"][[e.id for e in c.edges].index(edges[0].id)]["taken_back"]
+    assert "replacement taken back: it says so" in timelines.drawn(c) and c.to_dict()["edges"][[e.id for e in c.edges].index(edges[0].id)]["taken_back"]
     then = ch.known_at(by_id([acc, kokkos, back]), edges, kokkos.timestamp)
     assert [v.id for v in ch.true_at(*then, kokkos.timestamp)] == ["kokkos"]
 
@@ -182,9 +189,9 @@ def test_a_merge_that_is_forgotten_gives_its_sources_back():
 @given(forward(), st.data())
 def test_chains_made_forward_have_no_fault(store, data):
     there, edges = store
-    assert ch.faults(there, [e for e in edges if e.edge_type != MERGED]) == []
+    assert timelines.faults(there, [e for e in edges if e.edge_type != MERGED]) == []
     i = data.draw(st.sampled_from([*there]))
-    assert ch.faults(there, edges, around=[i]) == [] == ch.faults(there, edges)
+    assert timelines.faults(there, edges, around=[i]) == [] == timelines.faults(there, edges)
 
 
 @given(forward(dead=False), st.sampled_from(["cycle", "orphan", "fork", "overlap", "chain"]))
@@ -195,14 +202,14 @@ def test_each_planted_fault_is_found_and_no_other(store, what):
                "orphan": [replaces("mem_z", "mem_lost")],
                "fork": [replaces("mem_z", "mem_x", reason=" "), replaces("mem_y", "mem_x")], "overlap": [replaces("mem_x", "mem_y")], "chain": []}[what]
     whole, around = there | by_id([x, y, z]), ["mem_lost"] if what in ("chain",) else ["mem_z", "mem_x"]
-    found = ch.faults(whole, edges + planted, around=around)
+    found = timelines.faults(whole, edges + planted, around=around)
     assert kinds(found) == {what} and len(found) == 1
-    assert ch.faults(whole, edges + planted, around=[*there]) == [] and (what == "chain" or ch.faults(whole, edges + planted) == found)
+    assert timelines.faults(whole, edges + planted, around=[*there]) == [] and (what == "chain" or timelines.faults(whole, edges + planted) == found)
 
 
 def test_every_kind_of_circle_and_what_is_none():
     x, y = (mem(w, id=w, now=SAMPLE_NOW) for w in "xy")
-    def told(*edges): return kinds(ch.faults(by_id([x, y]), edges))
+    def told(*edges): return kinds(timelines.faults(by_id([x, y]), edges))
     assert told(replaces("x", "y"), replaces("y", "x")) == told(MemoryEdge("x", "y", MERGED), MemoryEdge("y", "x", MERGED)) == {"cycle"}
     assert told(replaces("x", "y", "partial"), replaces("y", "x", "partial")) == told(MemoryEdge("x", "y", REPEATS), MemoryEdge("y", "x", REPEATS)) == {"cycle"}
     assert told(replaces("x", "y"), MemoryEdge("x", "y", REPEATS)) == {"cycle"}  # Each is hidden behind the other
@@ -214,8 +221,8 @@ def test_every_kind_of_circle_and_what_is_none():
 def test_two_heads_need_a_reason_each(reasons, broken):
     there = by_id([mem(w, id=w, now=day(n)) for n, w in enumerate("xyz")])
     edges = [replaces(i, "x", reason=r) for i, r in zip("yz", reasons)]
-    assert ("fork" in kinds(ch.faults(there, edges))) == broken
-    assert ch.faults(there, [ch.replace(e, span="“x” is over") for e in edges]) == [] == ch.faults(there, [*edges, replaces("z", "y")])
+    assert ("fork" in kinds(timelines.faults(there, edges))) == broken
+    assert timelines.faults(there, [ch.replace(e, span="“x” is over") for e in edges]) == [] == timelines.faults(there, [*edges, replaces("z", "y")])
 
 
 # The drawing
@@ -249,9 +256,9 @@ def followed(rows):
 def test_the_lines_lead_where_the_edges_do(store):
     for c in ch.chains(*store).values():
         ids = [v.id for v in c.versions]
-        rows = [*lines_of(ch.drawn(c), ids)]
+        rows = [*lines_of(timelines.drawn(c), ids)]
         assert sorted(i for _, i in rows if i) == sorted(ids)
-        assert followed(rows) == {(a, b) for a, b, _ in ch._steps(c)}
+        assert followed(rows) == {(a, b) for a, b, _ in timelines._steps(c)}
         for (above, _), (row, _) in zip([("", None), *rows], rows):  # No line comes from nowhere, and none is left at the end
             for n, sign in enumerate(row): assert sign not in "│┆╎┼┴╯" or above[n:n + 1] in [*"●○×│┆╎┼├┬╮"], rows
         assert not {*rows[-1][0]} & {*"│┆╎"}
@@ -260,7 +267,7 @@ def test_the_lines_lead_where_the_edges_do(store):
 @given(stores(), st.integers(60, 200))
 def test_every_version_has_its_row_whatever_the_store(store, width):
     for c in ch.chains(*store).values():
-        text = ch.drawn(c, width, {c.id: "first"})
+        text = timelines.drawn(c, width, {c.id: "first"})
         assert sorted(i for _, i in lines_of(text, [v.id for v in c.versions]) if i) == sorted(v.id for v in c.versions) and text.count("[first]") == 1
         assert width < 100 or all(len(line) <= width for line in text.split("\n"))
 
@@ -272,7 +279,7 @@ def test_no_run_makes_a_fault(tmp_path):
     home = new_repo(tmp_path, story())
     run(home)
     there, edges = by_id(read_memories(open_repo(home)).memories), [*state_of(home).edges.values()]
-    assert len(ch.chains(there, edges)) == 3 and ch.faults(there, edges) == []
+    assert len(ch.chains(there, edges)) == 3 and timelines.faults(there, edges) == []
 
 
 @pytest.mark.slow

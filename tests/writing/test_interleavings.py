@@ -5,14 +5,22 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from git_notes_consolidation import audit, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.effects import BadFact
-from git_notes_consolidation.models import SAMPLE_NOW, EdgeType, mem
-from git_notes_consolidation.notes import MEM, fold, open_repo, read_events, tips
-from git_notes_consolidation.reviewing import accept, reject
-from git_notes_consolidation.sync import sync
-from git_notes_consolidation.writing import open_writing
+from git_notes_consolidation.store import audit
+from git_notes_consolidation.consolidation import stores as service
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.writing.effects import BadFact
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import EdgeType
+from git_notes_consolidation.store.git import MEM, open_repo, tips
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.events import read_events
+from git_notes_consolidation.writing.review import accept, reject
+from git_notes_consolidation.store.sync import sync
+from git_notes_consolidation.writing.write import open_writing
 from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from calls import made
@@ -141,7 +149,7 @@ class Interleavings(RuleBasedStateMachine):
         model, s = self.models[which], service.open_service(self.clones[which], clock=self.now)
         runs = [r[0] for r in model.live()]
         if not runs: return
-        name, *targets = service.undo(s, runs[at % len(runs)], confirmed=True)
+        name, *targets = consolidation_undo.undo(s, runs[at % len(runs)], confirmed=True)
         assert targets[0] == runs[at % len(runs)] and set(targets) <= set(runs)
         model.add(name, "undo", targets)
 
@@ -149,8 +157,9 @@ class Interleavings(RuleBasedStateMachine):
     def consolidate(self, which, full):
         before = self.models[which].state()
         claims = any(r[2] == "write" and "Replaces" in r[4] for r in self.models[which].live())  # The judge would answer these questions itself
-        scope = service.Scope(strategies=frozenset({"summarize", "tier", "dedupe"} if claims else ()))
-        r = service.run(service.open_service(self.clones[which], load_settings({"max_change": 1.0}, env={}), clock=self.now), full=full, scope=scope)
+        scope = consolidation_scan.Scope(strategies=frozenset({"summarize", "tier", "dedupe"} if claims else ()))
+        r = consolidation_service.run(service.open_service(self.clones[which], load_settings({"max_change": 1.0}, env={}), clock=self.now), full=full,
+                                      scope=scope)
         if r.run_id: self.models[which].add(r.run_id, "batch")
         assert self.models[which].state() == before and not r.errors  # It moves tiers and writes summaries; the rest is for the invariant
 
@@ -171,7 +180,7 @@ class Interleavings(RuleBasedStateMachine):
     @invariant()
     def is_as_the_model_says(self):
         for clone, model, w in zip(self.clones, self.models, self.writers):
-            v = service.view(open_repo(clone))
+            v = consolidation_view.view(open_repo(clone))
             shown, again, over, asked = model.state()
             mine = {i for r in model.log.values() if r[1] == "write" for i in [r[2]]}
             there = {m.id: m for m in v.scan.memories}
@@ -193,4 +202,4 @@ def test_any_interleaving_is_as_the_model_says():
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
     phases = [Phase.explicit, Phase.reuse, Phase.generate]  # To make a failure small takes minutes; add Phase.shrink to see one
     run_state_machine_as_test(Interleavings, settings=settings(
-        max_examples=12, stateful_step_count=14, deadline=None, phases=phases, suppress_health_check=slow))
+        max_examples=6, stateful_step_count=14, deadline=None, phases=phases, suppress_health_check=slow))

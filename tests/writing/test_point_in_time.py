@@ -10,12 +10,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from calls import new_repo
-from git_notes_consolidation import chains as ch
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.models import EdgeType, Memory, MemoryEdge
-from git_notes_consolidation.notes import Append, append, edge_append, fold, open_repo, read_events, read_memories, write_memories
-from git_notes_consolidation.service import view
-from git_notes_consolidation.writing import open_writing
+from git_notes_consolidation.writing import history as ch, timelines
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge
+from git_notes_consolidation.core.memory import Memory
+from git_notes_consolidation.store.events import Append, edge_append, read_events
+from git_notes_consolidation.store.writer import append
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories, write_memories
+from git_notes_consolidation.consolidation.view import view
+from git_notes_consolidation.writing.write import open_writing
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +116,7 @@ def test_every_chain_on_twenty_dates(labelled, late):
     print(f"{n} chains, {right} dates, all right")
     assert n > 200 and right == 20 * n
     everything = {m.id: m for m in memory.values()}
-    assert ch.faults(everything, edges) == []
+    assert timelines.faults(everything, edges) == []
     when = datetime(2005, 6, 1, tzinfo=UTC)  # Over the whole store at once
     assert {v.id for v in ch.true_at(everything, edges, when)} == {memory[i].id for i in naive(documents, pairs, {*documents}, when)}
 
@@ -150,7 +155,7 @@ def test_every_chain_in_a_real_repository(labelled, tmp_path, late):
         append(repo, lambda _, part=part, n=n, now=now, log=log: [*(edge_append(memory[order[0]].commit_sha, e, f"run_{n}", now) for e in part), log], now)
     told = [*fold(read_events(repo)).edges.values()]
     assert len(told) == len(pairs)
-    assert agree(documents, pairs, memory, told)[0] > 200 and ch.faults({m.id: m for m in memory.values()}, told) == []
+    assert agree(documents, pairs, memory, told)[0] > 200 and timelines.faults({m.id: m for m in memory.values()}, told) == []
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])

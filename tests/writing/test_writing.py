@@ -6,16 +6,23 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from git_notes_consolidation import audit, service
-from git_notes_consolidation.config import load_settings
-from git_notes_consolidation.effects import BadFact
-from git_notes_consolidation.models import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.notes import MEM, note_text, open_repo, parse_note, read_memories, tips
-from git_notes_consolidation.reviewing import accept, edit, reject
-from git_notes_consolidation.writing import open_writing
+from git_notes_consolidation.store import audit
+from git_notes_consolidation.consolidation import view as service
+from git_notes_consolidation.consolidation import service as consolidation_service
+from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import plan as consolidation_plan
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.writing.effects import BadFact
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.store.git import MEM, open_repo, tips
+from git_notes_consolidation.store.reader import note_text, parse_note, read_memories
+from git_notes_consolidation.writing.review import accept, edit, reject
+from git_notes_consolidation.writing.write import open_writing
 from hypothesis import given, settings as hyp, strategies as st
 from calls import gnc, gnc_process, holds, made, new_repo, state_of
-from helpers import git
+from helpers import git, replace_everywhere
 from llm_servers import FaultyServer, sensible
 
 MYSQL = mem("Orders live in MySQL", "The orders service keeps its tables in MySQL 8.", days_ago=90, tags=("db",))
@@ -35,7 +42,7 @@ def two(tmp_path): return made(tmp_path / "two", [MYSQL, TEA])
 
 def notes(home): return tips(open_repo(home), MEM)
 def said(home): return {m.summary: m for m in service.view(open_repo(home)).scan.memories}
-def known(home): return service.scored(service.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
+def known(home): return consolidation_service.scored(service.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
 def sound(home): return [str(f) for f in audit.audit(home).findings] == []
 
 
@@ -68,7 +75,7 @@ def test_said_again_it_is_evidence_and_use_and_no_second_text(two):
     assert (r.operation, again.operation, r.memory_id) == ("NOOP", "NOOP", again.memory_id) and notes(two) == refs
     d = known(two)[r.memory_id]
     assert (d.activation_count, d.last_accessed) == (2, SAMPLE_NOW + timedelta(minutes=1)) and again.after[r.memory_id]["activation_count"] == 2
-    service.undo(service.open_service(two), again.run_id, SAMPLE_NOW)
+    consolidation_undo.undo(consolidation_stores.open_service(two), again.run_id, SAMPLE_NOW)
     assert known(two)[r.memory_id].activation_count == 1
 
 
@@ -146,17 +153,17 @@ def test_a_merge_holds_both_and_both_stay(two):
     assert (m.tags, m.importance, m.event_time, m.summary) == (("db", "ops"), 0.8, old.event_time, old.summary)
     assert {known(two)[i].merged_into for i in r.sources} == {m.id} and {known(two)[i].tier.value for i in r.sources} == {"archived"}
     assert known(two)[m.id].activation_count == 1 and sound(two)
-    run = service.run(service.open_service(two), SAMPLE_NOW + timedelta(days=3), full=True)
+    run = consolidation_service.run(consolidation_stores.open_service(two), SAMPLE_NOW + timedelta(days=3), full=True)
     assert run.supersessions_detected == run.duplicates_found == run.edges_removed == 0 and sound(two)
 
 
 def test_what_is_unsure_is_added_and_asked(two):
     w = writer(two, write_confidence=0.97)
     r = w.remember(MOVED)
-    q, = service.questions(service.view(open_repo(two)))
+    q, = consolidation_status.questions(service.view(open_repo(two)))
     assert (r.operation, r.superseded) == ("ADD", False) and r.review == (q["id"],) and (q["by"], q["span"]) == ("remember", "Replaces “Orders live in MySQL”")
-    service.run(service.open_service(two, load_settings({"linking_enabled": "false"}, env={})), SAMPLE_NOW, full=True)
-    assert [x["id"] for x in service.questions(service.view(open_repo(two)))] == [q["id"]]
+    consolidation_service.run(consolidation_stores.open_service(two, load_settings({"linking_enabled": "false"}, env={})), SAMPLE_NOW, full=True)
+    assert [x["id"] for x in consolidation_status.questions(service.view(open_repo(two)))] == [q["id"]]
 
 
 @pytest.mark.parametrize("off", ["write_supersede", "write_enabled"])
@@ -178,7 +185,7 @@ def test_repeats_that_no_run_has_seen_take_one_place_and_are_replaced_together(t
     assert w.remember("Orders live in MySQL\n\n" + MYSQL.content, dry_run=True).memory_id == same[0].id  # As a run leads them back
     r = w.remember(MOVED)
     assert set(r.superseded_ids) == {m.id for m in same} and {known(home)[m.id].superseded_by for m in same} == {r.memory_id} and sound(home)
-    service.run(service.open_service(home), SAMPLE_NOW + timedelta(days=3), full=True)
+    consolidation_service.run(consolidation_stores.open_service(home), SAMPLE_NOW + timedelta(days=3), full=True)
     assert not [m.id for m in same if not (known(home)[m.id].superseded_by or known(home)[m.id].duplicate_of)] and sound(home)
 
 
@@ -209,7 +216,7 @@ def test_there_and_back_is_three_memories_and_the_newest_holds(two):
     c = w.remember("Orders live in MySQL\n\nThe orders service keeps its tables in MySQL 8.", supersedes=[b]).memory_id
     d = known(two)
     assert len({a, b, c}) == 3 and [d[i].superseded_by for i in (a, b, c)] == [b, c, None] and sound(two)
-    service.run(service.open_service(two), SAMPLE_NOW + timedelta(days=1), full=True)
+    consolidation_service.run(consolidation_stores.open_service(two), SAMPLE_NOW + timedelta(days=1), full=True)
     d = known(two)
     assert [d[i].superseded_by for i in (a, b, c)] == [b, c, None] and d[c].duplicate_of is None
 
@@ -237,14 +244,14 @@ def test_forgotten_it_is_shown_to_nobody_and_restored_as_it_was(two):
 
 
 def test_what_may_not_be_forgotten_is_not(two):
-    with pytest.raises(service.Guard, match="enable_delete"): writer(two, write_delete=False).forget(said(two)["Tea is at four"].id)
+    with pytest.raises(consolidation_plan.Guard, match="enable_delete"): writer(two, write_delete=False).forget(said(two)["Tea is at four"].id)
     assert state_of(two).operations == {}
 
 
 @pytest.mark.slow
 def test_a_forgotten_source_takes_its_summary_with_it(tmp_path):
     home = made(tmp_path / "year", sample_memories())
-    service.run(service.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
+    consolidation_service.run(consolidation_stores.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
     x = min(state_of(home).summaries.values(), key=lambda x: x.id)
     writer(home).forget(x.source_memory_ids[0])
     assert x.id not in state_of(home).summaries and sound(home)
@@ -256,7 +263,7 @@ def test_undo_takes_back_each_step(two):
     first = shown()
     runs = [w.remember(MOVED).run_id]
     runs += [w.remember("Dumps run at 02:00.", merges=[said(two)["Orders live in Postgres"].id]).run_id, w.forget(said(two)["Tea is at four"].id).run_id]
-    for run in reversed(runs): service.undo(service.open_service(two), run, SAMPLE_NOW)
+    for run in reversed(runs): consolidation_undo.undo(consolidation_stores.open_service(two), run, SAMPLE_NOW)
     assert holds(state_of(two)) == start and shown() == first and sound(two)
     assert not w.held().view.state.operations and w.remember("Tea is at four\n\nIn the kitchen.").operation == "NOOP"
 
@@ -265,7 +272,8 @@ def test_what_builds_on_a_write_is_named_before_it_is_undone(two):
     w = writer(two)
     a = w.remember("The queue is Redis.")
     b = w.remember("The queue is NATS.", supersedes=[a.memory_id])
-    with pytest.raises(service.NeedsConfirmation, match=b.run_id): service.undo(service.open_service(two), a.run_id, SAMPLE_NOW)
+    with pytest.raises(consolidation_undo.NeedsConfirmation, match=b.run_id):
+        consolidation_undo.undo(consolidation_stores.open_service(two), a.run_id, SAMPLE_NOW)
 
 
 # What is refused
@@ -286,7 +294,7 @@ def test_what_no_longer_stands_for_itself_is_named_with_what_does(two):
 def test_an_undone_memory_is_brought_back_by_the_undo_that_is_named(two):
     w = writer(two)
     r = w.remember("Alpha uses port 1")
-    name = service.undo(service.open_service(two), r.run_id, SAMPLE_NOW)[0]
+    name = consolidation_undo.undo(consolidation_stores.open_service(two), r.run_id, SAMPLE_NOW)[0]
     for do in (w.forget, w.restore, lambda i: w.update(i, tags=["z"]), lambda i: w.remember("Alpha is on 2", supersedes=[i])):
         with pytest.raises(BadFact, match=f"gnc undo {name} brings it back"): do(r.memory_id)
 
@@ -302,7 +310,6 @@ def test_who_leaves_a_later_replacement_open_is_told(two):
     new = w.remember("Orders live in Postgres", supersedes=[old]).memory_id
     r = w.remember("Orders lived in MariaDB", valid_from=SAMPLE_NOW - timedelta(days=60), supersedes=[old])
     assert f"add --superseded-by {new}" in r.warnings[0] and "stays outdated" in w.forget(new).warnings[0]
-
 
 
 @pytest.mark.parametrize(("how", "why"), [
@@ -447,35 +454,35 @@ def test_what_is_held_is_what_would_be_read(two):
 
 
 def test_a_crash_between_the_refs_loses_nothing(two, monkeypatch):
-    from git_notes_consolidation import notes as module
+    from git_notes_consolidation.store import git as module
     w, real, moves = writer(two), module.move_refs, []
     def stop(repo, lines, final=False):
         if lines and not final:
             moves.append(lines)
             if len(moves) == 2: raise KeyboardInterrupt
         return real(repo, lines, final)
-    monkeypatch.setattr(module, "move_refs", stop)
+    replace_everywhere(monkeypatch, module, "move_refs", stop)
     with pytest.raises(KeyboardInterrupt): w.remember(MOVED)
-    monkeypatch.setattr(module, "move_refs", real)
+    replace_everywhere(monkeypatch, module, "move_refs", real)
     assert said(two)["Orders live in Postgres"].status == "active" and not state_of(two).edges  # Written, as if by hand; what it means is not
     later = writer(two)
     later.clock()
     assert later.remember(MOVED).operation == "NOOP"
-    service.run(service.open_service(two), SAMPLE_NOW + timedelta(days=1))
+    consolidation_service.run(consolidation_stores.open_service(two), SAMPLE_NOW + timedelta(days=1))
     assert known(two)[said(two)["Orders live in MySQL"].id].superseded_by == said(two)["Orders live in Postgres"].id
 
 
 def test_an_attempt_that_is_overtaken_half_way_is_finished(two, monkeypatch):
     "Somebody moves the runs' ref between our data and our run: the memory is there already, and what it means is done in the second attempt."
-    from git_notes_consolidation import notes as module
+    from git_notes_consolidation.store import git as module
     w, real, seen = writer(two), module.move_refs, []
     def overtaken(repo, lines, final=False):
         if not final: seen.append(lines)
         if len(seen) == 2 and not final: raise module.RaceLost("cannot lock ref")
         return real(repo, lines, final)
-    monkeypatch.setattr(module, "move_refs", overtaken)
+    replace_everywhere(monkeypatch, module, "move_refs", overtaken)
     r = w.remember(MOVED)
-    monkeypatch.setattr(module, "move_refs", real)
+    replace_everywhere(monkeypatch, module, "move_refs", real)
     old, new = said(two)["Orders live in MySQL"], said(two)["Orders live in Postgres"]
     assert r.operation == "SUPERSEDE" and known(two)[old.id].superseded_by == new.id and len(new.places) == 1 and len(said(two)) == 3
     assert {f.level for f in audit.audit(two).findings} == {"warning"}  # The first attempt's records, which count for nothing

@@ -1,0 +1,20 @@
+"""Values and settings."""
+from git_notes_consolidation import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "memory": "as_utc digest Place Memory mem sample_memories SAMPLE_NOW UTC",
+    "models": "MemoryTier RetentionScore MemoryMetadata TierTransition EdgeType edge_type MemoryEdge "
+        "Relation Judgment Quote SummaryDecision SupersededFact CaptureConfidence MemorySummary "
+        "TemporalReference",
+    "reports": "ConsolidationPhase Failed ConsolidationResult",
+    "extras": "need",
+    "processes": "Pool using_pool process_count parallel_map write_ahead",
+    "tokens": "estimate_tokens token_counter",
+    "settings_files": "find_file read_file from_yaml from_toml",
+    "settings": "ConfigError RetentionConfig SubconsciousnessConfig PRESETS NAMESPACE_IMPORTANCE "
+        "DEFAULT_IMPORTANCE",
+    "parsing": "parse_setting known_setting variable_name plugin_settings file_setting",
+    "tables": "table_setting flatten_tables",
+    "loading": "Settings load_settings preset_settings project_file",
+    "saving": "Draft edit_text changed_settings",
+})

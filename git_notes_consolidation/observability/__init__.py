@@ -1,0 +1,13 @@
+"""Spans, metrics and logs."""
+from git_notes_consolidation import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "signals": "SPANS METRICS SpanSignal Metric prometheus_name",
+    "logs": "LOG LEVELS log_event log_context is_logging is_enabled escaped show_content JsonLines "
+        "TextLines",
+    "tracing": "span detail_span traced current_span listening has_sdk",
+    "metrics": "Tally Series count record gauge count_outcomes measuring tallying store_series load_series "
+        "exposition",
+    "export": "start_export",
+    "telemetry": "Telemetry read_environment instrumented",
+})

@@ -1,0 +1,10 @@
+"""What only the research notebooks use."""
+from git_notes_consolidation import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "tuning": "Prepared answer scores tiers",
+    "tuning_panel": "Panel",
+    "scaling": "growth growth_table",
+    "flame": "Span flame_chart read_otlp time_table",
+    "before_after": "scratch capture_report snapshot differences",
+})

@@ -1,0 +1,11 @@
+"""What the next session is told."""
+from git_notes_consolidation import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "budget": "SessionContext",
+    "inject": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult "
+        "get_session_start_additional_context get_summary_injector reset_summary_injector",
+    "context": "ContextBuildConfig SessionContextBuilder",
+    "xml": "format_context",
+    "hooks": "ConsolidationHook",
+})

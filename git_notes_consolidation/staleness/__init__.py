@@ -1,0 +1,8 @@
+"""Memories whose code is gone."""
+from git_notes_consolidation import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "staleness": "stale compare Comparison code_gone",
+    "lifetimes": "Stale",
+    "history": "tip_of",
+})
