@@ -27,7 +27,7 @@ NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak faults notebooks readme plugin-test audit mutation install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak faults notebooks readme plugin-test audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -76,9 +76,6 @@ plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plu
 audit: $(VENV)/.installed-dev  ## Known vulnerabilities of what constraints.txt pins; needs the network
 	@printf '\n== pip-audit\n'
 	@$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
-
-mutation: $(VENV)/.installed-dev  ## Mutation testing: make mutation [MODULE=retention] [SAMPLE=100]; hours for all
-	$(PY) tools/mutate.py $(MODULE) $(if $(SAMPLE),--sample $(SAMPLE))
 
 # The steps of `make test`, each to be run alone too.
 

@@ -80,7 +80,7 @@ def test_the_day_is_a_utc_day_and_a_late_bill_goes_to_the_day_of_its_call():
 def test_who_dies_between_call_and_bill_stays_charged(tmp_path):
     code = f"""
 import os
-from git_notes_consolidation.spending import *
+from git_notes_consolidation.llm.budget import *
 Ledger({str(tmp_path / 'c.db')!r}, clock=lambda: {NOW}).reserve(Bound(70, 7))
 os._exit(9)"""
     assert subprocess.run([sys.executable, "-c", code]).returncode == 9
@@ -99,7 +99,7 @@ def test_a_new_file_that_is_held_for_a_moment_is_waited_for(tmp_path):
 
 def test_processes_share_one_budget(tmp_path):
     code = f"""
-from git_notes_consolidation.spending import *
+from git_notes_consolidation.llm.budget import *
 books, n = Ledger({str(tmp_path / 'c.db')!r}, 300, clock=lambda: {NOW}), 0
 for _ in range(100):
     try: books.settle(books.reserve(Bound(2, 0)), (1, 0)); n += 1

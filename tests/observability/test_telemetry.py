@@ -243,8 +243,8 @@ def test_series_that_nobody_adds_to_go_after_their_time(tmp_path):
 
 
 def test_processes_that_end_together_all_count(tmp_path):
-    code = ("import sys; from pathlib import Path; from git_notes_consolidation.tally import *\n"
-            "t = Tally(); t.add('consolidation.runs', 1, {}); t.add('llm.latency', 0.3, {})\nfor _ in range(20): add_to(Path(sys.argv[1]), t, 1.0)")
+    code = ("import sys; from pathlib import Path; from git_notes_consolidation.observability.metrics import *\n"
+            "t = Tally(); t.add('consolidation.runs', 1, {}); t.add('llm.latency', 0.3, {})\nfor _ in range(20): store_series(Path(sys.argv[1]), t, 1.0)")
     path = tmp_path / "gnc" / "metrics.db"
     running = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(3)]
     assert [p.wait() for p in running] == [0, 0, 0]

@@ -87,7 +87,7 @@ def test_the_names_that_the_main_plugin_imports():
 def test_metadata_and_script():
     assert version("git-notes-consolidation") == git_notes_consolidation.__version__
     (script,) = [e for e in entry_points(group="console_scripts") if e.name == "gnc"]
-    assert script.value == "git_notes_consolidation.entry:main"
+    assert script.value == "git_notes_consolidation.apps.entry:main"
     base = {r.split(";")[0].strip() for r in requires("git-notes-consolidation") if "extra ==" not in r}
     assert not [r for r in base if r.lower().startswith(("scipy", "scikit", "openai", "pandas", "plotly"))]
 
