@@ -137,16 +137,16 @@ distclean: clean  ## clean, and .venv and .venv-plugin too
 	rm -rf $(VENV) $(PLUGIN)
 
 # One environment; a stamp says which extras are in it. A changed requirement or constraint installs again.
-demo_extras := consolidation
-lab_extras := consolidation,minilm,notebook
-dev_extras := consolidation,minilm,notebook,dev
+demo_extras :=
+lab_extras := [consolidation,minilm,notebook]
+dev_extras := [consolidation,minilm,notebook,dev]
 demo_wait := under a minute
 lab_wait := about two minutes
 dev_wait := about two minutes
 
 $(VENV)/.installed-%: settings.ini setup.py constraints.txt | $(BIN)/pip
-	@echo "Installing git-notes-consolidation[$($*_extras)] into $(VENV): $($*_wait) the first time."
-	@$(PY) -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[$($*_extras)]'
+	@echo "Installing git-notes-consolidation$($*_extras) into $(VENV): $($*_wait) the first time."
+	@$(PY) -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.$($*_extras)'
 	@# timefhuman asks for four libraries in one exact version each, and works with the newer ones: it is only compared with
 	@$(if $(filter dev,$*),$(PY) -m pip install -qq --disable-pip-version-check --no-deps --constraint constraints.txt timefhuman)
 	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-lab $(VENV)/.installed-demo) $(if $(filter lab,$*),$(VENV)/.installed-demo)

@@ -14,7 +14,6 @@ from typing import Any
 from ..store import cache as store_cache
 from ..core.memory import digest
 from ..core.models import MemoryTier
-from ..core.extras import need
 from ..core.loading import load_settings, Settings
 from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo, Repo
@@ -24,7 +23,7 @@ from ..llm.client import Client, get_client
 from .cluster import metadata_of
 from .view import View, view
 from .service import ConsolidationService
-from .status import is_consolidation_available
+
 
 # %% auto #0
 __all__ = ['MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'open_service', 'client_for', 'get_consolidation_service',
@@ -32,7 +31,7 @@ __all__ = ['MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'open_se
 
 # %% ../../nbs/13_consolidation/13_stores.ipynb #26d82994
 def open_service(path: Path | str = ".", settings: Settings | None = None, **kw: Any) -> ConsolidationService:
-    "A service for reading; consolidating needs the extra."
+    "A service with the repository's settings; a model is connected to when it is asked."
     repo, settings = open_repo(path), settings or load_settings()
     if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
     return ConsolidationService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"),
@@ -55,9 +54,6 @@ def get_consolidation_service(
     path: Path | str = ".",
 ) -> ConsolidationService:
     "The service of the repository that a path is in; the same one for the same path until reset."
-    if not is_consolidation_available():
-        need("scipy.cluster.hierarchy", "consolidation")
-        need("sklearn", "consolidation")
     key = str(Path(path).resolve())
     if key not in _services: _services[key] = open_service(path)
     return _services[key]

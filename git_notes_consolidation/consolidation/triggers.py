@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 from ..store.changes import memories_since, last_run, last_start
 from ..store.locks import lock_held
 from ..core.settings import ConfigError, SubconsciousnessConfig
-from ..core.extras import need
 from ..core.memory import Memory
 from ..store.git import Repo
 
@@ -116,7 +115,8 @@ def last_firing(
     now: datetime,  # In the zone that the schedule means
 ) -> datetime | None:  # None: not within fifty years
     "The last time, now included, that a cron line fired."
-    cronsim, line = need("cronsim", "consolidation"), _NAMED.get(schedule.strip().lower(), schedule)
+    import cronsim
+    line = _NAMED.get(schedule.strip().lower(), schedule)
     bare = now.replace(tzinfo=None) + timedelta(seconds=1)
     try: found: datetime = next(cronsim.CronSim(line, bare, reverse=True))
     except StopIteration: return None

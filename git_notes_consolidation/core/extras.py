@@ -12,8 +12,8 @@ __all__ = ['need']
 
 # %% ../../nbs/01_core/04_extras.ipynb #39a56124
 def need(
-    module: str,  # What to import: "scipy.cluster.hierarchy"
-    extra: str,  # The extra that installs it: "consolidation"
+    module: str,  # What to import: "plotly.graph_objects"
+    extra: str,  # The extra that installs it: "notebook"
 ) -> ModuleType:
     "The module, or a `NotImplementedError` that says what to install."
     try: return importlib.import_module(module)

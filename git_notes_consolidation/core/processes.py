@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
-from .extras import need
 
 # %% auto #0
 __all__ = ['POOL', 'MAX_PROCESSES', 'MIN_SECONDS', 'Pool', 'using_pool', 'process_count', 'parallel_map', 'write_ahead']
@@ -50,8 +49,7 @@ def process_count(
     if seconds < MIN_SECONDS: return 1
     if crew := POOL.get(): return crew.n
     if wanted == 1: return 1
-    try: joblib = need("joblib", "consolidation")
-    except NotImplementedError: return 1
+    import joblib
     return wanted or min(joblib.cpu_count(), MAX_PROCESSES)
 
 # %% ../../nbs/01_core/05_processes.ipynb #c2369634
@@ -63,7 +61,7 @@ def parallel_map(
     "A function of each share."
     if n < 2 or len(shares) < 2: return [f(x) for x in shares]
     if crew := POOL.get(): return crew.each(f, shares)
-    joblib = need("joblib", "consolidation")
+    import joblib
     from concurrent.futures.process import BrokenProcessPool
     try: return list(joblib.Parallel(n_jobs=n, max_nbytes=None)(joblib.delayed(f)(x) for x in shares))
     except BrokenProcessPool: return [f(x) for x in shares]

@@ -116,7 +116,7 @@ def density_clusters(
 ) -> np.ndarray:  # (n,) labels by first appearance, −1 for none
     "HDBSCAN on cosine distance."
     if len(X) <= least: return np.full(len(X), -1)
-    sklearn = need("sklearn.cluster", "consolidation")
+    sklearn = need("sklearn.cluster", "tune")
     U = np.asarray(X, np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", U, U))[:, None]
     labels = sklearn.HDBSCAN(min_cluster_size=least, min_samples=2,

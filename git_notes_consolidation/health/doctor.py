@@ -151,8 +151,7 @@ def _pinged(config: SubconsciousnessConfig, p: Provider) -> Finding:
                    where=p.base_url)
 
 # %% ../../nbs/17_health/04_doctor.ipynb #d9c740b6
-_EXTRAS = {"consolidation": ("scipy", "sklearn", "joblib", "threadpoolctl", "openai", "pydantic", "anyio",
-                             "aiolimiter", "cronsim"),
+_EXTRAS = {"llm": ("openai", "pydantic", "anyio", "aiolimiter"), "tune": ("sklearn",),
            "minilm": ("onnxruntime", "tokenizers", "huggingface_hub"), "otel": (SDK,)}
 
 
@@ -187,11 +186,11 @@ def embedder_findings(repo: Repo, settings: Settings, env: Mapping[str, str]) ->
     yield Finding("model", "ok", f"Vectors are made by {c.embedder}; {more}.", where="embedder")
 
 # %% ../../nbs/17_health/04_doctor.ipynb #d7cd98ab
-def extra_findings() -> Iterator[Finding]:
+def extra_findings(settings: Settings) -> Iterator[Finding]:
     "Which extras can be imported, and the plugin."
     for extra, names in _EXTRAS.items():
         gone = [n for n in names if not _there(n)]
-        yield (_absent(extra, gone, "warn" if extra == "consolidation" else "note") if gone
+        yield (_absent(extra, gone, "warn" if extra == "llm" and settings.config.llm_provider != "off" else "note") if gone
                else Finding("extras", "ok", f"[{extra}] is installed.", where=extra))
     def say(level: str, what: str, remedy: str = "") -> Finding:
         return Finding("extras", level, what, remedy, "plugin")
@@ -261,7 +260,7 @@ def checks(
     return (Check("git", partial(git_findings, repo, now)), *deep,
             Check("model", lambda: model_findings(settings, env, online,
                                                   lambda who: provider_findings(who, known, now))),
-            Check("model", partial(embedder_findings, repo, settings, env)), Check("extras", extra_findings),
+            Check("model", partial(embedder_findings, repo, settings, env)), Check("extras", partial(extra_findings, settings)),
             Check("hooks", partial(hook_findings, settings)),
             Check("runs", partial(run_findings, repo, settings, now, known.last)),
             Check("sync", partial(sync_findings, repo, now)),

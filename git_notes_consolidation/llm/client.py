@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from weakref import finalize
@@ -83,7 +84,7 @@ async def try_model(
 # What came of it, the reply if it was good, and what all calls came to
 ) -> tuple[Answer[_T], CachedReply | None, Spent]:
     "Ask one model."
-    now, pause = need("anyio", "consolidation").current_time, caller.here().pause
+    now, pause = need("anyio", "llm").current_time, caller.here().pause
     end, tries, spent, limit, told = now() + _PATIENCE * caller.config.llm_timeout_s, Counter[
         str](), Spent(), request.max_tokens, request
     while True:
@@ -199,8 +200,7 @@ class Thread:
         "The way into it."
         with self._lock:
             if self._portal is None:
-                start = need("anyio.from_thread",
-                             "consolidation").start_blocking_portal(name="git-notes-consolidation")
+                start = need("anyio.from_thread", "llm").start_blocking_portal(name="git-notes-consolidation")
                 self._portal, self._stop = start.__enter__(), finalize(self, _stop, start)
             return self._portal
 
@@ -283,7 +283,7 @@ class Client:
         async def ask() -> tuple[Answer[_T], CachedReply | None]:
             try:
                 if before := self._asking.before(key, request, parse): return before
-                sleep = self._sleep or need("anyio", "consolidation").sleep
+                sleep = self._sleep or need("anyio", "llm").sleep
                 async with here.places:
                     answer, kept = await try_all(self.caller, self.providers, request, parse, sleep,
                                                  self._rng)
@@ -325,8 +325,9 @@ def get_client(
     record: Path | None = None,
     **more: Any,  # As `Client` takes them
 ) -> Client:
-    "The client that settings and environment lead to."
+    "The client that settings and environment lead to; one line says what to install where it is missing."
     who, notes = providers(config, env)
+    if replay is None and any(p.base_url for p in who) and not find_spec("openai"): need("openai", "llm")
     return Client(config, who, notes, cache_path, replay, record, **more)
 
 # %% ../../nbs/09_llm/14_client.ipynb #0e3afd32
@@ -344,7 +345,7 @@ async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str],
             else: answers[i] = await client.chat(*asked[i])
             progress(len(answers), len(asked))
     # Some are made ready while others are waited for
-    async with need("anyio", "consolidation").create_task_group() as tasks:
+    async with need("anyio", "llm").create_task_group() as tasks:
         for _ in range(min(len(asked), 2 * client.config.llm_concurrency)): tasks.start_soon(work)
     return [answers[i] for i in range(len(asked))]
 

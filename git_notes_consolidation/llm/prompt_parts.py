@@ -146,7 +146,7 @@ def json_object(
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #6d1b71a2
 @cache
-def _validator(shape: Any) -> Any: return need("pydantic", "consolidation").TypeAdapter(shape)
+def _validator(shape: Any) -> Any: return need("pydantic", "llm").TypeAdapter(shape)
 
 
 def parse_shape(

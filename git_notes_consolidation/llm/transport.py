@@ -29,7 +29,7 @@ __all__ = ['send', 'send_plugin', 'Accounts', 'measured_call', 'Caller']
 class _Going:
     "A question that is being asked."
     def __init__(self) -> None:
-        self.done = need("anyio", "consolidation").Event()
+        self.done = need("anyio", "llm").Event()
         self.kept: CachedReply | None = None  # The reply, if it was good
         self.failed: Answer[Any] | None = None
 
@@ -37,12 +37,12 @@ class _Going:
 @lru_cache(maxsize=1)
 def _tls() -> Any:
     "Whose certificates are trusted; reading them takes 30 ms, so they are read once."
-    return need("httpx2", "consolidation").create_ssl_context()
+    return need("httpx2", "llm").create_ssl_context()
 
 
 class _Wires:
     def __init__(self, config: SubconsciousnessConfig, transport: Any) -> None:
-        self.places = need("anyio", "consolidation").CapacityLimiter(config.llm_concurrency)
+        self.places = need("anyio", "llm").CapacityLimiter(config.llm_concurrency)
         self.going: dict[str, _Going] = {}
         self.pause: dict[str, float] = {}  # Provider to the loop's time before which it wants no call
         self._config, self._transport = config, transport
@@ -52,8 +52,7 @@ class _Wires:
     def client(self, p: Provider) -> Any:
         "A connection, made when it is first needed."
         if p not in self._clients:
-            openai, httpx2, t = need("openai", "consolidation"), need("httpx2",
-                "consolidation"), self._config.llm_timeout_s
+            openai, httpx2, t = need("openai", "llm"), need("httpx2", "llm"), self._config.llm_timeout_s
             http = httpx2.AsyncClient(timeout=httpx2.Timeout(t, connect=min(t, 10.0)), verify=_tls(),
                                       trust_env=not p.local, transport=self._transport,
                                       follow_redirects=False)
@@ -67,7 +66,7 @@ class _Wires:
         "Wait until this minute has room for one more call."
         if not self._config.llm_rpm: return
         if p.name not in self._rates:
-            self._rates[p.name] = need("aiolimiter", "consolidation").AsyncLimiter(self._config.llm_rpm, 60)
+            self._rates[p.name] = need("aiolimiter", "llm").AsyncLimiter(self._config.llm_rpm, 60)
         await self._rates[p.name].acquire()
 
     async def close(self) -> None:
@@ -93,8 +92,7 @@ async def send(
     now: float,  # Seconds since 1970, for a Retry-After that is a date
 ) -> Reply | Fault:
     "One call over HTTP."
-    openai, httpx2, anyio = need("openai", "consolidation"), need("httpx2", "consolidation"), need("anyio",
-        "consolidation")
+    openai, httpx2, anyio = need("openai", "llm"), need("httpx2", "llm"), need("anyio", "llm")
     try:
         with anyio.fail_after(timeout):
             async with client.chat.completions.with_streaming_response.create(**call) as raw:
@@ -122,7 +120,7 @@ async def send_plugin(
     get: Callable[[], tuple[Any, Any]] | None = None,  # Its client, and the module of its messages
 ) -> Reply | Fault:
     "One call through the main plugin's client."
-    anyio = need("anyio", "consolidation")
+    anyio = need("anyio", "llm")
     try:
         theirs, m = (get or _plugins_client)()
         messages = tuple(m.LLMMessage(role=m.MessageRole(x["role"]), content=x["content"])

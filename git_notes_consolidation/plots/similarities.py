@@ -79,7 +79,7 @@ def merge_tree(
     threshold: float,  # Average similarity
 ) -> Figure:
     "Who joins whom at which average similarity."
-    plan = need("scipy.cluster.hierarchy", "consolidation").dendrogram(tree, no_plot=True)
+    plan = need("scipy.cluster.hierarchy", "notebook").dendrogram(tree, no_plot=True)
     def join(heights: Sequence[float], places: Sequence[float]) -> dict[str, Any]:
         made = 1 - max(heights) > threshold
         return {"type": "scatter", "mode": "lines", "x": [round(1 - h, 3) for h in heights],

@@ -128,12 +128,13 @@ def fit(model: Model, s: Snapshots) -> Fitted:
 
 
 def _curve(model: Model, parameter: float, x: np.ndarray, s: Snapshots) -> Fitted:
-    linear, threads = need("sklearn.linear_model", "consolidation"), need("threadpoolctl", "consolidation")
+    linear = need("sklearn.linear_model", "tune")
+    from threadpoolctl import threadpool_limits
     if np.ptp(x) == 0:
         return Fitted(model, parameter, float(np.log(s.needed.mean() / (1 - s.needed.mean()))), 0.0)
     wide = float(x.std())
     # So few rows are slower on many
-    with threads.threadpool_limits(1):
+    with threadpool_limits(1):
         curve = linear.LogisticRegression(C=np.inf).fit(x[:, None] / wide, s.needed)
     return Fitted(model, parameter, float(curve.intercept_[0]), float(curve.coef_[0, 0]) / wide)
 

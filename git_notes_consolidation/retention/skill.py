@@ -33,7 +33,7 @@ def measures(
     needed: np.ndarray,
 ) -> dict[str, float]:  # auc, log_loss, brier, ece; auc is nan where all answers are alike
     "Every figure of a forecast."
-    ranks = need("sklearn.metrics", "consolidation")
+    ranks = need("sklearn.metrics", "tune")
     auc = float(ranks.roc_auc_score(needed, p)) if 0 < needed.sum() < len(needed) else math.nan
     ece = sum(abs(q - y) * n for q, y, n in reliability(p, needed)) / max(len(p), 1)
     return {"auc": auc, "log_loss": log_loss(p, needed), "brier": float(((p - needed) ** 2).mean()),

@@ -44,9 +44,9 @@ def missing(settings: Settings) -> tuple[str, ...]:
             else [
                 f"hook_enabled is false (set by {settings.origins['hook_enabled']}); set "
                 f"HOOK_CONSOLIDATION_ENABLED=true"])
-    if not all(map(_there, ("scipy", "sklearn", "cronsim"))):
-        said.append(
-            "consolidation is not installed; run: pip install 'git-notes-consolidation[consolidation]'")
+    if settings.config.llm_provider != "off" and not _there("openai"):
+        said.append("llm_provider is set, and its client is not installed; run: pip install "
+                    "'git-notes-consolidation[llm]'")
     if not (has_sdk() or _there("git_notes_memory", "observability")):
         said.append(
             "there is no observability module; run: pip install 'git-notes-consolidation[otel]', or "

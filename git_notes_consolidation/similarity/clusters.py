@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ..core.memory import Memory
-from ..core.extras import need
 from ..core.settings import (
     DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, SubconsciousnessConfig)
 from ..observability.metrics import count, record
@@ -51,6 +50,15 @@ def _cluster(memories: Sequence[Memory], rows: np.ndarray, label: int) -> Memory
                          min(1.0, length / len(rows)), dominant_namespace(memories))
 
 # %% ../../nbs/07_similarity/10_clusters.ipynb #2bedb24d
+def _leaves(
+    tree: np.ndarray,  # From `dendrogram`
+) -> np.ndarray:  # (n,) the rows from left to right
+    "The leaves of the dendrogram in order."
+    parts = [[i] for i in range(len(tree) + 1)]
+    for left, right, _, _ in tree: parts.append(parts[int(left)] + parts[int(right)])
+    return np.array(parts[-1])
+
+
 def _walls(
     tree: np.ndarray,  # From `dendrogram`
     order: np.ndarray,  # (n,) its leaves from left to right
@@ -72,7 +80,7 @@ def split(
     "A cluster in parts that are not too large."
     if len(X) <= most: return [np.arange(len(X))]
     tree = dendrogram(X)
-    order = need("scipy.cluster.hierarchy", "consolidation").leaves_list(tree)
+    order = _leaves(tree)
     walls, todo, parts = _walls(tree, order), [(0, len(X))], []
     while todo:
         a, b = todo.pop()

@@ -8,10 +8,10 @@ import numpy as np
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
-from ..core.extras import need
+from threadpoolctl import threadpool_limits
 
 # %% auto #0
-__all__ = ['unit_rows', 'first_seen', 'components', 'reached']
+__all__ = ['unit_rows', 'connected', 'first_seen', 'components', 'reached']
 
 # %% ../../nbs/07_similarity/07_components.ipynb #5ed579f2
 def _norms(X: np.ndarray) -> np.ndarray:
@@ -34,7 +34,7 @@ def unit_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 # %% ../../nbs/07_similarity/07_components.ipynb #69b5eaaa
 def _threads(n: int) -> AbstractContextManager[Any]:
-    return need("threadpoolctl", "consolidation").threadpool_limits(1 if n < 20_000 else None, "blas")
+    return threadpool_limits(1 if n < 20_000 else None, "blas")
 
 # %% ../../nbs/07_similarity/07_components.ipynb #90ebf8f2
 def _where(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -43,12 +43,19 @@ def _where(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return i, j
 
 # %% ../../nbs/07_similarity/07_components.ipynb #9c118dc7
-def _fold(labels: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    "The labels, after those that a pair connects have become one."
-    if not len(a): return labels
-    sparse, graph = need("scipy.sparse", "consolidation"), need("scipy.sparse.csgraph", "consolidation")
-    edges = sparse.coo_array((np.ones(len(a), bool), (a, b)), shape=(len(labels), len(labels)))
-    return np.asarray(graph.connected_components(edges, directed=False)[1], dtype=np.intp)[labels]
+def connected(
+    n: int,
+    a: np.ndarray,  # (k,) one end of each pair, from 0 to n − 1
+    b: np.ndarray,  # (k,) the other
+) -> np.ndarray:  # (n,) the least number that each is connected with
+    "Which of n things the pairs connect."
+    labels = np.arange(n)
+    while (apart := labels[a] != labels[b]).any():
+        a, b = a[apart], b[apart]
+        ends = labels[np.stack([a, b])]
+        np.minimum.at(labels, ends.max(0), ends.min(0))
+        while not np.array_equal(labels, further := labels[labels]): labels = further
+    return labels
 
 # %% ../../nbs/07_similarity/07_components.ipynb #b5fc6432
 def _join(
@@ -64,8 +71,8 @@ def _join(
                 i, j = _where(U[a:a + block] @ U[b:b + block].T >= level)
                 ends = labels[np.stack([i + a, j + b])]
                 waiting = np.hstack([waiting, ends[:, ends[0] != ends[1]]])
-                if waiting.shape[1] > 4 * len(U): labels, waiting = _fold(labels, *waiting), waiting[:, :0]
-    return _fold(labels, *waiting)
+                if waiting.shape[1] > 4 * len(U): labels, waiting = connected(len(U), *waiting)[labels], waiting[:, :0]
+    return connected(len(U), *waiting)[labels]
 
 # %% ../../nbs/07_similarity/07_components.ipynb #4fa09769
 def first_seen(

@@ -99,11 +99,11 @@ class EndpointEmbedder:
         return round_vectors(X)
 
     def _client(self) -> Any:
-        return need("openai", "consolidation").OpenAI(base_url=self.base_url, api_key=self.api_key or "none",
+        return need("openai", "llm").OpenAI(base_url=self.base_url, api_key=self.api_key or "none",
                                                       timeout=self.timeout, max_retries=self.retries)
 
     def _ask(self, client: Any, texts: list[str]) -> np.ndarray:
-        openai = need("openai", "consolidation")
+        openai = need("openai", "llm")
         clean = [t.encode("utf-8", "replace").decode() for t in texts]
         try:
             X = _answered(client.embeddings.create(model=self.model, input=clean, encoding_format="float"),

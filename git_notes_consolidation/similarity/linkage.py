@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
-from ..core.extras import need
 from ..observability.tracing import span
 from .components import _threads, _where, first_seen, unit_rows
 
@@ -19,22 +18,50 @@ __all__ = ['dendrogram', 'groups_of', 'flat_clusters']
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #17e7468c
 def _distances(U: np.ndarray, norms: np.ndarray, block: int = 512) -> np.ndarray:
-    "Cosine distances above the diagonal, row by row."
-    out, at = np.empty(len(U) * (len(U) - 1) // 2), 0
+    "Cosine distances of all to all, the same in both directions to the last bit."
+    out = np.zeros((len(U), len(U)))
     for a in range(0, len(U), block):
-        cosines = U[a:a + block] @ U[a:].T / (norms[a:a + block, None] * norms[a:])
-        for k, row in enumerate(cosines):
-            out[at:(at := at + len(row) - k - 1)] = 1 - row[k + 1:]
-    return np.clip(out, 0, None, out=out)
+        out[a:a + block, a:] = 1 - U[a:a + block] @ U[a:].T / (norms[a:a + block, None] * norms[a:])
+    out = np.triu(out.clip(0), 1)
+    return out + out.T
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #14814690
+def _chain_merges(
+    D: np.ndarray,  # (n, n) distances; is used up
+) -> tuple[np.ndarray, np.ndarray]:  # (n − 1, 2) a row of each of the two, (n − 1,) their distance
+    "Who merges with whom, in the order in which a chain of nearest neighbours finds it."
+    sizes, chain, pairs, heights = np.ones(len(D)), [], [], []  # type: ignore[var-annotated]
+    np.fill_diagonal(D, np.inf)
+    while len(pairs) < len(D) - 1:
+        if not chain: chain.append(int(np.argmax(sizes > 0)))
+        nearest = int(D[chain[-1]].argmin())
+        if len(chain) < 2 or D[chain[-1], nearest] < D[chain[-1], chain[-2]]:
+            chain.append(nearest)
+            continue
+        a, b = sorted((chain.pop(), chain.pop()))
+        pairs.append((a, b)); heights.append(D[a, b])
+        D[b] = D[:, b] = (sizes[a] * D[a] + sizes[b] * D[b]) / (sizes[a] + sizes[b])
+        D[b, b] = D[a] = D[:, a] = np.inf
+        sizes[a], sizes[b] = 0, sizes[a] + sizes[b]
+    return np.array(pairs), np.array(heights)
+
+
 def dendrogram(
     X: np.ndarray,  # (n, d) rows of length one, n > 1
 ) -> np.ndarray:  # (n − 1, 4) as scipy has it: two clusters, their average distance, their common size
     "Who merges with whom at which average cosine distance."
     U, norms = unit_rows(X)
-    return np.asarray(need("scipy.cluster.hierarchy",
-                           "consolidation").linkage(_distances(U.astype(np.float64), norms), "average"))
+    pairs, heights = _chain_merges(_distances(U.astype(np.float64), norms))
+    n, order, tree = len(X), np.argsort(heights, kind="stable"), np.empty((len(X) - 1, 4))
+    inside, sizes = list(range(2 * n - 1)), [1] * n
+    for k, pair in enumerate(pairs[order].tolist()):
+        for side, i in enumerate(pair):
+            while inside[i] != i: inside[i] = i = inside[inside[i]]
+            pair[side] = i
+        inside[pair[0]] = inside[pair[1]] = n + k
+        sizes.append(sizes[pair[0]] + sizes[pair[1]])
+        tree[k] = *sorted(pair), heights[order[k]], sizes[-1]
+    return tree
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #ce4da0fd
 @dataclass

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 import numpy as np
+from threadpoolctl import threadpool_limits
 from .neighbours import Candidates, SearchVectors, fused_older
 from .updates import NearPairs, near_clusters
 from .linkage import groups_of, flat_clusters
-from .components import unit_rows, components, first_seen
-from ..core.extras import need
+from .components import unit_rows, components, connected, first_seen
 from ..core.processes import POOL, process_count, parallel_map
 
 # %% auto #0
@@ -42,17 +42,9 @@ class Tile(NamedTuple):
     level: float  # Least product of two neighbours
 
 
-def _connected(n: int, pairs: np.ndarray) -> np.ndarray:
-    "A label for each of n things, of which pairs are connected."
-    sparse, graph = need("scipy.sparse", "consolidation"), need("scipy.sparse.csgraph", "consolidation")
-    edges = sparse.coo_array((np.ones(pairs.shape[1], bool), (pairs[0], pairs[1])), shape=(n, n))
-    return np.asarray(graph.connected_components(edges, directed=False)[1], dtype=np.intp)
-
-
 def _forest(n: int, pairs: np.ndarray) -> np.ndarray:
     "As few pairs that connect the same things."
-    _, first, which = np.unique(_connected(n, pairs), return_index=True, return_inverse=True)
-    roots = first[which]
+    roots = connected(n, *pairs)
     rows = np.flatnonzero(roots != np.arange(n))
     return np.stack([roots[rows], rows])
 
@@ -64,7 +56,7 @@ def neighbour_forest(tile: Tile, block: int = 1024) -> np.ndarray:
     two = tile.two.open() if tile.two else one
     n, shift = (len(one) + len(two), len(one)) if tile.two else (len(one), 0)
     kept = np.zeros((2, 0), np.intp)
-    with need("threadpoolctl", "consolidation").threadpool_limits(1, "blas"):  # A task is one core's
+    with threadpool_limits(1, "blas"):  # A task is one core's
         for a in range(0, len(one), block):
             for b in range(0 if tile.two else a, len(two), block):
                 found = np.flatnonzero(one[a:a + block] @ two[b:b + block].T >= tile.level)
@@ -103,7 +95,7 @@ def tiled_components(
     found = parallel_map(neighbour_forest,
                          [Tile(rows[i], rows[j] if i != j else None, level) for i, j in which], n)
     numbers = (np.concatenate([some[slice(*cut[i])], some[slice(*cut[j])]]) for i, j in which)
-    return first_seen(_connected(len(X), np.hstack([rows[pairs] for rows, pairs in zip(numbers, found)])))
+    return first_seen(connected(len(X), *np.hstack([rows[pairs] for rows, pairs in zip(numbers, found)])))
 
 # %% ../../nbs/07_similarity/12_tiles.ipynb #690f7f50
 class ComponentTask(NamedTuple):
@@ -114,7 +106,7 @@ class ComponentTask(NamedTuple):
 
 def cluster_components(cut: ComponentTask) -> list[np.ndarray]:
     "The clusters of each component, as labels."
-    with need("threadpoolctl", "consolidation").threadpool_limits(1, "blas"):
+    with threadpool_limits(1, "blas"):
         return [flat_clusters(x.open(), cut.distance) for x in cut.rows]
 
 # %% ../../nbs/07_similarity/12_tiles.ipynb #beff8fd1
@@ -177,7 +169,7 @@ class AgeRange(NamedTuple):
 def older_of(s: AgeRange) -> Candidates:
     "The candidates of a stretch's own rows."
     halves = [SearchVectors(x.open(), f) for x, f in zip(s.rows, s.floors)]
-    with need("threadpoolctl", "consolidation").threadpool_limits(1, "blas"):
+    with threadpool_limits(1, "blas"):
         found = fused_older(halves, np.where(s.age < s.age[s.first], -1, s.age), s.groups, *s.rest)
     mine = found.newer >= s.first
     return Candidates(*(x[mine] for x in found))

@@ -7,7 +7,7 @@ esac
 gnc=gnc
 command -v gnc > /dev/null 2>&1 || gnc="$HOME/.local/bin/gnc" # where pipx and uv put it, which a desktop's PATH may lack
 if ! command -v "$gnc" > /dev/null 2>&1; then
-  echo "memory: gnc is not installed, so this hook does nothing. Run: pipx install 'git-notes-consolidation[consolidation,otel]'" >&2
+  echo "memory: gnc is not installed, so this hook does nothing. Run: pipx install 'git-notes-consolidation[otel]'" >&2
   exit 0
 fi
 "$gnc" hook "$1"

@@ -479,8 +479,8 @@ def test_extras_are_looked_up_and_not_imported(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "r"], capture_output=True, encoding="utf-8", check=True)
     document, _, last = done.stdout.rstrip().rpartition("\n")
     found = {f["where"]: f for f in json.loads(document)["findings"] if f["area"] == "extras"}
-    assert last == "[] 0" and found["consolidation"]["remedy"] == "pip install 'git-notes-consolidation[consolidation]'"
-    assert [found[x]["level"] for x in ("consolidation", "minilm")] == ["warn", "note"] and "sklearn missing" in found["consolidation"]["what"]
+    assert last == "[] 0" and found["tune"]["remedy"] == "pip install 'git-notes-consolidation[tune]'"
+    assert [found[x]["level"] for x in ("llm", "tune", "minilm")] == ["ok", "note", "note"] and "sklearn missing" in found["tune"]["what"]
 
 
 # As a whole

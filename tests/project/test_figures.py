@@ -89,11 +89,11 @@ def test_the_command_line_counts_the_same(measured):
 
 @pytest.mark.parametrize("name", RESEARCH)
 def test_runs_without_the_development_tools(name):
-    "What comes with [notebook] and [consolidation] is enough to run it."
+    "What comes with [notebook] and [tune] is enough to run it."
     from configparser import ConfigParser
     config = ConfigParser()
     config.read(ROOT / "settings.ini")
-    named = " ".join(config["DEFAULT"][k] for k in ("requirements", "notebook_requirements", "consolidation_requirements"))
+    named = " ".join(config["DEFAULT"][k] for k in ("requirements", "notebook_requirements", "tune_requirements"))
     there = {re.match(r"[\w-]+", r)[0].replace("-", "_") for r in named.split()} | {"IPython", "git_notes_consolidation", *sys.stdlib_module_names}
     trees = [ast.parse(source(c)) for c in codes(name)]
     used = {a.name for t in trees for n in ast.walk(t) if isinstance(n, ast.Import) for a in n.names}

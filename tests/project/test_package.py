@@ -11,25 +11,26 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from helpers import SOURCES, add_memories, module_of, refs, story
 
 HEAVY = "numpy yaml typer rich scipy sklearn pandas plotly umap openai pydantic opentelemetry onnxruntime sqlite3 asyncio".split()
-BLOCK = """
+EXTRAS = ("scipy", "sklearn", "openai", "aiolimiter", "onnxruntime", "tokenizers", "pandas", "plotly", "umap", "dask", "distributed")
+BLOCK = f"""
 import sys
 from importlib.machinery import PathFinder
 class Without(PathFinder):
-    "Finds everything but what the extra brings, as where it is not installed."
+    "Finds everything but what the extras bring, as where they are not installed."
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        return None if name.split(".")[0] in ("scipy", "sklearn") else PathFinder.find_spec(name, path, target)
+        return None if name.split(".")[0] in {EXTRAS} else PathFinder.find_spec(name, path, target)
 sys.meta_path[sys.meta_path.index(PathFinder)] = Without
 """
-REFUSE = """
+REFUSE = f"""
 import sys
 class Refuse:
     "In front of all finders, with an error of its own."
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("scipy", "sklearn"): raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        if name.split(".")[0] in {EXTRAS}: raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Refuse())
 """
-NONE = "import sys\nsys.modules['scipy'] = sys.modules['sklearn'] = None\n"
+NONE = f"import sys\nsys.modules.update(dict.fromkeys({EXTRAS}))\n"
 
 
 def python(code, *args, check=True):
@@ -103,18 +104,17 @@ def done(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_everything_imports_without_the_extra():
+def test_everything_imports_without_the_extras():
     python(BLOCK + "import importlib\n" + f"for m in {MODULES!r}: importlib.import_module(m)\n"
            "import git_notes_consolidation as g\nfor n in g.__all__: getattr(g, n)")
 
 
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("absent", [BLOCK, REFUSE, NONE], ids=["missing", "refused", "none"])
-def test_the_factory_names_the_command(absent):
-    said = python(absent + "import git_notes_consolidation as g\nprint(g.is_consolidation_available())\ntry: g.get_consolidation_service('.')\n"
-                  "except NotImplementedError as e: print(e)").stdout.splitlines()
-    assert said[0] == "False" and len(said) == 2 and "pip install 'git-notes-consolidation[consolidation]'" in said[1]
-    assert git_notes_consolidation.is_consolidation_available() is True
+def test_what_is_missing_names_the_command(absent):
+    said = python(absent + "from git_notes_consolidation.core.extras import need\ntry: need('sklearn.metrics', 'tune')\n"
+                  "except NotImplementedError as e: print(e)").stdout
+    assert said == "sklearn.metrics is not installed. Run: pip install 'git-notes-consolidation[tune]'\n"
 
 
 def cli(home, *args):
@@ -123,40 +123,32 @@ def cli(home, *args):
 
 
 @pytest.mark.slow
-def test_the_base_install_looks(done):
+def test_the_plain_install_looks(done):
     m = next(e.target_id for e in state_of(done).edges.values() if e.edge_type == "supersedes")
     for args in (["status", "-v"], ["tiers"], ["tiers", "--show", "hot"], ["runs"], ["explain", m], ["edges", m], ["summaries"], ["audit"], ["config"],
-                 ["diff", next(iter(state_of(done).runs))]):
+                 ["doctor"], ["diff", next(iter(state_of(done).runs))]):
         told = cli(done, *args)
         assert (told.returncode, told.stderr) == (0, ""), (args, told.stderr)
-    assert json.loads(cli(done, "status", "--json").stdout)["available"] is False
+    assert json.loads(cli(done, "status", "--json").stdout)["available"] is True
 
 
-@pytest.mark.slow
-def test_the_base_install_takes_back(tmp_path):
+def test_the_plain_install_consolidates_and_takes_back(tmp_path):
+    from git_notes_consolidation.consolidation.stores import open_service
     home = new_repo(tmp_path, story())
-    first = run(home).run_id
+    assert json.loads(cli(home, "consolidate", "--dry-run", "--json").stdout) == json.loads(open_service(home).plan(SAMPLE_NOW).to_json())
+    first = json.loads(cli(home, "consolidate", "--json").stdout)["run_id"]
+    assert len(state_of(home).edges) == 6
     taken = json.loads(cli(home, "undo", first, "--json").stdout)
     assert taken["runs"] == [first] and state_of(home).edges == {}
     assert cli(home, "undo", taken["undo"]).returncode == 0 and len(state_of(home).edges) == 6
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("args", [["consolidate"], ["consolidate", "--dry-run"], ["demo"]], ids=" ".join)
-def test_consolidating_says_what_to_install(tmp_path, args):
+def test_a_model_that_is_not_installed_is_named(tmp_path):
     home = new_repo(tmp_path / "repo", story())
     before = refs(home)
-    told = cli(home, *args, *([tmp_path / "demo"] if args == ["demo"] else []))
-    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1) and "pip install 'git-notes-consolidation[consolidation]'" in told.stderr
-    assert refs(home) == before and not (home / ".memory").exists() and not (home / ".git" / "gnc").exists() and not (tmp_path / "demo").exists()
-
-
-@pytest.mark.slow
-def test_a_plan_made_elsewhere_is_applied_without_the_extra(tmp_path):
-    from git_notes_consolidation.consolidation.stores import open_service
-    home = new_repo(tmp_path / "repo", story())
-    (tmp_path / "plan.json").write_text(open_service(home).plan(SAMPLE_NOW).to_json())
-    assert cli(home, "consolidate", "--apply", tmp_path / "plan.json").returncode == 0 and len(state_of(home).edges) == 6
+    told = cli(home, "consolidate", "--llm", "ollama")
+    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1) and "pip install 'git-notes-consolidation[llm]'" in told.stderr
+    assert refs(home) == before
 
 
 # What is imported when

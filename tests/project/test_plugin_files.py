@@ -198,7 +198,7 @@ def test_without_gnc_a_hook_says_so_and_lets_the_session_go_on(tmp_path):
     for event in ("session-start", "stop"):
         done = launch(event, path=tmp_path, home=tmp_path)
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr.count("\n") == 1 and "pipx install 'git-notes-consolidation[consolidation,otel]'" in done.stderr
+        assert done.stderr.count("\n") == 1 and "pipx install 'git-notes-consolidation[otel]'" in done.stderr
 
 
 def test_without_gnc_a_hook_costs_next_to_nothing(tmp_path):

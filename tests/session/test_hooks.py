@@ -206,16 +206,17 @@ def test_what_is_missing_is_named(told, tmp_path):
     blocked = ("import sys, json\nfrom importlib.machinery import PathFinder\nreal = PathFinder.find_spec\n"
                "def find(name, path=None, target=None): return None if name in {names} else real(name, path, target)\n"
                "PathFinder.find_spec = find\nsys.argv = {argv}\nfrom git_notes_consolidation.apps.entry import main\nmain()")
-    gone = ("scipy", "sklearn", "git_notes_memory", "sdk", "opentelemetry.sdk")
+    gone = ("openai", "git_notes_memory", "sdk", "opentelemetry.sdk")
     def run(*argv): return subprocess.run([sys.executable, "-c", blocked.format(names=gone, argv=["gnc", "--repo", str(told), *argv])],
-                                          input="{}", capture_output=True, text=True, env=os.environ | EAGER)
+                                          input="{}", capture_output=True, text=True, env=os.environ | EAGER | {"MEMORY_LLM_PROVIDER": "ollama"})
     status = json.loads(run("status", "--json").stdout)["background_hook"]
     assert status["active"] is False and len(status["missing"]) == 2
-    assert "git-notes-consolidation[consolidation]" in status["missing"][0] and "git-notes-consolidation[otel]" in status["missing"][1]
+    assert "git-notes-consolidation[llm]" in status["missing"][0] and "git-notes-consolidation[otel]" in status["missing"][1]
     assert "background hook" in run("status").stdout and "not active" in run("status").stdout
     for argv in (["hook", "stop"], ["consolidate", "--if-due"]):
         done = run(*argv)
-        assert done.returncode == 0 and "the background hook is not active: consolidation is not installed" in done.stdout + done.stderr
+        said = " ".join((done.stdout + done.stderr).split())
+        assert done.returncode == 0 and "the background hook is not active: llm_provider is set, and its client is not installed" in said
     assert refs(told, "refs/notes/mem-runs") == {}
 
 

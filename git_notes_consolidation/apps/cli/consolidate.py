@@ -176,13 +176,6 @@ def _plan_table(call: Call, s: consolidation_service.ConsolidationService,
     return [*cut("Plan", ("what", "memory", "to", "why"), rows, call.verbose), *guard] if rows else []
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #8f537cf9
-def _need_extra() -> None:
-    if not consolidation_status.is_consolidation_available():
-        raise NotImplementedError(
-            "consolidating needs scipy and scikit-learn. Run: pip install "
-            "'git-notes-consolidation[consolidation]'")
-
-
 def _save(path: Path, text: str) -> None:
     try: path.write_text(text, encoding="utf-8")
     except OSError as e: raise Usage(f"--plan {path} cannot be written: {e.strerror}") from None
@@ -280,7 +273,6 @@ def consolidate(
     with progress(call) as step:
         s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change,
                          llm_provider=llm, llm_local_only=local_only or None)
-        if not apply and not if_due: _need_extra()
         scope = scope_of(s, namespace, since, until, days, query, strategy or ())
         if if_due and _not_due(call, s, asks, scope): return
         if apply: result = consolidation_service.apply_file(s, _read(apply))

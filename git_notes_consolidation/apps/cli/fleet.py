@@ -17,14 +17,13 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 from rich.text import Text
 from .app import Call, Usage, app, plain, table, LazyModule
-from .consolidate import _need_extra
 from ..fleet.workers import (
     NoCluster, OnFailure, Workers, cluster, local_processes, scheduler_address)
 from ...core.memory import UTC
 from ...store.git import RepoError
 
 if TYPE_CHECKING: from git_notes_consolidation.apps.fleet import sweep as sweeping
-else: sweeping = LazyModule("fleet")  # It knows the judge, which `gnc recall` need not wait for
+else: sweeping = LazyModule("apps.fleet.sweep")  # It knows the judge, which `gnc recall` need not wait for
 
 # %% auto #0
 __all__ = ['rows', 'told', 'fleet']
@@ -106,7 +105,6 @@ def fleet(
     "Consolidate many repositories, or one with the help of many machines."
     call: Call = ctx.obj
     _checked(scheduler, workers)
-    _need_extra()
     todo = _errands(call, sweeping.find_repositories(paths or (), under or (), _lines(listed)), dry_run,
                     max_change)
     file = state or sweeping.user_cache(os.environ) / "fleet.jsonl"

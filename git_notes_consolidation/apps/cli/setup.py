@@ -20,7 +20,7 @@ from ...store.git import git, open_repo
 from ...store.reader import write_memories
 from ...recall.service import open_recall
 from .app import app, Call, LazyModule, plain, short, table, Usage
-from .consolidate import _need_extra, progress, report
+from .consolidate import progress, report
 from .recall import _answered, _recalled
 
 if TYPE_CHECKING:
@@ -199,7 +199,6 @@ def demo(
     home = directory or Path(tempfile.mkdtemp(prefix="gnc-demo-"))
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise Usage(f"{home} is not an empty directory; name a new one")
-    _need_extra()
     home.mkdir(parents=True, exist_ok=True)
     git(home, "init", "-q", "-b", "main")
     write_memories(open_repo(home), sample_memories())

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from ...core.settings import ConfigError
 from ...core.loading import load_settings, project_file
-from ...core.extras import need
 from .workers import (
     PermanentFailure, InlineExecutor, in_words, outcomes, local_processes)
 from ...consolidation.incremental import run
@@ -230,4 +229,5 @@ def process_count(
 ) -> int:
     "Processes for a sweep on this machine."
     if wanted: return wanted
-    return max(1, min(MAX_PROCESSES, need("joblib", "consolidation").cpu_count(), repositories))
+    import joblib
+    return max(1, min(MAX_PROCESSES, joblib.cpu_count(), repositories))

@@ -154,7 +154,8 @@ class ProcessExecutor(Executor):
         return self.made[-1].submit(fn, *args, **kwargs)
 
     def _start(self) -> None:
-        self.made.append(need("joblib.externals.loky", "consolidation").ProcessPoolExecutor(self.n))
+        from joblib.externals.loky import ProcessPoolExecutor
+        self.made.append(ProcessPoolExecutor(self.n))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         "End them all."

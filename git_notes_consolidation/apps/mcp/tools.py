@@ -114,9 +114,6 @@ def memory_consolidate(
     """Link repeats, mark what is outdated, sum up what belongs together, move the rest between tiers. Plans
     only, unless apply is true."""
     s, scope = desk.service(), Scope(namespace)
-    if not sv.is_consolidation_available():
-        need("scipy.cluster.hierarchy", "consolidation")
-        need("sklearn", "consolidation")
     if apply:
         r, stop = run(s, scope=scope), None
         records = [x for rows in sv.run_changes(desk.view(), r.run_id).values() for x in rows]
