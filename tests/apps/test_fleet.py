@@ -62,12 +62,12 @@ def plan(home, workers=None):
 def alone(year): return plan(year)
 
 
-SPREAD = {"touching", "cut_all", "older_of", "weigh_all", "tell_all"}
+SPREAD = {"neighbour_forest", "cluster_components", "older_of", "judge_pairs", "summarize_groups"}
 
 
 class Victim:
     "The first to work on a tile says who it is and works on until it is killed."
-    def __init__(self, file): self.file, self.__name__ = str(file), "touching"
+    def __init__(self, file): self.file, self.__name__ = str(file), "neighbour_forest"
 
     def __call__(self, tile):
         try: handle = os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
@@ -239,7 +239,7 @@ def test_a_fleet_on_a_cluster_writes_what_one_machine_writes(small, tmp_path, da
     homes = [small("a"), small("b")]
     (homes[1] / "gnc.toml").write_text("workers = 1\n")  # A repository does not say who works
     said = gnc("fleet", *homes, "--scheduler", dask, "--state", tmp_path / "s", "--json")
-    assert said.code == 0 and said.json["tasks"]["weigh_all"] > 2 and state_of(said) == {"a": "ok", "b": "ok"}
+    assert said.code == 0 and said.json["tasks"]["judge_pairs"] > 2 and state_of(said) == {"a": "ok", "b": "ok"}
     assert gnc("consolidate", repo=(other := small("c"))).code == 0
     assert refs(homes[0], "refs/notes/mem-") == refs(other, "refs/notes/mem-") == refs(homes[1], "refs/notes/mem-")
 

@@ -26,7 +26,7 @@ from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.reader import read_memories
-from helpers import add_memories, git, refs, story
+from helpers import ROOT, add_memories, git, refs, story
 
 pytestmark = pytest.mark.slow
 
@@ -152,7 +152,7 @@ def sentences_of(text): return [plain(text[s.start:s.end]) for s in split_senten
 def test_the_edges_that_a_person_read(consolidated):
     "What was read and found wrong is not said again; of what was right, most is. Only new, sure supersessions and near duplicates were read."
     verdicts = {}
-    for line in (Path(__file__).parent / "fixtures/corpus_verdicts.jsonl").read_text().splitlines():
+    for line in (ROOT / "tests/fixtures/corpus_verdicts.jsonl").read_text().splitlines():
         row = json.loads(line)
         verdicts.setdefault(row["verdict"], set()).add(row["edge"])
     found = {e.id for e in state_of(consolidated[0]).edges.values() if e.code not in (None, "X")}

@@ -75,10 +75,10 @@ def test_a_dry_run_says_what_the_run_then_does(home):
 
 PLAN = """
 import sys
-from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import as_utc
-s = service.open_service(sys.argv[1], load_settings(env={}))
+s = stores.open_service(sys.argv[1], load_settings(env={}))
 sys.stdout.buffer.write(s.plan(as_utc(sys.argv[2])).to_json().encode())
 """
 

@@ -1,6 +1,7 @@
 """The instrument: known answers give known numbers, the locked half gives nothing but numbers, and wrong data is refused by file, line and field."""
 import json
 import math
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -273,7 +274,9 @@ def test_the_shared_scorer_agrees(shared):
     path = shared / "supersession" / "pairs.dev.jsonl"
     done = subprocess.run([sys.executable, str(path.parent / "score.py"), "--json", str(path)], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    theirs, r = json.loads(done.stdout), evaluation_judge.report_of(evaluation_pairs.judge_pairs(evaluation_pairs.load_pairs(path), turn=False))
+    memory = runpy.run_path(str(path.parent / "score.py"))["memory"]
+    pairs = [replace(p, older=memory(p.row["older"]), newer=memory(p.row["newer"])) for p in evaluation_pairs.load_pairs(path)]
+    theirs, r = json.loads(done.stdout), evaluation_judge.report_of(evaluation_pairs.judge_pairs(pairs, turn=False))
     ours = {**r.scores["source"], "all": r.all}
     assert theirs.keys() == ours.keys()
     for name, t in theirs.items():
