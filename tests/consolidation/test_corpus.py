@@ -9,7 +9,6 @@ import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from calls import state_of
