@@ -13,6 +13,9 @@ TARGETS ?=
 SIZES ?=
 CHAPTER ?=
 
+# A test starts the program hundreds of times: what is compiled is kept, also where the environment says otherwise
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 PLUGIN := .venv-plugin
 BIN := $(VENV)/bin

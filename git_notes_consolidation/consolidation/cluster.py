@@ -49,7 +49,7 @@ _DENIED, _INSTEAD = re.compile(r"(?i)\b(?:not|no|never|nothing|neither|nor|canno
     r"(?i)\b(?:instead|in favou?r of|replaced by)\b")
 _CLAUSES = re.compile(r"[,;:()]\s|\s(?:and|but|while|so)\s")
 
-
+# %% ../../nbs/13_consolidation/04_cluster.ipynb #1113ada4
 def _goes_on(
     first: Memory,
     second: Memory,  # Replaced the first

@@ -46,7 +46,7 @@ def brought_back(events: Events, state: State) -> set[str]:
 _HIDES = {EdgeType.SUPERSEDES: "target_id", EdgeType.DUPLICATE_OF: "source_id",
           EdgeType.MERGED_INTO: "source_id"}
 
-
+# %% ../../nbs/13_consolidation/06_expiry.ipynb #5fdc4122
 def _hidden(state: State) -> set[str]:
     "Memories that something else stands for."
     return {getattr(e, end) for e in state.edges.values() if (end := _HIDES.get(e.edge_type))

@@ -59,7 +59,7 @@ code, span, judged_by FROM mem_edges
     WHERE edge_type <> 'consolidates' AND (coalesce(code, '') <> 'X' OR source_id IN (SELECT id FROM \
 memories WHERE status = 'tombstone'))"""
 
-
+# %% ../../nbs/13_consolidation/14_increment.ipynb #f3988c48
 def _edge(row: Sequence[Any]) -> MemoryEdge:
     source, target, type_, weight, reason, at, *rest = row
     return MemoryEdge(source, target, EdgeType(type_), weight, reason, as_utc(at) if at else None, *rest)

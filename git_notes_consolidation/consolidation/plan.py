@@ -74,6 +74,7 @@ _COUNTS = ("memories_processed", "memories_distinct", "clusters_found", "summari
            "supersessions_detected", "duplicates_found", "edges_removed",
            "summaries_retired", "review_items", "relations_found")
 
+# %% ../../nbs/13_consolidation/08_plan.ipynb #738aeb1a
 def load_plan(text: str) -> Plan:
     "The plan that `to_json` wrote; anything else is refused."
     try:

@@ -60,6 +60,7 @@ _HIDING = {EdgeType.DUPLICATE_OF: "dedupe", EdgeType.SUPERSEDES: "supersede"}
 # What this module finds, and the strategy that asks for it
 _MINE = _HIDING | {EdgeType.REFERENCES: "supersede"}
 
+# %% ../../nbs/13_consolidation/03_relate.ipynb #e6c7dcf7
 def active_edges(
     s: Scanned,
     found: Iterable[MemoryEdge],  # What this run found

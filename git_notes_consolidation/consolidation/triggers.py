@@ -110,6 +110,7 @@ def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
 _NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
           "@monthly": "0 0 1 * *"}
 
+# %% ../../nbs/13_consolidation/16_triggers.ipynb #e522ada1
 def last_firing(
     schedule: str,  # "0 3 * * *": at three every night
     now: datetime,  # In the zone that the schedule means
@@ -180,6 +181,7 @@ _RULES = ((Trigger.THRESHOLD, _threshold), (Trigger.PRESSURE, _pressure), (Trigg
           (Trigger.SESSION_END, _session_end),
           (Trigger.IDLE, _idle), (Trigger.SCHEDULE, _waited))
 
+# %% ../../nbs/13_consolidation/16_triggers.ipynb #86feab91
 def answer(
     facts: Facts,
     config: SubconsciousnessConfig,

@@ -28,6 +28,7 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 # Of ten bits
 _PAIRS = [a + b for a in "abcdefghijklmnopqrstuvwxyz234567" for b in "abcdefghijklmnopqrstuvwxyz234567"]
 
+# %% ../../nbs/01_core/01_memory.ipynb #efa00ebc
 def digest(
     prefix: str,  # What kind of thing is named: "mem", "sum", "edge", "run"
     *parts: Any,  # JSON values that make the thing what it is

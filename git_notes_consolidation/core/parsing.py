@@ -18,6 +18,7 @@ __all__ = ['parse_setting', 'known_setting', 'variable_name', 'plugin_settings',
 _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
           "0": False}
 
+# %% ../../nbs/01_core/09_parsing.ipynb #3764dce1
 def parse_setting(
     name: str,  # A field of `SubconsciousnessConfig`
     value: Any,  # Text from the environment, or a typed value from a file or an argument
@@ -93,6 +94,7 @@ _PLUGINS = _HOOKS | {"llm_provider": "MEMORY_LLM_PROVIDER", "llm_model": "MEMORY
                      "llm_rpm": "MEMORY_LLM_RPM_LIMIT",
             "llm_daily_usd": "MEMORY_LLM_DAILY_COST_LIMIT"}
 
+# %% ../../nbs/01_core/09_parsing.ipynb #f575fe63
 def plugin_settings(
     env: Mapping[str, str],
     provider: str | None = None,  # That an argument names
@@ -112,6 +114,7 @@ _NOT_FILES = ("event_command", "event_webhook", "event_entry_points", "embedding
               "embedding_model_dir", "llm_provider", "llm_base_url",
               "llm_local_only", "llm_daily_tokens", "llm_daily_usd")
 
+# %% ../../nbs/01_core/09_parsing.ipynb #121ba2d3
 def file_setting(
     name: str,  # A setting that stands in a file
     origin: str,

@@ -17,7 +17,7 @@ __all__ = ['POOL', 'MAX_PROCESSES', 'MIN_SECONDS', 'Pool', 'using_pool', 'proces
 _S = TypeVar("_S")
 _R = TypeVar("_R")
 
-
+# %% ../../nbs/01_core/05_processes.ipynb #95cd322b
 class Pool(Protocol):
     "Who does the work instead."
     @property
@@ -40,7 +40,7 @@ def using_pool(crew: Pool | None) -> Iterator[None]:
 MAX_PROCESSES = 4  # Processes that nobody asked for
 MIN_SECONDS = 10.0  # Seconds of work on one core
 
-
+# %% ../../nbs/01_core/05_processes.ipynb #ff7a4e5a
 def process_count(
     seconds: float,  # What the work would take on one core, roughly
     wanted: int = 0,  # 0: one for each core

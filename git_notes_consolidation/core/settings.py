@@ -5,13 +5,15 @@
 # %% ../../nbs/01_core/08_settings.ipynb #c1a07339
 from __future__ import annotations
 import math, re
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 # %% auto #0
-__all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES', 'LLM_PROVIDERS',
+__all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES',
            'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'days_by_namespace',
-           'SubconsciousnessConfig']
+           'RetentionSettings', 'SimilaritySettings', 'LLMSettings', 'ConsolidationSettings', 'SessionSettings',
+           'WritingSettings', 'SubconsciousnessConfig']
 
 # %% ../../nbs/01_core/08_settings.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -21,6 +23,7 @@ class ConfigError(ValueError):
 DECAYS = ("exponential", "power", "act-r")
 FORMULAS = ("gnm", "subcog")
 
+# %% ../../nbs/01_core/08_settings.ipynb #40187e73
 @dataclass(frozen=True)
 class RetentionConfig:
     "How memories fade and where the tiers begin."
@@ -108,20 +111,73 @@ def days_by_namespace(
         raise ValueError
     return out
 
-# %% ../../nbs/01_core/08_settings.ipynb #aef1307e
+# %% ../../nbs/01_core/08_settings.ipynb #cd6d22b3
+class _Checked:
+    "What the settings of all chapters begin with."
+    def __post_init__(self) -> None: pass
+
+    def _one_of(self, name: str, known: Collection[str]) -> None:
+        if getattr(self, name) not in known:
+            raise ConfigError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+
+    def _share(self, *names: str) -> None:
+        for name in names:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
+
+    def _positive(self, *names: str) -> None:
+        for name in names:
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
+
+    def _not_negative(self, *names: str) -> None:
+        for name in names:
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
+
+# %% ../../nbs/01_core/08_settings.ipynb #2a8a5773
+@dataclass(frozen=True)
+class RetentionSettings(_Checked):
+    "How memories fade."
+    # What the numbers of retention begin with: default, gnm, subcog or mycelic; each can still be set by
+    # itself
+    retention_preset: str = "default"
+    # How recency fades: exponential, power, or act-r, which counts every access; `gnc tune` fits it
+    decay: str = "exponential"
+    decay_exponent: float = 0.75  # Of power and act-r: the greater, the faster at first
+    formula: str = "gnm"  # Design 1's sum, or subcog: design 5's, to the letter
+    retention_half_life_days: float = 30.0
+    importance_half_life_days: float = 365.0
+    activation_boost: float = 0.1
+    recency_weight: float = 0.4
+    activation_weight: float = 0.2
+    importance_weight: float = 0.4
+    hot_threshold: float = 0.60
+    warm_threshold: float = 0.35
+    archive_threshold: float = 0.25
+    grace_days: float = 7.0
+    superseded_factor: float = 0.2
+    partial_factor: float = 0.7
+    supersession_rule: bool = True
+    stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._one_of("retention_preset", PRESETS)
+        _ = self.retention  # Refuses nonsense of its own
+
+    @property
+    def retention(self) -> RetentionConfig:
+        "The part that scores."
+        mine = asdict(self) | {"half_life_days": self.retention_half_life_days}
+        return RetentionConfig(**{f.name: mine[f.name] for f in fields(RetentionConfig)})
+
+# %% ../../nbs/01_core/08_settings.ipynb #92a8483f
 EMBEDDERS = ("lexical", "minilm", "plugin", "endpoint")
-PRIORITIES = ("relevance", "recency", "activation")
-TIERS = ("hot", "warm", "cold", "archived")
-WRITE_PROFILES = {"strict": 0.95, "balanced": 0.85, "loose": 0.75}  # Design 4's, as cosines of MiniLM
-LLM_PROVIDERS = ("off", "auto", "openai", "lmstudio", "ollama", "plugin")
 
 @dataclass(frozen=True)
-class SubconsciousnessConfig:
-    "Every setting, flat."
-    consolidation_enabled: bool = True  # Cluster and summarize
-    forgetting_enabled: bool = True  # Move memories between tiers
-    surfacing_enabled: bool = True  # Bring summaries to the next session
-    linking_enabled: bool = True  # Link repeats, and what is outdated to what replaced it
+class SimilaritySettings(_Checked):
+    "What makes vectors and clusters."
     embedder: str = "lexical"  # What makes vectors: lexical, minilm, plugin or endpoint
     # Directory with MiniLM's model.onnx and tokenizer.json; none: the Hugging Face cache
     embedding_model_dir: str = ""
@@ -134,61 +190,24 @@ class SubconsciousnessConfig:
     consolidation_threshold: float | None = None
     min_cluster_size: int = 3  # Fewer memories are not worth a summary
     max_cluster_size: int = 20  # More are split
-    consolidation_batch_size: int = 50  # New memories a hook waits for
-    consolidation_interval_hours: int = 24  # Between two runs that a hook starts
-    hook_enabled: bool = True  # Let a hook start runs in the background
-    hook_idle_minutes: int = 30  # After so long without a new memory, a hook starts a run for what is waiting
-    hook_schedule: str = ""  # When a hook may start a run whatever is waiting, as cron says it: "0 3 * * *"
-    # Current memories at hand (hot or warm) at which a run is due; 0: never for that
-    hook_pressure: int = 2000
-    # Run after each run, with its event as JSON on standard input; not read from files
-    event_command: str = ""
-    event_webhook: str = ""  # Address that the event is posted to; not read from files
-    # Call the installed packages' entry points of the group git_notes_consolidation.consolidation.notify; not
-    # read from files
-    event_entry_points: bool = False
-    summaries_enabled: bool = True  # Give the session block to a session that starts
-    summaries_max: int = 10  # Summaries in it
-    summaries_token_budget: int = 2000  # Tokens that it may take, wrapper and notices included
-    summaries_min_confidence: float = 0.7  # A summary below it stays out
-    summaries_prioritize: str = "relevance"  # What weighs most: relevance, recency or activation
-    summaries_superseded: bool = True  # Tell what was superseded, struck through
-    # Tokens of gnc context for a simple project; a larger one gets up to 2.5 times as many
-    context_token_budget: int = 4000
-    context_min_tier: str = "warm"  # Memories further away stay out: hot, warm, cold or archived
-    context_max_per_namespace: int = 10  # Memories of one namespace in it
-    context_summaries: bool = True  # Summaries in it
-    context_edges: bool = True  # Relations in it
-    stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
-    # What the numbers of retention begin with: default, gnm, subcog or mycelic; each can still be set by
-    # itself
-    retention_preset: str = "default"
-    # How recency fades: exponential, power, or act-r, which counts every access; `gnc tune` fits it
-    decay: str = "exponential"
-    decay_exponent: float = 0.75  # Of power and act-r: the greater, the faster at first
-    formula: str = "gnm"  # Design 1's sum, or subcog: design 5's, to the letter
-    candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
-    candidates_other: int = 5  # … and of all other namespaces
-    # Hold what is remembered against what is there; off: it is added, whatever is there
-    write_enabled: bool = True
-    # Cosine of MiniLM from which a memory is looked at, or strict, balanced, loose; none: the embedder's own
-    write_threshold: float | None = None
-    write_candidates: int = 5  # Current memories that a new one is judged against
-    write_confidence: float = 0.8  # What is judged with less is added, and becomes a question
-    write_review: bool = False  # Make a question of every judgment that would do more than add
-    # Unite a memory with the details that are added to it; off: both stand side by side
-    write_merge: bool = True
-    write_supersede: bool = True  # Let a correction replace what it corrects; off: both stand side by side
-    write_delete: bool = True  # Let a memory be forgotten, which `gnc restore` takes back; off: not even that
-    write_max_importance: bool = True  # A merged memory is as important as the most important of its sources
-    # Days that an operation stays in the log when it is pruned; nothing prunes it unasked
-    log_retention_days: int = 90
-    # Days after which what is archived and untouched becomes a tombstone, by namespace: "progress=180,
-    # reviews=365"; none: never
-    retention_days: str = ""
-    workers: int = 0  # Processes for a large run; 0: one for each core, at most four
-    max_change: float = 0.10  # Share of the current memories that one run may supersede or merge
-    max_change_floor: int = 5  # … and that many in any case
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._one_of("embedder", EMBEDDERS)
+        t = self.consolidation_threshold
+        if t is not None and not 0 < t < 1:
+            raise ConfigError(f"consolidation_threshold is a cosine similarity between 0 and 1, not {t}")
+        if not 2 <= self.min_cluster_size <= self.max_cluster_size:
+            raise ConfigError(
+                f"cluster sizes must be 2 <= min_cluster_size <= max_cluster_size, not "
+                f"{self.min_cluster_size} and {self.max_cluster_size}")
+
+# %% ../../nbs/01_core/08_settings.ipynb #63e325e4
+LLM_PROVIDERS = ("off", "auto", "openai", "lmstudio", "ollama", "plugin")
+
+@dataclass(frozen=True)
+class LLMSettings(_Checked):
+    "Who is asked, and what it may cost."
     # Who judges and writes summaries: off, auto (whoever is configured), openai, lmstudio, ollama or plugin;
     # not read from files
     llm_provider: str = "off"
@@ -206,61 +225,111 @@ class SubconsciousnessConfig:
     llm_candidates: int = 3
     llm_daily_tokens: int = 2_000_000  # Tokens a day that may cost something; not read from files
     llm_daily_usd: float = 1.0  # … and dollars; not read from files
-    retention_half_life_days: float = 30.0
-    importance_half_life_days: float = 365.0
-    activation_boost: float = 0.1
-    recency_weight: float = 0.4
-    activation_weight: float = 0.2
-    importance_weight: float = 0.4
-    hot_threshold: float = 0.60
-    warm_threshold: float = 0.35
-    archive_threshold: float = 0.25
-    grace_days: float = 7.0
-    superseded_factor: float = 0.2
-    partial_factor: float = 0.7
-    supersession_rule: bool = True
 
     def __post_init__(self) -> None:
-        _ = self.retention  # refuses nonsense of its own
-        t = self.consolidation_threshold
-        if t is not None and not 0 < t < 1:
-            raise ConfigError(f"consolidation_threshold is a cosine similarity between 0 and 1, not {t}")
+        super().__post_init__()
+        self._one_of("llm_provider", LLM_PROVIDERS)
+        if not 0 < self.llm_timeout_s < math.inf:
+            raise ConfigError(f"llm_timeout_s must be more than 0 seconds, not {self.llm_timeout_s}")
+        self._positive("llm_concurrency", "llm_batch")
+        self._not_negative("llm_candidates", "llm_rpm", "llm_daily_tokens", "llm_daily_usd")
+
+# %% ../../nbs/01_core/08_settings.ipynb #10d06b45
+@dataclass(frozen=True)
+class ConsolidationSettings(_Checked):
+    "What a run does, and how much it may change."
+    consolidation_enabled: bool = True  # Cluster and summarize
+    forgetting_enabled: bool = True  # Move memories between tiers
+    surfacing_enabled: bool = True  # Bring summaries to the next session
+    linking_enabled: bool = True  # Link repeats, and what is outdated to what replaced it
+    candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
+    candidates_other: int = 5  # … and of all other namespaces
+    workers: int = 0  # Processes for a large run; 0: one for each core, at most four
+    max_change: float = 0.10  # Share of the current memories that one run may supersede or merge
+    max_change_floor: int = 5  # … and that many in any case
+    # Run after each run, with its event as JSON on standard input; not read from files
+    event_command: str = ""
+    event_webhook: str = ""  # Address that the event is posted to; not read from files
+    # Call the installed packages' entry points of the group git_notes_consolidation.consolidation.notify; not
+    # read from files
+    event_entry_points: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.max_change <= 1:
+            raise ConfigError(f"max_change is a share between 0 and 1, not {self.max_change}")
+        self._not_negative("candidates_same", "candidates_other", "workers", "max_change_floor")
+
+# %% ../../nbs/01_core/08_settings.ipynb #b937f200
+PRIORITIES = ("relevance", "recency", "activation")
+TIERS = ("hot", "warm", "cold", "archived")
+
+# %% ../../nbs/01_core/08_settings.ipynb #187fa4ba
+@dataclass(frozen=True)
+class SessionSettings(_Checked):
+    "When a hook starts a run, and what a session reads."
+    consolidation_batch_size: int = 50  # New memories a hook waits for
+    consolidation_interval_hours: int = 24  # Between two runs that a hook starts
+    hook_enabled: bool = True  # Let a hook start runs in the background
+    hook_idle_minutes: int = 30  # After so long without a new memory, a hook starts a run for what is waiting
+    hook_schedule: str = ""  # When a hook may start a run whatever is waiting, as cron says it: "0 3 * * *"
+    # Current memories at hand (hot or warm) at which a run is due; 0: never for that
+    hook_pressure: int = 2000
+    summaries_enabled: bool = True  # Give the session block to a session that starts
+    summaries_max: int = 10  # Summaries in it
+    summaries_token_budget: int = 2000  # Tokens that it may take, wrapper and notices included
+    summaries_min_confidence: float = 0.7  # A summary below it stays out
+    summaries_prioritize: str = "relevance"  # What weighs most: relevance, recency or activation
+    summaries_superseded: bool = True  # Tell what was superseded, struck through
+    # Tokens of gnc context for a simple project; a larger one gets up to 2.5 times as many
+    context_token_budget: int = 4000
+    context_min_tier: str = "warm"  # Memories further away stay out: hot, warm, cold or archived
+    context_max_per_namespace: int = 10  # Memories of one namespace in it
+    context_summaries: bool = True  # Summaries in it
+    context_edges: bool = True  # Relations in it
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._one_of("summaries_prioritize", PRIORITIES)
+        self._one_of("context_min_tier", TIERS)
+        self._share("summaries_min_confidence")
+        self._not_negative("consolidation_batch_size", "consolidation_interval_hours", "hook_idle_minutes",
+                           "hook_pressure", "summaries_max", "summaries_token_budget",
+                           "context_token_budget", "context_max_per_namespace")
+
+# %% ../../nbs/01_core/08_settings.ipynb #8b5a9660
+WRITE_PROFILES = {"strict": 0.95, "balanced": 0.85, "loose": 0.75}  # Design 4's, as cosines of MiniLM
+
+@dataclass(frozen=True)
+class WritingSettings(_Checked):
+    "What becomes of a memory that is written."
+    # Hold what is remembered against what is there; off: it is added, whatever is there
+    write_enabled: bool = True
+    # Cosine of MiniLM from which a memory is looked at, or strict, balanced, loose; none: the embedder's own
+    write_threshold: float | None = None
+    write_candidates: int = 5  # Current memories that a new one is judged against
+    write_confidence: float = 0.8  # What is judged with less is added, and becomes a question
+    write_review: bool = False  # Make a question of every judgment that would do more than add
+    # Unite a memory with the details that are added to it; off: both stand side by side
+    write_merge: bool = True
+    write_supersede: bool = True  # Let a correction replace what it corrects; off: both stand side by side
+    write_delete: bool = True  # Let a memory be forgotten, which `gnc restore` takes back; off: not even that
+    write_max_importance: bool = True  # A merged memory is as important as the most important of its sources
+    # Days that an operation stays in the log when it is pruned; nothing prunes it unasked
+    log_retention_days: int = 90
+    # Days after which what is archived and untouched becomes a tombstone, by namespace: "progress=180,
+    # reviews=365"; none: never
+    retention_days: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         t = self.write_threshold
         if t is not None and not 0 < t < 1:
             raise ConfigError(
                 f"write_threshold is a cosine similarity between 0 and 1, or one of "
                 f"{', '.join(WRITE_PROFILES)}, not {t}")
-        if self.retention_preset not in PRESETS:
-            raise ConfigError(
-                f"retention_preset must be one of {', '.join(PRESETS)}, not {self.retention_preset!r}")
-        if self.embedder not in EMBEDDERS:
-            raise ConfigError(f"embedder must be one of {', '.join(EMBEDDERS)}, not {self.embedder!r}")
-        if not 2 <= self.min_cluster_size <= self.max_cluster_size:
-            raise ConfigError(
-                f"cluster sizes must be 2 <= min_cluster_size <= max_cluster_size, not "
-                f"{self.min_cluster_size} and {self.max_cluster_size}")
-        if not 0 <= self.max_change <= 1:
-            raise ConfigError(f"max_change is a share between 0 and 1, not {self.max_change}")
-        if self.summaries_prioritize not in PRIORITIES:
-            raise ConfigError(
-                f"summaries_prioritize must be one of {', '.join(PRIORITIES)}, not "
-                f"{self.summaries_prioritize!r}")
-        if self.context_min_tier not in TIERS:
-            raise ConfigError(
-                f"context_min_tier must be one of {', '.join(TIERS)}, not {self.context_min_tier!r}")
-        for name in ("summaries_min_confidence", "stale_factor", "write_confidence"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
-        if self.llm_provider not in LLM_PROVIDERS:
-            raise ConfigError(
-                f"llm_provider must be one of {', '.join(LLM_PROVIDERS)}, not {self.llm_provider!r}")
-        if not 0 < self.llm_timeout_s < math.inf:
-            raise ConfigError(f"llm_timeout_s must be more than 0 seconds, not {self.llm_timeout_s}")
-        if not 0 <= self.llm_daily_usd:
-            raise ConfigError(f"llm_daily_usd must not be negative, it is {self.llm_daily_usd}")
-        for name in ("llm_concurrency", "llm_batch", "write_candidates"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
+        self._share("write_confidence")
+        self._positive("write_candidates")
         if not 1 <= self.log_retention_days <= 36_500:
             raise ConfigError(
                 f"log_retention_days must be between 1 and 36500, not {self.log_retention_days}")
@@ -273,24 +342,23 @@ class SubconsciousnessConfig:
             raise ConfigError(
                 "retention_days makes tombstones, and write_delete (enable_delete) is off; switch it on, or "
                 "leave retention_days empty")
-        for name in ("candidates_same", "candidates_other", "max_change_floor", "consolidation_batch_size",
-                     "consolidation_interval_hours",
-                     "workers", "llm_candidates", "llm_rpm", "llm_daily_tokens", "hook_idle_minutes",
-                     "hook_pressure", "summaries_max",
-                     "summaries_token_budget", "context_token_budget", "context_max_per_namespace"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
 
     @property
     def expiry(self) -> dict[str, int]:
         "Namespace to the days that what is archived in it is kept before it becomes a tombstone."
         return days_by_namespace(self.retention_days)
 
-    @property
-    def retention(self) -> RetentionConfig:
-        "The part that scores."
-        mine = asdict(self) | {"half_life_days": self.retention_half_life_days}
-        return RetentionConfig(**{f.name: mine[f.name] for f in fields(RetentionConfig)})
+# %% ../../nbs/01_core/08_settings.ipynb #b9cef99c
+@dataclass(frozen=True)
+class SubconsciousnessConfig(WritingSettings, SessionSettings, ConsolidationSettings, LLMSettings,
+                             SimilaritySettings, RetentionSettings):
+    "Every setting of every chapter; a base class's fields come before those of the one left of it."
+
+    @classmethod
+    def chapters(cls) -> dict[str, tuple[str, ...]]:
+        "The names of the settings by the chapter that reads them, in the chapters' order."
+        return {part.__name__.removesuffix("Settings").lower(): tuple(f.name for f in fields(part))
+                for part in reversed(cls.__bases__)}
 
 # %% ../../nbs/01_core/08_settings.ipynb #fb2fa716
 NAMESPACE_IMPORTANCE = {"decisions": 1.0, "learnings": 0.9, "patterns": 0.85, "retrospective": 0.8,

@@ -28,7 +28,7 @@ def find_file(
 _PLAIN = frozenset(f"tag:yaml.org,2002:{kind}"
                    for kind in ("str", "null", "bool", "int", "float", "timestamp", "merge", "value"))
 
-
+# %% ../../nbs/01_core/07_settings_files.ipynb #9a447ec3
 def _text(node: Any, line: int) -> str | None:
     "A scalar as it stands; None for null."
     if node.tag not in _PLAIN:
@@ -64,7 +64,7 @@ def _data(node: Any, seen: set[int], depth: int) -> Any:
 _BRACKETS = 200  # What nests in thousands of them takes the square of their number
 _TOO_DEEP = "is nested too deep: no setting stands in more than two tables"
 
-
+# %% ../../nbs/01_core/07_settings_files.ipynb #abd504d7
 def from_yaml(
     text: str,
 ) -> dict[str, Any]:  # Texts, None, and such mappings in it

@@ -68,6 +68,7 @@ _FIXED: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {  # What a key may 
     "consolidation.audit": {"log_all_operations": ((True,), _KEPT), "store_before_state": ((True,), _KEPT),
                             "store_after_state": ((True,), _KEPT)}}
 
+# %% ../../nbs/01_core/10_tables.ipynb #6a73b772
 def _fixed(table: str, key: str, value: Any, origin: str) -> None:
     "Refuse the contrary of what is always so."
     allowed, why = _FIXED[table][key]

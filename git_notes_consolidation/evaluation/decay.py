@@ -111,6 +111,7 @@ CANDIDATES = tuple(m for m in MODELS if m.name in ("constant", "exponential, 30 
                                                    "power law, fitted", "designs' score",
                                                    "ACT-R of three numbers, fitted"))
 
+# %% ../../nbs/18_evaluation/14_decay.ipynb #c66b91c8
 @dataclass(frozen=True)
 class Tuned:
     "What was fitted, to what, and what follows."

@@ -44,6 +44,7 @@ POSITIVE = ("full", "partial")  # Labels of a supersession
 # Kinds of pairs that look like one: written as traps, or naming the other's id while both hold
 TRAPS = ("trap", "mention")
 
+# %% ../../nbs/18_evaluation/04_pairs.ipynb #dd1bba4d
 @dataclass(frozen=True)
 class Pair:
     "An older and a newer memory, and what a careful reader said of them."

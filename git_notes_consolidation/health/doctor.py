@@ -135,6 +135,7 @@ _PING = Request("ping",
                  "additionalProperties": False}, 200, "ping-1")
 _THERE = {"schema", "length", "truncated", "empty", "refusal", "parameter"}  # Somebody answered, if not well
 
+# %% ../../nbs/17_health/04_doctor.ipynb #228628e7
 def _pinged(config: SubconsciousnessConfig, p: Provider) -> Finding:
     "One small question."
     try:
@@ -190,7 +191,8 @@ def extra_findings(settings: Settings) -> Iterator[Finding]:
     "Which extras can be imported, and the plugin."
     for extra, names in _EXTRAS.items():
         gone = [n for n in names if not _there(n)]
-        yield (_absent(extra, gone, "warn" if extra == "llm" and settings.config.llm_provider != "off" else "note") if gone
+        needed = extra == "llm" and settings.config.llm_provider != "off"
+        yield (_absent(extra, gone, "warn" if needed else "note") if gone
                else Finding("extras", "ok", f"[{extra}] is installed.", where=extra))
     def say(level: str, what: str, remedy: str = "") -> Finding:
         return Finding("extras", level, what, remedy, "plugin")
@@ -260,7 +262,8 @@ def checks(
     return (Check("git", partial(git_findings, repo, now)), *deep,
             Check("model", lambda: model_findings(settings, env, online,
                                                   lambda who: provider_findings(who, known, now))),
-            Check("model", partial(embedder_findings, repo, settings, env)), Check("extras", partial(extra_findings, settings)),
+            Check("model", partial(embedder_findings, repo, settings, env)),
+            Check("extras", partial(extra_findings, settings)),
             Check("hooks", partial(hook_findings, settings)),
             Check("runs", partial(run_findings, repo, settings, now, known.last)),
             Check("sync", partial(sync_findings, repo, now)),

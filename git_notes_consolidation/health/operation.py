@@ -229,6 +229,7 @@ def clock_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
 _OTEL = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
          "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
 
+# %% ../../nbs/17_health/03_operation.ipynb #29b40f3a
 def _listens(url: str, seconds: float) -> str:
     "Empty, or why not."
     try: at = urlsplit(url); port = at.port or (443 if at.scheme == "https" else 4318)

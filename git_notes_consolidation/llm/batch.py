@@ -26,6 +26,7 @@ Ask = Callable[[Sequence[tuple[Request, Parser]]], Sequence[Answer[Any]]]
 
 _SPOILED = {"context", "schema", "length", "truncated"}  # May be good in parts
 
+# %% ../../nbs/09_llm/19_batch.ipynb #e981c96f
 def ask_in_parts(
     ask: Ask,
     parts: Sequence[Sequence[int]],

@@ -56,6 +56,7 @@ _BREAKERS = """CREATE TABLE IF NOT EXISTS llm_breakers (who TEXT, model TEXT, un
 TEXT NOT NULL, why TEXT NOT NULL,
     PRIMARY KEY (who, model))"""
 
+# %% ../../nbs/09_llm/11_breaker.ipynb #2dec2943
 class Breakers:
     "The breakers of all providers and models."
     def __init__(self, tables: Tables, clock: Callable[[], float]) -> None:

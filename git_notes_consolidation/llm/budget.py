@@ -41,6 +41,7 @@ PRICES: Mapping[str, tuple[float, float]] = {
     "gpt-5-pro": (15.00, 120.00),
 }
 
+# %% ../../nbs/09_llm/02_budget.ipynb #1212379c
 def price(
     model: str,  # "gpt-5-nano", "openai/gpt-5-nano-2025-08-07"
     local: bool = False,  # Served on this machine

@@ -215,7 +215,7 @@ class Thread:
 _CALLED = {"summary": "summarize", "judge": "detect_supersession", "edges": "detect_edges",
            "answer": "reason"}
 
-
+# %% ../../nbs/09_llm/14_client.ipynb #eff7a2b4
 @contextmanager
 def _observed(request: Request) -> Iterator[list[Answer[Any]]]:
     "A question in its span, and measured, once its answer is in the list."

@@ -83,7 +83,7 @@ _BY_FORM = [(f"secret:{kind}", gate, re.compile(pattern)) for kind, gate, patter
 
 _SLUG = re.compile(r"[a-z]+(?:-(?:[a-z]+|\d{1,4}))+")  # The words of a title in an address
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #947c3b87
 def formed(text: str) -> Iterator[Finding]:
     for kind, gate, pattern in _BY_FORM:
         if gate in text:
@@ -106,7 +106,7 @@ _TORN = re.compile(
     rf"2}}{_BREAK})?)"
     r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY")  # Without its head
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #71f6489d
 def _blocks(text: str) -> Iterator[Finding]:
     if "PRIVATE KEY" not in text: return
     whole = [m.span() for m in _PEM.finditer(text)]
@@ -148,7 +148,7 @@ _PARAMETER = re.compile(
     r"|sign|pw|pass|otp|invite|invitation|magic|nonce|rlkey|t|k|h|pwd|security-token|"
     r"credential)=(?P<v>[\w%.~+/=:!@$*-]{8,4096})")
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #5b5b9221
 def placed(text: str) -> Iterator[Finding]:
     for m in _URL.finditer(text) if "://" in text else ():
         name = "v" if m["v"] else "t"
@@ -175,7 +175,7 @@ _SESSION = re.compile(
     r"_session_id|auth_session|sid)="
     r"(?P<v>[\w%.+/-]{20,400}+)")
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #8efd18dc
 def loose(text: str) -> Iterator[Finding]:
     for m in _COOKIE.finditer(text):
         yield from (Finding("secret:cookie", m.start(1) + c.start(1), m.start(1) + c.end(1))
@@ -196,7 +196,7 @@ _IDS = frozenset("""
 # By machines, for everybody
 _MADE = re.compile(r"sha\d|pk[_-]|ssh-|commit|build|image|layer|chunk|asset|digest")
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #0df347ac
 def issued(text: str) -> Iterator[Finding]:
     for m in _ISSUED.finditer(text):
         head, tail = m["head"].lower(), m["tail"]
@@ -218,7 +218,7 @@ _NOT_LOUD = re.compile(
     r"|\w+\*\w*$|[A-Za-z-]+#[\d-]+$|[\w.-]{3,}@[\w-]+$|%[0-9A-Z]{2}|[A-Za-z]+\d?[!?]+$|"
     r"#\d|[$%@&#][A-Za-z_]\w*$|\w+\?$")
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #28996e9d
 def louder(text: str) -> Iterator[Finding]:
     yield from (Finding("secret:password", *m.span()) for m in _LOUD.finditer(text)
                 if not _NOT_LOUD.match(m[0]))
@@ -231,7 +231,7 @@ _PUBLIC = re.compile(
 _STORED = re.compile(r"Qm|AAAA|_Z|MI|sha\d+-")
 _OPEN = re.compile(r"-----BEGIN (?![A-Z0-9 ]*PRIVATE)[A-Z0-9 ]{1,40}-----(?:[^-]|-(?!----)){0,20000}")
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #b3f9b3ca
 def _shown(
     text: str,
     start: int,  # Of a run
@@ -260,7 +260,7 @@ _AFTER = re.compile(
     r"(?i)[^A-Za-z][^\n]{0,40}(?:\n|\\n)?[^\n]{0,24}(?:token|secret|api[ "
     r"_-]?key|password|credential|passphrase)")
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #f731384a
 def runs(text: str) -> Iterator[Finding]:
     blocks = tuple(m.span() for m in _OPEN.finditer(text)) if "-----BEGIN" in text else ()
     for m in (*_RUN.finditer(text), *_BASE.finditer(text)):
@@ -283,7 +283,7 @@ _ARGUMENT = re.compile(
     rf"(?i:{_KEYED}[^\n]{{0,24}}?)[\"'](?P<v>{_HEX})[\"']|[\"'](?P<w>{_HEX})[\"'][^\n\"']{{0,"
     rf"24}}(?i:{_KEYED})")
 
-
+# %% ../../nbs/09_llm/07_opaque_tokens.ipynb #a767ee1c
 def arguments(text: str) -> Iterator[Finding]:
     for m in _ARGUMENT.finditer(text):
         group = "v" if m["v"] else "w"

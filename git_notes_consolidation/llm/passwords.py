@@ -196,7 +196,7 @@ _ASIDE = re.compile(r"^\s?\((?P<v>[\w.@-]{6,30})\)")
 _MORE = re.compile(r"(?:\\[\"'\\][^\s\"'\\]{1,60}){1,4}(?=\")")
 _ON = re.compile(r"(?!\[[a-z:-]{2,40}\])[{\[<|][^\s\"'`\\;&]+")
 
-
+# %% ../../nbs/09_llm/04_passwords.ipynb #b4ee2ce1
 def _named(text: str) -> Iterator[Finding]:
     low = text.lower()
     for pattern in ((_NAMED,) * any(word in low for word in _GATES) + (_NAMED_ABROAD,

@@ -23,7 +23,7 @@ _NO_DOMAIN = frozenset(
 _EXAMPLE = re.compile(
     r"(?:^|\.)(?:(?:example|domain|yourdomain|mydomain|yourcompany)\.(?:com|org|net)|noreply\.\w+\.\w+)$")
 
-
+# %% ../../nbs/09_llm/08_personal_data.ipynb #3ea02708
 def emails(text: str) -> Iterator[Finding]:
     for m in _EMAIL.finditer(text) if "@" in text else ():
         nobody = (m["local"].lower() in _NOBODY or m["last"].lower() in _NO_DOMAIN
@@ -38,7 +38,7 @@ _RINGS = re.compile(
     r"(?i)\b(?:tel|phone|telefon|telephone|mobile|mobil|cell|handy|fax|call|ring|sms|whatsapp)\b[^\n\d+]{0,"
     r"20}$")
 
-
+# %% ../../nbs/09_llm/08_personal_data.ipynb #b528da2c
 def phones(text: str) -> Iterator[Finding]:
     for m in _PHONE.finditer(text):
         digits = sum(c.isdigit() for c in m[0])
@@ -56,7 +56,7 @@ _RESERVED = tuple(ipaddress.ip_network(n)
 _RESOLVERS = frozenset("8.8.8.8 8.8.4.4 1.1.1.1 1.0.0.1 9.9.9.9".split())
 _VERSION = re.compile(r"(?i)(?:version|release|ver\.?|[=<>~^]=|\^)\s?$")
 
-
+# %% ../../nbs/09_llm/08_personal_data.ipynb #5330df85
 def _somebodys(address: str, net: str | None) -> bool:
     try: ip = ipaddress.ip_address(address)
     except ValueError: return False
@@ -83,7 +83,7 @@ _EVERYBODY = frozenset(
     "default admin git jenkins vagrant "
     "postgres you me dev build builder coder codespace work project projects index".split())
 
-
+# %% ../../nbs/09_llm/08_personal_data.ipynb #9bbec273
 def _users(text: str) -> Iterator[Finding]:
     if any(place in text for place in ("/home/", "/Users", "\\Users")):
         yield from (Finding("user", *m.span("v")) for m in _HOME.finditer(text)
@@ -101,7 +101,7 @@ _COUNTRIES = dict(c.split(":")
                   "IS:26 IT:27 LI:21 LT:20 LU:20 LV:21 MC:27 MT:31 NL:18 NO:15 PL:28 PT:25 RO:24 SA:24 SE:24 "
                   "SI:19 SK:24 TR:26 UA:29".split())
 
-
+# %% ../../nbs/09_llm/08_personal_data.ipynb #cfcec318
 def _luhn(digits: str) -> bool:
     return sum(sum(divmod(2 * int(d), 10)) if i % 2 else int(d) for i,
                d in enumerate(reversed(digits))) % 10 == 0
@@ -213,7 +213,7 @@ _PERSONS = [(re.compile(_after(r"\w.+/:-") + rf"(?:{form})" + r"(?![\w-]|[.:/]\d
              word and re.compile(rf"(?i)(?:{word})[^\n]{{0,32}}$"))
             for _, form, check, word in _STATES]
 
-
+# %% ../../nbs/09_llm/08_personal_data.ipynb #23026f08
 def persons(text: str) -> Iterator[Finding]:
     windows = [(max(0, m.start() - 8), m.end() + 2) for m in _DIGITS.finditer(text)]
     said = bool(windows) and _OF_PERSONS.search(text)

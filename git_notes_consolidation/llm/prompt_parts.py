@@ -25,6 +25,7 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
     "|<(?=[|\uff5c]|/?(?:s|bos|eos|think|tool_call|start_of_turn|end_of_turn)>)")
 
+# %% ../../nbs/09_llm/15_prompt_parts.ipynb #ae0e6276
 def escaped(
     value: Any,  # JSON value
 ) -> str:
@@ -106,7 +107,7 @@ def schema_of(
 Level = Literal["high", "medium", "low"]
 CONFIDENCE: Mapping[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
 
-
+# %% ../../nbs/09_llm/15_prompt_parts.ipynb #a2aa6b69
 @dataclass(frozen=True)
 class PairReply(Shape):
     "The judgment of one pair."

@@ -151,7 +151,7 @@ _CONTEXT = re.compile(
     r"context.{0,40}(length|size|window)|(length|size|window).{0,40}context|exceed_context|too many "
     r"tokens|prompt is too long", re.I | re.S)
 
-
+# %% ../../nbs/09_llm/10_protocol.ipynb #ed4c42da
 def fault_of_status(
     status: int,
     body: Any,  # The error object, or whatever text there was

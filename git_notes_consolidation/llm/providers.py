@@ -93,6 +93,7 @@ MODELS = {"openai": ("gpt-5-nano", "gpt-5-mini", "gpt-4o-mini"), "lmstudio": ("l
           "ollama": ("llama3.2",)}
 _USUAL = {"openai": "https://api.openai.com/v1", "lmstudio": "http://localhost:1234/v1"}
 
+# %% ../../nbs/09_llm/01_providers.ipynb #f1af6cad
 def address_of(
     name: str,  # openai, lmstudio or ollama
     config: SubconsciousnessConfig,

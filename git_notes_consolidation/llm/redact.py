@@ -35,7 +35,7 @@ _ESCAPE = re.compile(
     rf"(?<!\\)\\++(?:[nrt]|(?=u[dD][89aAbB]){_HEX4}\\++(?=u[dD][c-fC-F]){_HEX4}|(?!u[dD][89a-fA-F]){_HEX4})")
 _BLANKS = {"n": "\n", "r": "\r", "t": "\t"}
 
-
+# %% ../../nbs/09_llm/09_redact.ipynb #3a52725c
 def _unescaped(
     text: str,
 # The text without escapes, and where in the text each of its characters begins, and the end
@@ -56,7 +56,7 @@ _READERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
     issued, louder, runs, arguments, emails,
     accounts, addresses, phones, persons, _users)
 
-
+# %% ../../nbs/09_llm/09_redact.ipynb #240841d9
 def findings(
     text: str,  # Any text, JSON too
 ) -> tuple[Finding, ...]:  # By place, never overlapping

@@ -20,7 +20,7 @@ _REPLIES = """CREATE TABLE IF NOT EXISTS llm_replies (key TEXT PRIMARY KEY, repl
 TEXT NOT NULL, model TEXT NOT NULL,
     tokens_in INTEGER, tokens_out INTEGER)"""
 
-
+# %% ../../nbs/09_llm/12_reply_cache.ipynb #2a606464
 @dataclass(frozen=True)
 class CachedReply:
     "A reply that was good once."

@@ -46,7 +46,7 @@ _RARE = dict(zip("abcdefghijklmnopqrstuvwxyz", """
     hjkoquvwxyz bcdfghjklmnpqrstuvwxyz bcdfgjkmpquvwxyz bghjknoqruvwxz ghjkquvxyz
     bcdfghjklnpqrtuvwx""".split(), strict=True))
 
-
+# %% ../../nbs/09_llm/03_secret_values.ipynb #42cd49da
 def _unlikely(
     text: str,
 ) -> bool:
@@ -150,7 +150,7 @@ _CHOSEN = ("pass", "pwd", "pw", "psk", "identified", "login", "kenn", "contras",
 
 _JOINED = re.compile("[A-Z]?[a-z]+(?:[A-Z][a-z]+)*")
 
-
+# %% ../../nbs/09_llm/03_secret_values.ipynb #9c0acecb
 def _value(
     text: str,
     name: str,  # Lower case: what it is called

@@ -41,7 +41,7 @@ _PEOPLE = frozenset("""
     admin root guest test demo sa administrator operator postgres pi ubnt cisco oracle scott
     deploy""".split())
 
-
+# %% ../../nbs/09_llm/05_spoken_passwords.ipynb #ceaef580
 def spoken(text: str) -> Iterator[Finding]:
     low = text.lower()
     word, person = any(w in low for w in ("pass", "pw", "kennwort")), any(w in low
@@ -211,7 +211,7 @@ _COLUMN = re.compile(
     r"(?i)(?:[\w ]{0,20}[\s_])?(?:password|passwd|passwort|kennwort|pwd|pw|passphrase|secret|api[\s_-]?key|"
     r"token|contraseña|mot\sde\spasse)")
 
-
+# %% ../../nbs/09_llm/05_spoken_passwords.ipynb #b4f93bbc
 def _headed_by(
     line: str,
 # What divides it, the column with secrets and whose: nothing, -1 and nothing where there is none

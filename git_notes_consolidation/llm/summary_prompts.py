@@ -100,6 +100,7 @@ _RELATIVE = re.compile(
     rf"|(?:[\w-]{{1,30}}+ )?(?:minute|hour|day|week|month|year)s? ago|earlier "
     rf"(?:today|this)|the other day)\b(?!-| of\b)")
 
+# %% ../../nbs/09_llm/17_summary_prompts.ipynb #029d817a
 def relative_date(
     text: str,
 ) -> str:  # Empty when there is none

@@ -113,6 +113,7 @@ _PLUGIN = {"LLMAuthenticationError": "auth", "LLMRateLimitError": "rate", "LLMTi
            "SubconsciousnessDisabledError": "auth", "LLMConfigurationError": "auth",
            "CircuitOpenError": "server", "LLMProviderError": "server"}
 
+# %% ../../nbs/09_llm/13_transport.ipynb #1e45e663
 async def send_plugin(
     request: Request,
     max_tokens: int,

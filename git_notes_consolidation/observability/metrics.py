@@ -138,7 +138,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS series (name TEXT, labels TEXT, value REA
 NULL, touched REAL NOT NULL,
     PRIMARY KEY (name, labels))"""
 
-
+# %% ../../nbs/03_observability/04_metrics.ipynb #334b3e3a
 def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(exist_ok=True)
     conn = sqlite3.connect(path, timeout=5.0, isolation_level=None)

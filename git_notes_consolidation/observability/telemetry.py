@@ -42,7 +42,7 @@ _OURS = "MEMORY_PLUGIN_"
 _BOOL = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False,
          "off": False}
 
-
+# %% ../../nbs/03_observability/06_telemetry.ipynb #26f7fde4
 class _Reader:
     "The variables, and what is wrong with them."
     def __init__(self, env: Mapping[str, str]) -> None: self.env, self.complaints = env, list[str]()

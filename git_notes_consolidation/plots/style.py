@@ -55,7 +55,7 @@ NO_CLUSTER = len(COLOURS)  # The number of grey
 CLUSTER_SCALE = {"colorscale": [[i / NO_CLUSTER, c] for i, c in enumerate((*COLOURS, "#AAAAAA"))], "cmin": 0,
                  "cmax": NO_CLUSTER}
 
-
+# %% ../../nbs/02_plots/01_style.ipynb #bd9e68c8
 def cluster_markers(
     labels: Sequence[int],  # Cluster of each point, −1 for none
     # A cluster's look is that of its first member's place, not of its rank among the labels

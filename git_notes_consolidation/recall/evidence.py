@@ -157,7 +157,7 @@ _PARTS = {"MO": "the morning of", "AF": "the afternoon of", "EV": "the evening o
           "DT": "during the day on", "MI": "midday on"}
 _MODS = {"START": "early in ", "MID": "in the middle of ", "END": "late in ", "APPROX": "about "}
 
-
+# %% ../../nbs/14_recall/06_evidence.ipynb #1b78926a
 def aloud(
     r: TemporalReference,  # With an interval
 ) -> str:

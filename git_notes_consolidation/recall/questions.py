@@ -72,7 +72,7 @@ _FORMAL = frozenset(map(stem, word_set(
     "replaced supersede superseded exactly roughly tell "
     "remember please know that this there get got go goes went gone take took make made passed event last")))
 
-
+# %% ../../nbs/14_recall/03_questions.ipynb #7de7ffc8
 @dataclass(frozen=True)
 class Question:
     "A question, read."
@@ -94,7 +94,7 @@ _CHANGES = frozenset(map(stem,
                              "move moved moving switch migrate migration adopt change convert port ported "
                              "instead")))
 
-
+# %% ../../nbs/14_recall/03_questions.ipynb #757ab817
 def key(word: str) -> str:
     "A word's stem, and one for all that say that something took another thing's place."
     s = stem(word)

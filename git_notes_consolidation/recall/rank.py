@@ -45,6 +45,7 @@ _WORDS = r"(?:what|which|who|whom|whose|where|when|why|how)\b"
 _ASKED = re.compile(rf"(?i)\A\W*(?:(?:and|so|but|or|then|since|until|from|by|for|in|on|at|with)\s+){{0,2}}"
                     rf"(?:{_WORDS}(?:\s+[\w'’-]+){{0,3}}?\s+)?(?:was|were|did|had)(?:n['’]t)?\s")
 
+# %% ../../nbs/14_recall/01_rank.ipynb #e65e4dac
 def about_the_past(query: str) -> bool:
     "Does a question ask how things were?"
     head = query[:2000]

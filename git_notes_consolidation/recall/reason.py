@@ -190,7 +190,7 @@ _DEEPER = {RetrievalMode.REFLEXIVE: RetrievalMode.STANDARD, RetrievalMode.STANDA
            RetrievalMode.DEEP: RetrievalMode.EXHAUSTIVE}
 _ENOUGH = 0.8  # Share of a question's words that ends the search
 
-
+# %% ../../nbs/14_recall/08_reason.ipynb #54d4cff5
 def _look(
     search: Callable[..., list[MemoryResult]],
     text: str,

@@ -125,6 +125,7 @@ superseded_kind, spec, coalesce(repeats, id)
 _SUMMARIES = (
     "SELECT id, namespace, temporal_end, tier, title, told, source_memory_ids FROM mem_summaries ORDER BY id")
 
+# %% ../../nbs/14_recall/02_search.ipynb #ef0c4d16
 def _units(rows: Sequence[tuple[Any, ...]], row: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
     "For each memory the row that is shown, and its tier."
     unit = np.array([-1 if r[4] == "tombstone" else row.get(r[5], n) for n, r in enumerate(rows)],
@@ -275,6 +276,7 @@ s.activation_count
     FROM mem_summaries s LEFT JOIN memories m ON m.id = json_extract(s.source_memory_ids, '$[#-1]')"""
 _AMONG = "WHERE {}id IN (SELECT value FROM json_each(?))"
 
+# %% ../../nbs/14_recall/02_search.ipynb #028e35bb
 def read_full(
     conn: sqlite3.Connection,
     ids: Iterable[str],

@@ -40,6 +40,7 @@ _RANGES: dict[str, tuple[str, float, float, float]] = {  # Setting to label, lea
     "context_token_budget": ("context, tokens", 0, 20_000, 100)}
 _WEIGHTS = ("recency_weight", "activation_weight", "importance_weight")
 
+# %% ../../nbs/20_research/03_tuning_panel.ipynb #8a29dd2c
 def slider_positions(
     config: SubconsciousnessConfig,
     own: float,  # The embedder's cluster threshold

@@ -78,6 +78,7 @@ _CONTROL = (
 _TAGLIKE = r"<(?=[A-Za-z/!?])"
 _STRUCTURE = r"[#>=|+*-]|```|~~~"  # What would make a heading, a list or a fence at the beginning of a line
 
+# %% ../../nbs/15_session/02_block.ipynb #02fefc4f
 def one_line(
     text: str,  # Untrusted
     width: int = 400,  # Characters that may be shown

@@ -35,7 +35,7 @@ _COMMON = frozenset(
     "was were what when where which while who why will with you your feat fix chore docs "
     "test tests rationale".split())
 
-
+# %% ../../nbs/15_session/01_budget.ipynb #44143184
 def _singular(w: str) -> str:
     return w[:-3] + "y" if w.endswith("ies") else w[:-1] if w.endswith("s") and not w.endswith("ss") else w
 
@@ -206,6 +206,7 @@ The following summarizes key decisions, learnings, and context from this project
 """
 _WRAPPER = 248  # Tokens of everything but the summaries
 
+# %% ../../nbs/15_session/01_budget.ipynb #106cf215
 def _notice(left: int, cut: int, budget: int) -> str:
     what = " and ".join(x for x in (f"{left} more {'summary' if left == 1 else 'summaries'} not shown" if left
                                     else "", f"{cut} shortened" if cut else "") if x)
@@ -235,7 +236,7 @@ Packed = namedtuple("Packed", (  # A block and what it took
     "shortened",  # How many of those shown lost lines
 ))
 
-
+# %% ../../nbs/15_session/01_budget.ipynb #3b1672ae
 def _packed(chosen: Sequence[tuple[Told, list[Line]]], left: int, cut: int, budget: int, room: int) -> Packed:
     if not chosen: return Packed("", 0, (), left, 0)
     rows = [row for _, lines in chosen for row in _rendered(lines)]

@@ -90,7 +90,7 @@ DEFAULTS = {"summaries_enabled": True, "summaries_max": 10, "summaries_token_bud
 _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
          "0": False}
 
-
+# %% ../../nbs/15_session/03_fast_start.ipynb #36b91fcb
 def _parsed(name: str, value: object) -> object:
     "The value as its default is; `ValueError` if it cannot be."
     like, text = DEFAULTS[name], str(value).strip().lower()

@@ -147,6 +147,7 @@ def _log(repo: Repo, most: int = 65_536) -> IO[bytes]:
 _LAUNCH = (
     "import os; getattr(os, 'nice', int)(10); from git_notes_consolidation.apps.entry import main; main()")
 
+# %% ../../nbs/15_session/08_hooks.ipynb #6535670d
 def spawn(
     repo: Repo,
     event: Event,

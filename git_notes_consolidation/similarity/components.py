@@ -71,7 +71,8 @@ def _join(
                 i, j = _where(U[a:a + block] @ U[b:b + block].T >= level)
                 ends = labels[np.stack([i + a, j + b])]
                 waiting = np.hstack([waiting, ends[:, ends[0] != ends[1]]])
-                if waiting.shape[1] > 4 * len(U): labels, waiting = connected(len(U), *waiting)[labels], waiting[:, :0]
+                if waiting.shape[1] > 4 * len(U):
+                    labels, waiting = connected(len(U), *waiting)[labels], waiting[:, :0]
     return connected(len(U), *waiting)[labels]
 
 # %% ../../nbs/07_similarity/07_components.ipynb #4fa09769

@@ -41,7 +41,7 @@ _D = 1024
 # Weight of a word, of all its pieces together, of an identifier as a whole, of a pair of words
 _WORD, _PIECES, _WHOLE, _PAIR = 64.0, 160.0, 96.0, 20.0
 
-
+# %% ../../nbs/07_similarity/02_lexical.ipynb #bd397220
 def _places(features: Sequence[str], weights: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Where each feature goes, and its signed weight, a whole number: sums of whole numbers have no order
     either."""

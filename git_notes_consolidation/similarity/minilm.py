@@ -25,6 +25,7 @@ _REMEDY = (
     "Run gnc models pull; without a network there, gnc models pull --dir DIR on another machine, copy DIR, "
     "and set MEMORY_EMBEDDING_MODEL_DIR=DIR")
 
+# %% ../../nbs/07_similarity/04_minilm.ipynb #332b9278
 def minilm_files(
     # With model.onnx, or onnx/model.onnx, and tokenizer.json; none: the local Hugging Face cache
     directory: str | Path | None = None,

@@ -35,7 +35,7 @@ _ROWS = (
     "SELECT m.id, m.summary, m.content, r.chunk_id, r.chunk_offset FROM memories m JOIN vec_memories_rowids "
     "r ON r.id = m.id ORDER BY m.id")
 
-
+# %% ../../nbs/07_similarity/05_plugin_vectors.ipynb #b2c3a99f
 def plugin_rows(
     path: str | Path,  # The plugin's index.db; it is not written to, not even a lock
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:  # The plugin's id, summary, content, vector

@@ -170,7 +170,7 @@ _PROSE = re.compile(
 _PLAIN, _DEFINES = re.compile(
     r"[A-Z]?[a-z0-9]+|[A-Z]+"), "def|fn|func|function|class|struct|enum|type|interface|trait"
 
-
+# %% ../../nbs/12_staleness/03_lifetimes.ipynb #5584412e
 def _has(text: str, word: str) -> bool:
     "Does code have the word?"
     if not re.search(rf"\b{word}\b", text): return False

@@ -30,7 +30,7 @@ _TICKS = re.compile(r"(?<![`\w])`([^`\n]{1,200})`(?!`)")
 _NOWHERE = re.compile(r"://|^[/~]|^\.\.|[*{}<>$|;\"\\@]|^[a-z]:", re.I)
 _ENDING, _SLASH = re.compile(r"\S\.[A-Za-z]\w{0,9}$"), re.compile(r"/|\w\.\w")
 
-
+# %% ../../nbs/12_staleness/02_mentions.ipynb #3f0f37d5
 def _path(raw: str) -> str:
     "As git would write it; empty for what is no path from the top of a repository."
     path = re.sub(r"::?\d[\d:,-]*$|::\w.*$", "", raw.strip()).removeprefix("./").rstrip("/")
@@ -59,7 +59,7 @@ _OTHER = re.compile(
     r"\.(?:com|org|net|io|dev|ai|app|md|txt|rst|py|ipynb|[jt]sx?|json|ya?ml|toml|cfg|ini|sh|sql|html|css|"
     r"lock|db)$", re.I)
 
-
+# %% ../../nbs/12_staleness/02_mentions.ipynb #6c5a9459
 def symbol_parts(
     symbol: str,  # "RetryPolicy.backoff"
 ) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ _REF = r"[\"'`]?(?P<name>\w[\w./+#-]{1,100}(?<![./]))[\"'`]?"
 _BRANCHES = [re.compile(rf"\bbranch(?:\s+(?:named|called))?\s+{_REF}"),
              re.compile(rf"(?<![\w/.-]){_REF}\s+branch\b")]
 
-
+# %% ../../nbs/12_staleness/02_mentions.ipynb #404c2a04
 def _commits(sentence: str) -> Iterator[tuple[str, int, int]]:
     for m in _COMMIT.finditer(sentence): yield m[0], *m.span()
 
@@ -106,7 +106,7 @@ _REPORTS, _TITLE = re.compile(rf"\b(?:{_STRONG}|{_WEAK})\b|→|->|=>", re.I), re
     re.I)
 _NOT = re.compile(r"\b(?:not|never|without|\w+n[’']t)\b[^.;,]{0,15}$", re.I)
 
-
+# %% ../../nbs/12_staleness/02_mentions.ipynb #ac52fa7d
 def reports(
     text: str,
     pattern: re.Pattern[str] = _REPORTS,
@@ -119,7 +119,7 @@ LONGEST = 20_000  # Characters of a memory that are read
 _SIGN = re.compile(r"[`/]|\w\.\w|\(\)|\bbranch|[0-9a-f]{7}")
 _FINDERS = (("path", _paths), ("symbol", _symbols), ("commit", _commits), ("branch", _branches))
 
-
+# %% ../../nbs/12_staleness/02_mentions.ipynb #1b00e8dc
 def mentions_of(memory: Memory) -> tuple[Mention, ...]:  # By place
     "Everything in the repository that a memory names."
     text, out, title = memory.text[:LONGEST], [], reports(memory.summary, _TITLE)

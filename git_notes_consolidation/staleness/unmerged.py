@@ -35,7 +35,7 @@ def _with_later(found: Mapping[str, Commit], i: str) -> set[str]:
 _EMPTY = {"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
           "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"}
 
-
+# %% ../../nbs/12_staleness/04_unmerged.ipynb #97f57bf4
 class _File(NamedTuple):
     path: str
     before: str  # Object ids

@@ -21,6 +21,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS accesses (session TEXT, memory_id TEXT, a
 INTEGER, PRIMARY KEY (session, memory_id))
     WITHOUT ROWID"""
 
+# %% ../../nbs/08_store/09_accesses.ipynb #027dbc8c
 def note_accesses(
     conn: sqlite3.Connection,
     ids: Iterable[str],  # Memories or summaries that were shown

@@ -124,6 +124,7 @@ def _about(op: Mapping[str, Any]) -> set[str]:
 _TOLD = {"SUPERSEDE": "supersedes", "MERGE": "merged_into"}
 _FRAME = ("id", "kind", "run", "seq", "subject")
 
+# %% ../../nbs/08_store/20_audit.ipynb #30f4b142
 def op_claim(
     op: Mapping[str, Any],
     made: Iterable[Mapping[str, Any]],  # Every edge that was ever made, of runs that are whole

@@ -20,6 +20,7 @@ _TYPES = frozenset("""
     similar sequential causes enables depends_on implements refines parent_of child_of
     summarized_by source_of""".split())
 
+# %% ../../nbs/08_store/19_audit_edges.ipynb #c4a94212
 def edge_form(
     edge: Mapping[str, Any],
     known: Container[str],  # Memories and live summaries
@@ -50,6 +51,7 @@ def _numbers(text: str) -> set[str]:
 _SPAN, _EDGES = re.compile(r"`([^`\n]+)`"), re.compile(r"[\s`\"'’“”()\[\]{}<>,;|*]+")
 _CODE = re.compile(r"[A-Za-z]\w\.[A-Za-z]\w|\w_\w|[a-z0-9][A-Z]|\d|^[~.]?/\w|/[^/]+/|/[^/]*\.\w")
 
+# %% ../../nbs/08_store/19_audit_edges.ipynb #f57f90a7
 def _names(text: str) -> set[str]:
     words = (w.strip(".:!?…") for w in _EDGES.split(text))
     coded = {w for w in words if re.match("[^\\W\\d]|[~./@-]", w) and _CODE.search(w)}

@@ -85,7 +85,7 @@ def _refs(path: Path | str, *prefixes: str) -> list[str]:
 REFS = {"meta": "refs/notes/mem-meta/v1", "summaries": "refs/notes/mem-summaries/v1",
         "edges": "refs/notes/mem-edges/v1", "runs": "refs/notes/mem-runs/v1"}
 
-
+# %% ../../nbs/08_store/17_audit_notes.ipynb #bae987e2
 class Note(NamedTuple):
     "One entry of a notes tree."
     ref: str
@@ -151,6 +151,7 @@ _KEYS = tuple(f"{k}:".encode() for k in ("type", "timestamp", "summary", "spec",
                                          "relates_to", "importance",
                                      "valid_from", "escape"))
 
+# %% ../../nbs/08_store/17_audit_notes.ipynb #b2cbdb79
 def heads(
     lines: Sequence[bytes],
 ) -> list[tuple[int, int]]:  # Numbers of the opening and the closing line

@@ -146,6 +146,7 @@ _ALSO: dict[str, dict[str, type]] = {
     "op": {"sources": list, "target": str, "classification": str, "confidence": float, "reasoning": str,
            "before": dict, "after": dict, "session": str}}
 
+# %% ../../nbs/08_store/18_audit_records.ipynb #4616d1a9
 def _is(value: Any, kind: type) -> bool: return type(value) is kind or kind is float and type(value) is int
 
 
@@ -168,6 +169,7 @@ def shape_fault(
 _FIELDS: dict[str, type] = {"tags": list, "importance": float, "status": str, "spec": str, "phase": str}
 _OPERATIONS = ("ADD", "UPDATE", "DELETE", "MERGE", "SUPERSEDE", "NOOP", "RESTORE")
 
+# %% ../../nbs/08_store/18_audit_records.ipynb #aded1aaa
 def _meaning(r: Mapping[str, Any]) -> str:
     "What makes no sense in a record of a sound shape."
     if r["kind"] == "review" and "holds" in r and r.get("live", True):
@@ -213,6 +215,7 @@ _COUNTED = {"tier_transitions": ("tier", "", True), "review_items": ("review", "
             "supersessions_detected": ("edge", "supersedes", True),
             "duplicates_found": ("edge", "duplicate_of", True), "edges_removed": ("edge", "", False)}
 
+# %% ../../nbs/08_store/18_audit_records.ipynb #2cdaf7dc
 def _lost(log: Row, its: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     there = Counter((r["kind"], r.get("type", "") if r.get("live", True) else "", r.get("live", True))
                     for r in its if r["kind"] == "edge")

@@ -157,6 +157,7 @@ def in_memory() -> sqlite3.Connection:
 _UNIT, _BLOCK = 2.0**11, 1024
 _PUT = "INSERT INTO vectors (embedder, ids, vectors, crc) VALUES (?, ?, ?, ?)"
 
+# %% ../../nbs/08_store/07_cache.ipynb #81dbe589
 def _block(embedder: Embedder, ids: Sequence[str], raw: bytes) -> tuple[object, ...]:
     return embedder.name, json.dumps(ids), raw, crc32(raw)
 

@@ -117,7 +117,7 @@ class Additions(NamedTuple):
 _Blobs = tuple[list[str], list[str]]  # Those of one object's notes, then and now
 _NO_BLOB = ("000000", "040000", "160000")  # Modes: nothing, a folder, a submodule
 
-
+# %% ../../nbs/08_store/12_changes.ipynb #c263043f
 def _differences(repo: Repo, then: str | None, now: str) -> dict[str, _Blobs]:
     "The annotated objects whose notes two tips have not in common; of a new ref, all."
     found: dict[str, _Blobs] = defaultdict(lambda: ([], []))

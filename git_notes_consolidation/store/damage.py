@@ -215,6 +215,7 @@ def place(ref: str, obj: str, at: int = 0) -> str:
 _GONE, _LOOSE = ("the note's blob is missing from this clone, or has more than 64 MB",
                  "text that belongs to no record")
 
+# %% ../../nbs/08_store/16_damage.ipynb #e20df02d
 def _unread(ref: str, obj: str, p: Problem) -> Finding:
     where = place(ref, obj, p.offset)
     if p.reason == _GONE:

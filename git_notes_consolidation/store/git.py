@@ -41,6 +41,7 @@ class Repo:
 _OUTER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NOTES_REF", "GIT_COMMON_DIR",
           "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 
+# %% ../../nbs/08_store/01_git.ipynb #9d22d6e8
 def git_env() -> dict[str, str]:
     "The environment that git gets from us: this repository and no other, and nobody is asked."
     return ({k: v for k, v in os.environ.items() if k not in _OUTER}

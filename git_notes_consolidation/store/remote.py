@@ -158,6 +158,7 @@ _FASTER = re.compile(
     "fetch first|non-fast-forward|stale info|cannot lock|failed to lock|unable to (?:create|lock)|old "
     "value|already exists|failed to update")
 
+# %% ../../nbs/08_store/13_remote.ipynb #5bff74ff
 def push(
     repo: Repo,
     remote: Remote,

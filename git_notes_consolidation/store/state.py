@@ -83,6 +83,7 @@ _SETTABLE: dict[str, Callable[[Any], bool]] = {
     "status": lambda v: isinstance(v, str) and bool(v), "spec": lambda v: v is None or isinstance(v, str),
     "phase": lambda v: v is None or isinstance(v, str)}
 
+# %% ../../nbs/08_store/06_state.ipynb #916227a7
 def _set_record(r: Mapping[str, Any]) -> Any:
     name = str(r["subject"]).partition("/")[2]
     if name not in _SETTABLE or "value" not in r or not _SETTABLE[name](r["value"]): return None
@@ -112,6 +113,7 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], Any]] = {"tier": _tier_record, "
                                                              "set": _set_record, "op": _op_record,
                                                              "prune": _prune_record}
 
+# %% ../../nbs/08_store/06_state.ipynb #1998525b
 def record_value(r: Mapping[str, Any]) -> Any:
     """What a record of a run says: its value, the record itself where it ends something, none where its shape
     is wrong."""

@@ -167,6 +167,7 @@ _SHAPE = (
     "id, commit_sha, namespace, summary, content, timestamp, repo_path, spec, phase, tags, status, "
     "relates_to, stated_importance, copies, valid_from")
 
+# %% ../../nbs/08_store/08_tables.ipynb #094619fc
 def stored_memories(
     conn: sqlite3.Connection,
     ids: Iterable[str],

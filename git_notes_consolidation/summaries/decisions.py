@@ -33,6 +33,7 @@ _PENDING = re.compile(
     r"|(?:not|n['’]t|never|nobody|before|until|once|if|unless) (?:yet )?(?:we |they |i )?"
     r"(?:have |has |['’]ve )?(?:yet )?(?:decid|agree|chose|choos|settl)\w*)\b")
 
+# %% ../../nbs/11_summaries/07_decisions.ipynb #510ef245
 def stands_under(
     line: Line,
     name: str,  # A regular expression for a heading or a label
@@ -58,6 +59,7 @@ _WHY, _CAME = ("because", "rationale", "why", "context", "reasons?", "motivation
                "consequences?"), ("outcome", "results?", "consequences?")
 _LABEL = re.compile(r"\W*[A-Za-z]+(?: [a-z]+)?\W{0,3}:\W{0,3}\s(?=\S)")
 
+# %% ../../nbs/11_summaries/07_decisions.ipynb #5a21ccb7
 def _behind(quote: Quote, name: str) -> Quote:
     "What stands behind a label: in `Why: it is known`, that it is known."
     m = _LABEL.match(quote.text) if re.match(rf"(?i)\W*(?:{name})\W{{0,3}}:", quote.text) else None

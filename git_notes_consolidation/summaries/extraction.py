@@ -37,6 +37,7 @@ _ACTS = re.compile(
     r"read|send|return|limit|pin|drop|remove|replace|serve|cache|start|stop|wait|build|deploy|"
     r"split)\b")
 
+# %% ../../nbs/11_summaries/09_extraction.ipynb #6822c51e
 def factors(
     told: Sequence[Candidate],  # Once each
     decided: Collection[Quote],  # Decisions among them

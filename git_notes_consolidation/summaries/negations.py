@@ -94,7 +94,7 @@ _DENYING = frozenset(map(word_key,
                          word_set(
                              "disabled off impossible unable refuse reject forbid forbidden exclude ignore")))
 
-
+# %% ../../nbs/11_summaries/03_negations.ipynb #da97c06c
 class _Clause(NamedTuple):
     start: int
     end: int

@@ -23,6 +23,7 @@ _PAST = re.compile(
     r"(?i)\b(?:instead of|rather than|not|previously|formerly|before it was|up from|down "
     r"from|against|from|was|no longer)\s\W?$")
 
+# %% ../../nbs/11_summaries/08_outdated.ipynb #13b4fedd
 def _comparable(a: str, f: Fact, b: str, g: Fact) -> int:
     "How alike two values are in what they count: 0 not at all, 1 the same unit, 2 the same noun."
     if f.kind != g.kind or f.kind == "negation" or f.value.partition(" ")[2] != g.value.partition(" ")[2]:

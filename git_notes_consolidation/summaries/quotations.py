@@ -61,6 +61,7 @@ _TALK = re.compile(
     r"|i (?:need to|will|see|can|understand|should|just|was|am|think)|i['’](?:ll|m)"
     r"|now i|i have (?:now|all))\b")
 
+# %% ../../nbs/11_summaries/05_quotations.ipynb #6ff4ccf5
 def is_statement(
     text: str,  # One sentence
 ) -> bool:
@@ -75,6 +76,7 @@ _LEANS = re.compile(
 _PATH_FIRST = re.compile(r"\W*[\w.-]+(?:/[\w.-]+)+(?::[\d,-]+)?\s*(?:[(:–—-]|$)")
 _PLAIN = re.compile(r"(?<![\w/.`=-])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w/`=(]|[.-]\w)")
 
+# %% ../../nbs/11_summaries/05_quotations.ipynb #c44361f0
 def balanced(text: str) -> bool:
     "Does every bracket, backtick and quotation mark have its partner?"
     return (all(text.count(a) == text.count(b) for a, b in ("()", "[]", "“”"))
@@ -124,6 +126,7 @@ _COUNTS = re.compile(
     r"|(?:on|since|until|by) (?:mon|tues|wednes|thurs|fri|satur|sun)day|[\w-]+ "
     r"(?:minute|hour|day|week|month|year)s? ago)\b(?!['’]s)")
 
+# %% ../../nbs/11_summaries/05_quotations.ipynb #14bc5a7f
 def with_full_stop(text: str) -> str:
     "With the full stop that it lacks."
     return text if re.search(r"[.!?…:;][\"'”’)\]*_`]*$", text) else text + "."

@@ -116,6 +116,7 @@ _OPENS = re.compile(
     r"without|by|instead|rather|despite"
     r"|given)\b")
 
+# %% ../../nbs/11_summaries/06_selection.ipynb #d8c4077f
 def as_title(
     quote: Quote,
     most: int = 10,  # Words

@@ -123,7 +123,7 @@ _ROUGHLY = re.compile(
     r"(?i)\b(?:about|nearly|almost|roughly|around|over|under|some|approximately|(?:more|less) than|close "
     r"to|short of)\s(?:an?\s)?$")
 
-
+# %% ../../nbs/11_summaries/02_values.ipynb #ca9f4f34
 def _spoken(text: str, piece: Piece, fact: Fact) -> Iterator[tuple[float, str, float]]:
     "Other readings of a number: an amount, its unit, and how far off the sources may be."
     n, _, unit = fact.value.partition(" ")
@@ -207,7 +207,7 @@ def _mentions(piece: Piece, fact: Fact, given: Evidence) -> Iterator[_Mention]:
 _NEARLY = 0.85  # The least share of a sentence that is told in the words of the sources
 _SMALL = word_set("one once twice half single both")  # Said of anything
 
-
+# %% ../../nbs/11_summaries/02_values.ipynb #ca589706
 def _check_value(
     text: str,  # The text of the summary that the piece is from
     part: str,  # Its name

@@ -55,7 +55,7 @@ _COMMON = frozenset(map(word_key, word_set(
     "start stay still take taken thank thing time too turn two used value way well went what whatever work "
     "yet background")))
 
-
+# %% ../../nbs/11_summaries/04_verification.ipynb #9d8330a7
 def _strange(piece: Piece, given: Evidence) -> float:
     "How many more words of a clause are told nowhere than somewhere, or in a row one less, at worst."
     mine = [(t.clause, 1 if not t.fact and not has_word(given.weights, t.key) else -1) for t in piece.tokens

@@ -88,6 +88,7 @@ _SOFT = re.compile(r"(?i)\b"
                        r"might, maybe, perhaps, possibly, propos\w+, consider\w*, suggest\w*, whether, "
                        r"would, could, idea, discuss\w*") + r"\b")
 
+# %% ../../nbs/10_supersession/07_amendments.ipynb #1f0ae41f
 def _plain(s: OwnSentence) -> bool: return not s.line.rstrip().endswith("?") and not _SOFT.search(s.line)
 
 # %% ../../nbs/10_supersession/07_amendments.ipynb #80b36340
@@ -97,7 +98,7 @@ _AMENDMENT = re.compile(r"(?i)\b" + any_of(
     r"departs? from, deviat\w+ from, supplements? to, restricts, limits")
     + r"\s+(?:(?:the|our|my|list|of|for|from|on)\s+)*((?:[\w`'’-]+\s*){1,6})")
 
-
+# %% ../../nbs/10_supersession/07_amendments.ipynb #e987050e
 @lru_cache(maxsize=2**14)
 def _amendments(
     memory: Memory,

@@ -26,6 +26,7 @@ _LEAD = word_set(
     "because as in part formally fully "
     "completely effectively partially partly entirely officially normatively explicitly")
 
+# %% ../../nbs/10_supersession/03_assertions.ipynb #8c44e45f
 def _foreign(toks: Sequence[Token], older: Memory, newer: Memory) -> set[Token]:
     "Documents that are neither of the two."
     return {t for t in toks if t.kind in ("ref", "link") and not refers_to(t, identity(newer))
@@ -107,6 +108,7 @@ _NEARLY = word_set(
 _COMMITTED, _KEEP = word_set("decided decide agreed agree voted chose chosen resolved approved"), word_set(
     "kept keep keeps keeping")
 
+# %% ../../nbs/10_supersession/03_assertions.ipynb #ea3eb304
 def _negates(word: str) -> bool: return word in NEGATIONS or word.endswith(("n't", "n’t"))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #f9ba48d9
@@ -143,6 +145,7 @@ _OPEN = re.compile(
     r"deferred|maybe|not (?:done|chosen)|out of scope|non-goals?|rolled "
     r"back|undone|(?:old|previous|quoted) text)\b")
 
+# %% ../../nbs/10_supersession/03_assertions.ipynb #a4d7941e
 def _framed(text: str, c: Claim, summary: str = "") -> str:
     "The question, heading or label that leaves its claim open."
     if text[max(c.sentence.start, c.sentence.end - 12):c.sentence.end].rstrip("\"'”’)]*_` ").endswith("?"):
@@ -162,6 +165,7 @@ _ELSEWHERE = word_set(
     "staging test tests testing dev development ci local locally laptop laptops sandbox canary preview demo")
 _CUTS = word_set("and which that who whose where because since by as to so for")
 
+# %% ../../nbs/10_supersession/03_assertions.ipynb #c5847a70
 def _taken_back(toks: Sequence[Token]) -> str:
     "The word behind an object that takes its claim back."
     reach, last = 5, next((t.text for t in reversed(toks) if t.kind != "mark"), "")

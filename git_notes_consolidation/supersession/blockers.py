@@ -80,6 +80,7 @@ _CLOSES = re.compile(r"(?i)\b" + any_of(
 
 _QUOTE = re.compile("[\"“«'‘]")
 
+# %% ../../nbs/10_supersession/08_blockers.ipynb #cd74ae7f
 @lru_cache(maxsize=2**14)
 def _quoted_titles(
     memory: Memory,

@@ -61,7 +61,7 @@ _TOKEN = re.compile(
     r"|(?P<word>\w[\w’'./+-]*)|(?P<mark>[^\w\s*_`])")
 _SLUG = re.compile(r"0*\d{1,4}-[A-Za-z]")  # 0007-serve-with-flask
 
-
+# %% ../../nbs/10_supersession/01_claims.ipynb #47387325
 def tokens(
     text: str,
     start: int,
@@ -130,7 +130,7 @@ _BEFORE_BASE = word_set("we i and or also hereby to that these this not") | MODA
 _ADJECTIVAL = word_set("the a an our my its their old older any all already no")
 _ITSELF, _FAVOUR = word_set("this it we i"), word_set("favour favor")
 
-
+# %% ../../nbs/10_supersession/01_claims.ipynb #ed5eea7a
 def _form(toks: Sequence[Token], i: int, lo: int, lemma: str, tense: str) -> tuple[int, str]:
     "First token of the predicate and form of a verb; no form where the word is no verb."
     prev, following = toks[i - 1].text if i > lo else "", [t.text for t in toks[i + 1:i + 3]] + ["", ""]
@@ -152,6 +152,7 @@ _ENDS, _MAKES = word_set("holds hold applies apply stands valid force effect cur
     "makes made making renders rendering")
 _GONE = word_set("obsolete void moot redundant")
 
+# %% ../../nbs/10_supersession/01_claims.ipynb #d41d0d12
 def _predicate(toks: Sequence[Token], i: int, lo: int) -> tuple[int, int, str, str] | None:
     "First token, verb, lemma and form of the relation that stands at a token, if one does."
     word, following = toks[i].text, [t.text for t in toks[i + 1:i + 25]]

@@ -31,6 +31,7 @@ _MARKS = frozenset(stem(w) for w in word_set(
     "version v2"))
 _INITIALS = re.compile(r"\(([A-Z][A-Za-z0-9/.-]{1,11})\)")
 
+# %% ../../nbs/10_supersession/13_editions.ipynb #a9358627
 def _without_initials(title: str) -> str:
     def kept(m: re.Match[str]) -> str:
         letters = "".join(w[0] for w in re.findall(r"[A-Za-z0-9]+", title[:m.start()])).lower()
@@ -75,6 +76,7 @@ _SERIES = re.compile(r"(?i)\b" + any_of(
 
 _PERHAPS = re.compile(r"(?i)\b(?:might|could|would|perhaps|maybe|possibly|one day)\b")
 
+# %% ../../nbs/10_supersession/13_editions.ipynb #28ad7868
 def _firm(memory: Memory) -> bool:
     "Does a short text stand for what it says?"
     return (len(memory.content) > SHORT_BODY or not undecided(memory)
@@ -178,6 +180,7 @@ _NOT_YET = re.compile(r"(?i)\b" + any_of(
     "beta, rc, preview, try, tried, trial, can, could, may, might, must, would, should, want, need to, plan, "
     "if, unless, until, once, when") + r"\b")
 
+# %% ../../nbs/10_supersession/13_editions.ipynb #f2c3d7ca
 @lru_cache(maxsize=2**14)
 def _arrived(memory: Memory) -> tuple[tuple[OwnSentence, Version], ...]:
     "The versions at which a memory says that something is."

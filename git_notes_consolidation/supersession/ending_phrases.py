@@ -22,6 +22,7 @@ VERBS = (
     "terminate jettison bin nuke unplug shelve").split()
 _REVERSED = "revers(?:es|ed)|undone"  # Not "reversing", which is what a list does
 
+# %% ../../nbs/10_supersession/05_ending_phrases.ipynb #4256d75c
 def _inflected(
     verb: str,
 ) -> str:  # A regular expression
@@ -113,6 +114,7 @@ BREAKS = word_set(
     "yesterday myself ourselves themselves itself "
     "anymore altogether entirely completely too here there away off more longer")
 
+# %% ../../nbs/10_supersession/05_ending_phrases.ipynb #2b4f30d1
 def _noun(
     toks: Sequence[Token],
     j: int,  # Where it begins
@@ -136,6 +138,7 @@ DETERMINERS = word_set(
     "likewise eventually hence thus therefore so "
     "meanwhile with support")
 
+# %% ../../nbs/10_supersession/05_ending_phrases.ipynb #bcbca58a
 def _things(
     noun: Sequence[Token],
     text: str,

@@ -28,6 +28,7 @@ __all__ = ['Ending', 'endings', 'ended']
 _WE, _WE_ARE = re.compile(r"(?i)\b(?:we|i|to|also)\s*$"), re.compile(r"(?i)\b(?:are|['’]re|am|['’]m|is)\s*$")
 _CHOICES = LIGHT_VERBS | word_set("switch move migrate change")
 
+# %% ../../nbs/10_supersession/06_endings.ipynb #09cc08ac
 def _governs(
     verb: str,  # As it stands, in lower case
     before: str,  # What its clause has before it
@@ -47,6 +48,7 @@ _SUCCEEDS = ("tak", "took", "replac", "supersed", "in ", "instead", "no more", "
              "goodbye", "farewell")
 _BETWEEN = word_set("have has had just all finally")
 
+# %% ../../nbs/10_supersession/06_endings.ipynb #3ddf9bf1
 def _subject(
     words: Sequence[str],  # Of the clause, before the verb
     verb: str,
@@ -70,7 +72,7 @@ _AGREED = re.compile(r"(?i)\b(?:agreed|decided|voted|resolved|chose|time)\b[^,;]
 
 _OTHERS = re.compile(r"(?i)\b(?:they|he|she|someone|somebody|others)(?:['’](?:ve|re|s|d|ll))?\b")
 
-
+# %% ../../nbs/10_supersession/06_endings.ipynb #0c9b2ddc
 def _wished(
     before: str,  # What the clause has before the verb
     thing: str = "",  # What it has before the thing
@@ -141,7 +143,7 @@ class Ending(NamedTuple):
 _PATTERNS = {"active": ENDS, "passive": ENDED, "bare": BARELY}
 _CLAUSE = word_set("; : — – ( , but however")
 
-
+# %% ../../nbs/10_supersession/06_endings.ipynb #4425f157
 def _ending(s: OwnSentence, toks: Sequence[Token], form: str, m: re.Match[str],
             memory: Memory) -> Ending | None:
     "What one verb ends, if it ends anything."
@@ -273,6 +275,7 @@ _PART = re.compile(
 # A review or a blocker reports a moment
 _STANDING = word_set("decisions patterns inception elicitation learnings")
 
+# %% ../../nbs/10_supersession/06_endings.ipynb #e0da9e45
 def ended(
     older: Memory,
     newer: Memory,

@@ -88,6 +88,7 @@ def _implied(
 SURE = 0.8  # From this confidence on a judgment is acted on
 SAME_TITLE_COSINE = 0.5  # Lexical cosine from which a title that comes again replaces the older one
 
+# %% ../../nbs/10_supersession/15_judge.ipynb #f8b4bc88
 def _strangers(older: Memory, newer: Memory) -> bool:
     "Is neither title touched by the other memory, or hardly a word shared?"
     o, n = topic_of(older), topic_of(newer)

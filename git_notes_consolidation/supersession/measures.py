@@ -29,6 +29,7 @@ _FORMER = re.compile(r"(?i)(?:\b" + any_of(
     r"(?:previous|old|current|fixed|earlier|former|original) )*$")
 _ARROW = re.compile(r"\s*(?:→|->|=>)")
 
+# %% ../../nbs/10_supersession/11_measures.ipynb #e0a758d9
 @lru_cache(maxsize=2**14)
 def _former(memory: Memory) -> tuple[tuple[Statement, Fact], ...]:
     "The values that a memory calls former, with the statements that do."
@@ -88,7 +89,7 @@ _KINDS = frozenset(stem(w) for w in word_set(
     "capacity quota age height width every twice often"))
 _UNIT_STEMS = frozenset(map(stem, UNIT_WORDS))
 
-
+# %% ../../nbs/10_supersession/11_measures.ipynb #87b2d183
 def _related(a: str, b: str) -> bool:
     "One stem, or two of one word: expir, expiry."
     return a == b or len(a) > 4 and len(b) > 4 and a[:5] == b[:5]
@@ -100,7 +101,7 @@ _SET = re.compile(
     r"up|drops?|down|up) to|now|"
     r"from now on|is at|to) (?:a |an |just |only |about )?$")
 
-
+# %% ../../nbs/10_supersession/11_measures.ipynb #4902d54b
 def _one(memory: Memory, d: str) -> tuple[Statement, Fact] | None:
     """The value of a dimension that a memory holds: the title's, the only one, or the only one that it says
     was set."""

@@ -85,6 +85,7 @@ _CLOSERS = (STOP_WORDS | _NOUNS | _PARTS | _GONE
             | word_set(
                 "today altogether outright again instead no except only too effective starting anymore"))
 
+# %% ../../nbs/10_supersession/02_referents.ipynb #4451c593
 def _closed(toks: Sequence[Token], j: int, known: _Identity, body: str | None = None) -> bool:
     "May the object end before this token? With a body, it must also speak of the scope that follows."
     if j >= len(toks): return True
@@ -108,6 +109,7 @@ _INTRO = _NOUNS | word_set(
     "effectively normatively following")
 _ABOUT = LIGHT_VERBS | word_set("to on about for that we")  # Behind a noun: "the decision to use …"
 
+# %% ../../nbs/10_supersession/02_referents.ipynb #125b54f0
 def _pass(toks: Sequence[Token], j: int, part: bool) -> tuple[int, bool]:
     """Past what may stand between a verb and its object, and whether it speaks of a part; -1 where the object
     is something else."""

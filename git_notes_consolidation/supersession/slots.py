@@ -71,7 +71,7 @@ _SAME = {stem(w): group.split()[0] for group in (
     "store stored keep kept hold held save put place persist",
     "run host deploy serve", "send sent post deliver push publish") for w in group.split()}
 
-
+# %% ../../nbs/10_supersession/14_slots.ipynb #bfa53558
 @lru_cache(maxsize=2**14)
 def slots(
     memory: Memory,  # A long one has none
@@ -97,7 +97,7 @@ _ONLY = re.compile(
     r"are)\s+(?:now\s+)?the\s+(?:single|only|sole|one and only)\s+"
     r"(?P<thing>[\w-]+(?:\s+(?!of\b|for\b|in\b|to\b|that\b|which\b|on\b|we\b)[\w-]+){0,3})")
 
-
+# %% ../../nbs/10_supersession/14_slots.ipynb #30071fd4
 def _kinds(memory: Memory, pattern: re.Pattern[str]) -> Iterator[Slot]:
     "What a memory says is one of a kind, or the only one."
     for s in own_sentences(memory)[:4] if len(memory.content) <= SHORT_BODY else ():
@@ -111,7 +111,7 @@ _BESIDE = re.compile(r"(?i)\b" + any_of(
     "optional(?:ly)?, may, can, for (?:the "
     ")?(?:local|staging|dev|test|tests|demo|new)") + r"\b")
 
-
+# %% ../../nbs/10_supersession/14_slots.ipynb #1112e8ec
 def _same_slot(x: Slot, y: Slot, older: Memory, newer: Memory) -> bool:
     "Is it one slot, of one topic, with two names that do not know each other?"
     o, n = topic_of(older), topic_of(newer)

@@ -35,7 +35,7 @@ def _measure(f: Fact) -> str:
 _WORD = re.compile(r"\w[\w’'-]*")
 _stem = lru_cache(maxsize=2**14)(stem)
 
-
+# %% ../../nbs/10_supersession/09_statements.ipynb #cf575237
 def _parts(
     text: str,
     values: Sequence[Fact],  # Of the text, by place
@@ -124,6 +124,7 @@ _LIGHTER = frozenset({"now", "longer"} | {stem(w) for w in word_set(
     "increase increased reduce reduced cut longer shorter "
     "higher new only already always exactly still again also")})
 
+# %% ../../nbs/10_supersession/09_statements.ipynb #e818ce6e
 @lru_cache(maxsize=2**14)
 def _by_opening(memory: Memory) -> dict[str, list[Statement]]:
     found: dict[str, list[Statement]] = {}

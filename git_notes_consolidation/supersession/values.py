@@ -64,7 +64,7 @@ def _enough(d: Difference, x: Statement, y: Statement, titles: float) -> bool:
 _UNITLESS = ("number ", "version", "date")
 _PLACED = re.compile(r"(?i)\b(?:in|on|for|at|by|from|of)\b")
 
-
+# %% ../../nbs/10_supersession/10_values.ipynb #36155d13
 def _placed_apart(d: Difference, x: Statement, y: Statement, older: Memory, newer: Memory) -> bool:
     """Do the statements part at two places, of which the other memory does not speak: 5 s on deck, 8 s in the
     engine room?"""
@@ -104,7 +104,7 @@ _NAMED = re.compile(
     r"[A-Z][\w.+#]*[A-Za-z][\w+#]*|`[^`\d]+`|[A-Za-z][\w]*-[A-Za-z][\w-]*\d|(?:us|eu|ap|sa|ca|me|"
     r"af)-[a-z]+-\d|[\w-]*[a-z]\d+")
 
-
+# %% ../../nbs/10_supersession/10_values.ipynb #b2035b01
 @lru_cache(maxsize=2**15)
 def _stative(text: str) -> bool: return bool(_STATIVE.search(text))
 

@@ -63,7 +63,7 @@ _BEHIND = re.compile(
     rf")?(?P<does>{_DOES})(?![\w-]))")
 _CLOSED = re.compile(r"\s*(?:[.,;:)|]|$|(?:with|by|since|as of|from|in favou?r)\b)")
 
-
+# %% ../../nbs/10_supersession/04_verdicts.ipynb #5e4afbd2
 def _behind(text: str) -> re.Match[str] | None:
     "What a sentence says of the name that stands before this text, if that is its end."
     m = _BEHIND.match(text)
@@ -106,7 +106,7 @@ _PIECE = re.compile(
     r" (?:of|in|from)\s*(?:the )?[\[(\"“*_`]*$")
 _OUTER = word_set("of in from for with to under by like unlike as than on per via beyond besides")
 
-
+# %% ../../nbs/10_supersession/04_verdicts.ipynb #c4b945fb
 class _Said(NamedTuple):
     start: int
     end: int
@@ -157,7 +157,7 @@ _VETO = re.compile(r"(?i)\b(?:if|unless|until|till|once|when|whether|not "
                    r"draft|still)\b"
                    r"|n['’]t yet\b|\?")
 
-
+# %% ../../nbs/10_supersession/04_verdicts.ipynb #19f9961a
 @lru_cache(maxsize=2**14)
 def _plain(memory: Memory) -> tuple[_Line, ...]:
     "The sentences of a memory that state something plainly."

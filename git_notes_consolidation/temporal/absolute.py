@@ -62,7 +62,7 @@ _UNITS = frozenset("""
     bytes items rows lines characters chars entries mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps
     fps""".split())
 
-
+# %% ../../nbs/05_temporal/11_absolute.ipynb #dd20d6c3
 @_rule("(?<=[iO@BARbzk-])y|(?<=e)y(?=[.])|(?<=[@i]y&)y|(?P<u>U)y")
 def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     i, k = m.start(), m.end()
@@ -135,7 +135,7 @@ _DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d
                      r"|(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})|(\d{4})-w(\d\d)|(\d{4})-?q([1-4])|"
                      r"(\d{4})-(\d\d)")
 
-
+# %% ../../nbs/05_temporal/11_absolute.ipynb #b02c12c8
 @_rule("D")
 def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
     d = _DIGITS.fullmatch(c.t.values[m.start()])
@@ -164,7 +164,7 @@ _RUNS = frozenset("runs fires triggers executes happens recurs renews".split())
 _AFTER_DAY = AFTER_YEAR | frozenset("""
     onward too though instead last next will would should can could may might must today""".split())
 
-
+# %% ../../nbs/05_temporal/11_absolute.ipynb #79ba32ea
 @_rule(
     "(?<=[@BARi])e(?P<o>o)(?:Oe?(?P<x>[lpxt])(?P<u>U)|Oe(?P<m>U))?|"
     "e?(?P<o2>[on])O(?:e?(?P<x2>[lpxt])(?P<u2>U))")

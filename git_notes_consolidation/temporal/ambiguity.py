@@ -47,7 +47,7 @@ _ANSWERS = frozenset("says is reports prints gives equals answer result status v
 _WHOSE = frozenset("the a an this that i we you he she it they who my our your his her their".split())
 _CLAUSE = frozenset(". , ; ! ? : and but so".split())
 
-
+# %% ../../nbs/05_temporal/08_ambiguity.ipynb #5b340827
 def _closes(after: str) -> bool:
     return not after or after in _STOPS or after[0] in (BLANK, "\n") or ord(after[0]) > 0x2fff
 
@@ -137,7 +137,7 @@ _DONE_BY = frozenset("""
     reported reviewed written approved authored signed requested suggested proposed contributed owned
     maintained assigned""".split())
 
-
+# %% ../../nbs/05_temporal/08_ambiguity.ipynb #170e79ff
 def _ended(t: Tokens, k: int) -> bool:
     "Owners: April, June."
     i = next((j for j in range(k - 1, max(k - 7, -1), -1) if t.low[j] in _ROLES), k)
@@ -177,7 +177,7 @@ _ENUM = frozenset("enum constants members".split())
 _PRINTED = frozenset("gives prints returns parses accepts equals means".split())
 _BASES = frozenset("hex bin decimal octal binary separator separators radix".split())
 
-
+# %% ../../nbs/05_temporal/08_ambiguity.ipynb #6e7e1e4c
 def _in_general(t: Tokens, k: int, unsure: bool) -> bool:
     "January is month 0; the axis goes from January to December; talk to April."
     after, behind = low_at(t, k + 1), letter_at(t, k + 2)
@@ -290,7 +290,7 @@ _SEEKS = frozenset("grep grepping regex regexp".split())
 _LEAPS = frozenset("jump jumps scroll scrolls go goes skip skips snap snaps navigate navigates".split())
 _INTO = frozenset("maps parses accepts converts treats resolves translates rejects".split())
 
-
+# %% ../../nbs/05_temporal/08_ambiguity.ipynb #d0ec0569
 def _as_value(t: Tokens, k: int) -> bool:
     "The default is today; the end date must be after today; it maps tomorrow to a day."
     before = low_at(t, k - 1)
@@ -311,7 +311,7 @@ _LIT = frozenset("""
     listed displayed expanded hidden assumed used implied included excluded accepted rejected
     allowed inclusive exclusive""".split())
 
-
+# %% ../../nbs/05_temporal/08_ambiguity.ipynb #dbe3b198
 def is_literal_value(
     t: Tokens,
     k: int,  # Of the word behind `is`
@@ -325,7 +325,7 @@ _SUPPOSED = frozenset("if when whenever that assume assumes suppose pretend pret
 _MEANT = frozenset("date translation translations word spelling meaning definition".split())
 _DRAWN = frozenset("cell label ring dot translation translations badge string word msgid".split())
 
-
+# %% ../../nbs/05_temporal/08_ambiguity.ipynb #6c7a3592
 def is_day(t: Tokens, k: int) -> bool:
     word, before = word_at(t, k), word_at(t, k - 1)
     if (is_named(t, k) or letter_at(t, k - 1) in "ae" or low_at(t, k - 1) == "let"

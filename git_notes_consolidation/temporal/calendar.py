@@ -38,7 +38,7 @@ def civil(
 MONTHS_OF = {"month": 1, "quarter": 3, "season": 3, "half": 6, "year": 12, "decade": 120, "century": 1200}
 DAYS_OF = {"day": 1, "week": 7, "weekend": 7}
 
-
+# %% ../../nbs/05_temporal/01_calendar.ipynb #38d99db1
 def index(
     day: int,
     grain: str,  # day week weekend month quarter season half year decade century

@@ -83,7 +83,7 @@ def _quoted_from(t: Tokens, k: int) -> int:
 _TRIGGERS = ({"order"} | _SUMS | _PRINTS | _DEFAULTS | _STRINGS | _COMPUTES | _OFFERS | _TYPED | _SHOWS
              | _PICKERS | _SUCH | _SHOWN | {"|", "/", "turns", "by"})
 
-
+# %% ../../nbs/05_temporal/09_displayed.ipynb #484b3616
 def _silenced(t: Tokens, letters: list[str]) -> None:
     for k in range(len(letters) - 1):
         if t.low[k] not in _TRIGGERS or not (i := _quoted_from(t, k)): continue

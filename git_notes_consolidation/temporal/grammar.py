@@ -75,7 +75,7 @@ def unresolved(
 Rule = Callable[[Scene, "re.Match[str]"], "Reading | None"]
 Rules = list[tuple[re.Pattern[str], Rule]]
 
-
+# %% ../../nbs/05_temporal/10_grammar.ipynb #e22bd5b4
 def production(
     rules: Rules,  # Where it goes
     pattern: str,  # Over the letters of the words
@@ -125,7 +125,7 @@ def phrases(
 SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _FINE = {"hour": 0, "minute": 1, "second": 2}
 
-
+# %% ../../nbs/05_temporal/10_grammar.ipynb #0afb5a25
 def moved(
     c: Scene,
     n: int,
@@ -203,7 +203,7 @@ _NO_THING = frozenset("""
     sabbatical shut effective available valid back starting beginning on through moved postponed""".split())
 _ON = frozenset("on onward onwards to until till through - –".split())
 
-
+# %% ../../nbs/05_temporal/10_grammar.ipynb #ee7b6950
 def dated_thing(c: Scene, m: re.Match[str]) -> int:
     "The backup from Sunday and the mail of Friday are there already."
     i, k = m.start(), m.end()

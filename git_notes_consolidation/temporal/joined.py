@@ -27,7 +27,7 @@ Found = dict[int, Reading]
 _Join = Callable[[Scene, Found, "re.Match[str]"], "Reading | None"]
 JOINS: list[tuple[re.Pattern[str], _Join]] = []
 
-
+# %% ../../nbs/05_temporal/15_joined.ipynb #4807f87f
 def _join(pattern: str) -> Callable[[_Join], _Join]:
     "Registers a production over phrases."
     def register(f: _Join) -> _Join: JOINS.append((re.compile(pattern), f)); return f
@@ -65,7 +65,7 @@ _LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month"),
            "month": ("year", "quarter", "season", "half"), "season": ("year",),
            "quarter": ("year", "half"), "half": ("year",)}
 
-
+# %% ../../nbs/05_temporal/15_joined.ipynb #d94c317e
 @_join(r"(?P<a>X_*)(?:,|-|[OiR@]e?|)(?P<b>X_*)")
 def _name_within(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
     a, b = found[m.start("a")], found[m.start("b")]

@@ -102,7 +102,7 @@ _ANY_DATE = re.compile(
     r"[0-9](?:st|nd|rd|th|[-/.][0-9]|(?<=19[0-9]|20[0-9])[0-9](?![0-9])|0s|[dwhmy](?![a-z])| "
     r"?[ap]\.?m)|[qh][1-4](?![0-9a-z])|fy ?[0-9]")
 
-
+# %% ../../nbs/05_temporal/05_lexicon.ipynb #c0cf6a62
 def tells_time(
     text: str,
 ) -> bool:  # False is certain, True is not

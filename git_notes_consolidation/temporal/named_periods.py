@@ -87,7 +87,7 @@ _CHORES = frozenset("""
     report reports job jobs run processing handling closing close batch script summary cron task logic
     calculation test tests code boundary rollover stats invoice""".split())
 
-
+# %% ../../nbs/05_temporal/12_named_periods.ipynb #f1b19db1
 @_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])|(?P<j>J)|(?P<v>U)-?k")
 def _end_of_unit(c: Scene, m: re.Match[str]) -> Reading | None:
     before = c.t.low[m.start() - 1] if m.start() else ""

@@ -20,7 +20,7 @@ _ENUMS = frozenset("""
 _BESIDE = frozenset("is to as or and with use uses pass passes returns the a".split())
 _BEHIND = _BESIDE - {"is", "the", "a", "and"}
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #2b560540
 def _stressed(t: Tokens, k: int) -> bool:
     "Broken AGAIN TODAY; TOMORROW: freeze. No constant, where a verb tells of a time."
     near = range(max(0, k - 7), min(len(t.low), k + 7))
@@ -35,7 +35,7 @@ _PROGRAMS = frozenset("""
     handler hook getter""".split())
 _RETURNERS = frozenset("will to may might would could can must should we they he she i".split())
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #e305309b
 def _comes_back(t: Tokens, k: int) -> bool:
     "Who will return Monday: somebody, and no function its value."
     before = low_at(t, k - 1)
@@ -104,7 +104,7 @@ _OBJECTS = frozenset("""
     the a an no that this these how why what where which nothing only back out up in our his their its every
     all some it them many much more less nearly clearly""".split())
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #ae2c0021
 def is_thing(
     t: Tokens,
     k: int,
@@ -128,7 +128,7 @@ _HAPPENS = frozenset("""
     meeting call review demo session update vote outage release deploy build incident upgrade migration change
     cut rollout hotfix bug failure crash""".split())
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #2340fb0e
 def _made(t: Tokens, k: int) -> bool:
     "The Monday board, our Friday channel: what is there every day and bears the name of one."
     j = k + 1 + (letter_at(t, k + 1) == "P")
@@ -221,7 +221,7 @@ _KINDS = frozenset("""
     island street river park""".split())
 _PEOPLE = frozenset("he she him her his".split())
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #d5228a00
 def _is_a(t: Tokens, k: int) -> bool:
     "July is a router, Nell Monday is our main customer: no day and no month is such a thing."
     i = next((j for j in range(k + 1, k + 4) if low_at(t, j) in _IS and _ENDS.isdisjoint(t.low[k + 1:j])), 0)
@@ -241,7 +241,7 @@ _ASKED = frozenset("ask ping cc tell thank thanks".split())
 _HANDED = frozenset("assigned assign handed reported written reviewed approved".split())
 _STATES = frozenset("maintains owns thinks wants knows prefers suggests likes believes".split())
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #2146a34f
 def _full_name(t: Tokens, k: int) -> bool:
     "Ask Sunday Adeyemi; Wednesday Okoro maintains it; Sunday O. pairs."
     name, before = word_at(t, k + 1), low_at(t, k - 1)
@@ -276,7 +276,7 @@ _PACKERS, _GOES_ON = frozenset("""
 _VERSION = re.compile(
     r" \d+\.\d(?![\d.])(?= (?:is|was|has|needs|ships|adds|fixes|breaks|drops|supports|runs)\b|[.,;:)]|$)")
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #a08d0731
 def _bears(t: Tokens, k: int) -> bool:
     """Server sunday needs memory; Friday answers with an emoji; Friday's owner; install Friday with pip;
     Sunday 2.1."""
@@ -302,7 +302,7 @@ _DATED = frozenset("""
     late mid of from to through""".split())
 _OWNERS = frozenset("tenant customer client vendor supplier partner company".split())
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #32e24c60
 def _brand(t: Tokens, k: int) -> bool:
     "We buy data of Sunday Coffee; Friday Kitchen, the mobile app, is down; our tenant Blue Friday pays."
     before, name = word_at(t, k - 1), word_at(t, k + 1)
@@ -321,7 +321,7 @@ def _brand(t: Tokens, k: int) -> bool:
 _GROUPS = frozenset("team squad tribe cafe café room radio hotel hostel bar studio restaurant".split())
 _SMALL = frozenset("who was you did the of in and that is what when before after".split())
 
-
+# %% ../../nbs/05_temporal/06_names.ipynb #b14e51c1
 def _capital(t: Tokens, k: int) -> bool:
     "A capital within a sentence: drop Yesterday from it, key for Last month, Who You Were Last Summer."
     word, before = word_at(t, k), word_at(t, k - 1)

@@ -36,7 +36,7 @@ _QUOTE = re.compile(
     r"|«([^»\n]{1,120})»|„([^“”\n]{1,120})[“”]|‹([^›\n]{1,80})›")
 _WHICH = frozenset("next last this late early every".split())
 
-
+# %% ../../nbs/05_temporal/03_prose.ipynb #d95d41be
 def _is_label(said: str, before: str, after: str = "") -> bool:
     words = [w for w in said.split() if len(w) > 3 and w[0].isalpha()]
     # A song, a film
@@ -164,7 +164,7 @@ _MENTIONS = re.compile("|".join((
     r"?)?picker|chart|grid|dropdown|widget|dashboard)\b[^.;\n]{0,40}"
     rf"{_MOVES}[^.;\n]{{0,40}}?\b(?P<i>{_THAT}(?: and the {_THAT})?))")))
 
-
+# %% ../../nbs/05_temporal/03_prose.ipynb #6cdd1064
 def _blank_mention(m: re.Match[str]) -> str:
     a, b = m.span(m.lastgroup or 0)
     return m.string[m.start():a] + BLANK * (b - a) + m.string[b:m.end()]
@@ -203,7 +203,7 @@ _SCREEN = re.compile(
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
 _QUOTES = re.compile("[\"“'‘«„‹]")
 
-
+# %% ../../nbs/05_temporal/03_prose.ipynb #2fe758e1
 def masked(
     text: str,
 ) -> str:  # As long as the text

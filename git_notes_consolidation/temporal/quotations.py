@@ -19,7 +19,7 @@ _STEMS = frozenset("""
     allege muse retort gush grumble exclaim stress reiterate counter deny describe estimate murmur object
     protest remind repeat scream snap tease scoff snort interject volunteer""".split())
 
-
+# %% ../../nbs/05_temporal/02_quotations.ipynb #f0557476
 def _says(
     word: str,  # In lower case
 ) -> int:  # 2 in the past, 1 in the present, 0 for no verb of speech
@@ -68,7 +68,7 @@ _SOMETHING = frozenset("""
     website ui faq sms plugin macro handler stub splash recording generator text function method value key
     regex parse filter rule default boilerplate hook commit number""".split())
 
-
+# %% ../../nbs/05_temporal/02_quotations.ipynb #f9f2d390
 def _who(
     words: list[str],  # Before the verb
 ) -> int:  # 1 somebody, -1 something, 0 unknown
@@ -89,7 +89,7 @@ _CUT = re.compile(r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bMrs)[.!?;](?=\s)|\n")
 _WORD = re.compile(r"@?\w[\w'’.-]*\w|\w")
 _SIGNS = frozenset("–—(-~")
 
-
+# %% ../../nbs/05_temporal/02_quotations.ipynb #f7513763
 def _attributed(after: str) -> bool:
     rest = _CUT.split(after + " ", maxsplit=1)[0]
     words = _WORD.findall(rest)[:9]
@@ -106,7 +106,7 @@ def _attributed(after: str) -> bool:
 _FRIENDLY = re.compile(r"(?i)\b(?:I|we|my|our|us)\b")
 _SHOWS = re.compile(r" (?:are|isn['’]t|wasn['’]t|in the|should|must|[a-z]+s)\b")
 
-
+# %% ../../nbs/05_temporal/02_quotations.ipynb #b5a1cdf6
 def _stands_alone(said: str, after: str, whole: bool) -> bool:
     "An opening that is not the subject of what comes behind."
     goes_on = re.match(r" ([a-z]+)", after)

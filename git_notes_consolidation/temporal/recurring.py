@@ -58,7 +58,7 @@ _TAKES = frozenset("""
 _COUNTS = frozenset("counts maps has corresponds equals".split())
 _GIVES = frozenset("returns return yields gives is =".split())
 
-
+# %% ../../nbs/05_temporal/07_recurring.ipynb #d65b86c9
 def _numbered(t: Tokens, k: int, before: str, after: str) -> bool:
     "Sunday is 0; maps Tuesday to 2; 0 for Monday and 6 for Sunday."
     if (after in _COUNTS and low_at(t, k + 2) in ("as", "to", "the", "index", "number", "value")
@@ -81,7 +81,7 @@ _FIRST_DAY = frozenset("first current due".split())
 _SORTS = frozenset("""
     sorts sorting ordering alphabetical alphabetically lexicographic lexicographically""".split())
 
-
+# %% ../../nbs/05_temporal/07_recurring.ipynb #d68ea9d5
 def is_ranked(t: Tokens, k: int) -> bool:
     "Friday sorts before Monday; by name, April comes first."
     near = t.low[max(0, k - 14):k + 14]
@@ -145,7 +145,7 @@ _RUNS, _JOBS = frozenset("""
 _LOGIC, _STAMPS = frozenset("true false".split()), frozenset("date dates timestamp timestamps".split())
 _CHOSEN, _SETS = frozenset("default value".split()), frozenset("set change use".split())
 
-
+# %% ../../nbs/05_temporal/07_recurring.ipynb #f77be4e5
 def _in_principle(t: Tokens, k: int, left: list[str]) -> bool:
     """Friday is a bad day for it; it is true on Sunday; the default is Monday; dates that fall on Sunday;
     deploys on Friday are banned."""

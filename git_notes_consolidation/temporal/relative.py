@@ -29,7 +29,7 @@ _KEPT = frozenset("""
     archived deleted purged hidden removed kept dropped expired pruned skipped ignored collapsed compressed
     moved evicted discarded invalid rejected refused""".split())
 
-
+# %% ../../nbs/05_temporal/13_relative.ipynb #fcfddcb3
 def _older(c: Scene, m: re.Match[str]) -> bool:
     "Items older than last week are archived: a rule, where no verb tells of a past."
     i = m.start()
@@ -82,7 +82,7 @@ _HALF = {"minute": (30, "second"), "hour": (30, "minute"), "day": (12, "hour"), 
          "month": (15, "day"),
          "year": (6, "month"), "decade": (5, "year"), "century": (50, "year")}
 
-
+# %% ../../nbs/05_temporal/13_relative.ipynb #09fdb127
 @_rule("(?P<i>i?)q?(?:(?P<u>a?U)&aL|(?P<n>[nm])&aL(?P<v>[UV])|La?(?P<h>U))(?P<s>g?)")
 def _and_a_half(c: Scene, m: re.Match[str]) -> Reading | None:
     where = m.end("u") - 1 if m["u"] else m.start("v") if m["v"] else m.start("h")
@@ -109,7 +109,7 @@ _EVENTS = frozenset("""
     retro launch drill downtime outage cutover migration switch freeze talk back lunch interview
     reload rollout update""".split())
 
-
+# %% ../../nbs/05_temporal/13_relative.ipynb #13db649d
 def _announced(c: Scene, m: re.Match[str]) -> bool:
     "Standup in 15 minutes."
     i, after = m.start(), c.t.low[m.end():m.end() + 1]
@@ -168,7 +168,7 @@ _SHOWS = frozenset("""
     episode show finale game match winner model budget election vote debate race final party news lesson
     meeting numbers figures""".split())
 
-
+# %% ../../nbs/05_temporal/13_relative.ipynb #8afb69a1
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UEV])")
 def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     x, (grain, n) = m["x"], c.t.values[m.start("u")] or ("weekend", 1)
@@ -257,7 +257,7 @@ _LOADS = frozenset("""
     peak traffic load shift mode rota multiplier rate rates surcharge price prices pricing tariff fee discount
     hours schedule theme""".split())
 
-
+# %% ../../nbs/05_temporal/13_relative.ipynb #f362c19f
 @_rule("E")
 def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
     i = m.start()

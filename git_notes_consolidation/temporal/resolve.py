@@ -22,7 +22,7 @@ __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references',
 _LAST = 3_652_059  # 9999-12-31
 _OUTSIDE = "outside the years 1 to 9999"
 
-
+# %% ../../nbs/05_temporal/16_resolve.ipynb #83679ed6
 def _moment(seconds: int, zone: timezone | None) -> datetime | None:
     "A datetime, or None where there is none."
     day, rest = divmod(seconds, DAY)

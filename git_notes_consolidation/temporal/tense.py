@@ -68,7 +68,7 @@ _DOES = frozenset("be see get have do go bring send come never".split())
 _ARRIVES, _THINGS = frozenset("""
     comes hits drops drop""".split()), frozenset("a an the my no to another plans tickets".split())
 
-
+# %% ../../nbs/05_temporal/04_tense.ipynb #47138310
 def _goes(words: Sequence[str], k: int) -> int:
     "Verbs of which the next word decides."
     w, before, after = words[k], words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
@@ -111,7 +111,7 @@ _TELLS = frozenset("""
     says shows means contains covers includes explains describes does seems looks appears knows thinks
     believes remembers claims comes depends wants likes gives tells this his always perhaps since""".split())
 
-
+# %% ../../nbs/05_temporal/04_tense.ipynb #4fb6fa31
 def cue(
     words: Sequence[str],  # In lower case
     k: int,
@@ -144,7 +144,7 @@ _SAYS = frozenset("""
 
 _WILL = ("'ll", "will", "gonna")
 
-
+# %% ../../nbs/05_temporal/04_tense.ipynb #e658bd76
 def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) -> int:
     left = right = 0
     dl = dr = _REACH + 1
@@ -202,7 +202,7 @@ _LABELS = frozenset("eta deadline due reminder todo next plan upcoming".split())
 
 _BULLETS = frozenset("- * + • –".split())
 
-
+# %% ../../nbs/05_temporal/04_tense.ipynb #116ad4cd
 def _opening(words: Sequence[str], i: int) -> int:
     "Where the sentence begins that holds the word at i, behind the sign of a list."
     first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS
@@ -237,7 +237,7 @@ _MOVED = frozenset("""
     slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated
     booked shifted""".split())
 
-
+# %% ../../nbs/05_temporal/04_tense.ipynb #59e6182f
 def tense(
     words: Sequence[str],  # Of the text, in lower case, signs among them
     i: int,  # Where the expression begins

@@ -145,7 +145,7 @@ _GOVERNED, _CLAUSE = re.compile(r"\w[\w’'./+-]*"), re.compile(r"[.;:!?](?=\s|$
 _EASY = (LIGHT_VERBS | word_set(
     "yet any only more longer ever even just really simply very so much need needs"))
 
-
+# %% ../../nbs/04_text/05_facts.ipynb #ce3417ac
 def _negations(text: str) -> Iterator[Fact]:
     for m in _NOT.finditer(text):
         stop = _CLAUSE.search(text, m.end(), m.end() + 60)
@@ -173,7 +173,7 @@ _FORMS = {"0-0": re.compile(r"\d-\d"), "0/0": re.compile(r"\d/\d"), "0:0": re.co
           "2000": re.compile(r"(?:19|20)\d")}
 _DENIES = word_set("not no never without cannot none nothing nobody neither nor zero t")  # The t of "can't"
 
-
+# %% ../../nbs/04_text/05_facts.ipynb #743433ec
 def _there(text: str) -> set[str]:
     "The signs that a text holds."
     numeral = _NUMERAL.search(text) or not text.isascii() and any(map(str.isdigit, text))
@@ -218,7 +218,7 @@ _UNIT_WAS = re.compile(
     r"from|against|from|was)\s")
 _ELLIPSIS = re.compile(r"\s*(?:[,.;:)]|$)|\s(?:and|or|in|on|when)\s")
 
-
+# %% ../../nbs/04_text/05_facts.ipynb #4d4dbfdc
 def _unit(text: str, f: Fact) -> str | None:
     "The unit that a plain number is written with; none for other facts."
     m = (_DIGITS.fullmatch(text, f.start, f.end) or _WORDS.fullmatch(text, f.start, f.end)

@@ -72,6 +72,7 @@ _STATUS = re.compile(
     r"hold|parked|under "
     r"(?:discussion|review)|open)\b")
 
+# %% ../../nbs/04_text/08_factuality.ipynb #704918fb
 @lru_cache(maxsize=2**15)
 def not_in_force(
     memory: Memory,
@@ -106,6 +107,7 @@ _MAYBE = re.compile(r"(?i)\b" + any_of(
     r"declin|postpon|defer|contemplat|plann|recommend)\w*",
     ) + r"\b")
 
+# %% ../../nbs/04_text/08_factuality.ipynb #3a873595
 def hedge(
     sentence: str,
 ) -> str:  # Empty when it is said plainly

@@ -26,7 +26,7 @@ DOCUMENTS = word_set(
 # In capitals with a number, and no document of a project
 _PLAIN = word_set("iso ieee usb ipv ip x sha utf aes md gpt cve http tls ssl rs es hs ecma")
 
-
+# %% ../../nbs/04_text/02_names.ipynb #3a8e179c
 def _name(m: re.Match[str]) -> str:
     "What a match of `_REF` names, in one spelling; empty when it names nothing."
     if m["mem"]: return m["mem"][:12]
@@ -66,6 +66,7 @@ def references(
 _OPENING, NUMBERED = re.compile(r"[\s#*\[(]{0,8}"), re.compile(
     r"[\s#]{0,8}0{0,3}(\d{1,4})(?:[.:)]\s+| [-–—]\s+|-|(?<=0\d\d\d)\s+)(?=[^\W\d])")
 
+# %% ../../nbs/04_text/02_names.ipynb #e2c5e045
 def document_head(title: str) -> tuple[str, int]:
     "The document's name at the head of a title, and where the rest begins."
     opening = _OPENING.match(title)
@@ -99,6 +100,7 @@ _FIELD_NUMBER = re.compile(
     r"4}#?(\d{1,6})(?![0-9A-Za-z]|\.\d)",
                            re.M | re.I)
 
+# %% ../../nbs/04_text/02_names.ipynb #e1fa0b78
 def document_kind(title: str) -> str:
     name, _ = document_head(title[:80])
     return name.split()[0] if " " in name else "adr" if NUMBERED.match(title[:80]) else ""

@@ -28,6 +28,7 @@ _SIDES = word_set("ios android web desktop backend frontend mobile windows macos
 _GOES_FOR = re.compile(
     r"(?i)(?:\b(?:goes|holds|applies|valid|meant)(?: only)? for (?:the )?|\bscope: ?`?)([\w-]+)")
 
+# %% ../../nbs/04_text/07_scopes.ipynb #ca51cd72
 def _environments(text: str) -> frozenset[str]:
     return frozenset({_ENVIRONMENTS[w] for w in _ENVIRONMENTS.keys() & words_of(text)}
                      | {m[m.lastindex or 0].lower() for m in _PLACE.finditer(text)})
@@ -37,6 +38,7 @@ _TEAM = re.compile(r"(?i)(?<![\w-])([\w-]{1,40})(?:['’]s)?[ -](?:team|squad|de
 _GROUP = re.compile(r"(?i)(?<![\w-])([\w-]{1,40}) group(?:['’]s)?\b")
 _LEADS = re.compile(r"(?i)(?:.*\()?\W*(?:in|for|at|within|on)?\s*(?:the|our)?\s*(?:\w+ )?$")
 
+# %% ../../nbs/04_text/07_scopes.ipynb #9c993268
 def _people(
     memory: Memory,
     pattern: re.Pattern[str],
@@ -56,6 +58,7 @@ _HEADERS = word_set(
     "obsoletes supersedes replaces replaced links good bad "
     "perf meeting trade pro pros con cons")
 
+# %% ../../nbs/04_text/07_scopes.ipynb #4cf3b99f
 def _label(memory: Memory) -> frozenset[str]:
     "The stems of a label that opens the body."
     m = _LABEL.match(own_sentences(memory)[1].line) if len(own_sentences(memory)) > 1 else None
@@ -119,6 +122,7 @@ _GOES_ON = re.compile(r"(?i)\b" + any_of(
     "prefers? (?:their|its), keeps? "
     "(?:their|its), not to be mixed up, leave (?:that|it|this) (?:one )?alone") + r"\b")
 
+# %% ../../nbs/04_text/07_scopes.ipynb #f322cb44
 @lru_cache(maxsize=2**15)
 def _going_on(memory: Memory) -> frozenset[str]:
     return frozenset(w for s in own_sentences(memory) if _GOES_ON.search(s.line)

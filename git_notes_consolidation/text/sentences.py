@@ -48,6 +48,7 @@ _OPENS = re.compile(
     r"Retires)\b")
 _MARK = re.compile(r"\s*(?:#{1,6}\s+|>\s?|(?:[-*+•▪]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?")
 
+# %% ../../nbs/04_text/01_sentences.ipynb #8b7f66c3
 def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
     "Lines joined to paragraphs; rules, blank lines and code are left out."
     block: tuple[int, int, str] | None = None
@@ -67,6 +68,7 @@ _SHORT = re.compile(
     r"\b(?:(?i:e\.g|i\.e|cf|vs|approx|resp|nos?|fig|sec|vol|pp?|dr|mrs?|st|al|ca|incl)|[A-Z])\.$")
 _QUOTED = re.compile(r'"[^"]{1,400}"|“[^”]{1,400}”|«[^»]{1,400}»|\[[^\[\]\n]{1,300}\](?=\()')
 
+# %% ../../nbs/04_text/01_sentences.ipynb #f16520a8
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:
     "Where the sentences of one paragraph end."
     quotes, q = [m.span() for m in _QUOTED.finditer(text, start, end)], 0

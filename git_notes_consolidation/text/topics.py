@@ -102,6 +102,7 @@ _NAMELIKE = re.compile(
     r"|[A-Za-z]+[-_.][\w.-]+|[A-Za-z]+\d[\w.-]*"  # retry-queue, max_age, python3
     r"|(?<=[a-z,;:(] )[A-Z][a-z]{2,}\w*)")  # over Modbus
 
+# %% ../../nbs/04_text/06_topics.ipynb #413b402a
 def _names(text: str) -> list[str]:
     "The words of a text that are written as names."
     return [w for pattern in (_CODE, _NAMELIKE) for m in pattern.finditer(text)

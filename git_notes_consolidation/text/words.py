@@ -32,6 +32,7 @@ LIGHT_VERBS = word_set(
 NEGATIONS = word_set("not no never neither nor none nothing without cannot")
 _WORD = re.compile(r"\w[\w’'./+-]*")
 
+# %% ../../nbs/04_text/03_words.ipynb #9c53522e
 @lru_cache(maxsize=2**16)  # A repository has fewer words than texts
 def stem(
     word: str,

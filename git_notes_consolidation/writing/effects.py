@@ -246,7 +246,7 @@ _GIVEN = {"supersedes": ("supersede", "full", False), "amends": ("supersede", "p
           "superseded_by": ("supersede", "full", True),
           "merges": ("merge", None, False), "duplicate_of": ("duplicate", None, False)}
 
-
+# %% ../../nbs/16_writing/02_effects.ipynb #9394efef
 def given(
     new: Memory,
     told: Mapping[str, Sequence[Memory]],  # By the names that `remember` gives them

@@ -53,7 +53,7 @@ _RELATIONS = {EdgeType.SUPERSEDES: "supersede", EdgeType.DUPLICATE_OF: "duplicat
               EdgeType.MERGED_INTO: "merge"}
 _STATES = ("review", "committed")
 
-
+# %% ../../nbs/16_writing/09_review.ipynb #c44ec870
 def _about(w: _Web, q: Mapping[str, Any]) -> list[str]:
     "The memories of a question that are here, the newest first."
     named = [q.get("source"), q.get("target"), *_sources(q)]
@@ -204,7 +204,7 @@ def reject(
 _GIVEN = {"supersede": EdgeType.SUPERSEDES, "duplicate": EdgeType.DUPLICATE_OF,
           "related": EdgeType.RELATED_TO, "coexist": None}
 
-
+# %% ../../nbs/16_writing/09_review.ipynb #044c9fcf
 def _as_told(kind: str | None, relation: str | None, swap: bool) -> _Make:
     def make(w: _Web, q: Mapping[str, Any]) -> Proposal:
         e = None if q.get("what") == "summary" else _edge_of(q, w.there)
@@ -275,7 +275,7 @@ def _cells(v: View, p: Proposal) -> list[str]:
 _HEADS = ("why it is asked", "memory", "older memory", "if accepted")
 _CELL = "<td style='vertical-align:top;text-align:left;white-space:pre-wrap'>{}</td>"
 
-
+# %% ../../nbs/16_writing/09_review.ipynb #ce982e8a
 def review_html(
     service: WritingService,
 ) -> str:

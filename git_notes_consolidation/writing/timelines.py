@@ -177,6 +177,7 @@ def _circles(pairs: Iterable[tuple[str, str]]) -> Iterator[list[str]]:
 _VERBS = {EdgeType.SUPERSEDES: "replaces", EdgeType.MERGED_INTO: "is merged into",
           EdgeType.DUPLICATE_OF: "repeats"}
 
+# %% ../../nbs/16_writing/07_timelines.ipynb #0b42f332
 def _broken(there: Mapping[str, Memory], ties: Iterable[MemoryEdge]) -> Iterator[str]:
     "Edges that are wrong by themselves."
     for e in ties:

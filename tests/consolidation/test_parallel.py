@@ -26,12 +26,6 @@ def test_an_error_is_an_error():
     with pytest.raises(ZeroDivisionError): parallel.parallel_map(lambda x: 1 // x, [1, 0, 2], 2)
 
 
-def test_without_joblib_everything_is_done_here(monkeypatch):
-    def missing(*_): raise NotImplementedError
-    monkeypatch.setattr(parallel, "need", missing)
-    assert parallel.process_count(1e6) == parallel.process_count(1e6, 5) == 1
-
-
 @pytest.mark.slow
 def test_the_plan_is_the_same_on_any_number_of_processes(tmp_path, monkeypatch):
     replace_everywhere(monkeypatch, parallel, "MIN_SECONDS", 0.0)

@@ -1,13 +1,11 @@
 """README.md is what nbs/index.ipynb renders to, and rendering does what GitHub needs."""
 import json
+from importlib.util import find_spec
 
 import pytest
-
-pytest.importorskip("nbdev", reason="nbdev is not installed: pip install -e '.[dev]'")
-pytest.importorskip("nbconvert", reason="nbconvert is not installed: pip install -e '.[notebook]'")
-
 import readme
 
+pytestmark = pytest.mark.skipif(not (find_spec("nbdev") and find_spec("nbconvert")), reason="not installed: pip install -e '.[dev,notebook]'")
 
 FIGURE = {"data": [{"type": "bar", "x": [1, 2], "y": [3, 4]}], "layout": {}, "config": {}}
 FRAME = ("<div><style scoped>td { color: red }</style><table><thead><tr><th></th><th>tier</th></tr></thead>"

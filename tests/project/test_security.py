@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import sqlite3
+from functools import cache
 
 import pytest
 import yaml
@@ -66,6 +67,7 @@ def test_a_note_larger_than_any_is_told_and_not_read(told):
 # What the code does not do
 
 
+@cache
 def trees():
     "Every module of the package and every tool, parsed."
     return [(p, ast.parse(p.read_text(encoding="utf-8"))) for p in tracked() if p.suffix == ".py" and (p in SOURCES or p.parent.name == "tools")]
@@ -77,37 +79,35 @@ def dotted(node):
     return node.id if isinstance(node, ast.Name) else ""
 
 
+@cache
 def calls():
-    return [(f"{p.name}:{n.lineno}", p, n) for p, tree in TREES for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    return [(f"{p.name}:{n.lineno}", p, n) for p, tree in trees() for n in ast.walk(tree) if isinstance(n, ast.Call)]
 
-
-TREES = trees()
-CALLS = calls()
 FORBIDDEN = ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "tempfile.mktemp",
              "joblib.load", "pandas.read_pickle", "pd.read_pickle", "torch.load")
 PICKLES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 
 def test_the_walk_sees_what_it_should():
-    assert len(TREES) > 90 and len([c for *_, c in CALLS if dotted(c.func).startswith("subprocess.")]) >= 10
+    assert len(trees()) > 90 and len([c for *_, c in calls() if dotted(c.func).startswith("subprocess.")]) >= 10
 
 
-def test_no_text_becomes_code(): assert [at for at, _, c in CALLS if dotted(c.func) in FORBIDDEN] == []
+def test_no_text_becomes_code(): assert [at for at, _, c in calls() if dotted(c.func) in FORBIDDEN] == []
 
 
 def test_no_pickle():
-    imported = [(p.name, a.name) for p, tree in TREES for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
-    imported += [(p.name, n.module or "") for p, tree in TREES for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    imported = [(p.name, a.name) for p, tree in trees() for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+    imported += [(p.name, n.module or "") for p, tree in trees() for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     assert [x for x in imported if x[1].split(".")[0] in PICKLES] == []
-    assert [at for at, _, c in CALLS for k in c.keywords if k.arg == "allow_pickle" and getattr(k.value, "value", None) is not False] == []
+    assert [at for at, _, c in calls() for k in c.keywords if k.arg == "allow_pickle" and getattr(k.value, "value", None) is not False] == []
 
 
 def test_no_shell():
     "No shell=True, and no command that is one text."
-    assert [at for at, _, c in CALLS for k in c.keywords if k.arg == "shell" and getattr(k.value, "value", None) is not False] == []
-    run = [(at, c) for at, _, c in CALLS if dotted(c.func) in {f"subprocess.{f}" for f in ("run", "Popen", "call", "check_call", "check_output")} | {"Popen"}]
+    assert [at for at, _, c in calls() for k in c.keywords if k.arg == "shell" and getattr(k.value, "value", None) is not False] == []
+    run = [(at, c) for at, _, c in calls() if dotted(c.func) in {f"subprocess.{f}" for f in ("run", "Popen", "call", "check_call", "check_output")} | {"Popen"}]
     assert [at for at, c in run if not c.args or not isinstance(c.args[0], (ast.List, ast.ListComp, ast.Name))] == []
-    assert [at for at, _, c in CALLS if dotted(c.func) in ("asyncio.create_subprocess_shell", "os.execl", "os.spawnl")] == []
+    assert [at for at, _, c in calls() if dotted(c.func) in ("asyncio.create_subprocess_shell", "os.execl", "os.spawnl")] == []
 
 
 # A constant, a constant with an argument that stands there, question marks; the names of what a cache holds, which may be dropped; and verbs and columns
@@ -118,14 +118,14 @@ SQL_PART = re.compile(r"_?[A-Z_]+|_[A-Z]+\.format\('[a-z.]*'\)|', '\.join\('\?' 
 
 def test_sql_is_made_of_constants():
     "Values are handed over beside it. A text in a statement is a constant, or question marks."
-    said = [(at, c.args[0]) for at, _, c in CALLS if isinstance(c.func, ast.Attribute) and c.func.attr.startswith("execute") and c.args]
+    said = [(at, c.args[0]) for at, _, c in calls() if isinstance(c.func, ast.Attribute) and c.func.attr.startswith("execute") and c.args]
     found = [(at, ast.unparse(v.value)) for at, text in said if isinstance(text, ast.JoinedStr) for v in text.values if isinstance(v, ast.FormattedValue)]
     assert len(found) > 5 and [x for x in found if not SQL_PART.fullmatch(x[1])] == []
 
 
 def test_yaml_builds_nothing():
     "Each loader that is named makes texts, or plain values."
-    found = [(at, p, c) for at, p, c in CALLS if dotted(c.func) in ("yaml.load", "yaml.compose", "yaml.load_all", "yaml.unsafe_load", "yaml.full_load")]
+    found = [(at, p, c) for at, p, c in calls() if dotted(c.func) in ("yaml.load", "yaml.compose", "yaml.load_all", "yaml.unsafe_load", "yaml.full_load")]
     assert len(found) >= 3
     for at, p, c in found:
         named = [*c.args[1:], *(k.value for k in c.keywords if k.arg == "Loader")]
@@ -147,7 +147,7 @@ NO_OPTION = {
 def test_every_word_for_git_is_written_here_or_cannot_be_an_option():
     "Literals, texts that begin with one, what is known, and whatever follows `--` or `--end-of-options`."
     unknown, known = [], {w for words in NO_OPTION.values() for w in re.split(r" (?![^(]*\))", words)}
-    for at, p, c in CALLS:
+    for at, p, c in calls():
         if p not in SOURCES or dotted(c.func) not in ("git", "_git"): continue
         for word in c.args[1:]:
             if isinstance(word, ast.Constant) and word.value in ("--", "--end-of-options"): break

@@ -47,7 +47,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u2
 
 _RULE = re.compile(r"([^\w\s])\1{5,}")  # Drawn from one side of a terminal to the other
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #7170945a
 def plain(text: object, width: int | None = None) -> str:
     """Text for a terminal: no control codes, no direction overrides; when a width is given on one line, with
     long rules cut short."""

@@ -38,6 +38,7 @@ _CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError
           # By name, because most of their modules are not loaded
           "EmbeddingError": 1, "NotImplementedError": 1}
 
+# %% ../../../nbs/19_apps/03_cli/13_program.ipynb #7a028d6a
 def main(argv: Sequence[str] | None = None) -> int:
     "Run a command; its exit code."
     args = hoist(sys.argv[1:] if argv is None else argv)

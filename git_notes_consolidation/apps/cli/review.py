@@ -39,6 +39,7 @@ app.add_typer(review)
 _ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?", "merged_into": "completes it?",
          "": "a summary that was undone?"}
 
+# %% ../../../nbs/19_apps/03_cli/05_review.ipynb #70cb6ed3
 def _asked_rows(found: Iterable[writing_proposals.Proposal]) -> Iterator[tuple[str, ...]]:
     "Question, the two memories, why, the quoted words, and what a yes would do."
     for p in found:

@@ -134,7 +134,7 @@ hook = typer.Typer(no_args_is_help=True,
                         "happens.")
 app.add_typer(hook, name="hook")
 
-
+# %% ../../../nbs/19_apps/03_cli/08_session.ipynb #56037cf3
 @hook.command("session-start",
               epilog="Example: `echo '{\"cwd\": \".\", \"source\": \"startup\"}' | gnc hook session-start`")
 def hook_session_start(ctx: typer.Context) -> None:

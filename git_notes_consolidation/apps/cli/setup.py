@@ -47,19 +47,20 @@ if not TYPE_CHECKING:
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #699fe124
 @app.command(epilog="Example: `MEMORY_HOT_THRESHOLD=0.7 gnc config`")
 def config(ctx: typer.Context) -> None:
-    "Every setting, its value and where it came from."
+    "Every setting by chapter, its value and where it came from."
     call: Call = ctx.obj
     s = call.settings()
-    values = asdict(s.config)
-    rows = [(k, v, s.origins[k]) for k, v in values.items()]
-    call.show({k: {"value": v, "origin": o} for k, v, o in rows},
-              table("Settings", ("setting", "value", "from"), rows))
+    values, chapters = asdict(s.config), s.config.chapters()
+    call.show({k: {"value": v, "origin": s.origins[k]} for k, v in values.items()},
+              *(table(chapter, ("setting", "value", "from"),
+                      [(k, values[k], s.origins[k]) for k in names])
+                for chapter, names in chapters.items()))
 
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #12131ec4
 models = typer.Typer(no_args_is_help=True, help="The model that compares memories by their meaning.")
 app.add_typer(models, name="models")
 
-
+# %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #385e673f
 @models.command(
     epilog="Examples: `gnc models pull`, then `MEMORY_CONSOLIDATION_EMBEDDER=minilm gnc consolidate "
            "--dry-run`. For a machine without a network: "

@@ -58,7 +58,7 @@ _DID = {"ADD": "Added", "SUPERSEDE": "Added, and it replaces what was there", "M
         "NOOP": "Known already", "UPDATE": "Updated",
         "DELETE": "Forgotten", "RESTORE": "Restored"}
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #2aa02825
 def written(call: Call, s: writing_write.WritingService, r: writing_effects.WriteResult,
             also: str = "") -> None:
     "What became of a memory."

@@ -98,7 +98,7 @@ _WORDS = {"duplicates_found": "repeats linked", "supersessions_detected": "super
           "summaries_retired": "summaries retired", "edges_removed": "relations ended",
           "review_items": "review items"}
 
-
+# %% ../../../nbs/19_apps/01_fleet/02_sweep.ipynb #c6a8a47a
 def describe_result(r: ConsolidationResult) -> str:
     "What a run did, or would do, in a few words."
     if not r.memories_processed: return "no memories"

@@ -35,7 +35,7 @@ _S = TypeVar("_S")
 _R = TypeVar("_R")
 OnFailure = Callable[[int, int, str], None]  # Which share, the how manieth failure, and what was said
 
-
+# %% ../../../nbs/19_apps/01_fleet/01_workers.ipynb #1aeb7fed
 def ignore_failure(share: int, times: int, why: str) -> None:
     "Tells nobody."
 

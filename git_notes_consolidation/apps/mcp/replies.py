@@ -23,6 +23,7 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]+")
 
+# %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #ec8d9da5
 def visible_text(
     text: object,  # Untrusted
     most: int = 200,  # Characters

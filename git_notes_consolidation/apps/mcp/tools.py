@@ -104,6 +104,7 @@ def _guarded(plan: consolidation_plan.Plan) -> str | None:
 _COUNTED = ("supersessions_detected", "duplicates_found", "summaries_created", "summaries_retired",
             "relations_found", "edges_removed", "review_items")
 
+# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #4aa99fb4
 def memory_consolidate(
     desk: Workspace,
     apply: Annotated[bool, Field(description="False: only tell what would change. True: do it; "
