@@ -126,7 +126,7 @@ notebooks-test: install  ## The notebooks as nbdev runs them
 
 docs-check: install  ## nbdev can make a page of every notebook
 	@printf '\n== documentation\n'
-	@$(PY) tools/docs.py
+	@$(PY) tools/site.py --check
 
 wheel: install  ## The wheel builds, installs into an empty environment and works there
 	@printf '\n== wheel\n'

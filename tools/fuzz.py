@@ -31,7 +31,8 @@ def keep(name, data):
 def by_hypothesis(name, seconds):
     "Round after round, each with examples of its own; the smallest example of a failure is kept."
     from fuzz_data import inputs
-    from fuzz_targets import check
+    import fuzz_targets  # noqa: F401  # fills the list
+    from fuzz_base import check
     from hypothesis import HealthCheck, given, seed, settings
     end, begin, tried, last = time.monotonic() + seconds, time.time_ns(), 0, b""
     for n in range(begin, begin + 10**9):
@@ -72,7 +73,8 @@ def by_atheris(name, seconds):
 
 
 def _dictionary(name, path):
-    from fuzz_targets import TARGETS
+    import fuzz_targets  # noqa: F401  # fills the list
+    from fuzz_base import TARGETS
     words = ["".join(f"\\x{b:02x}" for b in w) for w in TARGETS[name].words if 0 < len(w) <= 64]
     path.write_text("".join(f'"{w}"\n' for w in words))
     return path
@@ -81,7 +83,9 @@ def _dictionary(name, path):
 def inside(name, home, *flags):
     "In a process of its own: libFuzzer ends it."
     import atheris
-    with atheris.instrument_imports(include=["git_notes_consolidation"]): from fuzz_targets import TARGETS, check
+    with atheris.instrument_imports(include=["git_notes_consolidation"]):
+        import fuzz_targets  # noqa: F401  # fills the list
+        from fuzz_base import TARGETS, check
     for i, s in enumerate(TARGETS[name].seeds): (Path(home) / f"seed-{i}").write_bytes(s)
     atheris.Setup([sys.argv[0], *flags, home], lambda data: check(name, data))
     atheris.Fuzz()
@@ -89,7 +93,8 @@ def inside(name, home, *flags):
 
 def main():
     if sys.argv[1:2] == ["--inside"]: return inside(*sys.argv[2:])
-    from fuzz_targets import TARGETS
+    import fuzz_targets  # noqa: F401  # fills the list
+    from fuzz_base import TARGETS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))

@@ -20,6 +20,7 @@ import pages
 from pages import NBS, PLOTLY, ROOT
 
 THEME = ROOT / "tools" / "docs_theme"
+PRELOADED = ["nbdev.processors", "nbdev.showdoc", "execnb.nbio", "execnb.shell", "numpy", "pandas", "plotly.graph_objects", "yaml", "fastcore.test"]
 OPTION = re.compile(r"^#\|\s*([\w-]+):\s*(\S+).*\n?", re.M)  # Quarto's cell options
 
 
@@ -208,6 +209,30 @@ def quarto(
     return code
 
 
+# Without building it
+
+def fault(
+    name,  # A notebook in nbs/
+):  # What nbdev's filters refuse about it, or None
+    """nbdev runs the exported cells and every cell that imports something, and no other. So an import stands in a cell without other
+    code, and a name that only annotations use is imported in some cell, a hidden one if need be."""
+    try: filtered(NBS / name)
+    except Exception as e: return f"{e}\n{e.__cause__!r}" if e.__cause__ else repr(e)
+
+
+def check(jobs=2):
+    "Exit code 1 when Quarto would not get a page; each notebook in a process that has run no other."
+    names = [n for n in pages.files(pages.sections()) if n.endswith(".ipynb")]
+    forks = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if forks else "spawn")
+    if forks: context.set_forkserver_preload(PRELOADED)
+    with ProcessPoolExecutor(jobs, context, max_tasks_per_child=1) as pool: faults = [*zip(names, pool.map(fault, names))]
+    for name, why in faults:
+        if why: print(f"\nnbs/{name}: {why}")
+    print(f"{len(names)} pages")
+    return int(any(why for _, why in faults))
+
+
 def main(argv=None):
     "Exit code 1 when a page cannot be made or a link leads nowhere."
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -215,7 +240,9 @@ def main(argv=None):
     ap.add_argument("--work", type=Path, default=ROOT / "build" / "site", help="what is kept on the way; default: build/site")
     ap.add_argument("--jobs", type=int, default=2, help="processes; default: 2")
     ap.add_argument("--sphinx", action="store_true", help="although Quarto is there")
+    ap.add_argument("--check", action="store_true", help="build nothing: could every page be made?")
     args = ap.parse_args(argv)
+    if args.check: return check(args.jobs)
     use = "Sphinx" if args.sphinx or not shutil.which("quarto") else "Quarto"
     out, work = args.out.resolve(), args.work.resolve()
     code = sphinx(out, work, args.jobs) if use == "Sphinx" else quarto(out, work / "quarto", args.jobs)

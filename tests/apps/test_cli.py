@@ -124,6 +124,7 @@ def test_global_options_stand_anywhere(home):
     assert gnc("status", "-v", repo=home).out == gnc("-v", "status", repo=home).out != gnc("status", repo=home).out
 
 
+@pytest.mark.slow
 def test_where_one_stands_is_the_repository(home):
     assert gnc_process("--json", *NOW, "status", cwd=home).json == gnc("--json", "status", repo=home).json
 
@@ -230,6 +231,7 @@ NAMES = ("demo consolidate undo runs diff remember forget restore update status 
          "log inject context recall sync serve doctor history audit tune config compact fleet metrics").split()
 
 
+@pytest.mark.slow
 def test_help_lists_every_command():
     told = gnc_process("--help", env=os.environ | {"COLUMNS": "160"})
     assert (told.code, told.err) == (0, "")

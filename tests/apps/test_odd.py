@@ -100,6 +100,7 @@ def test_a_bare_repository(tmp_path):
     assert (home / "consolidation.db").is_file() and not (home / ".memory").exists() and not (home / "info").exists()
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("options", [(), ("--object-format=sha256",)], ids=["sha1", "sha256"])
 def test_a_repository_without_a_commit(tmp_path, options):
     home = new_repo(tmp_path, (), *options)
@@ -130,6 +131,7 @@ def test_no_memories_at_all(tmp_path, bare):
     assert refs(home) == {}
 
 
+@pytest.mark.slow
 def test_a_note_that_cannot_be_read_is_reported_with_its_place_and_stops_nothing(tmp_path):
     home = new_repo(tmp_path, STORY)
     good = note_text(mem("A sound record before it", "Text.", days_ago=5, namespace="learnings"))
@@ -169,6 +171,7 @@ def test_a_path_of_any_kind(tmp_path, name):
     assert gnc("status", "--json", repo=home).json["repository"] == str(home)
 
 
+@pytest.mark.slow
 def test_from_inside_a_hook_of_git(git_repo, tmp_path):
     "git tells a hook its directories in the environment; they are of the repository that we are asked about, and no other."
     add_memories(git_repo, STORY)
@@ -212,6 +215,7 @@ COMMANDS = [["consolidate"], ["status"], ["tiers"], ["runs"], ["undo", "run_abcd
             ["audit"]]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", COMMANDS, ids=str)
 def test_not_a_repository(tmp_path, args):
     refused(1, str(tmp_path), "is not a git repository; run git init there, or name another with --repo", repo=tmp_path, args=args)
@@ -236,6 +240,7 @@ def test_thresholds_out_of_order(tmp_path, monkeypatch, args):
     refused(2, *remedy, "MEMORY_WARM_THRESHOLD", repo=home, args=args)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("line, said", [("warm_treshold = 0.3", "did you mean warm_threshold?"), ("warm_threshold = 'low'", "must be a number, not 'low'"),
                                         ("linking_enabled = 3", "must be true or false"), ("max_change = 2", "between 0 and 1"), ("= 3", "is not TOML")])
 def test_a_setting_that_is_none(tmp_path, line, said):
@@ -260,6 +265,7 @@ def test_a_name_of_several(tmp_path, command):
     refused(2, "'mem_' is ambiguous: mem_", "type more of it", repo=home, args=[command, "mem_"])
 
 
+@pytest.mark.slow
 def test_a_name_of_several_runs(tmp_path):
     home = new_repo(tmp_path, STORY)
     run(home, SAMPLE_NOW.replace(month=9))
@@ -358,6 +364,7 @@ def test_apply_and_plan_are_not_both(tmp_path):
     for more in (["--llm", "off"], ["--local-only"]): assert gnc("consolidate", "--apply", plan, *more, repo=home).code == 2
 
 
+@pytest.mark.slow
 def test_a_plan_that_the_guard_stopped_is_applied_when_that_is_allowed(tmp_path):
     old = [mem(f"ADR-{i:03}: Use tool {'abcdef'[i]}", days_ago=90) for i in range(6)]
     new = [mem(f"ADR-{i + 50:03}: Use {i}", f"Supersedes ADR-{i:03}.", days_ago=9) for i in range(6)]

@@ -145,6 +145,7 @@ def test_history_is_the_same_from_every_member(home):
     assert old["versions"][0]["valid_until"] == fast.event_time.isoformat() and old["text"] == flask.text and new["text"] == fast.text
 
 
+@pytest.mark.slow
 def test_a_summary_by_its_id_and_by_a_memorys(home):
     x = next(iter(state_of(home).summaries.values()))
     by = [found(call(desk_of(home), "memory_get_summary", id=i)) for i in (x.id, x.source_memory_ids[0])]
@@ -153,6 +154,7 @@ def test_a_summary_by_its_id_and_by_a_memorys(home):
     assert "memory_history has its text" in wrong(call(desk_of(home), "memory_get_summary", id=lone))
 
 
+@pytest.mark.slow
 def test_consolidate_plans_and_applies_only_when_told(tmp_path):
     home = new_repo(tmp_path, story())
     before = refs(home)
@@ -290,6 +292,7 @@ def test_an_accident_is_no_traceback(home, monkeypatch, caplog):
     assert any(r.exc_info for r in caplog.records)  # The log has it all
 
 
+@pytest.mark.slow
 def test_text_comes_as_data_without_what_cannot_be_seen(tmp_path):
     home = new_repo(tmp_path, [mem(f"ADR-001: Flask {EVIL}", EVIL, days_ago=30), mem(f"ADR-002: FastAPI {EVIL}", f"Supersedes ADR-001. {EVIL}", days_ago=3)])
     run(home)
@@ -382,6 +385,7 @@ def test_a_search_waits_for_no_run(home, monkeypatch):
     assert found(r)["results"] and not waited and "stopped" in wrong(stopped)
 
 
+@pytest.mark.slow
 def test_facts_stored_at_once_are_all_there_and_none_twice(home):
     first_commit(home)
     texts = [f"The {w} door is painted {c}." for w, c in zip(("north", "south", "east", "west", "attic"), ("red", "green", "blue", "white", "black"))]

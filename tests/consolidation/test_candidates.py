@@ -101,6 +101,7 @@ def test_a_name_that_many_share_leads_to_ten():
     assert found(s) == {(a, b) for a in range(61) for b in range(max(0, a - 10), a)}
 
 
+@pytest.mark.slow
 def test_whatever_the_judge_can_read_as_a_name_is_a_candidate():
     ms = living_memories([*documents(fixture("dev")), *sample_memories()])
     by_name = {*_named(ms), *_titled(ms)}

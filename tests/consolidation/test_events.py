@@ -111,6 +111,7 @@ def test_a_command_is_no_shell(told, tmp_path):
     assert "ended with 1" in problems(result)[0] and not here.exists()
 
 
+@pytest.mark.slow
 def test_a_command_that_does_not_end_is_ended_with_all_it_started(told, tmp_path, monkeypatch):
     monkeypatch.setattr(service.publish.__globals__["_command"], "__defaults__", (1.0,))
     child = ("import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"

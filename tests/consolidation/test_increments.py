@@ -297,6 +297,7 @@ def settled(home):
     return home, new
 
 
+@pytest.mark.slow
 def test_notes_that_grow_on_the_same_commit(settled):
     home, new = settled
     for k, (a, b) in enumerate(pairwise([0, 1, 2, len(new)])):
@@ -305,6 +306,7 @@ def test_notes_that_grow_on_the_same_commit(settled):
         assert tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+@pytest.mark.slow
 def test_somebody_writes_while_it_looks(settled, monkeypatch):
     "The soak found it, when a run, a sync and a write came together at its 40th step."
     (home, new), look = settled, increments.look
@@ -319,6 +321,7 @@ def test_somebody_writes_while_it_looks(settled, monkeypatch):
     assert "The lake is frozen" in {m.summary for m in consolidation_view.view(open_repo(home)).scan.memories}
 
 
+@pytest.mark.slow
 def test_what_was_recalled_counts_once(settled, tmp_path):
     home, new = settled
     asked = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
@@ -342,6 +345,7 @@ def test_what_was_recalled_counts_once(settled, tmp_path):
 def nothing_whole(*a, **kw): raise AssertionError("all tables are made anew")
 
 
+@pytest.mark.slow
 def test_who_asks_between_two_runs_neither_waits_nor_makes_the_next_one_look_at_everything(settled, tmp_path):
     home, new = settled
     s, half = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), len(new) // 2
@@ -508,6 +512,7 @@ def test_too_much_at_once_is_refused_and_nothing_is_written(settled):
     assert git(home, "for-each-ref") == before
 
 
+@pytest.mark.slow
 def test_a_crash_after_the_records_is_healed_by_the_next_run(settled, monkeypatch):
     home, new = settled
     append_to_head(home, new)
@@ -519,6 +524,7 @@ def test_a_crash_after_the_records_is_healed_by_the_next_run(settled, monkeypatc
     assert tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+@pytest.mark.slow
 def test_the_cache_that_cannot_be_written_costs_a_warning(settled, monkeypatch):
     home, new = settled
     append_to_head(home, new)
@@ -535,6 +541,7 @@ def counted(home):
     return {r["memory"]: r["count"] for _, _, r in found if r["kind"] == "access"}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("stop", ["before git", "after git"])
 def test_a_stop_between_cache_and_git_counts_once(settled, stop, monkeypatch):
     home, _ = settled
@@ -569,6 +576,7 @@ def test_asking_during_a_run_loses_no_count(settled, monkeypatch):
     assert tried(home)[1] and counted(home) == dict.fromkeys(found, 2) and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+@pytest.mark.slow
 def test_what_a_judge_failed_at_is_tried_again(settled, monkeypatch):
     home, new = settled
     append_to_head(home, new)

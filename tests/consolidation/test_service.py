@@ -106,6 +106,7 @@ def known(home):
     return {k: v for k, v in st.items() if k not in ("runs", "undone", "last_run")}
 
 
+@pytest.mark.slow
 def test_an_undo_and_its_undo_restore_exactly(home):
     before = known(home)
     first = run(home).run_id
@@ -120,6 +121,7 @@ def test_an_undo_and_its_undo_restore_exactly(home):
     assert known(home) == shown and not run(home).changed
 
 
+@pytest.mark.slow
 def test_only_the_last_of_two_runs_is_taken_back(done):
     first, shown = state_of(done), known(done)
     second = run(done, SAMPLE_NOW + 40 * DAY).run_id
@@ -138,6 +140,7 @@ def test_undos_may_be_stacked(done):
     assert states[0] == states[2] == states[4] != states[1] == states[3]
 
 
+@pytest.mark.slow
 def test_what_was_undone_comes_back_as_a_question_only(done):
     (first,), was = state_of(done).runs, state_of(done)
     undo(serve(done), first)
@@ -166,6 +169,7 @@ def test_what_repeats_a_repeat_waits_with_it_once_it_was_undone(tmp_path):
     assert e.code == "X" and state_of(home).reviews.keys() >= was.keys()
 
 
+@pytest.mark.slow
 def test_after_the_undo_of_the_undo_nothing_is_asked(done):
     (first,), was = state_of(done).runs, holds(state_of(done))
     taken, *_ = undo(serve(done), first)
@@ -173,6 +177,7 @@ def test_after_the_undo_of_the_undo_nothing_is_asked(done):
     assert not run(done, full=True).changed and holds(state_of(done)) == was
 
 
+@pytest.mark.slow
 def test_a_question_that_is_answered_by_bringing_the_run_back_is_closed(done):
     (first,), was = state_of(done).runs, holds(state_of(done))
     taken, *_ = undo(serve(done), first)
@@ -196,6 +201,7 @@ def test_what_builds_on_a_run_is_named_and_goes_with_it_when_confirmed(home):
     assert holds(state_of(home)) == held
 
 
+@pytest.mark.slow
 def test_what_does_not_build_on_it_stays(home):
     first = run(home, scope=Scope(namespace="decisions")).run_id
     second = run(home, scope=Scope(namespace="progress")).run_id
@@ -214,6 +220,7 @@ def overturned(n, more=()):
     return [*out, *more]
 
 
+@pytest.mark.slow
 def test_a_run_that_would_supersede_too_much_stops_and_writes_nothing(tmp_path):
     home = new_repo(tmp_path, overturned(12))
     before = refs(home)
@@ -226,6 +233,7 @@ def test_a_run_that_would_supersede_too_much_stops_and_writes_nothing(tmp_path):
     assert not run(home).changed  # what is superseded already counts no more
 
 
+@pytest.mark.slow
 def test_a_share_of_many_is_more_than_the_floor(tmp_path):
     others = [mem(f"Note {i} of the day", f"It is {i * 7919}.", days_ago=i, namespace="progress") for i in range(60)]
     assert run(new_repo(tmp_path / "a", overturned(7, others))).supersessions_detected == 7  # of 74
@@ -288,6 +296,7 @@ def test_a_strategy_does_its_own_work_only(home, strategy):
     assert made == KINDS[strategy]
 
 
+@pytest.mark.slow
 def test_strategies_one_after_the_other_come_to_a_whole_run(home, story_after):
     for strategy in ("dedupe", "supersede", "summarize", "tier"): assert run(home, scope=Scope(strategies=frozenset({strategy}))).changed
     assert holds(state_of(home)) == holds(state_of(story_after)) and not run(home, full=True).changed
@@ -324,6 +333,7 @@ def test_a_scope_takes_nothing_away_outside(done):
     assert holds(state_of(done))[1] == before[1] and holds(state_of(done))[0] == before[0]
 
 
+@pytest.mark.slow
 def test_a_query_and_days_by_command(home):
     found = gnc("consolidate", "--query", "worker attempts", "--json", repo=home)
     assert found.code == 0 and found.json["summaries_created"] == 1
@@ -365,6 +375,7 @@ def test_a_plan_is_applied_once(home):
     assert refs(home) == before
 
 
+@pytest.mark.slow
 def test_an_undo_in_between_makes_a_plan_stale(done):
     text = serve(done).plan(SAMPLE_NOW + 40 * DAY).to_json()
     undo(serve(done), next(iter(state_of(done).runs)))
@@ -374,6 +385,7 @@ def test_an_undo_in_between_makes_a_plan_stale(done):
 # What others say
 
 
+@pytest.mark.slow
 def test_edges_by_others_are_left_alone(done):
     a, b = memory(done, "About the harbour"), memory(done, "About the lantern")
     store = EdgeStore(open_repo(done))
@@ -387,6 +399,7 @@ def test_edges_by_others_are_left_alone(done):
 # The way does not matter
 
 
+@pytest.mark.slow
 def test_an_older_memory_that_arrives_later_gives_the_state_of_one_run(tmp_path):
     repeats = [m for m in STORY if m.summary == "Retry limit is 5"]
     late = [m for m in STORY if m.summary == "ADR-000: We build on Flask"] + repeats[:-1]
@@ -528,6 +541,7 @@ def test_how_often_one_runs_does_not_matter(tmp_path):
     assert scores[0] == scores[1]
 
 
+@pytest.mark.slow
 def test_the_plugins_notes_are_never_touched(home):
     before = refs(home, MEM)
     first = run(home).run_id

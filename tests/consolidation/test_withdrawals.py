@@ -71,6 +71,7 @@ def test_a_withdrawal_undone_or_itself_withdrawn_brings_the_replacement_back(tmp
     assert current(home) == {"ADR-002: Serve the API with FastAPI", last.summary}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("text", ["Both developers left.", "Flask does not stay.", "Flask might stay.", "Django instead; Flask stays in the tests."])
 def test_a_withdrawal_that_does_not_say_what_holds_is_a_question(tmp_path, text):
     home = new_repo(tmp_path, withdrawal(text))

@@ -201,6 +201,7 @@ def test_what_is_written_in_yaml_is_what_is_meant(tmp_path_factory, d, flow):
     assert load_settings(env={}, file=path).config == load_settings({k: v for k, v in d.items() if v is not None}, env={}).config
 
 
+@pytest.mark.slow
 @given(st.text(st.sampled_from("ab:-?[]{},&*!|>%@#'\"\\ \n\t\r.0~<=\x00\x85\u2028\ufeff\U0001f600"), max_size=40))
 def test_whatever_is_in_it_texts_come_out_or_a_refusal(text):
     def texts(x): return x is None or isinstance(x, str) or isinstance(x, dict) and all(isinstance(k, str) and texts(v) for k, v in x.items())

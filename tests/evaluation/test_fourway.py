@@ -162,6 +162,7 @@ def test_a_real_server_whose_model_talks_nonsense_changes_nothing(real_llm, dev,
     assert rows == offline
 
 
+@pytest.mark.slow
 def test_a_real_server_through_the_report(real_llm, dev):
     config, env = model(real_llm, real_llm.key)
     r = fw.evaluate_four_ways(dev[:6], config=config, env=env)
@@ -207,6 +208,7 @@ def test_a_model_that_is_right_is_right(dev, offline):
     assert [x.done for x in rows if x.near] == [x.gold for x in rows if x.near] and not fw.difference(offline, rows)["wrong acts more"]
 
 
+@pytest.mark.slow
 def test_an_unsure_model_leaves_questions(dev, offline):
     with FaultyServer(brain=quoting("merge", opening, "medium")) as server: rows, _ = ask(dev, server)
     assert [x.done for x in rows] == [x.done for x in offline]
@@ -243,6 +245,7 @@ def written(path, pairs):
     return path
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_tables_and_gives_json(tmp_path, dev):
     data = written(tmp_path / "p.jsonl", dev)
     assert "four_way" not in gnc("evaluate", "supersession", "--data", data, "--json").json

@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from dataclasses import replace
 
@@ -359,6 +358,7 @@ def test_a_ref_in_the_way_of_ours(tmp_path, ref):
     assert bad(look(home), "git") == [] and run(home).success
 
 
+@pytest.mark.slow
 def test_locks_cut_refs_and_temporary_refs(tmp_path):
     home = new_repo(tmp_path / "r", story())
     run(home)
@@ -419,6 +419,7 @@ def test_lines_that_are_no_records_and_runs_that_were_cut_off(tmp_path):
     assert any("that did not finish" in f.what and f.where.startswith("run_") for f in look(home))
 
 
+@pytest.mark.slow
 def test_the_cache_and_what_waits_in_it(tmp_path):
     home = new_repo(tmp_path / "r", story())
     def says(text): return any(text in f.what for f in look(home) if f.area == "records")
@@ -446,6 +447,7 @@ def test_who_would_be_asked_and_who_is(tmp_path, faulty_llm):
     assert [f.level for f in look(home, llm_provider="openai") if f.area == "model"][:2] == ["warn", "broken"]
 
 
+@pytest.mark.slow
 def test_online_asks_one_small_question_and_offline_asks_none(tmp_path, faulty_llm):
     pytest.importorskip("openai")
     home = new_repo(tmp_path / "r", story()[:3])
@@ -561,45 +563,3 @@ def test_an_area_that_cannot_be_looked_at_hides_no_other(healthy):
         if p.is_file(): p.chmod(0o644); p.write_bytes(b"")
     found = look(healthy)
     assert {f.area for f in found if f.level == "broken"} >= {"notes", "records"} and {f.area for f in found} >= {"git", "model", "extras", "hooks"}
-
-
-# Real notes
-
-
-@pytest.mark.slow
-def test_the_plugins_own_project(corpus_repo):
-    "Figures of the released plugin's own parser on the same notes: 4,974 records, 69 of them without a timestamp, in 33 notes another number than here."
-    found = look(corpus_repo)
-    notes = notes_of(open_repo(corpus_repo), tips(open_repo(corpus_repo), MEM))
-    assert next(f for f in found if f.area == "notes").what == "4271 memories in 6299 records of 317 notes."
-    folders = {f.where.removeprefix(MEM): f.what.split(" notes")[0] for f in found if "folders" in f.what}
-    assert folders == {"decisions": "67 of 67", "progress": "83 of 83"}
-    total = next(f for f in found if f.area == "plugin" and "folders" not in f.what)
-    assert total.what.startswith(f"Plugin 0.12 finds {4974 - 69} of 6299 records, and cuts 47 short")
-    assert not any(shattered(n.data) for n in notes) and not any(f.level == "broken" for f in found)
-
-
-def test_the_plugins_index_of_a_small_project(shared, tmp_path):
-    "As its capture left it and after a full reindex, which lost the memory behind a rule."
-    import tarfile
-    archive = shared / "corpus" / "plugin-sample.tar.gz"
-    if not archive.exists(): pytest.skip(f"no {archive.name} in the shared data")
-    with tarfile.open(archive) as t: t.extractall(tmp_path, filter="data")
-    home = tmp_path / "repo"
-    def index_after(name): shutil.copy(tmp_path / f"index_after_{name}.db", home / ".memory/index.db"); return [f.what for f in look(home) if f.area == "index"]
-    assert index_after("capture") == ["33 rows, and every memory of the notes among them."]
-    assert index_after("full_reindex") == ["1 memory of the notes not in the index, 1 of which the plugin's reader never finds."]
-    with closing(sqlite3.connect(tmp_path / "index_after_capture.db")) as conn:
-        rows = [(i.replace(c, c[:7]), c, *more) for i, c, *more in conn.execute("SELECT id, commit_sha, namespace, summary, content, timestamp FROM memories")]
-    with closing(sqlite3.connect(home / ".memory/index.db")) as conn, conn:
-        conn.execute("INSERT OR IGNORE INTO memories SELECT * FROM memories WHERE 0")
-        conn.execute("ATTACH ? AS captured", (str(tmp_path / "index_after_capture.db"),))
-        conn.execute("INSERT INTO memories SELECT * FROM captured.memories")
-    assert rows and any("32 memories in the index under two names" in f.what for f in look(home))
-
-
-@pytest.mark.slow
-def test_it_is_quick_on_thousands_of_memories(corpus_repo):
-    start = time.process_time()
-    look(corpus_repo)
-    assert time.process_time() - start < 10

@@ -97,6 +97,7 @@ def test_exit_codes(home, broken, codes, monkeypatch):
     assert as_json.code == codes[1] and as_json.json["schema"] == "gnc.health/1"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_looked_at_is_unknown_to_nagios_and_an_error_to_others(tmp_path):
     done = gnc_process("--repo", tmp_path, "doctor", "--nagios")
     assert done.code == 3 and done.out.startswith("GNC UNKNOWN - ") and "is not a git repository" in done.out and not done.err
@@ -128,6 +129,7 @@ def test_looking_changes_nothing_and_a_quick_look_reads_no_note(home, monkeypatc
 # Degraded states
 
 
+@pytest.mark.slow
 def test_an_index_that_is_gone_torn_or_of_another_version(home):
     db = home / ".memory/consolidation.db"
     for p in db.parent.iterdir(): p.unlink()
@@ -162,6 +164,7 @@ def apart(commands, home, *args):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_an_index_on_a_disk_that_is_read_only(home):
     cache = home / ".memory"
     seen = apart(f"mount --bind {cache} {cache}; mount -o remount,bind,ro {cache}", home)
@@ -193,6 +196,7 @@ def test_notes_with_problems(home):
     assert part(home, "notes", quick=True).status == "healthy"  # Which a quick look cannot know
 
 
+@pytest.mark.slow
 def test_a_last_run_too_long_ago(home):
     late = SAMPLE_NOW + 30 * DAY
     assert part(home, "runs", now=late).status == "healthy"  # Nothing came since
@@ -206,6 +210,7 @@ def test_a_last_run_too_long_ago(home):
     assert part(home, "runs", now=late).status == "healthy"
 
 
+@pytest.mark.slow
 def test_a_run_that_a_hook_started_and_that_failed(home):
     began = SAMPLE_NOW + timedelta(hours=2)
     remember_start(open_repo(home), began)
@@ -233,6 +238,7 @@ def test_a_lock_that_somebody_holds_and_one_whose_holder_was_killed(home, name, 
     assert (home / f".git/gnc/{name}").exists() and part(home, "lock").detail == "Nobody is at work."  # The file stays, the lock does not
 
 
+@pytest.mark.slow
 def test_a_lock_of_gits_that_a_dead_process_left(home):
     lock = home / ".git/refs/notes/mem-meta/v1.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
@@ -253,6 +259,7 @@ def test_a_clock_that_is_behind(home):
     assert part(home, "clock", now=SAMPLE_NOW - timedelta(minutes=4)).status == "healthy"
 
 
+@pytest.mark.slow
 def test_what_the_remote_does_not_have(home, tmp_path):
     assert part(home, "sync").detail == "There is no remote to share with."
     git(tmp_path, "init", "--quiet", "--bare", "there.git")
@@ -270,6 +277,7 @@ def test_what_the_remote_does_not_have(home, tmp_path):
 # The language model, the embedder and who watches
 
 
+@pytest.mark.slow
 def test_a_model_that_refuses_the_key_is_told_without_asking_again(home, faulty_llm):
     pytest.importorskip("openai")
     server = faulty_llm(always="401")
@@ -294,6 +302,7 @@ def closed_port():
         return s.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_there(home):
     "A local server that was stopped: the last run found nobody, and doctor --online finds nobody now."
     pytest.importorskip("openai")

@@ -62,6 +62,7 @@ def test_misses_and_false_alarms(half, wrong, most):
     assert found.total() <= most, f"{found.total()} of {of}: {dict(found)}"
 
 
+@pytest.mark.slow
 def test_a_shape_is_found_whatever_was_drawn():
     "A value without a digit, or that begins like a path, is as secret as the one in the file: the open shapes drawn anew, in every line of their kind."
     shapes = [json.loads(line) for line in (ROOT / "tests/fixtures/secrets.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -346,6 +347,7 @@ PIECES = [r.text for r in OPEN] + [r.secret for r in OPEN if r.secret] + SCRAPS 
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=12), st.text("aZ09-_.:/@\\n=+ \"'[]", max_size=40)), max_size=8).map("".join)
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_redacting_twice_is_redacting_once(text):
     once = redact(text)

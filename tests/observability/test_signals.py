@@ -128,6 +128,7 @@ def test_each_span_is_opened_with_its_attributes(everything, name):
         if SPANS[name].parent: assert SPANS[name].parent in above(s, by_id)
 
 
+@pytest.mark.slow
 def test_no_span_and_no_metric_is_a_stranger(everything):
     assert {kind(s.name) for s in everything[0]} <= SPANS.keys() and everything[1].keys() <= METRICS.keys()
 

@@ -285,6 +285,7 @@ def test_clustering_of_few_or_none():
     assert clustered([])[1] == clustered([0])[1] == []
 
 
+@pytest.mark.slow
 def test_clustering_is_that_of_scikit_learn():
     "The design's own cell, on the same vectors."
     from sklearn.cluster import AgglomerativeClustering
@@ -368,6 +369,7 @@ def test_stores(tmp_path):
 # D1 §14.3, D2 "Property-Based Tests"
 
 
+@pytest.mark.slow
 def test_consolidation_is_idempotent(tmp_path):
     home = new_repo(tmp_path, story())
     run(home)

@@ -9,7 +9,8 @@ import tracemalloc
 import pytest
 from calls import gnc, new_repo
 from fuzz_data import inputs
-from fuzz_targets import NEW, OLD, TARGETS, check
+import fuzz_targets  # noqa: F401  # fills the list
+from fuzz_base import NEW, OLD, TARGETS, check
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.reader import read_memories
@@ -75,6 +76,7 @@ def test_time_grows_with_length_and_not_with_its_square(name):
 
 # All at once, in a real repository
 
+@pytest.mark.slow
 def test_a_repository_of_everything_found_is_consolidated_and_audited(tmp_path):
     home = new_repo(tmp_path / "repo")
     add_memories(home, [OLD, NEW])

@@ -145,6 +145,7 @@ def checked(root):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_check_runs_a_copy_and_tells_what_differs(tmp_path):
     pytest.importorskip("ipykernel")
     root = project(tmp_path,

@@ -164,10 +164,12 @@ r = service.run(s, datetime.fromisoformat(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 def test_a_run_with_nothing_to_do_loads_neither_scipy_nor_sklearn(done):
     assert loaded(RUN + "assert not r.changed", done, SAMPLE_NOW.isoformat(), watch=["scipy", "sklearn", "pandas", "plotly", "umap"]) == []
 
 
+@pytest.mark.slow
 def test_nor_does_looking(done):
     code = (
         "import sys\nfrom git_notes_consolidation.apps.cli import program as cli\nfor c in ('status', 'audit', 'tiers'): assert cli.main(['--repo', "
@@ -175,12 +177,14 @@ def test_nor_does_looking(done):
     assert loaded(code, done, watch=["scipy", "sklearn", "pandas", "plotly", "umap", "openai"]) == []
 
 
+@pytest.mark.slow
 def test_nor_does_a_run_that_clusters(tmp_path):
     home = new_repo(tmp_path, story())
     add_memories(home, [mem("One more", days_ago=1)])
     assert loaded(RUN + "assert r.clusters_found", home, SAMPLE_NOW.isoformat(), watch=["scipy", "sklearn", "pandas", "plotly", "umap"]) == []
 
 
+@pytest.mark.slow
 def test_models_outside_are_never_asked(tmp_path):
     "No socket is opened, whatever a run does."
     code = "import socket\ndef no(*a, **k): raise AssertionError('network')\nsocket.socket.connect = socket.create_connection = socket.getaddrinfo = no\n"

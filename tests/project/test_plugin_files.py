@@ -99,6 +99,7 @@ def test_the_words_of_the_user_reach_no_shell(path):
     assert not [line for _, line in fenced(body) if "$" in line or "<<" in line or "|" in line or ";" in line and line.startswith("gnc")]
 
 
+@pytest.mark.slow(after=1)
 @commands
 def test_every_line_that_is_run_is_one_that_gnc_takes(path):
     lines = [line for lang, line in fenced(parts(path)[1]) if lang == "bash"]
@@ -152,6 +153,7 @@ def test_an_id_in_a_file_is_the_id(repo, tmp_path):
     assert gnc("edges", "--id-file", tmp_path / "id.txt", "--json", repo=repo).json == gnc("edges", i, "--json", repo=repo).json == []
 
 
+@pytest.mark.slow
 def test_standard_input_is_a_file_too(repo):
     done = subprocess.run([*COMMAND, "--repo", str(repo), "--json", "recall", "--query-file", "-"], input=NASTY, capture_output=True, encoding="utf-8")
     assert json.loads(done.stdout)["query"] == NASTY

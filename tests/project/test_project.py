@@ -39,7 +39,7 @@ def test_ci_runs_everything():
     recipes = {m[1]: m[2] for m in re.finditer(r"^([a-z-]+):.*\n((?:\t.*\n)+)", makefile, re.M)}
     run = "".join(recipes.get(s, "") for s in steps)
     tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "bandit", "lint-imports", "mypy", "-m 'not slow'", "-m slow",
-             "nbdev_test", "notebooks.py --check", "docs.py", "wheel.py")
+             "nbdev_test", "notebooks.py --check", "site.py --check", "wheel.py")
     assert [t for t in tools if t not in run] == []
 
 

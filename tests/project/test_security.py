@@ -57,6 +57,7 @@ def test_a_note_that_leads_to_a_commit_hides_no_other(told):
     assert read_blobs(open_repo(told), [fake, blob, commit]) == {blob: b"---\ntype: decisions\ntimestamp: 2026-01-01T00:00:00Z\nsummary: true\n---\n"}
 
 
+@pytest.mark.slow
 def test_a_note_larger_than_any_is_told_and_not_read(told):
     huge = git(told, "hash-object", "-w", "--stdin", input="x" * (LARGEST_NOTE + 1))
     note(told, "blob", huge)
@@ -95,6 +96,7 @@ def test_the_walk_sees_what_it_should():
 def test_no_text_becomes_code(): assert [at for at, _, c in calls() if dotted(c.func) in FORBIDDEN] == []
 
 
+@pytest.mark.slow
 def test_no_pickle():
     imported = [(p.name, a.name) for p, tree in trees() for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
     imported += [(p.name, n.module or "") for p, tree in trees() for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
@@ -144,6 +146,7 @@ NO_OPTION = {
     "a path that was resolved": "str(origin) str(home) str(file.absolute())"}
 
 
+@pytest.mark.slow
 def test_every_word_for_git_is_written_here_or_cannot_be_an_option():
     "Literals, texts that begin with one, what is known, and whatever follows `--` or `--end-of-options`."
     unknown, known = [], {w for words in NO_OPTION.values() for w in re.split(r" (?![^(]*\))", words)}
@@ -159,6 +162,7 @@ def test_every_word_for_git_is_written_here_or_cannot_be_an_option():
 COMMANDS = ["consolidate", "status", "recall pool", "sync", "doctor", "audit", "inject", "explain --output=owned"]
 
 
+@pytest.mark.slow
 def test_names_that_look_like_options_write_nothing(told, tmp_path):
     "A branch, a tag, a file, a remote and a namespace whose names are options of git's that write or run."
     head = git(told, "rev-parse", "HEAD")

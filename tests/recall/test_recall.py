@@ -148,6 +148,7 @@ def test_memories_come_back_from_the_cache_as_they_were(home):
     assert {i: repr(m) for i, m in s.get_batch(there).items()} == {i: repr(m) for i, m in there.items()}
 
 
+@pytest.mark.slow
 def test_the_order_in_which_notes_came_does_not_matter(tmp_path):
     ms, found = story(), []
     for k, some in enumerate((ms, ms[::-1], ms[::2] + ms[1::2])):

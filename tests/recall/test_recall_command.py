@@ -80,6 +80,7 @@ def loaded(code, *args, watch=HEAVY):
     return json.loads(subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_the_process_loads_little(home):
     gnc("recall", "retries", "--no-count", repo=home)
     # All of them, as the program does
@@ -99,6 +100,7 @@ def test_a_process_without_the_extra(home):
         assert done.returncode == 0 and json.loads(done.stdout)["results"], done.stderr
 
 
+@pytest.mark.slow
 def test_as_a_process(home):
     told = gnc_process("--repo", home, *NOW, "recall", "*", "--limit", "2", "--json")
     assert told.code == 0 and len(told.json["results"]) == 2 and told.err == ""

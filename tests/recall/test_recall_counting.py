@@ -56,6 +56,7 @@ def test_what_is_not_asked_for_is_not_counted(home):
     assert refs(home) == before
 
 
+@pytest.mark.slow
 def test_summaries_are_counted_too(sample, tmp_path):
     home = shutil.copytree(sample[1], tmp_path / "repo")
     found = [r for r in ask(home).search("Serve the API with a framework", limit=20) if r.kind == "summary"]
@@ -90,6 +91,7 @@ def test_a_dry_run_counts_nothing(home):
     assert (refs(home), rows(home)) == before
 
 
+@pytest.mark.slow
 def test_an_undo_leaves_the_counts(home):
     found = ids(ask(home).search("retries"))
     last = max(state_of(home).runs.values(), key=lambda r: r["seq"])["id"]
@@ -180,6 +182,7 @@ def test_clones_add_up(story_after, tmp_path_factory, steps):
     assert [counts(x).get(first, 0) for x in (a, b)] == [want, want]
 
 
+@pytest.mark.slow
 def test_two_processes_lose_no_count(home):
     jobs = [subprocess.Popen([*COMMAND, "--repo", str(home), "--now", SAMPLE_NOW.isoformat(), "--json", "recall", q, "--mode", "exhaustive", "--limit", "5"],
                              stdout=subprocess.PIPE, text=True) for q in ("retries", "harbour lantern", "We build on", "retries")]

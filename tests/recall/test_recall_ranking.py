@@ -1,6 +1,7 @@
 """Filtering and ranking against plain reference implementations, over memories in every state, invented."""
 import math
 import random
+import pytest
 from dataclasses import replace
 from itertools import pairwise
 
@@ -101,6 +102,7 @@ WANTED = st.builds(Wanted, st.sampled_from(MODES), st.sampled_from([None, "decis
 QUERIES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 
 
+@pytest.mark.slow
 @given(worlds(), WANTED, QUERIES)
 @settings(max_examples=120)
 def test_what_is_found_is_filtered_then_ranked(world, w, query):
@@ -121,6 +123,7 @@ def test_a_list_holds_all_that_may_be_shown(world, w):
     assert all(a >= b for a, b in pairwise(c.when[found.show[u]] for u in found.units))
 
 
+@pytest.mark.slow
 @given(worlds(), WANTED, QUERIES)
 @settings(max_examples=60)
 def test_a_memory_is_shown_once(world, w, query):

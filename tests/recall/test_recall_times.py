@@ -123,6 +123,7 @@ def test_what_replaced_what_at_a_time(late):
         assert (FIVE.id in ids(said.source_memories)) == there
 
 
+@pytest.mark.slow
 def test_summaries_of_a_time(sample):
     "One that was written later may tell what came afterwards."
     s = ask(sample[1])
@@ -133,6 +134,7 @@ def test_summaries_of_a_time(sample):
     assert {r.id for r in s.search("*", limit=999, mode="exhaustive", known_at=SAMPLE_NOW) if r.kind == "summary"} == {r.id for r in told}
 
 
+@pytest.mark.slow
 def test_the_command_asks_for_both_times(late):
     def said(*args): return gnc("recall", "limit", "--mode", "exhaustive", "--no-reason", *args, "--json", repo=late).json
     def limits(d): return {r["summary"] for r in d["results"] if r["superseded_kind"] != "full"}

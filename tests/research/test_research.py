@@ -52,6 +52,7 @@ def test_stored_labels_are_what_the_weights_give(monkeypatch):
     assert space["by_model"]() == json.loads(STORED.read_text())
 
 
+@pytest.mark.slow
 def test_the_map_of_a_readers_own_repository_only_reads(tmp_path, monkeypatch):
     "Fourteen memories, so that no UMAP is needed; MiniLM's labels are of other texts and must not be used."
     home = tmp_path / "own"

@@ -54,6 +54,7 @@ def test_no_repository_is_said_so(tmp_path):
     with pytest.raises(RepoError, match="not a git repository"): scratch(tmp_path / "walk", tmp_path)
 
 
+@pytest.mark.slow
 def test_what_is_read_tells_any_change(tmp_path):
     repo = scratch(tmp_path / "made", memories=story())
     s = open_service(repo.path, load_settings({"max_change": 1.0}, env={}), clock=lambda: SAMPLE_NOW)

@@ -254,6 +254,7 @@ def test_tune_recommends_writes_and_is_read_back(grown):
     assert (config.decay, config.decay_exponent, config.hot_threshold) == ("act-r", told["settings"]["decay_exponent"], 0.7)
 
 
+@pytest.mark.slow
 def test_tune_refuses_what_it_cannot_write_to(tmp_path):
     git(tmp_path, "init", "-q")
     mine = tmp_path / "mine.yaml"
@@ -265,6 +266,7 @@ def test_tune_refuses_what_it_cannot_write_to(tmp_path):
     assert done.code == 2 and "decay_exponent must be between" in done.err
 
 
+@pytest.mark.slow
 def test_tune_says_when_there_is_too_little(tmp_path):
     git(tmp_path, "init", "-q")
     write_memories(open_repo(tmp_path), [mem("Use FastAPI")])
@@ -343,6 +345,7 @@ def test_a_longer_look_ahead_is_kept_from_the_past():
     assert s.day[answered(s)].max() + 90 <= 0.6 * 990
 
 
+@pytest.mark.slow
 def test_a_bare_repository_has_no_file_to_write(tmp_path):
     git(tmp_path, "init", "-q", "--bare")
     done = run(tmp_path, "tune", "--write")

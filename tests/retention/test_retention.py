@@ -55,6 +55,7 @@ def aged(memory, d): return replace(memory, timestamp=NOW - timedelta(days=d))
 # Monotone in age
 
 
+@pytest.mark.slow
 @given(memories, facts, configs(), days, days)
 def test_older_is_never_nearer(memory, known, config, a, b):
     known = MemoryMetadata(memory.id, **known | {"last_accessed": None})

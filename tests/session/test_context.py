@@ -104,6 +104,7 @@ def test_nothing_but_the_documents_own_elements(pool):
     assert [e.tag for e in root] == [t for t in ("project", "token-budget", "memories", "summaries", "status") if root.find(t) is not None]
 
 
+@pytest.mark.slow
 @limits(max_examples=40)
 @given(pools())
 def test_nothing_reaches_a_terminal_that_moves_it(pool):
@@ -169,6 +170,7 @@ def test_the_budget_is_never_exceeded(pool, available, count, tier, most, summar
     assert (summaries or not d.summaries) and (edges or not any(m.edges for m in d.memories))
 
 
+@pytest.mark.slow
 def test_what_is_used_is_what_is_counted():
     for n in range(1, 40):
         d = told(hot(*(mem(f"Number {i}", "It is so. " * i, days_ago=i) for i in range(n))))
@@ -337,6 +339,7 @@ def test_same_notes_same_bytes(told_repo, tmp_path):
     assert gnc("context", repo=told_repo, now=SAMPLE_NOW + timedelta(days=40)).out != text
 
 
+@pytest.mark.slow
 def test_it_changes_nothing_and_counts_no_use(told_repo):
     before, counts = refs(told_repo), gnc("status", "--json", repo=told_repo).json
     gnc("context", repo=told_repo)

@@ -96,6 +96,7 @@ def test_an_input_that_nobody_closes(told, tmp_path):
     assert json.loads(p.stdout.readline()) == {"continue": True} and p.wait(30) == 0 and b"another stop hook" in p.stderr.read()
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("close", ["stdin", "stdout", "stderr"])
 def test_a_pipe_that_is_closed(close, told):
     shut = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-"}[close]
@@ -166,6 +167,7 @@ def test_in_a_worktree_and_in_a_bare_repository(git_repo, tmp_path):
     assert "no run is started: a hook started a run" in stop({"cwd": str(git_repo)}, tmp_path)[2]  # the worktrees share it
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_from_the_repository(told, tmp_path):
     "A process that starts in a repository must not find its modules there."
     for name in ("numpy", "typer", "git_notes_consolidation", "sitecustomize", "json"):
@@ -176,6 +178,7 @@ def test_nothing_is_imported_from_the_repository(told, tmp_path):
     assert "Run " in answered(told) and not (tmp_path / "taken").exists()
 
 
+@pytest.mark.slow
 def test_what_git_told_a_hook_of_its_own_is_forgotten(told, tmp_path):
     other = new_repo(tmp_path / "other")
     env = EAGER | {"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other), "GIT_INDEX_FILE": "x", "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}
@@ -183,6 +186,7 @@ def test_what_git_told_a_hook_of_its_own_is_forgotten(told, tmp_path):
     assert "Run " in answered(told) and len(runs(told)) == 1 and refs(other) == {} and "\x1b" not in log(told)
 
 
+@pytest.mark.slow
 def test_the_process_has_let_go(told, tmp_path):
     "A session, a log and a low priority of its own, and no pipe of the caller's."
     psutil = pytest.importorskip("psutil")
@@ -220,6 +224,7 @@ def test_what_is_missing_is_named(told, tmp_path):
     assert refs(told, "refs/notes/mem-runs") == {}
 
 
+@pytest.mark.slow
 def test_turned_off(told, tmp_path, monkeypatch):
     off = {"HOOK_CONSOLIDATION_ENABLED": "false"}
     code, said, why = stop({"cwd": str(told)}, tmp_path, EAGER | off)
@@ -243,6 +248,7 @@ def test_if_due(told):
     assert again.code == 0 and again.json["due"] is False and "consolidation_interval_hours is 24" in again.json["why"]
 
 
+@pytest.mark.slow
 def test_if_due_in_a_scope(told, monkeypatch):
     monkeypatch.setenv("HOOK_CONSOLIDATION_MEMORY_THRESHOLD", "5")
     done = gnc("consolidate", "--if-due", "--namespace", "decisions", repo=told)
@@ -251,6 +257,7 @@ def test_if_due_in_a_scope(told, monkeypatch):
     assert (refused := gnc("consolidate", "--domain", "user", repo=told)).code == 2 and "the domain is project" in refused.err
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", [["--event", "timer"], ["--if-due", "--event", "manual"], ["--if-due", "--event", "noon"], ["--if-due", "--full"],
                                   ["--if-due", "--dry-run"], ["--if-due", "--plan", "p.json"], ["--if-due", "--apply", "p.json"]])
 def test_what_does_not_go_together(told, args):

@@ -257,6 +257,7 @@ def test_the_hook_loads_next_to_nothing(sampled):
     assert done.stdout == "[] True\n", done.stderr
 
 
+@pytest.mark.slow
 def test_after_an_undo_and_without_the_file_the_block_is_made_anew(sampled, tmp_path):
     home = tmp_path / "copy"
     shutil.copytree(sampled, home)
@@ -309,6 +310,7 @@ def test_gnc_inject_replaces_the_block_and_keeps_every_byte(sampled):
     assert twice == once
 
 
+@pytest.mark.slow
 def test_gnc_inject_says_what_it_did(sampled):
     r = gnc("inject", "--budget", "900", "--max", "2", "--json", repo=sampled).json
     assert r["tokens_used"] <= 900 and r["summaries_injected"] <= 2 and r["counter"] == token_counter()[0] and r["summary_block"] in r["context_block"]

@@ -396,6 +396,7 @@ def test_real_memories_raise_no_alarm_in_a_strange_history(corpus_repo, tmp_path
         assert [s for s in compare(ROOT, *moved).stale if s.name.rpartition("/")[2] not in once_here] == []
 
 
+@pytest.mark.slow
 def test_every_alarm_about_this_project_is_right():
     if not (ROOT / ".git").exists(): pytest.skip("this project's history is not here")
     repo = open_repo(ROOT)
@@ -545,6 +546,7 @@ def test_the_command_leaves_out_what_no_longer_holds(git_repo):
     assert gnc("status", "--stale", "--json", repo=git_repo).json == []
 
 
+@pytest.mark.slow
 def test_the_command_as_a_process_gives_one_document(git_repo, tmp_path):
     commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
     with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))

@@ -157,6 +157,7 @@ def test_two_refs_that_move_alike(tmp_path):
     check(scan, additions_since(open_repo(home), scan.tips), seen(home))
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", ["sha1", "sha256"])
 def test_notes_that_git_moves_into_folders(git_repo, tmp_path, kind):
     home = new_repo(tmp_path / "many", (), f"--object-format={kind}")
@@ -289,6 +290,7 @@ def test_what_is_too_large_is_none(tmp_path, monkeypatch):
 # What it costs
 
 
+@pytest.mark.slow
 def test_its_cost_follows_what_changed(tmp_path, monkeypatch):
     home, calls, read = new_repo(tmp_path / "repo"), defaultdict(int), []
     for ns in ("decisions", "progress"): put(home, {folders(f"{i * 40503 % 65536:04x}" * 10, 1): text(f"No. {i}") for i in range(2000)}, ns)

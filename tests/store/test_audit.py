@@ -69,6 +69,7 @@ def repo(template, tmp_path):
 
 # ---- what is right
 
+@pytest.mark.slow
 def test_a_consolidated_repository_is_right(template):
     r = audit(template)
     assert (r.ok, r.findings) == (True, ())
@@ -439,6 +440,7 @@ def test_both_readers_read_the_same_memories(data):
     assert [at for at, why in odd if "valid_from" not in why] == sorted(p.offset for p in problems)
 
 
+@pytest.mark.slow
 def test_both_readers_give_the_same_names(corpus_template):
     scan = notes.read_memories(store_git.open_repo(corpus_template))
     found, odd, records = au.read_memories(au.read_notes(corpus_template, refs(corpus_template, "refs/notes/mem/")))

@@ -152,6 +152,7 @@ def test_the_merge_leaves_valid_notes(pair, how):
                 assert yaml.safe_load(data) == [json.loads(x.removeprefix("- ")) for x in lines] and all(x.startswith("- {") for x in lines)
 
 
+@pytest.mark.slow
 def test_git_unites_what_we_lay_side_by_side(pair, tmp_path):
     "The same records by either way."
     other = tmp_path / "by-lines"; other.mkdir()

@@ -34,6 +34,7 @@ def blobs_of(repo):
             yield ref.rsplit("/", 1)[1], obj, blob, subprocess.run(["git", "cat-file", "blob", blob], cwd=repo, capture_output=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_the_corpus_has_as_many_memories_as_counted_by_hand(corpus_template):
     count, memories, bodies, found = 0, set(), set(), list(blobs_of(corpus_template))
     for ns, _, _, data in found:
@@ -175,6 +176,7 @@ memory_values = st.builds(
 def said(m): return m.id, m.namespace, m.summary, m.content, m.timestamp, m.tags, m.spec, m.importance
 
 
+@pytest.mark.slow
 @given(st.lists(memory_values, min_size=1, max_size=4, unique_by=lambda m: m.id))
 @settings(max_examples=150)
 def test_a_note_gives_back_what_went_in(written):
@@ -210,6 +212,7 @@ good = st.just(b"---\ntype: x\ntimestamp: 2026-01-01\nsummary: a\n---\n\nbody\n"
 some_notes = st.binary(max_size=60) | st.lists(pieces | good | st.binary(max_size=4), max_size=16).map(b"".join)
 
 
+@pytest.mark.slow
 @given(some_notes)
 @settings(max_examples=500)
 def test_no_bytes_stop_the_reader_and_none_are_lost(data):
@@ -226,6 +229,7 @@ def test_no_bytes_stop_the_reader_and_none_are_lost(data):
         assert isinstance(r.front["summary"], str) and isinstance(r.front["timestamp"], str)
 
 
+@pytest.mark.slow
 @given(st.lists(some_notes | memory_values.map(lambda m: note_text(m).encode()), max_size=6))
 @settings(max_examples=20)
 def test_no_repository_stops_the_reader(contents):

@@ -322,6 +322,7 @@ def test_the_audit_knows_the_record():
     assert audit.shape_fault(good) == "" and "before" in audit.shape_fault(good | {"before": "lately"})
 
 
+@pytest.mark.slow
 def test_what_is_pruned_is_not_shown_and_not_gone(chain):
     old = {"operation": "ADD", "at": "2026-01-01", "target": CHAIN[0].id}
     write(chain, "run_old", op_append("0" * 40, old, "run_old"), at=day("2026-01-01"))
@@ -417,6 +418,7 @@ def test_the_command_lists_the_latest_first(busy):
     assert lines[2].count("The limit is") == 2
 
 
+@pytest.mark.slow
 def test_the_command_filters(busy):
     assert [r["operation_type"] for r in logged(busy, "--memory", CHAIN[0].id)] == ["NOOP", "ADD", "SUPERSEDE"]
     assert {r["target_memory_id"] for r in logged(busy, "--memory", CHAIN[2].id[:14])} == {CHAIN[2].id}

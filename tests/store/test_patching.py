@@ -258,6 +258,7 @@ t.patch(t.index._open({path!r}), t.replace(t.difference(old, new), keep=Dies(x=1
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 def test_a_process_that_is_killed_changes_nothing(tmp_path):
     old, new = two_worlds()

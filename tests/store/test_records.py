@@ -68,6 +68,7 @@ def encoded(r):
     except ValueError: assume(False)
 
 
+@pytest.mark.slow
 @given(st.lists(records_of_any_kind, min_size=1, max_size=2))
 @settings(max_examples=200)
 def test_json_and_yaml_read_the_same(rs):
@@ -156,6 +157,7 @@ def histories(draw):
 def folded(history): return fold(Events(tuple((s, "0" * 40, r) for s, r in history), (), {}))
 
 
+@pytest.mark.slow
 @given(histories(), st.data())
 @settings(max_examples=250)
 def test_neither_order_nor_repetition_of_records_matters(history, data):
@@ -164,6 +166,7 @@ def test_neither_order_nor_repetition_of_records_matters(history, data):
     assert folded(mixed) == folded(history)
 
 
+@pytest.mark.slow
 @given(histories())
 @settings(max_examples=250)
 def test_the_fold_is_what_its_description_says(history):
@@ -242,6 +245,7 @@ def test_a_count_beyond_belief_does_not_count(n, counted):
 def holds(state): return state.tiers, state.edges, state.summaries, state.reviews, state.accesses
 
 
+@pytest.mark.slow
 @given(histories(), st.data())
 @settings(max_examples=250)
 def test_an_undo_takes_back_its_run_and_nothing_else(history, data):

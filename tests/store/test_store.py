@@ -112,6 +112,7 @@ def test_a_thousand_notes_take_as_many_processes_as_ten(repo, monkeypatch):
 # The commit point
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("moment", range(1, 12))
 def test_a_reader_never_knows_a_run_without_all_that_it_wrote(repo, monkeypatch, moment):
     "A whole run is written before the reader's n-th git process."

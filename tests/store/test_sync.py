@@ -25,6 +25,7 @@ from git_notes_consolidation.store.sync import merge_refs
 # Meeting
 
 
+@pytest.mark.slow
 def test_two_clones_hold_the_same_commits(pair, tmp_path):
     one, two = pair
     assert state_of(one) != state_of(two)
@@ -44,6 +45,7 @@ def test_a_merge_is_the_same_commit_wherever_it_is_made(pair, tmp_path):
     assert {len(git(one, "rev-list", "--no-walk", "--parents", t).split()) for t in at(one).values()} == {3}
 
 
+@pytest.mark.slow
 def test_what_was_counted_is_what_moved(pair):
     one, two = pair
     r = go(one)
@@ -87,6 +89,7 @@ def test_nothing_anywhere_is_nothing_to_do(tmp_path):
     assert (sum(r.came.values()), sum(r.went.values()), refs(home)) == (0, 0, {})
 
 
+@pytest.mark.slow
 def test_nothing_new_costs_one_connection(pair, monkeypatch):
     agree(*pair)
     said, real = [], remote.talk
@@ -137,6 +140,7 @@ def test_clones_of_every_kind(tmp_path, kind):
     assert set(agree(one, two).runs) == {"run_0", "run_1", "run_2", "run_x"} and read_events(open_repo(two)).problems == ()
 
 
+@pytest.mark.slow
 def test_a_refspec_that_would_overwrite_our_refs_does_not(pair, monkeypatch):
     "Whoever fetches refs/notes/* by force loses what was not pushed, at each fetch and at each push; but not through us."
     one, two = pair
@@ -198,6 +202,7 @@ def test_which_remote(pair, tmp_path):
 # Races
 
 
+@pytest.mark.slow
 def test_whoever_was_faster_is_not_overwritten(pair, monkeypatch):
     one, two = pair
     real, rivals = syncing.push, ["run_3", "run_4"]
@@ -227,6 +232,7 @@ def test_a_server_that_forbids_it_is_quoted_at_once(pair, tmp_path):
     assert time.monotonic() - begin < 5 and refs(tmp_path / "team.git") == {}
 
 
+@pytest.mark.slow
 def test_the_run_is_pushed_after_its_records_and_as_it_was_then(pair, tmp_path, monkeypatch):
     "A run that ends while we push is not half of it on the remote."
     one, two = pair
@@ -363,6 +369,7 @@ def test_some_of_the_data_refs_moved_and_nothing_counts(pair):
         assert (state_of(one), at(one)) == (new, after)
 
 
+@pytest.mark.slow
 def test_our_own_run_ends_between_the_moves(pair, monkeypatch):
     "The merge has moved the data when another worktree appends a whole run."
     from git_notes_consolidation.store import writer
@@ -398,6 +405,7 @@ def test_the_command(pair, tmp_path):
     assert (r := gnc("sync", "nowhere", repo=two)).code == 1 and "git ls-remote nowhere" in r.err
 
 
+@pytest.mark.slow
 def test_what_came_is_seen_at_once(pair):
     "The cache asks git whether it is still right."
     one, two = pair

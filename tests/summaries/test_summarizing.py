@@ -137,6 +137,7 @@ def test_nothing_outdated_is_told_as_current(ms, data):
     assert not {d.decision for d in s.decisions} & {m.summary for m in ms if m.id in gone} - {m.summary for m in ms if m.id not in gone}
 
 
+@pytest.mark.slow
 @given(memories)
 @settings(max_examples=100)
 def test_nothing_is_said_twice(ms):

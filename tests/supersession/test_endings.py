@@ -395,6 +395,7 @@ texts = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join) | st.text(ma
 spaces = st.sampled_from(["decisions", "blockers", "progress", "reviews"])
 
 
+@pytest.mark.slow
 @given(texts, texts, texts, spaces, spaces)
 @settings(max_examples=400)
 def test_any_text_is_read_and_every_span_is_quoted(title, body, old, ns, other):

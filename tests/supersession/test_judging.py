@@ -216,6 +216,7 @@ def test_repeats():
 
 # Sentences
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["One.", "Two!", "e.g. three", "“Four. Five.”", "\n", "\n\n", "- ", "## ", "> ", "| a |", "six", "v1.2", "...",
                                  "Dr. Seven", "8. nine", " ", "?!"]), max_size=30))
 @settings(max_examples=400)

@@ -100,6 +100,7 @@ def checked(text, recorded, **kw):
 def period_days(p): return p.start // DAY, -(-p.end // DAY)
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=80), WORDY), st.one_of(MOMENTS, EDGES), st.sampled_from([None, 1, 4, 10, 0, 13]))
 @settings(max_examples=600)
 def test_no_text_and_no_year_breaks_it(text, recorded, fiscal):

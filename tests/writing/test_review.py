@@ -120,6 +120,7 @@ def test_an_unsure_replacement_is_made_as_it_was_judged(copy):
     settled(home)
 
 
+@pytest.mark.slow
 def test_what_was_withdrawn_stops_replacing(copy):
     home = copy("withdrawn")
     [p] = asked(home)
@@ -134,6 +135,7 @@ def test_what_was_withdrawn_stops_replacing(copy):
     settled(home)
 
 
+@pytest.mark.slow
 def test_what_was_said_again_replaces_what_stands_now(copy):
     home = copy("returned")
     more = mem("ADR-003: Serve with Litestar", "Supersedes ADR-002.", days_ago=95)  # A, B, C, and A again
@@ -189,6 +191,7 @@ def test_a_no_changes_nothing_and_nobody_asks_again(copy, name):
     assert [x.question["id"] for x in asked(home)] == [p.question["id"]]
 
 
+@pytest.mark.slow
 def test_every_question_of_an_undone_run_can_be_declined(copy):
     home = copy("undone")
     w = writer(home)
@@ -198,6 +201,7 @@ def test_every_question_of_an_undone_run_can_be_declined(copy):
     assert not state_of(home).verdicts.keys() & state_of(home).summaries.keys()
 
 
+@pytest.mark.slow
 def test_the_summary_that_an_undo_brought_back_outlives_a_no_to_its_successor(tmp_path):
     retries = [mem(f"ADR-{i}: The {w} worker retries {i} times", f"The {w} worker gives up after {i} attempts and logs the job id.", days_ago=40 + i)
                for i, w in ((3, "mail"), (4, "report"), (5, "billing"), (6, "search"))]
@@ -213,6 +217,7 @@ def test_the_summary_that_an_undo_brought_back_outlives_a_no_to_its_successor(tm
     assert [*state_of(home).summaries] == [first]
 
 
+@pytest.mark.slow
 def test_another_kind_or_relation_is_made_instead(copy):
     home = copy("unsure")
     w, [p] = writer(home), asked(home)
@@ -349,6 +354,7 @@ def test_a_yes_taken_back_leaves_everything_as_it_was(copy, name):
         assert not clean(home)
 
 
+@pytest.mark.slow
 def test_what_is_held_after_an_answer_is_what_would_be_read(copy):
     for name in ("unsure", "returned", "withdrawn", "merge"):
         home = copy(name)
@@ -435,6 +441,7 @@ def test_of_two_clones_that_decide_differently_the_later_wins(copy, tmp_path, na
 # People
 
 
+@pytest.mark.slow
 def test_the_command_line_asks_shows_and_decides(copy):
     home = copy("unsure")
     listed = gnc("review", "list", repo=home)
@@ -456,6 +463,7 @@ def test_the_command_line_asks_shows_and_decides(copy):
     assert part[0]["after"][q["target"]]["superseded_kind"] == "partial"
 
 
+@pytest.mark.slow
 def test_many_at_once_need_a_yes_and_may_not_hide_too_much(tmp_path):
     home = committed(tmp_path / "one", [mem(f"Thing {i}", f"Number {i * 77}.", days_ago=50 - i) for i in range(14)])
     w = writer(home)
@@ -497,6 +505,7 @@ def test_the_table_decides(copy):
     assert "no longer open: rejected on" in row.children[1].children[3].value
 
 
+@pytest.mark.slow
 def test_a_hostile_question_reaches_no_terminal_and_no_page(tmp_path):
     evil = "<script>alert(1)</script>\x1b[2J"
     home = committed(tmp_path / "one", [replace(STAGING[0], summary=f"Where it lives {evil}"), replace(STAGING[1], summary=f"Staging {evil}")])

@@ -176,6 +176,7 @@ def test_with_review_required_everything_is_only_added(two):
     assert [w.remember(t).operation for t in (MOVED, "Tea is at four\n\nIn the kitchen.")] == ["ADD", "ADD"] and len(state_of(two).reviews) == 2
 
 
+@pytest.mark.slow
 def test_repeats_that_no_run_has_seen_take_one_place_and_are_replaced_together(tmp_path):
     same = [mem(MYSQL.summary, MYSQL.content, days_ago=90 - i) for i in range(7)]
     home = made(tmp_path / "many", [*same, mem("Orders: their tables", "The orders service keeps ninety tables.", days_ago=20), TEA])
@@ -257,6 +258,7 @@ def test_a_forgotten_source_takes_its_summary_with_it(tmp_path):
     assert x.id not in state_of(home).summaries and sound(home)
 
 
+@pytest.mark.slow
 def test_undo_takes_back_each_step(two):
     w, start = writer(two), holds(state_of(two))
     shown = lambda: {m.id for m in service.view(open_repo(two)).scan.memories if m.status != "tombstone"}
@@ -440,6 +442,7 @@ def test_a_chain_that_grows_in_one_process_is_held_as_it_would_be_read(two):
     assert believed(w) == believed(writer(two)) and w.remember("Sessions of the shop live in DynamoDB").operation == "ADD"
 
 
+@pytest.mark.slow
 def test_what_is_held_is_what_would_be_read(two):
     w = writer(two)
     def same():
@@ -532,6 +535,7 @@ def test_the_text_is_read_from_a_file_and_a_dry_run_writes_nothing(two, tmp_path
     assert all(x in told.out for x in ("replaces", "Orders live in MySQL", "Replaces “Orders live in MySQL”", "Looked at", "Take it back: gnc undo run_"))
 
 
+@pytest.mark.slow
 def test_a_fact_that_is_only_added_names_the_nearest_that_it_might_replace(two):
     told = gnc("remember", "The orders service keeps its tables in Redis.", "--dry-run", repo=two)
     assert f"If this replaces “Orders live in MySQL”, add --supersedes {MYSQL.id[:12]}\n" in told.out
