@@ -120,9 +120,9 @@ slow: install  ## pytest, what is slow
 	@printf '\n== slow tests\n'
 	@$(BIN)/pytest -q -n $(TEST_WORKERS) -m slow $(PYTEST_ARGS)
 
-notebooks-test: install  ## The notebooks as nbdev runs them
+notebooks-test: install  ## The chapters and the guide as nbdev runs them; `make test` has run the research notebooks
 	@printf '\n== nbdev_test\n'
-	@$(NOTEBOOK_ENV) $(BIN)/nbdev_test --n_workers $(WORKERS) --pause 0.1
+	@$(NOTEBOOK_ENV) $(BIN)/nbdev_test --n_workers $(WORKERS) --pause 0.1 --skip_folder_re '^([_.]|research$$)'
 
 docs-check: install  ## nbdev can make a page of every notebook
 	@printf '\n== documentation\n'

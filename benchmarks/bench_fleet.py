@@ -67,7 +67,7 @@ def dask(workers: int):
 
 def clusters(n: int, workers: int) -> None:
     "The same vectors clustered here and on a cluster: seconds, tasks and whether the labels are equal."
-    from git_notes_consolidation.apps.fleet import workers as crew
+    from git_notes_consolidation.apps.fleet import workers as pool
     from git_notes_consolidation.core import processes as parallel
     from git_notes_consolidation.similarity import tiles as t
     from git_notes_consolidation.similarity.linkage import flat_clusters
@@ -75,7 +75,7 @@ def clusters(n: int, workers: int) -> None:
     begin = time.perf_counter()
     here, used = cpu(flat_clusters, X, 0.5)
     print(f"here, one process      {time.perf_counter() - begin:7.1f} s wall  {used:7.1f} s CPU")
-    with dask(workers) as address, crew.cluster(address) as hands, parallel.using_pool(hands):
+    with dask(workers) as address, pool.cluster(address) as hands, parallel.using_pool(hands):
         t.tiled_clusters(X[:200], 0.5)  # The workers import what they need
         hands.sent.clear()
         begin = time.perf_counter()

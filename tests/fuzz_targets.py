@@ -22,7 +22,7 @@ from git_notes_consolidation.core import settings as core_settings
 from git_notes_consolidation.core import parsing as core_parsing
 from git_notes_consolidation.evaluation import dates as dating
 from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.apps.mcp import tools as desk
+from git_notes_consolidation.apps.mcp import tools as workspace
 from git_notes_consolidation.similarity import lexical as embedding
 from git_notes_consolidation.similarity import embedder as similarity_embedder
 from git_notes_consolidation.similarity import plugin_vectors as similarity_plugin_vectors
@@ -496,7 +496,7 @@ def date(data):
     said = typed(data)
     found = cli.when(said, "--since")
     assert found.utcoffset() == timedelta(0) and cli.when(found.isoformat(), "--now") == found
-    assert desk._since(said) == found and desk._day(said, "as_of") >= found and recall.then(said, None) is not None
+    assert workspace._since(said) == found and workspace._day(said, "as_of") >= found and recall.then(said, None) is not None
 
 
 # Files that somebody names
@@ -572,7 +572,7 @@ def arguments(data):
 def _tools():
     from git_notes_consolidation.apps.mcp import server
     lanes = server.Lanes()
-    return [server.tool(desk.Workspace(str(folder("nowhere"))), offer, lanes) for offer in server.OFFERS]
+    return [server.tool(workspace.Workspace(str(folder("nowhere"))), offer, lanes) for offer in server.OFFERS]
 
 
 try: from pydantic import ValidationError as _Invalid

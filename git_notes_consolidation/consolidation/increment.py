@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from ..store import tables as store_tables
-from ..store import cache as index
+from ..store import cache as store_cache
 from ..store.changes import Additions, additions_since, sealed
 from ..similarity.updates import NearPairs
 from ..similarity.lexical import LexicalEmbedder
@@ -37,11 +37,11 @@ from .plan import Plan, make_plan
 from .view import View
 
 # %% auto #0
-__all__ = ['Known', 'read_known', 'Gathered', 'gathered', 'look']
+__all__ = ['PreviousRun', 'read_previous_run', 'Increment', 'read_increment', 'look']
 
 # %% ../../nbs/13_consolidation/14_increment.ipynb #5a60381a
 @dataclass(frozen=True)
-class Known:
+class PreviousRun:
     "What the tables and the last run's base say."
     base: Mapping[str, Any]
     memories: tuple[Memory, ...]  # All that stand for themselves, and tombstones
@@ -79,17 +79,17 @@ def _state(conn: sqlite3.Connection, base: Mapping[str, Any], rows: Sequence[Seq
                  rejected=frozenset(base["rejected"]))
 
 
-def read_known(
+def read_previous_run(
     conn: sqlite3.Connection,
     base: Mapping[str, Any],  # As the last run left it
-) -> Known | None:
+) -> PreviousRun | None:
     "The tables, as a run needs them."
     rows = conn.execute(_NOW).fetchall()
     state, memories = _state(conn, base, rows), tuple(
         store_tables.stored_memories(conn, [r[0] for r in rows]).values())
     if state is None or len(memories) != len(rows): return None
     apart = base["living"] - sum(m.status != "tombstone" for m in memories)
-    return Known(base, memories, state, apart, {r[0]: r[4] for r in rows},
+    return PreviousRun(base, memories, state, apart, {r[0]: r[4] for r in rows},
                  {r[0]: tuple(r[5:9]) for r in rows})
 
 # %% ../../nbs/13_consolidation/14_increment.ipynb #3aa00382
@@ -99,9 +99,9 @@ def _made_of(base: Mapping[str, Any]) -> str:
 
 def _base(repo: Repo, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
     "The last run's base, if the tables are of it."
-    base = index.recalled(conn, "base")
+    base = store_cache.recalled(conn, "base")
     if not isinstance(base, dict) or not base or base["seal"] != sealed(repo): return None
-    return base if index.recalled(conn, "tables") == _made_of(base) else None
+    return base if store_cache.recalled(conn, "tables") == _made_of(base) else None
 
 
 def _settled(service: ConsolidationService, conn: sqlite3.Connection, base: Mapping[str, Any]) -> bool:
@@ -109,10 +109,10 @@ def _settled(service: ConsolidationService, conn: sqlite3.Connection, base: Mapp
     c, then = service.settings.config, View(Scan((), (), base["seen"][0]), Events((), (), base["seen"][1]),
                                             State())
     return (not service.client and c.stale_factor == 1 and not c.expiry
-            and index.recalled(conn, "settled") == service.settled(then))
+            and store_cache.recalled(conn, "settled") == service.settled(then))
 
 
-def _later(new: Additions, known: Known) -> bool:
+def _later(new: Additions, known: PreviousRun) -> bool:
     "Is each of the memories new, living, and later than all that are known?"
     there = {m.id for m in known.memories}
     return all(m.id not in there and m.status != "tombstone"
@@ -131,9 +131,9 @@ def _copies_among(conn: sqlite3.Connection, ids: Collection[str]) -> bool:
 
 # %% ../../nbs/13_consolidation/14_increment.ipynb #088d37a3
 @dataclass(frozen=True)
-class Gathered:
+class Increment:
     "What is known, and what is new."
-    known: Known
+    known: PreviousRun
     new: Additions
     events: Events  # Our refs, without what the tables hold
     asked: Mapping[str, Any]  # Accesses that git does not hold, as `waiting` has them
@@ -145,40 +145,41 @@ class Gathered:
                     state)
 
 
-def _gathered(repo: Repo, conn: sqlite3.Connection, base: Mapping[str, Any]) -> Gathered | None:
+def _read_increment(repo: Repo, conn: sqlite3.Connection, base: Mapping[str, Any]) -> Increment | None:
     "What is known and what is new; accesses aside."
-    if ((new := additions_since(repo, base["tips"])) is None or (known := read_known(conn, base)) is None
+    if ((new := additions_since(repo, base["tips"])) is None
+        or (known := read_previous_run(conn, base)) is None
         or not _later(new, known)):
         return None
-    return Gathered(known, new, Events(_accesses(base), (), base["ours"], base["seq"]), {}, known.state)
+    return Increment(known, new, Events(_accesses(base), (), base["ours"], base["seq"]), {}, known.state)
 
 
-def gathered(service: ConsolidationService, conn: sqlite3.Connection) -> Gathered | None:
+def read_increment(service: ConsolidationService, conn: sqlite3.Connection) -> Increment | None:
     "All that a run needs, if what is new can be told from what is known."
     base = _base(service.repo, conn)
     if base is None or our_tips(service.repo) != base["ours"] or not _settled(service, conn, base):
         return None
-    if (g := _gathered(service.repo, conn, base)) is None: return None
+    if (g := _read_increment(service.repo, conn, base)) is None: return None
     asked = unflushed(conn, access_counts(g.events, clone_id(service.repo))) if unflushed(conn, {}) else {}
     if _copies_among(conn, {*asked} - {m.id for m in g.known.memories}): return None
     return replace(g, asked=asked, state=with_unflushed(g.state, asked))
 
 # %% ../../nbs/13_consolidation/14_increment.ipynb #a8c3f23c
-def _scanned(service: ConsolidationService, g: Gathered, now: datetime, conn: sqlite3.Connection) -> Scanned:
+def _scanned(service: ConsolidationService, g: Increment, now: datetime, conn: sqlite3.Connection) -> Scanned:
     "The phases' view of it, with vectors."
     memories, e, words = living_memories((*g.known.memories,
                                           *g.new.memories)), service.embedder, LexicalEmbedder()
-    X, rows = index.embed_distinct(conn, memories, e)
-    lexical = index.embed_distinct(conn, memories, words)[0] if e.name != words.name else None
+    X, rows = store_cache.embed_distinct(conn, memories, e)
+    lexical = store_cache.embed_distinct(conn, memories, words)[0] if e.name != words.name else None
     return Scanned(memories, X, e, g.state, service.settings.config, now, lexical=lexical,
                    apart=g.known.apart,
                    last="" if g.new.memories else g.known.base["last"],
-                   near=NearPairs.from_bytes(index.recalled_near(conn, e.name)),
+                   near=NearPairs.from_bytes(store_cache.recalled_near(conn, e.name)),
                    buried={m.id: m for m in g.known.memories if m.status == "tombstone"}, at=rows,
                    called=store_tables.stored_names(conn))
 
 
-def look(service: ConsolidationService, g: Gathered, s: Scanned) -> Plan:
+def look(service: ConsolidationService, g: Increment, s: Scanned) -> Plan:
     "What a run would do."
     d, base = desired_state(s, progress=service.progress,
                             fresh=frozenset([*g.known.base["fresh"],
@@ -191,7 +192,7 @@ def look(service: ConsolidationService, g: Gathered, s: Scanned) -> Plan:
 _Records = Sequence[tuple[str, str, Mapping[str, Any]]]  # As `Events` has them
 
 
-def _after(g: Gathered, fresh: _Records) -> State:
+def _after(g: Increment, fresh: _Records) -> State:
     "The state with a run's records."
     state = with_run(g.state, [r for _, _, r in fresh if r["kind"] != "access"])
     used = {i: replace(s, activation_count=s.activation_count + len(g.asked[i])) for i,
@@ -202,7 +203,7 @@ def _after(g: Gathered, fresh: _Records) -> State:
 _LINKS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
 
 
-def _begun(g: Gathered, state: State) -> set[str]:
+def _begun(g: Increment, state: State) -> set[str]:
     "The memories of which something is new."
     was = g.known.state
     told = [s for mine, other in ((state, was), (was, state)) for k,
@@ -214,7 +215,7 @@ def _begun(g: Gathered, state: State) -> set[str]:
             | {*g.asked})
 
 
-def _concerned(g: Gathered, state: State) -> list[Memory]:
+def _concerned(g: Increment, state: State) -> list[Memory]:
     "They, and all that their rows depend on, oldest first."
     by_id = {m.id: m for m in (*g.known.memories, *g.new.memories)}
     linked, alike = defaultdict[str, set[str]](set), defaultdict[tuple[str, str], list[str]](list)
@@ -228,7 +229,7 @@ def _concerned(g: Gathered, state: State) -> list[Memory]:
     return sorted((by_id[i] for i in found), key=lambda m: (m.timestamp, m.id))
 
 # %% ../../nbs/13_consolidation/14_increment.ipynb #71511b35
-def _known_anew(service: ConsolidationService, g: Gathered, state: State, there: Sequence[Memory],
+def _known_anew(service: ConsolidationService, g: Increment, state: State, there: Sequence[Memory],
                 now: datetime) -> dict[str, MemoryMetadata]:
     "Of those of which something is known otherwise than before, or for the first time: with scores."
     old, was = {m.id for m in g.known.memories}, g.known.state
@@ -239,7 +240,7 @@ def _known_anew(service: ConsolidationService, g: Gathered, state: State, there:
             r in zip(touched, retention_scores(touched, meta, service.settings.config.retention, now))}
 
 
-def _shown(g: Gathered, state: State, there: Sequence[Memory]) -> Patch:
+def _shown(g: Increment, state: State, there: Sequence[Memory]) -> Patch:
     "What is shown for whom, and the chains, where that is new."
     meta, known = metadata_of(there, state.edges.values(), state.summaries.values(), state), g.known
     shown, plain = {m.id: m.id for m in there} | stand_ins(there, meta), collapse(living_memories(there))
@@ -251,7 +252,8 @@ def _shown(g: Gathered, state: State, there: Sequence[Memory]) -> Patch:
                          v in versions.items() if (w := known.versions.get(i, v))[0] != v[0]})
 
 
-def _patch(service: ConsolidationService, g: Gathered, fresh: _Records, state: State, now: datetime) -> Patch:
+def _patch(service: ConsolidationService, g: Increment, fresh: _Records, state: State,
+           now: datetime) -> Patch:
     "What becomes of the tables."
     was, there, old = g.known.state, _concerned(g, state), {m.id for m in g.known.memories}
     told, sums = _known_anew(service, g, state, there, now), [s for i,

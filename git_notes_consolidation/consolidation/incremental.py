@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
-from ..store import cache as index
+from ..store import cache as store_cache
 from ..store.changes import LastRun, remember_run, records_since, seal
 from ..observability.logs import LOG
 from ..store.accesses import access_counts, forget
@@ -32,19 +32,19 @@ from .service import (
 from .plan import Plan, check_blast_radius
 from .view import View
 from .increment import (
-    Gathered, _Records, _after, _base, _gathered, _made_of, _patch, _scanned, gathered, look)
+    Increment, _Records, _after, _base, _read_increment, _made_of, _patch, _scanned, read_increment, look)
 
 # %% auto #0
 __all__ = ['run', 'catch_up', 'increment']
 
 # %% ../../nbs/13_consolidation/15_incremental.ipynb #8b0e562e
-def _counts_after(g: Gathered, fresh: _Records) -> list[list[Any]]:
+def _counts_after(g: Increment, fresh: _Records) -> list[list[Any]]:
     counts = ({(c, i): n for c, i, n in g.known.base["counts"]}
               | {(r["clone"], r["memory"]): r["count"] for _, _, r in fresh if r["kind"] == "access"})
     return [[*k, n] for k, n in counts.items()]
 
 
-def _with_new(g: Gathered) -> dict[str, Any]:
+def _with_new(g: Increment) -> dict[str, Any]:
     "The base, when the tables have the new memories too."
     base, there = g.known.base, living_memories(g.new.memories)
     return {**base, "tips": dict(g.new.tips), "warnings": [*base["warnings"], *map(str, g.new.problems)],
@@ -54,7 +54,7 @@ def _with_new(g: Gathered) -> dict[str, Any]:
             "newest": max([base["newest"], *(max(m.timestamp, m.event_time).isoformat() for m in there)])}
 
 
-def _left(service: ConsolidationService, g: Gathered, plan: Plan, v: View, fresh: _Records,
+def _left(service: ConsolidationService, g: Increment, plan: Plan, v: View, fresh: _Records,
           word: str) -> dict[str, object]:
     "What the next run finds in the cache, sealed with a word."
     last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {}}
@@ -104,7 +104,7 @@ def catch_up(
         if ((base := _base(service.repo, conn)) is None
             or (records := records_since(service.repo, base["ours"], ours)) is None):
             return False
-        if (g := _gathered(service.repo, conn, base)) is None: return False
+        if (g := _read_increment(service.repo, conn, base)) is None: return False
         after = _with_new(g) | {"ours": ours, "seq": max([base["seq"], *(r["seq"] for _, _, r in records)])}
         if len(after["fresh"]) > most or not _no_more(records, {*after["fresh"]}, base["seq"]): return False
         p = _patch(service, g, records, with_run(g.state, [r for _, _, r in records]), now)
@@ -113,7 +113,7 @@ def catch_up(
     return patch(conn, replace(p, keep={"tables": _made_of(after), "base": after}), upon=_made_of(base))
 
 # %% ../../nbs/13_consolidation/15_incremental.ipynb #8c4bcad2
-def _persist(service: ConsolidationService, g: Gathered, plan: Plan, events: Events,
+def _persist(service: ConsolidationService, g: Increment, plan: Plan, events: Events,
              conn: sqlite3.Connection) -> None:
     "The cache and what sessions are told, brought to where the refs are now."
     fresh, base = events.records[len(g.events.records):], g.known.base
@@ -129,7 +129,7 @@ def _persist(service: ConsolidationService, g: Gathered, plan: Plan, events: Eve
     remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
 
 
-def _applied(service: ConsolidationService, g: Gathered, plan: Plan,
+def _applied(service: ConsolidationService, g: Increment, plan: Plan,
              conn: sqlite3.Connection) -> ConsolidationResult:
     "The plan's records written, and the accesses that are due."
     check_blast_radius(plan)
@@ -148,12 +148,12 @@ def _applied(service: ConsolidationService, g: Gathered, plan: Plan,
 _MONTH = timedelta(days=30)
 
 
-def _found(service: ConsolidationService, conn: sqlite3.Connection, now: datetime) -> tuple[Gathered,
+def _found(service: ConsolidationService, conn: sqlite3.Connection, now: datetime) -> tuple[Increment,
     Scanned] | None:
     try:
         if (base := _base(service.repo, conn)) and our_tips(service.repo) != base["ours"]:
             catch_up(service, conn, now)
-        g = gathered(service, conn)
+        g = read_increment(service, conn)
         return ((g, _scanned(service, g, now, conn)) if g and now - as_utc(g.known.base["whole"]) < _MONTH
                 else None)
     except (sqlite3.DatabaseError, ValueError, KeyError,
@@ -162,8 +162,8 @@ def _found(service: ConsolidationService, conn: sqlite3.Connection, now: datetim
 
 def increment(service: ConsolidationService, now: datetime | None) -> ConsolidationResult | None:
     "One run over what is new; none where everything has to be looked at. Call it under the lock."
-    if not index.index_path(service.repo).exists(): return None
-    with closing(index.open_index(service.repo, check=False)) as conn:
+    if not store_cache.index_path(service.repo).exists(): return None
+    with closing(store_cache.open_index(service.repo, check=False)) as conn:
         service.progress(ConsolidationPhase.SCAN)
         with span("consolidation.scan") as log:
             if (found := _found(service, conn, now or service.clock())) is None: return None

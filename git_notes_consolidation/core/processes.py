@@ -30,9 +30,9 @@ POOL: ContextVar[Pool | None] = ContextVar("crew", default=None)
 
 
 @contextmanager
-def using_pool(crew: Pool | None) -> Iterator[None]:
+def using_pool(pool: Pool | None) -> Iterator[None]:
     "For the length of the block, what is spread goes to these."
-    token = POOL.set(crew)
+    token = POOL.set(pool)
     try: yield
     finally: POOL.reset(token)
 
@@ -47,7 +47,7 @@ def process_count(
 ) -> int:
     "How many processes some work is worth."
     if seconds < MIN_SECONDS: return 1
-    if crew := POOL.get(): return crew.n
+    if pool := POOL.get(): return pool.n
     if wanted == 1: return 1
     import joblib
     return wanted or min(joblib.cpu_count(), MAX_PROCESSES)
@@ -60,7 +60,7 @@ def parallel_map(
 ) -> list[_R]:  # In the order of the shares
     "A function of each share."
     if n < 2 or len(shares) < 2: return [f(x) for x in shares]
-    if crew := POOL.get(): return crew.each(f, shares)
+    if pool := POOL.get(): return pool.each(f, shares)
     import joblib
     from concurrent.futures.process import BrokenProcessPool
     try: return list(joblib.Parallel(n_jobs=n, max_nbytes=None)(joblib.delayed(f)(x) for x in shares))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Protocol
 from ..llm.batch import Model
 from ..core.settings import SubconsciousnessConfig
-from ..writing.decide import Near, Pool, consider, decide, nearest, threshold_for
+from ..writing.decide import Neighbour, Pool, consider, decide, nearest, threshold_for
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..llm.client import Client, ask_all, get_client
@@ -46,7 +46,7 @@ def looked_at(
     pair: LabelledPair,
     embedder: Embedder,
     config: SubconsciousnessConfig,
-) -> list[Near]:  # The older memory, or nothing
+) -> list[Neighbour]:  # The older memory, or nothing
     "What the newer memory is judged against."
     if not config.write_enabled: return []
     halves = [embedder] if embedder.name == LexicalEmbedder.name else [embedder, LexicalEmbedder()]
@@ -102,7 +102,7 @@ def write_outcomes(
     if ask:
         for p, near in found: consider(p.newer, near, known, note)
     said = iter(ask(open_) if ask and open_ else ())
-    def one(p: LabelledPair, near: list[Near]) -> WriteOutcome:
+    def one(p: LabelledPair, near: list[Neighbour]) -> WriteOutcome:
         judged = consider(p.newer, near, known, (lambda asked: [next(said) for _ in asked]) if ask else None)
         d = decide(judged, config, p.newer)
         step()

@@ -12,7 +12,7 @@ from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from typing import NamedTuple
-from ..store import cache as index
+from ..store import cache as store_cache
 from ..store.changes import last_run
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.loading import Settings
@@ -68,12 +68,12 @@ def cache_findings(
     "How far the cache is, and what waits in it."
     def say(level: str, what: str, remedy: str = "") -> Finding:
         return Finding("records", level, what, remedy, "consolidation.db")
-    if not (path := index.index_path(repo)).exists(): yield _no_cache(repo); return
+    if not (path := store_cache.index_path(repo)).exists(): yield _no_cache(repo); return
     try:
         with open_readonly(path) as conn:
-            if conn.execute("PRAGMA user_version").fetchone()[0] != index.SCHEMA:
+            if conn.execute("PRAGMA user_version").fetchone()[0] != store_cache.SCHEMA:
                 raise ValueError("it is of another version")
-            made_of, last = index.recalled(conn, "tables"), index.recalled(conn, "last_run")
+            made_of, last = store_cache.recalled(conn, "tables"), store_cache.recalled(conn, "last_run")
             asked = conn.execute("SELECT name FROM sqlite_master WHERE name = 'accesses'").fetchall()
             wait = unflushed(conn, access_counts(events, _clone(repo))) if events and asked else {}
     except (sqlite3.Error, OSError, ValueError) as e: yield say("warn",

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-from ..store import cache as index
+from ..store import cache as store_cache
 from ..store.changes import last_run, last_start
 from ..core.loading import Settings
 from ..store.damage import Finding, counted_noun
@@ -46,9 +46,9 @@ class CachedRuns(NamedTuple):
 def cached_runs(repo: Repo) -> CachedRuns:
     "From the cache, which it leaves alone."
     try:
-        with open_readonly(index.index_path(repo)) as conn:
+        with open_readonly(store_cache.index_path(repo)) as conn:
             there = {name for name, in conn.execute("SELECT name FROM sqlite_master")}
-            last = index.recalled(conn, "last_run") if "meta" in there else None
+            last = store_cache.recalled(conn, "last_run") if "meta" in there else None
             rows = (conn.execute(
                 "SELECT who, model, until, why FROM llm_breakers ORDER BY who, model").fetchall()
                 if "llm_breakers" in there else [])
@@ -189,7 +189,7 @@ def disk_findings(
     least: float = 10e6,  # … and below which neither will end well
 ) -> Iterator[Finding]:
     "Is there room, and may it be used?"
-    for place in (repo.common_dir, repo.cache_dir, index.index_path(repo)):
+    for place in (repo.common_dir, repo.cache_dir, store_cache.index_path(repo)):
         if place.exists() and not os.access(place, os.W_OK):
             yield Finding("disk", *_refused(repo, place), str(place))
     free = shutil.disk_usage(repo.common_dir).free

@@ -13,7 +13,7 @@ from ..store.versions import holds_since
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.view import View
 
 # %% auto #0
-__all__ = ['moment', 'Then', 'then', 'known_by', 'true_by']
+__all__ = ['moment', 'AskedTimes', 'asked_times', 'known_by', 'true_by']
 
 # %% ../../nbs/14_recall/04_as_of.ipynb #ea5886d9
 def moment(
@@ -26,7 +26,7 @@ def moment(
     return as_utc(when) if isinstance(when, datetime) else datetime.combine(when, time.max, UTC)
 
 # %% ../../nbs/14_recall/04_as_of.ipynb #a49ed6a3
-class Then(NamedTuple):
+class AskedTimes(NamedTuple):
     "The time that is asked about, and the time by which it was known; one of them at least."
     as_of: datetime | None
     known_at: datetime | None
@@ -37,9 +37,10 @@ class Then(NamedTuple):
         return self.as_of or self.known_at or datetime.max.replace(tzinfo=UTC)
 
 # %% ../../nbs/14_recall/04_as_of.ipynb #2e3b9802
-def then(as_of: datetime | date | str | None, known_at: datetime | date | str | None) -> Then | None:
+def asked_times(as_of: datetime | date | str | None,
+                known_at: datetime | date | str | None) -> AskedTimes | None:
     "What two arguments ask for; none: the present."
-    found = Then(*(moment(t) if t else None for t in (as_of, known_at)))
+    found = AskedTimes(*(moment(t) if t else None for t in (as_of, known_at)))
     return found if any(found) else None
 
 # %% ../../nbs/14_recall/04_as_of.ipynb #5c4c72d7

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 import numpy as np
-from ..store import tables as index
+from ..store import tables as store_tables
 from ..core.settings import RetentionConfig
 from ..core.memory import Memory, as_utc, digest
 from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
@@ -283,7 +283,7 @@ def read_full(
 ) -> dict[str, tuple[Memory, MemoryMetadata]]:
     "Memories and summaries with what is known of them."
     wanted = json.dumps([*ids])
-    memories = index.stored_memories(conn, json.loads(wanted))
+    memories = store_tables.stored_memories(conn, json.loads(wanted))
     out = {}
     for i, tier, n, at, by, kind, copy, held in conn.execute(f"{_KNOWN} {_AMONG.format('')}", (wanted,)):
         out[i] = memories[i], MemoryMetadata(i, MemoryTier(tier), n, as_utc(at) if at else None,

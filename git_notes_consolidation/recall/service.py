@@ -33,7 +33,7 @@ from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from .rank import (
     AKIN, QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores)
-from .as_of import Then, known_by, then, true_by
+from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
 __all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'RecallService', 'open_recall', 'through_plugin', 'get_recall_service',
@@ -67,7 +67,7 @@ def refs_key(repo: Repo) -> str:
     return digest("tables", dict(sorted(tips(repo, MEM, *REFS.values()).items())))
 
 # %% ../../nbs/14_recall/05_service.ipynb #adce18d9
-def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: Then) -> None:
+def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: AskedTimes) -> None:
     "Tables as they would have been."
     from git_notes_consolidation.consolidation import view as consolidation_view
     # It loads the judge, which nothing else here needs
@@ -133,7 +133,7 @@ class _Tables:
 
     def __post_init__(self) -> None:
         self._now: _Held | None = None
-        self._then: tuple[Then, sqlite3.Connection, _Held] | None = None
+        self._then: tuple[AskedTimes, sqlite3.Connection, _Held] | None = None
         self._unwritable: sqlite3.Connection | None = None
 
     def _sound(self, ask: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -170,16 +170,17 @@ class _Tables:
             return self._now
 
     def _fill(self, conn: sqlite3.Connection) -> None:
-        from git_notes_consolidation.consolidation import incremental as increments
+        from git_notes_consolidation.consolidation import incremental as consolidation_incremental
         from git_notes_consolidation.consolidation import view as consolidation_view
         from git_notes_consolidation.consolidation import service as sv
-        done = increments.catch_up(sv.ConsolidationService(self.repo, self.settings, self.embedder), conn,
+        done = consolidation_incremental.catch_up(
+            sv.ConsolidationService(self.repo, self.settings, self.embedder), conn,
                                    self.clock())
         # By us, or by somebody who was faster
         if done or index.recalled(conn, "tables") == refs_key(self.repo): return
         sv.refresh_tables(conn, consolidation_view.view(self.repo), self.settings, self.clock())
 
-    def _at(self, asked: Then) -> tuple[sqlite3.Connection, _Held]:
+    def _at(self, asked: AskedTimes) -> tuple[sqlite3.Connection, _Held]:
         key = refs_key(self.repo)
         if self._then is None or (self._then[0], self._then[2].key) != (asked, key):
             tables = index.in_memory()
@@ -235,7 +236,7 @@ class RecallService(_Tables):
         begin, mode_ = perf_counter(), wanted.mode.value
         with span("recall.search", query_length=len(query), mode=mode_, limit=most) as log:
             results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity,
-                then(as_of, known_at)))
+                asked_times(as_of, known_at)))
             if count and not lists_all(query): self.note(results)
             log.set(result_count=len(results))
         count_up("recall.recalls_by_mode", mode=mode_)
@@ -263,7 +264,7 @@ class RecallService(_Tables):
                  known_at: datetime | None = None) -> dict[str, tuple[Memory, ...]]:
         """What each of these memories has replaced as a whole, and what that had replaced before: oldest
         first."""
-        asked = then(as_of, known_at)
+        asked = asked_times(as_of, known_at)
         with self._connection() as cache:
             conn = self._at(asked)[0] if asked else cache
             if not asked: self._up_to_date(cache)
@@ -278,7 +279,7 @@ AND m.superseded_kind = 'full')
                 row in found.items() if row}
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None,
-                asked: Then | None,
+                asked: AskedTimes | None,
                 tries: int = 5) -> list[MemoryResult]:
         tables, held = self._at(asked) if asked else (conn, self._up_to_date(conn))
         vectors = None if lists_all(query) else self._vectors(conn, tables, held, query[:4000])

@@ -26,7 +26,7 @@ from ..core.tokens import token_counter
 
 # %% auto #0
 __all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'complexity', 'tracked_files', 'ContextBuildConfig', 'currents',
-           'short_names', 'Known', 'tell', 'effective_cost', 'Choice', 'choose', 'worthy', 'tell_summary',
+           'short_names', 'TellingContext', 'tell', 'effective_cost', 'Choice', 'choose', 'worthy', 'tell_summary',
            'choose_summaries', 'last_run', 'frame', 'assemble', 'SessionContextBuilder', 'tokens_by_tier']
 
 # %% ../../nbs/15_session/06_context.ipynb #bbadbeb1
@@ -101,7 +101,7 @@ def short_names(
 
 # %% ../../nbs/15_session/06_context.ipynb #3953e1d9
 @dataclass(frozen=True)
-class Known:
+class TellingContext:
     "What the telling of a memory needs to know."
     meta: Mapping[str, MemoryMetadata]  # By memory id, with scores
     edges: Mapping[str, Sequence[MemoryEdge]]  # By the memory that they start from
@@ -111,7 +111,7 @@ class Known:
 
     @classmethod
     def of(cls, meta: Mapping[str, MemoryMetadata], state: State, most: int,
-           count: Callable[[str], int]) -> Known:
+           count: Callable[[str], int]) -> TellingContext:
         "From the folded state."
         out: dict[str, list[MemoryEdge]] = defaultdict(list)
         for e in sorted(state.edges.values(), key=lambda e: (-e.weight, e.edge_type.value, e.target_id)):
@@ -124,7 +124,7 @@ def _second(t: datetime) -> str: return t.replace(microsecond=0).isoformat().rep
 
 def tell(
     m: Memory,
-    known: Known,
+    known: TellingContext,
     edges: int = 5,  # At most so many relations
 ) -> ContextMemory:
     "A memory as the document tells it."
@@ -192,7 +192,7 @@ def worthy(
 # %% ../../nbs/15_session/06_context.ipynb #44149354
 def tell_summary(
     x: MemorySummary,
-    known: Known,
+    known: TellingContext,
 ) -> ContextSummary:
     "A summary as the document tells it; where no model saw more, its key facts are the insights."
     name = known.names[x.id]
@@ -255,7 +255,7 @@ def assemble(
     count: Callable[[str], int],
 ) -> tuple[ContextDocument, tuple[Choice, ...]]:
     "The document, and how each memory that was looked at fared."
-    known = Known.of(meta, state, d.available // 10, count)
+    known = TellingContext.of(meta, state, d.available // 10, count)
     near = {m.id: m for m in memories if meta[m.id].tier.rank <= config.min_tier.rank}
     found = worthy(state.summaries.values(), meta, near) if config.include_summaries else []
     out = LeftOut(len(memories) - len(near), len(near), len(near), len(found))

@@ -104,16 +104,15 @@ class ConsolidationHook:
 
     async def execute(self) -> ConsolidationResult:
         "An incremental run."
-        from git_notes_consolidation.consolidation import incremental as increments
-        from git_notes_consolidation.consolidation import status as consolidation_status
-        from git_notes_consolidation.consolidation import stores as service
+        from git_notes_consolidation.consolidation import incremental as consolidation_incremental
+        from git_notes_consolidation.consolidation import stores as consolidation_stores
         from git_notes_consolidation.consolidation.scan import Scope
         repo = open_repo(self.path)
-        # says what to install
-        if not consolidation_status.is_consolidation_available(): service.get_consolidation_service(self.path)
-        s, now = service.open_service(self.path, self.settings or settings_of(repo)), self.clock()
+        s, now = consolidation_stores.open_service(self.path,
+                                                   self.settings or settings_of(repo)), self.clock()
         if self.event != "manual": remember_start(repo, now)
-        return await asyncio.to_thread(increments.run, s, as_utc(now), scope=self.scope or Scope())
+        return await asyncio.to_thread(consolidation_incremental.run, s, as_utc(now),
+                                       scope=self.scope or Scope())
 
 # %% ../../nbs/15_session/08_hooks.ipynb #ab0c0bb7
 def plain_line(text: object, width: int = 500) -> str:

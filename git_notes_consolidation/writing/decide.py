@@ -23,8 +23,8 @@ from ..text.words import min_title_words, mentions_title, stems_of, title_words
 from ..text.names import mentions, names_of
 
 # %% auto #0
-__all__ = ['WORTH_ASKING', 'ORDER', 'threshold_for', 'Pool', 'Near', 'nearest', 'Considered', 'consider', 'Decision', 'vouched',
-           'decide', 'everywhere']
+__all__ = ['WORTH_ASKING', 'ORDER', 'threshold_for', 'Pool', 'Neighbour', 'nearest', 'Considered', 'consider', 'Decision',
+           'vouched', 'decide', 'everywhere']
 
 # %% ../../nbs/16_writing/01_decide.ipynb #71948941
 _RELATED = ("repeat", "changed", "topic")
@@ -100,7 +100,7 @@ class Pool:
         return i in self.row and bool(_true(self, [])[self.row[i]])
 
 # %% ../../nbs/16_writing/01_decide.ipynb #000bbcd2
-class Near(NamedTuple):
+class Neighbour(NamedTuple):
     "A memory that the new one may have to do with."
     memory: Memory
     cosine: float
@@ -154,7 +154,7 @@ def nearest(
     most: int = 5,
     floor: float = 0.0,  # Least cosine, from `threshold_for`
     itself: bool = False,  # It is there already, written by an attempt that was overtaken
-) -> list[Near]:  # The nearest first, then those that are named
+) -> list[Neighbour]:  # The nearest first, then those that are named
     "The memories that a new one is judged against."
     n = len(pool.memories)
     if not n: return []
@@ -169,7 +169,7 @@ def nearest(
     top = [int(r) for r in np.argsort(-score, kind="stable")[:most] if score[r] > 0]
     named = [r for r in _once(pool, (r for r in _by_name(pool, m, most) if fits[r]), fits, at)
              if r not in top][:most]
-    return [Near(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
+    return [Neighbour(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
 
 # %% ../../nbs/16_writing/01_decide.ipynb #c321ce97
 WORTH_ASKING = 0.6  # Confidence from which an unsure judgment is a question
@@ -186,7 +186,7 @@ class Considered(NamedTuple):
 # %% ../../nbs/16_writing/01_decide.ipynb #8e9f1c45
 def consider(
     new: Memory,
-    found: Iterable[Near],
+    found: Iterable[Neighbour],
     embedder: Embedder,
     # A language model, for what is not certain
     ask: Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]] | None = None,

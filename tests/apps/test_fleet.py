@@ -12,7 +12,7 @@ import git_notes_consolidation.apps.cli.fleet  # noqa: F401  Registers the comma
 import numpy as np
 import pytest
 from calls import gnc, new_repo
-from git_notes_consolidation.apps.fleet import workers as crew
+from git_notes_consolidation.apps.fleet import workers as pool
 from git_notes_consolidation.apps.fleet import sweep as fleet
 from git_notes_consolidation.core import processes as parallel
 from git_notes_consolidation.consolidation import stores as service
@@ -95,7 +95,7 @@ def test_a_worker_that_is_killed_while_it_works_changes_nothing(engine, year, al
     replace_everywhere(monkeypatch, tiles, "neighbour_forest", Victim(file))
     killer = kill_when_it_works(file)
     def told(*what): failed.append(what)
-    start = crew.local_processes(2, told=told) if engine == "loky" else crew.cluster(request.getfixturevalue("dask"), told=told)
+    start = pool.local_processes(2, told=told) if engine == "loky" else pool.cluster(request.getfixturevalue("dask"), told=told)
     with start as hands: assert plan(year, hands) == alone
     assert set(hands.sent) == SPREAD and min(hands.sent.values()) > 1
     assert hands.count == 3 and not failed if engine == "dask" else failed  # Dask gives the task to another worker by itself
@@ -117,30 +117,30 @@ def test_a_task_that_fails_twice_is_done_the_third_time(engine, request, tmp_pat
     failed = []
     def told(*what): failed.append(what)
     def both(hands): return hands.each(fails, [(tmp_path / "a", 0), (tmp_path / "b", 2)])
-    if engine == "here": done = both(crew.Workers(crew.InlineExecutor, 2, told=told))
+    if engine == "here": done = both(pool.Workers(pool.InlineExecutor, 2, told=told))
     else:
-        with crew.cluster(request.getfixturevalue("dask"), told=told) as hands: done = both(hands)
+        with pool.cluster(request.getfixturevalue("dask"), told=told) as hands: done = both(hands)
     assert done == [1, 3] and failed == [(1, 1, "no room, the 1."), (1, 2, "no room, the 2.")]
 
 
 def test_a_task_that_fails_once_too_often_is_told_with_its_words(tmp_path):
-    with pytest.raises(crew.PermanentFailure, match="a task failed 3 times: no room, the 3"):
-        crew.Workers(crew.InlineExecutor, 2).each(fails, [(tmp_path / "a", 3)])
+    with pytest.raises(pool.PermanentFailure, match="a task failed 3 times: no room, the 3"):
+        pool.Workers(pool.InlineExecutor, 2).each(fails, [(tmp_path / "a", 3)])
 
 
 def test_a_task_that_ends_worker_after_worker_is_not_sent_to_the_rest():
     killed = pytest.importorskip("distributed.scheduler").KilledWorker("touching-1", SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
-    class Deadly(crew.InlineExecutor):
-        def submit(self, *_): future = crew.Future(); future.set_exception(killed); return future
+    class Deadly(pool.InlineExecutor):
+        def submit(self, *_): future = pool.Future(); future.set_exception(killed); return future
     failed = []
-    (_, e), = crew.outcomes(Deadly, fails, [1], 2, told=lambda *x: failed.append(x))
-    assert isinstance(e, crew.PermanentFailure) and "give the workers more" in str(e) and len(failed) == 1
+    (_, e), = pool.outcomes(Deadly, fails, [1], 2, told=lambda *x: failed.append(x))
+    assert isinstance(e, pool.PermanentFailure) and "give the workers more" in str(e) and len(failed) == 1
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):
     pytest.importorskip("distributed")
-    with pytest.raises(crew.NoCluster, match=r"no scheduler answers at tcp://127.0.0.1:9 .* start one with dask scheduler"):
-        with crew.cluster("tcp://127.0.0.1:9", patience=0.3): pass
+    with pytest.raises(pool.NoCluster, match=r"no scheduler answers at tcp://127.0.0.1:9 .* start one with dask scheduler"):
+        with pool.cluster("tcp://127.0.0.1:9", patience=0.3): pass
 
 
 def test_without_dask_the_extra_is_named(small, tmp_path, monkeypatch):
@@ -171,7 +171,7 @@ def rows(n, seed=0, d=24):
 def test_how_the_rows_are_cut_does_not_change_a_label(parts, dtype, everything_pays, monkeypatch):
     monkeypatch.setattr(tiles, "_parts", lambda n, workers: [(n * i // parts, n * (i + 1) // parts) for i in range(parts)])
     X = rows(200).astype(dtype)
-    with parallel.using_pool(crew.Workers(crew.InlineExecutor, 2)) as _:
+    with parallel.using_pool(pool.Workers(pool.InlineExecutor, 2)) as _:
         for t in (0.1, 0.3, 0.6):
             assert np.array_equal(tiles.tiled_components(X, t), components(X, t))
             assert np.array_equal(tiles.tiled_clusters(X, t), flat_clusters(X, t))

@@ -27,7 +27,7 @@ from git_notes_consolidation.writing.write import open_writing
 from helpers import ROOT, add_memories, git, refs, replace_everywhere, story
 
 pytest.importorskip("mcp.server.mcpserver", reason="the SDK is not installed (pip install 'git-notes-consolidation[mcp]')")
-from git_notes_consolidation.apps.mcp import tools as desks
+from git_notes_consolidation.apps.mcp import tools as workspaces
 from git_notes_consolidation.apps.mcp import server as serving
 from git_notes_consolidation.apps.mcp.tools import Workspace
 from mcp import Client, MCPError
@@ -49,14 +49,14 @@ def wrong(result): assert result.is_error, result.structured_content; return res
 def named(home, start): return next(m for m in read_memories(open_repo(home)).memories if m.summary.startswith(start))
 
 
-def talk(desk, conversation, mode="legacy"):
+def talk(workspace, conversation, mode="legacy"):
     "What a conversation in this process comes to; `legacy` speaks JSON-RPC over streams in memory."
     async def main():
-        async with Client(serving.make_server(desk), mode=mode) as client: return await conversation(client)
+        async with Client(serving.make_server(workspace), mode=mode) as client: return await conversation(client)
     return asyncio.run(main())
 
 
-def call(desk, tool, /, **arguments): return talk(desk, lambda client: client.call_tool(tool, arguments))
+def call(workspace, tool, /, **arguments): return talk(workspace, lambda client: client.call_tool(tool, arguments))
 
 
 def process(home, **env):
@@ -372,7 +372,7 @@ def test_a_search_waits_for_no_run(home, monkeypatch):
     import threading
     begun, over = threading.Event(), threading.Event()
     def slow(*_, **__): begun.set(); over.wait(10); raise consolidation_plan.Guard("stopped")
-    monkeypatch.setattr(desks, "run", slow)
+    monkeypatch.setattr(workspaces, "run", slow)
     async def ask(client):
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(client.call_tool("memory_consolidate", {"apply": True}))

@@ -11,7 +11,7 @@ from git_notes_consolidation.apps.cli.app import plain
 from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.session.context import (
-    ContextBuildConfig, Known, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
+    ContextBuildConfig, TellingContext, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
     short_names, tell, tell_summary)
 from git_notes_consolidation.session.xml import (
     ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context, legal,
@@ -226,7 +226,7 @@ def test_a_hundred_that_do_not_fit_are_enough():
     looked = []
     def count(text): looked.append(text); return 1000
     made, meta, state = hot(*(mem(f"Decision {i}", days_ago=i) for i in range(500)))
-    known = Known.of(meta, state, 100, estimate_tokens)
+    known = TellingContext.of(meta, state, 100, estimate_tokens)
     assert len([*choose(made, lambda m: tell(m, known), 50, 1000, count)]) == 100 and len(looked) <= 200
 
 
@@ -444,7 +444,7 @@ def test_hostile_memories(tmp_path, monkeypatch):
 def test_a_hostile_name_is_never_part_of_a_command():
     made, meta, _ = hot(mem("Decision"))
     told_ = [summary(i, [made[0].id], "They say it. " * 900) for i in ("; rm -rf ~", "--output=x", "sum_$(id)aaaaaaaa", "sum_" + "a2" * 13)]
-    known = Known.of(meta, State(summaries={x.id: x for x in told_}), 60, estimate_tokens)
+    known = TellingContext.of(meta, State(summaries={x.id: x for x in told_}), 60, estimate_tokens)
     tails = {s.id: s.summary.splitlines()[-1] for s in (tell_summary(x, known) for x in told_)}
     assert len(tails) == 4 and [t for i, t in tails.items() if "gnc" in t] == [tails["sum_a2a2a2a2"]]
     assert "gnc summaries sum_a2a2a2a2 --json" in tails["sum_a2a2a2a2"]

@@ -26,7 +26,7 @@ if TYPE_CHECKING: from git_notes_consolidation.apps.fleet import sweep as sweepi
 else: sweeping = LazyModule("apps.fleet.sweep")  # It knows the judge, which `gnc recall` need not wait for
 
 # %% auto #0
-__all__ = ['rows', 'told', 'fleet']
+__all__ = ['rows', 'report_lines', 'fleet']
 
 # %% ../../../nbs/19_apps/03_cli/11_fleet.ipynb #38648a7c
 _STATES = ("skipped", "ok", "failed")
@@ -40,7 +40,7 @@ def rows(outcomes: Sequence[sweeping.Outcome]) -> list[tuple[object, ...]]:
             for o in order]
 
 
-def told(outcomes: Sequence[sweeping.Outcome]) -> list[Any]:
+def report_lines(outcomes: Sequence[sweeping.Outcome]) -> list[Any]:
     "The report for people."
     n = Counter(o.state for o in outcomes)
     shown = table("Fleet", ("repository", "memories", "did", "s", "state", "why"), rows(outcomes),
@@ -49,15 +49,16 @@ def told(outcomes: Sequence[sweeping.Outcome]) -> list[Any]:
 
 # %% ../../../nbs/19_apps/03_cli/11_fleet.ipynb #06d55903
 @contextmanager
-def _crew(scheduler: str | None, inside: int, retries: int, told: OnFailure) -> Iterator[Workers | None]:
+def _pool(scheduler: str | None, inside: int, retries: int,
+          failed: OnFailure) -> Iterator[Workers | None]:
     """Who does the work inside of a repository; nobody in particular where the repositories themselves are
     the tasks."""
     if scheduler is None and inside < 2: yield None
     else:
         try:
-            with cluster(scheduler, retries, told) if scheduler else local_processes(inside, retries,
-                told) as crew:
-                yield crew
+            with cluster(scheduler, retries, failed) if scheduler else local_processes(inside, retries,
+                failed) as pool:
+                yield pool
         except NoCluster as e: raise RepoError(str(e)) from None
 
 # %% ../../../nbs/19_apps/03_cli/11_fleet.ipynb #98e1c48b
@@ -112,17 +113,17 @@ def fleet(
     if resume: todo = sweeping.resume(todo, file)
     n, begin, failures = sweeping.process_count(workers, len(todo)), perf_counter(), list[dict[str, Any]]()
     done = list[sweeping.Outcome]()
-    with _bar(call, len(todo)) as (step, say), _crew(scheduler, n if len(todo) == 1 else 1, retries,
-                                                     _noting(failures, "task", say)) as crew:
-        for o in sweeping.sweep(todo, n, crew, retries, None if dry_run else file,
+    with _bar(call, len(todo)) as (step, say), _pool(scheduler, n if len(todo) == 1 else 1, retries,
+                                                     _noting(failures, "task", say)) as pool:
+        for o in sweeping.sweep(todo, n, pool, retries, None if dry_run else file,
                                 _noting(failures, "repository", say)):
             done.append(o)
             step(o)
     n_of = Counter(o.state for o in done)
     call.show({"repositories": [asdict(o) for o in done], "failures": failures, "dry_run": dry_run,
                "seconds": round(perf_counter() - begin, 2),
-               "tasks": dict(crew.sent) if crew else {}, "state": None if dry_run else str(file),
-               **{s: n_of[s] for s in _STATES}}, *told(done))
+               "tasks": dict(pool.sent) if pool else {}, "state": None if dry_run else str(file),
+               **{s: n_of[s] for s in _STATES}}, *report_lines(done))
     if n_of["failed"]: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/11_fleet.ipynb #b7c91f95

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 from ...session.prepared import carry
 
 # %% auto #0
-__all__ = ['log_rows', 'log', 'sync', 'horizon_of', 'told', 'kept_rows', 'compact_command', 'audit']
+__all__ = ['log_rows', 'log', 'sync', 'horizon_of', 'report_lines', 'kept_rows', 'compact_command', 'audit']
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #5d513792
 if not TYPE_CHECKING:
@@ -79,12 +79,12 @@ def _prune(call: Call, days: int | None, dry_run: bool) -> None:
         f"--days {most}: there is no day so long ago; write a number such as 90") from None
     p = prune_log(s.repo, before, s.clock(), dry_run)
     if p.run_id: consolidation_service.refresh_index(s, consolidation_view.view(s.repo), s.clock())
-    told = (
+    said = (
         f"{p.hidden} operations from before {before:%Y-%m-%d} {'would be' if dry_run else 'are'} left out of "
         f"the log")
     again = f", {p.shown} younger ones {'would be' if dry_run else 'are'} shown again" if p.shown else ""
     call.show({"run": p.run_id or None, "before": before.isoformat(), "hidden": p.hidden, "shown": p.shown,
-               "dry_run": dry_run}, f"{told}{again}.",
+               "dry_run": dry_run}, f"{said}{again}.",
               *([f"See all: gnc log --all   Take it back: gnc undo {short(p.run_id)}"] if p.run_id else []))
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #86c006be
@@ -134,16 +134,16 @@ def sync(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the remote.", min=1)] = 120.0,
 ) -> None:
     "Share runs, tiers, edges and summaries with other clones: fetch, unite, push."
-    from git_notes_consolidation.store import sync as syncing
+    from git_notes_consolidation.store import sync as store_sync
     call: Call = ctx.obj
-    r = syncing.sync(open_repo(call.repo), remote, send=not no_push, dry_run=dry_run, timeout=timeout)
+    r = store_sync.sync(open_repo(call.repo), remote, send=not no_push, dry_run=dry_run, timeout=timeout)
     rows = [(store, r.came[store] or "·", r.went[store] or "·") for store in r.came]
     runs = [(what, short(i)) for what, ids in (("new here", r.learned), ("new there", r.sent)) for i in ids]
-    told = [*(["", *cut("Runs", ("", "run"), runs, call.verbose)] if runs else []),
+    more = [*(["", *cut("Runs", ("", "run"), runs, call.verbose)] if runs else []),
             *(["", *cut("Not understood, carried along", ("where",), [(p,) for p in r.problems],
                         call.verbose)] if r.problems else [])]
     title = f"{'Records that sync would move' if dry_run else 'Records moved'}: {plain(r.remote, 60)}"
-    call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *told)
+    call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *more)
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #7845663f
 def horizon_of(text: str, now: datetime) -> datetime:
@@ -157,7 +157,7 @@ def horizon_of(text: str, now: datetime) -> datetime:
         f"--horizon {text}: there is no day so long ago; write one such as 90d") from None
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #7fe90d36
-def told(c: Compacted, dry_run: bool) -> list[str]:
+def report_lines(c: Compacted, dry_run: bool) -> list[str]:
     "What happened, or would."
     if not c.objects:
         return [f"Nothing to do: behind {c.horizon:%Y-%m-%d} there is one commit a ref, or none."]
@@ -227,7 +227,7 @@ def compact_command(
     since = horizon_of(horizon, now)
     if push is None: done = compact(repo, since, now, bundle=bundle, dry_run=dry_run, moved=carry)
     else: done = publish(repo, since, now, push, bundle=bundle, moved=carry)
-    call.show(done.to_dict() | {"dry_run": dry_run}, *told(done, dry_run))
+    call.show(done.to_dict() | {"dry_run": dry_run}, *report_lines(done, dry_run))
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")

@@ -194,7 +194,7 @@ def _loop(n: int, many: bool) -> Iterator[tuple[Callable[[], Executor], int, Map
 def sweep(
     errands: Sequence[Task],
     workers: int = 1,  # Processes on this machine
-    crew: Pool | None = None,  # Who does the work inside of a repository
+    pool: Pool | None = None,  # Who does the work inside of a repository
     retries: int = 2,
     state: Path | None = None,  # Where to note what is done
     told: Callable[[str, int, str], None] = lambda path, times, why: None,  # Of each failure
@@ -205,7 +205,7 @@ def sweep(
     def heard(i: int, times: int, why: str) -> None:
         tries[i] = times + (times <= retries)
         told(errands[i].path, times, why)
-    with using_pool(crew), _loop(workers, crew is None and len(errands) > 1) as (hire, window, arguments):
+    with using_pool(pool), _loop(workers, pool is None and len(errands) > 1) as (hire, window, arguments):
         todo = [replace(e, arguments={**e.arguments, **arguments}) for e in errands]
         for i, x in outcomes(hire, consolidate_one, todo, window, retries, heard, pause):
             o = (replace(x, tries=tries[i]) if isinstance(x, Outcome)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Literal
-from ...writing import history as chains
+from ...writing import history as writing_history
 from ...writing.effects import WriteResult
 from ...recall.search import MemoryResult
 from ...core.models import MemorySummary
@@ -118,7 +118,7 @@ class Version:
     forgotten: bool | None = None
 
 
-def version(v: chains.Version) -> Version:
+def version(v: writing_history.Version) -> Version:
     "A version without its memory."
     return Version(v.id, visible_text(v.memory.summary, 160), v.valid_from.isoformat(),
                    v.recorded.isoformat(), v.head, [*v.superseded_by], [*v.amended_by],

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from ...consolidation import service as consolidation_service
 from ...consolidation import stores as consolidation_stores
 from ...consolidation import view as consolidation_view
-from ...consolidation import status as sv
+from ...consolidation import status as consolidation_status
 from ...consolidation import plan as consolidation_plan
 from ...writing.history import chain_of
 from ...core.loading import Settings, load_settings, project_file
@@ -76,10 +76,10 @@ class Workspace:
         return consolidation_view.view(open_repo(self.path))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #45d8f6d2
-def memory_status(desk: Workspace) -> Status:
+def memory_status(workspace: Workspace) -> Status:
     """How this repository's memory stands: how many memories, how many still hold, what waits for a person,
     what is wrong."""
-    return status_of(sv.status(desk.service(), desk.clock()))
+    return status_of(consolidation_status.status(workspace.service(), workspace.clock()))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #fb2e9d9a
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ _COUNTED = ("supersessions_detected", "duplicates_found", "summaries_created", "
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #4aa99fb4
 def memory_consolidate(
-    desk: Workspace,
+    workspace: Workspace,
     apply: Annotated[bool, Field(description="False: only tell what would change. True: do it; "
                                              "it can be undone.")] = False,
     namespace: Annotated[str | None,
@@ -114,16 +114,17 @@ def memory_consolidate(
 ) -> Consolidated:
     """Link repeats, mark what is outdated, sum up what belongs together, move the rest between tiers. Plans
     only, unless apply is true."""
-    s, scope = desk.service(), Scope(namespace)
+    s, scope = workspace.service(), Scope(namespace)
     if apply:
         r, stop = run(s, scope=scope), None
-        records = [x for rows in sv.run_changes(desk.view(), r.run_id).values() for x in rows]
+        records = [x for rows in consolidation_status.run_changes(workspace.view(), r.run_id).values()
+                   for x in rows]
     else:
         plan = s.plan(None, scope)
         r, stop, records = plan.result, _guarded(plan), [dict(a.record) for a in plan.appends]
     counts = ({k: n for k in _COUNTED if (n := getattr(r, k))}
               | ({"tier_moves": len(r.tier_transitions)} if r.tier_transitions else {}))
-    rows = changes_of(records, {m.id: m.summary for m in desk.view().scan.memories})
+    rows = changes_of(records, {m.id: m.summary for m in workspace.view().scan.memories})
     return Consolidated(apply, r.memories_processed, counts, rows[:10], max(0, len(rows) - 10), stop,
                         f"gnc undo {r.run_id}" if apply and r.run_id else None,
                         [visible_text(w) for w in (*r.errors, *r.warnings)[:3]])
@@ -147,7 +148,7 @@ Mode = Literal["reflexive", "standard", "deep", "exhaustive"]
 When = Annotated[str | None, Field(description="A date or an ISO time, such as 2026-01-31.", max_length=40)]
 
 def memory_recall(
-    desk: Workspace,
+    workspace: Workspace,
     query: Annotated[str, Field(description="A question or words; * lists everything, the newest first.",
                                 min_length=1, max_length=4000)],
     limit: Annotated[int, Field(ge=1, le=50)] = 5,
@@ -160,9 +161,9 @@ def memory_recall(
 ) -> Recalled:
     """Search what this project has learned and decided; ask before you decide. as_of: what was true then;
     known_at: what was known then."""
-    then: dict[str, Any] = {k: _day(v, k) for k,
+    asked_times: dict[str, Any] = {k: _day(v, k) for k,
                             v in (("as_of", as_of), ("known_at", known_at)) if v is not None}
-    search = partial(desk.recall.search, query, namespace=namespace, **then)
+    search = partial(workspace.recall.search, query, namespace=namespace, **asked_times)
     found = search(limit=limit, mode=mode)
     deeper = (len(search(limit=100, mode="exhaustive", count=False)) if not found and mode != "exhaustive"
               else 0)
@@ -186,10 +187,10 @@ class History:
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #0103b67c
 Id = Annotated[str, Field(description="Its id, or the beginning of it.", min_length=4, max_length=200)]
 
-def memory_history(desk: Workspace, memory_id: Id) -> History:
+def memory_history(workspace: Workspace, memory_id: Id) -> History:
     """A memory's text, what it replaced and what replaced it, with since when and until when each held, and
     what holds now."""
-    v = desk.view()
+    v = workspace.view()
     i, there = _memory(v, memory_id), {m.id: m for m in v.scan.memories}
     chain, m = chain_of(i, there, v.state.edges.values()), there[i]
     rows = [version(x) for x in chain.versions]
@@ -203,12 +204,12 @@ def _memory(v: consolidation_view.View, name: str) -> str:
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #b1c08133
 def memory_get_summary(
-    desk: Workspace,
+    workspace: Workspace,
     id: Annotated[str, Field(description="A summary's id or a memory's, or the beginning of it.",
                              min_length=4, max_length=200)],
 ) -> Summary:
     "A summary in full with its sources: by its own id, or by that of a memory it tells."
-    v = desk.view()
+    v = workspace.view()
     memories = [m.id for m in v.scan.memories]
     i = resolve(id, [*memories, *v.state.summaries], v.scan.memories)
     if (x := v.state.summaries.get(i) or next(
@@ -227,7 +228,7 @@ class Reviewed:
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #f55e3cba
 def memory_review(
-    desk: Workspace,
+    workspace: Workspace,
     action: Literal["list", "accept", "reject"] = "list",
     id: Annotated[str | None,
                   Field(
@@ -237,24 +238,26 @@ def memory_review(
 ) -> Reviewed:
     """Questions that the judge left to a person: list them; accept or reject one only when the user has
     decided it."""
-    v = desk.view()
+    v = workspace.view()
     if action == "list":
-        rows = sv.questions(v, _memory(v, id) if id else None)
+        rows = consolidation_status.questions(v, _memory(v, id) if id else None)
         return Reviewed(len(rows), [question(q) for q in rows[:10]])
     if not id:
         raise RepoError(f"{action} needs the id of a question; memory_review with action=list names them")
-    run = _decide(desk, action, resolve(id, v.state.reviews), reason)
-    return Reviewed(len(desk.view().state.reviews), [], f"{action}ed" if action == "accept" else "rejected",
+    run = _decide(workspace, action, resolve(id, v.state.reviews), reason)
+    return Reviewed(len(workspace.view().state.reviews), [],
+                    f"{action}ed" if action == "accept" else "rejected",
                     run)
 
 
-def _decide(desk: Workspace, action: str, subject: str, reason: str) -> str | None:
-    decided = (accept if action == "accept" else reject)(desk.writing, subject, reason, desk.session)
+def _decide(workspace: Workspace, action: str, subject: str, reason: str) -> str | None:
+    decided = (accept if action == "accept" else reject)(workspace.writing, subject, reason,
+        workspace.session)
     return decided.run_id
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #cd490d80
 def memory_store(
-    desk: Workspace,
+    workspace: Workspace,
     text: Annotated[str, Field(description="One fact, decision or lesson, with the why.", min_length=1,
                                max_length=20_000)],
     namespace: Annotated[str, Field(description="decisions, learnings, blockers, progress, patterns, …",
@@ -270,8 +273,8 @@ def memory_store(
     """Remember a fact. It is held against what is known: new, the same again, a correction, or a detail;
     nothing is lost, and gnc undo takes it back."""
     since = None if valid_from is None else _since(valid_from)
-    return stored_of(desk.writing.remember(text, namespace=namespace, title=title, tags=tags,
-                                           valid_from=since, session=session_id or desk.session))
+    return stored_of(workspace.writing.remember(text, namespace=namespace, title=title, tags=tags,
+                                           valid_from=since, session=session_id or workspace.session))
 
 
 def _since(text: str) -> datetime:
