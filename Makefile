@@ -2,7 +2,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 # Tests wait for git and the disk as often as they compute
-TEST_WORKERS ?= 3
+TEST_WORKERS ?= 4
 PYTEST_ARGS ?=
 SOAK_ARGS ?=
 PLUGIN_PYTHON ?=
@@ -30,7 +30,7 @@ NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak faults notebooks readme plugin-test audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +61,9 @@ fuzz: $(VENV)/.installed-dev  ## Search for inputs that break a reader: make fuz
 
 soak: $(VENV)/.installed-dev  ## A simulated year of 1,000 runs with syncs and faults; figures in benchmarks/soak.json
 	$(PY) benchmarks/soak.py --json benchmarks/soak.json $(SOAK_ARGS)
+
+long: $(VENV)/.installed-dev  ## The slow tests, and those that take a minute or more each
+	GNC_LONG=1 $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 faults: $(VENV)/.installed-dev  ## Every call of git fails once, in every way; make test tries a sample
 	GNC_LONG=1 $(BIN)/pytest -q -n $(WORKERS) tests/consolidation/test_faults.py tests/store/test_sync.py::test_kill_anywhere_and_nobody_counts_half_a_run $(PYTEST_ARGS)
@@ -107,7 +110,7 @@ types: install  ## mypy
 
 unit: install  ## pytest, what is quick
 	@printf '\n== pytest\n'
-	@$(BIN)/pytest -q -n $(TEST_WORKERS) -m 'not slow' $(TESTS) $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m 'not slow' $(TESTS) $(PYTEST_ARGS)
 
 outputs-check: install  ## Every notebook runs, its assertions hold, and it shows what is stored
 	@printf '\n== notebooks\n'
@@ -118,7 +121,7 @@ test-more: slow notebooks-test docs-check wheel  # What `make test-all` does bey
 
 slow: install  ## pytest, what is slow
 	@printf '\n== slow tests\n'
-	@$(BIN)/pytest -q -n $(TEST_WORKERS) -m slow $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 notebooks-test: install  ## The chapters and the guide as nbdev runs them; `make test` has run the research notebooks
 	@printf '\n== nbdev_test\n'

@@ -13,7 +13,7 @@ from llm_servers import FaultyServer, real_server
 try: from hypothesis import settings
 except ImportError: pass
 else:
-    settings.register_profile("here", deadline=None, max_examples=40, derandomize=True)  # the same examples every time
+    settings.register_profile("here", deadline=None, max_examples=25, derandomize=True)  # the same examples every time
     settings.register_profile("long", deadline=None, max_examples=5000, print_blob=True)  # others every time
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "here"))
 

@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+long = pytest.mark.skipif(not os.environ.get("GNC_LONG"), reason="a minute or so: make long")
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
 SOURCES = sorted(p for p in (ROOT / "git_notes_consolidation").rglob("*.py") if not p.stem.startswith("_"))

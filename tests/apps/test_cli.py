@@ -44,7 +44,7 @@ def commands(home):
             f"explain {m}": ("superseded by", "recency", "Moves", "“Supersedes ADR-000”"),
             f"edges {m}": ("supersedes (full)", "←", "evidence"), "summaries": ("Summaries", "conf."), f"summaries {s}": ("Where it stands", "characters"),
             "audit": ("Checked", "All invariants hold."),
-            "evaluate supersession": ("Supersessions in 300 labelled pairs", "Chains", "locked"), "config": ("Settings", "hot_threshold", "default")}
+            "evaluate supersession": ("Supersessions in 300 labelled pairs", "Chains", "locked"), "config": ("retention", "hot_threshold", "default")}
 
 
 @pytest.mark.slow

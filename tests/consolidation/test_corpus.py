@@ -25,7 +25,7 @@ from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.reader import read_memories
-from helpers import ROOT, add_memories, git, refs, story
+from helpers import ROOT, add_memories, git, long, refs, story
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +94,7 @@ def test_without_the_cache_it_is_the_same(again):
     assert not run(again).changed and refs(again) == before
 
 
+@long
 def test_undo_takes_everything_back_and_forth(again, consolidated):
     held, before = state_of(again), refs(again, MEM)
     undo, *taken = consolidation_undo.undo(serve(again), consolidated[1]["run_id"], NOW)
@@ -200,6 +201,7 @@ def shuffled_notes(home, seed):
     return rows
 
 
+@long
 def test_three_batches_of_the_corpus_come_to_what_one_run_does(corpus_repo, consolidated):
     rows = shuffled_notes(corpus_repo, 7)
     for ref in refs(corpus_repo, MEM): git(corpus_repo, "update-ref", "-d", ref)
@@ -227,6 +229,7 @@ def test_a_memory_at_a_time_comes_to_what_one_run_does(tmp_path):
     assert holds(state_of(each)) == holds(state_of(one))
 
 
+@long
 def test_the_same_plan_byte_for_byte(corpus_repo, tmp_path):
     "In another process, another place and another order of files, with other threads."
     code = """if True:

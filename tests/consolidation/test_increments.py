@@ -180,7 +180,7 @@ def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@hypothesis_settings(max_examples=8, deadline=None)
+@hypothesis_settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10**6))
 def test_any_part_of_any_memories(tmp_path_factory, seed):
     rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
@@ -234,7 +234,7 @@ def written(rng, home, first):
 
 
 @pytest.mark.slow
-@hypothesis_settings(max_examples=4, deadline=None)
+@hypothesis_settings(max_examples=2, deadline=None)
 @given(st.integers(0, 10**6))
 def test_after_much_was_written_by_hand(tmp_path_factory, seed):
     rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")
@@ -261,7 +261,7 @@ def test_what_was_merged_forgotten_and_refused_is_no_reason_to_look_at_everythin
 
 
 @pytest.mark.slow
-@hypothesis_settings(max_examples=4, deadline=None)
+@hypothesis_settings(max_examples=2, deadline=None)
 @given(st.integers(0, 10**6))
 def test_after_much_was_refused_or_taken_back(tmp_path_factory, seed):
     rng, tmp_path = random.Random(seed), tmp_path_factory.mktemp("any")

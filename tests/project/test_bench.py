@@ -11,7 +11,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.research.scaling import growth_table, ratios, targets
-from helpers import ROOT
+from helpers import ROOT, long
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +76,7 @@ def test_what_takes_too_long_or_fails_is_said_and_not_tried_again(capsys):
     assert not s.rows and "not run" in capsys.readouterr().out
 
 
+@long
 def test_a_small_suite_writes_what_the_page_reads(tmp_path):
     out = tmp_path / "results.json"
     done = subprocess.run([sys.executable, str(ROOT / "tools" / "bench.py"), "200", "--out", str(out), "--flame", "0"], capture_output=True, text=True)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from calls import gnc
-from helpers import ROOT
+from helpers import ROOT, long
 
 pytestmark = pytest.mark.slow
 
@@ -101,6 +101,7 @@ def test_runs_without_the_development_tools(name):
     assert {u.split(".")[0] for u in used} <= there
 
 
+@long
 def test_the_numbers_of_the_corpus_are_still_right(corpus_repo):
     "Counted again wherever the corpus is at hand: a minute."
     import corpus

@@ -2,6 +2,7 @@
 from dataclasses import replace
 
 import pytest
+from helpers import long
 from calls import new_repo
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import CaptureConfidence, MemorySummary, MemoryTier
@@ -15,6 +16,7 @@ from soak import Soak
 pytestmark = pytest.mark.slow
 
 
+@long
 def test_25_runs_of_a_year(tmp_path):
     "Captures, recalls, decisions, syncs of two clones, a failing model, an undo and a crowd: no invariant is broken."
     said = []

@@ -8,7 +8,7 @@ from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.evaluation.retrieval import evaluate_recall, load_questions, search_outcome
-from helpers import FIXTURES
+from helpers import FIXTURES, long
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +31,7 @@ def test_the_questions_are_enough_and_their_halves_share_nothing(questions):
     assert not frozenset().union(*(q.keys for q in halves["dev"])) & frozenset().union(*(q.keys for q in halves["locked"]))
 
 
+@long
 def test_what_is_asked_is_found_and_both_rankers_help(corpus_repo, questions):
     by = {r: evaluate_recall(questions, asking(corpus_repo, rankers=r)).all for r in (("words",), ("vectors",), ("words", "vectors", "names"))}
     words, vectors, both = by.values()

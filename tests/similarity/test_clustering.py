@@ -18,7 +18,7 @@ from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.similarity.embedder import round_vectors
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.state import State
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 fcluster = pytest.importorskip("scipy.cluster.hierarchy").fcluster
@@ -311,6 +311,7 @@ def some_of(rng, X):
 
 
 @pytest.mark.slow
+@settings(max_examples=15)
 @given(seeds, cuts, st.sampled_from([2, 8, 40, 10**6]), st.booleans())
 def test_what_was_kept_changes_no_label(seed, threshold, room, coarse):
     rng, X, before = np.random.default_rng(seed), heaps(seed), None

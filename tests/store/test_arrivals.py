@@ -93,7 +93,7 @@ def go(home, how, obj, ns, data, commits):
 
 @pytest.mark.slow
 @given(st.lists(one, min_size=1, max_size=5, unique_by=lambda m: m.id), st.lists(step, max_size=4), st.lists(step, max_size=6))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_what_was_known_and_what_was_added_are_what_is_there(first, before, since):
     with tempfile.TemporaryDirectory() as home:
         git(home, "init", "--quiet", "--template=", "--initial-branch=main")
@@ -116,7 +116,7 @@ tail = st.none() | st.just(b"") | some_notes | st.just(b"\n" + text("Later"))
 
 @pytest.mark.slow
 @given(some, st.dictionaries(st.sampled_from(OBJECTS), st.tuples(st.booleans(), tail), max_size=4))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_of_any_change_it_is_right_or_silent(first, then):
     with tempfile.TemporaryDirectory() as home:
         git(home, "init", "--quiet", "--template=")

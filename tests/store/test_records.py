@@ -369,7 +369,7 @@ COMMANDS = [["status"], ["status", "--json"], ["tiers"], ["explain", A], ["edges
 
 @pytest.mark.slow
 @given(st.lists(strange(), min_size=6, max_size=16))
-@settings(max_examples=10, phases=[Phase.generate])  # a failure is plain enough, and each try takes a second
+@settings(max_examples=5, phases=[Phase.generate])  # a failure is plain enough, and each try takes a second
 def test_no_record_from_elsewhere_stops_a_command(rows):
     with tempfile.TemporaryDirectory() as home:
         git(home, "init", "--quiet", "--template=")

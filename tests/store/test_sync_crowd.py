@@ -53,7 +53,7 @@ else:
                                   for s, pool in POOL.items()})
 
     @pytest.mark.slow
-    @settings(max_examples=12)
+    @settings(max_examples=6)
     @given(sides=st.tuples(SIDE, SIDE, SIDE), fanned=st.tuples(st.booleans(), st.booleans(), st.booleans()))
     def test_merging_is_union(tmp_path_factory, sides, fanned):
         home = tmp_path_factory.mktemp("union")

@@ -202,4 +202,4 @@ def test_any_interleaving_is_as_the_model_says():
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
     phases = [Phase.explicit, Phase.reuse, Phase.generate]  # To make a failure small takes minutes; add Phase.shrink to see one
     run_state_machine_as_test(Interleavings, settings=settings(
-        max_examples=6, stateful_step_count=14, deadline=None, phases=phases, suppress_health_check=slow))
+        max_examples=3, stateful_step_count=14, deadline=None, phases=phases, suppress_health_check=slow))

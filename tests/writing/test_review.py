@@ -375,7 +375,7 @@ QUESTIONS = st.lists(st.tuples(st.tuples(st.integers(0, 5), st.integers(0, 5)).f
 
 
 @pytest.mark.slow
-@settings(max_examples=int(os.environ.get("GNC_REVIEW_EXAMPLES", 6)), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=int(os.environ.get("GNC_REVIEW_EXAMPLES", 3)), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(QUESTIONS)
 def test_any_answers_keep_every_invariant_and_can_be_taken_back(some, told):
     with tempfile.TemporaryDirectory() as place:
