@@ -496,7 +496,7 @@ def date(data):
     said = typed(data)
     found = cli.when(said, "--since")
     assert found.utcoffset() == timedelta(0) and cli.when(found.isoformat(), "--now") == found
-    assert workspace._since(said) == found and workspace._day(said, "as_of") >= found and recall.then(said, None) is not None
+    assert workspace._since(said) == found and workspace._day(said, "as_of") >= found and recall.asked_times(said, None) is not None
 
 
 # Files that somebody names
