@@ -23,7 +23,6 @@ import outputs
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ |= {"PLOTLY_RENDERER": "plotly_mimetype", "TZ": "UTC"}
-PRELOADED = ["numpy", "pandas", "plotly.graph_objects", "plotly.io", "ipykernel.zmqshell", "ipykernel.jsonutil", "ipywidgets", "yaml", "fastcore.test"]
 
 
 def run(
@@ -142,7 +141,7 @@ def child(
 ):
     "A process of its own: the notebook runs in its folder, and imports the copy's modules, as do the processes that it starts."
     os.chdir(path.parent)
-    os.environ |= {"PYTHONPATH": str(root), "IPYTHONDIR": str(root / ".ipython")}
+    os.environ["IPYTHONDIR"] = str(root / ".ipython")
     sys.path[:0] = ["", str(root)]
     if "pandas" in sys.modules: sys.modules["pandas"].set_option("display.max_columns", 20)  # as in a notebook: it was loaded outside of one
     shown = asyncio.run(shown_by([outputs.text_of(c["source"]) for c in outputs.code_cells(outputs.read(path))]))
@@ -159,10 +158,11 @@ def check(
     paths = sorted(paths, key=lambda p: -p.stat().st_size)
     names = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in names else "spawn")
-    if "forkserver" in names: context.set_forkserver_preload(PRELOADED)
     with tempfile.TemporaryDirectory() as d:
         root = Path(d) / ROOT.name
         copy(root)
+        os.environ["PYTHONPATH"] = str(root)
+        if "forkserver" in names: context.set_forkserver_preload(["tools.preloaded"])
 
         def one(path):
             start, (here, there) = time.monotonic(), context.Pipe(duplex=False)

@@ -12,7 +12,6 @@ from git_notes_consolidation import __version__
 from git_notes_consolidation.apps.cli import app as cli
 from git_notes_consolidation.apps.cli.app import app
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.store.locks import run_lock
@@ -115,42 +114,13 @@ def test_the_report_of_a_run(tmp_path):
 # Global options
 
 
-@pytest.mark.slow
-def test_global_options_stand_anywhere(home):
-    want = gnc_process("--repo", home, *NOW, "--json", "status").json
-    assert want["memories"] == 36
-    for args in (["status", "--repo", home, *NOW, "--json"], ["status", f"--repo={home}", "--json", *NOW], ["--json", "status", *NOW, "--repo", home]):
-        assert gnc(*args, now=None).json == want
-    assert gnc("status", "-v", repo=home).out == gnc("-v", "status", repo=home).out != gnc("status", repo=home).out
-
-
-@pytest.mark.slow
-def test_where_one_stands_is_the_repository(home):
-    assert gnc_process("--json", *NOW, "status", cwd=home).json == gnc("--json", "status", repo=home).json
-
-
 def test_now_is_the_present(home):
     later = gnc("explain", named(home, "ADR-012: We build on a queue").id, "--json", repo=home, now=SAMPLE_NOW + timedelta(days=400)).json
     assert (later["tier"], later["due_tier"]) == ("hot", "archived")
     assert gnc("consolidate", "--dry-run", "--json", repo=home, now=SAMPLE_NOW + timedelta(days=400)).json["now"].startswith("2027-12")
 
 
-@pytest.mark.slow
-def test_a_file_of_settings(home, tmp_path):
-    (home / "gnc.toml").write_text("hot_threshold = 0.9\n")
-    (tmp_path / "other.toml").write_text("hot_threshold = 0.8\n")
-    assert gnc("config", "--json", repo=home).json["hot_threshold"] == {"origin": str(home / "gnc.toml"), "value": 0.9}
-    assert gnc("config", "--config", tmp_path / "other.toml", "--json", repo=home).json["hot_threshold"]["value"] == 0.8
-
-
 # Exit codes
-
-
-def test_exit_code_1_for_what_failed(home, tmp_path):
-    (tmp_path / "plain").mkdir()
-    assert gnc("status", repo=tmp_path / "plain").code == 1
-    git_object = next((home / ".git" / "objects").glob("??/*"), None) or next((home / ".git" / "objects" / "pack").glob("*.pack"))
-    assert git_object and gnc("audit", repo=home).code == 0
 
 
 @pytest.mark.slow(after=1)
@@ -367,14 +337,6 @@ def test_the_demo_writes_over_nothing(tmp_path):
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "full", "x"]
 
 
-@pytest.mark.slow
-def test_the_demo_as_a_document(tmp_path):
-    data = gnc("demo", tmp_path, "--json").json
-    assert data["before"]["tiers"]["hot"] == data["before"]["distinct"] == data["memories_processed"] > 390
-    assert data["after"]["distinct"] == data["memories_distinct"] == sum(data["after"]["tiers"].values())
-    assert data["directory"] == str(tmp_path) and data["success"] is True
-
-
 # Terminals
 
 
@@ -393,9 +355,3 @@ def test_a_terminal_without_unicode(home, encoding):
     for args in (["status"], ["edges", named(home, OVERTURNED).id], ["diff", run_of(home)]):
         done = gnc_process("--repo", home, *NOW, *args, env=os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "60"})
         assert done.code == 0 and "Traceback" not in done.err, (args, done.err[-300:])
-
-
-def test_bars_are_as_long_as_their_share(home):
-    tiers = gnc("status", "--json", repo=home).json["tiers"]
-    lines = {t: line for line in gnc("status", repo=home).out.splitlines() for t in (x.value for x in MemoryTier) if re.match(rf"{t} +\d", line)}
-    assert {t: line.count("█") for t, line in lines.items()} == {t: round(40 * n / sum(tiers.values())) for t, n in tiers.items()}

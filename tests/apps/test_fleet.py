@@ -123,11 +123,6 @@ def test_a_task_that_fails_twice_is_done_the_third_time(engine, request, tmp_pat
     assert done == [1, 3] and failed == [(1, 1, "no room, the 1."), (1, 2, "no room, the 2.")]
 
 
-def test_a_task_that_fails_once_too_often_is_told_with_its_words(tmp_path):
-    with pytest.raises(pool.PermanentFailure, match="a task failed 3 times: no room, the 3"):
-        pool.Workers(pool.InlineExecutor, 2).each(fails, [(tmp_path / "a", 3)])
-
-
 def test_a_task_that_ends_worker_after_worker_is_not_sent_to_the_rest():
     killed = pytest.importorskip("distributed.scheduler").KilledWorker("touching-1", SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
     class Deadly(pool.InlineExecutor):

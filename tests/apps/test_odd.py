@@ -281,11 +281,6 @@ def test_a_wrong_date(tmp_path, option, value):
     refused(2, f"{option}: {value!r} is not a date; write 2026-01-31", repo=home, args=["consolidate", option, value])
 
 
-def test_two_beginnings(tmp_path): refused(2, "give one of them", repo=new_repo(tmp_path, STORY), args=["consolidate", "--since", "2026-01-01", "--days", "3"])
-def test_no_such_strategy(tmp_path): refused(2, "choose from dedupe, supersede", repo=new_repo(tmp_path, STORY), args=["consolidate", "--strategy", "merge"])
-def test_no_such_tier(tmp_path): refused(2, "choose from hot, warm", repo=new_repo(tmp_path, STORY), args=["tiers", "--show", "lukewarm"])
-
-
 def test_a_plan_whose_bases_have_moved(tmp_path):
     home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "plan.json"
     assert gnc("consolidate", "--plan", plan, repo=home).code == 0
@@ -317,16 +312,6 @@ def test_a_plan_that_somebody_spoilt(tmp_path, spoil):
     before = refs(home)
     done = gnc("consolidate", "--apply", plan, repo=home)
     assert done.code == 1 and done.err.count("\n") == 1 and "this is not a plan" in done.err and refs(home) == before
-
-
-def test_no_plan_there(tmp_path):
-    home = new_repo(tmp_path, STORY)
-    refused(2, "nothing.json cannot be read", repo=home, args=["consolidate", "--apply", tmp_path / "nothing.json"])
-
-
-def test_no_settings_there(tmp_path):
-    home = new_repo(tmp_path, STORY)
-    refused(2, "no configuration file", "nothing.toml", repo=home, args=["--config", tmp_path / "nothing.toml", "status"])
 
 
 def test_a_repository_that_git_cannot_read(tmp_path):

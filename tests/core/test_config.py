@@ -96,11 +96,6 @@ def test_what_is_always_so_cannot_be_switched_off(tmp_path, path, form):
 
 
 @both_forms
-@pytest.mark.parametrize("value", ["COEXIST", "coexist", "Add"])
-def test_the_fallback_may_be_said(tmp_path, value, form): assert set_in(load(tmp_path, at("classification.fallback_action", value), form)) == {}
-
-
-@both_forms
 @pytest.mark.parametrize("value", ["MERGE", "DELETE", "", 3, True])
 def test_no_other_fallback(tmp_path, value, form):
     with pytest.raises(ConfigError, match="fallback_action can only be COEXIST or ADD, not .*a question, because anything else would act on a guess"):

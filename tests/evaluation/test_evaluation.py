@@ -237,13 +237,6 @@ def test_candidates_are_those_of_the_pipeline(mixed):
     assert evaluation_candidates.evaluate_candidates(ps[::-1]).all == evaluation_candidates.evaluate_candidates(ps).all
 
 
-def test_sources_are_searched_apart(mixed):
-    ps = pairs(*mixed)
-    other = [replace(p, id=f"{p.id}-2", source="other") for p in ps]
-    one, two = evaluation_candidates.evaluate_candidates(ps), evaluation_candidates.evaluate_candidates([*ps, *other])
-    assert (two.candidates, two.documents, two.all.recall.k) == (2 * one.candidates, 2 * one.documents, 2 * one.all.recall.k)
-
-
 def test_with_every_edge_found_what_is_current_is_right():
     "Of the development half: any text of a newer memory taken for its evidence, and no chain is resolved wrongly."
     wrong = []
@@ -253,17 +246,6 @@ def test_with_every_edge_found_what_is_current_is_right():
         known = metadata_of(c.memories, edges, (), State())
         if {i for i, d in known.items() if d.superseded_kind != "full"} != c.current: wrong.append(c.id)
     assert not wrong
-
-
-def test_a_chain_is_compared_edge_by_edge(chains):
-    c = evaluation_chains.chain_of(chains[0])
-    a, b, d = (m.id for m in c.memories)
-    def said(*edges, current): return evaluation_chains.score_chains([evaluation_chains.ChainOutcome(c, frozenset(edges), frozenset(current))])
-    assert said(*c.edges, current=c.current) == evaluation_chains.ChainScores(ev.Share(2, 2), ev.Share(2, 2), ev.Share(2, 2), ev.Share(1, 1))
-    assert said((d, b, "full"), (d, a, "full"), current={d, a}) == evaluation_chains.ChainScores(ev.Share(1, 1), ev.Share(1, 2), ev.Share(1, 1), ev.Share(0, 1))
-    assert said((a, b, "full"), (b, a, "partial"), current={d}).precision == ev.Share(1, 2)
-    back = replace(c, current=frozenset({a, d}))
-    assert (d, a) in evaluation_chains.implied_edges(c) and (d, a) not in evaluation_chains.implied_edges(back)
 
 
 # Public data

@@ -229,13 +229,6 @@ def indexed(home, rows, vectors=True):
         if vectors: conn.executemany("INSERT INTO vec_memories_rowids (id) VALUES (?)", [(r[0],) for r in rows])
 
 
-def test_an_index_that_is_as_it_should_be(git_repo):
-    capture(git_repo, *MINE)
-    indexed(git_repo, rows_of(git_repo, 7))
-    assert bad(look(git_repo), "index") == []
-    assert [f.what for f in look(git_repo) if f.area == "index"] == ["2 rows, and every memory of the notes among them."]
-
-
 def test_a_memory_under_both_names(git_repo):
     capture(git_repo, *MINE)
     indexed(git_repo, [*rows_of(git_repo, 7), *rows_of(git_repo, 40)])
@@ -459,12 +452,6 @@ def test_online_asks_one_small_question_and_offline_asks_none(tmp_path, faulty_l
     assert not bad(found(ok, True)) and ok.calls == 1
     f, = bad(found(refused, True))
     assert f.level == "broken" and "auth" in f.what and "sk-secret" not in str(f)
-
-
-def test_embedders_and_their_files(tmp_path):
-    home = new_repo(tmp_path / "r", story()[:3])
-    for embedder, level in (("lexical", "ok"), ("minilm", "broken"), ("plugin", "broken"), ("endpoint", "broken")):
-        assert next(f for f in look(home, embedder=embedder, embedding_model_dir=str(tmp_path)) if f.where == "embedder").level == level
 
 
 @pytest.mark.slow

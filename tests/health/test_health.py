@@ -319,12 +319,6 @@ def test_a_model_that_is_not_there(home):
     assert llm.status == "unhealthy" and "has not answered as asked" in llm.detail
 
 
-def test_an_embedding_model_that_is_missing(home):
-    gone = part(home, "embedder", embedder="minilm", embedding_model_dir=str(home / "nowhere"))
-    assert gone.status == "unhealthy" and "Embedder minilm" in gone.detail
-    assert state(home, embedder="minilm", embedding_model_dir=str(home / "nowhere"), quick=True).status == "unhealthy"
-
-
 @pytest.mark.slow
 def test_the_collector_is_looked_for_only_online(home):
     gone = {"MEMORY_PLUGIN_OTLP_ENDPOINT": f"http://u:secret@127.0.0.1:{closed_port()}/x?k=secret"}

@@ -94,7 +94,7 @@ def whole(tmp_path_factory):
 
 
 def test_the_table_is_the_designs(shared):
-    "Every span that design 2 names is shown here or planned."
+    "Every span that design 2 names is in the catalogue; test_signals.py sees each opened, with its attributes."
     import re
     text = (shared / "designs" / "2-git-notes-memory-architecture.md").read_text(encoding="utf-8")
     text = text[text.index("### Instrumentation by Module"):text.index("### Logging Guidelines")]
@@ -104,13 +104,6 @@ def test_the_table_is_the_designs(shared):
     for name, attributes in re.findall(r"^\| `([a-z_.]+)` \| (.+) \|$", text, re.M):
         assert set(attributes.split(", ")) - {"memory_id"} == (SHOWN | ELSEWHERE)[name] - {"memory_id"}, name
     for name, attributes in (SHOWN | ELSEWHERE).items(): assert attributes <= {*SPANS[name].attributes}, name
-
-
-@pytest.mark.parametrize("name", SHOWN)
-def test_a_run_opens_the_span_with_its_attributes(whole, name):
-    found = whole[0].named(name)
-    assert found and all(s.status.status_code.name != "ERROR" for s in found)
-    for s in found: assert SHOWN[name] <= set(s.attributes), (name, dict(s.attributes))
 
 
 def test_attributes_say_what_happened(whole):

@@ -2,13 +2,11 @@
 import math
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-import yaml
-from calls import gnc, new_repo
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -155,14 +153,6 @@ def test_comments_and_order_stay(tmp_path):
     assert (tmp_path / "gnc.yaml").read_text() == KEPT.replace("14  #", "21.0 #") + "hot_threshold: 0.7\n"
 
 
-def test_the_command_reads_it(tmp_path):
-    home = new_repo(tmp_path / "home")
-    Draft(home, {"hot_threshold": 0.7, "importance_half_life_days": math.inf}).write()
-    rows = gnc("config", "--json", repo=home).json
-    assert rows["hot_threshold"] == {"origin": str(home / "gnc.yaml"), "value": 0.7} and rows["importance_half_life_days"]["origin"] == str(home / "gnc.yaml")
-    assert yaml.safe_load((home / "gnc.yaml").read_text()) == {"hot_threshold": 0.7, "importance_half_life_days": math.inf}
-
-
 @pytest.mark.parametrize("text, wanted, said", [
     ("", {"warm_threshold": 0.7}, "must fall from hot to warm"), ("", {"max_cluster_size": 2}, "2 <= min_cluster_size <= max_cluster_size"),
     ("embeder: minilm\n", {"hot_threshold": 0.7}, "did you mean embedder"), ("event_command: x\n", {"hot_threshold": 0.7}, "is not read from a file"),
@@ -182,13 +172,6 @@ def test_two_files_and_a_link(tmp_path):
     with pytest.raises(ConfigError, match="only one of them can hold"): Draft(tmp_path, {"hot_threshold": 0.7})
 
 
-def test_a_file_that_changed_since_it_was_shown_is_not_overwritten(tmp_path):
-    draft = Draft(tmp_path, {"hot_threshold": 0.7})
-    (tmp_path / "gnc.yaml").write_text("workers: 2\n")
-    with pytest.raises(ConfigError, match="has changed since"): draft.write()
-    assert (tmp_path / "gnc.yaml").read_text() == "workers: 2\n"
-
-
 def test_a_text_in_toml_that_looks_like_a_setting_is_left_alone(tmp_path):
     text = "llm_model = '''\nhot_threshold = 0.9\n'''\n"
     (tmp_path / "gnc.toml").write_text(text)
@@ -197,13 +180,6 @@ def test_a_text_in_toml_that_looks_like_a_setting_is_left_alone(tmp_path):
 
 
 # The panel
-
-
-def test_the_panel_keeps_all_that_scores():
-    from git_notes_consolidation.research.tuning_panel import panel_settings
-    names = {f.name for f in fields(RetentionConfig)} - {"half_life_days"} | {"retention_half_life_days", "consolidation_threshold", "min_cluster_size",
-                                                                              "max_cluster_size"}
-    assert names <= {*panel_settings(SubconsciousnessConfig())}
 
 
 def test_columns_need_no_widgets():

@@ -8,18 +8,15 @@ import pytest
 from calls import gnc_process
 from git_notes_consolidation.core.settings import RetentionConfig
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.evaluation.decay import (
-    changes, evaluate_retention, file_touches, memory_touches, tuned)
-from git_notes_consolidation.retention.forecast import MODELS, TWELVE, base_level_of_three, fit, sampled
+from git_notes_consolidation.evaluation.decay import evaluate_retention, file_touches, memory_touches, tuned
+from git_notes_consolidation.retention.forecast import MODELS, base_level_of_three, sampled
 from git_notes_consolidation.retention.touches import BadTable, read_touches, snapshots, touches_of
-from git_notes_consolidation.retention.skill import (
-    answered, by_time, dealt, left_out, measures, present, reliability)
+from git_notes_consolidation.retention.skill import answered, by_time, left_out, measures, reliability
 from git_notes_consolidation.staleness.history import Step, write_history
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryMetadata
 from git_notes_consolidation.store.events import Events
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.reader import write_memories
 from git_notes_consolidation.retention.score import compute_retention_score
 from helpers import ROOT, git
 from hypothesis import given
@@ -86,12 +83,6 @@ def test_order_does_not_matter(made, rng):
     rng.shuffle(mixed)
     a, b = (snapshots([touches_of("x", sorted(x))]) for x in (made, mixed))
     assert a.last.tolist() == b.last.tolist() and a.needed.tolist() == b.needed.tolist()
-
-
-def test_the_table_of_the_experiment(twelve):
-    assert [h.name for h in twelve] == sorted(["chrono", "dateparser", "fastcore", "hdbscan", "llm", "nbdev", "peps", "pydantic-ai", "sqlite-utils",
-                                               "starlette", "structlog", "umap"])
-    assert sum(len(h.day) for h in twelve) == 42_620
 
 
 HEAD = "repo,item,day,kind\n"
@@ -163,30 +154,12 @@ def test_the_past_is_fitted_to_without_the_future(few):
     assert np.allclose(by_time(MODELS[-1], few)[after], by_time(MODELS[-1], other)[after])
 
 
-def test_dealt_answers_cannot_be_ranked(few):
-    shuffled = dealt(few, seed=3)
-    p = left_out(MODELS[-1], shuffled)
-    assert all(abs(measures(p[few.repo == r], shuffled.needed[few.repo == r])["auc"] - 0.5) < 0.05 for r in range(3))
-    assert left_out(MODELS[-1], few) is not None and measures(left_out(MODELS[-1], few), few.needed)["auc"] > 0.7
-
-
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=200))
 def test_reliability_counts_every_row_once(pairs):
     p, y = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
     bins = reliability(p, y)
     assert sum(n for _, _, n in bins) == len(p)
     assert [sum(row[k] * row[2] for row in bins) for k in (0, 1)] == pytest.approx([p.sum(), y.sum()], abs=1e-6)
-
-
-def test_with_room_for_all_all_is_there(few):
-    assert present(np.zeros(len(few)), few, (1.0,)) == pytest.approx([1.0])
-    assert present(few.needed * 1.0, few, (0.1,))[0] > present(TWELVE.predict(few), few, (0.1,))[0] > present(-TWELVE.predict(few), few, (0.1,))[0]
-
-
-def test_the_shipped_numbers_are_what_the_twelve_teach(twelve):
-    found = fit(MODELS[-1], sampled(snapshots(twelve)))
-    assert found.parameter == TWELVE.parameter == RetentionConfig().decay_exponent
-    assert (found.intercept, found.slope) == pytest.approx((TWELVE.intercept, TWELVE.slope), abs=0.005)
 
 
 # One's own repository
@@ -224,11 +197,6 @@ def test_a_log_with_odd_names(tmp_path):
     assert (sorted(t.day.tolist()), t.gone.sum(), len(set(t.item.tolist()))) == ([0, 0, 0, 3, 4], 1, 3)
 
 
-def test_a_great_commit_counts_for_what_it_adds():
-    many = b"".join(b"M\0%d\0" % i for i in range(60))
-    assert changes(b"\x0110\0\n" + many + b"A\0new\0\x015\0\nM\0old\0") == [("new", 10.0, "A"), ("old", 5.0, "M")]
-
-
 def test_no_commits_is_no_history(tmp_path):
     git(tmp_path, "init", "-q")
     assert len(file_touches(open_repo(tmp_path)).day) == 0
@@ -264,14 +232,6 @@ def test_tune_refuses_what_it_cannot_write_to(tmp_path):
     (tmp_path / "gnc.yaml").write_text("decay_exponent: 9\n")
     done = run(tmp_path, "tune")
     assert done.code == 2 and "decay_exponent must be between" in done.err
-
-
-@pytest.mark.slow
-def test_tune_says_when_there_is_too_little(tmp_path):
-    git(tmp_path, "init", "-q")
-    write_memories(open_repo(tmp_path), [mem("Use FastAPI")])
-    done = run(tmp_path, "tune", "--write")
-    assert done.code == 0 and "too few" in done.out and "Nothing to write" in done.out and not (tmp_path / "gnc.yaml").exists()
 
 
 def test_reads_are_preferred_to_files():
@@ -334,15 +294,6 @@ def test_a_large_tree_of_rarely_touched_files_can_be_fitted_to(tmp_path):
     assert (t.source, t.rows) == ("files", 60_000) and files.needed.mean() < 0.002
     s = sampled(files, 60_000)
     assert t.table["ACT-R of three numbers, fitted"] == measures(by_time(MODELS[-1], s, rows=len(s))[s.part > 0.6], s.needed[s.part > 0.6])
-
-
-def test_ties_are_drawn_by_lot(few):
-    for part in (0.1, 0.4): assert present(np.zeros(len(few)), few, (part,)) == pytest.approx([part], abs=0.02)
-
-
-def test_a_longer_look_ahead_is_kept_from_the_past():
-    s = snapshots([touches_of("x", [("a", 0, False), ("a", 990, False)])], horizon=90)
-    assert s.day[answered(s)].max() + 90 <= 0.6 * 990
 
 
 @pytest.mark.slow

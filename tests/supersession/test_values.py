@@ -25,11 +25,8 @@ def old(title, text="", **kw): return mem(title, text, days_ago=90, **kw)
 # Two things of one form
 
 @pytest.mark.parametrize(("a", "b", "apart"), [
-    (("Lamps", "The hall closes late."), ("Lamps", "A cellar opens."), True), (("East: lamps", ""), ("West: lamps", ""), True), (("Lamps: east", ""),
-    ("Lamps: west", ""), True),
-    (("Lamps", "See `east_wing` first."), ("Lamps", "See `west_wing` first."), True), (("Lamps", "The hall closes late."), ("Lamps", "The hall opens."), False),
-    (("Lamps: east", ""), ("Lamps: east wing", ""), False), (("ADR-007: Lamps", ""), ("ADR-012: Lamps", ""), False), (("East lamps: 3", ""),
-    ("Lamps in the east: 4", ""), False), (("Lamps", "See `east_wing`."), ("Lamps", "See `lamps`, not `east_wing`."), False)])
+    (("East: lamps", ""), ("West: lamps", ""), True), (("Lamps", "The hall closes late."), ("Lamps", "The hall opens."), False),
+    (("East lamps: 3", ""), ("Lamps in the east: 4", ""), False), (("Lamps", "See `east_wing`."), ("Lamps", "See `lamps`, not `east_wing`."), False)])
 def test_two_things_of_one_form(a, b, apart): assert topics.other_subject(old(*a), mem(*b)) == apart
 
 
@@ -59,15 +56,8 @@ def test_initials_of_the_title_are_no_part_of_it():
     assert again("Map room rules (MRR)", older=old("Map room rules", "Flat.")) == 0.9
 
 
-def test_a_title_of_one_word_or_with_the_same_text_says_nothing():
-    assert again("Shelves", older=old("Shelves", "x")) is None
-    assert again(text=SHELF.content + "\n") is None
-
-
 @pytest.mark.parametrize("changed", [
-    {"namespace": "progress"}, {"similarity": 0.4}, {"similarity": 0.6, "least": 0.7}, {"text": "Maps might lie flat, by scale."},
-    {"text": "Maps lie flat, by scale. Nothing is decided."}, {"older": old("Order of shelves", "Maps lie flat."), "title": "Order of shelves",
-    "text": "Globes stand upright."},
+    {"older": old("Order of shelves", "Maps lie flat."), "title": "Order of shelves", "text": "Globes stand upright."},
     {"older": old("Weekly report of the map room", "Maps."), "title": "Weekly report of the map room"}])
 def test_a_title_alone_is_a_guess(changed): assert again(**changed) == 0.6
 
@@ -132,10 +122,6 @@ def test_what_an_older_text_only_mentions_is_not_pinned():
 @pytest.mark.parametrize("text", ["task 9", "on port 9", "the 9", "batch 9", "timeout 9", "RFC 9", "use 9", "wave-9", "wave-b 9", "blue-wave 9",
     "since 09", "q9", "9"])
 def test_most_words_before_a_number_name_no_product(text): assert not list(editions.versions(text))
-
-
-def test_go_is_a_product_and_go_is_not():
-    assert [v.product for v in editions.versions("We use Go 1.22")] == ["go"] and not list(editions.versions("We go 9"))
 
 
 # One changed value
@@ -205,11 +191,6 @@ def test_two_places_with_a_value_each():
     assert value("Doors of the reading room", west + more.format(9), old("Doors of the reading room", east + more.format(6))) == 0.6
 
 
-def test_titles_that_count_two_things():
-    a, b, c = (old(f"Readings for {n} children", f"The reading for children takes {m} minutes in the hall.") for n, m in ((30, 40), (90, 60), (30, 60)))
-    assert (values.changed_value(a, b).confidence, values.changed_value(a, c).confidence) == (0.6, 0.9)
-
-
 def test_how_much_must_be_the_same():
     def pair(n, title=""):
         words = " ".join("brown folio spine board hinge clasp".split()[:n])
@@ -258,9 +239,6 @@ FINE = old("The desk's `grace_days`", "A late reader of the branch has 3 days be
 
 @pytest.mark.parametrize(("text", "found"), [
     ("`grace_days` was raised: a late reader of the branch has 5 days before a fine.", True),
-    ("`grace_days`: a late reader of the branch has 5 days before a fine.", False),
-    ("We raised it: a late reader of the branch has 5 days before a fine.", False),
-    ("`grace_days` was raised: a late reader of the branch has 5 or 7 days before a fine.", False),
     ("`grace_days` was raised.", False), ("We may raise `grace_days`: a late reader of the branch has perhaps 5 days before a fine.", False),
     ("`grace_days` was raised to 5 days.", True),
     ("`grace_days` was raised. Shops still have 5 days for a late reader before a fine.", False)])
@@ -369,10 +347,6 @@ def test_two_of_a_kind_are_no_repeat():
 
 
 # Statements
-
-def test_a_value_over_the_edge_of_a_sentence_belongs_to_none():
-    assert [[f.value for f in x.values] for x in supersession_statements.statements(mem("Holds", "Last 5\nminutes: 20"))] == [[], ["5"], ["20"], [], ["20"]]
-    assert [[f.value for f in x.values] for x in supersession_statements.statements(mem("Open from May 3, 2026"))] == [["2026-05-03"], ["--05-03"], ["2026"]]
 
 
 PIECES = ["A berth", " holds ", "1,000 t", ", ", "5 s", ": ", " – ", "May 3, 2026", "(", ")", "`a, b`", "v1.2", "not ", "\n", "\n\n", "- ", "from ", "→ ",

