@@ -2,7 +2,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 # Tests wait for git and the disk as often as they compute
-TEST_WORKERS ?= 4
+TEST_WORKERS ?= 3
 PYTEST_ARGS ?=
 SOAK_ARGS ?=
 PLUGIN_PYTHON ?=

@@ -114,6 +114,7 @@ def test_the_report_of_a_run(tmp_path):
 # Global options
 
 
+@pytest.mark.slow
 def test_now_is_the_present(home):
     later = gnc("explain", named(home, "ADR-012: We build on a queue").id, "--json", repo=home, now=SAMPLE_NOW + timedelta(days=400)).json
     assert (later["tier"], later["due_tier"]) == ("hot", "archived")
@@ -145,6 +146,7 @@ def overturn(n): return [m for i in range(n) for m in (mem(f"ADR-{i:03}: Use {TO
     f"ADR-{i + 50:03}: {TOOLS[i]} was wrong for us", f"Supersedes ADR-{i:03}.", days_ago=9))]
 
 
+@pytest.mark.slow
 def test_exit_code_3_when_a_guard_stops_it(tmp_path):
     home = new_repo(tmp_path, overturn(6))
     done = gnc("consolidate", repo=home)
@@ -172,6 +174,7 @@ def test_exit_code_3_when_nobody_confirms(tmp_path):
     assert gnc("undo", first, "--yes", "--json", repo=home).json["runs"] == [first, second] and state_of(home).tiers == {}
 
 
+@pytest.mark.slow
 def test_exit_code_4_when_another_run_is_at_work(home):
     before = refs(home)
     with run_lock(open_repo(home)):
@@ -310,6 +313,7 @@ def test_a_dry_run_is_a_look_and_a_plan_is_a_file(tmp_path):
     assert did.json["run_id"] == look.json["result"]["run_id"] == run_of(home)
 
 
+@pytest.mark.slow
 def test_long_lists_are_cut_and_v_shows_all(tmp_path):
     home = new_repo(tmp_path, [mem(f"About thing {i}", f"It is {i * 7919}.", days_ago=100 + i) for i in range(60)])
     assert "more; -v shows all" in gnc("consolidate", "--dry-run", repo=home).out and "-v shows all" not in gnc("consolidate", "--dry-run", "-v", repo=home).out

@@ -82,6 +82,7 @@ def test_a_shallow_clone(tmp_path, git_repo):
     assert git(home, "fsck", "--no-dangling", "--connectivity-only") == "" and gnc("audit", repo=home).code == 0
 
 
+@pytest.mark.slow
 def test_a_linked_worktree_shares_what_is_known_and_keeps_a_cache_of_its_own(git_repo, tmp_path):
     add_memories(git_repo, STORY)
     other = tmp_path / "second"
@@ -145,6 +146,7 @@ def test_a_note_that_cannot_be_read_is_reported_with_its_place_and_stops_nothing
     assert gnc("status", "--json", repo=home).json["problems"] == [warning]
 
 
+@pytest.mark.slow
 def test_a_directory_inside_it(git_repo):
     add_memories(git_repo, STORY)
     (git_repo / "a" / "b").mkdir(parents=True)
@@ -153,6 +155,7 @@ def test_a_directory_inside_it(git_repo):
     assert (git_repo / ".memory").is_dir() and not (git_repo / "a" / "b" / ".memory").exists()
 
 
+@pytest.mark.slow
 def test_the_git_directory_itself(git_repo):
     "Where hooks like post-receive run."
     add_memories(git_repo, STORY)
@@ -281,6 +284,7 @@ def test_a_wrong_date(tmp_path, option, value):
     refused(2, f"{option}: {value!r} is not a date; write 2026-01-31", repo=home, args=["consolidate", option, value])
 
 
+@pytest.mark.slow
 def test_a_plan_whose_bases_have_moved(tmp_path):
     home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "plan.json"
     assert gnc("consolidate", "--plan", plan, repo=home).code == 0

@@ -136,6 +136,7 @@ def test_a_recall_is_a_use_once_in_a_session(home):
     assert first and once == before + 1 == uses()
 
 
+@pytest.mark.slow
 def test_history_is_the_same_from_every_member(home):
     flask, fast = named(home, "ADR-000"), named(home, "ADR-010")
     old, new = (found(call(desk_of(home), "memory_history", memory_id=m.id[:14])) for m in (flask, fast))
@@ -173,6 +174,7 @@ def test_consolidate_in_one_namespace(tmp_path):
     assert done["counts"]["duplicates_found"] == 3 and "supersessions_detected" not in done["counts"]
 
 
+@pytest.mark.slow
 def test_a_guard_is_an_error_that_says_what_helps(tmp_path):
     home = new_repo(tmp_path, story())
     strict = desk_of(home, arguments={"max_change": 0.01, "max_change_floor": 1})
@@ -186,6 +188,7 @@ def test_a_run_elsewhere_is_named(home):
     assert "another run is at work" in said
 
 
+@pytest.mark.slow
 def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
     rows = found(call(desk_of(home), "memory_review"))
     assert rows["open"] == len(state_of(home).reviews) and len(rows["questions"]) == min(10, rows["open"])
@@ -212,6 +215,7 @@ def test_a_question_is_decided_and_the_decision_taken_back(home, action):
     assert q["id"] in state_of(home).reviews
 
 
+@pytest.mark.slow
 def test_store_adds_repeats_and_replaces(home):
     first_commit(home)
     d = desk_of(home)
@@ -227,6 +231,7 @@ def test_store_adds_repeats_and_replaces(home):
     assert found(call(d, "memory_recall", query="export as Parquet", limit=1))["results"][0]["id"] == three["memory_id"]
 
 
+@pytest.mark.slow
 def test_store_hands_everything_on(home):
     first_commit(home)
     text = "Backups are kept for nine weeks.\n\n---\nIn Lisbon."
@@ -270,6 +275,7 @@ def test_an_unknown_resource_is_an_error(home, uri):
 # Errors and hostile text
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("tool, arguments, why", [
     ("memory_recall", {"query": "x", "limit": 0}, "limit"), ("memory_recall", {"query": "x", "limit": 1000}, "limit"), ("memory_recall", {}, "query"),
     ("memory_recall", {"query": "x", "mode": "abyss"}, "mode"), ("memory_recall", {"query": "x", "asof": "2026-01-01"}, "asof"),
@@ -331,6 +337,7 @@ def test_a_repository_made_later_is_found(tmp_path):
     assert wrong(first) and found(second)["results"][0]["summary"] == "Retry five times"
 
 
+@pytest.mark.slow
 def test_an_empty_repository_has_answers(tmp_path):
     d = desk_of(new_repo(tmp_path))
     assert found(call(d, "memory_recall", query="x")) == {"results": [], "hint": "nothing found; memory_status tells what is here"}
@@ -338,6 +345,7 @@ def test_an_empty_repository_has_answers(tmp_path):
     assert found(call(d, "memory_consolidate", apply=True))["counts"] == {}
 
 
+@pytest.mark.slow
 def test_a_worktree_has_its_repositorys_memory(home, tmp_path):
     first_commit(home)
     git(home, "worktree", "add", "--quiet", tmp_path / "tree", "-b", "other")
@@ -346,6 +354,7 @@ def test_a_worktree_has_its_repositorys_memory(home, tmp_path):
     assert found(call(d, "memory_recall", query="Flask", mode="exhaustive", limit=1))["results"] and found(call(d, "memory_status"))["memories"] == 36
 
 
+@pytest.mark.slow
 def test_new_memories_are_found_by_a_server_that_runs(home):
     async def ask(client):
         await client.call_tool("memory_recall", {"query": "submarine"})

@@ -109,6 +109,7 @@ def test_whatever_the_judge_can_read_as_a_name_is_a_candidate():
     assert len(read) > 40 and read <= by_name
 
 
+@pytest.mark.slow
 def test_nine_in_ten_true_pairs_of_the_fixture_are_candidates():
     for split in ("dev", "locked"):
         s, rows = scanned(documents(fixture(split))), fixture(split)

@@ -172,6 +172,7 @@ def test_addresses_that_are_not_used(told, url):
     assert result.success and "event_webhook is no address" in problems(result)[0] and "s3cret" not in problems(result)[0]
 
 
+@pytest.mark.slow
 def test_local_only_holds_for_events(told):
     result = run(told, event_webhook="https://hooks.example.org/T0", llm_local_only=True)
     assert problems(result) == ["event: event_webhook: hooks.example.org is not told anything: llm_local_only, and it is not local"]
@@ -194,6 +195,7 @@ def distribution(tmp_path, monkeypatch):
     sys.modules.pop("listener", None)
 
 
+@pytest.mark.slow
 def test_an_installed_package_listens_once_it_may(told, distribution, tmp_path):
     assert problems(run(told)) == [] and distribution() == []
     result = run(new_repo(tmp_path / "two", story()), event_entry_points=True)
@@ -202,6 +204,7 @@ def test_an_installed_package_listens_once_it_may(told, distribution, tmp_path):
         "b_bad: RuntimeError: out of paper", "c_gone: ModuleNotFoundError: No module named 'nowhere'", "d_quits: SystemExit: 0"]
 
 
+@pytest.mark.slow
 def test_off_by_default_and_never_by_a_file(told, tmp_path):
     for line in ('event_command = "touch here"', 'event_webhook = "http://127.0.0.1:1"', "event_entry_points = true"):
         (told / "gnc.toml").write_text(line)

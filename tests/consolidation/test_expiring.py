@@ -58,6 +58,7 @@ def test_what_was_replaced_long_ago_expires_and_its_note_stays(done):
     assert "FastAPI" in text and "ADR-000" not in text
 
 
+@pytest.mark.slow
 def test_a_day_too_early(done):
     assert run(done, SAMPLE_NOW + 179 * DAY, **RULE).memories_expired == 0
     assert run(done, SAMPLE_NOW + 180 * DAY, **RULE).memories_expired == 3
@@ -131,6 +132,7 @@ def test_a_plan_shows_it_and_is_applied(done):
     assert "retention_days" in gnc("log", repo=done).out
 
 
+@pytest.mark.slow
 def test_the_blast_radius_counts_it(done):
     before = refs(done)
     with pytest.raises(Guard, match=r"make tombstones of 3 memories \(retention_days\), and may of 2"):
@@ -139,6 +141,7 @@ def test_the_blast_radius_counts_it(done):
     assert run(done, LATER, max_change=0, max_change_floor=3, **RULE).memories_expired == 3
 
 
+@pytest.mark.slow
 def test_repeats_expire_together_or_not_at_all(tmp_path):
     a, b = (mem("Standup", "We met.", namespace="progress", days_ago=n) for n in (900, 2))
     home = new_repo(tmp_path / "repo", [a, b, mem("Another thing", "Entirely.", days_ago=1)])
@@ -152,6 +155,7 @@ def test_repeats_expire_together_or_not_at_all(tmp_path):
     assert problems(home) == []
 
 
+@pytest.mark.slow
 def test_sources_expire_with_their_summary_or_not_at_all(tmp_path):
     "Six old notes about one thing; in the one repository one of them was read since, and the summary stands on all six."
     said = [(f"The parser fails on nested lists, case {i}", f"The parser fails on nested lists in case {i}.") for i in range(6)]

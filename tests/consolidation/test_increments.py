@@ -476,6 +476,7 @@ def test_what_cannot_be_told_from_what_is_new_is_looked_at_whole(settled, tmp_pa
     assert records(home) == records(twin) and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+@pytest.mark.slow
 def test_once_a_month_everything_is_looked_at(settled, monkeypatch):
     home, _ = settled
     monkeypatch.setattr(increments, "_MONTH", timedelta(days=30))
@@ -492,6 +493,7 @@ def test_other_settings_are_looked_at_whole(settled, change):
     assert not tried(home, **change)[1]
 
 
+@pytest.mark.slow
 def test_a_cache_that_came_with_the_repository_is_not_built_on(settled, tmp_path):
     home, new = settled
     with closing(index.open_index(open_repo(home))) as conn, conn: conn.execute("UPDATE memories SET summary = 'Pay them', content = 'at once'")
@@ -504,6 +506,7 @@ def test_a_cache_that_came_with_the_repository_is_not_built_on(settled, tmp_path
     assert not tried(clone)[1] and tables(clone) == rebuilt(clone, SAMPLE_NOW) and "Pay them" not in str(tables(clone))
 
 
+@pytest.mark.slow
 def test_too_much_at_once_is_refused_and_nothing_is_written(settled):
     home, new = settled
     append_to_head(home, [mem(f"ADR-9{k}: Another way", f"Supersedes ADR-01{k}. Better.", days_ago=0.5 - k / 10) for k in range(3)])
@@ -561,6 +564,7 @@ def test_a_stop_between_cache_and_git_counts_once(settled, stop, monkeypatch):
     assert tried(home)[1] is (stop == "before git") and counted(home) == dict.fromkeys(found, 2)
 
 
+@pytest.mark.slow
 def test_asking_during_a_run_loses_no_count(settled, monkeypatch):
     home, _ = settled
     s, real = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), store_accesses.flush
@@ -590,6 +594,7 @@ def test_what_a_judge_failed_at_is_tried_again(settled, monkeypatch):
     assert tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
+@pytest.mark.slow
 def test_how_much_a_run_may_do_does_not_make_it_look_at_everything(settled):
     home, new = settled
     append_to_head(home, new)

@@ -22,6 +22,7 @@ def dies_elsewhere(x, here=HERE):
 def test_a_process_that_is_killed_costs_time_only(): assert parallel.parallel_map(dies_elsewhere, [1, 2, 3], 2) == [2, 3, 4]
 
 
+@pytest.mark.slow
 def test_an_error_is_an_error():
     with pytest.raises(ZeroDivisionError): parallel.parallel_map(lambda x: 1 // x, [1, 0, 2], 2)
 

@@ -154,6 +154,7 @@ def test_what_was_undone_comes_back_as_a_question_only(done):
     assert not run(done).changed and not run(done, full=True).changed
 
 
+@pytest.mark.slow
 def test_what_repeats_a_repeat_waits_with_it_once_it_was_undone(tmp_path):
     said = ("Retries back off for 90 s", "Back off for 90 s", "We back off 90 s")
     first, near, nearer = (mem(t, f"{t}.", days_ago=9 - k, namespace="learnings") for k, t in enumerate(said))
@@ -258,6 +259,7 @@ def test_the_guard_counts_what_this_run_adds(tmp_path):
 # The toggles
 
 
+@pytest.mark.slow
 def test_each_toggle_switches_its_phase(home):
     def result(**settings): return service.run(serve(home, **settings), SAMPLE_NOW, dry_run=True)
     every = result()
@@ -275,6 +277,7 @@ def test_each_toggle_switches_its_phase(home):
     assert not result(linking_enabled=False, consolidation_enabled=False, forgetting_enabled=False).changed
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("toggle", ["linking_enabled", "consolidation_enabled", "forgetting_enabled"])
 def test_what_a_phase_has_made_stays_when_it_is_off(done, toggle):
     before = holds(state_of(done))
@@ -288,6 +291,7 @@ def test_what_a_phase_has_made_stays_when_it_is_off(done, toggle):
 KINDS = {"dedupe": {"duplicate_of"}, "supersede": {"supersedes"}, "summarize": {"summary"}, "tier": {"tier"}}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("strategy", KINDS)
 def test_a_strategy_does_its_own_work_only(home, strategy):
     run(home, scope=Scope(strategies=frozenset({strategy})))
@@ -327,6 +331,7 @@ def test_a_scope_limits_what_is_decided_about(home, story_after, name):
     assert holds(state_of(home)) == whole
 
 
+@pytest.mark.slow
 def test_a_scope_takes_nothing_away_outside(done):
     before = holds(state_of(done))
     for scope, _ in SCOPES.values(): run(done, scope=scope)
@@ -346,6 +351,7 @@ def test_a_query_and_days_by_command(home):
 # Plans in files
 
 
+@pytest.mark.slow
 def test_a_plan_applied_is_the_run(home, tmp_path):
     other = shutil.copytree(home, tmp_path / "other")
     text = serve(home).plan(SAMPLE_NOW).to_json()
@@ -440,6 +446,7 @@ def test_ten_batches_in_any_order_come_to_what_one_run_does(tmp_path, seed):
     assert got[:3] == want[:3]
 
 
+@pytest.mark.slow
 def test_ten_batches_leave_the_same_questions(tmp_path):
     a = [mem("ADR-901: Logs go to files", "Plain files.", days_ago=d) for d in (200, 120, 60)]
     b = mem("ADR-902: Logs go to a collector", "Supersedes ADR-901.", days_ago=150)
@@ -484,6 +491,7 @@ def test_a_cache_that_is_gone_or_broken_changes_nothing(done, kind):
     assert run(done).supersessions_detected == 1 and ("ADR-099: We build on trains", "ADR-010: We build on FastAPI") in said(done)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", ["empty", "no database", "cut off", DAMAGED, "of another version"])
 def test_a_cache_that_is_broken_is_made_anew(done, kind):
     def rows():
@@ -518,6 +526,7 @@ def test_a_query_needs_no_cache(home):
     assert gnc("consolidate", "--query", "worker attempts", "--dry-run", "--json", repo=home).code == 0
 
 
+@pytest.mark.slow
 def test_the_cache_of_another_repository_misleads_nobody(done, tmp_path):
     other = new_repo(tmp_path / "other", STORY[:20])
     shutil.copytree(done / ".memory", other / ".memory")
@@ -557,6 +566,7 @@ def test_a_run_says_which_objects_it_was_made_from(home):
     assert Path(home).is_dir() and {r[0] for r in plan["records"]} == {"meta", "edges", "summaries", "runs"}
 
 
+@pytest.mark.slow
 def test_an_edge_whose_older_end_has_not_arrived_stays(tmp_path):
     home, away = new_repo(tmp_path / "here", story()), tmp_path / "away"
     run(home)

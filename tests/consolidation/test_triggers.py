@@ -118,6 +118,7 @@ def told(tmp_path): return new_repo(tmp_path / "repo", story())
 def later(n, namespace="decisions"): return [mem(f"Later {i}", f"Body {i}", namespace=namespace) for i in range(n)]
 
 
+@pytest.mark.slow
 def test_a_run_leaves_what_it_saw(told):
     repo = open_repo(told)
     assert last_run(repo) == LastRun() and len(memories_since(repo, {})) == 36
@@ -131,6 +132,7 @@ def test_a_run_leaves_what_it_saw(told):
     assert {m.summary for m in facts(repo, "timer").new} == {"Later 0", "Later 1", "Later 2"} and facts(repo, "timer").at_hand == last_run(repo).at_hand + 3
 
 
+@pytest.mark.slow
 def test_a_run_over_a_part_leaves_the_rest_waiting(told):
     run(told)
     add_memories(told, [*later(2), *later(2, "progress")])

@@ -18,6 +18,7 @@ from git_notes_consolidation.consolidation.undo import undo
 def home(story_before, tmp_path): return shutil.copytree(story_before, tmp_path / "repo")
 
 
+@pytest.mark.slow
 def test_a_decision_taken_back_stays_current_and_raises_a_question(tmp_path):
     old = [mem("ADR-001: Serve with Flask", "It is small.", days_ago=d) for d in (300, 10)]
     new = mem("ADR-002: Serve with FastAPI", "Supersedes ADR-001.", days_ago=100)
@@ -58,6 +59,7 @@ def test_what_a_withdrawn_decision_had_replaced_holds_again(tmp_path, order):
         assert known[flask].tier.rank < known[fastapi].tier.rank and not state_of(home).reviews and not run(home, full=True).changed
 
 
+@pytest.mark.slow
 def test_a_withdrawal_undone_or_itself_withdrawn_brings_the_replacement_back(tmp_path):
     home = new_repo(tmp_path, withdrawal()[:2])
     run(home)

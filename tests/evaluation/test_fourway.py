@@ -82,6 +82,7 @@ def test_remember_does_what_the_instrument_says(tmp_path, dev, offline):
     assert seen["supersede"] > 3 and seen["coexist"] > 10 and sum(seen.values()) == len(dev)
 
 
+@pytest.mark.slow
 def test_the_settings_of_writing_hold(dev, offline):
     def under(**settings): return fw.write_outcomes(dev, config=SubconsciousnessConfig(**settings))
     review = under(write_review=True)
@@ -118,6 +119,7 @@ def test_what_a_model_changed(gold, before, after, counted):
     assert changes([row(before)], [row(after)]) == counted
 
 
+@pytest.mark.slow
 def test_every_group_adds_up_and_the_ceiling_is_no_lower(pairs):
     r = fw.evaluate_four_ways(pairs)
     assert r.all.review.n == len(pairs) == 300 and r.usage is None and r.all.by_model == 0
@@ -179,6 +181,7 @@ def test_a_quote_that_does_not_stand_in_the_newer_memory_is_refused(dev, offline
     assert u.asked and (u.answered, u.failures) == (0, {"schema": u.asked}) and rows == offline[:8]
 
 
+@pytest.mark.slow
 def test_a_model_that_quotes_is_believed_and_its_mistakes_are_counted(dev, offline):
     with FaultyServer(brain=quoting("supersede", opening)) as server: rows, u = ask(dev, server)
     open_ = [x for x in offline if x.near and x.done == "coexist"]
@@ -187,6 +190,7 @@ def test_a_model_that_quotes_is_believed_and_its_mistakes_are_counted(dev, offli
     assert fw.score_four_ways(rows).by_model == len(open_)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_right_is_right(dev, offline):
     truth = {p.newer.text: p.relation for p in dev}
     with FaultyServer(brain=sensible(lambda newer, older: truth[newer])) as server: rows, u = ask(dev, server)
@@ -211,6 +215,7 @@ def test_bad_replies_at_any_rate_do_nothing_wrong(dev, offline, rate):
     assert u.asked == u.answered + sum(u.failures.values()) and (rate < 1 or rows == offline)
 
 
+@pytest.mark.slow
 def test_each_pair_is_a_call_of_its_own_and_each_answer_is_its_pairs(dev):
     asked = []
     def said(pairs):

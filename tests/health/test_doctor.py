@@ -88,6 +88,7 @@ def test_a_torn_note_is_found_and_all_of_it_is_in_the_blobs_that_are_named(torn)
     assert all(r.blob[:12] in f.remedy for r in f.recoverable)
 
 
+@pytest.mark.slow
 def test_the_remedy_brings_all_of_it_back(torn):
     f = the_torn(look(torn))
     commands = f.remedy.partition("; ")[2].removesuffix(" adds them again")
@@ -144,6 +145,7 @@ def test_history_that_is_not_there_is_not_promised(torn, tmp_path):
     assert any("shallow" in f.what for f in look(shallow))
 
 
+@pytest.mark.slow
 def test_gits_sort_is_always_recognised(git_repo, tmp_path):
     "Whatever stands in the bodies: indented, ruled, empty, not ASCII, with carriage returns."
     rng = random.Random(5)
@@ -157,6 +159,7 @@ def test_gits_sort_is_always_recognised(git_repo, tmp_path):
         assert shattered(data) == "sorted", data
 
 
+@pytest.mark.slow
 def test_whole_notes_are_never_called_torn():
     for m in (*sample_memories(), *story()): assert shattered(note_text(m).encode()) == ""
     assert shattered("\n".join(note_text(m) for m in sample_memories()).encode()) == ""
@@ -293,6 +296,7 @@ def test_rows_that_wait_in_the_log_of_another_program_are_seen(git_repo):
         assert bad(look(git_repo), "index") == [] and state(git_repo) == before
 
 
+@pytest.mark.slow
 def test_hostile_rows_reach_neither_a_command_nor_the_terminal(git_repo):
     capture(git_repo, *MINE)
     evil = "x'; DROP TABLE memories; --\x1b[2J"
@@ -306,6 +310,7 @@ def test_hostile_rows_reach_neither_a_command_nor_the_terminal(git_repo):
 # Git
 
 
+@pytest.mark.slow
 def test_a_bare_push_that_leaves_the_branch_behind(two, tmp_path):
     "As the plugin configures it; what is said is what git does."
     one, other = two
@@ -398,6 +403,7 @@ def test_a_worktree_and_a_partial_clone(git_repo, tmp_path):
 # Our records
 
 
+@pytest.mark.slow
 def test_lines_that_are_no_records_and_runs_that_were_cut_off(tmp_path):
     home = new_repo(tmp_path / "r", story())
     run(home)

@@ -23,6 +23,7 @@ def test_the_plugins_own_project(corpus_repo):
     assert not any(shattered(n.data) for n in notes) and not any(f.level == "broken" for f in found)
 
 
+@pytest.mark.slow
 def test_the_plugins_index_of_a_small_project(shared, tmp_path):
     "As its capture left it and after a full reindex, which lost the memory behind a rule."
     import tarfile

@@ -61,6 +61,7 @@ def test_a_repository_after_a_run_is_healthy_in_every_component(home):
 # The document and the exit codes
 
 
+@pytest.mark.slow
 def test_the_document_fits_its_schema_with_every_kind_of_finding(home, tmp_path):
     check = pytest.importorskip("jsonschema").Draft202012Validator(DOCUMENT).validate
     (home / ".memory/consolidation.db").write_bytes(b"junk" * 100)
@@ -116,6 +117,7 @@ def test_text_from_outside_cannot_forge_a_line_or_a_graph(home):
     assert not any("\x1b" in c.detail + c.remedy for c in h.components)
 
 
+@pytest.mark.slow
 def test_looking_changes_nothing_and_a_quick_look_reads_no_note(home, monkeypatch):
     files = {p: p.read_bytes() for p in home.rglob("*") if p.is_file()}
     state(home), state(home, quick=True)
@@ -228,6 +230,7 @@ with hold(open_repo(sys.argv[1]), sys.argv[2], "no"): print("held", flush=True);
 """
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name, who", [("lock", "A run"), ("sync.lock", "A sync")])
 def test_a_lock_that_somebody_holds_and_one_whose_holder_was_killed(home, name, who):
     with subprocess.Popen([sys.executable, "-c", HOLDER, home, name], stdout=subprocess.PIPE, text=True) as p:

@@ -14,6 +14,7 @@ from git_notes_consolidation.llm.client import ask_all
 from git_notes_consolidation.llm.protocol import Request
 
 
+@pytest.mark.slow
 def test_a_real_reply_fits_its_schema_and_its_tokens_are_counted(real_llm, asking):
     client = asking(real(real_llm))
     a = ask(client)
@@ -24,6 +25,7 @@ def test_a_real_reply_fits_its_schema_and_its_tokens_are_counted(real_llm, askin
     assert (u.calls, u.asked, u.answered, u.tokens_in, u.tokens_out) == (1, 1, 1, a.tokens_in, a.tokens_out)
 
 
+@pytest.mark.slow
 def test_fifty_questions_eight_at_once_are_answered_in_their_order(real_llm, asking, tmp_path):
     client, seen = asking(real(real_llm), cache_path=tmp_path / "c.db"), []
     asked = [(question(f"Question {i}"), lambda text, i=i: (i, parse(text))) for i in range(50)]

@@ -130,6 +130,7 @@ def test_a_schema_has_what_strict_mode_knows(task):
         if s.get("type") == "object": assert s["required"] == list(s["properties"]) and s["additionalProperties"] is False
 
 
+@pytest.mark.slow
 def test_schema_and_validator_agree():
     import jsonschema
     for reply, shape in ((JUDGED, llm_prompt_parts.JudgeReply), (SUMMARY, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
@@ -240,6 +241,7 @@ def test_a_quotation_over_a_redacted_place_is_one_of_the_memory():
     with pytest.raises(BadReply, match="too short"): llm_prompt_parts.find_quote("Ask [email]", m, "x")
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("n,most", [(0, 8), (1, 1), (7, 3), (40, 8)])
 def test_every_pair_is_in_one_batch(n, most):
     pairs = [(sample_memories()[i], sample_memories()[i + 1 + i % 3]) for i in range(n)]

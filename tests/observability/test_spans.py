@@ -106,6 +106,7 @@ def test_the_table_is_the_designs(shared):
     for name, attributes in (SHOWN | ELSEWHERE).items(): assert attributes <= {*SPANS[name].attributes}, name
 
 
+@pytest.mark.slow
 def test_attributes_say_what_happened(whole):
     trace, result = whole
     def said(name): return {k: v for k, v in trace.one(name).attributes.items() if k in SHOWN[name]}
@@ -207,6 +208,7 @@ def test_an_error_is_on_the_span(heard, tmp_path):
     assert s.status.status_code.name == "ERROR" and s.events[0].attributes["exception.type"].endswith("Guard")
 
 
+@pytest.mark.slow
 def test_without_a_listener_there_is_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(observe, "listening", lambda signal="trace": False)
     monkeypatch.setattr(observe.Handle, "set", lambda self, **kw: (_ for _ in ()).throw(AssertionError) if self.inner is not None else None)

@@ -225,6 +225,7 @@ def test_numbers_of_several_processes_add_up_and_prometheus_reads_them(repo):
     assert families["git_notes_consolidation_repository_last_run_duration_seconds"].samples[0].value > 0
 
 
+@pytest.mark.slow
 def test_a_file_for_a_collector_is_whole_and_readable(repo, tmp_path):
     into = tmp_path / "text"
     into.mkdir()

@@ -115,6 +115,7 @@ def test_nothing_goes_without_a_record(tmp_path):
     assert {r["id"] for _, _, r in read_events(open_repo(home)).records if r["kind"] == "run"} == {op["run"] for op in state_of(home).operations.values()}
 
 
+@pytest.mark.slow
 def test_the_same_input_ends_the_same(tmp_path):
     "mem0#3009: the same input was sometimes stored, and sometimes not. Here two repositories that are told the same hold the same, byte for byte."
     def told(name):

@@ -301,6 +301,7 @@ def test_clustering_is_that_of_scikit_learn():
 # D1 §14.2, D2 "Integration Tests"
 
 
+@pytest.mark.slow
 def test_full_consolidation_pipeline(tmp_path):
     "End to end through the designs' methods (D1 §4)."
     home = new_repo(tmp_path, story())
@@ -332,6 +333,7 @@ def test_dry_run_computes_and_persists_nothing(tmp_path):
     assert result.supersessions_detected == 3 and refs(home) == before
 
 
+@pytest.mark.slow
 def test_git_notes_read_write_for_new_refs(tmp_path):
     "D1 §8: four refs, YAML, and the plugin's own as they were. Adapted: a ref cannot end in a slash, so each is a /v1 below it (design-defects C37)."
     home = new_repo(tmp_path, story())
@@ -378,6 +380,7 @@ def test_consolidation_is_idempotent(tmp_path):
     assert refs(home) == before and holds(state_of(home)) == held
 
 
+@pytest.mark.slow
 def test_summary_ids_do_not_change(tmp_path):
     "D1 §2 names a summary by a ULID, which is random; adapted to a hash of its sources, or two runs could never agree (design-defects B25)."
     one = new_repo(tmp_path / "one", story())

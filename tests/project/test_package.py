@@ -132,6 +132,7 @@ def test_the_plain_install_looks(done):
     assert json.loads(cli(done, "status", "--json").stdout)["available"] is True
 
 
+@pytest.mark.slow
 def test_the_plain_install_consolidates_and_takes_back(tmp_path):
     from git_notes_consolidation.consolidation.stores import open_service
     home = new_repo(tmp_path, story())
@@ -143,6 +144,7 @@ def test_the_plain_install_consolidates_and_takes_back(tmp_path):
     assert cli(home, "undo", taken["undo"]).returncode == 0 and len(state_of(home).edges) == 6
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_installed_is_named(tmp_path):
     home = new_repo(tmp_path / "repo", story())
     before = refs(home)

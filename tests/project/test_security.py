@@ -89,6 +89,7 @@ FORBIDDEN = ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "
 PICKLES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 
+@pytest.mark.slow
 def test_the_walk_sees_what_it_should():
     assert len(trees()) > 90 and len([c for *_, c in calls() if dotted(c.func).startswith("subprocess.")]) >= 10
 

@@ -136,6 +136,7 @@ class Inline:
     def map(self, f, xs): return map(f, xs)
 
 
+@pytest.mark.slow
 def test_quarto_gets_pages_that_draw(tmp_path, stub_quarto, monkeypatch):
     every = {n: t for n, t in pages.made("quarto", "static").items() if n in ("cli-reference.md", "research/index.md")}
     monkeypatch.setattr(pages, "made", lambda *_: every)

@@ -185,6 +185,7 @@ def test_what_asks_for_a_date_by_its_form():
         assert not needs_reasoning(q), q
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300))
 def test_any_question_is_read(text):
     q = read_question(text)
@@ -215,6 +216,7 @@ LATER = [noted("2026-03-10", "Switched the CI runner to arm64", "Done yesterday;
          noted("2026-01-30", "Storm of the mail relay on 7 January, leaked token on 9 January")]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("question, begins", [
     ("When did CI move to arm64?", "9 March 2026."),  # The date stands in the sentence after the title
     ("When did we upgrade PostgreSQL to 17?", "The morning of 15 April 2026."),  # Not the week that was planned

@@ -119,6 +119,7 @@ def test_least_similarity(sample):
     assert s.search("worker memory grows", min_similarity=1.01, count=False) == []
 
 
+@pytest.mark.slow
 def test_as_of_a_day(story_after):
     s, v = ask(story_after), service.view(open_repo(story_after))
     when = {m.id: m.timestamp for m in v.scan.memories}
@@ -197,6 +198,7 @@ def test_notes_are_not_read_again(home, monkeypatch):
     assert ids(ask(home).search("retries", count=False)) == want
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("damage", ["gone", "text", "torn", "empty"])
 def test_a_cache_that_is_no_good(home, damage):
     want = ids(ask(home).search("retries", count=False))

@@ -21,6 +21,7 @@ def home(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / 
 NOW = ("--now", SAMPLE_NOW.isoformat())
 
 
+@pytest.mark.slow
 def test_the_command(home):
     told = gnc("recall", "We build on", "--mode", "deep", repo=home)
     assert told.code == 0 and "We build on FastAPI" in told.out and "ADR-000: We build on Flask" not in told.out

@@ -67,6 +67,7 @@ def test_summaries_are_counted_too(sample, tmp_path):
     assert gnc("audit", repo=home).code == 0
 
 
+@pytest.mark.slow
 def test_a_second_run_counts_nothing_again(home):
     ask(home).search("retries")
     run(home); after = refs(home)
@@ -74,6 +75,7 @@ def test_a_second_run_counts_nothing_again(home):
     assert refs(home, "refs/notes/mem-meta") == {k: v for k, v in after.items() if "mem-meta" in k}
 
 
+@pytest.mark.slow
 def test_use_keeps_a_memory_near(tmp_path):
     home = new_repo(tmp_path / "repo", [mem("The harbour has two cranes", days_ago=40, namespace="progress")])
     assert run(home).success and next(iter(state_of(home).tiers.values()))["tier"] == "cold"
@@ -103,6 +105,7 @@ def test_an_undo_leaves_the_counts(home):
     assert sum(counts(home).values()) == len(found) + len(again)
 
 
+@pytest.mark.slow
 def test_a_plan_from_a_file_counts_too(home, tmp_path):
     found = ids(ask(home).search("retries"))
     plan = tmp_path / "plan.json"
@@ -110,6 +113,7 @@ def test_a_plan_from_a_file_counts_too(home, tmp_path):
     assert gnc("consolidate", "--apply", plan, repo=home).code == 0 and counts(home) == dict.fromkeys(found, 1)
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("stop", ["before git", "after git"])
 def test_a_stop_between_cache_and_git_counts_once(home, stop, monkeypatch):
     found = ids(ask(home).search("retries"))
@@ -135,6 +139,7 @@ def test_counts_that_git_forgot_are_counted_again(home):
     assert counts(home) == dict.fromkeys(found, 1)
 
 
+@pytest.mark.slow
 def test_a_lost_cache_loses_what_was_not_carried_over(home):
     found = ids(ask(home).search("retries"))
     run(home)
@@ -149,6 +154,7 @@ def rows_or_none(home):
     with closing(index.open_index(open_repo(home))) as conn: return [*journal.unflushed(conn, {})]
 
 
+@pytest.mark.slow
 def test_another_schema_keeps_what_waits(home, monkeypatch):
     found = ids(ask(home).search("retries"))
     monkeypatch.setattr(index, "SCHEMA", index.SCHEMA + 1)
@@ -192,6 +198,7 @@ def test_two_processes_lose_no_count(home):
     assert sum(counts(home).values()) == sum(map(len, told))
 
 
+@pytest.mark.slow
 def test_asking_during_a_run_loses_no_count(home, monkeypatch):
     found, s, real = ids(ask(home).search("retries")), ask(home), store_accesses.flush
     def meanwhile(*a):

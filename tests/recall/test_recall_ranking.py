@@ -114,6 +114,7 @@ def test_what_is_found_is_filtered_then_ranked(world, w, query):
     assert all(a >= b for a, b in pairwise(found.score[u] for u in found.units))
 
 
+@pytest.mark.slow
 @given(worlds(), WANTED)
 @settings(max_examples=60)
 def test_a_list_holds_all_that_may_be_shown(world, w):
@@ -142,6 +143,7 @@ def test_a_memory_is_shown_once(world, w, query):
             assert not still & {world[3].get(i, i) for i in r.stands_for}
 
 
+@pytest.mark.slow
 @given(worlds(), QUERIES)
 @settings(max_examples=30)
 def test_the_order_of_rows_does_not_matter(world, query):

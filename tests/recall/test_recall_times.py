@@ -70,6 +70,7 @@ def test_against_two_loops(tmp_path_factory, facts, asked, known):
         assert current(home, as_of=as_of, known_at=known_at) == {m.summary for m in there[-1:]}
 
 
+@pytest.mark.slow
 def test_the_present_is_not_a_day(late):
     "Without a time nothing is computed anew, and with one the tables of the present stay."
     s = ask(late)

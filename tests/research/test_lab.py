@@ -20,10 +20,10 @@ from git_notes_consolidation.core.loading import load_settings
 
 pytestmark = pytest.mark.slow
 
-sync_playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").sync_playwright
-pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 if not CHROMIUM: pytest.skip("no Chromium on the path", allow_module_level=True)
+sync_playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").sync_playwright
+pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
          "--disable-sync"]
 HERE = "127.0.0.1"

@@ -49,6 +49,7 @@ def configs(draw):
     return draw(st.just(made) | st.sampled_from([RetentionConfig.preset(name) for name in PRESETS]))
 
 
+@pytest.mark.slow
 @given(memories, st.lists(known, min_size=12, max_size=12), configs())
 def test_tiers_and_scores_are_those_of_the_frame(group, facts, config):
     table = {m.id: MemoryMetadata(m.id, **k) for m, k in zip(group[1:], facts)}  # Of the first nothing is known

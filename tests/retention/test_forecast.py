@@ -141,6 +141,7 @@ def test_a_touch_now_never_lowers_the_chance_by_any_model(model):
 # Experiments
 
 
+@pytest.mark.slow
 def test_a_left_out_project_teaches_nothing_about_itself(few):
     "Its chances do not change when its answers do."
     mine = few.repo == 0

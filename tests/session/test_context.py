@@ -243,6 +243,7 @@ def test_a_cut_is_neither_within_a_sentence_nor_within_a_word():
     assert cut("Two\r\nlines. " * 99, 20, octets)[0] == "Two\nlines."
 
 
+@pytest.mark.slow
 def test_a_cut_is_at_a_sentence_and_can_be_read_on(tmp_path):
     body = "The queue holds forty jobs. Each of them is retried five times before somebody looks. " * 40
     home = new_repo(tmp_path / "repo", [mem("About the queue", body)])
@@ -346,6 +347,7 @@ def test_it_changes_nothing_and_counts_no_use(told_repo):
     assert refs(told_repo) == before and gnc("status", "--json", repo=told_repo).json == counts
 
 
+@pytest.mark.slow
 def test_status_is_what_status_says(told_repo):
     root, st_ = ET.fromstring(gnc("context", repo=told_repo).out), gnc("status", "--json", repo=told_repo).json
     assert {k: int(v) for k, v in root.find("status/tier-distribution").attrib.items()} == st_["tiers"]

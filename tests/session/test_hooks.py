@@ -120,6 +120,7 @@ def test_a_git_that_hangs(told, tmp_path):
     assert (code, said) == (0, {"continue": True}) and "longer than" in why and time.monotonic() - begin < 30
 
 
+@pytest.mark.slow
 def test_settings_that_cannot_be_used(told, tmp_path):
     (told / "gnc.toml").write_text('hook_schedule = "at noon"\n')
     assert "no line of cron" in stop({"cwd": str(told)}, tmp_path, {})[2]
@@ -140,6 +141,7 @@ def test_many_at_once_start_one_run(told):
     assert all("Run " in d.stdout or d.stdout.startswith("not due: ") for d in done)
 
 
+@pytest.mark.slow
 def test_while_a_run_is_at_work(told, tmp_path):
     with run_lock(open_repo(told)):
         assert "another run is at work" in stop({"cwd": str(told)}, tmp_path)[2]
@@ -147,6 +149,7 @@ def test_while_a_run_is_at_work(told, tmp_path):
     assert runs(told) == [] and last_start(open_repo(told)) is None
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_not_tried_again_at_once(told, monkeypatch):
     monkeypatch.setenv("MEMORY_MAX_CHANGE", "0"); monkeypatch.setenv("MEMORY_MAX_CHANGE_FLOOR", "0")
     first, second = gnc("consolidate", "--if-due", repo=told), gnc("consolidate", "--if-due", repo=told)

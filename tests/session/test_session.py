@@ -369,6 +369,7 @@ def test_a_chain_leads_to_what_holds_now():
     assert struck == [("Use FastAPI", "Use Litestar (2026-04-01)"), ("Use Django", "Use Litestar (2026-04-01)")]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("value", ["-1", "nan", "1e9", "x"])
 def test_a_setting_that_cannot_be_is_left_aside(sampled, value):
     for name in ("MAX", "TOKEN_BUDGET", "MIN_CONFIDENCE"):
@@ -392,6 +393,7 @@ def test_the_order_of_words_is_no_matter(monkeypatch):
     assert len(said) == 1
 
 
+@pytest.mark.slow
 def test_a_resumed_session_is_told_what_changed_and_nothing_else(sampled):
     event = {"cwd": str(sampled), "session_id": "once", "source": "startup"}
     first = hook(json.dumps(event).encode())
@@ -410,6 +412,7 @@ def test_where_nothing_can_be_written_the_block_is_made_all_the_same(sampled, tm
     assert blocks(gnc("inject", repo=home).out) == (1, 1)
 
 
+@pytest.mark.slow
 def test_what_is_not_given_of_a_session_comes_from_git(sampled):
     numpy = pytest.importorskip("numpy")
     path = str(sampled)

@@ -72,6 +72,7 @@ def test_lone_surrogates_and_monsters_are_embedded():
     assert EMBED(["\ud800 broken", "a" * 100_000, "x." * 50_000, "ﷺ" * 1000]).any(axis=1).all()
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_vectors():
     code = (
         "import hashlib\nfrom git_notes_consolidation.similarity.lexical import LexicalEmbedder\nfrom git_notes_consolidation.core.memory import "
@@ -105,6 +106,7 @@ def real():
     return MiniLMEmbedder(Path(REAL).resolve())
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_a_model_row_is_the_same_in_every_company_and_on_any_number_of_threads(tiny, threads):
     some = [m.text for m in sample_memories()[:30]] + ["", "🎉", "x", "word " * 3000, "\ud800 broken", "日本語"]
@@ -324,6 +326,7 @@ def test_gaps_are_filled_by_the_same_model_only(tiny, tmp_path):
     assert other.embed(TEXTS).any(axis=1).sum() == 15 and tiny.name not in other.name
 
 
+@pytest.mark.slow
 def test_the_released_plugins_own_index(shared, tmp_path, home):
     "Written by the plugin itself; its bodies are cut at `---`, so one memory of the notes is not in it."
     with tarfile.open(shared / "corpus" / "plugin-sample.tar.gz") as tar: tar.extractall(tmp_path, filter="data")

@@ -297,6 +297,7 @@ def test_all_copies_of_a_memory_have_to_be_dead(git_repo):
 # What the memory says itself
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("text", [
     "Removed src/pool.py", "src/pool.py is gone", "We will delete src/pool.py", "Renamed src/pool.py to src/store.py", "src/pool.py → src/store.py",
     "git rm src/pool.py", "The pool moved out of src/pool.py", "src/pool.py is no longer used", "Reverted 1234567, which brought src/pool.py"])
@@ -357,6 +358,7 @@ def test_repositories_without_commits_are_silent(tmp_path, home):
     assert (c.stale, c.tip, c.remarks) == ((), "", ())
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("where", ["src", "bare", "worktree", "detached"])
 def test_it_does_not_matter_where_one_stands(git_repo, tmp_path, where):
     at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/deep/x.py": "x = 1\n"})
@@ -450,6 +452,7 @@ def test_without_the_factor_no_history_is_read(git_repo, monkeypatch):
     assert "HEAD" in serve(git_repo, stale_factor=0.5).plan().bases and [c for c in calls if "log" in c]
 
 
+@pytest.mark.slow
 def test_the_factor_lowers_what_lost_its_code_and_nothing_else(git_repo):
     commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/old.py": "o = 1\n" * 9, "src/kept.py": "k = 1\n"})
     texts = ("The pool is in src/pool.py", "Old things are in src/old.py", "More in src/kept.py", "Nothing named here")
@@ -498,6 +501,7 @@ def test_one_lost_name_among_many_does_not_count(git_repo):
     assert (len(c.stale), len(staleness.code_gone(c))) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_plan_that_counts_the_code_is_refused_when_the_code_moved(git_repo, tmp_path, monkeypatch):
     commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
     with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
@@ -523,6 +527,7 @@ def with_notes(repo, *memories):
     return repo
 
 
+@pytest.mark.slow
 def test_the_command_tells_what_when_and_by_whom(git_repo):
     commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
     with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40), told("Nothing named", 2, "0" * 40))

@@ -99,6 +99,7 @@ def test_the_real_corpus_is_right(corpus_repo):
     assert r.findings == () and r.checked["live edges"] > 2700 and r.checked["live summaries"] > 50
 
 
+@pytest.mark.slow
 def test_an_empty_a_bare_and_a_linked_repository(template, tmp_path):
     empty, bare = tmp_path / "empty", tmp_path / "bare.git"
     git(tmp_path, "init", "--quiet", "empty")
@@ -365,6 +366,7 @@ NOTES = {
 }
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("case", NOTES)
 def test_a_note_of_the_plugin(repo, case):
     "We did not write it: a warning, with its place."

@@ -24,6 +24,7 @@ from git_notes_consolidation.store.audit_notes import REFS
 from git_notes_consolidation.store.events import Append
 
 
+@pytest.mark.slow
 @given(WORLDS)
 @settings(max_examples=40)
 def test_what_is_written_one_at_a_time_is_right(w):
@@ -32,6 +33,7 @@ def test_what_is_written_one_at_a_time_is_right(w):
     assert r.findings == () and r.checked["memories written"] == len(w[0]) - 1 and r.checked["operations"] > 8
 
 
+@pytest.mark.slow
 def test_what_was_really_written_is_right(tmp_path):
     "By git itself and by the module that writes: the same records, and the same answer."
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
@@ -171,6 +173,7 @@ def test_merged_and_not_archived():
     assert au.check(*in_memory(memories, [*runs, forgot, run_of(101, notes.set_append(memories[2], "status", "active", ""))])).findings == found
 
 
+@pytest.mark.slow
 @given(WORLDS)
 @settings(max_examples=20)
 def test_a_time_that_was_moved_or_a_rule_that_was_bared_is_found(w):

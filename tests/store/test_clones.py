@@ -194,6 +194,7 @@ def test_the_next_run_has_nothing_surprising_to_do(pair, how, tmp_path):
     assert set(got.reviews) - set(want.reviews) <= held.rejected and result.edges_removed == 0 and set(held.edges) <= set(got.edges)
 
 
+@pytest.mark.slow
 def test_a_clone_that_only_listens_agrees(pair, tmp_path):
     "Fetched into a bare repository that has never run."
     merged(pair, by_git)

@@ -72,6 +72,7 @@ def test_every_byte_of_the_corpus_belongs_to_a_record(corpus_template):
             assert yaml.safe_load(front)["summary"] == m.summary and front.splitlines()[0] == f"type: {m.namespace}"
 
 
+@pytest.mark.slow
 def test_places_are_where_the_plugin_counts_them(corpus_template):
     scan = read_memories(open_repo(corpus_template))
     by_note = defaultdict(list)

@@ -224,6 +224,7 @@ def test_a_runs_edges_are_its_operations(tmp_path):
     with tables(home) as conn: assert not [r for r in ask(conn, "SELECT * FROM memory_relationships") if r["source_memory_id"].startswith("sum_")]
 
 
+@pytest.mark.slow
 def test_what_was_undone_stays_in_the_log(tmp_path):
     home = new_repo(tmp_path / "repo", story())
     made = run(home, max_change=1.0).run_id
@@ -264,6 +265,7 @@ def test_a_second_replacement_knows_of_the_first(chain):
         assert row == op.after_state
 
 
+@pytest.mark.slow
 def test_an_edge_that_ends_and_one_that_is_written_again(chain):
     e = full(CHAIN[1], CHAIN[0], weight=0.7)
     edges(chain, "run_again", e)
@@ -361,6 +363,7 @@ def test_a_date_that_is_none_prunes_nothing(chain):
     assert state_of(chain).pruned == {} and len(log_of(chain)) == 2
 
 
+@pytest.mark.slow
 def test_every_kind_of_run_can_be_looked_at(chain):
     "Also what was written one memory at a time, and what left something out."
     added = op_append("0" * 40, {"operation": "ADD", "at": "2026-05-01"}, "run_w")
@@ -459,6 +462,7 @@ def test_an_empty_repository(tmp_path):
     assert logged(home) == [] and logged(home, "--prune")["hidden"] == 0 and refs(home) == {}
 
 
+@pytest.mark.slow
 def test_hostile_text_does_not_reach_the_terminal(busy):
     evil = "\x1b[2J\x1b]0;owned\x07[bold red]markup[/]\u202e\r"
     said = {"operation": "ADD", "at": "2026-10-01", "target": evil, "sources": [evil] * 3, "reasoning": evil, "session": evil}

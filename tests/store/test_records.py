@@ -350,6 +350,7 @@ def test_no_record_from_elsewhere_stops_the_fold_or_passes_for_what_it_is_not(ro
     check_sound(folded([RUN, *through_a_line(rows)]))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(TEMPLATES), json_values)
 @settings(max_examples=200)
 def test_no_single_field_stops_the_fold(template, value):

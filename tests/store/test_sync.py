@@ -35,6 +35,7 @@ def test_two_clones_hold_the_same_commits(pair, tmp_path):
     assert all(ever(h) <= lines(one) for h in (one, two)) and git(tmp_path / "team.git", "fsck", "--strict", "--no-dangling") == ""
 
 
+@pytest.mark.slow
 def test_a_merge_is_the_same_commit_wherever_it_is_made(pair, tmp_path):
     one, two = pair
     for home, other in (pair, pair[::-1]): git(home, "fetch", "--quiet", other, "+refs/notes/*:refs/gnc/other/*")
@@ -56,6 +57,7 @@ def test_what_was_counted_is_what_moved(pair):
     assert (set(r.went.values()), set(r.came.values()), r.sent, r.learned) == ({0}, {1}, (), ("run_2",))
 
 
+@pytest.mark.slow
 def test_a_dry_run_moves_nothing_and_says_it_all(pair, tmp_path):
     one, two = pair
     go(one)
@@ -65,6 +67,7 @@ def test_a_dry_run_moves_nothing_and_says_it_all(pair, tmp_path):
     assert replace(r, dry_run=False) == go(two)
 
 
+@pytest.mark.slow
 def test_no_push_takes_and_gives_nothing(pair, tmp_path):
     one, two = pair
     go(one)
@@ -74,6 +77,7 @@ def test_no_push_takes_and_gives_nothing(pair, tmp_path):
     assert set(state_of(two).runs) == {"run_1", "run_2"}
 
 
+@pytest.mark.slow
 def test_the_memories_and_all_other_refs_are_left_to_others(pair, tmp_path):
     one, two = pair
     add_memories(one, [A])
@@ -115,6 +119,7 @@ def test_notes_meet_at_whatever_path_they_lie(pair, fanned):
 # Kinds of repositories
 
 
+@pytest.mark.slow
 def test_a_worktree_shares_its_clones_refs(pair, tmp_path):
     one, two = pair
     git(two, "commit", "--quiet", "--allow-empty", "-m", "x")
@@ -156,6 +161,7 @@ def test_a_refspec_that_would_overwrite_our_refs_does_not(pair, monkeypatch):
     assert "run_late" not in state_of(one.parent / "team.git").runs
 
 
+@pytest.mark.slow
 def test_the_users_fetch_settings_do_not_apply(pair):
     one, two = pair
     go(one)

@@ -45,6 +45,7 @@ def test_lines_that_are_no_records_are_carried_reported_and_harmless(pair, tmp_p
     assert len(read_events(open_repo(two)).problems) == len(bad) * len(REFS)
 
 
+@pytest.mark.slow
 def test_other_things_in_the_tree_are_no_notes(pair, tmp_path):
     "A link, a submodule, names that climb out of the repository: they stay in the commit that brought them and reach no file."
     one, two = pair

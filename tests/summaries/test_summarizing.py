@@ -36,6 +36,7 @@ def summarize(ms, outdated=None, **kw): return summarize_cluster(ms, outdated or
 
 # Sentences
 
+@pytest.mark.slow
 @given(st.text(max_size=30), bodies | st.text(max_size=200))
 @settings(max_examples=300)
 def test_every_sentence_holds_where_it_says(summary, body):
@@ -367,6 +368,7 @@ def clusters():
     return [[by_id[i] for i in c.memory_ids] for c in cluster_memories(list(by_id.values()), dict(zip(by_id, rows)), SubconsciousnessConfig())]
 
 
+@pytest.mark.slow
 def test_the_sample(clusters):
     for ms in clusters:
         s = summarize(ms)
@@ -376,6 +378,7 @@ def test_the_sample(clusters):
         assert as_title(max((q for q in places(s)["title"]), key=lambda q: len(q.text))) is not None
 
 
+@pytest.mark.slow
 def test_the_sample_with_half_of_it_outdated(clusters):
     for i, ms in enumerate(clusters):
         ordered = sorted(ms, key=lambda m: (m.timestamp, m.id))

@@ -150,6 +150,7 @@ def test_a_text_is_faithful_to_itself(text):
 # In numbers
 
 
+@pytest.mark.slow
 def test_the_sample_passes(summaries):
     checked = [verify(s, members) for s, members in summaries]
     assert all(v.ok() for v in checked) and min(v.faithfulness for v in checked) >= 0.95

@@ -189,6 +189,7 @@ def test_a_span_is_quoted_from_the_newer_memory(pieces, between):
         assert j == guess if guess.relation == "coexist" or guess.confidence >= SURE else j.reason == f"unsure: {guess.reason}"
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300), st.text(max_size=60))
 @settings(max_examples=300)
 def test_any_text_is_judged(content, summary):
@@ -307,6 +308,7 @@ def test_nothing_else_in_the_sample_is_superseded():
     assert kinds.count("resolved") >= 12 and kinds.count("changed") >= 12
 
 
+@pytest.mark.slow
 def test_a_pair_is_judged_in_a_fraction_of_a_millisecond():
     memories, single, _ = story()
     start = time.process_time()

@@ -353,6 +353,7 @@ PIECES = ["A berth", " holds ", "1,000 t", ", ", "5 s", ": ", " – ", "May 3, 2
     "12", " of ", "src/a.py", "é", "“", "”", ". "]
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(PIECES), max_size=20), st.lists(st.sampled_from(PIECES), max_size=6))
 @settings(max_examples=300)
 def test_a_statement_is_a_piece_of_its_memory_with_the_values_that_stand_there(body, title):
@@ -363,6 +364,7 @@ def test_a_statement_is_a_piece_of_its_memory_with_the_values_that_stand_there(b
         assert x.values == tuple(p for p in x.parts if not isinstance(p, str))
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([p for p in PIECES if p not in ("\n", "\n\n", "- ", ". ")]), max_size=14))
 @settings(max_examples=300)
 def test_a_sentence_has_the_values_that_it_would_have_alone(pieces):
@@ -372,6 +374,7 @@ def test_a_sentence_has_the_values_that_it_would_have_alone(pieces):
         assert whole is None or [f.value for f in whole.values] == [f.value for f in find_facts(s.line) if f.kind != "negation"]
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60), st.text(max_size=200), st.text(max_size=60), st.text(max_size=200), st.sampled_from([None, 0.0, 0.99]))
 @settings(max_examples=300)
 def test_nothing_raises_and_every_span_is_quoted(title, text, title2, text2, similarity):

@@ -107,6 +107,7 @@ def test_no_text_and_no_year_breaks_it(text, recorded, fiscal):
     checked(text, recorded, fiscal_start=fiscal)
 
 
+@pytest.mark.slow
 @given(WORDY)
 @settings(max_examples=300)
 def test_what_is_found_is_what_the_prefilter_lets_through(text):

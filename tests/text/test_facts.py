@@ -52,6 +52,7 @@ def test_what_is_no_fact(text): assert find_facts(text) == ()
 def test_what_is_found(text, kind, wanted): assert values(text, kind) == wanted
 
 
+@pytest.mark.slow
 @given(texts)
 @settings(max_examples=400)
 def test_spans_are_exact_and_only_negations_overlap(text):

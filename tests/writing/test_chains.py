@@ -301,6 +301,7 @@ def test_history_is_for_people_and_for_programs(tmp_path):
     assert gnc("--json", "history", alone.id, repo=home).json["current"] == [alone.id]
 
 
+@pytest.mark.slow
 def test_text_in_a_history_is_harmless(tmp_path):
     evil = "\x1b[2J\x07\u202eredro\r\n[bold]x[/bold]\u2028é"
     home = new_repo(tmp_path, [mem(f"ADR-001: We build on {evil}", days_ago=200), mem(f"ADR-002: No more {evil}", f"Supersedes ADR-001. {evil}", days_ago=30)])

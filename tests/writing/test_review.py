@@ -152,6 +152,7 @@ def test_what_was_said_again_replaces_what_stands_now(copy):
     settled(home)
 
 
+@pytest.mark.slow
 def test_a_summary_that_was_undone_is_written_by_the_next_run(copy):
     home = copy("undone")
     p = next(p for p in asked(home) if p.case == "summary")
@@ -161,6 +162,7 @@ def test_a_summary_that_was_undone_is_written_by_the_next_run(copy):
     assert p.question["id"] in state_of(home).summaries and not clean(home)
 
 
+@pytest.mark.slow
 def test_two_that_belong_together_are_merged_by_the_writer(copy):
     home = copy("merge")
     [p] = asked(home)
@@ -240,6 +242,7 @@ def test_another_kind_or_relation_is_made_instead(copy):
     settled(home)
 
 
+@pytest.mark.slow
 def test_coexisting_is_no_edge_and_no_question(copy):
     home = copy("unsure")
     [p] = asked(home)
@@ -248,6 +251,7 @@ def test_coexisting_is_no_edge_and_no_question(copy):
     settled(home)
 
 
+@pytest.mark.slow
 def test_two_of_one_time_can_be_swapped(tmp_path):
     home = committed(tmp_path / "one", [replace(STAGING[0], timestamp=STAGING[1].timestamp), STAGING[1]])
     run(home)
@@ -258,6 +262,7 @@ def test_two_of_one_time_can_be_swapped(tmp_path):
     settled(home)
 
 
+@pytest.mark.slow
 def test_a_repeat_of_a_repeat_is_led_to_the_first(tmp_path):
     texts = [("Jobs", "One."), ("Jobs again", "Two."), ("Jobs again", "Two."), ("Jobs", "Nothing like it.")]
     home = committed(tmp_path / "one", [mem(a, b, days_ago=d) for (a, b), d in zip(texts, (90, 80, 70, 60))])
@@ -272,6 +277,7 @@ def test_a_repeat_of_a_repeat_is_led_to_the_first(tmp_path):
     settled(home)
 
 
+@pytest.mark.slow
 def test_what_a_person_calls_a_repeat_is_told_once(tmp_path):
     retries = [mem(f"ADR-{i}: The {w} worker retries {i} times", f"The {w} worker gives up after {i} attempts and logs the job id.", days_ago=40 - i)
                for i, w in ((3, "mail"), (4, "report"), (5, "billing"), (6, "search"))]
@@ -296,6 +302,7 @@ def ask(w, new, old, type_, kind=None):
 # What is refused
 
 
+@pytest.mark.slow
 def test_what_would_break_a_chain_is_refused(tmp_path):
     home = committed(tmp_path / "one", [mem("Tea at four", "In the kitchen.", days_ago=d) if d < 9 else mem(f"Thing {d}", f"Number {d * 77}.", days_ago=d)
                                         for d in (50, 40, 30)])
@@ -477,6 +484,7 @@ def test_many_at_once_need_a_yes_and_may_not_hide_too_much(tmp_path):
     assert len(state_of(home).edges) == 7 and not clean(home) and gnc("review", "reject", "--all", "--yes", repo=home).code == 0
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_answered_does_not_stop_the_others(tmp_path):
     home = committed(tmp_path / "one", [mem(f"Thing {i}", f"Number {i * 77}.", days_ago=50 - i) for i in range(4)])
     w = writer(home)
@@ -487,6 +495,7 @@ def test_one_that_cannot_be_answered_does_not_stop_the_others(tmp_path):
     assert {*state_of(home).edges} == {good}
 
 
+@pytest.mark.slow
 def test_the_table_decides(copy):
     pytest.importorskip("ipywidgets")
     home = copy("unsure")

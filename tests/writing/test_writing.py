@@ -91,6 +91,7 @@ def test_other_words_of_a_duplicate_are_kept_in_the_log(two):
     assert r.operation == "NOOP" and op["evidence"]["summary"] == "Tea: four o'clock, kitchen"
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("there", "said", "operation", "asked"), [
     ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30 instead of 02:00", "SUPERSEDE", 0),
     ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30, no longer at 02:00", "SUPERSEDE", 0),
@@ -108,6 +109,7 @@ def test_a_correction_is_no_repeat(tmp_path, there, said, operation, asked):
     assert {there, said} <= {m.summary for m in read_memories(open_repo(tmp_path)).memories}
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("there", "said"), [
     ("The nightly dump runs at 02:00", "At 02:00 the nightly dump runs"), ("The nightly dump runs at 02:00", "The nightly dump runs at 2 am"),
     ("Cabin holds last two hours instead of 20 minutes", "Instead of 20 minutes cabin holds last 120 minutes"),
@@ -143,6 +145,7 @@ def test_a_part_that_is_replaced_leaves_the_rest_valid(two):
     assert (d.superseded_by, d.superseded_kind, d.valid_until) == (r.memory_id, "partial", None) and d.tier.value != "archived"
 
 
+@pytest.mark.slow
 def test_a_merge_holds_both_and_both_stay(two):
     old = said(two)["Orders live in MySQL"]
     r = writer(two).remember("Orders: backups\n\n`orders.sql.gz` is written at 02:00, never on Sundays.", tags=("Ops", "DB"), importance=0.8, merges=[old.id])
@@ -314,6 +317,7 @@ def test_who_leaves_a_later_replacement_open_is_told(two):
     assert f"add --superseded-by {new}" in r.warnings[0] and "stays outdated" in w.forget(new).warnings[0]
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("how", "why"), [
     ({"text": " \n "}, "nothing to remember"), ({"text": "x", "namespace": "../main"}, "no namespace"),
     ({"text": "x", "title": "t" * 101}, "at most 100 characters"),
@@ -432,6 +436,7 @@ def believed(w):
     return {i: (float(held.pool._until[n]), bool(held.pool._hidden[n])) for i, n in rows}
 
 
+@pytest.mark.slow
 def test_a_chain_that_grows_in_one_process_is_held_as_it_would_be_read(two):
     "Also the members two steps away; and what was replaced is no duplicate when it is said again."
     w, ids = writer(two), []
@@ -504,6 +509,7 @@ def asked(home, server, **given):
 CACHE, PLACE = "The build cache is kept for 14 days.", "Build cache: place\n\nThe build cache lies in `s3://builds`, not in the runner."
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("join", "taken"), [
     (lambda older, newer: "It is kept for 14 days and lies in `s3://builds`, not in the runner. Build cache: place.", True),
     (lambda older, newer: "It is kept for 15 days and lies in `s3://builds`, not in the runner.", False),
@@ -525,6 +531,7 @@ def test_a_model_is_asked_once_for_the_same_fact(two, monkeypatch):
         assert server.calls <= 1
 
 
+@pytest.mark.slow
 def test_the_text_is_read_from_a_file_and_a_dry_run_writes_nothing(two, tmp_path):
     (tmp_path / "note.md").write_text("Use `$(date)`; \"quoted\"\n\n---\nbody\n")
     dry = gnc("remember", "-f", tmp_path / "note.md", "--dry-run", "--json", repo=two).json
