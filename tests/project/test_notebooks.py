@@ -112,13 +112,19 @@ def test_begins_with_module_title_and_subtitle(path):
 
 @notebooks
 def test_number_and_name_are_those_of_the_module(path):
-    "`nbs/05_temporal/11_relative.ipynb` exports `temporal.relative`; what has no number, and an overview, export nothing."
+    "`nbs/05_temporal/13_relative.ipynb` exports `temporal.relative`; what has no number, and an overview, export nothing."
     parts = [re.fullmatch(r"(?!00_overview)\d\d_(\w+)", part) for part in path.relative_to(ROOT / "nbs").with_suffix("").parts]
     assert exports(path) == (".".join(p[1] for p in parts) if all(parts) else None)
 
 
 def test_every_module_has_its_notebook():
     assert sorted(f"{PACKAGE}.{exports(p)}" for p in PATHS if exports(p)) == sorted(map(module_of, SOURCES))
+
+
+def test_a_notebook_is_called_by_its_name():
+    names = {part for p in PATHS for part in p.relative_to(ROOT / "nbs").with_suffix("").parts}
+    texts = {p: "\n".join(source(c) for c in cells(p, "markdown")) for p in PATHS} | {ROOT / "CONTRIBUTING.md": (ROOT / "CONTRIBUTING.md").read_text()}
+    assert {(p.name, n) for p, text in texts.items() for n in re.findall(r"\b\d\d_[a-z][a-z_-]+\b", text)} - {(p.name, n) for p in texts for n in names} == set()
 
 
 @notebooks
