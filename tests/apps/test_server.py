@@ -464,10 +464,10 @@ def test_every_line_on_standard_output_is_the_protocols(home, pipe, tmp_path):
     (tmp_path / "site" / "sitecustomize.py").write_text(
         "import os, subprocess\n"
         "from git_notes_consolidation.apps.mcp import tools as desk\n"
-        "old = desk.sv.status\n"
+        "old = desk.consolidation_status.status\n"
         "def loud(*a):\n"
         "    print('loud', flush=True); os.write(1, b'raw\\n'); subprocess.run(['echo', 'child']); old(*a); raise KeyError('accident')\n"
-        "desk.sv.status = loud\n")
+        "desk.consolidation_status.status = loud\n")
     path = os.pathsep.join([str(tmp_path / "site"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     server = pipe(home, env=os.environ | {"PYTHONPATH": path})
     info = server.begin()["result"]
