@@ -1,8 +1,7 @@
 # Every target works from a fresh clone: it makes .venv and installs what it needs, once.
 PYTHON ?= python3
-WORKERS ?= 2
-# Tests wait for git and the disk as often as they compute
-TEST_WORKERS ?= 3
+# One more than there are cores: tests and notebooks wait for git and the disk too
+WORKERS ?= 3
 PYTEST_ARGS ?=
 SOAK_ARGS ?=
 PLUGIN_PYTHON ?=
@@ -63,7 +62,7 @@ soak: $(VENV)/.installed-dev  ## A simulated year of 1,000 runs with syncs and f
 	$(PY) benchmarks/soak.py --json benchmarks/soak.json $(SOAK_ARGS)
 
 long: $(VENV)/.installed-dev  ## The slow tests, and those that take a minute or more each
-	GNC_LONG=1 $(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
+	GNC_LONG=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 faults: $(VENV)/.installed-dev  ## Every call of git fails once, in every way; make test tries a sample
 	GNC_LONG=1 $(BIN)/pytest -q -n $(WORKERS) tests/consolidation/test_faults.py tests/store/test_sync.py::test_kill_anywhere_and_nobody_counts_half_a_run $(PYTEST_ARGS)
@@ -110,7 +109,7 @@ types: install  ## mypy
 
 unit: install  ## pytest, what is quick
 	@printf '\n== pytest\n'
-	@$(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m 'not slow' $(TESTS) $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(TESTS) $(PYTEST_ARGS)
 
 outputs-check: install  ## Every notebook runs, its assertions hold, and it shows what is stored
 	@printf '\n== notebooks\n'
@@ -121,7 +120,7 @@ test-more: slow notebooks-test docs-check wheel  # What `make test-all` does bey
 
 slow: install  ## pytest, what is slow
 	@printf '\n== slow tests\n'
-	@$(BIN)/pytest -q -n $(TEST_WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 notebooks-test: install  ## The chapters and the guide as nbdev runs them; `make test` has run the research notebooks
 	@printf '\n== nbdev_test\n'

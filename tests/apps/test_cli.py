@@ -58,6 +58,7 @@ def test_every_command_is_for_people_and_for_programs(home):
     assert refs(home) == before
 
 
+@pytest.mark.slow
 def test_the_version_wherever_it_is_asked(tmp_path):
     for words in (["--version"], ["status", "--version"]): assert gnc(*words, repo=tmp_path)[:2] == (0, f"gnc {__version__}\n")
 
@@ -221,6 +222,7 @@ def test_help_has_an_example(name, monkeypatch):
     assert told.code == 0 and re.search(rf"Examples?:.*\bgnc {name}\b", words(told.out))
 
 
+@pytest.mark.slow
 def test_nothing_said_is_a_plea_for_help():
     told = gnc_process()
     assert "Usage" in told.out + told.err and "consolidate" in told.out + told.err and told.code in (0, 2)

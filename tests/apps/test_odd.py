@@ -45,6 +45,7 @@ def consolidated(home):
 # What looks odd and works
 
 
+@pytest.mark.slow
 def test_times_without_a_zone_and_in_the_future(tmp_path):
     home = new_repo(tmp_path)
     for i, when in enumerate(("2026-09-01T10:00:00", "2026-09-01", "2026-09-01T10:00:00Z", "2031-01-01T00:00:00+14:00", "2026-09-01T12:00:00+02:00")):
@@ -68,6 +69,7 @@ def test_without_a_name_and_without_a_home(tmp_path):
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.slow
 def test_a_shallow_clone(tmp_path, git_repo):
     for i in range(3): git(git_repo, "commit", "--quiet", "--allow-empty", f"--message={i}")
     first = git(git_repo, "rev-list", "--max-parents=0", "HEAD")
@@ -95,6 +97,7 @@ def test_a_linked_worktree_shares_what_is_known_and_keeps_a_cache_of_its_own(git
     assert (git_repo / ".git" / "info" / "exclude").read_text().splitlines().count("/.memory/") == 1
 
 
+@pytest.mark.slow
 def test_a_bare_repository(tmp_path):
     home = new_repo(tmp_path / "bare.git", STORY, "--bare")
     consolidated(home)
@@ -346,6 +349,7 @@ def test_a_dry_run_of_a_plan_writes_nothing(tmp_path):
     finally: assert refs(home) == before
 
 
+@pytest.mark.slow
 def test_apply_and_plan_are_not_both(tmp_path):
     home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "plan.json"
     gnc("consolidate", "--plan", plan, repo=home)

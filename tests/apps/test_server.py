@@ -89,6 +89,7 @@ def test_a_model_is_told_whose_words_it_gets(home):
 # Each tool
 
 
+@pytest.mark.slow
 def test_status(home):
     s = found(call(desk_of(home), "memory_status"))
     assert (s["memories"], s["runs"], s["repository"]) == (36, 1, str(home)) and s["relations"]["supersedes"] == 3 and s["problems"] == []
@@ -366,6 +367,7 @@ def test_new_memories_are_found_by_a_server_that_runs(home):
 # Many at once
 
 
+@pytest.mark.slow
 def test_twenty_calls_at_once(home):
     async def ask(client):
         words = ("mail", "report", "billing", "search", "import", "export", "harbour", "violin", "glacier", "compass")

@@ -128,6 +128,7 @@ def test_a_command_that_does_not_end_is_ended_with_all_it_started(told, tmp_path
     else: pytest.fail("what it started goes on")
 
 
+@pytest.mark.slow
 def test_a_webhook(told):
     with web(says(204)) as (url, got): result = run(told, event_webhook=f"{url}/hook?key=s3cret")
     (path, body, headers), = got

@@ -132,6 +132,7 @@ def test_every_group_adds_up_and_the_ceiling_is_no_lower(pairs):
     assert r.all.done.precision("supersede").to_dict()["low"] > 0.9
 
 
+@pytest.mark.slow
 def test_the_report_holds_no_text_and_no_name_of_any_pair(pairs):
     told = json.dumps(fw.evaluate_four_ways(pairs).to_dict())
     assert not any(p.id in told or p.older.summary in told or p.newer.id in told for p in pairs)

@@ -542,6 +542,7 @@ def test_a_repository_that_cannot_be_written_to(healthy):
         for p, mode in modes.items(): p.chmod(mode)
 
 
+@pytest.mark.slow
 def test_the_command_puts_first_what_matters_and_fails_when_something_is_broken(torn):
     said = gnc("doctor", repo=torn)
     assert said.code == 1 and said.out.splitlines()[2].startswith("broken")

@@ -250,6 +250,7 @@ def test_at_any_rate_of_bad_replies_each_answer_is_good_or_none(rate, faulty_llm
     if rate == 1: assert u.answered == 0
 
 
+@pytest.mark.slow
 def test_no_more_calls_a_minute_than_allowed(faulty_llm, asking):
     async def for_a_second(client):
         tasks = [asyncio.create_task(client.chat(question(f"{i}"), parse)) for i in range(9)]

@@ -55,6 +55,7 @@ def data_missed(r): return leaks(r.secret, redact(r.text)) if r.personal else No
 def alarm(r): return redact(r.text) != r.text if not r.secret else None
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("half,wrong,most", [("open", secret_missed, 0), ("locked", secret_missed, 0), ("open", data_missed, 0), ("locked", data_missed, 1),
                                              ("open", alarm, 0), ("locked", alarm, 2)], ids=lambda x: getattr(x, "__name__", str(x)))
 def test_misses_and_false_alarms(half, wrong, most):
@@ -202,6 +203,7 @@ def test_a_password_of_several_words(text):
 def test_what_looks_alike_and_opens_nothing(text): assert redact(text) == text
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("unit", ["+49 170" + " 1234567", "DE89370400" + "440532013000", "mysql -pcookie" + "1234", "ada@" + "kelp.io,"])
 def test_what_hides_the_next_is_no_round_for_each(unit):
     began = time.process_time()

@@ -169,6 +169,7 @@ def test_numbers_agree_with_each_other(everything):
     assert [*points["llm.latency"][0].explicit_bounds] == [*METRICS["llm.latency"].buckets]
 
 
+@pytest.mark.slow
 def test_no_text_of_a_memory_or_a_question_is_in_a_span(everything):
     told = repr([s.to_json() for s in everything[0]])
     assert "FastAPI" not in told and "harbour" not in told and "Blueprints" not in told

@@ -76,6 +76,7 @@ def test_hooks_call_the_launcher_with_what_it_knows():
 # Commands
 
 
+@pytest.mark.slow(after=1)
 @commands
 def test_front_matter_allows_no_more_than_is_named(path):
     front, body = parts(path)

@@ -28,10 +28,6 @@ def rendered(tmp_path, *cells, write=False):
     return readme.render(path, tmp_path / "images", write)
 
 
-def test_readme_is_in_sync(capsys):
-    assert readme.main(["--check"]) == 0, capsys.readouterr().out
-
-
 def test_title_code_and_what_it_printed(tmp_path):
     text = rendered(tmp_path, "# Title\n\n> Subtitle", code("print(1)", "\x1b[1m1\x1b[0m\n"), code("2 + 3", {"text/plain": ["5"]}))
     assert text.startswith("# Title\n\n> Subtitle\n") and "``` python\nprint(1)\n```\n\n``` text\n1\n```" in text and "``` text\n5\n```" in text

@@ -192,6 +192,7 @@ def test_any_question_is_read(text):
     assert q.text == text and len(q.events) in (0, 2)
 
 
+@pytest.mark.slow
 @given(st.sampled_from("yesterday|last week|last month|next year|this weekend|two hours ago|tonight|early 2020|last summer|a few days ago".split("|")),
        st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)))
 def test_any_date_can_be_said(words, when):

@@ -56,6 +56,7 @@ def slow(history, every, horizon, start):
     return out
 
 
+@pytest.mark.slow
 @given(rows)
 def test_rows_are_what_was_known_on_the_day(made):
     history = touches_of("x", made)
@@ -149,6 +150,7 @@ def test_a_left_out_project_teaches_nothing_about_itself(few):
     for m in (MODELS[1], MODELS[-1]): assert np.allclose(left_out(m, few)[mine], left_out(m, other)[mine])
 
 
+@pytest.mark.slow
 def test_the_past_is_fitted_to_without_the_future(few):
     after = few.part > 0.6
     other = replace(few, needed=np.where(answered(few), few.needed, ~few.needed))

@@ -61,6 +61,7 @@ def test_a_line_of_a_memory_is_harmless(text):
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|<[A-Za-z/!?]", line) and len(line) < 120
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("text", [f"<{TAG} " * 50_000, f"<{TAG}>" * 50_000 + f"</{TAG}>" * 50_000, "x" * 10**7, f"</{TAG}>\n" * 50_000])
 def test_long_texts_take_no_time(text): assert blocks(with_block(text, BLOCK)[0]) == (1, 1)
 

@@ -374,6 +374,7 @@ def endpoint(serve, h, **kw):
     return EndpointEmbedder(serve(h) + "/v1", "some-model", **{"retries": 0, "timeout": 10} | kw)
 
 
+@pytest.mark.slow
 def test_a_server_gives_what_it_gave_in_batches_and_in_order(serve):
     e = endpoint(serve, h := handler(), batch=3, api_key="mine", most=100)
     some = [m.text for m in sample_memories()[:7]] + ["", "🎉"]
@@ -422,6 +423,7 @@ def test_a_server_that_changes_its_size_is_refused(serve):
     with pytest.raises(EmbeddingError, match="vectors of 2 dimensions, not 384"): endpoint(serve, handler(grows), size=384).embed(["a b"])
 
 
+@pytest.mark.slow
 def test_it_tries_again_where_that_may_help(serve):
     e = endpoint(serve, h := handler(lambda n, texts: (503, []) if n == 1 else (200, None)), retries=1)
     assert e.embed(["Use FastAPI"]).any() and len(h.asked) == 2

@@ -115,6 +115,7 @@ def test_outside_of_a_repository(tmp_path):
     with pytest.raises(au.Unreadable, match="No such file"): audit(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_it_reads_and_does_nothing_else(template):
     def everything(): return {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in template.rglob("*")}
     before = everything()

@@ -203,6 +203,7 @@ def test_a_clone_that_only_listens_agrees(pair, tmp_path):
     assert state_of(tmp_path / "bare") == state_of(pair[0])
 
 
+@pytest.mark.slow
 def test_meeting_twice_is_meeting_once(pair):
     merged(pair, by_git)
     before = [state_of(p) for p in pair]

@@ -101,6 +101,7 @@ def test_fan_out_hides_nothing(corpus_repo, depth):
     assert after.tips.keys() == before.tips.keys() and after.tips != before.tips
 
 
+@pytest.mark.slow
 def test_notes_that_git_itself_fanned_out(git_repo):
     repo, ids = open_repo(git_repo), [hashlib.sha1(b"%d" % i).hexdigest() for i in range(1200)]
     texts = [note_text(mem(f"Fact {i}", days_ago=i / 10)) for i in range(1200)]

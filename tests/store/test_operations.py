@@ -214,6 +214,7 @@ def test_the_log_has_the_designs_columns(chain):
             (CHAIN[1].id, CHAIN[0].id, "supersedes", 1.0), (CHAIN[2].id, CHAIN[1].id, "supersedes", 1.0)}
 
 
+@pytest.mark.slow
 def test_a_runs_edges_are_its_operations(tmp_path):
     home = new_repo(tmp_path / "repo", story())
     assert run(home, max_change=1.0).changed
@@ -356,6 +357,7 @@ def test_nothing_to_prune(tmp_path):
     assert operations.prune_log(open_repo(home), SAMPLE_NOW, SAMPLE_NOW) == ("", 0, 0) and refs(home) == {}
 
 
+@pytest.mark.slow
 def test_a_date_that_is_none_prunes_nothing(chain):
     for n, odd in enumerate(("lately", 7, None, {})):
         bad = prune_append("0" * 40, "log", SAMPLE_NOW, f"run_{n}")
@@ -409,6 +411,7 @@ def busy(chain):
     return chain
 
 
+@pytest.mark.slow
 def test_the_command_lists_the_latest_first(busy):
     rows = logged(busy)
     assert [(r["operation_type"], r["run_id"], r["undone"]) for r in rows] == [

@@ -99,6 +99,7 @@ def test_nothing_to_say_touches_nothing(repo, monkeypatch):
     assert set(words) <= {"for-each-ref", "ls-tree", "cat-file"}
 
 
+@pytest.mark.slow
 def test_a_thousand_notes_take_as_many_processes_as_ten(repo, monkeypatch):
     words = count_git(monkeypatch)
     append(repo, lambda e: [said(i, obj=hashlib.sha1(b"%d" % i).hexdigest()) for i in range(10)], NOW)
@@ -192,6 +193,7 @@ def test_a_lock_that_goes_is_waited_for(repo):
     assert ids(repo) == ["r_1"]
 
 
+@pytest.mark.slow
 def test_the_next_run_removes_our_stale_locks_and_no_other(repo, monkeypatch):
     append(repo, lambda e: [said(0), ended("run_0")], NOW)
     ours = [repo.common_dir / f"{r}.lock" for r in REFS.values()]

@@ -289,6 +289,7 @@ def story():
     return memories, sorted(set(first.values())), {(one(r["newer"]), one(r["older"])): r for r in rows if r["older"] is not None}
 
 
+@pytest.mark.slow
 def test_the_sample_story():
     memories, _, rows = story()
     for (n, o), row in rows.items():
