@@ -11,17 +11,11 @@ from itertools import pairwise
 import pytest
 from git_notes_consolidation.supersession import judge
 from git_notes_consolidation.similarity import components, tiles
-from git_notes_consolidation.consolidation import incremental as increments
-from git_notes_consolidation.store import writer as store_writer
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.consolidation import cluster as phases
-from git_notes_consolidation.writing import review as rv
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import service as sv
+from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
+from git_notes_consolidation.consolidation import cluster as phases, incremental as increments, service as sv
+from git_notes_consolidation.consolidation import plan as consolidation_plan, stores as consolidation_stores, undo as consolidation_undo
 from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import plan as consolidation_plan
-from git_notes_consolidation.store import accesses as store_accesses
+from git_notes_consolidation.writing import review as rv
 from git_notes_consolidation.similarity.updates import NearPairs, near_clusters
 from git_notes_consolidation.similarity.components import reached
 from git_notes_consolidation.core.loading import load_settings
