@@ -1,6 +1,6 @@
 # Every target works from a fresh clone: it makes .venv and installs what it needs, once.
 PYTHON ?= python3
-# One more than there are cores: tests and notebooks wait for git and the disk too
+# One more than two cores: tests and notebooks wait for git and the disk too
 WORKERS ?= 3
 PYTEST_ARGS ?=
 SOAK_ARGS ?=
