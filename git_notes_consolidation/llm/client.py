@@ -200,7 +200,7 @@ class Thread:
         "The way into it."
         with self._lock:
             if self._portal is None:
-                start = need("anyio.from_thread", "llm").start_blocking_portal(name="git-notes-consolidation")
+                start = need("anyio", "llm").from_thread.start_blocking_portal(name="git-notes-consolidation")
                 self._portal, self._stop = start.__enter__(), finalize(self, _stop, start)
             return self._portal
 
