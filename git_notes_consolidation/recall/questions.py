@@ -7,12 +7,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Literal
+from ..core.memory import Memory
 from .rank import content_words
+from ..text.topics import topic_of
 from ..text.words import stem
 from ..text.sentences import word_set
 
 # %% auto #0
-__all__ = ['Kind', 'TIMED', 'Question', 'key', 'topic', 'names_in', 'read_question', 'needs_reasoning']
+__all__ = ['Kind', 'TIMED', 'Question', 'key', 'topic', 'names_in', 'read_question', 'tells_of', 'needs_reasoning']
 
 # %% ../../nbs/14_recall/03_questions.ipynb #f48b0bc1
 Kind = Literal["when", "since", "ago", "between", "first", "often", "current", "before", "after", ""]
@@ -128,6 +130,17 @@ def read_question(text: str) -> Question:
             return Question(text, kind, topic(head), names_in(head), events,
                             (parts.get("order") or "").lower())
     return Question(text, "", topic(head), names_in(head))
+
+# %% ../../nbs/14_recall/03_questions.ipynb #a821ef68
+def tells_of(
+    q: Question,
+    older: Memory,
+    newer: Memory,
+) -> bool:
+    "Does a newer memory speak of what a question names and the older one has?"
+    x, y = (frozenset(map(key, topic_of(m).all)) for m in (older, newer))
+    named, about = x.intersection(q.names), x.intersection(q.about)
+    return 2 * len(named & y) >= len(named) and (not about or bool(about & y))
 
 # %% ../../nbs/14_recall/03_questions.ipynb #d655b87c
 TIMED: tuple[Kind, ...] = ("when", "since", "ago", "between", "first")

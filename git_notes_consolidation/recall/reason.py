@@ -19,9 +19,10 @@ from ..core.memory import Memory
 from ..core.models import TemporalReference
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
-from .questions import Question, names_in, needs_reasoning, read_question, topic
+from .questions import Question, names_in, needs_reasoning, read_question, tells_of, topic
 from .service import RecallService, get_recall_service
 from ..summaries.quotations import is_statement
+from ..text.subjects import newest_first
 from ..temporal.resolve import find_references
 
 # %% auto #0
@@ -247,6 +248,9 @@ def answer_offline(
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
     # "By the day on which it was written" says nothing of what is to come
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]
+    if not q.past:
+        order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
+        rows = [rows[i] for i, _ in order]
     if not rows: return _nothing(q, found)
     if q.kind == "often": return _rate(rows) or _often(q, rows, now)
     if dated: return _when(q, rows, now)

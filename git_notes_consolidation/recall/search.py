@@ -53,6 +53,7 @@ class MemoryResult:
     superseded_kind: Literal["full", "partial"] | None = None
     stands_for: tuple[str, ...] = ()  # Repeats, or a summary's sources and theirs: the best match first
     retention: RetentionScore | None = None  # With its relevance to the question
+    newer: str | None = None  # The newest on the same subject among what was found; it stands above
 
     @property
     def id(self) -> str: return self.memory.id
@@ -83,7 +84,7 @@ class MemoryResult:
         "For JSON."
         m = {k: getattr(self.memory, k) for k in """
             id commit_sha namespace summary content spec phase tags status relates_to""".split()}
-        mine = {k: getattr(self, k) for k in ("kind", "superseded_by", "superseded_kind", "stands_for")}
+        mine = {k: getattr(self, k) for k in "kind superseded_by superseded_kind stands_for newer".split()}
         numbers = {k: round(getattr(self, k), 6) for k in ("score", "similarity", "distance")}
         kept = self.retention and asdict(self.retention)
         return {**m, **mine, **numbers, "timestamp": self.timestamp.isoformat(), "tier": self.tier.value,

@@ -33,11 +33,13 @@ from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from .rank import (
     AKIN, QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores)
+from .questions import read_question, tells_of
 from .as_of import AskedTimes, known_by, asked_times, true_by
+from ..text.subjects import newest_first
 
 # %% auto #0
-__all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'RecallService', 'open_recall', 'through_plugin', 'get_recall_service',
-           'reset_recall_service']
+__all__ = ['GROUPED', 'RANKERS', 'recall_embedder', 'refs_key', 'newest_on_top', 'RecallService', 'open_recall', 'through_plugin',
+           'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/05_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -200,6 +202,20 @@ def _find(tables: sqlite3.Connection, c: Columns, query: str, wanted: Wanted, le
     return ranked(c, [*there.values()], cosine, wanted, least,
                   [weight if name == "vectors" else 1.0 for name in there])
 
+# %% ../../nbs/14_recall/05_service.ipynb #eb9fb4d7
+GROUPED = 20  # So many of the best are looked at, however few are shown: the order must not depend on that
+
+
+def newest_on_top(
+    results: Sequence[MemoryResult],  # Best first
+    query: str,
+) -> list[MemoryResult]:
+    "The same results, each subject with its newest word first."
+    first = results[:GROUPED]
+    order = newest_first([r.memory for r in first], partial(tells_of, read_question(query)))
+    grouped = [replace(first[i], newer=None if j is None else first[j].id) for i, j in order]
+    return grouped + [*results[GROUPED:]]
+
 # %% ../../nbs/14_recall/05_service.ipynb #6f9e4161
 RANKERS = ("words", "vectors", "names")
 
@@ -291,10 +307,12 @@ AND m.superseded_kind = 'full')
                     if log: log.set(count=len(held.columns.ids) - held.columns.memories)
                 count_up("store.summary_searches", int(wanted.summaries))
                 few = (found._replace(units=found.units[:most]) if vectors is None
-                       else with_equals(found, most))
+                       else with_equals(found, max(most, GROUPED)))
                 results = in_full(tables, held.columns, few, self.settings.config.retention,
                                   asked.now if asked else self.clock())
-                return results if vectors is None else worthiest(results)[:most]
+                if vectors is None: return results
+                best = worthiest(results)
+                return (best if wanted.past else newest_on_top(best, query))[:most]
         # Somebody filled the tables in between
         return self._answer(conn, query, wanted, most, least, asked, tries - 1)
 

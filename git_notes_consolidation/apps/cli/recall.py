@@ -36,6 +36,7 @@ def result_rows(results: Iterable[MemoryResult], query: str,
         part = "in part " if r.superseded_kind == "partial" else ""
         if r.superseded_by:
             yield f"→ replaced {part}by {short(r.superseded_by)} {plain(titles.get(r.superseded_by, ''), 60)}"
+        elif r.newer: yield f"earlier; the newest on this is {short(r.newer)}"
         some = ", ".join([plain(titles.get(i, i), 40) for i in r.stands_for[:2]] + ["…"]
                          * (len(r.stands_for) > 2))
         if r.kind == "summary": yield f"sums up {len(r.stands_for)}: {some}"
