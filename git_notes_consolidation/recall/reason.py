@@ -19,7 +19,8 @@ from ..core.memory import Memory
 from ..core.models import TemporalReference
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
-from .questions import Question, names_in, needs_reasoning, read_question, tells_of, topic
+from .questions import (
+    Question, names_in, needs_reasoning, read_question, tells_of, topic)
 from .service import RecallService, get_recall_service
 from ..summaries.quotations import is_statement
 from ..text.subjects import newest_first

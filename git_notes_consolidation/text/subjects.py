@@ -75,7 +75,7 @@ def _later(found: Sequence[Memory], may: Callable[[Memory, Memory], bool]) -> li
 def newest_first(
     found: Sequence[Memory],  # Best first
     may: Callable[[Memory, Memory], bool] = lambda older, newer: True,  # Stand above the older one
-) -> list[tuple[int, int | None]]:  # Positions, each with that of the last word on its subject where it is older
+) -> list[tuple[int, int | None]]:  # Positions, and for what is older that of the last word on its subject
     "The same memories, each subject with its newest word first."
     later, subjects = _later(found, may), dict[int, list[int]]()
     for i in range(len(found)):
