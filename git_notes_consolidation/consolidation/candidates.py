@@ -121,25 +121,23 @@ _Pair = tuple[int, int, "float | None"]  # As `candidates` gives them
 
 
 class Share(NamedTuple):
-    "Pairs to judge, and the embedder's two lines for them."
+    "Pairs to judge, and the embedder's line for a title that comes again."
     pairs: tuple[tuple[int, Memory, Memory, float | None], ...]  # Number, newer, older, cosine
     least: float
-    near: float | None
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #552c03e0
 def _shares(s: Scanned, current: Sequence[Memory], pairs: Sequence[_Pair], n: int) -> list[Share]:
     rows = [(i, current[a], current[b], x) for i, (a, b, x) in enumerate(pairs)]
     if n > 1: rows.sort(key=lambda r: (r[1].namespace, r[0]))
     size = -(-len(rows) // n) or 1
-    return [Share(tuple(rows[at:at + size]), s.embedder.same_title, s.embedder.near_identical)
-            for at in range(0, len(rows), size)]
+    return [Share(tuple(rows[at:at + size]), s.embedder.same_title) for at in range(0, len(rows), size)]
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #d7bcca70
 def judge_pairs(share: Share) -> list[tuple[int, Judgment | str]]:
     "What the pairs of a share come to, where that is anything, by number; an error in words."
     out: list[tuple[int, Judgment | str]] = []
     for n, newer, older, x in share.pairs:
-        try: j = weigh(older, newer, similarity=x, least=share.least, near=share.near)
+        try: j = weigh(older, newer, similarity=x, least=share.least)
         except Exception as e: out.append((n, f"{type(e).__name__}: {e}")); continue
         if j.relation != "coexist": out.append((n, j))
     return out
@@ -151,7 +149,7 @@ _PER_PAIR = 0.00025  # Seconds, reading the memories included
 def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
     "Every candidate judged."
     edges, failed, open_ = [], [], []
-    asked: dict[tuple[str, str | None], MemoryEdge] = {}
+    asked: dict[str, MemoryEdge] = {}
     pairs = candidates(s, current)
     n = process_count(len(pairs) * _PER_PAIR, s.config.workers)
     said = {i: j for part in parallel_map(judge_pairs, _shares(s, current, pairs, n), n) for i, j in part}
@@ -164,5 +162,7 @@ def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
             edges.append(_edge(newer, older, j, s.now))
             continue
         open_.append((a, b, x))
-        if j and unsure(j): asked[newer.id, j.code] = _edge(newer, older, j, s.now)
+        # One question for each newer memory: the likeliest, of equals about the latest
+        if j and unsure(j) and (newer.id not in asked or j.confidence >= asked[newer.id].weight):
+            asked[newer.id] = _edge(newer, older, j, s.now)
     return JudgedPairs(tuple(edges), tuple(asked.values()), tuple(failed), tuple(open_))

@@ -19,6 +19,7 @@ from ..text.names import names_of, references
 from ..text.words import title_words
 from ..text.topics import content_stems, GENERIC_STEMS, own_sentences, topic_of
 from ..text.factuality import hedge
+from ..text.subjects import last_words
 from ..similarity.updates import NearPairs
 from ..similarity.clusters import cluster_rows, MemoryCluster
 from ..similarity.tiles import clusters_and_pairs, tiled_clusters
@@ -208,6 +209,7 @@ class Group(NamedTuple):
     job: Job
     coherence: float
     now: datetime
+    earlier: tuple[str, ...] = ()  # Ids of members on whose subject another has the newer word
 
 
 def _groups(s: Scanned, clusters: Iterable[MemoryCluster],
@@ -221,7 +223,10 @@ def _groups(s: Scanned, clusters: Iterable[MemoryCluster],
         outdated, amended = ({i: m for i, (m, kind) in new.items() if kind == wanted}
                              for wanted in ("full", "partial"))
         if len(outdated) < len(members):
-            yield Group(c.label, Job(tuple(by_id[i] for i in members), outdated, amended), c.coherence, s.now)
+            current = sorted((by_id[i] for i in members if i not in outdated), key=lambda m: (m.event_time, m.id))
+            last = last_words(current)
+            yield Group(c.label, Job(tuple(by_id[i] for i in members), outdated, amended), c.coherence, s.now,
+                        tuple(m.id for m in current if m not in last))
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #59dc21d2
 def summarize_groups(groups: Sequence[Group]) -> list[MemorySummary | str | None]:
@@ -232,7 +237,7 @@ def summarize_groups(groups: Sequence[Group]) -> list[MemorySummary | str | None
                          tokens_used=0):
             try:
                 out.append(summarize_cluster(g.job.members, g.job.outdated, coherence=g.coherence,
-                                             created_at=g.now, amended=g.job.amended))
+                                             created_at=g.now, amended=g.job.amended, earlier=g.earlier))
             except NothingToQuote: out.append(None)
             except Exception as e: out.append(f"{type(e).__name__}: {e}")
     return out

@@ -57,14 +57,15 @@ def _with_new(g: Increment) -> dict[str, Any]:
 def _left(service: ConsolidationService, g: Increment, plan: Plan, v: View, fresh: _Records,
           word: str) -> dict[str, object]:
     "What the next run finds in the cache, sealed with a word."
-    last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {}}
+    last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends), "llm": {},
+            "waiting": plan.waiting}
     base = _with_new(g) | {"ours": dict(v.events.tips),
                            "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq), "fresh": [],
                            "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts),
                            "rejected": sorted(v.state.rejected),
                            "counts": _counts_after(g, fresh), "seal": word,
                            "seen": [dict(v.scan.tips), dict(v.events.tips)]}
-    sound = not plan.result.errors
+    sound = not plan.result.errors and not plan.waiting
     return {"tables": digest("tables", v.bases), "settled": service.settled(v) if sound else None,
             "base": base if sound else {}, "last_run": last}
 
@@ -79,6 +80,7 @@ def _no_more(
     def plain(store: str, r: Mapping[str, Any]) -> bool:
         if r["seq"] <= seq or not r.get("live", True): return False
         if r["kind"] == "run": return store == "runs"
+        if r["kind"] == "review": return r.get("source") in ids and (r.get("run"), r["seq"]) in runs
         if r["kind"] == "op":
             about = r.get("operation") == "ADD" and r.get("touched") is not True and r.get("target") in ids
         else:
@@ -107,7 +109,9 @@ def catch_up(
         if (g := _read_increment(service.repo, conn, base)) is None: return False
         after = _with_new(g) | {"ours": ours, "seq": max([base["seq"], *(r["seq"] for _, _, r in records)])}
         if len(after["fresh"]) > most or not _no_more(records, {*after["fresh"]}, base["seq"]): return False
-        p = _patch(service, g, records, with_run(g.state, [r for _, _, r in records]), now)
+        state = with_run(g.state, [r for _, _, r in records])
+        after["reviews"] = dict(state.reviews)
+        p = _patch(service, g, records, state, now)
     except (sqlite3.DatabaseError, ValueError, KeyError,
             TypeError) as e: LOG.debug("the cache is not built on: %s", e); return False
     return patch(conn, replace(p, keep={"tables": _made_of(after), "base": after}), upon=_made_of(base))
@@ -125,7 +129,8 @@ def _persist(service: ConsolidationService, g: Increment, plan: Plan, events: Ev
     if not patch(conn, p, upon=_made_of(base)): return  # Somebody was faster
     if g.asked: forget(conn, access_counts(events, clone_id(service.repo)), plan.now)
     was, seen = (" ".join(tip for _, tip in sorted(tips.items())) for tips in (base["ours"], events.tips))
-    refs_moved(service.repo, state, seen, was, g.known.state)
+    refs_moved(service.repo, state, seen, was, g.known.state, (*g.known.memories, *g.new.memories),
+               bool(g.new.memories))
     remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
 
 

@@ -5,7 +5,7 @@
 # %% ../../nbs/13_consolidation/07_notify.ipynb #d815ffcc
 from __future__ import annotations
 import json, os, shlex, signal, subprocess, tempfile, threading, urllib.error, urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.reports import ConsolidationResult
-from ..core.memory import as_utc
+from ..core.memory import as_utc, Memory
 from ..store.git import Repo
 from ..store.state import State
 from ..llm.providers import is_local
@@ -157,6 +157,8 @@ def refs_moved(
     seen: str,  # The refs' objects now
     was: str = "",  # … and before
     before: State | None = None,  # The state before; none: not known
+    memories: Iterable[Memory] | None = None,  # All; read when not given
+    grown: bool = False,  # Some of them are new since `before`
 ) -> None:
     "Tell the package's own listeners that our refs have moved, or may have."
-    for name in LISTENERS: import_module(name).refs_moved(repo, state, seen, was, before)
+    for name in LISTENERS: import_module(name).refs_moved(repo, state, seen, was, before, memories, grown)

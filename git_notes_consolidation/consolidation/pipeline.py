@@ -5,12 +5,14 @@
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #a597000f
 from __future__ import annotations
 import numpy as np
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from ..core.models import (
     EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, TierTransition)
+from ..core.memory import Memory
 from ..core.reports import ConsolidationPhase, Failed
+from ..core.settings import SubconsciousnessConfig
 from ..observability.tracing import span
 from ..retention.score import retention_scores
 from ..retention.tiers import tier_of
@@ -18,13 +20,14 @@ from ..similarity.components import reached
 from ..similarity.updates import NearPairs
 from ..similarity.clusters import MemoryCluster
 from ..store.state import State
+from ..supersession.questions import LIKELY
 from .scan import collapse, Scanned, Scope
 from .relate import _replaced, active_edges, relate, Related
 from .cluster import (
     _clustered, linked, metadata_of, references_of, summarize, taken_back)
 
 # %% auto #0
-__all__ = ['Progress', 'tier', 'current_summaries', 'Desired', 'desired_state']
+__all__ = ['Progress', 'tier', 'allowed', 'current_summaries', 'Desired', 'desired_state']
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #239073d9
 def tier(
@@ -54,17 +57,82 @@ def _allowed(found: Iterable[_T], state: State) -> tuple[list[_T], dict[str, _T]
     fit = [x for x in found if state.verdicts.get(x.id, True)]
     return [x for x in fit if x.id not in barred], {x.id: x for x in fit if x.id in barred}
 
+# %% ../../nbs/13_consolidation/05_pipeline.ipynb #704e1e1e
+def _hidden_by(edges: Iterable[MemoryEdge]) -> Iterator[str]:
+    "Memories that something else stands for; exact repeats do not count, they lose nothing."
+    for e in edges:
+        if e.edge_type == EdgeType.SUPERSEDES: yield e.target_id
+        elif e.edge_type == EdgeType.DUPLICATE_OF and e.code != "X": yield e.source_id
+
+
+def _copies(memories: Sequence[Memory]) -> set[str]:
+    "Those that say exactly what an earlier one says."
+    return {i for i, first in collapse(memories).items() if i != first}
+
+
+def allowed(memories: Sequence[Memory], past: set[str], config: SubconsciousnessConfig) -> int:
+    "How many current memories one run may supersede, where `past` are no longer or do not count."
+    return _share(sum(m.id not in past for m in memories), config)
+
+
+def _share(n: int, config: SubconsciousnessConfig) -> int:
+    return max(config.max_change_floor, int(config.max_change * n))
+
+# %% ../../nbs/13_consolidation/05_pipeline.ipynb #2f029a86
+def _surest(
+    s: Scanned,
+    edges: Sequence[MemoryEdge],  # That may be made
+) -> tuple[list[MemoryEdge], tuple[MemoryEdge, ...]]:  # Those that are, and the replacements that wait
+    "The surest replacements, as many as one run may make."
+    fresh = [e for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.id not in s.state.edges]
+    if len(fresh) <= s.config.max_change_floor: return [*edges], ()
+    past = set(_hidden_by(s.state.edges.values())) | _copies(s.memories)
+    most = allowed(s.memories, past, s.config)
+    ranked = dict.fromkeys(e.target_id for e in sorted(fresh, key=lambda e: (-e.weight, e.id)))
+    over = set([i for i in ranked if i not in past][most:])
+    wait = tuple(e for e in fresh if e.target_id in over)
+    return [e for e in edges if e not in wait], wait
+
+# %% ../../nbs/13_consolidation/05_pipeline.ipynb #30c3e5b9
+_ANSWERS = (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO, EdgeType.RELATED_TO)
+
+
+def _one_each(
+    s: Scanned,
+    asked: Iterable[MemoryEdge],  # Of this run
+    edges: Iterable[MemoryEdge],  # That hold
+) -> tuple[tuple[MemoryEdge, ...], frozenset[str]]:  # What is asked now, and the open questions that are over
+    "The likeliest question about each older memory."
+    gone = set(_hidden_by(edges)) | _copies(s.memories)
+    def answered(e: MemoryEdge) -> bool:
+        return any(replace(e, edge_type=t, kind=None).id in s.state.verdicts for t in _ANSWERS)
+    mine = {e.id: e for e in asked if e.code != LIKELY or not answered(e)}
+    rank = {i: (e.weight, e.source_id, i) for i, e in mine.items()}
+    about = {i: e.target_id for i, e in mine.items()}
+    for i, r in s.state.reviews.items():
+        if r.get("code") != LIKELY or i in mine: continue
+        rank[i] = float(r.get("weight", 0.0)), str(r.get("source")), i
+        about[i] = str(r.get("target"))
+    best: dict[str, str] = {}
+    for i in sorted(rank, key=lambda i: rank[i]):
+        if about[i] not in gone: best[about[i]] = i
+    kept = set(best.values())
+    return (tuple(e for i, e in mine.items() if i in kept or e.code != LIKELY),
+            frozenset(i for i in rank if i not in kept and i not in mine))
+
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #7c9956b8
 def _review(
     related: Related,
     undone: Mapping[str, MemoryEdge | MemorySummary],
     held: Iterable[MemoryEdge],
     withdrawn: Mapping[str, MemoryEdge] = {},  # From `taken_back`
+    wait: Iterable[MemoryEdge] = (),  # From `_surest`
 ) -> dict[str, tuple[MemoryEdge | MemorySummary, str]]:  # What is asked, and why, by its id
     "Everything that a person should decide."
     there = {e.id for e in held}
     out: dict[str, tuple[MemoryEdge | MemorySummary, str]] = {e.id: (e, f"the judge is not sure: {e.reason}")
         for e in related.asked if e.id not in there}
+    out |= {e.id: (e, f"one run may not supersede more: {e.reason}") for e in wait}
     out |= {i: (x, "found again after it was undone") for i, x in undone.items()}
     out |= {i: (e, "it was withdrawn: does the older one hold again?") for i, e in withdrawn.items()}
     return (out | {e.id: (e, "said again after it was replaced: was the replacement taken back?")
@@ -112,6 +180,7 @@ class Desired:
     # What a person should decide, and why
     review: Mapping[str, tuple[MemoryEdge | MemorySummary, str]] = field(default_factory=dict)
     closed: tuple[str, ...] = ()  # Questions that no longer arise
+    waiting: int = 0  # Replacements that the next run may make
     # The near pairs to keep; none: what is kept stays
     near: NearPairs | None = field(default=None, compare=False, repr=False)
 
@@ -178,6 +247,7 @@ def desired_state(
     progress(ConsolidationPhase.SUPERSESSION)
     related = relate(new) if s.config.linking_enabled and not settled else Related(collapse(s.memories), ())
     edges, refused = _allowed(related.edges, s.state)
+    edges, wait = _surest(s, edges)
     held = [*s.state.edges.values()] if settled else active_edges(new, edges, related.heard)
     edges = held if settled else edges + held
     progress(ConsolidationPhase.CLUSTER)
@@ -204,12 +274,14 @@ def desired_state(
     there = {m.id: m for m in s.memories}
     distinct = len(there.keys() - {e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
-    review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn).items()
+    asked, over = _one_each(s, related.asked, (*edges, *wait))
+    related = replace(related, asked=asked)
+    review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn, wait).items()
               if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
     if fresh is not None:
         stay = {frozenset(x.source_memory_ids) for x in as_before}
-        closed = tuple(i for i in closed if i in s.state.edges
+        closed = tuple(i for i in closed if i in s.state.edges or i in over
                        or _told_anew(s.state.reviews[i].get("sources"), near.scope, stay))
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed),
-                   review, closed, kept)
+                   review, closed, len(wait), kept)

@@ -6,27 +6,27 @@
 from __future__ import annotations
 import json, re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from ..core.memory import as_utc, digest, Memory
+from ..core.memory import as_utc, digest
 from ..core.models import (
     EdgeType, MemoryEdge, MemorySummary, MemoryTier, TierTransition)
 from ..core.reports import ConsolidationPhase, ConsolidationResult
-from ..core.settings import SubconsciousnessConfig
 from ..core.loading import Settings
 from ..similarity.updates import NearPairs
 from ..store.git import RepoError
 from ..store.events import (
     Append, edge_append, encode, REFS, review_append, summary_append, tier_append)
 from ..store.state import State
-from .scan import collapse, Scanned
-from .pipeline import Desired
+from .scan import Scanned
+from git_notes_consolidation.consolidation.pipeline import (
+    _copies, _hidden_by, _share, allowed, Desired)
 from .expiry import Due, reasons, RULE, tombstones
 
 # %% auto #0
-__all__ = ['KEPT', 'Plan', 'load_plan', 'allowed', 'make_plan', 'Guard', 'check_blast_radius']
+__all__ = ['KEPT', 'Plan', 'load_plan', 'make_plan', 'Guard', 'check_blast_radius']
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #a15ea3ec
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Plan:
     hides: int = 0  # Current memories that it would supersede
     limit: int = 0  # … and how many it may
     may_expire: int = 0  # Memories that it may make a tombstone of, because `retention_days` says so
+    waiting: int = 0  # Replacements that it leaves to the next run: with them it would supersede too many
     # For the cache, and no part of the plan: the near pairs
     near: NearPairs | None = field(default=None, compare=False, repr=False)
 
@@ -175,33 +176,12 @@ def _result(run: str, s: Scanned, d: Desired, changes: Sequence[Append],
         tier_transitions=d.transitions,
         errors=tuple(str(f) for f in d.failed), warnings=tuple(warnings))
 
-# %% ../../nbs/13_consolidation/08_plan.ipynb #08805137
-def _hidden_by(edges: Iterable[MemoryEdge]) -> Iterator[str]:
-    "Memories that something else stands for; exact repeats do not count, they lose nothing."
-    for e in edges:
-        if e.edge_type == EdgeType.SUPERSEDES: yield e.target_id
-        elif e.edge_type == EdgeType.DUPLICATE_OF and e.code != "X": yield e.source_id
-
-# %% ../../nbs/13_consolidation/08_plan.ipynb #ef709e13
-def _copies(memories: Sequence[Memory]) -> set[str]:
-    "Those that say exactly what an earlier one says."
-    return {i for i, first in collapse(memories).items() if i != first}
-
-
-def allowed(memories: Sequence[Memory], past: set[str], config: SubconsciousnessConfig) -> int:
-    "How many current memories one run may supersede, where `past` are no longer or do not count."
-    return _share(sum(m.id not in past for m in memories), config)
-
-
-def _share(n: int, config: SubconsciousnessConfig) -> int:
-    return max(config.max_change_floor, int(config.max_change * n))
-
 # %% ../../nbs/13_consolidation/08_plan.ipynb #b5cf4a12
 def _hidden(s: Scanned, d: Desired) -> tuple[int, int]:
     "Current memories that would be superseded, and how many may be."
     copies = _copies(s.memories)
     old = set(_hidden_by(s.state.edges.values()))
-    hides = set(_hidden_by(d.edges)) - old - copies
+    hides = {e.target_id for e in d.edges if e.edge_type == EdgeType.SUPERSEDES} - old - copies
     return len(hides), allowed(s.memories, old | copies, s.config)
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #aaaf2afe
@@ -215,6 +195,9 @@ def make_plan(
 ) -> Plan:
     "The records that turn what holds into what should."
     changes = [*_changes(s, d), *tombstones(expired)]
+    if d.waiting:
+        warnings = [*warnings, f"{d.waiting} replacements wait for the next run, and are questions until then: one "
+                               f"run may supersede {_hidden(s, d)[1]} memories (max_change, max_change_floor)"]
     run = (digest("run", dict(bases), settings.id, s.now.isoformat(),
                   [[a.store, a.object, encode(a.record)] for a in changes]) if changes else "")
     result = replace(_result(run, s, d, changes, warnings), memories_expired=len(expired))
@@ -225,8 +208,7 @@ def make_plan(
         changes = ([replace(a, record=dict(a.record) | {"run": run}) for a in changes]
                    + reasons(expired, run, s.now) + [Append("runs", _newest(s), log)])
     return Plan(s.now, bases, settings.id, tuple(changes), result, *_hidden(s, d),
-                _share(len(s.memories) + s.apart + len(expired), s.config),
-                near=d.near)
+                _share(len(s.memories) + s.apart + len(expired), s.config), d.waiting, near=d.near)
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #f08c3b51
 class Guard(RepoError):

@@ -45,10 +45,10 @@ def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> Jud
                          span=j.span, by="llm") for n, o, j in sure
               if j.relation == "merge"]
     settled = {(n.id, o.id) for n, o, _ in sure}
-    asked = [e for e in judged.asked if (e.source_id, e.target_id) not in settled]
-    known = {e.id for e in asked}
-    asked += [e for (n, o), j in answers.items() if j.confidence < SURE and j.relation in _TYPES
-              and (e := _edge(n, o, j, s.now, "llm")).id not in known]
+    wondered = [_edge(n, o, j, s.now, "llm") for (n, o), j in answers.items() if j.confidence < SURE
+                and j.relation in _TYPES]
+    mine = settled | {(e.source_id, e.target_id) for e in wondered}
+    asked = [*(e for e in judged.asked if (e.source_id, e.target_id) not in mine), *wondered]
     return replace(judged, edges=(*judged.edges, *edges), asked=tuple(asked), heard=heard)
 
 # %% ../../nbs/13_consolidation/03_relate.ipynb #709ce914

@@ -185,7 +185,7 @@ def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None
                 if store_cache.in_use(e): raise
                 store_cache.renew(conn); refresh_tables(conn, v, service.settings, now)
     seen = " ".join(tip for _, tip in sorted(v.events.tips.items()))
-    refs_moved(service.repo, v.state, seen)
+    refs_moved(service.repo, v.state, seen, memories=v.scan.memories)
 
 
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
@@ -282,10 +282,10 @@ def apply_plan(
             refresh_index(service, v, plan.now)
             if asked: forget(conn, access_counts(v.events, clone_id(service.repo)), plan.now)
             last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends),
-                    "llm": dict(plan.result.llm)}
+                    "llm": dict(plan.result.llm), "waiting": plan.waiting}
             store_cache.remember(conn, "last_run", last)
             if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
-            if whole and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL:
+            if whole and not plan.waiting and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL:
                 store_cache.remember(conn, "settled", service.settled(v))
                 store_cache.remember(conn, "base",
                                      base | {"seal": seal(service.repo), "whole": plan.now.isoformat()}

@@ -5,7 +5,7 @@
 # %% ../../nbs/14_recall/02_search.ipynb #ab137cc2
 from __future__ import annotations
 import json, math, sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -175,6 +175,7 @@ class Wanted:
     past: bool = False  # Also what was replaced
     summaries: bool = True
     sources: bool = False  # Also beside the summary that tells them
+    anywhere: bool = False  # In every tier, what was replaced aside
 
 # %% ../../nbs/14_recall/02_search.ipynb #c20979e6
 def shown(
@@ -191,7 +192,7 @@ def shown(
 
 
 def _shown(c: Columns, w: Wanted) -> np.ndarray:
-    near = c.tier < len(w.mode.tiers)
+    near = c.tier < (len(MemoryTier) if w.anywhere else len(w.mode.tiers))
     fits = near & ~c.replaced | near & c.replaced & (w.mode in (RetrievalMode.DEEP, RetrievalMode.EXHAUSTIVE))
     if w.past and w.mode != RetrievalMode.REFLEXIVE: fits |= c.replaced
     rows = np.flatnonzero((c.unit >= 0) & fits[c.unit]
@@ -223,6 +224,7 @@ ABOUT_AS_WELL = 0.75
 def told_by_summaries(
     c: Columns,
     score: np.ndarray,  # (n,) of the units; 0: not found
+    without: Container[int] = (),  # Rows of summaries that do not stand for their sources
 ) -> np.ndarray:  # (n,) the same, with summaries in the place of their sources or the other way round
     "Either a summary or its sources that still hold."
     out = score.copy()
@@ -230,7 +232,7 @@ def told_by_summaries(
         mine = np.unique([u for u in c.unit[c.sources[s]].tolist() if u >= 0 and not c.replaced[u]]).astype(
             np.intp)
         best = out[mine].max(initial=0.0)
-        if score[s] >= ABOUT_AS_WELL * best: out[s] = max(score[s], best); out[mine] = 0.0
+        if s not in without and score[s] >= ABOUT_AS_WELL * best: out[s] = max(score[s], best); out[mine] = 0.0
         else: out[s] = 0.0
     return out
 
@@ -251,12 +253,13 @@ def ranked(
     w: Wanted,
     min_similarity: float | None = None,  # Least cosine
     weights: Sequence[float] = (),  # Of the ways to rank
+    without: Container[int] = (),  # Rows of summaries that do not stand for their sources
 ) -> Found:
     "What was found, best first; of equals the newer."
     show = shown(c, w)
     score = fused([by_unit(c, s, show) for s in orders], weights)
     if min_similarity is not None: score[by_unit(c, cosine, show) < min_similarity] = 0.0
-    best = score if w.sources else told_by_summaries(c, score)
+    best = score if w.sources else told_by_summaries(c, score, without)
     found = np.flatnonzero(best > 0)
     return Found(found[np.lexsort((-found, -c.when[show[found]], -best[found]))], np.maximum(best, score),
                  cosine, show)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from .. import __version__
 from ..core.settings_files import find_file, read_file
 from .budget import (
-    FORMAT, WEIGHTS, Laid, Packed, SessionContext, Told, pack, scores)
+    FORMAT, WEIGHTS, Laid, Line, Packed, SessionContext, Told, pack, scores)
 
 # %% auto #0
 __all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'session_of', 'settings_of', 'load', 'prepared', 'given',
@@ -130,7 +130,8 @@ def load(common_dir: str, seen: str) -> Laid | None:
             head, *lines = f.read().split("\n")
         d = json.loads(head)
         if d["format"] != [FORMAT, __version__] or d["seen"] != seen: return None
-        return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])], d["counter"])
+        return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])], d["counter"],
+                    [Line(*x) for x in d["notes"]], d["noted"], d["questions"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError): return None
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #d9d4b612

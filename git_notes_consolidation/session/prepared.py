@@ -8,20 +8,27 @@ import json, re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from heapq import nlargest
 from .. import __version__
 from .block import one_line, paragraph
 from .fast_start import load
 from ..core.models import EdgeType, MemorySummary, MemoryTier
-from ..core.memory import as_utc
+from ..core.memory import as_utc, Memory
 from ..store.events import REFS, read_events
 from ..store.git import Repo, tips
-from ..store.state import State, fold
+from ..store.reader import read_memories
+from ..store.state import State, fold, with_state
 from ..store.locks import replace_file
 from .budget import FORMAT, Laid, Line, Told, bag, words
 from ..core.tokens import token_counter, estimate_tokens
+from ..summaries.quotations import with_full_stop
+from ..text.factuality import is_fragment
+from ..text.sentences import split_sentences
+from ..text.subjects import last_words
 
 # %% auto #0
-__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'prepare', 'carry', 'refs_moved']
+__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'latest', 'with_notes',
+           'prepare', 'carry', 'refs_moved']
 
 # %% ../../nbs/15_session/04_prepared.ipynb #7fa416af
 def outdated(
@@ -122,7 +129,8 @@ PREPARED = "session.jsonl"
 def to_text(laid: Laid, seen: str) -> str:
     "The file's content."
     head = {"format": [FORMAT, __version__], "seen": seen, "counter": laid.counter, "items": laid.items,
-            "index": laid.index}
+            "index": laid.index, "notes": laid.notes, "noted": laid.noted,
+            "questions": laid.questions}
     return "".join(f"{x}\n" for x in (json.dumps(head, ensure_ascii=False, separators=(",", ":")),
                                       *laid.lines))
 
@@ -137,18 +145,79 @@ def replaced_in(state: State) -> frozenset[str]:
     return frozenset(e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
                      and e.kind != "partial")
 
+# %% ../../nbs/15_session/04_prepared.ipynb #11728525
+_LATEST = 80  # Memories that are looked at
+
+
+def _overtaken(state: State) -> frozenset[str]:
+    "Memories that another replaces as a whole, or probably does."
+    return replaced_in(state) | {str(r.get("target")) for r in state.reviews.values()
+                                 if r.get("type") == "supersedes" and r.get("kind_of") != "partial"}
+
+
+def _past(state: State) -> set[str]:
+    "Memories that something stands for, or probably does."
+    hides = (EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
+    return {e.source_id for e in state.edges.values() if e.edge_type in hides} | _overtaken(state)
+
+
+def latest(
+    memories: Iterable[Memory],
+    state: State,
+) -> list[Memory]:  # The newest first
+    "The newest word on each of the latest subjects."
+    past = _past(state)
+    living = (m for m in memories if m.status != "tombstone" and m.id not in past and not is_fragment(m))
+    return last_words(nlargest(_LATEST, living, key=lambda m: (m.event_time, m.id)))
+
+
+def _note(m: Memory, count: Callable[[str], int]) -> Line:
+    "A memory on one line."
+    body = next((one_line(m.content[s.start:s.end]) for s in split_sentences(m.content[:2000])
+                 if s.kind in ("text", "item")), "")
+    more = f" {body}" if body and len(body) <= 160 and words(body) not in words(m.summary) else ""
+    text = f"- {m.event_time:%Y-%m-%d} {with_full_stop(one_line(m.summary))}{more}"
+    return Line("note", text, count(f"{text}\n"), words(f"{m.summary} {more}"))
+
+
+def with_notes(
+    laid: Laid,
+    memories: Iterable[Memory],
+    state: State,
+    count: Callable[[str], int] = estimate_tokens,
+) -> Laid:
+    "The same with single memories, ready to be told."
+    told = latest(memories, state)
+    head = Line("heading", "### Latest notes", count("### Latest notes\n\n"), "")
+    return laid._replace(notes=[head, *(_note(m, count) for m in told)] if told else [],
+                         noted=[m.id for m in told], questions=len(state.reviews))
+
+
+def _still(laid: Laid, before: Laid, state: State) -> Laid:
+    "With the notes of an earlier layout, where nothing stands for them now."
+    past = _past(state)
+    kept = [(i, x) for i, x in zip(before.noted, before.notes[1:]) if i not in past]
+    return laid._replace(notes=[*before.notes[:1], *(x for _, x in kept)] if kept else [],
+                         noted=[i for i, _ in kept], questions=len(state.reviews))
+
 # %% ../../nbs/15_session/04_prepared.ipynb #b21dce07
 def prepare(
     repo: Repo,
     state: State | None = None,  # As folded from the refs that `seen` names; read when not given
     seen: str | None = None,
+    memories: Iterable[Memory] | None = None,  # Read when not given
+    before: Laid | None = None,  # No memory is new since this
 ) -> Laid:
     "Bring the file to the state of the refs; where nothing can be written, only the value is new."
     if state is None or seen is None:
         events = read_events(repo)
         state, seen = fold(events), " ".join(tip for _, tip in sorted(events.tips.items()))
     name, count = token_counter()
-    laid = lay_out(state.summaries.values(), replaced_in(state), count)._replace(counter=name)
+    laid = lay_out(state.summaries.values(), _overtaken(state), count)._replace(counter=name)
+    if before is not None: laid = _still(laid, before, state)
+    else:
+        known = with_state(read_memories(repo).memories, state) if memories is None else memories
+        laid = with_notes(laid, known, state, count)
     with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen))
     return laid
 
@@ -164,7 +233,7 @@ def carry(
         text = (repo.common_dir / "gnc" / PREPARED).read_text(encoding="utf-8")
         before, mark, rest = text[:1000].partition(f'"seen":{json.dumps(was)}')
         if not mark or "\n" in before: return False
-        if state is not None: prepare(repo, state, seen)
+        if state is not None: prepare(repo, state, seen, before=load(str(repo.common_dir), was))
         else: replace_file(repo, PREPARED, f'{before}"seen":{json.dumps(seen)}{rest}{text[1000:]}')
     except (OSError, ValueError): return False
     return True
@@ -176,10 +245,13 @@ def refs_moved(
     seen: str,  # The refs' objects now
     was: str = "",  # … and before
     before: State | None = None,  # The state before; none: not known
+    memories: Iterable[Memory] | None = None,  # All; read when not given
+    grown: bool = False,  # Some of them are new since `before`
 ) -> None:
     "What a finished run tells: the file is brought to where the refs are."
     if before is None:
-        if seen and load(str(repo.common_dir), seen) is None: prepare(repo, state, seen)
+        if seen and load(str(repo.common_dir), seen) is None: prepare(repo, state, seen, memories)
         return
-    same = state.summaries == before.summaries and replaced_in(state) == replaced_in(before)
-    if not (same and carry(repo, was, seen)): prepare(repo, state, seen)
+    same = (not grown and state.summaries == before.summaries and state.reviews.keys() == before.reviews.keys()
+            and replaced_in(state) == replaced_in(before))
+    if not (same and carry(repo, was, seen)): prepare(repo, state, seen, memories)

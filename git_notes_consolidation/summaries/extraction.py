@@ -27,7 +27,7 @@ from .outdated import _IN_PART, Outdated, find_outdated
 __all__ = ['SUMMARIZER', 'factors', 'NothingToQuote', 'Selection', 'summarize_cluster', 'places', 'sources_html']
 
 # %% ../../nbs/11_summaries/09_extraction.ipynb #5185067e
-SUMMARIZER = "extractive-3"  # Changes whenever the same memories may be summarized otherwise
+SUMMARIZER = "extractive-4"  # Changes whenever the same memories may be summarized otherwise
 
 # %% ../../nbs/11_summaries/09_extraction.ipynb #3e8d972e
 _ACTS = re.compile(
@@ -138,6 +138,7 @@ def summarize_cluster(
     run_id: str = "",
     # Id of a member that was replaced in part, and what amends it
     amended: Mapping[str, Memory] | None = None,
+    earlier: Collection[str] = (),  # Ids of members on whose subject another has the newer word: not told
 ) -> MemorySummary:
     """Two or three sentences, up to five facts and three decisions, all quoted; the same memories give the
     same summary."""
@@ -147,13 +148,14 @@ def summarize_cluster(
     ids = [m.id for m in members]
     gone, part = ({i: x[i] for i in ids if i in x}
                   for x in (outdated, {i: m for i, m in (amended or {}).items() if i not in outdated}))
-    current = [m for m in members if m.id not in gone]
+    current = [m for m in members if m.id not in gone and m.id not in earlier]
     over, rows = find_outdated(members, gone,
                                part), embedder.embed([m.text for m in members]).astype(np.float64)
-    t = _select(current, over, rows[[m.id not in gone for m in members]].sum(0), embedder)
+    told = {m.id for m in current}
+    t = _select(current, over, rows[[m.id in told for m in members]].sum(0), embedder)
     draft = _written(t, over, MemorySummary(
         id=digest("sum", sorted(ids), *(sorted((i, m.id) for i, m in x.items()) for x in (gone, part)),
-                  SUMMARIZER), namespace=dominant_namespace(current),
+                  sorted({*earlier}.intersection(ids)), SUMMARIZER), namespace=dominant_namespace(current),
         created_at=created_at, temporal_range=(members[0].timestamp, members[-1].timestamp), summary="",
         key_facts=(), decisions=(), superseded_facts=(),
         source_memory_ids=tuple(ids), consolidation_run_id=run_id, confidence=CaptureConfidence(0.0)))

@@ -12,7 +12,7 @@ from .names import document_head
 from .topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
-__all__ = ['ONE_SUBJECT', 'tie', 'brothers', 'newest_first']
+__all__ = ['ONE_SUBJECT', 'tie', 'brothers', 'next_words', 'last_words', 'newest_first']
 
 # %% ../../nbs/04_text/09_subjects.ipynb #6ade10af
 def _weight(words: Iterable[str]) -> float:
@@ -60,9 +60,13 @@ def brothers(a: Memory, b: Memory) -> bool:
 _BEST = 8  # Only among so many a newer word is looked for
 
 
-def _later(found: Sequence[Memory], may: Callable[[Memory, Memory], bool]) -> list[int | None]:
-    "For each memory the position of the next word on its subject."
-    n, most = len(found), min(len(found), _BEST)
+def next_words(
+    found: Sequence[Memory],  # Best first
+    may: Callable[[Memory, Memory], bool] = lambda older, newer: True,  # Be the next word on the older one
+    most: int = _BEST,  # Only among so many of the best
+) -> list[int | None]:  # Positions
+    "For each memory the next word on its subject, where there is one."
+    n, most = len(found), min(len(found), most)
     ties = [[tie(a, b) if a.event_time < b.event_time else 0.0 for b in found[:most]] for a in found]
     best = [max(ties[i][j] for i in range(n)) for j in range(most)]
     def next_of(i: int) -> int | None:
@@ -71,13 +75,27 @@ def _later(found: Sequence[Memory], may: Callable[[Memory, Memory], bool]) -> li
         return max(fits, key=lambda j: (ties[i][j], -j), default=None)
     return [next_of(i) for i in range(n)]
 
+# %% ../../nbs/04_text/09_subjects.ipynb #847a1b98
+_VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's words
+
+
+def last_words(
+    memories: Sequence[Memory],
+) -> list[Memory]:  # In the same order
+    "Those on whose subject no other of them is a later word."
+    following = next_words(memories, most=len(memories))
+    def overtaken(m: Memory) -> bool:
+        return any(tie(m, x) >= _VERY_NEAR and m.event_time < x.event_time and not brothers(m, x)
+                   for x in memories)
+    return [m for m, n in zip(memories, following) if n is None and not overtaken(m)]
+
 # %% ../../nbs/04_text/09_subjects.ipynb #808f3f29
 def newest_first(
     found: Sequence[Memory],  # Best first
     may: Callable[[Memory, Memory], bool] = lambda older, newer: True,  # Stand above the older one
 ) -> list[tuple[int, int | None]]:  # Positions, and for what is older that of the last word on its subject
     "The same memories, each subject with its newest word first."
-    later, subjects = _later(found, may), dict[int, list[int]]()
+    later, subjects = next_words(found, may), dict[int, list[int]]()
     for i in range(len(found)):
         end = i
         while (following := later[end]) is not None: end = following

@@ -16,6 +16,7 @@ from ..similarity.lexical import LexicalEmbedder
 from ..similarity.calibration import cosines, minilm_cosines
 from ..text.facts import find_facts, same_value
 from ..supersession.judge import SURE, repeat_key, weigh
+from ..supersession.questions import LIKELY
 from ..core.models import Judgment, MemoryMetadata
 from ..core.memory import Memory
 from ..text.topics import GENERIC_STEMS, content_stems
@@ -196,8 +197,8 @@ def consider(
     for x in found:
         later = x.memory.event_time > new.event_time
         older, newer = (new, x.memory) if later else (x.memory, new)
-        out.append(Considered(x.memory, weigh(older, newer, similarity=x.cosine, least=embedder.same_title,
-                                              near=embedder.near_identical), x.cosine, later))
+        judged = weigh(older, newer, similarity=x.cosine, least=embedder.same_title)
+        out.append(Considered(x.memory, judged, x.cosine, later))
     open_ = ([i for i, x in enumerate(out) if x.judgment.relation == "coexist"
               or x.judgment.confidence < SURE] if ask else [])
     said = (ask([(new, out[i].memory) if out[i].later else (out[i].memory, new) for i in open_]) if ask
@@ -252,8 +253,10 @@ def decide(
     best = sure[0].judgment.relation if sure else "coexist" if considered else "none"
     act = [x for x in sure if x.judgment.relation == best]
     act = act if best == "supersede" else act[:1]
-    return Decision(best, tuple(act),
-                    tuple(x for x in told if x not in act and x.judgment.confidence >= WORTH_ASKING))
+    asked = [x for x in told if x not in act and x.judgment.confidence >= WORTH_ASKING]
+    likely = [x for x in asked if x.judgment.code == LIKELY]
+    best_guess = max(likely, key=lambda x: (x.judgment.confidence, x.memory.event_time), default=None)
+    return Decision(best, tuple(act), tuple(x for x in asked if x not in likely or x is best_guess and not act))
 
 # %% ../../nbs/16_writing/01_decide.ipynb #8ab46dae
 def everywhere(

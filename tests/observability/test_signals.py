@@ -101,7 +101,9 @@ def everything(tmp_path_factory):
         assert SessionStartSummaryInjector(service.SummaryStore(s.repo)).inject_summaries("").summaries_injected
         writing.open_writing(home, load_settings({"llm_provider": "off"}, env={}), clock=lambda: SAMPLE_NOW).remember("The harbour worker has nine threads")
         sync.sync(s.repo, str(root / "remote"))
-        with pytest.raises(consolidation_plan.Guard): consolidation_service.run(serve_strict(new_repo(root / "strict", story())), SAMPLE_NOW)
+        strict = serve_strict(new_repo(root / "strict", story()))
+        plan = replace(strict, settings=settings, client=None).plan(SAMPLE_NOW).to_json()
+        with pytest.raises(consolidation_plan.Guard): consolidation_service.apply_file(strict, plan)
         with FaultyServer(brain=lambda body: "no JSON") as broken:
             m.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", broken.url)
             with Client(settings.config, service._client(s.repo, settings).providers) as c:

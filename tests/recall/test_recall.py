@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from calls import RECALL as SETTINGS
-from calls import ask, ids, new_repo, shown, state_of
+from calls import ask, ids, new_repo, run, shown, state_of
 from helpers import add_memories, git, replace_everywhere, story
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -101,9 +101,13 @@ def test_repeats_are_shown_once(home):
     assert [(len(r.stands_for), r.tier) for r in found] == [(4, MemoryTier.HOT)]
 
 
-def test_summaries_stand_for_their_sources(sample):
-    s = ask(sample[1])
-    query = "retry storm when delays are fixed"
+def test_summaries_stand_for_their_sources(tmp_path):
+    notes = [mem(t, f"{t}, as the harbour master asked.", days_ago=40 - k, namespace="learnings") for k, t in enumerate((
+        "The tide gauge of the harbour lies four minutes behind", "The tide gauge of the harbour drifts when its float freezes",
+        "The tide gauge of the harbour sends zeros while it restarts"))]
+    run(new_repo(tmp_path / "gauge", notes))
+    s = ask(tmp_path / "gauge")
+    query = "zeros of the tide gauge"
     both, one = (s.search(query, limit=99, mode="exhaustive", include_sources=x, count=False) for x in (True, False))
     told = [r for r in one if r.kind == "summary"]
     assert told and not {i for r in told for i in r.stands_for} & {r.id for r in one if not r.superseded_by}

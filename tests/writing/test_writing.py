@@ -93,15 +93,16 @@ def test_other_words_of_a_duplicate_are_kept_in_the_log(two):
 
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("there", "said", "operation", "asked"), [
-    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30 instead of 02:00", "SUPERSEDE", 0),
-    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30, no longer at 02:00", "SUPERSEDE", 0),
-    ("The nightly dump runs at 02:00", "The nightly dump moved from 02:00 to 04:30", "SUPERSEDE", 0),
-    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30", "SUPERSEDE", 0),
-    ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 02:00 instead of 04:30", "SUPERSEDE", 0),
-    ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 02:00", "ADD", None),
-    ("The deploy freeze begins on Friday", "The deploy freeze begins on Thursday instead of Friday", "SUPERSEDE", 0),
-    ("Support for the old agent ends on 2027-03-01", "Support for the old agent ends on 2027-06-01", "ADD", None),
-    ("Cabin holds last 20 minutes instead of 30", "Cabin holds last 30 minutes instead of 20", "SUPERSEDE", 0)])
+    ("A cabin hold lasts 20 minutes", "A cabin hold lasts 30 minutes", "SUPERSEDE", 0),
+    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30 instead of 02:00", "ADD", 1),
+    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30, no longer at 02:00", "ADD", 1),
+    ("The nightly dump runs at 02:00", "The nightly dump moved from 02:00 to 04:30", "ADD", 1),
+    ("The nightly dump runs at 02:00", "The nightly dump runs at 04:30", "ADD", 1),
+    ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 02:00 instead of 04:30", "ADD", 1),
+    ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 02:00", "ADD", 1),
+    ("The deploy freeze begins on Friday", "The deploy freeze begins on Thursday instead of Friday", "ADD", 1),
+    ("Support for the old agent ends on 2027-03-01", "Support for the old agent ends on 2027-06-01", "ADD", 1),
+    ("Cabin holds last 20 minutes instead of 30", "Cabin holds last 30 minutes instead of 20", "ADD", 1)])
 def test_a_correction_is_no_repeat(tmp_path, there, said, operation, asked):
     made(tmp_path, [mem(there, days_ago=90)])
     r = writer(tmp_path).remember(said)
@@ -111,11 +112,10 @@ def test_a_correction_is_no_repeat(tmp_path, there, said, operation, asked):
 
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("there", "said"), [
-    ("The nightly dump runs at 02:00", "At 02:00 the nightly dump runs"), ("The nightly dump runs at 02:00", "The nightly dump runs at 2 am"),
-    ("Cabin holds last two hours instead of 20 minutes", "Instead of 20 minutes cabin holds last 120 minutes"),
-    ("The nightly dump runs at 04:30 instead of 02:00", "The nightly dump runs at 04:30"),
+    ("The nightly dump runs at 02:00", "The nightly dump runs at 2 am"),
+    ("Cabin holds last two hours instead of 20 minutes", "Cabin holds last 120 minutes instead of 20 minutes!"),
     ("Dumps are kept for 24 h on the harbour disk", "Dumps are kept for one day on the harbour disk")])
-def test_a_repeat_in_other_words_stays_one(tmp_path, there, said):
+def test_a_repeat_in_another_spelling_stays_one(tmp_path, there, said):
     made(tmp_path, [mem(there, days_ago=90)])
     assert writer(tmp_path).remember(said).operation == "NOOP"
 
@@ -542,14 +542,17 @@ def test_the_text_is_read_from_a_file_and_a_dry_run_writes_nothing(two, tmp_path
     assert all(x in told.out for x in ("replaces", "Orders live in MySQL", "Replaces “Orders live in MySQL”", "Looked at", "Take it back: gnc undo run_"))
 
 
+TABLES = "The tables of the shop, with all that customers ever asked for and its history, are kept elsewhere than MySQL."
+
+
 @pytest.mark.slow
 def test_a_fact_that_is_only_added_names_the_nearest_that_it_might_replace(two):
-    told = gnc("remember", "The orders service keeps its tables in Redis.", "--dry-run", repo=two)
+    told = gnc("remember", TABLES, "--dry-run", repo=two)
     assert f"If this replaces “Orders live in MySQL”, add --supersedes {MYSQL.id[:12]}\n" in told.out
     assert "If this replaces" not in gnc("remember", "Owls sleep by day.", "--dry-run", repo=two).out + gnc("remember", MOVED, "--dry-run", repo=two).out
-    r = gnc("remember", "The orders service keeps its tables in Redis.", repo=two)
+    r = gnc("remember", TABLES, repo=two)
     assert f"If this replaces “Orders live in MySQL”, take it back and say it with --supersedes {MYSQL.id[:12]}\n" in r.out
-    assert "If this replaces" not in gnc("remember", "The orders service keeps its tables in SQLite.", "--json", repo=two).out
+    assert "If this replaces" not in gnc("remember", TABLES + " Today.", "--json", repo=two).out
     assert "If this replaces" not in gnc("remember", "The orders service keeps tables.", "--no-judge", repo=two).out
 
 

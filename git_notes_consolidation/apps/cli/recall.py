@@ -87,8 +87,10 @@ def recall(
                                                      "first.")] = None,
     query_file: Annotated[str | None, typer.Option(help="Read the question from a file; - is standard input.",
                                                    metavar="FILE")] = None,
-    mode: Annotated[str, typer.Option(help="How deep: reflexive (hot), standard (… and warm), "
-                                           "deep (… and cold) or exhaustive.")] = "standard",
+    mode: Annotated[str | None, typer.Option(help="How deep: reflexive (hot), standard (… and warm), "
+                                                  "deep (… and cold) or exhaustive. Default: standard, and "
+                                                  "deeper where that has more to do with the "
+                                                  "question.")] = None,
     namespace: Annotated[str | None, typer.Option(help="Only this namespace.")] = None,
     limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 10,
     as_of: Annotated[str | None, typer.Option(help="What was true on this day.", metavar="DATE")] = None,
@@ -114,7 +116,7 @@ def recall(
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when it was."
     call: Call = ctx.obj
-    query = worded(words, query_file, "--query-file")
+    query, asked, mode = worded(words, query_file, "--query-file"), mode, mode or "standard"
     if mode not in {m.value for m in RetrievalMode}:
         raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
     at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")
@@ -127,7 +129,7 @@ def recall(
         return
     def search(mode: str, limit: int, count: bool) -> list[MemoryResult]:
         return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at,
-                        known_at=known, count=count)
+                        known_at=known, count=count, deeper=asked is None)
     found = search(mode, limit, not no_count)
     deeper = len(search("exhaustive", 1000, False)) if not found else 0
     data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(),
