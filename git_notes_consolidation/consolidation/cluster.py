@@ -223,7 +223,8 @@ def _groups(s: Scanned, clusters: Iterable[MemoryCluster],
         outdated, amended = ({i: m for i, (m, kind) in new.items() if kind == wanted}
                              for wanted in ("full", "partial"))
         if len(outdated) < len(members):
-            current = sorted((by_id[i] for i in members if i not in outdated), key=lambda m: (m.event_time, m.id))
+            current = sorted((by_id[i] for i in members if i not in outdated),
+                             key=lambda m: (m.event_time, m.id))
             last = last_words(current)
             yield Group(c.label, Job(tuple(by_id[i] for i in members), outdated, amended), c.coherence, s.now,
                         tuple(m.id for m in current if m not in last))

@@ -23,7 +23,7 @@ from ..core.memory import Memory, as_utc, digest
 from ..store.events import Events, our_tips
 from ..store.git import Repo
 from ..store.reader import Scan
-from ..store.state import State, with_run
+from ..store.state import State, probably_replaced, with_run
 from ..store.locks import clone_id
 from ..store.oplog import operations_of
 from ..store.versions import versions_of
@@ -265,4 +265,5 @@ def _patch(service: ConsolidationService, g: Increment, fresh: _Records, state: 
                    edges=[e for i, e in state.edges.items() if was.edges.get(i) != e], summaries=sums,
                    retired=was.summaries.keys() - state.summaries.keys(),
                    runs=[r for i, r in state.runs.items() if i not in was.runs],
-                   operations=[op.row() for op in ops], grown=g.new.grown)
+                   operations=[op.row() for op in ops], grown=g.new.grown,
+                   keep={"probably_replaced": probably_replaced(state)})

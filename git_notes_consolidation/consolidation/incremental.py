@@ -114,7 +114,8 @@ def catch_up(
         p = _patch(service, g, records, state, now)
     except (sqlite3.DatabaseError, ValueError, KeyError,
             TypeError) as e: LOG.debug("the cache is not built on: %s", e); return False
-    return patch(conn, replace(p, keep={"tables": _made_of(after), "base": after}), upon=_made_of(base))
+    keep = {**p.keep, "tables": _made_of(after), "base": after}
+    return patch(conn, replace(p, keep=keep), upon=_made_of(base))
 
 # %% ../../nbs/13_consolidation/15_incremental.ipynb #8c4bcad2
 def _persist(service: ConsolidationService, g: Increment, plan: Plan, events: Events,
@@ -123,8 +124,8 @@ def _persist(service: ConsolidationService, g: Increment, plan: Plan, events: Ev
     fresh, base = events.records[len(g.events.records):], g.known.base
     state = _after(g, fresh)
     v = g.view(state, events.tips)
-    p = replace(_patch(service, g, fresh, state, plan.now),
-                keep=_left(service, g, plan, v, fresh, seal(service.repo)),
+    p = _patch(service, g, fresh, state, plan.now)
+    p = replace(p, keep={**p.keep, **_left(service, g, plan, v, fresh, seal(service.repo))},
                 near={service.embedder.name: plan.near.to_bytes()} if plan.near else {})
     if not patch(conn, p, upon=_made_of(base)): return  # Somebody was faster
     if g.asked: forget(conn, access_counts(events, clone_id(service.repo)), plan.now)

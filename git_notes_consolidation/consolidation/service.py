@@ -285,7 +285,8 @@ def apply_plan(
                     "llm": dict(plan.result.llm), "waiting": plan.waiting}
             store_cache.remember(conn, "last_run", last)
             if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
-            if whole and not plan.waiting and not plan.result.errors and not {*plan.result.llm.get("failures", ())} - _FINAL:
+            failed = {*plan.result.llm.get("failures", ())} - _FINAL
+            if whole and not (plan.waiting or plan.result.errors or failed):
                 store_cache.remember(conn, "settled", service.settled(v))
                 store_cache.remember(conn, "base",
                                      base | {"seal": seal(service.repo), "whole": plan.now.isoformat()}

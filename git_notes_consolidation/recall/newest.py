@@ -4,7 +4,7 @@
 
 # %% ../../nbs/14_recall/05_newest.ipynb #c9373281
 from __future__ import annotations
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from ..core.memory import Memory
@@ -12,7 +12,7 @@ from .questions import Question, key, read_question, tells_of
 from .rank import excerpt
 from .search import MemoryResult
 from ..supersession.questions import likely
-from ..text.subjects import newest_first
+from ..text.subjects import newest_first, next_words
 from ..text.topics import topic_of
 from ..text.words import words_of
 
@@ -35,10 +35,14 @@ def newest_on_top(
     found: Sequence[MemoryResult],  # Best first, in the asked tiers
     query: str,
     everywhere: Sequence[MemoryResult] = (),  # Best first, in all tiers
+    asked: Mapping[str, str] = {},  # Of what is probably replaced, by what
 ) -> list[MemoryResult]:
     "The same results, each subject with its newest word first."
     first, mine = _with_deeper(found[:GROUPED], everywhere[:GROUPED]), {r.id for r in found}
-    order = newest_first([r.memory for r in first], partial(tells_of, read_question(query)))
+    told = {r.id for r in first if r.kind == "summary"}
+    may = partial(tells_of, read_question(query))
+    order = newest_first([r.memory for r in first],
+                         lambda a, b: not told & {a.id, b.id} and may(a, b), asked)
     heads = {j for i, j in order if j is not None and first[i].id in mine}
     grouped = [replace(first[i], newer=None if j is None else first[j].id) for i, j in order
                if first[i].id in mine or i in heads]
@@ -79,7 +83,9 @@ def stands_for(
     query: str,
 ) -> bool:
     "May a summary be shown in the place of its sources?"
-    if not sources or disagree(sources): return False
+    q = read_question(query)
+    if not sources or disagree(sources) or next_words(sources, partial(tells_of, q))[0] is not None:
+        return False
     best = sources[0]
     said = " ".join(words_of(excerpt(best.content, query, best.summary) or best.summary))
     return f" {said} " in f" {' '.join(words_of(summary.text))} "

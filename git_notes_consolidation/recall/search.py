@@ -232,7 +232,8 @@ def told_by_summaries(
         mine = np.unique([u for u in c.unit[c.sources[s]].tolist() if u >= 0 and not c.replaced[u]]).astype(
             np.intp)
         best = out[mine].max(initial=0.0)
-        if s not in without and score[s] >= ABOUT_AS_WELL * best: out[s] = max(score[s], best); out[mine] = 0.0
+        if s not in without and score[s] >= ABOUT_AS_WELL * best:
+            out[s] = max(score[s], best); out[mine] = 0.0
         else: out[s] = 0.0
     return out
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from ..store import cache as index
 from ..store import tables as store_tables
@@ -325,13 +325,14 @@ AND m.superseded_kind = 'full')
         def look(w: Wanted, n: int) -> list[MemoryResult]:
             while True:
                 found = worthiest(full(with_equals(scores.found(c, w, least, without), n)))
-                if not (untold := _telling(tables, c, found, query) if not w.sources else set[int]()): return found
+                untold = set[int]() if w.sources else _telling(tables, c, found, query)
+                if not untold: return found
                 without.update(untold)
         best = look(wanted, max(most, GROUPED))
-        if wanted.past: return best
         every = look(replace(wanted, anywhere=True, summaries=False), GROUPED)
         if deeper and answers_better(query, every, best): best = every
-        return newest_on_top(best, query, every)
+        asked = index.recalled(tables, "probably_replaced") or {}
+        return best if wanted.past else newest_on_top(best, query, every, cast(dict[str, str], asked))
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, float]:

@@ -154,7 +154,7 @@ def diverse(
 _LABEL = {"fact": "**Key facts:**", "decision": "**Decisions:**",
           "superseded": "**Note - superseded information:**"}
 _PRICE = {"fact": 10, "decision": 10, "superseded": 17}  # Their tokens
-_SPARE = ("note", "fact", "rationale", "decision", "superseded")  # Kinds in the order in which lines are given up
+_SPARE = ("note", "fact", "rationale", "decision", "superseded")  # In this order lines are given up
 
 
 def price(lines: Iterable[Line]) -> int:
@@ -279,7 +279,8 @@ def pack(
     if len(notes) > 1: notes = fitting(notes, room)
     while notes and _size(notes) > space: notes = fitting(notes, price(notes) - 1)
     if len(notes) < 2: notes = []
-    return _packed(chosen, notes, len(laid.items) - len(chosen), cut, budget, room - price(notes), laid.questions)
+    return _packed(chosen, notes, len(laid.items) - len(chosen), cut, budget, room - price(notes),
+                   laid.questions)
 
 
 def _size(lines: Iterable[Line]) -> int: return 90 + sum(len(x.text) + 2 for x in lines)

@@ -17,14 +17,14 @@ from ..core.memory import as_utc, Memory
 from ..store.events import REFS, read_events
 from ..store.git import Repo, tips
 from ..store.reader import read_memories
-from ..store.state import State, fold, with_state
+from ..store.state import State, fold, probably_replaced, with_state
 from ..store.locks import replace_file
 from .budget import FORMAT, Laid, Line, Told, bag, words
 from ..core.tokens import token_counter, estimate_tokens
 from ..summaries.quotations import with_full_stop
 from ..text.factuality import is_fragment
 from ..text.sentences import split_sentences
-from ..text.subjects import last_words
+from ..text.subjects import PERHAPS_ONE_SUBJECT, last_words
 
 # %% auto #0
 __all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'latest', 'with_notes',
@@ -151,8 +151,7 @@ _LATEST = 80  # Memories that are looked at
 
 def _overtaken(state: State) -> frozenset[str]:
     "Memories that another replaces as a whole, or probably does."
-    return replaced_in(state) | {str(r.get("target")) for r in state.reviews.values()
-                                 if r.get("type") == "supersedes" and r.get("kind_of") != "partial"}
+    return replaced_in(state) | probably_replaced(state).keys()
 
 
 def _past(state: State) -> set[str]:
@@ -168,7 +167,7 @@ def latest(
     "The newest word on each of the latest subjects."
     past = _past(state)
     living = (m for m in memories if m.status != "tombstone" and m.id not in past and not is_fragment(m))
-    return last_words(nlargest(_LATEST, living, key=lambda m: (m.event_time, m.id)))
+    return last_words(nlargest(_LATEST, living, key=lambda m: (m.event_time, m.id)), PERHAPS_ONE_SUBJECT)
 
 
 def _note(m: Memory, count: Callable[[str], int]) -> Line:
@@ -252,6 +251,7 @@ def refs_moved(
     if before is None:
         if seen and load(str(repo.common_dir), seen) is None: prepare(repo, state, seen, memories)
         return
-    same = (not grown and state.summaries == before.summaries and state.reviews.keys() == before.reviews.keys()
+    same = (not grown and state.summaries == before.summaries
+            and state.reviews.keys() == before.reviews.keys()
             and replaced_in(state) == replaced_in(before))
     if not (same and carry(repo, was, seen)): prepare(repo, state, seen, memories)

@@ -15,7 +15,8 @@ from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
 from .events import Events
 
 # %% auto #0
-__all__ = ['OPERATIONS', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'with_state', 'with_run']
+__all__ = ['OPERATIONS', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'with_state',
+           'probably_replaced', 'with_run']
 
 # %% ../../nbs/08_store/06_state.ipynb #a4c586b6
 def undone_runs(runs: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -227,6 +228,15 @@ def with_state(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
     gone: dict[str, dict[str, Any]] = {i: {"status": "tombstone"} for i in state.withdrawn}
     return tuple(replace(m, **{**state.fields.get(m.id, {}), **gone.get(m.id, {})}) if m.id in state.fields
                  or m.id in gone else m for m in memories)
+
+# %% ../../nbs/08_store/06_state.ipynb #d99c1abb
+def probably_replaced(
+    state: State,
+) -> dict[str, str]:  # Memory id to the id of the newer one
+    "What an open question says of two memories."
+    return {r["target"]: r["source"] for r in state.reviews.values()
+            if r.get("type") == "supersedes" and r.get("kind_of") != "partial"
+            and {"source", "target"} <= r.keys()}
 
 # %% ../../nbs/08_store/06_state.ipynb #30794f93
 def with_run(

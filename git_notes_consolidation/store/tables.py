@@ -14,7 +14,7 @@ from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..observability.tracing import span
 from ..text.names import names_of
 from ..text.words import memory_names, MemoryNames
-from .state import State
+from .state import State, probably_replaced
 from .cache import recalled
 
 # %% auto #0
@@ -160,7 +160,8 @@ def refresh(
         _insert(conn, "consolidation_runs", _run_rows(state.runs.values(), state.undone))
         _insert(conn, "operations", operations)
         # In the same transaction: never one without the other
-        conn.execute("INSERT OR REPLACE INTO meta VALUES ('tables', ?)", (json.dumps(made_of),))
+        for key, value in {"tables": made_of, "probably_replaced": probably_replaced(state)}.items():
+            conn.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
 # %% ../../nbs/08_store/08_tables.ipynb #f0812626
 _SHAPE = (

@@ -19,8 +19,9 @@ __all__ = ['solved']
 
 # %% ../../nbs/10_supersession/07_blockers.ipynb #354aa7d1
 _RELIEF = re.compile(r"(?i)\b" + any_of(
-    "resolve[sd], fixe[sd], solve[sd], unblock(?:ed|s), unlocked, clear(?:ed|s), lifted, repaired, restored, renewed, closed, "
-    "settled, works(?: again| now)?, (?:is|are) (?:back|up|gone|over|through|done|in|out|healthy), arrived, "
+    "resolve[sd], fixe[sd], solve[sd], unblock(?:ed|s), unlocked, clear(?:ed|s), lifted, repaired, "
+    "restored, renewed, closed, settled, works(?: again| now)?, "
+    "(?:is|are) (?:back|up|gone|over|through|done|in|out|healthy), arrived, "
     "up again, back online, passes, green, no longer, (?:blocker|issue|problem) (?:is )?(?:gone|done|over)")
     + r"\b")
 _DOUBT = re.compile(r"(?i)\b" + any_of(

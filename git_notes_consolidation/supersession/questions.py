@@ -85,7 +85,8 @@ def _again(older: Memory, newer: Memory) -> bool:
     if _CHANGED.search(newer.summary) or bool(_DENIES.search(newer.summary)) != bool(
         _DENIES.search(older.summary)):
         return False
-    return bool(now) and now <= was or newer.namespace in ("learnings", "patterns") and (was <= now or not now)
+    return (bool(now) and now <= was
+            or newer.namespace in ("learnings", "patterns") and (was <= now or not now))
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #7f30b5b3
 LIKELY = "S"  # Code of a guess by the subject

@@ -5,14 +5,14 @@
 # %% ../../nbs/04_text/09_subjects.ipynb #a3dfcac4
 from __future__ import annotations
 import math, re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from ..core.memory import Memory
 from .names import document_head
 from .topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
-__all__ = ['ONE_SUBJECT', 'tie', 'brothers', 'next_words', 'last_words', 'newest_first']
+__all__ = ['ONE_SUBJECT', 'VERY_NEAR', 'PERHAPS_ONE_SUBJECT', 'tie', 'brothers', 'next_words', 'last_words', 'newest_first']
 
 # %% ../../nbs/04_text/09_subjects.ipynb #6ade10af
 def _weight(words: Iterable[str]) -> float:
@@ -76,26 +76,32 @@ def next_words(
     return [next_of(i) for i in range(n)]
 
 # %% ../../nbs/04_text/09_subjects.ipynb #847a1b98
-_VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's words
+VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's words
+PERHAPS_ONE_SUBJECT = 0.9  # From here on two memories may speak of one thing
 
 
 def last_words(
     memories: Sequence[Memory],
+    near: float = VERY_NEAR,  # So near a later memory is a word on the same subject in any case
 ) -> list[Memory]:  # In the same order
     "Those on whose subject no other of them is a later word."
-    following = next_words(memories, most=len(memories))
     def overtaken(m: Memory) -> bool:
-        return any(tie(m, x) >= _VERY_NEAR and m.event_time < x.event_time and not brothers(m, x)
+        return any(tie(m, x) >= near and m.event_time < x.event_time and not brothers(m, x)
                    for x in memories)
-    return [m for m, n in zip(memories, following) if n is None and not overtaken(m)]
+    return [m for m in memories if not overtaken(m)]
 
 # %% ../../nbs/04_text/09_subjects.ipynb #808f3f29
 def newest_first(
     found: Sequence[Memory],  # Best first
     may: Callable[[Memory, Memory], bool] = lambda older, newer: True,  # Stand above the older one
+    known: Mapping[str, str] = {},  # By a memory's id that of a newer one, of which it is known that it does
 ) -> list[tuple[int, int | None]]:  # Positions, and for what is older that of the last word on its subject
     "The same memories, each subject with its newest word first."
     later, subjects = next_words(found, may), dict[int, list[int]]()
+    at = {m.id: i for i, m in enumerate(found)}
+    for older, newer in known.items():
+        if {older, newer} <= at.keys() and found[at[older]].event_time < found[at[newer]].event_time:
+            later[at[older]] = at[newer]
     for i in range(len(found)):
         end = i
         while (following := later[end]) is not None: end = following

@@ -256,7 +256,8 @@ def decide(
     asked = [x for x in told if x not in act and x.judgment.confidence >= WORTH_ASKING]
     likely = [x for x in asked if x.judgment.code == LIKELY]
     best_guess = max(likely, key=lambda x: (x.judgment.confidence, x.memory.event_time), default=None)
-    return Decision(best, tuple(act), tuple(x for x in asked if x not in likely or x is best_guess and not act))
+    return Decision(best, tuple(act),
+                    tuple(x for x in asked if x not in likely or x is best_guess and not act))
 
 # %% ../../nbs/16_writing/01_decide.ipynb #8ab46dae
 def everywhere(

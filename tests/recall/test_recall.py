@@ -102,12 +102,12 @@ def test_repeats_are_shown_once(home):
 
 
 def test_summaries_stand_for_their_sources(tmp_path):
-    notes = [mem(t, f"{t}, as the harbour master asked.", days_ago=40 - k, namespace="learnings") for k, t in enumerate((
-        "The tide gauge of the harbour lies four minutes behind", "The tide gauge of the harbour drifts when its float freezes",
-        "The tide gauge of the harbour sends zeros while it restarts"))]
+    notes = [mem(t, days_ago=40 - k, namespace="learnings") for k, t in enumerate((
+        "Zeros mean that the tide gauge restarts", "A frozen float holds the tide gauge back in January",
+        "Ferries make spikes at noon in the curve of the tide gauge"))]
     run(new_repo(tmp_path / "gauge", notes))
     s = ask(tmp_path / "gauge")
-    query = "zeros of the tide gauge"
+    query = "spikes of the tide gauge"
     both, one = (s.search(query, limit=99, mode="exhaustive", include_sources=x, count=False) for x in (True, False))
     told = [r for r in one if r.kind == "summary"]
     assert told and not {i for r in told for i in r.stands_for} & {r.id for r in one if not r.superseded_by}

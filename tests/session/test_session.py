@@ -283,9 +283,10 @@ def test_from_a_worktree_and_a_bare_repository(sampled, tmp_path):
 
 
 @pytest.mark.parametrize("name, value, check", [
-    ("ENABLED", "false", lambda d: json.loads(d.stdout) == {"continue": True}), ("MAX", "1", lambda d: context_of(d).count("\n### ") == 1),
+    ("ENABLED", "false", lambda d: json.loads(d.stdout) == {"continue": True}),
+    ("MAX", "1", lambda d: re.findall("(?m)^### (.*)", context_of(d))[1:] == ["Latest notes"]),
     ("TOKEN_BUDGET", "600", lambda d: token_counter()[1](context_of(d)) <= 600),
-    ("MIN_CONFIDENCE", "0.99", lambda d: json.loads(d.stdout) == {"continue": True}),
+    ("MIN_CONFIDENCE", "0.99", lambda d: re.findall("(?m)^### (.*)", context_of(d)) == ["Latest notes"]),
     ("PRIORITIZE", "recency", lambda d: blocks(context_of(d)) == (1, 1)),
     ("PRIORITIZE", "newest", lambda d: b"cannot be 'newest'" in d.stderr and blocks(context_of(d)) == (1, 1)),
 ])
