@@ -132,7 +132,7 @@ def _persist(service: ConsolidationService, g: Increment, plan: Plan, events: Ev
     was, seen = (" ".join(tip for _, tip in sorted(tips.items())) for tips in (base["ours"], events.tips))
     refs_moved(service.repo, state, seen, was, g.known.state, (*g.known.memories, *g.new.memories),
                bool(g.new.memories))
-    remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
+    remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v), plan.waiting))
 
 
 def _applied(service: ConsolidationService, g: Increment, plan: Plan,

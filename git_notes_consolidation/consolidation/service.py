@@ -284,7 +284,7 @@ def apply_plan(
             last = {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends),
                     "llm": dict(plan.result.llm), "waiting": plan.waiting}
             store_cache.remember(conn, "last_run", last)
-            if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v)))
+            if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v), plan.waiting))
             failed = {*plan.result.llm.get("failures", ())} - _FINAL
             if whole and not (plan.waiting or plan.result.errors or failed):
                 store_cache.remember(conn, "settled", service.settled(v))

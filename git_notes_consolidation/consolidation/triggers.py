@@ -43,6 +43,7 @@ class Facts:
     last_run: datetime | None = None  # The last run, whoever started it
     last_start: datetime | None = None  # The last one that a hook started
     at_hand: int = 0  # Memories that are hot or warm, the new ones among them
+    waiting: int = 0  # Replacements that the last run left to the next
     locked: bool = False  # A run is at work
     more: bool = False  # There are more new ones than were counted
 
@@ -64,8 +65,8 @@ def facts(
     "The facts of a repository."
     last = last_run(repo)
     new = memories_since(repo, last.tips, most + 1)
-    return Facts(event, new, last.at, last_start(repo), last.at_hand + len(new), lock_held(repo),
-                 len(new) > most)
+    return Facts(event, new, last.at, last_start(repo), last.at_hand + len(new), last.waiting,
+                 lock_held(repo), len(new) > most)
 
 # %% ../../nbs/13_consolidation/16_triggers.ipynb #6b95a7ad
 @dataclass(frozen=True)
@@ -103,7 +104,9 @@ def _interval(c: SubconsciousnessConfig) -> timedelta:
 
 
 def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
-    if not 0 < c.hook_pressure <= f.at_hand or elapsed(now, f.last_run) < _interval(c): return ""
+    if elapsed(now, f.last_run) < _interval(c): return ""
+    if f.waiting: return f"the last run left {f.waiting} replacements, more than one run may make"
+    if not 0 < c.hook_pressure <= f.at_hand: return ""
     return f"{f.at_hand} memories are hot or warm, and {c.hook_pressure} are more than a session can hold"
 
 # %% ../../nbs/13_consolidation/16_triggers.ipynb #1438e4f0

@@ -28,11 +28,13 @@ class LastRun:
     at: datetime | None = None  # None: there was none, or nobody knows
     tips: Mapping[str, str] = field(default_factory=dict)  # refs/notes/mem/* and where they pointed
     at_hand: int = 0  # Memories that were hot or warm afterwards, repeats counted once
+    waiting: int = 0  # Replacements that it left to the next run
 
 # %% ../../nbs/08_store/12_changes.ipynb #fd3d200b
 def remember_run(repo: Repo, run: LastRun) -> None:
     "Keep it for `last_run`."
-    d = {"at": run.at and run.at.isoformat(), "tips": dict(run.tips), "at_hand": run.at_hand}
+    d = {"at": run.at and run.at.isoformat(), "tips": dict(run.tips), "at_hand": run.at_hand,
+         "waiting": run.waiting}
     replace_file(repo, "last-run.json", json.dumps(d, sort_keys=True) + "\n")
 
 # %% ../../nbs/08_store/12_changes.ipynb #43f42a1f
@@ -53,11 +55,12 @@ _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 def last_run(repo: Repo) -> LastRun:
     "What the last run left behind."
     d = _read(repo, "last-run.json")
-    where, n = d.get("tips"), d.get("at_hand")
+    where = d.get("tips")
     sound = (isinstance(where, dict) and all(r.startswith(MEM) and isinstance(o, str) and _OBJECT.fullmatch(o)
                                              for r, o in where.items()))
     known = dict(where) if sound else {}  # type: ignore[arg-type]
-    return LastRun(_time(d.get("at")), known, n if type(n) is int and n >= 0 and sound else 0)
+    hand, left = (n if type(n) is int and n >= 0 and sound else 0 for n in map(d.get, ("at_hand", "waiting")))
+    return LastRun(_time(d.get("at")), known, hand, left)
 
 # %% ../../nbs/08_store/12_changes.ipynb #160819c5
 _Key = tuple[str, str, str]  # What makes a memory in its namespace: timestamp, summary, body

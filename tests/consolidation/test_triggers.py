@@ -51,6 +51,8 @@ def test_nothing_new_starts_nothing_but_the_calendar_and_pressure():
         assert trigger(f) is None and trigger(f, consolidation_batch_size=0, min_cluster_size=2, hook_idle_minutes=0, consolidation_interval_hours=0) is None
     old = Facts(last_run=SAMPLE_NOW - 100 * HOUR, at_hand=3000)
     assert (trigger(old), trigger(replace(old, at_hand=3), hook_schedule="0 3 * * *")) == ("pressure", "schedule")
+    left = replace(old, at_hand=3, waiting=2)
+    assert (trigger(left), trigger(replace(left, last_run=SAMPLE_NOW - HOUR))) == ("pressure", None)
 
 
 def test_no_hook_is_sooner_than_the_interval_after_a_hook():

@@ -70,6 +70,8 @@ def status(
              ("summaries", st["summaries"]),
              ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"),
              ("last run", said),
+             *([("for the next run", f"{n} replacements, more than one run may make")]
+               if (n := last.get("waiting")) else []),
              ("background hook", f"not active: {'; '.join(lack)}" if lack else "active")]
     if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
     most = len(st["problems"]) if call.verbose else 3
