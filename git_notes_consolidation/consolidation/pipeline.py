@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TypeVar
 from ..core.models import (
     EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, TierTransition)
@@ -102,23 +103,22 @@ def _one_each(
     asked: Iterable[MemoryEdge],  # Of this run
     edges: Iterable[MemoryEdge],  # That hold
 ) -> tuple[tuple[MemoryEdge, ...], frozenset[str]]:  # What is asked now, and the open questions that are over
-    "The likeliest question about each older memory."
+    "The likeliest question of each newer memory."
     gone = set(_hidden_by(edges)) | _copies(s.memories)
     def answered(e: MemoryEdge) -> bool:
         return any(replace(e, edge_type=t, kind=None).id in s.state.verdicts for t in _ANSWERS)
     mine = {e.id: e for e in asked if e.code != LIKELY or not answered(e)}
-    rank = {i: (e.weight, e.source_id, i) for i, e in mine.items()}
-    about = {i: e.target_id for i, e in mine.items()}
-    for i, r in s.state.reviews.items():
-        if r.get("code") != LIKELY or i in mine: continue
-        rank[i] = float(r.get("weight", 0.0)), str(r.get("source")), i
-        about[i] = str(r.get("target"))
-    best: dict[str, str] = {}
-    for i in sorted(rank, key=lambda i: rank[i]):
-        if about[i] not in gone: best[about[i]] = i
-    kept = set(best.values())
+    open_ = {i: (float(r.get("weight", 0.0)), str(r.get("source")), str(r.get("target")))
+             for i, r in s.state.reviews.items() if r.get("code") == LIKELY and i not in mine}
+    every = open_ | {i: (e.weight, e.source_id, e.target_id) for i, e in mine.items() if e.code == LIKELY}
+    when = {m.id: m.event_time for m in s.memories}
+    def rank(i: str) -> tuple[float, datetime, str]:  # Of equals about the latest
+        weight, _, target = every[i]
+        return weight, when.get(target, s.now), target
+    best = {every[i][1]: i for i in sorted(every, key=rank)}
+    kept = {i for i in best.values() if every[i][2] not in gone}
     return (tuple(e for i, e in mine.items() if i in kept or e.code != LIKELY),
-            frozenset(i for i in rank if i not in kept and i not in mine))
+            frozenset(open_.keys() - kept))
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #7c9956b8
 def _review(

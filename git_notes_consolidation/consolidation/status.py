@@ -14,7 +14,7 @@ from ..store import cache as store_cache
 from ..core.models import EdgeType, MemoryEdge, MemoryTier
 from ..retention.tiers import tier_of
 from ..store.reader import resolve
-from ..store.state import record_value, State
+from ..store.state import open_questions, record_value, State
 from .scan import living_memories
 from .view import View, view
 from .service import ConsolidationService, scored
@@ -70,8 +70,8 @@ def questions(
                 **{f"{k}_says": s for k, s in ends.items()}}
     def age(r: Mapping[str, Any]) -> float:
         return told[str(r.get("source"))].timestamp.timestamp() if r.get("source") in told else 0.0
-    open_ = [(i, r) for i, r in v.state.reviews.items() if about is None
-             or about in (i, r.get("source"), r.get("target"), *r.get("sources", ()))]
+    open_ = [(i, r) for i, r in (open_questions(v.state) if about is None else v.state.reviews).items()
+             if about is None or about in (i, r.get("source"), r.get("target"), *r.get("sources", ()))]
     return [row(i, r) for i, r in sorted(open_, key=lambda x: (-age(x[1]), x[0]))]
 
 # %% ../../nbs/13_consolidation/12_status.ipynb #cc1125b1
@@ -118,6 +118,6 @@ def status(service: ConsolidationService, now: datetime | None = None) -> dict[s
             "tiers": {t.value: sum(c[t.value] for c in by.values()) for t in MemoryTier},
             "namespaces": {n: {t.value: by[n][t.value] for t in MemoryTier} for n in sorted(by)},
             "edges": dict(sorted(kinds.items())), "summaries": len(v.state.summaries),
-            "review_items": len(v.state.reviews),
+            "review_items": len(open_questions(v.state)),
             "runs": len(v.state.runs), "undone": len(v.state.undone), "last_run": last,
             "problems": list(v.warnings), "available": is_consolidation_available()}

@@ -17,7 +17,7 @@ from ..core.memory import as_utc, Memory
 from ..store.events import REFS, read_events
 from ..store.git import Repo, tips
 from ..store.reader import read_memories
-from ..store.state import State, fold, probably_replaced, with_state
+from ..store.state import State, fold, open_questions, probably_replaced, with_state
 from ..store.locks import replace_file
 from .budget import FORMAT, Laid, Line, Told, bag, words
 from ..core.tokens import token_counter, estimate_tokens
@@ -189,7 +189,7 @@ def with_notes(
     told = latest(memories, state)
     head = Line("heading", "### Latest notes", count("### Latest notes\n\n"), "")
     return laid._replace(notes=[head, *(_note(m, count) for m in told)] if told else [],
-                         noted=[m.id for m in told], questions=len(state.reviews))
+                         noted=[m.id for m in told], questions=len(open_questions(state)))
 
 
 def _still(laid: Laid, before: Laid, state: State) -> Laid:
@@ -197,7 +197,7 @@ def _still(laid: Laid, before: Laid, state: State) -> Laid:
     past = _past(state)
     kept = [(i, x) for i, x in zip(before.noted, before.notes[1:]) if i not in past]
     return laid._replace(notes=[*before.notes[:1], *(x for _, x in kept)] if kept else [],
-                         noted=[i for i, _ in kept], questions=len(state.reviews))
+                         noted=[i for i, _ in kept], questions=len(open_questions(state)))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #b21dce07
 def prepare(

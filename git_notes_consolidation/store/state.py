@@ -15,7 +15,7 @@ from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
 from .events import Events
 
 # %% auto #0
-__all__ = ['OPERATIONS', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'with_state',
+__all__ = ['OPERATIONS', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'with_state', 'open_questions',
            'probably_replaced', 'with_run']
 
 # %% ../../nbs/08_store/06_state.ipynb #a4c586b6
@@ -230,11 +230,21 @@ def with_state(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
                  or m.id in gone else m for m in memories)
 
 # %% ../../nbs/08_store/06_state.ipynb #d99c1abb
+def open_questions(
+    state: State,
+) -> dict[str, Mapping[str, Any]]:  # By their names
+    "What a person is asked now: of several questions about an older memory the likeliest."
+    def likely(x: tuple[str, Mapping[str, Any]]) -> tuple[float, str, str]:
+        return float(x[1].get("weight") or 0.0), str(x[1].get("source")), x[0]
+    best = {str(r.get("target", i)): i for i, r in sorted(state.reviews.items(), key=likely)}
+    return {i: r for i, r in state.reviews.items() if best[str(r.get("target", i))] == i}
+
+
 def probably_replaced(
     state: State,
 ) -> dict[str, str]:  # Memory id to the id of the newer one
     "What an open question says of two memories."
-    return {r["target"]: r["source"] for r in state.reviews.values()
+    return {r["target"]: r["source"] for r in open_questions(state).values()
             if r.get("type") == "supersedes" and r.get("kind_of") != "partial"
             and {"source", "target"} <= r.keys()}
 

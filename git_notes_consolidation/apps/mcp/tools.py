@@ -245,7 +245,7 @@ def memory_review(
     if not id:
         raise RepoError(f"{action} needs the id of a question; memory_review with action=list names them")
     run = _decide(workspace, action, resolve(id, v.state.reviews), reason)
-    return Reviewed(len(workspace.view().state.reviews), [],
+    return Reviewed(len(consolidation_status.questions(workspace.view())), [],
                     f"{action}ed" if action == "accept" else "rejected",
                     run)
 
