@@ -51,8 +51,22 @@ def _numbered(memory: Memory) -> tuple[frozenset[tuple[str, str]], frozenset[tup
     return found(title), found(memory.text)
 
 
+@lru_cache(maxsize=2**15)
+def _title_words(memory: Memory) -> tuple[str, ...]:
+    return tuple(re.findall(r"[\w.-]*\w|%", memory.summary[document_head(memory.summary)[1]:].lower()))
+
+
+def _own_values(a: Memory, b: Memory) -> bool:
+    "Are the titles one sentence in which of two things each has its own value?"
+    x, y = _title_words(a), _title_words(b)
+    if len(x) != len(y) or 2 * sum(v != w for v, w in zip(x, y)) > len(x): return False
+    slots = [k for k in range(len(x)) if x[k] != y[k] and (not k or x[k - 1] == y[k - 1])]  # Where they begin
+    return len(slots) > 1 and x[slots[0]][0].isalpha() and y[slots[0]][0].isalpha()
+
+
 def brothers(a: Memory, b: Memory) -> bool:
-    "Are they about two of several things that are told apart by a number?"
+    "Are they about two of several things that are told apart by a number, or by a word beside their value?"
+    if _own_values(a, b): return True
     (mine, mine_all), (theirs, theirs_all) = _numbered(a), _numbered(b)
     return bool({w for w, _ in mine - theirs_all} & {w for w, _ in theirs - mine_all})
 
