@@ -21,9 +21,8 @@ from ..store.state import State, fold, open_questions, probably_replaced, with_s
 from ..store.locks import replace_file
 from .budget import FORMAT, Laid, Line, Told, bag, words
 from ..core.tokens import token_counter, estimate_tokens
-from ..summaries.quotations import with_full_stop
 from ..text.factuality import is_fragment
-from ..text.sentences import split_sentences
+from ..text.sentences import split_sentences, with_full_stop
 from ..text.subjects import PERHAPS_ONE_SUBJECT, last_words
 
 # %% auto #0

@@ -13,11 +13,12 @@ from typing import NamedTuple
 from ..core.memory import digest, Memory
 from ..core.models import CaptureConfidence, MemorySummary, Quote, SummaryDecision
 from ..text.facts import find_facts
+from ..text.sentences import with_full_stop
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.clusters import dominant_namespace
 from .verification import parts, verify
-from .quotations import headline, one_line, with_dates, with_full_stop
+from .quotations import headline, one_line, with_dates
 from .selection import (
     Candidate, candidates, choose, choose_title, normalized, same_statement)
 from .decisions import _DECIDES, Decided, decision

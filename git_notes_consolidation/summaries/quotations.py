@@ -15,8 +15,8 @@ from ..text.topics import own_sentences
 from ..temporal.resolve import find_references
 
 # %% auto #0
-__all__ = ['Line', 'lines', 'sentences', 'is_statement', 'balanced', 'readability', 'headline', 'one_line', 'with_full_stop',
-           'with_remarks', 'iso_day', 'resolved_dates', 'with_dates']
+__all__ = ['Line', 'lines', 'sentences', 'is_statement', 'balanced', 'readability', 'headline', 'one_line', 'with_remarks',
+           'iso_day', 'resolved_dates', 'with_dates']
 
 # %% ../../nbs/11_summaries/05_quotations.ipynb #833836ab
 class Line(NamedTuple):
@@ -125,11 +125,6 @@ _COUNTS = re.compile(
     r"release|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
     r"|(?:on|since|until|by) (?:mon|tues|wednes|thurs|fri|satur|sun)day|[\w-]+ "
     r"(?:minute|hour|day|week|month|year)s? ago)\b(?!['’]s)")
-
-# %% ../../nbs/11_summaries/05_quotations.ipynb #14bc5a7f
-def with_full_stop(text: str) -> str:
-    "With the full stop that it lacks."
-    return text if re.search(r"[.!?…:;][\"'”’)\]*_`]*$", text) else text + "."
 
 # %% ../../nbs/11_summaries/05_quotations.ipynb #58ed4b28
 def with_remarks(

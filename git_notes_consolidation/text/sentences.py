@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 # %% auto #0
-__all__ = ['word_set', 'Sentence', 'split_sentences']
+__all__ = ['word_set', 'Sentence', 'split_sentences', 'with_full_stop']
 
 # %% ../../nbs/04_text/01_sentences.ipynb #c155ada0
 def word_set(
@@ -108,3 +108,8 @@ def split_sentences(
             start = cut
         if kind == "text": label = block[-200:] if block.endswith(":") else ""
     return tuple(out)
+
+# %% ../../nbs/04_text/01_sentences.ipynb #fd6fde9f
+def with_full_stop(text: str) -> str:
+    "With the full stop that it lacks."
+    return text if re.search(r"[.!?…:;][\"'”’)\]*_`]*$", text) else text + "."

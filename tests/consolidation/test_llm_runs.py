@@ -203,7 +203,7 @@ def test_the_fixture_is_a_model(two, mock_consolidation_llm):
 
 
 POLLED = [mem("Valves are polled every 90 s", "A failed poll is tried again three times.", days_ago=70),
-          mem("Polls of the valves go by bus B", "The radio lost polls.", days_ago=50),
+          mem("Bus B runs to the valves", "The radio lost polls.", days_ago=50),
           mem("The warden is called after three failed polls", "By phone, not by mail.", days_ago=30)]
 
 
