@@ -150,7 +150,8 @@ def sentences_of(text): return [plain(text[s.start:s.end]) for s in split_senten
 
 
 def test_the_edges_that_a_person_read(consolidated):
-    "What was read and found wrong is not said again; of what was right, more than half is, as only what is certain is done. Only new, sure supersessions and near duplicates were read."
+    """What was read and found wrong is not said again; of what was right, more than half is: only what is certain is done.
+    Only new, sure supersessions and near duplicates were read."""
     verdicts = {}
     for line in (ROOT / "tests/fixtures/corpus_verdicts.jsonl").read_text().splitlines():
         row = json.loads(line)
