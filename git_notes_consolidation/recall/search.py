@@ -5,7 +5,7 @@
 # %% ../../nbs/14_recall/02_search.ipynb #ab137cc2
 from __future__ import annotations
 import json, math, sqlite3
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -181,18 +181,20 @@ class Wanted:
 def shown(
     c: Columns,
     w: Wanted,
+    without: Iterable[int] = (),  # Rows of summaries whose sources may be shown wherever they lie
 ) -> np.ndarray:  # (n,) for each unit the row that is shown for it; −1 where none may be
     "The rows among which a search may choose."
     with span("recall.filter_by_tier", mode=w.mode.value) as log:
-        out = _shown(c, w)
+        out = _shown(c, w, without)
         kept, far = int((out >= 0).sum()), int(((c.unit >= 0) & (c.tier >= len(w.mode.tiers))).sum())
         log.set(kept=kept, filtered=far)
     count("recall.tier_filtered_results", far, mode=w.mode.value)
     return out
 
 
-def _shown(c: Columns, w: Wanted) -> np.ndarray:
+def _shown(c: Columns, w: Wanted, without: Iterable[int]) -> np.ndarray:
     near = c.tier < (len(MemoryTier) if w.anywhere else len(w.mode.tiers))
+    for s in without: near[[u for u in c.unit[c.sources[s]].tolist() if u >= 0]] = True
     fits = near & ~c.replaced | near & c.replaced & (w.mode in (RetrievalMode.DEEP, RetrievalMode.EXHAUSTIVE))
     if w.past and w.mode != RetrievalMode.REFLEXIVE: fits |= c.replaced
     rows = np.flatnonzero((c.unit >= 0) & fits[c.unit]
@@ -224,7 +226,7 @@ ABOUT_AS_WELL = 0.75
 def told_by_summaries(
     c: Columns,
     score: np.ndarray,  # (n,) of the units; 0: not found
-    without: Container[int] = (),  # Rows of summaries that do not stand for their sources
+    without: Collection[int] = (),  # Rows of summaries that do not stand for their sources
 ) -> np.ndarray:  # (n,) the same, with summaries in the place of their sources or the other way round
     "Either a summary or its sources that still hold."
     out = score.copy()
@@ -254,10 +256,10 @@ def ranked(
     w: Wanted,
     min_similarity: float | None = None,  # Least cosine
     weights: Sequence[float] = (),  # Of the ways to rank
-    without: Container[int] = (),  # Rows of summaries that do not stand for their sources
+    without: Collection[int] = (),  # Rows of summaries that do not stand for their sources
 ) -> Found:
     "What was found, best first; of equals the newer."
-    show = shown(c, w)
+    show = shown(c, w, without)
     score = fused([by_unit(c, s, show) for s in orders], weights)
     if min_similarity is not None: score[by_unit(c, cosine, show) < min_similarity] = 0.0
     best = score if w.sources else told_by_summaries(c, score, without)

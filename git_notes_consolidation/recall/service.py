@@ -196,7 +196,7 @@ class _Scores(NamedTuple):
     weights: list[float]
     cosine: np.ndarray
 
-    def found(self, c: Columns, wanted: Wanted, least: float | None, without: Container[int] = ()) -> Found:
+    def found(self, c: Columns, wanted: Wanted, least: float | None, without: Collection[int] = ()) -> Found:
         return ranked(c, self.orders, self.cosine, wanted, least, self.weights, without)
 
 
@@ -240,17 +240,18 @@ class RecallService(_Tables):
         limit: int = 10,
         # Least cosine to the question; none: a word in common, or a likeness beyond chance
         min_similarity: float | None = None,
-        mode: RetrievalMode | str = RetrievalMode.STANDARD,
+        # None: hot and warm, and further down where that has more to do with the question
+        mode: RetrievalMode | str | None = None,
         include_summaries: bool = True,
         include_sources: bool = False,  # Also beside the summary that tells them
         as_of: datetime | date | str | None = None,  # What was true then
         # … by what was known then; not given: by all that is known
         known_at: datetime | date | str | None = None,
         count: bool = True,  # It is a use of what is shown; not so for what is given unasked
-        deeper: bool = False,  # Also further down, where that has more to do with the question
     ) -> list[MemoryResult]:
         "The best answers, best first."
         query, most = query.encode("utf-8", "replace").decode(), max(0, limit if k is None else k)
+        deeper, mode = mode is None, mode or RetrievalMode.STANDARD
         wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries,
                         include_sources)
         begin, mode_ = perf_counter(), wanted.mode.value

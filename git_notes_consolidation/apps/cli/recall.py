@@ -127,10 +127,10 @@ def recall(
                                        count=not no_count)
         call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
         return
-    def search(mode: str, limit: int, count: bool) -> list[MemoryResult]:
+    def search(mode: str | None, limit: int, count: bool) -> list[MemoryResult]:
         return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at,
-                        known_at=known, count=count, deeper=asked is None)
-    found = search(mode, limit, not no_count)
+                        known_at=known, count=count)
+    found = search(asked, limit, not no_count)
     deeper = len(search("exhaustive", 1000, False)) if not found else 0
     data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(),
             "known_at": known and known.isoformat(),

@@ -152,8 +152,8 @@ def memory_recall(
     query: Annotated[str, Field(description="A question or words; * lists everything, the newest first.",
                                 min_length=1, max_length=4000)],
     limit: Annotated[int, Field(ge=1, le=50)] = 5,
-    mode: Annotated[Mode, Field(
-        description="How far down: hot, … and warm, … and cold, or all.")] = "standard",
+    mode: Annotated[Mode | None, Field(
+        description="How far down: hot, … and warm, … and cold, or all. None: as far as it needs.")] = None,
     namespace: Annotated[str | None,
                          Field(description="Only this one, such as decisions or learnings.")] = None,
     as_of: When = None,
