@@ -105,7 +105,7 @@ def _interval(c: SubconsciousnessConfig) -> timedelta:
 
 def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     if elapsed(now, f.last_run) < _interval(c): return ""
-    if f.waiting: return f"the last run left {f.waiting} replacements, more than one run may make"
+    if f.waiting: return f"replacements left by the last run: {f.waiting}, more than one run may make"
     if not 0 < c.hook_pressure <= f.at_hand: return ""
     return f"{f.at_hand} memories are hot or warm, and {c.hook_pressure} are more than a session can hold"
 

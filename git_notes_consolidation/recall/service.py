@@ -5,7 +5,7 @@
 # %% ../../nbs/14_recall/06_service.ipynb #02dcd4d7
 from __future__ import annotations
 import importlib.util, os, sqlite3, uuid
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from time import perf_counter
 from dataclasses import dataclass, field, replace

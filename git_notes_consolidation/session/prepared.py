@@ -17,7 +17,7 @@ from ..core.memory import as_utc, Memory
 from ..store.events import REFS, read_events
 from ..store.git import Repo, tips
 from ..store.reader import read_memories
-from ..store.state import State, fold, open_questions, probably_replaced, with_state
+from ..store.state import State, fold, open_questions, probably_replaced, stood_for, with_state
 from ..store.locks import replace_file
 from .budget import FORMAT, Laid, Line, Told, bag, words
 from ..core.tokens import token_counter, estimate_tokens
@@ -155,8 +155,7 @@ def _overtaken(state: State) -> frozenset[str]:
 
 def _past(state: State) -> set[str]:
     "Memories that something stands for, or probably does."
-    hides = (EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
-    return {e.source_id for e in state.edges.values() if e.edge_type in hides} | _overtaken(state)
+    return stood_for(state) | probably_replaced(state).keys()
 
 
 def latest(

@@ -15,8 +15,8 @@ from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
 from .events import Events
 
 # %% auto #0
-__all__ = ['OPERATIONS', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'with_state', 'open_questions',
-           'probably_replaced', 'with_run']
+__all__ = ['OPERATIONS', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'with_state', 'stood_for',
+           'open_questions', 'probably_replaced', 'with_run']
 
 # %% ../../nbs/08_store/06_state.ipynb #a4c586b6
 def undone_runs(runs: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -230,14 +230,27 @@ def with_state(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
                  or m.id in gone else m for m in memories)
 
 # %% ../../nbs/08_store/06_state.ipynb #d99c1abb
+_ONLY_LIKELY = "S"  # The judge's code for what stands nowhere and is only likely
+
+
+def stood_for(state: State) -> set[str]:
+    "Memories that another stands for, as a whole."
+    hides = (EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
+    return ({e.target_id for e in state.edges.values()
+             if e.edge_type == EdgeType.SUPERSEDES and e.kind != "partial"}
+            | {e.source_id for e in state.edges.values() if e.edge_type in hides})
+
+
 def open_questions(
     state: State,
 ) -> dict[str, Mapping[str, Any]]:  # By their names
-    "What a person is asked now: of several questions about an older memory the likeliest."
-    def likely(x: tuple[str, Mapping[str, Any]]) -> tuple[float, str, str]:
-        return float(x[1].get("weight") or 0.0), str(x[1].get("source")), x[0]
-    best = {str(r.get("target", i)): i for i, r in sorted(state.reviews.items(), key=likely)}
-    return {i: r for i, r in state.reviews.items() if best[str(r.get("target", i))] == i}
+    "What a person is asked now: of what is only likely, one question about a memory that is not hidden."
+    gone = stood_for(state)
+    unsure = [(float(r.get("weight") or 0.0), str(r.get("source")), i) for i, r in state.reviews.items()
+              if r.get("code") == _ONLY_LIKELY and r.get("target") not in gone]
+    best = {state.reviews[i].get("target"): i for _, _, i in sorted(unsure)}
+    return {i: r for i, r in state.reviews.items()
+            if r.get("code") != _ONLY_LIKELY or best.get(r.get("target")) == i}
 
 
 def probably_replaced(

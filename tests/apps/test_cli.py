@@ -69,7 +69,7 @@ def test_what_the_documents_say(home):
     runs = gnc("runs", "--json", repo=home).json
     assert [(r["id"], r["kind"], r["undone"], r["counts"]["supersessions_detected"]) for r in runs] == [(run_id, "run", False, 3)]
     diff = gnc("diff", run_id[:10], "--json", repo=home).json
-    assert {k: len(v) for k, v in diff.items() if k in ("edges", "edges_ended", "reviews")} == {"edges": 6, "edges_ended": 0, "reviews": 0}
+    assert {k: len(v) for k, v in diff.items() if k in ("edges", "edges_ended", "reviews")} == {"edges": 6, "edges_ended": 0, "reviews": 15}
     status = gnc("status", "--json", repo=home).json
     assert (status["memories"], status["distinct"], status["current"], status["edges"]) == (36, 33, 30, {"duplicate_of": 3, "supersedes": 3})
     assert gnc("tiers", "--json", repo=home).json["tiers"] == status["tiers"] and sum(status["tiers"].values()) == 33
@@ -148,15 +148,23 @@ def overturn(n): return [m for i in range(n) for m in (mem(f"ADR-{i:03}: Use {TO
 
 
 @pytest.mark.slow
-def test_exit_code_3_when_a_guard_stops_it(tmp_path):
+def test_more_than_a_run_may_supersede_is_left_to_the_next(tmp_path):
     home = new_repo(tmp_path, overturn(6))
-    done = gnc("consolidate", repo=home)
-    assert (done.code, done.out, refs(home, "refs/notes/mem-")) == (3, "", {})
-    assert "would supersede 6 current memories, and may 5" in done.err and "--max-change" in done.err
-    assert gnc("consolidate", "--json", repo=home).json["exit_code"] == 3
     look = gnc("consolidate", "--dry-run", repo=home)
-    assert look.code == 0 and "! It would supersede 6 memories and may 5: it will stop unless --max-change is larger" in look.out
-    assert gnc("consolidate", "--max-change", "0.5", "--json", repo=home).json["supersessions_detected"] == 6
+    assert look.code == 0 and "1 replacement waits for the next run" in look.out
+    assert gnc("consolidate", "--json", repo=home).json["supersessions_detected"] == 5
+    assert "1 replacement, more than one run may make" in gnc("status", repo=home).out
+    assert gnc("consolidate", "--json", repo=home).json["supersessions_detected"] == 1
+    assert "for the next run" not in gnc("status", repo=home).out
+
+
+@pytest.mark.slow
+def test_exit_code_3_when_a_plan_is_too_old(tmp_path):
+    home, plan = new_repo(tmp_path / "repo", overturn(6)), tmp_path / "plan.json"
+    gnc("consolidate", "--plan", plan, repo=home); gnc("consolidate", repo=home)
+    done = gnc("consolidate", "--apply", plan, repo=home)
+    assert (done.code, done.out) == (3, "") and "has moved since this plan was made" in done.err
+    assert gnc("consolidate", "--apply", plan, "--json", repo=home).json["exit_code"] == 3
 
 
 def test_yes_goes_on(tmp_path):

@@ -357,16 +357,6 @@ def test_apply_and_plan_are_not_both(tmp_path):
     for more in (["--llm", "off"], ["--local-only"]): assert gnc("consolidate", "--apply", plan, *more, repo=home).code == 2
 
 
-@pytest.mark.slow
-def test_a_plan_that_the_guard_stopped_is_applied_when_that_is_allowed(tmp_path):
-    old = [mem(f"ADR-{i:03}: Use tool {'abcdef'[i]}", days_ago=90) for i in range(6)]
-    new = [mem(f"ADR-{i + 50:03}: Use {i}", f"Supersedes ADR-{i:03}.", days_ago=9) for i in range(6)]
-    home, plan = new_repo(tmp_path / "repo", old + new), tmp_path / "plan.json"
-    gnc("consolidate", "--plan", plan, repo=home)
-    assert gnc("consolidate", "--apply", plan, repo=home).code == 3
-    assert gnc("consolidate", "--apply", plan, "--max-change", "1", repo=home).code == 0
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("args", [["--plan", "nowhere/plan.json"], ["--plan", "."],
                                   ["--days", "1e300"], ["--days", "nan"],

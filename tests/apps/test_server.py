@@ -19,6 +19,7 @@ from git_notes_consolidation.consolidation import plan as consolidation_plan, st
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.store.locks import run_lock
@@ -93,7 +94,7 @@ def test_a_model_is_told_whose_words_it_gets(home):
 def test_status(home):
     s = found(call(desk_of(home), "memory_status"))
     assert (s["memories"], s["runs"], s["repository"]) == (36, 1, str(home)) and s["relations"]["supersedes"] == 3 and s["problems"] == []
-    assert s["review_items"] == len(state_of(home).reviews) and sum(s["tiers"].values()) == s["distinct"] == sum(s["namespaces"].values())
+    assert s["review_items"] == len(open_questions(state_of(home))) and sum(s["tiers"].values()) == s["distinct"] == sum(s["namespaces"].values())
 
 
 def test_recall_finds_what_the_command_finds(home):
@@ -176,12 +177,12 @@ def test_consolidate_in_one_namespace(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_guard_is_an_error_that_says_what_helps(tmp_path):
+def test_what_a_run_leaves_to_the_next_is_said(tmp_path):
     home = new_repo(tmp_path, story())
     strict = desk_of(home, arguments={"max_change": 0.01, "max_change_floor": 1})
-    plan, before = found(call(strict, "memory_consolidate")), refs(home)
-    said = wrong(call(strict, "memory_consolidate", apply=True))
-    assert plan["would_stop"] in said and "may 1" in said and "--max-change" in said and refs(home) == before
+    for apply in (False, True):
+        said = found(call(strict, "memory_consolidate", apply=apply))
+        assert said["counts"]["supersessions_detected"] == 1 and "wait for the next run" in said["warnings"][0]
 
 
 def test_a_run_elsewhere_is_named(home):
@@ -192,7 +193,7 @@ def test_a_run_elsewhere_is_named(home):
 @pytest.mark.slow
 def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
     rows = found(call(desk_of(home), "memory_review"))
-    assert rows["open"] == len(state_of(home).reviews) and len(rows["questions"]) == min(10, rows["open"])
+    assert rows["open"] == len(open_questions(state_of(home))) and len(rows["questions"]) == min(10, rows["open"])
     assert "needs the id of a question" in wrong(call(desk_of(home), "memory_review", action="accept"))
     assert "nothing here is called" in wrong(call(desk_of(home), "memory_review", action="reject", id="edge_nosuch"))
     assert "'list', 'accept' or 'reject'" in wrong(call(desk_of(home), "memory_review", action="delete"))

@@ -44,5 +44,6 @@ def test_two_summaries_that_say_the_same(tmp_path):
                         (there[0].id, there[1].id), None, CaptureConfidence(0.9), title="The pool", tier=MemoryTier.HOT)
     two = replace(one, id="sum_" + "b" * 26, source_memory_ids=(there[2].id, there[3].id), temporal_range=(there[2].timestamp, there[3].timestamp))
     for x in (one, two): SummaryStore(open_repo(home)).put(x, SAMPLE_NOW)
-    found = open_recall(home, clock=lambda: SAMPLE_NOW).search("pool fork", count=False)
-    assert {r.id for r in found if r.kind == "summary"} == {one.id, two.id}
+    recall = open_recall(home, clock=lambda: SAMPLE_NOW)
+    assert recall.search("pool fork", count=False)
+    assert {r.id for r in recall.search("*", limit=99, count=False) if r.kind == "summary"} == {one.id, two.id}

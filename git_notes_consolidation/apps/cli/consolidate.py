@@ -166,9 +166,7 @@ def _plan_table(call: Call, s: consolidation_service.ConsolidationService,
                 made: consolidation_plan.Plan) -> list[Any]:
     texts = {m.id: m.summary for m in consolidation_view.view(s.repo).scan.memories}
     rows = change_rows((a.record for a in made.appends), texts | _titles(a.record for a in made.appends))
-    guard = (
-        [f"! It would supersede {made.hides} memories and may {made.limit}: it will stop unless "
-         f"--max-change is larger"] if made.hides > made.limit else [])
+    guard = []
     if made.expires > made.may_expire:
         guard.append(
             f"! It would make tombstones of {made.expires} and may of {made.may_expire}: --max-change allows "

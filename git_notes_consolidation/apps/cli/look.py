@@ -70,7 +70,7 @@ def status(
              ("summaries", st["summaries"]),
              ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"),
              ("last run", said),
-             *([("for the next run", f"{n} replacements, more than one run may make")]
+             *([("for the next run", f"{n} replacement{'s' * (n > 1)}, more than one run may make")]
                if (n := last.get("waiting")) else []),
              ("background hook", f"not active: {'; '.join(lack)}" if lack else "active")]
     if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
