@@ -194,7 +194,7 @@ def shown(
 
 def _shown(c: Columns, w: Wanted, without: Iterable[int]) -> np.ndarray:
     near = c.tier < (len(MemoryTier) if w.anywhere else len(w.mode.tiers))
-    for s in without: near[[u for u in c.unit[c.sources[s]].tolist() if u >= 0]] = True
+    for s in without: near[[u for u in c.unit[c.sources[s]].tolist() if u >= 0 and not c.replaced[u]]] = True
     fits = near & ~c.replaced | near & c.replaced & (w.mode in (RetrievalMode.DEEP, RetrievalMode.EXHAUSTIVE))
     if w.past and w.mode != RetrievalMode.REFLEXIVE: fits |= c.replaced
     rows = np.flatnonzero((c.unit >= 0) & fits[c.unit]
