@@ -110,11 +110,12 @@ def _one_each(
     mine = {e.id: e for e in asked if e.code != LIKELY or not answered(e)}
     open_ = {i: (float(r.get("weight", 0.0)), str(r.get("source")), str(r.get("target")))
              for i, r in s.state.reviews.items() if r.get("code") == LIKELY and i not in mine}
-    every = open_ | {i: (e.weight, e.source_id, e.target_id) for i, e in mine.items() if e.code == LIKELY}
     when = {m.id: m.event_time for m in s.memories}
+    every = ({i: x for i, x in open_.items() if x[2] in when}  # What was forgotten is not asked about
+             | {i: (e.weight, e.source_id, e.target_id) for i, e in mine.items() if e.code == LIKELY})
     def rank(i: str) -> tuple[float, datetime, str]:  # Of equals about the latest
         weight, _, target = every[i]
-        return weight, when.get(target, s.now), target
+        return weight, when[target], target
     best = {every[i][1]: i for i in sorted(every, key=rank)}
     kept = {i for i in best.values() if every[i][2] not in gone}
     return (tuple(e for i, e in mine.items() if i in kept or e.code != LIKELY),
