@@ -74,6 +74,16 @@ def _in_part(older: Memory, newer: Memory) -> bool:
     return False
 
 
+_STATE = re.compile(r"(?i)\b" + any_of(
+    r"next, planned, done, merged, finished, shipped, cancell?ed, revers\w+, revert\w+, reject\w+, wrong, "
+    "reworked, enabled?, disabled?, allowed, only, unless, almost, rarely") + r"\b")
+
+
+@lru_cache(maxsize=2**14)
+def _states(memory: Memory) -> frozenset[str]:
+    return frozenset(w.lower() for w in _STATE.findall(memory.summary))
+
+
 @lru_cache(maxsize=2**14)
 def _amounts(memory: Memory) -> frozenset[str]:
     return frozenset(f.value for f in find_facts(memory.text[:SHORT_BODY])
@@ -82,7 +92,7 @@ def _amounts(memory: Memory) -> frozenset[str]:
 
 def _again(older: Memory, newer: Memory) -> bool:
     was, now = _amounts(older), _amounts(newer)
-    if _CHANGED.search(newer.summary) or bool(_DENIES.search(newer.summary)) != bool(
+    if _states(older) != _states(newer) or _CHANGED.search(newer.summary) or bool(_DENIES.search(newer.summary)) != bool(
         _DENIES.search(older.summary)):
         return False
     return (bool(now) and now <= was

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from ..core.memory import Memory
 from .names import document_head
+from .scopes import other_environment
 from .topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
@@ -65,8 +66,8 @@ def _own_values(a: Memory, b: Memory) -> bool:
 
 
 def brothers(a: Memory, b: Memory) -> bool:
-    "Are they about two of several things that are told apart by a number, or by a word beside their value?"
-    if _own_values(a, b): return True
+    "Are they about two things that are told apart by a number, an environment, or a word beside their value?"
+    if _own_values(a, b) or other_environment(a, b): return True
     (mine, mine_all), (theirs, theirs_all) = _numbered(a), _numbered(b)
     return bool({w for w, _ in mine - theirs_all} & {w for w, _ in theirs - mine_all})
 
