@@ -10,7 +10,7 @@ import numpy as np
 from ..similarity.lexical import FUNCTION_WORDS
 from ..text.names import references
 from ..text.sentences import split_sentences
-from ..text.words import stem
+from ..text.words import spaced, stem
 
 # %% auto #0
 __all__ = ['QUESTION', 'AKIN', 'content_words', 'lists_all', 'about_the_past', 'query_terms', 'rarest', 'word_scores',
@@ -24,7 +24,7 @@ def content_words(
     most: int = 32,
 ) -> tuple[str, ...]:  # In lower case, each once, in order
     "The words that tell one question from another."
-    typed = _WORD.findall(unicodedata.normalize("NFKC", query[:20_000]))
+    typed = _WORD.findall(spaced(unicodedata.normalize("NFKC", query[:20_000])))
     found = (w for word in typed for w in (word, *_SEAM.sub(" ", word).split()))
     words = [*dict.fromkeys(w.lower() for w in found)]
     return tuple([w for w in words if w not in FUNCTION_WORDS][:most] or words[:most])

@@ -13,7 +13,7 @@ from ..core.memory import as_utc, Memory, Place
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..observability.tracing import span
 from ..text.names import names_of
-from ..text.words import memory_names, MemoryNames
+from ..text.words import memory_names, MemoryNames, spaced
 from .state import State, probably_replaced
 from .cache import recalled
 
@@ -117,8 +117,9 @@ def _fts_rows(
     summaries: Iterable[MemorySummary],  # The same
     after: tuple[int, int] = (0, 0),  # The last rows that are there, of either
 ) -> Iterable[tuple[object, ...]]:
-    for n, m in enumerate(memories, after[0] + 1): yield n, m.summary, m.content, names_in(m)
-    for n, m in enumerate(map(as_memory, summaries), after[1] + 1): yield -n, m.summary, m.content, ""
+    for n, m in enumerate(memories, after[0] + 1): yield n, spaced(m.summary), spaced(m.content), names_in(m)
+    for n, m in enumerate(map(as_memory, summaries), after[1] + 1):
+        yield -n, spaced(m.summary), spaced(m.content), ""
 
 # %% ../../nbs/08_store/08_tables.ipynb #e7c1d62b
 _COLUMNS = {"memories": 37, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 14}
@@ -196,7 +197,8 @@ def stored_names(conn: sqlite3.Connection) -> dict[str, MemoryNames]:
 # %% ../../nbs/08_store/08_tables.ipynb #5b8e24d8
 def search_text(conn: sqlite3.Connection, query: str) -> list[str]:
     "Ids of the memories that hold all words of the query in some form, best first."
-    words = [w for w in re.sub('["\\0]', " ", query.encode("utf-8", "replace").decode()).split() if w != "*"]
+    words = [w for w in re.sub('["\\0]', " ", spaced(query).encode("utf-8", "replace").decode()).split()
+             if w != "*"]
     if not words: return [i for i, in conn.execute("SELECT id FROM memories ORDER BY timestamp, id")]
     sql = (
         "SELECT id FROM memories_fts f JOIN memories m ON m.rowid = f.rowid WHERE memories_fts MATCH ? ORDER "
@@ -270,7 +272,7 @@ def _retire(conn: sqlite3.Connection, ids: Iterable[str]) -> None:
             "SELECT rowid, title, told, source_memory_ids FROM mem_summaries WHERE id = ?", (i,)).fetchall():
             conn.execute(
                 "INSERT INTO memories_fts (memories_fts, rowid, summary, content, names) VALUES ('delete', "
-                "?, ?, ?, '')", (-row, title, text))
+                "?, ?, ?, '')", (-row, spaced(title), spaced(text)))
             conn.executemany("DELETE FROM mem_edges WHERE id = ?",
                              [(f"{i}/{j}",) for j in json.loads(sources)])
             conn.execute("DELETE FROM mem_summaries WHERE rowid = ?", (row,))

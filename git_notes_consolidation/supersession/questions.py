@@ -10,7 +10,9 @@ from functools import lru_cache
 from ..core.memory import Memory
 from ..core.models import Judgment
 from .slots import Piece, differences, pieces
+from ..text.factuality import undecided
 from ..text.facts import find_facts
+from ..text.names import document_head, names_of, references
 from ..text.subjects import brothers, tie
 from ..text.topics import (
     GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
@@ -103,12 +105,19 @@ LIKELY = "S"  # Code of a guess by the subject
 _WORTH_ASKING = 1.35  # Tie from which it is asked; half of what lies between is about something else
 
 
+def _names(older: Memory, newer: Memory) -> bool:
+    "Does the newer title name the older document?"
+    own = document_head(newer.summary)[1]
+    return (bool(known := frozenset(names_of(older))) and not undecided(newer)
+            and any(r.name in known for r in references(newer.summary, own)))
+
+
 def likely(
     older: Memory,
     newer: Memory,
 ) -> Judgment | None:  # Confidence from .6, to be asked, up to .79
     "What a newer memory probably does to an older one on the same subject."
-    near = tie(older, newer)
+    near = max(tie(older, newer), _WORTH_ASKING if _names(older, newer) else 0.0)
     if (near < _WORTH_ASKING or not changes(older, newer) or brothers(older, newer)
         or side_by_side(older, newer)):
         return None

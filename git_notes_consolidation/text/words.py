@@ -13,8 +13,8 @@ from .sentences import word_set
 from .names import document_head, names_of, NUMBERED
 
 # %% auto #0
-__all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'stem', 'words_of', 'title_words', 'MemoryNames', 'memory_names',
-           'stems_of', 'min_title_words', 'mentions_title']
+__all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'stem', 'spaced', 'words_of', 'title_words', 'MemoryNames',
+           'memory_names', 'stems_of', 'min_title_words', 'mentions_title']
 
 # %% ../../nbs/04_text/03_words.ipynb #f1bd4758
 MODALS = word_set("will would shall should can could may might must")
@@ -47,8 +47,21 @@ def stem(
     return w
 
 # %% ../../nbs/04_text/03_words.ipynb #3ce4932f
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"  # Thai … Kana
+                       "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")  # Chinese characters
+
+
+def spaced(
+    text: str,
+) -> str:  # With the pairs of neighbouring characters for each run of a script without spaces
+    "A text whose words can be told apart by spaces, as far as that can be done without a dictionary."
+    def pairs(run: re.Match[str]) -> str:
+        return f" {' '.join(run[0][i:i + 2] for i in range(max(1, len(run[0]) - 1)))} "
+    return text if text.isascii() else _UNSPACED.sub(pairs, text)
+
+
 def words_of(text: str) -> list[str]:
-    return [w.rstrip(".'’/-+") or w for w in map(str.lower, _WORD.findall(text))]
+    return [w.rstrip(".'’/-+") or w for w in map(str.lower, _WORD.findall(spaced(text)))]
 
 
 _FILE_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+){2,}(?:\.\w{1,4})?")
