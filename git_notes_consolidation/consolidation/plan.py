@@ -197,7 +197,8 @@ def make_plan(
     changes = [*_changes(s, d), *tombstones(expired)]
     if d.waiting:
         warnings = [*warnings, f"{d.waiting} replacement{'s wait' if d.waiting > 1 else ' waits'} for the "
-                               f"next run, asked about until then: one run may supersede {_hidden(s, d)[1]} memories "
+                               f"next run, asked about until then: one run may supersede "
+                               f"{_hidden(s, d)[1]} memories "
                                "(max_change, max_change_floor)"]
     run = (digest("run", dict(bases), settings.id, s.now.isoformat(),
                   [[a.store, a.object, encode(a.record)] for a in changes]) if changes else "")

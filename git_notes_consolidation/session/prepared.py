@@ -17,7 +17,8 @@ from ..core.memory import as_utc, Memory
 from ..store.events import REFS, read_events
 from ..store.git import Repo, tips
 from ..store.reader import read_memories
-from ..store.state import State, fold, open_questions, probably_replaced, stood_for, with_state
+from ..store.state import (
+    State, fold, open_questions, probably_replaced, stood_for, with_state)
 from ..store.locks import replace_file
 from .budget import FORMAT, Laid, Line, Told, bag, words
 from ..core.tokens import token_counter, estimate_tokens

@@ -94,9 +94,8 @@ def _amounts(memory: Memory) -> frozenset[str]:
 
 def _again(older: Memory, newer: Memory) -> bool:
     was, now = _amounts(older), _amounts(newer)
-    if _states(older) != _states(newer) or _CHANGED.search(newer.summary) or bool(_DENIES.search(newer.summary)) != bool(
-        _DENIES.search(older.summary)):
-        return False
+    if _states(older) != _states(newer) or _CHANGED.search(newer.summary): return False
+    if bool(_DENIES.search(newer.summary)) != bool(_DENIES.search(older.summary)): return False
     return (bool(now) and now <= was
             or newer.namespace in ("learnings", "patterns") and (was <= now or not now))
 

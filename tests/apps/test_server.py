@@ -123,7 +123,8 @@ def test_recall_of_what_was_known_on_another_day(home):
 def test_recall_says_where_to_look_when_nothing_is_there(tmp_path):
     home = new_repo(tmp_path, [mem("Retry five times", days_ago=900, namespace="progress")])
     run(home)
-    assert found(call(desk_of(home), "memory_recall", query="retry")) == {"results": [], "hint": "nothing found; 1 further down: mode=exhaustive"}
+    assert found(call(desk_of(home), "memory_recall", query="retry", mode="standard")) == {
+        "results": [], "hint": "nothing found; 1 further down: mode=exhaustive"}
     assert len(found(call(desk_of(home), "memory_recall", query="retry", mode="exhaustive"))["results"]) == 1
 
 

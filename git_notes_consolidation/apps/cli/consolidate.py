@@ -246,7 +246,7 @@ def consolidate(
                                              help="Ask no model outside this machine and its private "
                                                   "network.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y",
-                                      help="Go on although the run supersedes more than "
+                                      help="Supersede all that is certain at once, also more than "
                                            "--max-change.")] = False,
     if_due: Annotated[bool, typer.Option("--if-due",
                                          help="As a hook or a timer asks: only if enough is waiting, or time "
