@@ -22,6 +22,7 @@ from ..similarity.lexical import LexicalEmbedder
 from ..similarity.neighbours import SearchVectors
 from ..similarity.tiles import tiled_older
 from ..supersession.judge import SURE, unsure, weigh
+from ..supersession.questions import to_ask_about
 from .scan import Scanned
 
 # %% auto #0
@@ -149,7 +150,7 @@ _PER_PAIR = 0.00025  # Seconds, reading the memories included
 def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
     "Every candidate judged."
     edges, failed, open_ = [], [], []
-    asked: dict[str, MemoryEdge] = {}
+    guesses: dict[str, list[tuple[Memory, Judgment]]] = defaultdict(list)
     pairs = candidates(s, current)
     n = process_count(len(pairs) * _PER_PAIR, s.config.workers)
     said = {i: j for part in parallel_map(judge_pairs, _shares(s, current, pairs, n), n) for i, j in part}
@@ -162,7 +163,7 @@ def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
             edges.append(_edge(newer, older, j, s.now))
             continue
         open_.append((a, b, x))
-        # One question for each newer memory: the likeliest, of equals about the latest
-        if j and unsure(j) and (newer.id not in asked or j.confidence >= asked[newer.id].weight):
-            asked[newer.id] = _edge(newer, older, j, s.now)
-    return JudgedPairs(tuple(edges), tuple(asked.values()), tuple(failed), tuple(open_))
+        if j and unsure(j): guesses[newer.id].append((older, j))
+    newer_of = {m.id: m for m in current}
+    asked = (_edge(newer_of[i], *found[to_ask_about(found)], s.now) for i, found in guesses.items())
+    return JudgedPairs(tuple(edges), tuple(asked), tuple(failed), tuple(open_))

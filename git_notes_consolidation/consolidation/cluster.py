@@ -19,6 +19,7 @@ from ..text.names import names_of, references
 from ..text.words import title_words
 from ..text.topics import content_stems, GENERIC_STEMS, own_sentences, topic_of
 from ..text.factuality import hedge
+from ..supersession.blockers import closed
 from ..text.subjects import last_words
 from ..similarity.updates import NearPairs
 from ..similarity.clusters import cluster_rows, MemoryCluster
@@ -209,7 +210,8 @@ class Group(NamedTuple):
     job: Job
     coherence: float
     now: datetime
-    earlier: tuple[str, ...] = ()  # Ids of members on whose subject another has the newer word
+    # Ids of members on whose subject another has the newer word, and of closed blockers
+    earlier: tuple[str, ...] = ()
 
 
 def _groups(s: Scanned, clusters: Iterable[MemoryCluster],
@@ -227,7 +229,7 @@ def _groups(s: Scanned, clusters: Iterable[MemoryCluster],
                              key=lambda m: (m.event_time, m.id))
             last = last_words(current)
             yield Group(c.label, Job(tuple(by_id[i] for i in members), outdated, amended), c.coherence, s.now,
-                        tuple(m.id for m in current if m not in last))
+                        tuple(m.id for m in current if m not in last or closed(m)))
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #59dc21d2
 def summarize_groups(groups: Sequence[Group]) -> list[MemorySummary | str | None]:

@@ -104,7 +104,7 @@ def write_outcomes(
     said = iter(ask(open_) if ask and open_ else ())
     def one(p: LabelledPair, near: list[Neighbour]) -> WriteOutcome:
         judged = consider(p.newer, near, known, (lambda asked: [next(said) for _ in asked]) if ask else None)
-        d = decide(judged, config, p.newer)
+        d = decide(judged, config)
         step()
         return WriteOutcome(p, "coexist" if d.relation == "none" else d.relation,
                             d.asked[0].judgment.relation if d.asked else "", bool(near),

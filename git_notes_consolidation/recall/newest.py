@@ -11,6 +11,7 @@ from ..core.memory import Memory
 from .questions import Question, key, read_question, tells_of
 from .rank import excerpt
 from .search import MemoryResult
+from ..supersession.blockers import closed
 from ..supersession.questions import likely
 from ..text.subjects import newest_first, next_words
 from ..text.topics import topic_of
@@ -42,7 +43,7 @@ def newest_on_top(
     told = {r.id for r in first if r.kind == "summary"}
     may = partial(tells_of, read_question(query))
     order = newest_first([r.memory for r in first],
-                         lambda a, b: not told & {a.id, b.id} and may(a, b), asked)
+                         lambda a, b: not told & {a.id, b.id} and not closed(b) and may(a, b), asked)
     heads = {j for i, j in order if j is not None and first[i].id in mine}
     grouped = [replace(first[i], newer=None if j is None else first[j].id) for i, j in order
                if first[i].id in mine or i in heads]
@@ -84,7 +85,7 @@ def stands_for(
 ) -> bool:
     "May a summary be shown in the place of its sources?"
     q = read_question(query)
-    if not sources or disagree(sources) or next_words(sources, partial(tells_of, q))[0] is not None:
+    if not sources or disagree(sources) or next_words(sources, partial(tells_of, q))[0]:
         return False
     best = sources[0]
     said = " ".join(words_of(excerpt(best.content, query, best.summary) or best.summary))

@@ -188,8 +188,10 @@ def _after(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedA
 _BY_EDGES = {"current": _current, "before": _before, "after": _after}
 
 # %% ../../nbs/14_recall/09_reason.ipynb #4e37b9d1
-_DEEPER = {RetrievalMode.REFLEXIVE: RetrievalMode.STANDARD, RetrievalMode.STANDARD: RetrievalMode.DEEP,
-           RetrievalMode.DEEP: RetrievalMode.EXHAUSTIVE}
+_DEEPER: dict[RetrievalMode | None, RetrievalMode] = {
+    RetrievalMode.REFLEXIVE: RetrievalMode.STANDARD, None: RetrievalMode.DEEP,
+    RetrievalMode.STANDARD: RetrievalMode.DEEP, RetrievalMode.DEEP: RetrievalMode.EXHAUSTIVE}
+_FOUND = 0.2  # Confidence where nothing settles the question
 _ENOUGH = 0.8  # Share of a question's words that ends the search
 
 # %% ../../nbs/14_recall/09_reason.ipynb #54d4cff5
@@ -197,7 +199,7 @@ def _look(
     search: Callable[..., list[MemoryResult]],
     text: str,
     about: Sequence[str],
-    mode: RetrievalMode,
+    mode: RetrievalMode | None,
     dated: bool,
     names: Sequence[str] = (),
     past: bool = False,
@@ -219,7 +221,7 @@ def _nothing(q: Question, found: Sequence[MemoryResult]) -> ReasonedAnswer:
     told = "; ".join(
         f"“{r.summary}” ({day_of(r.timestamp)}{', replaced since' if r.superseded_kind == 'full' else ''})"
         for r in found[:3])
-    return ReasonedAnswer(f"Found, but none of it settles the question: {told}.", 0.2,
+    return ReasonedAnswer(f"Found, but none of it settles the question: {told}.", _FOUND,
                           "No sentence of these memories has enough of the question's words, "
                           "or none can be told from the others by a rule.", (), tuple(found[:3]))
 
@@ -233,7 +235,7 @@ def answer_offline(
     # What each has replaced, and what has replaced it
     edges: Callable[[Sequence[MemoryResult]], tuple[Chains, Next]],
     now: datetime,
-    mode: RetrievalMode = RetrievalMode.STANDARD,
+    mode: RetrievalMode | None = None,  # None: as `search` has it
 ) -> ReasonedAnswer:
     "What can be said by rule."
     dated = q.kind in ("when", "since", "ago", "between", "first", "often")
@@ -305,7 +307,7 @@ class ReasonedRecallService:
         self,
         query: str,
         *,
-        mode: RetrievalMode | str = RetrievalMode.STANDARD,
+        mode: RetrievalMode | str | None = None,  # As for `search`
         namespace: str | None = None,
         limit: int = 20,  # Memories that are looked at
         as_of: datetime | None = None,  # By what was true then
@@ -322,7 +324,9 @@ class ReasonedRecallService:
                 q, named = read_question(query), len(find_references(query[:4000], now)) if log.heard else 0
                 asked.set(references=named)
             with span("reasoning.synthesize") as made:
-                said = answer_offline(q, look, edges, now, RetrievalMode(mode))
+                said = answer_offline(q, look, edges, now, RetrievalMode(mode) if mode else None)
+                if mode is None and said.confidence <= _FOUND:
+                    said = answer_offline(q, look, edges, now, RetrievalMode.EXHAUSTIVE)
                 if self.llm_client is not None:
                     near = {r.id: r for r in (*said.source_memories, *look(query, mode=mode))}
                     said = with_model(said, query, [*near.values()][:limit], self._ask, now)
@@ -331,14 +335,14 @@ class ReasonedRecallService:
         count_up("reasoning.reasoned_recalls", by=said.by)
         record("reasoning.confidence", said.confidence, by=said.by)
         count_up("reasoning.temporal_resolutions", len(said.temporal_resolutions))
-        if count and said.confidence > 0.2: s.note(said.source_memories)
+        if count and said.confidence > _FOUND: s.note(said.source_memories)
         return said
 
     async def recall_with_reasoning(
         self,
         query: str,
         *,
-        mode: RetrievalMode | str = RetrievalMode.STANDARD,
+        mode: RetrievalMode | str | None = None,  # As for `search`
         # Answer only a question about time; others get what was found
         require_temporal_reasoning: bool = False,
         **kw: Any,  # As for `answer`
@@ -380,13 +384,13 @@ def get_reasoned_recall_service(
 async def handle_recall_command(
     query: str,
     *,
-    mode: RetrievalMode | str = "standard",
+    mode: RetrievalMode | str | None = None,  # As for `search`
     reason: bool = False,  # Also a question that is not about time
     path: Path | str = ".",
 ) -> RecallResult:
     "Search, or answer where a question needs it."
     if reason or needs_reasoning(query):
-        a = await get_reasoned_recall_service(path).recall_with_reasoning(query, mode=RetrievalMode(mode))
+        a = await get_reasoned_recall_service(path).recall_with_reasoning(query, mode=mode)
         return RecallResult(a.answer, a.confidence, a.reasoning, a.source_memories)
-    found = await asyncio.to_thread(partial(get_recall_service(path).search, query, mode=RetrievalMode(mode)))
+    found = await asyncio.to_thread(partial(get_recall_service(path).search, query, mode=mode))
     return RecallResult(memories=tuple(found))

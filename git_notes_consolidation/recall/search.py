@@ -20,6 +20,7 @@ from ..observability.metrics import count
 from ..observability.tracing import span
 from .rank import fused
 from ..retention.score import compute_retention_score
+from ..supersession.blockers import closed
 
 # %% auto #0
 __all__ = ['ABOUT_AS_WELL', 'RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'by_unit',
@@ -344,6 +345,12 @@ def with_equals(found: Found, most: int) -> Found:
     return found._replace(units=found.units[:n])
 
 # %% ../../nbs/14_recall/02_search.ipynb #56444dd8
+_ASKS = 0.97  # Two places further down: what asks answers nothing
+_CLOSED = 0.9  # Six places further down: what is in the way comes first
+
+
 def worthiest(results: Iterable[MemoryResult]) -> list[MemoryResult]:
-    "Of equals first what is worth more keeping."
-    return sorted(results, key=lambda r: (-r.score, -(r.retention.overall if r.retention else 0.0)))
+    "Of equals first what is worth more keeping; what asks, and what is resolved, some places further down."
+    def worth(r: MemoryResult) -> float:
+        return r.score * (_ASKS if "?" in r.summary else 1.0) * (_CLOSED if closed(r.memory) else 1.0)
+    return sorted(results, key=lambda r: (-worth(r), -(r.retention.overall if r.retention else 0.0)))

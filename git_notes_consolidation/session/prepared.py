@@ -24,6 +24,7 @@ from .budget import FORMAT, Laid, Line, Told, bag, words
 from ..core.tokens import token_counter, estimate_tokens
 from ..text.factuality import is_fragment
 from ..text.sentences import split_sentences, with_full_stop
+from ..supersession.blockers import closed
 from ..text.subjects import PERHAPS_ONE_SUBJECT, last_words
 
 # %% auto #0
@@ -165,7 +166,8 @@ def latest(
 ) -> list[Memory]:  # The newest first
     "The newest word on each of the latest subjects."
     past = _past(state)
-    living = (m for m in memories if m.status != "tombstone" and m.id not in past and not is_fragment(m))
+    living = (m for m in memories if m.status != "tombstone" and not closed(m) and m.id not in past
+              and not is_fragment(m))
     return last_words(nlargest(_LATEST, living, key=lambda m: (m.event_time, m.id)), PERHAPS_ONE_SUBJECT)
 
 
@@ -193,7 +195,7 @@ def with_notes(
 
 def _still(laid: Laid, before: Laid, state: State) -> Laid:
     "With the notes of an earlier layout, where nothing stands for them now."
-    past = _past(state)
+    past = _past(state) | {i for i, fields in state.fields.items() if fields.get("status") == "resolved"}
     kept = [(i, x) for i, x in zip(before.noted, before.notes[1:]) if i not in past]
     return laid._replace(notes=[*before.notes[:1], *(x for _, x in kept)] if kept else [],
                          noted=[i for i, _ in kept], questions=len(open_questions(state)))

@@ -15,7 +15,7 @@ from ..text.topics import (
     GENERIC_STEMS, OwnSentence, any_of, own_sentences, topic_of)
 
 # %% auto #0
-__all__ = ['solved']
+__all__ = ['closed', 'solved']
 
 # %% ../../nbs/10_supersession/07_blockers.ipynb #354aa7d1
 _RELIEF = re.compile(r"(?i)\b" + any_of(
@@ -35,6 +35,13 @@ def _relief(memory: Memory) -> OwnSentence | None:
     head = own_sentences(memory)[:3]
     return next((s for s in head if (m := _RELIEF.search(s.line)) and not hedge(s.line)
                  and not _DOUBT.search(s.line[:m.start()])), None)
+
+# %% ../../nbs/10_supersession/07_blockers.ipynb #58609231
+def closed(
+    memory: Memory,
+) -> bool:
+    "Does it say what was in the way, and only its status that it is over?"
+    return memory.namespace == "blockers" and memory.status == "resolved" and not _relief(memory)
 
 # %% ../../nbs/10_supersession/07_blockers.ipynb #1a73a9a2
 _TICKET = re.compile(r"(?<![\w.-])(?:[A-Z]{1,6}-?\d{2,}|#\d+)(?![\w.])")

@@ -5,10 +5,11 @@
 # %% ../../nbs/10_supersession/08_questions.ipynb #13fd6048
 from __future__ import annotations
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ..core.memory import Memory
 from ..core.models import Judgment
+from .blockers import closed
 from .slots import Piece, differences, pieces
 from ..text.factuality import undecided
 from ..text.facts import find_facts
@@ -19,7 +20,7 @@ from ..text.topics import (
 from ..text.words import STOP_WORDS
 
 # %% auto #0
-__all__ = ['LIKELY', 'changes', 'side_by_side', 'likely']
+__all__ = ['LIKELY', 'changes', 'side_by_side', 'likely', 'to_ask_about']
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4ab654e3
 _CHANGED = re.compile(r"(?i)\b" + any_of(
@@ -33,7 +34,7 @@ def changes(
     newer: Memory,
 ) -> bool:
     "May a note of this kind change one of that kind?"
-    if "?" in newer.summary or older.namespace == "retrospective": return False
+    if "?" in newer.summary or older.namespace == "retrospective" or closed(newer): return False
     if older.namespace == "blockers": return True
     if newer.namespace in _CHANGES_NOTHING: return newer.namespace == older.namespace
     return newer.namespace != "progress" or bool(_CHANGED.search(newer.summary))
@@ -104,11 +105,18 @@ LIKELY = "S"  # Code of a guess by the subject
 _WORTH_ASKING = 1.35  # Tie from which it is asked; half of what lies between is about something else
 
 
+_POINTS = re.compile(r"(?i)\W*" + any_of(
+    "see, cf, compare, refs?, related, extends, implements, follows, siehe, vgl, voir, véase") + r"\b")
+_A_LINE = 3  # Words of a sentence that says nothing but how it stands to the document
+
+
 def _names(older: Memory, newer: Memory) -> bool:
-    "Does the newer title name the older document?"
-    own = document_head(newer.summary)[1]
-    return (bool(known := frozenset(names_of(older))) and not undecided(newer)
-            and any(r.name in known for r in references(newer.summary, own)))
+    "Does the newer title name the older document, or a line of its own: “Ersetzt ADR-7”?"
+    known, own = frozenset(names_of(older)), document_head(newer.summary)[1]
+    if not known or undecided(newer): return False
+    said = [r for s in own_sentences(newer)[1:6] if len(s.line.split()) <= _A_LINE
+            and not _POINTS.match(s.line) for r in references(s.line, 0)]
+    return any(r.name in known for r in (*references(newer.summary, own), *said))
 
 
 def likely(
@@ -130,3 +138,14 @@ def likely(
     if _again(older, newer):
         return Judgment("duplicate", None, sure, LIKELY, "nothing new on the same subject", newer.summary)
     return Judgment("supersede", "full", sure, LIKELY, "the later word on the same subject", newer.summary)
+
+# %% ../../nbs/10_supersession/08_questions.ipynb #c1e26412
+def to_ask_about(
+    guesses: Sequence[tuple[Memory, Judgment]],  # Older memories, and what one newer memory probably does
+) -> int:  # Position
+    "The likeliest of those on which no other of them is probably the later word; of equals the latest."
+    def overtaken(m: Memory) -> bool:
+        return any(m.event_time < x.event_time and (j := likely(m, x)) is not None
+                   and j.relation == "supersede" for x, _ in guesses)
+    ends = [k for k, (m, _) in enumerate(guesses) if not overtaken(m)]
+    return max(ends, key=lambda k: (guesses[k][1].confidence, guesses[k][0].event_time, k))

@@ -14,7 +14,7 @@ from .topics import (
     any_of, content_stems, GENERIC_STEMS, own_sentences, SHORT_BODY, topic_of)
 
 # %% auto #0
-__all__ = ['Scope', 'scope', 'other_scope', 'other_environment', 'continues']
+__all__ = ['Scope', 'scope', 'other_scope', 'other_environment', 'narrower', 'continues']
 
 # %% ../../nbs/04_text/07_scopes.ipynb #93aa5038
 _ENVIRONMENTS = {w: w for w in """
@@ -112,6 +112,19 @@ def other_environment(
     "Do the titles name different environments: production before, staging now?"
     was, now = _environments(older.summary), _environments(newer.summary)
     return bool(was and now and not was & now)
+
+# %% ../../nbs/04_text/07_scopes.ipynb #efff3e80
+_NARROWS = frozenset({"in", "on", "for", "at", "under", "inside", "within", "during", "outside"})
+
+
+def narrower(
+    older: Memory,
+    newer: Memory,
+) -> bool:
+    "Does the newer title begin with a place or a time, and go on as the older one begins?"
+    was, now = words_of(older.summary), words_of(newer.summary)
+    return (bool(now) and now[0] in _NARROWS and len(was) > 2
+            and any(now[k:k + 3] == was[:3] for k in range(1, len(now))))
 
 # %% ../../nbs/04_text/07_scopes.ipynb #c6b4c7f0
 _GOES_ON = re.compile(r"(?i)\b" + any_of(

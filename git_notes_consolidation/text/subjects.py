@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from ..core.memory import Memory
 from .names import document_head
-from .scopes import other_environment
+from .scopes import narrower, other_environment
 from .topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
@@ -66,28 +66,30 @@ def _own_values(a: Memory, b: Memory) -> bool:
 
 
 def brothers(a: Memory, b: Memory) -> bool:
-    "Are they about two things that are told apart by a number, an environment, or a word beside their value?"
-    if _own_values(a, b) or other_environment(a, b): return True
+    "Are they about two things that are told apart by a number, a place, or a word beside their value?"
+    if _own_values(a, b) or other_environment(a, b) or narrower(a, b) or narrower(b, a): return True
     (mine, mine_all), (theirs, theirs_all) = _numbered(a), _numbered(b)
     return bool({w for w, _ in mine - theirs_all} & {w for w, _ in theirs - mine_all})
 
 # %% ../../nbs/04_text/09_subjects.ipynb #f0561878
 _BEST = 8  # Only among so many a newer word is looked for
+_SAME_TEXT = 2.0  # Each title is nearly whole in the other note
 
 
 def next_words(
     found: Sequence[Memory],  # Best first
     may: Callable[[Memory, Memory], bool] = lambda older, newer: True,  # Be the next word on the older one
     most: int = _BEST,  # Only among so many of the best
-) -> list[int | None]:  # Positions
-    "For each memory the next word on its subject, where there is one."
+) -> list[list[int]]:  # Positions
+    "For each memory the next words on its subject: the nearest, and what is nearly the same text."
     n, most = len(found), min(len(found), most)
     ties = [[tie(a, b) if a.event_time < b.event_time else 0.0 for b in found[:most]] for a in found]
     best = [max(ties[i][j] for i in range(n)) for j in range(most)]
-    def next_of(i: int) -> int | None:
+    def next_of(i: int) -> list[int]:
         fits = [j for j in range(most) if ties[i][j] >= max(ONE_SUBJECT, best[j])
                 and not brothers(found[i], found[j]) and may(found[i], found[j])]
-        return max(fits, key=lambda j: (ties[i][j], -j), default=None)
+        nearest = max(fits, key=lambda j: (ties[i][j], -j), default=None)
+        return [j for j in fits if j == nearest or ties[i][j] >= _SAME_TEXT]
     return [next_of(i) for i in range(n)]
 
 # %% ../../nbs/04_text/09_subjects.ipynb #847a1b98
@@ -112,15 +114,15 @@ def newest_first(
     known: Mapping[str, str] = {},  # By a memory's id that of a newer one, of which it is known that it does
 ) -> list[tuple[int, int | None]]:  # Positions, and for what is older that of the last word on its subject
     "The same memories, each subject with its newest word first."
-    later, subjects = next_words(found, may), dict[int, list[int]]()
     at = {m.id: i for i, m in enumerate(found)}
-    for older, newer in known.items():
-        if {older, newer} <= at.keys() and found[at[older]].event_time < found[at[newer]].event_time:
-            later[at[older]] = at[newer]
-    for i in range(len(found)):
-        end = i
-        while (following := later[end]) is not None: end = following
-        subjects.setdefault(end, []).append(i)
+    later = [(i, j) for i, js in enumerate(next_words(found, may)) for j in js]
+    later += [(at[a], at[b]) for a, b in known.items() if {a, b} <= at.keys()
+              and found[at[a]].event_time < found[at[b]].event_time]
+    subjects = {i: [i] for i in range(len(found))}
+    for i, j in later:
+        if subjects[i] is subjects[j]: continue
+        subjects[i] += subjects[j]
+        for k in subjects[j]: subjects[k] = subjects[i]
     def age(i: int) -> tuple[float, int]: return -found[i].event_time.timestamp(), i
-    return [(i, end if i != end else None) for end, same in subjects.items()
-            for i in sorted(same, key=lambda i: (i != end, age(i)))]
+    groups = {id(same): sorted(same, key=age) for same in subjects.values()}
+    return [(i, same[0] if i != same[0] else None) for same in groups.values() for i in same]

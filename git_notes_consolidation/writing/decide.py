@@ -6,7 +6,6 @@
 from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 import numpy as np
@@ -14,18 +13,16 @@ from ..core.settings import SubconsciousnessConfig
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.calibration import cosines, minilm_cosines
-from ..text.facts import find_facts, same_value
 from ..supersession.judge import SURE, repeat_key, weigh
-from ..supersession.questions import LIKELY
+from ..supersession.questions import LIKELY, to_ask_about
 from ..core.models import Judgment, MemoryMetadata
 from ..core.memory import Memory
-from ..text.topics import GENERIC_STEMS, content_stems
 from ..text.words import min_title_words, mentions_title, stems_of, title_words
 from ..text.names import mentions, names_of
 
 # %% auto #0
 __all__ = ['WORTH_ASKING', 'ORDER', 'threshold_for', 'Pool', 'Neighbour', 'nearest', 'Considered', 'consider', 'Decision',
-           'vouched', 'decide', 'everywhere']
+           'decide', 'everywhere']
 
 # %% ../../nbs/16_writing/01_decide.ipynb #71948941
 _RELATED = ("repeat", "changed", "topic")
@@ -218,6 +215,7 @@ class Decision(NamedTuple):
     relation: str  # duplicate, supersede, merge, coexist; or none where nothing is near
     act: tuple[Considered, ...] = ()  # Upon these
     asked: tuple[Considered, ...] = ()  # These are questions
+    since: Memory | None = None  # What came in between, where something is said again
 
     @property
     def chosen(self) -> Considered | None:
@@ -225,27 +223,20 @@ class Decision(NamedTuple):
         return self.act[0] if self.act else None
 
 # %% ../../nbs/16_writing/01_decide.ipynb #6a53bcc3
-def _doubted(x: Considered) -> Considered:
-    return x._replace(judgment=replace(x.judgment, confidence=min(x.judgment.confidence, 0.79)))
-
-
-def vouched(new: Memory, old: Memory) -> bool:
-    "Is there a value that both state, or no word in the one that the other lacks?"
-    shared = any(same_value(f, g) for f in find_facts(new.text) if f.kind != "negation"
-                 for g in find_facts(old.text))
-    return shared or not content_stems(new.text) - content_stems(old.text) - GENERIC_STEMS
+def _since(x: Considered, considered: Iterable[Considered]) -> Memory | None:
+    "The latest memory that came after a repeated one, and that the new fact probably changes."
+    return max((y.memory for y in considered if y.judgment.relation == "supersede" and not y.later
+                and y.memory.event_time > x.memory.event_time), key=lambda m: m.event_time, default=None)
 
 # %% ../../nbs/16_writing/01_decide.ipynb #b3c5be30
 def decide(
     considered: Sequence[Considered],
     c: SubconsciousnessConfig,
-    # Where it is known: a repeat by rule for which no value vouches is only asked about
-    new: Memory | None = None,
 ) -> Decision:
     "One decision over all candidates."
-    if new:
-        considered = [_doubted(x) if x.judgment.relation == "duplicate" and x.by == "remember"
-                      and not vouched(new, x.memory) else x for x in considered]
+    between = {x: m for x in considered if x.judgment.relation == "duplicate"
+               and (m := _since(x, considered))}
+    considered = [x for x in considered if x not in between]
     off = {name for name, on in (("supersede", c.write_supersede), ("merge", c.write_merge)) if not on}
     told = sorted((x for x in considered if x.judgment.relation in ORDER and x.judgment.relation not in off),
                   key=lambda x: (ORDER.index(x.judgment.relation), -x.judgment.confidence, -x.cosine))
@@ -255,9 +246,10 @@ def decide(
     act = act if best == "supersede" else act[:1]
     asked = [x for x in told if x not in act and x.judgment.confidence >= WORTH_ASKING]
     likely = [x for x in asked if x.judgment.code == LIKELY]
-    best_guess = max(likely, key=lambda x: (x.judgment.confidence, x.memory.event_time), default=None)
+    best_guess = likely[to_ask_about([(x.memory, x.judgment) for x in likely])] if likely else None
     return Decision(best, tuple(act),
-                    tuple(x for x in asked if x not in likely or x is best_guess and not act))
+                    tuple(x for x in asked if x not in likely or x is best_guess and not act),
+                    max(between.values(), key=lambda m: m.event_time, default=None))
 
 # %% ../../nbs/16_writing/01_decide.ipynb #8ab46dae
 def everywhere(

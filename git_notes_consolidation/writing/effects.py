@@ -6,7 +6,7 @@
 from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from .decide import Considered, Decision
@@ -214,6 +214,9 @@ def drafted(
     drafts: Sequence[str] = (),
 ) -> Draft:
     "A decision, and its questions, as what would be done."
+    if d.since is not None and d.relation != "duplicate":
+        line = f"Said again after “{d.since.summary}” ({d.since.event_time:%Y-%m-%d})."
+        new = replace(new, content=f"{new.content}\n\n{line}".strip())
     made = (repeated(new, d.act[0]) if d.relation == "duplicate"
             else united(new, d.act[0], at, highest, drafts) if d.relation == "merge" else None)
     if made is None:

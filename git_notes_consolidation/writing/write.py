@@ -56,7 +56,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
         found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates,
                         threshold_for(c.write_threshold, self.embedder), new.id in self._tried)
         considered = consider(new, found, self.embedder, model.judge if model else None)
-        d = placed(held, new, everywhere(decide(considered, c, new), held.pool, new))
+        d = placed(held, new, everywhere(decide(considered, c), held.pool, new))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
     made = drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts)
     if told.get("merges") and made.operation not in ("MERGE", "NOOP", "UPDATE"):

@@ -34,6 +34,7 @@ def result_rows(results: Iterable[MemoryResult], query: str,
     "Results as table rows."
     def notes(r: MemoryResult) -> Iterator[str]:
         part = "in part " if r.superseded_kind == "partial" else ""
+        if r.status == "resolved": yield "resolved"
         if r.superseded_by:
             yield f"→ replaced {part}by {short(r.superseded_by)} {plain(titles.get(r.superseded_by, ''), 60)}"
         elif r.newer: yield f"earlier; the newest on this is {short(r.newer)}"
@@ -122,7 +123,7 @@ def recall(
     at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")
     s = call.recall(llm_provider=llm, llm_local_only=local_only or None)
     if needs_reasoning(query) if reason is None else reason:
-        a = recall_reason.reasoned(s).answer(query, mode=mode, namespace=namespace, limit=max(limit, 20),
+        a = recall_reason.reasoned(s).answer(query, mode=asked, namespace=namespace, limit=max(limit, 20),
                                              as_of=at, known_at=known,
                                        count=not no_count)
         call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
