@@ -4,7 +4,7 @@
 
 # %% ../../nbs/14_recall/06_service.ipynb #02dcd4d7
 from __future__ import annotations
-import importlib.util, os, sqlite3, uuid
+import importlib.util, json, os, sqlite3, uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from time import perf_counter
@@ -280,6 +280,17 @@ class RecallService(_Tables):
             self._up_to_date(conn)
             return store_tables.stored_memories(conn, wanted)
         return self._sound(look)
+
+    def said_again(self, ids: Iterable[str]) -> dict[str, list[str]]:
+        "What was not stored because these memories say it: when, why, and in which words if in others."
+        sql = """SELECT target_memory_id, substr(created_at, 1, 10) || ': ' || reasoning FROM operations
+            WHERE classification = 'DUPLICATE' AND source_memory_ids = '[]' AND NOT undone
+                AND target_memory_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, id"""
+        out: dict[str, list[str]] = {}
+        with self._connection() as conn:
+            self._up_to_date(conn)
+            for i, said in conn.execute(sql, (json.dumps([*ids]),)): out.setdefault(i, []).append(said)
+        return out
 
     def replaced(self, ids: Iterable[str], as_of: datetime | None = None,
                  known_at: datetime | None = None) -> dict[str, tuple[Memory, ...]]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from ..core.memory import as_utc, digest, UTC
@@ -15,7 +15,7 @@ from .git import Repo
 from .events import Append, Events, prune_append, read_events
 from .writer import append
 from .locks import run_lock
-from .state import fold, record_value, run_records, State
+from .state import fold, forgotten, record_value, run_records, State
 
 # %% auto #0
 __all__ = ['Operation', 'operations_of', 'Pruned', 'prune_log']
@@ -43,12 +43,14 @@ class Operation(NamedTuple):
         return tuple(json.dumps(x, sort_keys=True) if isinstance(x, (tuple, dict)) else x for x in self)
 
 # %% ../../nbs/08_store/10_oplog.ipynb #10db67ba
-def _logged(r: Mapping[str, Any]) -> Operation:
-    "The line of a record that is one."
-    sure = r.get("confidence")
+def _logged(r: Mapping[str, Any], gone: Container[str] = ()) -> Operation:
+    "The line of a record that is one, with the words that were not stored."
+    sure, also = r.get("confidence"), r.get("evidence")
+    said = also.get("summary") if isinstance(also, dict) and r.get("target") not in gone else None
+    why = ": ".join(filter(None, (r.get("reasoning"), f"“{said}”" if said else "")))
     return Operation(r["subject"], r["operation"], tuple(r.get("sources", ())), r.get("target"),
                      r.get("classification"),
-                     float(sure) if sure is not None and 0 <= sure <= 1 else None, r.get("reasoning"),
+                     float(sure) if sure is not None and 0 <= sure <= 1 else None, why or None,
                      r.get("before", {}), r.get("after", {}),
                      as_utc(r["at"]).isoformat(), r.get("session"), r["run"], False, False)
 
@@ -82,14 +84,14 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 # %% ../../nbs/08_store/10_oplog.ipynb #950afcd8
 def _by_edge(r: Mapping[str, Any], e: MemoryEdge, at: str, before: Mapping[str, Any],
-             after: Mapping[str, Any]) -> Operation:
+             after: Mapping[str, Any], gone: Container[str] = ()) -> Operation:
     "The line of an edge that was made, or that ended."
     (done_to, holds), why = _ends(e), r["reason"] if isinstance(r.get("reason"), str) else ""
     if not r.get("live", True):
         return Operation(digest("op", r["run"], r["subject"], "ended"), "RESTORE", (holds,), done_to, None,
                          None, why or None, before, after, at, None,
                          r["run"], False, False)
-    quoted = f"“{e.span}”" if e.span else ""
+    quoted = f"“{e.span}”" if e.span and e.source_id not in gone else ""
     return Operation(digest("op", r["run"], r["subject"]), _DOES[e.edge_type][0], (done_to,), holds,
                      _DOES[e.edge_type][1], e.weight,
                      ": ".join(filter(None, (why, quoted))) or None, before, after, at, None, r["run"], False,
@@ -107,7 +109,7 @@ def _records(events: Events) -> list[tuple[dict[str, Any], Any]]:
 # %% ../../nbs/08_store/10_oplog.ipynb #072fdd1e
 def _lines(rows: Sequence[tuple[Mapping[str, Any], Any]], state: State, when: Mapping[str, datetime],
            live_before: Iterable[MemoryEdge] = ()) -> Iterator[Operation]:
-    own = {r["run"] for r, _ in rows if r["kind"] == "op"}
+    own, gone = {r["run"] for r, _ in rows if r["kind"] == "op"}, forgotten(state)
     known = {x.id: x for x in live_before}  # By id
     there: dict[tuple[EdgeType, str], dict[str, MemoryEdge]] = defaultdict(dict)  # What reaches a memory
     for x in known.values():
@@ -116,7 +118,7 @@ def _lines(rows: Sequence[tuple[Mapping[str, Any], Any]], state: State, when: Ma
         live, name = r.get("live", True), r["subject"]
         before = known.get(name)
         if r["kind"] == "op":
-            if live: yield _logged(r)
+            if live: yield _logged(r, gone)
             continue
         e = said if live else before
         if e is None or e.edge_type not in _DOES: continue
@@ -126,7 +128,7 @@ def _lines(rows: Sequence[tuple[Mapping[str, Any], Any]], state: State, when: Ma
         at = e.created_at.isoformat() if live and e.created_at else str(state.runs[r["run"]].get("at", ""))
         if r["run"] not in own and not (live and before and before.kind == e.kind):
             yield _by_edge(r, e, at, _said(e.edge_type, was.values(), when),
-                           _said(e.edge_type, new.values(), when))
+                           _said(e.edge_type, new.values(), when), gone)
         if r["run"] in state.undone: continue
         there[key] = new
         if live: known[name] = e

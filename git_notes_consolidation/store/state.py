@@ -15,8 +15,8 @@ from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
 from .events import Events
 
 # %% auto #0
-__all__ = ['OPERATIONS', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'with_state', 'stood_for',
-           'open_questions', 'probably_replaced', 'with_run']
+__all__ = ['OPERATIONS', 'FORGOTTEN', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'forgotten',
+           'with_state', 'stood_for', 'open_questions', 'probably_replaced', 'with_run']
 
 # %% ../../nbs/08_store/06_state.ipynb #a4c586b6
 def undone_runs(runs: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -223,11 +223,21 @@ def _later(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     return a != b and json.dumps(a, sort_keys=True) > json.dumps(b, sort_keys=True)
 
 # %% ../../nbs/08_store/06_state.ipynb #78647c62
+FORGOTTEN = "(forgotten)"
+
+
+def forgotten(state: State) -> frozenset[str]:
+    "Ids of the memories whose text nobody is shown."
+    return state.withdrawn | {i for i, f in state.fields.items() if f.get("status") == "tombstone"}
+
+
 def with_state(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
-    "The memories as the state has them."
-    gone: dict[str, dict[str, Any]] = {i: {"status": "tombstone"} for i in state.withdrawn}
-    return tuple(replace(m, **{**state.fields.get(m.id, {}), **gone.get(m.id, {})}) if m.id in state.fields
-                 or m.id in gone else m for m in memories)
+    "The memories as the state has them; of what is forgotten only that it was there."
+    def now(m: Memory) -> Memory:
+        known = replace(m, **state.fields[m.id]) if m.id in state.fields else m
+        if known.status != "tombstone" and m.id not in state.withdrawn: return known
+        return replace(known, status="tombstone", summary=FORGOTTEN, content="", tags=())
+    return tuple(map(now, memories))
 
 # %% ../../nbs/08_store/06_state.ipynb #d99c1abb
 _ONLY_LIKELY = "S"  # The judge's code for what stands nowhere and is only likely

@@ -215,7 +215,7 @@ def drafted(
 ) -> Draft:
     "A decision, and its questions, as what would be done."
     if d.since is not None and d.relation != "duplicate":
-        line = f"Said again after “{d.since.summary}” ({d.since.event_time:%Y-%m-%d})."
+        line = f"Said again after {d.since.id[:12]} of {d.since.event_time:%Y-%m-%d}."
         new = replace(new, content=f"{new.content}\n\n{line}".strip())
     made = (repeated(new, d.act[0]) if d.relation == "duplicate"
             else united(new, d.act[0], at, highest, drafts) if d.relation == "merge" else None)

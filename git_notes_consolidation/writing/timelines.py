@@ -94,8 +94,9 @@ _HOW = {"full": "replaced", "partial": "in part", "back": "replacement taken bac
 def _why(chain: Chain) -> dict[str, str]:
     "For each version that something took the place of: how, and the words that say so."
     out, place = defaultdict[str, list[str]](list), {v.id: n for n, v in enumerate(chain.versions)}
+    gone = {v.id for v in chain.versions if v.tombstone}
     for (a, _, kind), e in sorted(zip(_steps(chain), chain.edges), key=lambda x: place[x[0][1]]):
-        words = f"“{e.span}”" if e.span else e.reason or ""
+        words = f"“{e.span}”" if e.span and e.source_id not in gone else e.reason or ""
         out[a].append(
             f"{'merged' if e.edge_type == EdgeType.MERGED_INTO else _HOW[kind]}"
             f"{': ' if words else ''}{words}")
@@ -123,8 +124,7 @@ def drawn(
             f"{row:{room}}{v.id[:12]}  {v.valid_from:%Y-%m-%d} – "
             f"{f'{v.valid_until:%Y-%m-%d}' if v.valid_until else '':10}  ")
         head += f"[{marks[v.id]}] " if v.id in marks else ""
-        says = (v.memory.summary + (f" (written {len(v.repeats) + 1} times)" if v.repeats else "")
-                + (" (forgotten)" if v.tombstone else ""))
+        says = v.memory.summary + (f" (written {len(v.repeats) + 1} times)" if v.repeats else "")
         left = max(width - len(head), 20)
         says = _cut(says, left if v.id not in why else max(left - 2 - len(why[v.id]), left // 2))
         return head + says + (f"  {_cut(why[v.id], left - 2 - len(says))}" if v.id in why else "")

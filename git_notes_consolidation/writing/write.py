@@ -23,6 +23,7 @@ from ..consolidation.stores import client_for
 from .decide import (
     consider, Considered, decide, Decision, everywhere, nearest, threshold_for)
 from .effects import a_fact, BadFact, Draft, drafted, given, WriteResult
+from ..supersession.judge import repeat_key
 from .state import _Held, rows_of
 from .records import (
     _gone, _named, _outdated, _stands, _STATUS, _status_before, _Writer, commit_of, placed)
@@ -129,6 +130,12 @@ def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> Wri
                 and e.source_id == m.id]
         told = [f"{i} ({held.memories[i].summary}) stays outdated, though what replaced it is forgotten now"
                 for i in over if i in held.memories]
+        told += [f"{e.target_id} was merged from it and holds its text; forget that as well if it must go"
+                 for e in held.ties.get(m.id, ()) if e.edge_type == EdgeType.MERGED_INTO
+                 and e.source_id == m.id and e.target_id in held.memories]
+        told += [f"{x.id} says the same and is still shown; forget that as well if it must go"
+                 for x in held.memories.values() if x.id != m.id and x.status != "tombstone"
+                 and repeat_key(x) == repeat_key(m)]
         return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said,
                      warnings=tuple(told)), Decision(""), ()
     return self.commit(one, session)

@@ -43,7 +43,7 @@ def test_the_command_says_what_lies_deeper(home):
     told = gnc("recall", "glacier", "--mode", "reflexive", repo=home)
     assert told.code == 0 and "Nothing in mode reflexive" in told.out and "deeper down: add --mode exhaustive" in told.out
     assert gnc("recall", "glacier", "--mode", "reflexive", "--json", repo=home).json["deeper"] > 0
-    assert "Nothing in mode standard." in gnc("recall", "qqq", repo=home).out
+    assert "Nothing found." in gnc("recall", "qqq", repo=home).out
 
 
 @pytest.mark.parametrize("args, word", [(["--mode", "all"], "--mode all"), (["--as-of", "lately"], "--as-of"), (["--limit", "0"], "limit")])

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import Memory
 from ...core.models import MemorySummary, MemoryTier
 from ...store.reader import resolve
+from ...store.state import FORGOTTEN
 from ...session.hooks import missing
 from .app import app, Call, cut, LazyModule, plain, short, table, Usage
 from .consolidate import llm_rows
@@ -116,7 +117,8 @@ def tiers(
 def _edge_table(title: str, edges: Sequence[Mapping[str, Any]], i: str, text: Mapping[str, str]) -> Table:
     def row(e: Mapping[str, Any]) -> tuple[object, ...]:
         other = _other(e, i)
-        why = f"“{plain(e['span'], 70)}”" if e["span"] else plain(e["reason"] or "", 70)
+        quoted = e["span"] and text.get(str(e["source_id"])) != FORGOTTEN
+        why = f"“{plain(e['span'], 70)}”" if quoted else plain(e["reason"] or "", 70)
         kind = e["edge_type"] + (f" ({e['kind']})" if e["kind"] else "")
         return kind, "→" if e["source_id"] == i else "←", short(other), plain(text.get(other, ""),
             44), f"{e['weight']:.2f}", why

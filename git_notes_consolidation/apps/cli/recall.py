@@ -29,8 +29,8 @@ if not TYPE_CHECKING:
     recall_reason = LazyModule("recall.reason")
 
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #3f72b795
-def result_rows(results: Iterable[MemoryResult], query: str,
-                titles: Mapping[str, str]) -> list[tuple[object, ...]]:
+def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str, str],
+                again: Mapping[str, Sequence[str]] = {}) -> list[tuple[object, ...]]:
     "Results as table rows."
     def notes(r: MemoryResult) -> Iterator[str]:
         part = "in part " if r.superseded_kind == "partial" else ""
@@ -42,16 +42,18 @@ def result_rows(results: Iterable[MemoryResult], query: str,
                          * (len(r.stands_for) > 2))
         if r.kind == "summary": yield f"sums up {len(r.stands_for)}: {some}"
         elif r.stands_for: yield f"written down {len(r.stands_for) + 1} times"
+        yield from (f"said again {plain(x, 160)}" for x in again.get(r.id, ()))
     def says(r: MemoryResult) -> str:
         return "\n".join(filter(None, (plain(r.summary, 100),
                                        plain(excerpt(r.content, query, r.summary), 200), *notes(r))))
     return [(short(r.id), f"{r.timestamp:%Y-%m-%d}", r.namespace, r.tier.value, says(r)) for r in results]
 
 
-def _recalled(service: RecallService, query: str, results: Sequence[MemoryResult], title: str) -> Table:
+def _recalled(service: RecallService, query: str, results: Sequence[MemoryResult], title: str,
+              again: Mapping[str, Sequence[str]] = {}) -> Table:
     others = service.get_batch(i for r in results for i in (*r.stands_for, r.superseded_by) if i)
     return table(title, ("id", "recorded", "in", "tier", "says"),
-                 result_rows(results, query, {i: m.summary for i, m in others.items()}))
+                 result_rows(results, query, {i: m.summary for i, m in others.items()}, again))
 
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #81670ee4
 def _answered(service: RecallService, query: str, a: recall_reason.ReasonedAnswer) -> list[Any]:
@@ -133,9 +135,11 @@ def recall(
                         known_at=known, count=count)
     found = search(asked, limit, not no_count)
     deeper = len(search("exhaustive", 1000, False)) if not found else 0
-    data = {"query": query, "mode": mode, "namespace": namespace, "as_of": at and at.isoformat(),
-            "known_at": known and known.isoformat(),
+    data: dict[str, Any] = {"query": query, "mode": mode, "namespace": namespace,
+            "as_of": at and at.isoformat(), "known_at": known and known.isoformat(),
             "results": [r.to_dict() for r in found], "deeper": deeper}
-    nothing = (f"Nothing in mode {mode}" + (f"; {deeper} deeper down: add --mode exhaustive" if deeper
-                                            else "") + ".")
-    call.show(data, _recalled(s, query, found, plain(query, 100)) if found else nothing)
+    again = s.said_again(r.id for r in found) if mode == "exhaustive" and not (at or known) else {}
+    if again: data["said_again"] = again
+    where = f"Nothing in mode {mode}" if asked else "Nothing found"
+    nothing = where + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
+    call.show(data, _recalled(s, query, found, plain(query, 100), again) if found else nothing)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
-from ...core.memory import as_utc
+from ...core.memory import as_utc, Memory
 from ...store.git import open_repo
 from ...store.reader import resolve
 from ...recall.as_of import moment
@@ -60,9 +60,9 @@ _DID = {"ADD": "Added", "SUPERSEDE": "Added, and it replaces what was there", "M
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #2aa02825
 def written(call: Call, s: writing_write.WritingService, r: writing_effects.WriteResult,
-            also: str = "") -> None:
+            also: str = "", before: Mapping[str, Memory] | None = None) -> None:
     "What became of a memory."
-    there = s.held().memories
+    there = before or s.held().memories
     def said(i: str) -> str: return plain(there[i].summary if i in there else i, 70)
     rows = [*(("replaces", short(i), said(i)) for i in r.superseded_ids),
             *(("replaced by", short(i), said(i)) for i in r.superseded_by),
@@ -175,7 +175,8 @@ def forget(
 ) -> None:
     "Hide a memory from everybody. It stays in the notes, and can be restored."
     s = ctx.obj.writing()
-    written(ctx.obj, s, s.forget(id, reason))
+    before = dict(s.held().memories)  # Nobody shows its title again
+    written(ctx.obj, s, s.forget(id, reason), before=before)
 
 
 @app.command(epilog="Example: `gnc restore mem_x7k2`")
