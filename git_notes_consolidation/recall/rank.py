@@ -13,8 +13,8 @@ from ..text.sentences import split_sentences
 from ..text.words import spaced, stem
 
 # %% auto #0
-__all__ = ['QUESTION', 'AKIN', 'content_words', 'lists_all', 'about_the_past', 'query_terms', 'rarest', 'word_scores',
-           'name_scores', 'vector_scores', 'places', 'fused', 'excerpt']
+__all__ = ['QUESTION', 'AKIN', 'RELEVANT', 'USED', 'content_words', 'lists_all', 'about_the_past', 'query_terms', 'rarest',
+           'word_scores', 'name_scores', 'vector_scores', 'places', 'fused', 'excerpt', 'relevance']
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -164,3 +164,17 @@ def excerpt(
     lines = [line for s in split_sentences(text[:20_000]) if s.kind != "heading"
              and (line := text[s.start:s.end]).strip(" .") != title.strip(" .")]
     return max(lines, key=lambda line: len(asked & {stem(w) for w in content_words(line, 200)}), default="")
+
+# %% ../../nbs/14_recall/01_rank.ipynb #7b23496a
+RELEVANT = 0.2  # Share of the question's words and cosine, together, from which a result is shown
+USED = 0.4  # … and from which it counts as used
+
+
+def relevance(
+    query: str,
+    text: str,
+    cosine: float,
+) -> float:  # 0 to 2
+    "The share of a question's words that a text has, and its cosine to it."
+    asked, said = {stem(w) for w in content_words(query)}, {stem(w) for w in content_words(text, 2000)}
+    return len(asked & said) / max(1, len(asked)) + max(0.0, cosine)

@@ -31,8 +31,9 @@ from ..store.git import MEM, Repo, RepoError, open_repo, tips
 from ..store.events import REFS
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
-from .rank import (
-    AKIN, QUESTION, about_the_past, lists_all, name_scores, vector_scores, word_scores)
+from git_notes_consolidation.recall.rank import (
+    AKIN, QUESTION, RELEVANT, USED, about_the_past, lists_all, name_scores, relevance, vector_scores,
+    word_scores)
 from .newest import GROUPED, answers_better, newest_on_top, stands_for
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
@@ -210,6 +211,13 @@ def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x
     return _Scores([*there.values()], [weight if name == "vectors" else 1.0 for name in there], cosine)
 
 
+def _relevant(results: Sequence[MemoryResult], query: str, least: float = RELEVANT) -> list[MemoryResult]:
+    "What has to do with the question, and what is newer on the same subject."
+    fit = [r for r in results if relevance(query, r.memory.text, r.similarity) >= least]
+    keep = {i for r in fit for i in (r.id, r.newer)}
+    return [r for r in results if r.id in keep]
+
+
 def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str) -> set[int]:
     "Rows of the summaries that must not stand for their sources."
     row = {c.ids[s]: s for s in c.sources}
@@ -258,7 +266,8 @@ class RecallService(_Tables):
         with span("recall.search", query_length=len(query), mode=mode_, limit=most) as log:
             results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity,
                 asked_times(as_of, known_at), deeper))
-            if count and not lists_all(query): self.note(results)
+            if count and not lists_all(query):
+                self.note(_relevant(results, query, USED))
             log.set(result_count=len(results))
         count_up("recall.recalls_by_mode", mode=mode_)
         record("recall.latency", perf_counter() - begin, mode=mode_)
@@ -344,7 +353,8 @@ AND m.superseded_kind = 'full')
         every = look(replace(wanted, anywhere=True, summaries=False), GROUPED)
         if deeper and answers_better(query, every, best): best = every
         asked = index.recalled(tables, "probably_replaced") or {}
-        return best if wanted.past else newest_on_top(best, query, every, cast(dict[str, str], asked))
+        shown = best if wanted.past else newest_on_top(best, query, every, cast(dict[str, str], asked))
+        return _relevant(shown, query)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, float]:
