@@ -9,11 +9,11 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Se
 from dataclasses import dataclass, replace
 from datetime import datetime
 from ..core.memory import Memory
-from ..core.models import EdgeType, MemoryEdge
+from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..core.reports import Failed
 from ..observability.tracing import span
 from ..text.scopes import other_scope
-from ..supersession.judge import SURE
+from ..supersession.judge import denies, SURE, to_confirm
 from .scan import collapse, Scanned
 from .candidates import _edge, _TYPES, judge, JudgedPairs
 
@@ -33,8 +33,24 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[
             b in sorted(found, reverse=True)[:s.config.llm_candidates]]
 
 # %% ../../nbs/13_consolidation/03_relate.ipynb #656148ee
+def _confirmed(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
+    "What hides a treasured memory only if a model bears it out; where none answers, as it was."
+    there = {m.id: m for m in current}
+    due = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and e.id not in s.state.edges
+           and to_confirm(there[e.target_id], Judgment("supersede", e.kind, e.weight, e.code))]
+    pairs = [(there[e.target_id], there[e.source_id]) for e in due]
+    said = s.model.judge(pairs) if s.model and pairs else [None] * len(due)
+    def denied(e: MemoryEdge, j: Judgment | None) -> bool:
+        return denies(j) if j else s.state.reviews.get(e.id, {}).get("by") == "llm"
+    doubts = {e.id: replace(e, weight=min(e.weight, 0.79), by="llm", reason=j.reason if j else e.reason)
+              for e, j in zip(due, said) if denied(e, j)}
+    return replace(judged, edges=tuple(e for e in judged.edges if e.id not in doubts),
+                   asked=(*judged.asked, *doubts.values()))
+
+
 def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
     "The judgments, with the model's beside the offline judge's."
+    judged = _confirmed(s, current, judged)
     if s.model is None: return judged
     pairs = [(current[b], current[a]) for a, b in _to_ask(s, current, judged)]
     answers = {(newer, older): j for (older, newer), j in zip(pairs, s.model.judge(pairs)) if j is not None}

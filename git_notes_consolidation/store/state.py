@@ -255,9 +255,11 @@ def open_questions(
     state: State,
 ) -> dict[str, Mapping[str, Any]]:  # By their names
     "What a person is asked now: of what is only likely, one question about a memory that is not hidden."
-    gone = stood_for(state)
+    gone, hides = stood_for(state), (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
+    known = {(e.source_id, e.target_id) for e in state.edges.values() if e.edge_type in hides}
     unsure = [(float(r.get("weight") or 0.0), str(r.get("source")), i) for i, r in state.reviews.items()
-              if r.get("code") == _ONLY_LIKELY and r.get("target") not in gone]
+              if r.get("code") == _ONLY_LIKELY and r.get("target") not in gone
+              and (r.get("source"), r.get("target")) not in known]
     best = {state.reviews[i].get("target"): i for _, _, i in sorted(unsure)}
     return {i: r for i, r in state.reviews.items()
             if r.get("code") != _ONLY_LIKELY or best.get(r.get("target")) == i}

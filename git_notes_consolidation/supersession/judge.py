@@ -9,7 +9,7 @@ from dataclasses import replace
 from .assertions import abstain, explicit
 from .blockers import solved
 from .editions import same_title
-from .questions import likely
+from .questions import likely, PROPOSED
 from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
@@ -20,7 +20,8 @@ from ..text.scopes import continues, other_scope
 JUDGE = "offline-6"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
-__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'SAME_TITLE_COSINE', 'repeat_key', 'weigh', 'judge_pair', 'unsure', 'judgment_html']
+__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'SAME_TITLE_COSINE', 'repeat_key', 'weigh', 'judge_pair', 'unsure', 'to_confirm',
+           'denies', 'judgment_html']
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #8ede021e
 def repeat_key(
@@ -56,7 +57,6 @@ def _unquoted(older: Memory, newer: Memory) -> Memory:
 NO_CLAIM = "nothing in it says that it replaces the older one"
 SURE = 0.8  # From this confidence on a judgment is acted on
 SAME_TITLE_COSINE = 0.5  # Lexical cosine from which a title that comes again replaces the older one
-_PROPOSED = re.compile(r"(?i)\b(?:proposed|proposal|draft|rejected|declined)\b")
 
 
 def weigh(
@@ -75,7 +75,7 @@ def weigh(
     if (status := not_in_force(newer)): return abstain(status)
     said, doubt = _outright(older, newer)
     if said:
-        if _PROPOSED.search(newer.summary): return abstain("it is proposed, or was rejected")
+        if PROPOSED.search(newer.summary): return abstain("it is proposed, or was rejected")
         return (said if said.confidence >= 0.9 or said.kind == "partial"
                 or not (why := undecided(_unquoted(older, newer))) else abstain(why))
     if (only := other_scope(older, newer)): return abstain(only)
@@ -105,6 +105,25 @@ def unsure(
 ) -> bool:
     "Is it a guess that is worth a person's look?"
     return judgment.relation != "coexist" and 0.6 <= judgment.confidence < SURE
+
+
+_TREASURED = frozenset({"decisions", "learnings", "patterns"})
+
+
+def to_confirm(
+    older: Memory,
+    judgment: Judgment,  # Of a newer memory
+) -> bool:
+    "Would it hide a decision, a learning or a pattern that nobody names? A model is asked first."
+    return (judgment.relation == "supersede" and judgment.confidence >= SURE and judgment.code in ("T", "V")
+            and older.namespace in _TREASURED)
+
+
+def denies(
+    said: Judgment,  # A model's
+) -> bool:
+    "Does a model say that nothing is replaced? A shrug is no answer."
+    return said.relation != "supersede" and said.confidence >= 0.6
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #1fc54269
 def judgment_html(

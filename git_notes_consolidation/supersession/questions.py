@@ -20,7 +20,7 @@ from ..text.topics import (
 from ..text.words import STOP_WORDS
 
 # %% auto #0
-__all__ = ['LIKELY', 'changes', 'side_by_side', 'likely', 'to_ask_about']
+__all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'likely', 'to_ask_about']
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4ab654e3
 _CHANGED = re.compile(r"(?i)\b" + any_of(
@@ -107,13 +107,14 @@ _WORTH_ASKING = 1.35  # Tie from which it is asked; half of what lies between is
 
 _POINTS = re.compile(r"(?i)\W*" + any_of(
     "see, cf, compare, refs?, related, extends, implements, follows, siehe, vgl, voir, véase") + r"\b")
+PROPOSED = re.compile(r"(?i)\b(?:proposed|proposal|draft|rejected|declined)\b")
 _A_LINE = 3  # Words of a sentence that says nothing but how it stands to the document
 
 
 def _names(older: Memory, newer: Memory) -> bool:
     "Does the newer title name the older document, or a line of its own: “Ersetzt ADR-7”?"
     known, own = frozenset(names_of(older)), document_head(newer.summary)[1]
-    if not known or undecided(newer): return False
+    if not known or undecided(newer) or PROPOSED.search(newer.summary): return False
     said = [r for s in own_sentences(newer)[1:6] if len(s.line.split()) <= _A_LINE
             and not _POINTS.match(s.line) for r in references(s.line, 0)]
     return any(r.name in known for r in (*references(newer.summary, own), *said))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 import numpy as np
@@ -13,7 +14,7 @@ from ..core.settings import SubconsciousnessConfig
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.calibration import cosines, minilm_cosines
-from ..supersession.judge import SURE, repeat_key, weigh
+from ..supersession.judge import denies, SURE, repeat_key, to_confirm, weigh
 from ..supersession.questions import LIKELY, to_ask_about
 from ..core.models import Judgment, MemoryMetadata
 from ..core.memory import Memory
@@ -196,13 +197,18 @@ def consider(
         older, newer = (new, x.memory) if later else (x.memory, new)
         judged = weigh(older, newer, similarity=x.cosine, least=embedder.same_title)
         out.append(Considered(x.memory, judged, x.cosine, later))
+    def treasured(x: Considered) -> bool: return to_confirm(new if x.later else x.memory, x.judgment)
     open_ = ([i for i, x in enumerate(out) if x.judgment.relation == "coexist"
-              or x.judgment.confidence < SURE] if ask else [])
+              or x.judgment.confidence < SURE or treasured(x)] if ask else [])
     said = (ask([(new, out[i].memory) if out[i].later else (out[i].memory, new) for i in open_]) if ask
             and open_ else [])
     for i, j in zip(open_, said):
         wondered = out[i].judgment.relation != "coexist" and out[i].judgment.confidence >= WORTH_ASKING
-        if j is not None and not (wondered and j.relation == "coexist" and j.confidence < SURE):
+        if j is not None and treasured(out[i]):
+            if denies(j):
+                doubt = replace(out[i].judgment, confidence=0.79, reason=j.reason)
+                out[i] = out[i]._replace(judgment=doubt, by="llm")
+        elif j is not None and not (wondered and j.relation == "coexist" and j.confidence < SURE):
             out[i] = out[i]._replace(judgment=j, by="llm")
     return out
 
@@ -223,10 +229,14 @@ class Decision(NamedTuple):
         return self.act[0] if self.act else None
 
 # %% ../../nbs/16_writing/01_decide.ipynb #6a53bcc3
+_CHANGED = 0.67  # Confidence of the guess where each of two titles is nearly whole in the other
+
+
 def _since(x: Considered, considered: Iterable[Considered]) -> Memory | None:
-    "The latest memory that came after a repeated one, and that the new fact probably changes."
+    "The latest memory that came after a repeated one, and that the new fact very probably changes."
     return max((y.memory for y in considered if y.judgment.relation == "supersede" and not y.later
-                and y.memory.event_time > x.memory.event_time), key=lambda m: m.event_time, default=None)
+                and y.judgment.confidence >= _CHANGED and y.memory.event_time > x.memory.event_time),
+               key=lambda m: m.event_time, default=None)
 
 # %% ../../nbs/16_writing/01_decide.ipynb #b3c5be30
 def decide(

@@ -275,7 +275,7 @@ def test_a_repeat_of_a_repeat_is_led_to_the_first(tmp_path):
     ids = [m.id for m in sorted(read_memories(open_repo(home)).memories, key=lambda m: m.timestamp)]
     w = writer(home)
     ask(w, ids[1], ids[0], EdgeType.DUPLICATE_OF)
-    [p] = [p for p in asked(home) if p.question.get("source") == ids[1]]
+    [p] = [p for p in asked(home) if (p.question.get("source"), p.question.get("type")) == (ids[1], "duplicate_of")]
     assert {(e.source_id, e.target_id) for e in p.made} == {(ids[1], ids[0]), (ids[2], ids[0])} and [e.source_id for e in p.ended] == [ids[2]]
     accept(w, p.question["id"])
     assert not clean(home)

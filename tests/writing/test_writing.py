@@ -456,9 +456,10 @@ def test_what_is_held_is_what_would_be_read(two):
         assert (kept.state, {(m.id, m.status, m.tags, m.importance) for m in kept.scan.memories}) == (
             fresh.state, {(m.id, m.status, m.tags, m.importance) for m in fresh.scan.memories}) and kept.events.seq == fresh.events.seq
         assert believed(w) == believed(writer(two))
+    tea = said(two)["Tea is at four"].id
     steps = [lambda: w.remember(MOVED), lambda: w.remember("Cats purr.", tags=("pet",)), lambda: w.remember("Cats purr.", tags=("cat",)),
-             lambda: w.remember("They purr loudly.", merges=[said(two)["Cats purr."].id]), lambda: w.forget(said(two)["Tea is at four"].id),
-             lambda: w.restore(said(two)["Tea is at four"].id), lambda: w.update(said(two)["Tea is at four"].id, importance=1.0)]
+             lambda: w.remember("They purr loudly.", merges=[said(two)["Cats purr."].id]), lambda: w.forget(tea),
+             lambda: w.restore(tea), lambda: w.update(tea, importance=1.0)]
     for step in steps: step(); same()
 
 
