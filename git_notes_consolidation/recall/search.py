@@ -21,6 +21,7 @@ from ..observability.tracing import span
 from .rank import fused
 from ..retention.score import compute_retention_score
 from ..supersession.blockers import closed
+from ..text.factuality import is_fragment
 
 # %% auto #0
 __all__ = ['ABOUT_AS_WELL', 'RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'by_unit',
@@ -345,12 +346,13 @@ def with_equals(found: Found, most: int) -> Found:
     return found._replace(units=found.units[:n])
 
 # %% ../../nbs/14_recall/02_search.ipynb #56444dd8
-_ASKS = 0.97  # Two places further down: what asks answers nothing
+_ASKS = 0.97  # Two places further down: what asks answers nothing, nor does a piece of something
 _CLOSED = 0.9  # Six places further down: what is in the way comes first
 
 
 def worthiest(results: Iterable[MemoryResult]) -> list[MemoryResult]:
-    "Of equals first what is worth more keeping; what asks, and what is resolved, some places further down."
+    "Of equals first what is worth more keeping; what asks, a piece and what is over some places down."
     def worth(r: MemoryResult) -> float:
-        return r.score * (_ASKS if "?" in r.summary else 1.0) * (_CLOSED if closed(r.memory) else 1.0)
+        tells_nothing = "?" in r.summary or is_fragment(r.memory)
+        return r.score * (_ASKS if tells_nothing else 1.0) * (_CLOSED if closed(r.memory) else 1.0)
     return sorted(results, key=lambda r: (-worth(r), -(r.retention.overall if r.retention else 0.0)))
