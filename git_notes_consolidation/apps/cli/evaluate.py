@@ -26,21 +26,23 @@ if TYPE_CHECKING:
     from git_notes_consolidation.evaluation import (
         candidates as evaluation_candidates, chains as evaluation_chains, dates as evaluation_dates, decay as
         evaluation_decay, fourway as evaluation_fourway, intervals as evaluation_intervals, judge as
-        evaluation_judge, labelled as evaluation_labelled, pairs as evaluation_pairs)
+        evaluation_judge, labelled as evaluation_labelled, pairs as evaluation_pairs, stories as
+        evaluation_stories)
     from git_notes_consolidation.retention import touches as retention_touches
 
 # %% auto #0
-__all__ = ['evaluate', 'supersession', 'temporal', 'retention', 'tune']
+__all__ = ['evaluate', 'supersession', 'temporal', 'stories', 'retention', 'tune']
 
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #c86a65c5
 if not TYPE_CHECKING:
     evaluation_judge, evaluation_intervals, evaluation_candidates, evaluation_chains, \
     evaluation_fourway, evaluation_pairs, evaluation_labelled, evaluation_dates, evaluation_decay, \
-    retention_touches, core_saving, consolidation_view, llm_reply_cache = map(LazyModule, (
+    evaluation_stories, retention_touches, core_saving, consolidation_view, \
+    llm_reply_cache = map(LazyModule, (
         "evaluation.judge", "evaluation.intervals", "evaluation.candidates", "evaluation.chains",
         "evaluation.fourway", "evaluation.pairs", "evaluation.labelled", "evaluation.dates",
-        "evaluation.decay", "retention.touches", "core.saving", "consolidation.view",
-        "llm.reply_cache"))
+        "evaluation.decay", "evaluation.stories", "retention.touches", "core.saving",
+        "consolidation.view", "llm.reply_cache"))
 
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #8e13daec
 evaluate = typer.Typer(name="evaluate", no_args_is_help=True,
@@ -260,6 +262,50 @@ def temporal(
               scores in parts if scores and (title == "Time expressions" or len(scores) > 1)]
     call.show(r.to_dict(failures), *(x for part in tables for x in ("", part)),
               *_misdated(r.failures, failures))
+
+# %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #84f3840c
+def _share_rows(r: evaluation_stories.StoryReport) -> list[tuple[object, ...]]:
+    rows = [("hidden rightly, of what a run hides", r.hidden), ("asked rightly, of all questions", r.asked),
+            ("related pairs done", r.done), ("… or rightly asked about", r.found),
+            ("answers that give as true what is not, before", r.wrong[0]), ("… after", r.wrong[1]),
+            ("the block tells what holds", r.told), ("… and not what does not", r.not_told)]
+    return [(name, f"{x.k} of {x.n}", x) for name, x in rows]
+
+
+def _played_badly(played: Sequence[evaluation_stories.Played], most: int) -> list[Any]:
+    rows = [(p.id, plain(q, 70), kind, before, after) for p in played for q, kind, before, after in p.answers
+            if after != "right"]
+    return (["", table("First answers that are not right after the run",
+                       ("story", "question", "kind", "before", "after"), rows[:most])] if rows[:most] else [])
+
+
+@evaluate.command(
+    epilog="Examples: `gnc evaluate stories`, `gnc evaluate stories --data stories.jsonl --failures 20`.  \n"
+           "A row of the file: `{\"id\", \"now\", \"memories\": [{\"k\", \"at\", \"namespace\", "
+           "\"summary\", \"body\"}], \"pairs\": [{\"older\", \"newer\", \"relation\": "
+           "\"supersede|partial|duplicate\"}], \"questions\": [{\"q\", \"kind\", \"current\": [], "
+           "\"outdated\": []}], \"told\": [], \"not_told\": []}`; the lists hold regular expressions.")
+def stories(
+    ctx: typer.Context,
+    data: Annotated[Path | None,
+                    typer.Option(help="Stories, JSON lines. Default: the package's own two.",
+                                 metavar="FILE")] = None,
+    failures: Annotated[int, typer.Option(help="Show so many answers that are not right.", min=0)] = 0,
+) -> None:
+    "Whether a run leaves a memory truer: what it hides, does and asks, and the answers before and after."
+    call: Call = ctx.obj
+    rows = evaluation_stories.load_stories(data or evaluation_labelled.fixture("stories"))
+    settings = load_settings({"max_change": 1.0}, file=call.config)
+    with _counted(call) as begin:
+        r, played = evaluation_stories.evaluate_stories(rows, settings, begin("stories", len(rows)))
+    kinds = [(kind, after.n, before.k, after.k, after) for kind, (before, after) in r.right.items()]
+    seen = [p for p, s in zip(played, rows) if s.split != evaluation_labelled.LOCKED]
+    call.show(r.to_dict() | {"failures": [(p.id, *a) for p in seen for a in p.answers
+                                          if a[3] != "right"][:failures]},
+              table(f"{len(rows)} stories; hidden though it holds: {r.wrongly}", ("", "", "95 % interval"),
+                    _share_rows(r)), "",
+              table("First answers that are right", ("kind", "questions", "before", "after", "95 % interval"),
+                    kinds, right=("questions", "before", "after")), *_played_badly(seen, failures))
 
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #fdcc5a43
 def _decay_table(title: str, scores: Mapping[str, Mapping[str, float]]) -> Table:

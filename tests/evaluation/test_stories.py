@@ -1,0 +1,44 @@
+"""A run leaves the memory of small projects truer than before: their questions before it and after it, and what it hides."""
+import json
+
+import pytest
+from calls import gnc
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.evaluation.labelled import fixture
+from git_notes_consolidation.evaluation.stories import closure, evaluate_stories, load_stories
+
+SETTINGS = load_settings({"max_change": 1.0}, env={})
+
+
+@pytest.mark.slow
+def test_stories_by_others_are_truer_after_a_run(shared):
+    r, played = evaluate_stories(load_stories(shared / "stories" / "dev.jsonl"), SETTINGS)
+    before, after = r.right["all"]
+    assert r.wrongly == 0 and r.hidden.value == 1 and len(played) == 22
+    assert r.found.value >= 0.55 and r.asked.value >= 0.70
+    assert after.value >= 0.75 and after.k > before.k and r.wrong[1].value <= 0.05 and r.wrong[1].k < r.wrong[0].k
+    assert r.told.value >= 0.75 and r.not_told.n - r.not_told.k <= 2
+
+
+def test_what_the_labels_imply_holds_for_every_copy():
+    assert closure({("a", "b"): "duplicate", ("b", "c"): "supersede"})["a", "c"] == {"supersede"}
+    assert closure({("a", "b"): "supersede", ("b", "a"): "supersede"}).keys() == {("a", "b"), ("b", "a")}
+
+
+@pytest.mark.parametrize(("change", "said"), [({"now": 3}, "now: text is expected"), ({"told": "x"}, "told: a list of expressions"),
+                                              ({"pairs": [{"older": "m1", "newer": "m2", "relation": "kills"}]}, "relation: one of supersede, partial"),
+                                              ({"questions": [{"q": "x", "kind": "y", "current": ["["]}]}, "current: '[' is no expression")])
+def test_a_row_that_cannot_be_read_is_named(tmp_path, change, said):
+    row = json.loads(fixture("stories").read_text().splitlines()[0]) | change
+    (tmp_path / "s.jsonl").write_text(json.dumps(row))
+    told = gnc("evaluate", "stories", "--data", tmp_path / "s.jsonl")
+    assert told.code == 2 and said in told.err and "line 1" in told.err
+
+
+def test_a_locked_story_is_counted_and_not_shown(tmp_path):
+    rows = [json.loads(line) | {"split": "locked"} for line in fixture("stories").read_text().splitlines()]
+    for row in rows:
+        for q in row["questions"]: q["current"] = ["nothing says this"]
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    told = gnc("--json", "evaluate", "stories", "--data", tmp_path / "s.jsonl", "--failures", 9)
+    assert told.json["failures"] == [] and told.json["right"]["all"][1]["k"] == 0
