@@ -121,7 +121,8 @@ def test_a_foreign_word_of_replacement_is_asked_about(say, fact):
     ("The heap of the indexer was raised to 6 GB", "Change of the indexer rolled back, its heap stays at 4 GB"),
     ("The poller is reopening dead sockets.", "The poller stopped reopening dead sockets."),
     ("Счета печатает Jasper", "Счета больше не печатает Jasper, теперь Typst"), ("Rechnungen druckt Jasper", "Rechnungen druckt jetzt Typst statt Jasper"),
-    ("Las facturas se imprimen con Jasper", "Las facturas ya no se imprimen con Jasper, sino con Typst"), ("我们用 Jasper 打印发票", "我们不再用 Jasper 打印发票，改用 Typst"),
+    ("Las facturas se imprimen con Jasper", "Las facturas ya no se imprimen con Jasper, sino con Typst"),
+    ("我们用 Jasper 打印发票", "我们不再用 Jasper 打印发票，改用 Typst"),
     ("The mail gateway is run by Ines", "The mail gateway has been reassigned from Ines to Tomas")], ids=lambda p: p[1])
 def test_a_change_that_no_rule_is_sure_of_is_asked_about(say, pair):
     home, _ = say(*pair, namespace="decisions")
