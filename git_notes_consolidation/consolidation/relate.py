@@ -36,12 +36,15 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[
 def _confirmed(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
     "What hides a treasured memory only if a model bears it out; where none answers, as it was."
     there = {m.id: m for m in current}
-    due = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and e.id not in s.state.edges
+    said_no = s.state.rejected | {i for i, holds in s.state.verdicts.items() if not holds}
+    due = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and s.scope.does("supersede")
+           and e.id not in s.state.edges and e.id not in said_no
            and to_confirm(there[e.target_id], Judgment("supersede", e.kind, e.weight, e.code))]
     pairs = [(there[e.target_id], there[e.source_id]) for e in due]
     said = s.model.judge(pairs) if s.model and pairs else [None] * len(due)
     def denied(e: MemoryEdge, j: Judgment | None) -> bool:
-        return denies(j) if j else s.state.reviews.get(e.id, {}).get("by") == "llm"
+        asked = s.state.reviews.get(e.id, {})
+        return denies(j) if j else "llm" in (asked.get("by"), asked.get("judge"))
     doubts = {e.id: replace(e, weight=min(e.weight, 0.79), by="llm", reason=j.reason if j else e.reason)
               for e, j in zip(due, said) if denied(e, j)}
     return replace(judged, edges=tuple(e for e in judged.edges if e.id not in doubts),

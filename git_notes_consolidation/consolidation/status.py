@@ -16,7 +16,7 @@ from ..retention.tiers import tier_of
 from ..store.reader import resolve
 from ..store.state import open_questions, record_value, State
 from .scan import living_memories
-from .view import View, view
+from .view import shown, View, view, WORDS
 from .service import ConsolidationService, scored
 
 # %% auto #0
@@ -37,8 +37,11 @@ def run_changes(v: View, run_id: str) -> dict[str, list[dict[str, Any]]]:
     out: dict[str, list[dict[str, Any]]] = {k: []
                                             for k in (*names.values(), "edges_ended", "summaries_ended",
                                                       "reviews_ended")}
+    gone = {m.id for m in v.scan.memories if m.status == "tombstone"}
     for _, _, r in sorted(v.events.records, key=lambda x: x[2]["id"]):
         if r.get("run") == run_id and record_value(r) is not None:
+            if not gone.isdisjoint((str(r.get("source")), str(r.get("target")))):
+                r = {k: x for k, x in r.items() if k not in (*WORDS, "evidence")}
             out[names[r["kind"]] + ("" if r.get("live", True) else "_ended")].append(r)
     return out
 
@@ -63,6 +66,7 @@ def questions(
     about: str | None = None,  # Only those that concern this memory
 ) -> list[dict[str, Any]]:  # With the two memories' own lines
     "Open review items, the latest memory's first."
+    v = shown(v)
     told = {m.id: m for m in v.scan.memories}
     def row(i: str, r: Mapping[str, Any]) -> dict[str, Any]:
         ends = {k: told[r[k]].summary for k in ("source", "target") if r.get(k) in told}
@@ -77,7 +81,7 @@ def questions(
 # %% ../../nbs/13_consolidation/12_status.ipynb #cc1125b1
 def explain(service: ConsolidationService, name: str, now: datetime | None = None) -> dict[str, Any]:
     "Why a memory is where it is: factors, rule, history, relations, places."
-    v, at = view(service.repo, service.settings), now or service.clock()
+    v, at = shown(view(service.repo, service.settings)), now or service.clock()
     i = resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
     m, d = next(m for m in v.scan.memories if m.id == i), scored(v, service.settings, at)[i]
     due, why = tier_of(d.retention, m, d, service.settings.config.retention, at)

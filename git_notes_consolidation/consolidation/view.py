@@ -5,15 +5,17 @@
 # %% ../../nbs/13_consolidation/09_view.ipynb #e1fc8ce0
 from __future__ import annotations
 import sqlite3
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 from ..core.loading import Settings
+from ..core.models import MemoryEdge
 from ..store.git import Repo
 from ..store.reader import read_memories, Scan
 from ..store.events import Events, read_events
 from ..store.locks import clone_id
-from ..store.state import fold, State, with_state
+from ..store.state import as_shown, fold, State, with_state
 from ..store.accesses import access_counts, unflushed
 from ..llm.reply_cache import Usage
 from ..staleness.lifetimes import Stale as Gone
@@ -22,7 +24,7 @@ from .scan import living_memories, Scanned
 from .plan import Plan
 
 # %% auto #0
-__all__ = ['View', 'view', 'model_answers']
+__all__ = ['WORDS', 'View', 'view', 'shown', 'model_answers']
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #7c0b06c7
 @dataclass(frozen=True)
@@ -59,6 +61,23 @@ def view(
     v = View(replace(scan, memories=with_state(scan.memories, state)), events, state)
     if settings is None or settings.config.stale_factor == 1: return v
     return replace(v, code=compare(repo, living_memories(v.scan.memories)))
+
+
+def shown(v: View) -> View:
+    "The same without the words of what is forgotten."
+    gone = {m.id for m in v.scan.memories if m.status == "tombstone"}
+    if not gone: return v
+    def told(e: MemoryEdge) -> MemoryEdge:
+        return e if gone.isdisjoint((e.source_id, e.target_id)) else replace(e, span=None, reason=None)
+    def asked(r: Mapping[str, Any]) -> Mapping[str, Any]:
+        if gone.isdisjoint((str(r.get("source")), str(r.get("target")))): return r
+        return {k: x for k, x in r.items() if k not in WORDS}
+    state = replace(v.state, edges={i: told(e) for i, e in v.state.edges.items()},
+                    reviews={i: asked(r) for i, r in v.state.reviews.items()})
+    return replace(v, scan=replace(v.scan, memories=tuple(map(as_shown, v.scan.memories))), state=state)
+
+
+WORDS = ("span", "reason")  # Fields of edges and questions that quote a memory
 
 
 def _events(repo: Repo) -> tuple[Events, State]:

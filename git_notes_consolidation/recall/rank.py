@@ -170,11 +170,19 @@ RELEVANT = 0.2  # Share of the question's words and cosine, together, from which
 USED = 0.4  # … and from which it counts as used
 
 
+_LOOKED_AT = 20_000  # Characters; what is longer is taken as found
+
+
+def _folded(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
 def relevance(
     query: str,
-    text: str,
+    text: str,  # With whatever else it may be found by: tags, namespace, spec
     cosine: float,
 ) -> float:  # 0 to 2
     "The share of a question's words that a text has, and its cosine to it."
-    asked, said = {stem(w) for w in content_words(query)}, {stem(w) for w in content_words(text, 2000)}
+    if len(text) > _LOOKED_AT: return 1.0
+    asked, said = ({stem(w) for w in content_words(_folded(t), n)} for t, n in ((query, 32), (text, 4000)))
     return len(asked & said) / max(1, len(asked)) + max(0.0, cosine)

@@ -29,6 +29,7 @@ from ..store.accesses import note_accesses
 from ..core.memory import UTC, Memory, as_utc, digest
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
 from ..store.events import REFS
+from ..store.state import as_shown
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from git_notes_consolidation.recall.rank import (
@@ -213,7 +214,8 @@ def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x
 
 def _relevant(results: Sequence[MemoryResult], query: str, least: float = RELEVANT) -> list[MemoryResult]:
     "What has to do with the question, and what is newer on the same subject."
-    fit = [r for r in results if relevance(query, r.memory.text, r.similarity) >= least]
+    def said(m: Memory) -> str: return " ".join((m.text, m.namespace, m.spec or "", m.phase or "", *m.tags))
+    fit = [r for r in results if relevance(query, said(r.memory), r.similarity) >= least]
     keep = {i for r in fit for i in (r.id, r.newer)}
     return [r for r in results if r.id in keep]
 
@@ -287,13 +289,14 @@ class RecallService(_Tables):
         wanted = [*ids]
         def look(conn: sqlite3.Connection) -> dict[str, Memory]:
             self._up_to_date(conn)
-            return store_tables.stored_memories(conn, wanted)
+            return {i: as_shown(m) for i, m in store_tables.stored_memories(conn, wanted).items()}
         return self._sound(look)
 
     def said_again(self, ids: Iterable[str]) -> dict[str, list[str]]:
         "What was not stored because these memories say it: when, why, and in which words if in others."
         sql = """SELECT target_memory_id, substr(created_at, 1, 10) || ': ' || reasoning FROM operations
-            WHERE classification = 'DUPLICATE' AND source_memory_ids = '[]' AND NOT undone
+            WHERE classification = 'DUPLICATE' AND source_memory_ids = '[]' AND NOT undone AND NOT pruned
+                AND reasoning IS NOT NULL
                 AND target_memory_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, id"""
         out: dict[str, list[str]] = {}
         with self._connection() as conn:
@@ -316,7 +319,7 @@ AND m.superseded_kind = 'full')
                 SELECT id FROM older"""
             found = {i: [x for x, in conn.execute(sql, (i,))] for i in dict.fromkeys(ids)}
             known = store_tables.stored_memories(conn, [x for row in found.values() for x in row])
-        return {i: tuple(sorted((known[x] for x in row), key=lambda m: (m.event_time, m.id))) for i,
+        return {i: tuple(sorted((as_shown(known[x]) for x in row), key=lambda m: (m.event_time, m.id))) for i,
                 row in found.items() if row}
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None,

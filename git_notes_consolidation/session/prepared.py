@@ -18,7 +18,7 @@ from ..store.events import REFS, read_events
 from ..store.git import Repo, tips
 from ..store.reader import read_memories
 from ..store.state import (
-    State, fold, open_questions, probably_replaced, stood_for, with_state)
+    State, fold, forgotten, open_questions, probably_replaced, stood_for, with_state)
 from ..store.locks import replace_file
 from .budget import FORMAT, Laid, Line, Told, bag, words
 from ..core.tokens import token_counter, estimate_tokens
@@ -195,7 +195,7 @@ def with_notes(
 
 def _still(laid: Laid, before: Laid, state: State) -> Laid:
     "With the notes of an earlier layout, where nothing stands for them now."
-    past = _past(state) | {i for i, fields in state.fields.items() if fields.get("status") == "resolved"}
+    past = _past(state) | forgotten(state)
     kept = [(i, x) for i, x in zip(before.noted, before.notes[1:]) if i not in past]
     return laid._replace(notes=[*before.notes[:1], *(x for _, x in kept)] if kept else [],
                          noted=[i for i, _ in kept], questions=len(open_questions(state)))
@@ -227,13 +227,15 @@ def carry(
     was: str,  # The refs' objects before, as `seen_refs` gives them
     seen: str,  # … and now
     state: State | None = None,  # Where what is told has changed
+    memories: Iterable[Memory] | None = None,  # All, where one may be told again
 ) -> bool:  # Is the file up to date?
     "Keep the file at the refs."
     try:
         text = (repo.common_dir / "gnc" / PREPARED).read_text(encoding="utf-8")
         before, mark, rest = text[:1000].partition(f'"seen":{json.dumps(was)}')
         if not mark or "\n" in before: return False
-        if state is not None: prepare(repo, state, seen, before=load(str(repo.common_dir), was))
+        if state is not None and memories is not None: prepare(repo, state, seen, memories)
+        elif state is not None: prepare(repo, state, seen, before=load(str(repo.common_dir), was))
         else: replace_file(repo, PREPARED, f'{before}"seen":{json.dumps(seen)}{rest}{text[1000:]}')
     except (OSError, ValueError): return False
     return True

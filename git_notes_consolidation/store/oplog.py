@@ -86,12 +86,13 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 def _by_edge(r: Mapping[str, Any], e: MemoryEdge, at: str, before: Mapping[str, Any],
              after: Mapping[str, Any], gone: Container[str] = ()) -> Operation:
     "The line of an edge that was made, or that ended."
-    (done_to, holds), why = _ends(e), r["reason"] if isinstance(r.get("reason"), str) else ""
+    silent = e.source_id in gone or e.target_id in gone
+    (done_to, holds), why = _ends(e), r["reason"] if isinstance(r.get("reason"), str) and not silent else ""
     if not r.get("live", True):
         return Operation(digest("op", r["run"], r["subject"], "ended"), "RESTORE", (holds,), done_to, None,
                          None, why or None, before, after, at, None,
                          r["run"], False, False)
-    quoted = f"“{e.span}”" if e.span and e.source_id not in gone else ""
+    quoted = f"“{e.span}”" if e.span and not silent else ""
     return Operation(digest("op", r["run"], r["subject"]), _DOES[e.edge_type][0], (done_to,), holds,
                      _DOES[e.edge_type][1], e.weight,
                      ": ".join(filter(None, (why, quoted))) or None, before, after, at, None, r["run"], False,

@@ -16,7 +16,7 @@ from .events import Events
 
 # %% auto #0
 __all__ = ['OPERATIONS', 'FORGOTTEN', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'forgotten',
-           'with_state', 'stood_for', 'open_questions', 'probably_replaced', 'with_run']
+           'with_state', 'as_shown', 'stood_for', 'open_questions', 'probably_replaced', 'with_run']
 
 # %% ../../nbs/08_store/06_state.ipynb #a4c586b6
 def undone_runs(runs: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -232,12 +232,16 @@ def forgotten(state: State) -> frozenset[str]:
 
 
 def with_state(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
-    "The memories as the state has them; of what is forgotten only that it was there."
-    def now(m: Memory) -> Memory:
-        known = replace(m, **state.fields[m.id]) if m.id in state.fields else m
-        if known.status != "tombstone" and m.id not in state.withdrawn: return known
-        return replace(known, status="tombstone", summary=FORGOTTEN, content="", tags=())
-    return tuple(map(now, memories))
+    "The memories as the state has them."
+    gone: dict[str, dict[str, Any]] = {i: {"status": "tombstone"} for i in state.withdrawn}
+    return tuple(replace(m, **{**state.fields.get(m.id, {}), **gone.get(m.id, {})}) if m.id in state.fields
+                 or m.id in gone else m for m in memories)
+
+
+def as_shown(memory: Memory) -> Memory:
+    "What may be shown of a memory: of a forgotten one only that it was there."
+    if memory.status != "tombstone": return memory
+    return replace(memory, summary=FORGOTTEN, content="", tags=())
 
 # %% ../../nbs/08_store/06_state.ipynb #d99c1abb
 _ONLY_LIKELY = "S"  # The judge's code for what stands nowhere and is only likely
@@ -257,7 +261,9 @@ def open_questions(
     "What a person is asked now: of what is only likely, one question about a memory that is not hidden."
     gone, hides = stood_for(state), (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
     known = {(e.source_id, e.target_id) for e in state.edges.values() if e.edge_type in hides}
-    unsure = [(float(r.get("weight") or 0.0), str(r.get("source")), i) for i, r in state.reviews.items()
+    def weight(r: Mapping[str, Any]) -> float:
+        return float(r["weight"]) if isinstance(r.get("weight"), (int, float)) else 0.0
+    unsure = [(weight(r), str(r.get("source")), i) for i, r in state.reviews.items()
               if r.get("code") == _ONLY_LIKELY and r.get("target") not in gone
               and (r.get("source"), r.get("target")) not in known]
     best = {state.reviews[i].get("target"): i for _, _, i in sorted(unsure)}

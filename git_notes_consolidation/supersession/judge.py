@@ -116,7 +116,7 @@ def to_confirm(
 ) -> bool:
     "Would it hide a decision, a learning or a pattern that nobody names? A model is asked first."
     return (judgment.relation == "supersede" and judgment.confidence >= SURE and judgment.code in ("T", "V")
-            and older.namespace in _TREASURED)
+            and judgment.kind == "full" and older.namespace in _TREASURED)
 
 
 def denies(

@@ -5,6 +5,7 @@
 # %% ../../nbs/10_supersession/04_repeats.ipynb #2927bb05
 from __future__ import annotations
 import re, unicodedata
+from dataclasses import replace
 from functools import lru_cache
 from ..core.memory import Memory
 from ..core.models import Judgment
@@ -38,6 +39,15 @@ def _said(memory: Memory) -> tuple[str, ...]:
     return body if body[:len(title)] == title else title + body
 
 
+_AGAIN = re.compile(r"\s*\bSaid again after mem_\w+ of \d{4}-\d\d-\d\d\.\s*\Z")
+
+
+def _first_said(memory: Memory) -> Memory:
+    "Without the line that says that it was said again."
+    if "Said again after mem_" not in memory.content: return memory
+    return replace(memory, content=_AGAIN.sub("", memory.content))
+
+
 def _cut_alike(older: Memory, newer: Memory) -> bool:
     "Is one body the other, or the beginning of it?"
     a, b = sorted((spoken(m.content) for m in (older, newer)), key=len)
@@ -49,7 +59,7 @@ def repeated(
     newer: Memory,
 ) -> Judgment | None:
     "Code N: the same words in the same order."
-    if _said(older) == _said(newer) != ():
+    if _said(_first_said(older)) == _said(newer) != ():
         return Judgment("duplicate", None, 0.95, "N", "the same words in the same order", newer.summary)
     if (is_fragment(older) or is_fragment(newer)) and _cut_alike(older, newer):
         return Judgment("duplicate", None, 0.9, "N", "the same text, cut elsewhere", newer.summary)

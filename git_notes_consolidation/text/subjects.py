@@ -124,5 +124,9 @@ def newest_first(
         subjects[i] += subjects[j]
         for k in subjects[j]: subjects[k] = subjects[i]
     def age(i: int) -> tuple[float, int]: return -found[i].event_time.timestamp(), i
-    groups = {id(same): sorted(same, key=age) for same in subjects.values()}
-    return [(i, same[0] if i != same[0] else None) for same in groups.values() for i in same]
+    out = list[tuple[int, int | None]]()
+    for same in {id(same): sorted(same, key=age) for same in subjects.values()}.values():
+        apart = [i for i in same if brothers(found[i], found[same[0]])]
+        out += [(i, same[0] if i != same[0] else None) for i in same if i not in apart]
+        out += [(i, None) for i in apart]
+    return out

@@ -17,8 +17,8 @@ from ..core.memory import Memory, as_utc, digest
 from ..store.git import RepoError
 
 # %% auto #0
-__all__ = ['NAMESPACES', 'BadFact', 'a_fact', 'WriteResult', 'Verdict', 'Draft', 'edge_for', 'repeated', 'united', 'added',
-           'drafted', 'snapshot', 'given']
+__all__ = ['NAMESPACES', 'BadFact', 'a_fact', 'again', 'WriteResult', 'Verdict', 'Draft', 'edge_for', 'repeated', 'united',
+           'added', 'drafted', 'snapshot', 'given']
 
 # %% ../../nbs/16_writing/02_effects.ipynb #20afe33c
 NAMESPACES = ("decisions", "learnings", "blockers", "progress", "patterns", "research", "reviews",
@@ -59,8 +59,22 @@ def a_fact(
         raise BadFact("the text holds control characters; take them out")
     if valid_from is not None and as_utc(valid_from) > now:
         raise BadFact(f"valid from {valid_from:%Y-%m-%d} is not yet true; remember it when it is")
-    name = digest("mem", namespace, now.isoformat(), summary, body)
-    return Memory(name, commit, namespace, summary, body, now, valid_from=valid_from, **more)
+    return _named(Memory("", commit, namespace, summary, body, now, valid_from=valid_from, **more))
+
+
+def _named(m: Memory) -> Memory:
+    "Under the name that a reader of its note gives it."
+    return replace(m, id=digest("mem", m.namespace, m.timestamp.isoformat(), m.summary, m.content))
+
+
+def again(
+    new: Memory,
+    since: Memory,  # What came in between
+) -> Memory:
+    "A fact that was said before, with a line that says after what it is said again."
+    line = f"Said again after {since.id[:12]} of {since.event_time:%Y-%m-%d}."
+    body = f"{new.content}\n\n{line}".strip()
+    return new if len(body.encode()) > LONGEST_BODY else _named(replace(new, content=body))
 
 # %% ../../nbs/16_writing/02_effects.ipynb #7a618899
 @dataclass(frozen=True)
@@ -214,9 +228,6 @@ def drafted(
     drafts: Sequence[str] = (),
 ) -> Draft:
     "A decision, and its questions, as what would be done."
-    if d.since is not None and d.relation != "duplicate":
-        line = f"Said again after {d.since.id[:12]} of {d.since.event_time:%Y-%m-%d}."
-        new = replace(new, content=f"{new.content}\n\n{line}".strip())
     made = (repeated(new, d.act[0]) if d.relation == "duplicate"
             else united(new, d.act[0], at, highest, drafts) if d.relation == "merge" else None)
     if made is None:

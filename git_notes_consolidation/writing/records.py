@@ -89,7 +89,10 @@ def _take(repo: Repo, embedder: Embedder, held: _Held, draft: Draft, change: Cha
         held.pool.set(i, known, held.memories[i].status == "tombstone")
     held.tips = {**held.tips, **moved}
     same = not draft.retired and all(e.edge_type == EdgeType.RELATED_TO for e in (*draft.edges, *draft.ended))
-    carry(repo, was, " ".join(t for _, t in sorted(events.tips.items())), None if same else state)
+    seen = " ".join(t for _, t in sorted(events.tips.items()))
+    if any(name == "status" for _, name, _ in draft.fields):
+        carry(repo, was, seen, state, held.memories.values())
+    else: carry(repo, was, seen, None if same else state)
 
 # %% ../../nbs/16_writing/04_records.ipynb #2af97141
 def _classed(d: Decision) -> str:

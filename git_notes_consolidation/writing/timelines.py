@@ -94,9 +94,8 @@ _HOW = {"full": "replaced", "partial": "in part", "back": "replacement taken bac
 def _why(chain: Chain) -> dict[str, str]:
     "For each version that something took the place of: how, and the words that say so."
     out, place = defaultdict[str, list[str]](list), {v.id: n for n, v in enumerate(chain.versions)}
-    gone = {v.id for v in chain.versions if v.tombstone}
     for (a, _, kind), e in sorted(zip(_steps(chain), chain.edges), key=lambda x: place[x[0][1]]):
-        words = f"“{e.span}”" if e.span and e.source_id not in gone else e.reason or ""
+        words = f"“{e.span}”" if e.span else e.reason or ""
         out[a].append(
             f"{'merged' if e.edge_type == EdgeType.MERGED_INTO else _HOW[kind]}"
             f"{': ' if words else ''}{words}")

@@ -22,7 +22,7 @@ from ..consolidation.plan import Guard
 from ..consolidation.stores import client_for
 from .decide import (
     consider, Considered, decide, Decision, everywhere, nearest, threshold_for)
-from .effects import a_fact, BadFact, Draft, drafted, given, WriteResult
+from .effects import a_fact, again, BadFact, Draft, drafted, given, WriteResult
 from ..supersession.judge import repeat_key
 from .state import _Held, rows_of
 from .records import (
@@ -57,7 +57,13 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
         found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates,
                         threshold_for(c.write_threshold, self.embedder), new.id in self._tried)
         considered = consider(new, found, self.embedder, model.judge if model else None)
-        d = placed(held, new, everywhere(decide(considered, c), held.pool, new))
+        d = decide(considered, c)
+        if d.since is not None and d.relation != "duplicate":
+            new = again(new, d.since)
+            # Written by an attempt that was overtaken
+            considered = [x for x in considered if x.memory.id != new.id or new.id not in self._tried]
+            d = decide(considered, c)
+        d = placed(held, new, everywhere(d, held.pool, new))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
     made = drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts)
     if told.get("merges") and made.operation not in ("MERGE", "NOOP", "UPDATE"):

@@ -17,7 +17,6 @@ from git_notes_consolidation.consolidation.plan import Guard, load_plan
 from git_notes_consolidation.consolidation.service import apply_file
 from git_notes_consolidation.consolidation.undo import undo
 from git_notes_consolidation.consolidation.view import view
-from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.writing.write import WritingService
 from helpers import add_memories, git, refs
 from hypothesis import given, settings
@@ -32,9 +31,7 @@ RULE = {"retention_days": "decisions=180"}
 def done(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / "done")
 
 
-def gone(home):
-    said = {m.id: m.summary for m in read_memories(open_repo(home)).memories}
-    return {said[m.id] for m in view(open_repo(home)).scan.memories if m.status == "tombstone"}
+def gone(home): return {m.summary for m in view(open_repo(home)).scan.memories if m.status == "tombstone"}
 def problems(home): return [str(f) for f in audit.audit(home).findings]
 
 

@@ -164,7 +164,8 @@ def _titles(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #fab43e6a
 def _plan_table(call: Call, s: consolidation_service.ConsolidationService,
                 made: consolidation_plan.Plan) -> list[Any]:
-    texts = {m.id: m.summary for m in consolidation_view.view(s.repo).scan.memories}
+    v = consolidation_view.shown(consolidation_view.view(s.repo))
+    texts = {m.id: m.summary for m in v.scan.memories}
     rows = change_rows((a.record for a in made.appends), texts | _titles(a.record for a in made.appends))
     guard = []
     if made.expires > made.may_expire:
@@ -313,7 +314,7 @@ def diff(
 ) -> None:
     "What a run changed, record by record."
     call: Call = ctx.obj
-    v = consolidation_view.view(call.service().repo)
+    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
     changes = consolidation_status.run_changes(v, resolve(run, v.state.runs))
     texts = {m.id: m.summary for m in v.scan.memories} | _titles(changes["summaries"])
     rows = change_rows((r for rows in changes.values() for r in rows), texts)

@@ -13,7 +13,6 @@ from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import Memory
 from ...core.models import MemorySummary, MemoryTier
 from ...store.reader import resolve
-from ...store.state import FORGOTTEN
 from ...session.hooks import missing
 from .app import app, Call, cut, LazyModule, plain, short, table, Usage
 from .consolidate import llm_rows
@@ -117,8 +116,7 @@ def tiers(
 def _edge_table(title: str, edges: Sequence[Mapping[str, Any]], i: str, text: Mapping[str, str]) -> Table:
     def row(e: Mapping[str, Any]) -> tuple[object, ...]:
         other = _other(e, i)
-        quoted = e["span"] and text.get(str(e["source_id"])) != FORGOTTEN
-        why = f"“{plain(e['span'], 70)}”" if quoted else plain(e["reason"] or "", 70)
+        why = f"“{plain(e['span'], 70)}”" if e["span"] else plain(e["reason"] or "", 70)
         kind = e["edge_type"] + (f" ({e['kind']})" if e["kind"] else "")
         return kind, "→" if e["source_id"] == i else "←", short(other), plain(text.get(other, ""),
             44), f"{e['weight']:.2f}", why
@@ -140,7 +138,8 @@ def explain(
     call: Call = ctx.obj
     s = call.service()
     x = consolidation_status.explain(s, id)
-    text = {m.id: m.summary for m in consolidation_view.view(s.repo).scan.memories}
+    v = consolidation_view.shown(consolidation_view.view(s.repo))
+    text = {m.id: m.summary for m in v.scan.memories}
     score = ", ".join(f"{k} {v:.2f}" for k, v in x["score"].items() if v is not None and k != "overall")
     lost = f", times {x['stale']['factor']:g}: {plain(x['stale']['reason'], 90)}" if x["stale"] else ""
     used = (f"{x['activation_count']} times"
@@ -167,7 +166,7 @@ def edges(
     "What a memory or summary relates to, with the quoted evidence."
     call: Call = ctx.obj
     id = worded(name, id_file, "--id-file", 1000)
-    v = consolidation_view.view(call.service().repo)
+    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
     names = [m.id for m in v.scan.memories] + list(v.state.summaries)
     i = resolve(id, names, v.scan.memories)
     found = consolidation_status.edges_of(v.state, i)

@@ -89,7 +89,7 @@ def review_list(
 ) -> None:
     "List what waits for a decision, the latest first."
     call: Call = ctx.obj
-    v = consolidation_view.view(call.service().repo)
+    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
     found, there = writing_proposals.proposals(v, _about(v, id)), {m.id: m for m in v.scan.memories}
     full = [x for p in found for x in _in_full(p, there)]
     columns = ("id", "memory", "", "older memory", "why it is asked", "if accepted")

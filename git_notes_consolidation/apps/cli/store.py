@@ -52,7 +52,7 @@ def _logged(call: Call, memory: str | None, operation: str | None, since: str | 
     start, kind = when(since, "--since") if since is not None else None, operation and operation.upper()
     if kind and kind not in OPERATIONS:
         raise Usage(f"--operation {operation}: choose from {', '.join(OPERATIONS)}")
-    v = consolidation_view.view(call.service().repo)
+    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
     about = resolve(memory, [m.id for m in v.scan.memories], v.scan.memories) if memory is not None else None
     fits = [op for op in reversed(operations_of(v.events, v.state,
                                                 {m.id: m.event_time for m in v.scan.memories}))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
-from ...core.memory import as_utc, Memory
+from ...core.memory import as_utc
 from ...store.git import open_repo
 from ...store.reader import resolve
 from ...recall.as_of import moment
@@ -60,9 +60,9 @@ _DID = {"ADD": "Added", "SUPERSEDE": "Added, and it replaces what was there", "M
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #2aa02825
 def written(call: Call, s: writing_write.WritingService, r: writing_effects.WriteResult,
-            also: str = "", before: Mapping[str, Memory] | None = None) -> None:
+            also: str = "") -> None:
     "What became of a memory."
-    there = before or s.held().memories
+    there = s.held().memories
     def said(i: str) -> str: return plain(there[i].summary if i in there else i, 70)
     rows = [*(("replaces", short(i), said(i)) for i in r.superseded_ids),
             *(("replaced by", short(i), said(i)) for i in r.superseded_by),
@@ -175,8 +175,7 @@ def forget(
 ) -> None:
     "Hide a memory from everybody. It stays in the notes, and can be restored."
     s = ctx.obj.writing()
-    before = dict(s.held().memories)  # Nobody shows its title again
-    written(ctx.obj, s, s.forget(id, reason), before=before)
+    written(ctx.obj, s, s.forget(id, reason))
 
 
 @app.command(epilog="Example: `gnc restore mem_x7k2`")
@@ -237,8 +236,8 @@ def history(
     """The whole chain of a memory: what came before, what replaced it and in which words, and when each
     version was true."""
     call: Call = ctx.obj
-    v, at, then = consolidation_view.view(open_repo(call.repo)), _end_of(as_of, "--as-of"), _end_of(known_at,
-        "--known-at")
+    v = consolidation_view.shown(consolidation_view.view(open_repo(call.repo)))
+    at, then = _end_of(as_of, "--as-of"), _end_of(known_at, "--known-at")
     memories = {m.id: m for m in v.scan.memories}
     i, edges = resolve(id, memories, v.scan.memories), [*v.state.edges.values()]
     if then:

@@ -72,8 +72,8 @@ class Workspace:
         return consolidation_stores.open_service(self.path, self.settings, clock=self.clock)
 
     def view(self) -> consolidation_view.View:
-        "The repository as it is now."
-        return consolidation_view.view(open_repo(self.path))
+        "The repository as it is now, without the words of what is forgotten."
+        return consolidation_view.shown(consolidation_view.view(open_repo(self.path)))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #45d8f6d2
 def memory_status(workspace: Workspace) -> Status:
