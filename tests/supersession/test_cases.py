@@ -165,7 +165,50 @@ def test_a_body_that_repeats_its_title_changes_nothing(say):
     assert "supersedes" not in hidden(home)
 
 
+def test_what_is_said_again_is_in_the_notes_under_its_name_and_can_be_taken_back(say):
+    home, said = say("Invoices are printed with Typst", "Invoices are printed with LaTeX instead of Typst", *["Invoices are printed with Typst"] * 3)
+    there = {m.id: m for m in view(open_repo(home)).scan.memories}
+    assert [r["operation"] for r in said[:2]] == ["ADD", "ADD"] and {r["operation"] for r in said[3:]} == {"NOOP"}
+    assert {r["memory_id"] for r in said} == there.keys() and said[2]["memory_id"] == said[3]["memory_id"] == said[4]["memory_id"]
+    assert gnc("undo", said[2]["run_id"], "--yes", repo=home, now=LATER).code == 0
+    assert {m.id: m.status for m in view(open_repo(home)).scan.memories}[said[2]["memory_id"]] == "tombstone"
+
+
 SWORN = "The codeword for the vault is marmalade"
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_what_is_forgotten_leaves_the_block_the_questions_and_the_quotations(say, newer):
+    home, said = say("The codeword for the vault is marmalade", "The codeword for the vault is marzipan now", "Lunch is at noon")
+    word, gone = ("marzipan", said[1]) if newer else ("marmalade", said[0])
+    run(home, LATER)
+    assert asked(home) and (word in " ".join(told(home))) == newer
+    gnc("forget", gone["memory_id"], repo=home, now=LATER)
+    for _ in range(2):
+        for args in (["inject"], ["review", "list"], ["review", "list", "-v"], ["edges", said[0]["memory_id"]], ["edges", said[1]["memory_id"]], ["log"],
+                     *(["diff", i] for i in state_of(home).runs)):
+            for form in ([], ["--json"]): assert word not in gnc(*form, *args, repo=home, now=LATER).out, args
+        run(home, LATER + DAY, full=True)
+    gnc("restore", gone["memory_id"], repo=home, now=LATER)
+    assert (word in " ".join(told(home))) == newer
+
+
+def test_a_blocker_that_is_resolved_later_leaves_the_block(say):
+    home, said = say("The launch waits for the signed contract", "Lunch is at noon", namespace="blockers")
+    run(home, LATER)
+    assert "contract" in " ".join(told(home))
+    gnc("update", said[0]["memory_id"], "--status", "resolved", repo=home, now=LATER)
+    assert "contract" not in " ".join(told(home))
+
+
+@pytest.mark.parametrize("query", ["billing", "checkout-flow", "open blockers", "cafe", "zanzibar valve"])
+def test_what_is_found_by_a_tag_a_spec_a_namespace_or_far_down_is_shown(tmp_path, query):
+    home = made(tmp_path / "home", [mem("The printer jams", days_ago=3, tags=("billing",)), mem("Two steps are enough", days_ago=3, spec="checkout-flow"),
+                                    mem("No key for the door", days_ago=3, namespace="blockers"), mem("Das Café schließt um acht", days_ago=3),
+                                    mem("A long text", "Words of no weight. " * 3000 + "The Zanzibar valve is shut.", days_ago=3)])
+    assert first(home, query)
+
+
 
 
 def test_what_is_forgotten_is_shown_by_nothing(say):

@@ -85,7 +85,7 @@ def _list_tier(call: Call, s: consolidation_service.ConsolidationService, show: 
     "The memories of one tier, the best kept first."
     if show not in {t.value for t in MemoryTier}:
         raise Usage(f"--show {show}: choose from hot, warm, cold, archived")
-    v = consolidation_view.view(s.repo, s.settings)
+    v = consolidation_view.shown(consolidation_view.view(s.repo, s.settings))
     meta = consolidation_service.scored(v, s.settings, s.clock())
     found = [m for m in v.scan.memories if meta[m.id].tier.value == show and not meta[m.id].duplicate_of]
     found.sort(key=lambda m: (-meta[m.id].retention.overall, m.id))
