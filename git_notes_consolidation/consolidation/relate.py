@@ -13,7 +13,7 @@ from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..core.reports import Failed
 from ..observability.tracing import span
 from ..text.scopes import other_scope
-from ..supersession.judge import denies, SURE, to_confirm
+from ..supersession.judge import denies, DOUBTED, SURE, to_confirm
 from .scan import collapse, Scanned
 from .candidates import _edge, _TYPES, judge, JudgedPairs
 
@@ -33,30 +33,36 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[
             b in sorted(found, reverse=True)[:s.config.llm_candidates]]
 
 # %% ../../nbs/13_consolidation/03_relate.ipynb #656148ee
-def _confirmed(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
-    "What hides a treasured memory only if a model bears it out; where none answers, as it was."
-    there = {m.id: m for m in current}
+def _to_bear_out(s: Scanned, there: Mapping[str, Memory], judged: JudgedPairs) -> list[MemoryEdge]:
+    "New replacements of a treasured memory that nobody names."
     said_no = s.state.rejected | {i for i, holds in s.state.verdicts.items() if not holds}
-    due = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and s.scope.does("supersede")
+    return [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and s.scope.does("supersede")
            and e.id not in s.state.edges and e.id not in said_no
            and to_confirm(there[e.target_id], Judgment("supersede", e.kind, e.weight, e.code))]
-    pairs = [(there[e.target_id], there[e.source_id]) for e in due]
-    said = s.model.judge(pairs) if s.model and pairs else [None] * len(due)
+
+
+def _borne_out(s: Scanned, judged: JudgedPairs,
+               said: Iterable[tuple[MemoryEdge, Judgment | None]]) -> JudgedPairs:
+    "What a model denies is asked, also where it did so in an earlier run; where it is silent all stays."
     def denied(e: MemoryEdge, j: Judgment | None) -> bool:
         asked = s.state.reviews.get(e.id, {})
         return denies(j) if j else "llm" in (asked.get("by"), asked.get("judge"))
-    doubts = {e.id: replace(e, weight=min(e.weight, 0.79), by="llm", reason=j.reason if j else e.reason)
-              for e, j in zip(due, said) if denied(e, j)}
+    doubts = {e.id: replace(e, weight=DOUBTED, by="llm", reason=j.reason if j else e.reason)
+              for e, j in said if denied(e, j)}
     return replace(judged, edges=tuple(e for e in judged.edges if e.id not in doubts),
                    asked=(*judged.asked, *doubts.values()))
 
 
 def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
     "The judgments, with the model's beside the offline judge's."
-    judged = _confirmed(s, current, judged)
-    if s.model is None: return judged
+    there = {m.id: m for m in current}
+    due = _to_bear_out(s, there, judged)
+    if s.model is None: return _borne_out(s, judged, ((e, None) for e in due))
+    first = [(there[e.target_id], there[e.source_id]) for e in due]
     pairs = [(current[b], current[a]) for a, b in _to_ask(s, current, judged)]
-    answers = {(newer, older): j for (older, newer), j in zip(pairs, s.model.judge(pairs)) if j is not None}
+    said = s.model.judge([*first, *pairs])
+    judged = _borne_out(s, judged, zip(due, said))
+    answers = {(newer, older): j for (older, newer), j in zip(pairs, said[len(due):]) if j is not None}
     heard = frozenset((newer.id, older.id) for newer, older in answers)
     sure = [(n, o, j) for (n, o), j in answers.items() if j.confidence >= SURE]
     edges = [_edge(n, o, j, s.now, "llm") for n, o, j in sure if j.relation in _TYPES]

@@ -173,7 +173,7 @@ def _proposed(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str
     return {(key[r["target"]], key[r["source"]]): "partial" if r.get("kind_of") == "partial"
             else kinds[r["type"]] for r in rows if r.get("type") in kinds}
 
-
+# %% ../../nbs/18_evaluation/15_stories.ipynb #db09711c
 def _block(repo: Repo) -> str:
     "What a session is told as holding: without what is struck through or marked as outdated."
     told = SessionStartSummaryInjector(SummaryStore(repo)).inject_summaries("").summary_block

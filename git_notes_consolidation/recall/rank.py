@@ -6,6 +6,7 @@
 from __future__ import annotations
 import re, sqlite3, unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 import numpy as np
 from ..similarity.lexical import FUNCTION_WORDS
 from ..text.names import references
@@ -173,8 +174,11 @@ USED = 0.4  # … and from which it counts as used
 _LOOKED_AT = 20_000  # Characters; what is longer is taken as found
 
 
-def _folded(text: str) -> str:
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+@lru_cache(maxsize=2**12)
+def _said(text: str) -> frozenset[str]:
+    "The stems of a text, without accents."
+    folded = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return frozenset(stem(w) for w in content_words(folded, 4000))
 
 
 def relevance(
@@ -184,5 +188,5 @@ def relevance(
 ) -> float:  # 0 to 2
     "The share of a question's words that a text has, and its cosine to it."
     if len(text) > _LOOKED_AT: return 1.0
-    asked, said = ({stem(w) for w in content_words(_folded(t), n)} for t, n in ((query, 32), (text, 4000)))
-    return len(asked & said) / max(1, len(asked)) + max(0.0, cosine)
+    asked = _said(query)
+    return len(asked & _said(text)) / max(1, len(asked)) + max(0.0, cosine)

@@ -215,7 +215,8 @@ def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x
 def _relevant(results: Sequence[MemoryResult], query: str, least: float = RELEVANT) -> list[MemoryResult]:
     "What has to do with the question, and what is newer on the same subject."
     def said(m: Memory) -> str: return " ".join((m.text, m.namespace, m.spec or "", m.phase or "", *m.tags))
-    fit = [r for r in results if relevance(query, said(r.memory), r.similarity) >= least]
+    fit = [r for r in results if r.similarity >= least
+           or relevance(query, said(r.memory), r.similarity) >= least]
     keep = {i for r in fit for i in (r.id, r.newer)}
     return [r for r in results if r.id in keep]
 

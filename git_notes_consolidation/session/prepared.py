@@ -234,8 +234,9 @@ def carry(
         text = (repo.common_dir / "gnc" / PREPARED).read_text(encoding="utf-8")
         before, mark, rest = text[:1000].partition(f'"seen":{json.dumps(was)}')
         if not mark or "\n" in before: return False
-        if state is not None and memories is not None: prepare(repo, state, seen, memories)
-        elif state is not None: prepare(repo, state, seen, before=load(str(repo.common_dir), was))
+        if state is not None:
+            laid = load(str(repo.common_dir), was) if memories is None else None
+            prepare(repo, state, seen, memories, laid)
         else: replace_file(repo, PREPARED, f'{before}"seen":{json.dumps(seen)}{rest}{text[1000:]}')
     except (OSError, ValueError): return False
     return True

@@ -20,8 +20,8 @@ from ..text.scopes import continues, other_scope
 JUDGE = "offline-6"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
-__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'SAME_TITLE_COSINE', 'repeat_key', 'weigh', 'judge_pair', 'unsure', 'to_confirm',
-           'denies', 'judgment_html']
+__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'repeat_key', 'weigh', 'judge_pair',
+           'unsure', 'to_confirm', 'denies', 'judgment_html']
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #8ede021e
 def repeat_key(
@@ -56,6 +56,8 @@ def _unquoted(older: Memory, newer: Memory) -> Memory:
 # %% ../../nbs/10_supersession/09_judge.ipynb #67a6586f
 NO_CLAIM = "nothing in it says that it replaces the older one"
 SURE = 0.8  # From this confidence on a judgment is acted on
+DOUBTED = 0.79  # What a model does not bear out, and what is asked then
+WORTH_ASKING = 0.6  # From this confidence on an unsure judgment is a question
 SAME_TITLE_COSINE = 0.5  # Lexical cosine from which a title that comes again replaces the older one
 
 
@@ -104,7 +106,7 @@ def unsure(
     judgment: Judgment,  # From `weigh`
 ) -> bool:
     "Is it a guess that is worth a person's look?"
-    return judgment.relation != "coexist" and 0.6 <= judgment.confidence < SURE
+    return judgment.relation != "coexist" and WORTH_ASKING <= judgment.confidence < SURE
 
 
 _TREASURED = frozenset({"decisions", "learnings", "patterns"})
@@ -123,7 +125,7 @@ def denies(
     said: Judgment,  # A model's
 ) -> bool:
     "Does a model say that nothing is replaced? A shrug is no answer."
-    return said.relation != "supersede" and said.confidence >= 0.6
+    return said.relation != "supersede" and said.confidence >= WORTH_ASKING
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #1fc54269
 def judgment_html(

@@ -14,7 +14,8 @@ from ..core.settings import SubconsciousnessConfig
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.calibration import cosines, minilm_cosines
-from ..supersession.judge import denies, SURE, repeat_key, to_confirm, weigh
+from ..supersession.judge import (
+    denies, DOUBTED, SURE, repeat_key, to_confirm, weigh, WORTH_ASKING)
 from ..supersession.questions import LIKELY, to_ask_about
 from ..core.models import Judgment, MemoryMetadata
 from ..core.memory import Memory
@@ -22,8 +23,7 @@ from ..text.words import min_title_words, mentions_title, stems_of, title_words
 from ..text.names import mentions, names_of
 
 # %% auto #0
-__all__ = ['WORTH_ASKING', 'ORDER', 'threshold_for', 'Pool', 'Neighbour', 'nearest', 'Considered', 'consider', 'Decision',
-           'decide', 'everywhere']
+__all__ = ['ORDER', 'threshold_for', 'Pool', 'Neighbour', 'nearest', 'Considered', 'consider', 'Decision', 'decide', 'everywhere']
 
 # %% ../../nbs/16_writing/01_decide.ipynb #71948941
 _RELATED = ("repeat", "changed", "topic")
@@ -171,9 +171,6 @@ def nearest(
     return [Neighbour(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
 
 # %% ../../nbs/16_writing/01_decide.ipynb #c321ce97
-WORTH_ASKING = 0.6  # Confidence from which an unsure judgment is a question
-
-
 class Considered(NamedTuple):
     "A candidate, and what the new fact means for it, or it for the new fact."
     memory: Memory
@@ -206,7 +203,7 @@ def consider(
         wondered = out[i].judgment.relation != "coexist" and out[i].judgment.confidence >= WORTH_ASKING
         if j is not None and treasured(out[i]):
             if denies(j):
-                doubt = replace(out[i].judgment, confidence=0.79, reason=j.reason)
+                doubt = replace(out[i].judgment, confidence=DOUBTED, reason=j.reason)
                 out[i] = out[i]._replace(judgment=doubt, by="llm")
         elif j is not None and not (wondered and j.relation == "coexist" and j.confidence < SURE):
             out[i] = out[i]._replace(judgment=j, by="llm")

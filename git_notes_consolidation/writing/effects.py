@@ -59,11 +59,11 @@ def a_fact(
         raise BadFact("the text holds control characters; take them out")
     if valid_from is not None and as_utc(valid_from) > now:
         raise BadFact(f"valid from {valid_from:%Y-%m-%d} is not yet true; remember it when it is")
-    return _named(Memory("", commit, namespace, summary, body, now, valid_from=valid_from, **more))
+    return _addressed(Memory("", commit, namespace, summary, body, now, valid_from=valid_from, **more))
 
 
-def _named(m: Memory) -> Memory:
-    "Under the name that a reader of its note gives it."
+def _addressed(m: Memory) -> Memory:
+    "Under the digest of its content, as a reader of its note names it."
     return replace(m, id=digest("mem", m.namespace, m.timestamp.isoformat(), m.summary, m.content))
 
 
@@ -74,7 +74,7 @@ def again(
     "A fact that was said before, with a line that says after what it is said again."
     line = f"Said again after {since.id[:12]} of {since.event_time:%Y-%m-%d}."
     body = f"{new.content}\n\n{line}".strip()
-    return new if len(body.encode()) > LONGEST_BODY else _named(replace(new, content=body))
+    return new if len(body.encode()) > LONGEST_BODY else _addressed(replace(new, content=body))
 
 # %% ../../nbs/16_writing/02_effects.ipynb #7a618899
 @dataclass(frozen=True)

@@ -60,9 +60,9 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
         d = decide(considered, c)
         if d.since is not None and d.relation != "duplicate":
             new = again(new, d.since)
-            # Written by an attempt that was overtaken
-            considered = [x for x in considered if x.memory.id != new.id or new.id not in self._tried]
-            d = decide(considered, c)
+            if new.id in self._tried:  # Written by an attempt that was overtaken
+                considered = [x for x in considered if x.memory.id != new.id]
+                d = decide(considered, c)
         d = placed(held, new, everywhere(d, held.pool, new))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
     made = drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts)

@@ -177,6 +177,7 @@ def test_what_is_said_again_is_in_the_notes_under_its_name_and_can_be_taken_back
 SWORN = "The codeword for the vault is marmalade"
 
 
+@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("newer", [True, False])
 def test_what_is_forgotten_leaves_the_block_the_questions_and_the_quotations(say, newer):
     home, said = say("The codeword for the vault is marmalade", "The codeword for the vault is marzipan now", "Lunch is at noon")

@@ -167,11 +167,8 @@ def _plan_table(call: Call, s: consolidation_service.ConsolidationService,
     v = consolidation_view.shown(consolidation_view.view(s.repo))
     texts = {m.id: m.summary for m in v.scan.memories}
     rows = change_rows((a.record for a in made.appends), texts | _titles(a.record for a in made.appends))
-    guard = []
-    if made.expires > made.may_expire:
-        guard.append(
-            f"! It would make tombstones of {made.expires} and may of {made.may_expire}: --max-change allows "
-            f"more")
+    guard = ([f"! It would make tombstones of {made.expires} and may of {made.may_expire}: --max-change "
+              f"allows more"] if made.expires > made.may_expire else [])
     return [*cut("Plan", ("what", "memory", "to", "why"), rows, call.verbose), *guard] if rows else []
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #8f537cf9
