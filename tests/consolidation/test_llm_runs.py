@@ -144,7 +144,7 @@ def test_each_fault_alone(two, monkeypatch, fault):
 def test_the_corpus_ends_whatever_a_third_of_the_replies_are(corpus_repo, monkeypatch):
     def judge(newer, older): return "supersede" if len(newer) % 7 == 0 else "coexist"
     for ref in set(refs(corpus_repo, MEM)) - {MEM + "decisions"}: git(corpus_repo, "update-ref", "-d", ref)
-    with FaultyServer(brain=sensible(judge), rate=0.33, seed=3) as server:
+    with FaultyServer(brain=sensible(judge), rate=0.33, seed=5) as server:
         r = service.run(serve(corpus_repo, server, monkeypatch), SAMPLE_NOW)
     v = consolidation_view.view(open_repo(corpus_repo))
     texts = {m.id: m.text for m in v.scan.memories}
