@@ -14,7 +14,7 @@ from .slots import Piece, differences, pieces
 from ..text.factuality import undecided
 from ..text.facts import find_facts
 from ..text.names import document_head, names_of, references
-from ..text.subjects import brothers, tie
+from ..text.subjects import CHANGE, brothers, tie
 from ..text.topics import (
     GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
 from ..text.words import STOP_WORDS
@@ -23,9 +23,6 @@ from ..text.words import STOP_WORDS
 __all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'likely', 'to_ask_about']
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4ab654e3
-_CHANGED = re.compile(r"(?i)\b" + any_of(
-    "now, no longer, any ?more, instead, moved?, moves, took over, takes over, postponed, cancell?ed, "
-    r"replac\w+, switch\w*, renamed, back, again, turned, raised, lowered, new, from \S+ to") + r"\b")
 _CHANGES_NOTHING = frozenset({"elicitation", "retrospective", "research", "reviews", "blockers"})
 
 
@@ -37,7 +34,7 @@ def changes(
     if "?" in newer.summary or older.namespace == "retrospective" or closed(newer): return False
     if older.namespace == "blockers": return True
     if newer.namespace in _CHANGES_NOTHING: return newer.namespace == older.namespace
-    return newer.namespace != "progress" or bool(_CHANGED.search(newer.summary))
+    return newer.namespace != "progress" or bool(CHANGE.search(newer.summary))
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #cf0dc73b
 def side_by_side(
@@ -48,7 +45,8 @@ def side_by_side(
     found = differences(older.summary, newer.summary)
     same = len(pieces(older.summary)) - sum(len(d.older) for d in found)
     if 2 * same < max(len(pieces(older.summary)), len(pieces(newer.summary))): return False
-    def tells(ps: Iterable[Piece]) -> bool: return any(p.word not in STOP_WORDS for p in ps)
+    def tells(ps: Iterable[Piece]) -> bool:
+        return any(p.word not in STOP_WORDS and not CHANGE.fullmatch(p.word) for p in ps)
     found = [d for d in found if tells(d.older) and tells(d.newer)]
     return len(found) > 1 and not all(any(p.value for p in x) for d in found for x in (d.older, d.newer))
 
@@ -95,7 +93,7 @@ def _amounts(memory: Memory) -> frozenset[str]:
 
 def _again(older: Memory, newer: Memory) -> bool:
     was, now = _amounts(older), _amounts(newer)
-    if _states(older) != _states(newer) or _CHANGED.search(newer.summary): return False
+    if _states(older) != _states(newer) or CHANGE.search(newer.summary): return False
     if bool(_DENIES.search(newer.summary)) != bool(_DENIES.search(older.summary)): return False
     return (bool(now) and now <= was
             or newer.namespace in ("learnings", "patterns") and (was <= now or not now))

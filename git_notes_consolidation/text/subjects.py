@@ -10,10 +10,11 @@ from functools import lru_cache
 from ..core.memory import Memory
 from .names import document_head
 from .scopes import narrower, other_environment
-from .topics import GENERIC_STEMS, topic_of
+from .topics import GENERIC_STEMS, any_of, topic_of
 
 # %% auto #0
-__all__ = ['ONE_SUBJECT', 'VERY_NEAR', 'PERHAPS_ONE_SUBJECT', 'tie', 'brothers', 'next_words', 'last_words', 'newest_first']
+__all__ = ['ONE_SUBJECT', 'CHANGE', 'VERY_NEAR', 'PERHAPS_ONE_SUBJECT', 'tie', 'brothers', 'next_words', 'last_words',
+           'newest_first']
 
 # %% ../../nbs/04_text/09_subjects.ipynb #6ade10af
 def _weight(words: Iterable[str]) -> float:
@@ -57,12 +58,18 @@ def _title_words(memory: Memory) -> tuple[str, ...]:
     return tuple(re.findall(r"[\w.-]*\w|%", memory.summary[document_head(memory.summary)[1]:].lower()))
 
 
+CHANGE = re.compile(r"(?i)\b" + any_of(
+    "now, no longer, any ?more, instead, moved?, moves, took over, takes over, postponed, cancell?ed, "
+    r"replac\w+, switch\w*, renamed, back, again, turned, raised, lowered, new, from \S+ to") + r"\b")
+
+
 def _own_values(a: Memory, b: Memory) -> bool:
     "Are the titles one sentence in which of two things each has its own value?"
     x, y = _title_words(a), _title_words(b)
     if len(x) != len(y) or 2 * sum(v != w for v, w in zip(x, y)) > len(x): return False
     slots = [k for k in range(len(x)) if x[k] != y[k] and (not k or x[k - 1] == y[k - 1])]  # Where they begin
-    return len(slots) > 1 and x[slots[0]][0].isalpha() and y[slots[0]][0].isalpha()
+    return len(slots) > 1 and all(w[0].isalpha() and not CHANGE.fullmatch(w)
+                                  for w in (x[slots[0]], y[slots[0]]))
 
 
 def brothers(a: Memory, b: Memory) -> bool:
