@@ -4,12 +4,11 @@ from git_notes_consolidation import lazy_names
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "resolve": "find_references detect_temporal_references resolve_temporal_reference TEMPORAL_PATTERNS",
     "prose": "masked BLANK",
-    "quotations": "is_speech",
     "tense": "cue",
     "lexicon": "Tokens tells_time",
     "names": "is_named",
-    "recurring": "is_habit recurs",
-    "displayed": "licensed",
+    "habits": "is_habit",
+    "licences": "licensed",
     "grammar": "Reading Rules Scene",
     "calendar": "Period ordinal civil index start period floor part at_time shifted nearest intersection "
         "read_value is_value iso_week DAY CYCLES DAYS_OF MONTHS_OF",

@@ -112,7 +112,7 @@ def test_begins_with_module_title_and_subtitle(path):
 
 @notebooks
 def test_number_and_name_are_those_of_the_module(path):
-    "`nbs/05_temporal/13_relative.ipynb` exports `temporal.relative`; what has no number, and an overview, export nothing."
+    "`nbs/05_temporal/11_relative.ipynb` exports `temporal.relative`; what has no number, and an overview, export nothing."
     parts = [re.fullmatch(r"(?!00_overview)\d\d_(\w+)", part) for part in path.relative_to(ROOT / "nbs").with_suffix("").parts]
     assert exports(path) == (".".join(p[1] for p in parts) if all(parts) else None)
 
