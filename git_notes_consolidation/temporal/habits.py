@@ -36,9 +36,13 @@ _GO_ON = _JOINTS - frozenset("is was can will would has had".split()) | frozense
     again without then once than""".split())
 
 
-def is_adverbial(t: Tokens, k: int) -> bool:
+def is_adverbial(
+    t: Tokens,
+    k: int,
+    before: bool = True,  # Does a preposition before it count? "On the weekend rota" has one too
+) -> bool:
     "On Friday, last Friday, Friday's, Friday and what closes its clause."
-    if letter_at(t, k - 1) in "@iBARlxtp,&" or low_at(t, k - 1) in _GREETS: return True
+    if before and letter_at(t, k - 1) in "@iBARlxtp,&" or before and low_at(t, k - 1) in _GREETS: return True
     if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return True
     j = k + 1 + (letter_at(t, k + 1) == "P")
     after = low_at(t, j)

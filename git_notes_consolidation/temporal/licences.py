@@ -59,7 +59,8 @@ def _dated_month(t: Tokens, k: int) -> bool | None:
     low, cap = t.low[k], word_at(t, k)[0].isupper()
     before, after = letter_at(t, k - 1), letter_at(t, k + 1)
     if after == "o" and t.values[k + 1] > 31: return False
-    if before == "o" or before == "O" and letter_at(t, k - 2) in "on": return True
+    if before == "o" and (cap or low != "may" or low_at(t, k - 1)[0].isdigit()): return True
+    if before == "O" and letter_at(t, k - 2) in "on": return True
     if before == "n" and (cap or low not in _ALSO_WORDS): return True
     if (after in "noy" and not (after == "o" and low_at(t, k + 1).isalpha())
         or after == "," and letter_at(t, k + 2) == "y"):
@@ -107,8 +108,7 @@ def _label(t: Tokens, k: int) -> bool:
     unit = follows in "UES" and x != "d"
     if cap:
         if unit and _title(word_at(t, k + 1)): return True
-        within = word_at(t, k - 1).islower() and not starts_line(t, k)
-        if x != "d" and within and not in_heading(t, k): return True
+        if x != "d" and not starts_line(t, k) and not in_heading(t, k): return True
         a, b = t.spans[k][0], t.spans[k + unit][1]
         marks = t.text[a - 1:a] + t.text[b:b + 1]
         if a and marks in ("**", "[]") and t.text[b:].lstrip("*")[:1] not in (":", "("): return True

@@ -56,7 +56,7 @@ def _name_before(t: Tokens, k: int) -> bool:
     "Black Friday, USA Today; not Happy Friday, Ship Friday or See Friday's notes."
     low = low_at(t, k - 1)
     if not _joined_to_next(t, k - 1) or low in _BASE or low[-3:] == "ing" or low == "happy": return False
-    if starts_line(t, k - 1) and t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return False
+    if t.letters[k] == "W" and starts_line(t, k - 1) and t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return False
     word = word_at(t, k - 1)
     return (_other_name(t, k - 1)
             or t.letters[k] == "d" and letter_at(t, k - 1) == "." and word.isupper() and len(word) > 1)
@@ -76,7 +76,7 @@ def _proper(t: Tokens, k: int) -> bool:
     if ahead and x == "M": return True
     if ahead and (behind or not first): return behind and not starts_line(t, k - 1) or timeless(t, k)
     if not behind: return False
-    if first: return x == "M" or timeless(t, k) or cue(t.low, k + 2) != 0
+    if first: return x == "M" or timeless(t, k) or low_at(t, k + 2) in ("is", "has") or cue(t.low, k + 2) != 0
     if x == "W" and low_at(t, k - 1) in ("in", "with", "of", "for", "at"): return True
     return (letter_at(t, k - 1) == "e" or word_at(t, k - 1).islower() and cue(t.low, k - 1) == 0
             and letter_at(t, k - 1) not in "@iBARlxtp")

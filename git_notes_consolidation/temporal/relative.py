@@ -12,6 +12,8 @@ from .grammar import (
     CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few,
     moved, of_period, production, toward, unresolved)
 from .lexicon import letter_at, word_at
+from .habits import is_adverbial, is_often
+from .names import starts_line, timeless
 from .tense import tense
 
 # %% auto #0
@@ -213,23 +215,15 @@ def _last_weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     later = (floor(day + 7, "day").value,) if x == "x" and not coming else ()
     return dated(floor(day, "day"), 0.6 if later else 0.93 if x == "l" else 0.8, alternatives=later)
 
-# %% ../../nbs/05_temporal/11_relative.ipynb #804ebef1
-_LOADS = frozenset("""
-    peak traffic load shift mode rota multiplier rate rates surcharge price prices pricing tariff fee discount
-    hours schedule theme""".split())
-
 # %% ../../nbs/05_temporal/11_relative.ipynb #f362c19f
 @_rule("E")
 def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
     i = m.start()
     if c.t.letters[i - 1:i] not in ("e", "@") if i else c.t.low[m.end():m.end() + 1] not in (["was"], ["is"]):
         return None
-    if c.t.low[m.end():m.end() + 1] and c.t.low[m.end()] in _LOADS: return None
-    # The Weekend Reader
-    if word_at(c.t, i).istitle() and letter_at(c.t, i + 1) == "." and word_at(c.t, i + 1).istitle():
-        return None
-    if not {"no", "never"}.isdisjoint(c.t.low[max(0, m.start() - 4):m.start()]) and c.tense(m) == 0:
-        return None
+    if letter_at(c.t, i + 1) == "." and not is_adverbial(c.t, i, False) and timeless(c.t, i): return None
+    if word_at(c.t, i).istitle() and (word_at(c.t, i + 1).istitle() or not starts_line(c.t, i - 1)): return None
+    if (is_often(c.t, i) or not {"no", "never"}.isdisjoint(c.t.low[max(0, i - 4):i])) and c.tense(m) == 0: return None
     within = (c.day - 1) % 7 > 4
     if (c.t.low[max(0, m.start() - 2):m.start()] in (["before", "the"], ["by", "the"], ["until", "the"])
         and c.tense(m) == 0):
