@@ -119,7 +119,8 @@ def _dom(year: int, month: int, dom: int) -> int | None:
 def _month_number(word: str) -> int: return int(word) if word.isdigit() else _MONTHS.index(word[:3]) + 1
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #611a41b7
-_DAY_FIRST = re.compile(r"(?<![\d/.-])(?:1[3-9]|2\d|3[01])/\d\d?/\d{4}")  # 13/04/2026 tells how 03/04/2026 is meant
+_DAY_FIRST = re.compile(
+    r"(?<![\d/.-])(?:1[3-9]|2\d|3[01])/\d\d?/\d{4}")  # 13/04/2026 tells how 03/04/2026 is meant
 
 
 def _either_order(a: int, sign: str, b: str, year: int, text: str) -> Reading | None:

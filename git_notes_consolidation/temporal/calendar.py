@@ -188,7 +188,8 @@ _DATED = re.compile(
 _OTHER = re.compile(
     r"(?:PAST|PRESENT|FUTURE)_REF|P(?:\d+(?:\.\d+)?|X)(?:D|W|M|Y|Q|WE|DE|CE|SE)(?:\d+[DWM])?|"
     r"PT(?:\d+(?:\.\d+)?|X)[HMS](?:\d+[MS])?"
-    r"|T\d\d(?::\d\d){0,2}|T(?:MO|MI|AF|EV|NI)|XXXX-(?:WXX-(?:[1-7]|WE|WD)|XX-XX)(?:T\d\d:\d\d)?|XXXX-(?:\d\d|SP|SU|FA|"
+    r"|T\d\d(?::\d\d){0,2}|T(?:MO|MI|AF|EV|NI)|XXXX-(?:WXX-(?:[1-7]|WE|WD)|XX-XX)(?:T\d\d:\d\d)?"
+    r"|XXXX-(?:\d\d|SP|SU|FA|"
     r"WI)|FY\d{4,5}(?:-Q[1-4])?")
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #acf25270

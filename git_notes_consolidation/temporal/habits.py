@@ -8,7 +8,7 @@ import re
 from .prose import BLANK
 from .tense import cue
 from .lexicon import around, letter_at, low_at, Tokens
-from .names import _JOINTS, in_heading, timeless
+from .names import _JOINTS, _NAMES, in_heading, timeless
 
 # %% auto #0
 __all__ = ['is_often', 'is_adverbial', 'begins_a_period', 'is_habit']
@@ -30,10 +30,11 @@ def _untold(t: Tokens, k: int) -> bool:
     return not any(cue(t.low, j) < 0 or t.low[j] in _WILL for j in around(t, k, 9, 12))
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #797cc50c
+_SUITS = frozenset("works work sounds suits fits".split())  # Monday works for me
 _GREETS = frozenset("until due happy its it's my".split())
 _GO_ON = _JOINTS - frozenset("is was can will would has had".split()) | frozenset("""
-    unless because since until though although where why how this these our my your please too also instead already
-    again without then once than""".split())
+    unless because since until though although where why how this these our my your please too also
+    instead already again without then once than""".split())
 
 
 def is_adverbial(
@@ -46,11 +47,12 @@ def is_adverbial(
     if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return True
     j = k + 1 + (letter_at(t, k + 1) == "P")
     after = low_at(t, j)
-    return (not after or not after[0].isalnum() and after[0] != BLANK or letter_at(t, j) in "@iBAnC&doDMJ"
+    return (not after or not after[0].isalnum() and after[0] != BLANK or letter_at(t, j) in "@iBAnC&doDMJlxt"
             or after in _GO_ON)
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #46dfdd54
 _OF_TIME = re.compile("[Oi](?:e?[lxtp][UMSQ]|e?[MSQy])")  # Of March, of last month, of 2024
+_THAT_WEEK = re.compile("[lxt]U")  # Tuesday to Thursday next week
 _WEEKS = frozenset("week weeks month year locales locale".split())
 _BEGIN = frozenset("start starts begin begins starting".split())
 _STANDING = frozenset("""
@@ -62,9 +64,12 @@ def _row_or_span(t: Tokens, k: int) -> bool:
     "Mon, Tue, Wed; Monday to Friday."
     for i in (k - 4, k - 2, k):
         signs = low_at(t, i + 1), low_at(t, i + 3)
-        if all(letter_at(t, j) == "W" for j in (i, i + 2, i + 4)) and all(s in (",", "/", "|") for s in signs): return True
-    return any(letter_at(t, i) == letter_at(t, i + 2) == "W" and low_at(t, i + 1) in ("to", "-", "–", "through")
-               for i in (k - 2, k))
+        if all(letter_at(t, j) == "W" for j in (i, i + 2, i + 4)) and all(s in (",", "/", "|")
+                                                                          for s in signs):
+            return True
+    return any(
+        letter_at(t, i) == letter_at(t, i + 2) == "W" and low_at(t, i + 1) in ("to", "-", "–", "through")
+        for i in (k - 2, k))
 
 
 def begins_a_period(t: Tokens, k: int) -> bool:
@@ -75,21 +80,31 @@ def begins_a_period(t: Tokens, k: int) -> bool:
 
 def _of_all_weeks(t: Tokens, k: int) -> bool:
     left = t.low[around(t, k, 9, 0).start:k]
+    near = around(t, k, 9, 9)
+    if _THAT_WEEK.search(t.letters, near.start, near.stop): return False
     verb = low_at(t, k - 1 - (low_at(t, k - 1) == "on"))
     if verb in _TAKE_PLACE and not _STANDING.isdisjoint(left): return True
     return _row_or_span(t, k) or begins_a_period(t, k)
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #a5e4dfc5
+def _the_one(t: Tokens, k: int) -> bool:
+    "Friday is the deadline; not the codename."
+    return letter_at(t, k) == "e" and low_at(t, k + 1) not in _NAMES
+
+
 def is_habit(
     t: Tokens,
     k: int,  # A weekday
 ) -> bool:
     "Is it every such day, and none in particular?"
     before, of = letter_at(t, k - 1), letter_at(t, k + 1) == "O"
-    if before in "vs" or before == "@" and letter_at(t, k - 2) == "s" or low_at(t, k - 1) in ("any", "given"): return True
+    if before in "vs" or before == "@" and letter_at(t, k - 2) == "s" or low_at(t, k - 1) in ("any", "given"):
+        return True
     if letter_at(t, k + 1) == "P" and low_at(t, k + 1)[-1] == "s": return True  # Sunday nights
     if before in ("ol" if of else "o") and not _OF_TIME.match(t.letters, k + 1):
         return t.letters[k + 1:k + 4] != "OeU" or _untold(t, k)  # We met on the last Friday of the month
     if before in "lxtp" or low_at(t, k - 1) == "since" or in_heading(t, k): return False
-    if (before == "a" or is_often(t, k)) and _untold(t, k): return True
+    if low_at(t, k + 1) in _SUITS or low_at(t, k + 1) == "is" and _the_one(t, k + 2): return False
+    often = is_often(t, k) and low_at(t, k - 1) not in ("by", "until", "till", "from")
+    if (before == "a" or often) and _untold(t, k): return True
     return timeless(t, k) and (_of_all_weeks(t, k) or not is_adverbial(t, k))

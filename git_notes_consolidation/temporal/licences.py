@@ -29,7 +29,8 @@ def _short_weekday(t: Tokens, k: int) -> bool:
     low, word, before, after = t.low[k], word_at(t, k), letter_at(t, k - 1), letter_at(t, k + 1)
     cap, closes = word[0].isupper(), _closes(low_at(t, k + 1))
     if "W" in (before, after) or after == "n" and letter_at(t, k + 2) not in "MOC": return before in _PREPOSED
-    if word.isupper() and before not in "@lxtp" and after not in "DCnoM": return False  # SUN and MON are values
+    if word.isupper() and before not in "@lxtp" and after not in "DCnoM":
+        return False  # SUN and MON are values
     if low in ("sat", "sun") and not cap and before in "te" and after != "P": return before == "t" and closes
     if before in _PREPOSED or after in "PoDCn" and after != "^": return True
     if before == "@": return low_at(t, k - 1) not in _NO_DAY_FOLLOWS or cap
@@ -38,9 +39,9 @@ def _short_weekday(t: Tokens, k: int) -> bool:
     if low_at(t, k + 1) == ":" and starts_line(t, k): return cap or low not in ("sat", "sun")
     if low in ("thu", "fri", "tue"): return word.islower() or closes
     if not closes: return False
-    if cap: return low != "sun" and not starts_line(t, k)
+    if cap: return not starts_line(t, k) and (low != "sun" or cue(t.low, k - 1) != 0)
     if low == "sat": return before in ".P" and low_at(t, k - 1) not in _SUBJECTS and cue(t.low, k - 1) == 0
-    return low in ("wed", "mon") and cue(t.low, k - 1) != 0
+    return low in ("wed", "mon") and (low_at(t, k - 1) in ("u", "ya", "you") or cue(t.low, k - 1) != 0)
 
 
 def _weekday(t: Tokens, k: int) -> bool:
@@ -75,12 +76,15 @@ def _month(t: Tokens, k: int) -> bool:
     cap, preposition = word[0].isupper(), low_at(t, k - 1)
     if is_named(t, k) or len(low) == 3 and word.isupper() and before not in "i@lxtpbzkOBAR": return False
     if before in "lxp" or before in "tbzkj" and (cap or low != "may"): return True
+    if cap and after in "ltxp" and letter_at(t, k + 2) == "U": return True  # March last year
     if (is_often(t, k) or begins_a_period(t, k)) and timeless(t, k): return False
     if low not in _ALSO_NAMES and len(low) > 3:
         return before in "@iBARO-&,/" or is_adverbial(t, k) or not timeless(t, k)
     if preposition in _BEFORE_MONTHS: return True
-    if preposition in _BETWEEN_MONTHS: return cap and after != "." or low not in _ALSO_NAMES
-    return cap and (before in ",&-/" and letter_at(t, k - 2) == "M" or after in "&-/" and letter_at(t, k + 2) == "M")
+    if preposition in _BETWEEN_MONTHS:
+        return cap and not word_at(t, k + 1).istitle() or low not in _ALSO_NAMES
+    return cap and (before in ",&-/" and letter_at(t, k - 2) == "M"
+                    or after in "&-/" and letter_at(t, k + 2) == "M")
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #d49feaaa
 def _season(t: Tokens, k: int) -> bool:
@@ -107,12 +111,14 @@ def _label(t: Tokens, k: int) -> bool:
     x, follows, cap = t.letters[k], letter_at(t, k + 1), _title(word_at(t, k))
     unit = follows in "UES" and x != "d"
     if cap:
-        if unit and _title(word_at(t, k + 1)): return True
+        if unit and _title(word_at(t, k + 1)) and (timeless(t, k) or not in_heading(t, k)): return True
         if x != "d" and not starts_line(t, k) and not in_heading(t, k): return True
         a, b = t.spans[k][0], t.spans[k + unit][1]
         marks = t.text[a - 1:a] + t.text[b:b + 1]
         if a and marks in ("**", "[]") and t.text[b:].lstrip("*")[:1] not in (":", "("): return True
-    return low_at(t, k) in ("current", "previous") and letter_at(t, k - 1) == "e" and follows == "U" and timeless(t, k)
+    if letter_at(t, k - 2) == "O" and letter_at(t, k - 3) in "on": return False  # The 20th of the current month
+    return low_at(t, k) in ("current", "previous") and letter_at(
+        t, k - 1) == "e" and follows == "U" and timeless(t, k)
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #a2b1e11b
 _LICENCES = {"W": _weekday, "M": _month, "S": _season, "Q": _quarter, "d": _day, "T": _day}

@@ -13,13 +13,15 @@ __all__ = ['timeless', 'starts_line', 'in_heading', 'is_compound', 'is_named']
 
 # %% ../../nbs/05_temporal/05_names.ipynb #ddab42bf
 _HYPOTHETICAL = frozenset("""
-    should can can't cannot could may might must would if unless maybe perhaps need needs want wants start starts
-    begin begins open opens drop drops hits comes available free schedule plan plans freeze""".split())
+    should can can't cannot could may might must would if unless maybe perhaps need needs want wants
+    start starts begin begins open opens drop drops hits comes available free
+    schedule plan plans freeze""".split())
 
 
 def timeless(t: Tokens, k: int) -> bool:
     "Does no verb around a word tell of the past or the future?"
-    if low_at(t, k + 1) in ("is", "has", "may") and letter_at(t, k - 1) not in "@iBARlxtp":  # It is the subject
+    if low_at(t, k + 1) in ("is", "has", "may") and letter_at(t,
+                                                              k - 1) not in "@iBARlxtp":  # It is the subject
         return (t.low[k + 1:k + 3] != ["has", "been"]
                 and not any(cue(t.low, j) > 0 for j in range(k + 2, min(k + 5, len(t.low)))))
     return not any(cue(t.low, j) for j in around(t, k, 9, 12) if t.low[j] not in _HYPOTHETICAL)
@@ -56,7 +58,8 @@ def _name_before(t: Tokens, k: int) -> bool:
     "Black Friday, USA Today; not Happy Friday, Ship Friday or See Friday's notes."
     low = low_at(t, k - 1)
     if not _joined_to_next(t, k - 1) or low in _BASE or low[-3:] == "ing" or low == "happy": return False
-    if t.letters[k] == "W" and starts_line(t, k - 1) and t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return False
+    if t.letters[k] == "W" and starts_line(t, k - 1) and t.text[t.spans[k][1]:][:2] in ("'s", "’s"):
+        return False
     word = word_at(t, k - 1)
     return (_other_name(t, k - 1)
             or t.letters[k] == "d" and letter_at(t, k - 1) == "." and word.isupper() and len(word) > 1)
@@ -71,12 +74,11 @@ def _proper(t: Tokens, k: int) -> bool:
     behind, ahead = near and _other_name(t, k + 1), _name_before(t, k)
     if x in "dT":
         listed = low_at(t, k + 1) in (",", "|", "/") and _title(word_at(t, k + 2))  # Today, Upcoming
-        return (not first and (ahead or word_at(t, k - 1).islower())
-                or (behind or listed) and timeless(t, k))
+        return not first and ahead or (behind or listed or not first) and timeless(t, k)
     if ahead and x == "M": return True
     if ahead and (behind or not first): return behind and not starts_line(t, k - 1) or timeless(t, k)
     if not behind: return False
-    if first: return x == "M" or timeless(t, k) or low_at(t, k + 2) in ("is", "has") or cue(t.low, k + 2) != 0
+    if first: return x == "M" or timeless(t, k) or low_at(t, k + 2) in ("is", "has")
     if x == "W" and low_at(t, k - 1) in ("in", "with", "of", "for", "at"): return True
     return (letter_at(t, k - 1) == "e" or word_at(t, k - 1).islower() and cue(t.low, k - 1) == 0
             and letter_at(t, k - 1) not in "@iBARlxtp")
@@ -90,7 +92,8 @@ def is_compound(t: Tokens, k: int) -> bool:
         if not 0 <= k + 2 * s < len(t.low) or letter_at(t, k + s) != "-": continue
         glued = t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
         other = low_at(t, k + 2 * s)
-        word = letter_at(t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
+        word = letter_at(
+            t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
         if glued and (word or s > 0 and other[:1] == "0"): return True
     return False
 

@@ -16,7 +16,8 @@ _MARKED = re.compile(
 
 # %% ../../nbs/05_temporal/02_prose.ipynb #ce791b76
 _QUOTE = re.compile(
-    r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)|(?<!\w)‘([^’\n]{1,80})’(?!\w)"
+    r"\"([^\"\n]{1,120})\"(?!\w)|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{1,80})'(?!\w)"
+    r"|(?<!\w)‘([^’\n]{1,80})’(?!\w)"
     r"|«([^»\n]{1,120})»|„([^“”\n]{1,120})[“”]|‹([^›\n]{1,80})›")
 _PAST = (r"(?:said|told|asked|wrote|added|replied|answered|noted|posted|announced|confirmed|insisted|warned|"
          r"promised|texted|thought|swore)")
@@ -26,7 +27,8 @@ _SPEAKER = r"(?:@\w+|I|[Hh]e|[Ss]he|[Tt]hey|[Ww]e|[Yy]ou|[Ww]ho|[A-Z][a-z]+(?:-[
 _BEFORE = re.compile(rf"(?:\b{_PAST}(?: [\w'’]+){{0,6}}|\b{_SPEAKER} {_SAYS}(?: \w+){{0,3}}"
                      r"|\b(?:was|were|is) like|\w[)\]]?[,:])[,:]?\s*$")
 _AFTER = re.compile(rf"[,;]?\s*(?:[–—(-]+\s*{_SPEAKER}|(?:{_SPEAKER} |the \w+ )?{_SAYS}\b)")
-_SUBJECT = re.compile(r" (?:is|are|was|has|in|should|must|[a-z]+s)\b")
+_SUBJECT = re.compile(
+    r" (?!(?:is|was) (?:my|our|his|her|their)\b)(?:is|are|was|has|in|should|must|[a-z]+s)\b")
 _CLAUSE = re.compile(r"[.!?;]\s|\n|[\"“”«»]")
 
 
@@ -40,7 +42,7 @@ def _is_speech(
     if len(words) > 1 and all(w[0].isupper() for w in words if len(w) > 3): return False
     if said[-1] == "," or _AFTER.match(after): return True
     clause = _CLAUSE.split(before)[-1]
-    return _BEFORE.search(clause) is not None if clause.strip() else not _SUBJECT.match(after)
+    return _BEFORE.search(clause) is not None if re.search(r"\w", clause) else not _SUBJECT.match(after)
 
 # %% ../../nbs/05_temporal/02_prose.ipynb #c3251626
 _TIME = (

@@ -139,7 +139,8 @@ def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     if (x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e"
         and grain == "weekend"):
         x = "l"
-    if x in "lp" and _OVER.search(c.t.letters[:m.start()]) and c.t.low[m.start() - 2] in _WITHIN and m["u"] == "U":
+    if x in "lp" and _OVER.search(
+            c.t.letters[:m.start()]) and c.t.low[m.start() - 2] in _WITHIN and m["u"] == "U":
         first = shifted(c.day, -n, grain) * DAY  # In the last week: up to now
         return Reading(f"P{n}{CODES[grain]}", grain, first, c.day * DAY, first, 0.7, type="DURATION")
     step = STEP[x] * n
@@ -222,8 +223,10 @@ def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
     if c.t.letters[i - 1:i] not in ("e", "@") if i else c.t.low[m.end():m.end() + 1] not in (["was"], ["is"]):
         return None
     if letter_at(c.t, i + 1) == "." and not is_adverbial(c.t, i, False) and timeless(c.t, i): return None
-    if word_at(c.t, i).istitle() and (word_at(c.t, i + 1).istitle() or not starts_line(c.t, i - 1)): return None
-    if (is_often(c.t, i) or not {"no", "never"}.isdisjoint(c.t.low[max(0, i - 4):i])) and c.tense(m) == 0: return None
+    if word_at(c.t, i).istitle() and (word_at(c.t, i + 1).istitle() or not starts_line(c.t, i - 1)):
+        return None
+    if (is_often(c.t, i) or not {"no", "never"}.isdisjoint(c.t.low[max(0, i - 4):i])) and c.tense(m) == 0:
+        return None
     within = (c.day - 1) % 7 > 4
     if (c.t.low[max(0, m.start() - 2):m.start()] in (["before", "the"], ["by", "the"], ["until", "the"])
         and c.tense(m) == 0):

@@ -11,12 +11,13 @@ __all__ = ['cue', 'tense']
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #a4415199
 _FUTURE = frozenset("""
-    will won't wont shall gonna 'll would'll may'll youll theyll itll plan plans planning planned schedule scheduled expect
-    expects expected slated deadline must should need needs let's lets please remember hope hopes hoping wanna want wants
-    can could can't cannot cant may might would if unless maybe perhaps ready starts begins opens closes expires launches
-    leaves arrives returns resumes kicks upcoming tba eta starting effective aim aims aiming intend intends target targets
-    tentatively postpone postponed delay delayed reschedule rescheduled defer deferred freeze join available free coming
-    happens lapses ends finishes reminder""".split())
+    will won't wont shall gonna 'll would'll may'll youll theyll itll plan plans planning planned
+    schedule scheduled expect expects expected slated deadline must should need needs let's lets please
+    remember hope hopes hoping wanna want wants can could can't cannot cant may might would if unless
+    maybe perhaps ready starts begins opens closes expires launches leaves arrives returns resumes kicks
+    upcoming tba eta starting effective aim aims aiming intend intends target targets tentatively
+    postpone postponed delay delayed reschedule rescheduled defer deferred freeze join available free
+    coming happens lapses ends finishes reminder""".split())
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #92a6f5df
 _PAST = frozenset("""
@@ -43,8 +44,12 @@ def _past(words: Sequence[str], k: int) -> int:
     return -1 if before not in _BE and (words[k] in _PAST or before not in _OF_THE) else 0
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #b0d2d00e
-_DECIDED = frozenset("comes hits drops drop got i've we've they've you've ill due going see to go goes have has take takes".split())
-_TO = frozenset("decided agreed voted promised is are be was were due likely about bound happy supposed able willing".split())
+_DECIDED = frozenset("""
+    comes hits drops drop got i've we've they've you've ill due going see to go goes have has take
+    takes""".split())
+_TO = frozenset("""
+    decided agreed voted promised is are be was were due likely about bound happy supposed
+    able willing""".split())
 _IS, _AM = frozenset("is are be".split()), frozenset("i'm im we're they're he's she's it's am".split())
 _WE, _WHO = frozenset("we i they you".split()), frozenset("who which he she".split())
 
@@ -61,17 +66,20 @@ def _goes(words: Sequence[str], k: int) -> int:
     if w == "due": return -1 if before in ("was", "were") and after != "to" else 1
     if w == "see": return int(after in ("you", "u", "ya"))
     if w == "to": return int(before in _TO)
-    if w in ("go", "goes"): return int(after in ("on", "to", "live", "out", "into", "away", "back") and before != "to")
+    if w in ("go", "goes"):
+        return int(after in ("on", "to", "live", "out", "into", "away", "back") and before != "to")
     if w in ("take", "takes"): return int(after in ("effect", "place", "over") or before in _WHO)
     return int(after in ("to", "a", "an", "another", "our"))  # have, has
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #82338c61
 _BASE = frozenset("""
-    ship deploy merge release check call remind don't dont bring visit watch start finish send register book submit try
-    revisit rotate migrate switch move come meet prepare review rerun retry announce publish tag bump cut stop begin
-    follow ask talk give get pay""".split())
+    ship deploy merge release check call remind don't dont bring visit watch start finish send register
+    book submit try revisit rotate migrate switch move come meet prepare review rerun retry announce
+    publish tag bump cut stop begin follow ask talk give get pay""".split())
+_REPLANNED = frozenset("planned scheduled expected postponed delayed rescheduled deferred".split())
 _STATE = frozenset("out off away back in here around unavailable travelling closed".split())
-_OPENS = frozenset("end start begin open close stop play meet face vote resume fly gather march return".split())
+_OPENS = frozenset("""
+    end start begin open close stop play meet face vote resume fly gather march return""".split())
 
 
 def cue(
@@ -83,11 +91,13 @@ def cue(
     if w in _DECIDED: return _goes(words, k)
     before, after = words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
     if w == "could" and after == "not": return -1
-    if w in ("planned", "scheduled", "expected", "postponed", "delayed") and before in _WE: return 1 if after == "to" else -1
+    if w in _REPLANNED and before in _WE: return 1 if after == "to" else -1
+    if w in _FUTURE and after in ("was", "were", "had"): return 0  # The deadline was moved
     if w in _FUTURE or w[-3:] == "'ll" or w in _BASE and before in _WE: return 1
     if w in _STATE and (before in _AM or before in _IS and before != "be"): return 1
     if w in _OPENS: return int(before[-1:] == "s" and len(before) > 3 or before in ("that", "which"))
-    if w[-3:] == "ing" and len(w) > 4 and (before in _AM or before in _WE and k > 1 and words[k - 2] in _IS): return 1
+    if w[-3:] == "ing" and len(w) > 4 and (before in _AM or before in _WE and k > 1 and words[k - 2] in _IS):
+        return 1
     if w in _PAST or w[-2:] == "ed" and len(w) > 3 and w not in _NOT_ED: return _past(words, k)
     return int(w[-1] == "s" and before in _WHO and len(w) > 3)
 
@@ -95,7 +105,10 @@ def cue(
 _ENDS = frozenset(". ! ? ; : … •".split())
 _COMMAS = frozenset(", ( ) – — and but then so".split())
 _REACH = 24  # Tokens to either side
-_WHICH = frozenset("that which who".split())  # What came in Friday will be read
+_MODAL = frozenset(
+    "will should must can could may might would won't".split())  # What came in Friday will be read
+_SAID = frozenset(
+    "said says told think thought hope announced reported".split())  # He said Friday will be busy
 
 
 def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) -> int:
@@ -108,7 +121,7 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
         if j + d >= len(words) or words[j + d] in stops or words[j + d][0] == "\n": break
         if right := cue(words, j + d): dr = d + 1; break
     if left > 0 > right and dr == 1 and "'ll" in "".join(words[max(0, i - dl - 2):i - dl + 1]): return left
-    if left < 0 and dr == 1 and not _WHICH.isdisjoint(words[max(0, i - dl - 2):i - dl]): return left
+    if left < 0 and dr == 1 and words[j] in _MODAL and words[i - 1] not in _SAID: return left
     return left if dl <= dr else right
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #92330201
@@ -129,26 +142,30 @@ def _opening(words: Sequence[str], i: int) -> int:
 
 def _schedules(verb: str, subject: str) -> bool:
     "The release ships on Tuesday."
-    return (len(verb) > 3 and verb.isalpha() and verb[-1] == "s" and verb[-2] not in "sui" and subject.isalpha()
-            and subject[-1] != "s" and subject not in _OF_THE and subject not in _OPENERS)
+    return (len(verb) > 3 and verb.isalpha() and verb[-1] == "s" and verb[-2] not in "sui"
+            and subject.isalpha() and subject[-1] != "s" and subject not in _OF_THE
+            and subject not in _OPENERS)
 
 
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     before = words[i - 1] if i else ""
-    if before in _UNTIL or words[j:j + 1] == ["?"] or before == ":" and i > 1 and cue(words, i - 2) > 0: return 1
+    if before in _UNTIL or words[j:j + 1] == ["?"] or before == ":" and i > 1 and cue(words, i - 2) > 0:
+        return 1
     k = i - 1 if before in _OPENERS else i
     verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
     if verb in _IS or is_ in _IS and (verb[-3:] == "ing" or verb[-2:] == "ed" or verb in _PAST): return 1
     if "in" not in (before, words[i]) and _schedules(verb, is_): return 1  # "runs in 5 minutes" is how long
     first = _opening(words, i)
-    if words[first] in ("we", "i", "they") and i > first + 1 and words[first + 1] not in _SAME_IN_THE_PAST: return 1
+    if before == "from" and not (_AM | _IS).isdisjoint(words[first:i]): return 1  # On holiday from Friday
+    if words[first] in ("we", "i", "they") and i > first + 1 and words[first + 1] not in _SAME_IN_THE_PAST:
+        return 1
     return int(first < i and (words[first] in _BASE or words[first] in _STATE
                               or len(words[first]) > 5 and words[first][-3:] == "ing"))
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #006f5aec
 _MOVED = frozenset("""
-    slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set slated booked
-    shifted push move postpone""".split())
+    slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set
+    slated booked shifted push move postpone""".split())
 
 
 def tense(
@@ -159,12 +176,16 @@ def tense(
     "The tense around an expression."
     entry = words[j:j + 1] == [":"] and _opening(words, i) == i  # Friday: will ship
     while i > 1 and words[i - 1] in ("early", "late", "mid", "middle", "eod", "cob", "-"): i -= 1
+    if list(words[max(0, i - 3):i]) == ["end", "of", "day"]: i -= 3
     before = words[i - 1] if i else ""
     if before == "since": return -1
+    if words[j:j + 1] and words[j] in ("works", "sounds", "suits"): return 1
     if before in ("to", "until", "till", "for") and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
-    due = before in ("by", "until", "till") or before == "than" and words[i - 2:i - 1] in (["later"], ["sooner"])
+    due = before in ("by", "until",
+                     "till") or before == "than" and words[i - 2:i - 1] in (["later"], ["sooner"])
     if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]): return 1
-    if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"): return 1
+    if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"):
+        return 1
     if entry:
         told = _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS)
         return told or int(words[j + 1:j + 2] != [] and words[j + 1] in _BASE) or _without_verb(words, i, j)
