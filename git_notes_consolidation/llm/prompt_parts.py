@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints, Literal, TypeVar, Union
 from ..core.memory import digest, Memory
 from ..core.extras import need
-from ..temporal.resolve import find_references
+from ..temporal.resolve import find_references, outlook_of
 from .redact import redact
 from .protocol import BadReply
 
@@ -53,7 +53,8 @@ def memory_as_data(
 @lru_cache(maxsize=2**12)
 def dates_in(memory: Memory) -> str:
     "What the time expressions of a memory mean: \"yesterday = 2026-10-30\"."
-    found = {r.original_text: r.value for r in find_references(memory_as_data(memory), memory.timestamp)
+    found = {r.original_text: r.value for r in find_references(memory_as_data(memory), memory.timestamp,
+                                                             outlook=outlook_of(memory.namespace))
              if r.interval and r.original_text != r.value}
     return "; ".join(f"{words} = {value}" for words, value in [*found.items()][:20])
 

@@ -15,7 +15,7 @@ from ..core.models import TemporalReference
 from ..llm.prompt_parts import (
     CONFIDENCE, Level, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
 from ..llm.redact import redact
-from ..temporal.resolve import find_references
+from ..temporal.resolve import find_references, outlook_of
 
 # %% auto #0
 __all__ = ['REASONING_PROMPT', 'REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved',
@@ -76,7 +76,8 @@ def _answer(labels: Mapping[str, str], text: str) -> Said:
 # %% ../../nbs/14_recall/08_answer.ipynb #a5dc5fda
 def resolved(result: MemoryResult) -> tuple[TemporalReference, ...]:
     "The dates that a memory gives."
-    return tuple(r for r in find_references(result.memory.text[:20_000], result.timestamp) if r.interval)
+    found = find_references(result.memory.text[:20_000], result.timestamp, outlook=outlook_of(result.namespace))
+    return tuple(r for r in found if r.interval)
 
 # %% ../../nbs/14_recall/08_answer.ipynb #8f141e9c
 def answer_request(

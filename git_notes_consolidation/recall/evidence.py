@@ -15,11 +15,11 @@ from .questions import key
 from .rank import content_words
 from ..text.sentences import split_sentences
 from ..summaries.quotations import is_statement
-from ..temporal.resolve import find_references
+from ..temporal.resolve import find_references, outlook_of
 
 # %% auto #0
-__all__ = ['LONGEST', 'LEAST', 'lines_of', 'told_of', 'date_of', 'date_beside', 'Evidence', 'evidence', 'day_of', 'aloud',
-           'apart', 'duration']
+__all__ = ['LONGEST', 'LEAST', 'lines_of', 'told_of', 'denies', 'date_of', 'date_beside', 'Evidence', 'evidence', 'day_of',
+           'aloud', 'apart', 'duration']
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
@@ -59,13 +59,26 @@ def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[in
         (min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #1d77eb5a
+_PUT_OFF = re.compile(r"(?i)\b(?:postponed|moved|rescheduled|pushed|delayed|deferred|slipped)\b[^.;]*\bto\s+$")
+_DENIES = re.compile(r"(?i)\b(?:not|never|cannot)\b(?! (?:until|before|later))|n['’]t\b")
+
+
+def denies(text: str) -> bool:
+    "Does it say that something did not happen?"
+    return _DENIES.search(text) is not None
+
+
 def date_of(
     line: str,
     about: Sequence[str],
     recorded: datetime,
+    outlook: int = 0,  # Where a weekday without a verb lies: 1 ahead, -1 and 0 behind
 ) -> TemporalReference | None:  # None where it names no day, or names one that cannot be resolved
     "The date that a sentence gives to what was asked."
-    found = [r for r in find_references(line, recorded) if r.interval and r.type in ("DATE", "TIME")]
+    found = [r for r in find_references(line, recorded, outlook=outlook)
+             if r.interval and r.type in ("DATE", "TIME")]
+    put_off = [r for r in found if _PUT_OFF.search(line[:r.span[0]])]
+    found = put_off or [r for r in found if not denies(line[_clause_at(line, r.span[0])[0]:r.span[0]])]
     return min(found, key=lambda r: (_distance(line, about, r), r.span), default=None)
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #58882cdf
@@ -137,7 +150,7 @@ def evidence(
 
 def _row(r: MemoryResult, line: str, lines: Sequence[str], share: float, about: Sequence[str],
          dated: bool) -> Evidence:
-    found = Evidence(r, line, share, date_of(line, about, r.timestamp))
+    found = Evidence(r, line, share, date_of(line, about, r.timestamp, outlook_of(r.namespace)))
     beside = date_beside(lines, r.timestamp) if dated and not found.date and line is lines[0] else None
     return replace(found, date=beside[0], aside=beside[1]) if beside else found
 

@@ -20,7 +20,7 @@ __all__ = ['Kind', 'TIMED', 'Question', 'key', 'topic', 'names_in', 'read_questi
 Kind = Literal["when", "since", "ago", "between", "first", "often", "current", "before", "after", ""]
 
 _DID = (
-    r"(?:(?:did|do|does|was|were|is|are|has|have|had|will|would|should|can|could)(?:n['’]t)?\b|['’](?:s|d|ve|"
+    r"(?:(?:did|do|does|was|were|is|are|has|have|had|will|would|should|can|could|may|must)(?:n['’]t)?\b|['’](?:s|d|ve|"
     r"ll)\b)")
 _UNIT = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|time)"
 _POINT = r"(?:exact |calendar )?(?:date|day|month|year|week|quarter|weekday|time of day|time)"
@@ -75,6 +75,11 @@ _FORMAL = frozenset(map(stem, word_set(
     "remember please know that this there get got go goes went gone take took make made passed event last")))
 
 # %% ../../nbs/14_recall/03_questions.ipynb #7de7ffc8
+_ARTICLE = r"(?:(?:the|our|a|an|this|that|my)\s+)?"
+_SUBJECT = re.compile(rf"(?i)\b{_DID}\s+{_ARTICLE}(?:\w+\s+of\s+{_ARTICLE})?([\w-]+)")
+_MAY = re.compile(r"(?i)\bwhen (?:can|may|should|must|could|(?:are|is) \w+ allowed)\b")
+
+
 @dataclass(frozen=True)
 class Question:
     "A question, read."
@@ -84,6 +89,17 @@ class Question:
     names: tuple[str, ...] = ()  # Stems of what is written as a name: an answer has to have them
     events: tuple[str, ...] = ()  # Two, for `between` and `first`
     order: str = ""  # before or after, where it asks whether that is the order
+
+    @property
+    def subject(self) -> str:
+        "The stem of what a time is asked of: *inventory* in “when was the inventory service moved”; or nothing."
+        m = _SUBJECT.search(self.text[:2000]) if self.kind in ("when", "since", "ago") else None
+        return key(m[1].lower()) if m and key(m[1].lower()) in self.about else ""
+
+    @property
+    def rule(self) -> bool:
+        "Is it asked when something may be done? That is no date."
+        return self.kind == "when" and _MAY.search(self.text[:2000]) is not None
 
     @property
     def past(self) -> bool:

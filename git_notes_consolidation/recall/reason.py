@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from .answer import Said, answer_request, contradictions
-from .evidence import Evidence, aloud, apart, day_of, duration, evidence
+from .evidence import Evidence, aloud, apart, day_of, denies, duration, evidence, told_of
 from .search import MemoryResult, RetrievalMode
 from ..observability.logs import content
 from ..core.memory import Memory
@@ -112,12 +112,21 @@ def _order(q: Question, a: Evidence, b: Evidence, now: datetime) -> ReasonedAnsw
                           (x.result, y.result), True)
 
 # %% ../../nbs/14_recall/09_reason.ipynb #0eebdd0b
+_EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
+
+
 def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
-    r = next((r for r in find_references(rows[0].line, rows[0].result.timestamp) if r.type == "SET"), None)
+    e = rows[0]
+    r = next((r for r in find_references(e.line, e.result.timestamp) if r.type == "SET"), None)
     if r is None: return None
-    return ReasonedAnswer(f"{r.original_text[:1].upper()}{r.original_text[1:]}. {_quote(rows[0])}",
-                          round(min(0.9, 0.25 + 0.7 * rows[0].share), 2),
-                          f"{rows[0].result.id[:12]} names a rate.", (r,), (rows[0].result,))
+    said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
+    return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {_quote(e)}", round(min(0.9, 0.25 + 0.7 * e.share), 2),
+                          f"{e.result.id[:12]} names a rate.", (r,), (e.result,))
+
+
+def _rule(e: Evidence) -> ReasonedAnswer:
+    return ReasonedAnswer(_quote(e), round(min(0.9, 0.25 + 0.6 * e.share), 2),
+                          f"{e.result.id[:12]} says when it may be done, which is no date.", (), (e.result,))
 
 # %% ../../nbs/14_recall/09_reason.ipynb #7693c0ad
 def _often(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
@@ -229,6 +238,12 @@ def _nothing(q: Question, found: Sequence[MemoryResult]) -> ReasonedAnswer:
 _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
 
 
+def _answers(q: Question, e: Evidence) -> bool:
+    "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
+    if q.subject and not told_of([q.subject], e.result.memory.text): return False
+    return e.date is not None or not (denies(e.line) and not denies(q.text) or q.past and _AHEAD.search(e.line))
+
+
 def answer_offline(
     q: Question,
     search: Callable[..., list[MemoryResult]],
@@ -248,6 +263,9 @@ def answer_offline(
     far = q.kind in ("often", "before", "after")
     found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names,
                         q.past)
+    if q.rule: return _rule(rows[0]) if rows else _nothing(q, found)
+    if dated: rows = [e for e in rows if _answers(q, e)]
+    if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
     # "By the day on which it was written" says nothing of what is to come
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]

@@ -14,7 +14,7 @@ from ..core.memory import Memory
 from ..core.models import Quote
 from ..text.sentences import word_set
 from ..text.facts import Fact, find_facts, same_value
-from ..temporal.resolve import find_references
+from ..temporal.resolve import find_references, outlook_of
 from .alignment import content_keys, Evidence, Piece, SourcePiece, Support
 
 # %% auto #0
@@ -74,7 +74,8 @@ def _beside(piece: Piece, at: int) -> tuple[str, str]:
 # %% ../../nbs/11_summaries/02_values.ipynb #ea967542
 @lru_cache(maxsize=2**12)
 def _resolved(memory: Memory) -> tuple[date, ...]:
-    found = [r.interval[0].date() for r in find_references(memory.text[:20_000], memory.timestamp)
+    found = [r.interval[0].date() for r in find_references(
+        memory.text[:20_000], memory.timestamp, outlook=outlook_of(memory.namespace))
              if r.interval]
     return tuple(dict.fromkeys(d for d in found if d.year > 1))
 

@@ -16,7 +16,7 @@ from .grammar import phrases, Reading, Scene
 from .joined import ANYWHERE, Found, _joined, RULES
 
 # %% auto #0
-__all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references', 'resolve_temporal_reference']
+__all__ = ['TEMPORAL_PATTERNS', 'find_references', 'outlook_of', 'detect_temporal_references', 'resolve_temporal_reference']
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #6ad3c500
 _LAST = 3_652_059  # 9999-12-31
@@ -73,6 +73,16 @@ def find_references(
                  for a in sorted(found))
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #96b9cb36
+_OUTLOOK = {"decisions": 1, "blockers": 1, "inception": 1}
+
+
+def outlook_of(
+    namespace: str,  # Of the memory that says it
+) -> int:  # 1 ahead, -1 behind
+    "Where a weekday lies that no verb places: progress and a look back tell what was, a decision what will be."
+    return _OUTLOOK.get(namespace, -1)
+
+
 def detect_temporal_references(
     content: str,
 ) -> list[str]:  # As written

@@ -234,3 +234,29 @@ def test_the_date_is_that_of_what_was_asked(tmp_path_factory, question, begins):
 
 def test_a_question_about_a_stranger_is_not_answered_with_somebody_else(team):
     assert team.answer("When did Melissa go to the LGBTQ support group?", count=False).confidence <= 0.2
+
+
+RULES = [noted("2026-06-01", "The office hour is on Thursday at 15:00", "Bring questions."), noted("2026-06-02", "Retro every other Wednesday at 16:00"),
+         noted("2026-06-03", "Certificates are renewed nightly at 03:30"), noted("2026-06-04", "You may merge Tuesday to Thursday until noon", "", "decisions"),
+         noted("2026-06-05", "The importer moved to a queue last Monday"), noted("2026-06-08", "Upload links live 10 minutes since Tuesday"),
+         noted("2026-06-09", "We were to hand over the vault last Wednesday, but rescheduled it to 24 June."),
+         noted("2026-06-10", "The index rebuild did not finish last night; it was killed."), noted("2026-06-11", "The beta starts next milestone."),
+         noted("2026-06-15", "The catalogue goes live on Thursday"), noted("2026-06-16", "The audit is on the second Tuesday of August")]
+
+
+@pytest.mark.parametrize("question, says", [
+    ("when is the retro", "Every other Wednesday at 16:00."),
+    ("when are certificates renewed", "Nightly at 03:30."),
+    ("when may we merge", "“You may merge Tuesday to Thursday until noon”"),  # A permission is no date
+    ("When was the exporter moved to a queue?", "Found, but none of it settles"),  # Another component
+    ("since when do download links live 10 minutes", "Found, but none of it settles"),
+    ("when is the hand over of the vault", "24 June 2026."),  # Not the day it was put off from
+    ("when did the index rebuild finish", "Found, but none of it settles"),  # It did not
+    ("when was the beta", "Found, but none of it settles"),  # It is to come
+    ("when does the catalogue go live", "18 June 2026."),
+    ("when is the audit", "11 August 2026."),
+])
+def test_rules_habits_and_what_did_not_happen(tmp_path_factory, question, says):
+    home = new_repo(tmp_path_factory.mktemp("rules") / "repo", RULES)
+    s = ReasonedRecallService(open_recall(home, load_settings(env={}), clock=lambda: datetime(2026, 6, 17, tzinfo=UTC)))
+    assert s.answer(question, count=False).answer.startswith(says)

@@ -59,7 +59,7 @@ def _recalled(service: RecallService, query: str, results: Sequence[MemoryResult
 def _answered(service: RecallService, query: str, a: recall_reason.ReasonedAnswer) -> list[Any]:
     "An answer with its evidence."
     dates = [(plain(r.original_text, 40), f"{r.memory_timestamp:%Y-%m-%d}", r.value, f"{r.confidence:.2f}")
-             for r in a.temporal_resolutions]
+             for r in a.temporal_resolutions if r.interval]
     who = "by rule" if a.by == "offline" else "by a language model, held against the memories"
     wrong = ([Text("Not borne out by the memories: " + "; ".join(plain(x, 100) for x in a.contradictions),
                    style="bold red")] if a.contradictions else [])
