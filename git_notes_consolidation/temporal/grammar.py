@@ -207,7 +207,8 @@ def toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]:
     "The number of the period of that name, in the direction of the tense, and how sure that is."
     said = dated_thing(c, m) or c.tense(m)
     side = "future" if (said or c.outlook) > 0 else "past"
-    return nearest(index(c.day, grain), k, grain, side), {1: 0.8, 0: 0.5, -1: 0.9}[said]
+    return nearest(index(c.day, grain), k, grain, side), {
+        1: 0.8, 0: 0.5 if grain == "day" else 0.75, -1: 0.9}[said]
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #175402f9
 _THROUGH = frozenset("to - – through thru until till".split())

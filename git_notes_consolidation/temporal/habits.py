@@ -5,13 +5,12 @@
 # %% ../../nbs/05_temporal/06_habits.ipynb #54a8a78b
 from __future__ import annotations
 import re
-from .prose import BLANK
 from .tense import cue
 from .lexicon import around, letter_at, low_at, Tokens
 from .names import _JOINTS, _NAMES, in_heading, timeless
 
 # %% auto #0
-__all__ = ['is_often', 'is_adverbial', 'begins_a_period', 'is_habit']
+__all__ = ['is_often', 'noun_follows', 'is_attribute', 'begins_a_period', 'is_habit']
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #1ef3b895
 _OFTEN = frozenset("""
@@ -30,25 +29,25 @@ def _untold(t: Tokens, k: int) -> bool:
     return not any(cue(t.low, j) < 0 or t.low[j] in _WILL for j in around(t, k, 9, 12))
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #797cc50c
-_SUITS = frozenset("works work sounds suits fits".split())  # Monday works for me
-_GREETS = frozenset("until due happy its it's my".split())
-_GO_ON = _JOINTS - frozenset("is was can will would has had".split()) | frozenset("""
-    unless because since until though although where why how this these our my your please too also
-    instead already again without then once than""".split())
+_GO_ON = _JOINTS | frozenset("""
+    unless because since until though although where why how this these our my your please too also instead
+    already again without then once than""".split())
+_OWNERS = frozenset("our my your their its".split())
+_STATES = frozenset("is are has have takes need needs can't cannot".split())
 
 
-def is_adverbial(
-    t: Tokens,
-    k: int,
-    before: bool = True,  # Does a preposition before it count? "On the weekend rota" has one too
-) -> bool:
-    "On Friday, last Friday, Friday's, Friday and what closes its clause."
-    if before and letter_at(t, k - 1) in "@iBARlxtp,&" or before and low_at(t, k - 1) in _GREETS: return True
-    if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return True
-    j = k + 1 + (letter_at(t, k + 1) == "P")
-    after = low_at(t, j)
-    return (not after or not after[0].isalnum() and after[0] != BLANK or letter_at(t, j) in "@iBAnC&doDMJlxt"
-            or after in _GO_ON)
+def noun_follows(t: Tokens, k: int) -> bool:
+    "Does a plain word stand behind it, which opens no clause?"
+    return letter_at(t, k + 1) == "." and low_at(t, k + 1).isalpha() and low_at(t, k + 1) not in _GO_ON
+
+
+def is_attribute(t: Tokens, k: int) -> bool:
+    "The Friday demo is optional; Monday is a bot; Sunday is 0."
+    if low_at(t, k + 1) == "is" and (letter_at(t, k + 2) in "an" or low_at(t, k + 3) in _NAMES): return True
+    if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return False
+    j = k + (letter_at(t, k + 1) == "P")
+    if not noun_follows(t, j) or letter_at(t, k - 1) != "e" and low_at(t, k - 1) not in _OWNERS: return False
+    return any(t.low[x] in _STATES for x in around(t, j, 0, 9))
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #46dfdd54
 _OF_TIME = re.compile("[Oi](?:e?[lxtp][UMSQ]|e?[MSQy])")  # Of March, of last month, of 2024
@@ -87,11 +86,6 @@ def _of_all_weeks(t: Tokens, k: int) -> bool:
     return _row_or_span(t, k) or begins_a_period(t, k)
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #a5e4dfc5
-def _the_one(t: Tokens, k: int) -> bool:
-    "Friday is the deadline; not the codename."
-    return letter_at(t, k) == "e" and low_at(t, k + 1) not in _NAMES
-
-
 def is_habit(
     t: Tokens,
     k: int,  # A weekday
@@ -104,7 +98,6 @@ def is_habit(
     if before in ("ol" if of else "o") and not _OF_TIME.match(t.letters, k + 1):
         return t.letters[k + 1:k + 4] != "OeU" or _untold(t, k)  # We met on the last Friday of the month
     if before in "lxtp" or low_at(t, k - 1) == "since" or in_heading(t, k): return False
-    if low_at(t, k + 1) in _SUITS or low_at(t, k + 1) == "is" and _the_one(t, k + 2): return False
     often = is_often(t, k) and low_at(t, k - 1) not in ("by", "until", "till", "from")
     if (before == "a" or often) and _untold(t, k): return True
-    return timeless(t, k) and (_of_all_weeks(t, k) or not is_adverbial(t, k))
+    return timeless(t, k) and (_of_all_weeks(t, k) or is_attribute(t, k))

@@ -241,7 +241,8 @@ def _nth_of(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
     if not m["o"] and not m["l"]: return None
     within = found[m.start("r")]
     if c.t.letters[m.start("r"):m.end()] == "M":  # The drill is on the first Monday of July
-        within = dated(period(toward(c, m, "month", c.t.values[m.start("r")])[0], "month"), within.confidence)
+        i, sure = toward(c, m, "month", c.t.values[m.start("r")])
+        within = dated(period(i, "month"), sure)
     grain, k = (((c.t.values[m.start("u")] or ("weekend",))[0], None) if m["u"] in "UE"
                 else found[m.start("u")].named or ("", None))
     if (within.start is None or within.grain not in _WHOLE

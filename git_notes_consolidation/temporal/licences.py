@@ -9,7 +9,7 @@ from .tense import cue
 from .lexicon import letter_at, low_at, Tokens, word_at
 from .names import (
     _title, in_heading, is_compound, is_named, starts_line, timeless)
-from .habits import begins_a_period, is_adverbial, is_habit, is_often
+from .habits import _OWNERS, begins_a_period, is_habit, is_often
 
 # %% auto #0
 __all__ = ['licensed']
@@ -78,8 +78,8 @@ def _month(t: Tokens, k: int) -> bool:
     if before in "lxp" or before in "tbzkj" and (cap or low != "may"): return True
     if cap and after in "ltxp" and letter_at(t, k + 2) == "U": return True  # March last year
     if (is_often(t, k) or begins_a_period(t, k)) and timeless(t, k): return False
-    if low not in _ALSO_NAMES and len(low) > 3:
-        return before in "@iBARO-&,/" or is_adverbial(t, k) or not timeless(t, k)
+    if low_at(t, k + 1) == "is" and (letter_at(t, k + 2) == "a" or low_at(t, k + 2) in _OWNERS): return False
+    if low not in _ALSO_NAMES and len(low) > 3: return True
     if preposition in _BEFORE_MONTHS: return True
     if preposition in _BETWEEN_MONTHS:
         return cap and not word_at(t, k + 1).istitle() or low not in _ALSO_NAMES

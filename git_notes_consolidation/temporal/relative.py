@@ -12,7 +12,7 @@ from .grammar import (
     CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few,
     moved, of_period, production, toward, unresolved)
 from .lexicon import letter_at, word_at
-from .habits import is_adverbial, is_often
+from .habits import is_often, noun_follows
 from .names import starts_line, timeless
 from .tense import tense
 
@@ -222,7 +222,7 @@ def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
     i = m.start()
     if c.t.letters[i - 1:i] not in ("e", "@") if i else c.t.low[m.end():m.end() + 1] not in (["was"], ["is"]):
         return None
-    if letter_at(c.t, i + 1) == "." and not is_adverbial(c.t, i, False) and timeless(c.t, i): return None
+    if noun_follows(c.t, i) and timeless(c.t, i): return None
     if word_at(c.t, i).istitle() and (word_at(c.t, i + 1).istitle() or not starts_line(c.t, i - 1)):
         return None
     if (is_often(c.t, i) or not {"no", "never"}.isdisjoint(c.t.low[max(0, i - 4):i])) and c.tense(m) == 0:
