@@ -20,8 +20,10 @@ _WILL = frozenset("will won't wont 'll shall going gonna ill youll".split())
 
 
 def is_often(t: Tokens, k: int) -> bool:
-    "Does an adverb of frequency stand in the sentence?"
-    return not _OFTEN.isdisjoint(t.low[j] for j in around(t, k, 12, 8))
+    "Does an adverb of frequency stand beside it, in its clause?"
+    near = around(t, k, 7, 4)
+    i = max((j + 1 for j in near if j < k and t.low[j] in ",("), default=near.start)
+    return not _OFTEN.isdisjoint(t.low[i:near.stop])
 
 
 def _untold(t: Tokens, k: int) -> bool:

@@ -9,7 +9,7 @@ from .tense import cue
 from .lexicon import letter_at, low_at, Tokens, word_at
 from .names import (
     _title, in_heading, is_compound, is_named, starts_line, timeless)
-from .habits import _OWNERS, begins_a_period, is_habit, is_often
+from .habits import _OWNERS, begins_a_period, is_habit
 
 # %% auto #0
 __all__ = ['licensed']
@@ -62,7 +62,7 @@ def _dated_month(t: Tokens, k: int) -> bool | None:
     if after == "o" and t.values[k + 1] > 31: return False
     if before == "o" and (cap or low != "may" or low_at(t, k - 1)[0].isdigit()): return True
     if before == "O" and letter_at(t, k - 2) in "on": return True
-    if before == "n" and (cap or low not in _ALSO_WORDS): return True
+    if before in "ny" and (cap or after == "y" or low not in _ALSO_WORDS): return True
     if (after in "noy" and not (after == "o" and low_at(t, k + 1).isalpha())
         or after == "," and letter_at(t, k + 2) == "y"):
         return cap or low not in _ALSO_WORDS or before in "i@Oe"
@@ -77,9 +77,9 @@ def _month(t: Tokens, k: int) -> bool:
     if is_named(t, k) or len(low) == 3 and word.isupper() and before not in "i@lxtpbzkOBAR": return False
     if before in "lxp" or before in "tbzkj" and (cap or low != "may"): return True
     if cap and after in "ltxp" and letter_at(t, k + 2) == "U": return True  # March last year
-    if (is_often(t, k) or begins_a_period(t, k)) and timeless(t, k): return False
+    if begins_a_period(t, k) and timeless(t, k): return False
     if low_at(t, k + 1) == "is" and (letter_at(t, k + 2) == "a" or low_at(t, k + 2) in _OWNERS): return False
-    if low not in _ALSO_NAMES and len(low) > 3: return True
+    if low not in _ALSO_NAMES and (cap or len(low) > 3): return True
     if preposition in _BEFORE_MONTHS: return True
     if preposition in _BETWEEN_MONTHS:
         return cap and not word_at(t, k + 1).istitle() or low not in _ALSO_NAMES
@@ -99,7 +99,7 @@ def _season(t: Tokens, k: int) -> bool:
 
 def _quarter(t: Tokens, k: int) -> bool:
     before, after = letter_at(t, k - 1), letter_at(t, k + 1)
-    return (before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx"
+    return (word_at(t, k)[0] == "Q" or before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx"
             or after in "O," and letter_at(t, k + 2) in "ytlx")
 
 

@@ -32,17 +32,20 @@ _JOINTS = frozenset("""
     that which when as after before if while so then i we you he she it they""".split())
 
 
+_SMALL = frozenset("in on at and or but for with from to of the a an by as".split())  # Have none in headings
+
+
 def _title(word: str) -> bool: return word.istitle() and word.isalpha() and len(word) > 1
 
 
 def starts_line(t: Tokens, k: int) -> bool:
     "Does a sentence, a line or a link begin here?"
-    return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*[(\"“"
+    return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*[(\"“#>"
 
 
 def in_heading(t: Tokens, k: int) -> bool:
     "Does every word around it, but the small ones, begin with a capital?"
-    return not any(word_at(t, j).islower() and t.low[j] not in _JOINTS for j in around(t, k, 30, 30))
+    return not any(word_at(t, j).islower() and t.low[j] not in _SMALL for j in around(t, k, 30, 30))
 
 
 def _joined_to_next(t: Tokens, k: int) -> bool:
@@ -54,10 +57,14 @@ def _other_name(t: Tokens, k: int) -> bool:
     return letter_at(t, k) == "." and _title(word_at(t, k)) and low_at(t, k) not in _JOINTS
 
 # %% ../../nbs/05_temporal/05_names.ipynb #f8122373
+_NO_NAMES = frozenset("happy see let do does did could should would may shall later".split())
+
+
 def _name_before(t: Tokens, k: int) -> bool:
     "Black Friday, USA Today; not Happy Friday, Ship Friday or See Friday's notes."
     low = low_at(t, k - 1)
-    if not _joined_to_next(t, k - 1) or low in _BASE or low[-3:] == "ing" or low == "happy": return False
+    if not _joined_to_next(t, k - 1) or low in _BASE or low in _NO_NAMES or low[-3:] == "ing" or low[-2:] == "ed":
+        return False
     if t.letters[k] == "W" and starts_line(t, k - 1) and t.text[t.spans[k][1]:][:2] in ("'s", "’s"):
         return False
     word = word_at(t, k - 1)
@@ -68,13 +75,13 @@ def _name_before(t: Tokens, k: int) -> bool:
 def _proper(t: Tokens, k: int) -> bool:
     "Is it part of a name in capitals?"
     x, first = t.letters[k], starts_line(t, k)
-    if not _title(word_at(t, k)) or x == "W" and in_heading(t, k): return False
+    if not _title(word_at(t, k)) or x in "WM" and in_heading(t, k): return False
     if _joined_to_next(t, k) and letter_at(t, k + 1) == "P" and _title(word_at(t, k + 1)): return True
     near = _joined_to_next(t, k) or t.text[t.spans[k][1]:][:3] in ("'s ", "’s ")
     behind, ahead = near and _other_name(t, k + 1), _name_before(t, k)
     if x in "dT":
         listed = low_at(t, k + 1) in (",", "|", "/") and _title(word_at(t, k + 2))  # Today, Upcoming
-        return not first and ahead or (behind or listed or not first) and timeless(t, k)
+        return not first and ahead or (behind or listed or not first and not in_heading(t, k)) and timeless(t, k)
     if ahead and x == "M": return True
     if ahead and (behind or not first): return behind and not starts_line(t, k - 1) or timeless(t, k)
     if not behind: return False
@@ -87,7 +94,7 @@ def _proper(t: Tokens, k: int) -> bool:
 def is_compound(t: Tokens, k: int) -> bool:
     "Tuesday-cli, monday-03, Day.Friday."
     a = t.spans[k][0]
-    if k and a and t.text[a - 1] in "._/=@" and letter_at(t, k - 1) not in "noMD": return True
+    if k and a and t.text[a - 1] in "._/=@" and letter_at(t, k - 2) not in "noMDWd": return True
     for s in (-1, 1):
         if not 0 <= k + 2 * s < len(t.low) or letter_at(t, k + s) != "-": continue
         glued = t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
