@@ -14,8 +14,8 @@ __all__ = ['is_often', 'noun_follows', 'is_attribute', 'begins_a_period', 'is_ha
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #1ef3b895
 _OFTEN = frozenset("""
-    always usually never often sometimes generally typically normally whenever every each nobody given most
-    typical usual average normal another weekly daily monthly whatever""".split())
+    always usually never often sometimes generally typically normally whenever every each nobody typical usual
+    average normal weekly daily monthly whatever""".split())
 _WILL = frozenset("will won't wont 'll shall going gonna ill youll".split())
 
 
@@ -35,6 +35,7 @@ _GO_ON = _JOINTS | frozenset("""
     unless because since until though although where why how this these our my your please too also instead
     already again without then once than""".split())
 _OWNERS = frozenset("our my your their its".split())
+_HOLIDAY = frozenset("holiday day deadline date".split())
 _STATES = frozenset("is are has have takes need needs can't cannot".split())
 
 
@@ -45,7 +46,8 @@ def noun_follows(t: Tokens, k: int) -> bool:
 
 def is_attribute(t: Tokens, k: int) -> bool:
     "The Friday demo is optional; Monday is a bot; Sunday is 0."
-    if low_at(t, k + 1) == "is" and (letter_at(t, k + 2) in "an" or low_at(t, k + 3) in _NAMES): return True
+    if low_at(t, k + 1) == "is" and (letter_at(t, k + 2) in "an" or low_at(t, k + 3) in _NAMES):
+        return _HOLIDAY.isdisjoint(t.low[x] for x in around(t, k + 2, 0, 4))
     if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return False
     j = k + (letter_at(t, k + 1) == "P")
     if not noun_follows(t, j) or letter_at(t, k - 1) != "e" and low_at(t, k - 1) not in _OWNERS: return False
@@ -53,6 +55,7 @@ def is_attribute(t: Tokens, k: int) -> bool:
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #46dfdd54
 _OF_TIME = re.compile("[Oi](?:e?[lxtp][UMSQ]|e?[MSQy])")  # Of March, of last month, of 2024
+_DATE_BESIDE = re.compile(",?e?(?:oO?M|nM|M[no]|o(?![A-Za-z.]))")  # Tuesday, the 19th
 _THAT_WEEK = re.compile("[lxt]U")  # Tuesday to Thursday next week
 _WEEKS = frozenset("week weeks month year locales locale".split())
 _BEGIN = frozenset("start starts begin begins starting".split())
@@ -100,6 +103,7 @@ def is_habit(
     if before in ("ol" if of else "o") and not _OF_TIME.match(t.letters, k + 1):
         return t.letters[k + 1:k + 4] != "OeU" or _untold(t, k)  # We met on the last Friday of the month
     if before in "lxtp" or low_at(t, k - 1) == "since" or in_heading(t, k): return False
+    if _DATE_BESIDE.match(t.letters, k + 1): return False
     often = is_often(t, k) and low_at(t, k - 1) not in ("by", "until", "till", "from")
     if (before == "a" or often) and _untold(t, k): return True
     return timeless(t, k) and (_of_all_weeks(t, k) or is_attribute(t, k))

@@ -82,9 +82,8 @@ def _proper(t: Tokens, k: int) -> bool:
     if x in "dT":
         listed = low_at(t, k + 1) in (",", "|", "/") and _title(word_at(t, k + 2))  # Today, Upcoming
         return not first and ahead or (behind or listed or not first and not in_heading(t, k)) and timeless(t, k)
-    if ahead and x == "M": return True
-    if ahead and (behind or not first): return behind and not starts_line(t, k - 1) or timeless(t, k)
-    if not behind: return False
+    if x == "W" and ahead: return behind and not starts_line(t, k - 1) or timeless(t, k)
+    if not behind or len(t.low[k]) < 4: return False
     if first: return x == "M" or timeless(t, k) or low_at(t, k + 2) in ("is", "has")
     if x == "W" and low_at(t, k - 1) in ("in", "with", "of", "for", "at"): return True
     return (letter_at(t, k - 1) == "e" or word_at(t, k - 1).islower() and cue(t.low, k - 1) == 0
@@ -107,7 +106,7 @@ def is_compound(t: Tokens, k: int) -> bool:
 
 def _constant(t: Tokens, k: int) -> bool:
     "FRIDAY among words that do not shout; day = Friday."
-    if not {"=", "<", ">"}.isdisjoint((low_at(t, k - 1), low_at(t, k + 1))): return True
+    if "=" in (low_at(t, k - 1), low_at(t, k + 1)): return True
     (a, b), word = t.spans[k], word_at(t, k)
     if t.text[a - 1:a] == BLANK and t.text[b:b + 1] == BLANK: return True
     if (len(word) < 5 or not word.isupper() or letter_at(t, k - 1) in "@lxtp" or letter_at(t, k + 1) in "eo"
