@@ -76,7 +76,9 @@ def _answer(labels: Mapping[str, str], text: str) -> Said:
 # %% ../../nbs/14_recall/08_answer.ipynb #a5dc5fda
 def resolved(result: MemoryResult) -> tuple[TemporalReference, ...]:
     "The dates that a memory gives."
-    found = find_references(result.memory.text[:20_000], result.timestamp, outlook=outlook_of(result.namespace))
+    found = find_references(result.memory.text[:20_000],
+                            result.timestamp,
+                            outlook=outlook_of(result.namespace))
     return tuple(r for r in found if r.interval)
 
 # %% ../../nbs/14_recall/08_answer.ipynb #8f141e9c

@@ -59,7 +59,8 @@ def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[in
         (min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #1d77eb5a
-_PUT_OFF = re.compile(r"(?i)\b(?:postponed|moved|rescheduled|pushed|delayed|deferred|slipped)\b[^.;]*\bto\s+$")
+_PUT_OFF = re.compile(
+    r"(?i)\b(?:postponed|moved|rescheduled|pushed|delayed|deferred|slipped)\b[^.;]*\bto\s+$")
 _DENIES = re.compile(r"(?i)\b(?:not|never|cannot)\b(?! (?:until|before|later))|n['’]t\b")
 
 

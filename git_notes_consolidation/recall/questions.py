@@ -20,7 +20,8 @@ __all__ = ['Kind', 'TIMED', 'Question', 'key', 'topic', 'names_in', 'read_questi
 Kind = Literal["when", "since", "ago", "between", "first", "often", "current", "before", "after", ""]
 
 _DID = (
-    r"(?:(?:did|do|does|was|were|is|are|has|have|had|will|would|should|can|could|may|must)(?:n['’]t)?\b|['’](?:s|d|ve|"
+    r"(?:(?:did|do|does|was|were|is|are|has|have|had|will|would|should|can|"
+    r"could|may|must)(?:n['’]t)?\b|['’](?:s|d|ve|"
     r"ll)\b)")
 _UNIT = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|time)"
 _POINT = r"(?:exact |calendar )?(?:date|day|month|year|week|quarter|weekday|time of day|time)"
@@ -92,7 +93,7 @@ class Question:
 
     @property
     def subject(self) -> str:
-        "The stem of what a time is asked of: *inventory* in “when was the inventory service moved”; or nothing."
+        "What a time is asked of, its stem: *inventory* in “when was the inventory service moved”."
         m = _SUBJECT.search(self.text[:2000]) if self.kind in ("when", "since", "ago") else None
         return key(m[1].lower()) if m and key(m[1].lower()) in self.about else ""
 

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from .answer import Said, answer_request, contradictions
-from .evidence import Evidence, aloud, apart, day_of, denies, duration, evidence, told_of
+from .evidence import (
+    Evidence, aloud, apart, day_of, denies, duration, evidence, told_of)
 from .search import MemoryResult, RetrievalMode
 from ..observability.logs import content
 from ..core.memory import Memory
@@ -120,8 +121,9 @@ def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
     r = next((r for r in find_references(e.line, e.result.timestamp) if r.type == "SET"), None)
     if r is None: return None
     said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
-    return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {_quote(e)}", round(min(0.9, 0.25 + 0.7 * e.share), 2),
-                          f"{e.result.id[:12]} names a rate.", (r,), (e.result,))
+    return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {_quote(e)}",
+                          round(min(0.9, 0.25 + 0.7 * e.share), 2), f"{e.result.id[:12]} names a rate.",
+                          (r, ), (e.result, ))
 
 
 def _rule(e: Evidence) -> ReasonedAnswer:
@@ -241,7 +243,8 @@ _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
     if q.subject and not told_of([q.subject], e.result.memory.text): return False
-    return e.date is not None or not (denies(e.line) and not denies(q.text) or q.past and _AHEAD.search(e.line))
+    return e.date is not None or not (denies(e.line) and not denies(q.text)
+                                      or q.past and _AHEAD.search(e.line))
 
 
 def answer_offline(
@@ -267,7 +270,7 @@ def answer_offline(
     if dated: rows = [e for e in rows if _answers(q, e)]
     if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
-    # "By the day on which it was written" says nothing of what is to come
+        # "By the day on which it was written" says nothing of what is to come
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]
     if not q.past:
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))

@@ -64,7 +64,7 @@ def _dated_month(t: Tokens, k: int) -> bool | None:
     if before == "O" and letter_at(t, k - 2) in "on": return True
     if before in "ny" and (cap or after == "y" or low not in _ALSO_WORDS): return True
     if (after in "noy" and not (after == "o" and low_at(t, k + 1).isalpha())
-        or after == "," and letter_at(t, k + 2) == "y"):
+        or after in ",O" and letter_at(t, k + 2) == "y"):
         return cap or low not in _ALSO_WORDS or before in "i@Oe"
     return True if before == "-" and letter_at(t, k - 2) in "bzk" else None
 
@@ -91,7 +91,7 @@ def _season(t: Tokens, k: int) -> bool:
     before, after, low = letter_at(t, k - 1), letter_at(t, k + 1), t.low[k]
     if word_at(t, k).istitle() and is_named(t, k) or is_compound(t, k): return False
     if after == "O" and letter_at(t, k + 2) not in "ylxt": return False  # The autumn of a career
-    if before in "lxptbzk" or after in "yO": return True
+    if before in "lxptbzk" or after in "yO" or after == "," and letter_at(t, k + 2) == "y": return True
     i = k - 1 - (before == "e")
     return (letter_at(t, i) in "i@BA" or low_at(t, i) == "over") and (low not in ("spring", "fall")
                                           or low_at(t, i) in ("in", "by", "since", "until"))
@@ -99,7 +99,8 @@ def _season(t: Tokens, k: int) -> bool:
 
 def _quarter(t: Tokens, k: int) -> bool:
     before, after = letter_at(t, k - 1), letter_at(t, k + 1)
-    return (word_at(t, k)[0] == "Q" or before in "i@lxtpbzkBARKy" or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx"
+    return (word_at(t, k)[0] == "Q" or before in "i@lxtpbzkBARKy"
+            or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx"
             or after in "O," and letter_at(t, k + 2) in "ytlx")
 
 
@@ -116,7 +117,8 @@ def _label(t: Tokens, k: int) -> bool:
         a, b = t.spans[k][0], t.spans[k + unit][1]
         marks = t.text[a - 1:a] + t.text[b:b + 1]
         if a and marks in ("**", "[]") and t.text[b:].lstrip("*")[:1] not in (":", "("): return True
-    if letter_at(t, k - 2) == "O" and letter_at(t, k - 3) in "on": return False  # The 20th of the current month
+    if letter_at(t, k - 2) == "O" and letter_at(t, k - 3) in "on":
+        return False  # The 20th of the current month
     return low_at(t, k) in ("current", "previous") and letter_at(
         t, k - 1) == "e" and follows == "U" and timeless(t, k)
 

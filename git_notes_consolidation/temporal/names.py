@@ -63,7 +63,8 @@ _NO_NAMES = frozenset("happy see let do does did could should would may shall la
 def _name_before(t: Tokens, k: int) -> bool:
     "Black Friday, USA Today; not Happy Friday, Ship Friday or See Friday's notes."
     low = low_at(t, k - 1)
-    if not _joined_to_next(t, k - 1) or low in _BASE or low in _NO_NAMES or low[-3:] == "ing" or low[-2:] == "ed":
+    if not _joined_to_next(
+            t, k - 1) or low in _BASE or low in _NO_NAMES or low[-3:] == "ing" or low[-2:] == "ed":
         return False
     if t.letters[k] == "W" and starts_line(t, k - 1) and t.text[t.spans[k][1]:][:2] in ("'s", "’s"):
         return False
@@ -81,7 +82,8 @@ def _proper(t: Tokens, k: int) -> bool:
     behind, ahead = near and _other_name(t, k + 1), _name_before(t, k)
     if x in "dT":
         listed = low_at(t, k + 1) in (",", "|", "/") and _title(word_at(t, k + 2))  # Today, Upcoming
-        return not first and ahead or (behind or listed or not first and not in_heading(t, k)) and timeless(t, k)
+        return not first and ahead or (behind or listed or not first and not in_heading(t, k)) and timeless(
+            t, k)
     if x == "W" and ahead: return behind and not starts_line(t, k - 1) or timeless(t, k)
     if not behind or len(t.low[k]) < 4: return False
     if first: return x == "M" or timeless(t, k) or low_at(t, k + 2) in ("is", "has")

@@ -11,7 +11,7 @@ from .calendar import (
 from .grammar import (
     CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few,
     moved, of_period, production, toward, unresolved)
-from .lexicon import letter_at, word_at
+from .lexicon import word_at
 from .habits import is_often, noun_follows
 from .names import starts_line, timeless
 from .tense import tense

@@ -79,7 +79,7 @@ _OUTLOOK = {"decisions": 1, "blockers": 1, "inception": 1}
 def outlook_of(
     namespace: str,  # Of the memory that says it
 ) -> int:  # 1 ahead, -1 behind
-    "Where a weekday lies that no verb places: progress and a look back tell what was, a decision what will be."
+    "Where a weekday lies that no verb places: progress tells what was, a decision what will be."
     return _OUTLOOK.get(namespace, -1)
 
 
