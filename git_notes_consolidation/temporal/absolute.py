@@ -49,6 +49,15 @@ def _day_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
     return _month_day(c, m, c.t.values[m.start("m" + s)], c.t.values[m.start("d" + s)],
                       c.t.values[m.start("y" + s)] if m["y" + s] else None, m["x"] or "")
 
+# %% ../../nbs/05_temporal/09_absolute.ipynb #d6b44285
+@_rule("(?P<a>n)-(?P<d>n)(?P<m>M)(?:,?(?P<y>y))?|(?P<m2>M)(?P<a2>n)-(?P<d2>n)(?:,?(?P<y2>y))?")
+def _days_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
+    s = "" if m["m"] else "2"
+    month, year = c.t.values[m.start("m" + s)], c.t.values[m.start("y" + s)] if m["y" + s] else None
+    first, last = (_month_day(c, m, month, c.t.values[m.start(g + s)], year) for g in "ad")
+    if not first or not last or first.start is None or first.start >= last.end: return None
+    return first._replace(end=last.end)
+
 # %% ../../nbs/05_temporal/09_absolute.ipynb #a81ccdcb
 _STRONG = frozenset("in since until till during early late mid".split())
 _YEARLY = frozenset("""

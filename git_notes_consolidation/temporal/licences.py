@@ -52,7 +52,7 @@ def _weekday(t: Tokens, k: int) -> bool:
 _ALSO_WORDS = frozenset("may march mar sep dec oct".split())
 _ALSO_NAMES = _ALSO_WORDS | frozenset("april june august jan jun aug apr".split())
 _BEFORE_MONTHS = frozenset("in since until till during within by".split())
-_BETWEEN_MONTHS = frozenset("from to through of before after between".split())
+_BETWEEN_MONTHS = frozenset("from to through of before after between for the".split())
 
 
 def _dated_month(t: Tokens, k: int) -> bool | None:

@@ -123,17 +123,12 @@ def _named_ago(c: Scene, m: re.Match[str]) -> Reading | None:
 _OVER, _WITHIN = re.compile("[i@q]e$"), frozenset("in over during within for through throughout".split())
 _SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
 
-# %% ../../nbs/05_temporal/11_relative.ipynb #1ac67d59
-_SHOWS = frozenset("""
-    episode show finale game match winner model budget election vote debate race final party news lesson
-    meeting numbers figures""".split())
-
 # %% ../../nbs/05_temporal/11_relative.ipynb #8afb69a1
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UEV])")
 def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     x, (grain, n) = m["x"], c.t.values[m.start("u")] or ("weekend", 1)
     if (m["u"] == "V" and (x == "p" or c.t.letters[:m.start()][-1:] == "e"
-                           or not {*c.t.low[m.end():m.end() + 1]} & _SHOWS)):
+                           or c.t.letters[m.end():m.end() + 1] != "." or not c.t.low[m.end()].isalpha())):
         return None
     if grain in SECONDS or grain == "day" and x != "t" or x == "l" and of_period(c, m.end()): return None
     if (x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e"
@@ -214,7 +209,8 @@ def _last_weekday(c: Scene, m: re.Match[str]) -> Reading | None:
     day = nearest(c.day, k, "day", "next" if x == "x" else "last")
     coming = m["x"] and m["x"] != "x" or c.t.low[m.start()] in ("coming", "upcoming")
     later = (floor(day + 7, "day").value,) if x == "x" and not coming else ()
-    return dated(floor(day, "day"), 0.6 if later else 0.93 if x == "l" else 0.8, alternatives=later)
+    return dated(floor(day, "day"), 0.6 if later else 0.93 if x == "l" else 0.8, alternatives=later,
+                 named=("day", k) if x == "x" else None)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #f362c19f
 @_rule("E")

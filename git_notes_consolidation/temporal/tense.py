@@ -75,7 +75,10 @@ def _goes(words: Sequence[str], k: int) -> int:
 _BASE = frozenset("""
     ship deploy merge release check call remind don't dont bring visit watch start finish send register
     book submit try revisit rotate migrate switch move come meet prepare review rerun retry announce
-    publish tag bump cut stop begin follow ask talk give get pay""".split())
+    publish tag bump cut stop begin follow ask talk give get pay push post""".split())
+_TIMES = frozenset("""
+    second minute hour day week weekend fortnight month quarter year spring summer autumn fall winter to time one
+    monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun""".split())
 _REPLANNED = frozenset("planned scheduled expected postponed delayed rescheduled deferred".split())
 _STATE = frozenset("out off away back in here around unavailable travelling closed".split())
 _OPENS = frozenset("""
@@ -92,6 +95,7 @@ def cue(
     before, after = words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
     if w == "could" and after == "not": return -1
     if w in _REPLANNED and before in _WE: return 1 if after == "to" else -1
+    if w == "next": return int(after.isalpha() and after not in _TIMES)  # The next meeting: Aug 23
     if w in _FUTURE and after in ("was", "were", "had"): return 0  # The deadline was moved
     if w in _FUTURE or w[-3:] == "'ll" or w in _BASE and before in _WE: return 1
     if w in _STATE and (before in _AM or before in _IS and before != "be"): return 1
@@ -126,7 +130,7 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #92330201
 _OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
-_UNTIL = frozenset("until till til due for through by".split())
+_UNTIL = frozenset("until till til due through by before".split())
 _BULLETS = frozenset("- * + • –".split())
 _SAME_IN_THE_PAST = frozenset("set read shut cast cost hurt spread bet upset reset beat cut let".split())
 _HAPPENED = frozenset("was were had did wasn't weren't hadn't didn't".split())
@@ -149,7 +153,7 @@ def _schedules(verb: str, subject: str) -> bool:
 
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     before = words[i - 1] if i else ""
-    if before in _UNTIL or words[j:j + 1] == ["?"] or before == ":" and i > 1 and cue(words, i - 2) > 0:
+    if before in _UNTIL or before == "for" and words[i] in _TIMES or words[j:j + 1] == ["?"] or before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)):
         return 1
     k = i - 1 if before in _OPENERS else i
     verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
