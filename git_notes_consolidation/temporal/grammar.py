@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from .calendar import (
     CYCLES, DAY, Period, at_time, floor, index, nearest, shifted)
-from .tense import cue, tense
+from .tense import cue, presently, tense
 from .lexicon import Tokens
 
 # %% auto #0
@@ -187,9 +187,10 @@ def quarter_of(word: str) -> tuple[str, int]:
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #83ca94da
 _NO_THING = frozenset("""
-    morning afternoon evening night week end start beginning middle rest part ahead instead as out because eve
-    closed off away open free leave holiday holidays vacation pto call duty office travelling traveling
-    sabbatical shut effective available valid back starting beginning on through moved postponed""".split())
+    all morning afternoon evening night week end start beginning middle rest part ahead instead as out
+    because eve closed off away open free leave holiday holidays vacation pto call duty office travelling
+    traveling sabbatical shut effective available valid back starting beginning on through moved
+    postponed""".split())
 _ON = frozenset("on onward onwards to until till through - –".split())
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #ee7b6950
@@ -203,12 +204,22 @@ def dated_thing(c: Scene, m: re.Match[str]) -> int:
             else -1)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #97daaabc
-def toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]:
-    "The number of the period of that name, in the direction of the tense, and how sure that is."
-    said = dated_thing(c, m) or c.tense(m)
-    side = "future" if (said or c.outlook) > 0 else "past"
+def _is_ahead(c: Scene, i: int, j: int, grain: str, k: int) -> bool:
+    "Of what no verb tells: a weekday in the present, and a month that is nearly here."
+    whose = c.t.text[c.t.spans[j - 1][1]:][:2] in ("'s", "’s")  # Friday's build is there already
+    if grain == "day": return not whose and presently(c.t.low, i)
+    return grain == "month" and 0 < (k - index(c.day, grain)) % 12 < 3
+
+
+def _directed(c: Scene, said: int, i: int, j: int, grain: str, k: int) -> tuple[int, float]:
+    side = "future" if (said or c.outlook or int(_is_ahead(c, i, j, grain, k))) > 0 else "past"
     return nearest(index(c.day, grain), k, grain, side), {
         1: 0.8, 0: 0.5 if grain == "day" else 0.75, -1: 0.9}[said]
+
+
+def toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]:
+    "The number of the period of that name, in the direction of the tense, and how sure that is."
+    return _directed(c, dated_thing(c, m) or c.tense(m), m.start(), m.end(), grain, k)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #175402f9
 _THROUGH = frozenset("to - – through thru until till".split())
@@ -220,10 +231,8 @@ def beside(c: Scene, i: int, grain: str, depth: int = 0) -> tuple[int, float] | 
     if depth > 6 or sign not in _THROUGH and sign not in ("and", "or", ",", "/", "&"): return None
     found = beside(c, i - 2, grain, depth + 1)
     if not found:
-        said = tense(c.t.low, i - 2, i - 1)
-        k = c.t.values[i - 2] + (grain == "day")
-        found = nearest(index(c.day, grain), k, grain, "future" if said > 0 else "past"), {1: 0.8, 0: 0.75,
-            -1: 0.9}[said]
+        said, k = tense(c.t.low, i - 2, i - 1), c.t.values[i - 2] + (grain == "day")
+        found = _directed(c, said, i - 2, i - 1, grain, k)
     later = found[0] + (c.t.values[i] - c.t.values[i - 2]) % CYCLES[grain]
     if sign not in _THROUGH and found[0] <= index(c.day, grain) < later: return None
     return (later if sign in _THROUGH or later - found[0] == c.t.values[i] - c.t.values[i - 2]

@@ -97,8 +97,10 @@ def _ago_today(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
 @_join(r"(?P<a>X_*)[.nmyu_]{0,3}[.](?P<b>X_*)")
 def _weekday_aside(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
     a, b = found[m.start("a")], found[m.start("b")]
-    if c.t.low[m.start("b") - 1] != "(" or b.grain not in ("day", "hour", "minute") or b.start is None: return None
-    if a.start is None or a.grain not in ("day", "hour", "minute") or c.t.letters[m.start("b")] != "W": return None
+    if c.t.low[m.start("b") - 1] != "(" or b.grain not in ("day", "hour", "minute") or b.start is None:
+        return None
+    if a.start is None or a.grain not in ("day", "hour", "minute") or c.t.letters[m.start("b")] != "W":
+        return None
     return a
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #5c278c3c

@@ -126,6 +126,12 @@ def _label(t: Tokens, k: int) -> bool:
 _LICENCES = {"W": _weekday, "M": _month, "S": _season, "Q": _quarter, "d": _day, "T": _day}
 
 
+def _goes_on(t: Tokens, k: int, letters: list[str]) -> bool:
+    "Every Monday and Thursday."
+    habit = letters[k - 2:k - 1] == ["w"] or letters[max(0, k - 3):k - 1] == ["v", "W"]
+    return habit and low_at(t, k - 1) in ("and", "or", ",", "to")
+
+
 def _is_ordinal(t: Tokens, k: int) -> bool:
     "The second week; no unit of time."
     return t.low[k] == "second" and letter_at(t, k + 1 + (letter_at(t, k + 1) == "-")) in "UWELl"
@@ -140,6 +146,7 @@ def licensed(
         if x == "U" and _is_ordinal(t, k): letters[k] = "o"; t.values[k] = 2
         elif x in "lxtpd" and _label(t, k): letters[k] = "."
         elif x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
-        elif x == "W" and letter_at(t, k - 1) != "v" and is_habit(t, k): letters[k] = "w"
+        elif x == "W" and letter_at(t, k - 1) != "v" and (is_habit(t, k) or _goes_on(t, k, letters)):
+            letters[k] = "w"
         elif x == "M": t.low[k] = t.low[k].title()  # No modal, no verb
     return t._replace(letters="".join(letters))

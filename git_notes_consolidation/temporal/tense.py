@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # %% auto #0
-__all__ = ['cue', 'tense']
+__all__ = ['cue', 'presently', 'tense']
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #a4415199
 _FUTURE = frozenset("""
@@ -65,7 +65,7 @@ def _goes(words: Sequence[str], k: int) -> int:
     if w == "ill": return int(after.isalpha() and after[-2:] != "ed" and after not in _OF_THE)
     if w == "due": return -1 if before in ("was", "were") and after != "to" else 1
     if w == "see": return int(after in ("you", "u", "ya"))
-    if w == "to": return int(before in _TO)
+    if w == "to": return -1 if before == "able" and words[k - 2:k - 1] == ["was"] else int(before in _TO)
     if w in ("go", "goes"):
         return int(after in ("on", "to", "live", "out", "into", "away", "back") and before != "to")
     if w in ("take", "takes"): return int(after in ("effect", "place", "over") or before in _WHO)
@@ -76,9 +76,10 @@ _BASE = frozenset("""
     ship deploy merge release check call remind don't dont bring visit watch start finish send register
     book submit try revisit rotate migrate switch move come meet prepare review rerun retry announce
     publish tag bump cut stop begin follow ask talk give get pay push post""".split())
+_ENDS = frozenset(". ! ? ; : … •".split())
 _TIMES = frozenset("""
-    second minute hour day week weekend fortnight month quarter year spring summer autumn fall winter to time one
-    monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun""".split())
+    second minute hour day week weekend fortnight month quarter year spring summer autumn fall winter to
+    time one monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun""".split())
 _REPLANNED = frozenset("planned scheduled expected postponed delayed rescheduled deferred".split())
 _STATE = frozenset("out off away back in here around unavailable travelling closed".split())
 _OPENS = frozenset("""
@@ -95,6 +96,7 @@ def cue(
     before, after = words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
     if w == "could" and after == "not": return -1
     if w in _REPLANNED and before in _WE: return 1 if after == "to" else -1
+    if w == "let": return int(not before or before in _ENDS)  # Let's meet Friday
     if w == "next": return int(after.isalpha() and after not in _TIMES)  # The next meeting: Aug 23
     if w in _FUTURE and after in ("was", "were", "had"): return 0  # The deadline was moved
     if w in _FUTURE or w[-3:] == "'ll" or w in _BASE and before in _WE: return 1
@@ -106,7 +108,6 @@ def cue(
     return int(w[-1] == "s" and before in _WHO and len(w) > 3)
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #cd9aba92
-_ENDS = frozenset(". ! ? ; : … •".split())
 _COMMAS = frozenset(", ( ) – — and but then so".split())
 _REACH = 24  # Tokens to either side
 _MODAL = frozenset(
@@ -153,13 +154,14 @@ def _schedules(verb: str, subject: str) -> bool:
 
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     before = words[i - 1] if i else ""
-    if before in _UNTIL or before == "for" and words[i] in _TIMES or words[j:j + 1] == ["?"] or before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)):
-        return 1
+    if before in _UNTIL or before == "for" and words[i] in _TIMES or "?" in words[j:j + 3]: return 1
+    if before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)): return 1  # ETA: Friday
     k = i - 1 if before in _OPENERS else i
     verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
     if verb in _IS or is_ in _IS and (verb[-3:] == "ing" or verb[-2:] == "ed" or verb in _PAST): return 1
     if "in" not in (before, words[i]) and _schedules(verb, is_): return 1  # "runs in 5 minutes" is how long
     first = _opening(words, i)
+    if words[j:j + 1] and words[j] in _BASE: return 1  # On Monday merge this
     if before == "from" and not (_AM | _IS).isdisjoint(words[first:i]): return 1  # On holiday from Friday
     if words[first] in ("we", "i", "they") and i > first + 1 and words[first + 1] not in _SAME_IN_THE_PAST:
         return 1
@@ -167,6 +169,20 @@ def _without_verb(words: Sequence[str], i: int, j: int) -> int:
                               or len(words[first]) > 5 and words[first][-3:] == "ing"))
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #006f5aec
+_PRESENT = frozenset("""
+    is are am i'm we're do does have has be i we you they seems looks works sounds""".split())
+
+
+def presently(
+    words: Sequence[str],
+    i: int,  # Where an expression begins of which no verb tells
+) -> bool:
+    "Is its sentence about now? Who speaks of a weekday then means the one ahead."
+    first = _opening(words, i)
+    last = next((x for x in range(i, min(i + 12, len(words))) if words[x] in _ENDS), min(i + 12, len(words)))
+    return not _PRESENT.isdisjoint(words[first:last])
+
+
 _MOVED = frozenset("""
     slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set
     slated booked shifted push move postpone""".split())

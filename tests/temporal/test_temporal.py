@@ -292,7 +292,7 @@ We named the cluster Atlas last week and moved traffic. We dubbed it Phoenix las
 Logs older than last month are lost. The build is newer than yesterday. -> 2025-02 2025-03-11
 Tomorrow is excluded from the freeze. The delivery date should be tomorrow. -> 2025-03-13 2025-03-13
 The Friday branch was cut. The Monday board meeting was short. -> 2025-03-07 2025-03-10
-Monday Ada merged it. Friday is the database migration. -> 2025-03-10 2025-03-07
+Monday Ada merged it. Friday is the database migration. -> 2025-03-10 2025-03-14
 ETA: Friday. -> 2025-03-14
 I told the squad Monday, and we met the team Friday. -> 2025-03-10 2025-03-07
 It broke again Today. Rename the column tomorrow, please. -> 2025-03-12 2025-03-13
@@ -435,3 +435,50 @@ def test_the_first_day_there_is():
     assert only("Fixed yesterday.", datetime(1, 1, 2, 12, tzinfo=UTC))[0] == "0001-01-01"
     first, none = (find_references("Fixed yesterday.", datetime(1, 1, d, tzinfo=UTC))[0].interval for d in (2, 1))
     assert first == (datetime(1, 1, 1, tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)) and none is None
+
+
+MONDAY = datetime(2026, 6, 15, 14)
+KINDS = """Next rehearsal is on the second Wednesday of September. -> 2026-09-09
+The patch lands on Thursday. -> 2026-06-18
+Pushed the tag Thursday; the mirror follows on Thursday. -> 2026-06-11 2026-06-18
+Can we get the draft reviewed by Wednesday? -> 2026-06-17
+Wednesday works for me, or let's take Friday. -> 2026-06-17 2026-06-19
+fri: two merges, no incidents -> 2026-06-12
+Mum called Saturday to ask. -> 2026-06-13
+Run ``lint`` on Wednesday and ``pack`` on Thursday. -> 2026-06-10 2026-06-11
+We lost the index on a Sunday. -> 2026-06-14
+This year's second quarter was quiet. -> 2026-Q2
+The hand-over takes place on Tuesday (23 June) and Wednesday (24 June). -> 2026-06-23 2026-06-24
+The camp is on 27–29 July. -> 2026-07-27
+The call is at 2026-06-18 14:00 UTC (Thursday). -> 2026-06-18T14:00
+* [Jul 7. Graz: a meetup] and [August 4, Linz] -> 2026-07-07 2026-08-04
+Rename it to today's date. -> 2026-06-15
+In the past week the queue was full. -> P1W
+Was it signed on 04/05/2026, or on 21/05/2026? -> 2026-05-04 2026-05-21""".splitlines()
+
+
+@pytest.mark.parametrize("line", KINDS)
+def test_kinds_of_reported_errors(line):
+    text, _, values = line.partition(" ->")
+    assert [r.value for r in checked(text, MONDAY) if r.interval] == values.split()
+
+
+@pytest.mark.parametrize("text, said, value", [
+    ("Stand-in rota: every Wednesday at 9", "every Wednesday at 9", "XXXX-WXX-3T09:00"), ("The sync is on Tuesday at 11:15", "Tuesday at 11:15", "XXXX-WXX-2T11:15"),
+    ("Snapshots are taken nightly at 01:30", "nightly at 01:30", "XXXX-XX-XXT01:30"), ("Vacuum runs every night at 04:00", "every night at 04:00", "XXXX-XX-XXT04:00"),
+    ("Triage every weekday at 10", "every weekday at 10", "XXXX-WXX-WDT10:00"), ("No merges on a Thursday", "Thursday", "XXXX-WXX-4"),
+    ("Reports go out every Tuesday and Friday", "every Tuesday", "XXXX-WXX-2"), ("The Monday call is optional", "Monday", "XXXX-WXX-1")])
+def test_what_comes_back_is_a_set_and_no_day(text, said, value):
+    found = checked(text, MONDAY)
+    assert (said, value) in [(r.original_text, r.value) for r in found if r.type == "SET"] and not any(r.interval for r in found)
+
+
+def test_a_weekday_without_a_verb_goes_where_its_memory_looks():
+    def day(outlook): (r,) = find_references("Handover Thursday", MONDAY, outlook=outlook); return r.value, r.alternatives, r.confidence
+    assert day(1) == ("2026-06-18", ("2026-06-11",), 0.5) and day(-1) == day(0) == ("2026-06-11", ("2026-06-18",), 0.5)
+    assert find_references("We met Thursday", MONDAY, outlook=1)[0].value == "2026-06-11"  # A verb says more
+
+
+def test_the_end_of_a_week_is_in_its_last_days():
+    (r,) = find_references("Done by the end of last week", MONDAY)
+    assert r.interval[0] <= r.resolved_date < r.interval[1] and r.resolved_date.date() == date(2026, 6, 14)
