@@ -116,7 +116,7 @@ def _label(t: Tokens, k: int) -> bool:
         if x != "d" and not starts_line(t, k) and not in_heading(t, k): return True
         a, b = t.spans[k][0], t.spans[k + unit][1]
         marks = t.text[a - 1:a] + t.text[b:b + 1]
-        if a and marks in ("**", "[]") and t.text[b:].lstrip("*")[:1] not in (":", "("): return True
+        if a and marks == "**" and t.text[b:].lstrip("*")[:1] not in (":", "("): return True
     if letter_at(t, k - 2) == "O" and letter_at(t, k - 3) in "on":
         return False  # The 20th of the current month
     return low_at(t, k) in ("current", "previous") and letter_at(

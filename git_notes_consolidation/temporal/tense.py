@@ -14,7 +14,8 @@ _FUTURE = frozenset("""
     will won't wont shall gonna 'll would'll may'll youll theyll itll plan plans planning planned
     schedule scheduled expect expects expected slated deadline must should need needs let's lets please
     remember hope hopes hoping wanna want wants can could can't cannot cant may might would if unless
-    maybe perhaps ready starts begins opens closes expires launches leaves arrives returns resumes kicks
+    maybe perhaps probably possibly ready starts begins opens closes expires launches leaves arrives
+    returns resumes kicks
     upcoming tba eta starting effective aim aims aiming intend intends target targets tentatively
     postpone postponed delay delayed reschedule rescheduled defer deferred freeze join available free
     coming happens lapses ends finishes reminder""".split())
@@ -41,6 +42,7 @@ _BE = frozenset("be to get getting being is are".split())
 
 def _past(words: Sequence[str], k: int) -> int:
     before = words[k - 1] if k else ""
+    if words[k - 2:k - 1] == ["be"]: return 0  # Will be pretty destroyed
     return -1 if before not in _BE and (words[k] in _PAST or before not in _OF_THE) else 0
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #b0d2d00e
@@ -180,7 +182,7 @@ def presently(
     "Is its sentence about now? Who speaks of a weekday then means the one ahead."
     first = _opening(words, i)
     last = next((x for x in range(i, min(i + 12, len(words))) if words[x] in _ENDS), min(i + 12, len(words)))
-    return not _PRESENT.isdisjoint(words[first:last])
+    return "or" in words[max(0, i - 1):i + 2] or not _PRESENT.isdisjoint(words[first:last])
 
 
 _MOVED = frozenset("""
@@ -203,7 +205,9 @@ def tense(
     if before in ("to", "until", "till", "for") and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
     due = before in ("by", "until",
                      "till") or before == "than" and words[i - 2:i - 1] in (["later"], ["sooner"])
-    if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]): return 1
+    if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]):
+        ended = words[j:j + 1] == [","] and not _HAPPENED.isdisjoint(words[j:j + 4])  # Until May, it was closed
+        return -1 if ended else 1
     if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"):
         return 1
     if entry:
