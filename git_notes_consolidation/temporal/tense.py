@@ -93,6 +93,7 @@ def cue(
     k: int,
 ) -> int:  # 1 future, -1 past, 0 neither
     "What one word says about the time of its clause."
+    if not 0 <= k < len(words): return 0
     w = words[k]
     if w in _DECIDED: return _goes(words, k)
     before, after = words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""

@@ -464,8 +464,10 @@ def test_kinds_of_reported_errors(line):
 
 
 @pytest.mark.parametrize("text, said, value", [
-    ("Stand-in rota: every Wednesday at 9", "every Wednesday at 9", "XXXX-WXX-3T09:00"), ("The sync is on Tuesday at 11:15", "Tuesday at 11:15", "XXXX-WXX-2T11:15"),
-    ("Snapshots are taken nightly at 01:30", "nightly at 01:30", "XXXX-XX-XXT01:30"), ("Vacuum runs every night at 04:00", "every night at 04:00", "XXXX-XX-XXT04:00"),
+    ("Stand-in rota: every Wednesday at 9", "every Wednesday at 9", "XXXX-WXX-3T09:00"),
+    ("The sync is on Tuesday at 11:15", "Tuesday at 11:15", "XXXX-WXX-2T11:15"),
+    ("Snapshots are taken nightly at 01:30", "nightly at 01:30", "XXXX-XX-XXT01:30"),
+    ("Vacuum runs every night at 04:00", "every night at 04:00", "XXXX-XX-XXT04:00"),
     ("Triage every weekday at 10", "every weekday at 10", "XXXX-WXX-WDT10:00"), ("No merges on a Thursday", "Thursday", "XXXX-WXX-4"),
     ("Reports go out every Tuesday and Friday", "every Tuesday", "XXXX-WXX-2"), ("The Monday call is optional", "Monday", "XXXX-WXX-1")])
 def test_what_comes_back_is_a_set_and_no_day(text, said, value):
