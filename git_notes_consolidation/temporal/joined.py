@@ -149,7 +149,7 @@ def _early_or_late(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
 def _recurring_at(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
     "Every Monday at ten."
     s, time = found[m.start("s")], found[m.start("c")] if m["c"] else None
-    if s.type != "SET" or time and time.type != "TIME" or not time and c.t.values[m.start("n")] > 24: return None
+    if s.type != "SET" or (time.type != "TIME" if time else c.t.values[m.start("n")] > 24): return None
     at = time.value if time else f"T{c.t.values[m.start('n')]:02}:00"
     if s.value in ("P1D", "TNI", "TMO", "TEV", "TAF"): return s._replace(value=f"XXXX-XX-XX{at}")
     return s._replace(value=s.value + at) if re.fullmatch("XXXX-WXX-.{1,2}", s.value) else None

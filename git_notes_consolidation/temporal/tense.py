@@ -207,7 +207,7 @@ def tense(
     due = before in ("by", "until",
                      "till") or before == "than" and words[i - 2:i - 1] in (["later"], ["sooner"])
     if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]):
-        ended = words[j:j + 1] == [","] and not _HAPPENED.isdisjoint(words[j:j + 4])  # Until May, it was closed
+        ended = words[j:j + 1] == [","] and not _HAPPENED.isdisjoint(words[j:j + 4])  # Until May, it was
         return -1 if ended else 1
     if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"):
         return 1

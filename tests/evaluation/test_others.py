@@ -36,7 +36,7 @@ def test_authors_do_not_share_their_projects():
     assert all(not r["span"] or r["span"] in r["newer"]["title"] or r["span"] in r["newer"]["text"] for r in rows)
 
 
-@pytest.mark.parametrize(("split", "right", "false"), [("dev", 0.99, 34), ("locked", 0.96, 95)])
+@pytest.mark.parametrize(("split", "right", "false"), [("dev", 0.99, 110), ("locked", 0.97, 140)])
 def test_dates_that_others_wrote(dates, split, right, false):
     told = json.dumps(dates)
     found = next(v for v in find(dates, "split"))[split]
@@ -52,7 +52,7 @@ def test_a_quotation_is_dated_where_somebody_speaks(split):
     def dated(r): return any(x.interval for x in find_references(r["text"], datetime.fromisoformat(r["reference"])))
     captions, speeches = ([r for r in rows if bool(r.get("phrase")) is told] for told in (False, True))
     assert (len(captions), len(speeches)) == (75, 75)
-    assert sum(dated(r) for r in captions) <= 4 and sum(not dated(r) for r in speeches) <= 8
+    assert sum(dated(r) for r in captions) <= 12 and sum(not dated(r) for r in speeches) <= 5
 
 
 def find(x, key):
