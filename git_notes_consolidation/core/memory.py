@@ -71,6 +71,7 @@ class Memory:
     importance: float | None = None  # 0 to 1 where the note states it
     places: tuple[Place, ...] = ()  # Every copy, sorted
     valid_from: datetime | None = None  # When it began to be true, where that is not when it was recorded
+    utc_offset: int = 0  # Minutes by which the writer's clock was ahead of UTC: "yesterday" is by that clock
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timestamp", as_utc(self.timestamp))
@@ -82,6 +83,11 @@ class Memory:
     def text(self) -> str:
         "Summary and body, as they are embedded and judged."
         return f"{self.summary}\n\n{self.content}" if self.content else self.summary
+
+    @property
+    def told_at(self) -> datetime:
+        "When it was recorded, by the writer's clock."
+        return self.timestamp.astimezone(timezone(timedelta(minutes=self.utc_offset)))
 
     @property
     def event_time(self) -> datetime:

@@ -53,7 +53,7 @@ def memory_as_data(
 @lru_cache(maxsize=2**12)
 def dates_in(memory: Memory) -> str:
     "What the time expressions of a memory mean: \"yesterday = 2026-10-30\"."
-    found = {r.original_text: r.value for r in find_references(memory_as_data(memory), memory.timestamp,
+    found = {r.original_text: r.value for r in find_references(memory_as_data(memory), memory.told_at,
                                                              outlook=outlook_of(memory.namespace))
              if r.interval and r.original_text != r.value}
     return "; ".join(f"{words} = {value}" for words, value in [*found.items()][:20])

@@ -77,7 +77,7 @@ def _answer(labels: Mapping[str, str], text: str) -> Said:
 def resolved(result: MemoryResult) -> tuple[TemporalReference, ...]:
     "The dates that a memory gives."
     found = find_references(result.memory.text[:20_000],
-                            result.timestamp,
+                            result.memory.told_at,
                             outlook=outlook_of(result.namespace))
     return tuple(r for r in found if r.interval)
 
@@ -122,7 +122,7 @@ def contradictions(
 ) -> tuple[str, ...]:
     "The dates and names in an answer that the memories do not bear out."
     told = [r.interval for x in results for r in resolved(x) if r.interval]
-    days = ([x.timestamp.replace(hour=0, minute=0, second=0, microsecond=0) for x in results]
+    days = ([x.memory.told_at.replace(hour=0, minute=0, second=0, microsecond=0) for x in results]
             + [now.replace(hour=0, minute=0, second=0, microsecond=0)])
     told += [(d, d + timedelta(days=1)) for d in days]
     mine = [r for r in find_references(text, now) if r.interval and not _weekday_of(r.original_text, told)]

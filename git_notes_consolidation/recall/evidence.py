@@ -110,14 +110,14 @@ class Evidence:
     def interval(self) -> tuple[datetime, datetime]:
         "From and until; a sentence without a date gets the day on which it was recorded."
         if self.date and self.date.interval: return self.date.interval
-        day = self.result.timestamp.replace(hour=0, minute=0, second=0, microsecond=0)
+        day = self.result.memory.told_at.replace(hour=0, minute=0, second=0, microsecond=0)
         return day, day + timedelta(days=1) if day.date() < date.max else day
 
     @property
     def planned(self) -> bool:
         "Did it lie ahead when it was written?"
         return (self.date is not None and self.interval[0]
-                > self.result.timestamp.replace(tzinfo=self.interval[0].tzinfo))
+                > self.result.memory.told_at.replace(tzinfo=self.interval[0].tzinfo))
 
     @property
     def confidence(self) -> float:
@@ -151,8 +151,8 @@ def evidence(
 
 def _row(r: MemoryResult, line: str, lines: Sequence[str], share: float, about: Sequence[str],
          dated: bool) -> Evidence:
-    found = Evidence(r, line, share, date_of(line, about, r.timestamp, outlook_of(r.namespace)))
-    beside = date_beside(lines, r.timestamp) if dated and not found.date and line is lines[0] else None
+    found = Evidence(r, line, share, date_of(line, about, r.memory.told_at, outlook_of(r.namespace)))
+    beside = date_beside(lines, r.memory.told_at) if dated and not found.date and line is lines[0] else None
     return replace(found, date=beside[0], aside=beside[1]) if beside else found
 
 

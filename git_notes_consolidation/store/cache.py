@@ -20,7 +20,7 @@ __all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory',
            'remember', 'recalled', 'remember_near', 'recalled_near']
 
 # %% ../../nbs/08_store/07_cache.ipynb #e002229f
-SCHEMA = 7  # A cache of another schema is thrown away and built anew
+SCHEMA = 8  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT \
@@ -34,7 +34,8 @@ last_accessed TEXT, retention_score REAL,
 TEXT, consolidated_into TEXT,
     stands_in TEXT, stated_importance REAL, copies TEXT, valid_from TEXT, valid_until TEXT, merged_into \
 TEXT, supersession_chain_id TEXT,
-    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT, repeats TEXT, names TEXT, title TEXT);
+    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT, repeats TEXT, names TEXT, title TEXT,
+    utc_offset INTEGER);
 CREATE INDEX memories_by ON memories (namespace, tier);
 CREATE INDEX memories_valid_until ON memories (valid_until);
 CREATE INDEX memories_chain ON memories (supersession_chain_id, holds_from);

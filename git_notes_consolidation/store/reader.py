@@ -8,6 +8,7 @@ import re, yaml
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from ..core.memory import as_utc, digest, Memory, Place
 from .git import (
@@ -185,8 +186,10 @@ def _memory(key: tuple[str, ...], copies: Sequence[tuple[Place, Record]]) -> tup
             OverflowError): since, why = (None,
                                           f"valid_from {str(front['valid_from'])[:40]!r} is not a date, "
                                           f"ignored")
+    offset = datetime.fromisoformat(front["timestamp"].strip()).utcoffset() or timedelta(0)
     return Memory(digest("mem", *key), copies[0][0].commit, ns, summary, body, as_utc(when),
-                  tags=many("tags"), relates_to=many("relates_to"),
+                  utc_offset=int(offset.total_seconds() // 60), tags=many("tags"),
+                  relates_to=many("relates_to"),
                   importance=importance, places=tuple(p for p, _ in copies), valid_from=since, **one), why
 
 # %% ../../nbs/08_store/02_reader.ipynb #2aff08ea

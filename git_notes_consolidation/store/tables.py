@@ -46,7 +46,7 @@ def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[
             json.dumps(m.relates_to), len(m.places), *found, stands_in, m.importance, copies,
             _iso(m.event_time), until, merged,
             *(version or (m.id, "[]", _iso(m.event_time), until)), repeats, json.dumps(names),
-            json.dumps(sorted(title)))
+            json.dumps(sorted(title)), m.utc_offset)
 
 # %% ../../nbs/08_store/08_tables.ipynb #91d97922
 def _words(m: Memory) -> tuple[str, str]: return m.summary.strip(), m.content.strip()
@@ -122,7 +122,7 @@ def _fts_rows(
         yield -n, spaced(m.summary), spaced(m.content), ""
 
 # %% ../../nbs/08_store/08_tables.ipynb #e7c1d62b
-_COLUMNS = {"memories": 37, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 14}
+_COLUMNS = {"memories": 38, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 14}
 
 def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]],
             how: str = "INSERT") -> None:
@@ -167,7 +167,7 @@ def refresh(
 # %% ../../nbs/08_store/08_tables.ipynb #f0812626
 _SHAPE = (
     "id, commit_sha, namespace, summary, content, timestamp, repo_path, spec, phase, tags, status, "
-    "relates_to, stated_importance, copies, valid_from")
+    "relates_to, stated_importance, copies, valid_from, utc_offset")
 
 # %% ../../nbs/08_store/08_tables.ipynb #094619fc
 def stored_memories(
@@ -181,10 +181,10 @@ def stored_memories(
     tags, related, copies = (json.loads(f"[{','.join(column)}]")
                              for column in ([r[k] for r in found] for k in (9, 11, 13)))
     def made(r: Sequence[Any], tags: list[str], related: list[str], copies: list[Any]) -> Memory:
-        i, commit, ns, summary, content, at, path, spec, phase, _, status, _, importance, _, since = r
+        i, commit, ns, summary, content, at, path, spec, phase, _, status, _, importance, _, since, offset = r
         lists, places = (tuple(tags), status, tuple(related)), tuple(Place(*p) for p in copies)
         return Memory(i, commit, ns, summary, content, as_utc(at), path, spec, phase, *lists, importance,
-                      places, as_utc(since) if since != at else None)
+                      places, as_utc(since) if since != at else None, offset)
     return {r[0]: made(r, *lists) for r, *lists in zip(found, tags, related, copies, strict=True)}
 
 

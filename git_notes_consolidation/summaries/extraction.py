@@ -115,9 +115,9 @@ def _written(told: Selection, over: Outdated, blank: MemorySummary) -> MemorySum
     "A summary's parts, each with its quotations."
     def put(q: Quote, when: datetime) -> str:
         return with_dates(q.text, when, _IN_PART if q.memory_id in over.marked else "")
-    decisions = (SummaryDecision(put(d.what, m.timestamp),
-                                 with_dates(d.why.text, m.timestamp) if d.why else "",
-                                 with_dates(d.came.text, m.timestamp) if d.came else None,
+    decisions = (SummaryDecision(put(d.what, m.told_at),
+                                 with_dates(d.why.text, m.told_at) if d.why else "",
+                                 with_dates(d.came.text, m.told_at) if d.came else None,
                                  d.confidence) for m, d in told.decisions)
     now = _once([told.title, *(c.quote for c in (*told.text, *told.facts)),
                  *(q for _, d in told.decisions for q in (d.what, d.why, d.came) if q)])

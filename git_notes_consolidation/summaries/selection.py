@@ -71,7 +71,7 @@ def candidates(
     found = [(q, m, w) for m in memories for q, w in _weighted(m, without)]
     rows = embedder.embed([q.text for q, _, _ in found]).astype(np.float64)
     cosines = rows @ common / (math.sqrt(float(common @ common)) or 1.0) if found else []
-    out = [Candidate(q, m.timestamp, normalized(q.text), round(w * float(x), 9), row, round(float(x), 9))
+    out = [Candidate(q, m.told_at, normalized(q.text), round(w * float(x), 9), row, round(float(x), 9))
            for (q, m, w), x, row in zip(found, cosines, rows)]
     return sorted(out, key=lambda c: (-c.when.timestamp(), c.quote.memory_id, c.quote.field != "summary",
                                       c.quote.start))

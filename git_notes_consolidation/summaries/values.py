@@ -75,14 +75,14 @@ def _beside(piece: Piece, at: int) -> tuple[str, str]:
 @lru_cache(maxsize=2**12)
 def _resolved(memory: Memory) -> tuple[date, ...]:
     found = [r.interval[0].date() for r in find_references(
-        memory.text[:20_000], memory.timestamp, outlook=outlook_of(memory.namespace))
+        memory.text[:20_000], memory.told_at, outlook=outlook_of(memory.namespace))
              if r.interval]
     return tuple(dict.fromkeys(d for d in found if d.year > 1))
 
 
 def _days(memory: Memory) -> Iterator[date]:
     "The days that a memory tells without writing them."
-    day = memory.timestamp.date()
+    day = memory.told_at.date()
     yield day
     yield from _resolved(memory)
     named = {f.value for f in find_facts(memory.text) if f.kind == "date" and len(f.value) == 3}

@@ -7,6 +7,7 @@ import git_notes_consolidation as gnc
 import pytest
 from calls import gnc as command
 from calls import new_repo
+from helpers import git
 from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.recall.answer import answer_request
@@ -260,3 +261,15 @@ def test_rules_habits_and_what_did_not_happen(tmp_path_factory, question, says):
     home = new_repo(tmp_path_factory.mktemp("rules") / "repo", RULES)
     s = ReasonedRecallService(open_recall(home, load_settings(env={}), clock=lambda: datetime(2026, 6, 17, tzinfo=UTC)))
     assert s.answer(question, count=False).answer.startswith(says)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_yesterday_is_by_the_writers_clock(tmp_path, cached):
+    "Nine in the evening five hours west of Greenwich is the next day in UTC."
+    home, who = new_repo(tmp_path / "repo"), ("-c", "user.name=T", "-c", "user.email=t@example.org")
+    git(home, *who, "commit", "--quiet", "--allow-empty", "--message=x")
+    git(home, *who, "notes", "--ref=mem/progress", "append", "-m",
+        "---\ntype: progress\ntimestamp: 2026-05-31T21:00:00-05:00\nsummary: The ledger export finished yesterday\n---\n\nTook an hour.", "HEAD")
+    if cached: assert command("consolidate", "--yes", repo=home).code == 0
+    said = json.loads(command("recall", "when did the ledger export finish", "--json", repo=home).out)
+    assert said["answer"].startswith("30 May 2026.") and said["temporal_resolutions"][0]["memory_timestamp"] == "2026-05-31T21:00:00-05:00"
