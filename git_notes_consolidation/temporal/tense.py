@@ -164,7 +164,8 @@ def _without_verb(words: Sequence[str], i: int, j: int) -> int:
     if verb in _IS or is_ in _IS and (verb[-3:] == "ing" or verb[-2:] == "ed" or verb in _PAST): return 1
     if "in" not in (before, words[i]) and _schedules(verb, is_): return 1  # "runs in 5 minutes" is how long
     first = _opening(words, i)
-    if words[j:j + 1] and words[j] in _BASE: return 1  # On Monday merge this
+    opens = first == i or first == i - 1 and before in _OPENERS
+    if opens and words[j:j + 1] and words[j] in _BASE: return 1  # On Monday merge this
     if before == "from" and not (_AM | _IS).isdisjoint(words[first:i]): return 1  # On holiday from Friday
     if words[first] in ("we", "i", "they") and i > first + 1 and words[first + 1] not in _SAME_IN_THE_PAST:
         return 1
