@@ -50,7 +50,7 @@ def _day_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
                       c.t.values[m.start("y" + s)] if m["y" + s] else None, m["x"] or "")
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #d6b44285
-@_rule("(?P<a>n)-(?P<d>n)(?P<m>M)(?:,?(?P<y>y))?|(?P<m2>M)(?P<a2>n)-(?P<d2>n)(?:,?(?P<y2>y))?")
+@_rule("(?P<a>n)[-@&](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?|(?P<m2>M)(?P<a2>n)-(?P<d2>n)(?:,?(?P<y2>y))?")
 def _days_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
     s = "" if m["m"] else "2"
     month, year = c.t.values[m.start("m" + s)], c.t.values[m.start("y" + s)] if m["y" + s] else None
@@ -83,7 +83,7 @@ def _year(c: Scene, m: re.Match[str]) -> Reading | None:
     if before == "since" and after == "is" and c.t.letters[k + 1:k + 2] in ("e", "a"): return None
     if before == "of" and c.t.low[max(0, i - 2):i - 1] in (["duplicate"], ["copy"], ["instead"]): return None
     if (before == "the" and after not in _YEARLY or before == "to" and c.t.letters[i - 2:i - 1] == "y"
-        and c.t.letters[i - 3:i - 2] not in "iR@"):
+        and c.t.letters[i - 3:i - 2] not in tuple("iR@")):
         return None
     if before == "-" and (i < 2 or c.t.low[i - 2] not in ("mid", "early", "late", "pre", "post")): return None
     noun = (after[0].isalpha() and after not in AFTER_YEAR and after[-2:] not in ("ed", "ly")
@@ -157,7 +157,8 @@ def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
         if day is None or d[4] and int(d[4]) > 24: return None
         return (dated(at_time(day, int(d[4]), int(d[5])), 0.98) if d[4]
                 else dated(floor(day, "day"), 0.98, named=("date", 1)))
-    if d[7]: return _either_order(int(d[7]), d[8], d[9], int(d[10]), c.t.text)
+    if d[7]: return _either_order(int(d[7]), d[8], d[9], int(d[10]),
+                             c.t.text[max(0, c.t.spans[m.start()][0] - 500):c.t.spans[m.start()][0] + 500])
     if d[11]:
         return (dated(floor(ordinal(int(d[11]), 1, 4) + 7 * int(d[12]) - 7, "week"), 0.9)
                 if 0 < int(d[12]) < 54 else None)
@@ -192,7 +193,8 @@ def _the_11th(c: Scene, m: re.Match[str]) -> Reading | None:
     # "monthly on the 1st" is no day
     if set(c.t.letters[max(0, i - 5):i]) & {"s", "v"} or not _RUNS.isdisjoint(c.t.low[max(0, i - 3):i]):
         return None
-    if not c.t.low[i][0].isdigit() or n > 31 or after[0].isalnum() and after not in _AFTER_DAY: return None
+    if not c.t.low[i][0].isdigit() or not 1 <= n <= 31: return None
+    if after[0].isalnum() and after not in _AFTER_DAY: return None
     side = c.tense(m)
     days = [d for shift in range(-3, 4) if civil(d := start_of(c, shift) + n - 1)[2] == n]
     return dated(floor(min(d for d in days if d >= c.day) if side > 0 else max(d for d in days if d <= c.day),

@@ -32,7 +32,7 @@ def _short_weekday(t: Tokens, k: int) -> bool:
     if word.isupper() and before not in "@lxtp" and after not in "DCnoM":
         return False  # SUN and MON are values
     if low in ("sat", "sun") and not cap and before in "te" and after != "P": return before == "t" and closes
-    if before in _PREPOSED or after in "PoDCn" and after != "^": return True
+    if before in _PREPOSED or after in "PoDCn": return True
     if before == "@": return low_at(t, k - 1) not in _NO_DAY_FOLLOWS or cap
     if after in ",M-/&" and letter_at(t, k + 2) in "nMoDdW" and cap: return True
     if before in "-/&," and letter_at(t, k - 2) == "W" or low_at(t, k - 1) == "due": return True

@@ -116,7 +116,7 @@ def _constant(t: Tokens, k: int) -> bool:
         return False
     beside = (word_at(t, j) for j in (k - 2, k - 1, k + 1, k + 2) if letter_at(t, j) not in "dTWMw")
     return (not any(w.isupper() and len(w) > 1 for w in beside)
-            and any(word_at(t, j).islower() for j in range(len(t.low))))
+            and any(word_at(t, j).islower() for j in range(max(0, k - 30), min(len(t.low), k + 30))))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #46b83821
 _NAMES = frozenset("codename codenamed named dubbed nicknamed word string keyword literal".split())

@@ -98,8 +98,9 @@ def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
     # Eleven requests in six months
     counted = i > 1 and c.t.low[i - 1][-1] == "s" and c.t.letters[i - 2] in "nm"
     if counted or c.t.low[i - 1:i] in (["once"], ["twice"], ["times"]): return None
-    comma = next((k for k in range(m.end(), len(c.t.low)) if c.t.low[k] == ","), None)
-    said = tense(c.t.low[:comma], i, m.end())  # What is told behind a comma is another story
+    a, b = max(0, i - 40), min(len(c.t.low), m.end() + 40)
+    comma = next((k for k in range(m.end(), b) if c.t.low[k] == ","), b)
+    said = tense(c.t.low[a:comma], i - a, m.end() - a)  # What is told behind a comma is another story
     if said < 0 or grain in SECONDS and said < 1 and not alone: return None
     return _away(c, m, 1)
 
@@ -134,8 +135,8 @@ def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
     if (x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e"
         and grain == "weekend"):
         x = "l"
-    if x in "lp" and _OVER.search(
-            c.t.letters[:m.start()]) and c.t.low[m.start() - 2] in _WITHIN and m["u"] == "U":
+    over = _OVER.search(c.t.letters[max(0, m.start() - 2):m.start()]) and c.t.low[m.start() - 2] in _WITHIN
+    if x in "lp" and over and m["u"] == "U":
         first = shifted(c.day, -n, grain) * DAY  # In the last week: up to now
         return Reading(f"P{n}{CODES[grain]}", grain, first, c.day * DAY, first, 0.7, type="DURATION")
     step = STEP[x] * n
@@ -157,9 +158,8 @@ def _before_last(c: Scene, m: re.Match[str]) -> Reading | None:
                  anchor=None if grain == "weekend" else shifted(c.day, step * n, grain))
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #aefe0d4c
-@_rule("(?P<x>[lpx])(?P<q>q?)(?P<n>[nm]|a?cO?|a?f)(?P<u>[UV])|(?P<x2>[px])(?P<u2>V)")
+@_rule("(?P<x>[lpx])(?P<q>q?)(?P<n>[nm]|a?cO?|a?f)(?P<u>[UV])")
 def _last_units(c: Scene, m: re.Match[str]) -> Reading | None:
-    if m["x2"]: return None
     grain, times = c.t.values[m.start("u")]
     n, side = amount_of(c, m), STEP[m["x"]]
     if n == 0: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
@@ -219,7 +219,7 @@ def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
     if c.t.letters[i - 1:i] not in ("e", "@") if i else c.t.low[m.end():m.end() + 1] not in (["was"], ["is"]):
         return None
     if noun_follows(c.t, i) and timeless(c.t, i): return None
-    if word_at(c.t, i).istitle() and (word_at(c.t, i + 1).istitle() or not starts_line(c.t, i - 1)):
+    if word_at(c.t, i).istitle() and (word_at(c.t, i + 1).istitle() or i and not starts_line(c.t, i - 1)):
         return None
     if (is_often(c.t, i) or not {"no", "never"}.isdisjoint(c.t.low[max(0, i - 4):i])) and c.tense(m) == 0:
         return None

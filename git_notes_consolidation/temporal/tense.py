@@ -42,7 +42,7 @@ _BE = frozenset("be to get getting being is are".split())
 
 def _past(words: Sequence[str], k: int) -> int:
     before = words[k - 1] if k else ""
-    if words[k - 2:k - 1] == ["be"]: return 0  # Will be pretty destroyed
+    if k > 1 and words[k - 2] == "be": return 0  # Will be pretty destroyed
     return -1 if before not in _BE and (words[k] in _PAST or before not in _OF_THE) else 0
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #b0d2d00e
@@ -67,7 +67,9 @@ def _goes(words: Sequence[str], k: int) -> int:
     if w == "ill": return int(after.isalpha() and after[-2:] != "ed" and after not in _OF_THE)
     if w == "due": return -1 if before in ("was", "were") and after != "to" else 1
     if w == "see": return int(after in ("you", "u", "ya"))
-    if w == "to": return -1 if before == "able" and words[k - 2:k - 1] == ["was"] else int(before in _TO)
+    if w == "to":  # Was able to; agreed to
+        if before in ("able", "supposed", "happy") and words[k - 2:k - 1] in (["was"], ["were"]): return -1
+        return int(before in _TO)
     if w in ("go", "goes"):
         return int(after in ("on", "to", "live", "out", "into", "away", "back") and before != "to")
     if w in ("take", "takes"): return int(after in ("effect", "place", "over") or before in _WHO)
@@ -142,8 +144,9 @@ _HAPPENED = frozenset("was were had did wasn't weren't hadn't didn't".split())
 
 def _opening(words: Sequence[str], i: int) -> int:
     "Where the sentence begins that holds the word at i, behind the sign of a list."
-    first = next((x + 1 for x in range(i - 1, max(i - _REACH, 0) - 1, -1) if words[x] in _ENDS
-                  or words[x][0] in "\n\0"), 0)
+    far = max(i - _REACH, 0)
+    first = next((x + 1 for x in range(i - 1, far - 1, -1)
+                  if words[x] in _ENDS or words[x][0] in "\n\0"), far)
     while first < i and words[first] in _BULLETS: first += 1
     return first
 

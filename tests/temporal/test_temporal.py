@@ -484,3 +484,10 @@ def test_a_weekday_without_a_verb_goes_where_its_memory_looks():
 def test_the_end_of_a_week_is_in_its_last_days():
     (r,) = find_references("Done by the end of last week", MONDAY)
     assert r.interval[0] <= r.resolved_date < r.interval[1] and r.resolved_date.date() == date(2026, 6, 14)
+
+
+@pytest.mark.parametrize("text, values", [
+    ("We meet on the 0th.", []), ("Merged on Friday, as it should be.", ["2026-06-12"]), ("fine~~~ see you tomorrow", ["2026-06-16"]),
+    ("```\n~~~\ntoday\n```\nShipped yesterday.", ["2026-06-14"]), ("Weekend was calm.", ["2026-W24-WE"]), ("Freeze from 21 to 25 September.", ["2026-09-21"]),
+    ("We were supposed to release on Friday but the build broke.", ["2026-06-12"]), ("Let's try Thursday", ["2026-06-18"])])
+def test_what_a_reader_with_fresh_eyes_found(text, values): assert [r.value for r in checked(text, MONDAY) if r.interval] == values
