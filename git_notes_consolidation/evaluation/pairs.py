@@ -89,7 +89,8 @@ def load_pairs(
     return load_rows(path, pair_of)
 
 # %% ../../nbs/18_evaluation/04_pairs.ipynb #5ded7d4d
-Judge = Callable[[Memory, Memory], Judgment]  # (older, newer) to what the judge says
+# (older, newer) to what the judge says; none: a model gave no answer
+Judge = Callable[[Memory, Memory], "Judgment | None"]
 # Reason codes whose direction is that of the dates: the same title again, one changed value
 BY_DATE = ("T", "V")
 
@@ -129,7 +130,10 @@ class Judged:
 
 # %% ../../nbs/18_evaluation/04_pairs.ipynb #5b95619d
 def _ask(judge: Judge, older: Memory, newer: Memory) -> tuple[Judgment, str]:
-    try: return judge(older, newer), ""
+    try:
+        said = judge(older, newer)
+        if said is None: return Judgment("coexist", None, 0.0, None, "no answer"), "no answer"
+        return said, ""
     except Exception as e: return Judgment("coexist", None, 0.0, None,
                                            "the judge failed"), f"{type(e).__name__}: {e}"
 

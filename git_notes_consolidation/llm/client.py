@@ -23,14 +23,15 @@ from .providers import Provider, providers
 from .budget import Ledger, Tables
 from .redact import redact
 from .protocol import (
-    _T, Answer, BadReply, Fault, one_line, redacted, Reply, Request, request_key, RULES)
+    _T, Answer, BadReply, Fault, one_line, redacted, Reply, Request, request_key, RULES, without_cost)
 from .breaker import _BREAKERS, Breakers
 from .reply_cache import (
     _REPLIES, append_recording, CachedReply, read_recording, Recorded, ReplyCache, Spent, Usage)
 from .transport import _Going, Accounts, Caller
 
 # %% auto #0
-__all__ = ['parsed', 'repair_request', 'backoff', 'try_model', 'try_all', 'Session', 'Thread', 'Client', 'get_client', 'ask_all']
+__all__ = ['NOBODY', 'parsed', 'repair_request', 'backoff', 'try_model', 'try_all', 'Session', 'Thread', 'Client', 'get_client',
+           'ask_all']
 
 # %% ../../nbs/09_llm/14_client.ipynb #930e86d5
 def _whole(text: str) -> bool:
@@ -174,7 +175,7 @@ class Session:
             other = going[key]
             await other.done.wait()
             if other.kept: return parsed(other.kept, parse)
-            if other.failed: return replace(other.failed, calls=0, tokens_in=0, tokens_out=0, cost=0.0)
+            if other.failed: return without_cost(other.failed)
         going[key] = mine = _Going()
         try:
             answer, mine.kept = await ask()
@@ -185,6 +186,10 @@ class Session:
             mine.done.set()
 
 # %% ../../nbs/09_llm/14_client.ipynb #c14fd3ef
+NOBODY = ("no model is configured: set MEMORY_CONSOLIDATION_LLM_PROVIDER to openai, lmstudio or ollama, or "
+          "give --llm")
+
+
 def _stop(start: Any) -> None:
     try: start.__exit__(None, None, None)
     except RuntimeError: pass  # it was the thread itself that let go of the client
@@ -260,7 +265,9 @@ class Client:
                                             clock), Breakers(self._tables, clock)
         self.caller = Caller(config, self.books, self.breakers, self.ledger, clock, transport)
         self._asking = Session(ReplyCache(self._tables) if replay is None else Recorded(replay), record)
-        self._nobody = replay is None and not providers
+        # Why nobody is asked; empty where somebody is
+        self._nobody = "" if replay is not None or providers else (
+            "; ".join(map(self.books.clean, notes)) or NOBODY)
         self.thread = Thread()
 
     async def chat(
@@ -273,7 +280,7 @@ class Client:
         return told[0]
 
     async def _chat(self, request: Request, parse: Callable[[str], _T]) -> Answer[_T]:
-        if self._nobody: return self.books.count(Answer(None, "none", "nobody is configured to be asked"))
+        if self._nobody: return self.books.count(Answer(None, "none", self._nobody))
         request = redacted(request, self._redact)
         if is_enabled("trace"):
             log_event("llm prompt", "trace", task=request.task,
@@ -341,7 +348,7 @@ async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str],
         for i in left:
             other = answers.get(first[keys[i]])
             if other and other.failure:
-                answers[i] = client.books.count(replace(other, calls=0, tokens_in=0, tokens_out=0, cost=0.0))
+                answers[i] = client.books.count(without_cost(other))
             else: answers[i] = await client.chat(*asked[i])
             progress(len(answers), len(asked))
     # Some are made ready while others are waited for

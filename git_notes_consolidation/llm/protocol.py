@@ -13,8 +13,8 @@ from ..core.memory import digest
 from .redact import redact
 
 # %% auto #0
-__all__ = ['RULES', 'Request', 'BadReply', 'Answer', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply', 'retry_after',
-           'fault_of_status', 'one_line', 'read_reply', 'arguments']
+__all__ = ['RULES', 'Request', 'BadReply', 'Answer', 'without_cost', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply',
+           'retry_after', 'fault_of_status', 'one_line', 'read_reply', 'arguments']
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #e7dac7c9
 _T = TypeVar("_T")
@@ -49,6 +49,12 @@ class Answer(Generic[_T]):
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0  # Dollars
+    reserved: int = 0  # Tokens put aside for calls of which no bill came
+
+
+def without_cost(answer: Answer[_T]) -> Answer[_T]:
+    "The same answer for whoever asked the same: it is paid for once."
+    return replace(answer, calls=0, tokens_in=0, tokens_out=0, cost=0.0, reserved=0)
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #8095b733
 def request_key(

@@ -85,10 +85,12 @@ class Spent:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0  # Dollars
+    reserved: int = 0  # Tokens put aside for calls of which no bill came
 
     def __add__(self, more: Spent) -> Spent:
         return Spent(self.calls + more.calls, self.tokens_in + more.tokens_in,
-                     self.tokens_out + more.tokens_out, self.cost + more.cost)
+                     self.tokens_out + more.tokens_out, self.cost + more.cost,
+                     self.reserved + more.reserved)
 
 # %% ../../nbs/09_llm/12_reply_cache.ipynb #292a62a0
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ class Usage:
     def tokens_out(self) -> int: return self.total.tokens_out
     @property
     def cost(self) -> float: return self.total.cost
+    @property
+    def reserved(self) -> int: return self.total.reserved
 
     def to_dict(self) -> dict[str, Any]:
         "For a report."

@@ -268,7 +268,8 @@ class Caller:
         "What it came to; a refusal costs nothing, silence costs what was reserved."
         free = isinstance(got, Fault) and not RULES[got.kind].charged
         paid = self.ledger.settle(ticket, got.usage or ((0, 0) if free else None))
-        spent = Spent(1, paid.tokens_in, paid.tokens_out, paid.usd)
+        told = got.usage or (0, 0)
+        spent = Spent(1, *told, paid.usd, paid.tokens - sum(told))
         self.books.called(p, model, spent)
         return (self.books.failed(p, got) if isinstance(got, Fault)
                 else replace(got, text=self.books.hide(got.text))), spent

@@ -15,11 +15,13 @@ from ..core.models import TemporalReference
 from ..llm.prompt_parts import (
     CONFIDENCE, Level, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
 from ..llm.redact import redact
+from ..summaries.generation import objections
+from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
 
 # %% auto #0
 __all__ = ['REASONING_PROMPT', 'REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved',
-           'answer_request', 'contradictions']
+           'answer_request', 'contradictions', 'untold']
 
 # %% ../../nbs/14_recall/08_answer.ipynb #23da2962
 REASONING_PROMPT = "answer-1"  # Changes whenever the same question may be asked otherwise
@@ -44,7 +46,7 @@ reasoning: at most 60 words, how it follows.
 sources: the labels of the memories that it rests on.
 
 Reply with one JSON object of the given schema and nothing else."""
-REASONING_USER_PROMPT = "{memories}\n\nToday is {today}.\nQuestion: {query}"
+REASONING_USER_PROMPT = "{memories}\n\nQuestion: {query}"
 
 # %% ../../nbs/14_recall/08_answer.ipynb #041018ee
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ def answer_request(
     name, known = {m.id: label for label, m in memories.items()}, {r.id: r for r in results}
     notes = {label: {"replaced_by": name.get(by, "a newer memory")} for label,
              m in memories.items() if (by := known[m.id].superseded_by)}
-    user = REASONING_USER_PROMPT.format(memories=fenced(memories, salt, notes), today=f"{now:%Y-%m-%d}",
-                                        query=escaped(redact(query[:2000])))
+    told = f"{fenced(memories, salt, notes)}\n\nToday is {now:%Y-%m-%d}."
+    user = REASONING_USER_PROMPT.format(memories=told, query=escaped(redact(query[:2000])))
     messages = ({"role": "system", "content": REASONING_SYSTEM_PROMPT}, {"role": "user", "content": user})
     return Request("answer", messages, schema_of(AnswerReply), 700, REASONING_PROMPT), partial(_answer,
         {label: m.id for label, m in memories.items()})
@@ -119,18 +121,33 @@ def contradictions(
     results: Sequence[MemoryResult],  # That it was shown
     now: datetime,
     sure: Sequence[TemporalReference] = (),  # What is known without it to be the answer
+    quoted: str = "",  # Words of these texts may stand in it as they are
 ) -> tuple[str, ...]:
     "The dates and names in an answer that the memories do not bear out."
     told = [r.interval for x in results for r in resolved(x) if r.interval]
     days = ([x.memory.told_at.replace(hour=0, minute=0, second=0, microsecond=0) for x in results]
             + [now.replace(hour=0, minute=0, second=0, microsecond=0)])
     told += [(d, d + timedelta(days=1)) for d in days]
-    mine = [r for r in find_references(text, now) if r.interval and not _weekday_of(r.original_text, told)]
+    mine = [r for r in find_references(text, now) if r.interval and not _weekday_of(r.original_text, told)
+            and not (quoted and r.original_text.lower() in quoted.lower())]
     out = [f"no memory gives {r.original_text}" for r in mine if r.interval and not _holds(r.interval, told)]
     meant = [r.interval for r in sure if r.interval]
-    if meant and mine and not any(r.interval and _holds(r.interval, meant) for r in mine):
+    if meant and not quoted and not any(r.interval and _holds(r.interval, meant) for r in mine):
         out.append(f"the memories say {sure[0].value}")
     ids = [x.id for x in results]
     shown = " ".join(x.memory.text for x in results)
     return tuple(out + [f"{i} was not among the memories" for i in _ID.findall(text) if i not in shown
                         and not any(x.startswith(i) for x in ids)])
+
+# %% ../../nbs/14_recall/08_answer.ipynb #930ac24e
+def untold(
+    text: str,  # Of the model
+    results: Sequence[MemoryResult],  # That it rests on
+    now: datetime,
+) -> tuple[str, ...]:
+    "What an answer states and the memories do not, dates aside."
+    for r in reversed(find_references(text, now)):
+        if r.interval: text = text[:r.span[0]] + text[r.span[1]:]
+    told = verify(text, [r.memory for r in results])
+    wrong = [f for f in told.findings if f.suspicion >= 0.5 and f.kind != "date"]
+    return (objections(wrong),) if wrong else ()

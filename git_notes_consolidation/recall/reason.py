@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from .answer import Said, answer_request, contradictions
+from .answer import Said, answer_request, contradictions, untold
 from .evidence import (
     Evidence, aloud, apart, day_of, denies, duration, evidence, told_of)
 from .search import MemoryResult, RetrievalMode
@@ -293,17 +293,25 @@ def with_model(
     ask: Asked,
     now: datetime,
 ) -> ReasonedAnswer:
-    "A model's answer, held against the memories; the offline one where it gives none."
+    "A model's answer where the memories bear it out and no rule is surer; else that of the rules, and why."
     said = ask(*answer_request(query, results, now)) if results else "there is nothing to ask it about"
     if isinstance(said, str):
         return replace(offline, reasoning=f"{offline.reasoning} The language model gave no answer: {said}.")
     sure = offline.temporal_resolutions[:1] if offline.confidence >= 0.6 else ()
-    wrong = contradictions(f"{said.answer} {said.reasoning}", results, now, sure)
     sources = tuple(r for r in results if r.id in said.sources)
-    confidence = (min(said.confidence, 0.3) if wrong else said.confidence if sources
-                  else min(said.confidence, 0.5))
-    return ReasonedAnswer(said.answer, confidence, said.reasoning, offline.temporal_resolutions,
-                          sources or offline.source_memories, True, wrong, "llm")
+    wrong = contradictions(said.answer, results, now, sure) + untold(said.answer, sources or results, now)
+    if wrong:
+        why = f"A language model's answer is not shown: {'; '.join(wrong)}."
+        return replace(offline, reasoning=f"{offline.reasoning} {why}", contradictions=wrong)
+    confidence = said.confidence if sources else min(said.confidence, 0.5)
+    if confidence < offline.confidence:
+        return replace(offline, reasoning=f"{offline.reasoning} A language model is less sure of its answer.")
+    shown = " ".join(r.memory.text for r in results)
+    doubts = (contradictions(said.reasoning, results, now, sure, shown)
+              + untold(said.reasoning, sources or results, now))
+    why = f"It rests on {', '.join(r.id[:12] for r in sources or results[:3])}."
+    return ReasonedAnswer(said.answer, confidence, why if doubts else said.reasoning,
+                          offline.temporal_resolutions, sources or offline.source_memories, True, (), "llm")
 
 # %% ../../nbs/14_recall/09_reason.ipynb #8d252675
 @dataclass
@@ -316,7 +324,7 @@ class ReasonedRecallService:
     def _ask(self, request: Any, parse: Callable[[str], Said]) -> Said | str:
         from git_notes_consolidation.llm.client import ask_all
         answer = ask_all(self.llm_client, [(request, parse)])[0]
-        return answer.value or f"{answer.failure} {answer.note}".strip()
+        return answer.value or answer.note or answer.failure
 
     def _edges(self, results: Sequence[MemoryResult], **then: datetime | None) -> tuple[Chains, Next]:
         newer = {r.id: r.superseded_by for r in results if r.superseded_by and r.superseded_kind == "full"}

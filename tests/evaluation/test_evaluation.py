@@ -61,6 +61,11 @@ def mixed():
     return [row(f"{split}{i}", label, say.replace("coexist x", "coexist full"), split) for split in ("dev", "locked") for i, (label, say) in enumerate(answers)]
 
 
+def test_a_model_without_an_answer_is_a_failed_pair(mixed):
+    r = evaluation_judge.evaluate_pairs(pairs(*mixed), lambda older, newer: None)
+    assert r.all.failed == len(mixed) and r.all.precision.n == 0 and {f.reason for f in r.failures} == {"no answer"}
+
+
 # Numbers
 
 

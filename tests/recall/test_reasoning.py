@@ -135,7 +135,7 @@ def home(tmp_path_factory): return new_repo(tmp_path_factory.mktemp("llm") / "re
 
 
 def test_a_models_answer_that_the_memories_bear_out(home):
-    a, replies = asked(home, said("Caroline went on 2023-05-07, a Sunday."))
+    a, replies = asked(home, said("Caroline was at the LGBTQ support group on 2023-05-07, a Sunday."), "What did Caroline do in May?")
     assert (a.by, a.confidence, a.contradictions) == ("llm", 0.9, ()) and a.source_memories[0].summary == CAROLINE.summary
     assert "yesterday = 2023-05-07" in replies.seen[0].messages[1]["content"]
 
@@ -144,7 +144,34 @@ def test_a_models_answer_that_the_memories_bear_out(home):
                                         ("mem_zzzzzzzz says 7 May 2023.", "was not among the memories")])
 def test_a_models_date_that_they_do_not(home, text, told):
     a, _ = asked(home, said(text))
-    assert a.by == "llm" and a.confidence <= 0.3 and any(told in x for x in a.contradictions)
+    assert a.by == "offline" and a.answer.startswith("7 May 2023.") and any(told in x for x in a.contradictions)
+    assert "A language model's answer is not shown: " in a.reasoning
+
+
+@pytest.mark.parametrize("text", ["banana banana banana", "Caroline rides horses in the mountains.", "Caroline never went to the group.", "It took two weeks."])
+@pytest.mark.parametrize("question", ["When did Caroline go to the LGBTQ support group?", "What did Caroline say?"])
+def test_what_no_memory_tells_is_not_shown(home, text, question):
+    a, _ = asked(home, said(text), question)
+    assert a.by == "offline" and text not in a.answer and a.contradictions
+
+
+def test_what_a_rule_is_surer_of_stays(home):
+    a, _ = asked(home, said("On 7 May 2023.", confidence="low"))
+    assert a.by == "offline" and a.contradictions == () and "less sure" in a.reasoning
+
+
+def test_the_reason_may_say_the_memorys_own_yesterday(home):
+    reply = json.dumps({"answer": "Caroline went to the LGBTQ support group on 2023-05-07.", "confidence": "high", "sources": ["M1"],
+                        "reasoning": "Caroline said she went to the LGBTQ support group yesterday."})
+    a, _ = asked(home, reply, "What did Caroline do in May?")
+    assert a.by == "llm" and a.contradictions == () and "yesterday" in a.reasoning
+
+
+def test_a_reason_that_nothing_bears_out_is_not_shown(home):
+    reply = json.dumps({"answer": "Caroline went to the LGBTQ support group on 2023-05-07.", "confidence": "high", "sources": ["M1"],
+                        "reasoning": "Bananas ripen quickly on tropical islands."})
+    a, _ = asked(home, reply, "What did Caroline do in May?")
+    assert a.by == "llm" and "anana" not in a.reasoning and a.source_memories[0].id[:12] in a.reasoning
 
 
 @pytest.mark.parametrize("text", ["", "I cannot say.", said("7 May 2023.", ["M99"]), said(" "), '{"answer": "x"}', said("\u202e7 May 2023.")])
@@ -157,7 +184,13 @@ def test_local_only_asks_nobody_else(home, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-key")
     done = command("recall", "When did Caroline go to the support group?", "--llm", "openai", "--local-only", "--json", repo=home)
     a = json.loads(done.out)
-    assert done.code == 0 and a["by"] == "offline" and a["answer"].startswith("7 May 2023") and "gave no answer: none" in a["reasoning"]
+    assert done.code == 0 and a["by"] == "offline" and a["answer"].startswith("7 May 2023") and "is skipped: llm_local_only" in a["reasoning"]
+
+
+def test_without_a_key_it_says_which_is_missing(home, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MEMORY_CONSOLIDATION_LLM_API_KEY"): monkeypatch.delenv(name, raising=False)
+    a = json.loads(command("recall", "When did Caroline go to the support group?", "--llm", "openai", "--json", repo=home).out)
+    assert a["by"] == "offline" and "OPENAI_API_KEY" in a["reasoning"] and "none" not in a["reasoning"]
 
 
 def test_no_memory_can_speak_as_the_prompt():

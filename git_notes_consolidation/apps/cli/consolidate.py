@@ -64,6 +64,7 @@ def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
     rows = [("model asked", usage["asked"]), ("… answered", usage["answered"]),
             ("… from the cache", usage["cached"]), ("calls", usage["calls"]),
             ("tokens in", usage["tokens_in"]), ("tokens out", usage["tokens_out"]),
+            ("tokens reserved, no bill came", usage.get("reserved", 0)),
             ("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
     return [*rows, *((f"no answer: {_WHY.get(kind, kind)}", n) for kind, n in usage["failures"].items())]
 
