@@ -323,14 +323,14 @@ def environment(data):
 def _reply(i, *bodies): return [f"{i}" + (b if isinstance(b, str) else json.dumps(b)) for b in bodies]
 
 
-_JUDGED = {"answers": [{"pair": "P1", "relation": "supersede", "kind": "full", "confidence": "high", "reason": "It says so.", "quote": "Supersedes ADR-007."}]}
+_JUDGED = {"P1": {"quote": "Supersedes ADR-007.", "reason": "It says so.", "relation": "supersede", "kind": "full", "confidence": "high"}}
 _TOLD = {"title": "Serving", "summary": "FastAPI serves since ADR-012.", "key_facts": ["The limit is 200 requests/s."], "decisions":
          [{"decision": "FastAPI serves.", "rationale": "", "outcome": None, "confidence": "high"}], "superseded_facts": [], "insights": []}
 _LINKED = {"edges": [{"source": "M1", "type": "references", "target": "M2", "hint": None, "confidence": "low", "quote": "Supersedes ADR-007."}]}
 
 @target(*_reply("0", _JUDGED, "<think>\n{\n</think>" + json.dumps(_JUDGED)), *_reply("1", _TOLD), *_reply("2", _LINKED),
         *_reply("3", {"text": "FastAPI [email]."}),
-        *_reply("0", '{"answers": [' + "[" * 3000), *_reply("1", '{"title": "a", "title": "b"}'), '0```json\n{"answers": []}\n```',
+        *_reply("0", '{"P1": [' + "[" * 3000), *_reply("1", '{"title": "a", "title": "b"}'), '0```json\n{"P1": []}\n```',
         words=("<think>", "</think>", "```", "{", "}", '"kind": null', '"quote": null', '"', "\\ud800", "\\u0000", "\u2028", "yesterday", "M1", "M9", "P2",
                "NaN", "1e999", "9" * 5000),
         refuses=(llm.BadReply,))

@@ -54,19 +54,19 @@ class MockLLM:
         self.requests.append(request)
         texts = memories_in(request)
         if request.task == "judge":
-            return json.dumps({"answers": [self._answer(p, texts[n], texts[o]) for p,
-                                           (n, o) in pairs_in(request).items()]})
+            pairs = pairs_in(request).items()
+            return json.dumps({p: self._answer(texts[n], texts[o]) for p, (n, o) in pairs})
         if request.task == "edges": return json.dumps({"edges": self.edges(texts)})
         draft = self.summary([*texts.values()])
         blank: dict[str, Any] = {"title": "", "summary": "", "key_facts": [], "decisions": [],
                                  "superseded_facts": [], "insights": []}
         return None if draft is None else json.dumps(blank | draft)
 
-    def _answer(self, pair: str, newer: str, older: str) -> dict[str, Any]:
+    def _answer(self, newer: str, older: str) -> dict[str, Any]:
         relation, quote = self.judge(newer, older), newer.strip().split("\n")[0][:80].strip()
         kind = "full" if relation == "supersede" else None
-        return {"pair": pair, "relation": relation, "kind": kind, "confidence": self.confidence,
-                "reason": "The test says so.", "quote": quote}
+        return {"quote": quote, "reason": "The test says so.", "relation": relation, "kind": kind,
+                "confidence": self.confidence}
 
     def client(self, settings: Any) -> Client:
         "What a service asks it through."

@@ -95,15 +95,15 @@ class ConsolidationService:
                     buried={m.id: m for m in v.scan.memories if m.status == "tombstone"}, at=rows)
         warnings = [*v.warnings, *without_vector(known, map(X.__getitem__, rows.tolist()), self.embedder)]
         with closing(self.client()) if self.client and not settled else nullcontext() as client:
-            if client:
-                s = replace(s, model=Model(partial(ask_all, client, progress=self.calls),
-                                           self.settings.config.llm_batch))
+            model = (Model(partial(ask_all, client, progress=self.calls), client.pace.pairs) if client
+                     else None)
+            s = replace(s, model=model)
             d = desired_state(s, settled, self.progress)
             if expired := still_due(expired, d.transitions, state, s.row()):
                 d = desired_state(s := _without(s, expired), progress=self.progress)
             plan = make_plan(s, d, v.bases | ({"HEAD": v.code.tip} if v.code else {}), self.settings,
                              warnings, expired)
-            return model_answers(plan, client.usage()) if client else plan, v
+            return model_answers(plan, client.usage(), model.heard) if client and model else plan, v
 
     async def run_consolidation(self, *, full: bool = False, dry_run: bool = False,
                                 checkpoint_id: str | None = None,

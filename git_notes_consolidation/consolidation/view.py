@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 from ..core.loading import Settings
 from ..core.models import MemoryEdge
@@ -17,6 +18,7 @@ from ..store.events import Events, read_events
 from ..store.locks import clone_id
 from ..store.state import as_shown, fold, State, with_state
 from ..store.accesses import access_counts, unflushed
+from ..llm.batch import Heard
 from ..llm.reply_cache import Usage
 from ..staleness.lifetimes import Stale as Gone
 from ..staleness.staleness import code_gone, compare, Comparison
@@ -85,13 +87,15 @@ def _events(repo: Repo) -> tuple[Events, State]:
     return events, fold(events)
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #a86d5dc5
-def model_answers(plan: Plan, usage: Usage) -> Plan:
-    "The plan with what was asked of a language model, and a warning where it did not answer."
+def model_answers(plan: Plan, usage: Usage, heard: Mapping[str, Heard] = MappingProxyType({})) -> Plan:
+    """The plan with what was asked of a language model, what was taken of its answers, and a warning where it
+    did not answer."""
     failed = ", ".join(f"{kind} {n}" for kind, n in sorted(usage.failures.items()))
     told = (
         [f"language model: {sum(usage.failures.values())} of {usage.asked} questions without an answer "
          f"({failed})"] if failed else [])
-    return replace(plan, result=replace(plan.result, llm=usage.to_dict(),
+    said = usage.to_dict() | {k: h.to_dict() for k, h in heard.items() if h.asked}
+    return replace(plan, result=replace(plan.result, llm=said,
                                         warnings=(*plan.result.warnings, *told, *usage.notes)))
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #a650196a

@@ -216,10 +216,10 @@ class LLMSettings(_Checked):
     llm_base_url: str = ""
     # Ask nobody outside this machine and its private network; not read from files
     llm_local_only: bool = False
-    llm_timeout_s: float = 60.0  # Seconds for one call
-    llm_concurrency: int = 8  # Calls at once
+    llm_timeout_s: float = 0.0  # Seconds for one call; 0: 300 for a model on this machine, 60 for others
+    llm_concurrency: int = 0  # Calls at once; 0: 1 for a model on this machine, 8 for others
     llm_rpm: int = 500  # Calls a minute to one provider; 0: as many as there are
-    llm_batch: int = 30  # Pairs judged in one call
+    llm_batch: int = 0  # Pairs judged in one call; 0: 6 for a model on this machine, 30 for others
     # Older memories that a model judges each memory against; those that the offline judge wonders about come
     # first
     llm_candidates: int = 3
@@ -229,10 +229,10 @@ class LLMSettings(_Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._one_of("llm_provider", LLM_PROVIDERS)
-        if not 0 < self.llm_timeout_s < math.inf:
-            raise ConfigError(f"llm_timeout_s must be more than 0 seconds, not {self.llm_timeout_s}")
-        self._positive("llm_concurrency", "llm_batch")
-        self._not_negative("llm_candidates", "llm_rpm", "llm_daily_tokens", "llm_daily_usd")
+        if not 0 <= self.llm_timeout_s < math.inf:
+            raise ConfigError(f"llm_timeout_s must be 0 or more seconds, not {self.llm_timeout_s}")
+        self._not_negative("llm_concurrency", "llm_batch", "llm_candidates", "llm_rpm",
+                           "llm_daily_tokens", "llm_daily_usd")
 
 # %% ../../nbs/01_core/08_settings.ipynb #10d06b45
 @dataclass(frozen=True)

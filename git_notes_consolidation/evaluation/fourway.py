@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 from ..llm.batch import Model
+from ..llm.supersession_prompt import JUDGE, Prompt
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import Neighbour, Pool, consider, decide, nearest, threshold_for
 from ..similarity.embedder import Embedder
@@ -81,9 +82,13 @@ class WriteOutcome:
 Ask = Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]]
 
 
-def asking(client: Client) -> Ask:
-    "The model behind a client, asked about one pair a call."
-    return Model(partial(ask_all, client), 1).judge
+def asking(
+    client: Client,
+    prompt: Prompt = JUDGE,
+    progress: Callable[[int, int], None] = lambda done, of: None,  # Called after each answer
+) -> Model:
+    "The model behind a client, asked as a run asks it: several pairs a call."
+    return Model(partial(ask_all, client, progress=progress), client.pace.pairs, prompt)
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #7b7eeafe
 def write_outcomes(
@@ -246,7 +251,8 @@ def evaluate_four_ways(
     if env is None or config.llm_provider == "off":
         return report_four_ways(write_outcomes(pairs, embedder, config, step=step))
     with get_client(config, env) as client:
-        return report_four_ways(write_outcomes(pairs, embedder, config, asking(client), step), client.usage())
+        rows = write_outcomes(pairs, embedder, config, asking(client).judge, step)
+        return report_four_ways(rows, client.usage())
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #1592a371
 def difference(

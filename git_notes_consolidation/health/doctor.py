@@ -33,7 +33,7 @@ from ..store.state import fold
 from ..store.reader import read_memories
 from .plugin_view import (
     in_folders, index_findings, reader_findings, readings, unseen, open_readonly)
-from ..llm.providers import Provider, is_local, providers
+from ..llm.providers import Provider, is_local, pace, providers
 from ..recall.service import refs_key
 from .operation import (
     provider_findings, clock_findings, note_count_findings, disk_findings, cached_runs, lock_findings,
@@ -139,7 +139,7 @@ _THERE = {"schema", "length", "truncated", "empty", "refusal", "parameter"}  # S
 def _pinged(config: SubconsciousnessConfig, p: Provider) -> Finding:
     "One small question."
     try:
-        with Client(replace(config, llm_timeout_s=min(config.llm_timeout_s, 20)), [p]) as client:
+        with Client(replace(config, llm_timeout_s=min(pace(p, config).timeout_s, 20)), [p]) as client:
             answer, = ask_all(client, [(_PING, json.loads)])
     except NotImplementedError as e: return Finding("model", "warn", f"{p.name} could not be asked.", str(e),
                                                     p.name)

@@ -4,43 +4,60 @@
 
 # %% ../../nbs/09_llm/19_batch.ipynb #06df3b90
 from __future__ import annotations
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-from .protocol import Answer, Request
+from .protocol import Answer, BadReply, Request
 from ..core.models import Judgment
 from ..core.memory import Memory
 from ..observability.tracing import current_span
 from .summary_prompts import Draft, merge_request, summary_request
 from .edge_prompt import edges_request, Link
-from .supersession_prompt import batches, judge_request
+from .supersession_prompt import batches, JUDGE, judge_request, Prompt
 
 # %% auto #0
-__all__ = ['Parser', 'Ask', 'ask_in_parts', 'Job', 'Model']
+__all__ = ['Parser', 'Ask', 'ask_in_parts', 'Job', 'Heard', 'Model']
 
 # %% ../../nbs/09_llm/19_batch.ipynb #e01112c0
 Parser = Callable[[str], Any]  # Raises a `ValueError` for a reply that it does not accept
 Ask = Callable[[Sequence[tuple[Request, Parser]]], Sequence[Answer[Any]]]
 
 
-_SPOILED = {"context", "schema", "length", "truncated"}  # May be good in parts
+# May be good in parts
+_SPOILED = {"context", "schema", "length", "truncated", "timeout"}
+_ROUNDS = 2  # More, for answers that were not accepted
 
 # %% ../../nbs/09_llm/19_batch.ipynb #e981c96f
+def _halves(part: Sequence[int]) -> list[Sequence[int]]:
+    return [part[:len(part) // 2], part[len(part) // 2:]]
+
+
 def ask_in_parts(
     ask: Ask,
     parts: Sequence[Sequence[int]],
-    question: Callable[[Sequence[int]], tuple[Request, Parser]],  # For some positions
-) -> Iterator[tuple[Sequence[int], Any]]:  # Positions and what was said of them; nothing where nothing was
-    "Every part asked, those that are too long in halves."
+    # For some positions; the parser gives for each of them what was said, or a `BadReply`
+    question: Callable[[Sequence[int]], tuple[Request, Parser]],
+) -> Iterator[tuple[int, Any]]:  # Positions and what was said of them, or why nothing was
+    "Every position once; those without a good answer are asked again in smaller parts."
+    size, rounds = max(map(len, parts), default=1), 0
     while parts:
         again: list[Sequence[int]] = []
+        bad: dict[int, BadReply] = {}
         answers = ask([question(part) for part in parts])
         spoiled = _SPOILED if any(a.value is not None for a in answers) else {"context"}
-        for part, answer in zip(parts, answers):
-            if answer.failure in spoiled and len(part) > 1:
-                again += [part[:len(part) // 2], part[len(part) // 2:]]
-            else: yield part, answer.value
+        for part, a in zip(parts, answers):
+            if a.value is not None:
+                for i, said in zip(part, a.value):
+                    if isinstance(said, BadReply): bad[i] = said
+                    else: yield i, said
+            elif a.failure in spoiled and len(part) > 1: again += _halves(part)
+            else: yield from ((i, BadReply(a.note or a.failure)) for i in part)
+        rounds, left = rounds + bool(bad), [*bad]
+        if rounds > _ROUNDS: yield from bad.items()
+        else: again += [left[i:i + size] for i in range(0, len(left), size)]
+        size = max(1, size // 2)
         parts = again
 
 # %% ../../nbs/09_llm/19_batch.ipynb #242184fe
@@ -54,18 +71,40 @@ class Job:
     again: str = ""  # What was wrong with the last draft
 
 # %% ../../nbs/09_llm/19_batch.ipynb #cb8ad2c1
+@dataclass
+class Heard:
+    "What came of the questions of one kind."
+    asked: int = 0  # Pairs, clusters
+    taken: int = 0
+    refused: Counter[str] = field(default_factory=Counter)  # Why, to how many
+
+    def refuse(self, why: object) -> None:
+        "Count an answer that is not taken, by the reason without its place."
+        where, _, what = str(why).split(";")[0].partition(": ")
+        self.refused[(what or where)[:80]] += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"asked": self.asked, "taken": self.taken, "refused": dict(self.refused.most_common())}
+
+
 @dataclass(frozen=True)
 class Model:
     "A language model, as the phases see it."
     ask: Ask
     pairs: int = 30  # In one call
+    prompt: Prompt = JUDGE
+    # Kind of question (pairs, summaries) to what came of it
+    heard: dict[str, Heard] = field(default_factory=lambda: defaultdict(Heard), compare=False)
 
     def judge(self, pairs: Sequence[tuple[Memory, Memory]]) -> list[Judgment | None]:
         "What each newer memory means for the older one."
-        out: list[Judgment | None] = [None] * len(pairs)
-        for part, said in ask_in_parts(self.ask, batches(pairs, self.pairs),
-                                       lambda part: judge_request([pairs[i] for i in part])):
-            for i, judgment in zip(part, said or ()): out[i] = judgment
+        out, heard = list[Judgment | None]([None] * len(pairs)), self.heard["pairs"]
+        heard.asked += len(pairs)
+        def question(part: Sequence[int]) -> tuple[Request, Parser]:
+            return judge_request([pairs[i] for i in part], prompt=self.prompt)
+        for i, said in ask_in_parts(self.ask, batches(pairs, self.pairs), question):
+            if isinstance(said, BadReply): heard.refuse(said)
+            else: out[i], heard.taken = said, heard.taken + 1
         return out
 
     def draft(
@@ -79,6 +118,8 @@ class Model:
         answers = (self.ask([(r, partial(read, i, parse)) for i, (r, parse) in enumerate(asked)]) if asked
                    else [])
         current_span().add(tokens_used=sum(a.tokens_in + a.tokens_out for a in answers))
+        for a in answers:
+            if a.value is None: self.heard["summaries"].refuse(a.note or a.failure)
         return [a.value for a in answers]
 
     def link(self, groups: Sequence[Sequence[Memory]]) -> list[tuple[Link, ...]]:

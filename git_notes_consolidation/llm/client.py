@@ -19,11 +19,12 @@ from ..core.settings import SubconsciousnessConfig
 from ..observability.logs import content, is_enabled, log_event
 from ..observability.tracing import span
 from ..observability.metrics import count, record as measure
-from .providers import Provider, providers
+from .providers import pace, Provider, providers
 from .budget import Ledger, Tables
 from .redact import redact
-from .protocol import (
-    _T, Answer, BadReply, Fault, one_line, redacted, Reply, Request, request_key, RULES, without_cost)
+from git_notes_consolidation.llm.protocol import (
+    _T, Answer, BadReply, Fault, one_line, redacted, Reply, Request, request_key, RULES, thinks,
+    without_cost)
 from .breaker import _BREAKERS, Breakers
 from .reply_cache import (
     _REPLIES, append_recording, CachedReply, read_recording, Recorded, ReplyCache, Spent, Usage)
@@ -72,7 +73,8 @@ def backoff(
 
 # %% ../../nbs/09_llm/14_client.ipynb #f101b897
 # Most calls to one provider for one question; after the time of that many timeouts nothing new is tried
-_CALLS, _PATIENCE = 5, 3.0
+_CALLS = 5
+_PATIENCE = {"answer": 1.0}  # Somebody waits for it; 3 for other tasks
 
 
 async def try_model(
@@ -86,8 +88,8 @@ async def try_model(
 ) -> tuple[Answer[_T], CachedReply | None, Spent]:
     "Ask one model."
     now, pause = need("anyio", "llm").current_time, caller.here().pause
-    end, tries, spent, limit, told = now() + _PATIENCE * caller.config.llm_timeout_s, Counter[
-        str](), Spent(), request.max_tokens, request
+    patience = pace(p, caller.config).timeout_s * _PATIENCE.get(request.task, 3.0)
+    end, tries, spent, limit, told = now() + patience, Counter[str](), Spent(), request.max_tokens, request
     while True:
         held = max(0.0, pause.get(p.name, 0.0) - now())
         if now() + held > end:
@@ -108,7 +110,9 @@ async def try_model(
         wait = (got.wait if got.wait is not None else backoff(tries[got.kind], rng())
                 if got.kind in ("rate", "server") else 0.0)
         if got.kind == "rate": pause[p.name] = max(pause.get(p.name, 0.0), now() + wait)
-        if tries[got.kind] > RULES[got.kind].again or spent.calls >= _CALLS or now() + wait > end:
+        same = got.kind == "length" and not thinks(model) or got.kind == "timeout" and p.local
+        again = 0 if same else RULES[got.kind].again  # The same would come again
+        if tries[got.kind] > again or spent.calls >= _CALLS or now() + wait > end:
             return Answer(None, got.kind, got.note, p.name, model), None, spent
         if got.kind == "length": limit = 2 * request.max_tokens
         if got.kind in ("schema", "truncated"): told = repair_request(request, got.note)
@@ -263,7 +267,9 @@ class Client:
                                           _REPLIES), Accounts([p.key for p in providers], redact, notes)
         self.ledger, self.breakers = Ledger(cache_path, config.llm_daily_tokens, config.llm_daily_usd,
                                             clock), Breakers(self._tables, clock)
-        self.caller = Caller(config, self.books, self.breakers, self.ledger, clock, transport)
+        self.pace = pace(self.providers[0] if self.providers else None, config)
+        self.caller = Caller(config, self.books, self.breakers, self.ledger, clock, transport,
+                             self.pace.at_once)
         self._asking = Session(ReplyCache(self._tables) if replay is None else Recorded(replay), record)
         # Why nobody is asked; empty where somebody is
         self._nobody = "" if replay is not None or providers else (
@@ -353,7 +359,7 @@ async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str],
             progress(len(answers), len(asked))
     # Some are made ready while others are waited for
     async with need("anyio", "llm").create_task_group() as tasks:
-        for _ in range(min(len(asked), 2 * client.config.llm_concurrency)): tasks.start_soon(work)
+        for _ in range(min(len(asked), 2 * client.pace.at_once)): tasks.start_soon(work)
     return [answers[i] for i in range(len(asked))]
 
 # %% ../../nbs/09_llm/14_client.ipynb #5a0ac960

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 from ..core.memory import Memory
 from ..core.models import edge_type, EdgeType
 from .protocol import BadReply, Request
 from .prompt_parts import (
-    CONFIDENCE, fenced, find_quote, labels, Level, one_line, parse_shape, Shape)
+    CONFIDENCE, fenced, find_quote, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
 from .supersession_prompt import _DATA, _each, _request
 from .summary_prompts import _few
 
@@ -20,7 +20,7 @@ from .summary_prompts import _few
 __all__ = ['EDGES_PROMPT', 'EDGES_SYSTEM_PROMPT', 'EdgeReply', 'EdgesReply', 'Link', 'edges_request']
 
 # %% ../../nbs/09_llm/18_edge_prompt.ipynb #4f1bf965
-EDGES_PROMPT = "edges-2"  # Changes whenever the same memories may be linked otherwise
+EDGES_PROMPT = "edges-3"  # Changes whenever the same memories may be linked otherwise
 
 EDGES_SYSTEM_PROMPT = f"""You link memories of a software project: notes that agents took while they worked.
 
@@ -38,11 +38,10 @@ Give an edge only where the source's own text shows it: most memories have none,
 memory being newer than another is no edge.
 source: the label of the memory whose text shows it. target: the label of the other memory, or null when it \
 is not among these.
-hint: when target is null, what to look for, at most 12 words, such as the title that the text gives; else \
-null.
+hint: when target is null, what to look for, such as the title that the text gives; else null.
 confidence: high when the text says it in so many words, medium when it follows from the texts, low when you \
 guess.
-quote: the words of the source that show it, at most 40 words, copied character by character from its text.
+quote: the words of the source that show it, copied character by character from its text.
 
 Reply with one JSON object of the given schema and nothing else; edges may be empty."""
 
@@ -50,18 +49,18 @@ Reply with one JSON object of the given schema and nothing else; edges may be em
 @dataclass(frozen=True)
 class EdgeReply(Shape):
     "One edge."
-    source: str
+    source: Annotated[str, Most(5)]
     type: Literal["relates_to", "depends_on", "contradicts", "implements", "references"]
-    target: str | None
-    hint: str | None
+    target: Annotated[str, Most(5)] | None
+    hint: Annotated[str, Most(120)] | None
     confidence: Level
-    quote: str
+    quote: Annotated[str, Most(300)]
 
 
 @dataclass(frozen=True)
 class EdgesReply(Shape):
     "The edges of several memories."
-    edges: tuple[EdgeReply, ...]
+    edges: Annotated[tuple[EdgeReply, ...], Most(60)]
 
 # %% ../../nbs/09_llm/18_edge_prompt.ipynb #77d32bb0
 @dataclass(frozen=True)
@@ -102,4 +101,4 @@ def edges_request(
     if not memories: raise ValueError("no memories to link")
     all_ = labels(sorted(memories, key=lambda m: (m.timestamp, m.id)))
     return _request("edges", EDGES_PROMPT, EDGES_SYSTEM_PROMPT, f"{fenced(all_, salt)}\n\nLink them.",
-                    EdgesReply, 400 + 160 * len(all_)), partial(_links, all_)
+                    schema_of(EdgesReply), 400 + 160 * len(all_)), partial(_links, all_)

@@ -8,7 +8,7 @@ import json, re, types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, lru_cache
-from typing import Any, ClassVar, get_args, get_origin, get_type_hints, Literal, TypeVar, Union
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints, Literal, TypeVar, Union
 from ..core.memory import digest, Memory
 from ..core.extras import need
 from ..temporal.resolve import find_references, outlook_of
@@ -16,8 +16,8 @@ from .redact import redact
 from .protocol import BadReply
 
 # %% auto #0
-__all__ = ['LONGEST', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape', 'schema_of',
-           'PairReply', 'JudgeReply', 'json_object', 'parse_shape', 'find_quote', 'one_line']
+__all__ = ['LONGEST', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape', 'Most',
+           'schema_of', 'PairReply', 'json_object', 'parse_shape', 'find_quote', 'one_line']
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #75465f44
 _UNSEEN = re.compile(
@@ -90,15 +90,24 @@ class Shape:
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "strict": True}
 
 
+@dataclass(frozen=True)
+class Most:
+    "At most so many characters of a string, or items of an array."
+    n: int
+
+
 def schema_of(
-    kind: Any,  # A dataclass, str, a Literal, tuple[X, ...] or X | None
+    kind: Any,  # A dataclass, str, a Literal, tuple[X, ...], X | None, or one of them with its `Most`
 ) -> dict[str, Any]:
     "The JSON schema of a type, in the words of strict mode."
     if is_dataclass(kind):
-        of = get_type_hints(kind)
+        of = get_type_hints(kind, include_extras=True)
         return {"type": "object", "properties": {f.name: schema_of(of[f.name]) for f in fields(kind)},
                 "required": [f.name for f in fields(kind)],
                 "additionalProperties": False}
+    if get_origin(kind) is Annotated:
+        plain, most = get_args(kind)
+        return schema_of(plain) | {"maxLength" if plain is str else "maxItems": most.n}
     if get_origin(kind) is Literal: return {"type": "string", "enum": list(get_args(kind))}
     if get_origin(kind) is tuple: return {"type": "array", "items": schema_of(get_args(kind)[0])}
     if get_origin(kind) in (Union, types.UnionType): return {"anyOf": [schema_of(k) for k in get_args(kind)]}
@@ -111,19 +120,12 @@ CONFIDENCE: Mapping[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #a2aa6b69
 @dataclass(frozen=True)
 class PairReply(Shape):
-    "The judgment of one pair."
-    pair: str  # P1, P2, …
+    "The judgment of one pair: what was read and thought comes before what follows from it."
+    quote: Annotated[str, Most(300)] | None
+    reason: Annotated[str, Most(240)]
     relation: Literal["duplicate", "supersede", "merge", "coexist"]
     kind: Literal["full", "partial"] | None
     confidence: Level
-    reason: str
-    quote: str | None
-
-# %% ../../nbs/09_llm/15_prompt_parts.ipynb #eb98af19
-@dataclass(frozen=True)
-class JudgeReply(Shape):
-    "The judgments of several pairs."
-    answers: tuple[PairReply, ...]
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #c1680f05
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.S)

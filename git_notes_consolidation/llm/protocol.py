@@ -14,7 +14,7 @@ from .redact import redact
 
 # %% auto #0
 __all__ = ['RULES', 'Request', 'BadReply', 'Answer', 'without_cost', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply',
-           'retry_after', 'fault_of_status', 'one_line', 'read_reply', 'arguments']
+           'retry_after', 'fault_of_status', 'one_line', 'read_reply', 'thinks', 'arguments']
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #e7dac7c9
 _T = TypeVar("_T")
@@ -95,7 +95,8 @@ RULES: Mapping[str, Rule] = {
     "connection": Rule(breaker="counts"),  # Refused, or no such name
     "broken": Rule(again=1, breaker="counts", charged=True),  # Dropped, short, or no JSON
     "truncated": Rule(again=1, charged=True),  # JSON that ends too early, though the model was done
-    "length": Rule(again=1, then="stop", charged=True),  # Cut at max_tokens: once more with twice as many
+    # Cut at max_tokens: a model that thinks gets twice as many, once
+    "length": Rule(again=1, then="stop", charged=True),
     "schema": Rule(again=1, charged=True),  # The parser refused it
     "refusal": Rule(then="stop", charged=True),  # The model will not, or a filter does not let it
     "empty": Rule(again=1, charged=True),  # No choices, or nothing in them
@@ -126,10 +127,12 @@ class Reply:
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #4fa5635d
 _DROPPABLE = ("reasoning_effort", "temperature", "max_completion_tokens", "max_tokens", "response_format")
+_BOUNDS = frozenset({"maxLength", "maxItems"})  # Of a schema; "bounds" stands for both of them
 
 
 def _unsupported(param: str, message: str) -> str:
     "Which of the parameters that we can do without is not supported."
+    if any(b in message for b in _BOUNDS) or "repetitions" in message: return "bounds"
     named = param.partition(".")[0]
     if named in _DROPPABLE: return named
     found = [(message.index(p), p) for p in _DROPPABLE if re.search(rf"\b{p}\b", message)]
@@ -219,6 +222,18 @@ def read_reply(
 # %% ../../nbs/09_llm/10_protocol.ipynb #5e56e7e1
 _THINKS = re.compile(r"(gpt-5|o\d)\b")
 
+
+def thinks(model: str) -> bool:
+    "Does it use tokens of the reply for thoughts that nobody sees?"
+    return bool(_THINKS.match(model.rpartition("/")[2]))
+
+
+def _unbounded(schema: Any) -> Any:
+    "A schema without lengths, for a server that takes none."
+    if isinstance(schema, Mapping): return {k: _unbounded(v) for k, v in schema.items() if k not in _BOUNDS}
+    return [_unbounded(x) for x in schema] if isinstance(schema, list) else schema
+
+
 def arguments(
     request: Request,
     model: str,
@@ -228,11 +243,11 @@ def arguments(
     "What `chat.completions.create` is called with."
     form = {"type": "json_schema", "json_schema":
             {"name": re.sub(r"\W", "_", request.task) or "reply", "strict": True,
-             "schema": dict(request.schema)}}
-    thinks = bool(_THINKS.match(model.rpartition("/")[2]))
-    limit = ("max_completion_tokens" if thinks != bool(dropped & {"max_tokens", "max_completion_tokens"})
+             "schema": _unbounded(request.schema) if "bounds" in dropped else dict(request.schema)}}
+    other = bool(dropped & {"max_tokens", "max_completion_tokens"})
+    limit = ("max_completion_tokens" if thinks(model) != other
              else "max_tokens")
-    extras: dict[str, Any] = {"reasoning_effort": "minimal"} if thinks else {"temperature": 0}
+    extras: dict[str, Any] = {"reasoning_effort": "minimal"} if thinks(model) else {"temperature": 0}
     extras["response_format"] = form
     return ({"model": model, "messages": [dict(m) for m in request.messages], limit: max_tokens}
             | {k: v for k, v in extras.items() if k not in dropped})

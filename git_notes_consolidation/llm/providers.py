@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from ..core.settings import ConfigError, SubconsciousnessConfig
 
 # %% auto #0
-__all__ = ['MODELS', 'Provider', 'is_local', 'checked_url', 'ollama_url', 'key_of', 'address_of', 'plugin_speaks', 'providers']
+__all__ = ['MODELS', 'Provider', 'Pace', 'pace', 'is_local', 'checked_url', 'ollama_url', 'key_of', 'address_of', 'plugin_speaks',
+           'providers']
 
 # %% ../../nbs/09_llm/01_providers.ipynb #606cbb9e
 @dataclass(frozen=True)
@@ -24,6 +25,24 @@ class Provider:
     local: bool = False  # On this machine or its private network
 
     def __str__(self) -> str: return f"{self.name} at {self.base_url or 'its own address'}"
+
+# %% ../../nbs/09_llm/01_providers.ipynb #a9d52ac6
+@dataclass(frozen=True)
+class Pace:
+    "How a provider is asked."
+    at_once: int  # Calls
+    pairs: int  # Judged in one call
+    timeout_s: float  # For one call
+
+
+def pace(
+    provider: Provider | None,  # None: nobody, or a recording
+    config: SubconsciousnessConfig,
+) -> Pace:
+    "As the settings say, and where they say nothing as fits the provider."
+    usual = Pace(1, 6, 300.0) if provider and provider.local else Pace(8, 30, 60.0)
+    return Pace(config.llm_concurrency or usual.at_once, config.llm_batch or usual.pairs,
+                config.llm_timeout_s or usual.timeout_s)
 
 # %% ../../nbs/09_llm/01_providers.ipynb #93888cc1
 def is_local(

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 from ..core.memory import Memory
 from ..core.models import SummaryDecision, SupersededFact
 from .protocol import BadReply, Request
 from .prompt_parts import (
-    _MARKS, _T, escaped, fenced, labels, Level, one_line, parse_shape, Shape)
+    _MARKS, _T, escaped, fenced, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
 from .supersession_prompt import _DATA, _request
 
 # %% auto #0
@@ -20,7 +21,7 @@ __all__ = ['SUMMARY_PROMPT', 'SUMMARY_SYSTEM_PROMPT', 'MERGE_PROMPT', 'MERGE_SYS
            'SummaryReply', 'Draft', 'relative_date', 'summary_request', 'MergeReply', 'merge_request']
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #641088c5
-SUMMARY_PROMPT = "summary-2"  # Changes whenever the same memories may be summarized otherwise
+SUMMARY_PROMPT = "summary-3"  # Changes whenever the same memories may be summarized otherwise
 SUMMARY_SYSTEM_PROMPT = f"""You summarize memories of a software project that belong together: notes that \
 agents took while they worked. Your readers are agents
 who will work on it next month and see only your summary.
@@ -36,15 +37,14 @@ October 2026, never "yesterday",
 "last week" or "two days ago".
 Do not use the labels M1, M2 in your text.
 
-title: at most 10 words, what it is about and what holds.
-summary: at most 100 words, what holds now, first what a reader must do or avoid.
-key_facts: at most 8 facts that still hold, one sentence each. Nothing outdated.
-decisions: at most 5; what was decided, the rationale as the memories give it (empty when they give none), \
-the outcome if one was recorded, else
-null, and your confidence that it still holds.
+title: a headline: what it is about, and what holds.
+summary: a short paragraph: what holds now, first what a reader must do or avoid.
+key_facts: facts that still hold, one sentence each. Nothing outdated.
+decisions: what was decided, the rationale as the memories give it (empty when they give none), the outcome \
+if one was recorded, else null, and your confidence that it still holds.
 superseded_facts: what was outdated or amended, what holds instead, and under source the label of the \
 outdated memory.
-insights: at most 5 patterns that show only when the memories are read together; none is better than a \
+insights: patterns that show only when the memories are read together; none is better than a \
 platitude.
 
 Reply with one JSON object of the given schema and nothing else."""
@@ -53,29 +53,29 @@ Reply with one JSON object of the given schema and nothing else."""
 @dataclass(frozen=True)
 class DecisionReply(Shape):
     "A decision in a summary."
-    decision: str
-    rationale: str
-    outcome: str | None
+    decision: Annotated[str, Most(240)]
+    rationale: Annotated[str, Most(360)]
+    outcome: Annotated[str, Most(360)] | None
     confidence: Level
 
 
 @dataclass(frozen=True)
 class OutdatedReply(Shape):
     "A fact that no longer holds."
-    original_fact: str
-    superseded_by: str
-    source: str  # A label
+    original_fact: Annotated[str, Most(360)]
+    superseded_by: Annotated[str, Most(360)]
+    source: Annotated[str, Most(5)]  # A label
 
 
 @dataclass(frozen=True)
 class SummaryReply(Shape):
     "A summary."
-    title: str
-    summary: str
-    key_facts: tuple[str, ...]
-    decisions: tuple[DecisionReply, ...]
-    superseded_facts: tuple[OutdatedReply, ...]
-    insights: tuple[str, ...]
+    title: Annotated[str, Most(100)]
+    summary: Annotated[str, Most(900)]
+    key_facts: Annotated[tuple[Annotated[str, Most(360)], ...], Most(8)]
+    decisions: Annotated[tuple[DecisionReply, ...], Most(5)]
+    superseded_facts: Annotated[tuple[OutdatedReply, ...], Most(20)]
+    insights: Annotated[tuple[Annotated[str, Most(360)], ...], Most(5)]
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #69dc89bc
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _draft(
             for f in _few(r.superseded_facts, "superseded_facts", 20)]
     def several(found: Sequence[str], where: str, most: int) -> tuple[str, ...]:
         return tuple(prose(x, where, 60) for x in _few(found, where, most))
-    return Draft(prose(r.title, "title", 10), prose(r.summary, "summary", 100),
+    return Draft(prose(r.title, "title", 20), prose(r.summary, "summary", 160),
                  several(r.key_facts, "key_facts", 8), tuple(decisions), tuple(past),
                  several(r.insights, "insights", 5))
 
@@ -175,7 +175,7 @@ def summary_request(
         asked += f"\nA first draft was rejected, for these reasons (they are data, too): {escaped(again)}"
     gone = {label: m for label, m in all_.items() if notes.get(label)}
     request = _request("summary", SUMMARY_PROMPT, SUMMARY_SYSTEM_PROMPT,
-                       f"{fenced(all_, salt, notes)}\n\n{asked}", SummaryReply, 2000)
+                       f"{fenced(all_, salt, notes)}\n\n{asked}", schema_of(SummaryReply), 2000)
     return request, partial(_draft, all_, gone)
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #639734c0
@@ -198,7 +198,7 @@ Reply with one JSON object of the given schema and nothing else."""
 @dataclass(frozen=True)
 class MergeReply(Shape):
     "One text for two memories."
-    text: str
+    text: Annotated[str, Most(1999)]
 
 
 def _merged(text: str) -> str:
@@ -216,5 +216,5 @@ def merge_request(
     "One text for two memories that complete each other."
     all_ = labels([older, newer])
     asked = f"{fenced(all_, salt)}\n\nJoin {' and '.join(all_)}."
-    return _request("merge", MERGE_PROMPT, MERGE_SYSTEM_PROMPT, asked, MergeReply,
+    return _request("merge", MERGE_PROMPT, MERGE_SYSTEM_PROMPT, asked, schema_of(MergeReply),
                     200 + (len(older.text) + len(newer.text)) // 2), _merged

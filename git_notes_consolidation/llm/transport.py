@@ -15,7 +15,7 @@ from ..core.extras import need
 from ..core.settings import SubconsciousnessConfig
 from ..observability.tracing import span
 from ..observability.metrics import count, record as measure
-from .providers import Provider
+from .providers import pace, Provider
 from .budget import Bound, BudgetExceeded, input_bound, Ledger, price, Ticket
 from .protocol import (
     _T, Answer, arguments, Fault, fault_of_status, one_line, read_reply, Reply, Request, RULES)
@@ -41,8 +41,8 @@ def _tls() -> Any:
 
 
 class _Wires:
-    def __init__(self, config: SubconsciousnessConfig, transport: Any) -> None:
-        self.places = need("anyio", "llm").CapacityLimiter(config.llm_concurrency)
+    def __init__(self, config: SubconsciousnessConfig, transport: Any, at_once: int) -> None:
+        self.places = need("anyio", "llm").CapacityLimiter(at_once)
         self.going: dict[str, _Going] = {}
         self.pause: dict[str, float] = {}  # Provider to the loop's time before which it wants no call
         self._config, self._transport = config, transport
@@ -52,7 +52,7 @@ class _Wires:
     def client(self, p: Provider) -> Any:
         "A connection, made when it is first needed."
         if p not in self._clients:
-            openai, httpx2, t = need("openai", "llm"), need("httpx2", "llm"), self._config.llm_timeout_s
+            openai, httpx2, t = need("openai", "llm"), need("httpx2", "llm"), pace(p, self._config).timeout_s
             http = httpx2.AsyncClient(timeout=httpx2.Timeout(t, connect=min(t, 10.0)), verify=_tls(),
                                       trust_env=not p.local, transport=self._transport,
                                       follow_redirects=False)
@@ -148,6 +148,8 @@ _LOG = logging.getLogger("git_notes_consolidation")
 _MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour",
           "budget": "",
           "connection": "; is it running, and is that its address?",
+          "timeout": "; more time (MEMORY_CONSOLIDATION_LLM_TIMEOUT_S), fewer pairs a call (…_LLM_BATCH), "
+                     "fewer calls at once (…_LLM_CONCURRENCY) or a smaller model may help",
           "model": "; not asked for it for an hour. MEMORY_CONSOLIDATION_LLM_MODEL names another"}
 
 # %% ../../nbs/09_llm/13_transport.ipynb #2bebdbbc
@@ -223,10 +225,11 @@ class Caller:
     "Calls one model once."
     def __init__(
         self, config: SubconsciousnessConfig, books: Accounts, breakers: Breakers, ledger: Ledger,
-        clock: Callable[[], float], transport: Any,
+        clock: Callable[[], float], transport: Any, at_once: int = 8,
     ) -> None:
         self.config, self.books, self.breakers, self.ledger, self._clock, self._transport = (config, books,
             breakers, ledger, clock, transport)
+        self._at_once = at_once
         self._wires: WeakKeyDictionary[Any, _Wires] = WeakKeyDictionary()
         # Parameters that a model does not support
         self.dropped: dict[tuple[Provider, str], frozenset[str]] = {}
@@ -235,7 +238,7 @@ class Caller:
         "The wires of the event loop that runs."
         from asyncio import get_running_loop
         loop = get_running_loop()
-        if loop not in self._wires: self._wires[loop] = _Wires(self.config, self._transport)
+        if loop not in self._wires: self._wires[loop] = _Wires(self.config, self._transport, self._at_once)
         return self._wires[loop]
 
     async def call(self, p: Provider, model: str, request: Request, limit: int) -> tuple[Reply | Fault,
@@ -259,9 +262,10 @@ class Caller:
         return self._billed(p, model, got, ticket)
 
     def _send(self, p: Provider, model: str, request: Request, limit: int) -> Awaitable[Reply | Fault]:
-        if p.name == "plugin": return send_plugin(request, limit, self.config.llm_timeout_s)
+        seconds = pace(p, self.config).timeout_s
+        if p.name == "plugin": return send_plugin(request, limit, seconds)
         call = arguments(request, model, limit, self.dropped.get((p, model), frozenset()))
-        return send(self.here().client(p), call, self.config.llm_timeout_s, self._clock())
+        return send(self.here().client(p), call, seconds, self._clock())
 
     def _billed(self, p: Provider, model: str, got: Reply | Fault, ticket: Ticket) -> tuple[Reply | Fault,
         Spent]:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Annotated
 from .search import MemoryResult
 from ..llm.protocol import BadReply, Request
 from ..core.models import TemporalReference
 from ..llm.prompt_parts import (
-    CONFIDENCE, Level, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
+    CONFIDENCE, Level, Most, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
 from ..llm.redact import redact
 from ..summaries.generation import objections
 from ..summaries.verification import verify
@@ -24,7 +25,7 @@ __all__ = ['REASONING_PROMPT', 'REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT
            'answer_request', 'contradictions', 'untold']
 
 # %% ../../nbs/14_recall/08_answer.ipynb #23da2962
-REASONING_PROMPT = "answer-1"  # Changes whenever the same question may be asked otherwise
+REASONING_PROMPT = "answer-2"  # Changes whenever the same question may be asked otherwise
 
 REASONING_SYSTEM_PROMPT = """You answer a question about a software project from memories: notes that agents \
 took while they worked.
@@ -39,11 +40,11 @@ Use only what the memories say. Take every date from `dates` or `recorded`, and 
 2023-05-07, never "yesterday". If the memories do
 not settle the question, say what they do say and give low confidence.
 
-answer: at most 80 words, the answer first.
+sources: the labels of the memories that it rests on.
+reasoning: a sentence: how it follows from them.
+answer: one or two sentences, the answer first.
 confidence: high when a memory says it in so many words, medium when it follows from several, low when you \
 guess.
-reasoning: at most 60 words, how it follows.
-sources: the labels of the memories that it rests on.
 
 Reply with one JSON object of the given schema and nothing else."""
 REASONING_USER_PROMPT = "{memories}\n\nQuestion: {query}"
@@ -52,10 +53,10 @@ REASONING_USER_PROMPT = "{memories}\n\nQuestion: {query}"
 @dataclass(frozen=True)
 class AnswerReply(Shape):
     "An answer as a model gives it."
-    answer: str
+    sources: Annotated[tuple[Annotated[str, Most(5)], ...], Most(8)]  # Labels
+    reasoning: Annotated[str, Most(360)]
+    answer: Annotated[str, Most(500)]
     confidence: Level
-    reasoning: str
-    sources: tuple[str, ...]  # Labels
 
 # %% ../../nbs/14_recall/08_answer.ipynb #4274733c
 @dataclass(frozen=True)

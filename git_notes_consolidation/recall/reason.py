@@ -282,8 +282,8 @@ def answer_offline(
     return said or _nothing(q, [e.result for e in rows])
 
 # %% ../../nbs/14_recall/09_reason.ipynb #b3bfdc4a
-# A request and its parser to what was said, or to why nothing was
-Asked = Callable[[Any, Callable[[str], Said]], "Said | str"]
+# A request and its parser to the client's `Answer`: what was said, or why nothing was
+Asked = Callable[[Any, Callable[[str], Said]], Any]
 
 
 def with_model(
@@ -294,14 +294,19 @@ def with_model(
     now: datetime,
 ) -> ReasonedAnswer:
     "A model's answer where the memories bear it out and no rule is surer; else that of the rules, and why."
-    said = ask(*answer_request(query, results, now)) if results else "there is nothing to ask it about"
-    if isinstance(said, str):
-        return replace(offline, reasoning=f"{offline.reasoning} The language model gave no answer: {said}.")
+    if not results: return offline
+    answer = ask(*answer_request(query, results, now))
+    while answer.failure == "context" and len(results) > 1:
+        results = results[:len(results) // 2]
+        answer = ask(*answer_request(query, results, now))
+    if (said := answer.value) is None:
+        why = answer.note or answer.failure
+        return replace(offline, reasoning=f"{offline.reasoning} The language model gave no answer: {why}.")
     sure = offline.temporal_resolutions[:1] if offline.confidence >= 0.6 else ()
     sources = tuple(r for r in results if r.id in said.sources)
     wrong = contradictions(said.answer, results, now, sure) + untold(said.answer, sources or results, now)
     if wrong:
-        why = f"A language model's answer is not shown: {'; '.join(wrong)}."
+        why = "A language model's answer is not shown: the memories do not bear it out."
         return replace(offline, reasoning=f"{offline.reasoning} {why}", contradictions=wrong)
     confidence = said.confidence if sources else min(said.confidence, 0.5)
     if confidence < offline.confidence:
@@ -321,10 +326,9 @@ class ReasonedRecallService:
     llm_client: Any = None  # A `llm.Client`; without one the rules answer
     config: Any = None  # The designs' third field; the recall service has the settings
 
-    def _ask(self, request: Any, parse: Callable[[str], Said]) -> Said | str:
+    def _ask(self, request: Any, parse: Callable[[str], Said]) -> Any:
         from git_notes_consolidation.llm.client import ask_all
-        answer = ask_all(self.llm_client, [(request, parse)])[0]
-        return answer.value or answer.note or answer.failure
+        return ask_all(self.llm_client, [(request, parse)])[0]
 
     def _edges(self, results: Sequence[MemoryResult], **then: datetime | None) -> tuple[Chains, Next]:
         newer = {r.id: r.superseded_by for r in results if r.superseded_by and r.superseded_kind == "full"}

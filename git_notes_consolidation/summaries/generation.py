@@ -90,14 +90,16 @@ def redraft(
 ) -> list[MemorySummary]:  # In the same order
     "For each cluster the model's summary, if there is nothing wrong with it, else the quoted one."
     out, open_ = [*plain], [*range(len(jobs))]
-    asked = [*jobs]
-    for _ in range(2):
+    asked, heard = [*jobs], model.heard["summaries"]
+    heard.asked += len(jobs)
+    for again in (True, False):
         def checked_at(k: int, d: Draft, at: Sequence[int] = tuple(open_)) -> Checked:
             return check(drafted_summary(plain[at[k]], d), plain[at[k]], jobs[at[k]])
         checked = {i: c for i, c in zip(open_, model.draft([asked[i] for i in open_], checked_at))
                    if c is not None}
         for i, c in checked.items():
             if c.wrong: asked[i] = replace(jobs[i], again=objections(c.wrong))
-            else: out[i] = c.summary
+            else: out[i], heard.taken = c.summary, heard.taken + 1
+            if c.wrong and not again: heard.refuse(f"draft: {c.wrong[0].status} {c.wrong[0].kind}")
         open_ = [i for i, c in checked.items() if c.wrong]
     return out

@@ -34,7 +34,7 @@ __all__ = ['texts', 'remember', 'forget', 'restore', 'update', 'WritingService',
 # %% ../../nbs/16_writing/05_write.ipynb #3bd622f8
 def texts(self: _Writer, older: Memory, newer: Memory, client: Client | None) -> list[str]:
     "What a model would write for two that are merged."
-    said = (Model(partial(ask_all, client), self.settings.config.llm_batch).merge(older, newer) if client
+    said = (Model(partial(ask_all, client), client.pace.pairs).merge(older, newer) if client
             else "")
     return [said] if said else []
 
@@ -43,7 +43,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
              client: Client | None,
            now: datetime) -> tuple[Draft, Decision, Sequence[Considered]]:
     c, model = self.settings.config, Model(partial(ask_all, client),
-                                           self.settings.config.llm_batch) if client else None
+                                           client.pace.pairs) if client else None
     there = held.memories.get(new.id) if new.id not in self._tried else None  # Said at the same instant
     if there and there.status == "tombstone" and new.id not in held.view.state.withdrawn:
         raise BadFact(_gone(held, there))

@@ -55,7 +55,7 @@ def model(server, key="", **settings):
 def ask(pairs, server, key="", **settings):
     "What would be done, and what the client says of it."
     config, env = model(server, key, **settings)
-    with get_client(config, env) as client: return fw.write_outcomes(pairs, config=config, ask=fw.asking(client)), client.usage()
+    with get_client(config, env) as client: return fw.write_outcomes(pairs, config=config, ask=fw.asking(client).judge), client.usage()
 
 
 def changes(before, after): return {k: n for k, n in fw.difference(before, after).items() if n}
@@ -162,8 +162,8 @@ def quoting(relation, quote, confidence="high"):
     "A model that says one thing of every pair, and quotes what it is told to."
     def brain(body):
         memories, found = asked_about(body)
-        return json.dumps({"answers": [dict(pair=p, relation=relation, kind="full" if relation == "supersede" else None, confidence=confidence,
-                                            reason="The words say so.", quote=quote(memories[n], memories[o])) for p, (n, o) in found.items()]})
+        return json.dumps({p: dict(quote=quote(memories[n], memories[o]), reason="The words say so.", relation=relation,
+                                    kind="full" if relation == "supersede" else None, confidence=confidence) for p, (n, o) in found.items()})
     return brain
 
 

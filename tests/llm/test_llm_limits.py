@@ -19,7 +19,7 @@ from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.llm.client import ask_all, get_client
 from git_notes_consolidation.llm.edge_prompt import EdgesReply, edges_request
-from git_notes_consolidation.llm.prompt_parts import JudgeReply, parse_shape
+from git_notes_consolidation.llm.prompt_parts import PairReply, parse_shape
 from git_notes_consolidation.llm.summary_prompts import SummaryReply, summary_request
 from git_notes_consolidation.llm.supersession_prompt import judge_request
 
@@ -290,7 +290,7 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(faulty_llm, asking, tmp_pat
 OLD, NEW = mem("We build on Flask", "Small, and all of us know it.", days_ago=200), mem("We build on FastAPI", "Supersedes the choice of Flask.", days_ago=2)
 ASK = {"judge": lambda: judge_request([(OLD, NEW)] * 3), "summary": lambda: summary_request([OLD, NEW], {OLD.id: NEW}),
        "edges": lambda: edges_request([OLD, NEW])}
-SHAPES = {"judge": JudgeReply, "summary": SummaryReply, "edges": EdgesReply}
+SHAPES = {"summary": SummaryReply, "edges": EdgesReply}
 
 
 @pytest.mark.slow(after=1)
@@ -299,8 +299,10 @@ def test_a_real_server_takes_every_prompt_and_its_nonsense_fits_the_shape(task, 
     said, (request, parse_it) = [], ASK[task]()
     client = asking(real(real_llm))
     a = ask_all(client, [(request, lambda text: said.append(text) or parse_it(text))])[0]
-    assert a.calls == 2 and set(client.usage().faults) <= {"schema", "length"} or not a.failure  # nonsense quotes nothing that was written
-    assert said and all(parse_shape(text, SHAPES[task]) for text in said)
+    assert set(client.usage().faults) <= {"schema"} or not a.failure  # nonsense quotes nothing that was written, and ends where its bounds do
+    for text in said:
+        if task != "judge": assert parse_shape(text, SHAPES[task])
+        else: assert all(parse_shape(json.dumps(x), PairReply) for x in json.loads(text).values())
 
 
 def test_a_model_that_reads_is_understood(faulty_llm, asking):

@@ -1,5 +1,6 @@
 """Questions to a model: no memory gets out of its fence, no secret into it; of the replies only what fits is believed, whatever comes back."""
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -113,7 +114,7 @@ def test_nothing_is_asked_about_nothing():
 # Schemas
 
 
-ALLOWED = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf"}
+ALLOWED = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "maxLength", "maxItems", "$ref", "$defs"}
 
 
 def objects(schema):
@@ -133,7 +134,7 @@ def test_a_schema_has_what_strict_mode_knows(task):
 @pytest.mark.slow
 def test_schema_and_validator_agree():
     import jsonschema
-    for reply, shape in ((JUDGED, llm_prompt_parts.JudgeReply), (SUMMARY, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
+    for reply, shape in ((ANSWER, llm_prompt_parts.PairReply), (SUMMARY, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
         jsonschema.validate(reply, llm_prompt_parts.schema_of(shape))
         assert llm_prompt_parts.parse_shape(json.dumps(reply), shape)
         for bad in broken(reply):
@@ -151,8 +152,8 @@ def broken(reply):
     yield reply | {"note": "x"}
 
 
-ANSWER = {"pair": "P1", "relation": "supersede", "kind": "full", "confidence": "high", "reason": "It goes.", "quote": "Flask goes."}
-JUDGED = {"answers": [ANSWER]}
+ANSWER = {"quote": "Flask goes.", "reason": "It goes.", "relation": "supersede", "kind": "full", "confidence": "high"}
+JUDGED = {"P1": ANSWER}
 SUMMARY = {"title": "The API runs on FastAPI", "summary": "It is served with FastAPI.", "key_facts": ["It answers in 40 ms."],
            "decisions": [{"decision": "Use FastAPI.", "rationale": "OpenAPI.", "outcome": None, "confidence": "high"}],
            "superseded_facts": [{"original_fact": "It ran on Flask.", "superseded_by": "FastAPI.", "source": "M1"}], "insights": ["Small is not enough."]}
@@ -181,7 +182,7 @@ def test_a_reply_cut_anywhere_is_refused(task):
         with pytest.raises(BadReply): parse(whole[:n])
 
 
-KEYS = st.sampled_from([*ANSWER, *SUMMARY, *EDGES["edges"][0], "answers", "edges"])
+KEYS = st.sampled_from([*ANSWER, *SUMMARY, *EDGES["edges"][0], "P1", "edges"])
 NEAR = st.sampled_from(["P1", "M1", "full", "supersede", "high", "Flask goes."])
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | NEAR | st.text(max_size=5)
 JSON = st.recursive(VALUES, lambda x: st.lists(x, max_size=3) | st.dictionaries(KEYS, x, max_size=6), max_leaves=12).map(json.dumps)
@@ -198,36 +199,68 @@ def test_garbage_is_refused_and_nothing_else_happens(task, text):
 
 
 @TASKS
-@pytest.mark.parametrize("text", ["", "null", "[]", "{}", "NaN", '{"answers": NaN}', "{" * 10**5, '{"a":' * 10**4 + "1" + "}" * 10**4,
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", "NaN", '{"P1": NaN}', "{" * 10**5, '{"a":' * 10**4 + "1" + "}" * 10**4,
                                   '{"edges": []}{"edges": []}', "\ud800", "I can't."], ids=lambda t: t[:12])
 def test_what_is_no_object_of_the_shape(task, text):
     _, parse = ASK[task]([FLASK, FASTAPI])
     with pytest.raises(BadReply): parse(text)
 
 
-def judged(*answers, pairs=((FLASK, FASTAPI), (FLASK, HOSTS))): return llm_supersession_prompt.judge_request(pairs)[1](json.dumps({"answers": answers}))
+def judged(first, second, pairs=((FLASK, FASTAPI), (FLASK, HOSTS))):
+    return llm_supersession_prompt.judge_request(pairs)[1](json.dumps({"P2": second, "P1": first}))
 
 
-NONE = {"pair": "P2", "relation": "coexist", "kind": None, "confidence": "medium", "reason": "Speed.", "quote": None}
+NONE = {"quote": None, "reason": "Speed.", "relation": "coexist", "kind": None, "confidence": "medium"}
 
 
 def test_judgments_come_in_the_order_of_the_pairs():
-    a, b = judged(NONE, ANSWER)
+    a, b = judged(ANSWER, NONE)
     assert a == Judgment("supersede", "full", 0.9, "L", "It goes.", "Flask goes.") and b == Judgment("coexist", None, 0.7, "L", "Speed.", None)
 
 
 @pytest.mark.parametrize("wrong,told", [
-    ({"pair": "P3"}, "exactly once"), ({"pair": "P2"}, "exactly once"), ({"kind": None}, "needs a kind"), ({"quote": None}, "quote"), ({"quote": ""}, "quote"),
+    ({"kind": None}, "needs a kind"), ({"quote": None}, "quote"), ({"quote": ""}, "quote"),
     ({"quote": "Serve the API with Flask"}, "does not stand"), ({"quote": "flask goes."}, "does not stand"), ({"quote": "F"}, "too short"),
     ({"quote": "M1"}, "does not stand"), ({"reason": " "}, "empty"), ({"reason": "a\u202eb"}, "seen"), ({"reason": "x" * 5000}, "words"),
     ({"relation": "SUPERSEDE"}, "relation"), ({"confidence": 0.9}, "confidence"), ({"relation": "duplicate", "quote": "x"}, "quote"),
-    ({"id": "mem_x"}, "Unexpected")])
-def test_a_judgment_that_does_not_fit(wrong, told):
-    with pytest.raises(BadReply, match=told): judged(ANSWER | wrong, NONE)
+    ({"id": "mem_x"}, "is expected")])
+def test_a_judgment_that_does_not_fit_spoils_no_other(wrong, told):
+    bad, good = judged(ANSWER | wrong, NONE)
+    assert isinstance(bad, BadReply) and re.search(told, str(bad)) and good.relation == "coexist"
+
+
+@pytest.mark.parametrize("reply", [{"P1": ANSWER}, {"P1": ANSWER, "P2": None}, {"P1": ANSWER, "P2": [NONE]}])
+def test_a_pair_that_is_left_out_spoils_no_other(reply):
+    good, bad = llm_supersession_prompt.judge_request([(FLASK, FASTAPI), (FLASK, HOSTS)])[1](json.dumps(reply))
+    assert good.relation == "supersede" and str(bad).startswith("P2: an object with quote")
 
 
 def test_all_that_is_wrong_is_told_at_once():
     with pytest.raises(BadReply, match="P1: .*; P2 reason: "): judged(ANSWER | {"quote": "x"}, NONE | {"reason": ""})
+
+
+def test_another_prompt_is_asked_and_read():
+    prompt = llm_supersession_prompt.Prompt("short-1", "Say which.", "Look:\n{memories}\n{pairs}", fields=("relation",))
+    request, parse = llm_supersession_prompt.judge_request([(FLASK, FASTAPI)], prompt=prompt)
+    assert request.version == "short-1" and request.messages[0]["content"].startswith("Say which.") and user(request).startswith("Look:\nBEGIN DATA")
+    assert [*request.schema["$defs"]["pair"]["properties"]] == ["relation"]
+    said, = parse('{"P1": {"relation": "coexist"}}')
+    assert (said.relation, said.confidence) == ("coexist", 0.7)
+
+
+def bounded(schema, at="reply"):
+    "Strings and arrays without a bound."
+    if schema.get("type") in ("string", "array") and not {"enum", "maxLength", "maxItems"} & schema.keys(): yield at
+    for name, s in [*schema.get("properties", {}).items(), *schema.get("$defs", {}).items()]: yield from bounded(s, f"{at}.{name}")
+    for s in [schema["items"]] if "items" in schema else schema.get("anyOf", []): yield from bounded(s, at)
+
+
+@TASKS
+def test_no_reply_can_go_on_for_ever(task):
+    request, _ = ASK[task]([FLASK, FASTAPI])
+    assert not [*bounded(request.schema)]
+    bounds = re.findall(r'"max(?:Length|Items)": (\d+)', json.dumps(request.schema))
+    assert bounds and all(int(n) < 2000 for n in bounds)  # Of llama.cpp's grammars
 
 
 def test_where_nothing_follows_nothing_is_demanded():
@@ -281,7 +314,7 @@ def test_what_is_no_relative_date(fine): assert p.relative_date(f"It runs {fine}
 
 
 @pytest.mark.parametrize("wrong,told", [
-    ({"title": "one two three four five six seven eight nine ten eleven"}, "title: 11"), ({"title": " "}, "title"), ({"summary": "w " * 101}, "summary: 101"),
+    ({"title": "word " * 21}, "title: 21"), ({"title": " "}, "title"), ({"summary": "w " * 161}, "summary: 161"),
     ({"summary": ""}, "summary"), ({"insights": ["A pattern."] * 6}, "insights: 6"), ({"key_facts": ["A fact."] * 9}, "key_facts: 9"),
     ({"key_facts": [""]}, "key_facts"), ({"summary": "As M2 says, it runs."}, "labels"),
     ({"superseded_facts": [SUMMARY["superseded_facts"][0] | {"source": "M2"}]}, "marked"),

@@ -145,7 +145,7 @@ def test_a_models_answer_that_the_memories_bear_out(home):
 def test_a_models_date_that_they_do_not(home, text, told):
     a, _ = asked(home, said(text))
     assert a.by == "offline" and a.answer.startswith("7 May 2023.") and any(told in x for x in a.contradictions)
-    assert "A language model's answer is not shown: " in a.reasoning
+    assert "A language model's answer is not shown" in a.reasoning
 
 
 @pytest.mark.parametrize("text", ["banana banana banana", "Caroline rides horses in the mountains.", "Caroline never went to the group.", "It took two weeks."])

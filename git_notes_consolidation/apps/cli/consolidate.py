@@ -61,12 +61,17 @@ def _remarks(r: ConsolidationResult, most: int = 10) -> list[str]:
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #4dd9919d
 def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
     "What was asked of a language model, and what it came to."
-    rows = [("model asked", usage["asked"]), ("… answered", usage["answered"]),
+    rows: list[tuple[str, object]] = [("model asked", usage["asked"]), ("… replied", usage["answered"]),
             ("… from the cache", usage["cached"]), ("calls", usage["calls"]),
             ("tokens in", usage["tokens_in"]), ("tokens out", usage["tokens_out"]),
             ("tokens reserved, no bill came", usage.get("reserved", 0)),
             ("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
-    return [*rows, *((f"no answer: {_WHY.get(kind, kind)}", n) for kind, n in usage["failures"].items())]
+    rows += [(f"no answer: {_WHY.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
+    for kind in ("pairs", "summaries"):
+        if (heard := usage.get(kind)) is None: continue
+        rows.append((f"{kind} taken", f"{heard['taken']} of {heard['asked']}"))
+        rows += [(f"… refused: {plain(why, 70)}", n) for why, n in [*heard["refused"].items()][:4]]
+    return rows
 
 
 _WHY = {"connection": "no connection", "open": "given up on", "none": "nobody to ask",

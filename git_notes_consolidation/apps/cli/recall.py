@@ -6,6 +6,7 @@
 from __future__ import annotations
 import typer
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from rich.table import Table
 from rich.text import Text
@@ -61,8 +62,8 @@ def _answered(service: RecallService, query: str, a: recall_reason.ReasonedAnswe
     dates = [(plain(r.original_text, 40), f"{r.memory_timestamp:%Y-%m-%d}", r.value, f"{r.confidence:.2f}")
              for r in a.temporal_resolutions if r.interval]
     who = "by rule" if a.by == "offline" else "by a language model, held against the memories"
-    wrong = ([Text("Not borne out by the memories: " + "; ".join(plain(x, 100) for x in a.contradictions),
-                   style="bold red")] if a.contradictions else [])
+    wrong = ([Text("A language model said otherwise: " + "; ".join(plain(x, 100) for x in a.contradictions),
+                   style="yellow")] if a.contradictions else [])
     return [Text(plain(a.answer, 800), style="bold"), "", *wrong,
             f"confidence {a.confidence:.2f}, {who}. {plain(a.reasoning, 600)}",
             *(["", table("Dates", ("words", "recorded", "mean", "confidence"), dates)] if dates else []),
@@ -70,6 +71,19 @@ def _answered(service: RecallService, query: str, a: recall_reason.ReasonedAnswe
                              "It rests on" if a.confidence > 0.2 else "Found")] if a.source_memories else [])]
 
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #13a4fa1c
+def _answer(call: Call, service: recall_reason.ReasonedRecallService, query: str,
+            **kw: Any) -> recall_reason.ReasonedAnswer:
+    "An answer; while a language model is waited for it says so, and Ctrl-C leaves the answer by rule."
+    if (client := service.llm_client) is None or not client.providers: return service.answer(query, **kw)
+    who, most = client.providers[0], client.pace.timeout_s
+    told = f"Asking {who.name} ({who.models[0]}), for at most {most:.0f} s. Ctrl-C: the answer by rule."
+    try:
+        with call.err.status(told): return service.answer(query, **kw)
+    except KeyboardInterrupt:
+        a = replace(service, llm_client=None).answer(query, **kw)
+        return replace(a, reasoning=f"{a.reasoning} The language model was not waited for.")
+
+
 def _day(text: str | None, option: str) -> datetime | None:
     "The end of a day, or a time; nothing where nothing was said."
     try: return moment(text) if text is not None else None
@@ -125,9 +139,8 @@ def recall(
     at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")
     s = call.recall(llm_provider=llm, llm_local_only=local_only or None)
     if needs_reasoning(query) if reason is None else reason:
-        a = recall_reason.reasoned(s).answer(query, mode=asked, namespace=namespace, limit=max(limit, 20),
-                                             as_of=at, known_at=known,
-                                       count=not no_count)
+        a = _answer(call, recall_reason.reasoned(s), query, mode=asked, namespace=namespace,
+                    limit=max(limit, 20), as_of=at, known_at=known, count=not no_count)
         call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
         return
     def search(mode: str | None, limit: int, count: bool) -> list[MemoryResult]:
