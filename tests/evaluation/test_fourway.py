@@ -10,6 +10,7 @@ from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.evaluation.labelled import fixture
 from git_notes_consolidation.evaluation.pairs import load_pairs
+from git_notes_consolidation.llm.batch import Heard
 from git_notes_consolidation.llm.client import get_client
 from git_notes_consolidation.core.models import Judgment
 from git_notes_consolidation.core.memory import Memory, mem
@@ -54,8 +55,16 @@ def model(server, key="", **settings):
 
 def ask(pairs, server, key="", **settings):
     "What would be done, and what the client says of it."
+    rows, usage, _ = ask_and_hear(pairs, server, key, **settings)
+    return rows, usage
+
+
+def ask_and_hear(pairs, server, key="", **settings):
+    "… and what became of the pairs that were asked."
     config, env = model(server, key, **settings)
-    with get_client(config, env) as client: return fw.write_outcomes(pairs, config=config, ask=fw.asking(client).judge), client.usage()
+    with get_client(config, env) as client:
+        m = fw.asking(client)
+        return fw.write_outcomes(pairs, config=config, ask=m.judge), client.usage(), m.heard.get("pairs", Heard())
 
 
 def changes(before, after): return {k: n for k, n in fw.difference(before, after).items() if n}
@@ -143,9 +152,9 @@ def test_the_report_holds_no_text_and_no_name_of_any_pair(pairs):
 
 @pytest.mark.slow
 def test_a_real_server_whose_model_talks_nonsense_changes_nothing(real_llm, dev, offline):
-    rows, u = ask(dev, real_llm, real_llm.key)
+    rows, u, heard = ask_and_hear(dev, real_llm, real_llm.key)
     open_ = [x for x in offline if x.near and x.done == "coexist"]
-    assert u.asked == len(open_) and u.calls >= u.asked and u.tokens_out > 0
+    assert (heard.asked, heard.taken) == (len(open_), 0) and u.calls >= u.asked and u.tokens_out > 0
     assert u.answered + sum(u.failures.values()) == u.asked and u.failures["schema"] == u.asked
     assert rows == offline
 
@@ -184,10 +193,10 @@ def test_a_quote_that_does_not_stand_in_the_newer_memory_is_refused(dev, offline
 
 @pytest.mark.slow
 def test_a_model_that_quotes_is_believed_and_its_mistakes_are_counted(dev, offline):
-    with FaultyServer(brain=quoting("supersede", opening)) as server: rows, u = ask(dev, server)
+    with FaultyServer(brain=quoting("supersede", opening)) as server: rows, _, heard = ask_and_hear(dev, server)
     open_ = [x for x in offline if x.near and x.done == "coexist"]
     d = fw.difference(offline, rows)
-    assert u.answered == len(open_) and d["wrong acts more"] == sum(x.gold != "supersede" for x in open_) > 5 and not d["questions more"]
+    assert (heard.asked, heard.taken) == (len(open_), len(open_)) and d["wrong acts more"] == sum(x.gold != "supersede" for x in open_) > 5 and not d["questions more"]
     assert fw.score_four_ways(rows).by_model == len(open_)
 
 
@@ -212,20 +221,22 @@ def test_an_unsure_model_leaves_questions(dev, offline):
 def test_bad_replies_at_any_rate_do_nothing_wrong(dev, offline, rate):
     with FaultyServer(brain=sensible(), rate=rate, faults=BAD_REPLIES, seed=5) as server: rows, u = ask(dev, server, llm_timeout_s=2.0)
     d = fw.difference(offline, rows)
-    assert not d["wrong acts more"] and not d["right fewer"] and not d["questions more"] and u.failures
+    assert not d["wrong acts more"] and not d["right fewer"] and not d["questions more"] and u.faults
     assert u.asked == u.answered + sum(u.failures.values()) and (rate < 1 or rows == offline)
 
 
 @pytest.mark.slow
-def test_each_pair_is_a_call_of_its_own_and_each_answer_is_its_pairs(dev):
+def test_pairs_are_asked_together_as_in_a_run_and_each_answer_is_its_pairs(dev):
     asked = []
     def said(pairs):
         asked.extend(pairs)
         return [Judgment("merge", None, 0.7, "L", older.id) for older, _ in pairs]
     rows = fw.write_outcomes(dev, ask=said)
     assert [older.id for older, _ in asked] == [x.pair.older.id for x in rows if x.by == "llm"]
-    with FaultyServer(brain=sensible()) as server: _, u = ask(dev, server)
-    assert u.asked == len(asked) and all(len(asked_about(b)[1]) == 1 for b in server.bodies)
+    with FaultyServer(brain=sensible()) as server:
+        assert ask_and_hear(dev, server)[2].asked == len(asked)
+        sizes = [len(asked_about(b)[1]) for b in server.bodies]
+    assert sum(sizes) == len(asked) and len(sizes) == -(-len(asked) // max(sizes)) and max(sizes) > 1
 
 
 # The command line
