@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
-from ..llm.batch import Model
+from ..llm.batch import Heard, Model
 from ..llm.supersession_prompt import JUDGE, Prompt
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import Neighbour, Pool, consider, decide, nearest, threshold_for
@@ -220,23 +220,26 @@ def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
 class FourWayReport:
     "How the four relations come out."
     scores: Mapping[str, Mapping[str, FourWay]]  # Concern (pooled, split, category) to name to scores
-    usage: Usage | None = None  # What a language model was asked; none: nobody was
+    usage: Usage | None = None  # Of a language model; none: nobody was asked
+    heard: Heard | None = None  # How many pairs it was asked about, and how many answers were taken
 
     @property
     def all(self) -> FourWay: return self.scores["pooled"]["all"]
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        return {**nested(self.scores), "model": self.usage.to_dict() if self.usage else None}
+        model = {"pairs": self.heard.to_dict() if self.heard else None}
+        return {**nested(self.scores), "model": self.usage.to_dict() | model if self.usage else None}
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #f67cf911
-def report_four_ways(rows: Sequence[WriteOutcome], usage: Usage | None = None) -> FourWayReport:
+def report_four_ways(rows: Sequence[WriteOutcome], usage: Usage | None = None,
+                     heard: Heard | None = None) -> FourWayReport:
     "Counted together, by half and by category."
     scores = {"pooled": {"all": score_four_ways(rows)}}
     for concern, of in (("split", lambda x: x.split), ("category", lambda x: x.pair.category)):
         scores[concern] = {name: score_four_ways([x for x in rows if of(x) == name])
                            for name in sorted({of(x) for x in rows} - {""})}
-    return FourWayReport(scores, usage)
+    return FourWayReport(scores, usage, heard)
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #1f435269
 def evaluate_four_ways(
@@ -251,8 +254,9 @@ def evaluate_four_ways(
     if env is None or config.llm_provider == "off":
         return report_four_ways(write_outcomes(pairs, embedder, config, step=step))
     with get_client(config, env) as client:
-        rows = write_outcomes(pairs, embedder, config, asking(client).judge, step)
-        return report_four_ways(rows, client.usage())
+        model = asking(client)
+        rows = write_outcomes(pairs, embedder, config, model.judge, step)
+        return report_four_ways(rows, client.usage(), model.heard["pairs"])
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #1592a371
 def difference(

@@ -34,9 +34,9 @@ def memory_of(
     if not isinstance(doc, dict): raise ValueError(f"{name}: an object with id, title and text is expected")
     try:
         title, when = text_field(doc, "title"), text_field(doc, "date", "") or "2000-01-01"
-        body = f"{title}\n\n{text_field(doc, 'text')}"
+        text = text_field(doc, "text")
         return Memory(text_field(doc, "id"), "0" * 40, text_field(doc, "namespace", "decisions"), title[:100],
-                      body, _date(when))
+                      text if len(title) <= 100 else f"{title}\n\n{text}", _date(when))
     except ValueError as e: raise ValueError(f"{name}.{e}") from None
 
 # %% ../../nbs/18_evaluation/04_pairs.ipynb #4075cb7e

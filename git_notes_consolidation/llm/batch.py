@@ -15,7 +15,7 @@ from ..core.memory import Memory
 from ..observability.tracing import current_span
 from .summary_prompts import Draft, merge_request, summary_request
 from .edge_prompt import edges_request, Link
-from .supersession_prompt import batches, JUDGE, judge_request, Prompt
+from .supersession_prompt import batches, JUDGE, judge_request, odds_request, Prompt
 
 # %% auto #0
 __all__ = ['Parser', 'Ask', 'ask_in_parts', 'Job', 'Heard', 'Model']
@@ -106,6 +106,10 @@ class Model:
             if isinstance(said, BadReply): heard.refuse(said)
             else: out[i], heard.taken = said, heard.taken + 1
         return out
+
+    def odds(self, pairs: Sequence[tuple[Memory, Memory]]) -> list[float | None]:
+        "How probable it is that each newer memory replaces the older one; for an order only."
+        return [a.value for a in self.ask([odds_request(*p) for p in pairs])] if pairs else []
 
     def draft(
         self, jobs: Sequence[Job],

@@ -12,7 +12,7 @@ from ..core.memory import Memory
 from ..core.models import edge_type, EdgeType
 from .protocol import BadReply, Request
 from .prompt_parts import (
-    CONFIDENCE, fenced, find_quote, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
+    CONFIDENCE, fenced, find_quote, Label, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
 from .supersession_prompt import _DATA, _each, _request
 from .summary_prompts import _few
 
@@ -20,7 +20,7 @@ from .summary_prompts import _few
 __all__ = ['EDGES_PROMPT', 'EDGES_SYSTEM_PROMPT', 'EdgeReply', 'EdgesReply', 'Link', 'edges_request']
 
 # %% ../../nbs/09_llm/18_edge_prompt.ipynb #4f1bf965
-EDGES_PROMPT = "edges-3"  # Changes whenever the same memories may be linked otherwise
+EDGES_PROMPT = "edges-4"  # Changes whenever the same memories may be linked otherwise
 
 EDGES_SYSTEM_PROMPT = f"""You link memories of a software project: notes that agents took while they worked.
 
@@ -49,9 +49,9 @@ Reply with one JSON object of the given schema and nothing else; edges may be em
 @dataclass(frozen=True)
 class EdgeReply(Shape):
     "One edge."
-    source: Annotated[str, Most(5)]
+    source: Label
     type: Literal["relates_to", "depends_on", "contradicts", "implements", "references"]
-    target: Annotated[str, Most(5)] | None
+    target: Label | None
     hint: Annotated[str, Most(120)] | None
     confidence: Level
     quote: Annotated[str, Most(300)]
@@ -101,4 +101,4 @@ def edges_request(
     if not memories: raise ValueError("no memories to link")
     all_ = labels(sorted(memories, key=lambda m: (m.timestamp, m.id)))
     return _request("edges", EDGES_PROMPT, EDGES_SYSTEM_PROMPT, f"{fenced(all_, salt)}\n\nLink them.",
-                    schema_of(EdgesReply), 400 + 160 * len(all_)), partial(_links, all_)
+                    schema_of(EdgesReply, [*all_]), 400 + 160 * len(all_)), partial(_links, all_)

@@ -5,7 +5,7 @@
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #a60fd5c5
 from __future__ import annotations
 import json, re, types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, lru_cache
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints, Literal, TypeVar, Union
@@ -16,8 +16,8 @@ from .redact import redact
 from .protocol import BadReply
 
 # %% auto #0
-__all__ = ['LONGEST', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape', 'Most',
-           'schema_of', 'PairReply', 'json_object', 'parse_shape', 'find_quote', 'one_line']
+__all__ = ['LONGEST', 'Label', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape',
+           'Most', 'schema_of', 'PairReply', 'json_object', 'parse_shape', 'find_quote', 'one_line']
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #75465f44
 _UNSEEN = re.compile(
@@ -96,21 +96,26 @@ class Most:
     n: int
 
 
+Label = Annotated[str, Most(5)]  # Of a memory in the prompt, such as M1
+
+
 def schema_of(
     kind: Any,  # A dataclass, str, a Literal, tuple[X, ...], X | None, or one of them with its `Most`
+    given: Sequence[str] = (),  # The labels that a `Label` may be; none: any
 ) -> dict[str, Any]:
     "The JSON schema of a type, in the words of strict mode."
     if is_dataclass(kind):
         of = get_type_hints(kind, include_extras=True)
-        return {"type": "object", "properties": {f.name: schema_of(of[f.name]) for f in fields(kind)},
+        return {"type": "object", "properties": {f.name: schema_of(of[f.name], given) for f in fields(kind)},
                 "required": [f.name for f in fields(kind)],
                 "additionalProperties": False}
+    if kind == Label and given: return {"type": "string", "enum": [*given]}
     if get_origin(kind) is Annotated:
         plain, most = get_args(kind)
-        return schema_of(plain) | {"maxLength" if plain is str else "maxItems": most.n}
+        return schema_of(plain, given) | {"maxLength" if plain is str else "maxItems": most.n}
     if get_origin(kind) is Literal: return {"type": "string", "enum": list(get_args(kind))}
-    if get_origin(kind) is tuple: return {"type": "array", "items": schema_of(get_args(kind)[0])}
-    if get_origin(kind) in (Union, types.UnionType): return {"anyOf": [schema_of(k) for k in get_args(kind)]}
+    if get_origin(kind) is tuple: return {"type": "array", "items": schema_of(get_args(kind)[0], given)}
+    if get_origin(kind) in (Union, types.UnionType): return {"anyOf": [schema_of(k, given) for k in get_args(kind)]}
     return {"type": {str: "string", type(None): "null"}[kind]}
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #a832f4a6

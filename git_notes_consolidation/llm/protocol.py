@@ -4,7 +4,7 @@
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #d760e640
 from __future__ import annotations
-import math, re
+import json, math, re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
@@ -23,13 +23,14 @@ _T = TypeVar("_T")
 @dataclass(frozen=True)
 class Request:
     "What is asked."
-    task: str  # judge, summary, edges
+    task: str  # judge, summary, edges, answer, merge, odds
     messages: tuple[Mapping[str, str], ...]  # With role and content, as the chat interface has them
     schema: Mapping[str, Any]  # JSON schema of the reply
     max_tokens: int  # Of the reply
     version: str  # Of the prompt
     # For whoever watches; no part of the question
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    odds: bool = False  # Of the reply only how probable each first token is
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #f522f739
 class BadReply(ValueError):
@@ -62,7 +63,7 @@ def request_key(
 ) -> str:
     "The name of a question: equal content, equal name."
     return digest("ask", request.task, request.version, [[m["role"], m["content"]] for m in request.messages],
-                  request.schema)
+                  request.schema)  # Odds have a task of their own
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #0b7ad07f
 def redacted(
@@ -201,6 +202,14 @@ def _usage(usage: Any) -> tuple[int, int] | None:
     return (a, b) if type(a) is int and type(b) is int and 0 <= min(a, b) and max(a, b) < 10**9 else None
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #e28e205e
+def _odds(choice: Mapping[str, Any]) -> dict[str, float]:
+    "Each token that the reply may begin with, to its log-probability."
+    first = _mapping(next(iter(_mapping(choice.get("logprobs")).get("content") or ()), None))
+    found = map(_mapping, first.get("top_logprobs") or ())
+    return {str(t["token"]): float(t["logprob"]) for t in found
+            if "token" in t and isinstance(t.get("logprob"), int | float)}
+
+
 def read_reply(
     body: Any,  # What the server sent, parsed
 ) -> Reply | Fault:
@@ -211,6 +220,8 @@ def read_reply(
     message = _mapping(choice.get("message"))
     if message.get("refusal"): return Fault("refusal", str(message["refusal"]), usage=usage)
     if choice.get("finish_reason") == "content_filter": return Fault("refusal", "content_filter", usage=usage)
+    if (odds := _odds(choice)):
+        return Reply(json.dumps(odds), one_line(str(body.get("model") or ""))[:100], usage)
     texts = [message.get(k) for k in ("content", "reasoning_content", "reasoning")]
     text = next((t for t in texts if isinstance(t, str) and t.strip()), "")
     if choice.get("finish_reason") == "length": return Fault("length", "cut at max_tokens", usage=usage)
@@ -248,6 +259,6 @@ def arguments(
     limit = ("max_completion_tokens" if thinks(model) != other
              else "max_tokens")
     extras: dict[str, Any] = {"reasoning_effort": "minimal"} if thinks(model) else {"temperature": 0}
-    extras["response_format"] = form
+    extras |= {"logprobs": True, "top_logprobs": 20} if request.odds else {"response_format": form}
     return ({"model": model, "messages": [dict(m) for m in request.messages], limit: max_tokens}
             | {k: v for k, v in extras.items() if k not in dropped})

@@ -13,7 +13,7 @@ from ..core.memory import Memory
 from ..core.models import SummaryDecision, SupersededFact
 from .protocol import BadReply, Request
 from .prompt_parts import (
-    _MARKS, _T, escaped, fenced, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
+    _MARKS, _T, escaped, fenced, Label, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
 from .supersession_prompt import _DATA, _request
 
 # %% auto #0
@@ -21,7 +21,7 @@ __all__ = ['SUMMARY_PROMPT', 'SUMMARY_SYSTEM_PROMPT', 'MERGE_PROMPT', 'MERGE_SYS
            'SummaryReply', 'Draft', 'relative_date', 'summary_request', 'MergeReply', 'merge_request']
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #641088c5
-SUMMARY_PROMPT = "summary-3"  # Changes whenever the same memories may be summarized otherwise
+SUMMARY_PROMPT = "summary-4"  # Changes whenever the same memories may be summarized otherwise
 SUMMARY_SYSTEM_PROMPT = f"""You summarize memories of a software project that belong together: notes that \
 agents took while they worked. Your readers are agents
 who will work on it next month and see only your summary.
@@ -64,7 +64,7 @@ class OutdatedReply(Shape):
     "A fact that no longer holds."
     original_fact: Annotated[str, Most(360)]
     superseded_by: Annotated[str, Most(360)]
-    source: Annotated[str, Most(5)]  # A label
+    source: Label
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,10 @@ def summary_request(
     if again:
         asked += f"\nA first draft was rejected, for these reasons (they are data, too): {escaped(again)}"
     gone = {label: m for label, m in all_.items() if notes.get(label)}
+    schema = schema_of(SummaryReply, [*gone])
+    if not gone: schema["properties"]["superseded_facts"]["maxItems"] = 0
     request = _request("summary", SUMMARY_PROMPT, SUMMARY_SYSTEM_PROMPT,
-                       f"{fenced(all_, salt, notes)}\n\n{asked}", schema_of(SummaryReply), 2000)
+                       f"{fenced(all_, salt, notes)}\n\n{asked}", schema, 2000)
     return request, partial(_draft, all_, gone)
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #639734c0

@@ -14,7 +14,7 @@ from .search import MemoryResult
 from ..llm.protocol import BadReply, Request
 from ..core.models import TemporalReference
 from ..llm.prompt_parts import (
-    CONFIDENCE, Level, Most, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
+    CONFIDENCE, Label, Level, Most, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
 from ..llm.redact import redact
 from ..summaries.generation import objections
 from ..summaries.verification import verify
@@ -25,7 +25,7 @@ __all__ = ['REASONING_PROMPT', 'REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT
            'answer_request', 'contradictions', 'untold']
 
 # %% ../../nbs/14_recall/08_answer.ipynb #23da2962
-REASONING_PROMPT = "answer-2"  # Changes whenever the same question may be asked otherwise
+REASONING_PROMPT = "answer-3"  # Changes whenever the same question may be asked otherwise
 
 REASONING_SYSTEM_PROMPT = """You answer a question about a software project from memories: notes that agents \
 took while they worked.
@@ -53,7 +53,7 @@ REASONING_USER_PROMPT = "{memories}\n\nQuestion: {query}"
 @dataclass(frozen=True)
 class AnswerReply(Shape):
     "An answer as a model gives it."
-    sources: Annotated[tuple[Annotated[str, Most(5)], ...], Most(8)]  # Labels
+    sources: Annotated[tuple[Label, ...], Most(8)]
     reasoning: Annotated[str, Most(360)]
     answer: Annotated[str, Most(500)]
     confidence: Level
@@ -99,7 +99,7 @@ def answer_request(
     told = f"{fenced(memories, salt, notes)}\n\nToday is {now:%Y-%m-%d}."
     user = REASONING_USER_PROMPT.format(memories=told, query=escaped(redact(query[:2000])))
     messages = ({"role": "system", "content": REASONING_SYSTEM_PROMPT}, {"role": "user", "content": user})
-    return Request("answer", messages, schema_of(AnswerReply), 700, REASONING_PROMPT), partial(_answer,
+    return Request("answer", messages, schema_of(AnswerReply, [*memories]), 700, REASONING_PROMPT), partial(_answer,
         {label: m.id for label, m in memories.items()})
 
 # %% ../../nbs/14_recall/08_answer.ipynb #d67441c5

@@ -196,7 +196,8 @@ def test_a_model_that_quotes_is_believed_and_its_mistakes_are_counted(dev, offli
     with FaultyServer(brain=quoting("supersede", opening)) as server: rows, _, heard = ask_and_hear(dev, server)
     open_ = [x for x in offline if x.near and x.done == "coexist"]
     d = fw.difference(offline, rows)
-    assert (heard.asked, heard.taken) == (len(open_), len(open_)) and d["wrong acts more"] == sum(x.gold != "supersede" for x in open_) > 5 and not d["questions more"]
+    assert heard.asked == heard.taken == len(open_)
+    assert d["wrong acts more"] == sum(x.gold != "supersede" for x in open_) > 5 and not d["questions more"]
     assert fw.score_four_ways(rows).by_model == len(open_)
 
 

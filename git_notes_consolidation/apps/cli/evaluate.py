@@ -16,18 +16,19 @@ from ...store import cache as store_cache
 from ...core.memory import UTC
 from ...core.loading import load_settings
 from ...similarity.endpoint import get_embedder
-from ...store.git import open_repo
+from ...store.git import NoRepository, open_repo
 from .app import app, Call, LazyModule, plain, table, Usage
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import view as consolidation_view
     from git_notes_consolidation.core import saving as core_saving
-    from git_notes_consolidation.llm import reply_cache as llm_reply_cache
+    from git_notes_consolidation.llm import (
+        batch as llm_batch, client as llm_client, reply_cache as llm_reply_cache)
     from git_notes_consolidation.evaluation import (
         candidates as evaluation_candidates, chains as evaluation_chains, dates as evaluation_dates, decay as
         evaluation_decay, fourway as evaluation_fourway, intervals as evaluation_intervals, judge as
-        evaluation_judge, labelled as evaluation_labelled, pairs as evaluation_pairs, stories as
-        evaluation_stories)
+        evaluation_judge, labelled as evaluation_labelled, pairs as evaluation_pairs, prompts as
+        evaluation_prompts, stories as evaluation_stories)
     from git_notes_consolidation.retention import touches as retention_touches
 
 # %% auto #0
@@ -37,12 +38,12 @@ __all__ = ['evaluate', 'supersession', 'temporal', 'stories', 'retention', 'tune
 if not TYPE_CHECKING:
     evaluation_judge, evaluation_intervals, evaluation_candidates, evaluation_chains, \
     evaluation_fourway, evaluation_pairs, evaluation_labelled, evaluation_dates, evaluation_decay, \
-    evaluation_stories, retention_touches, core_saving, consolidation_view, \
-    llm_reply_cache = map(LazyModule, (
+    evaluation_stories, evaluation_prompts, retention_touches, core_saving, consolidation_view, \
+    llm_reply_cache, llm_batch, llm_client = map(LazyModule, (
         "evaluation.judge", "evaluation.intervals", "evaluation.candidates", "evaluation.chains",
         "evaluation.fourway", "evaluation.pairs", "evaluation.labelled", "evaluation.dates",
-        "evaluation.decay", "evaluation.stories", "retention.touches", "core.saving",
-        "consolidation.view", "llm.reply_cache"))
+        "evaluation.decay", "evaluation.stories", "evaluation.prompts", "retention.touches", "core.saving",
+        "consolidation.view", "llm.reply_cache", "llm.batch", "llm.client"))
 
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #8e13daec
 evaluate = typer.Typer(name="evaluate", no_args_is_help=True,
@@ -142,13 +143,14 @@ def _four_way_tables(r: evaluation_fourway.FourWayReport) -> list[Any]:
             table("… by relation", ("", "precision", "recall", "F1", "once answered"), relations,
                   right=("once answered",)),
             table("… and what is left to a person", columns, rows, right=columns[1:]),
-            f"A language model was asked {_told_of(r.usage)}" if r.usage else "No language model was asked."]
+            (f"A language model was asked {_told_of(r.heard, r.usage)}" if r.usage and r.heard
+             else "No language model was asked.")]
 
 
-def _told_of(u: llm_reply_cache.Usage) -> str:
-    why = ", ".join(f"{n} {kind}" for kind, n in sorted(u.failures.items()))
-    return (f"about {u.asked} pairs in {u.calls} calls; {u.answered} answers were taken"
-            + (f", {sum(u.failures.values())} were not ({why})." if why else "."))
+def _told_of(h: llm_batch.Heard, u: llm_reply_cache.Usage) -> str:
+    why = "; ".join(f"{n} because {plain(reason, 80)}" for reason, n in h.refused.most_common())
+    return (f"about {h.asked} pairs in {u.calls} calls; {h.taken} answers were taken"
+            + (f", {h.asked - h.taken} were not ({why})." if why else "."))
 
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #6910ed2e
 @contextmanager
@@ -162,10 +164,89 @@ def _counted(call: Call) -> Iterator[Callable[[str, int], Callable[[], None]]]:
             return lambda: bar.advance(task)
         yield begin
 
+# %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #ad6f9e97
+def _write_prompt(call: Call, path: Path) -> None:
+    "The package's own prompt, never over a file that is there."
+    try:
+        with path.open("x", encoding="utf-8") as f: f.write(evaluation_prompts.prompt_yaml())
+    except FileExistsError: raise Usage(f"--write-prompt {path}: it is there already; name a new file") from None
+    call.show({"written": str(path)}, f"Written to {path}. Edit it, then: gnc evaluate supersession --llm WHO "
+                                      f"--prompt {path} --limit 24")
+
+
+def _replies(call: Call) -> Path | str:
+    "Where replies are kept; nowhere outside of a repository."
+    try: repo = open_repo(call.repo)
+    except NoRepository: return ":memory:"
+    store_cache.open_index(repo).close()
+    return store_cache.index_path(repo)
+
+
+def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None, rank: bool,
+                 dry_run: bool, failures: int) -> None:
+    "A model's judgments beside those by rule, and what they cost."
+    e = evaluation_prompts
+    pairs = e.sample(evaluation_pairs.load_pairs(data or evaluation_labelled.fixture("supersession")), limit)
+    if not pairs: raise Usage("--llm: all pairs of that file are of the locked half, and that stays closed")
+    prompts = [e.JUDGE, *([e.read_prompt(prompt)] if prompt else [])]
+    config = load_settings({"llm_provider": llm}, file=call.config).config
+    def client() -> llm_client.Client: return llm_client.get_client(config, os.environ, _replies(call))
+    with client() as c:
+        if not c.providers: raise Usage(f"--llm {llm}: {'; '.join(c.usage().notes) or llm_client.NOBODY}")
+        who, prices = f"{c.providers[0].name} ({c.providers[0].models[0]})", [e.estimate(pairs, c, p) for p in prompts]
+    if dry_run:
+        rows = [(p.name, n, b.tokens_in, b.tokens_out, f"${b.usd:.4f}") for p, (n, b) in zip(prompts, prices)]
+        costs = [{"prompt": p.name, "calls": n, "tokens_in": b.tokens_in, "tokens_out": b.tokens_out, "usd": b.usd}
+                 for p, (n, b) in zip(prompts, prices)]
+        columns = ("prompt", "calls", "tokens in", "tokens out, at most", "cost, at most")
+        call.show({"pairs": len(pairs), "who": who, "estimate": costs},
+                  table(f"{len(pairs)} pairs, to be asked of {who}", columns, rows, right=columns[1:]),
+                  "Nobody was asked.")
+        return
+    trials, ranked = [e.offline_trial(pairs)], [e.rank_offline(pairs)] if rank else []
+    with _counted(call) as begin:
+        for p, (n, _) in zip(prompts, prices):
+            with client() as c: trials.append(e.try_prompt(pairs, c, p, _moving(begin(p.name, n))))
+        if rank:
+            with client() as c: ranked.append(e.rank_pairs(pairs, c, _moving(begin("yes or no", len(pairs)))))
+    others = e.differing(*trials[-2:])
+    call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
+               "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]},
+              *_trial_tables(trials, ranked, who), *_differing(others, [t.name for t in trials[-2:]], failures))
+
+
+def _moving(step: Callable[[], None]) -> Callable[[int, int], None]:
+    return lambda done, of: step()
+
+# %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #5634400d
+def _trial_tables(trials: Sequence[evaluation_prompts.Trial], ranked: Sequence[evaluation_prompts.Ranking],
+                  who: str) -> list[Any]:
+    rows = [evaluation_prompts.trial_row(t) for t in trials]
+    lines = [(name, *(r[name] for r in rows)) for name in rows[0] if name != "prompt"]
+    why = [(t.name, n, plain(reason, 90)) for t in trials for reason, n in t.refused.items()]
+    def number(x: float | None) -> str: return "–" if x is None else f"{x:.3f}"
+    order = [(r.name, r.n, number(r.auc), number(r.average_precision)) for r in ranked]
+    title = f"{len(trials[0].pairs)} labelled pairs, asked of {who}"
+    return [table(title, ("", *(t.name for t in trials)), lines),
+            *(["", table("Answers that were not taken", ("prompt", "", "why"), why, right=("",))] if why else []),
+            *(["", table("Ranked: which pairs are outdated", ("by", "pairs", "AUC", "average precision"), order,
+                         right=("pairs", "AUC", "average precision"))] if order else [])]
+
+
+def _differing(others: Sequence[Mapping[str, Any]], names: Sequence[str], most: int) -> list[Any]:
+    rows = [(plain(d["pair"], 20), plain(d["older"], 60), plain(d["newer"], 60), d["right"],
+             *(plain(d[n], 70) for n in names)) for d in others[:most]]
+    more = len(others) - len(rows)
+    told = f"{len(others)} pairs with which {names[0]} and {names[1]} would do different things"
+    return ["", *([table(told, ("pair", "older", "newer", "right", *names), rows)] if rows else [f"{told}."]),
+            *([f"--failures {len(others)} shows them."] if more else [])]
+
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #45c29fc3
 @evaluate.command(epilog="Examples: `gnc evaluate supersession`, `gnc evaluate supersession --failures 20`, "
                          "`gnc evaluate supersession --data pairs.jsonl --json`, `gnc evaluate supersession "
-                         "--four-way`.  \n"
+                         "--four-way`, `gnc evaluate supersession --llm openai --limit 60 --dry-run`, `gnc evaluate "
+                         "supersession --write-prompt mine.yaml`, `gnc evaluate supersession --llm ollama "
+                         "--prompt mine.yaml --limit 24`.  \n"
                          "A row of the file: `{\"id\", \"source\", \"older\": {\"id\", \"title\", \"text\", "
                          "\"date\"}, \"newer\": {…}, "
                          "\"label\": \"full|partial|coexist|none\", \"kind\", \"relation\", \"category\", "
@@ -187,9 +268,27 @@ def supersession(
                                                 "repeat, replace, merge, add or ask. "
                                                 "A configured language model is asked, about "
                                                 "as many pairs as there are.")] = False,
+    llm: Annotated[str | None, typer.Option(
+        help="Ask a language model about each pair of the development half instead, and show it beside the judge "
+             "that needs none: auto, openai, lmstudio, ollama or plugin.", metavar="WHO")] = None,
+    prompt: Annotated[Path | None, typer.Option(help="With --llm: also in these words. YAML; what it leaves out is as "
+                                                     "in the package's own prompt.", metavar="FILE")] = None,
+    limit: Annotated[int | None, typer.Option(help="With --llm: so many pairs, of each relation in turn. Default: "
+                                                   "all.", min=1)] = None,
+    rank: Annotated[bool, typer.Option("--rank", help="With --llm: also rank the pairs by the probability of a "
+                                                      "yes, one token a pair.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --llm: ask nobody; say what it would "
+                                                            "cost.")] = False,
+    write_prompt: Annotated[Path | None, typer.Option(help="Write the package's own prompt into a new file, to be "
+                                                           "edited, and do nothing else.", metavar="FILE")] = None,
 ) -> None:
     "How often a memory that is called outdated is: precision, recall, candidates, chains."
     call: Call = ctx.obj
+    if write_prompt: return _write_prompt(call, write_prompt)
+    if llm: return _try_prompts(call, llm, data, prompt, limit, rank, dry_run, failures)
+    if (alone := [o for o, on in (("--prompt", prompt), ("--limit", limit), ("--rank", rank),
+                                  ("--dry-run", dry_run)) if on]):
+        raise Usage(f"{alone[0]} goes with --llm WHO")
     config = load_settings(file=call.config).config
     embedder = get_embedder(config)
     pairs = evaluation_pairs.load_pairs(data or evaluation_labelled.fixture("supersession"))
