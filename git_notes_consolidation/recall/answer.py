@@ -6,17 +6,20 @@
 from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated
 from .search import MemoryResult
 from ..llm.protocol import BadReply, Request
+from ..core.memory import Memory
 from ..core.models import TemporalReference
 from ..llm.prompt_parts import (
     CONFIDENCE, Label, Level, Most, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
 from ..llm.redact import redact
 from ..summaries.generation import objections
+from ..summaries.alignment import pieces
+from ..summaries.values import Finding
 from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
 
@@ -42,7 +45,7 @@ not settle the question, say what they do say and give low confidence.
 
 sources: the labels of the memories that it rests on.
 reasoning: a sentence: how it follows from them.
-answer: one or two sentences, the answer first.
+answer: one or two sentences, the answer first, and each of them told by one memory.
 confidence: high when a memory says it in so many words, medium when it follows from several, low when you \
 guess.
 
@@ -141,14 +144,23 @@ def contradictions(
                         and not any(x.startswith(i) for x in ids)])
 
 # %% ../../nbs/14_recall/08_answer.ipynb #930ac24e
+_STRANGE = 0.25  # One clause with more words that are not told than told ones, or two such words in a row
+_YES = re.compile(r"(?i)^\s*(?:yes|no)[,.:;–— -]+(?=\w)")
+
+
 def untold(
     text: str,  # Of the model
     results: Sequence[MemoryResult],  # That it rests on
     now: datetime,
 ) -> tuple[str, ...]:
-    "What an answer states and the memories do not, dates aside."
+    "What a sentence of an answer states and no single memory does, dates aside."
     for r in reversed(find_references(text, now)):
         if r.interval: text = text[:r.span[0]] + text[r.span[1]:]
-    told = verify(text, [r.memory for r in results])
-    wrong = [f for f in told.findings if f.suspicion >= 0.5 and f.kind != "date"]
+    def doubts(sentence: str, m: Memory) -> list[Finding]:
+        told = verify(_YES.sub("", sentence), [m]).findings
+        return [*(replace(f, status="invented") for f in told
+                  if f.kind == "statement" and f.suspicion >= _STRANGE),
+                *(f for f in told if f.kind not in ("statement", "date") and f.suspicion >= 0.5)]
+    best = (min((doubts(text[p.start:p.end], r.memory) for r in results), key=len) for p in pieces(text))
+    wrong = [f for found in best for f in found]
     return (objections(wrong),) if wrong else ()

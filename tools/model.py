@@ -1,0 +1,82 @@
+"""A small language model with real weights, on this machine alone: `make model` serves it, `make recording` writes down what it says.
+
+SmolLM2-135M-Instruct judges at chance, and that is what it is for: whatever it says, no memory may be the worse for it.
+"""
+import argparse
+import json
+import sys
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME = "smollm2"
+RECORDING = ROOT / "tests" / "fixtures" / "smollm2.jsonl"
+
+
+def weights():
+    "The model's file; none where `make model` has not fetched it."
+    return next((ROOT / ".model").rglob("SmolLM2*.gguf"), None)
+
+
+@contextmanager
+def served(port=0):
+    "llama.cpp's own server for it, with one slot and one thread: with more threads on shared cores it crawls."
+    import xllamacpp
+    p = xllamacpp.CommonParams()
+    p.model.path, p.model_alias, p.port = str(weights()), {NAME}, port
+    p.n_parallel, p.n_ctx = 1, 8192
+    p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1
+    p.warmup = p.fit_params = False
+    p.verbosity = 1  # Errors
+    server = xllamacpp.Server(p)
+    yield f"{server.listening_address}/v1"
+
+
+def asked(url, into):
+    "A function in a recording's place that asks the server, and writes down every reply, also one that no parser takes."
+    from git_notes_consolidation.llm.protocol import Reply, arguments, read_reply, request_key
+    from git_notes_consolidation.llm.reply_cache import CachedReply, append_recording
+    known = set()
+
+    def ask(request):
+        body = json.dumps(arguments(request, NAME, request.max_tokens)).encode()
+        call = urllib.request.Request(f"{url}/chat/completions", body, {"content-type": "application/json"})
+        with urllib.request.urlopen(call) as r: said = read_reply(json.load(r))  # nosec: our own server, on loopback
+        print(f"{request.task:8} {said}"[:160], file=sys.__stderr__, flush=True)
+        if not isinstance(said, Reply): return None
+        if (key := request_key(request)) not in known:
+            known.add(key)
+            append_recording(into, key, CachedReply(said.text, "lmstudio", NAME, *(said.usage or (0, 0))))
+        return said.text
+
+    return ask
+
+
+def record(into):
+    "Walk the whole path once and keep the replies."
+    sys.path.insert(0, str(ROOT / "tests"))
+    from small_model import walk
+    into.unlink(missing_ok=True)
+    with served() as url: walk(replay=asked(url, into))
+    lines = sorted(json.dumps(json.loads(line), sort_keys=True) for line in into.read_text(encoding="utf-8").splitlines())
+    into.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("what", choices=("serve", "record"))
+    a.add_argument("--port", type=int, default=8642, help="where it listens; 0: wherever there is room")
+    args = a.parse_args()
+    if weights() is None: sys.exit("The model is not there yet: make model fetches it (93 MB).")
+    if args.what == "record": return record(RECORDING)
+    with served(args.port) as url:
+        print(f"SmolLM2-135M-Instruct listens at {url}. Ctrl-C ends it. In another terminal:\n"
+              f"  export MEMORY_CONSOLIDATION_LLM_BASE_URL={url} MEMORY_CONSOLIDATION_LLM_MODEL={NAME}\n"
+              "  gnc consolidate --llm lmstudio --dry-run\n"
+              "  gnc evaluate supersession --llm lmstudio --limit 12", flush=True)
+        try: sys.stdin.read() if not sys.stdin.isatty() else __import__("signal").pause()
+        except KeyboardInterrupt: print()
+
+
+if __name__ == "__main__": main()
