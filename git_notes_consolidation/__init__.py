@@ -57,6 +57,8 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "consolidation.status": "is_consolidation_available",
     "consolidation.stores": "EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service "
         "open_service reset_consolidation_service",
+    "llm.supersession_prompt": "SUPERSESSION_SYSTEM_PROMPT",
+    "llm.summary_prompts": "SUMMARY_SYSTEM_PROMPT",
     "recall.search": "MemoryResult RetrievalMode",
     "recall.questions": "needs_reasoning",
     "recall.service": "RecallService get_recall_service open_recall reset_recall_service",

@@ -1,7 +1,7 @@
 """The whole path with a small model of real weights: a run, a question, a fact, the evaluation. Its replies come from a server or from a recording."""
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -34,19 +34,20 @@ class Walked(NamedTuple):
 
 @contextmanager
 def replies_from(replay):
-    "Every client asks a recording, or a function; nobody where there is none."
+    "Every client asks a recording, or a function."
     init = Client.__init__
 
     def played(self, config, providers, notes=(), cache_path=":memory:", given=None, record=None, **more):
-        init(self, config, providers, notes, cache_path, given or replay, record, **more)
+        init(self, config, providers, notes, cache_path, replay or given, record, **more)
 
-    with mock.patch.object(Client, "__init__", played if replay else init): yield
+    with mock.patch.object(Client, "__init__", played): yield
 
 
 def walk(home=None, url="", replay=None):
     "Everything that asks a model, once, on six memories and four labelled pairs."
     home = made(Path(home or tempfile.mkdtemp()) / "small", MEMORIES)
-    with mock.patch.dict(os.environ, ENVIRONMENT | ({"MEMORY_CONSOLIDATION_LLM_BASE_URL": url} if url else {})), replies_from(replay):
+    where = ENVIRONMENT | ({"MEMORY_CONSOLIDATION_LLM_BASE_URL": url} if url else {})
+    with mock.patch.dict(os.environ, where), (replies_from(replay) if replay else nullcontext()):
         return Walked(home, gnc("consolidate", "--llm", "lmstudio", "--threshold", "0.3", "--json", repo=home),
                       gnc("recall", QUESTION, "--reason", "--llm", "lmstudio", "--json", repo=home),
                       gnc("remember", FACT, "--namespace", "decisions", "--llm", "lmstudio", "--dry-run", "--json", repo=home),

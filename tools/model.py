@@ -4,6 +4,7 @@ SmolLM2-135M-Instruct judges at chance, and that is what it is for: whatever it 
 """
 import argparse
 import json
+import os
 import sys
 import urllib.request
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "smollm2"
 RECORDING = ROOT / "tests" / "fixtures" / "smollm2.jsonl"
+NOTEBOOK = ROOT / "nbs" / "research" / "prompts.ipynb"
 
 
 def weights():
@@ -53,14 +55,28 @@ def asked(url, into):
     return ask
 
 
-def record(into):
-    "Walk the whole path once and keep the replies."
+def record(into, play):
+    "Do something once with a served model, and keep its replies."
     sys.path.insert(0, str(ROOT / "tests"))
-    from small_model import walk
+    from small_model import replies_from
     into.unlink(missing_ok=True)
-    with served() as url: walk(replay=asked(url, into))
+    with served() as url, replies_from(asked(url, into)): play()
     lines = sorted(json.dumps(json.loads(line), sort_keys=True) for line in into.read_text(encoding="utf-8").splitlines())
     into.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def run_notebook():
+    "The cells of the prompt bench."
+    os.chdir(NOTEBOOK.parent)
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names = {}
+    for c in cells:
+        if c["cell_type"] == "code": exec("".join(c["source"]), names)  # nosec: our own notebook
+
+
+def walk():
+    import small_model
+    small_model.walk()
 
 
 def main():
@@ -69,7 +85,9 @@ def main():
     a.add_argument("--port", type=int, default=8642, help="where it listens; 0: wherever there is room")
     args = a.parse_args()
     if weights() is None: sys.exit("The model is not there yet: make model fetches it (93 MB).")
-    if args.what == "record": return record(RECORDING)
+    if args.what == "record":
+        record(RECORDING, walk)
+        return record(NOTEBOOK.parent / "smollm2-replies.jsonl", run_notebook)
     with served(args.port) as url:
         print(f"SmolLM2-135M-Instruct listens at {url}. Ctrl-C ends it. In another terminal:\n"
               f"  export MEMORY_CONSOLIDATION_LLM_BASE_URL={url} MEMORY_CONSOLIDATION_LLM_MODEL={NAME}\n"

@@ -38,7 +38,7 @@ def pairs_in(
 
 # %% ../../nbs/19_apps/05_testing.ipynb #95c12eb6
 class MockLLM:
-    "A language model for tests; set its three functions."
+    "A language model for tests; set its four functions."
     def __init__(self) -> None:
         # Two texts to duplicate, supersede, merge or coexist
         self.judge: Callable[[str, str], str] = lambda newer, older: "coexist"
@@ -46,6 +46,8 @@ class MockLLM:
         self.summary: Callable[[list[str]], dict[str, Any] | None] = lambda texts: None
         # Labels and texts to edges
         self.edges: Callable[[dict[str, str]], list[dict[str, Any]]] = lambda memories: []
+        # A question with what it is asked about, and labels and texts, to an answer's parts
+        self.answer: Callable[[str, dict[str, str]], dict[str, Any] | None] = lambda question, memories: None
         self.confidence = "high"  # Of its judgments
         self.requests: list[Request] = []  # Everything it was asked
 
@@ -57,6 +59,10 @@ class MockLLM:
             pairs = pairs_in(request).items()
             return json.dumps({p: self._answer(texts[n], texts[o]) for p, (n, o) in pairs})
         if request.task == "edges": return json.dumps({"edges": self.edges(texts)})
+        if request.task == "answer":
+            said = self.answer(request.messages[-1]["content"].rpartition("Question: ")[2], texts)
+            whole = {"sources": [*texts][:1], "reasoning": "The memory says so.", "confidence": self.confidence}
+            return None if said is None else json.dumps(whole | said)
         draft = self.summary([*texts.values()])
         blank: dict[str, Any] = {"title": "", "summary": "", "key_facts": [], "decisions": [],
                                  "superseded_facts": [], "insights": []}
@@ -76,8 +82,8 @@ class MockLLM:
 # %% ../../nbs/19_apps/05_testing.ipynb #6df8e83b
 @pytest.fixture
 def mock_consolidation_llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockLLM]:
-    """A deterministic language model in the place of the configured one: set `judge`, `summary` and `edges`;
-    `requests` holds what it was asked."""
+    """A deterministic language model in the place of the configured one: set `judge`, `summary`, `edges`
+    and `answer`; `requests` holds what it was asked."""
     from git_notes_consolidation.consolidation import stores as service
     mock = MockLLM()
     monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_PROVIDER", "openai")

@@ -7,11 +7,13 @@ from __future__ import annotations
 import logging, threading, time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 from .. import __version__
 
 # %% auto #0
-__all__ = ['address', 'within', 'start_export']
+__all__ = ['address', 'speaks_grpc', 'within', 'start_export']
 
 # %% ../../nbs/03_observability/05_export.ipynb #731bce04
 def address(
@@ -22,6 +24,22 @@ def address(
     base = endpoint.rstrip("/")
     for known in ("traces", "metrics"): base = base.removesuffix(f"/v1/{known}")
     return f"{base}/v1/{signal}"
+
+# %% ../../nbs/03_observability/05_export.ipynb #e1fed314
+def speaks_grpc(
+    endpoint: str | None,  # As the user gave it
+    env: Mapping[str, str],
+) -> bool:
+    "Does the collector there take OTLP over gRPC?"
+    said = env.get("OTEL_EXPORTER_OTLP_PROTOCOL", "").strip().lower()
+    where = endpoint or env.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    return said == "grpc" or not said and urlsplit(where).netloc.endswith(":4317")
+
+
+def _exporter(signal: str, name: str, endpoint: str | None, grpc: bool, seconds: float) -> Any:
+    kind, where = ("grpc", endpoint) if grpc else ("http", endpoint and address(endpoint, f"{signal}s"))
+    module = import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{signal}_exporter")
+    return getattr(module, name)(endpoint=where, timeout=seconds)
 
 # %% ../../nbs/03_observability/05_export.ipynb #951c0527
 def within(
@@ -54,8 +72,9 @@ def start_export(
     resource = Resource.create({"service.version": __version__}
                                | ({} if "OTEL_SERVICE_NAME" in env
                                   else {"service.name": "git-notes-consolidation"}))
-    ends = [*([_traces(endpoint, resource, seconds)] if traces else []),
-            *([_metrics(endpoint, resource, seconds)] if metrics else [])]
+    grpc = speaks_grpc(endpoint, env)
+    ends = [*([_traces(endpoint, resource, seconds, grpc)] if traces else []),
+            *([_metrics(endpoint, resource, seconds, grpc)] if metrics else [])]
     failed = [out for out, _ in ends]
     return lambda: within(seconds, *(end for _, end in ends)) and not any(x.failures for x in failed)
 
@@ -73,24 +92,22 @@ class _Counted:
         return said
 
 
-def _traces(endpoint: str | None, resource: Any, seconds: float) -> tuple[_Counted, Callable[[], Any]]:
+def _traces(endpoint: str | None, resource: Any, seconds: float, grpc: bool) -> tuple[_Counted, Callable[[], Any]]:
     from opentelemetry import trace
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    out = _Counted(OTLPSpanExporter(endpoint=endpoint and address(endpoint, "traces"), timeout=seconds))
+    out = _Counted(_exporter("trace", "OTLPSpanExporter", endpoint, grpc, seconds))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(out, max_queue_size=20_000))  # type: ignore[arg-type]
     trace.set_tracer_provider(provider)
     return out, lambda: provider.force_flush(int(seconds * 1000))
 
 
-def _metrics(endpoint: str | None, resource: Any, seconds: float) -> tuple[_Counted, Callable[[], Any]]:
+def _metrics(endpoint: str | None, resource: Any, seconds: float, grpc: bool) -> tuple[_Counted, Callable[[], Any]]:
     from opentelemetry import metrics
-    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-    out = _Counted(OTLPMetricExporter(endpoint=endpoint and address(endpoint, "metrics"), timeout=seconds))
+    out = _Counted(_exporter("metric", "OTLPMetricExporter", endpoint, grpc, seconds))
     reader = PeriodicExportingMetricReader(
         out, export_interval_millis=60_000, export_timeout_millis=seconds * 1000)  # type: ignore[arg-type]
     provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)

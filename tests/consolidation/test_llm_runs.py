@@ -264,3 +264,20 @@ def test_what_a_model_linked_stays_where_it_is_only_asked_to_judge(tmp_path, moc
     before = there()
     service.run(consolidation_stores.open_service(home, settings), SAMPLE_NOW, scope=consolidation_scan.Scope(strategies=frozenset({"supersede"})), full=True)
     assert len(before) == 1 and there() == before
+
+
+def test_a_model_is_asked_before_a_decision_is_hidden_that_nobody_names(tmp_path, mock_consolidation_llm):
+    "What it denies becomes a question; what it bears out is done; what names the older one is not asked."
+    again = [mem("Sessions are kept for 30 minutes", "By the gateway.", days_ago=90), mem("Sessions are kept for 45 minutes", "By the gateway.", days_ago=9)]
+    named = [mem("ADR-001: Use Flask", "It is small.", days_ago=80), mem("ADR-009: Use FastAPI", "Supersedes ADR-001.", days_ago=8)]
+
+    def ran(name, relation):
+        home = new_repo(tmp_path / name, [*again, *named])
+        mock_consolidation_llm.judge = lambda newer, older: relation
+        service.run(consolidation_stores.open_service(home, load_settings({"llm_provider": "openai", "max_change": 1.0}, env={})), SAMPLE_NOW)
+        state = consolidation_view.view(open_repo(home)).state
+        return {(e.source_id, e.target_id) for e in state.edges.values() if e.edge_type.value == "supersedes"}, state.reviews
+
+    pair, by_name = ((x[1].id, x[0].id) for x in (again, named))
+    assert ran("denied", "coexist")[0] == {by_name} and len(ran("denied again", "coexist")[1]) == 1
+    assert ran("borne out", "supersede")[0] == {pair, by_name}

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent import futures
+from importlib import import_module
 
 import pytest
 from calls import COMMAND, gnc as here, new_repo
@@ -85,6 +87,24 @@ def test_spans_and_metrics_of_a_run_arrive(repo):
     assert runs.as_int == 1 and r.numbers["consolidation.duration_seconds"].unit == "s"
     assert [*r.numbers["retention.score_distribution"].histogram.data_points[0].explicit_bounds] == [*METRICS["retention.score_distribution"].buckets]
     assert "Supersedes" not in str(r.traces)
+
+
+@pytest.mark.slow
+def test_they_arrive_over_grpc_too(repo):
+    "A collector that speaks gRPC alone, at a port that does not say so."
+    grpc = pytest.importorskip("grpc")
+    got, server = [], grpc.server(futures.ThreadPoolExecutor(2))
+    for signal in ("Trace", "Metrics"):
+        name = f"opentelemetry.proto.collector.{signal.lower()}.v1.{signal.lower()}_service_pb2"
+        there, reply = import_module(f"{name}_grpc"), getattr(import_module(name), f"Export{signal}ServiceResponse")
+        base = getattr(there, f"{signal}ServiceServicer")
+        mine = type("Service", (base,), {"Export": lambda self, request, context, reply=reply: got.append(request) or reply()})
+        getattr(there, f"add_{signal}ServiceServicer_to_server")(mine(), server)
+    url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    try: done = gnc(repo, "consolidate", MEMORY_PLUGIN_OTLP_ENDPOINT=url, OTEL_EXPORTER_OTLP_PROTOCOL="grpc")
+    finally: server.stop(None)
+    assert (done.returncode, done.stderr) == (0, "") and {type(x).__name__ for x in got} == {"ExportTraceServiceRequest", "ExportMetricsServiceRequest"}
 
 
 @pytest.mark.slow

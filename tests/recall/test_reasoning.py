@@ -1,7 +1,7 @@
 """Questions answered with evidence: from real repositories, by rule, and by a model that is held against the memories."""
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import git_notes_consolidation as gnc
 import pytest
@@ -306,3 +306,40 @@ def test_yesterday_is_by_the_writers_clock(tmp_path, cached):
     if cached: assert command("consolidate", "--yes", repo=home).code == 0
     said = json.loads(command("recall", "when did the ledger export finish", "--json", repo=home).out)
     assert said["answer"].startswith("30 May 2026.") and said["temporal_resolutions"][0]["memory_timestamp"] == "2026-05-31T21:00:00-05:00"
+
+
+# As the designs' tests have it
+
+
+def test_a_mock_that_answers_as_the_designs_have_it(tmp_path, mock_consolidation_llm):
+    "Their test, word for word but for where the memory comes from; the mock answers as a model would."
+    from git_notes_consolidation import get_reasoned_recall_service, reset_recall_service
+    home = new_repo(tmp_path / "repo", [CAROLINE])
+    mock_consolidation_llm.answer = lambda question, memories: {"answer": "Caroline went to the LGBTQ support group on 2023-05-07."}
+    reset_recall_service()
+    service = get_reasoned_recall_service(home)
+    answer = asyncio.run(service.recall_with_reasoning("When did Caroline go to the LGBTQ support group?"))
+    assert "2023-05-07" in answer.answer or "7 May 2023" in answer.answer
+    assert answer.confidence > 0.8 and [r.task for r in mock_consolidation_llm.requests] == ["answer"]
+    assert len(answer.temporal_resolutions) > 0
+    assert answer.temporal_resolutions[0].original_text == "yesterday"
+    assert answer.temporal_resolutions[0].resolved_date.date() == date(2023, 5, 7)
+
+
+def test_the_designs_own_reply_is_no_answer_to_our_question_and_the_rules_stands(home):
+    reply = json.dumps({"answer": "7 May 2023", "confidence": 0.95, "reasoning": "yesterday", "source_memory_indices": [1], "requires_inference": True})
+    a, _ = asked(home, reply)
+    assert a.by == "offline" and a.answer.startswith("7 May 2023") and a.confidence > 0.8
+
+
+def test_the_designs_prompts_have_their_names_and_places():
+    import git_notes_consolidation as package
+    told = package.REASONING_USER_PROMPT.format(query="When?", memories="[Memory 1] (recorded: 2023-05-08)")
+    assert "When?" in told and "[Memory 1]" in told
+    for name in ("SUMMARY_SYSTEM_PROMPT", "SUPERSESSION_SYSTEM_PROMPT", "REASONING_SYSTEM_PROMPT"): assert "JSON" in getattr(package, name)
+
+
+@pytest.mark.parametrize("text", ["The relay went live and moved to PostgreSQL.", "The relay was moved to PostgreSQL; Caroline said so."])
+def test_a_sentence_that_two_memories_tell_together_is_not_shown(home, text):
+    a, _ = asked(home, json.dumps({"answer": text, "confidence": "high", "reasoning": "They say so.", "sources": ["M1", "M2"]}), "What became of the relay?")
+    assert text not in a.answer
