@@ -5,6 +5,7 @@ SmolLM2-135M-Instruct judges at chance, and that is what it is for: whatever it 
 import argparse
 import json
 import os
+import signal
 import sys
 import urllib.request
 from contextlib import contextmanager
@@ -44,7 +45,7 @@ def asked(url, into):
     def ask(request):
         body = json.dumps(arguments(request, NAME, request.max_tokens)).encode()
         call = urllib.request.Request(f"{url}/chat/completions", body, {"content-type": "application/json"})
-        with urllib.request.urlopen(call) as r: said = read_reply(json.load(r))  # nosec: our own server, on loopback
+        with urllib.request.urlopen(call) as r: said = read_reply(json.load(r))  # nosec B310 # our own server, on loopback
         print(f"{request.task:8} {said}"[:160], file=sys.__stderr__, flush=True)
         if not isinstance(said, Reply): return None
         if (key := request_key(request)) not in known:
@@ -67,11 +68,13 @@ def record(into, play):
 
 def run_notebook():
     "The cells of the prompt bench."
+    from execnb.shell import CaptureShell
     os.chdir(NOTEBOOK.parent)
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names = {}
+    cells, shell = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"], CaptureShell()
     for c in cells:
-        if c["cell_type"] == "code": exec("".join(c["source"]), names)  # nosec: our own notebook
+        if c["cell_type"] != "code": continue
+        shell.run("".join(c["source"]))
+        if shell.exc: raise shell.exc
 
 
 def walk():
@@ -93,7 +96,7 @@ def main():
               f"  export MEMORY_CONSOLIDATION_LLM_BASE_URL={url} MEMORY_CONSOLIDATION_LLM_MODEL={NAME}\n"
               "  gnc consolidate --llm lmstudio --dry-run\n"
               "  gnc evaluate supersession --llm lmstudio --limit 12", flush=True)
-        try: sys.stdin.read() if not sys.stdin.isatty() else __import__("signal").pause()
+        try: sys.stdin.read() if not sys.stdin.isatty() else signal.pause()
         except KeyboardInterrupt: print()
 
 

@@ -61,7 +61,9 @@ class MockLLM:
         if request.task == "edges": return json.dumps({"edges": self.edges(texts)})
         if request.task == "answer":
             said = self.answer(request.messages[-1]["content"].rpartition("Question: ")[2], texts)
-            whole = {"sources": [*texts][:1], "reasoning": "The memory says so.", "confidence": self.confidence}
+            whole = {
+                "sources": [*texts][:1], "reasoning": "The memory says so.", "confidence": self.confidence
+            }
             return None if said is None else json.dumps(whole | said)
         draft = self.summary([*texts.values()])
         blank: dict[str, Any] = {"title": "", "summary": "", "key_facts": [], "decisions": [],

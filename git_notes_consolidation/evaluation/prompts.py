@@ -79,7 +79,8 @@ def read_prompt(
         strange = f"; it has {sorted(map(str, given.keys() - known))}" if isinstance(given, dict) else ""
         raise PromptError(f"{where}: a prompt has {', '.join(f.name for f in fields(Prompt))}{strange}")
     wanted = tuple(given.get("fields") or base.fields)
-    if not {"quote", "relation"} <= set(wanted) <= set(JUDGE.fields):  # Without a quotation nothing is believed
+    if not {"quote", "relation"} <= set(wanted) <= set(
+            JUDGE.fields):  # Without a quotation nothing is believed
         raise PromptError(f"{where}, fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
     template = given.get("template", base.template)
     if not isinstance(template, str) or not ("{memories}" in template and "{pairs}" in template):
@@ -89,12 +90,12 @@ def read_prompt(
     if "examples" in given:
         try: examples = tuple(_example(x, wanted) for x in given["examples"] or ())
         except (ValueError, TypeError) as e: raise PromptError(f"{where}, examples: {e}") from None
-    return Prompt(str(given.get("name") or Path(path).stem), given.get("system", base.system), template, examples,
-                  wanted)
+    return Prompt(str(given.get("name") or Path(path).stem), given.get("system", base.system), template,
+                  examples, wanted)
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #c7d21ce1
 def gold(pair: Pair) -> str:
-    "The relation that is right; a pair whose relation is not known is only known to be a supersession or none."
+    "The relation that is right; where none is given, whether it is a supersession."
     return pair.relation or ("supersede" if pair.positive else "coexist")
 
 
@@ -104,7 +105,8 @@ def sample(
 ) -> tuple[Pair, ...]:
     "Pairs of the development half, of each relation in turn."
     groups: dict[str, list[Pair]] = {}
-    for p in sorted(shown(pairs), key=lambda p: digest("bench", p.id)): groups.setdefault(gold(p), []).append(p)
+    for p in sorted(shown(pairs), key=lambda p: digest("bench", p.id)):
+        groups.setdefault(gold(p), []).append(p)
     turns = zip_longest(*(groups[name] for name in sorted(groups)))
     return tuple(p for turn in turns for p in turn if p is not None)[:most]
 
@@ -154,7 +156,10 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        shares = {k: getattr(self, k).to_dict() for k in ("answered", "precision", "recall", "wrong", "asked")}
+        shares = {
+            k: getattr(self, k).to_dict()
+            for k in ("answered", "precision", "recall", "wrong", "asked")
+        }
         return {"name": self.name, **shares, "four_way": self.four.to_dict(), "refused": dict(self.refused),
                 "usage": self.usage.to_dict()}
 
@@ -179,11 +184,14 @@ def try_prompt(
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #3a879de2
 def trial_row(t: Trial) -> dict[str, Any]:
     "Its line in the comparison."
-    return {"prompt": t.name, "answers taken": f"{t.answered.k} of {t.answered.n}", "precision": t.precision,
-            "recall": t.recall, "done wrongly": t.wrong.k, "right of the four": f"{t.four.right.k} of {t.four.right.n}",
-            "questions": f"{t.asked.k} of {t.asked.n} right", "calls": t.usage.calls,
-            "tokens in": t.usage.tokens_in, "tokens out": t.usage.tokens_out,
-            "cost": f"${t.usage.cost:.4f}" if t.usage.cost else "–"}
+    return {
+        "prompt": t.name, "answers taken": f"{t.answered.k} of {t.answered.n}", "precision": t.precision,
+        "recall": t.recall, "done wrongly": t.wrong.k,
+        "right of the four": f"{t.four.right.k} of {t.four.right.n}",
+        "questions": f"{t.asked.k} of {t.asked.n} right", "calls": t.usage.calls,
+        "tokens in": t.usage.tokens_in, "tokens out": t.usage.tokens_out,
+        "cost": f"${t.usage.cost:.4f}" if t.usage.cost else "–"
+    }
 
 
 def differing(
@@ -199,8 +207,10 @@ def differing(
             for i, p in enumerate(a.pairs) if a.done[i] != b.done[i]]
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #cb360454
-OUTCOMES = {"done rightly": COLOURS[2], "asked rightly": COLOURS[4], "left alone, rightly": "#D9D9D9",
-            "missed": "#F2F2F2", "refused": COLOURS[3], "asked wrongly": COLOURS[5], "done wrongly": COLOURS[1]}
+OUTCOMES = {
+    "done rightly": COLOURS[2], "asked rightly": COLOURS[4], "left alone, rightly": "#D9D9D9",
+    "missed": "#F2F2F2", "refused": COLOURS[3], "asked wrongly": COLOURS[5], "done wrongly": COLOURS[1]
+}
 
 
 def outcomes(t: Trial) -> dict[str, int]:
@@ -217,9 +227,11 @@ def outcomes(t: Trial) -> dict[str, int]:
 def trial_figure(trials: Sequence[Trial]) -> Figure:
     "A bar for each, from what is right to what is wrong."
     rows, names = [outcomes(t) for t in trials], [t.name for t in trials]
-    bars = ({"type": "bar", "orientation": "h", "name": name, "y": names, "x": [r[name] for r in rows],
-             "text": [r[name] or "" for r in rows], "textposition": "inside", "insidetextanchor": "middle",
-             "marker": {"color": colour, "line": {"color": "#444", "width": 0.5}}} for name, colour in OUTCOMES.items())
+    bars = ({
+        "type": "bar", "orientation": "h", "name": name, "y": names, "x": [r[name] for r in rows],
+        "text": [r[name] or "" for r in rows], "textposition": "inside", "insidetextanchor": "middle",
+        "marker": {"color": colour, "line": {"color": "#444", "width": 0.5}}
+    } for name, colour in OUTCOMES.items())
     return figure(bars, x="pairs", barmode="stack", yaxis_autorange="reversed", height=150 + 44 * len(rows),
                   legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"})
 
@@ -231,7 +243,10 @@ def estimate(
 ) -> tuple[int, Bound]:  # Calls, and tokens with their price
     "What a trial would come to at most, if every answer is taken."
     asked = [(p.older, p.newer) for p in pairs]
-    calls = [judge_request([asked[i] for i in part], prompt=prompt)[0] for part in batches(asked, client.pace.pairs)]
+    calls = [
+        judge_request([asked[i] for i in part], prompt=prompt)[0]
+        for part in batches(asked, client.pace.pairs)
+    ]
     texts = [*(m["content"] for c in calls for m in c.messages), *(json.dumps(c.schema) for c in calls)]
     prices = next((price(p.models[0], p.local) for p in client.providers), (0.0, 0.0))
     return len(calls), Bound(sum(map(estimate_tokens, texts)), sum(c.max_tokens for c in calls), prices)
@@ -251,7 +266,8 @@ class Ranking:
         return {"name": self.name, "n": self.n, **numbers, "usage": self.usage.to_dict()}
 
 
-def _ranking(name: str, pairs: Sequence[Pair], odds: Sequence[float | None], usage: Usage = Usage()) -> Ranking:
+def _ranking(name: str, pairs: Sequence[Pair], odds: Sequence[float | None],
+             usage: Usage = Usage()) -> Ranking:
     known = [(p.positive, x) for p, x in zip(pairs, odds) if x is not None]
     truth, scores = [t for t, _ in known], [x for _, x in known]
     if len({*truth}) < 2: return Ranking(name, len(known), None, None, usage)

@@ -15,7 +15,8 @@ from ..core.memory import Memory
 from ..observability.tracing import current_span
 from .summary_prompts import Draft, merge_request, summary_request
 from .edge_prompt import edges_request, Link
-from .supersession_prompt import batches, JUDGE, judge_request, odds_request, Prompt
+from .supersession_prompt import (
+    batches, JUDGE, judge_request, odds_request, Prompt)
 
 # %% auto #0
 __all__ = ['Parser', 'Ask', 'ask_in_parts', 'Job', 'Heard', 'Model']

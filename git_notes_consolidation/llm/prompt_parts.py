@@ -115,7 +115,8 @@ def schema_of(
         return schema_of(plain, given) | {"maxLength" if plain is str else "maxItems": most.n}
     if get_origin(kind) is Literal: return {"type": "string", "enum": list(get_args(kind))}
     if get_origin(kind) is tuple: return {"type": "array", "items": schema_of(get_args(kind)[0], given)}
-    if get_origin(kind) in (Union, types.UnionType): return {"anyOf": [schema_of(k, given) for k in get_args(kind)]}
+    if get_origin(kind) in (Union, types.UnionType):
+        return {"anyOf": [schema_of(k, given) for k in get_args(kind)]}
     return {"type": {str: "string", type(None): "null"}[kind]}
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #a832f4a6

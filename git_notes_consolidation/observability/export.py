@@ -92,7 +92,8 @@ class _Counted:
         return said
 
 
-def _traces(endpoint: str | None, resource: Any, seconds: float, grpc: bool) -> tuple[_Counted, Callable[[], Any]]:
+def _traces(endpoint: str | None, resource: Any, seconds: float,
+            grpc: bool) -> tuple[_Counted, Callable[[], Any]]:
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -103,7 +104,8 @@ def _traces(endpoint: str | None, resource: Any, seconds: float, grpc: bool) -> 
     return out, lambda: provider.force_flush(int(seconds * 1000))
 
 
-def _metrics(endpoint: str | None, resource: Any, seconds: float, grpc: bool) -> tuple[_Counted, Callable[[], Any]]:
+def _metrics(endpoint: str | None, resource: Any, seconds: float,
+             grpc: bool) -> tuple[_Counted, Callable[[], Any]]:
     from opentelemetry import metrics
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader

@@ -135,8 +135,8 @@ def _sending(t: Telemetry, env: Mapping[str, str]) -> object:
         from git_notes_consolidation.observability.export import start_export
         return start_export(t.endpoint, t.traces, t.metrics, env)
     except Exception as e:
-        grpc = "grpc" in str(getattr(e, "name", ""))  # Port 4317 stands for it
-        missing = "opentelemetry-exporter-otlp-proto-grpc" if grpc else "'git-notes-consolidation[otel]'"
+        module = str(getattr(e, "name", ""))  # For gRPC, a package of that name
+        missing = module.replace(".", "-") if "grpc" in module else "'git-notes-consolidation[otel]'"
         print(f"gnc: spans and metrics are not sent: {escaped(e, 200)}; run: pip install {missing}",
               file=sys.stderr)
         return None
@@ -145,8 +145,9 @@ def _sending(t: Telemetry, env: Mapping[str, str]) -> object:
 def _finish(end: object) -> None:
     if callable(end) and not end():
         print(
-            "gnc: not all spans and metrics could be sent; is the collector running, and does it take OTLP there: "
-            "over gRPC at port 4317, else over HTTP?", file=sys.stderr)
+            "gnc: not all spans and metrics could be sent; is the collector running, and does it take OTLP "
+            "there: over gRPC at port 4317, else over HTTP?",
+            file=sys.stderr)
 
 # %% ../../nbs/03_observability/06_telemetry.ipynb #1d0d2111
 def store_tally(

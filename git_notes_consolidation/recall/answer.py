@@ -102,8 +102,9 @@ def answer_request(
     told = f"{fenced(memories, salt, notes)}\n\nToday is {now:%Y-%m-%d}."
     user = REASONING_USER_PROMPT.format(memories=told, query=escaped(redact(query[:2000])))
     messages = ({"role": "system", "content": REASONING_SYSTEM_PROMPT}, {"role": "user", "content": user})
-    return Request("answer", messages, schema_of(AnswerReply, [*memories]), 700, REASONING_PROMPT), partial(_answer,
-        {label: m.id for label, m in memories.items()})
+    return Request("answer", messages, schema_of(AnswerReply, [*memories]), 700,
+                   REASONING_PROMPT), partial(_answer, {label: m.id
+                                                        for label, m in memories.items()})
 
 # %% ../../nbs/14_recall/08_answer.ipynb #d67441c5
 _ID = re.compile(r"\b(?:mem|sum)_[0-9a-z]{4,}\b|\b[0-9a-f]{7,40}\b(?=[^\w]|$)")

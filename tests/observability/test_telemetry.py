@@ -108,6 +108,14 @@ def test_they_arrive_over_grpc_too(repo):
 
 
 @pytest.mark.slow
+def test_without_grpc_one_line_says_what_to_install(repo, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.exporter.otlp.proto.grpc'] = None\n", encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_OTLP_ENDPOINT="http://127.0.0.1:4317", PYTHONPATH=path)
+    assert done.returncode == 0 and done.stderr.count("\n") == 1 and "pip install opentelemetry-exporter-otlp-proto-grpc" in done.stderr
+
+
+@pytest.mark.slow
 def test_with_spans_a_line_names_its_trace(repo):
     with Receiver() as r:
         done = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_LOG_LEVEL="info", MEMORY_PLUGIN_OTLP_ENDPOINT=r.url)

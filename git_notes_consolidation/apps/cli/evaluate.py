@@ -169,9 +169,11 @@ def _write_prompt(call: Call, path: Path) -> None:
     "The package's own prompt, never over a file that is there."
     try:
         with path.open("x", encoding="utf-8") as f: f.write(evaluation_prompts.prompt_yaml())
-    except FileExistsError: raise Usage(f"--write-prompt {path}: it is there already; name a new file") from None
-    call.show({"written": str(path)}, f"Written to {path}. Edit it, then: gnc evaluate supersession --llm WHO "
-                                      f"--prompt {path} --limit 24")
+    except FileExistsError:
+        raise Usage(f"--write-prompt {path}: it is there already; name a new file") from None
+    call.show({"written": str(path)},
+              f"Written to {path}. Edit it, then: gnc evaluate supersession --llm WHO "
+              f"--prompt {path} --limit 24")
 
 
 def _replies(call: Call) -> Path | str:
@@ -193,11 +195,14 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
     def client() -> llm_client.Client: return llm_client.get_client(config, os.environ, _replies(call))
     with client() as c:
         if not c.providers: raise Usage(f"--llm {llm}: {'; '.join(c.usage().notes) or llm_client.NOBODY}")
-        who, prices = f"{c.providers[0].name} ({c.providers[0].models[0]})", [e.estimate(pairs, c, p) for p in prompts]
+        who, prices = f"{c.providers[0].name} ({c.providers[0].models[0]})", [
+            e.estimate(pairs, c, p) for p in prompts
+        ]
     if dry_run:
         rows = [(p.name, n, b.tokens_in, b.tokens_out, f"${b.usd:.4f}") for p, (n, b) in zip(prompts, prices)]
-        costs = [{"prompt": p.name, "calls": n, "tokens_in": b.tokens_in, "tokens_out": b.tokens_out, "usd": b.usd}
-                 for p, (n, b) in zip(prompts, prices)]
+        costs = [{
+            "prompt": p.name, "calls": n, "tokens_in": b.tokens_in, "tokens_out": b.tokens_out, "usd": b.usd
+        } for p, (n, b) in zip(prompts, prices)]
         columns = ("prompt", "calls", "tokens in", "tokens out, at most", "cost, at most")
         call.show({"pairs": len(pairs), "who": who, "estimate": costs},
                   table(f"{len(pairs)} pairs, to be asked of {who}", columns, rows, right=columns[1:]),
@@ -210,9 +215,11 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
         if rank:
             with client() as c: ranked.append(e.rank_pairs(pairs, c, _moving(begin("yes or no", len(pairs)))))
     others = e.differing(*trials[-2:])
-    call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
-               "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]},
-              *_trial_tables(trials, ranked, who), *_differing(others, [t.name for t in trials[-2:]], failures))
+    call.show(
+        {
+            "pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
+            "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]
+        }, *_trial_tables(trials, ranked, who), *_differing(others, [t.name for t in trials[-2:]], failures))
 
 
 def _moving(step: Callable[[], None]) -> Callable[[int, int], None]:
@@ -227,10 +234,17 @@ def _trial_tables(trials: Sequence[evaluation_prompts.Trial], ranked: Sequence[e
     def number(x: float | None) -> str: return "–" if x is None else f"{x:.3f}"
     order = [(r.name, r.n, number(r.auc), number(r.average_precision)) for r in ranked]
     title = f"{len(trials[0].pairs)} labelled pairs, asked of {who}"
-    return [table(title, ("", *(t.name for t in trials)), lines),
-            *(["", table("Answers that were not taken", ("prompt", "", "why"), why, right=("",))] if why else []),
-            *(["", table("Ranked: which pairs are outdated", ("by", "pairs", "AUC", "average precision"), order,
-                         right=("pairs", "AUC", "average precision"))] if order else [])]
+    return [
+        table(title, ("", *(t.name for t in trials)), lines),
+        *(["", table("Answers that were not taken",
+                     ("prompt", "", "why"), why, right=("", ))] if why else []), *([
+                         "",
+                         table("Ranked: which pairs are outdated",
+                               ("by", "pairs", "AUC", "average precision"),
+                               order,
+                               right=("pairs", "AUC", "average precision"))
+                     ] if order else [])
+    ]
 
 
 def _differing(others: Sequence[Mapping[str, Any]], names: Sequence[str], most: int) -> list[Any]:
@@ -243,44 +257,58 @@ def _differing(others: Sequence[Mapping[str, Any]], names: Sequence[str], most: 
 
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #45c29fc3
 @evaluate.command(epilog="Examples: `gnc evaluate supersession`, `gnc evaluate supersession --failures 20`, "
-                         "`gnc evaluate supersession --data pairs.jsonl --json`, `gnc evaluate supersession "
-                         "--four-way`, `gnc evaluate supersession --llm openai --limit 60 --dry-run`, `gnc evaluate "
-                         "supersession --write-prompt mine.yaml`, `gnc evaluate supersession --llm ollama "
-                         "--prompt mine.yaml --limit 24`.  \n"
-                         "A row of the file: `{\"id\", \"source\", \"older\": {\"id\", \"title\", \"text\", "
-                         "\"date\"}, \"newer\": {…}, "
-                         "\"label\": \"full|partial|coexist|none\", \"kind\", \"relation\", \"category\", "
-                         "\"split\"}`; the last four may be absent. "
-                         "Rows whose split is `locked` are counted, and never shown.")
+                  "`gnc evaluate supersession --data pairs.jsonl --json`, `gnc evaluate supersession "
+                  "--four-way`, `gnc evaluate supersession --llm openai --limit 60 --dry-run`, `gnc evaluate "
+                  "supersession --write-prompt mine.yaml`, `gnc evaluate supersession --llm ollama "
+                  "--prompt mine.yaml --limit 24`.  \n"
+                  "A row of the file: `{\"id\", \"source\", \"older\": {\"id\", \"title\", \"text\", "
+                  "\"date\"}, \"newer\": {…}, "
+                  "\"label\": \"full|partial|coexist|none\", \"kind\", \"relation\", \"category\", "
+                  "\"split\"}`; the last four may be absent. "
+                  "Rows whose split is `locked` are counted, and never shown.")
 def supersession(
     ctx: typer.Context,
     data: Annotated[Path | None,
                     typer.Option(help="Labelled pairs, JSON lines. Default: the package's own 300.",
                                  metavar="FILE")] = None,
-    chains: Annotated[Path | None,
-                      typer.Option(
-                          help="Labelled chains, JSON lines. Default: the package's own 40, unless --data is "
-                               "given.",
-                                                metavar="FILE")] = None,
+    chains: Annotated[
+        Path | None,
+        typer.Option(help="Labelled chains, JSON lines. Default: the package's own 40, unless --data is "
+                     "given.",
+                     metavar="FILE")] = None,
     failures: Annotated[int, typer.Option(help="Show so many of the judge's mistakes.", min=0)] = 0,
-    four_way: Annotated[bool, typer.Option("--four-way",
-                                           help="Also what `gnc remember` would do with each newer memory: "
-                                                "repeat, replace, merge, add or ask. "
-                                                "A configured language model is asked, about "
-                                                "as many pairs as there are.")] = False,
-    llm: Annotated[str | None, typer.Option(
-        help="Ask a language model about each pair of the development half instead, and show it beside the judge "
-             "that needs none: auto, openai, lmstudio, ollama or plugin.", metavar="WHO")] = None,
-    prompt: Annotated[Path | None, typer.Option(help="With --llm: also in these words. YAML; what it leaves out is as "
-                                                     "in the package's own prompt.", metavar="FILE")] = None,
-    limit: Annotated[int | None, typer.Option(help="With --llm: so many pairs, of each relation in turn. Default: "
-                                                   "all.", min=1)] = None,
-    rank: Annotated[bool, typer.Option("--rank", help="With --llm: also rank the pairs by the probability of a "
-                                                      "yes, one token a pair.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --llm: ask nobody; say what it would "
-                                                            "cost.")] = False,
-    write_prompt: Annotated[Path | None, typer.Option(help="Write the package's own prompt into a new file, to be "
-                                                           "edited, and do nothing else.", metavar="FILE")] = None,
+    four_way: Annotated[bool,
+                        typer.Option("--four-way",
+                                     help="Also what `gnc remember` would do with each newer memory: "
+                                     "repeat, replace, merge, add or ask. "
+                                     "A configured language model is asked, about "
+                                     "as many pairs as there are.")] = False,
+    llm: Annotated[
+        str | None,
+        typer.Option(
+            help=
+            "Ask a language model about each pair of the development half instead, and show it beside the "
+            "judge that needs none: auto, openai, lmstudio, ollama or plugin.",
+            metavar="WHO")] = None,
+    prompt: Annotated[Path | None,
+                      typer.Option(help="With --llm: also in these words. YAML; what it leaves out is as "
+                                   "in the package's own prompt.",
+                                   metavar="FILE")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="With --llm: so many pairs, of each relation in turn. Default: "
+                     "all.", min=1)] = None,
+    rank: Annotated[bool,
+                    typer.Option("--rank",
+                                 help="With --llm: also rank the pairs by the probability of a "
+                                 "yes, one token a pair.")] = False,
+    dry_run: Annotated[bool,
+                       typer.Option("--dry-run", help="With --llm: ask nobody; say what it would "
+                                    "cost.")] = False,
+    write_prompt: Annotated[Path | None,
+                            typer.Option(help="Write the package's own prompt into a new file, to be "
+                                         "edited, and do nothing else.",
+                                         metavar="FILE")] = None,
 ) -> None:
     "How often a memory that is called outdated is: precision, recall, candidates, chains."
     call: Call = ctx.obj
