@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated
@@ -19,7 +19,6 @@ from ..llm.prompt_parts import (
 from ..llm.redact import redact
 from ..summaries.generation import objections
 from ..summaries.alignment import pieces
-from ..summaries.values import Finding
 from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
 
@@ -157,11 +156,13 @@ def untold(
     "What a sentence of an answer states and no single memory does, dates aside."
     for r in reversed(find_references(text, now)):
         if r.interval: text = text[:r.span[0]] + text[r.span[1]:]
-    def doubts(sentence: str, m: Memory) -> list[Finding]:
+    def doubts(sentence: str, m: Memory) -> list[str]:
         told = verify(_YES.sub("", sentence), [m]).findings
-        return [*(replace(f, status="invented") for f in told
-                  if f.kind == "statement" and f.suspicion >= _STRANGE),
-                *(f for f in told if f.kind not in ("statement", "date") and f.suspicion >= 0.5)]
+        values = [f for f in told if f.kind not in ("statement", "date") and f.suspicion >= 0.5]
+        return [
+            *(f"no memory tells “{f.value[:200]}”"
+              for f in told if f.kind == "statement" and f.suspicion >= _STRANGE),
+            *([objections(values)] if values else [])
+        ]
     best = (min((doubts(text[p.start:p.end], r.memory) for r in results), key=len) for p in pieces(text))
-    wrong = [f for found in best for f in found]
-    return (objections(wrong),) if wrong else ()
+    return tuple(dict.fromkeys(doubt for found in best for doubt in found))
