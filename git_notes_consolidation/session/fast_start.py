@@ -13,7 +13,7 @@ from .budget import (
 
 # %% auto #0
 __all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'session_of', 'settings_of', 'load', 'prepared', 'given',
-           'something_new', 'look_later', 'block_for', 'read_event', 'session_start']
+           'something_new', 'look_later', 'block_for', 'notices', 'read_event', 'session_start']
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #fe20afb3
 TYPE_CHECKING = False
@@ -66,6 +66,7 @@ class Here:
         self.seen = " ".join(rows[1:bare])  # Our refs' objects, by the refs' names
         top = [row for row in rows[-1:] if rows[bare:bare + 1] == ["false"] and os.path.isabs(row)]
         self.top = top[0] if top else ""  # Empty: bare, or inside of .git
+        self.busy = False  # Was a process started?
         # Objects of the refs that the plugin writes
         self.memories = " ".join(rows[bare + 1:len(rows) - len(top)])
 
@@ -145,43 +146,49 @@ def _apart(code: str, where: str) -> Popen[bytes]:
                             start_new_session=True)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #6f8946d7
-def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
+def prepared(here: Here, patience: float = 1.2) -> Laid | None:  # Seconds
     "The summaries, laid out now if they have to be."
     if not here.seen or (laid := load(here.common_dir, here.seen)): return laid if here.seen else None
     child = _apart(
         "from git_notes_consolidation.store.git import open_repo; from "
         "git_notes_consolidation.session.prepared import prepare; "
         "prepare(open_repo(sys.argv[1]))", here.top or here.common_dir)
+    here.busy = True
     try: child.wait(patience)
     except Exception: return None  # It goes on without us
     return load(here.common_dir, here.seen)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #20d39725
-def given(common_dir: str, session: str, version: str) -> bool:
-    "Was the session told this before? From now on it was."
+def given(common_dir: str, session: str, version: str) -> str:  # Empty: nothing
+    "What the session was told before. From now on it is this."
     file = os.path.join(common_dir, "gnc", "told.json")
     try:
         with open(file, encoding="utf-8") as f: known = json.load(f)
         if not isinstance(known, dict): known = {}
     except (OSError, ValueError, RecursionError): known = {}
-    before = known.pop(session, None)
-    if session:
+    before = str(known.pop(session, ""))
+    if session and before != version:
         try:
+            os.makedirs(os.path.dirname(file), exist_ok=True)
             with open(f"{file}.{os.getpid()}", "w", encoding="utf-8") as f:
                 json.dump(dict([*known.items()][-99:]) | {session: version}, f)
             os.replace(f"{file}.{os.getpid()}", file)
         except OSError: pass
-    return before == version
+    return before
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #276f7446
-def something_new(here: Here) -> bool:
-    "Have memories come since the last run?"
+def _last_run(here: Here) -> dict[str, Any]:
     try:
         with open(os.path.join(here.common_dir, "gnc", "last-run.json"), encoding="utf-8") as f:
-            seen = json.load(f)["tips"]
-        return here.memories != " ".join(tip for _, tip in sorted(seen.items()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError,
-            RecursionError): return bool(here.memories)
+            d = json.load(f)
+        return d if isinstance(d, dict) else {}
+    except (OSError, ValueError, RecursionError): return {}
+
+
+def something_new(here: Here) -> bool:
+    "Have memories come since the last run?"
+    try: return here.memories != " ".join(tip for _, tip in sorted(_last_run(here)["tips"].items()))
+    except (KeyError, TypeError, AttributeError): return bool(here.memories)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #a986514e
 def look_later(here: Here, cwd: str) -> None:
@@ -191,33 +198,56 @@ def look_later(here: Here, cwd: str) -> None:
         "'session_start', lambda why: None)", cwd)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #977fdf3b
-def block_for(here: Here, cwd: str, s: Mapping[str, Any]) -> Packed | None:  # None: nothing was ever prepared
+def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any]) -> Packed:
     "What the session is told."
-    laid = prepared(here)
-    if laid is None: return None
-    values = scores(laid, session_of(cwd, here.top), s["summaries_prioritize"])
+    values = scores(laid, session, s["summaries_prioritize"])
     return pack(laid, values, s["summaries_token_budget"], s["summaries_max"], s["summaries_superseded"],
                 s["summaries_min_confidence"])
 
+# %% ../../nbs/15_session/03_fast_start.ipynb #bb5af832
+def notices(
+    here: Here,
+    questions: int,  # That wait for an answer
+) -> list[str]:
+    "What a person should know of this repository's memory, and was not told yet."
+    waiting, ask = _last_run(here).get("waiting"), "gnc review list"
+    found = {
+        "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
+                 "gnc consolidate in a terminal" if here.memories and not here.seen else "",
+        "questions": f"one question of the last run waits for you: {ask}" if questions == 1
+                     else f"{questions} questions of the last run wait for you: {ask}" if questions else "",
+        "guard": f"the last run superseded as many memories as one run may, and {waiting} more are outdated: "
+                 f"gnc consolidate --dry-run shows them" if isinstance(waiting, int) and waiting > 0 else ""}
+    return [text for name, text in found.items()
+            if given(here.common_dir, f"!{name}", text) != text and text]
+
 # %% ../../nbs/15_session/03_fast_start.ipynb #c6ff3bfe
-def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str, str], why: list[str]) -> str:
+_OVER = ("What this session was told before of the project's memories no longer holds: a run or an undo came "
+         "since.")
+
+
+def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str, str], why: list[str],
+            notes: list[str]) -> str:
     "The context to add; empty when there is a reason to add none."
     s = settings_of(env, here.top, why)
     wanted = (s["summaries_enabled"] and s["surfacing_enabled"]
               and _BOOL.get(env.get("HOOK_ENABLED", "").lower(), True))
     if not (here.common_dir and wanted):
         why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository"); return ""
-    packed = block_for(here, cwd, s)
-    if not packed or not packed.block:
+    laid = prepared(here)
+    packed = block_for(laid, session_of(cwd, here.top), s) if laid else None
+    block = str(packed.block) if packed else ""
+    if not block:
         why.append("no summary fits" if packed else "nothing prepared yet" if here.seen
                    else "nothing consolidated yet: run gnc consolidate")
-        return ""
-    again = given(here.common_dir, str(event.get("session_id") or ""), packed.block[:99])
-    if again and event.get("source") == "resume": why.append("the session was told this before"); return ""
-    return str(packed.block)
+    if event.get("source") in (None, "startup"): notes += notices(here, laid.questions if laid else 0)
+    before = given(here.common_dir, str(event.get("session_id") or ""), block[:99])
+    if not before or event.get("source") != "resume": return block
+    if before == block[:99]: why.append("the session was told this before"); return ""
+    return f"{_OVER}{' What follows takes its place.' if block else ''}\n\n{block}".strip()
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #216287ce
-def read_event(fd: int = 0, seconds: float = 2.0, most: int = 2**20) -> str:
+def read_event(fd: int = 0, seconds: float = 0.8, most: int = 2**20) -> str:
     "What the host says: until the end, until it is a JSON object, or until the time is over."
     got = b""
     try:
@@ -239,17 +269,20 @@ def session_start(
 ) -> tuple[str, list[str]]:  # The answer as JSON, and what to say on standard error
     "A session begins: what it is told. Never an exception."
     why: list[str] = []
+    notes: list[str] = []
     text = ""
     try:
         said = json.loads(raw) if raw.strip() else {}
         event = {"cwd": cwd} | (said if isinstance(said, dict) else {})
         if not (isinstance(where := event["cwd"], str) and os.path.isdir(where)): where = os.getcwd()
         here = Here(where)
-        text = _answer(here, where, event, env, why)
-        if (here.common_dir and _BOOL.get(env.get("HOOK_CONSOLIDATION_ENABLED", "").lower(), True)
-            and something_new(here)):
+        text = _answer(here, where, event, env, why, notes)
+        if (here.common_dir and not here.busy
+                and _BOOL.get(env.get("HOOK_CONSOLIDATION_ENABLED", "").lower(), True)
+                and something_new(here)):
             look_later(here, where)
     except Exception as e: why.append(f"{type(e).__name__}: {e}")
-    if not text: return '{"continue": true}', why
-    return json.dumps({"hookSpecificOutput":
-                       {"hookEventName": "SessionStart", "additionalContext": text}}), why
+    told = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}
+            } if text else {}
+    seen = {"systemMessage": f"memory: {'; '.join(notes)}"} if notes else {}
+    return json.dumps(told | seen or {"continue": True}), why

