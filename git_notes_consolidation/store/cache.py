@@ -122,10 +122,10 @@ def _exclude(repo: Repo) -> None:
     if not repo.worktree: return
     file = repo.common_dir / "info" / "exclude"
     text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-    if "/.memory/" not in text.splitlines():
+    if ".memory/" not in text.splitlines():
         file.parent.mkdir(exist_ok=True)
         with open(file, "a", encoding="utf-8") as f:
-            f.write(("" if not text or text.endswith("\n") else "\n") + "/.memory/\n")
+            f.write(("" if not text or text.endswith("\n") else "\n") + ".memory/\n")
 
 # %% ../../nbs/08_store/07_cache.ipynb #f7714fae
 def open_index(

@@ -1,0 +1,170 @@
+"""The plugin in the real Claude Code, with a stand-in for the model's API on this machine: what a session is told, shown, allowed and made to wait for."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from calls import gnc, new_repo
+from helpers import ROOT, git
+from messages_api import MessagesAPI
+
+PLUGIN = ROOT / "plugin"
+CLIENT = next((ROOT / ".client").glob("node_modules/@anthropic-ai/claude-code-*/claude"), None)
+OPEN = "<memory_consolidated_summaries "
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CLIENT is None, reason="the client is not here: make client-test fetches it (380 MB, by npm)")]
+
+
+class Session(NamedTuple):
+    "How the client ended, what it streamed, and what the model's API was sent."
+    done: subprocess.CompletedProcess
+    rows: list
+    bodies: list
+    seconds: float
+
+    @property
+    def hooks(self): return {r["hook_name"]: r for r in self.rows if r.get("subtype") == "hook_response"}
+    @property
+    def results(self):
+        return [c for r in self.rows if r.get("type") == "user" and isinstance(r["message"]["content"], list)
+                for c in r["message"]["content"] if c["type"] == "tool_result"]
+    @property
+    def refused(self): return [bool(c.get("is_error")) for c in self.results]
+
+    def answer(self, source): return json.loads(self.hooks[f"SessionStart:{source}"]["stdout"] or "{}")
+
+
+class Client:
+    "The real client in a home, with a key and at an address that mean nothing."
+    def __init__(self, place, api, repo):
+        self.home, self.api, self.repo = place / "home", api, repo
+        self.home.mkdir(exist_ok=True)
+        self.bin = Path(sys.executable).parent
+        self.env = {"HOME": str(self.home), "TERM": "dumb", "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": api.url, "IS_SANDBOX": "1"}
+        off = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC")
+        self.env |= dict.fromkeys(off, "1")
+
+    def __call__(self, *words, path=None, cwd=None, plan=(), plugin=PLUGIN):
+        self.api.plan[:], at, begin = plan, len(self.api.bodies), time.monotonic()
+        more = ["--plugin-dir", str(plugin), "--output-format", "stream-json", "--verbose", "--include-hook-events"] if words[0] == "-p" else []
+        first = [str(self.bin if path is None else path)] if path != "" else []
+        env = self.env | {"PATH": os.pathsep.join([*first, "/usr/local/bin", "/usr/bin", "/bin"])}
+        done = subprocess.run([str(CLIENT), *words, *more], cwd=cwd or self.repo, env=env, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+                              timeout=120)
+        took = time.monotonic() - begin
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        return Session(done, rows, [b for b in self.api.bodies[at:] if b.get("messages")], took)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    place = tmp_path_factory.mktemp("client")
+    assert gnc("demo", place / "repo").code == 0
+    with MessagesAPI() as api: yield Client(place, api, place / "repo")
+
+
+@pytest.fixture(scope="module")
+def hello(client): return client("-p", "hello")
+
+
+def fake(place, text):
+    place.mkdir(exist_ok=True)
+    (place / "gnc").write_text(f"#!/bin/sh\n{text}\n")
+    (place / "gnc").chmod(0o755)
+    return place
+
+
+@pytest.mark.parametrize("what", [PLUGIN, ROOT])
+def test_plugin_and_marketplace_pass_strict_validation(client, what):
+    done = client("plugin", "validate", "--strict", str(what)).done
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_session_begins_with_the_block_once(hello):
+    assert hello.done.returncode == 0 and hello.done.stderr == ""
+    assert json.dumps(hello.bodies[0]).count(OPEN) == 1
+    assert all(hello.hooks[n]["outcome"] == "success" for n in ("SessionStart:startup", "Stop"))
+    init = next(r for r in hello.rows if r.get("subtype") == "init")
+    assert sorted(c for c in init["slash_commands"] if c.startswith("memory:")) == [f"memory:{c}" for c in "consolidate edges recall status tiers".split()]
+
+
+def test_resumed_it_has_it_once_and_compacted_again(client, hello):
+    again = client("-p", "again", "--continue")
+    assert json.dumps(again.bodies[-1]).count(OPEN) == 1 and "SessionStart:resume" in again.hooks
+    compacted = client("-p", "/compact", "--continue")
+    assert OPEN in compacted.hooks["SessionStart:compact"]["stdout"], compacted.rows
+
+
+NAMESPACES = "decisions learnings blockers progress reviews patterns research elicitation inception retrospective"
+@pytest.mark.parametrize(("prompt", "command"), [
+    ("/memory:status", "gnc status"), ("/memory:tiers --show hot", "gnc tiers --show hot"), ("/memory:consolidate --dry-run", "gnc consolidate --dry-run"),
+    ("/memory:consolidate --namespace retrospective --dry-run", "gnc consolidate --namespace retrospective --dry-run"),
+    ("/memory:consolidate --strategy dedupe", "gnc consolidate --strategy dedupe")])
+def test_a_command_runs_without_a_question(client, hello, prompt, command):
+    assert client("-p", prompt, plan=[("Bash", {"command": command}), "done"]).refused == [False]
+
+
+def test_what_is_not_listed_needs_approval(client, hello):
+    for command in ("gnc consolidate --yes", "gnc consolidate --namespace decisions --yes", "gnc undo run_1"):
+        assert client("-p", "/memory:consolidate", plan=[("Bash", {"command": command}), "done"]).refused == [True]
+
+
+def test_an_agent_starts_no_run_by_itself(client, hello):
+    s = client("-p", "please", plan=[("Skill", {"skill": "memory:consolidate"}), ("Bash", {"command": "gnc consolidate"}), "done"])
+    assert s.refused == [True, True]
+
+
+def test_recall_writes_the_question_asks_and_is_answered(client, hello):
+    file = str(client.repo / ".memory" / "question.txt")
+    s = client("-p", "/memory:recall Which framework?", plan=[("Write", {"file_path": file, "content": "Which framework does the API run on?"}),
+                                                             ("Bash", {"command": "gnc recall --query-file .memory/question.txt --limit 2"}), "done"])
+    assert s.refused == [False, False] and "Which framework does the API run on?" in str(s.results[-1])
+    below = client.repo / "below"
+    below.mkdir(exist_ok=True)
+    (below / ".memory").mkdir(exist_ok=True)
+    (below / ".memory" / "question.txt").write_text("x")
+    assert ".memory" not in git(client.repo, "status", "--porcelain", "--untracked-files=all")
+
+
+def test_commands_find_gnc_where_the_hook_does(client, hello):
+    "Not on the PATH, but where pipx puts it: the plugin's bin is last on the PATH of commands."
+    fake((client.home / ".local").mkdir(exist_ok=True) or client.home / ".local" / "bin", f'exec "{client.bin}/gnc" "$@"')
+    try: s = client("-p", "/memory:status", path="", plan=[("Bash", {"command": "gnc status"}), "done"])
+    finally: shutil.rmtree(client.home / ".local" / "bin")
+    assert json.dumps(s.bodies[0]).count(OPEN) == 1 and s.refused == [False], s.results
+
+
+@pytest.mark.parametrize(("text", "told"), [(None, "gnc is not installed"), ("exit 3", "gnc is broken"), ("echo Traceback: boom", "gnc is broken"),
+                                            ("sleep 20", "did not answer within two seconds")])
+def test_what_is_wrong_with_gnc_is_shown_and_the_session_goes_on(client, hello, tmp_path, text, told):
+    s = client("-p", "hello", path="" if text is None else fake(tmp_path / "bin", text))
+    assert s.done.returncode == 0 and told in s.answer("startup")["systemMessage"]
+    assert OPEN not in json.dumps(s.bodies[0]) and "boom" not in json.dumps(s.bodies[0])
+    assert s.seconds < hello.seconds + 3
+
+
+def test_without_memories_there_is_no_block_and_no_error(client, hello, tmp_path):
+    s = client("-p", "hello", cwd=new_repo(tmp_path / "empty"))
+    assert s.done.returncode == 0 and s.done.stderr == "" and OPEN not in json.dumps(s.bodies[0])
+
+
+def test_a_stop_that_takes_its_time_delays_nobody_is_not_cancelled_and_ends(client, hello, tmp_path):
+    place = fake(tmp_path / "bin", 'cat > /dev/null\n[ "$2" = stop ] && sleep 3\necho "{}"\n[ "$2" = stop ] && echo end >> "$0.log"\nexit 0')
+    s = client("-p", "hello", path=place)
+    assert s.seconds < 3 and s.done.stderr == ""
+    time.sleep(4)
+    assert (place / "gnc.log").read_text().count("end") == 2  # Of Stop and of SessionEnd
+
+
+def test_a_resumed_session_hears_of_an_undo(client, tmp_path):
+    repo = tmp_path / "repo"
+    assert gnc("demo", repo).code == 0
+    first = client("-p", "hello", cwd=repo)
+    run = json.loads(gnc("runs", "--json", repo=repo).out)[0]["id"]
+    assert json.dumps(first.bodies[0]).count(OPEN) == 1 and gnc("undo", run, "--yes", repo=repo).code == 0
+    s = client("-p", "again", "--continue", cwd=repo)
+    assert "no longer holds: a run or an undo came since" in s.hooks["SessionStart:resume"]["stdout"]
