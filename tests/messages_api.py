@@ -3,7 +3,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "stop_reason": None, "stop_sequence": None}
+MESSAGE = {"type": "message", "role": "assistant", "content": [], "stop_reason": None, "stop_sequence": None}
 
 
 def block_of(reply, n):
@@ -13,12 +13,12 @@ def block_of(reply, n):
     return {"type": "tool_use", "id": f"toolu_{n:024}", "name": tool, "input": given}
 
 
-def events_of(block, model, usage):
+def events_of(block, head):
     "What is streamed."
     stop = "tool_use" if block["type"] == "tool_use" else "end_turn"
     empty, delta = (({**block, "input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}) if stop == "tool_use"
                     else ({**block, "text": ""}, {"type": "text_delta", "text": block["text"]}))
-    yield "message_start", {"message": MESSAGE | {"model": model, "usage": usage}}
+    yield "message_start", {"message": head}
     yield "content_block_start", {"index": 0, "content_block": empty}
     yield "content_block_delta", {"index": 0, "delta": delta}
     yield "content_block_stop", {"index": 0}
@@ -42,16 +42,15 @@ class MessagesAPI:
                 raw = self.rfile.read(int(self.headers.get("content-length") or 0))
                 body, path = json.loads(raw or b"{}"), self.path.partition("?")[0]
                 if not path.endswith("/messages"): return self.whole({"input_tokens": max(1, len(raw) // 4)})
-                block = block_of(outer.next_reply(body), len(outer.bodies))
-                usage = {"input_tokens": len(raw) // 4, "output_tokens": 9}
-                model = body.get("model", "")
+                block, n = block_of(outer.next_reply(body), len(outer.bodies)), len(outer.bodies)
+                head = MESSAGE | {"id": f"msg_{n:024}", "model": body.get("model", ""), "usage": {"input_tokens": len(raw) // 4, "output_tokens": 9}}
                 if not body.get("stream"):
                     stop = "tool_use" if block["type"] == "tool_use" else "end_turn"
-                    return self.whole(MESSAGE | {"model": model, "content": [block], "stop_reason": stop, "usage": usage})
+                    return self.whole(head | {"content": [block], "stop_reason": stop})
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
                 self.end_headers()
-                for kind, rest in events_of(block, model, usage):
+                for kind, rest in events_of(block, head):
                     self.wfile.write(f"event: {kind}\ndata: {json.dumps({'type': kind} | rest)}\n\n".encode())
 
             def whole(self, body):

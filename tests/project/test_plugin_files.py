@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from configparser import ConfigParser
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,19 @@ def accepted(args):
 # Manifests
 
 
+MANIFEST = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
+VERSION = "0.0.2 cea0"  # Of the plugin, and the beginning of its files' SHA-256
+
+
+def test_a_change_of_the_plugin_has_a_version_of_its_own():
+    "Clients look at the version alone: without another one no update arrives."
+    files = sorted(p for p in PLUGIN.rglob("*") if p.is_file() and p.name != "plugin.json")
+    told = b"".join(str(p.relative_to(PLUGIN)).encode() + b"\0" + p.read_bytes() for p in files)
+    assert VERSION == f"{MANIFEST['version']} {sha256(told).hexdigest()[:4]}", "raise the version in plugin.json, and say both here"
+
+
 def test_the_manifest_names_the_prefix_of_the_commands():
-    manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
-    settings = ConfigParser(delimiters=["="])
-    settings.read(ROOT / "settings.ini", encoding="utf-8")
-    assert manifest["name"] == "memory" and manifest["version"] == settings["DEFAULT"]["version"]
+    assert MANIFEST["name"] == "memory" and re.fullmatch(r"\d+\.\d+\.\d+", MANIFEST["version"])
     market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
     assert [(p["name"], (ROOT / p["source"]).resolve()) for p in market["plugins"]] == [("memory", PLUGIN)]
     assert market["name"] and market["owner"]["name"]
