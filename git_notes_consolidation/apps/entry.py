@@ -7,6 +7,7 @@ __all__ = ['TYPE_CHECKING', 'main', 'too_old']
 
 # %% ../../nbs/19_apps/04_entry.ipynb #ca9ead10
 import gc, os, sys
+from .. import __version__
 
 # %% ../../nbs/19_apps/04_entry.ipynb #52b35c24
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ def main() -> None:
     # For the processes that this one starts: they stand in somebody's project
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     if tuple(sys.version_info) < (3, 11): too_old(sys.argv[1:], sys.version.split()[0])
+    if sys.argv[1:] == ["--version"]: print(f"gnc {__version__}"); return
     if sys.argv[1:] == ["hook", "session-start"]: _session_start()
     if sys.argv[1:] == ["hook", "stop"]: _stop()
     gc.set_threshold(100_000, 20, 50)

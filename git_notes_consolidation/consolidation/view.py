@@ -9,7 +9,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TYPE_CHECKING
 from ..core.loading import Settings
 from ..core.models import MemoryEdge
 from ..store.git import Repo
@@ -18,12 +18,14 @@ from ..store.events import Events, read_events
 from ..store.locks import clone_id
 from ..store.state import as_shown, fold, State, with_state
 from ..store.accesses import access_counts, unflushed
-from ..llm.batch import Heard
-from ..llm.reply_cache import Usage
 from ..staleness.lifetimes import Stale as Gone
 from ..staleness.staleness import code_gone, compare, Comparison
 from .scan import living_memories, Scanned
 from .plan import Plan
+
+if TYPE_CHECKING:
+    from git_notes_consolidation.llm.batch import Heard
+    from git_notes_consolidation.llm.reply_cache import Usage
 
 # %% auto #0
 __all__ = ['WORDS', 'View', 'view', 'shown', 'model_answers']

@@ -18,11 +18,11 @@ from ...core.memory import as_utc
 from ...core.reports import ConsolidationPhase
 from ...core.loading import load_settings, project_file, Settings
 from ...store.git import open_repo
-from ...recall.service import open_recall, RecallService
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
         service as consolidation_service, stores as consolidation_stores)
+    from git_notes_consolidation.recall import service as recall_service
     from git_notes_consolidation.writing import write as writing_write
 
 # %% auto #0
@@ -39,8 +39,8 @@ class LazyModule:
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #ec5dd63a
 if not TYPE_CHECKING:
-    consolidation_service, writing_write, consolidation_stores = map(LazyModule, (
-        "consolidation.service", "writing.write", "consolidation.stores"))
+    consolidation_service, writing_write, consolidation_stores, recall_service = map(LazyModule, (
+        "consolidation.service", "writing.write", "consolidation.stores", "recall.service"))
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -107,11 +107,11 @@ class Call:
                                                    progress=steps.phase, calls=steps.asked), self.now
         return replace(s, clock=lambda: now) if now else s
 
-    def recall(self, **arguments: Any) -> RecallService:
+    def recall(self, **arguments: Any) -> recall_service.RecallService:
         "What asks the repository's memory, at this call's time."
         def say(n: int) -> None:
             if n > 50: self.err.print(Text(f"making {n} vectors, once"))
-        s, now = open_recall(self.repo, self.settings(**arguments), progress=say), self.now
+        s, now = recall_service.open_recall(self.repo, self.settings(**arguments), progress=say), self.now
         return replace(s, clock=lambda: now) if now else s
 
     def writing(self, **arguments: Any) -> writing_write.WritingService:

@@ -11,29 +11,28 @@ from datetime import datetime
 from rich.table import Table
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
-from ...recall.rank import excerpt
-from ...recall.search import MemoryResult, RetrievalMode
-from ...recall.questions import needs_reasoning
-from ...recall.service import RecallService
-from ...recall.as_of import moment
 from .app import app, Call, LazyModule, plain, short, table, Usage
 from .write import worded
 
 if TYPE_CHECKING:
-    from git_notes_consolidation.recall import reason as recall_reason
+    from git_notes_consolidation.recall import (
+        as_of as recall_as_of, questions as recall_questions, rank as recall_rank, reason as recall_reason,
+        search as recall_search, service as recall_service)
 
 # %% auto #0
 __all__ = ['result_rows', 'recall']
 
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #d8689bde
 if not TYPE_CHECKING:
-    recall_reason = LazyModule("recall.reason")
+    recall_reason, recall_as_of, recall_questions, recall_rank, recall_search, recall_service = map(
+        LazyModule, ("recall.reason", "recall.as_of", "recall.questions", "recall.rank", "recall.search",
+                     "recall.service"))
 
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #3f72b795
-def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str, str],
+def result_rows(results: Iterable[recall_search.MemoryResult], query: str, titles: Mapping[str, str],
                 again: Mapping[str, Sequence[str]] = {}) -> list[tuple[object, ...]]:
     "Results as table rows."
-    def notes(r: MemoryResult) -> Iterator[str]:
+    def notes(r: recall_search.MemoryResult) -> Iterator[str]:
         part = "in part " if r.superseded_kind == "partial" else ""
         if r.status == "resolved": yield "resolved"
         if r.superseded_by:
@@ -44,20 +43,25 @@ def result_rows(results: Iterable[MemoryResult], query: str, titles: Mapping[str
         if r.kind == "summary": yield f"sums up {len(r.stands_for)}: {some}"
         elif r.stands_for: yield f"written down {len(r.stands_for) + 1} times"
         yield from (f"said again {plain(x, 160)}" for x in again.get(r.id, ()))
-    def says(r: MemoryResult) -> str:
-        return "\n".join(filter(None, (plain(r.summary, 100),
-                                       plain(excerpt(r.content, query, r.summary), 200), *notes(r))))
+    def says(r: recall_search.MemoryResult) -> str:
+        return "\n".join(
+            filter(None, (plain(r.summary, 100), plain(recall_rank.excerpt(r.content, query, r.summary),
+                                                       200), *notes(r))))
     return [(short(r.id), f"{r.timestamp:%Y-%m-%d}", r.namespace, r.tier.value, says(r)) for r in results]
 
 
-def _recalled(service: RecallService, query: str, results: Sequence[MemoryResult], title: str,
+def _recalled(service: recall_service.RecallService,
+              query: str,
+              results: Sequence[recall_search.MemoryResult],
+              title: str,
               again: Mapping[str, Sequence[str]] = {}) -> Table:
     others = service.get_batch(i for r in results for i in (*r.stands_for, r.superseded_by) if i)
     return table(title, ("id", "recorded", "in", "tier", "says"),
                  result_rows(results, query, {i: m.summary for i, m in others.items()}, again))
 
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #81670ee4
-def _answered(service: RecallService, query: str, a: recall_reason.ReasonedAnswer) -> list[Any]:
+def _answered(service: recall_service.RecallService, query: str,
+              a: recall_reason.ReasonedAnswer) -> list[Any]:
     "An answer with its evidence."
     dates = [(plain(r.original_text, 40), f"{r.memory_timestamp:%Y-%m-%d}", r.value, f"{r.confidence:.2f}")
              for r in a.temporal_resolutions if r.interval]
@@ -86,7 +90,7 @@ def _answer(call: Call, service: recall_reason.ReasonedRecallService, query: str
 
 def _day(text: str | None, option: str) -> datetime | None:
     "The end of a day, or a time; nothing where nothing was said."
-    try: return moment(text) if text is not None else None
+    try: return recall_as_of.moment(text) if text is not None else None
     except (ValueError, OverflowError): raise Usage(
         f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
 
@@ -134,16 +138,16 @@ def recall(
     "Ask the memory: what is known, what replaced what, and when it was."
     call: Call = ctx.obj
     query, asked, mode = worded(words, query_file, "--query-file"), mode, mode or "standard"
-    if mode not in {m.value for m in RetrievalMode}:
-        raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in RetrievalMode)}")
+    if mode not in {m.value for m in recall_search.RetrievalMode}:
+        raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in recall_search.RetrievalMode)}")
     at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")
     s = call.recall(llm_provider=llm, llm_local_only=local_only or None)
-    if needs_reasoning(query) if reason is None else reason:
+    if recall_questions.needs_reasoning(query) if reason is None else reason:
         a = _answer(call, recall_reason.reasoned(s), query, mode=asked, namespace=namespace,
                     limit=max(limit, 20), as_of=at, known_at=known, count=not no_count)
         call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
         return
-    def search(mode: str | None, limit: int, count: bool) -> list[MemoryResult]:
+    def search(mode: str | None, limit: int, count: bool) -> list[recall_search.MemoryResult]:
         return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at,
                         known_at=known, count=count)
     found = search(asked, limit, not no_count)

@@ -18,7 +18,6 @@ from ...core.loading import load_settings
 from ...similarity.minilm import MINILM, pull_minilm
 from ...store.git import git, open_repo
 from ...store.reader import write_memories
-from ...recall.service import open_recall
 from .app import app, Call, LazyModule, plain, short, table, Usage
 from .consolidate import progress, report
 from .recall import _answered, _recalled
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
         view as
         consolidation_view)
     from git_notes_consolidation.core import tokens as core_tokens
-    from git_notes_consolidation.recall import reason as recall_reason
+    from git_notes_consolidation.recall import reason as recall_reason, service as recall_service
     from git_notes_consolidation.session import fast_start as session_fast_start, inject as session_inject
 
 # %% auto #0
@@ -39,10 +38,11 @@ __all__ = ['models', 'config', 'pull', 'serve', 'demo']
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #78fae159
 if not TYPE_CHECKING:
     apps_server, apps_tools, consolidation_service, consolidation_view, consolidation_status, \
-    session_fast_start, core_tokens, session_inject, consolidation_stores, recall_reason = map(LazyModule, (
+    session_fast_start, core_tokens, session_inject, consolidation_stores, recall_reason, \
+    recall_service = map(LazyModule, (
         "apps.mcp.server", "apps.mcp.tools", "consolidation.service", "consolidation.view",
         "consolidation.status", "session.fast_start", "core.tokens", "session.inject",
-        "consolidation.stores", "recall.reason"))
+        "consolidation.stores", "recall.reason", "recall.service"))
 
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #699fe124
 @app.command(epilog="Example: `MEMORY_HOT_THRESHOLD=0.7 gnc config`")
@@ -140,7 +140,9 @@ def _demo_story(s: consolidation_service.ConsolidationService, r: ConsolidationR
     often = [(n + 1, plain(m[i].summary, 90)) for i, n in copies.most_common(3)]
     both = [(t.value, before["tiers"][t.value], after["tiers"][t.value],
              "█" * round(40 * after["tiers"][t.value] / after["distinct"])) for t in MemoryTier]
-    twice, asks = _overturned_twice(edges, m), open_recall(s.repo.path, s.settings, clock=s.clock)
+    twice, asks = _overturned_twice(edges, m), recall_service.open_recall(s.repo.path,
+                                                                          s.settings,
+                                                                          clock=s.clock)
     return [
         f"Tidewater, an invented job scheduler: {before['memories']} memories of a year, in "
         f"{before['notes']} git notes.", "",
