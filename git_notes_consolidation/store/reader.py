@@ -239,6 +239,14 @@ class UnknownId(RepoError):
     "No such thing, or several."
 
 
+_LISTS = {
+    "run_": "`gnc runs` lists runs", "undo_": "`gnc runs` lists runs and undos",
+    "sum_": "`gnc summaries` lists summaries", "edge_": "`gnc review list` and `gnc edges ID` list edges",
+    "mem_": "`gnc recall WORDS` and `gnc tiers --show hot` list memories",
+    "": "`gnc recall WORDS` lists memories, `gnc runs` runs, `gnc summaries` summaries"
+}
+
+
 def resolve(
     text: str,  # What the user typed
     names: Iterable[str],  # Content names: memories, summaries, runs
@@ -252,8 +260,8 @@ def resolve(
         hits = {n for n in pool if n.startswith(text) or n.partition("_")[2].startswith(text)}
     if len(hits) == 1: return hits.pop()
     if not hits:
-        raise UnknownId(
-            f"nothing here is called {text!r}; `gnc status`, `gnc runs` and `gnc summaries` list names")
+        kind = next((k for k in _LISTS if text.startswith(k)), "")
+        raise UnknownId(f"nothing here is called {text!r}; {_LISTS[kind]}")
     raise UnknownId(
         f"{text!r} is ambiguous: {', '.join(sorted(hits)[:5])}{' …' if len(hits) > 5 else ''}; type more of "
         f"it")

@@ -172,13 +172,13 @@ def _repeats(w: _Web, e: MemoryEdge) -> tuple[list[MemoryEdge], list[MemoryEdge]
 def _of_edge(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collection[str] = ()) -> Proposal:
     "The edge is made."
     new, old, why = w.title(e.source_id), w.title(e.target_id), _unfit(w, e, without)
-    if why: return Proposal(q, "edge", f"Nothing: {why}.", "it cannot be", refused=why)
+    if why: return Proposal(q, "edge", f"Nothing: {why}.", "not possible as it stands", refused=why)
     if e.edge_type == EdgeType.DUPLICATE_OF:
         made, led = _repeats(w, e)
         also = f", with {len(led)} that repeat it" if led else ""
         first = w.title(made[0].target_id)
-        return Proposal(q, "edge", f"{new} is shown as {first}{also}.", "hides the repeat", tuple(made),
-                        tuple(led), (e.source_id,))
+        return Proposal(q, "edge", f"{new} is shown as {first}{also}.",
+                        "hides the newer, which says the same", tuple(made), tuple(led), (e.source_id, ))
     if e.edge_type != EdgeType.SUPERSEDES:
         return Proposal(q, "edge", f"{new} and {old}: {e.edge_type.value}. Nothing is hidden.",
                         "links the two", (e,))
@@ -203,7 +203,8 @@ def _of_withdrawn(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
                 f"it")
     if not why and w.there[e.target_id].status == "tombstone":
         why = f"{e.target_id} is forgotten; bring it back with gnc restore, or reject the question"
-    if why or held is None: return Proposal(q, "withdrawn", f"Nothing: {why}.", "it cannot be", refused=why)
+    if why or held is None:
+        return Proposal(q, "withdrawn", f"Nothing: {why}.", "not possible as it stands", refused=why)
     shows = (e.target_id,) if len(w.over.get(e.target_id, ())) == 1 else ()
     return Proposal(q, "withdrawn", f"{old} holds again: that {new} replaced it is ended.",
                     "the older holds again", ended=(held,), shows=shows)
@@ -218,7 +219,7 @@ def _of_returned(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
                  for i in now)
     why = next((x for f in made if (x := _unfit(w, f))),
                "" if made else f"nothing replaces {e.target_id} now; let gnc consolidate close the question")
-    if why: return Proposal(q, "returned", f"Nothing: {why}.", "it cannot be", refused=why)
+    if why: return Proposal(q, "returned", f"Nothing: {why}.", "not possible as it stands", refused=why)
     return Proposal(q, "returned",
                     f"{w.title(e.source_id)} replaces {', '.join(map(w.title, now))}: what was said before "
                     f"holds again.",
@@ -229,7 +230,7 @@ def _of_merge(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     "One memory is made of both."
     ends, why = (e.target_id, e.source_id), _unfit(w, e) or _unfit(w,
         replace(e, source_id=e.target_id, target_id=e.source_id))
-    if why: return Proposal(q, "merge", f"Nothing: {why}.", "it cannot be", refused=why)
+    if why: return Proposal(q, "merge", f"Nothing: {why}.", "not possible as it stands", refused=why)
     return Proposal(q, "merge",
                     f"One memory is written that says what {' and '.join(map(w.title, ends))} say; both are "
                     f"archived behind it.", "merges the two",
@@ -242,7 +243,7 @@ def _of_summary(w: _Web, q: Mapping[str, Any]) -> Proposal:
     why = next((f"{i} is forgotten, or not here; a summary cannot be made of it" for i in made_of
                 if i not in w.there or w.there[i].status == "tombstone"), "")
     if why or not made_of:
-        return Proposal(q, "summary", f"Nothing: {why}.", "it cannot be",
+        return Proposal(q, "summary", f"Nothing: {why}.", "not possible as it stands",
                         refused=why or "the question names no memories")
     return Proposal(q, "summary",
                     f"The next run writes the summary “{q.get('title', '')}” of {len(made_of)} memories "
@@ -252,10 +253,15 @@ def _of_summary(w: _Web, q: Mapping[str, Any]) -> Proposal:
 def _proposed(w: _Web, q: Mapping[str, Any]) -> Proposal:
     if q.get("what") == "summary": return _of_summary(w, q)
     if (e := _edge_of(q, w.there)) is None or e.id != q["id"]:
-        return Proposal(q, "edge", "Nothing: the question cannot be read.", "it cannot be",
+        return Proposal(q, "edge", "Nothing: the question cannot be read.", "not possible as it stands",
                         refused="the question cannot be read; reject it")
     away = next((i for i in (e.source_id, e.target_id) if i not in w.there), "")
-    if away: return Proposal(q, "edge", f"Nothing: {away} is not here.", "it cannot be", refused=_unfit(w, e))
+    if away:
+        return Proposal(q,
+                        "edge",
+                        f"Nothing: {away} is not here.",
+                        "not possible as it stands",
+                        refused=_unfit(w, e))
     if e.edge_type == EdgeType.MERGED_INTO: return _of_merge(w, q, e)
     why, again = str(q.get("reason", "")), w.there[e.source_id].event_time
     if why.startswith(_WITHDRAWN): return _of_withdrawn(w, q, e)

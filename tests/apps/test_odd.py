@@ -260,9 +260,9 @@ def test_a_setting_that_is_none(tmp_path, line, said):
                                   ["explain", "decisions:1234567:0"], ["undo", "nosuch"]], ids=" ".join)
 def test_an_unknown_name(tmp_path, args):
     home = new_repo(tmp_path, STORY)
-    refused(2, f"nothing here is called {args[1]!r}", "gnc status", repo=home, args=args)
+    refused(2, f"nothing here is called {args[1]!r}", "`gnc recall WORDS` lists memories", repo=home, args=args)
     run(home)
-    refused(2, f"nothing here is called {args[1]!r}", "gnc status", repo=home, args=args)
+    refused(2, f"nothing here is called {args[1]!r}", "`gnc recall WORDS` lists memories", repo=home, args=args)
 
 
 @pytest.mark.parametrize("command", ["explain", "edges"])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib import import_module
+from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +18,8 @@ from ... import __version__
 from ...core.memory import as_utc
 from ...core.reports import ConsolidationPhase
 from ...core.loading import load_settings, project_file, Settings
-from ...store.git import open_repo
+from ...core.settings import NAMESPACE_IMPORTANCE
+from ...store.git import MEM, open_repo, tips
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing import write as writing_write
 
 # %% auto #0
-__all__ = ['app', 'LazyModule', 'plain', 'table', 'short', 'cut', 'Steps', 'Call', 'Usage', 'when']
+__all__ = ['EMPTY', 'app', 'LazyModule', 'plain', 'table', 'short', 'cut', 'Steps', 'Call', 'Usage', 'a_namespace', 'when']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #41933e5b
 class LazyModule:
@@ -126,8 +128,23 @@ class Call:
             for x in things: self.out.print(x if not isinstance(x, str) else Text(x))
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #d9af6063
+EMPTY = ("No memories here yet: refs/notes/mem/* holds none. Capture some with git-notes-memory, write one "
+         "with gnc remember, or look at gnc demo.")
+
+
 class Usage(ValueError):
     "An argument that cannot be used."
+
+
+def a_namespace(
+    repo: Path | str,
+    name: str | None,  # As the user typed it
+) -> str | None:
+    "One that the plugin knows or the repository has."
+    if name is None or name in NAMESPACE_IMPORTANCE: return name
+    there = {ref.removeprefix(MEM) for ref in tips(open_repo(repo), MEM)}
+    if name in there: return name
+    raise Usage(f"--namespace {name}: choose from {', '.join(sorted(there | NAMESPACE_IMPORTANCE.keys()))}")
 
 
 def when(
@@ -140,15 +157,19 @@ def when(
         f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #1b4cbd06
-app = typer.Typer(name="gnc", add_completion=False, no_args_is_help=True, rich_markup_mode="markdown",
-                  pretty_exceptions_enable=False,
-                  context_settings={"help_option_names": ["-h", "--help"]},
-                  help="Keeps the memories in a repository's git notes small, current and trusted. "
-                       "Nothing is ever lost: every run is a record that `gnc undo` takes back.",
-                  epilog="Global options may stand before or after the command. Try `gnc demo` first; then, "
-                         "in a repository of yours, "
-                         "`gnc consolidate --dry-run`.  \nExit codes: 0 done, 1 failed, 2 wrong usage, 3 "
-                         "stopped by a guard, 4 another run is at work.")
+app = typer.Typer(
+    name="gnc",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Keeps the memories in a repository's git notes small, current and trusted.  \n"
+    "Type `gnc demo` to see it done to a sample. In a repository of yours: `gnc status`, "
+    "then `gnc consolidate --dry-run`.  \n"
+    "Nothing is ever lost: every run is a record that `gnc undo` takes back.",
+    epilog=
+    "Global options may stand before or after the command.  \nExit codes: 0 done, 1 failed, 2 wrong usage, 3 "
+    "stopped by a guard, 4 another run is at work.")
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #cd8db1fc
 def _version(asked: bool) -> None:

@@ -21,7 +21,7 @@ from ...store.reader import resolve
 from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...session.hooks import ConsolidationHook
 from .app import (
-    app, Call, cut, LazyModule, plain, short, Steps, table, Usage, when)
+    a_namespace, app, Call, cut, EMPTY, LazyModule, plain, short, Steps, table, Usage, when)
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -81,9 +81,7 @@ _WHY = {"connection": "no connection", "open": "given up on", "none": "nobody to
 def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:
     "A run's result for people."
     if not r.memories_processed:
-        return [
-            "No memories here yet: refs/notes/mem/* holds none. Capture some with git-notes-memory, or look "
-            "at gnc demo."]
+        return [EMPTY]
     if not r.changed: return ["Nothing to do: everything is as it should be.", *_remarks(r)]
     rows = [("memories", r.memories_processed), ("… after repeats", r.memories_distinct),
             ("repeats linked", r.duplicates_found),
@@ -275,7 +273,7 @@ def consolidate(
     with progress(call) as step:
         s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change,
                          llm_provider=llm, llm_local_only=local_only or None)
-        scope = scope_of(s, namespace, since, until, days, query, strategy or ())
+        scope = scope_of(s, a_namespace(call.repo, namespace), since, until, days, query, strategy or ())
         if if_due and _not_due(call, s, asks, scope): return
         if apply: result = consolidation_service.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)
@@ -327,12 +325,14 @@ def diff(
 @app.command(epilog="Examples: `gnc undo run_4f2a`. To bring it back, undo the undo: `gnc undo undo_9c1e`.")
 def undo(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="A run or an undo, by its name or the beginning of it.")],
+    run: Annotated[str, typer.Argument(help="A run or an undo, by its name or the beginning of it.",
+                                       show_default=False)] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y",
                                       help="Take back what builds on it as well, without asking.")] = False,
 ) -> None:
     "Take a run back. It stays on record, and the undo can be undone."
     call: Call = ctx.obj
+    if not run: raise Usage("undo RUN: which one? gnc runs lists them, the last one first")
     s = call.service()
     try: name, *runs = consolidation_undo.undo(s, run, confirmed=yes)
     except consolidation_undo.NeedsConfirmation as e:

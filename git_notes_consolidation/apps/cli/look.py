@@ -14,7 +14,7 @@ from ...core.memory import Memory
 from ...core.models import MemorySummary, MemoryTier
 from ...store.reader import resolve
 from ...session.hooks import missing
-from .app import app, Call, cut, LazyModule, plain, short, table, Usage
+from .app import app, Call, cut, EMPTY, LazyModule, plain, short, table, Usage
 from .consolidate import llm_rows
 from .write import worded
 
@@ -60,7 +60,7 @@ def status(
     s = call.service()
     lack = missing(s.settings)
     st = consolidation_status.status(s) | {"background_hook": {"active": not lack, "missing": list(lack)}}
-    if not st["memories"]: call.show(st, "No memories here yet: refs/notes/mem/* holds none."); return
+    if not st["memories"]: call.show(st, EMPTY); return
     last = st["last_run"] or {}
     said = (f"{last['at'][:16]}{'' if last.get('changed') else ', nothing changed'}" if last
             else "none in this clone")
@@ -110,6 +110,7 @@ def tiers(
     s = call.service()
     if show is not None: _list_tier(call, s, show, limit); return
     st = consolidation_status.status(s)
+    if not st["memories"]: call.show({k: st[k] for k in ("tiers", "namespaces")}, EMPTY); return
     call.show({k: st[k] for k in ("tiers", "namespaces")}, _tier_table(st), "", _bars(st["tiers"]))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #ec43c1d7
@@ -128,6 +129,9 @@ def _other(e: Mapping[str, Any], i: str) -> str:
     return str(e["target_id"] if e["source_id"] == i else e["source_id"])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #0597aeb6
+def _times(n: int) -> str: return "once" if n == 1 else "twice" if n == 2 else f"{n} times"
+
+
 @app.command(epilog="Examples: `gnc explain mem_x7k2`, `gnc explain decisions:1a2b3c4:0`")
 def explain(
     ctx: typer.Context,
@@ -145,10 +149,11 @@ def explain(
     used = (f"{x['activation_count']} times"
             + (f", last of use {x['last_accessed'][:16]}" if x["last_accessed"] else ""))
     facts = [("memory", x["id"]), ("says", plain(x["summary"], 100)),
-             ("in", f"{x['namespace']}, recorded {x['timestamp'][:16]}, {len(x['places'])} place(s)"),
+             ("in",
+              f"{x['namespace']}, recorded {x['timestamp'][:16]}, written down {_times(len(x['places']))}"),
              ("tier", x["tier"] + (f", due: {x['due_tier']}" if x["due_tier"] != x["tier"] else "")),
-             ("because", x["reason"]),
-             ("score", f"{x['score']['overall']:.3f} from {score}{lost}"), ("retrieved", used)]
+             ("because", x["reason"]), ("score", f"{x['score']['overall']:.3f} from {score}{lost}"),
+             ("retrieved", used)]
     moves = [(m["from"], m["tier"], plain(m["reason"], 70), short(m["run"]), "undone" if m["undone"] else "")
              for m in x["moves"]]
     call.show(x, table("", ("", ""), facts),

@@ -4,19 +4,69 @@
 
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #4ee39db6
 from __future__ import annotations
-import io, json, sys, typer
+import io, json, re, sys, typer
 from collections.abc import Sequence
+from typing import Any
 from .app import app, plain
 from . import (
     consolidate, write, look, review, store, recall, session, health, evaluate, fleet, setup)
 
 
 # %% auto #0
-__all__ = ['COMMANDS', 'hoist', 'main']
+__all__ = ['COMMANDS', 'PANELS', 'example_lines', 'program', 'hoist', 'main']
 
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #2d4802c6
 # Each registers its commands with the app; in the order of the help
 COMMANDS = (consolidate, write, look, review, store, recall, session, health, evaluate, fleet, setup)
+
+# %% ../../../nbs/19_apps/03_cli/13_program.ipynb #59834952
+PANELS = {"Begin here": "demo status consolidate",
+          "Day by day": "recall remember review undo forget restore update",
+          "Look": "tiers explain history edges summaries log runs diff",
+          "Sessions and agents": "context inject hook serve",
+          "Share": "sync fleet",
+          "Operate": "doctor audit config tune metrics compact models evaluate"}
+_CODE = re.compile(r"`([^`]*\bgnc [^`]*)`")
+
+
+def example_lines(
+    epilog: str,  # "Examples: `gnc a`, `gnc b` does this. More."
+) -> str:  # Markdown
+    "Each example on a line of its own, with what is said of it behind it."
+    head, _, told = epilog.partition(": ")
+    if not head.startswith("Example"): return epilog
+    told, rest = told.partition("  \n")[::2]
+    texts, codes = _CODE.split(told)[::2], _CODE.findall(told)
+    lines, before = [], ""
+    for code, after in zip(codes, texts[1:]):
+        said, last = after.strip(" .,;"), after.rstrip().endswith(":")
+        said = re.sub(r"(?:^|,? )(?:then|and|or)$", "", said)
+        lines.append(f"`{code}`" + (f" # {x}" if (x := before or ("" if last else said)) else ""))
+        before = said.rstrip(":") if last else ""
+    return "  \n".join([f"{head}:", *lines, *([rest] if rest else [])])
+
+
+def _dress(command: Any) -> Any:
+    "A command as it is shown."
+    if command.epilog: command.epilog = example_lines(command.epilog)
+    def plain_flag(p: Any) -> Any:
+        if getattr(p, "is_flag", False): p.display_type_rich = lambda ctx: ""
+        return p
+    asks_help = command.get_help_option
+    command.get_help_option = lambda ctx: plain_flag(asks_help(ctx))
+    for p in command.params: plain_flag(p)
+    for c in getattr(command, "commands", {}).values(): _dress(c)
+    return command
+
+
+def program() -> Any:  # A click group
+    "All commands, in their panels."
+    whole = _dress(typer.main.get_command(app))
+    panel = {name: title for title, names in PANELS.items() for name in names.split()}
+    order = [*(n for n in panel if n in whole.commands), *(n for n in whole.commands if n not in panel)]
+    for name in order: whole.commands[name].rich_help_panel = panel.get(name)
+    whole.commands = {name: whole.commands[name] for name in order}
+    return whole
 
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #dd7f0f29
 _VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--verbose", "-v", "--version")
@@ -46,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         # a terminal that knows no bars gets question marks
         if isinstance(stream, io.TextIOWrapper): stream.reconfigure(errors="replace")
-    try: return int(app(args, standalone_mode=False) or 0)
+    try: return int(program()(args, prog_name="gnc", standalone_mode=False) or 0)
     except typer.Exit as e: return int(e.exit_code)
     except (typer.Abort, KeyboardInterrupt): print("gnc: stopped", file=sys.stderr); return 130
     except Exception as e:
@@ -54,7 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if known: return _refused(str(e), known, "--json" in args)
         if why := _outside(e): return _refused(why, 1, "--json" in args)
         if not hasattr(e, "format_message"): raise
-        return _refused(f"{e.format_message()} (gnc --help)", 2, "--json" in args)  # typer's own usage errors
+        if not (told := e.format_message()): return 2  # A group without a command has shown its help
+        return _refused(f"{told} (gnc --help)", 2, "--json" in args)  # typer's own usage errors
 
 
 def _outside(e: Exception) -> str:

@@ -11,7 +11,9 @@ from datetime import datetime
 from rich.table import Table
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
-from .app import app, Call, LazyModule, plain, short, table, Usage
+from .app import (
+    a_namespace, app, Call, EMPTY, LazyModule, plain, short, table, Usage)
+from ...store.git import MEM, open_repo, tips
 from .write import worded
 
 if TYPE_CHECKING:
@@ -141,6 +143,7 @@ def recall(
     if mode not in {m.value for m in recall_search.RetrievalMode}:
         raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in recall_search.RetrievalMode)}")
     at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")
+    namespace = a_namespace(call.repo, namespace)
     s = call.recall(llm_provider=llm, llm_local_only=local_only or None)
     if recall_questions.needs_reasoning(query) if reason is None else reason:
         a = _answer(call, recall_reason.reasoned(s), query, mode=asked, namespace=namespace,
@@ -158,5 +161,8 @@ def recall(
     again = s.said_again(r.id for r in found) if mode == "exhaustive" and not (at or known) else {}
     if again: data["said_again"] = again
     where = f"Nothing in mode {mode}" if asked else "Nothing found"
-    nothing = where + (f"; {deeper} deeper down: add --mode exhaustive" if deeper else "") + "."
+    there = bool(found or deeper or tips(open_repo(call.repo), MEM))
+    more = (f"; {deeper} deeper down: add --mode exhaustive" if deeper
+            else ". Other words may find it; gnc tiers --show hot lists what is there")
+    nothing = f"{where}{more}." if there else EMPTY
     call.show(data, _recalled(s, query, found, plain(query, 100), again) if found else nothing)

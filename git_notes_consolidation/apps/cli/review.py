@@ -4,13 +4,16 @@
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #d0bf3d50
 from __future__ import annotations
-import typer
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json, typer
+from collections.abc import Callable, Mapping, Sequence
+from rich.table import Table
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import Memory
+from ...store.git import Repo
+from ...store.locks import replace_file
 from ...store.reader import resolve
-from .app import app, Call, cut, LazyModule, plain, short, Usage
+from .app import app, Call, LazyModule, plain, short, Usage
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -40,15 +43,37 @@ _ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?", "merged_in
          "": "a summary that was undone?"}
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #70cb6ed3
-def _asked_rows(found: Iterable[writing_proposals.Proposal]) -> Iterator[tuple[str, ...]]:
-    "Question, the two memories, why, the quoted words, and what a yes would do."
-    for p in found:
-        q = p.question
-        asks = _ASKS.get(kind := str(q.get("type", "")), f"{kind.replace('_', ' ')}?")
-        newer = plain(str(q.get("source_says") or q.get("title") or ""), 44)
-        why = (plain(str(q.get("reason", "")).removeprefix("the judge is not sure: "), 60)
-               + (f" “{plain(str(q['span']), 50)}”" if q.get("span") else ""))
-        yield short(q["id"]), newer, asks, plain(str(q.get("target_says", "")), 44), why, plain(p.short, 30)
+def _asked(n: int, p: writing_proposals.Proposal, there: Mapping[str, Memory]) -> list[Any]:
+    "A question: its number, what is asked, both titles whole, why, and what a yes would do."
+    q = p.question
+    asks = _ASKS.get(kind := str(q.get("type", "")), f"{kind.replace('_', ' ')}?")
+    rows = Table.grid(padding=(0, 1))
+    for width in (4, 5, None): rows.add_column(width=width, overflow="fold")
+    for name, key in (("newer", "source"), ("older", "target")):
+        m = there.get(str(q.get(key)))
+        said = f"{m.event_time:%Y-%m-%d}  {m.summary}" if m else str(q.get(f"{key}_says") or "")
+        if said: rows.add_row("", name, Text(plain(said, 200)))
+    if kind == "": rows.add_row("", "title", Text(plain(q.get("title"), 200)))
+    quoted = f": “{plain(str(q['span']), 160)}”" if q.get("span") else ""
+    why = plain(str(q.get("reason", "")).removeprefix("the judge is not sure: "), 200)
+    rows.add_row("", "why", Text(f"{why}{quoted}", style="dim"))
+    rows.add_row("", "yes", Text(plain(p.short, 80)))
+    return [Text(f"{n:>3}  {asks}  {short(q['id'])}", style="bold"), rows, ""]
+
+
+def _number(repo: Repo, ids: Sequence[str]) -> None:
+    "Remember in which order they were shown, so that a number means one of them."
+    (repo.common_dir / "gnc").mkdir(exist_ok=True)
+    replace_file(repo, "asked.json", json.dumps(ids))
+
+
+def _numbered(repo: Repo, name: str) -> str:
+    "The question of that number in the list that was shown last; other names as they are."
+    if not name.isdecimal() or len(name) > 4: return name
+    try: ids = json.loads((repo.common_dir / "gnc" / "asked.json").read_bytes())
+    except (OSError, ValueError): ids = []
+    if isinstance(ids, list) and 0 < int(name) <= len(ids): return str(ids[int(name) - 1])
+    raise Usage(f"{name}: no question was shown under that number; gnc review list numbers them")
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #40e264b1
 def _lines(m: Memory, span: str) -> Text:
@@ -78,6 +103,9 @@ def _about(v: consolidation_view.View, name: str | None) -> str | None:
             else None)
 
 
+_AT_ONCE = 10  # Questions; more are not read
+
+
 @review.command("list",
                 epilog="Examples: `gnc review list`, `gnc review list mem_x7k2 --json`, `gnc review list "
                        "edge_4f2a -v`")
@@ -89,15 +117,19 @@ def review_list(
 ) -> None:
     "List what waits for a decision, the latest first."
     call: Call = ctx.obj
-    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
+    repo = call.service().repo
+    v = consolidation_view.shown(consolidation_view.view(repo))
     found, there = writing_proposals.proposals(v, _about(v, id)), {m.id: m for m in v.scan.memories}
-    full = [x for p in found for x in _in_full(p, there)]
-    columns = ("id", "memory", "", "older memory", "why it is asked", "if accepted")
-    shown = (full if id and call.verbose else cut("Waiting for you", columns, list(_asked_rows(found)),
-                                                  call.verbose))
+    some = found if call.verbose or id else found[:_AT_ONCE]
+    _number(repo, [str(p.question["id"]) for p in some])
+    shown = [x for n, p in enumerate(some, 1)
+             for x in (_in_full(p, there) if id and call.verbose else _asked(n, p, there))]
+    shown += [f"… and {len(found) - len(some)} more; gnc review list -v shows all"
+              ] if len(found) > len(some) else []
     hint = [
-        "Decide: gnc review accept ID, gnc review reject ID, gnc review edit ID; in full: gnc review list ID "
-        "-v"]
+        "Decide: gnc review accept 1, gnc review reject 1; another relation: gnc review edit 1",
+        "In full: gnc review list ID -v"
+    ]
     data = [dict(p.question) | {"if_accepted": p.words, "refused": p.refused or None} for p in found]
     call.show(data, *([*shown, *hint] if found else ["Nothing waits for you."]))
 
@@ -107,7 +139,8 @@ def _which(call: Call, s: writing_write.WritingService, verb: str, ids: Sequence
     "The questions that are meant."
     if bool(ids) == all_: raise Usage("which question? Name one or more (gnc review list), or give --all")
     if code is not None and not all_: raise Usage("--code goes with --all")
-    if not all_: return [str(writing_review.open_question(s.held().view, i)["id"]) for i in ids]
+    if not all_:
+        return [str(writing_review.open_question(s.held().view, _numbered(s.repo, i))["id"]) for i in ids]
     found = [p for p in writing_proposals.proposals(s.held().view) if code in (None, p.question.get("code"))
              and not (verb == "accept" and p.refused)]
     if verb == "accept" and (why := writing_review.too_many(s, found)):
@@ -119,12 +152,14 @@ def _which(call: Call, s: writing_write.WritingService, verb: str, ids: Sequence
     return [str(p.question["id"]) for p in found]
 
 
-def _outcome_of(r: writing_effects.WriteResult, there: Mapping[str, Memory]) -> list[str]:
+def _outcome_of(
+    r: writing_effects.WriteResult, there: Mapping[str, Memory],
+    words: str,  # What was proposed and accepted; empty: nothing was
+) -> list[str]:
     "What an answer did."
     def said(i: str) -> str: return plain(there[i].summary if i in there else i, 60)
     moved = [i for i in r.before if r.before[i].get("tier") != r.after.get(i, {}).get("tier")]
-    made = (f"  {r.operation}: {short(r.memory_id)} {said(r.memory_id)}" if r.operation != "NOOP" or moved
-            else "  nothing else changes")
+    made = f"  {words}" if words else "  nothing else changes, and it is not asked again"
     tiers = [f"  {short(i)} {said(i)}: {r.before[i]['tier']} → {r.after[i]['tier']}" for i in moved
              if i in r.after]
     return [made, *tiers, *(f"  ! {plain(w)}" for w in r.warnings),
@@ -139,7 +174,8 @@ def _decide(call: Call, s: writing_write.WritingService, verb: str, names: Seque
     for i in names:
         v = s.held().view
         there = {m.id: m for m in v.scan.memories}
-        if dry_run: told += [x for p in writing_proposals.proposals(v, i) for x in _in_full(p, there)][:-1]
+        proposed = writing_proposals.proposals(v, i)
+        if dry_run: told += [x for p in proposed for x in _in_full(p, there)][:-1]
         try: r = do(i)
         except RepoError as e:  # One that cannot be answered is no reason to leave the others
             if len(names) == 1: raise
@@ -148,13 +184,15 @@ def _decide(call: Call, s: writing_write.WritingService, verb: str, names: Seque
         there |= s.held().memories
         data.append({"question": i, "verdict": verb, "dry_run": dry_run} | r.to_dict())
         told += [Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"),
-                 *_outcome_of(r, there)]
+                 *_outcome_of(r, there, plain(proposed[0].words) if proposed and verb == "accepted" else "")]
     call.show(data, *(told or ["Nothing waits for you."]))
     if failed: raise typer.Exit(1)
 
 
-_Ids = Annotated[list[str] | None, typer.Argument(help="Questions, by their names or the beginnings of them.",
-                                                  metavar="[ID]...")]
+_Ids = Annotated[
+    list[str] | None,
+    typer.Argument(help="Questions, by their numbers in the list that was shown last, or by name.",
+                   metavar="[ID]...")]
 _Why = Annotated[str, typer.Option(help="Why, for the log.")]
 _All = Annotated[bool, typer.Option("--all", help="All that are open.")]
 _Code = Annotated[str | None,
@@ -165,9 +203,11 @@ _Dry = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, 
 _Session = Annotated[str, typer.Option(help="A name for the log.")]
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #41a50a72
-@review.command("accept",
-                epilog="Examples: `gnc review accept edge_4f2a --reason \"it moved in May\"`, `gnc review "
-                       "accept --all --code T --dry-run`")
+@review.command(
+    "accept",
+    epilog=
+    "Examples: `gnc review accept 1`, `gnc review accept edge_4f2a --reason \"it moved in May\"`, `gnc "
+    "review accept --all --code T --dry-run`")
 def review_accept(
     ctx: typer.Context, ids: _Ids = None, reason: _Why = "", all_: _All = False, code: _Code = None,
     yes: _Yes = False, dry_run: _Dry = False,
@@ -205,7 +245,7 @@ def review_reject(
                        "--relation related --reason \"same topic\"`")
 def review_edit(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(help="A question, by its name or the beginning of it.")],
+    id: Annotated[str, typer.Argument(help="A question, by its number in the list, or by name.")],
     kind: Annotated[str | None, typer.Option(help="Replaced in full, or partial.")] = None,
     relation: Annotated[str | None,
                         typer.Option(

@@ -76,14 +76,15 @@ def written(call: Call, s: writing_write.WritingService, r: writing_effects.Writ
                f"{c['confidence']:.2f}", plain(c["reason"], 50))
               for c in r.considered]
     looked = table("Looked at", ("id", "memory", "cosine", "relation", "confidence", "why"), judged)
-    call.show(r.to_dict() | {"dry_run": not r.run_id},
-              *(["Nothing was written: this is what would be done."] if not r.run_id else []),
-              Text(head, style="bold"), *([Text(why)] if why else []),
-              *([table("", ("", "id", "memory"), rows)] if rows else []),
-              *([looked, " → ".join(r.states)] if call.verbose and judged else []),
-              *(f"? A question is left: gnc review list {short(r.memory_id)}" for _ in r.review[:1]),
-              *(f"! {plain(w)}" for w in r.warnings),
-              *([also] if also else []), *([f"Take it back: gnc undo {short(r.run_id)}"] if r.run_id else []))
+    call.show(
+        r.to_dict() | {"dry_run": not r.run_id},
+        *(["Nothing was written: this is what would be done."] if not r.run_id else []),
+        Text(head, style="bold"), *([Text(why)] if why else []),
+        *([table("", ("", "id", "memory"), rows)] if rows else []),
+        *([looked, " → ".join(r.states)] if call.verbose and judged else []),
+        *(f"? A question is left: gnc review list {short(r.memory_id)}, then gnc review accept 1 or reject 1"
+          for _ in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
+        *([f"Take it back: gnc undo {short(r.run_id)}"] if r.run_id else []))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #9afd6c35
 def _hint(

@@ -1,0 +1,91 @@
+"""What somebody sees who types `gnc` for the first time: where to begin, what a flag is, lines to copy, and the remedy where something is missing."""
+import os
+import subprocess
+import sys
+
+import pytest
+from calls import COMMAND, gnc, made, new_repo, run
+from git_notes_consolidation.apps.cli.program import PANELS, program
+from git_notes_consolidation.core.memory import mem, sample_memories
+from helpers import git
+
+
+def test_the_help_says_what_to_type_first_and_shows_commands_in_panels():
+    text = gnc("--help", now=None).out
+    assert text.index("gnc demo") < text.index("Options") and text.index("Begin here") < text.index("Day by day") < text.index("Operate")
+    assert [n for names in PANELS.values() for n in names.split()] == [*program().commands]
+
+
+@pytest.mark.parametrize("command", [*program().commands])
+def test_flags_show_as_flags_and_examples_on_lines_of_their_own(command):
+    text = gnc(command, "--help", now=None).out
+    assert "<bool>" not in text
+    told = [line.strip() for line in text.partition("Example")[2].splitlines()[1:] if line.strip()]
+    epilog = program().commands[command].epilog or ""
+    examples = [line.split("`")[1] for line in epilog.splitlines() if line.startswith("`") and "gnc " in line]
+    for e in examples:
+        if len(e) < 70: assert any(line.startswith(e) for line in told), (e, told)
+
+
+def test_a_shell_completes_commands_and_options():
+    env = os.environ | {"_GNC_COMPLETE": "complete_bash"}
+
+    def offered(line, n):
+        return subprocess.run(COMMAND, env=env | {"COMP_WORDS": line, "COMP_CWORD": str(n)}, capture_output=True, text=True).stdout.split()
+
+    assert offered("gnc rec", 1) == ["recall"] and offered("gnc tiers --sh", 2) == ["--show"]
+
+
+def test_the_version_imports_nothing_of_weight():
+    code = ("import sys; sys.argv = ['gnc', '--version']; from git_notes_consolidation.apps.entry import main; main(); "
+            "print({'typer', 'rich', 'numpy', 'yaml'} & {*sys.modules})")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[0].startswith("gnc ") and done.stdout.splitlines()[1] == "set()"
+
+
+@pytest.mark.parametrize(("words", "remedy"), [
+    (["undo"], "gnc runs lists them"), (["undo", "run_nosuch"], "`gnc runs` lists runs"), (["diff", "run_nosuch"], "`gnc runs` lists runs"),
+    (["summaries", "sum_nosuch"], "`gnc summaries` lists"), (["explain", "mem_nosuch"], "`gnc recall WORDS`"),
+    (["forget", "mem_nosuch"], "`gnc tiers --show hot`"),
+    (["recall", "x", "--namespace", "nosuch"], "choose from blockers"), (["consolidate", "--namespace", "nosuch"], "choose from blockers"),
+    (["remember", "x", "--namespace", "nosuch"], "decisions"),
+    (["tiers", "--show", "nosuch"], "choose from hot"), (["review", "accept", "nosuch"], "gnc review list")])
+def test_what_is_not_there_names_what_would_be(tmp_path, words, remedy):
+    said = gnc(*words, repo=made(tmp_path / "repo", [mem("Serve the API with Flask")]))
+    assert said.code == 2 and said.err.count("\n") == 1 and remedy in said.err
+
+
+@pytest.mark.parametrize("words", [["status"], ["tiers"], ["recall", "redis"], ["consolidate"]])
+def test_an_empty_repository_says_how_memories_come(tmp_path, words):
+    said = gnc(*words, repo=new_repo(tmp_path / "repo"))
+    assert said.code == 0 and "No memories here yet" in said.out and "gnc remember" in said.out and "gnc demo" in said.out
+
+
+def test_nothing_found_says_where_to_look(tmp_path):
+    said = gnc("recall", "quaternions", repo=new_repo(tmp_path / "repo", [mem("Serve the API with Flask")]))
+    assert said.code == 0 and "Other words may find it; gnc tiers --show hot lists what is there." in said.out
+
+
+def test_a_group_without_a_command_shows_its_commands():
+    said = gnc("hook", now=None)
+    assert said.code == 2 and "session-start" in said.out and said.err == ""
+
+
+@pytest.mark.slow
+def test_a_question_is_answered_by_its_number_in_the_list_that_was_shown(tmp_path):
+    home = made(tmp_path / "repo", sample_memories())
+    assert run(home, max_change=0.25).review_items > 10
+    shown = gnc("review", "list", repo=home, width=80).out
+    assert "  1  " in shown and " 10  " in shown and " 11  " not in shown and "more; gnc review list -v shows all" in shown
+    assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
+    waiting = gnc("review", "list", "--json", repo=home).json
+    for q in waiting[:3]: assert q["source_says"][:40] in " ".join(shown.split())
+    git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
+    gnc("review", "list", repo=home)
+    first = gnc("review", "accept", "1", "--json", repo=home).json[0]
+    second = gnc("review", "reject", "2", "--json", repo=home).json[0]  # The list is still the one that was shown
+    assert [first["question"], second["question"]] == [q["id"] for q in waiting[:2]]
+    said = gnc("review", "accept", "3", "--dry-run", repo=home).out
+    assert "NOOP" not in said and "SUPERSEDE" not in said
+    refused = gnc("review", "accept", "99", repo=home)
+    assert refused.code == 2 and "gnc review list numbers them" in refused.err
