@@ -5,7 +5,7 @@
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #491f2229
 from __future__ import annotations
 import json, sys, time, typer
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -17,6 +17,7 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from ...store import cache as store_cache, tables as store_tables
 from ...core.models import EdgeType, MemoryTier
 from ...core.reports import ConsolidationPhase, ConsolidationResult
+from ...store.oplog import Operation, operations_of
 from ...store.reader import resolve
 from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...session.hooks import ConsolidationHook
@@ -289,8 +290,24 @@ def consolidate(
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #5d5f56db
 _SIZES = ("memories_processed", "memories_distinct", "clusters_found")
 
-def _did(r: Mapping[str, Any]) -> str:
+_DONE = {
+    "ADD": "added", "SUPERSEDE": "replaced", "NOOP": "said again", "UPDATE": "changed",
+    "MERGE": "merged into", "DELETE": "forgot", "RESTORE": "restored"
+}
+
+
+def _did(
+    r: Mapping[str, Any],
+    ops: Sequence[Operation] = (),  # What it did to memories
+    titles: Mapping[str, str] = {},  # Of memories
+) -> str:
+    "What a run did: to which memory where it did little, else how often."
     if r["targets"]: return f"takes back {', '.join(map(short, r['targets']))}"
+    def told(op: Operation) -> str:
+        i = (op.source_memory_ids[:1] or
+             ("", ))[0] if op.operation_type == "SUPERSEDE" else op.target_memory_id or ""
+        return f"{_DONE[op.operation_type]} “{plain(titles.get(i, short(i)), 60)}”"
+    if 0 < len(ops) <= 2: return "; ".join(map(told, ops))
     return ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in r["counts"].items() if n and k not in _SIZES)
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #e88aa875
@@ -298,14 +315,21 @@ def _did(r: Mapping[str, Any]) -> str:
 def runs(ctx: typer.Context) -> None:
     "List runs and undos, newest first."
     call: Call = ctx.obj
-    state = consolidation_view.view(call.service().repo).state
+    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
+    state, titles, ops = v.state, {m.id: m.summary
+                                   for m in v.scan.memories}, defaultdict[str, list[Operation]](list)
+    for op in operations_of(v.events, state, {m.id: m.event_time for m in v.scan.memories}):
+        ops[op.run_id].append(op)
     rows = [{k: r.get(k) for k in ("id", "kind", "at")}
             | {"undone": r["id"] in state.undone, "targets": r.get("targets", []),
                "counts": r.get("counts", {})}
             for r in sorted(state.runs.values(), key=lambda r: (r["seq"], r["id"]), reverse=True)]
-    shown = [(short(r["id"]), str(r["at"])[:16], "undone" if r["undone"] else "", _did(r)) for r in rows]
-    call.show(rows, table("Runs", ("run", "at", "state", "what"), shown) if rows
-              else "No runs yet: gnc consolidate makes the first.")
+    shown = [(short(r["id"]), str(r["at"])[:16], "undone" if r["undone"] else "",
+              _did(r, ops[str(r["id"])], titles)) for r in rows]
+    call.show(
+        rows,
+        *([table("Runs", ("run", "at", "state", "what"), shown), "Record by record: gnc diff RUN"]
+          if rows else ["No runs yet: gnc consolidate makes the first."]))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #f40b0431
 @app.command(epilog="Example: `gnc diff run_4f2a -v`")

@@ -13,6 +13,7 @@ from ...core.memory import as_utc
 from ...store.git import open_repo
 from ...store.reader import resolve
 from ...recall.as_of import moment
+from ...text.topics import content_stems
 from .app import app, Call, LazyModule, plain, short, table, Usage, when
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def written(call: Call, s: writing_write.WritingService, r: writing_effects.Writ
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #9afd6c35
 def _hint(
     r: writing_effects.WriteResult,
+    text: str,  # Of the fact
     pool: Pool,
     floor: float,  # Least cosine
     since: datetime | None = None,  # When the fact began to be true; none: now
@@ -97,6 +99,8 @@ def _hint(
     if r.operation != "ADD" or r.review: return ""
     near = (pool.memories[pool.row[c["id"]]] for c in r.considered if c["by"] != "person"
             and c["cosine"] >= floor and pool.current(c["id"]))
+    mine = {w for w in content_stems(text) if not w[0].isdigit()}  # Numbers alone make no subject
+    near = (m for m in near if mine & content_stems(m.summary))
     m = next((m for m in near if since is None or m.event_time <= since), None)
     how = "take it back and say it with" if r.run_id else "add"
     return f"If this replaces “{plain(m.summary, 70)}”, {how} --supersedes {short(m.id)}" if m else ""
@@ -157,13 +161,16 @@ def remember(
     call: Call = ctx.obj
     s = call.writing(llm_provider=llm, llm_local_only=local_only or None)
     since = when(valid_from, "--valid-from") if valid_from is not None else None
-    r = s.remember(worded(words, text_file, "--text-file", 100_000), namespace=namespace, title=title,
+    text = worded(words, text_file, "--text-file", 100_000)
+    r = s.remember(text, namespace=namespace, title=title,
                    tags=tag or (), importance=importance, valid_from=since,
                    commit=commit, session=session, supersedes=supersedes or (), amends=amends or (),
                    superseded_by=superseded_by or (),
                    merges=[merge_with] if merge_with else (), duplicate_of=duplicate_of, judge=judge,
                    dry_run=dry_run)
-    written(call, s, r, _hint(r, s.held().pool, s.embedder.floor, since))
+    written(call, s, r,
+            _hint(r, f"{title or ''} {text.partition(chr(10))[0]}",
+                  s.held().pool, s.embedder.floor, since))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #111f8a30
 @app.command(
