@@ -50,20 +50,32 @@ def accepted(args):
 
 
 MANIFEST = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
-VERSION = "0.0.2 cea0"  # Of the plugin, and the beginning of its files' SHA-256
+TOOLS = ROOT / "plugin-tools"
+VERSIONS = {PLUGIN: "0.0.2 cea0", TOOLS: "0.0.1 d2fa"}  # Of each plugin, and the beginning of its files' SHA-256
 
 
-def test_a_change_of_the_plugin_has_a_version_of_its_own():
+@pytest.mark.parametrize("plugin", VERSIONS, ids=lambda p: p.name)
+def test_a_change_of_a_plugin_has_a_version_of_its_own(plugin):
     "Clients look at the version alone: without another one no update arrives."
-    files = sorted(p for p in PLUGIN.rglob("*") if p.is_file() and p.name != "plugin.json")
-    told = b"".join(str(p.relative_to(PLUGIN)).encode() + b"\0" + p.read_bytes() for p in files)
-    assert VERSION == f"{MANIFEST['version']} {sha256(told).hexdigest()[:4]}", "raise the version in plugin.json, and say both here"
+    files = sorted(p for p in plugin.rglob("*") if p.is_file() and p.name != "plugin.json")
+    told = b"".join(str(p.relative_to(plugin)).encode() + b"\0" + p.read_bytes() for p in files)
+    version = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())["version"]
+    assert VERSIONS[plugin] == f"{version} {sha256(told).hexdigest()[:4]}", "raise the version in plugin.json, and say both here"
+
+
+def test_the_tools_are_a_server_that_is_there_and_a_skill_that_names_them():
+    server = json.loads((TOOLS / ".mcp.json").read_text())["mcpServers"]["memory"]
+    assert server["command"] == "gnc" and accepted(server["args"])
+    from git_notes_consolidation.apps.mcp.server import OFFERS
+    front, body = parts(TOOLS / "skills" / "project-memory" / "SKILL.md")
+    named = set(re.findall(r"`(memory_\w+)`", body))
+    assert front.keys() == {"name", "description"} and named <= {o.do.__name__ for o in OFFERS} and len(named) >= 4
 
 
 def test_the_manifest_names_the_prefix_of_the_commands():
     assert MANIFEST["name"] == "memory" and re.fullmatch(r"\d+\.\d+\.\d+", MANIFEST["version"])
     market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
-    assert [(p["name"], (ROOT / p["source"]).resolve()) for p in market["plugins"]] == [("memory", PLUGIN)]
+    assert [(p["name"], (ROOT / p["source"]).resolve()) for p in market["plugins"]] == [("memory", PLUGIN), ("memory-tools", TOOLS)]
     assert market["name"] and market["owner"]["name"]
 
 

@@ -78,8 +78,8 @@ def fake(place, text):
     return place
 
 
-@pytest.mark.parametrize("what", [PLUGIN, ROOT])
-def test_plugin_and_marketplace_pass_strict_validation(client, what):
+@pytest.mark.parametrize("what", [PLUGIN, ROOT / "plugin-tools", ROOT], ids=lambda p: p.name)
+def test_plugins_and_marketplace_pass_strict_validation(client, what):
     done = client("plugin", "validate", "--strict", str(what)).done
     assert done.returncode == 0, done.stdout
 
@@ -168,3 +168,10 @@ def test_a_resumed_session_hears_of_an_undo(client, tmp_path):
     assert json.dumps(first.bodies[0]).count(OPEN) == 1 and gnc("undo", run, "--yes", repo=repo).code == 0
     s = client("-p", "again", "--continue", cwd=repo)
     assert "no longer holds: a run or an undo came since" in s.hooks["SessionStart:resume"]["stdout"]
+
+
+def test_the_tools_are_there_for_who_installs_them(client, hello):
+    s = client("-p", "hello", plugin=ROOT / "plugin-tools", plan=[("mcp__plugin_memory-tools_memory__memory_status", {}), "done"])
+    init = next(r for r in s.rows if r.get("subtype") == "init")
+    assert [m["name"] for m in init["mcp_servers"]] == ["plugin:memory-tools:memory"]
+    assert "memory-tools:project-memory" in json.dumps(init)
