@@ -15,7 +15,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.store.locks import run_lock
-from helpers import add_memories, refs, story
+from helpers import add_memories, git, refs, story
 
 NOW = ["--now", SAMPLE_NOW.isoformat()]
 OVERTURNED = "ADR-000: We build on Flask"
@@ -336,9 +336,12 @@ def test_long_lists_are_cut_and_v_shows_all(tmp_path):
 def test_the_demo(tmp_path):
     done = gnc_process("demo", tmp_path / "new" / "one", env=os.environ | {"COLUMNS": "200"})
     assert (done.code, done.err) == (0, "") and harmless(done.out)
-    for text in ("Said again and again", "Overturned, with the words that say so", "One of the summaries", "Tiers, before and after", "gnc undo run_"):
+    for text in ("ADR-005: Log as plain text", "“Supersedes ADR-005”", "Serve the API with Litestar", "9 January 2026.",
+                 "Tiers, before and after", "gnc undo run_"):
         assert text in done.out
+    assert done.out.count("\n") < 42, "it fits on a screen"
     home = tmp_path / "new" / "one"
+    assert git(home, "status", "--short") == ""
     assert gnc("audit", repo=home).code == 0 and gnc("consolidate", repo=home).out.startswith("Nothing to do")
     for command in re.findall(r"^ +gnc (.+)$", done.out, re.M): assert gnc(*command.split(), repo=home).code == 0, command
 

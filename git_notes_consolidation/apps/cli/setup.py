@@ -5,22 +5,21 @@
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #4ec115cb
 from __future__ import annotations
 import shutil, sys, tempfile, time, typer
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import Memory, sample_memories, SAMPLE_NOW
-from ...core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
+from ...core.models import EdgeType, MemoryEdge, MemoryTier
 from ...core.reports import ConsolidationResult
 from ...core.loading import load_settings
 from ...similarity.minilm import MINILM, pull_minilm
 from ...store.git import git, open_repo
 from ...store.reader import write_memories
 from .app import app, Call, LazyModule, plain, short, table, Usage
-from .consolidate import progress, report
-from .recall import _answered, _recalled
+from .consolidate import progress
+from .recall import _answered
 
 if TYPE_CHECKING:
     from git_notes_consolidation.apps.mcp import server as apps_server, tools as apps_tools
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
         view as
         consolidation_view)
     from git_notes_consolidation.core import tokens as core_tokens
-    from git_notes_consolidation.recall import reason as recall_reason, service as recall_service
+    from git_notes_consolidation.recall import (
+        rank as recall_rank, reason as recall_reason, search as recall_search, service as recall_service)
     from git_notes_consolidation.session import fast_start as session_fast_start, inject as session_inject
 
 # %% auto #0
@@ -39,10 +39,10 @@ __all__ = ['models', 'config', 'pull', 'serve', 'demo']
 if not TYPE_CHECKING:
     apps_server, apps_tools, consolidation_service, consolidation_view, consolidation_status, \
     session_fast_start, core_tokens, session_inject, consolidation_stores, recall_reason, \
-    recall_service = map(LazyModule, (
+    recall_service, recall_rank = map(LazyModule, (
         "apps.mcp.server", "apps.mcp.tools", "consolidation.service", "consolidation.view",
         "consolidation.status", "session.fast_start", "core.tokens", "session.inject",
-        "consolidation.stores", "recall.reason", "recall.service"))
+        "consolidation.stores", "recall.reason", "recall.service", "recall.rank"))
 
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #699fe124
 @app.command(epilog="Example: `MEMORY_HOT_THRESHOLD=0.7 gnc config`")
@@ -105,63 +105,50 @@ def serve(ctx: typer.Context) -> None:
     run(replace(desk, clock=lambda: now) if now else desk, "INFO" if call.verbose else "WARNING")
 
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #64c95bca
-def _overturned(edges: Iterable[MemoryEdge], m: Mapping[str, Memory]) -> list[tuple[str, ...]]:
-    "When, what, by what and in which words; the latest last."
-    over = sorted((e for e in edges if e.edge_type == EdgeType.SUPERSEDES),
-                  key=lambda e: m[e.source_id].timestamp)
-    return [(f"{m[e.source_id].timestamp:%Y-%m-%d}", plain(m[e.target_id].summary, 38),
-             plain(m[e.source_id].summary, 38),
-             f"“{plain(e.span or '', 60)}”") for e in over]
+def _chains(edges: Iterable[MemoryEdge]) -> list[list[MemoryEdge]]:
+    "Decisions that were overturned twice, each as its two replacements; what they end in holds."
+    over = {e.target_id: e for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.kind == "full"}
+    return [[e, over[e.source_id]] for e in over.values() if e.source_id in over
+            and over[e.source_id].source_id not in over]
 
-# %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #98eb0f79
-def _overturned_twice(edges: Iterable[MemoryEdge], m: Mapping[str, Memory],
-                      width: int = 44) -> list[tuple[str, ...]]:
-    """First, then, now: decisions whose replacement was replaced as a whole too, and holds no longer; the
-    latest last."""
-    by = {e.target_id: e.source_id for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.kind == "full"}
-    ends = sorted((m[by[b]].timestamp, a, b) for a, b in by.items() if b in by and by[b] not in by)
-    return [tuple(plain(m[i].summary, width) for i in (a, b, by[b])) for _, a, b in ends]
 
-# %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #d02f442e
-def _told(summaries: Iterable[MemorySummary]) -> list[Any]:
-    "The summary that says most about what is outdated."
-    x = max(summaries, key=lambda x: (len(x.superseded_facts), x.confidence.overall, x.id), default=None)
-    if x is None: return []
-    lines = [("title", x.title), ("text", plain(x.summary, 400)),
-             *(("outdated", f"{f.original_fact} → {f.superseded_by}") for f in x.superseded_facts)]
-    return [table("One of the summaries", ("", ""), lines), ""]
+def _chain_table(chain: Sequence[MemoryEdge], m: Mapping[str, Memory]) -> Any:
+    "What held when, and the words that ended it."
+    ids, words = [chain[0].target_id,
+                  *(e.source_id for e in chain)], ["", *(f"“{e.span or ''}”" for e in chain)]
+    return table("One decision, what became of it, and the words that say so",
+                 ("since", "what held", "in these words"),
+                 [(f"{m[i].event_time:%Y-%m-%d}", plain(m[i].summary, 90), plain(w, 90))
+                  for i, w in zip(ids, words)])
 
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #f07a19fc
 def _demo_story(s: consolidation_service.ConsolidationService, r: ConsolidationResult, before: dict[str, Any],
                 home: Path, seconds: float) -> list[Any]:
     v, after = consolidation_view.view(s.repo), consolidation_status.status(s)
     m, edges = {x.id: x for x in v.scan.memories}, list(v.state.edges.values())
-    copies = Counter(e.target_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF)
-    often = [(n + 1, plain(m[i].summary, 90)) for i, n in copies.most_common(3)]
     both = [(t.value, before["tiers"][t.value], after["tiers"][t.value],
              "█" * round(40 * after["tiers"][t.value] / after["distinct"])) for t in MemoryTier]
-    twice, asks = _overturned_twice(edges, m), recall_service.open_recall(s.repo.path,
-                                                                          s.settings,
-                                                                          clock=s.clock)
-    return [
-        f"Tidewater, an invented job scheduler: {before['memories']} memories of a year, in "
-        f"{before['notes']} git notes.", "",
-            *report(r, seconds)[:-2], "", table("Said again and again", ("times", "memory"), often,
-                                                right=("times",)), "",
-            table("Overturned, with the words that say so", ("when", "no longer", "now", "evidence"),
-                  _overturned(edges, m)[-6:]), "",
-            *([table("Overturned twice", ("first", "then", "now"), twice), ""] if twice else []),
-            *_told(v.state.summaries.values()),
-            *(x for q in _QUESTIONS
-              for x in (_recalled(asks, q, asks.search(q, limit=2, count=False), f"Asked: {q}"), "")),
-            f"Asked: {_DATED}", *_answered(asks, _DATED,
-                                           recall_reason.reasoned(asks).answer(_DATED, count=False))[:4], "",
-            *_block_of(s, v), table("Tiers, before and after (repeats counted once)",
-                                    ("tier", "before", "after", ""), both, right=("before", "after")), "",
-            "The notes of the plugin are as they were. Go on from here:", f"  cd {home}",
-            *(f"  {_me()} {what}" for what in (
-                "status -v", "recall backups", "tiers --show hot", f"diff {short(r.run_id)}",
-                f"undo {short(r.run_id)}"))]
+    chains, asks = _chains(edges), recall_service.open_recall(s.repo.path, s.settings, clock=s.clock)
+    best = next((c for c in chains if m[c[0].target_id].summary.startswith("ADR-005")), *chains[:1])
+    shown = asks.search(_QUESTION, limit=1, count=False)
+    dated = _answered(asks, _DATED, recall_reason.reasoned(asks).answer(_DATED, count=False))[:1]
+    head = [f"Tidewater, an invented job scheduler: {before['memories']} memories of a year.",
+            f"Consolidated in {seconds:.1f} s, without a model: {r.duplicates_found} said again, "
+            f"{r.supersessions_detected} overturned,",
+            f"{r.summaries_created} summaries, {r.review_items} questions for a person. Nothing was deleted.",
+            ""]
+    asked = [f"Asked: {_QUESTION}", *(f"  {plain(x.summary, 100)}. {_line(x)}" for x in shown), "",
+             f"Asked: {_DATED}", *(Text.assemble("  ", x) for x in dated), ""]
+    tiers = table("Tiers, before and after (repeats behind their first)",
+                  ("tier", "before", "after", ""), both, right=("before", "after"))
+    next_ = ("status", "recall backups", "review list", f"diff {short(r.run_id)}", f"undo {short(r.run_id)}")
+    return [*head, _chain_table(best, m), "", *asked, *_block_of(s, v), tiers, "",
+            "The plugin's notes are as they were. Go on from here:", f"  cd {home}",
+            *(f"  {_me()} {what}" for what in next_)]
+
+
+def _line(x: recall_search.MemoryResult) -> str:
+    return plain(recall_rank.excerpt(x.content, _QUESTION, x.summary), 160)
 
 
 def _block_of(s: consolidation_service.ConsolidationService, v: consolidation_view.View) -> list[Any]:
@@ -176,12 +163,11 @@ def _block_of(s: consolidation_service.ConsolidationService, v: consolidation_vi
             ("those hot or warm", len(at_hand), f"{count(chr(10).join(at_hand)):,}"),
             ("the session block", r.summaries_injected, f"{r.tokens_used:,}")]
     return [table(f"What a new session reads, in tokens ({r.counter})", ("", "pieces", "tokens"), rows,
-                  right=("pieces", "tokens")), "",
-            *(Text(plain(row), style="dim") for row in r.summary_block.split("\n")[9:20]), "…", ""]
+                  right=("pieces", "tokens")), ""]
 
 
 _DATED = "When did brackwater paste a token into a public build log?"
-_QUESTIONS = ("Which web framework does the API run on now?", "Where were dashboard sessions kept before?")
+_QUESTION = "Which web framework does the API run on now?"
 
 
 def _me() -> str:
@@ -205,6 +191,7 @@ def demo(
     home.mkdir(parents=True, exist_ok=True)
     git(home, "init", "-q", "-b", "main")
     write_memories(open_repo(home), sample_memories())
+    git(home, "reset", "-q", "--hard")  # The commits bring a file, and this directory was empty
     call = replace(call, repo=str(home), now=call.now or SAMPLE_NOW)
     begin = time.perf_counter()
     with progress(call) as step:
