@@ -62,6 +62,7 @@ def _session_start(seconds: float = 1.7) -> "NoReturn":
         answer, why = session_start(read_event(), os.environ)
     except BaseException as e: why = [type(e).__name__]
     try:
+        _at_most(0, "")
         os.write(1, f"{answer}\n".encode())
         os.write(2, "".join(f"gnc hook session-start: {ascii(line)[1:-1]}\n" for line in why).encode())
     finally: os._exit(0)

@@ -25,7 +25,8 @@ from ..llm.budget import Bound, price
 from ..llm.client import Client
 from ..llm.prompt_parts import PairReply, parse_shape
 from ..llm.reply_cache import Usage
-from ..llm.supersession_prompt import batches, JUDGE, judge_request, Prompt
+from ..llm.supersession_prompt import (
+    batches, JUDGE, judge_request, odds_request, Prompt)
 from ..plots.style import COLOURS, figure
 from ..supersession.judge import SURE, weigh
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['OUTCOMES', 'PromptError', 'prompt_yaml', 'read_prompt', 'gold', 'sample', 'Trial', 'offline_trial', 'try_prompt',
-           'trial_row', 'differing', 'outcomes', 'trial_figure', 'estimate', 'Ranking', 'rank_offline', 'rank_pairs']
+           'trial_row', 'differing', 'outcomes', 'trial_figure', 'estimate', 'estimate_odds', 'Ranking', 'rank_offline',
+           'rank_pairs']
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #dd22d6ff
 class PromptError(ValueError):
@@ -54,6 +56,7 @@ def prompt_yaml(prompt: Prompt = JUDGE) -> str:
     shown = [{"older": old, "newer": new, "answer": {f: getattr(a, f) for f in prompt.fields}}
              for old, new, a in prompt.examples]
     whole = asdict(prompt) | {"examples": shown, "fields": [*prompt.fields]}
+    del whole["name"]  # That of the file: it is another prompt as soon as it is edited
     return yaml.dump(whole, Dumper=_Text, sort_keys=False, allow_unicode=True, width=100)
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #47845a5f
@@ -73,12 +76,13 @@ def read_prompt(
     "The prompt of a file."
     known, where = {f.name for f in fields(Prompt)}, f"{path}"
     try: given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as e:
         raise PromptError(f"{where} cannot be read as YAML: {e}") from None
     if not isinstance(given, dict) or not given.keys() <= known:
         strange = f"; it has {sorted(map(str, given.keys() - known))}" if isinstance(given, dict) else ""
         raise PromptError(f"{where}: a prompt has {', '.join(f.name for f in fields(Prompt))}{strange}")
-    wanted = tuple(given.get("fields") or base.fields)
+    fields_ = given.get("fields") or base.fields
+    wanted = tuple(map(str, fields_)) if isinstance(fields_, list | tuple) else ()
     if not {"quote", "relation"} <= set(wanted) <= set(
             JUDGE.fields):  # Without a quotation nothing is believed
         raise PromptError(f"{where}, fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
@@ -202,8 +206,8 @@ def differing(
     def told(t: Trial, i: int) -> str:
         j = t.said[i]
         return f"{j.relation} {j.confidence:.2f}: {j.reason}" if j else "no answer that could be used"
-    return [{"pair": p.id, "older": p.older.text, "newer": p.newer.text, "right": gold(p), a.name: told(a, i),
-             b.name: told(b, i)}
+    return [{"pair": p.id, "older": p.older.text, "newer": p.newer.text, "right": gold(p),
+             "first": told(a, i), "second": told(b, i)}
             for i, p in enumerate(a.pairs) if a.done[i] != b.done[i]]
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #cb360454
@@ -247,9 +251,23 @@ def estimate(
         judge_request([asked[i] for i in part], prompt=prompt)[0]
         for part in batches(asked, client.pace.pairs)
     ]
-    texts = [*(m["content"] for c in calls for m in c.messages), *(json.dumps(c.schema) for c in calls)]
+    return len(calls), _bound(
+        [*(m["content"] for c in calls for m in c.messages), *(json.dumps(c.schema) for c in calls)],
+        sum(c.max_tokens for c in calls), client)
+
+
+def estimate_odds(
+    pairs: Sequence[Pair],
+    client: Client,
+) -> tuple[int, Bound]:
+    "What a ranking would come to: a call and one token of reply for each pair."
+    texts = [m["content"] for p in pairs for m in odds_request(p.older, p.newer)[0].messages]
+    return len(pairs), _bound(texts, len(pairs), client)
+
+
+def _bound(texts: Iterable[str], out: int, client: Client) -> Bound:
     prices = next((price(p.models[0], p.local) for p in client.providers), (0.0, 0.0))
-    return len(calls), Bound(sum(map(estimate_tokens, texts)), sum(c.max_tokens for c in calls), prices)
+    return Bound(sum(map(estimate_tokens, texts)), out, prices)
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #57f20c6b
 @dataclass(frozen=True)

@@ -204,14 +204,17 @@ def _usage(usage: Any) -> tuple[int, int] | None:
 # %% ../../nbs/09_llm/10_protocol.ipynb #e28e205e
 def _odds(choice: Mapping[str, Any]) -> dict[str, float]:
     "Each token that the reply may begin with, to its log-probability."
-    first = _mapping(next(iter(_mapping(choice.get("logprobs")).get("content") or ()), None))
-    found = map(_mapping, first.get("top_logprobs") or ())
-    return {str(t["token"]): float(t["logprob"]) for t in found
-            if "token" in t and isinstance(t.get("logprob"), int | float)}
+    content = _mapping(choice.get("logprobs")).get("content")
+    found = _mapping(content[0]).get("top_logprobs") if isinstance(content, list) and content else None
+    pairs = ((t.get("token"), t.get("logprob"))
+             for t in map(_mapping, found if isinstance(found, list) else ()))
+    return {token: float(x) for token, x in pairs
+            if isinstance(token, str) and isinstance(x, int | float) and abs(x) < 1e6}
 
 
 def read_reply(
     body: Any,  # What the server sent, parsed
+    odds: bool = False,  # Were only the odds of the first token asked for?
 ) -> Reply | Fault:
     "The text of the first choice."
     if not isinstance(body, Mapping): return Fault("broken", f"no object but {type(body).__name__}")
@@ -220,8 +223,8 @@ def read_reply(
     message = _mapping(choice.get("message"))
     if message.get("refusal"): return Fault("refusal", str(message["refusal"]), usage=usage)
     if choice.get("finish_reason") == "content_filter": return Fault("refusal", "content_filter", usage=usage)
-    if (odds := _odds(choice)):
-        return Reply(json.dumps(odds), one_line(str(body.get("model") or ""))[:100], usage)
+    if odds and (found := _odds(choice)):
+        return Reply(json.dumps(found), one_line(str(body.get("model") or ""))[:100], usage)
     texts = [message.get(k) for k in ("content", "reasoning_content", "reasoning")]
     text = next((t for t in texts if isinstance(t, str) and t.strip()), "")
     if choice.get("finish_reason") == "length": return Fault("length", "cut at max_tokens", usage=usage)

@@ -178,7 +178,10 @@ about the very same thing? Answer with one word: yes or no."""
 def _probability(text: str) -> float:
     "That of yes, of yes and no."
     odds: dict[str, float] = {"yes": 0.0, "no": 0.0}
-    for token, log in json.loads(text).items():
+    try: told = json.loads(text)
+    except ValueError: told = None
+    if not isinstance(told, dict): raise BadReply("the server gives no odds")
+    for token, log in told.items():
         if (word := token.strip().strip('"\'.*').lower()) in odds: odds[word] += math.exp(min(log, 0.0))
     if not sum(odds.values()): raise BadReply("neither yes nor no is among the likeliest words")
     return odds["yes"] / sum(odds.values())

@@ -96,7 +96,7 @@ async def send(
     try:
         with anyio.fail_after(timeout):
             async with client.chat.completions.with_streaming_response.create(**call) as raw:
-                return read_reply(json.loads(await _body(raw)))
+                return read_reply(json.loads(await _body(raw)), bool(call.get("logprobs")))
     except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException): return Fault("timeout",
         f"no reply within {timeout:g} s")
     except openai.APIStatusError as e: return fault_of_status(e.status_code, e.body, e.response.headers, now)

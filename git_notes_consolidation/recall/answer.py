@@ -145,7 +145,7 @@ def contradictions(
 
 # %% ../../nbs/14_recall/08_answer.ipynb #930ac24e
 _STRANGE = 0.25  # One clause with more words that are not told than told ones, or two such words in a row
-_YES = re.compile(r"(?i)^\s*(?:yes|no)[,.:;–— -]+(?=\w)")
+_YES = re.compile(r"(?i)^\s*(?:yes|no|correct|right)\b(?:[,.:;!–— -]+|$)")
 
 
 def untold(
@@ -156,8 +156,9 @@ def untold(
     "What a sentence of an answer states and no single memory does, dates aside."
     for r in reversed(find_references(text, now)):
         if r.interval: text = text[:r.span[0]] + text[r.span[1]:]
+    text = _YES.sub("", text)
     def doubts(sentence: str, m: Memory) -> list[str]:
-        told = verify(_YES.sub("", sentence), [m]).findings
+        told = verify(sentence, [m]).findings
         values = [f for f in told if f.kind not in ("statement", "date") and f.suspicion >= 0.5]
         return [
             *(f"no memory tells “{f.value[:200]}”"

@@ -146,7 +146,7 @@ def _apart(code: str, where: str) -> Popen[bytes]:
                             start_new_session=True)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #6f8946d7
-def prepared(here: Here, patience: float = 1.2) -> Laid | None:  # Seconds
+def prepared(here: Here, patience: float = 0.8) -> Laid | None:  # Seconds
     "The summaries, laid out now if they have to be."
     if not here.seen or (laid := load(here.common_dir, here.seen)): return laid if here.seen else None
     child = _apart(
@@ -171,7 +171,9 @@ def given(common_dir: str, session: str, version: str) -> str:  # Empty: nothing
         try:
             os.makedirs(os.path.dirname(file), exist_ok=True)
             with open(f"{file}.{os.getpid()}", "w", encoding="utf-8") as f:
-                json.dump(dict([*known.items()][-99:]) | {session: version}, f)
+                kept = {k: v for k, v in known.items() if k.startswith("!")}  # Said once for good
+                json.dump(kept | dict([x for x in known.items() if x[0] not in kept][-99:])
+                          | {session: version}, f)
             os.replace(f"{file}.{os.getpid()}", file)
         except OSError: pass
     return before
@@ -214,8 +216,8 @@ def notices(
     found = {
         "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
                  "gnc consolidate in a terminal" if here.memories and not here.seen else "",
-        "questions": f"one question of the last run waits for you: {ask}" if questions == 1
-                     else f"{questions} questions of the last run wait for you: {ask}" if questions else "",
+        "questions": f"one question waits for you: {ask}" if questions == 1
+                     else f"{questions} questions wait for you: {ask}" if questions else "",
         "guard": f"the last run superseded as many memories as one run may, and {waiting} more are outdated: "
                  f"gnc consolidate --dry-run shows them" if isinstance(waiting, int) and waiting > 0 else ""}
     return [text for name, text in found.items()
@@ -241,9 +243,10 @@ def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str,
         why.append("no summary fits" if packed else "nothing prepared yet" if here.seen
                    else "nothing consolidated yet: run gnc consolidate")
     if event.get("source") in (None, "startup"): notes += notices(here, laid.questions if laid else 0)
-    before = given(here.common_dir, str(event.get("session_id") or ""), block[:99])
+    if here.seen and not laid: return ""  # It is not known whether anything has changed
+    before = given(here.common_dir, str(event.get("session_id") or ""), here.seen if block else "")
     if not before or event.get("source") != "resume": return block
-    if before == block[:99]: why.append("the session was told this before"); return ""
+    if before == here.seen: why.append("the session was told this before"); return ""
     return f"{_OVER}{' What follows takes its place.' if block else ''}\n\n{block}".strip()
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #216287ce

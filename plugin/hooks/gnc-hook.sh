@@ -23,20 +23,21 @@ if [ "$1" = stop ]; then # The client waits for nothing here: it ends 1.5 s afte
   exit 0
 fi
 
-answer=$(mktemp) || exit 0
+answer=$(mktemp) || say "no temporary file can be made, so this session begins without the project's memory; look at TMPDIR"
 trap 'rm -f "$answer"' EXIT
 "$gnc" hook session-start <&3 > "$answer" 2> /dev/null &
 asked=$!
 (
   sleep 2
   kill -9 "$asked"
-) > /dev/null 2>&1 &
+) > /dev/null 2>&1 3<&- &
 watch=$!
 wait "$asked" 2> /dev/null
 code=$?
 kill "$watch" 2> /dev/null
 case "$code $(head -c 1 "$answer")" in
   "0 {") cat "$answer" ;;
+  127*) say "gnc is not installed, so sessions have no memory. Run: pipx install 'git-notes-consolidation[otel]'" ;;
   137*) say "gnc did not answer within two seconds, so this session begins without the project's memory. See: gnc doctor" ;;
   *) say "gnc is broken (exit code $code), so this session begins without the project's memory. Run: pipx reinstall git-notes-consolidation" ;;
 esac

@@ -85,6 +85,9 @@ def test_a_question_is_answered_by_its_number_in_the_list_that_was_shown(tmp_pat
     first = gnc("review", "accept", "1", "--json", repo=home).json[0]
     second = gnc("review", "reject", "2", "--json", repo=home).json[0]  # The list is still the one that was shown
     assert [first["question"], second["question"]] == [q["id"] for q in waiting[:2]]
+    gnc("review", "list", waiting[4]["id"], "-v", repo=home)  # Looking at one renumbers nothing, and neither does a program
+    gnc("review", "list", "--json", repo=home)
+    assert gnc("review", "accept", "3", "--dry-run", "--json", repo=home).json[0]["question"] == waiting[2]["id"]
     said = gnc("review", "accept", "3", "--dry-run", repo=home).out
     assert "NOOP" not in said and "SUPERSEDE" not in said
     refused = gnc("review", "accept", "99", repo=home)

@@ -13,7 +13,8 @@ BENCH = ("evaluate", "supersession", "--llm", "lmstudio")
 
 
 @pytest.fixture
-def server(monkeypatch):
+def server(monkeypatch, tmp_path):
+    monkeypatch.chdir(new_repo(tmp_path / "here"))  # Replies are kept in the repository
     truth = {p.newer.text: p.relation for p in load_pairs(fixture("supersession"))}
     with FaultyServer(brain=sensible(lambda newer, older: truth[newer])) as s:
         monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", s.url)
@@ -23,7 +24,7 @@ def server(monkeypatch):
 def test_three_steps_from_a_file_to_a_score(tmp_path, server):
     mine, home = tmp_path / "mine.yaml", new_repo(tmp_path / "repo")
     assert gnc("evaluate", "supersession", "--write-prompt", mine).code == 0
-    mine.write_text(mine.read_text(encoding="utf-8").replace("name: judge-3", "name: mine").replace("for a supersession", "for one"), encoding="utf-8")
+    mine.write_text(mine.read_text(encoding="utf-8").replace("for a supersession", "for one"), encoding="utf-8")
     r = gnc(*BENCH, "--prompt", mine, "--limit", "12", "--failures", "30", "--json", repo=home).json
     offline, default, tried = r["trials"]
     assert [t["name"] for t in r["trials"]] == ["offline", JUDGE.name, "mine"] and r["pairs"] == 12
@@ -38,10 +39,20 @@ def test_three_steps_from_a_file_to_a_score(tmp_path, server):
 
 def test_a_dry_run_asks_nobody_and_says_the_cost(server, monkeypatch):
     assert gnc(*BENCH, "--dry-run", "--json").json["estimate"][0]["usd"] == 0 and server.bodies == []
+    with_rank = gnc(*BENCH, "--limit", "4", "--dry-run", "--rank", "--json").json["estimate"]
+    assert [e["calls"] for e in with_rank] == [1, 4] and with_rank[1]["tokens_out"] == 4
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     monkeypatch.delenv("MEMORY_CONSOLIDATION_LLM_BASE_URL")
     said = gnc("evaluate", "supersession", "--llm", "openai", "--dry-run")
     assert "$0." in said.out and "Nobody was asked." in said.out
+
+
+def test_what_a_server_gives_as_odds_unasked_or_beyond_numbers_harms_nothing(server, monkeypatch):
+    judged = server.brain
+    monkeypatch.setattr("llm_servers.completion", lambda body, text, *a, **k: odds(body, {"{": 10**400, "Yes": float("nan")}, text))
+    server.brain = lambda body: "Yes" if body.get("logprobs") else judged(body)
+    r = gnc(*BENCH, "--limit", "12", "--rank", "--json").json
+    assert r["trials"][1]["answered"]["k"] == 12 and r["rankings"][1]["n"] == 0
 
 
 def test_ranking_by_the_odds_of_a_yes(server, monkeypatch):
@@ -60,8 +71,8 @@ def test_ranking_by_the_odds_of_a_yes(server, monkeypatch):
     assert [r["n"] for r in ranked] == [12, 12] and ranked[1]["auc"] == 1.0
 
 
-def odds(body, said):
-    r = json.loads(completion(body, "Yes", "length").body)
+def odds(body, said, text="Yes"):
+    r = json.loads(completion(body, text, "stop" if text != "Yes" else "length").body)
     r["choices"][0]["logprobs"] = {"content": [{"top_logprobs": [{"token": t, "logprob": x} for t, x in said.items()]}]}
     return type(completion(body, ""))(body=json.dumps(r).encode())
 
@@ -82,6 +93,10 @@ def test_a_prompt_that_is_none(tmp_path, server):
     assert said.code == 2 and "sistem" in said.err and server.bodies == []
     said = gnc("evaluate", "supersession", "--write-prompt", bad)
     assert said.code == 2 and "it is there already" in said.err and bad.read_text() == "sistem: x"
+
+
+@pytest.mark.parametrize("more", [["--four-way"], ["--chains", "x"]])
+def test_options_that_do_not_go_together(more, server): assert "do not go with --llm" in gnc(*BENCH, *more).err
 
 
 def test_no_pair_of_the_locked_half_is_asked_about():

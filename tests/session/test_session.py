@@ -248,7 +248,7 @@ def test_what_a_person_should_know_is_said_once(tmp_path):
     assert "never consolidated" in first["systemMessage"] and "/memory:consolidate" in first["systemMessage"] and again == {"continue": True}
     result = run(home, max_change=0.05)
     told, quiet = (json.loads(hook(event, env=quietly).stdout) for _ in range(2))
-    assert "questions of the last run wait" in told["systemMessage"] and "more are outdated" in told["systemMessage"] and result.review_items
+    assert "questions wait for you" in told["systemMessage"] and "more are outdated" in told["systemMessage"] and result.review_items
     assert "systemMessage" not in quiet and "gnc review list" not in told["hookSpecificOutput"]["additionalContext"]
 
 
@@ -427,8 +427,18 @@ def test_a_resumed_session_is_told_what_changed_and_nothing_else(sampled):
     again = hook(json.dumps(event | {"source": "resume"}).encode())
     assert blocks(context_of(first)) == (1, 1) and json.loads(again.stdout) == {"continue": True} and b"told this before" in again.stderr
     other = hook(json.dumps(event | {"source": "resume"}).encode(), env=os.environ | {"HOOK_SESSION_START_SUMMARIES_MAX": "1"})
-    assert context_of(other) != context_of(first)
+    assert json.loads(other.stdout) == {"continue": True}, "no run came since"
     assert context_of(hook(json.dumps(event | {"source": "compact"}).encode())) == context_of(first)
+
+
+def test_a_commit_or_a_branch_is_no_reason_to_tell_a_resumed_session_that_nothing_holds(sampled, tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(sampled, home)
+    event = {"cwd": str(home), "session_id": "work", "source": "startup"}
+    assert context_of(hook(json.dumps(event).encode()))
+    git(home, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--allow-empty", "--message=Work on leases")
+    git(home, "checkout", "--quiet", "-b", "lease-reaper")
+    assert json.loads(hook(json.dumps(event | {"source": "resume"}).encode()).stdout) == {"continue": True}
 
 
 def test_where_nothing_can_be_written_the_block_is_made_all_the_same(sampled, tmp_path):

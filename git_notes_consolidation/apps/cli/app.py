@@ -62,9 +62,9 @@ def plain(text: object, width: int | None = None) -> str:
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]],
           right: Sequence[str] = ()) -> Table:
     "A table whose cells are plain text."
-    t = Table(title=title, min_width=min(len(title), 60), title_justify="left",
+    t = Table(title=Text(plain(title)), min_width=min(len(title), 60), title_justify="left",
               title_style="bold", header_style="dim", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for c in columns: t.add_column(c, justify="right" if c in right else "left", overflow="fold")
+    for c in columns: t.add_column(Text(plain(c)), justify="right" if c in right else "left", overflow="fold")
     for row in rows: t.add_row(*(Text(plain(x)) for x in row))
     return t
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os, time, typer
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from rich.progress import Progress as Bar, BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -191,6 +192,8 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
     pairs = e.sample(evaluation_pairs.load_pairs(data or evaluation_labelled.fixture("supersession")), limit)
     if not pairs: raise Usage("--llm: all pairs of that file are of the locked half, and that stays closed")
     prompts = [e.JUDGE, *([e.read_prompt(prompt)] if prompt else [])]
+    if prompts[-1] is not e.JUDGE and prompts[-1].name in (e.JUDGE.name, "offline"):
+        prompts[-1] = replace(prompts[-1], name=f"{prompts[-1].name}, {prompt}")
     config = load_settings({"llm_provider": llm}, file=call.config).config
     def client() -> llm_client.Client: return llm_client.get_client(config, os.environ, _replies(call))
     with client() as c:
@@ -199,6 +202,10 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
             e.estimate(pairs, c, p) for p in prompts
         ]
     if dry_run:
+        if rank:
+            prompts, prices = [*prompts, replace(e.JUDGE,
+                                                 name="yes or no")], [*prices,
+                                                                      e.estimate_odds(pairs, c)]
         rows = [(p.name, n, b.tokens_in, b.tokens_out, f"${b.usd:.4f}") for p, (n, b) in zip(prompts, prices)]
         costs = [{
             "prompt": p.name, "calls": n, "tokens_in": b.tokens_in, "tokens_out": b.tokens_out, "usd": b.usd
@@ -249,7 +256,7 @@ def _trial_tables(trials: Sequence[evaluation_prompts.Trial], ranked: Sequence[e
 
 def _differing(others: Sequence[Mapping[str, Any]], names: Sequence[str], most: int) -> list[Any]:
     rows = [(plain(d["pair"], 20), plain(d["older"], 60), plain(d["newer"], 60), d["right"],
-             *(plain(d[n], 70) for n in names)) for d in others[:most]]
+             plain(d["first"], 70), plain(d["second"], 70)) for d in others[:most]]
     more = len(others) - len(rows)
     told = f"{len(others)} pairs with which {names[0]} and {names[1]} would do different things"
     return ["", *([table(told, ("pair", "older", "newer", "right", *names), rows)] if rows else [f"{told}."]),
@@ -313,7 +320,11 @@ def supersession(
     "How often a memory that is called outdated is: precision, recall, candidates, chains."
     call: Call = ctx.obj
     if write_prompt: return _write_prompt(call, write_prompt)
-    if llm: return _try_prompts(call, llm, data, prompt, limit, rank, dry_run, failures)
+    if llm is not None and (four_way or chains):
+        raise Usage(
+            "--four-way and --chains do not go with --llm, which tries a prompt; --four-way asks the model "
+            "that is configured")
+    if llm is not None: return _try_prompts(call, llm, data, prompt, limit, rank, dry_run, failures)
     if (alone := [o for o, on in (("--prompt", prompt), ("--limit", limit), ("--rank", rank),
                                   ("--dry-run", dry_run)) if on]):
         raise Usage(f"{alone[0]} goes with --llm WHO")

@@ -43,7 +43,7 @@ _ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?", "merged_in
          "": "a summary that was undone?"}
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #70cb6ed3
-def _asked(n: int, p: writing_proposals.Proposal, there: Mapping[str, Memory]) -> list[Any]:
+def _asked(n: int | str, p: writing_proposals.Proposal, there: Mapping[str, Memory]) -> list[Any]:
     "A question: its number, what is asked, both titles whole, why, and what a yes would do."
     q = p.question
     asks = _ASKS.get(kind := str(q.get("type", "")), f"{kind.replace('_', ' ')}?")
@@ -121,13 +121,14 @@ def review_list(
     v = consolidation_view.shown(consolidation_view.view(repo))
     found, there = writing_proposals.proposals(v, _about(v, id)), {m.id: m for m in v.scan.memories}
     some = found if call.verbose or id else found[:_AT_ONCE]
-    _number(repo, [str(p.question["id"]) for p in some])
+    if not (id or call.as_json): _number(repo, [str(p.question["id"]) for p in some])
     shown = [x for n, p in enumerate(some, 1)
-             for x in (_in_full(p, there) if id and call.verbose else _asked(n, p, there))]
+             for x in (_in_full(p, there) if id and call.verbose else _asked("" if id else n, p, there))]
     shown += [f"… and {len(found) - len(some)} more; gnc review list -v shows all"
               ] if len(found) > len(some) else []
+    which = short(found[0].question["id"]) if id and found else "1"
     hint = [
-        "Decide: gnc review accept 1, gnc review reject 1; another relation: gnc review edit 1",
+        f"Decide: gnc review accept {which}, or reject; another relation: gnc review edit {which}",
         "In full: gnc review list ID -v"
     ]
     data = [dict(p.question) | {"if_accepted": p.words, "refused": p.refused or None} for p in found]

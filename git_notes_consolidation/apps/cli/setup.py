@@ -129,7 +129,8 @@ def _demo_story(s: consolidation_service.ConsolidationService, r: ConsolidationR
     both = [(t.value, before["tiers"][t.value], after["tiers"][t.value],
              "█" * round(40 * after["tiers"][t.value] / after["distinct"])) for t in MemoryTier]
     chains, asks = _chains(edges), recall_service.open_recall(s.repo.path, s.settings, clock=s.clock)
-    best = next((c for c in chains if m[c[0].target_id].summary.startswith("ADR-005")), *chains[:1])
+    named = [c for c in chains if m[c[0].target_id].summary.startswith("ADR-005")]
+    best = [_chain_table(c, m) for c in [*named, *chains][:1]]
     shown = asks.search(_QUESTION, limit=1, count=False)
     dated = _answered(asks, _DATED, recall_reason.reasoned(asks).answer(_DATED, count=False))[:1]
     head = [f"Tidewater, an invented job scheduler: {before['memories']} memories of a year.",
@@ -142,7 +143,7 @@ def _demo_story(s: consolidation_service.ConsolidationService, r: ConsolidationR
     tiers = table("Tiers, before and after (repeats behind their first)",
                   ("tier", "before", "after", ""), both, right=("before", "after"))
     next_ = ("status", "recall backups", "review list", f"diff {short(r.run_id)}", f"undo {short(r.run_id)}")
-    return [*head, _chain_table(best, m), "", *asked, *_block_of(s, v), tiers, "",
+    return [*head, *best, "", *asked, *_block_of(s, v), tiers, "",
             "The plugin's notes are as they were. Go on from here:", f"  cd {home}",
             *(f"  {_me()} {what}" for what in next_)]
 

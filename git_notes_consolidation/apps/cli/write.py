@@ -83,8 +83,8 @@ def written(call: Call, s: writing_write.WritingService, r: writing_effects.Writ
         Text(head, style="bold"), *([Text(why)] if why else []),
         *([table("", ("", "id", "memory"), rows)] if rows else []),
         *([looked, " → ".join(r.states)] if call.verbose and judged else []),
-        *(f"? A question is left: gnc review list {short(r.memory_id)}, then gnc review accept 1 or reject 1"
-          for _ in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
+        *(f"? A question is left: gnc review list {short(i)}; then gnc review accept {short(i)}, or reject"
+          for i in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
         *([f"Take it back: gnc undo {short(r.run_id)}"] if r.run_id else []))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #9afd6c35
