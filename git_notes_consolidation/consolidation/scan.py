@@ -9,17 +9,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 from ..core.memory import Memory
 from ..core.settings import SubconsciousnessConfig
 from ..text.words import MemoryNames
 from ..similarity.embedder import Embedder
 from ..similarity.updates import NearPairs
+from ..llm.batch import Model
 from ..store.state import State
 from ..supersession.judge import repeat_key
-
-if TYPE_CHECKING:
-    from git_notes_consolidation.llm.batch import Model
 
 # %% auto #0
 __all__ = ['Scope', 'living_memories', 'Scanned', 'collapse']
