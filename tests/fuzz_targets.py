@@ -213,7 +213,7 @@ def session_file(data):
     (home / "gnc" / "told.json").write_bytes(data.partition(b"\n")[0])
     laid = starting.load(str(home), "x")
     assert laid is None or isinstance(laid, packing.Laid)
-    assert isinstance(starting.given(str(home), "s", "v"), str) and starting.given(str(home), "s", "v") == "v"
+    assert isinstance(starting.given(str(home), {"s": "v"})["s"], str) and starting.given(str(home), {"s": "v"}) == {"s": "v"}
 
 
 @target("feature/serve-with-fastapi\nServe src/app/main.py with FastAPI 0.115\n",

@@ -13,24 +13,7 @@ from .. import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING: from typing import NoReturn
 
-# %% ../../nbs/19_apps/04_entry.ipynb #c0844855
-def main() -> None:
-    "Run `gnc` and leave with its exit code."
-    # For the processes that this one starts: they stand in somebody's project
-    os.environ.setdefault("PYTHONSAFEPATH", "1")
-    if tuple(sys.version_info) < (3, 11): _too_old(sys.argv[1:], sys.version.split()[0])
-    if sys.argv[1:] == ["--version"]: print(f"gnc {__version__}"); return
-    if sys.argv[1:] == ["hook", "session-start"]: _session_start()
-    if sys.argv[1:] == ["hook", "stop"]: _stop()
-    gc.set_threshold(100_000, 20, 50)
-    from git_notes_consolidation.observability.telemetry import instrumented
-    with instrumented(os.environ):
-        from git_notes_consolidation.apps.cli import program as commands
-        code = commands.main()
-    gc.freeze()
-    sys.exit(code)
-
-
+# %% ../../nbs/19_apps/04_entry.ipynb #73b2ea75
 def _too_old(args: "list[str]", version: str) -> "NoReturn":
     "Say it where it is seen: to a hook as its message, else on standard error."
     told = (f"gnc runs in Python {version} and needs 3.11 or newer. Run: pipx reinstall --python python3.11 "
@@ -41,7 +24,7 @@ def _too_old(args: "list[str]", version: str) -> "NoReturn":
     print(f"gnc: {told}", file=sys.stderr)
     sys.exit(1)
 
-
+# %% ../../nbs/19_apps/04_entry.ipynb #7bf99079
 def _stop() -> "NoReturn":
     "The other hook, which starts no command line either."
     from git_notes_consolidation.session.hooks import speak, stop
@@ -75,3 +58,20 @@ def _at_most(seconds: float, answer: str) -> None:
     if not hasattr(signal, "SIGALRM"): return
     signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, seconds)
+
+# %% ../../nbs/19_apps/04_entry.ipynb #c0844855
+def main() -> None:
+    "Run `gnc` and leave with its exit code."
+    # For the processes that this one starts: they stand in somebody's project
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
+    if tuple(sys.version_info) < (3, 11): _too_old(sys.argv[1:], sys.version.split()[0])
+    if sys.argv[1:] == ["--version"]: print(f"gnc {__version__}"); return
+    if sys.argv[1:] == ["hook", "session-start"]: _session_start()
+    if sys.argv[1:] == ["hook", "stop"]: _stop()
+    gc.set_threshold(100_000, 20, 50)
+    from git_notes_consolidation.observability.telemetry import instrumented
+    with instrumented(os.environ):
+        from git_notes_consolidation.apps.cli import program as commands
+        code = commands.main()
+    gc.freeze()
+    sys.exit(code)

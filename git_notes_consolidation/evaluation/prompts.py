@@ -24,6 +24,7 @@ from ..llm.batch import Heard
 from ..llm.budget import Bound, price
 from ..llm.client import Client
 from ..llm.prompt_parts import PairReply, parse_shape
+from ..llm.protocol import Request
 from ..llm.reply_cache import Usage
 from ..llm.supersession_prompt import (
     batches, JUDGE, judge_request, odds_request, Prompt)
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['OUTCOMES', 'PromptError', 'prompt_yaml', 'read_prompt', 'gold', 'sample', 'Trial', 'offline_trial', 'try_prompt',
-           'trial_row', 'differing', 'outcomes', 'trial_figure', 'estimate', 'estimate_odds', 'Ranking', 'rank_offline',
-           'rank_pairs']
+           'trial_row', 'differing', 'outcomes', 'trial_figure', 'trial_requests', 'odds_requests', 'estimate',
+           'Ranking', 'rank_offline', 'rank_pairs']
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #dd22d6ff
 class PromptError(ValueError):
@@ -76,7 +77,8 @@ def read_prompt(
     "The prompt of a file."
     known, where = {f.name for f in fields(Prompt)}, f"{path}"
     try: given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as e:
+    except OSError as e: raise PromptError(f"{where} cannot be read: {e.strerror}") from None
+    except (ValueError, RecursionError, yaml.YAMLError) as e:
         raise PromptError(f"{where} cannot be read as YAML: {e}") from None
     if not isinstance(given, dict) or not given.keys() <= known:
         strange = f"; it has {sorted(map(str, given.keys() - known))}" if isinstance(given, dict) else ""
@@ -240,34 +242,29 @@ def trial_figure(trials: Sequence[Trial]) -> Figure:
                   legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"})
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #7d1bb9b2
-def estimate(
+def trial_requests(
     pairs: Sequence[Pair],
-    client: Client,
+    size: int,  # Pairs in one call
     prompt: Prompt = JUDGE,
-) -> tuple[int, Bound]:  # Calls, and tokens with their price
-    "What a trial would come to at most, if every answer is taken."
+) -> list[Request]:
+    "What a trial asks, if every answer is taken."
     asked = [(p.older, p.newer) for p in pairs]
-    calls = [
-        judge_request([asked[i] for i in part], prompt=prompt)[0]
-        for part in batches(asked, client.pace.pairs)
-    ]
-    return len(calls), _bound(
-        [*(m["content"] for c in calls for m in c.messages), *(json.dumps(c.schema) for c in calls)],
-        sum(c.max_tokens for c in calls), client)
+    return [judge_request([asked[i] for i in part], prompt=prompt)[0] for part in batches(asked, size)]
 
 
-def estimate_odds(
-    pairs: Sequence[Pair],
-    client: Client,
-) -> tuple[int, Bound]:
-    "What a ranking would come to: a call and one token of reply for each pair."
-    texts = [m["content"] for p in pairs for m in odds_request(p.older, p.newer)[0].messages]
-    return len(pairs), _bound(texts, len(pairs), client)
+def odds_requests(pairs: Sequence[Pair]) -> list[Request]:
+    "What a ranking asks: one call for each pair."
+    return [odds_request(p.older, p.newer)[0] for p in pairs]
 
 
-def _bound(texts: Iterable[str], out: int, client: Client) -> Bound:
-    prices = next((price(p.models[0], p.local) for p in client.providers), (0.0, 0.0))
-    return Bound(sum(map(estimate_tokens, texts)), out, prices)
+def estimate(
+    requests: Sequence[Request],
+    model: str,  # "gpt-5-nano"
+    local: bool = False,  # Served on this machine
+) -> Bound:
+    "Tokens and what they cost, at most."
+    texts = [t for r in requests for t in (*(m["content"] for m in r.messages), json.dumps(r.schema))]
+    return Bound(sum(map(estimate_tokens, texts)), sum(r.max_tokens for r in requests), price(model, local))
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #57f20c6b
 @dataclass(frozen=True)
@@ -293,7 +290,7 @@ def _ranking(name: str, pairs: Sequence[Pair], odds: Sequence[float | None],
     return Ranking(name, len(known), float(metrics.roc_auc_score(truth, scores)),
                    float(metrics.average_precision_score(truth, scores)), usage)
 
-
+# %% ../../nbs/18_evaluation/16_prompts.ipynb #d6da7556
 def rank_offline(pairs: Sequence[Pair]) -> Ranking:
     "By the confidence of the judge that needs no model."
     said = [weigh(p.older, p.newer) for p in pairs]

@@ -159,21 +159,24 @@ def prepared(here: Here, patience: float = 0.8) -> Laid | None:  # Seconds
     return load(here.common_dir, here.seen)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #20d39725
-def given(common_dir: str, session: str, version: str) -> str:  # Empty: nothing
-    "What the session was told before. From now on it is this."
+def given(
+    common_dir: str,
+    now: Mapping[str, str],  # Session, or "!" and the name of a notice, to what it is told
+) -> dict[str, str]:  # To what it was told before; empty: nothing
+    "What each was told before. From now on it is this."
     file = os.path.join(common_dir, "gnc", "told.json")
     try:
         with open(file, encoding="utf-8") as f: known = json.load(f)
         if not isinstance(known, dict): known = {}
     except (OSError, ValueError, RecursionError): known = {}
-    before = str(known.pop(session, ""))
-    if session and before != version:
+    before = {name: str(known.get(name, "")) for name in now}
+    if before != dict(now):
+        notices = {k: v for k, v in known.items() if k.startswith("!")}  # Said once for good
+        sessions = [x for x in known.items() if x[0] not in notices and x[0] not in now][-99:]
         try:
             os.makedirs(os.path.dirname(file), exist_ok=True)
             with open(f"{file}.{os.getpid()}", "w", encoding="utf-8") as f:
-                kept = {k: v for k, v in known.items() if k.startswith("!")}  # Said once for good
-                json.dump(kept | dict([x for x in known.items() if x[0] not in kept][-99:])
-                          | {session: version}, f)
+                json.dump(notices | dict(sessions) | dict(now), f)
             os.replace(f"{file}.{os.getpid()}", file)
         except OSError: pass
     return before
@@ -210,18 +213,16 @@ def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any]) -> Pack
 def notices(
     here: Here,
     questions: int,  # That wait for an answer
-) -> list[str]:
-    "What a person should know of this repository's memory, and was not told yet."
+) -> dict[str, str]:  # By name; empty: nothing of that kind
+    "What a person should know of this repository's memory."
     waiting, ask = _last_run(here).get("waiting"), "gnc review list"
-    found = {
+    return {
         "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
                  "gnc consolidate in a terminal" if here.memories and not here.seen else "",
         "questions": f"one question waits for you: {ask}" if questions == 1
                      else f"{questions} questions wait for you: {ask}" if questions else "",
         "guard": f"the last run superseded as many memories as one run may, and {waiting} more are outdated: "
                  f"gnc consolidate --dry-run shows them" if isinstance(waiting, int) and waiting > 0 else ""}
-    return [text for name, text in found.items()
-            if given(here.common_dir, f"!{name}", text) != text and text]
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #c6ff3bfe
 _OVER = ("What this session was told before of the project's memories no longer holds: a run or an undo came "
@@ -242,9 +243,13 @@ def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str,
     if not block:
         why.append("no summary fits" if packed else "nothing prepared yet" if here.seen
                    else "nothing consolidated yet: run gnc consolidate")
-    if event.get("source") in (None, "startup"): notes += notices(here, laid.questions if laid else 0)
     if here.seen and not laid: return ""  # It is not known whether anything has changed
-    before = given(here.common_dir, str(event.get("session_id") or ""), here.seen if block else "")
+    session, starts = str(event.get("session_id") or ""), event.get("source") in (None, "startup")
+    shown = notices(here, laid.questions if laid else 0) if starts else {}
+    version, known = here.seen if block else "", {f"!{name}": text for name, text in shown.items()}
+    told = given(here.common_dir, known | ({session: version} if session else {}))
+    notes += [text for name, text in shown.items() if text and told[f"!{name}"] != text]
+    before = told.get(session, "")
     if not before or event.get("source") != "resume": return block
     if before == here.seen: why.append("the session was told this before"); return ""
     return f"{_OVER}{' What follows takes its place.' if block else ''}\n\n{block}".strip()

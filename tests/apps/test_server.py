@@ -29,6 +29,7 @@ from helpers import ROOT, add_memories, git, refs, replace_everywhere, story
 pytest.importorskip("mcp.server.mcpserver", reason="the SDK is not installed (pip install 'git-notes-consolidation[mcp]')")
 from git_notes_consolidation.apps.mcp import tools as workspaces
 from git_notes_consolidation.apps.mcp import server as serving
+from git_notes_consolidation.consolidation.view import shown, view
 from git_notes_consolidation.apps.mcp.tools import Workspace
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
@@ -325,8 +326,8 @@ def test_a_memory_is_stored_as_content_changed_hidden_and_shown_again(home):
     first_commit(home)
     i = found(call(desk_of(home), "memory_store", content="The relay keeps its own clock."))["memory_id"]
     assert found(call(desk_of(home), "memory_update", memory_id=i, importance=0.9, tags=["time"]))["operation"] == "UPDATE"
-    m = named(home, "The relay keeps its own clock")
-    assert (m.importance, m.tags) == (0.9, ("time",)) or m.id == i
+    m = next(m for m in shown(view(open_repo(home))).scan.memories if m.id == i)
+    assert (m.importance, m.tags) == (0.9, ("time",))
     assert found(call(desk_of(home), "memory_forget", memory_id=i, reason="asked"))["operation"] == "DELETE"
     assert not [r for r in found(call(desk_of(home), "memory_recall", query="relay clock"))["results"] if r["id"] == i]
     assert found(call(desk_of(home), "memory_restore", memory_id=i))["operation"] == "RESTORE"

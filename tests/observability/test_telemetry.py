@@ -108,14 +108,6 @@ def test_they_arrive_over_grpc_too(repo):
 
 
 @pytest.mark.slow
-def test_without_grpc_one_line_says_what_to_install(repo, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.exporter.otlp.proto.grpc'] = None\n", encoding="utf-8")
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_OTLP_ENDPOINT="http://127.0.0.1:4317", PYTHONPATH=path)
-    assert done.returncode == 0 and done.stderr.count("\n") == 1 and "pip install opentelemetry-exporter-otlp-proto-grpc" in done.stderr
-
-
-@pytest.mark.slow
 def test_with_spans_a_line_names_its_trace(repo):
     with Receiver() as r:
         done = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_LOG_LEVEL="info", MEMORY_PLUGIN_OTLP_ENDPOINT=r.url)
@@ -163,11 +155,15 @@ def test_a_collector_that_is_away_delays_little_and_fails_nothing(repo, plain, f
 
 
 @pytest.mark.slow
-def test_without_the_sdk_one_line_says_what_to_install(repo, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("import opentelemetry\nopentelemetry.__path__ = []\n", encoding="utf-8")
+@pytest.mark.parametrize(("away", "env", "remedy"), [
+    ("import opentelemetry\nopentelemetry.__path__ = []", {"MEMORY_PLUGIN_TRACING_ENABLED": "true"}, "'git-notes-consolidation[otel]'"),
+    ("import sys\nsys.modules['opentelemetry.exporter.otlp.proto.grpc'] = None", {"MEMORY_PLUGIN_OTLP_ENDPOINT": "http://127.0.0.1:4317"},
+     "opentelemetry-exporter-otlp-proto-grpc")], ids=["the SDK", "gRPC"])
+def test_where_a_package_is_missing_one_line_says_what_to_install(repo, tmp_path, away, env, remedy):
+    (tmp_path / "sitecustomize.py").write_text(f"{away}\n", encoding="utf-8")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_TRACING_ENABLED="true", PYTHONPATH=path)
-    assert done.returncode == 0 and done.stderr.count("\n") == 1 and "git-notes-consolidation[otel]" in done.stderr
+    done = gnc(repo, "consolidate", "--dry-run", PYTHONPATH=path, **env)
+    assert done.returncode == 0 and done.stderr.count("\n") == 1 and f"pip install {remedy}" in done.stderr
 
 
 @pytest.mark.slow

@@ -261,8 +261,7 @@ def test_a_resumed_session_is_told_that_an_undo_came_since(tmp_path):
     assert gnc("undo", result.run_id, "--yes", repo=home).code == 0
     after = context_of(hook(json.dumps(event | {"source": "resume"}).encode()))
     assert after.startswith("What this session was told before of the project's memories no longer holds")
-    again = hook(json.dumps(event | {"source": "resume"}).encode())
-    assert json.loads(again.stdout) == {"continue": True} or after.split("\n\n", 1)[1:] == []
+    assert json.loads(hook(json.dumps(event | {"source": "resume"}).encode()).stdout) == {"continue": True}  # Once
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"null", b'"x"', b'{"cwd": 7}', b'{"cwd": "--help"}', b"\xff\xfe", b"x" * 3_000_000, b"[" * 100_000,

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import view as consolidation_view
     from git_notes_consolidation.core import saving as core_saving
     from git_notes_consolidation.llm import (
-        batch as llm_batch, client as llm_client, reply_cache as llm_reply_cache)
+        batch as llm_batch, client as llm_client, providers as llm_providers, reply_cache as
+        llm_reply_cache)
+    from git_notes_consolidation.llm.providers import Provider
+    from git_notes_consolidation.llm.supersession_prompt import Prompt
     from git_notes_consolidation.evaluation import (
         candidates as evaluation_candidates, chains as evaluation_chains, dates as evaluation_dates, decay as
         evaluation_decay, fourway as evaluation_fourway, intervals as evaluation_intervals, judge as
@@ -40,11 +43,12 @@ if not TYPE_CHECKING:
     evaluation_judge, evaluation_intervals, evaluation_candidates, evaluation_chains, \
     evaluation_fourway, evaluation_pairs, evaluation_labelled, evaluation_dates, evaluation_decay, \
     evaluation_stories, evaluation_prompts, retention_touches, core_saving, consolidation_view, \
-    llm_reply_cache, llm_batch, llm_client = map(LazyModule, (
+    llm_reply_cache, llm_batch, llm_client, llm_providers = map(LazyModule, (
         "evaluation.judge", "evaluation.intervals", "evaluation.candidates", "evaluation.chains",
         "evaluation.fourway", "evaluation.pairs", "evaluation.labelled", "evaluation.dates",
         "evaluation.decay", "evaluation.stories", "evaluation.prompts", "retention.touches", "core.saving",
-        "consolidation.view", "llm.reply_cache", "llm.batch", "llm.client"))
+        "consolidation.view", "llm.reply_cache", "llm.batch", "llm.client",
+        "llm.providers"))
 
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #8e13daec
 evaluate = typer.Typer(name="evaluate", no_args_is_help=True,
@@ -184,49 +188,55 @@ def _replies(call: Call) -> Path | str:
     store_cache.open_index(repo).close()
     return store_cache.index_path(repo)
 
+# %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #1a8f4c49
+def _estimated(call: Call, pairs: Sequence[Any], who: Provider, asked: Mapping[str, Sequence[Any]]) -> None:
+    "What it would cost, before anybody is asked."
+    found = {name: evaluation_prompts.estimate(r, who.models[0], who.local) for name, r in asked.items()}
+    rows = [(name, len(asked[name]), b.tokens_in, b.tokens_out, f"${b.usd:.4f}" if b.usd else "–")
+            for name, b in found.items()]
+    data = [{"prompt": name, "calls": len(asked[name]), "tokens_in": b.tokens_in, "tokens_out": b.tokens_out,
+             "usd": b.usd} for name, b in found.items()]
+    columns = ("prompt", "calls", "tokens in", "tokens out, at most", "cost, at most")
+    title = f"{len(pairs)} pairs, to be asked of {who.name} ({who.models[0]})"
+    call.show({"pairs": len(pairs), "who": who.name, "estimate": data},
+              table(title, columns, rows, right=columns[1:]), "Nobody was asked.")
+
+# %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #2dac0802
+def _prompts(path: Path | None) -> list[Prompt]:
+    "The package's own, and that of a file under another name."
+    own = evaluation_prompts.JUDGE
+    if path is None: return [own]
+    mine = evaluation_prompts.read_prompt(path)
+    return [own, replace(mine, name=f"{mine.name}, {path}") if mine.name in (own.name, "offline") else mine]
+
 
 def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None, rank: bool,
                  dry_run: bool, failures: int) -> None:
     "A model's judgments beside those by rule, and what they cost."
-    e = evaluation_prompts
+    e, odds = evaluation_prompts, "yes or no"
     pairs = e.sample(evaluation_pairs.load_pairs(data or evaluation_labelled.fixture("supersession")), limit)
     if not pairs: raise Usage("--llm: all pairs of that file are of the locked half, and that stays closed")
-    prompts = [e.JUDGE, *([e.read_prompt(prompt)] if prompt else [])]
-    if prompts[-1] is not e.JUDGE and prompts[-1].name in (e.JUDGE.name, "offline"):
-        prompts[-1] = replace(prompts[-1], name=f"{prompts[-1].name}, {prompt}")
-    config = load_settings({"llm_provider": llm}, file=call.config).config
+    config, prompts = load_settings({"llm_provider": llm}, file=call.config).config, _prompts(prompt)
+    nobody = {"MEMORY_CONSOLIDATION_LLM_API_KEY": "none"} if dry_run else {}  # A price needs no key
+    found, notes = llm_providers.providers(config, os.environ | nobody)
+    if not found: raise Usage(f"--llm {llm}: {'; '.join(notes) or llm_client.NOBODY}")
+    size = llm_providers.pace(found[0], config).pairs
+    asked = {p.name: e.trial_requests(pairs, size, p) for p in prompts}
+    if rank: asked[odds] = e.odds_requests(pairs)
+    if dry_run: return _estimated(call, pairs, found[0], asked)
     def client() -> llm_client.Client: return llm_client.get_client(config, os.environ, _replies(call))
-    with client() as c:
-        if not c.providers: raise Usage(f"--llm {llm}: {'; '.join(c.usage().notes) or llm_client.NOBODY}")
-        who, prices = f"{c.providers[0].name} ({c.providers[0].models[0]})", [
-            e.estimate(pairs, c, p) for p in prompts
-        ]
-    if dry_run:
-        if rank:
-            prompts, prices = [*prompts, replace(e.JUDGE,
-                                                 name="yes or no")], [*prices,
-                                                                      e.estimate_odds(pairs, c)]
-        rows = [(p.name, n, b.tokens_in, b.tokens_out, f"${b.usd:.4f}") for p, (n, b) in zip(prompts, prices)]
-        costs = [{
-            "prompt": p.name, "calls": n, "tokens_in": b.tokens_in, "tokens_out": b.tokens_out, "usd": b.usd
-        } for p, (n, b) in zip(prompts, prices)]
-        columns = ("prompt", "calls", "tokens in", "tokens out, at most", "cost, at most")
-        call.show({"pairs": len(pairs), "who": who, "estimate": costs},
-                  table(f"{len(pairs)} pairs, to be asked of {who}", columns, rows, right=columns[1:]),
-                  "Nobody was asked.")
-        return
     trials, ranked = [e.offline_trial(pairs)], [e.rank_offline(pairs)] if rank else []
     with _counted(call) as begin:
-        for p, (n, _) in zip(prompts, prices):
-            with client() as c: trials.append(e.try_prompt(pairs, c, p, _moving(begin(p.name, n))))
+        steps = {name: begin(name, len(r)) for name, r in asked.items()}
+        for p in prompts:
+            with client() as c: trials.append(e.try_prompt(pairs, c, p, _moving(steps[p.name])))
         if rank:
-            with client() as c: ranked.append(e.rank_pairs(pairs, c, _moving(begin("yes or no", len(pairs)))))
-    others = e.differing(*trials[-2:])
-    call.show(
-        {
-            "pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
-            "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]
-        }, *_trial_tables(trials, ranked, who), *_differing(others, [t.name for t in trials[-2:]], failures))
+            with client() as c: ranked.append(e.rank_pairs(pairs, c, _moving(steps[odds])))
+    others, who = e.differing(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
+    document = {"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
+                "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]}
+    call.show(document, *_trial_tables(trials, ranked, who),
+              *_differing(others, [t.name for t in trials[-2:]], failures))
 
 
 def _moving(step: Callable[[], None]) -> Callable[[int, int], None]:
