@@ -318,7 +318,7 @@ def supersession(
     rank: Annotated[bool,
                     typer.Option("--rank",
                                  help="With --llm: also rank the pairs by the probability of a "
-                                 "yes, one token a pair.")] = False,
+                                 "yes, one token a pair; the server has to tell log-probabilities.")] = False,
     dry_run: Annotated[bool,
                        typer.Option("--dry-run", help="With --llm: ask nobody; say what it would "
                                     "cost.")] = False,
