@@ -37,11 +37,12 @@ def commands(home):
     "A call of every command that looks, with the columns or words that people must find in its output."
     m, s = named(home, OVERTURNED).id, next(iter(state_of(home).summaries))
     return {"consolidate --dry-run": ("Nothing to do",), "runs": ("Runs", "3 supersessions detected"),
-            f"diff {run_of(home)}": ("Changes", "supersedes", "Supersedes ADR-000"),
+            f"diff {run_of(home)}": ("Replaced: 3", "by mem_", "“Supersedes ADR-000”", "gnc explain ID"),
             "status": ("memories", "36 in", "after repeats", "Tiers, repeats counted once", "█"), "status -v": ("By namespace", "decisions"),
             "tiers": ("By namespace", "archived"), "tiers --show warm": ("warm: ", "score"),
             f"explain {m}": ("superseded by", "recency", "Moves", "“Supersedes ADR-000”"),
-            f"edges {m}": ("supersedes (full)", "←", "evidence"), "summaries": ("Summaries", "conf."), f"summaries {s}": ("Where it stands", "characters"),
+            f"edges {m}": ("Replaced by: 1", "“Supersedes ADR-000”", "Summarized in: 1"),
+            "summaries": ("Summaries", "conf."), f"summaries {s}": ("Where it stands", "characters"),
             "audit": ("Checked", "All invariants hold."),
             "evaluate supersession": ("Supersessions in 300 labelled pairs", "Chains", "locked"), "config": ("retention", "hot_threshold", "default")}
 
@@ -315,7 +316,7 @@ def test_a_dry_run_is_a_look_and_a_plan_is_a_file(tmp_path):
     look = gnc("consolidate", "--dry-run", "--json", repo=home)
     assert look.code == 0 and refs(home) == before and look.json["result"]["supersessions_detected"] == 3
     told = gnc("consolidate", "--dry-run", repo=home)
-    assert "Would change" in told.out and "Plan" in told.out and "Supersedes ADR-000" in told.out and refs(home) == before
+    assert "Would change" in told.out and "Replaced: 3" in told.out and "Supersedes ADR-000" in told.out and refs(home) == before
     kept = gnc("consolidate", "--plan", plan, repo=home)
     assert kept.code == 0 and f"Plan written to {plan}" in kept.out and refs(home) == before and json.loads(plan.read_text()) == look.json
     assert gnc("consolidate", "--plan", plan, "--json", repo=home).json["dry_run"] is True

@@ -1,5 +1,8 @@
 """What somebody sees who types `gnc` for the first time: where to begin, what a flag is, lines to copy, and the remedy where something is missing."""
+import csv
+import io
 import os
+import re
 import subprocess
 import sys
 
@@ -7,7 +10,7 @@ import pytest
 from calls import COMMAND, gnc, made, new_repo, run
 from git_notes_consolidation.apps.cli.program import PANELS, program
 from git_notes_consolidation.core.memory import mem, sample_memories
-from helpers import git
+from helpers import git, refs
 
 
 def test_the_help_says_what_to_type_first_and_shows_commands_in_panels():
@@ -101,3 +104,65 @@ def test_runs_say_what_was_done_to_which_memory_and_a_hint_needs_a_common_subjec
     assert "--supersedes" in gnc("remember", "Sessions are kept by the gateway", repo=home).out
     told = gnc("runs", repo=home).out
     assert "added “Request timeout 30 seconds”" in told and "operations" not in told and "gnc diff RUN" in told
+
+
+@pytest.fixture(scope="module")
+def slept(tmp_path_factory):
+    "The sample after a run."
+    home = made(tmp_path_factory.mktemp("slept") / "repo", sample_memories())
+    run(home, max_change=0.25)
+    return home
+
+
+TOLD = [["consolidate", "--dry-run", "--full"], ["diff", "run_"], ["log"], ["log", "--operation", "repeat"], ["tiers", "--show", "warm"], ["summaries"],
+        ["review", "list"], ["runs"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", TOLD[1:], ids=" ".join)
+def test_at_80_columns_no_name_is_broken_and_no_title_is_cut(slept, words):
+    said = gnc(*words, repo=slept, width=80)
+    assert said.code == 0 and "NOOP" not in said.out and all(len(line.rstrip()) <= 80 for line in said.out.splitlines())
+    names = re.findall(r"\b(?:mem|sum|run|edge)_\w+", said.out)
+    assert names and all(len(n) == 12 for n in names)
+    titles = {m.summary for m in sample_memories()}
+    if words[0] in ("diff", "log"):
+        text = " ".join(said.out.split())
+        shown = re.findall(r"^ {3}mem_\w+  (.+?)(?=\n(?: {3}mem_|by |of | → |\n| {17}“| {2}…|…|\Z))", said.out, re.M | re.S)
+        assert shown and all(" ".join(t.split()) in titles for t in shown), shown
+        assert "“Supersedes ADR-005”" in text or "said again" in text
+
+
+@pytest.mark.slow
+def test_a_plan_and_a_diff_tell_the_same_and_what_hides_comes_first(tmp_path):
+    home = made(tmp_path / "repo", sample_memories())
+    plan = gnc("consolidate", "--dry-run", "--max-change", "0.25", repo=home).out
+    gnc("consolidate", "--max-change", "0.25", repo=home)
+    diff = gnc("diff", "run_", repo=home).out
+    listed = plan[plan.index("Replaced: "):].rstrip()
+    assert listed == diff[:diff.index("\nWhy, for one: gnc explain ID")].rstrip()
+    heads = re.findall(r"^(\w.*): (\d+)$", diff, re.M)
+    assert [h for h, _ in heads[:3]] == ["Replaced", "Replaced in part", "Said again, hidden behind the first"]
+    moves = {h: int(n) for h, n in heads if " → " in h}
+    assert sum(moves.values()) == len(gnc("diff", "run_", "--json", repo=home).json["tiers"])
+    assert not any(re.search(r"score \d", h) for h in moves)  # What is a memory's own stands in explain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["tiers"], ["tiers", "--show", "hot"], ["runs"], ["log"], ["config"], ["summaries"], ["recall", "redis"], ["doctor"],
+                                   ["audit"], ["review", "list"], ["diff", "run_"], ["status"], ["consolidate", "--dry-run", "--full"]], ids=" ".join)
+def test_what_is_a_table_comes_as_csv(slept, words):
+    said = gnc(*words, "--csv", repo=slept)
+    rows = [*csv.DictReader(io.StringIO(said.out))]
+    assert said.code == 0 and len({*map(len, rows)}) <= 1 and (rows or words[0] in ("consolidate", "audit"))
+    assert None not in {k for r in rows for k in r}
+
+
+def test_a_spreadsheet_runs_nothing_and_what_is_no_table_is_refused_before_it_is_done(tmp_path):
+    home = new_repo(tmp_path / "repo", [mem("=HYPERLINK(\"http://x\")")])
+    [row] = csv.DictReader(io.StringIO(gnc("tiers", "--show", "hot", "--csv", repo=home).out))
+    assert row["summary"] == "'=HYPERLINK(\"http://x\")"
+    before = refs(home)
+    for words in (["remember", "We use Redis"], ["undo", "run_x"], ["sync"], ["status", "--json"]):
+        said = gnc(*words, "--csv", repo=home)
+        assert said.code == 2 and "--json" in said.err and refs(home) == before

@@ -4,8 +4,8 @@
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #8243d1a6
 from __future__ import annotations
-import json, re, typer
-from collections.abc import Callable, Iterable, Sequence
+import csv, json, re, sys, typer
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib import import_module
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from typing import Annotated, Any, NamedTuple, TYPE_CHECKING
+from typing import Annotated, Any, NamedTuple, TextIO, TYPE_CHECKING
 from ... import __version__
 from ...core.memory import as_utc
 from ...core.reports import ConsolidationPhase
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing import write as writing_write
 
 # %% auto #0
-__all__ = ['EMPTY', 'app', 'LazyModule', 'plain', 'table', 'short', 'cut', 'Steps', 'Call', 'Usage', 'a_namespace', 'when']
+__all__ = ['EMPTY', 'NO_TABLE', 'app', 'LazyModule', 'plain', 'table', 'short', 'Item', 'listed', 'cut', 'write_csv', 'Steps',
+           'Call', 'Usage', 'a_namespace', 'when']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #41933e5b
 class LazyModule:
@@ -59,13 +60,20 @@ def plain(text: object, width: int | None = None) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #df223f0b
+_NAME = re.compile(r"(?:[a-z]+_[a-z2-7]+)?")  # What is typed to mean it
+
+
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]],
           right: Sequence[str] = ()) -> Table:
-    "A table whose cells are plain text."
+    "A table whose cells are plain text, and whose names stay whole."
     t = Table(title=Text(plain(title)), min_width=min(len(title), 60), title_justify="left",
               title_style="bold", header_style="dim", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for c in columns: t.add_column(Text(plain(c)), justify="right" if c in right else "left", overflow="fold")
-    for row in rows: t.add_row(*(Text(plain(x)) for x in row))
+    all_ = [*rows]
+    for i, c in enumerate(columns):
+        names = all(_NAME.fullmatch(str(row[i])) for row in all_)
+        t.add_column(Text(plain(c)), justify="right" if c in right else "left", overflow="fold",
+                     min_width=min(12, max((len(str(row[i])) for row in all_), default=0)) if names else None)
+    for row in all_: t.add_row(*(Text(plain(x)) for x in row))
     return t
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #a777592c
@@ -73,12 +81,45 @@ def short(name: object) -> str:
     "Enough of a name to be typed."
     return str(name or "")[:12]
 
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #32e7f9cc
+class Item(NamedTuple):
+    "A memory or a summary in a list."
+    id: str
+    says: str  # Its whole title
+    beneath: tuple[tuple[str, str], ...] = ()  # Lines of a short label and a text
+
+
+def listed(title: str, items: Sequence[Item], all_: bool = False, most: int = 5) -> list[Any]:
+    "Items under a title with their number; the first of them, unless all are asked for."
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(width=15, justify="right", overflow="fold")  # "by mem_" and eight characters
+    grid.add_column(overflow="fold")
+    for x in items if all_ else items[:most]:
+        grid.add_row(Text(short(x.id)), Text(plain(x.says, 300)))
+        for label, text in x.beneath: grid.add_row(*(Text(plain(t, 300), style="dim") for t in (label, text)))
+    more = [f"  … and {len(items) - most} more; -v shows all"] if len(items) > most and not all_ else []
+    return [Text(f"{title}: {len(items)}", style="bold"), grid, *more, ""]
+
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #ab2b12b5
 def cut(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], all_: bool,
         most: int = 40) -> list[Any]:
     "A table of the first rows, and how many more there are."
     if all_ or len(rows) <= most: return [table(title, columns, rows)]
     return [table(title, columns, rows[:most]), f"… and {len(rows) - most} more; -v shows all"]
+
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #b9fcbbcc
+def write_csv(rows: Iterable[Mapping[str, Any]], to: TextIO) -> None:
+    "Rows with a header of all their keys; what is nested as JSON."
+    found = [*rows]
+    columns = list(dict.fromkeys(k for r in found for k in r))
+    out = csv.writer(to, lineterminator="\n")
+    if columns: out.writerow(columns)
+    for r in found: out.writerow([_csv_cell(r.get(k)) for k in columns])
+
+
+def _csv_cell(x: object) -> object:
+    if isinstance(x, (Mapping, list, tuple)): x = json.dumps(x, sort_keys=True, default=str)
+    return f"'{x}" if isinstance(x, str) and x.startswith(("=", "+", "-", "@", "\t", "\r")) else x
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #b4ab906b
 class Steps(NamedTuple):
@@ -96,6 +137,7 @@ class Call:
     now: datetime | None = None
     as_json: bool = False
     verbose: bool = False
+    as_csv: bool = False
     out: Console = Console(highlight=False, soft_wrap=False)
     err: Console = Console(stderr=True, highlight=False)
 
@@ -121,15 +163,24 @@ class Call:
         s, now = writing_write.open_writing(self.repo, self.settings(**arguments)), self.now
         return writing_write.open_writing(self.repo, s.settings, clock=lambda: now) if now else s
 
-    def show(self, data: Any, *things: Any) -> None:
-        "One JSON document, or something for people."
-        if self.as_json: print(json.dumps(data, indent=1, sort_keys=True, default=str))
+    def show(self, data: Any, *things: Any, rows: Iterable[Mapping[str, Any]] | None = None) -> None:
+        "One JSON document, one CSV table (by default of a list's values), or something for people."
+        if self.as_csv:
+            if rows is None and not isinstance(data, list):
+                raise Usage(NO_TABLE)
+            write_csv(data if rows is None else rows, sys.stdout)
+        elif self.as_json: print(json.dumps(data, indent=1, sort_keys=True, default=str))
         else:
             for x in things: self.out.print(x if not isinstance(x, str) else Text(x))
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #d9af6063
 EMPTY = ("No memories here yet: refs/notes/mem/* holds none. Capture some with git-notes-memory, write one "
          "with gnc remember, or look at gnc demo.")
+
+
+NO_TABLE = "--csv: this command shows no table; --json has all that it found"
+_TABLES = ("audit", "compact", "config", "consolidate", "diff", "doctor", "edges", "fleet", "history", "log",
+           "recall", "review", "runs", "status", "summaries", "tiers")
 
 
 class Usage(ValueError):
@@ -180,17 +231,27 @@ def _version(asked: bool) -> None:
 def _globals(
     ctx: typer.Context,
     repo: Annotated[str, typer.Option(help="The repository, or any directory in it.", metavar="PATH")] = ".",
-    config: Annotated[str | None,
-                      typer.Option(
-                          help="Settings in YAML or TOML; else gnc.toml or gnc.yaml at the top of the "
-                               "worktree.", metavar="FILE")] = None,
-    now: Annotated[str | None, typer.Option(help="Take this as the present: a date or an ISO time.",
-                                            metavar="DATE")] = None,
-    as_json: Annotated[bool, typer.Option("--json",
-                                          help="One JSON document on standard output, everything else on "
-                                               "standard error.")] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(help="Settings in YAML or TOML; else gnc.toml or gnc.yaml at the top of the "
+                     "worktree.",
+                     metavar="FILE")] = None,
+    now: Annotated[
+        str | None,
+        typer.Option(help="Take this as the present: a date or an ISO time.", metavar="DATE")] = None,
+    as_json: Annotated[bool,
+                       typer.Option("--json",
+                                    help="One JSON document on standard output, everything else on "
+                                    "standard error.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="What is a table as CSV, every row and column of it.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More of it.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
-                                          help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit."
+                     )] = False,
 ) -> None:
-    ctx.obj = Call(repo, config, when(now, "--now") if now is not None else None, as_json, verbose)
+    if as_json and as_csv: raise Usage("--json and --csv are two forms of one output; give one of them")
+    if as_csv and ctx.invoked_subcommand not in _TABLES: raise Usage(NO_TABLE)
+    at = when(now, "--now") if now is not None else None
+    ctx.obj = Call(repo, config, at, as_json, verbose, as_csv)

@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #491f2229
 from __future__ import annotations
-import json, sys, time, typer
+import json, re, sys, time, typer
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -15,14 +15,14 @@ from rich.progress import Progress as Bar, BarColumn, SpinnerColumn, TextColumn,
 from rich.text import Text
 from typing import Annotated, Any, cast, TYPE_CHECKING
 from ...store import cache as store_cache, tables as store_tables
-from ...core.models import EdgeType, MemoryTier
+from ...core.models import MemoryTier
 from ...core.reports import ConsolidationPhase, ConsolidationResult
 from ...store.oplog import Operation, operations_of
 from ...store.reader import resolve
 from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...session.hooks import ConsolidationHook
 from .app import (
-    a_namespace, app, Call, cut, EMPTY, LazyModule, plain, short, Steps, table, Usage, when)
+    a_namespace, app, Call, EMPTY, Item, LazyModule, listed, plain, short, Steps, table, Usage, when)
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         consolidation_view)
 
 # %% auto #0
-__all__ = ['progress', 'llm_rows', 'report', 'change_rows', 'scope_of', 'consolidate', 'runs', 'diff', 'undo']
+__all__ = ['DONE', 'progress', 'llm_rows', 'report', 'changes', 'scope_of', 'consolidate', 'runs', 'diff', 'undo']
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #c05e6688
 if not TYPE_CHECKING:
@@ -108,30 +108,82 @@ def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:
 def _by_tier(move: tuple[tuple[str, str], int]) -> tuple[int, ...]:
     return tuple(MemoryTier(t).rank for t in move[0])
 
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #bfd1ff29
+def _titles(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    return {r["subject"]: r["value"]["title"] for r in records if r["kind"] == "summary" and "value" in r}
+
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #2d393e6b
+def _in_words(reason: str) -> str:
+    "Why a memory moves, without what is its own: all of one rule stand together."
+    if reason.startswith(("superseded by", "repeats")):
+        return reason.split()[0].replace("repeats", "a repeat")
+    return re.sub(r"^(score) [\d.]+ is|^[\d.]+ days old,|\bby (?:mem|sum)_\w+", r"\1", reason).strip()
+
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #d8c47534
+DONE = {  # An operation in the log, to the memory that it was done to
+    "ADD": "added", "SUPERSEDE": "replaced", "NOOP": "said again", "UPDATE": "changed",
+    "MERGE": "merged", "DELETE": "forgotten", "RESTORE": "restored"
+}
+
+
+def _told(r: Mapping[str, Any], titles: Mapping[str, str]) -> tuple[str, Item] | None:
+    "The group of a record, and its line; nothing where another record of its run says the same."
+    def says(i: object) -> str: return titles.get(str(i), str(i))
+    def item(first: str, label: str = "", second: str = "", why: str = "") -> Item:
+        i, j = str(r.get(first) or r["subject"]), str(r.get(second, ""))
+        more = [(f"{label} {short(j)}", says(j))] if j and (says(i) != says(j) or label != "of") else []
+        return Item(i, says(i), (*more, *([("", why)] if why else [])))
+    kind, why = r["kind"], f"“{r['span']}”" if r.get("span") else str(r.get("reason") or "")
+    if kind == "tier":
+        return f"{r.get('from', 'hot')} → {r['tier']}, {_in_words(str(r.get('reason') or ''))}", item(
+            "memory")
+    if kind == "summary":
+        if "value" not in r: return "Summaries retired", item("subject")
+        return "Summaries written", Item(r["subject"], f"{says(r['subject'])} "
+                                         f"({len(r['value']['source_memory_ids'])} memories)")
+    if kind == "op":
+        name = "Expired" if r.get("rule") else DONE.get(str(r.get("operation")), "").capitalize()
+        if name in ("Replaced", "Said again", "Merged"): return None
+        return (name, item("target", why=str(r.get("reasoning") or ""))) if name else None
+    of = str(r.get("type") or "")
+    if kind == "review" and r.get("live", True):
+        asks = {"supersedes": "replaces?", "duplicate_of": "says the same?"}.get(of, "other questions")
+        return f"Asked, nothing is hidden: {asks}", item("source", "→", "target")
+    if kind != "edge": return None
+    if not r.get("live", True): return "No longer linked", item("source", "→", "target", why or of)
+    if of == "supersedes":
+        part = " in part" if r.get("edge_kind") == "partial" else ""
+        return f"Replaced{part}", item("target", "by", "source", why)
+    if of == "duplicate_of": return "Said again, hidden behind the first", item("source", "of", "target")
+    if of == "merged_into": return "Merged", item("source", "→", "target", why)
+    return of.replace("_", " ").capitalize(), item("source", "→", "target", why)
+
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #40543d1c
-def change_rows(records: Iterable[Mapping[str, Any]], texts: Mapping[str, str]) -> list[tuple[object, ...]]:
-    "Records as table rows: what, whom, and why; the weightiest kind first."
-    def name(i: object) -> str: return plain(texts.get(str(i), str(i)), 48)
-    out: list[tuple[object, ...]] = []
+_GROUPS = ("Replaced", "Replaced in part", "Said again, hidden behind the first", "Merged", "Expired",
+           "Asked, nothing is hidden: replaces?", "Asked, nothing is hidden: says the same?",
+           "Asked, nothing is hidden: other questions", "Added", "Changed", "Forgotten", "Restored",
+           "No longer linked", "Summaries written", "Summaries retired"
+           )  # Then other relations by their types, and moves
+
+
+def changes(
+    records: Iterable[Mapping[str, Any]],
+    titles: Mapping[str, str],  # Of memories and summaries
+) -> list[tuple[str, list[Item]]]:  # A group's name, and what is in it
+    "What records do to memories, by what happens, the weightiest first; within it by title."
+    groups = defaultdict[str, list[Item]](list)
     for r in records:
-        why = plain(r.get("span") or r.get("reason") or "", 60)
-        if r["kind"] == "tier":
-            out.append(("tier", name(r["memory"]), f"{r.get('from', 'hot')} → {r['tier']}", why))
-        elif r["kind"] == "edge":
-            what = str(r.get("type")) if r.get("live", True) else f"no longer {r.get('type')}"
-            out.append((what, name(r.get("source")), name(r.get("target")), why))
-        elif r["kind"] == "summary":
-            sources = f"{len(r['value']['source_memory_ids'])} sources" if "value" in r else "retired"
-            out.append(("summary", name(r["subject"]), sources, ""))
-        elif r["kind"] == "review":
-            out.append(("review", name(r.get("source", r["subject"])), name(r.get("target", "")), why))
-        elif r["kind"] == "op" and r.get("rule"):
-            out.append(("tombstone", name(r.get("target")), "", plain(r.get("reasoning", ""), 110)))
-    return sorted(out, key=lambda row: _ORDER.index(str(row[0])) if row[0] in _ORDER else len(_ORDER))
+        if (told := _told(r, titles)) is not None: groups[told[0]].append(told[1])
+    def weight(name: str) -> tuple[int, str]:
+        return (_GROUPS.index(name) if name in _GROUPS else len(_GROUPS) + (" → " in name), name)
+    ordered = sorted(groups.items(), key=lambda g: weight(g[0]))
+    return [(name, sorted(items, key=lambda x: (x.says.casefold(), *x))) for name, items in ordered]
 
 
-_ORDER = ("supersedes", "review", "duplicate_of", "summary",
-          *(t.value for t in EdgeType if t.value not in ("supersedes", "duplicate_of")), "tier")
+def _lists(found: Iterable[tuple[str, list[Item]]], all_: bool) -> list[Any]:
+    "Each group as a list; a move that only follows from what stands above is counted."
+    return [x for name, items in found
+            for x in listed(name, items, all_, 0 if name.endswith((", a repeat", ", superseded")) else 5)]
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #79ea9611
 def scope_of(
@@ -162,19 +214,16 @@ def scope_of(
     return consolidation_scan.Scope(namespace, start, when(until, "--until") if until is not None else None,
                                     ids, frozenset(strategy))
 
-# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #bfd1ff29
-def _titles(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    return {r["subject"]: r["value"]["title"] for r in records if r["kind"] == "summary" and "value" in r}
-
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #fab43e6a
-def _plan_table(call: Call, s: consolidation_service.ConsolidationService,
-                made: consolidation_plan.Plan) -> list[Any]:
+def _planned(call: Call, s: consolidation_service.ConsolidationService,
+             made: consolidation_plan.Plan) -> list[Any]:
+    "What a run would do, and what its guard would say."
     v = consolidation_view.shown(consolidation_view.view(s.repo))
-    texts = {m.id: m.summary for m in v.scan.memories}
-    rows = change_rows((a.record for a in made.appends), texts | _titles(a.record for a in made.appends))
+    records = [a.record for a in made.appends]
+    found = changes(records, {m.id: m.summary for m in v.scan.memories} | _titles(records))
     guard = ([f"! It would make tombstones of {made.expires} and may of {made.may_expire}: --max-change "
               f"allows more"] if made.expires > made.may_expire else [])
-    return [*cut("Plan", ("what", "memory", "to", "why"), rows, call.verbose), *guard] if rows else []
+    return ["", *_lists(found, call.verbose), *guard] if found else []
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #8f537cf9
 def _save(path: Path, text: str) -> None:
@@ -283,18 +332,16 @@ def consolidate(
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)
     told = report(result, seconds)
-    if dry_run and not plan: call.show(json.loads(made.to_json()), *told, *_plan_table(call, s, made))
-    else: call.show(result.to_dict() | {"seconds": seconds}, *told, *written)
+    if dry_run and not plan:
+        call.show(json.loads(made.to_json()),
+                  *told,
+                  *_planned(call, s, made),
+                  rows=(a.record for a in made.appends))
+    else: call.show(result.to_dict() | {"seconds": seconds}, *told, *written, rows=[result.to_dict()])
     if result.errors: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #5d5f56db
 _SIZES = ("memories_processed", "memories_distinct", "clusters_found")
-
-_DONE = {
-    "ADD": "added", "SUPERSEDE": "replaced", "NOOP": "said again", "UPDATE": "changed",
-    "MERGE": "merged into", "DELETE": "forgot", "RESTORE": "restored"
-}
-
 
 def _did(
     r: Mapping[str, Any],
@@ -306,7 +353,7 @@ def _did(
     def told(op: Operation) -> str:
         i = (op.source_memory_ids[:1] or
              ("", ))[0] if op.operation_type == "SUPERSEDE" else op.target_memory_id or ""
-        return f"{_DONE[op.operation_type]} “{plain(titles.get(i, short(i)), 60)}”"
+        return f"{DONE[op.operation_type]} “{plain(titles.get(i, short(i)), 60)}”"
     if 0 < len(ops) <= 2: return "; ".join(map(told, ops))
     return ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in r["counts"].items() if n and k not in _SIZES)
 
@@ -337,13 +384,17 @@ def diff(
     ctx: typer.Context,
     run: Annotated[str, typer.Argument(help="A run, by its name or the beginning of it.")],
 ) -> None:
-    "What a run changed, record by record."
+    "What a run changed, by what happened to which memory."
     call: Call = ctx.obj
     v = consolidation_view.shown(consolidation_view.view(call.service().repo))
-    changes = consolidation_status.run_changes(v, resolve(run, v.state.runs))
-    texts = {m.id: m.summary for m in v.scan.memories} | _titles(changes["summaries"])
-    rows = change_rows((r for rows in changes.values() for r in rows), texts)
-    call.show(changes, *cut("Changes", ("what", "memory", "to", "why"), rows, call.verbose))
+    done = consolidation_status.run_changes(v, name := resolve(run, v.state.runs))
+    texts = {m.id: m.summary for m in v.scan.memories} | _titles(done["summaries"])
+    found = changes((r for rows in done.values() for r in rows), texts)
+    call.show(done,
+              *_lists(found, call.verbose),
+              f"Why, for one: gnc explain ID   Take all of it back: gnc undo {short(name)}"
+              if found else "It changed nothing.",
+              rows=({"what": what} | r for what, all_ in done.items() for r in all_))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #af496a21
 @app.command(epilog="Examples: `gnc undo run_4f2a`. To bring it back, undo the undo: `gnc undo undo_9c1e`.")

@@ -123,7 +123,7 @@ def fleet(
     call.show({"repositories": [asdict(o) for o in done], "failures": failures, "dry_run": dry_run,
                "seconds": round(perf_counter() - begin, 2),
                "tasks": dict(pool.sent) if pool else {}, "state": None if dry_run else str(file),
-               **{s: n_of[s] for s in _STATES}}, *report_lines(done))
+               **{s: n_of[s] for s in _STATES}}, *report_lines(done), rows=map(asdict, done))
     if n_of["failed"]: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/11_fleet.ipynb #b7c91f95

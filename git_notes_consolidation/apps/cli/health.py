@@ -7,6 +7,7 @@ from __future__ import annotations
 import os, sys, tempfile, typer
 from collections import Counter
 from contextlib import closing, suppress
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TYPE_CHECKING
@@ -57,7 +58,7 @@ def doctor(
         if not nagios: raise
         print(health_monitor.unknown_line(e)); raise typer.Exit(3) from None
     if nagios and not call.as_json: print(health_monitor.nagios_line(h, quick))
-    else: call.show(health_monitor.document(h), *_checked(h, call.verbose))
+    else: call.show(health_monitor.document(h), *_checked(h, call.verbose), rows=map(asdict, h.findings))
     raise typer.Exit(health_monitor.exit_code(h.status, nagios))
 
 

@@ -5,6 +5,7 @@
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #f5db329f
 from __future__ import annotations
 import typer
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from rich.progress import Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -14,7 +15,8 @@ from ...core.memory import Memory
 from ...core.models import MemorySummary, MemoryTier
 from ...store.reader import resolve
 from ...session.hooks import missing
-from .app import app, Call, cut, EMPTY, LazyModule, plain, short, table, Usage
+from .app import (
+    app, Call, cut, EMPTY, Item, LazyModule, listed, plain, short, table, Usage)
 from .consolidate import llm_rows
 from .write import worded
 
@@ -78,7 +80,8 @@ def status(
     bad = ([f"! {plain(p)}" for p in st["problems"][:most]]
            + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else []))
     call.show(st, table(plain(st["repository"]), ("", ""), facts), "", _bars(st["tiers"]),
-              *(["", _tier_table(st)] if call.verbose else []), *bad)
+              *(["", _tier_table(st)] if call.verbose else []), *bad,
+              rows=[{"what": what, "is": x} for what, x in (*facts, *st["tiers"].items())])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #572ffc87
 def _list_tier(call: Call, s: consolidation_service.ConsolidationService, show: str, limit: int) -> None:
@@ -111,22 +114,27 @@ def tiers(
     if show is not None: _list_tier(call, s, show, limit); return
     st = consolidation_status.status(s)
     if not st["memories"]: call.show({k: st[k] for k in ("tiers", "namespaces")}, EMPTY); return
-    call.show({k: st[k] for k in ("tiers", "namespaces")}, _tier_table(st), "", _bars(st["tiers"]))
+    call.show({k: st[k] for k in ("tiers", "namespaces")}, _tier_table(st), "", _bars(st["tiers"]),
+              rows=[{"namespace": ns} | n for ns, n in st["namespaces"].items()])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #ec43c1d7
-def _edge_table(title: str, edges: Sequence[Mapping[str, Any]], i: str, text: Mapping[str, str]) -> Table:
-    def row(e: Mapping[str, Any]) -> tuple[object, ...]:
-        other = _other(e, i)
-        why = f"“{plain(e['span'], 70)}”" if e["span"] else plain(e["reason"] or "", 70)
-        kind = e["edge_type"] + (f" ({e['kind']})" if e["kind"] else "")
-        return kind, "→" if e["source_id"] == i else "←", short(other), plain(text.get(other, ""),
-            44), f"{e['weight']:.2f}", why
-    return table(title, ("type", "", "id", "memory", "weight", "evidence"), [row(e) for e in edges],
-                 right=("weight",))
+_READS = {("supersedes", True): "Replaces", ("supersedes", False): "Replaced by",
+          ("duplicate_of", True): "Repeats", ("duplicate_of", False): "Repeated by",
+          ("consolidates", True): "Summarizes",
+          ("consolidates", False): "Summarized in"}  # By type, and whether it goes out from here
 
 
-def _other(e: Mapping[str, Any], i: str) -> str:
-    return str(e["target_id"] if e["source_id"] == i else e["source_id"])
+def _relations(edges: Sequence[Mapping[str, Any]], i: str, titles: Mapping[str, str]) -> list[Any]:
+    "What one memory or summary relates to, by relation, with the words that say so."
+    groups = defaultdict[str, list[Item]](list)
+    for e in edges:
+        out = e["source_id"] == i
+        other, kind = str(e["target_id"] if out else e["source_id"]), e["edge_type"]
+        name = _READS.get((kind, out), f"{kind.replace('_', ' ').capitalize()} {'→' if out else '←'}")
+        why = f"“{e['span']}”" if e["span"] else str(e["reason"] or "")
+        groups[name + (", in part" if e["kind"] == "partial" else "")].append(
+            Item(other, titles.get(other, ""), (("", why),) if why else ()))
+    return [x for name, items in groups.items() for x in listed(name, items, all_=True)]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #0597aeb6
 def _times(n: int) -> str: return "once" if n == 1 else "twice" if n == 2 else f"{n} times"
@@ -143,7 +151,7 @@ def explain(
     s = call.service()
     x = consolidation_status.explain(s, id)
     v = consolidation_view.shown(consolidation_view.view(s.repo))
-    text = {m.id: m.summary for m in v.scan.memories}
+    text = {m.id: m.summary for m in v.scan.memories} | {x.id: x.title for x in v.state.summaries.values()}
     score = ", ".join(f"{k} {v:.2f}" for k, v in x["score"].items() if v is not None and k != "overall")
     lost = f", times {x['stale']['factor']:g}: {plain(x['stale']['reason'], 90)}" if x["stale"] else ""
     used = (f"{x['activation_count']} times"
@@ -157,8 +165,8 @@ def explain(
     moves = [(m["from"], m["tier"], plain(m["reason"], 70), short(m["run"]), "undone" if m["undone"] else "")
              for m in x["moves"]]
     call.show(x, table("", ("", ""), facts),
-              *(["", _edge_table("Relations", x["edges"], x["id"], text)] if x["edges"] else []),
-              *(["", table("Moves", ("from", "to", "why", "run", ""), moves)] if moves else []))
+              "", *_relations(x["edges"], x["id"], text),
+              *([table("Moves", ("from", "to", "why", "run", ""), moves)] if moves else []))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #05b765dd
 @app.command(epilog="Example: `gnc edges mem_x7k2`")
@@ -168,7 +176,7 @@ def edges(
     id_file: Annotated[str | None, typer.Option(help="Read the id from a file; - is standard input.",
                                                 metavar="FILE")] = None,
 ) -> None:
-    "What a memory or summary relates to, with the quoted evidence."
+    "What a memory or a summary relates to, and the words that say so: what gnc explain ends with."
     call: Call = ctx.obj
     id = worded(name, id_file, "--id-file", 1000)
     v = consolidation_view.shown(consolidation_view.view(call.service().repo))
@@ -176,7 +184,8 @@ def edges(
     i = resolve(id, names, v.scan.memories)
     found = consolidation_status.edges_of(v.state, i)
     text = {m.id: m.summary for m in v.scan.memories} | {x.id: x.title for x in v.state.summaries.values()}
-    call.show(found, _edge_table(plain(text.get(i, i), 90), found, i, text) if found else "No relations.")
+    call.show(found, *([Text(plain(text.get(i, i)), style="bold"), "", *_relations(found, i, text)] if found
+                       else ["No relations."]))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #bbe0f90a
 def _show_summary(call: Call, x: MemorySummary) -> None:
@@ -240,7 +249,7 @@ def _show_stale(call: Call) -> None:
                               lambda what: bar.update(task, description=f"reading {what}"))
     rows = [x.to_dict() | {"summary": current[x.memory_id].summary} for x in c.stale]
     columns = ("memory", "names", "what happened", "commit", "when")
-    if call.as_json:
+    if call.as_json or call.as_csv:
         for r in c.remarks: call.err.print(Text(f"! {r}"))
     call.show(rows, *(cut("Stale against the code", columns, _stale_rows(c.stale, current), call.verbose)
                       if rows else [_nothing_stale(c)]),

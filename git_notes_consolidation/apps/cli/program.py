@@ -69,7 +69,7 @@ def program() -> Any:  # A click group
     return whole
 
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #dd7f0f29
-_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--verbose", "-v", "--version")
+_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--csv", "--verbose", "-v", "--version")
 
 def hoist(argv: Sequence[str]) -> list[str]:
     "Global options moved in front of the command, wherever they stood."

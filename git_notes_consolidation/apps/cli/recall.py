@@ -165,4 +165,5 @@ def recall(
     more = (f"; {deeper} deeper down: add --mode exhaustive" if deeper
             else ". Other words may find it; gnc tiers --show hot lists what is there")
     nothing = f"{where}{more}." if there else EMPTY
-    call.show(data, _recalled(s, query, found, plain(query, 100), again) if found else nothing)
+    call.show(data, _recalled(s, query, found, plain(query, 100), again) if found else nothing,
+              rows=data["results"])

@@ -54,7 +54,8 @@ def config(ctx: typer.Context) -> None:
     call.show({k: {"value": v, "origin": s.origins[k]} for k, v in values.items()},
               *(table(chapter, ("setting", "value", "from"),
                       [(k, values[k], s.origins[k]) for k in names])
-                for chapter, names in chapters.items()))
+                for chapter, names in chapters.items()),
+              rows=[{"setting": k, "value": v, "from": s.origins[k]} for k, v in values.items()])
 
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #12131ec4
 models = typer.Typer(no_args_is_help=True, help="The model that compares memories by their meaning.")

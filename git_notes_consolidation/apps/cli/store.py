@@ -5,7 +5,8 @@
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #122ffdaa
 from __future__ import annotations
 import re, typer
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,9 @@ from ...store.events import REFS
 from ...store.state import OPERATIONS
 from ...store.oplog import Operation, operations_of, prune_log
 from ...store.compact import compact, Compacted, histories, publish, restore
-from .app import app, Call, cut, LazyModule, plain, short, table, Usage, when
+from .app import (
+    app, Call, cut, Item, LazyModule, listed, plain, short, table, Usage, when)
+from .consolidate import DONE
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 from ...session.prepared import carry
 
 # %% auto #0
-__all__ = ['log_rows', 'log', 'sync', 'horizon_of', 'report_lines', 'kept_rows', 'compact_command', 'audit']
+__all__ = ['by_run', 'log', 'sync', 'horizon_of', 'report_lines', 'kept_rows', 'compact_command', 'audit']
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #5d513792
 if not TYPE_CHECKING:
@@ -34,24 +37,38 @@ if not TYPE_CHECKING:
         "consolidation.view", "consolidation.service", "store.audit"))
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #2d342880
-def log_rows(found: Iterable[Operation], texts: Mapping[str, str]) -> list[tuple[object, ...]]:
-    "Operations as table rows; memories by what they say."
-    def says(ids: Sequence[str]) -> str:
-        return ", ".join([plain(texts.get(i, short(i)), 44) for i in ids[:2]] + [f"… {len(ids) - 2} more"]
-                         * (len(ids) > 2))
-    def state(op: Operation) -> str: return ", ".join(["undone"] * op.undone + ["left out"] * op.pruned)
-    return [(op.created_at[:16].replace("T", " "), op.operation_type, says(op.source_memory_ids),
-             says([op.target_memory_id] if op.target_memory_id else []),
-             f"{op.confidence:.2f}" if op.confidence is not None else "", plain(op.reasoning or "", 60),
-             short(op.run_id), state(op)) for op in found]
+def by_run(
+    found: Iterable[Operation],
+    titles: Mapping[str, str],  # Of memories
+) -> list[tuple[str, list[Item]]]:  # Run and operation, and what it was done to
+    "Operations by run and kind, in the order given."
+    groups = defaultdict[str, list[Item]](list)
+    for op in found:
+        first, second = op.source_memory_ids or (op.target_memory_id or "",), op.target_memory_id or ""
+        says = {i: titles.get(i, i) for i in (*first, second)}
+        by = {"SUPERSEDE": "by", "NOOP": "of", "RESTORE": "as"}.get(op.operation_type, "→")
+        beneath = [("", says[i]) for i in first[1:]]
+        if op.source_memory_ids and second and says[second] != says[first[0]]:
+            beneath.append((f"{by} {short(second)}", says[second]))
+        if (why := op.reasoning or "") and why != "same summary and body":
+            quoted = why.partition(": “")[2]
+            beneath.append(("", f"“{quoted}" if quoted else why))
+        state = "".join([", undone"] * op.undone + [", left out"] * op.pruned)
+        head = f"{op.created_at[:16].replace('T', ' ')}  {short(op.run_id)}{state}, {DONE[op.operation_type]}"
+        groups[head].append(Item(first[0], says[first[0]], tuple(beneath)))
+    return [*groups.items()]
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #6e2ffb38
+_KINDS = [{"NOOP": "repeat"}.get(kind, kind.lower()) for kind in OPERATIONS]  # As they are typed
+
+
 def _logged(call: Call, memory: str | None, operation: str | None, since: str | None, all_: bool,
             limit: int) -> None:
     "The operations that are asked for."
-    start, kind = when(since, "--since") if since is not None else None, operation and operation.upper()
+    start = when(since, "--since") if since is not None else None
+    kind = {"REPEAT": "NOOP"}.get(operation.upper(), operation.upper()) if operation else None
     if kind and kind not in OPERATIONS:
-        raise Usage(f"--operation {operation}: choose from {', '.join(OPERATIONS)}")
+        raise Usage(f"--operation {operation}: choose from {', '.join(_KINDS)}")
     v = consolidation_view.shown(consolidation_view.view(call.service().repo))
     about = resolve(memory, [m.id for m in v.scan.memories], v.scan.memories) if memory is not None else None
     fits = [op for op in reversed(operations_of(v.events, v.state,
@@ -60,14 +77,13 @@ def _logged(call: Call, memory: str | None, operation: str | None, since: str | 
             and kind in (None, op.operation_type)
             and (start is None or op.created_at and as_utc(op.created_at) >= start)]
     found = [op for op in fits if all_ or not op.pruned]
-    rows = log_rows(found[:limit], {m.id: m.summary for m in v.scan.memories})
+    groups = by_run(found[:limit], {m.id: m.summary for m in v.scan.memories})
     left = [*([f"… and {len(found) - limit} more; --limit shows them"] if len(found) > limit else []),
             *([f"{len(fits) - len(found)} older ones are left out; --all shows them"]
               if len(fits) > len(found) else [])]
-    columns = ("when", "operation", "what", "to which", "conf.", "why", "run", "")
     call.show([op._asdict() for op in found[:limit]],
-              *([table("Log", columns, rows, right=("conf.",))] if rows
-                else ["Nothing of the kind was done."]), *left)
+              *([x for head, items in groups for x in listed(head, items, all_=True)]
+                or ["Nothing of the kind was done."]), *left)
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #3c1a05b4
 def _prune(call: Call, days: int | None, dry_run: bool) -> None:
@@ -97,7 +113,7 @@ def log(
     memory: Annotated[str | None, typer.Option(help="Only what was done with this memory or to it.",
                                                metavar="ID")] = None,
     operation: Annotated[str | None,
-                         typer.Option(help="Only ADD, UPDATE, DELETE, MERGE, SUPERSEDE, NOOP or RESTORE.",
+                         typer.Option(help=f"Only one of {', '.join(_KINDS)}.",
                                       metavar="KIND")] = None,
     since: Annotated[str | None, typer.Option(help="Only what was done from this date on.",
                                               metavar="DATE")] = None,
@@ -241,5 +257,6 @@ def audit(ctx: typer.Context) -> None:
     call.show(data, table("Checked", ("what", "count"), list(r.checked.items()), right=("count",)), "",
               *found,
               "All invariants hold." if r.ok
-              else f"{sum(f.level == 'error' for f in r.findings)} invariants are broken.")
+              else f"{sum(f.level == 'error' for f in r.findings)} invariants are broken.",
+              rows=map(asdict, r.findings))
     if not r.ok: raise typer.Exit(1)

@@ -263,4 +263,4 @@ def history(
             *([f"{len(true) or 'none'} true on {as_of}"] if at else [])]
     picture = plain(writing_timelines.drawn(c, call.out.width, dict.fromkeys(true, "true then")))
     call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, no_wrap=True, overflow="ellipsis"), "",
-              plain("; ".join(said)) + ".")
+              plain("; ".join(said)) + ".", rows=c.to_dict()["versions"])
