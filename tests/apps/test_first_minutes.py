@@ -166,3 +166,11 @@ def test_a_spreadsheet_runs_nothing_and_what_is_no_table_is_refused_before_it_is
     for words in (["remember", "We use Redis"], ["undo", "run_x"], ["sync"], ["status", "--json"]):
         said = gnc(*words, "--csv", repo=home)
         assert said.code == 2 and "--json" in said.err and refs(home) == before
+
+
+def test_a_command_needs_few_of_the_other_modules():
+    code = ("import sys; from git_notes_consolidation.apps.cli.program import main, _MODULES, program; main(['config']); "
+            "print('\\n', [n for n in _MODULES if 'git_notes_consolidation.apps.cli.' + n in sys.modules]); "
+            "assert {*' '.join(_MODULES.values()).split()} == {*program().commands}")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == " ['consolidate', 'write', 'recall', 'setup']", done.stderr

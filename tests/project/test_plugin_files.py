@@ -39,7 +39,7 @@ def fenced(body):
 
 def accepted(args):
     "Does the real parser take these words?"
-    name, *rest = [w for w in cli.hoist(args) if w not in cli._FLAGS]
+    name, *rest = cli.hoist(args)[1]
     command = typer.main.get_command(apps_app.app).commands.get(name)
     assert command, f"No such command: {name}"
     command.make_context(name, rest)

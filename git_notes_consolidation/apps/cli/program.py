@@ -7,17 +7,28 @@ from __future__ import annotations
 import io, json, re, sys, typer
 from collections.abc import Sequence
 from typing import Any
+from importlib import import_module
 from .app import app, plain
-from . import (
-    consolidate, write, look, review, store, recall, session, health, evaluate, fleet, setup)
 
 
 # %% auto #0
-__all__ = ['COMMANDS', 'PANELS', 'example_lines', 'program', 'hoist', 'main']
+__all__ = ['PANELS', 'register', 'example_lines', 'program', 'hoist', 'main']
 
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #2d4802c6
-# Each registers its commands with the app; in the order of the help
-COMMANDS = (consolidate, write, look, review, store, recall, session, health, evaluate, fleet, setup)
+# A module, and the commands that it registers with the app
+_MODULES = {"consolidate": "consolidate runs diff undo", "write": "remember forget restore update history",
+            "look": "status tiers explain edges summaries", "review": "review",
+            "store": "log sync compact audit", "recall": "recall", "session": "inject context hook",
+            "health": "doctor metrics", "evaluate": "evaluate tune", "fleet": "fleet",
+            "setup": "models config serve demo"}
+
+
+def register(
+    command: str = "",  # As somebody typed it
+) -> None:
+    "Import the module of a command, or of all, where it is none that is known."
+    home = next((name for name, names in _MODULES.items() if command in names.split()), None)
+    for name in [home] if home else _MODULES: import_module(f"git_notes_consolidation.apps.cli.{name}")
 
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #59834952
 PANELS = {"Begin here": "demo status consolidate",
@@ -59,8 +70,11 @@ def _dress(command: Any) -> Any:
     return command
 
 
-def program() -> Any:  # A click group
-    "All commands, in their panels."
+def program(
+    command: str = "",  # The one that is called; else all
+) -> Any:  # A click group
+    "The commands, in their panels."
+    register(command)
     whole = _dress(typer.main.get_command(app))
     panel = {name: title for title, names in PANELS.items() for name in names.split()}
     order = [*(n for n in panel if n in whole.commands), *(n for n in whole.commands if n not in panel)]
@@ -71,8 +85,8 @@ def program() -> Any:  # A click group
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #dd7f0f29
 _VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--csv", "--verbose", "-v", "--version")
 
-def hoist(argv: Sequence[str]) -> list[str]:
-    "Global options moved in front of the command, wherever they stood."
+def hoist(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    "Global options, wherever they stood; and the command with the rest."
     front: list[str] = []; rest: list[str] = []
     words = iter(argv)
     for w in words:
@@ -80,7 +94,7 @@ def hoist(argv: Sequence[str]) -> list[str]:
         elif w in _FLAGS or w.startswith(tuple(f"{v}=" for v in _VALUED)): front.append(w)
         elif w in _VALUED: front += [w, *([x] if (x := next(words, None)) is not None else [])]
         else: rest.append(w)
-    return front + rest
+    return front, rest
 
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #828c687a
 _CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "PromptError": 2,
@@ -92,11 +106,12 @@ _CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #7a028d6a
 def main(argv: Sequence[str] | None = None) -> int:
     "Run a command; its exit code."
-    args = hoist(sys.argv[1:] if argv is None else argv)
+    front, rest = hoist(sys.argv[1:] if argv is None else argv)
+    args = front + rest
     for stream in (sys.stdout, sys.stderr):
         # a terminal that knows no bars gets question marks
         if isinstance(stream, io.TextIOWrapper): stream.reconfigure(errors="replace")
-    try: return int(program()(args, prog_name="gnc", standalone_mode=False) or 0)
+    try: return int(program(rest[0] if rest else "")(args, prog_name="gnc", standalone_mode=False) or 0)
     except typer.Exit as e: return int(e.exit_code)
     except (typer.Abort, KeyboardInterrupt): print("gnc: stopped", file=sys.stderr); return 130
     except Exception as e:
