@@ -23,7 +23,7 @@ from ..retention.score import retention_scores
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.plugin_vectors import without_vector
-from ..store.git import Repo
+from ..store.git import missing_memories, Repo, RepoError
 from ..store.events import Append, Events
 from ..store.writer import append
 from ..store.locks import clone_id, run_lock
@@ -77,6 +77,7 @@ class ConsolidationService:
         self.progress(ConsolidationPhase.SCAN)
         with span("consolidation.scan") as log, closing(store_cache.open_index(self.repo)) as conn:
             v = view(self.repo, self.settings)
+            if not v.scan.memories and (gone := missing_memories(self.repo)): raise RepoError(gone)
             memories, state = living_memories(v.scan.memories), with_unflushed(v.state,
                 _waiting(self.repo, conn, v.events))
             log.set(memories_count=len(memories), metadata_loaded=len(v.state.tiers))

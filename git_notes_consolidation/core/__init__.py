@@ -16,5 +16,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "parsing": "parse_setting known_setting variable_name plugin_settings file_setting",
     "tables": "table_setting flatten_tables",
     "loading": "Settings load_settings preset_settings project_file",
+    "remedies": "remedy NOT_FETCHED FETCH_NOTES PARTIAL",
     "saving": "Draft edit_text changed_settings",
 })

@@ -16,7 +16,7 @@ from ..store import cache as store_cache
 from ..store.changes import last_run
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.loading import Settings
-from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun
+from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun, steps
 from ..similarity.embedder import EmbeddingError
 from ..similarity.endpoint import EndpointEmbedder, get_embedder
 from ..similarity.minilm import MiniLMEmbedder
@@ -28,7 +28,7 @@ from ..llm.client import Client, ask_all
 from ..llm.protocol import Request
 from ..observability.tracing import SDK
 from ..store.events import Events, read_events
-from ..store.git import Repo, RepoError
+from ..store.git import missing_memories, note_paths, read_blobs, Repo, RepoError
 from ..store.state import fold
 from ..store.reader import read_memories
 from .plugin_view import (
@@ -44,12 +44,32 @@ __all__ = ['record_findings', 'cache_findings', 'model_findings', 'embedder_find
            'run_check', 'Check', 'checks', 'checkup', 'worst_first']
 
 # %% ../../nbs/17_health/04_doctor.ipynb #9b88735f
+def _overwritten(
+    repo: Repo,
+    note: str,  # Ref and object
+) -> Iterator[Finding]:
+    "What a note of ours has lost to somebody who wrote over it, and what brings it back."
+    ref, obj = note.split(" ")
+    was = [old for o, old, _ in steps(repo, ref) if o == obj and old]
+    here = read_blobs(repo, {*was, *(blob for o, _, blob in note_paths(repo, ref) if o == obj)})
+    now = {line for blob in here.keys() - {*was} for line in here[blob].splitlines()}
+    for blob in (b for b in was if b in here):
+        if lost := [line for line in here[blob].splitlines() if line.startswith(b"- {") and line not in now]:
+            yield Finding(
+                "records", "broken",
+                f"Somebody has written over a note of ours: it had {counted_noun(len(lost), 'record')} more.",
+                f"git notes --ref={ref} append -C {blob[:12]} {obj}", note)
+            return
+
+
 def record_findings(repo: Repo, events: Events) -> Iterator[Finding]:
     "What our refs hold, and what they hold in vain."
     state = fold(events)
+    for note in sorted({p.note for p in events.problems}): yield from _overwritten(repo, note)
     for p in events.problems:
         yield Finding("records", "warn", f"A line that is no record is left out: {p.reason}.",
-                      where=f"{p.note}, byte {p.offset}")
+                      f"git notes --ref={p.note.replace(' ', ' edit ')}, and take it out",
+                      f"{p.note}, byte {p.offset}")
     cut = [r["run"] for _, _, r in events.records if r.get("run") and r["run"] not in state.runs]
     if cut:
         yield Finding("records", "note",
@@ -228,6 +248,9 @@ def run_check(area: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]
 # %% ../../nbs/17_health/04_doctor.ipynb #d82ef3bf
 def _notes(repo: Repo) -> Iterator[Finding]:
     scan = read_memories(repo)
+    if gone := missing_memories(repo):
+        what, _, heals = gone.partition("; fetch them: ")
+        yield Finding("notes", "broken", f"{what[0].upper()}{what[1:]}.", heals)
     notes = notes_of(repo, scan.tips)
     yield from note_findings(repo, scan, notes)
     read = readings(notes)

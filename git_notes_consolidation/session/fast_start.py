@@ -7,12 +7,13 @@ from __future__ import annotations
 import json, os, sys
 from collections.abc import Mapping
 from .. import __version__
+from ..core.remedies import NOT_FETCHED, PARTIAL, remedy
 from ..core.settings_files import find_file, read_file
 from .budget import (
     FORMAT, WEIGHTS, Laid, Line, Packed, SessionContext, Told, pack, scores)
 
 # %% auto #0
-__all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'session_of', 'settings_of', 'load', 'prepared', 'given',
+__all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'refused', 'session_of', 'settings_of', 'load', 'prepared', 'given',
            'something_new', 'look_later', 'block_for', 'notices', 'read_event', 'session_start']
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #fe20afb3
@@ -69,6 +70,15 @@ class Here:
         self.busy = False  # Was a process started?
         # Objects of the refs that the plugin writes
         self.memories = " ".join(rows[bare + 1:len(rows) - len(top)])
+
+
+def refused(cwd: str) -> str:  # Git's words; empty: it did not
+    "Why git sees no repository."
+    import subprocess
+    try:
+        return subprocess.run(["git", "-C", cwd, "rev-parse"], capture_output=True, env=_environment(),
+                              encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL).stderr
+    except OSError: return ""
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #f8b8dedb
 _MANY = 12  # Commits; more say what was worked on, not what is
@@ -210,13 +220,24 @@ def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any]) -> Pack
                 s["summaries_min_confidence"])
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #bb5af832
+def _partial(here: Here) -> bool:
+    "Was it cloned without all objects?"
+    try:
+        with open(os.path.join(here.common_dir, "config"), encoding="utf-8", errors="replace") as f:
+            return "promisor = true" in f.read()
+    except OSError: return False
+
+
 def notices(
     here: Here,
     questions: int,  # That wait for an answer
+    ready: bool = True,  # Could the summaries be read?
 ) -> dict[str, str]:  # By name; empty: nothing of that kind
     "What a person should know of this repository's memory."
     waiting, ask = _last_run(here).get("waiting"), "gnc review list"
     return {
+        "missing": "" if here.memories or not here.seen else NOT_FETCHED,
+        "partial": PARTIAL if here.memories and _partial(here) and not ready else "",
         "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
                  "gnc consolidate in a terminal" if here.memories and not here.seen else "",
         "questions": f"one question waits for you: {ask}" if questions == 1
@@ -236,19 +257,22 @@ def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str,
     wanted = (s["summaries_enabled"] and s["surfacing_enabled"]
               and _BOOL.get(env.get("HOOK_ENABLED", "").lower(), True))
     if not (here.common_dir and wanted):
-        why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository"); return ""
+        why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository")
+        if wanted and not here.common_dir and (heals := remedy(refused(cwd))): notes.append(heals)
+        return ""
     laid = prepared(here)
     packed = block_for(laid, session_of(cwd, here.top), s) if laid else None
     block = str(packed.block) if packed else ""
     if not block:
         why.append("no summary fits" if packed else "nothing prepared yet" if here.seen
                    else "nothing consolidated yet: run gnc consolidate")
-    if here.seen and not laid: return ""  # It is not known whether anything has changed
     session, starts = str(event.get("session_id") or ""), event.get("source") in (None, "startup")
-    shown = notices(here, laid.questions if laid else 0) if starts else {}
+    shown = notices(here, laid.questions if laid else 0, bool(laid)) if starts else {}
     version, known = here.seen if block else "", {f"!{name}": text for name, text in shown.items()}
-    told = given(here.common_dir, known | ({session: version} if session else {}))
+    sure = bool(laid or not here.seen)  # Else it is not known whether anything has changed
+    told = given(here.common_dir, known | ({session: version} if session and sure else {}))
     notes += [text for name, text in shown.items() if text and told[f"!{name}"] != text]
+    if not sure: return ""
     before = told.get(session, "")
     if not before or event.get("source") != "resume": return block
     if before == here.seen: why.append("the session was told this before"); return ""

@@ -215,4 +215,8 @@ def audit(
     "Check every promise of a repository's notes; nothing is written."
     theirs, ours = read_notes(path, _refs(path, "refs/notes/mem/")), read_notes(path,
         _refs(path, *REFS.values()))
-    return check(theirs, ours, _refs(path, "refs/gnc/tmp/"))
+    r = check(theirs, ours, _refs(path, "refs/gnc/tmp/"))
+    if theirs or not ours: return r
+    return Report((_error(
+        Where("refs/notes/mem/"), "no memory is in this clone, only what was made of them; fetch "
+        "them: git fetch origin 'refs/notes/mem/*:refs/notes/mem/*'"), ), r.checked)

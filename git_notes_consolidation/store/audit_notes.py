@@ -74,7 +74,11 @@ def _git(path: Path | str, *args: str, input: bytes = b"") -> bytes:
     try: done = subprocess.run(["git", "-C", str(path), *args], input=input, capture_output=True, env=env)
     except FileNotFoundError: raise Unreadable("git is not installed, or not on the PATH") from None
     if done.returncode:
-        raise Unreadable(f"{path} cannot be audited: {done.stderr.decode(errors='replace').strip()}")
+        said = done.stderr.decode(errors="replace").strip()
+        if re.search("promisor remote|lazy fetching", said):
+            said = ("its notes are not here whole; git fetch --refetch --no-filter origin "
+                    "'refs/notes/*:refs/notes/*'")
+        raise Unreadable(f"{path} cannot be audited: {said}")
     return done.stdout
 
 
@@ -158,7 +162,7 @@ def heads(
     "Everything that looks like front matter."
     out, start = [], None
     for i, line in enumerate(lines):
-        if line.rstrip(b" \t\r") != b"---": continue
+        if line.removeprefix(b"\xef\xbb\xbf").rstrip(b" \t\r") != b"---": continue
         if i + 1 < len(lines) and lines[i + 1].startswith(_KEYS): start = i
         elif start is not None: out.append((start, i)); start = None
     return out
@@ -195,12 +199,27 @@ def _too_deep(raw: bytes, most: int = 200) -> bool:
                    for line in raw.split(b"\n")))
 
 
+def _lines(text: str) -> dict[str, str]:
+    "Front matter that was written by hand: a field a line, with what is indented below it."
+    out, key = dict[str, str](), ""
+    for line in text.split("\n"):
+        head, colon, rest = line.partition(":")
+        if colon and re.fullmatch(r"\w+", head): key, out[head] = head, rest
+        elif key and line[:1] in (" ", "\t") and line.strip(): out[key] += f" {line}"
+        else: key = ""
+    return {k: "" if (said := " ".join(v.split())) in ("''", '""') else said for k, v in out.items()}
+
+
 def _said(front: bytes) -> AuditedMemory | str:
     "What the front matter says, or why it says nothing."
     if _too_deep(front): return "front matter is nested deeper than any list of tags"
-    try: d = yaml.load(front.decode(errors="replace"), _TEXT)
-    except (yaml.YAMLError, ValueError, RecursionError): return "front matter is not YAML"
-    if not isinstance(d, dict): return "front matter is not a mapping"
+    text = front.decode(errors="replace")
+    try: d = yaml.load(text, _TEXT)
+    except (yaml.YAMLError, ValueError, RecursionError): d = {}
+    d = d if isinstance(d, dict) else {}
+    if not (isinstance(d.get("summary"), str) and d["summary"]):
+        d = {**_lines(text), **d, "summary": _lines(text).get("summary")}
+    if d == {"summary": None}: return "front matter is not a mapping"
     stamp, summary = (v.encode("utf-8", "replace").decode() if isinstance(v := d.get(k), str) else None
                       for k in ("timestamp", "summary"))
     if stamp is None or summary is None:

@@ -221,7 +221,7 @@ def _unread(ref: str, obj: str, p: Problem) -> Finding:
     if p.reason == _GONE:
         return Finding("notes", "warn",
                        f"{p.reason[0].upper()}{p.reason[1:]}: its memories are not seen here.",
-                       "git fetch --refetch", where)
+                       "git fetch --refetch --no-filter origin 'refs/notes/*:refs/notes/*'", where)
     edit = f"git notes --ref={shlex.quote(ref)} edit {obj}"
     if p.reason.startswith(("front matter", "timestamp")):
         return Finding("notes", "warn", f"A memory cannot be read: {p.reason}.", edit, where)

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from ..core.remedies import NOT_FETCHED, remedy
 from ..observability.metrics import OPENED
 
 # %% auto #0
 __all__ = ['MEM', 'IDENT', 'LARGEST_NOTE', 'RepoError', 'NoRepository', 'Repo', 'git_env', 'git', 'broken_off', 'open_repo',
-           'commit_stream', 'tips', 'note_paths', 'read_objects', 'read_blobs', 'RaceLost', 'move_refs']
+           'commit_stream', 'tips', 'missing_memories', 'note_paths', 'read_objects', 'read_blobs', 'RaceLost',
+           'move_refs']
 
 # %% ../../nbs/08_store/01_git.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -59,7 +61,8 @@ def git(
                               env=git_env())
     except FileNotFoundError: raise RepoError("git is not installed, or not on the PATH") from None
     if done.returncode:
-        raise RepoError(f"git {args[0]}: {_why(done.stderr.decode(errors='replace'), done.returncode)}")
+        said = done.stderr.decode(errors="replace")
+        raise RepoError(remedy(said) or f"git {args[0]}: {_why(said, done.returncode)}")
     if done.stdout[-1:] not in b"\n\0" and args[0] in _LINES: raise RepoError(broken_off(args[0]))
     return done.stdout
 
@@ -119,6 +122,12 @@ def tips(repo: Repo, *prefixes: str) -> dict[str, str]:
     "Refs under the prefixes, with the object each points to."
     out = git(repo.path, "for-each-ref", "--format=%(refname) %(objectname)", *prefixes).decode()
     return dict(line.rsplit(" ", 1) for line in out.splitlines())
+
+# %% ../../nbs/08_store/01_git.ipynb #ba810a91
+def missing_memories(repo: Repo) -> str:  # What heals it; empty: nothing is missing
+    "Are there records of ours, and no memory at all?"
+    there = tips(repo, "refs/notes/mem-runs/", MEM)
+    return NOT_FETCHED if there and not any(ref.startswith(MEM) for ref in there) else ""
 
 # %% ../../nbs/08_store/01_git.ipynb #df3f0858
 def note_paths(repo: Repo, tip: str) -> list[tuple[str, str, str]]:

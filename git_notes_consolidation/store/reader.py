@@ -7,6 +7,7 @@ from __future__ import annotations
 import re, yaml
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +20,8 @@ __all__ = ['Problem', 'Record', 'parse_note', 'note_text', 'write_memories', 'Sc
 
 # %% ../../nbs/08_store/02_reader.ipynb #cf6936a5
 _START = re.compile(
-    rb"^---[ \t\r]*\n(?=(?:type|timestamp|summary|spec|phase|tags|status|relates_to|importance|valid_from|"
+    rb"^(?:\xef\xbb\xbf)?---[ \t\r]*\n(?=(?:type|timestamp|summary|spec|phase|tags|status|"
+    rb"relates_to|importance|valid_from|"
     rb"escape):)", re.M)
 _CLOSE = re.compile(rb"^---[ \t\r]*(?:\n|\Z)", re.M)
 
@@ -39,16 +41,28 @@ def _clean(text: str) -> str:
     "Without lone surrogates, which neither UTF-8 nor SQLite can hold."
     return text.encode("utf-8", "replace").decode()
 
+# %% ../../nbs/08_store/02_reader.ipynb #773b54f9
+_FIELD = re.compile(r"^(\w+):[ \t]*((?:.*\n?)(?:[ \t]+\S.*\n?)*)", re.M)
+
+
+def _by_hand(text: str) -> dict[str, Any]:
+    "Each field with all that stands behind its colon, and on indented lines below."
+    said = {k: " ".join(v.split()) for k, v in _FIELD.findall(text)}
+    lists = {k: [x.strip(" '\"") for x in v.strip("[]").split(",") if x.strip()] for k, v in said.items()
+             if k in ("tags", "relates_to")}
+    return {k: "" if v in ("''", '""') else v for k, v in said.items()} | lists
+
 # %% ../../nbs/08_store/02_reader.ipynb #a846f5fa
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 def _front(raw: bytes) -> dict[str, Any] | str:
     "The front matter, or the reason why it is none."
     if _too_deep(raw): return "front matter is nested deeper than any list of tags"
-    try: d = yaml.load(raw.decode("utf-8", "replace"), _LOADER)
-    except (yaml.YAMLError, ValueError,
-            RecursionError) as e: return f"front matter is not YAML ({str(e).splitlines()[0]})"
-    if not isinstance(d, dict): return "front matter is not a mapping"
+    text, d = raw.decode("utf-8", "replace"), None
+    with suppress(yaml.YAMLError, ValueError, RecursionError): d = yaml.load(text, _LOADER)
+    if not isinstance(d, dict) or not (isinstance(d.get("summary"), str) and d["summary"]):
+        d = _by_hand(text) | {k: v for k, v in (d.items() if isinstance(d, dict) else ()) if k != "summary"}
+    if not d: return "front matter is not a mapping"
     flat: dict[str, Any] = {str(k): _clean(v) for k, v in d.items() if isinstance(v, str)}
     flat |= {str(k): [_clean(x) for x in v if isinstance(x, str)] for k,
              v in d.items() if isinstance(v, list)}

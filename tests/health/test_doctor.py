@@ -173,7 +173,7 @@ def test_what_cannot_be_read_is_told_with_its_place(git_repo):
     git(git_repo, "notes", f"--ref={MEM}learnings", "add", "-m", "---\ntype: learnings\nsummary: [\n---\n\nx\n", "HEAD")
     git(git_repo, "notes", f"--ref={MEM}reviews", "add", "-m", "Looks good to me.", "HEAD")
     found = {f.where.split()[0].removeprefix(MEM): f for f in look(git_repo) if f.area == "notes" and f.where}
-    assert found["learnings"].level == "warn" and "not YAML" in found["learnings"].what and "edit" in found["learnings"].remedy
+    assert found["learnings"].level == "warn" and "no timestamp" in found["learnings"].what and "edit" in found["learnings"].remedy
     assert found["reviews"].level == "note" and {*found} == {"learnings", "reviews"}
 
 
@@ -412,8 +412,9 @@ def test_lines_that_are_no_records_and_runs_that_were_cut_off(tmp_path):
     obj, _, blob = note_paths(open_repo(home), refs(home)[REFS["edges"]])[0]
     text = git(home, "cat-file", "blob", blob)
     git(home, "notes", f"--ref={REFS['edges']}", "add", "--force", "--file=-", obj, input=text[:-30] + "\n")
-    f, = bad(look(home), "records")
+    over, f = bad(look(home), "records")
     assert f.where.startswith(f"{REFS['edges']} {obj}, byte ") and "no record" in f.what
+    assert "1 record more" in over.what and f"append -C {blob[:12]} {obj}" in over.remedy  # The line that was cut
     git(home, "update-ref", "-d", REFS["runs"])
     assert any("that did not finish" in f.what and f.where.startswith("run_") for f in look(home))
 
@@ -545,7 +546,7 @@ def test_a_repository_that_cannot_be_written_to(healthy):
 @pytest.mark.slow
 def test_the_command_puts_first_what_matters_and_fails_when_something_is_broken(torn):
     said = gnc("doctor", repo=torn)
-    assert said.code == 1 and said.out.splitlines()[2].startswith("broken")
+    assert said.code == 1 and said.out.splitlines()[0].startswith("broken")
     data = gnc("doctor", "--json", repo=torn).json
     assert not data["ok"] and data["counts"]["broken"] == 1 and len(data["recoverable"]) == 4
     assert {*data["recoverable"][0]} == {"namespace", "summary", "timestamp", "blob", "whole", "row", "command"}

@@ -19,7 +19,8 @@ from ...core.memory import as_utc
 from ...core.reports import ConsolidationPhase
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
-from ...store.git import MEM, open_repo, tips
+from ...core.remedies import FETCH_NOTES
+from ...store.git import git, MEM, missing_memories, open_repo, tips
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['EMPTY', 'NO_TABLE', 'app', 'LazyModule', 'plain', 'table', 'short', 'Item', 'listed', 'cut', 'write_csv', 'Steps',
-           'Call', 'Usage', 'a_namespace', 'when']
+           'Call', 'why_empty', 'Usage', 'a_namespace', 'when']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #41933e5b
 class LazyModule:
@@ -171,11 +172,22 @@ class Call:
             write_csv(data if rows is None else rows, sys.stdout)
         elif self.as_json: print(json.dumps(data, indent=1, sort_keys=True, default=str))
         else:
-            for x in things: self.out.print(x if not isinstance(x, str) else Text(x))
+            for x in things:  # What is to be copied is a line, however long
+                long = isinstance(x, Text) and x.overflow == "ignore"
+                self.out.print(Text(x) if isinstance(x, str) else x, soft_wrap=long)
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #d9af6063
 EMPTY = ("No memories here yet: refs/notes/mem/* holds none. Capture some with git-notes-memory, write one "
          "with gnc remember, or look at gnc demo.")
+
+
+def why_empty(repo: Path | str) -> str:
+    "Why a repository shows no memory, and what brings some."
+    r = open_repo(repo)
+    if gone := missing_memories(r): return f"{gone[0].upper()}{gone[1:]}"
+    if tips(r, MEM):
+        return "There are notes here, and no memory in them can be read: gnc doctor says where and why."
+    return f"{EMPTY} {FETCH_NOTES}" if git(r.path, "remote").strip() else EMPTY
 
 
 NO_TABLE = "--csv: this command shows no table; --json has all that it found"

@@ -21,8 +21,9 @@ from ...store.oplog import Operation, operations_of
 from ...store.reader import resolve
 from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...session.hooks import ConsolidationHook
-from .app import (
-    a_namespace, app, Call, EMPTY, Item, LazyModule, listed, plain, short, Steps, table, Usage, when)
+from git_notes_consolidation.apps.cli.app import (
+    a_namespace, app, Call, EMPTY, Item, LazyModule, listed, plain, short, Steps, table, Usage,
+    when, why_empty)
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -56,8 +57,11 @@ def progress(call: Call) -> Iterator[Steps]:
 def _remarks(r: ConsolidationResult, most: int = 10) -> list[str]:
     "What could not be read or done, the first few."
     all_ = (*r.errors, *r.warnings)
-    return ([f"! {plain(w)}" for w in all_[:most]]
-            + ([f"! … and {len(all_) - most} more; gnc status -v lists them"] if len(all_) > most else []))
+    heals = ["! gnc doctor says what heals it"] if any("refs/notes/" in w for w in all_) else []
+    return [
+        *(f"! {plain(w)}" for w in all_[:most]),
+        *([f"! … and {len(all_) - most} more; gnc status -v lists them"] if len(all_) > most else []), *heals
+    ]
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #4dd9919d
 def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
@@ -331,7 +335,7 @@ def consolidate(
     if plan: _save(plan, made.to_json())
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)
-    told = report(result, seconds)
+    told = report(result, seconds) if result.memories_processed else [why_empty(call.repo)]
     if dry_run and not plan:
         call.show(json.loads(made.to_json()),
                   *told,

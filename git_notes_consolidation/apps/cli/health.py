@@ -10,6 +10,8 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from rich.table import Table
+from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
 from ...store import cache as store_cache
 from ...core.memory import as_utc, UTC
@@ -18,7 +20,7 @@ from ...store.git import open_repo, Repo
 from ...store.events import read_events
 from ...store.locks import clone_id
 from ...store.accesses import access_counts, unflushed
-from .app import app, Call, cut, LazyModule, Usage
+from .app import app, Call, LazyModule, plain, Usage
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -64,11 +66,19 @@ def doctor(
 
 def _checked(h: health_monitor.Health, verbose: bool) -> list[Any]:
     found = health_doctor.worst_first(h.findings)
-    rows = [(f.level, f.area, f.what + (f"\n→ {f.remedy}" if f.remedy else ""), f.where)
-            for f in (found if verbose else health_monitor.collapse(found))]
+    lines: list[Any] = []
+    for f in (found if verbose else health_monitor.collapse(found)):
+        row = Table.grid(padding=(0, 2, 0, 0))
+        for width in (6, 13, None): row.add_column(width=width, overflow="fold")
+        row.add_row(f.level, f.area, Text(plain(f.what)))
+        told = f.where.partition(",")[0].split()  # Ref and object stand in most remedies
+        if f.where and f.level != "ok" and not all(x in f.remedy for x in told):
+            row.add_row("", "", Text(plain(f.where), style="dim"))
+        # A command stays on one line, however narrow the terminal is: it is there to be copied
+        lines += [row, *([Text(f"          → {plain(f.remedy)}", overflow="ignore")]
+                         if f.remedy else [])]
     counts = ", ".join(f"{k} {level}" for level, k in Counter(f.level for f in found).items())
-    return [*cut("Doctor", ("level", "area", "what", "where"), rows, verbose), "",
-            f"{h.status.capitalize()}: {counts}."]
+    return [*lines, "", f"{h.status.capitalize()}: {counts}."]
 
 # %% ../../../nbs/19_apps/03_cli/09_health.ipynb #da1b0889
 def _last(repo: Repo) -> tuple[dict[str, Any], Any]:

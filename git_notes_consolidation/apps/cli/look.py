@@ -16,7 +16,7 @@ from ...core.models import MemorySummary, MemoryTier
 from ...store.reader import resolve
 from ...session.hooks import missing
 from .app import (
-    app, Call, cut, EMPTY, Item, LazyModule, listed, plain, short, table, Usage)
+    app, Call, cut, Item, LazyModule, listed, plain, short, table, Usage, why_empty)
 from .consolidate import llm_rows
 from .write import worded
 
@@ -62,7 +62,7 @@ def status(
     s = call.service()
     lack = missing(s.settings)
     st = consolidation_status.status(s) | {"background_hook": {"active": not lack, "missing": list(lack)}}
-    if not st["memories"]: call.show(st, EMPTY); return
+    if not st["memories"]: call.show(st, why_empty(call.repo)); return
     last = st["last_run"] or {}
     said = (f"{last['at'][:16]}{'' if last.get('changed') else ', nothing changed'}" if last
             else "none in this clone")
@@ -78,7 +78,8 @@ def status(
     if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
     most = len(st["problems"]) if call.verbose else 3
     bad = ([f"! {plain(p)}" for p in st["problems"][:most]]
-           + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else []))
+           + ([f"! … {len(st['problems']) - most} more with -v"] if len(st["problems"]) > most else [])
+           + (["! gnc doctor says what heals it"] if st["problems"] else []))
     call.show(st, table(plain(st["repository"]), ("", ""), facts), "", _bars(st["tiers"]),
               *(["", _tier_table(st)] if call.verbose else []), *bad,
               rows=[{"what": what, "is": x} for what, x in (*facts, *st["tiers"].items())])
@@ -113,7 +114,9 @@ def tiers(
     s = call.service()
     if show is not None: _list_tier(call, s, show, limit); return
     st = consolidation_status.status(s)
-    if not st["memories"]: call.show({k: st[k] for k in ("tiers", "namespaces")}, EMPTY); return
+    if not st["memories"]:
+        call.show({k: st[k] for k in ("tiers", "namespaces")}, why_empty(call.repo))
+        return
     call.show({k: st[k] for k in ("tiers", "namespaces")}, _tier_table(st), "", _bars(st["tiers"]),
               rows=[{"namespace": ns} | n for ns, n in st["namespaces"].items()])
 

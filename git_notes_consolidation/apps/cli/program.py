@@ -99,7 +99,7 @@ def hoist(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #828c687a
 _CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "PromptError": 2,
           "BadTable": 2,
-          "Guard": 3, "Locked": 4, "RepoError": 1,
+          "Guard": 3, "Locked": 4, "RepoError": 1, "Unreadable": 1,
           # By name, because most of their modules are not loaded
           "EmbeddingError": 1, "NotImplementedError": 1}
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
 from .app import (
-    a_namespace, app, Call, EMPTY, LazyModule, plain, short, table, Usage)
+    a_namespace, app, Call, LazyModule, plain, short, table, Usage, why_empty)
 from ...store.git import MEM, open_repo, tips
 from .write import worded
 
@@ -164,6 +164,6 @@ def recall(
     there = bool(found or deeper or tips(open_repo(call.repo), MEM))
     more = (f"; {deeper} deeper down: add --mode exhaustive" if deeper
             else ". Other words may find it; gnc tiers --show hot lists what is there")
-    nothing = f"{where}{more}." if there else EMPTY
+    nothing = f"{where}{more}." if there else why_empty(call.repo)
     call.show(data, _recalled(s, query, found, plain(query, 100), again) if found else nothing,
               rows=data["results"])

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import as_utc, UTC
-from ...store.git import git, open_repo, Repo
+from ...store.git import git, missing_memories, open_repo, Repo
 from ...store.reader import resolve
 from ...store.events import REFS
 from ...store.state import OPERATIONS
@@ -159,7 +159,9 @@ def sync(
             *(["", *cut("Not understood, carried along", ("where",), [(p,) for p in r.problems],
                         call.verbose)] if r.problems else [])]
     title = f"{'Records that sync would move' if dry_run else 'Records moved'}: {plain(r.remote, 60)}"
-    call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *more)
+    left = missing_memories(open_repo(call.repo))
+    call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *more,
+              *(["", f"! {left}"] if left else []))
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #7845663f
 def horizon_of(text: str, now: datetime) -> datetime:
@@ -254,9 +256,13 @@ def audit(ctx: typer.Context) -> None:
     rows = [(f.level, f.where, f.what) for f in r.findings]
     data = {"ok": r.ok, "checked": r.checked, "findings": [asdict(f) for f in r.findings]}
     found = cut("Findings", ("level", "where", "what"), rows, call.verbose) if rows else []
-    call.show(data, table("Checked", ("what", "count"), list(r.checked.items()), right=("count",)), "",
-              *found,
-              "All invariants hold." if r.ok
-              else f"{sum(f.level == 'error' for f in r.findings)} invariants are broken.",
-              rows=map(asdict, r.findings))
+    call.show(
+        data,
+        table("Checked", ("what", "count"), list(r.checked.items()), right=("count", )),
+        "",
+        *found,
+        "All invariants hold." if r.ok else
+        f"{sum(f.level == 'error' for f in r.findings)} invariants are broken; gnc doctor says what heals "
+        f"them.",
+        rows=map(asdict, r.findings))
     if not r.ok: raise typer.Exit(1)
