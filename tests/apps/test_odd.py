@@ -140,7 +140,7 @@ def test_a_note_that_cannot_be_read_is_reported_with_its_place_and_stops_nothing
     home = new_repo(tmp_path, STORY)
     good = note_text(mem("A sound record before it", "Text.", days_ago=5, namespace="learnings"))
     obj = put_note(home, good + "\n---\ntype: learnings\nsummary: [never closed\n---\n\nText.\n")
-    place = f"{MEM}learnings {obj}, byte {len(good) + 1}: front matter is not YAML"
+    place = f"{MEM}learnings {obj}, byte {len(good) + 1}: front matter has no timestamp"
     result = gnc("consolidate", "--json", repo=home)
     assert (result.code, result.json["memories_processed"], result.json["supersessions_detected"]) == (0, len(STORY) + 1, 3)
     (warning,) = result.json["warnings"]

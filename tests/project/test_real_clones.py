@@ -1,4 +1,4 @@
-"""Repositories as people have them: partial, without their notes, of another owner, with notes written by hand or written over. The remedy is named, and heals."""
+"""Repositories as people have them: partial, without their notes, of another owner, with notes by hand or written over. The remedy is named, and heals."""
 import json
 import os
 import shutil

@@ -361,7 +361,7 @@ NOTES = {
     "a remark at the head": (b"A remark.\n" + GOOD, 0, "belongs to no memory"),
     "only a remark": (b"A remark.", 0, "belongs to no memory"),
     "a timestamp that is none": (GOOD + b"---\ntimestamp: soon\nsummary: y\n---\n", len(GOOD), "'soon' is no date"),
-    "front matter that is no YAML": (GOOD + b"---\nsummary: [\n---\n", len(GOOD), "is not YAML"),
+    "front matter that is no YAML": (GOOD + b"---\nsummary: [\n---\n", len(GOOD), "has no timestamp"),
     "front matter without a summary": (GOOD + b"---\ntimestamp: 2026-01-01\n---\n", len(GOOD), "has no summary"),
     "bytes that are no text": (GOOD + b"\xff\n", len(GOOD), "not UTF-8"),
 }

@@ -419,9 +419,10 @@ def test_the_command_lists_the_latest_first(busy):
     assert rows == [json.loads(json.dumps(op._asdict())) for op in reversed(log_of(busy))]
     told = gnc("log", repo=busy).out
     lines = [line for line in told.splitlines() if line.startswith("20")]
-    assert len(lines) == 4 and [("undone" in line) for line in lines] == [True, False, False, False]
-    for word in ("2026-01-01 00:00", "ADD", "The limit is 3", "0.50", "nothing like it", "run_old"): assert word in lines[1]
-    assert lines[2].count("The limit is") == 2
+    assert lines == ["2026-11-01 12:00  run_u, undone, said again: 1", "2026-01-01 00:00  run_old, added: 1", "2026-11-01 12:00  run_a, replaced: 2"]
+    added, replaced = told.split("\n\n")[1:3]
+    assert "The limit is 3" in added and "nothing like it" in added
+    assert replaced.count("The limit is") == 4 and replaced.count("\nby mem_") == 2
 
 
 @pytest.mark.slow

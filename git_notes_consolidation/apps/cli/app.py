@@ -96,7 +96,7 @@ def listed(title: str, items: Sequence[Item], all_: bool = False, most: int = 5)
     grid.add_column(width=15, justify="right", overflow="fold")  # "by mem_" and eight characters
     grid.add_column(overflow="fold")
     for x in items if all_ else items[:most]:
-        grid.add_row(Text(short(x.id)), Text(plain(x.says, 300)))
+        grid.add_row(Text(plain(short(x.id))), Text(plain(x.says, 300)))
         for label, text in x.beneath: grid.add_row(*(Text(plain(t, 300), style="dim") for t in (label, text)))
     more = [f"  … and {len(items) - most} more; -v shows all"] if len(items) > most and not all_ else []
     return [Text(f"{title}: {len(items)}", style="bold"), grid, *more, ""]
