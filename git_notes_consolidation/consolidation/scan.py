@@ -25,7 +25,7 @@ __all__ = ['Scope', 'living_memories', 'Scanned', 'collapse']
 @dataclass(frozen=True)
 class Scope:
     "What a run may decide about; nothing set means everything."
-    namespace: str | None = None
+    namespace: str | frozenset[str] | None = None  # One, or several
     since: datetime | None = None  # Recorded at this time or later
     until: datetime | None = None  # Recorded before this time
     ids: frozenset[str] | None = None  # Only these memories
@@ -33,7 +33,9 @@ class Scope:
 
     def has(self, m: Memory) -> bool:
         "Is the memory in it?"
-        return ((self.namespace in (None, m.namespace)) and (self.since is None or m.timestamp >= self.since)
+        among = self.namespace
+        return ((m.namespace in among if isinstance(among, frozenset) else among in (None, m.namespace))
+                and (self.since is None or m.timestamp >= self.since)
                 and (self.until is None or m.timestamp < self.until)
                 and (self.ids is None or m.id in self.ids))
 

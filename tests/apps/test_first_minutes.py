@@ -174,3 +174,18 @@ def test_a_command_needs_few_of_the_other_modules():
             "assert {*' '.join(_MODULES.values()).split()} == {*program().commands}")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == " ['consolidate', 'write', 'recall', 'setup']", done.stderr
+
+
+def test_what_is_no_sentence_is_listed_last_and_a_young_memory_says_why_all_is_hot(tmp_path):
+    home = new_repo(tmp_path / "repo", [mem("...namespace=\"decisions\",", days_ago=0), mem("Serve the API with Flask", days_ago=4)])
+    assert [r["summary"] for r in gnc("tiers", "--show", "hot", "--json", repo=home).json] == ["Serve the API with Flask", "...namespace=\"decisions\","]
+    told = " ".join(gnc("tiers", repo=home).out.split())
+    assert "Nearly all is hot because it is young: the oldest was recorded 4 days ago, and what nobody reads stays hot for " in told
+
+
+def test_several_namespaces_are_taken_whole_and_an_unknown_one_is_refused(tmp_path):
+    home = new_repo(tmp_path / "repo", [mem(f"About {ns}", days_ago=d, namespace=ns) for ns in ("blockers", "patterns", "progress") for d in (1, 2)])
+    made = gnc("consolidate", "--dry-run", "--json", "--namespace", "blockers", "--namespace", "patterns", repo=home).json
+    assert made["result"]["duplicates_found"] == 2
+    refused = gnc("consolidate", "--dry-run", "--namespace", "blockers", "--namespace", "nosuch", repo=home)
+    assert refused.code == 2 and "--namespace nosuch: choose from blockers" in refused.err

@@ -192,7 +192,7 @@ def _lists(found: Iterable[tuple[str, list[Item]]], all_: bool) -> list[Any]:
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #79ea9611
 def scope_of(
     service: consolidation_service.ConsolidationService,
-    namespace: str | None,
+    namespace: Sequence[str],  # None: all
     since: str | None,
     until: str | None,
     days: float | None,  # Instead of since
@@ -215,8 +215,9 @@ def scope_of(
                                                  service.settings, service.clock())
             ids = frozenset(store_tables.search_text(conn, query))
         if not ids: raise Usage(f"--query {query!r}: no memory holds all of these words")
-    return consolidation_scan.Scope(namespace, start, when(until, "--until") if until is not None else None,
-                                    ids, frozenset(strategy))
+    return consolidation_scan.Scope(
+        frozenset(namespace) or None, start,
+        when(until, "--until") if until is not None else None, ids, frozenset(strategy))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #fab43e6a
 def _planned(call: Call, s: consolidation_service.ConsolidationService,
@@ -268,53 +269,60 @@ def _not_due(call: Call, s: consolidation_service.ConsolidationService, event: E
            "`gnc consolidate --llm ollama --local-only` also asks a model on this machine.")
 def consolidate(
     ctx: typer.Context,
-    full: Annotated[bool, typer.Option("--full",
-                                       help="Work everything out again, whatever the cache says.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run",
-                                          help="Show what would change, and change nothing.")] = False,
-    plan: Annotated[Path | None, typer.Option(help="Write the plan to this file instead of applying it.",
-                                              metavar="FILE")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Work everything out again, whatever the cache says.")] = False,
+    dry_run: Annotated[bool,
+                       typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="Write the plan to this file instead of applying it.", metavar="FILE")] = None,
     apply: Annotated[Path | None,
                      typer.Option(help="Apply a plan from a file; refused when the notes have moved since.",
                                   metavar="FILE")] = None,
-    namespace: Annotated[str | None, typer.Option(help="Only this namespace.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only memories recorded from this date on.",
-                                              metavar="DATE")] = None,
-    until: Annotated[str | None, typer.Option(help="Only memories recorded before this date.",
-                                              metavar="DATE")] = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this namespace; repeat it for several.", metavar="NAME")] = None,
+    since: Annotated[str | None,
+                     typer.Option(help="Only memories recorded from this date on.", metavar="DATE")] = None,
+    until: Annotated[str | None,
+                     typer.Option(help="Only memories recorded before this date.", metavar="DATE")] = None,
     days: Annotated[float | None, typer.Option(help="Only memories of the last so many days.")] = None,
     query: Annotated[str | None, typer.Option(help="Only memories that hold all of these words.")] = None,
     strategy: Annotated[list[str] | None,
                         typer.Option(
                             help="dedupe, supersede, summarize or tier; repeat it for several. Default: "
-                                 "all.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Cosine similarity that makes a cluster.")] = None,
+                            "all.")] = None,
+    threshold: Annotated[float | None,
+                         typer.Option(help="Cosine similarity that makes a cluster.")] = None,
     max_change: Annotated[float | None,
                           typer.Option(help="Share of the current memories that the run may supersede.",
                                        metavar="SHARE")] = None,
-    llm: Annotated[str | None,
-                   typer.Option(
-                       help="Ask a language model too: auto, openai, lmstudio, ollama or plugin; off: "
-                            "nobody. A dry run asks too. "
-                            "Default: off, or what the environment says.",
-                                                 metavar="WHO")] = None,
-    local_only: Annotated[bool, typer.Option("--local-only",
-                                             help="Ask no model outside this machine and its private "
-                                                  "network.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y",
-                                      help="Supersede all that is certain at once, also more than "
-                                           "--max-change.")] = False,
-    if_due: Annotated[bool, typer.Option("--if-due",
-                                         help="As a hook or a timer asks: only if enough is waiting, or time "
-                                              "has come.")] = False,
-    event: Annotated[str | None,
-                     typer.Option(
-                         help="Who asks, with --if-due: session_start, session_end or timer. Default: timer.",
-                         metavar="WHO")] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="Ask a language model too: auto, openai, lmstudio, ollama or plugin; off: "
+                     "nobody. A dry run asks too. "
+                     "Default: off, or what the environment says.",
+                     metavar="WHO")] = None,
+    local_only: Annotated[
+        bool,
+        typer.Option("--local-only", help="Ask no model outside this machine and its private "
+                     "network.")] = False,
+    yes: Annotated[
+        bool,
+        typer.
+        Option("--yes", "-y", help="Supersede all that is certain at once, also more than "
+               "--max-change.")] = False,
+    if_due: Annotated[bool,
+                      typer.Option("--if-due",
+                                   help="As a hook or a timer asks: only if enough is waiting, or time "
+                                   "has come.")] = False,
+    event: Annotated[
+        str | None,
+        typer.Option(help="Who asks, with --if-due: session_start, session_end or timer. Default: timer.",
+                     metavar="WHO")] = None,
     domain: Annotated[str | None,
-                      typer.Option(
-                          help="project, which is everything here: git notes hold no other domain's "
-                               "memories.")] = None,
+                      typer.Option(help="project, which is everything here: git notes hold no other domain's "
+                                   "memories.")] = None,
 ) -> None:
     "Link repeats and what is outdated, summarize what belongs together, move the rest between tiers."
     call: Call = ctx.obj
@@ -327,7 +335,8 @@ def consolidate(
     with progress(call) as step:
         s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change,
                          llm_provider=llm, llm_local_only=local_only or None)
-        scope = scope_of(s, a_namespace(call.repo, namespace), since, until, days, query, strategy or ())
+        scope = scope_of(s, [str(a_namespace(call.repo, x)) for x in namespace or ()], since, until, days,
+                         query, strategy or ())
         if if_due and _not_due(call, s, asks, scope): return
         if apply: result = consolidation_service.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)

@@ -13,7 +13,10 @@ from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import Memory
 from ...core.models import MemorySummary, MemoryTier
+from ...core.settings import RetentionConfig
+from ...retention.tiers import days_in_tiers
 from ...store.reader import resolve
+from ...text.factuality import is_fragment
 from ...session.hooks import missing
 from .app import (
     app, Call, cut, Item, LazyModule, listed, plain, short, table, Usage, why_empty)
@@ -47,6 +50,18 @@ def _tier_table(st: dict[str, Any]) -> Table:
     rows = [(ns, *(n[t] or "·" for t in names), sum(n.values())) for ns, n in st["namespaces"].items()]
     return table("By namespace", ("namespace", *names, "all"),
                  [*rows, ("all", *(st["tiers"][t] for t in names), st["distinct"])], right=(*names, "all"))
+
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #b857736b
+def _young(
+    st: Mapping[str, Any],  # From `status`
+    config: RetentionConfig,
+) -> str:  # Empty where something has cooled
+    "Why nearly all memories are hot."
+    if st["tiers"]["hot"] < 0.9 * (st["distinct"] or 1): return ""
+    days = [days_in_tiers(ns, config)["leaves_hot"] for ns in st["namespaces"]]
+    return (f"Nearly all is hot because it is young: the oldest was recorded {st['oldest_days']:.0f} days "
+            f"ago, and what nobody reads stays hot for {min(days):g} to {max(days):g} days. gnc config names "
+            f"the settings of that.")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #82b542fa
 @app.command(epilog="Examples: `gnc status`, `gnc status -v`, `gnc status --stale`")
@@ -86,13 +101,13 @@ def status(
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #572ffc87
 def _list_tier(call: Call, s: consolidation_service.ConsolidationService, show: str, limit: int) -> None:
-    "The memories of one tier, the best kept first."
+    "The memories of one tier, the best kept first, and what is no sentence last."
     if show not in {t.value for t in MemoryTier}:
         raise Usage(f"--show {show}: choose from hot, warm, cold, archived")
     v = consolidation_view.shown(consolidation_view.view(s.repo, s.settings))
     meta = consolidation_service.scored(v, s.settings, s.clock())
     found = [m for m in v.scan.memories if meta[m.id].tier.value == show and not meta[m.id].duplicate_of]
-    found.sort(key=lambda m: (-meta[m.id].retention.overall, m.id))
+    found.sort(key=lambda m: (is_fragment(m), -meta[m.id].retention.overall, m.id))
     rows = [{"id": m.id, "namespace": m.namespace, "timestamp": m.timestamp.isoformat(), "summary": m.summary,
              "score": meta[m.id].retention.overall,
              "superseded_by": meta[m.id].superseded_by} for m in found]
@@ -114,10 +129,16 @@ def tiers(
     s = call.service()
     if show is not None: _list_tier(call, s, show, limit); return
     st = consolidation_status.status(s)
+    young = _young(st, s.settings.config.retention) if st["memories"] else ""
     if not st["memories"]:
         call.show({k: st[k] for k in ("tiers", "namespaces")}, why_empty(call.repo))
         return
-    call.show({k: st[k] for k in ("tiers", "namespaces")}, _tier_table(st), "", _bars(st["tiers"]),
+    call.show({k: st[k]
+               for k in ("tiers", "namespaces")},
+              _tier_table(st),
+              "",
+              _bars(st["tiers"]),
+              *(["", young] if young else []),
               rows=[{"namespace": ns} | n for ns, n in st["namespaces"].items()])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #ec43c1d7
@@ -149,7 +170,7 @@ def explain(
     id: Annotated[str, typer.Argument(
         help="A memory: its name, the beginning of it, or namespace:commit:index.")],
 ) -> None:
-    "Why a memory is where it is: score with its factors, rule, evidence, history."
+    "Why a memory is where it is now: score with its factors, rule, relations, moves."
     call: Call = ctx.obj
     s = call.service()
     x = consolidation_status.explain(s, id)
@@ -179,7 +200,7 @@ def edges(
     id_file: Annotated[str | None, typer.Option(help="Read the id from a file; - is standard input.",
                                                 metavar="FILE")] = None,
 ) -> None:
-    "What a memory or a summary relates to, and the words that say so: what gnc explain ends with."
+    "What a memory or a summary relates to, and the words that say so; /memory:edges in Claude Code."
     call: Call = ctx.obj
     id = worded(name, id_file, "--id-file", 1000)
     v = consolidation_view.shown(consolidation_view.view(call.service().repo))

@@ -57,7 +57,7 @@ def inject(
     keyword: Annotated[list[str] | None,
                        typer.Option(help="A word that the session is about; may be repeated.")] = None,
 ) -> None:
-    "Print the block of summaries that a new session is given."
+    "Print what the hook gives a new session: summaries, as Markdown. With memories, as XML: gnc context."
     call: Call = ctx.obj
     settings = call.settings(summaries_token_budget=budget, summaries_max=most,
                              summaries_min_confidence=min_confidence, summaries_prioritize=prioritize,
@@ -117,7 +117,7 @@ def context(
     no_summaries: Annotated[bool, typer.Option("--no-summaries", help="Memories only.")] = False,
     no_edges: Annotated[bool, typer.Option("--no-edges", help="No relations between memories.")] = False,
 ) -> None:
-    "What a session should know, as XML within a budget."
+    "What a session should know, memories and relations too, as XML: for hosts that have no hook."
     from git_notes_consolidation.session.context import SessionContextBuilder
     from git_notes_consolidation.session.xml import format_context
     call: Call = ctx.obj

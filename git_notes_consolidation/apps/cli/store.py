@@ -250,7 +250,7 @@ def compact_command(
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #a138695f
 @app.command(epilog="Example: `gnc audit --json`")
 def audit(ctx: typer.Context) -> None:
-    "Check every invariant of the notes, reading git alone; exit code 1 when one is broken."
+    "Check every promise of the records in git, for a script: exit code 1 when one is broken."
     call: Call = ctx.obj
     r = store_audit.audit(open_repo(call.repo).path)
     rows = [(f.level, f.where, f.what) for f in r.findings]
