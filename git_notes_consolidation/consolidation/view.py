@@ -18,6 +18,7 @@ from ..store.events import Events, read_events
 from ..store.locks import clone_id
 from ..store.state import as_shown, fold, State, with_state
 from ..store.accesses import access_counts, unflushed
+from ..llm.protocol import FAILURES
 from ..staleness.lifetimes import Stale as Gone
 from ..staleness.staleness import code_gone, compare, Comparison
 from .scan import living_memories, Scanned
@@ -92,7 +93,7 @@ def _events(repo: Repo) -> tuple[Events, State]:
 def model_answers(plan: Plan, usage: Usage, heard: Mapping[str, Heard] = MappingProxyType({})) -> Plan:
     """The plan with what was asked of a language model, what was taken of its answers, and a warning where it
     did not answer."""
-    failed = ", ".join(f"{kind} {n}" for kind, n in sorted(usage.failures.items()))
+    failed = ", ".join(f"{FAILURES.get(kind, kind)} {n}" for kind, n in sorted(usage.failures.items()))
     told = (
         [f"language model: {sum(usage.failures.values())} of {usage.asked} questions without an answer "
          f"({failed})"] if failed else [])

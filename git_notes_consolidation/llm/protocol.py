@@ -13,8 +13,8 @@ from ..core.memory import digest
 from .redact import redact
 
 # %% auto #0
-__all__ = ['RULES', 'Request', 'BadReply', 'Answer', 'without_cost', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply',
-           'retry_after', 'fault_of_status', 'one_line', 'read_reply', 'thinks', 'arguments']
+__all__ = ['RULES', 'FAILURES', 'Request', 'BadReply', 'Answer', 'without_cost', 'request_key', 'redacted', 'Rule', 'Fault',
+           'Reply', 'retry_after', 'fault_of_status', 'one_line', 'read_reply', 'thinks', 'arguments']
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #e7dac7c9
 _T = TypeVar("_T")
@@ -106,6 +106,15 @@ RULES: Mapping[str, Rule] = {
     "context": Rule(then="stop"),  # 400: too long; the caller splits
     "budget": Rule(),  # Nothing left for what costs
     "open": Rule(),  # The breaker says no
+}
+# … in words
+FAILURES = {
+    "rate": "asked too often", "quota": "nothing left of the quota", "auth": "key refused",
+    "server": "the server failed", "timeout": "took too long", "connection": "no connection",
+    "broken": "the connection broke", "truncated": "ended too early", "length": "too long",
+    "schema": "did not fit", "refusal": "refused", "empty": "nothing in it", "model": "no such model",
+    "parameter": "a parameter was refused", "context": "the question was too long",
+    "budget": "no budget left", "open": "not asked any more after that", "none": "nobody to ask"
 }
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #df4237d7

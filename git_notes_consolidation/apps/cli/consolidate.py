@@ -17,6 +17,7 @@ from typing import Annotated, Any, cast, TYPE_CHECKING
 from ...store import cache as store_cache, tables as store_tables
 from ...core.models import MemoryTier
 from ...core.reports import ConsolidationPhase, ConsolidationResult
+from ...llm.protocol import FAILURES
 from ...store.oplog import Operation, operations_of
 from ...store.reader import resolve
 from ...consolidation.triggers import Event, EVENTS, in_domain
@@ -71,16 +72,12 @@ def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
             ("tokens in", usage["tokens_in"]), ("tokens out", usage["tokens_out"]),
             ("tokens reserved, no bill came", usage.get("reserved", 0)),
             ("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
-    rows += [(f"no answer: {_WHY.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
+    rows += [(f"no answer: {FAILURES.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
     for kind in ("pairs", "summaries"):
         if (heard := usage.get(kind)) is None: continue
         rows.append((f"{kind} taken", f"{heard['taken']} of {heard['asked']}"))
         rows += [(f"… refused: {plain(why, 70)}", n) for why, n in [*heard["refused"].items()][:4]]
     return rows
-
-
-_WHY = {"connection": "no connection", "open": "given up on", "none": "nobody to ask",
-        "schema": "it did not fit", "auth": "key refused"}
 
 
 def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:
