@@ -16,7 +16,7 @@ from ..retention.tiers import tier_of
 from ..store.reader import resolve
 from ..store.state import open_questions, record_value, State
 from .scan import living_memories
-from .view import shown, View, view, WORDS
+from .view import counted, shown, View, view, WORDS
 from .service import ConsolidationService, scored
 
 # %% auto #0
@@ -81,7 +81,7 @@ def questions(
 # %% ../../nbs/13_consolidation/12_status.ipynb #cc1125b1
 def explain(service: ConsolidationService, name: str, now: datetime | None = None) -> dict[str, Any]:
     "Why a memory is where it is: factors, rule, history, relations, places."
-    v, at = shown(view(service.repo, service.settings)), now or service.clock()
+    v, at = shown(counted(service.repo, view(service.repo, service.settings))), now or service.clock()
     i = resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
     m, d = next(m for m in v.scan.memories if m.id == i), scored(v, service.settings, at)[i]
     due, why = tier_of(d.retention, m, d, service.settings.config.retention, at)
@@ -105,7 +105,7 @@ def explain(service: ConsolidationService, name: str, now: datetime | None = Non
 # %% ../../nbs/13_consolidation/12_status.ipynb #1c218194
 def status(service: ConsolidationService, now: datetime | None = None) -> dict[str, Any]:
     "How the repository's memory stands."
-    v = view(service.repo)
+    v = counted(service.repo, view(service.repo))
     at = now or service.clock()
     meta, memories = scored(v, service.settings, at), living_memories(v.scan.memories)
     mine = [m for m in memories if not meta[m.id].duplicate_of]

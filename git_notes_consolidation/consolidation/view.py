@@ -6,6 +6,7 @@
 from __future__ import annotations
 import sqlite3
 from collections.abc import Container, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -17,7 +18,8 @@ from ..store.reader import read_memories, Scan
 from ..store.events import Events, read_events
 from ..store.locks import clone_id
 from ..store.state import as_shown, fold, State, with_state
-from ..store.accesses import access_counts, unflushed
+from ..store import cache as store_cache
+from ..store.accesses import access_counts, unflushed, with_unflushed
 from ..llm.protocol import FAILURES
 from ..staleness.lifetimes import Stale as Gone
 from ..staleness.staleness import code_gone, compare, Comparison
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.llm.reply_cache import Usage
 
 # %% auto #0
-__all__ = ['WORDS', 'View', 'view', 'shown', 'model_answers']
+__all__ = ['WORDS', 'View', 'view', 'shown', 'model_answers', 'counted']
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #7c0b06c7
 @dataclass(frozen=True)
@@ -109,6 +111,13 @@ _FINAL = {"schema", "refusal", "length", "truncated", "empty", "context"}
 def _waiting(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str, list[tuple[str, datetime]]]:
     "Accesses that git does not hold; a clone's name is only made where there are some."
     return unflushed(conn, access_counts(events, clone_id(repo))) if unflushed(conn, {}) else {}
+
+
+def counted(repo: Repo, v: View) -> View:
+    "The view with the uses that git does not hold yet, as the next run will see it."
+    if not store_cache.index_path(repo).exists(): return v  # Looking makes no cache
+    with closing(store_cache.open_index(repo, check=False)) as conn:
+        return replace(v, state=with_unflushed(v.state, _waiting(repo, conn, v.events)))
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #6338ca0b
 def _without(s: Scanned, ids: Container[str]) -> Scanned:

@@ -99,6 +99,24 @@ def _again(older: Memory, newer: Memory) -> bool:
             or newer.namespace in ("learnings", "patterns") and (was <= now or not now))
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #7f30b5b3
+_LEFT = tuple(re.compile(r"(?i)\b" + form) for form in (
+    r"(?:mov|migrat|switch|chang|port|went)\w* (?:[^.;,\n]{0,40} )?from (?P<what>[^.;:,()\n]{2,40}?) to\b",
+    r"replac\w+ (?P<what>[^.;:,()\n]{2,40}?) (?:with|by)\b",
+    r"(?:instead of|no longer|moved off|away from|leaving|dropp\w+|retir\w+|abandon\w+|stopp\w+ using) "
+    r"(?P<what>[^.;:,()\n]{2,40}?)(?=[.;:,()\n]|$| for | in favou?r | and | because | since )"))
+
+
+@lru_cache(maxsize=2**14)
+def _left_behind(newer: Memory) -> tuple[frozenset[str], ...]:
+    found = (content_stems(m["what"]) - GENERIC_STEMS for form in _LEFT for m in form.finditer(newer.summary))
+    return tuple(frozenset(x) for x in found if any(len(w) > 3 for w in x))
+
+
+def _left(older: Memory, newer: Memory) -> bool:
+    "Does the older title speak of what the newer one says was left: “moved from Flask to FastAPI”?"
+    return any(x <= content_stems(older.summary) for x in _left_behind(newer))
+
+
 LIKELY = "S"  # Code of a guess by the subject
 _WORTH_ASKING = 1.35  # Tie from which it is asked; half of what lies between is about something else
 
@@ -123,7 +141,8 @@ def likely(
     newer: Memory,
 ) -> Judgment | None:  # Confidence from .6, to be asked, up to .79
     "What a newer memory probably does to an older one on the same subject."
-    near = max(tie(older, newer), _WORTH_ASKING if _names(older, newer) else 0.0)
+    told = _names(older, newer) or _left(older, newer)
+    near = max(tie(older, newer), _WORTH_ASKING if told else 0.0)
     if (near < _WORTH_ASKING or not changes(older, newer) or brothers(older, newer)
         or side_by_side(older, newer)):
         return None

@@ -102,7 +102,7 @@ def test_a_run_and_its_undo(tmp_path):
     name = undone.json["undo"]
     assert (again.code, again.err) == (1, f"gnc: {did.json['run_id']} is taken back already, by {name}; gnc undo {name} brings it back\n")
     back = gnc("undo", undone.json["undo"][:12], repo=home)
-    assert back.code == 0 and back.out.startswith(f"Took back {undone.json['undo']}.") and len(state_of(home).edges) == 6
+    assert back.code == 0 and back.out.startswith(f"Took back {undone.json['undo'][:12]};") and len(state_of(home).edges) == 6
 
 
 def test_the_report_of_a_run(tmp_path):

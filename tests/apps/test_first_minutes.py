@@ -189,3 +189,41 @@ def test_several_namespaces_are_taken_whole_and_an_unknown_one_is_refused(tmp_pa
     assert made["result"]["duplicates_found"] == 2
     refused = gnc("consolidate", "--dry-run", "--namespace", "blockers", "--namespace", "nosuch", repo=home)
     assert refused.code == 2 and "--namespace nosuch: choose from blockers" in refused.err
+
+
+def test_words_need_no_quotes_and_the_textbook_replacement_is_asked(tmp_path):
+    home = made(tmp_path / "repo", [mem("The API is built with Flask.", days_ago=9)])
+    git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
+    assert "Would be: added" in gnc("remember", "Deploys", "run", "on", "Fridays", "--dry-run", repo=home).out
+    said = gnc("remember", "We", "moved", "from", "Flask", "to", "FastAPI", repo=home).out
+    assert said.startswith("Added: mem_") and "? A question is left" in said
+    assert "Flask" in gnc("recall", "API", "built", repo=home).out
+    shown = gnc("review", repo=home).out  # As `gnc review list`
+    assert "replaces?" in shown and shown.count("We moved from Flask to FastAPI") == 1  # A title is no evidence of itself
+    gnc("review", "reject", "1", repo=home)
+    assert "asked about, and answered no" in gnc("runs", repo=home).out and "said again" not in gnc("log", repo=home).out
+    answered = gnc("diff", gnc("runs", "--json", repo=home).json[0]["id"], repo=home).out
+    assert answered.count("Answered no, and not asked again: 1") == 1 and "No longer linked" not in answered
+    assert gnc("undo", "last", repo=home).out.startswith("Took back run_")
+    assert "It takes back run_" in gnc("diff", "undo_", repo=home).out
+    assert "replaces?" in gnc("review", repo=home).out
+
+
+@pytest.mark.slow
+def test_a_summary_is_no_memory_and_what_is_left_out_is_counted(slept):
+    one = gnc("summaries", "--json", repo=slept).json[0]["id"]
+    said = gnc("explain", one[:12], repo=slept)
+    assert said.code == 2 and f"gnc summaries {one[:12]}" in said.err
+    assert "more; --limit " in gnc("tiers", "--show", "archived", repo=slept).out
+    assert "more may be asked when these are answered" in gnc("review", "list", repo=slept).out
+    assert "(gnc explain --help)" in gnc("explain", repo=slept).err and "Usage: gnc undo" in gnc("help", "undo", repo=slept).out
+    chain = gnc("history", next(m.id for m in sample_memories() if m.summary.startswith("ADR-005")), repo=slept, width=80).out
+    assert "ADR-014: Structured JSON logs with structlog" in chain and "“Supersedes ADR-005”" in chain
+
+
+def test_a_use_counts_at_once_where_one_looks(tmp_path):
+    home = made(tmp_path / "repo", [mem("Serve the API with Flask", days_ago=60)])
+    one = gnc("tiers", "--show", "hot", "--json", repo=home).json[0]
+    gnc("recall", "Flask", repo=home)
+    x = gnc("explain", one["id"], "--json", repo=home).json
+    assert x["activation_count"] == 1 and x["score"]["overall"] > one["score"]

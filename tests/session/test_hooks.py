@@ -238,7 +238,8 @@ def test_turned_off(told, tmp_path, monkeypatch):
 
 
 def test_status_says_that_it_is_active(told):
-    assert gnc("status", "--json", repo=told).json["background_hook"] == {"active": True, "missing": []} and "active" in gnc("status", repo=told).out
+    assert gnc("status", "--json", repo=told).json["background_hook"] == {"active": True, "missing": []}
+    assert "ready, when an agent" in gnc("status", repo=told).out
 
 
 # --if-due

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         consolidation_view)
 
 # %% auto #0
-__all__ = ['DONE', 'progress', 'llm_rows', 'report', 'changes', 'scope_of', 'consolidate', 'runs', 'diff', 'undo']
+__all__ = ['DONE', 'progress', 'llm_rows', 'report', 'done_to', 'changes', 'scope_of', 'consolidate', 'runs', 'diff', 'undo']
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #c05e6688
 if not TYPE_CHECKING:
@@ -127,6 +127,15 @@ DONE = {  # An operation in the log, to the memory that it was done to
 }
 
 
+def done_to(op: Operation) -> str:
+    "What was done to the memory that a line of the log is about."
+    if op.operation_type == "NOOP" and op.classification == "COEXIST": return "asked about, and answered no"
+    part = "partial" in (op.after_state.get("superseded_kind"),
+                         *(x.get("superseded_kind")
+                           for x in op.after_state.values() if isinstance(x, Mapping)))
+    return DONE[op.operation_type] + (" in part" if op.operation_type == "SUPERSEDE" and part else "")
+
+
 def _told(r: Mapping[str, Any], titles: Mapping[str, str]) -> tuple[str, Item] | None:
     "The group of a record, and its line; nothing where another record of its run says the same."
     def says(i: object) -> str: return titles.get(str(i), str(i))
@@ -149,9 +158,14 @@ def _told(r: Mapping[str, Any], titles: Mapping[str, str]) -> tuple[str, Item] |
     of = str(r.get("type") or "")
     if kind == "review" and r.get("live", True):
         asks = {"supersedes": "replaces?", "duplicate_of": "says the same?"}.get(of, "other questions")
+        if "title" in r: return f"Asked, nothing is hidden: {asks}", Item(
+            str(r["subject"]), f"{r['title']}: a summary that was undone, and found again?")
         return f"Asked, nothing is hidden: {asks}", item("source", "→", "target")
     if kind != "edge": return None
-    if not r.get("live", True): return "No longer linked", item("source", "→", "target", why or of)
+    if not r.get("live", True):
+        if why == "decided otherwise":
+            return "Answered no, and not asked again", item("source", "→", "target")
+        return "No longer linked", item("source", "→", "target", why or of)
     if of == "supersedes":
         part = " in part" if r.get("edge_kind") == "partial" else ""
         return f"Replaced{part}", item("target", "by", "source", why)
@@ -162,8 +176,8 @@ def _told(r: Mapping[str, Any], titles: Mapping[str, str]) -> tuple[str, Item] |
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #40543d1c
 _GROUPS = ("Replaced", "Replaced in part", "Said again, hidden behind the first", "Merged", "Expired",
            "Asked, nothing is hidden: replaces?", "Asked, nothing is hidden: says the same?",
-           "Asked, nothing is hidden: other questions", "Added", "Changed", "Forgotten", "Restored",
-           "No longer linked", "Summaries written", "Summaries retired"
+           "Asked, nothing is hidden: other questions", "Answered no, and not asked again", "Added",
+           "Changed", "Forgotten", "Restored", "No longer linked", "Summaries written", "Summaries retired"
            )  # Then other relations by their types, and moves
 
 
@@ -178,7 +192,7 @@ def changes(
     def weight(name: str) -> tuple[int, str]:
         return (_GROUPS.index(name) if name in _GROUPS else len(_GROUPS) + (" → " in name), name)
     ordered = sorted(groups.items(), key=lambda g: weight(g[0]))
-    return [(name, sorted(items, key=lambda x: (x.says.casefold(), *x))) for name, items in ordered]
+    return [(name, sorted({*items}, key=lambda x: (x.says.casefold(), *x))) for name, items in ordered]
 
 
 def _lists(found: Iterable[tuple[str, list[Item]]], all_: bool) -> list[Any]:
@@ -363,7 +377,7 @@ def _did(
     def told(op: Operation) -> str:
         i = (op.source_memory_ids[:1] or
              ("", ))[0] if op.operation_type == "SUPERSEDE" else op.target_memory_id or ""
-        return f"{DONE[op.operation_type]} “{plain(titles.get(i, short(i)), 60)}”"
+        return f"{done_to(op)} “{plain(titles.get(i, short(i)), 60)}”"
     if 0 < len(ops) <= 2: return "; ".join(map(told, ops))
     return ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in r["counts"].items() if n and k not in _SIZES)
 
@@ -398,19 +412,24 @@ def diff(
     call: Call = ctx.obj
     v = consolidation_view.shown(consolidation_view.view(call.service().repo))
     done = consolidation_status.run_changes(v, name := resolve(run, v.state.runs))
-    texts = {m.id: m.summary for m in v.scan.memories} | _titles(done["summaries"])
+    texts, took = {m.id: m.summary
+                   for m in v.scan.memories} | _titles(done["summaries"]), v.state.runs[name].get(
+                       "targets", [])
     found = changes((r for rows in done.values() for r in rows), texts)
     call.show(done,
               *_lists(found, call.verbose),
-              f"Why, for one: gnc explain ID   Take all of it back: gnc undo {short(name)}"
-              if found else "It changed nothing.",
+              f"Why, for one: gnc explain ID   Take all of it back: gnc undo {short(name)}" if found else
+              f"It takes back {', '.join(map(short, took))}: gnc diff {short(took[0])} shows what that was."
+              if took else "It changed nothing.",
               rows=({"what": what} | r for what, all_ in done.items() for r in all_))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #af496a21
-@app.command(epilog="Examples: `gnc undo run_4f2a`. To bring it back, undo the undo: `gnc undo undo_9c1e`.")
+@app.command(
+    epilog=
+    "Examples: `gnc undo last`, `gnc undo run_4f2a`. To bring it back, undo the undo: `gnc undo undo_9c1e`.")
 def undo(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(help="A run or an undo, by its name or the beginning of it.",
+    run: Annotated[str, typer.Argument(help="A run or an undo, by its name or the beginning of it; or last.",
                                        show_default=False)] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y",
                                       help="Take back what builds on it as well, without asking.")] = False,
@@ -419,11 +438,17 @@ def undo(
     call: Call = ctx.obj
     if not run: raise Usage("undo RUN: which one? gnc runs lists them, the last one first")
     s = call.service()
+    if run == "last":
+        state = consolidation_view.view(s.repo).state
+        standing = [r for r in state.runs.values() if r["id"] not in state.undone]
+        if not standing: raise Usage("undo last: no run stands; gnc runs lists what there was")
+        run = str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
     try: name, *runs = consolidation_undo.undo(s, run, confirmed=yes)
     except consolidation_undo.NeedsConfirmation as e:
         if (call.as_json or not sys.stdin.isatty()
             or not typer.confirm(f"{e.args[0].partition('; confirm')[0]}. Go on?", err=True)):
             raise
         name, *runs = consolidation_undo.undo(s, run, confirmed=True)
-    call.show({"undo": name, "runs": runs}, f"Took back {', '.join(runs)}.",
+    call.show({"undo": name, "runs": runs},
+              f"Took back {', '.join(map(short, runs))}; gnc diff {short(runs[0])} shows what that was.",
               f"Bring it back: gnc undo {short(name)}")

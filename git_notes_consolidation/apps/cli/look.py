@@ -15,6 +15,7 @@ from ...core.memory import Memory
 from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig
 from ...retention.tiers import days_in_tiers
+from ...store.damage import counted_noun
 from ...store.reader import resolve
 from ...text.factuality import is_fragment
 from ...session.hooks import missing
@@ -81,15 +82,16 @@ def status(
     last = st["last_run"] or {}
     said = (f"{last['at'][:16]}{'' if last.get('changed') else ', nothing changed'}" if last
             else "none in this clone")
-    facts = [("memories", f"{st['memories']} in {st['notes']} notes ({st['records']} records)"),
-             ("after repeats", st["distinct"]), ("current", st["current"]),
+    facts = [("memories", f"{st['memories']} in {counted_noun(st['notes'], 'note')} "
+              f"({counted_noun(st['records'], 'record')})"), ("after repeats", st["distinct"]),
+             ("current", st["current"]),
              ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"),
-             ("summaries", st["summaries"]),
-             ("to review", st["review_items"]), ("runs", f"{st['runs']}, {st['undone']} taken back"),
-             ("last run", said),
-             *([("for the next run", f"{n} replacement{'s' * (n > 1)}, more than one run may make")]
-               if (n := last.get("waiting")) else []),
-             ("background hook", f"not active: {'; '.join(lack)}" if lack else "active")]
+             ("summaries", st["summaries"]), ("to review", st["review_items"]),
+             ("runs", f"{st['runs']}, {st['undone']} taken back"), ("last run", said),
+             *([("for the next run", f"{n} replacement{'s' * (n > 1)}, more than one run may make")] if
+               (n := last.get("waiting")) else []),
+             ("background hook",
+              f"not active: {'; '.join(lack)}" if lack else "ready, when an agent's host calls it")]
     if call.verbose and last.get("llm"): facts += llm_rows(last["llm"])
     most = len(st["problems"]) if call.verbose else 3
     bad = ([f"! {plain(p)}" for p in st["problems"][:most]]
@@ -104,7 +106,8 @@ def _list_tier(call: Call, s: consolidation_service.ConsolidationService, show: 
     "The memories of one tier, the best kept first, and what is no sentence last."
     if show not in {t.value for t in MemoryTier}:
         raise Usage(f"--show {show}: choose from hot, warm, cold, archived")
-    v = consolidation_view.shown(consolidation_view.view(s.repo, s.settings))
+    v = consolidation_view.shown(
+        consolidation_view.counted(s.repo, consolidation_view.view(s.repo, s.settings)))
     meta = consolidation_service.scored(v, s.settings, s.clock())
     found = [m for m in v.scan.memories if meta[m.id].tier.value == show and not meta[m.id].duplicate_of]
     found.sort(key=lambda m: (is_fragment(m), -meta[m.id].retention.overall, m.id))
@@ -113,8 +116,9 @@ def _list_tier(call: Call, s: consolidation_service.ConsolidationService, show: 
              "superseded_by": meta[m.id].superseded_by} for m in found]
     shown = [(short(m.id), m.namespace, f"{m.timestamp:%Y-%m-%d}", f"{meta[m.id].retention.overall:.2f}",
               plain(m.summary, 70)) for m in found[:limit]]
+    left = [f"… and {len(rows) - limit} more; --limit {len(rows)} shows them"] if len(rows) > limit else []
     call.show(rows, table(f"{show}: {len(rows)}", ("id", "namespace", "recorded", "score", "summary"), shown,
-                          right=("score",)))
+                          right=("score",)), *left)
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #8f399c7d
 @app.command(epilog="Example: `gnc tiers --show archived --limit 50`")
@@ -173,8 +177,10 @@ def explain(
     "Why a memory is where it is now: score with its factors, rule, relations, moves."
     call: Call = ctx.obj
     s = call.service()
-    x = consolidation_status.explain(s, id)
     v = consolidation_view.shown(consolidation_view.view(s.repo))
+    if id.startswith("sum_") and any(x.startswith(id) for x in v.state.summaries):
+        raise Usage(f"{id} is a summary, which is in no tier of its own: gnc summaries {id}")
+    x = consolidation_status.explain(s, id)
     text = {m.id: m.summary for m in v.scan.memories} | {x.id: x.title for x in v.state.summaries.values()}
     score = ", ".join(f"{k} {v:.2f}" for k, v in x["score"].items() if v is not None and k != "overall")
     lost = f", times {x['stale']['factor']:g}: {plain(x['stale']['reason'], 90)}" if x["stale"] else ""

@@ -107,6 +107,7 @@ _CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError
 def main(argv: Sequence[str] | None = None) -> int:
     "Run a command; its exit code."
     front, rest = hoist(sys.argv[1:] if argv is None else argv)
+    if rest[:1] == ["help"]: rest = [*rest[1:], "--help"]
     args = front + rest
     for stream in (sys.stdout, sys.stderr):
         # a terminal that knows no bars gets question marks
@@ -120,7 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if why := _outside(e): return _refused(why, 1, "--json" in args)
         if not hasattr(e, "format_message"): raise
         if not (told := e.format_message()): return 2  # A group without a command has shown its help
-        return _refused(f"{told} (gnc --help)", 2, "--json" in args)  # typer's own usage errors
+        asked = getattr(getattr(e, "ctx", None), "command_path", "gnc")
+        return _refused(f"{told} ({asked} --help)", 2, "--json" in args)  # typer's own usage errors
 
 
 def _outside(e: Exception) -> str:

@@ -39,7 +39,7 @@ def result_rows(results: Iterable[recall_search.MemoryResult], query: str, title
         if r.status == "resolved": yield "resolved"
         if r.superseded_by:
             yield f"→ replaced {part}by {short(r.superseded_by)} {plain(titles.get(r.superseded_by, ''), 60)}"
-        elif r.newer: yield f"earlier; the newest on this is {short(r.newer)}"
+        elif r.newer: yield f"earlier; {short(r.newer)} may be newer on this"
         some = ", ".join([plain(titles.get(i, i), 40) for i in r.stands_for[:2]] + ["…"]
                          * (len(r.stands_for) > 2))
         if r.kind == "summary": yield f"sums up {len(r.stands_for)}: {some}"
@@ -105,9 +105,9 @@ def _day(text: str | None, option: str) -> datetime | None:
            "`gnc recall '*' --namespace blockers`.")
 def recall(
     ctx: typer.Context,
-    words: Annotated[str | None, typer.Argument(metavar="[QUERY]",
-                                                help="A question or words; `*` lists everything, the newest "
-                                                     "first.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...",
+                                                      help="A question or words; `*` lists everything, the "
+                                                           "newest first.")] = None,
     query_file: Annotated[str | None, typer.Option(help="Read the question from a file; - is standard input.",
                                                    metavar="FILE")] = None,
     mode: Annotated[str | None, typer.Option(help="How deep: reflexive (hot), standard (… and warm), "
@@ -139,7 +139,8 @@ def recall(
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when it was."
     call: Call = ctx.obj
-    query, asked, mode = worded(words, query_file, "--query-file"), mode, mode or "standard"
+    query, asked, mode = worded(" ".join(words) if words else None, query_file,
+                                "--query-file"), mode, mode or "standard"
     if mode not in {m.value for m in recall_search.RetrievalMode}:
         raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in recall_search.RetrievalMode)}")
     at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")

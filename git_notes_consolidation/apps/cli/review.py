@@ -33,7 +33,7 @@ if not TYPE_CHECKING:
         "consolidation.plan", "consolidation.undo", "writing.review"))
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #65ac950a
-review = typer.Typer(name="review", no_args_is_help=True,
+review = typer.Typer(name="review", invoke_without_command=True,
                      help="Questions for a person: what the judge was not sure of, what was undone and found "
                           "again.")
 app.add_typer(review)
@@ -54,7 +54,8 @@ def _asked(n: int | str, p: writing_proposals.Proposal, there: Mapping[str, Memo
         said = f"{m.event_time:%Y-%m-%d}  {m.summary}" if m else str(q.get(f"{key}_says") or "")
         if said: rows.add_row("", name, Text(plain(said, 200)))
     if kind == "": rows.add_row("", "title", Text(plain(q.get("title"), 200)))
-    quoted = f": “{plain(str(q['span']), 160)}”" if q.get("span") else ""
+    said = there[str(q.get("source"))].summary if q.get("source") in there else ""
+    quoted = f": “{plain(str(q['span']), 160)}”" if q.get("span") not in (None, said) else ""
     why = plain(str(q.get("reason", "")).removeprefix("the judge is not sure: "), 200)
     rows.add_row("", "why", Text(f"{why}{quoted}", style="dim"))
     rows.add_row("", "yes", Text(plain(p.short, 80)))
@@ -106,6 +107,11 @@ def _about(v: consolidation_view.View, name: str | None) -> str | None:
 _AT_ONCE = 10  # Questions; more are not read
 
 
+@review.callback()
+def _list_alone(ctx: typer.Context) -> None:
+    if ctx.invoked_subcommand is None: review_list(ctx, None)
+
+
 @review.command("list",
                 epilog="Examples: `gnc review list`, `gnc review list mem_x7k2 --json`, `gnc review list "
                        "edge_4f2a -v`")
@@ -126,6 +132,9 @@ def review_list(
              for x in (_in_full(p, there) if id and call.verbose else _asked("" if id else n, p, there))]
     shown += [f"… and {len(found) - len(some)} more; gnc review list -v shows all"
               ] if len(found) > len(some) else []
+    behind = len(v.state.reviews) - len(found)
+    shown += [f"{behind} more may be asked when these are answered: one about a memory at a time."
+              ] if behind and not id else []
     which = short(found[0].question["id"]) if id and found else "1"
     hint = [
         f"Decide: gnc review accept {which}, or reject; another relation: gnc review edit {which}",

@@ -134,11 +134,14 @@ def _demo_story(s: consolidation_service.ConsolidationService, r: ConsolidationR
     best = [_chain_table(c, m) for c in [*named, *chains][:1]]
     shown = asks.search(_QUESTION, limit=1, count=False)
     dated = _answered(asks, _DATED, recall_reason.reasoned(asks).answer(_DATED, count=False))[:1]
-    head = [f"Tidewater, an invented job scheduler: {before['memories']} memories of a year.",
-            f"Consolidated in {seconds:.1f} s, without a model: {r.duplicates_found} said again, "
-            f"{r.supersessions_detected} overturned,",
-            f"{r.summaries_created} summaries, {r.review_items} questions for a person. Nothing was deleted.",
-            ""]
+    head = [
+        f"Tidewater, an invented job scheduler: {before['memories']} memories of a year.",
+        f"Consolidated in {seconds:.1f} s, without a model: {r.duplicates_found} said again, "
+        f"{r.supersessions_detected} overturned,",
+        f"{r.summaries_created} summaries, {after['review_items']} questions for a person. Nothing was "
+        f"deleted.",
+        ""
+    ]
     asked = [f"Asked: {_QUESTION}", *(f"  {plain(x.summary, 100)}. {_line(x)}" for x in shown), "",
              f"Asked: {_DATED}", *(Text.assemble("  ", x) for x in dated), ""]
     tiers = table("Tiers, before and after (repeats behind their first)",

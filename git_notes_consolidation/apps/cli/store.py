@@ -20,7 +20,7 @@ from ...store.oplog import Operation, operations_of, prune_log
 from ...store.compact import compact, Compacted, histories, publish, restore
 from .app import (
     app, Call, cut, Item, LazyModule, listed, plain, short, table, Usage, when)
-from .consolidate import DONE
+from .consolidate import done_to
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -54,7 +54,7 @@ def by_run(
             quoted = why.partition(": “")[2]
             beneath.append(("", f"“{quoted}" if quoted else why))
         state = "".join([", undone"] * op.undone + [", left out"] * op.pruned)
-        head = f"{op.created_at[:16].replace('T', ' ')}  {short(op.run_id)}{state}, {DONE[op.operation_type]}"
+        head = f"{op.created_at[:16].replace('T', ' ')}  {short(op.run_id)}{state}, {done_to(op)}"
         groups[head].append(Item(first[0], says[first[0]], tuple(beneath)))
     return [*groups.items()]
 
@@ -78,9 +78,11 @@ def _logged(call: Call, memory: str | None, operation: str | None, since: str | 
             and (start is None or op.created_at and as_utc(op.created_at) >= start)]
     found = [op for op in fits if all_ or not op.pruned]
     groups = by_run(found[:limit], {m.id: m.summary for m in v.scan.memories})
-    left = [*([f"… and {len(found) - limit} more; --limit shows them"] if len(found) > limit else []),
-            *([f"{len(fits) - len(found)} older ones are left out; --all shows them"]
-              if len(fits) > len(found) else [])]
+    left = [
+        *([f"… and {len(found) - limit} more; --limit {len(found)} shows them"] if len(found) > limit else
+          []), *([f"{len(fits) - len(found)} older ones are left out; --all shows them"]
+                 if len(fits) > len(found) else [])
+    ]
     call.show([op._asdict() for op in found[:limit]],
               *([x for head, items in groups for x in listed(head, items, all_=True)]
                 or ["Nothing of the kind was done."]), *left)

@@ -69,9 +69,10 @@ def written(call: Call, s: writing_write.WritingService, r: writing_effects.Writ
             *(("replaced by", short(i), said(i)) for i in r.superseded_by),
             *(("made of", short(i), said(i)) for i in r.sources),
             *(("beside", short(i), said(i)) for i in (r.related if call.verbose else ()))]
+    did = _DID[r.operation] if r.run_id else f"Would be: {_DID[r.operation].lower()}"
     head = (
-        (f"{_DID[r.operation]}: {short(r.memory_id)}  "
-         f"{said(r.memory_id) if r.memory_id in there else ''}").rstrip())
+        (f"{did}: {short(r.memory_id) if r.run_id or r.memory_id in there else ''}  "
+         f"{said(r.memory_id) if r.memory_id in there else ''}").rstrip(": "))
     why = f"{plain(r.reasoning, 200)}{f' “{plain(r.span, 120)}”' if r.span else ''}" if r.reasoning else ""
     judged = [(short(c["id"]), plain(c["summary"], 50), f"{c['cosine']:.2f}", c["relation"],
                f"{c['confidence']:.2f}", plain(c["reason"], 50))
@@ -113,55 +114,64 @@ def _hint(
            "| gnc remember -f - --namespace progress`.")
 def remember(
     ctx: typer.Context,
-    words: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="What to remember. Its first line is "
-                                                                       "the title.")] = None,
-    text_file: Annotated[str | None, typer.Option("--text-file", "-f",
-                                                  help="Read the text from a file; - is standard input.",
-                                                  metavar="FILE")] = None,
-    namespace: Annotated[str, typer.Option("--namespace", "-n",
-                                           help="One of the plugin's: decisions, learnings, blockers, "
-                                                "progress, …")] = "decisions",
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT]...", help="What to remember. Its first line is the title.")] = None,
+    text_file: Annotated[
+        str | None,
+        typer.
+        Option("--text-file", "-f", help="Read the text from a file; - is standard input.", metavar="FILE"
+               )] = None,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", "-n", help="One of the plugin's: decisions, learnings, blockers, "
+            "progress, …")] = "decisions",
     title: Annotated[str | None,
                      typer.Option(
                          help="A title of at most 100 characters; otherwise the first line.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A label; may be given again.")] = None,
     importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None,
-    valid_from: Annotated[str | None, typer.Option(help="Since when it is true, where that is not now.",
-                                                   metavar="DATE")] = None,
+    valid_from: Annotated[
+        str | None,
+        typer.Option(help="Since when it is true, where that is not now.", metavar="DATE")] = None,
     commit: Annotated[str, typer.Option(help="The commit that its note hangs on.")] = "HEAD",
-    supersedes: Annotated[list[str] | None,
-                          typer.Option(
-                              help="It replaces this memory; may be given again. With this or one of the "
-                                   "next four nobody judges.",
-                                                         metavar="ID")] = None,
-    amends: Annotated[list[str] | None, typer.Option(help="It replaces a part of this memory.",
-                                                     metavar="ID")] = None,
-    superseded_by: Annotated[list[str] | None,
-                             typer.Option(help="It comes late: this memory has replaced it.",
-                                          metavar="ID")] = None,
-    merge_with: Annotated[str | None, typer.Option(help="It completes this memory: make one of both.",
-                                                   metavar="ID")] = None,
-    duplicate_of: Annotated[str | None, typer.Option(help="It says what this memory says.",
-                                                     metavar="ID")] = None,
-    judge: Annotated[bool, typer.Option("--judge/--no-judge",
-                                        help="Hold it against what is there, or just add it.")] = True,
-    dry_run: Annotated[bool, typer.Option("--dry-run",
-                                          help="Say what would be done, and write nothing.")] = False,
+    supersedes: Annotated[
+        list[str] | None,
+        typer.Option(help="It replaces this memory; may be given again. With this or one of the "
+                     "next four nobody judges.",
+                     metavar="ID")] = None,
+    amends: Annotated[list[str] | None,
+                      typer.Option(help="It replaces a part of this memory.", metavar="ID")] = None,
+    superseded_by: Annotated[
+        list[str] | None,
+        typer.Option(help="It comes late: this memory has replaced it.", metavar="ID")] = None,
+    merge_with: Annotated[
+        str | None,
+        typer.Option(help="It completes this memory: make one of both.", metavar="ID")] = None,
+    duplicate_of: Annotated[str | None,
+                            typer.Option(help="It says what this memory says.", metavar="ID")] = None,
+    judge: Annotated[
+        bool,
+        typer.Option("--judge/--no-judge", help="Hold it against what is there, or just add it.")] = True,
+    dry_run: Annotated[bool,
+                       typer.Option("--dry-run", help="Say what would be done, and write nothing.")] = False,
     session: Annotated[str, typer.Option(help="A name for the log.")] = "",
-    llm: Annotated[str | None,
-                   typer.Option(
-                       help="Let a language model judge what is not certain: auto, openai, lmstudio, ollama, "
-                            "plugin.",
-                                            metavar="WHO")] = None,
-    local_only: Annotated[bool, typer.Option("--local-only",
-                                             help="Ask no model outside this machine and its private "
-                                                  "network.")] = False,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="Let a language model judge what is not certain: auto, openai, lmstudio, ollama, "
+                     "plugin.",
+                     metavar="WHO")] = None,
+    local_only: Annotated[
+        bool,
+        typer.Option("--local-only", help="Ask no model outside this machine and its private "
+                     "network.")] = False,
 ) -> None:
     "Write a fact, and do what it means: add it, know it already, replace, merge."
     call: Call = ctx.obj
     s = call.writing(llm_provider=llm, llm_local_only=local_only or None)
     since = when(valid_from, "--valid-from") if valid_from is not None else None
-    text = worded(words, text_file, "--text-file", 100_000)
+    text = worded(" ".join(words) if words else None, text_file, "--text-file", 100_000)
     r = s.remember(text, namespace=namespace, title=title,
                    tags=tag or (), importance=importance, valid_from=since,
                    commit=commit, session=session, supersedes=supersedes or (), amends=amends or (),
@@ -261,6 +271,6 @@ def history(
         f"{len(c.versions)} version{'s' if len(c.versions) > 1 else ''}; ● "
         f"holds{f', as far as was known by {known_at}' if then else ' now'}",
             *([f"{len(true) or 'none'} true on {as_of}"] if at else [])]
-    picture = plain(writing_timelines.drawn(c, call.out.width, dict.fromkeys(true, "true then")))
-    call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, no_wrap=True, overflow="ellipsis"), "",
+    picture = plain(writing_timelines.drawn(c, max(call.out.width, 150), dict.fromkeys(true, "true then")))
+    call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, overflow="ignore"), "",
               plain("; ".join(said)) + ".", rows=c.to_dict()["versions"])
