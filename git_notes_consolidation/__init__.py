@@ -27,11 +27,15 @@ def lazy_names(
 
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "core.memory": "Memory mem sample_memories",
+    "core.memory": "Memory as_memory mem sample_memories",
     "core.models": "CaptureConfidence EdgeType Judgment MemoryEdge MemoryMetadata MemorySummary MemoryTier "
         "RetentionScore SummaryDecision SupersededFact TemporalReference TierTransition",
     "core.reports": "ConsolidationPhase ConsolidationResult Failed",
-    "core.settings": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig",
+    "core.settings": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig "
+        "DEFAULT_ACTIVATION_BOOST DEFAULT_CONSOLIDATION_BATCH_SIZE DEFAULT_CONSOLIDATION_INTERVAL_HOURS "
+        "DEFAULT_HOT_THRESHOLD DEFAULT_MAX_CLUSTER_SIZE DEFAULT_MIN_CLUSTER_SIZE DEFAULT_RETENTION_HALF_LIFE_DAYS "
+        "DEFAULT_SUMMARIES_MAX DEFAULT_SUMMARIES_MIN_CONFIDENCE DEFAULT_SUMMARIES_PRIORITIZE "
+        "DEFAULT_SUMMARIES_TOKEN_BUDGET DEFAULT_WARM_THRESHOLD",
     "core.loading": "load_settings",
     "text.facts": "Fact same_value",
     "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references "
@@ -60,12 +64,13 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "llm.supersession_prompt": "SUPERSESSION_SYSTEM_PROMPT",
     "llm.summary_prompts": "SUMMARY_SYSTEM_PROMPT",
     "recall.search": "MemoryResult RetrievalMode",
-    "recall.questions": "needs_reasoning",
+    "recall.questions": "needs_reasoning _query_needs_reasoning",
     "recall.service": "RecallService get_recall_service open_recall reset_recall_service",
     "recall.answer": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
     "recall.reason": "ReasonedAnswer ReasonedRecallService RecallResult get_reasoned_recall_service "
-        "handle_recall_command",
-    "session.budget": "SessionContext",
+        "handle_recall_command reset_reasoned_recall_service",
+    "session.budget": "SessionContext SUMMARY_CONTEXT_END SUMMARY_CONTEXT_HEADER SUMMARY_CONTEXT_START "
+        "SUMMARY_CONTEXT_TAG",
     "session.xml": "format_context",
     "session.context": "ContextBuildConfig SessionContextBuilder",
     "session.inject": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult "

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio, random, sqlite3, time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -15,15 +15,17 @@ from ..store import cache as store_cache, tables as store_tables
 from ..core.memory import digest, Memory, UTC
 from ..core.models import EdgeType, MemoryMetadata, MemoryTier
 from ..core.reports import ConsolidationPhase, ConsolidationResult
-from ..core.loading import Settings
+from ..core.loading import load_settings, project_file, Settings
+from ..core.settings import SubconsciousnessConfig
 from ..observability.logs import log_event
 from ..observability.tracing import span
 from ..observability.metrics import count, gauge, record as measure
 from ..retention.score import retention_scores
 from ..similarity.embedder import Embedder
+from ..similarity.endpoint import get_embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.plugin_vectors import without_vector
-from ..store.git import missing_memories, Repo, RepoError
+from ..store.git import missing_memories, open_repo, Repo, RepoError
 from ..store.events import Append, Events
 from ..store.writer import append
 from ..store.locks import clone_id, run_lock
@@ -32,7 +34,7 @@ from ..store.accesses import access_counts, flush, forget, with_unflushed
 from ..store.oplog import operations_of
 from ..store.versions import versions_of
 from ..store.changes import LastRun, remember_run, seal
-from ..llm.client import ask_all, Client
+from ..llm.client import as_client, ask_all, Client
 from ..llm.supersession_prompt import JUDGE_PROMPT
 from ..llm.summary_prompts import SUMMARY_PROMPT
 from ..llm.edge_prompt import EDGES_PROMPT
@@ -41,8 +43,8 @@ from ..supersession.judge import JUDGE
 from ..summaries.extraction import SUMMARIZER
 from ..staleness.history import tip_of
 from .scan import collapse, living_memories, Scanned, Scope
-from .cluster import metadata_of
-from .pipeline import desired_state, Progress
+from .cluster import cluster, metadata_of
+from .pipeline import Desired, desired_state, Progress
 from .expiry import due, still_due
 from .notify import finished, publish, refs_moved
 from .plan import (
@@ -54,17 +56,61 @@ __all__ = ['Shortcut', 'ConsolidationService', 'Stale', 'check_bases', 'scored',
            'base_of', 'apply_plan', 'run', 'apply_file']
 
 # %% ../../nbs/13_consolidation/10_service.ipynb #5a24fc2b
-@dataclass(frozen=True)
+def _place_of(*services: Any) -> str:
+    "Where the plugin's services, or ours, have their repository."
+    for x in services:
+        at = getattr(getattr(x, "repo", None), "path", None) or getattr(x, "repo_path", None) or getattr(
+            x, "_repo_path", None)
+        if at: return str(at)
+    return "."
+
+
+def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
+    "That a threshold which somebody set leaves no cluster, and what would be clusters without it."
+    if s.config.consolidation_threshold is None or d.clusters or not s.scope.does("summarize"): return ""
+    own = replace(s, config=replace(s.config, consolidation_threshold=None))
+    if not (n := len(cluster(own, collapse(s.memories)))): return ""
+    own_line = f"{s.embedder.name}'s own line, {s.embedder.cluster_threshold:g}"
+    return (f"no memories are as near as consolidation_threshold {s.config.consolidation_threshold:g}: by "
+            f"the embedder {own_line}, there would be {n} clusters; leave the setting out")
+
+
+@dataclass(frozen=True, init=False)
 class ConsolidationService:
     "Plans, applies and takes back consolidation runs in one repository."
     repo: Repo
     settings: Settings
     embedder: Embedder
-    clock: Callable[[], datetime] = partial(datetime.now, UTC)
-    progress: Progress = lambda phase: None
-    # Makes what a language model is asked through; none: nobody is asked
-    client: Callable[[], Client] | None = None
-    calls: Callable[[int, int], None] = lambda done, of: None  # Called after each answer of a language model
+    clock: Callable[[], datetime]
+    progress: Progress
+    client: Callable[[], Client] | None  # Makes what a language model is asked through; none: nobody is asked
+    calls: Callable[[int, int], None]  # Called after each answer of a language model
+
+    def __init__(
+        self,
+        repo: Repo | None = None,  # Where the other services are, or the current directory
+        settings: Settings | None = None,  # The repository's
+        embedder: Embedder | None = None,  # The one that the settings name
+        clock: Callable[[], datetime] = partial(datetime.now, UTC),
+        progress: Progress = lambda phase: None,
+        client: Callable[[], Client] | None = None,
+        calls: Callable[[int, int], None] = lambda done, of: None,
+        *,
+        # The designs' four fields
+        llm_client: Any = None,
+        recall_service: Any = None,
+        sync_service: Any = None,
+        config: SubconsciousnessConfig | None = None,
+    ) -> None:
+        repo = repo or open_repo(_place_of(recall_service, sync_service))
+        if settings is None:
+            settings = (load_settings(file=project_file(repo.worktree)) if config is None
+                        else Settings(config, dict.fromkeys(asdict(config), "argument")))
+        if llm_client is not None: client = partial(as_client, llm_client, settings.config)
+        embedder = embedder or get_embedder(settings.config, repo.cache_dir / "index.db")
+        given = {"repo": repo, "settings": settings, "embedder": embedder, "clock": clock,
+                 "progress": progress, "client": client, "calls": calls}
+        for name, value in given.items(): object.__setattr__(self, name, value)
 
     def plan(self, now: datetime | None = None, scope: Scope = Scope(), full: bool = False) -> Plan:
         "What a run would do; writes nothing but the cache."
@@ -102,6 +148,7 @@ class ConsolidationService:
             d = desired_state(s, settled, self.progress)
             if expired := still_due(expired, d.transitions, state, s.row()):
                 d = desired_state(s := _without(s, expired), progress=self.progress)
+            if (far := _too_far(s, d)): warnings.append(far)
             plan = make_plan(s, d, v.bases | ({"HEAD": v.code.tip} if v.code else {}), self.settings,
                              warnings, expired)
             return model_answers(plan, client.usage(), model.heard) if client and model else plan, v

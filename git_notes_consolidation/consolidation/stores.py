@@ -4,35 +4,42 @@
 
 # %% ../../nbs/13_consolidation/13_stores.ipynb #2d512f35
 from __future__ import annotations
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
+import json, os, uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from ..store import cache as store_cache
-from ..core.memory import digest
-from ..core.models import MemoryTier
-from ..core.loading import load_settings, Settings
+from ..core.memory import as_utc, digest, UTC
+from ..core.models import (
+    MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, TierTransition)
+from ..core.reports import ConsolidationPhase, ConsolidationResult
+from ..store.accesses import note_accesses
+from ..store.reader import UnknownId
+from ..core.loading import load_settings, project_file, Settings
 from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo, Repo
 from ..store.events import Append, edge_append, summary_append, tier_append
 from ..store.writer import append
 from ..llm.client import Client, get_client
 from .cluster import metadata_of
-from .view import View, view
+from .view import counted, View, view
 from .service import ConsolidationService
 
 
 # %% auto #0
-__all__ = ['MetadataStore', 'SummaryStore', 'EdgeStore', 'RunLogStore', 'open_service', 'client_for', 'get_consolidation_service',
-           'reset_consolidation_service', 'Store']
+__all__ = ['open_service', 'client_for', 'get_consolidation_service', 'reset_consolidation_service', 'Store', 'EdgeStore',
+           'SummaryStore', 'MetadataStore', 'RunLogStore']
 
 # %% ../../nbs/13_consolidation/13_stores.ipynb #26d82994
 def open_service(path: Path | str = ".", settings: Settings | None = None, **kw: Any) -> ConsolidationService:
     "A service with the repository's settings; a model is connected to when it is asked."
-    repo, settings = open_repo(path), settings or load_settings()
+    repo = open_repo(path)
+    settings = settings or load_settings(file=project_file(repo.worktree))
     if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
     return ConsolidationService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"),
                                 **kw)
@@ -63,55 +70,164 @@ def reset_consolidation_service() -> None:
     "Forget the services that `get_consolidation_service` made."
     _services.clear()
 
-# %% ../../nbs/13_consolidation/13_stores.ipynb #f0437df6
-def _put(kind: str, x: Any, v: View, run_id: str, now: datetime) -> Append:
-    where = {m.id: m for m in v.scan.memories}
-    newest = v.scan.memories[-1].commit_sha if v.scan.memories else "0" * 40
-    if kind == "edges":
-        return edge_append(where[x.source_id].commit_sha if x.source_id in where else newest, x, run_id, now)
-    if kind == "summaries":
-        return summary_append(where[x.source_memory_ids[-1]].commit_sha if x.source_memory_ids[-1] in where
-                              else newest, x, run_id)
-    if kind == "metadata":
-        return tier_append(where[x.memory_id], v.state.tier(x.memory_id), x.tier, "set by hand",
-                           x.retention.overall, run_id)
-    return Append("runs", newest, {"kind": "run", "id": run_id, "at": now.isoformat(),
-                                   "counts": {"memories_processed": x.memories_processed}})
-
 # %% ../../nbs/13_consolidation/13_stores.ipynb #5ebe64c3
 @dataclass(frozen=True)
 class Store:
     "Values of one kind in a repository's notes."
     repo: Repo
-    kind: str  # metadata, summaries, edges or runs
+    kind: ClassVar[str] = ""  # metadata, summaries, edges or runs
 
     def all(self) -> dict[str, Any]:
         "Every live value by its id."
-        v = view(self.repo)
-        if self.kind == "metadata":
-            return metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(), v.state)
-        return dict(getattr(v.state, self.kind))
+        return self._all(view(self.repo))
+
+    def _all(self, v: View) -> dict[str, Any]: return dict(getattr(v.state, self.kind))
 
     def get(self, i: str) -> Any:
-        "One value, or none."
-        return self.all().get(i)
+        "One value, or none; a memory is also meant by the plugin's spellings."
+        return self.get_batch([i]).get(i)
+
+    def get_batch(self, ids: Iterable[str]) -> dict[str, Any]:
+        "Those of them that are there, by the ids that were given."
+        v = view(self.repo)
+        there, alias = self._all(v), {a: m.id for m in v.scan.memories for p in m.places for a in p.aliases()}
+        return {i: there[j] for i in ids if (j := i if i in there else alias.get(i, "")) in there}
 
     def get_by_tier(self, tier: MemoryTier) -> list[Any]:
         "Values of a tier, by id; for metadata and summaries."
         return [x for _, x in sorted(self.all().items()) if x.tier == tier]
 
-    def put(self, value: Any, now: datetime) -> str:
-        "Append a value; the name of the run that holds it."
-        v = view(self.repo)
-        run_id = digest("run", v.bases, now.isoformat(), self.kind, repr(value))
-        a = _put(self.kind, value, v, run_id, now)
-        log = Append("runs", a.object, {"kind": "run", "id": run_id, "at": now.isoformat(),
-                                        "counts": {self.kind: 1}})
-        append(self.repo, lambda e: [a, log] if self.kind != "runs" else [a], now)
+    def search(self, words: str) -> list[Any]:
+        "Values in whose text all of the words stand, by id."
+        wanted = words.casefold().split()
+        return [x for _, x in sorted(self.all().items())
+                if all(w in json.dumps(x.to_dict(), default=str).casefold() for w in wanted)]
+
+    def put(self, value: Any, now: datetime | None = None) -> str:
+        "Append a value, or another state of one; the name of the run that holds it."
+        return self._append(value, now, lambda v, run, at: self._record(value, v, run, at))
+
+    update = put
+
+    def delete(self, i: str, now: datetime | None = None) -> str:
+        "End a value; the name of the run that did, which `gnc undo` takes back."
+        value = self.get(i)
+        if value is None: raise UnknownId(f"nothing here is called {i!r}")
+        return self._append((i, "ended"), now, lambda v, run, at: self._ended(value, v, run, at))
+
+    def _append(self, named: Any, now: datetime | None, make: Callable[[View, str, datetime], Append]) -> str:
+        v, at = view(self.repo), now or datetime.now(UTC)
+        run_id = digest("run", v.bases, at.isoformat(), self.kind, repr(named))
+        a = make(v, run_id, at)
+        log = Append("runs", a.object,
+                     {"kind": "run", "id": run_id, "at": at.isoformat(), "counts": {self.kind: 1}})
+        append(self.repo, lambda e: [a, log] if self.kind != "runs" else [a], at)
         return run_id
 
+    def _record(self, value: Any, v: View, run_id: str, at: datetime) -> Append:
+        raise NotImplementedError(f"{type(self).__name__} has no values of its own")
+
+    def _ended(self, value: Any, v: View, run_id: str, at: datetime) -> Append:
+        raise NotImplementedError(
+            f"nothing of {type(self).__name__} can be deleted; gnc undo takes a run back")
+
+
+def _commit_of(v: View, i: str) -> str:
+    "The object that a memory's note hangs on; the newest one's where it is not here."
+    found = next((m.commit_sha for m in v.scan.memories if m.id == i), "")
+    return found or (v.scan.memories[-1].commit_sha if v.scan.memories else "0" * 40)
+
+# %% ../../nbs/13_consolidation/13_stores.ipynb #f0437df6
+class EdgeStore(Store):
+    "Relations."
+    kind = "edges"
+
+    def _record(self, value: MemoryEdge, v: View, run_id: str, at: datetime) -> Append:
+        return edge_append(_commit_of(v, value.source_id), value, run_id, at)
+
+    def _ended(self, value: MemoryEdge, v: View, run_id: str, at: datetime) -> Append:
+        return edge_append(_commit_of(v, value.source_id), value, run_id, at, live=False)
+
+
+class SummaryStore(Store):
+    "Summaries."
+    kind = "summaries"
+
+    def _record(self, value: MemorySummary, v: View, run_id: str, at: datetime) -> Append:
+        return summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id)
+
+    def _ended(self, value: MemorySummary, v: View, run_id: str, at: datetime) -> Append:
+        return summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id, live=False)
+
 # %% ../../nbs/13_consolidation/13_stores.ipynb #cc1d0f68
-MetadataStore = partial(Store, kind="metadata")
-SummaryStore = partial(Store, kind="summaries")
-EdgeStore = partial(Store, kind="edges")
-RunLogStore = partial(Store, kind="runs")
+_SAID_BY = {
+    "activation_count": "recall counts uses, as does increment_activation",
+    "last_accessed": "recall counts uses, as does increment_activation",
+    "superseded_by": "an edge says that: EdgeStore(repo).put(MemoryEdge(newer, older, EdgeType.SUPERSEDES))",
+    "duplicate_of": "an edge says that: EdgeStore(repo).put(MemoryEdge(again, first, EdgeType.DUPLICATE_OF))",
+    "consolidated_into": "a summary says that: SummaryStore(repo).put(…)"
+}
+
+
+class MetadataStore(Store):
+    "What is known of each memory. It is read from edges, summaries and uses; set by hand is its tier alone."
+    kind = "metadata"
+
+    def _all(self, v: View) -> dict[str, MemoryMetadata]:
+        v = counted(self.repo, v)
+        return metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(), v.state)
+
+    def search(self, words: str) -> list[MemoryMetadata]:
+        "What is known of the memories in whose text all of the words stand."
+        v, wanted = view(self.repo), words.casefold().split()
+        there = self._all(v)
+        return [there[m.id] for m in v.scan.memories if all(w in m.text.casefold() for w in wanted)]
+
+    def increment_activation(self, i: str, now: datetime | None = None) -> None:
+        "One use more, as if it had been recalled; git holds it after the next run."
+        if (m := self.get(i)) is None: raise UnknownId(f"nothing here is called {i!r}")
+        with closing(store_cache.open_index(self.repo)) as conn:
+            note_accesses(conn, [m.memory_id], now or datetime.now(UTC), uuid.uuid4().hex)
+
+    def _record(self, value: MemoryMetadata, v: View, run_id: str, at: datetime) -> Append:
+        where = {m.id: m for m in v.scan.memories}
+        if value.memory_id not in where: raise UnknownId(f"no memory here is called {value.memory_id!r}")
+        known, blank = self._all(v)[value.memory_id], MemoryMetadata(value.memory_id)
+        for name, why in _SAID_BY.items():
+            said = getattr(value, name)
+            if said not in (getattr(blank, name), getattr(known, name)):
+                raise ValueError(f"{name} {said!r} cannot be put: {why}")
+        return tier_append(where[value.memory_id], known.tier, value.tier, "set by hand",
+                           value.retention.overall, run_id)
+
+
+class RunLogStore(Store):
+    "What runs did. It is appended to, and nothing is deleted."
+    kind = "runs"
+
+    def _all(self, v: View) -> dict[str, ConsolidationResult]:
+        moves = defaultdict[str, list[TierTransition]](list)
+        for _, _, r in v.events.records:
+            if r["kind"] == "tier":
+                moves[str(r.get("run"))].append(
+                    TierTransition(r["memory"], MemoryTier(r["from"]), MemoryTier(r["tier"]),
+                                   str(r.get("reason", "")), float(r.get("score", 0))))
+        return {i: _result_of(r, moves[i]) for i, r in v.state.runs.items()}
+
+    def _record(self, value: ConsolidationResult, v: View, run_id: str, at: datetime) -> Append:
+        return Append("runs", _commit_of(v, ""), {
+            "kind": "run", "id": run_id, "at": at.isoformat(), "result": value.to_dict() | {"run_id": run_id},
+            "counts": {"memories_processed": value.memories_processed}})
+
+
+def _result_of(r: Mapping[str, Any], moves: Sequence[TierTransition]) -> ConsolidationResult:
+    "A run's record as the result that it was, as far as the notes tell."
+    if isinstance(r.get("result"), Mapping): return ConsolidationResult.from_dict(r["result"])
+    at, names = as_utc(r["at"]), {f.name for f in fields(ConsolidationResult) if f.type == "int"}
+    return ConsolidationResult(str(r["id"]),
+                               at,
+                               at,
+                               ConsolidationPhase.COMPLETED,
+                               tier_transitions=tuple(moves),
+                               **{k: n
+                                  for k, n in r.get("counts", {}).items() if k in names})

@@ -2,7 +2,7 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "memory": "as_utc digest Place Memory mem sample_memories SAMPLE_NOW UTC",
+    "memory": "as_memory as_utc digest Place Memory mem sample_memories SAMPLE_NOW UTC",
     "models": "MemoryTier RetentionScore MemoryMetadata TierTransition EdgeType edge_type MemoryEdge "
         "Relation Judgment Quote SummaryDecision SupersededFact CaptureConfidence MemorySummary "
         "TemporalReference",

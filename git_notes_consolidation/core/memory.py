@@ -5,13 +5,13 @@
 # %% ../../nbs/01_core/01_memory.ipynb #50d75a30
 from __future__ import annotations
 import hashlib, json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from importlib.resources import files
 from typing import Any
 
 # %% auto #0
-__all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'digest', 'Place', 'Memory', 'mem', 'sample_memories']
+__all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'digest', 'Place', 'Memory', 'as_memory', 'mem', 'sample_memories']
 
 # %% ../../nbs/01_core/01_memory.ipynb #9aca1be9
 UTC = timezone.utc
@@ -93,6 +93,13 @@ class Memory:
     def event_time(self) -> datetime:
         "When it began to be true: as recorded, unless its author says otherwise."
         return self.valid_from or self.timestamp
+
+# %% ../../nbs/01_core/01_memory.ipynb #942f7245
+def as_memory(value: Any) -> Memory:
+    "A memory as it is; the plugin's as one of ours, as if nobody had stated what it has no field for."
+    if isinstance(value, Memory): return value
+    given = {f.name: getattr(value, f.name) for f in fields(Memory) if hasattr(value, f.name)}
+    return Memory(**given | {k: tuple(given.get(k) or ()) for k in ("tags", "relates_to", "places")})
 
 # %% ../../nbs/01_core/01_memory.ipynb #b1381af4
 SAMPLE_NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)  # "Today" of the examples and of the sample repository

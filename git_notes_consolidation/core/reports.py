@@ -5,11 +5,11 @@
 # %% ../../nbs/01_core/03_reports.ipynb #eefb84d8
 from __future__ import annotations
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import Enum
 from typing import Any
-from .models import _lists, TierTransition
+from .models import _lists, MemoryTier, TierTransition
 
 # %% auto #0
 __all__ = ['ConsolidationPhase', 'Failed', 'ConsolidationResult']
@@ -73,6 +73,20 @@ class ConsolidationResult:
                     or self.duplicates_found
                     or self.relations_found or self.edges_removed or self.summaries_retired
                     or self.review_items or self.memories_expired)
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> ConsolidationResult:
+        "What `to_dict` gave."
+        made: dict[str, Any] = {
+            f.name: tuple(v) if isinstance(v := d[f.name], list) else v
+            for f in fields(cls) if f.name in d
+        }
+        for k in ("started_at", "completed_at"):
+            made[k] = datetime.fromisoformat(made[k]) if made.get(k) else None
+        made["tier_transitions"] = tuple(
+            TierTransition(**t | {k: MemoryTier(t[k]) for k in ("from_tier", "to_tier")})
+            for t in made.get("tier_transitions", ()))
+        return cls(**made | {"phase": ConsolidationPhase(d["phase"])})
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."

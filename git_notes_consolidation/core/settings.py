@@ -11,9 +11,13 @@ from typing import Any
 
 # %% auto #0
 __all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES',
-           'NAMESPACE_IMPORTANCE', 'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'days_by_namespace',
-           'RetentionSettings', 'SimilaritySettings', 'LLMSettings', 'ConsolidationSettings', 'SessionSettings',
-           'WritingSettings', 'SubconsciousnessConfig']
+           'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTIVATION_BOOST', 'DEFAULT_MIN_CLUSTER_SIZE',
+           'DEFAULT_MAX_CLUSTER_SIZE', 'DEFAULT_CONSOLIDATION_BATCH_SIZE', 'DEFAULT_CONSOLIDATION_INTERVAL_HOURS',
+           'DEFAULT_HOT_THRESHOLD', 'DEFAULT_WARM_THRESHOLD', 'DEFAULT_SUMMARIES_MAX', 'DEFAULT_SUMMARIES_TOKEN_BUDGET',
+           'DEFAULT_SUMMARIES_MIN_CONFIDENCE', 'DEFAULT_SUMMARIES_PRIORITIZE', 'NAMESPACE_IMPORTANCE',
+           'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'days_by_namespace', 'RetentionSettings',
+           'SimilaritySettings', 'LLMSettings', 'ConsolidationSettings', 'SessionSettings', 'WritingSettings',
+           'SubconsciousnessConfig']
 
 # %% ../../nbs/01_core/08_settings.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -359,6 +363,17 @@ class SubconsciousnessConfig(WritingSettings, SessionSettings, ConsolidationSett
         "The names of the settings by the chapter that reads them, in the chapters' order."
         return {part.__name__.removesuffix("Settings").lower(): tuple(f.name for f in fields(part))
                 for part in reversed(cls.__bases__)}
+
+# %% ../../nbs/01_core/08_settings.ipynb #17e0bb18
+_D = SubconsciousnessConfig
+DEFAULT_RETENTION_HALF_LIFE_DAYS, DEFAULT_ACTIVATION_BOOST = _D.retention_half_life_days, _D.activation_boost
+DEFAULT_MIN_CLUSTER_SIZE, DEFAULT_MAX_CLUSTER_SIZE = _D.min_cluster_size, _D.max_cluster_size
+DEFAULT_CONSOLIDATION_BATCH_SIZE = _D.consolidation_batch_size
+DEFAULT_CONSOLIDATION_INTERVAL_HOURS = _D.consolidation_interval_hours
+DEFAULT_HOT_THRESHOLD, DEFAULT_WARM_THRESHOLD = _D.hot_threshold, _D.warm_threshold
+DEFAULT_SUMMARIES_MAX, DEFAULT_SUMMARIES_TOKEN_BUDGET = _D.summaries_max, _D.summaries_token_budget
+DEFAULT_SUMMARIES_MIN_CONFIDENCE = _D.summaries_min_confidence
+DEFAULT_SUMMARIES_PRIORITIZE = _D.summaries_prioritize
 
 # %% ../../nbs/01_core/08_settings.ipynb #fb2fa716
 NAMESPACE_IMPORTANCE = {"decisions": 1.0, "learnings": 0.9, "patterns": 0.85, "retrospective": 0.8,

@@ -4,9 +4,10 @@
 
 # %% ../../nbs/09_llm/14_client.ipynb #239d14c2
 from __future__ import annotations
-import json, math, random, sqlite3, threading, time
+import asyncio, inspect, json, math, random, sqlite3, threading, time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from importlib.util import find_spec
@@ -32,7 +33,7 @@ from .transport import _Going, Accounts, Caller
 
 # %% auto #0
 __all__ = ['NOBODY', 'parsed', 'repair_request', 'backoff', 'try_model', 'try_all', 'Session', 'Thread', 'Client', 'get_client',
-           'ask_all']
+           'as_client', 'ask_all']
 
 # %% ../../nbs/09_llm/14_client.ipynb #930e86d5
 def _whole(text: str) -> bool:
@@ -342,6 +343,26 @@ def get_client(
     who, notes = providers(config, env)
     if replay is None and any(p.base_url for p in who) and not find_spec("openai"): need("openai", "llm")
     return Client(config, who, notes, cache_path, replay, record, **more)
+
+# %% ../../nbs/09_llm/14_client.ipynb #8133a84e
+def as_client(
+    llm: Any,  # A `Client`, or anything with `async complete(prompt, system, json_mode)`
+    config: SubconsciousnessConfig,
+) -> Any:
+    "A client as it is; the designs' as one of ours."
+    if isinstance(llm, Client) or not hasattr(llm, "complete"): return llm
+    def said(request: Request) -> str | None:
+        def told(*roles: str) -> str:
+            return "\n\n".join(m["content"] for m in request.messages if m["role"] in roles)
+        async def ask() -> Any:
+            reply = llm.complete(prompt=told("user"), system=told("system", "developer"), json_mode=True)
+            return await reply if inspect.isawaitable(reply) else reply
+        # In a loop of its own: it may be called from within one
+        with ThreadPoolExecutor(1) as pool: reply = pool.submit(asyncio.run, ask()).result()
+        text = next((x for name in ("content", "text") if isinstance(x := getattr(reply, name, None), str)),
+                    reply)
+        return text if isinstance(text, str) else json.dumps(text)
+    return Client(config, (), replay=said)
 
 # %% ../../nbs/09_llm/14_client.ipynb #0e3afd32
 async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str], _T]]],

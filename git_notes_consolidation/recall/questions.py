@@ -168,3 +168,6 @@ def needs_reasoning(
 ) -> bool:
     "Is a date, a time or an order asked for?"
     return read_question(query).kind in TIMED
+
+
+_query_needs_reasoning = needs_reasoning  # As design 1 calls it

@@ -29,7 +29,7 @@ from ..temporal.resolve import find_references
 
 # %% auto #0
 __all__ = ['Chains', 'Next', 'Asked', 'ReasonedAnswer', 'answer_offline', 'with_model', 'ReasonedRecallService', 'RecallResult',
-           'reasoned', 'get_reasoned_recall_service', 'handle_recall_command']
+           'reasoned', 'get_reasoned_recall_service', 'reset_reasoned_recall_service', 'handle_recall_command']
 
 # %% ../../nbs/14_recall/09_reason.ipynb #8559355a
 @dataclass(frozen=True)
@@ -323,12 +323,14 @@ def with_model(
 class ReasonedRecallService:
     "Answers questions from one repository's memory."
     recall_service: RecallService
-    llm_client: Any = None  # A `llm.Client`; without one the rules answer
+    # A `llm.Client`, or the designs': anything with `async complete(prompt, system, json_mode)`; without one
+    # the rules answer
+    llm_client: Any = None
     config: Any = None  # The designs' third field; the recall service has the settings
 
     def _ask(self, request: Any, parse: Callable[[str], Said]) -> Any:
-        from git_notes_consolidation.llm.client import ask_all
-        return ask_all(self.llm_client, [(request, parse)])[0]
+        from git_notes_consolidation.llm.client import ask_all, as_client
+        return ask_all(as_client(self.llm_client, self.recall_service.settings.config), [(request, parse)])[0]
 
     def _edges(self, results: Sequence[MemoryResult], **then: datetime | None) -> tuple[Chains, Next]:
         newer = {r.id: r.superseded_by for r in results if r.superseded_by and r.superseded_kind == "full"}
@@ -410,8 +412,18 @@ def reasoned(
 def get_reasoned_recall_service(
     path: Path | str = ".",
 ) -> ReasonedRecallService:
-    "For the repository that a path is in."
-    return reasoned(get_recall_service(path))
+    "For the repository that a path is in; the same one for the same path until reset."
+    s, key = get_recall_service(path), str(Path(path).resolve())
+    if key not in _reasoned or _reasoned[key].recall_service is not s: _reasoned[key] = reasoned(s)
+    return _reasoned[key]
+
+
+_reasoned: dict[str, ReasonedRecallService] = {}
+
+
+def reset_reasoned_recall_service() -> None:
+    "Forget the services that `get_reasoned_recall_service` made."
+    _reasoned.clear()
 
 # %% ../../nbs/14_recall/09_reason.ipynb #93a15aee
 async def handle_recall_command(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from ..store import cache as index
 from ..store import tables as store_tables
-from ..core.loading import Settings, load_settings
+from ..core.loading import Settings, load_settings, project_file
 from ..core.settings import SubconsciousnessConfig
 from ..similarity.embedder import Embedder, EmbeddingError
 from ..similarity.lexical import LexicalEmbedder
@@ -39,8 +39,8 @@ from .newest import GROUPED, answers_better, newest_on_top, stands_for
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'RecallService', 'open_recall', 'through_plugin', 'get_recall_service',
-           'reset_recall_service']
+__all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'least_cosine', 'RecallService', 'open_recall', 'through_plugin',
+           'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -234,6 +234,16 @@ def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryRes
 RANKERS = ("words", "vectors", "names")
 
 
+def least_cosine(
+    min_similarity: float | None,  # 0.5: related, as the designs have it of MiniLM
+    embedder: Embedder,
+) -> float | None:  # None: no line but the embedder's own
+    "The designs' scale on that of an embedder."
+    if min_similarity is None or embedder.name != LexicalEmbedder.name: return min_similarity
+    if min_similarity <= 0.5: return None
+    return embedder.floor + (1 - embedder.floor) * (2 * min_similarity - 1)
+
+
 @dataclass(eq=False)
 class RecallService(_Tables):
     "Searches one repository's memory."
@@ -249,7 +259,8 @@ class RecallService(_Tables):
         namespace: str | None = None,
         spec: str | None = None,
         limit: int = 10,
-        # Least cosine to the question; none: a word in common, or a likeness beyond chance
+        # Least likeness to the question, on the scale of a sentence embedding, where the designs ask for .5;
+        # none, or what is no more than that: a word in common, or a likeness beyond chance
         min_similarity: float | None = None,
         # None: hot and warm, and further down where that has more to do with the question
         mode: RetrievalMode | str | None = None,
@@ -267,7 +278,8 @@ class RecallService(_Tables):
                         include_sources)
         begin, mode_ = perf_counter(), wanted.mode.value
         with span("recall.search", query_length=len(query), mode=mode_, limit=most) as log:
-            results = self._sound(lambda conn: self._answer(conn, query, wanted, most, min_similarity,
+            least = least_cosine(min_similarity, self.embedder)
+            results = self._sound(lambda conn: self._answer(conn, query, wanted, most, least,
                 asked_times(as_of, known_at), deeper))
             if count and not lists_all(query):
                 self.note(_relevant(results, query, USED))
@@ -375,7 +387,8 @@ def open_recall(
     **kw: Any,  # Other fields of `RecallService`
 ) -> RecallService:
     "A service for the repository that a path is in."
-    repo, settings = open_repo(path), settings or load_settings()
+    repo = open_repo(path)
+    settings = settings or load_settings(file=project_file(repo.worktree))
     kw.setdefault("embedder", recall_embedder(settings.config, repo.cache_dir / "index.db"))
     return RecallService(repo, settings, **kw)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import fmean
 from typing import Any, Literal
-from ..core.memory import as_utc, Memory
+from ..core.memory import as_memory, as_utc, Memory
 from ..core.models import MemoryMetadata, RetentionScore
 from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig
 from ..observability.tracing import detail_span, span
@@ -137,7 +137,8 @@ def compute_retention_score(
     config: RetentionConfig,
     now: datetime,
 ) -> RetentionScore:
-    "Design 1, section 5, with an importance that fades."
+    "Design 1, section 5, with an importance that fades; of the plugin's memories too."
+    memory = as_memory(memory)
     with detail_span("retention.compute", memory_id=memory.id) as s:
         factors = factors_of(memory, metadata, config, now)
         raw = _weighted(*factors, _factor(metadata, config), _minus(metadata, config), config)

@@ -11,8 +11,9 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 
 # %% auto #0
-__all__ = ['SessionContext', 'Line', 'Told', 'Laid', 'FORMAT', 'WEIGHTS', 'TAG', 'Packed', 'bag', 'about', 'lines_of', 'words',
-           'relevances', 'recencies', 'scores', 'diverse', 'price', 'fitting', 'unsaid', 'pack']
+__all__ = ['SessionContext', 'Line', 'Told', 'Laid', 'FORMAT', 'WEIGHTS', 'TAG', 'SUMMARY_CONTEXT_TAG', 'SUMMARY_CONTEXT_START',
+           'SUMMARY_CONTEXT_END', 'SUMMARY_CONTEXT_HEADER', 'Packed', 'bag', 'about', 'lines_of', 'words', 'relevances',
+           'recencies', 'scores', 'diverse', 'price', 'fitting', 'unsaid', 'pack']
 
 # %% ../../nbs/15_session/01_budget.ipynb #8eb4ad5a
 SessionContext = namedtuple("SessionContext", (  # What a session that starts is about, as far as one can know
@@ -198,7 +199,13 @@ def unsaid(
     return out
 
 # %% ../../nbs/15_session/01_budget.ipynb #fd7d083f
-TAG = "memory_consolidated_summaries"
+TAG = SUMMARY_CONTEXT_TAG = "memory_consolidated_summaries"
+# The designs' names. Their start is `<…>` without an attribute, and stands in no block that has their header
+SUMMARY_CONTEXT_START, SUMMARY_CONTEXT_END = f"<{TAG}", f"</{TAG}>"
+SUMMARY_CONTEXT_HEADER = """<{tag} version="{version}" generated_at="{timestamp}">
+<!-- Memory Consolidation Context - Auto-generated, do not edit -->
+<!-- This block is replaced on each session start -->
+"""
 _HEAD = """<!-- Memory Consolidation Context - Auto-generated, do not edit -->
 <!-- This block is replaced on each session start -->
 

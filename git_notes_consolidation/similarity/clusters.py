@@ -7,8 +7,9 @@ from __future__ import annotations
 import time
 import numpy as np
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from ..core.memory import Memory
 from ..core.settings import (
     DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, SubconsciousnessConfig)
@@ -17,7 +18,7 @@ from .lexical import LexicalEmbedder
 from .linkage import dendrogram, flat_clusters, groups_of
 
 # %% auto #0
-__all__ = ['MemoryCluster', 'dominant_namespace', 'split', 'cluster_rows', 'cluster_memories']
+__all__ = ['MemoryCluster', 'dominant_namespace', 'split', 'cluster_rows', 'Clusters', 'cluster_memories']
 
 # %% ../../nbs/07_similarity/10_clusters.ipynb #b94f5c11
 @dataclass(frozen=True)
@@ -121,6 +122,13 @@ def cluster_rows(
     return [_cluster([members[i] for i in p], X[at[p]], k) for k, p in enumerate(parts)]
 
 
+class Clusters(list[MemoryCluster]):
+    "A list that can be awaited as well, since the design's function is a coroutine."
+    def __await__(self) -> Generator[Any, None, Clusters]:
+        yield from ()
+        return self
+
+
 def cluster_memories(
     memories: Sequence[Memory],  # In any order
     embeddings: Mapping[str, np.ndarray],  # Id to row; who has none, or one of zeros, is left out
@@ -128,9 +136,9 @@ def cluster_memories(
     *,
     threshold: float | None = None,
     flat: Callable[[np.ndarray, float, np.ndarray], np.ndarray] = flat_clusters,
-) -> list[MemoryCluster]:  # Each memory in at most one
+) -> Clusters:  # Each memory in at most one
     "`cluster_rows`, of memories whose vectors are known by id."
     known = {m.id: m for m in memories if m.id in embeddings}
     members = [known[i] for i in sorted(known)]
-    return (cluster_rows(members, np.stack([embeddings[m.id] for m in members]), config, threshold=threshold,
-                         flat=flat) if members else [])
+    return Clusters(cluster_rows(members, np.stack([embeddings[m.id] for m in members]), config,
+                                 threshold=threshold, flat=flat) if members else ())

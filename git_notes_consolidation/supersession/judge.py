@@ -13,7 +13,7 @@ from .questions import likely, PROPOSED
 from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
-from ..core.memory import Memory
+from ..core.memory import as_memory, Memory
 from ..text.factuality import is_fragment, not_in_force, undecided
 from ..text.scopes import continues, other_scope
 
@@ -98,7 +98,7 @@ def judge_pair(
 ) -> Judgment:
     """The relation of a newer memory to an older one: `duplicate`, `supersede`, or `coexist` for whatever is
     not sure."""
-    j = weigh(older, newer, similarity=similarity, least=least)
+    j = weigh(as_memory(older), as_memory(newer), similarity=similarity, least=least)  # The plugin's too
     return j if j.relation == "coexist" or j.confidence >= SURE else abstain(f"unsure: {j.reason}")
 
 

@@ -9,7 +9,7 @@ import json
 import math
 import re
 import shutil
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
@@ -26,6 +26,7 @@ from git_notes_consolidation.core.models import (
     SummaryDecision, SupersededFact, TierTransition)
 from git_notes_consolidation.core.reports import ConsolidationPhase, ConsolidationResult
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo
+from git_notes_consolidation.store.audit import audit as gnc_audit
 from git_notes_consolidation.store.events import REFS, read_events
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.retention.score import compute_retention_score
@@ -469,3 +470,130 @@ def test_get_session_start_additional_context(summed):
     context = gnc.get_session_start_additional_context(gnc.SessionContext(project_path=str(summed)), existing_context="Theirs.")
     assert context.startswith("Theirs.") and blocks_in(context) == 1
     gnc.reset_summary_injector()
+
+
+# The plugin's own values, and the designs' constructors
+
+
+@dataclass(frozen=True)
+class TheirMemory:
+    "The released plugin's `Memory`, field for field: it knows no importance and no valid_from."
+    id: str
+    commit_sha: str
+    namespace: str
+    summary: str
+    content: str
+    timestamp: datetime
+    repo_path: str | None = None
+    spec: str | None = None
+    phase: str | None = None
+    tags: tuple[str, ...] = ()
+    status: str = "active"
+    relates_to: tuple[str, ...] = ()
+
+
+def theirs(i, summary, content="", days_ago=0):
+    return TheirMemory(f"decisions:1a2b3c4:{i}", "1a2b3c4" * 5 + "abcde", "decisions", summary, content, NOW - days_ago * DAY)
+
+
+def test_the_plugins_memories_are_taken_everywhere():
+    old, new = theirs(0, "Serve the API with Flask", days_ago=20), theirs(1, "Use FastAPI", "This supersedes \"Serve the API with Flask\".")
+    assert gnc.compute_retention_score(old, MemoryMetadata(old.id), RetentionConfig(), NOW) == compute_retention_score(
+        mem(old.summary, days_ago=20), MemoryMetadata("x"), RetentionConfig(), NOW)
+    assert (said := gnc.judge_pair(old, new)).relation == "supersede" and said.span == "This supersedes \"Serve the API with Flask\""
+    alike = [theirs(n, "x") for n in range(3)]
+    clusters = gnc.cluster_memories(alike, {m.id: np.ones(4) for m in alike}, SubconsciousnessConfig())
+
+    async def design(): return await gnc.cluster_memories(alike, {m.id: np.ones(4) for m in alike}, SubconsciousnessConfig())
+
+    assert [c.memory_ids for c in clusters] == [tuple(m.id for m in alike)] and asyncio.run(design()) == clusters
+
+
+def test_stores_take_the_plugins_ids_and_give_back_what_they_were_given_or_refuse_it(tmp_path):
+    home = new_repo(tmp_path, story())
+    result = run(home)
+    repo, memories = open_repo(home), read_memories(open_repo(home)).memories
+    known, edges, summaries, runs = MetadataStore(repo), EdgeStore(repo), SummaryStore(repo), RunLogStore(repo)
+    one = memories[0]
+    for alias in one.places[0].aliases():
+        assert known.get(alias).memory_id == one.id and [*known.get_batch([alias, "nobody:1:2"])] == [alias]
+    assert all(isinstance(store, kind) for store, kind in ((known, MetadataStore), (edges, EdgeStore), (summaries, SummaryStore), (runs, RunLogStore)))
+    for lie in ({"activation_count": 42}, {"superseded_by": memories[1].id}, {"consolidated_into": "sum_x"}):
+        before = refs(home)
+        with pytest.raises(ValueError, match=f"{[*lie][0]} .* cannot be put: "): known.put(MemoryMetadata(one.id, **lie), NOW)
+        assert refs(home) == before
+    known.increment_activation(one.id, NOW)
+    assert known.get(one.id).activation_count == 1
+    known.put(MemoryMetadata(one.id, MemoryTier.COLD), NOW)
+    assert known.get(one.id).tier == MemoryTier.COLD and one.id in {x.memory_id for x in known.search(one.summary.split()[-1])}
+    edge = MemoryEdge(memories[0].id, memories[1].id, EdgeType.REFERENCES, 0.5, "it says so", NOW)
+    edges.put(edge, NOW); edges.update(MemoryEdge(edge.source_id, edge.target_id, EdgeType.REFERENCES, 0.9, "it says so", NOW), NOW)
+    assert edges.get(edge.id).weight == 0.9
+    ended = edges.delete(edge.id, NOW)
+    assert edges.get(edge.id) is None and ended in runs.all()
+    gone = next(iter(summaries.all()))
+    assert summaries.get(gone) in summaries.search(summaries.get(gone).title)
+    summaries.delete(gone, NOW)
+    assert summaries.get(gone) is None
+    for store, i in ((known, one.id), (runs, result.run_id)):
+        with pytest.raises(NotImplementedError, match="gnc undo"): store.delete(i)
+    told = runs.get(result.run_id)
+    assert isinstance(told, ConsolidationResult)
+    assert (told.memories_processed, told.supersessions_detected, told.summaries_created) == (
+        result.memories_processed, result.supersessions_detected, result.summaries_created)
+    assert {(t.memory_id, t.to_tier) for t in told.tier_transitions} == {(t.memory_id, t.to_tier) for t in result.tier_transitions}
+    mine = ConsolidationResult("", NOW, NOW, ConsolidationPhase.COMPLETED, 3, 2, 1, errors=("boom",))
+    back = runs.get(runs.put(mine, NOW))
+    assert back.to_dict() | {"run_id": ""} == mine.to_dict()
+    assert gnc_audit(home).ok
+
+
+def test_the_service_is_made_as_the_designs_make_it(tmp_path):
+    home = new_repo(tmp_path / "repo", story())
+    asked = []
+
+    class LLMClient:
+        async def complete(self, prompt, system, json_mode):
+            asked.append((prompt, system, json_mode))
+            return "no JSON at all"
+
+    recall = gnc.open_recall(home, clock=lambda: NOW)
+    s = gnc.ConsolidationService(llm_client=LLMClient(), recall_service=recall, sync_service=None, config=SubconsciousnessConfig(min_cluster_size=2))
+    assert s.repo.common_dir == open_repo(home).common_dir and s.settings.config.min_cluster_size == 2 and s.embedder.name.startswith("lexical")
+    result = asyncio.run(s.run_consolidation(dry_run=True, now=NOW))
+    assert result.memories_processed == 36 and asked and all(json_mode and prompt and system for prompt, system, json_mode in asked)
+    assert result.supersessions_detected == 3  # What it says is no answer, and hurts nothing
+    (home / "gnc.toml").write_text("hot_threshold = 0.9\n")
+    for reset in (gnc.reset_consolidation_service, gnc.reset_recall_service, gnc.reset_reasoned_recall_service): reset()
+    made = gnc.get_consolidation_service(home), gnc.get_recall_service(home), gnc.get_reasoned_recall_service(home).recall_service
+    assert [x.settings.config.hot_threshold for x in made] == [0.9] * 3
+    assert gnc.get_reasoned_recall_service(home) is gnc.get_reasoned_recall_service(home)
+
+
+def test_the_designs_language_model_answers_with_reasoning(tmp_path):
+    home = new_repo(tmp_path, [mem("Caroline went to the support group yesterday", days_ago=0)])
+
+    class LLMClient:
+        async def complete(self, prompt, system, json_mode):
+            self.prompt = prompt
+            return json.dumps({"answer": "On 31 October 2026.", "confidence": 0.99, "reasoning": "It was the day before the note.", "sources": ["M1"]})
+
+    llm, rs = LLMClient(), gnc.open_recall(home, clock=lambda: NOW)
+    said = asyncio.run(gnc.ReasonedRecallService(rs, llm, SubconsciousnessConfig()).recall_with_reasoning("When did Caroline go to the support group?"))
+    assert "31 October 2026" in said.answer and "support group" in llm.prompt
+
+
+def test_the_designs_defaults_find_and_say_what_is_wrong(tmp_path):
+    home = new_repo(tmp_path, story())
+    rs = gnc.open_recall(home, clock=lambda: NOW)
+    assert [r.id for r in rs.search("harbour", min_similarity=0.5)] == [r.id for r in rs.search("harbour")] != []
+    assert len(rs.search("harbour", min_similarity=0.9)) < len(rs.search("harbour"))
+    far = run(home, consolidation_threshold=0.85)
+    assert far.clusters_found == 0 and any("consolidation_threshold 0.85" in w and "there would be" in w for w in far.warnings)
+    assert not any("consolidation_threshold" in w for w in run(home).warnings)
+
+
+def test_the_designs_constants():
+    assert (gnc.DEFAULT_RETENTION_HALF_LIFE_DAYS, gnc.DEFAULT_MIN_CLUSTER_SIZE, gnc.DEFAULT_SUMMARIES_TOKEN_BUDGET) == (30, 3, 2000)
+    assert gnc.SUMMARY_CONTEXT_HEADER.format(tag=gnc.SUMMARY_CONTEXT_TAG, version="1", timestamp="t").startswith(gnc.SUMMARY_CONTEXT_START)
+    assert gnc._query_needs_reasoning("When did we leave Redis?") and not gnc._query_needs_reasoning("redis")
