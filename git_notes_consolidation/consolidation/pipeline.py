@@ -189,7 +189,8 @@ class Desired:
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #992f8967
 def _closed(s: Scanned, review: Mapping[str, object]) -> tuple[str, ...]:
     "Open questions of ours that a look at everything did not raise again."
-    looked = s.config.linking_enabled and s.config.consolidation_enabled
+    c = s.config
+    looked = c.linking_enabled and c.supersession_enabled and c.consolidation_enabled
     return (tuple(sorted(i for i, r in s.state.reviews.items() if i not in review
                          and r.get("by", "offline") == "offline")) if looked else ())
 
@@ -256,7 +257,7 @@ def desired_state(
     touched = frozenset[str]() if fresh is None else fresh | _newly_replaced(s, edges)
     near = s if fresh is None else replace(s, scope=Scope(ids=_around(s, related.stands_for, touched)))
     groups, kept = _clustered(near, related.stands_for) if on else ([], None)
-    if s.config.linking_enabled and not settled:
+    if s.config.linking_enabled and s.config.relations_enabled and not settled:
         edges = edges + _beside(new, related, groups, [*edges, *refused.values()])
     progress(ConsolidationPhase.SUMMARIZE)
     as_before, due = ([], groups) if fresh is None else _told_before(s, groups, touched)

@@ -85,6 +85,12 @@ _HIDING = {EdgeType.DUPLICATE_OF: "dedupe", EdgeType.SUPERSEDES: "supersede"}
 # What this module finds, and the strategy that asks for it
 _MINE = _HIDING | {EdgeType.REFERENCES: "supersede"}
 
+
+def _wanted(s: Scanned, kind: EdgeType) -> bool:
+    "Is this run to look for relations of a kind?"
+    on = {EdgeType.SUPERSEDES: s.config.supersession_enabled, EdgeType.REFERENCES: s.config.relations_enabled}
+    return on.get(kind, True) and s.scope.does(_MINE[kind])
+
 # %% ../../nbs/13_consolidation/03_relate.ipynb #e6c7dcf7
 def active_edges(
     s: Scanned,
@@ -97,7 +103,7 @@ def active_edges(
         if e.by == "llm":
             return (e.source_id, e.target_id) in heard and (e.edge_type in _HIDING or e.code == "M")
         ours = (s.config.linking_enabled and e.by == "offline" and e.edge_type in _MINE
-                and s.scope.does(_MINE[e.edge_type]))
+                and _wanted(s, e.edge_type))
         if e.edge_type == EdgeType.REFERENCES and e.code != "I": return False
         return (ours and e.source_id in there and (e.target_id in there or e.target_id in s.buried)
                 and s.scope.has(there[e.source_id]))
@@ -188,7 +194,7 @@ def relate(s: Scanned) -> Related:
     "Repeats and supersessions that agree with each other."
     with span("consolidation.supersession") as log:
         plain, when = collapse(s.memories), {m.id: m.event_time for m in s.memories}
-        wanted = [kind for kind, name in _HIDING.items() if s.scope.does(name)]
+        wanted = [kind for kind in _HIDING if _wanted(s, kind)]
         merged = merged_into(s.state.edges.values(), when)
         current = [m for m in s.memories if plain[m.id] == m.id and m.id not in merged]
         judged = ask_model(s, current, judge(s, current)) if wanted else JudgedPairs()

@@ -8,7 +8,7 @@ import asyncio, random, sqlite3, time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from ..store import cache as store_cache, tables as store_tables
@@ -73,6 +73,18 @@ def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
     own_line = f"{s.embedder.name}'s own line, {s.embedder.cluster_threshold:g}"
     return (f"no memories are as near as consolidation_threshold {s.config.consolidation_threshold:g}: by "
             f"the embedder {own_line}, there would be {n} clusters; leave the setting out")
+
+
+def _unread(s: Scanned, d: Desired) -> str:  # Empty: there is nothing to say
+    "That a formula archives what is new because nobody has read it yet."
+    if s.config.formula != "subcog": return ""
+    new = {
+        m.id
+        for m in s.memories if s.now - m.timestamp < timedelta(days=7) and m.id not in s.state.accesses
+    }
+    n = sum(t.memory_id in new and t.to_tier == MemoryTier.ARCHIVED for t in d.transitions)
+    return (f"formula subcog archives {n} of this week's memories because nobody has read them: it takes the "
+            f"logarithm of the number of uses; formula gnm does not") if n else ""
 
 
 @dataclass(frozen=True, init=False)
@@ -148,7 +160,7 @@ class ConsolidationService:
             d = desired_state(s, settled, self.progress)
             if expired := still_due(expired, d.transitions, state, s.row()):
                 d = desired_state(s := _without(s, expired), progress=self.progress)
-            if (far := _too_far(s, d)): warnings.append(far)
+            warnings += filter(None, (_too_far(s, d), _unread(s, d)))
             plan = make_plan(s, d, v.bases | ({"HEAD": v.code.tip} if v.code else {}), self.settings,
                              warnings, expired)
             return model_answers(plan, client.usage(), model.heard) if client and model else plan, v

@@ -25,6 +25,7 @@ class Settings:
     "A configuration, and where each of its values came from."
     config: SubconsciousnessConfig
     origins: Mapping[str, str]  # Setting to "argument", a variable's name, a file's name or "default"
+    remarks: tuple[str, ...] = ()  # What was passed over, and what should be known of what was chosen
 
     @property
     def id(self) -> str:
@@ -51,6 +52,12 @@ def _read(file: Path | str) -> dict[str, Any]:
     except ValueError as e: raise ConfigError(str(e)) from None
 
 # %% ../../nbs/01_core/11_loading.ipynb #21280c3b
+# Design 5 scores with the logarithm of the number of uses
+_NEVER_READ = (
+    "the formula of design 5 takes the logarithm of how often a memory was read, which is none where it "
+    "never was: a run archives whatever nobody has read yet, an hour old or not")
+
+
 def load_settings(
     arguments: Mapping[str, Any] | None = None,  # Settings given by the caller; None values are not given
     env: Mapping[str, str] | None = None,  # The environment; the process's own when not given
@@ -60,8 +67,9 @@ def load_settings(
     "Argument before environment before file before default."
     env = os.environ if env is None else env
     found: dict[str, tuple[Any, str]] = {}
+    remarks: list[str] = []
     if file is not None:
-        for name, value in flatten_tables(_read(file), str(file)).items():
+        for name, value in flatten_tables(_read(file), str(file), remarks).items():
             found[file_setting(name, str(file))] = (value, str(file))
     found.update(plugin_settings(env, (arguments or {}).get("llm_provider")))
     for name in _FIELDS:
@@ -72,7 +80,9 @@ def load_settings(
     values = (begun := preset_settings(values.get("retention_preset", "default"))) | values
     origins = {name: found[name][1] if name in found else f"preset {values['retention_preset']}"
                if name in begun else "default" for name in _FIELDS}
-    try: return Settings(SubconsciousnessConfig(**values), origins)
+    try:
+        config = SubconsciousnessConfig(**values)
+        return Settings(config, origins, (*remarks, *([_NEVER_READ] if config.formula == "subcog" else [])))
     except ConfigError as e: raise ConfigError(
         f"{e} (set by {', '.join(sorted({o for o in origins.values() if o != 'default'}))})") from None
 

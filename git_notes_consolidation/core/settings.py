@@ -246,6 +246,8 @@ class ConsolidationSettings(_Checked):
     forgetting_enabled: bool = True  # Move memories between tiers
     surfacing_enabled: bool = True  # Bring summaries to the next session
     linking_enabled: bool = True  # Link repeats, and what is outdated to what replaced it
+    supersession_enabled: bool = True  # … of these, what is outdated
+    relations_enabled: bool = True  # … and what replaces nothing: references, related memories
     candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
     candidates_other: int = 5  # … and of all other namespaces
     workers: int = 0  # Processes for a large run; 0: one for each core, at most four

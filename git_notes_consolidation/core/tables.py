@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from .settings import ConfigError
+from .settings import ConfigError, PRESETS
 from .parsing import _FIELDS, _quoted, _WORDS
 
 # %% auto #0
@@ -17,8 +17,11 @@ __all__ = ['table_setting', 'flatten_tables']
 _TABLES: dict[str, dict[str, str]] = {
     "consolidation": {"enabled": "consolidation_enabled", "cluster_threshold": "consolidation_threshold",
                       "auto_trigger": "hook_enabled",
-                      "auto_trigger_threshold": "consolidation_batch_size", "schedule": "hook_schedule"},
-    "retention": {"recency_half_life_days": "retention_half_life_days"},
+                      "auto_trigger_threshold": "consolidation_batch_size", "schedule": "hook_schedule",
+                      "enable_supersession": "supersession_enabled",
+                      "enable_edge_extraction": "relations_enabled"},
+    "retention": {"recency_half_life_days": "retention_half_life_days",
+                  "supersession_weight": "retention_preset"},
     "context": {"base_token_budget": "context_token_budget", "min_tier": "context_min_tier",
                 "max_per_namespace": "context_max_per_namespace",
                 "include_summaries": "context_summaries", "include_edges": "context_edges"},
@@ -32,17 +35,12 @@ _TABLES: dict[str, dict[str, str]] = {
     "consolidation.supersession": {},
     "consolidation.audit": {"retention_days": "log_retention_days"}}
 
-_INSTEAD = {"supersession_weight":
-            "being superseded is no part of the sum, it multiplies the score: superseded_factor and "
-            "partial_factor",
-            "enable_supersession":
-            "linking_enabled switches supersession, repeats and all other relations together",
-            "enable_edge_extraction":
-            "linking_enabled switches supersession, repeats and all other relations together, and "
-            "context_edges shows them",
-            "summary_token_budget":
-            "a summary's length is fixed, and what a model may cost in a day is set by "
-            "MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS"}
+_PASSED_OVER = {("consolidation", "summary_token_budget"):
+                "a summary's length is fixed, and what a model may cost in a day is set by "
+                "MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS",
+                ("consolidation", "llm_provider"):
+                "a file may come with a repository, and does not say who is asked; set "
+                "MEMORY_CONSOLIDATION_LLM_PROVIDER"}
 
 # %% ../../nbs/01_core/10_tables.ipynb #0db41070
 _KEPT = "an operation that cannot be looked up cannot be taken back either"
@@ -84,7 +82,6 @@ def table_setting(
     origin: str,
 ) -> str:
     "Our name of a setting in one of the designs' tables."
-    if key in _INSTEAD: raise ConfigError(f"{origin}: there is no {table}.{key} here; {_INSTEAD[key]}")
     name = _TABLES[table].get(key, key)
     if name in _FIELDS: return name
     if (inner := f"{table}.{key}") in _TABLES:
@@ -114,22 +111,43 @@ _SWITCH = ("consolidation", "enabled")
 def _enabled(rows: Sequence[tuple[str, str, Any]], origin: str) -> tuple[str, ...]:
     "What the switch of the table `consolidation` means, beside all else in it."
     beside = [(table, key) for table, key,
-              _ in rows if table.startswith("consolidation") and (table, key) != _SWITCH]
+              _ in rows if table.startswith("consolidation") and (table, key) != _SWITCH
+              and (table, key) not in _PASSED_OVER]
     fours = {table != "consolidation" or table_setting(table, key, origin).startswith(("write_", "log_"))
              for table, key in beside}
     return tuple("write_enabled" if four else "consolidation_enabled"
                  for four in sorted(fours or {True, False}))
 
 # %% ../../nbs/01_core/10_tables.ipynb #9348a2b3
+def _formula_5(
+    weights: Mapping[str, Any],  # Of the table `retention`
+    origin: str,
+) -> str:
+    "The preset whose formula has a weight for being superseded; the four must add up to 1, as design 5 says."
+    names = ("recency_weight", "activation_weight", "importance_weight", "supersession_weight")
+    preset = PRESETS["subcog"]
+    try: total = sum(float(weights.get(name, preset.get(name, 0))) for name in names)
+    except (TypeError, ValueError): total = 0.0
+    if abs(total - 1) > 1e-6:
+        raise ConfigError(f"{origin}: {', '.join(names)} must add up to 1, not {total:g}")
+    return "subcog"
+
+
 def flatten_tables(
     d: Mapping[str, Any],  # What a file holds
     origin: str,
+    remarks: list[str] | None = None,  # Gets what is passed over, and why
 ) -> dict[str, Any]:  # By our names, as far as they are in a table
     "The settings of a file, out of the designs' tables."
     out: dict[str, Any] = {}
     rows = [*_rows(d)]
     for table, key, value in rows:
         if key in _FIXED.get(table, {}): _fixed(table, key, value, origin); continue
+        if (why := _PASSED_OVER.get((table, key))):
+            if remarks is not None: remarks.append(f"{origin}: {table}.{key} is passed over: {why}")
+            continue
+        if (table, key) == ("retention", "supersession_weight"): value = _formula_5(dict(
+            (k, v) for t, k, v in rows if t == "retention"), origin)
         names = ((key,) if not table else _enabled(rows, origin) if (table, key) == _SWITCH
                  else (table_setting(table, key, origin),))
         for name in names:

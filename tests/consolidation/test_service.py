@@ -17,6 +17,7 @@ from helpers import add_memories, git, refs, story
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge, MemoryTier
 from git_notes_consolidation.store.git import MEM, open_repo
@@ -585,3 +586,39 @@ def test_an_edge_whose_older_end_has_not_arrived_stays(tmp_path):
     git(away, "fetch", "-q", home, "refs/notes/mem-*:refs/notes/mem-*")
     run(away, full=True)
     assert {i for i, e in state_of(away).edges.items() if e.target_id in ends} == {i for i, e in kept.items() if e.target_id in ends} and ends
+
+
+# The designs' switches
+
+
+def test_supersession_and_other_relations_have_a_switch_each(tmp_path):
+    home = new_repo(tmp_path / "repo", [*story(), mem("About the crane", "It follows ADR-010.", days_ago=1)])
+    both = run(home)
+    assert both.supersessions_detected == 3 and both.relations_found
+    edges = {i: e.edge_type.value for i, e in state_of(home).edges.items()}
+    for off in ({"supersession_enabled": False}, {"relations_enabled": False}):  # What is there stays: nobody looks, and nobody takes away
+        run(home, full=True, **off)
+        assert {i: e.edge_type.value for i, e in state_of(home).edges.items()} == edges
+    fresh = new_repo(tmp_path / "fresh", [*story(), mem("About the crane", "It follows ADR-010.", days_ago=1)])
+    first = run(fresh, supersession_enabled=False)
+    assert first.supersessions_detected == 0 and first.duplicates_found == 3 and first.relations_found
+    other = new_repo(tmp_path / "other", [*story(), mem("About the crane", "It follows ADR-010.", days_ago=1)])
+    second = run(other, relations_enabled=False)
+    assert second.supersessions_detected == 3 and second.relations_found == 0
+
+
+def test_a_formula_that_archives_what_nobody_has_read_says_so(tmp_path):
+    home = new_repo(tmp_path / "repo", [mem("The API keys rotate monthly", days_ago=0.05), mem("Deploys run on Fridays", days_ago=0.05)])
+    for dry in (True, False):
+        said = service.run(serve(home, retention_preset="subcog"), SAMPLE_NOW, dry_run=dry)
+        assert any("archives 2 of this week's memories because nobody has read them" in w for w in said.warnings)
+    assert "whatever nobody has read yet" in load_settings({"retention_preset": "subcog"}, env={}).remarks[0]
+
+
+def test_subcogs_options_of_consolidate(tmp_path):
+    home = new_repo(tmp_path / "repo", story())
+    few = gnc("consolidate", "--dry-run", "--json", "--min-memories", "2", "--similarity", "0.3", "--strategy", "merge", repo=home).json["result"]
+    same = gnc("consolidate", "--dry-run", "--json", "--threshold", "0.3", "--strategy", "dedupe", "--strategy", "summarize", repo=home).json["result"]
+    assert few["duplicates_found"] == same["duplicates_found"] == 3 and few["supersessions_detected"] == few["tier_transitions"].__len__() == 0
+    assert few["clusters_found"] > same["clusters_found"]
+    assert "merge" in gnc("consolidate", "--dry-run", "--strategy", "squash", repo=home).err

@@ -138,7 +138,10 @@ def test_a_key_or_a_value_that_is_none(tmp_path, path, value, said, form):
 @both_forms
 @pytest.mark.parametrize("name", _NOT_FILES)
 def test_what_a_file_that_came_with_a_repository_may_not_say(tmp_path, name, form):
-    for d in ({name: "x"}, {"consolidation": {name: "x"}}, at(f"similarity.{name}", "x")):
+    if name == "llm_provider":  # Design 5's own file has it in that table: it stands there, and nobody is asked
+        s = load(tmp_path, {"consolidation": {name: "openai"}}, form)
+        assert s.config.llm_provider == "off" and "does not say who is asked" in s.remarks[0]
+    for d in ({name: "x"}, *([{"consolidation": {name: "x"}}] if name != "llm_provider" else []), at(f"similarity.{name}", "x")):
         with pytest.raises(ConfigError, match=f"{name} is not read from a file, which may come with a repository; set {variable_name(name)}"):
             load(tmp_path, d, form)
 

@@ -211,8 +211,10 @@ def scope_of(
     strategy: Sequence[str],
 ) -> consolidation_scan.Scope:
     "What a run may decide about, from the options."
+    # As the designs use the word: what says the same, and what belongs together
+    strategy = [x for s in strategy for x in (("dedupe", "summarize") if s == "merge" else (s, ))]
     bad = sorted(set(strategy) - {"dedupe", "supersede", "summarize", "tier"})
-    if bad: raise Usage(f"--strategy {bad[0]}: choose from dedupe, supersede, summarize, tier")
+    if bad: raise Usage(f"--strategy {bad[0]}: choose from dedupe, supersede, summarize, tier, merge")
     if days is not None and since is not None:
         raise Usage("--days and --since both say where to begin; give one of them")
     start = when(since, "--since") if since is not None else None
@@ -299,12 +301,15 @@ def consolidate(
                      typer.Option(help="Only memories recorded before this date.", metavar="DATE")] = None,
     days: Annotated[float | None, typer.Option(help="Only memories of the last so many days.")] = None,
     query: Annotated[str | None, typer.Option(help="Only memories that hold all of these words.")] = None,
-    strategy: Annotated[list[str] | None,
-                        typer.Option(
-                            help="dedupe, supersede, summarize or tier; repeat it for several. Default: "
-                            "all.")] = None,
-    threshold: Annotated[float | None,
-                         typer.Option(help="Cosine similarity that makes a cluster.")] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(help="dedupe, supersede, summarize, tier, or merge, which is dedupe and summarize; "
+                     "repeat it for several. Default: all.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", "--similarity", help="Cosine similarity that makes a cluster.")] = None,
+    min_memories: Annotated[int | None,
+                            typer.Option(help="Memories that a cluster has at least.", min=2)] = None,
     max_change: Annotated[float | None,
                           typer.Option(help="Share of the current memories that the run may supersede.",
                                        metavar="SHARE")] = None,
@@ -339,12 +344,13 @@ def consolidate(
     call: Call = ctx.obj
     begin = time.perf_counter()
     if (apply and (dry_run or plan or full or namespace or since or until or days or query or strategy
-                   or threshold or llm or local_only)):
+                   or threshold or min_memories or llm or local_only)):
         raise Usage("--apply does what its plan says; it goes with --max-change and --yes only")
     if domain is not None: in_domain(domain)
     asks = _who_asks(event, if_due, alone=not (apply or plan or dry_run or full))
     with progress(call) as step:
-        s = call.service(step, consolidation_threshold=threshold, max_change=1.0 if yes else max_change,
+        s = call.service(step, consolidation_threshold=threshold, min_cluster_size=min_memories,
+                         max_change=1.0 if yes else max_change,
                          llm_provider=llm, llm_local_only=local_only or None)
         scope = scope_of(s, [str(a_namespace(call.repo, x)) for x in namespace or ()], since, until, days,
                          query, strategy or ())

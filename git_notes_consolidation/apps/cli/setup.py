@@ -54,7 +54,7 @@ def config(ctx: typer.Context) -> None:
     call.show({k: {"value": v, "origin": s.origins[k]} for k, v in values.items()},
               *(table(chapter, ("setting", "value", "from"),
                       [(k, values[k], s.origins[k]) for k in names])
-                for chapter, names in chapters.items()),
+                for chapter, names in chapters.items()), *(f"! {plain(x)}" for x in s.remarks),
               rows=[{"setting": k, "value": v, "from": s.origins[k]} for k, v in values.items()])
 
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #12131ec4
