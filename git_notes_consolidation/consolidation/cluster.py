@@ -168,13 +168,38 @@ def _clustered(s: Scanned, stands_for: Mapping[str, str]) -> tuple[list[MemoryCl
     return found, kept[0]
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #7cce0f4f
+_VERBS = {
+    kind: re.compile(rf"(?i)(?<!not )\b(?:{verbs})\W+(?:(?:the|our|decision)\W+){{0,2}}$")
+    for kind, verbs in ((EdgeType.IMPLEMENTS, "implement(?:s|ed|ing)?|carries out|carry out"),
+                        (EdgeType.DEPENDS_ON,
+                         "depend(?:s|ing)? on|requires?|needs?|relies on|rely on|builds on"),
+                        (EdgeType.CONTRADICTS,
+                         "contradicts?|conflicts? with"), (EdgeType.REFINES, "refines?|extends?|details?"))
+}
+
+
+def _how(m: Memory, older: Memory) -> EdgeType:
+    "What a memory says that it does to one that it names: the verb right before the name."
+    names = {*names_of(older)}
+    for r in references(m.text):
+        if r.name not in names: continue
+        before = m.text[max(0, r.start - 40):r.start]
+        for kind, verb in _VERBS.items():
+            if verb.search(before): return kind
+    return EdgeType.REFERENCES
+
+
 def references_of(s: Scanned, current: Sequence[Memory], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
-    "From each memory to those that it names, where nothing else is known of the two."
-    known = {(e.source_id, e.target_id) for e in edges}
+    "From each memory to those that it names, where no more than a likeness is known of the two."
+    known = {(e.source_id, e.target_id) for e in edges if e.edge_type != EdgeType.RELATED_TO}
     first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
     pairs = ((current[a], current[b]) for a, b in _named(current, first=first, known=s.called))
-    return [MemoryEdge(m.id, o.id, EdgeType.REFERENCES, 1.0, "it names it", s.now, code="I")
-            for m, o in dict.fromkeys(pairs) if (m.id, o.id) not in known and s.scope.has(m)]
+    def edge(m: Memory, o: Memory) -> MemoryEdge:
+        how = _how(m, o)
+        said = how.value.replace("_", " ")
+        why = "it names it" if how == EdgeType.REFERENCES else f"it says that it {said} it"
+        return MemoryEdge(m.id, o.id, how, 1.0, why, s.now, code="I")
+    return [edge(m, o) for m, o in dict.fromkeys(pairs) if (m.id, o.id) not in known and s.scope.has(m)]
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #f76c6949
 def target_of(

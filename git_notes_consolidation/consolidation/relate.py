@@ -83,12 +83,15 @@ def _repeat(copy: str, first: str, at: datetime) -> MemoryEdge:
 # %% ../../nbs/13_consolidation/03_relate.ipynb #9932a0ea
 _HIDING = {EdgeType.DUPLICATE_OF: "dedupe", EdgeType.SUPERSEDES: "supersede"}
 # What this module finds, and the strategy that asks for it
-_MINE = _HIDING | {EdgeType.REFERENCES: "supersede"}
+_NAMED = (EdgeType.REFERENCES, EdgeType.IMPLEMENTS, EdgeType.DEPENDS_ON, EdgeType.CONTRADICTS,
+          EdgeType.REFINES)
+_MINE = _HIDING | dict.fromkeys(_NAMED, "supersede")
 
 
 def _wanted(s: Scanned, kind: EdgeType) -> bool:
     "Is this run to look for relations of a kind?"
-    on = {EdgeType.SUPERSEDES: s.config.supersession_enabled, EdgeType.REFERENCES: s.config.relations_enabled}
+    on = {EdgeType.SUPERSEDES: s.config.supersession_enabled} | dict.fromkeys(
+        _NAMED, s.config.relations_enabled)
     return on.get(kind, True) and s.scope.does(_MINE[kind])
 
 # %% ../../nbs/13_consolidation/03_relate.ipynb #e6c7dcf7
@@ -104,7 +107,7 @@ def active_edges(
             return (e.source_id, e.target_id) in heard and (e.edge_type in _HIDING or e.code == "M")
         ours = (s.config.linking_enabled and e.by == "offline" and e.edge_type in _MINE
                 and _wanted(s, e.edge_type))
-        if e.edge_type == EdgeType.REFERENCES and e.code != "I": return False
+        if e.edge_type in _NAMED and e.code != "I": return False
         return (ours and e.source_id in there and (e.target_id in there or e.target_id in s.buried)
                 and s.scope.has(there[e.source_id]))
     return [e for e in s.state.edges.values() if e.id not in mine and not judged(e)]

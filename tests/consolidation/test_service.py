@@ -622,3 +622,16 @@ def test_subcogs_options_of_consolidate(tmp_path):
     assert few["duplicates_found"] == same["duplicates_found"] == 3 and few["supersessions_detected"] == few["tier_transitions"].__len__() == 0
     assert few["clusters_found"] > same["clusters_found"]
     assert "merge" in gnc("consolidate", "--dry-run", "--strategy", "squash", repo=home).err
+
+
+SAYS = {"It implements ADR-004.": "implements", "It depends on ADR-004.": "depends_on", "Contradicts ADR-004.": "contradicts",
+        "This extends ADR-004.": "refines", "See ADR-004.": "references", "It does not implement ADR-004.": "references"}
+
+
+@pytest.mark.parametrize(("said", "kind"), SAYS.items())
+def test_what_a_memory_says_of_one_that_it_names_is_the_kind_of_their_edge(tmp_path, said, kind):
+    told = mem("Token limiter in production", said, days_ago=2, namespace="progress")
+    home = new_repo(tmp_path / "repo", [mem("ADR-004: Rate limits per token", days_ago=9), told])
+    run(home)
+    assert [e.edge_type.value for e in state_of(home).edges.values()] == [kind]
+    assert not run(home, full=True).changed and gnc("audit", repo=home).code == 0
