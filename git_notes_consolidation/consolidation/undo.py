@@ -6,14 +6,16 @@
 from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from ..core.memory import digest
+from ..core.models import EdgeType, MemoryTier
 from ..observability.tracing import current_span, traced
 from ..observability.metrics import count
 from ..store.git import RepoError
 from ..store.reader import resolve
-from ..store.events import Append, Events
+from ..store.events import Append, edge_append, Events, review_append, tier_append
 from ..store.writer import append
 from ..store.locks import run_lock
 from ..store.state import record_value, State
@@ -22,7 +24,7 @@ from .view import View, view
 from .service import _spared, ConsolidationService, refresh_index
 
 # %% auto #0
-__all__ = ['NeedsConfirmation', 'made_by', 'dependents', 'undo']
+__all__ = ['NeedsConfirmation', 'made_by', 'dependents', 'undo', 'keep_facts']
 
 # %% ../../nbs/13_consolidation/11_undo.ipynb #b757c42c
 class NeedsConfirmation(Guard):
@@ -98,3 +100,48 @@ def undo(
     current_span().set(run=name, runs_taken_back=len(targets))
     count("consolidation.undos")
     return name, *targets
+
+# %% ../../nbs/13_consolidation/11_undo.ipynb #8db12007
+_CONCLUDED = (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
+
+
+def keep_facts(
+    service: ConsolidationService,
+    name: str,  # A run, or the beginning of its name
+    now: datetime | None = None,
+) -> tuple[str, str]:  # The name of the run that takes back, and of the other
+    "Take back what a run concluded of other memories, and keep what it wrote."
+    at = now or service.clock()
+    def make(v: View) -> tuple[str, list[Append]]:
+        target = resolve(name, v.state.runs)
+        if by := _undoer(v.state, target): raise RepoError(f"{target} is taken back already, by {by}")
+        edges = [e for _, e in sorted(v.state.edges.items()) if e.consolidation_run_id == target
+                 and e.edge_type in _CONCLUDED]
+        if not edges:
+            raise RepoError(f"{target} concluded nothing of other memories; gnc undo {target} takes it back")
+        there = {m.id: m for m in v.scan.memories}
+        moves = [r for _, _, r in v.events.records if r["kind"] == "tier" and r.get("run") == target
+                 and r["memory"] in there and v.state.tier(r["memory"]).value == r["tier"]]
+        run_id = digest("run", "keep", target, v.bases, at.isoformat())
+        where = there[edges[0].source_id].commit_sha if edges[0].source_id in there else "0" * 40
+        out = [
+            edge_append(where, replace(e, reason="decided otherwise"), run_id, at, live=False) for e in edges
+        ]
+        out += [
+            review_append(where, e.id,
+                          {"at": at.isoformat(), "holds": False, "live": False, "verdict": "rejected"},
+                          run_id) for e in edges
+        ]
+        out += [
+            tier_append(there[r["memory"]], MemoryTier(r["tier"]), MemoryTier(r["from"]),
+                        "what archived it was taken back", float(r.get("score", 0)), run_id) for r in moves
+        ]
+        counts = {"review_items": len(edges), "edges_removed": len(edges), "tier_transitions": len(moves)}
+        return target, [*out, Append("runs", where, {"kind": "run", "id": run_id, "at": at.isoformat(),
+                                                     "counts": {k: n for k, n in counts.items() if n}})]
+    make(view(service.repo))  # A refusal should not even leave a lock file
+    with run_lock(service.repo):
+        target, made = make(view(service.repo))
+        append(service.repo, lambda e: made, at)
+        with _spared([]): refresh_index(service, view(service.repo), at)
+    return str(made[-1].record["id"]), target

@@ -227,3 +227,23 @@ def test_a_use_counts_at_once_where_one_looks(tmp_path):
     gnc("recall", "Flask", repo=home)
     x = gnc("explain", one["id"], "--json", repo=home).json
     assert x["activation_count"] == 1 and x["score"]["overall"] > one["score"]
+
+
+def test_a_wrong_replacement_is_taken_back_and_the_fact_stays(tmp_path):
+    home = made(tmp_path / "repo", [mem("ADR-1: Sessions are stored in Redis", days_ago=9)])
+    git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
+    said = gnc("remember", "ADR-2: Sessions live in PostgreSQL\n\nSupersedes ADR-1.", repo=home).out
+    assert "replaces" in said and "--keep-facts" in said
+    taken = gnc("undo", "last", "--keep-facts", repo=home)
+    assert taken.code == 0 and "what it wrote stays" in taken.out
+
+    def shown(): return {r["summary"]: r["superseded_by"] for t in ("hot", "archived") for r in gnc("tiers", "--show", t, "--json", repo=home).json}
+
+    both = {"ADR-1: Sessions are stored in Redis": None, "ADR-2: Sessions live in PostgreSQL": None}
+    assert shown() == both
+    gnc("consolidate", repo=home)
+    assert shown() == both and gnc("audit", repo=home).code == 0  # Nobody concludes it again
+    refused = gnc("undo", gnc("runs", "--json", repo=home).json[-1]["id"], "--keep-facts", repo=home)
+    assert refused.code == 1 and "concluded nothing of other memories" in refused.err
+    assert gnc("undo", taken.out.split()[-1], "--yes", repo=home).code == 0
+    assert [v for v in shown().values() if v] and gnc("audit", repo=home).code == 0

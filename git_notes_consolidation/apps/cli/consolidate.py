@@ -432,13 +432,18 @@ def diff(
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #af496a21
 @app.command(
     epilog=
-    "Examples: `gnc undo last`, `gnc undo run_4f2a`. To bring it back, undo the undo: `gnc undo undo_9c1e`.")
+    "Examples: `gnc undo last`, `gnc undo run_4f2a`, `gnc undo last --keep-facts`. To bring it back, undo "
+    "the undo: `gnc undo undo_9c1e`."
+)
 def undo(
     ctx: typer.Context,
     run: Annotated[str, typer.Argument(help="A run or an undo, by its name or the beginning of it; or last.",
                                        show_default=False)] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y",
                                       help="Take back what builds on it as well, without asking.")] = False,
+    keep_facts: Annotated[bool, typer.Option("--keep-facts",
+                                             help="Take back what it did to other memories; what it wrote "
+                                                  "stays, and the same is not done again.")] = False,
 ) -> None:
     "Take a run back. It stays on record, and the undo can be undone."
     call: Call = ctx.obj
@@ -449,6 +454,11 @@ def undo(
         standing = [r for r in state.runs.values() if r["id"] not in state.undone]
         if not standing: raise Usage("undo last: no run stands; gnc runs lists what there was")
         run = str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
+    if keep_facts:
+        name, of = consolidation_undo.keep_facts(s, run)
+        return call.show({"undo": name, "runs": [of]},
+                         f"Took back what {short(of)} did to other memories; what it "
+                         f"wrote stays.", f"Bring it back: gnc undo {short(name)}")
     try: name, *runs = consolidation_undo.undo(s, run, confirmed=yes)
     except consolidation_undo.NeedsConfirmation as e:
         if (call.as_json or not sys.stdin.isatty()

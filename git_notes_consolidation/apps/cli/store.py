@@ -45,8 +45,9 @@ def by_run(
     groups = defaultdict[str, list[Item]](list)
     for op in found:
         first, second = op.source_memory_ids or (op.target_memory_id or "",), op.target_memory_id or ""
+        if op.operation_type == "RESTORE" and op.source_memory_ids: first, second = (second,), first[0]
         says = {i: titles.get(i, i) for i in (*first, second)}
-        by = {"SUPERSEDE": "by", "NOOP": "of", "RESTORE": "as"}.get(op.operation_type, "→")
+        by = {"SUPERSEDE": "by", "NOOP": "of", "RESTORE": "not"}.get(op.operation_type, "→")
         beneath = [("", says[i]) for i in first[1:]]
         if op.source_memory_ids and second and says[second] != says[first[0]]:
             beneath.append((f"{by} {short(second)}", says[second]))

@@ -86,7 +86,11 @@ def written(call: Call, s: writing_write.WritingService, r: writing_effects.Writ
         *([looked, " → ".join(r.states)] if call.verbose and judged else []),
         *(f"? A question is left: gnc review list {short(i)}; then gnc review accept {short(i)}, or reject"
           for i in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
-        *([f"Take it back: gnc undo {short(r.run_id)}"] if r.run_id else []))
+        *([f"Take it back: gnc undo {short(r.run_id)}{_ALONE if r.superseded_ids else ''}"]
+          if r.run_id else []))
+
+
+_ALONE = "   Only what it replaced: add --keep-facts"
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #9afd6c35
 def _hint(
