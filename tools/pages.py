@@ -156,7 +156,8 @@ def commands(command=None, name="gnc"):
     if command is None:
         import typer
 
-        from git_notes_consolidation.apps.cli.program import app
+        from git_notes_consolidation.apps.cli.program import app, register
+        register()
         command = typer.main.get_command(app)
     if getattr(command, "hidden", False): return
     yield name, command

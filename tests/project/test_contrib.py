@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from git_notes_consolidation.apps.cli.program import program
 from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
 from helpers import ROOT
 
@@ -164,9 +165,7 @@ def test_traces_are_looked_for_by_a_name_that_spans_have():
 def test_alerts_say_what_to_do():
     assert {"MemoryNotConsolidated", "ConsolidationFails", "LanguageModelGivenUp", "ReviewPilesUp"} <= {r["alert"] for r in RULES}
     commands = set(re.findall(r"`gnc ([\w -]+?)`", " ".join(r["annotations"]["description"] for r in RULES)))
-    import typer
-    from git_notes_consolidation.apps.cli.app import app
-    known = {*typer.main.get_command(app).commands}
+    known = {*program().commands}
     assert commands and {c.split()[0] for c in commands} <= known
     for r in RULES: assert r["for"] and r["labels"]["severity"] in ("info", "warning", "critical") and {"summary", "description"} <= {*r["annotations"]}
 

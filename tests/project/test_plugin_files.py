@@ -12,11 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-import typer.main
 import yaml
 from calls import COMMAND, gnc, new_repo
 from git_notes_consolidation.apps.cli import program as cli
-from git_notes_consolidation.apps.cli import app as apps_app
 from git_notes_consolidation.core.memory import mem
 from helpers import ROOT
 
@@ -40,7 +38,7 @@ def fenced(body):
 def accepted(args):
     "Does the real parser take these words?"
     name, *rest = cli.hoist(args)[1]
-    command = typer.main.get_command(apps_app.app).commands.get(name)
+    command = cli.program().commands.get(name)
     assert command, f"No such command: {name}"
     command.make_context(name, rest)
     return True
@@ -132,7 +130,7 @@ def test_every_line_that_is_run_is_one_that_gnc_takes(path):
 @commands
 def test_options_that_the_help_names_are_options(path):
     front, body = parts(path)
-    known = {o for p in typer.main.get_command(apps_app.app).commands[path.stem].params for o in p.opts} | {"--verbose", "--help"}
+    known = {o for p in cli.program().commands[path.stem].params for o in p.opts} | {"--verbose", "--help"}
     assert set(re.findall(r"--[a-z][a-z-]+", front["argument-hint"] + body)) - {"--yes"} <= known
 
 
