@@ -346,7 +346,7 @@ class WritingSettings(_Checked):
                 f"{self.retention_days!r}") from None
         if expires and not self.write_delete:
             raise ConfigError(
-                "retention_days makes tombstones, and write_delete (enable_delete) is off; switch it on, or "
+                "retention_days makes tombstones, and write_delete is off; switch it on, or "
                 "leave retention_days empty")
 
     @property

@@ -29,13 +29,15 @@ _TABLES: dict[str, dict[str, str]] = {
     "consolidation.classification": {"confidence_threshold": "write_confidence",
                                      "require_human_review": "write_review"},
     "consolidation.operations": {"enable_merge": "write_merge", "enable_supersede": "write_supersede",
-                                 "enable_delete": "write_delete",
                                  "archive_superseded": "supersession_rule"},
     "consolidation.merge": {"inherit_max_importance": "write_max_importance"},
     "consolidation.supersession": {},
     "consolidation.audit": {"retention_days": "log_retention_days"}}
 
-_PASSED_OVER = {("consolidation", "summary_token_budget"):
+_PASSED_OVER = {("consolidation.operations", "enable_delete"):
+                "it means that something is gone for good, and nothing ever is: gnc forget only hides, and "
+                "write_delete = false forbids that too",
+                ("consolidation", "summary_token_budget"):
                 "a summary's length is fixed, and what a model may cost in a day is set by "
                 "MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS",
                 ("consolidation", "llm_provider"):
@@ -93,7 +95,7 @@ def table_setting(
 
 def _known(table: str) -> list[str]:
     "What a table may hold, by the designs' names."
-    return [*_TABLES[table], *_FIXED.get(table, {}),
+    return [*_TABLES[table], *_FIXED.get(table, {}), *(k for t, k in _PASSED_OVER if t == table),
             *(t.rpartition(".")[2] for t in _TABLES if t.rpartition(".")[0] == table)]
 
 # %% ../../nbs/01_core/10_tables.ipynb #df5fcd60
@@ -144,7 +146,9 @@ def flatten_tables(
     for table, key, value in rows:
         if key in _FIXED.get(table, {}): _fixed(table, key, value, origin); continue
         if (why := _PASSED_OVER.get((table, key))):
-            if remarks is not None: remarks.append(f"{origin}: {table}.{key} is passed over: {why}")
+            so = key == "enable_delete" and _WORDS.get(str(value).strip().lower()) is False  # As it is anyway
+            if remarks is not None and not so:
+                remarks.append(f"{origin}: {table}.{key} is passed over: {why}")
             continue
         if (table, key) == ("retention", "supersession_weight"): value = _formula_5(dict(
             (k, v) for t, k, v in rows if t == "retention"), origin)

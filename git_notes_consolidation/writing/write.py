@@ -123,7 +123,7 @@ def remember(
 def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> WriteResult:
     "A tombstone: the memory is shown to nobody, and stays where it is."
     if not self.settings.config.write_delete:
-        raise Guard("nothing may be forgotten here: write_delete (enable_delete) is off; nothing was written")
+        raise Guard("nothing may be forgotten here: write_delete is off; nothing was written")
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision,
         Sequence[Considered]]:
         m = _named(held, name)

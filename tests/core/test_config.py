@@ -31,7 +31,7 @@ DESIGN = {  # Every key of design 4's file, with its own value there
 MEANT = [("similarity.threshold", 0.7, "write_threshold"), ("similarity.max_candidates", 9, "write_candidates"),
          ("classification.confidence_threshold", 0.65, "write_confidence"), ("classification.require_human_review", True, "write_review"),
          ("operations.enable_merge", False, "write_merge"), ("operations.enable_supersede", False, "write_supersede"),
-         ("operations.enable_delete", False, "write_delete"), ("operations.archive_superseded", False, "supersession_rule"),
+         ("operations.archive_superseded", False, "supersession_rule"),
          ("merge.inherit_max_importance", False, "write_max_importance"), ("audit.retention_days", 7, "log_retention_days")]
 ALWAYS = ["merge.preserve_sources", "merge.recompute_embedding", "supersession.maintain_chains", "supersession.index_valid_until", "audit.log_all_operations",
           "audit.store_before_state", "audit.store_after_state"]
@@ -67,7 +67,7 @@ both_forms = pytest.mark.parametrize("form", ["yaml", "toml"])
 def test_the_file_of_design_four_is_read_as_it_stands(tmp_path, form):
     s = load(tmp_path, {"consolidation": DESIGN}, form)
     want = {"write_enabled": True, "write_threshold": 0.85, "write_candidates": 5, "write_confidence": 0.8, "write_review": False, "write_merge": True,
-            "write_supersede": True, "write_delete": False, "supersession_rule": True, "write_max_importance": True, "log_retention_days": 90}
+            "write_supersede": True, "supersession_rule": True, "write_max_importance": True, "log_retention_days": 90}
     assert set_in(s) == want and {s.origins[k] for k in want} == {str(tmp_path / f"gnc.{form}")}
 
 
@@ -83,7 +83,7 @@ def test_each_key_is_its_setting(tmp_path, path, value, name, form):
 
 def test_no_key_of_the_design_is_left_out():
     keys = {f"{t}.{k}" for t, table in DESIGN.items() if isinstance(table, dict) for k in table}
-    assert keys == {path for path, *_ in MEANT} | {*ALWAYS} | {"classification.fallback_action"}
+    assert keys == {path for path, *_ in MEANT} | {*ALWAYS} | {"classification.fallback_action", "operations.enable_delete"}
 
 
 @both_forms
@@ -282,7 +282,13 @@ def test_everything_that_may_be_set_is_shown_with_the_file_that_set_it(tmp_path)
     (home / "gnc.yaml").write_text(yaml.safe_dump({"consolidation": DESIGN}))
     rows = gnc("config", "--json", repo=home).json
     assert {k for k, v in rows.items() if v["origin"] == str(home / "gnc.yaml")} == {name for *_, name in MEANT} | {"write_enabled"}
-    assert rows["write_delete"]["value"] is False and "gnc.yaml" in gnc("config", repo=home).out
+    assert rows["write_delete"]["value"] is True and "gnc.yaml" in gnc("config", repo=home).out
+
+
+@both_forms
+def test_deleting_for_good_is_nothing_that_could_be_switched_on_and_hiding_goes_on(tmp_path, form):
+    off, on = (load(tmp_path, at("operations.enable_delete", x), form) for x in (False, True))
+    assert off.config == on.config == SubconsciousnessConfig() and not off.remarks and "nothing ever is" in on.remarks[0]
 
 
 @pytest.mark.slow

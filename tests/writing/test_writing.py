@@ -249,7 +249,7 @@ def test_forgotten_it_is_shown_to_nobody_and_restored_as_it_was(two):
 
 
 def test_what_may_not_be_forgotten_is_not(two):
-    with pytest.raises(consolidation_plan.Guard, match="enable_delete"): writer(two, write_delete=False).forget(said(two)["Tea is at four"].id)
+    with pytest.raises(consolidation_plan.Guard, match="write_delete is off"): writer(two, write_delete=False).forget(said(two)["Tea is at four"].id)
     assert state_of(two).operations == {}
 
 
