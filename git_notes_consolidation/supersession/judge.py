@@ -81,11 +81,12 @@ def weigh(
         return (said if said.confidence >= 0.9 or said.kind == "partial"
                 or not (why := undecided(_unquoted(older, newer))) else abstain(why))
     if (only := other_scope(older, newer)): return abstain(only)
+    if is_fragment(older) or is_fragment(newer):
+        return abstain(doubt or NO_CLAIM)  # A piece of something has no subject
     sure = ([] if continues(older, newer) else
             [same_title(older, newer, similarity, least), refilled(older, newer),
              None if undecided(newer) else solved(older, newer)])
     if (found := next(filter(None, sure), None)): return found
-    if is_fragment(older) or is_fragment(newer): return abstain(doubt or NO_CLAIM)
     return likely(older, newer) or abstain(doubt or NO_CLAIM)
 
 
