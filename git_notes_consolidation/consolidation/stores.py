@@ -4,7 +4,7 @@
 
 # %% ../../nbs/13_consolidation/13_stores.ipynb #2d512f35
 from __future__ import annotations
-import json, os, uuid
+import os, uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -101,7 +101,9 @@ class Store:
         "Values in whose text all of the words stand, by id."
         wanted = words.casefold().split()
         return [x for _, x in sorted(self.all().items())
-                if all(w in json.dumps(x.to_dict(), default=str).casefold() for w in wanted)]
+                if all(w in self._text(x).casefold() for w in wanted)]
+
+    def _text(self, value: Any) -> str: raise NotImplementedError
 
     def put(self, value: Any, now: datetime | None = None) -> str:
         "Append a value, or another state of one; the name of the run that holds it."
@@ -142,6 +144,8 @@ class EdgeStore(Store):
     "Relations."
     kind = "edges"
 
+    def _text(self, value: MemoryEdge) -> str: return f"{value.edge_type.value} {value.reason} {value.span}"
+
     def _record(self, value: MemoryEdge, v: View, run_id: str, at: datetime) -> Append:
         return edge_append(_commit_of(v, value.source_id), value, run_id, at)
 
@@ -152,6 +156,9 @@ class EdgeStore(Store):
 class SummaryStore(Store):
     "Summaries."
     kind = "summaries"
+
+    def _text(self, value: MemorySummary) -> str:
+        return " ".join((value.title, value.summary, *value.key_facts))
 
     def _record(self, value: MemorySummary, v: View, run_id: str, at: datetime) -> Append:
         return summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id)
@@ -204,6 +211,9 @@ class MetadataStore(Store):
 class RunLogStore(Store):
     "What runs did. It is appended to, and nothing is deleted."
     kind = "runs"
+
+    def _text(self, value: ConsolidationResult) -> str:
+        return " ".join((value.run_id, *(move.reason for move in value.tier_transitions)))
 
     def _all(self, v: View) -> dict[str, ConsolidationResult]:
         moves = defaultdict[str, list[TierTransition]](list)

@@ -5,7 +5,7 @@
 # %% ../../nbs/17_health/04_doctor.ipynb #0f52eb9f
 from __future__ import annotations
 import json, sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -46,11 +46,12 @@ __all__ = ['record_findings', 'cache_findings', 'model_findings', 'embedder_find
 # %% ../../nbs/17_health/04_doctor.ipynb #9b88735f
 def _overwritten(
     repo: Repo,
-    note: str,  # Ref and object
+    ref: str,
+    obj: str,
+    past: Iterable[tuple[str, str, str]],  # The ref's `steps`
 ) -> Iterator[Finding]:
     "What a note of ours has lost to somebody who wrote over it, and what brings it back."
-    ref, obj = note.split(" ")
-    was = [old for o, old, _ in steps(repo, ref) if o == obj and old]
+    was = [old for o, old, _ in past if o == obj and old]
     here = read_blobs(repo, {*was, *(blob for o, _, blob in note_paths(repo, ref) if o == obj)})
     now = {line for blob in here.keys() - {*was} for line in here[blob].splitlines()}
     for blob in (b for b in was if b in here):
@@ -58,14 +59,18 @@ def _overwritten(
             yield Finding(
                 "records", "broken",
                 f"Somebody has written over a note of ours: it had {counted_noun(len(lost), 'record')} more.",
-                f"git notes --ref={ref} append -C {blob[:12]} {obj}", note)
+                f"git notes --ref={ref} append -C {blob[:12]} {obj}", f"{ref} {obj}")
             return
 
 
 def record_findings(repo: Repo, events: Events) -> Iterator[Finding]:
     "What our refs hold, and what they hold in vain."
     state = fold(events)
-    for note in sorted({p.note for p in events.problems}): yield from _overwritten(repo, note)
+    odd = sorted({p.note for p in events.problems})
+    past = {ref: [*steps(repo, ref)] for ref in {note.split(" ")[0] for note in odd}}
+    for note in odd:
+        ref, obj = note.split(" ")
+        yield from _overwritten(repo, ref, obj, past[ref])
     for p in events.problems:
         yield Finding("records", "warn", f"A line that is no record is left out: {p.reason}.",
                       f"git notes --ref={p.note.replace(' ', ' edit ')}, and take it out",
