@@ -109,6 +109,7 @@ def status(service: ConsolidationService, now: datetime | None = None) -> dict[s
     at = now or service.clock()
     meta, memories = scored(v, service.settings, at), living_memories(v.scan.memories)
     mine = [m for m in memories if not meta[m.id].duplicate_of]
+    days = sorted((at - m.timestamp).total_seconds() / 86_400 for m in mine)
     last = None
     if store_cache.index_path(service.repo).exists():  # Looking makes no cache
         with closing(store_cache.open_index(service.repo)) as conn:
@@ -118,15 +119,12 @@ def status(service: ConsolidationService, now: datetime | None = None) -> dict[s
     kinds = Counter(e.edge_type.value for e in v.state.edges.values())
     return {
         "repository": str(service.repo.worktree or service.repo.common_dir), "notes": v.scan.notes,
-        "records": v.scan.records, "memories": len(memories), "distinct": len(mine), "oldest_days": max(
-            (at - m.timestamp).total_seconds() / 86_400
-            for m in memories) if memories else None, "current": sum(meta[m.id].superseded_kind != "full"
-                                                                     for m in mine),
-        "tiers": {t.value: sum(c[t.value] for c in by.values())
-                  for t in MemoryTier
-                  }, "namespaces": {n: {t.value: by[n][t.value]
-                                        for t in MemoryTier}
-                                    for n in sorted(by)}, "edges": dict(sorted(kinds.items())),
+        "records": v.scan.records, "memories": len(memories), "distinct": len(mine),
+        "oldest_days": days[-1] if days else None, "median_days": days[len(days) // 2] if days else None,
+        "current": sum(meta[m.id].superseded_kind != "full" for m in mine),
+        "tiers": {t.value: sum(c[t.value] for c in by.values()) for t in MemoryTier},
+        "namespaces": {n: {t.value: by[n][t.value] for t in MemoryTier} for n in sorted(by)},
+        "edges": dict(sorted(kinds.items())),
         "summaries": len(v.state.summaries), "review_items": len(open_questions(v.state)),
         "runs": len(v.state.runs), "undone": len(v.state.undone), "last_run": last,
         "problems": list(v.warnings), "available": is_consolidation_available()

@@ -129,7 +129,8 @@ def _formula_5(
     names = ("recency_weight", "activation_weight", "importance_weight", "supersession_weight")
     preset = PRESETS["subcog"]
     try: total = sum(float(weights.get(name, preset.get(name, 0))) for name in names)
-    except (TypeError, ValueError): total = 0.0
+    except (TypeError, ValueError):
+        raise ConfigError(f"{origin}: {', '.join(names)} must be numbers") from None
     if abs(total - 1) > 1e-6:
         raise ConfigError(f"{origin}: {', '.join(names)} must add up to 1, not {total:g}")
     return "subcog"

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing import write as writing_write
 
 # %% auto #0
-__all__ = ['EMPTY', 'NO_TABLE', 'app', 'LazyModule', 'plain', 'table', 'short', 'Item', 'listed', 'cut', 'write_csv', 'Steps',
-           'Call', 'why_empty', 'Usage', 'a_namespace', 'when']
+__all__ = ['EMPTY', 'NO_TABLE', 'app', 'LazyModule', 'plain', 'table', 'short', 'Item', 'evidence', 'listed', 'cut', 'write_csv',
+           'Steps', 'Call', 'why_empty', 'Usage', 'a_namespace', 'when']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #41933e5b
 class LazyModule:
@@ -88,6 +88,16 @@ class Item(NamedTuple):
     id: str
     says: str  # Its whole title
     beneath: tuple[tuple[str, str], ...] = ()  # Lines of a short label and a text
+
+
+def evidence(
+    words: str | None,  # Quoted
+    *titles: str,  # That stand above
+    why: str | None = None,  # Where nothing is quoted
+) -> tuple[tuple[str, str], ...]:
+    "The line with the words that say so; none where a title above is all that they are."
+    text = f"“{words}”" if words else why or ""
+    return (("", text),) if text and words not in titles else ()
 
 
 def listed(title: str, items: Sequence[Item], all_: bool = False, most: int = 5) -> list[Any]:

@@ -20,7 +20,7 @@ from ...store.reader import resolve
 from ...text.factuality import is_fragment
 from ...session.hooks import missing
 from .app import (
-    app, Call, cut, Item, LazyModule, listed, plain, short, table, Usage, why_empty)
+    app, Call, cut, evidence, Item, LazyModule, listed, plain, short, table, Usage, why_empty)
 from .consolidate import llm_rows
 from .write import worded
 
@@ -53,16 +53,23 @@ def _tier_table(st: dict[str, Any]) -> Table:
                  [*rows, ("all", *(st["tiers"][t] for t in names), st["distinct"])], right=(*names, "all"))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #b857736b
-def _young(
+def _why_one_tier(
     st: Mapping[str, Any],  # From `status`
     config: RetentionConfig,
-) -> str:  # Empty where something has cooled
-    "Why nearly all memories are hot."
-    if st["tiers"]["hot"] < 0.9 * (st["distinct"] or 1): return ""
-    days = [days_in_tiers(ns, config)["leaves_hot"] for ns in st["namespaces"]]
-    return (f"Nearly all is hot because it is young: the oldest was recorded {st['oldest_days']:.0f} days "
-            f"ago, and what nobody reads stays hot for {min(days):g} to {max(days):g} days. gnc config names "
-            f"the settings of that.")
+) -> str:  # Empty where they are in several
+    "Why nearly all memories are hot, or archived."
+    share = {t: n / (st["distinct"] or 1) for t, n in st["tiers"].items()}
+    first, last = ([days_in_tiers(ns, config)[k] for ns in st["namespaces"]]
+                   for k in ("leaves_hot", "archived"))
+    settings = "gnc config names the settings of that."
+    if share["hot"] >= 0.9:
+        return (f"Nearly all is hot because it is young: the oldest was recorded {st['oldest_days']:.0f} "
+                f"days ago, and what nobody reads stays hot for {min(first):g} to {max(first):g} days. "
+                f"{settings}")
+    if share["archived"] < 0.9: return ""
+    return (f"Nearly all is archived because it is old: half was recorded {st['median_days']:.0f} days "
+            f"ago or earlier, and what nobody reads is archived after {min(last):g} to {max(last):g} "
+            f"days. gnc recall finds it all the same, and what is read comes back. {settings}")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #82b542fa
 @app.command(epilog="Examples: `gnc status`, `gnc status -v`, `gnc status --stale`")
@@ -126,14 +133,14 @@ def tiers(
     ctx: typer.Context,
     show: Annotated[str | None, typer.Option(help="List the memories of a tier: hot, warm, cold or archived.",
                                              metavar="TIER")] = None,
-    limit: Annotated[int, typer.Option(help="At most so many of them.")] = 20,
+    limit: Annotated[int, typer.Option(help="At most so many of them.", min=1)] = 20,
 ) -> None:
     "Where the memories are; repeats are counted and listed once."
     call: Call = ctx.obj
     s = call.service()
     if show is not None: _list_tier(call, s, show, limit); return
     st = consolidation_status.status(s)
-    young = _young(st, s.settings.config.retention) if st["memories"] else ""
+    why = _why_one_tier(st, s.settings.config.retention) if st["memories"] else ""
     if not st["memories"]:
         call.show({k: st[k] for k in ("tiers", "namespaces")}, why_empty(call.repo))
         return
@@ -142,7 +149,7 @@ def tiers(
               _tier_table(st),
               "",
               _bars(st["tiers"]),
-              *(["", young] if young else []),
+              *(["", why] if why else []),
               rows=[{"namespace": ns} | n for ns, n in st["namespaces"].items()])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #ec43c1d7
@@ -159,9 +166,9 @@ def _relations(edges: Sequence[Mapping[str, Any]], i: str, titles: Mapping[str, 
         out = e["source_id"] == i
         other, kind = str(e["target_id"] if out else e["source_id"]), e["edge_type"]
         name = _READS.get((kind, out), f"{kind.replace('_', ' ').capitalize()} {'→' if out else '←'}")
-        why = f"“{e['span']}”" if e["span"] else str(e["reason"] or "")
         groups[name + (", in part" if e["kind"] == "partial" else "")].append(
-            Item(other, titles.get(other, ""), (("", why),) if why else ()))
+            Item(other, titles.get(other, ""),
+                 evidence(e["span"], titles.get(other, ""), titles.get(i, ""), why=e["reason"])))
     return [x for name, items in groups.items() for x in listed(name, items, all_=True)]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #0597aeb6
