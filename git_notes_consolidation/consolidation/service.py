@@ -55,16 +55,7 @@ from .view import _FINAL, _waiting, _without, model_answers, view, View
 __all__ = ['Shortcut', 'ConsolidationService', 'Stale', 'check_bases', 'scored', 'stand_ins', 'refresh_index', 'refresh_tables',
            'base_of', 'apply_plan', 'run', 'apply_file']
 
-# %% ../../nbs/13_consolidation/10_service.ipynb #5a24fc2b
-def _place_of(*services: Any) -> str:
-    "Where the plugin's services, or ours, have their repository."
-    for x in services:
-        at = getattr(getattr(x, "repo", None), "path", None) or getattr(x, "repo_path", None) or getattr(
-            x, "_repo_path", None)
-        if at: return str(at)
-    return "."
-
-
+# %% ../../nbs/13_consolidation/10_service.ipynb #d6c34f71
 def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
     "That a threshold which somebody set leaves no cluster, and what would be clusters without it."
     if s.config.consolidation_threshold is None or d.clusters or not s.scope.does("summarize"): return ""
@@ -86,7 +77,16 @@ def _unread(s: Scanned, d: Desired) -> str:  # Empty: there is nothing to say
     return (f"formula subcog archives {n} of this week's memories because nobody has read them: it takes the "
             f"logarithm of the number of uses; formula gnm does not") if n else ""
 
+# %% ../../nbs/13_consolidation/10_service.ipynb #e85d0d4a
+def _place_of(*services: Any) -> str:
+    "Where the plugin's services, or ours, have their repository."
+    for x in services:
+        at = getattr(getattr(x, "repo", None), "path", None) or getattr(x, "repo_path", None) or getattr(
+            x, "_repo_path", None)
+        if at: return str(at)
+    return "."
 
+# %% ../../nbs/13_consolidation/10_service.ipynb #5a24fc2b
 @dataclass(frozen=True, init=False)
 class ConsolidationService:
     "Plans, applies and takes back consolidation runs in one repository."

@@ -237,7 +237,7 @@ def notices(
     waiting, ask = _last_run(here).get("waiting"), "gnc review list"
     return {
         "missing": "" if here.memories or not here.seen else NOT_FETCHED,
-        "partial": PARTIAL if here.memories and _partial(here) and not ready else "",
+        "partial": PARTIAL if here.memories and not ready and _partial(here) else "",
         "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
                  "gnc consolidate in a terminal" if here.memories and not here.seen else "",
         "questions": f"one question waits for you: {ask}" if questions == 1

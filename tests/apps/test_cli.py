@@ -36,7 +36,7 @@ def words(text): return " ".join(text.split())
 def commands(home):
     "A call of every command that looks, with the columns or words that people must find in its output."
     m, s = named(home, OVERTURNED).id, next(iter(state_of(home).summaries))
-    return {"consolidate --dry-run": ("Nothing to do",), "runs": ("Runs", "3 supersessions detected"),
+    return {"consolidate --dry-run": ("Nothing to do",), "runs": ("Runs", "3 replaced"),
             f"diff {run_of(home)}": ("Replaced: 3", "by mem_", "“Supersedes ADR-000”", "gnc explain ID"),
             "status": ("memories", "36 in", "after repeats", "Tiers, repeats counted once", "█"), "status -v": ("By namespace", "decisions"),
             "tiers": ("By namespace", "archived"), "tiers --show warm": ("warm: ", "score"),

@@ -23,7 +23,7 @@ from ...store.reader import resolve
 from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...session.hooks import ConsolidationHook
 from git_notes_consolidation.apps.cli.app import (
-    a_namespace, app, Call, EMPTY, Item, LazyModule, listed, plain, short, Steps, table, Usage,
+    a_namespace, app, Call, evidence, Item, LazyModule, listed, plain, short, Steps, table, Usage,
     when, why_empty)
 
 if TYPE_CHECKING:
@@ -82,8 +82,6 @@ def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 def report(r: ConsolidationResult, seconds: float | None = None) -> list[Any]:
     "A run's result for people."
-    if not r.memories_processed:
-        return [EMPTY]
     if not r.changed: return ["Nothing to do: everything is as it should be.", *_remarks(r)]
     rows = [("memories", r.memories_processed), ("… after repeats", r.memories_distinct),
             ("repeats linked", r.duplicates_found),
@@ -120,7 +118,7 @@ def _in_words(reason: str) -> str:
         return reason.split()[0].replace("repeats", "a repeat")
     return re.sub(r"^(score) [\d.]+ is|^[\d.]+ days old,|\bby (?:mem|sum)_\w+", r"\1", reason).strip()
 
-# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #d8c47534
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #3a258790
 DONE = {  # An operation in the log, to the memory that it was done to
     "ADD": "added", "SUPERSEDE": "replaced", "NOOP": "said again", "UPDATE": "changed",
     "MERGE": "merged", "DELETE": "forgotten", "RESTORE": "restored"
@@ -135,15 +133,15 @@ def done_to(op: Operation) -> str:
                            for x in op.after_state.values() if isinstance(x, Mapping)))
     return DONE[op.operation_type] + (" in part" if op.operation_type == "SUPERSEDE" and part else "")
 
-
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #d8c47534
 def _told(r: Mapping[str, Any], titles: Mapping[str, str]) -> tuple[str, Item] | None:
     "The group of a record, and its line; nothing where another record of its run says the same."
     def says(i: object) -> str: return titles.get(str(i), str(i))
-    def item(first: str, label: str = "", second: str = "", why: str = "") -> Item:
+    def item(first: str, label: str = "", second: str = "", why: str = "", words: str | None = None) -> Item:
         i, j = str(r.get(first) or r["subject"]), str(r.get(second, ""))
         more = [(f"{label} {short(j)}", says(j))] if j and (says(i) != says(j) or label != "of") else []
-        return Item(i, says(i), (*more, *([("", why)] if why else [])))
-    kind, why = r["kind"], f"“{r['span']}”" if r.get("span") else str(r.get("reason") or "")
+        return Item(i, says(i), (*more, *evidence(words, says(i), says(j), why=why)))
+    kind, why, words = r["kind"], str(r.get("reason") or ""), r.get("span")
     if kind == "tier":
         return f"{r.get('from', 'hot')} → {r['tier']}, {_in_words(str(r.get('reason') or ''))}", item(
             "memory")
@@ -158,9 +156,8 @@ def _told(r: Mapping[str, Any], titles: Mapping[str, str]) -> tuple[str, Item] |
     of = str(r.get("type") or "")
     if kind == "review" and r.get("live", True):
         asks = {"supersedes": "replaces?", "duplicate_of": "says the same?"}.get(of, "other questions")
-        if "title" in r: return f"Asked, nothing is hidden: {asks}", Item(
-            str(r["subject"]), f"{r['title']}: a summary that was undone, and found again?")
-        return f"Asked, nothing is hidden: {asks}", item("source", "→", "target")
+        again = Item(r["subject"], f"{r.get('title')}: a summary that was undone, and found again?")
+        return f"Asked, nothing is hidden: {asks}", again if "title" in r else item("source", "→", "target")
     if kind != "edge": return None
     if not r.get("live", True):
         if why == "decided otherwise":
@@ -168,10 +165,10 @@ def _told(r: Mapping[str, Any], titles: Mapping[str, str]) -> tuple[str, Item] |
         return "No longer linked", item("source", "→", "target", why or of)
     if of == "supersedes":
         part = " in part" if r.get("edge_kind") == "partial" else ""
-        return f"Replaced{part}", item("target", "by", "source", why)
+        return f"Replaced{part}", item("target", "by", "source", why, words)
     if of == "duplicate_of": return "Said again, hidden behind the first", item("source", "of", "target")
-    if of == "merged_into": return "Merged", item("source", "→", "target", why)
-    return of.replace("_", " ").capitalize(), item("source", "→", "target", why)
+    return ("Merged" if of == "merged_into" else of.replace("_", " ").capitalize(),
+            item("source", "→", "target", why, words))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #40543d1c
 _GROUPS = ("Replaced", "Replaced in part", "Said again, hidden behind the first", "Merged", "Expired",
@@ -372,6 +369,11 @@ def consolidate(
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #5d5f56db
 _SIZES = ("memories_processed", "memories_distinct", "clusters_found")
+_COUNTED = {
+    "duplicates_found": "said again", "supersessions_detected": "replaced",
+    "review_items": "asked or answered", "summaries_created": "summaries",
+    "relations_found": "other relations", "edges_removed": "relations ended", "tier_transitions": "moved"
+}
 
 def _did(
     r: Mapping[str, Any],
@@ -385,7 +387,8 @@ def _did(
              ("", ))[0] if op.operation_type == "SUPERSEDE" else op.target_memory_id or ""
         return f"{done_to(op)} “{plain(titles.get(i, short(i)), 60)}”"
     if 0 < len(ops) <= 2: return "; ".join(map(told, ops))
-    return ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in r["counts"].items() if n and k not in _SIZES)
+    return ", ".join(f"{n} {_COUNTED.get(k, k.replace('_', ' '))}" for k, n in r["counts"].items()
+                     if n and k not in _SIZES)
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #e88aa875
 @app.command(epilog="Example: `gnc runs --json`")

@@ -94,8 +94,10 @@ def _in_full(p: writing_proposals.Proposal, there: Mapping[str, Memory]) -> list
                           _lines(there[i], span if name == "newer" else ""))
             for name, key in (("newer", "source"), ("older", "target")) if (i := str(q.get(key))) in there]
     head = Text(f"{plain(q['id'])}: {plain(q.get('reason', ''))}", style="bold")
-    return [head, *ends, *([f"quoted: “{plain(span)}”"] if span else []), f"If accepted: {plain(p.words)}",
-            ""]
+    return [
+        head, *ends, *([f"quoted: “{plain(span)}”"] if span else []), f"If accepted: {plain(p.words, 300)}",
+        ""
+    ]
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #19afe070
 def _about(v: consolidation_view.View, name: str | None) -> str | None:
@@ -193,8 +195,11 @@ def _decide(call: Call, s: writing_write.WritingService, verb: str, names: Seque
             data.append({"question": i, "error": str(e)}); told.append(f"! {short(i)}: {plain(e)}"); continue
         there |= s.held().memories
         data.append({"question": i, "verdict": verb, "dry_run": dry_run} | r.to_dict())
-        told += [Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"),
-                 *_outcome_of(r, there, plain(proposed[0].words) if proposed and verb == "accepted" else "")]
+        told += [
+            Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"),
+            *_outcome_of(r, there,
+                         plain(proposed[0].words, 300) if proposed and verb == "accepted" else "")
+        ]
     call.show(data, *(told or ["Nothing waits for you."]))
     if failed: raise typer.Exit(1)
 

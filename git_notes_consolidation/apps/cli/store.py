@@ -19,7 +19,7 @@ from ...store.state import OPERATIONS
 from ...store.oplog import Operation, operations_of, prune_log
 from ...store.compact import compact, Compacted, histories, publish, restore
 from .app import (
-    app, Call, cut, Item, LazyModule, listed, plain, short, table, Usage, when)
+    app, Call, cut, evidence, Item, LazyModule, listed, plain, short, table, Usage, when)
 from .consolidate import done_to
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ def by_run(
         beneath = [("", says[i]) for i in first[1:]]
         if op.source_memory_ids and second and says[second] != says[first[0]]:
             beneath.append((f"{by} {short(second)}", says[second]))
-        if (why := op.reasoning or "") and why != "same summary and body":
-            quoted = why.partition(": “")[2]
-            beneath.append(("", f"“{quoted}" if quoted else why))
+        if (why := op.reasoning or "") != "same summary and body":
+            beneath += evidence(why.partition(": “")[2].removesuffix("”"), *says.values(), why=why)
         state = "".join([", undone"] * op.undone + [", left out"] * op.pruned)
         head = f"{op.created_at[:16].replace('T', ' ')}  {short(op.run_id)}{state}, {done_to(op)}"
         groups[head].append(Item(first[0], says[first[0]], tuple(beneath)))
