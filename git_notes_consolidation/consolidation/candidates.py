@@ -101,9 +101,10 @@ def candidates(
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #35eb9477
 _TYPES = {"supersede": EdgeType.SUPERSEDES, "duplicate": EdgeType.DUPLICATE_OF}
+_ASKED = _TYPES | {"merge": EdgeType.MERGED_INTO}  # A run unites nothing by itself; a person may
 
 def _edge(newer: Memory, older: Memory, j: Judgment, at: datetime, by: str = "offline") -> MemoryEdge:
-    return MemoryEdge(newer.id, older.id, _TYPES[j.relation], j.confidence, j.reason, at, None, j.kind,
+    return MemoryEdge(newer.id, older.id, _ASKED[j.relation], j.confidence, j.reason, at, None, j.kind,
                       j.code, j.span, by)
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #ab600011

@@ -15,7 +15,7 @@ from ..observability.tracing import span
 from ..text.scopes import other_scope
 from ..supersession.judge import denies, DOUBTED, SURE, to_confirm
 from .scan import collapse, Scanned
-from .candidates import _edge, _TYPES, judge, JudgedPairs
+from .candidates import _ASKED, _edge, _TYPES, judge, JudgedPairs
 
 # %% auto #0
 __all__ = ['ask_model', 'active_edges', 'Related', 'merged_into', 'relate']
@@ -71,7 +71,7 @@ def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> Jud
               if j.relation == "merge"]
     settled = {(n.id, o.id) for n, o, _ in sure}
     wondered = [_edge(n, o, j, s.now, "llm") for (n, o), j in answers.items() if j.confidence < SURE
-                and j.relation in _TYPES]
+                and j.relation in _ASKED]
     mine = settled | {(e.source_id, e.target_id) for e in wondered}
     asked = [*(e for e in judged.asked if (e.source_id, e.target_id) not in mine), *wondered]
     return replace(judged, edges=(*judged.edges, *edges), asked=tuple(asked), heard=heard)

@@ -20,7 +20,6 @@ from ..store.locks import clone_id
 from ..store.state import as_shown, fold, State, with_state
 from ..store import cache as store_cache
 from ..store.accesses import access_counts, unflushed, with_unflushed
-from ..llm.protocol import FAILURES
 from ..staleness.lifetimes import Stale as Gone
 from ..staleness.staleness import code_gone, compare, Comparison
 from .scan import living_memories, Scanned
@@ -95,13 +94,9 @@ def _events(repo: Repo) -> tuple[Events, State]:
 def model_answers(plan: Plan, usage: Usage, heard: Mapping[str, Heard] = MappingProxyType({})) -> Plan:
     """The plan with what was asked of a language model, what was taken of its answers, and a warning where it
     did not answer."""
-    failed = ", ".join(f"{FAILURES.get(kind, kind)} {n}" for kind, n in sorted(usage.failures.items()))
-    told = (
-        [f"language model: {sum(usage.failures.values())} of {usage.asked} questions without an answer "
-         f"({failed})"] if failed else [])
     said = usage.to_dict() | {k: h.to_dict() for k, h in heard.items() if h.asked}
     return replace(plan, result=replace(plan.result, llm=said,
-                                        warnings=(*plan.result.warnings, *told, *usage.notes)))
+                                        warnings=(*plan.result.warnings, *usage.remarks)))
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #a650196a
 # A model was asked and had no good answer; asking again tomorrow brings the same

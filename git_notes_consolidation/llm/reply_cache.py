@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from .budget import Tables
-from .protocol import Request
+from .protocol import FAILURES, Request
 
 # %% auto #0
 __all__ = ['CachedReply', 'ReplyCache', 'read_recording', 'append_recording', 'Recorded', 'Spent', 'Usage']
@@ -118,6 +118,14 @@ class Usage:
     def cost(self) -> float: return self.total.cost
     @property
     def reserved(self) -> int: return self.total.reserved
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        "For people: what had no answer, and the notes."
+        failed = ", ".join(f"{FAILURES.get(kind, kind)} {n}" for kind, n in sorted(self.failures.items()))
+        told = (f"language model: {sum(self.failures.values())} of {self.asked} questions without an answer "
+                f"({failed})",) if failed else ()
+        return (*told, *self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         "For a report."

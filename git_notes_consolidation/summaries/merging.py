@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from ..text.facts import find_facts, same_value
+from .alignment import content_keys, has_word, words
 from ..core.memory import Memory
 
 # %% auto #0
@@ -19,19 +20,27 @@ def lost(
     sources: Sequence[Memory],
     text: str,  # Of the merged memory, title and body
 ) -> list[str]:  # As the sources have it; empty when nothing is lost
-    "Facts of the sources that a text does not state."
+    "Facts and words of the sources that a text does not state."
     said = find_facts(text)
-    return [t[f.start:f.end] for t in (m.text for m in sources) if t not in text for f in find_facts(t)
-            if not any(same_value(f, g) for g in said)]
+    values = [t[f.start:f.end] for t in (m.text for m in sources) if t not in text for f in find_facts(t)
+              if not any(same_value(f, g) for g in said)]
+    return values or [w for m in sources for w in _beyond(m.text, text)]
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #133d6e68
 def invented(
     sources: Sequence[Memory],
     text: str,  # Of the merged memory
 ) -> list[str]:
-    "Facts of a text that no source states."
+    "Facts and words of a text that no source states."
     said = [f for m in sources for f in find_facts(m.text)]
-    return [text[f.start:f.end] for f in find_facts(text) if not any(same_value(f, g) for g in said)]
+    values = [text[f.start:f.end] for f in find_facts(text) if not any(same_value(f, g) for g in said)]
+    return values or _beyond(text, " ".join(m.text for m in sources))
+
+
+def _beyond(text: str, said: str) -> list[str]:
+    "Words with content that another text does not have, in any form."
+    keys = {*content_keys(said)}
+    return [w for w in words(text) if not all(has_word(keys, k) for k in content_keys(w))]
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #e80dbefd
 def juxtaposed(

@@ -17,7 +17,7 @@ from ..core.memory import as_memory, Memory
 from ..text.factuality import is_fragment, not_in_force, undecided
 from ..text.scopes import continues, other_scope
 
-JUDGE = "offline-6"  # Changes whenever the same pair may be judged otherwise
+JUDGE = "offline-7"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'repeat_key', 'weigh', 'judge_pair',

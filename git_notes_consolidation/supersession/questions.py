@@ -10,7 +10,7 @@ from functools import lru_cache
 from ..core.memory import Memory
 from ..core.models import Judgment
 from .blockers import closed
-from .slots import Piece, differences, pieces
+from .slots import Difference, Piece, differences, pieces
 from ..text.factuality import undecided
 from ..text.facts import find_facts
 from ..text.names import document_head, names_of, references
@@ -37,17 +37,22 @@ def changes(
     return newer.namespace != "progress" or bool(CHANGE.search(newer.summary))
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #cf0dc73b
+def _swaps(older: Memory, newer: Memory) -> list[Difference]:
+    "Places in which two titles of one form say different words; none where they are not of one form."
+    found = differences(older.summary, newer.summary)
+    same = len(pieces(older.summary)) - sum(len(d.older) for d in found)
+    if 2 * same < max(len(pieces(older.summary)), len(pieces(newer.summary))): return []
+    def tells(ps: Iterable[Piece]) -> bool:
+        return any(p.word not in STOP_WORDS and not CHANGE.fullmatch(p.word) for p in ps)
+    return [d for d in found if tells(d.older) and tells(d.newer)]
+
+
 def side_by_side(
     older: Memory,
     newer: Memory,
 ) -> bool:
     "Do two titles of one form speak of two things?"
-    found = differences(older.summary, newer.summary)
-    same = len(pieces(older.summary)) - sum(len(d.older) for d in found)
-    if 2 * same < max(len(pieces(older.summary)), len(pieces(newer.summary))): return False
-    def tells(ps: Iterable[Piece]) -> bool:
-        return any(p.word not in STOP_WORDS and not CHANGE.fullmatch(p.word) for p in ps)
-    found = [d for d in found if tells(d.older) and tells(d.newer)]
+    found = _swaps(older, newer)
     return len(found) > 1 and not all(any(p.value for p in x) for d in found for x in (d.older, d.newer))
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #b57c7223
@@ -57,7 +62,7 @@ _GOES_ON = re.compile(r"(?i)\b" + any_of(
     r"as (?:before|it was|they were|written), nothing changes, "
     r"(?:is|are|was|were|does|do) not (?:changed?|affected|touched|move)") + r"\b")
 _CUTS = re.compile(r"[,;.]\s|\n|\s(?:but|while|and)\s")
-_DENIES = re.compile(r"(?i)\b(?:no|not|never|without|none|withdrawn|reverted|returns?|off)\b|n['’]t\b")
+_DENIES = re.compile(r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off)\b|n['’]t\b")
 
 
 @lru_cache(maxsize=2**13)
@@ -91,8 +96,20 @@ def _amounts(memory: Memory) -> frozenset[str]:
                      if f.kind in ("number", "version", "identifier", "date"))
 
 
+def _another_word(older: Memory, newer: Memory) -> bool:
+    "Is it the same title but for a word, “dark mode” and “light mode”? An amount in other units is no other."
+    found = _swaps(older, newer)
+    return bool(found) and not all(any(p.value for p in x) for d in found for x in (d.older, d.newer))
+
+
+def _completes(older: Memory, newer: Memory) -> bool:
+    "Does the newer title say all that the older one says, and more?"
+    return bool(content_stems(older.summary)) and content_stems(older.summary) < content_stems(newer.summary)
+
+
 def _again(older: Memory, newer: Memory) -> bool:
     was, now = _amounts(older), _amounts(newer)
+    if _another_word(older, newer): return False
     if _states(older) != _states(newer) or CHANGE.search(newer.summary): return False
     if bool(_DENIES.search(newer.summary)) != bool(_DENIES.search(older.summary)): return False
     return (bool(now) and now <= was
@@ -154,6 +171,8 @@ def likely(
         return Judgment("supersede", "partial", sure, LIKELY, "it changes a part on the same subject",
                         newer.summary)
     if _again(older, newer):
+        if _completes(older, newer):
+            return Judgment("merge", None, sure, LIKELY, "it says the same and more", newer.summary)
         return Judgment("duplicate", None, sure, LIKELY, "nothing new on the same subject", newer.summary)
     return Judgment("supersede", "full", sure, LIKELY, "the later word on the same subject", newer.summary)
 

@@ -251,7 +251,8 @@ def decide(
     best = sure[0].judgment.relation if sure else "coexist" if considered else "none"
     act = [x for x in sure if x.judgment.relation == best]
     act = act if best == "supersede" else act[:1]
-    asked = [x for x in told if x not in act and x.judgment.confidence >= WORTH_ASKING]
+    # What a model is unsure of is a question, however unsure it is
+    asked = [x for x in told if x not in act and (x.by == "llm" or x.judgment.confidence >= WORTH_ASKING)]
     likely = [x for x in asked if x.judgment.code == LIKELY]
     best_guess = likely[to_ask_about([(x.memory, x.judgment) for x in likely])] if likely else None
     return Decision(best, tuple(act),

@@ -178,7 +178,7 @@ class _Writer:
         self._tried.update(m.id for m in new)
         moved = write(self.repo, held.view.events, todo, now, new, held.tips)
         _take(self.repo, self.embedder, held, draft, change, todo, moved)
-        return result_of(draft, d, considered, change, run, [*(client.usage().notes if client else ())])
+        return result_of(draft, d, considered, change, run, client.usage().remarks if client else ())
 
 # %% ../../nbs/16_writing/04_records.ipynb #923d253d
 _STATUS = ("active", "resolved", "archived")

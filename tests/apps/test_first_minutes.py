@@ -101,7 +101,7 @@ def test_runs_say_what_was_done_to_which_memory_and_a_hint_needs_a_common_subjec
     home = made(tmp_path / "repo", [mem("Sessions are stored in Redis with a TTL of 30 minutes", days_ago=9)])
     git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
     assert "--supersedes" not in gnc("remember", "Request timeout 30 seconds", repo=home).out
-    assert "--supersedes" in gnc("remember", "Sessions are kept by the gateway", repo=home).out
+    assert "--supersedes" in gnc("remember", "Sessions are kept by the gateway, with a TTL of a day", repo=home).out
     told = gnc("runs", repo=home).out
     assert "added “Request timeout 30 seconds”" in told and "operations" not in told and "gnc diff RUN" in told
 

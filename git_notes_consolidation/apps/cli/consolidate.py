@@ -71,7 +71,8 @@ def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
             ("tokens in", usage["tokens_in"]), ("tokens out", usage["tokens_out"]),
             ("tokens reserved, no bill came", usage.get("reserved", 0)),
             ("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
-    rows += [(f"no answer: {llm_protocol.FAILURES.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
+    why = llm_protocol.FAILURES
+    rows += [(f"no answer: {why.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
     for kind in ("pairs", "summaries"):
         if (heard := usage.get(kind)) is None: continue
         rows.append((f"{kind} taken", f"{heard['taken']} of {heard['asked']}"))

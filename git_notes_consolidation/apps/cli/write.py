@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
-from ...core.memory import as_utc
+from ...core.memory import as_utc, mem
 from ...store.git import open_repo
 from ...store.reader import resolve
 from ...recall.as_of import moment
-from ...text.topics import content_stems
+from ...text.subjects import PERHAPS_ONE_SUBJECT, tie
 from .app import app, Call, LazyModule, plain, short, table, Usage, when
 
 if TYPE_CHECKING:
@@ -104,9 +104,8 @@ def _hint(
     if r.operation != "ADD" or r.review: return ""
     near = (pool.memories[pool.row[c["id"]]] for c in r.considered if c["by"] != "person"
             and c["cosine"] >= floor and pool.current(c["id"]))
-    mine = {w for w in content_stems(text) if not w[0].isdigit()}  # Numbers alone make no subject
-    near = (m for m in near if mine & content_stems(m.summary))
-    m = next((m for m in near if since is None or m.event_time <= since), None)
+    m = next((m for m in near if tie(m, mem(text)) >= PERHAPS_ONE_SUBJECT
+              and (since is None or m.event_time <= since)), None)
     how = "take it back and say it with" if r.run_id else "add"
     return f"If this replaces “{plain(m.summary, 70)}”, {how} --supersedes {short(m.id)}" if m else ""
 
