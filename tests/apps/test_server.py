@@ -1,4 +1,4 @@
-"""The MCP server: each tool and resource through the SDK's own client, in process and over a real pipe, and what a client may do to it."""
+"""The MCP server: each tool and resource through the client of the protocol's SDK, in process and over a real pipe, and what a client may do to it."""
 import asyncio
 import contextlib
 import json
@@ -26,13 +26,16 @@ from git_notes_consolidation.store.locks import run_lock
 from git_notes_consolidation.writing.write import open_writing
 from helpers import ROOT, add_memories, git, refs, replace_everywhere, story
 
-pytest.importorskip("mcp.server.mcpserver", reason="the SDK is not installed (pip install 'git-notes-consolidation[mcp]')")
-from git_notes_consolidation.apps.mcp import tools as workspaces
+pytest.importorskip("mcp", reason="the SDK is not installed (pip install 'git-notes-consolidation[dev]')")
+import anyio
+from git_notes_consolidation.consolidation import incremental
 from git_notes_consolidation.apps.mcp import server as serving
 from git_notes_consolidation.consolidation.view import shown, view
 from git_notes_consolidation.apps.mcp.tools import Workspace
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
 
 TOOLS = [f"memory_{t}" for t in "store recall history status consolidate review get_summary update forget restore".split()]
 ARGUMENTS = ["--now", SAMPLE_NOW.isoformat(), "serve"]
@@ -50,10 +53,29 @@ def wrong(result): assert result.is_error, result.structured_content; return res
 def named(home, start): return next(m for m in read_memories(open_repo(home)).memories if m.summary.startswith(start))
 
 
+@contextlib.asynccontextmanager
+async def transport(workspace):
+    "A server in this process as the SDK's client wants it: lines out of its messages, and messages out of the server's lines."
+    (out, read), (write, incoming) = (anyio.create_memory_object_stream(1000) for _ in range(2))
+    loop = asyncio.get_running_loop()
+    server = serving.Server(workspace, lambda line: loop.call_soon_threadsafe(out.send_nowait, SessionMessage(jsonrpc_message_adapter.validate_json(line))))
+
+    async def listen():
+        async for m in incoming: server.hear(m.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen)
+        try: yield read, write
+        finally:
+            tasks.cancel_scope.cancel()
+            server.close()
+            for end in (out, read, write, incoming): end.close()
+
+
 def talk(workspace, conversation, mode="legacy"):
-    "What a conversation in this process comes to; `legacy` speaks JSON-RPC over streams in memory."
+    "What a conversation in this process comes to; `auto` asks for a newer protocol first, without a handshake."
     async def main():
-        async with Client(serving.make_server(workspace), mode=mode) as client: return await conversation(client)
+        async with Client(transport(workspace), mode=mode) as client: return await conversation(client)
     return asyncio.run(main())
 
 
@@ -401,7 +423,7 @@ def test_a_search_waits_for_no_run(home, monkeypatch):
     import threading
     begun, over = threading.Event(), threading.Event()
     def slow(*_, **__): begun.set(); over.wait(10); raise consolidation_plan.Guard("stopped")
-    monkeypatch.setattr(workspaces, "run", slow)
+    monkeypatch.setattr(incremental, "run", slow)
     async def ask(client):
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(client.call_tool("memory_consolidate", {"apply": True}))
@@ -429,9 +451,10 @@ def test_facts_stored_at_once_are_all_there_and_none_twice(home):
 
 
 @pytest.mark.slow
-def test_the_sdks_client_over_a_pipe(home):
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_sdks_client_over_a_pipe(home, mode):
     async def main():
-        async with Client(process(home)) as client:
+        async with Client(process(home), mode=mode) as client:
             r = await asyncio.gather(*(client.call_tool("memory_recall", {"query": "What do we build on?", "limit": 1}) for _ in range(20)))
             shelf = await client.read_resource("gnc://summaries")
             return [t.name for t in (await client.list_tools()).tools], r, shelf, await client.call_tool("memory_history", {"memory_id": "mem_nosuch"})
@@ -555,30 +578,28 @@ def test_outside_a_repository_it_serves_the_reason(tmp_path, pipe):
     assert r["isError"] and "run git init there" in r["content"][0]["text"] and server.end()[0] == 0
 
 
-# Without the extra
-
-WITHOUT = """
-import sys
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("mcp", "mcp_types"): raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Refuse())
-"""
+# Without the SDK, and before anything heavy
 
 
 def python(code): return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 
 @pytest.mark.slow
-def test_without_the_sdk_it_says_what_to_install(tmp_path):
-    done = python(WITHOUT + "import git_notes_consolidation.apps.mcp.server")
-    assert "NotImplementedError" in done.stderr and "pip install 'git-notes-consolidation[mcp]'" in done.stderr
-    done = python(WITHOUT + "from git_notes_consolidation.apps.cli import program as cli; sys.exit(cli.main(['serve']))")
-    assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith("gnc: mcp.server.mcpserver is not installed. Run: pip install")
+def test_it_is_told_what_there_is_before_anything_is_imported_that_looks_for_it():
+    done = python("""
+import json, sys
+from git_notes_consolidation.apps.cli import program, session
+from git_notes_consolidation.apps.mcp import server, tools
+said = []
+s = server.Server(tools.Workspace("."), said.append)
+for n, (method, params) in enumerate([("initialize", {"protocolVersion": "2025-11-25"}), ("tools/list", {})]):
+    s.hear(json.dumps({"jsonrpc": "2.0", "id": n, "method": method, "params": params}).encode())
+print(len(said), [m for m in ("mcp", "anyio", "numpy", "git_notes_consolidation.consolidation.service") if m in sys.modules])""")
+    assert done.stdout == "2 []\n", (done.stdout, done.stderr)
 
 
 @pytest.mark.slow
-def test_nothing_else_loads_the_sdk(home):
+def test_nothing_else_loads_the_server(home):
     for code in ("from git_notes_consolidation.apps.cli import program as cli; cli.main(['--repo', HOME, 'status'])",
                  "import git_notes_consolidation.consolidation.service",
                  "from git_notes_consolidation.apps.cli import program as cli; cli.main(['--repo', HOME, 'recall', 'x'])",
