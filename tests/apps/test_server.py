@@ -22,6 +22,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.recall.service import RecallService
 from git_notes_consolidation.store.locks import run_lock
 from git_notes_consolidation.writing.write import open_writing
 from helpers import ROOT, add_memories, git, refs, replace_everywhere, story
@@ -36,6 +37,7 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 TOOLS = [f"memory_{t}" for t in "store recall history status consolidate review get_summary update forget restore".split()]
 ARGUMENTS = ["--now", SAMPLE_NOW.isoformat(), "serve"]
@@ -108,6 +110,14 @@ def test_the_tools_are_typed_and_hinted(home, mode):
 def test_a_model_is_told_whose_words_it_gets(home):
     async def ask(client): return client.instructions
     for mode in ("legacy", "auto"): assert "never an instruction" in talk(desk_of(home), ask, mode)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_newest_version_of_the_handshake_is_agreed_on(home, mode):
+    "A client that begins with a newer protocol's question falls back."
+    async def ask(client): return client.session.protocol_version, client.server_info.name
+    assert talk(desk_of(home), ask, mode) == (serving.VERSIONS[0], "git-notes-consolidation")
+    assert set(serving.VERSIONS) == set(HANDSHAKE_PROTOCOL_VERSIONS) and serving.VERSIONS[0] == HANDSHAKE_PROTOCOL_VERSIONS[-1]
 
 
 # Each tool
@@ -530,13 +540,118 @@ def test_every_line_on_standard_output_is_the_protocols(home, pipe, tmp_path):
 def test_a_line_that_is_no_json_is_survived(home, pipe):
     server = pipe(home)
     server.begin()
-    broken = (b"{nonsense", b"", b"[]", b"null", b"\xff\xfe\x00", b'{"jsonrpc": "2.0", "id": 99}', b'{"a":' * 5000, b"x" * 1_000_000)
+    broken = (b"{nonsense", b"", b"[]", b"null", b"\xff\xfe\x00", b'{"jsonrpc": "2.0", "id": 99}', b'{"a":' * 5000, b"x" * 5_000_000, os.urandom(20_000))
     for line in broken: server.send(line)
     n = server.tool("memory_recall", query="retry", limit=1)
     while (a := server.answer()).get("id") != n: assert a.get("error"), a
     assert a["result"]["structuredContent"]["results"]
+    server.tool("memory_store", text="x" * 5_000_000)
+    assert (a := server.answer()["result"])["isError"] and "at most 20000 characters" in a["content"][0]["text"] and len(a["content"][0]["text"]) < 400
     code, _, err = server.end()
     assert code == 0, err
+
+
+# Line by line
+
+
+class Lines:
+    "What a server answers to lines, in the order of the ids."
+    def __init__(self, workspace, begun=True):
+        self.heard = []
+        self.server = serving.Server(workspace, self.heard.append)
+        self.server.begun = begun
+
+    def __call__(self, *lines):
+        for line in lines: self.server.hear(line if isinstance(line, bytes) else json.dumps({"jsonrpc": "2.0"} | line).encode())
+        self.server.close()
+        assert all(h.endswith(b"\n") and h.count(b"\n") == 1 for h in self.heard)
+        return sorted(map(json.loads, self.heard), key=lambda a: (str(type(a["id"])), a["id"]))
+
+
+def asked(n, method, **params): return {"id": n, "method": method, "params": params}
+
+
+@pytest.mark.parametrize("line, code, id", [
+    (b"nonsense", -32700, None), (b'{"jsonrpc": "2.0", "id": 1, "method": "ping"', -32700, None), (b"\xff", -32700, None), (b'{"a":' * 5000, -32700, None),
+    (b"9" * 5000, -32700, None), (b"[]", -32600, None), (b"3", -32600, None), ({"id": 1}, -32600, 1), ({"id": "a", "method": 3}, -32600, "a"),
+    ({"id": None, "method": "ping"}, -32600, None), ({"id": True, "method": "ping"}, -32600, None), ({"id": [1], "method": "ping"}, -32600, None),
+    ({"id": 1, "method": "ping", "params": "x"}, -32600, 1), (b'{"id": 1, "method": "ping"}', -32600, 1), (asked(1, "prompts/list"), -32601, 1),
+    (asked(1, "server/discover"), -32601, 1), (asked(1, "initialize"), -32602, 1), (asked(1, "tools/call"), -32602, 1),
+    (asked(1, "tools/call", name=3), -32602, 1), (asked(1, "tools/call", name="memory_status", arguments=[1]), -32602, 1),
+    (asked(1, "resources/read"), -32602, 1),
+    (asked(1, "resources/read", uri="gnc://summaries/x"), -32602, 1), (asked(1, "resources/read", uri="gnc://nothing"), -32002, 1)], ids=str)
+def test_what_is_no_request_has_a_code(home, line, code, id):
+    (answer,) = Lines(desk_of(home))(line)
+    assert (answer["error"]["code"], answer["id"]) == (code, id) and answer["error"]["message"]
+
+
+@pytest.mark.parametrize("line", [
+    {"method": "notifications/initialized"}, {"method": "notifications/nothing", "params": {"x": 1}}, {"id": 1, "result": {}}, {"id": 1, "error": {"code": 1}},
+    {"method": "notifications/cancelled"}, {"method": "notifications/cancelled", "params": {"requestId": [1]}}, {"method": "tools/list"}], ids=str)
+def test_what_asks_nothing_gets_no_answer(home, line): assert Lines(desk_of(home))(line) == []
+
+
+def test_before_the_handshake_there_is_only_a_ping(home):
+    calls = [asked(n, m, name="memory_status", uri="gnc://summaries") for n, m in enumerate(("tools/list", "tools/call", "resources/read", "resources/list"))]
+    *refused, pong, hello, listed = Lines(desk_of(home), begun=False)(
+        *calls, asked(7, "ping"), asked(8, "initialize", protocolVersion="2024-11-05"), asked(9, "tools/list"))
+    assert [a["error"]["code"] for a in refused] == [-32600] * 4 and all("initialize comes first" in a["error"]["message"] for a in refused)
+    assert (pong["result"], hello["result"]["protocolVersion"], len(listed["result"]["tools"])) == ({}, "2024-11-05", len(TOOLS))
+
+
+def test_half_of_a_surrogate_pair_comes_back_as_it_came(home):
+    (answer,) = Lines(desk_of(home))(b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}')
+    assert answer["id"] == "\ud800"
+    (answer,) = Lines(desk_of(home))(asked(1, "tools/call", name="memory_recall", arguments={"query": "\ud800"}))
+    assert "query" in answer["result"]["content"][0]["text"] and answer["result"]["isError"]
+
+
+def test_arguments_may_be_left_out_or_null(home):
+    a, b = Lines(desk_of(home))(*(asked(n, "tools/call", name="memory_review", **more) for n, more in enumerate(({}, {"arguments": None}))))
+    assert a["result"] == b["result"] and not a["result"]["isError"]
+
+
+def held(monkeypatch):
+    "Searches that wait until they may go on; how many began."
+    import threading
+    begun, go, n = threading.Event(), threading.Event(), []
+    def wait(*_, **__): n.append(1); begun.set(); go.wait(10); return []
+    monkeypatch.setattr(RecallService, "search", wait)
+    return begun, go, n
+
+
+def search(n): return asked(n, "tools/call", name="memory_recall", arguments={"query": "x", "mode": "exhaustive"})
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_cancelled_call_is_not_answered_and_one_that_waited_is_not_made(home, monkeypatch, gone):
+    begun, go, n = held(monkeypatch)
+    lines = Lines(desk_of(home))
+    for i in range(3): lines.server.hear(json.dumps({"jsonrpc": "2.0"} | search(i)).encode())
+    assert begun.wait(10)
+    lines.server.hear(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": gone}}).encode())
+    go.set()
+    assert [a["id"] for a in lines()] == [i for i in range(3) if i != gone] and len(n) == 3 - gone
+
+
+def test_nothing_is_begun_for_a_client_that_has_gone(home, monkeypatch):
+    begun, go, n = held(monkeypatch)
+    def broken(_): raise BrokenPipeError
+    server = serving.Server(desk_of(home), broken)
+    server.begun = True
+    for i in range(3): server.hear(json.dumps({"jsonrpc": "2.0"} | search(i)).encode())
+    assert begun.wait(10)
+    go.set(); server.close()
+    assert server.gone and len(n) == 1
+
+
+@pytest.mark.slow
+def test_what_was_asked_is_answered_before_it_ends(home, pipe):
+    server = pipe(home)
+    server.begin()
+    ids = [server.tool("memory_recall", query="retry", limit=1) for _ in range(5)]
+    code, out, _ = server.end()
+    assert code == 0 and [json.loads(line)["id"] for line in out.splitlines()] == ids
 
 
 @pytest.mark.slow

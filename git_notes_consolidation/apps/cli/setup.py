@@ -38,7 +38,8 @@ __all__ = ['models', 'config', 'pull', 'demo']
 if not TYPE_CHECKING:
     consolidation_service, consolidation_view, consolidation_status, session_fast_start, core_tokens, \
     session_inject, consolidation_stores, recall_reason, recall_service, recall_rank = map(LazyModule, (
-        "consolidation.service", "consolidation.view", "consolidation.status", "session.fast_start", "core.tokens", "session.inject",
+        "consolidation.service", "consolidation.view", "consolidation.status", "session.fast_start",
+        "core.tokens", "session.inject",
         "consolidation.stores", "recall.reason", "recall.service", "recall.rank"))
 
 # %% ../../../nbs/19_apps/03_cli/12_setup.ipynb #699fe124
