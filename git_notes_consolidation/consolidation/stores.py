@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
-from ..store import cache as store_cache
+from ..store import cache as store_cache, tables as store_tables
 from ..core.memory import as_utc, digest, UTC
 from ..core.models import (
     MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, TierTransition)
@@ -21,19 +21,21 @@ from ..core.reports import ConsolidationPhase, ConsolidationResult
 from ..store.accesses import note_accesses
 from ..store.reader import UnknownId
 from ..core.loading import load_settings, project_file, Settings
+from ..core.settings import ConfigError
 from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo, Repo
 from ..store.events import Append, edge_append, summary_append, tier_append
 from ..store.writer import append
 from ..llm.client import Client, get_client
 from .cluster import metadata_of
+from .scan import Scope
 from .view import counted, View, view
-from .service import ConsolidationService
+from .service import ConsolidationService, refresh_tables
 
 
 # %% auto #0
-__all__ = ['open_service', 'client_for', 'get_consolidation_service', 'reset_consolidation_service', 'Store', 'EdgeStore',
-           'SummaryStore', 'MetadataStore', 'RunLogStore']
+__all__ = ['STRATEGIES', 'open_service', 'client_for', 'scope_of', 'get_consolidation_service', 'reset_consolidation_service',
+           'Store', 'EdgeStore', 'SummaryStore', 'MetadataStore', 'RunLogStore']
 
 # %% ../../nbs/13_consolidation/13_stores.ipynb #26d82994
 def open_service(path: Path | str = ".", settings: Settings | None = None, **kw: Any) -> ConsolidationService:
@@ -53,6 +55,35 @@ def client_for(repo: Repo, settings: Settings) -> Callable[[], Client]:
 def _client(repo: Repo, settings: Settings) -> Client:
     store_cache.open_index(repo).close()  # The same file holds the replies
     return get_client(settings.config, os.environ, store_cache.index_path(repo))
+
+# %% ../../nbs/13_consolidation/13_stores.ipynb #fb22ad8e
+STRATEGIES = ("dedupe", "supersede", "summarize", "tier")
+
+def scope_of(
+    service: ConsolidationService,
+    namespaces: Iterable[str] = (),  # None: all
+    since: datetime | None = None,
+    until: datetime | None = None,
+    days: float | None = None,  # Instead of since
+    query: str | None = None,  # Words that a memory must hold, all of them; * is everything
+    strategies: Iterable[str] = (),  # None: all
+) -> Scope:
+    "What a run may decide about."
+    wanted = {x for s in strategies for x in (("dedupe", "summarize") if s == "merge" else (s, ))}
+    if bad := sorted(wanted - {*STRATEGIES}):
+        raise ConfigError(f"strategy {bad[0]}: choose from {', '.join(STRATEGIES)}, merge")
+    if days is not None and since is not None:
+        raise ConfigError("days and since both say where to begin; give one of them")
+    try: since = service.clock() - timedelta(days=days) if days is not None else since
+    except (OverflowError, ValueError): raise ConfigError(
+        f"days {days}: there is no day so long ago; write a number such as 90") from None
+    ids = None
+    if query is not None and query.strip() != "*":
+        with closing(store_cache.open_index(service.repo)) as conn:
+            refresh_tables(conn, view(service.repo), service.settings, service.clock())
+            ids = frozenset(store_tables.search_text(conn, query))
+        if not ids: raise ConfigError(f"query {query!r}: no memory holds all of these words")
+    return Scope(frozenset(namespaces) or None, since, until, ids, frozenset(wanted))
 
 # %% ../../nbs/13_consolidation/13_stores.ipynb #650ae81d
 _services: dict[str, ConsolidationService] = {}

@@ -83,6 +83,7 @@ _DESIGNS = {"hook_enabled": "HOOK_CONSOLIDATION_ENABLED",
             "summaries_token_budget": "HOOK_SESSION_START_SUMMARIES_TOKEN_BUDGET",
             "summaries_min_confidence": "HOOK_SESSION_START_SUMMARIES_MIN_CONFIDENCE",
             "summaries_prioritize": "HOOK_SESSION_START_SUMMARIES_PRIORITIZE",
+            "session_format": "HOOK_SESSION_START_FORMAT",
             "summaries_superseded": "HOOK_SESSION_START_SUMMARIES_SUPERSEDED"}
 
 # %% ../../nbs/01_core/09_parsing.ipynb #fdd579a1

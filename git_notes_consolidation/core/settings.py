@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 # %% auto #0
-__all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES',
-           'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTIVATION_BOOST', 'DEFAULT_MIN_CLUSTER_SIZE',
+__all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'PRIORITIES', 'SESSION_FORMATS', 'TIERS',
+           'WRITE_PROFILES', 'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTIVATION_BOOST', 'DEFAULT_MIN_CLUSTER_SIZE',
            'DEFAULT_MAX_CLUSTER_SIZE', 'DEFAULT_CONSOLIDATION_BATCH_SIZE', 'DEFAULT_CONSOLIDATION_INTERVAL_HOURS',
            'DEFAULT_HOT_THRESHOLD', 'DEFAULT_WARM_THRESHOLD', 'DEFAULT_SUMMARIES_MAX', 'DEFAULT_SUMMARIES_TOKEN_BUDGET',
            'DEFAULT_SUMMARIES_MIN_CONFIDENCE', 'DEFAULT_SUMMARIES_PRIORITIZE', 'NAMESPACE_IMPORTANCE',
@@ -268,6 +268,7 @@ class ConsolidationSettings(_Checked):
 
 # %% ../../nbs/01_core/08_settings.ipynb #b937f200
 PRIORITIES = ("relevance", "recency", "activation")
+SESSION_FORMATS = ("markdown", "xml")
 TIERS = ("hot", "warm", "cold", "archived")
 
 # %% ../../nbs/01_core/08_settings.ipynb #187fa4ba
@@ -287,6 +288,8 @@ class SessionSettings(_Checked):
     summaries_min_confidence: float = 0.7  # A summary below it stays out
     summaries_prioritize: str = "relevance"  # What weighs most: relevance, recency or activation
     summaries_superseded: bool = True  # Tell what was superseded, struck through
+    # What the session hook gives: markdown (summaries), or xml (memories and summaries, as gnc context)
+    session_format: str = "markdown"
     # Tokens of gnc context for a simple project; a larger one gets up to 2.5 times as many
     context_token_budget: int = 4000
     context_min_tier: str = "warm"  # Memories further away stay out: hot, warm, cold or archived
@@ -297,6 +300,7 @@ class SessionSettings(_Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._one_of("summaries_prioritize", PRIORITIES)
+        self._one_of("session_format", SESSION_FORMATS)
         self._one_of("context_min_tier", TIERS)
         self._share("summaries_min_confidence")
         self._not_negative("consolidation_batch_size", "consolidation_interval_hours", "hook_idle_minutes",

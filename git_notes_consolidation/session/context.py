@@ -10,24 +10,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import datetime
 from ..core.settings import ConfigError, SubconsciousnessConfig
-from ..core.loading import Settings
+from ..core.loading import load_settings, project_file, Settings
 from .xml import (
     ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context,
     group_lines, legal, marked, memory_element, one_line, summary_element, written)
 from ..core.models import (
     EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier)
-from ..core.memory import Memory, as_utc
-from ..store.git import Repo, RepoError, git
+from ..core.memory import Memory, UTC, as_utc
+from ..store.git import Repo, RepoError, git, open_repo
 from ..store.state import State
 from ..consolidation.scan import living_memories
 from ..consolidation.view import View, view
 from ..consolidation.service import scored, stand_ins
 from ..core.tokens import token_counter
+from .budget import about, bag, Laid, relevances, SessionContext
+from .fast_start import session_of
 
 # %% auto #0
-__all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'complexity', 'tracked_files', 'ContextBuildConfig', 'currents',
-           'short_names', 'TellingContext', 'tell', 'effective_cost', 'Choice', 'choose', 'worthy', 'tell_summary',
-           'choose_summaries', 'last_run', 'frame', 'assemble', 'SessionContextBuilder', 'tokens_by_tier']
+__all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'HOOK_TOKENS', 'complexity', 'tracked_files', 'ContextBuildConfig',
+           'currents', 'short_names', 'TellingContext', 'tell', 'effective_cost', 'Choice', 'choose', 'worthy',
+           'tell_summary', 'choose_summaries', 'relevance', 'last_run', 'frame', 'assemble', 'SessionContextBuilder',
+           'tokens_by_tier', 'hook_context']
 
 # %% ../../nbs/15_session/06_context.ipynb #bbadbeb1
 # Halves of the base budget: 1, 1.5, 2 and 2.5 times
@@ -169,12 +172,14 @@ def choose(
     sizes: Counter[str] = Counter()
     for x in memories:
         if sizes[x.namespace] >= most: continue
-        m = tell(x)
+        m, group = tell(x), 0 if sizes[x.namespace] else count(group_lines(legal(x.namespace)))
         cost = count(written(memory_element(m), 3))
+        hot = m.tier is MemoryTier.HOT  # Always in; with its title alone where there is no room for more
+        if hot and cost + group > room: m = m.title_only(); cost = count(written(memory_element(m), 3))
         effective = effective_cost(cost, m.tier)
-        whole = effective if sizes[x.namespace] else effective + count(group_lines(m.namespace))
-        yield Choice(m, cost, effective, whole <= room)
-        if whole <= room: room -= whole; sizes[x.namespace] += 1
+        fits = hot or effective + group <= room
+        yield Choice(m, cost, effective, fits)
+        if fits: room -= effective + group; sizes[x.namespace] += 1
         else: patience -= 1
         if patience == 0: return
 
@@ -213,6 +218,18 @@ def choose_summaries(
         cost = count(written(summary_element(s), 2))
         if used + cost <= room: out.append(s); used += cost
     return tuple(out), used
+
+# %% ../../nbs/15_session/06_context.ipynb #fcdcec6f
+def relevance(
+    memories: Sequence[Memory],
+    session: SessionContext,
+) -> dict[str, float]:  # Id to 0 (nothing in common) up to 1; empty where nothing is known of the session
+    "How much each memory has to do with the session."
+    if not about(session): return {}
+    index: dict[str, list[int]] = defaultdict(list)
+    for i, m in enumerate(memories):
+        for w in bag(m.text): index[w].append(i)
+    return dict(zip((m.id for m in memories), relevances(Laid(memories, index, []), session)))
 
 # %% ../../nbs/15_session/06_context.ipynb #05bd1733
 def last_run(state: State) -> tuple[str, str] | None:  # Name and time
@@ -253,23 +270,27 @@ def assemble(
     state: State,
     config: ContextBuildConfig,
     count: Callable[[str], int],
+    session: SessionContext = SessionContext(),  # What it is about; nothing known: that keeps nothing out
 ) -> tuple[ContextDocument, tuple[Choice, ...]]:
     "The document, and how each memory that was looked at fared."
     known = TellingContext.of(meta, state, d.available // 10, count)
-    near = {m.id: m for m in memories if meta[m.id].tier.rank <= config.min_tier.rank}
+    there = [m for m in memories if meta[m.id].tier.rank <= config.min_tier.rank]
+    asked = relevance([m for m in there if meta[m.id].tier is not MemoryTier.HOT], session)
+    near = {m.id: m for m in there if asked.get(m.id, 1.0)}
     found = worthy(state.summaries.values(), meta, near) if config.include_summaries else []
-    out = LeftOut(len(memories) - len(near), len(near), len(near), len(found))
+    out = LeftOut(len(memories) - len(there), len(near), len(near), len(found), len(there) - len(near))
     room = d.available - _frame_cost(replace(d, left_out=out), count)
     told, cost = choose_summaries((tell_summary(x, known) for x in found), room // 4, count)
     ids = {s.id for s in told}
     held = {i for x in found if known.names[x.id] in ids for i in x.source_memory_ids}
-    order = sorted(near.values(), key=lambda m: (m.id in held, -meta[m.id].retention.overall, m.id))
+    order = sorted(near.values(), key=lambda m: (
+        m.id in asked, m.id in held, -meta[m.id].retention.overall * asked.get(m.id, 1.0), m.id))
     most, relations = config.max_per_namespace, 5 if config.include_edges else 0
     choices = tuple(choose(order, lambda m: tell(m, known, relations), room - cost, most, count))
     mine = tuple(c.memory for c in choices if c.fits)
     sizes = Counter(m.namespace for m in mine)
     full = sum(sizes[legal(m.namespace)] >= most for m in order) - sum(n for n in sizes.values() if n >= most)
-    out = LeftOut(out.tier, full, len(near) - len(mine) - full, len(found) - len(told))
+    out = replace(out, namespace=full, budget=len(near) - len(mine) - full, summaries=len(found) - len(told))
     return fitted(replace(d, memories=mine, summaries=told, left_out=out), count), choices
 
 # %% ../../nbs/15_session/06_context.ipynb #439fa16b
@@ -286,11 +307,13 @@ class SessionContextBuilder:
         self,
         now: datetime,
         available: int | None = None,  # Tokens that it may take, whatever the project's size
+        session: SessionContext = SessionContext(),
     ) -> ContextDocument:
         "The document."
-        return self.look(now, available)[0]
+        return self.look(now, available, session)[0]
 
-    def look(self, now: datetime, available: int | None = None) -> tuple[ContextDocument, tuple[Choice, ...]]:
+    def look(self, now: datetime, available: int | None = None, session: SessionContext = SessionContext(),
+             ) -> tuple[ContextDocument, tuple[Choice, ...]]:
         "The document, and how each memory that was looked at fared."
         config, (name, count) = self.config or ContextBuildConfig.of(
             self.settings.config), self.counting or token_counter()
@@ -299,7 +322,8 @@ class SessionContextBuilder:
         current = currents(v.scan.memories, meta)
         size = complexity(tracked_files(self.repo), len(current))
         room = config.budget(size) if available is None else available
-        return assemble(frame(self.repo, v, meta, size, room, name), current, meta, v.state, config, count)
+        return assemble(frame(self.repo, v, meta, size, room, name), current, meta, v.state, config, count,
+                        session)
 
 # %% ../../nbs/15_session/06_context.ipynb #ea6d5be2
 def tokens_by_tier(choices: Iterable[Choice]) -> dict[str, dict[str, int]]:  # Namespace to tier to tokens
@@ -308,3 +332,16 @@ def tokens_by_tier(choices: Iterable[Choice]) -> dict[str, dict[str, int]]:  # N
     for c in choices:
         if c.fits: out[c.memory.namespace][c.memory.tier.value] += c.cost
     return {ns: dict(tiers) for ns, tiers in sorted(out.items(), key=lambda x: (-x[1].total(), x[0]))}
+
+# %% ../../nbs/15_session/06_context.ipynb #862a9b53
+HOOK_TOKENS = 2_300  # 9,500 characters, as for the session block
+
+def hook_context(
+    path: str,  # Where the session is
+    now: datetime | None = None,
+) -> str:
+    "The document for a session that starts."
+    repo = open_repo(path)
+    settings, top = load_settings(file=project_file(repo.worktree)), str(repo.worktree or "")
+    at, room = now or datetime.now(UTC), min(HOOK_TOKENS, settings.config.context_token_budget)
+    return format_context(SessionContextBuilder(repo, settings).build(at, room, session_of(path, top)))

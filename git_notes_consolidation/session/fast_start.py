@@ -14,7 +14,7 @@ from .budget import (
 
 # %% auto #0
 __all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'refused', 'session_of', 'settings_of', 'load', 'prepared', 'given',
-           'something_new', 'look_later', 'block_for', 'notices', 'read_event', 'session_start']
+           'something_new', 'look_later', 'block_for', 'xml_for', 'notices', 'read_event', 'session_start']
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #fe20afb3
 TYPE_CHECKING = False
@@ -97,7 +97,9 @@ def session_of(cwd: str, top: str = "") -> SessionContext:
 # %% ../../nbs/15_session/03_fast_start.ipynb #2903cb32
 DEFAULTS = {"summaries_enabled": True, "summaries_max": 10, "summaries_token_budget": 2000,
             "summaries_min_confidence": 0.7,
-            "summaries_prioritize": "relevance", "summaries_superseded": True, "surfacing_enabled": True}
+            "summaries_prioritize": "relevance", "summaries_superseded": True, "session_format": "markdown",
+            "surfacing_enabled": True}
+_CHOICES = {"summaries_prioritize": tuple(WEIGHTS), "session_format": ("markdown", "xml")}
 _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
          "0": False}
 
@@ -106,14 +108,15 @@ def _parsed(name: str, value: object) -> object:
     "The value as its default is; `ValueError` if it cannot be."
     like, text = DEFAULTS[name], str(value).strip().lower()
     if isinstance(like, bool): return _BOOL[text]
-    if isinstance(like, str) and text not in WEIGHTS: raise ValueError
+    if isinstance(like, str) and text not in _CHOICES[name]: raise ValueError
     number = int(text) if isinstance(like, int) else float(text) if isinstance(like, float) else 0
     if not 0 <= number <= (1 if isinstance(like, float) else 10**6): raise ValueError
     return text if isinstance(like, str) else number
 
 
 def _variable(name: str) -> str:
-    return f"{'MEMORY' if name == 'surfacing_enabled' else 'HOOK_SESSION_START'}_{name.upper()}"
+    prefix = "MEMORY" if name == "surfacing_enabled" else "HOOK_SESSION_START"
+    return f"{prefix}_{name.removeprefix('session_').upper()}"
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #3b0aba92
 def _file(top: str, complaints: list[str]) -> tuple[str, Mapping[str, object]]:
@@ -219,6 +222,26 @@ def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any]) -> Pack
     return pack(laid, values, s["summaries_token_budget"], s["summaries_max"], s["summaries_superseded"],
                 s["summaries_min_confidence"])
 
+# %% ../../nbs/15_session/03_fast_start.ipynb #b3f5b51e
+def xml_for(
+    here: Here,
+    why: list[str],  # Gets the reason where there is none
+    patience: float = 1.1,  # Seconds
+) -> str:
+    "The document of `gnc context` for the session that starts; empty where it cannot be had in time."
+    import subprocess
+    code = ("import sys; from git_notes_consolidation.session.context import hook_context; "
+            "sys.stdout.buffer.write(hook_context(sys.argv[1]).encode())")
+    try:
+        done = subprocess.run([sys.executable, "-P", "-c", code, here.top or here.common_dir],
+                              capture_output=True, env=_environment(), stdin=subprocess.DEVNULL,
+                              timeout=patience)
+        if not done.returncode: return done.stdout.decode("utf-8", "replace").strip()
+        why.append(f"no XML: {done.stderr.decode('utf-8', 'replace').strip().splitlines()[-1:]}")
+    except subprocess.TimeoutExpired:
+        why.append(f"no XML within {patience:g} s; the summaries take its place")
+    return ""
+
 # %% ../../nbs/15_session/03_fast_start.ipynb #bb5af832
 def _partial(here: Here) -> bool:
     "Was it cloned without all objects?"
@@ -263,6 +286,7 @@ def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str,
     laid = prepared(here)
     packed = block_for(laid, session_of(cwd, here.top), s) if laid else None
     block = str(packed.block) if packed else ""
+    if laid and s["session_format"] == "xml": block = xml_for(here, why) or block
     if not block:
         why.append("no summary fits" if packed else "nothing prepared yet" if here.seen
                    else "nothing consolidated yet: run gnc consolidate")

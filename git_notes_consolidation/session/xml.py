@@ -90,10 +90,14 @@ class ContextMemory:
     score: float  # Retention, 0 to 1
     summary: str
     content: str  # Cut where it was too long
-    created: str  # ISO 8601, UTC
+    created: str  # ISO 8601, UTC; empty where it is told with its title alone
     activations: int = 0
     edges: tuple[ContextEdge, ...] = ()  # The surest first
     superseded_by: str | None = None  # In part; what was superseded as a whole is not told
+
+    def title_only(self) -> ContextMemory:
+        "The same in one line, for where there is no room."
+        return replace(self, content="", created="", activations=0, edges=())
 
 # %% ../../nbs/15_session/05_xml.ipynb #620a646c
 @dataclass(frozen=True)
@@ -113,11 +117,12 @@ class LeftOut:
     namespace: int = 0  # … whose namespace had enough
     budget: int = 0  # … that did not fit
     summaries: int = 0
+    relevance: int = 0  # Warm memories that have nothing to do with the session
 
     @property
     def memories(self) -> int:
         "All of them."
-        return self.tier + self.namespace + self.budget
+        return self.tier + self.relevance + self.namespace + self.budget
 
 # %% ../../nbs/15_session/05_xml.ipynb #69f581e3
 @dataclass(frozen=True)
@@ -160,8 +165,9 @@ def memory_element(m: ContextMemory) -> ET.Element:
     top = ET.Element("memory", {"id": legal(m.id), "tier": m.tier.value, "score": f"{m.score:.2f}"})
     _leaf(top, "summary", m.summary)
     if m.content: _leaf(top, "content", m.content)
+    if not (m.created or m.superseded_by): return top
     meta = _leaf(top, "meta")
-    _leaf(meta, "created", m.created)
+    if m.created: _leaf(meta, "created", m.created)
     if m.activations: _leaf(meta, "activations", str(m.activations))
     edges = _leaf(meta, "edges") if m.edges else meta
     for e in m.edges:
@@ -201,7 +207,7 @@ def _status(top: ET.Element, d: ContextDocument) -> None:
     _leaf(where, "tier-distribution", "", **{t.value: d.tiers.get(t.value, 0) for t in MemoryTier})
     if out.memories:
         _leaf(where, "left-out", "gnc recall WORDS --mode exhaustive", what="memories", count=out.memories,
-              beyond_tier=out.tier,
+              beyond_tier=out.tier, not_relevant=out.relevance,
               beyond_namespace_limit=out.namespace, beyond_budget=out.budget)
     if out.summaries: _leaf(where, "left-out", "gnc summaries", what="summaries", count=out.summaries)
 
@@ -232,12 +238,20 @@ def weighed(d: ContextDocument, count: Callable[[str], int]) -> ContextDocument:
 
 # %% ../../nbs/15_session/05_xml.ipynb #d0cf7fcf
 def fitted(d: ContextDocument, count: Callable[[str], int]) -> ContextDocument:
-    "The document, without what is too much."
+    "The document, without what is too much; a hot memory loses everything but its title."
     while (d := weighed(d, count)).used > d.available:
-        out = d.left_out
-        if d.memories: d = replace(d, memories=d.memories[:-1], left_out=replace(out, budget=out.budget + 1))
+        out, told = d.left_out, [*d.memories]
+        away = [i for i, m in enumerate(told) if m.tier is not MemoryTier.HOT][-1:]
+        long = [i for i, m in enumerate(told) if m != m.title_only()][-1:]
+        if away:
+            del told[away[0]]
+            d = replace(d, memories=tuple(told), left_out=replace(out, budget=out.budget + 1))
         elif d.summaries:
             d = replace(d, summaries=d.summaries[:-1], left_out=replace(out, summaries=out.summaries + 1))
+        elif long:
+            told[long[0]] = told[long[0]].title_only()
+            d = replace(d, memories=tuple(told))
+        elif told: return d
         else:
             raise ConfigError(
                 f"{d.available} tokens are too few for a context: without a single memory it takes {d.used}; "

@@ -210,6 +210,21 @@ def test_consolidate_in_one_namespace(tmp_path):
     assert done["counts"]["duplicates_found"] == 3 and "supersessions_detected" not in done["counts"]
 
 
+def test_consolidate_takes_the_arguments_of_the_manual(tmp_path):
+    home = new_repo(tmp_path, story())
+    def counts(**arguments): return found(call(desk_of(home), "memory_consolidate", **arguments))["counts"]
+    one = counts(namespace="learnings")
+    assert counts(namespaces=["learnings"]) == one and counts(namespaces=["learnings", "decisions"]) != one
+    assert set(counts(strategy="dedupe")) == {"duplicates_found", "review_items"} and counts(days=1) == {} and counts(query="*") == counts()
+    assert counts(min_memories=9).get("summaries_created", 0) < counts()["summaries_created"]
+    assert counts(similarity=0.99).get("summaries_created", 0) < counts()["summaries_created"]
+    before = refs(home)
+    assert found(call(desk_of(home), "memory_consolidate", dry_run=True))["applied"] is False and refs(home) == before
+    assert "opposites" in wrong(call(desk_of(home), "memory_consolidate", dry_run=True, apply=True))
+    assert "no memory holds all" in wrong(call(desk_of(home), "memory_consolidate", query="xylophone"))
+    assert found(call(desk_of(home), "memory_consolidate", dry_run=False))["applied"] is True and refs(home) != before
+
+
 @pytest.mark.slow
 def test_what_a_run_leaves_to_the_next_is_said(tmp_path):
     home = new_repo(tmp_path, story())

@@ -1,6 +1,7 @@
-"""The XML context: well-formed whatever memories say, never over its budget, and only what holds."""
+"""The XML context: well-formed whatever memories say, over its budget only with titles of hot memories, and only what holds."""
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from xml.etree import ElementTree as ET
@@ -10,6 +11,7 @@ from calls import gnc, gnc_process, new_repo, run, serve
 from git_notes_consolidation.apps.cli.app import plain
 from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.session.budget import SessionContext
 from git_notes_consolidation.session.context import (
     ContextBuildConfig, TellingContext, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
     short_names, tell, tell_summary)
@@ -153,16 +155,19 @@ def test_the_shape_is_the_designs():
 
 @pytest.mark.slow
 @given(pools(12), st.integers(0, 6000), counters, st.sampled_from(MemoryTier), st.integers(0, 5), st.booleans(), st.booleans())
-def test_the_budget_is_never_exceeded(pool, available, count, tier, most, summaries, edges):
+def test_only_titles_of_hot_memories_go_over_the_budget(pool, available, count, tier, most, summaries, edges):
     config = ContextBuildConfig(min_tier=tier, max_per_namespace=most, include_summaries=summaries, include_edges=edges)
     try: d = told(pool, available, config, count)
     except ConfigError as e:
         assert f"{available} tokens are too few" in str(e) and fitted(replace(FRAME, available=10**9), count).used + 400 > available
         return
     text = format_context(d)
-    assert count(text) <= d.used <= available
+    over = d.used > available
+    assert count(text) <= d.used and not (over and (d.summaries or any(m != m.title_only() or m.tier is not HOT for m in d.memories)))
     assert f'used="{d.used}"' in text
     made, meta, state = pool
+    hottest = Counter(m.namespace for m in currents(made, meta) if meta[m.id].tier is HOT)
+    assert {ns: min(n, most) for ns, n in hottest.items()} == {ns: sum((m.namespace, m.tier) == (legal(ns), HOT) for m in d.memories) for ns in hottest}
     assert len(d.memories) + d.left_out.memories == len(currents(made, meta)) and min(vars(d.left_out).values()) >= 0
     assert max([0, *map([m.namespace for m in d.memories].count, {m.namespace for m in d.memories})]) <= most
     assert {m.tier.rank for m in d.memories} <= {*range(tier.rank + 1)}
@@ -184,7 +189,7 @@ def test_a_number_that_changes_what_it_counts():
 
 
 def test_what_was_chosen_last_goes_first():
-    made = tuple(ContextMemory(f"mem_{i}", "decisions", HOT, 0.5, f"Decision {i}", "", "2026-10-31T08:00:00Z") for i in range(6))
+    made = tuple(ContextMemory(f"mem_{i}", "decisions", WARM, 0.5, f"Decision {i}", "", "2026-10-31T08:00:00Z") for i in range(6))
     whole = replace(FRAME, memories=made, summaries=tuple(ContextSummary(f"sum_{i}", "Title", "Text.", (), 2) for i in range(6)))
     sizes = [(d.memories, d.summaries, d.left_out) for n in range(500, 1800, 50) for d in [fitted(replace(whole, available=n), estimate_tokens)]]
     for memories, summaries, out in sizes:
@@ -193,11 +198,22 @@ def test_what_was_chosen_last_goes_first():
     assert {len(m) for m, _, _ in sizes} > {0, 3, 6} and {len(s) for _, s, _ in sizes} > {1, 3, 6}
 
 
-def test_hot_memories_do_not_go_over():
+@pytest.mark.parametrize("budget, whole", [(20_000, 50), (9000, 24), (100, 0)])
+def test_every_hot_memory_is_in_and_the_budget_says_how_much_of_it(budget, whole):
     many = hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50)))
-    d, choices = assemble(replace(FRAME, available=3000, used=3000), many[0], *many[1:], ALL, estimate_tokens)
-    assert sum(c.effective for c in choices if c.fits) < 3000 - fitted(FRAME, estimate_tokens).used
-    assert 0 < len(d.memories) < 20 and d.left_out.budget == 50 - len(d.memories) and estimate_tokens(format_context(d)) <= 3000
+    d, _ = assemble(replace(FRAME, available=budget, used=budget), many[0], *many[1:], ALL, estimate_tokens)
+    assert len(d.memories) == 50 and d.left_out.budget == 0 and sum(m.content != "" for m in d.memories) == whole
+    assert estimate_tokens(format_context(d)) <= d.used and (d.used <= budget) is (whole > 0)
+
+
+def test_a_warm_memory_is_in_where_the_session_is_about_it():
+    lease, mail = mem("Leases last 90 seconds"), mem("Mail goes out at noon")
+    pool = hot(lease, mail, tier=WARM)
+    both, one = (assemble(FRAME, pool[0], *pool[1:], ALL, estimate_tokens, SessionContext(keywords=words))[0] for words in ((), ("lease", "reaper")))
+    assert {m.summary for m in both.memories} == {lease.summary, mail.summary} and both.left_out.relevance == 0
+    assert [m.summary for m in one.memories] == [lease.summary] and one.left_out.relevance == 1 and 'not-relevant="1"' in format_context(one)
+    hottest = hot(lease, mail)
+    assert len(assemble(FRAME, hottest[0], *hottest[1:], ALL, estimate_tokens, SessionContext(keywords=("lease",)))[0].memories) == 2
 
 
 def test_what_is_left_out_has_its_reason():
@@ -225,7 +241,7 @@ def test_colder_costs_more():
 def test_a_hundred_that_do_not_fit_are_enough():
     looked = []
     def count(text): looked.append(text); return 1000
-    made, meta, state = hot(*(mem(f"Decision {i}", days_ago=i) for i in range(500)))
+    made, meta, state = hot(*(mem(f"Decision {i}", days_ago=i) for i in range(500)), tier=WARM)
     known = TellingContext.of(meta, state, 100, estimate_tokens)
     assert len([*choose(made, lambda m: tell(m, known), 50, 1000, count)]) == 100 and len(looked) <= 200
 
@@ -285,7 +301,7 @@ def test_order_is_by_score_and_summed_up_ones_wait():
 
 
 def test_ties_do_not_depend_on_the_order_of_reading():
-    made, meta, state = hot(*(mem(f"Decision {i}", "It is so.") for i in range(20)))
+    made, meta, state = hot(*(mem(f"Decision {i}", "It is so.") for i in range(20)), tier=WARM)
     both = [assemble(replace(FRAME, available=2500), x, meta, state, ALL, estimate_tokens)[0] for x in (made, made[::-1])]
     assert format_context(both[0]) == format_context(both[1]) and 0 < len(both[0].memories) < 20
 
@@ -391,7 +407,8 @@ def test_options(told_repo):
     assert {int(e.get("count")) for e in found("--max-per-namespace", "2").iter("memory-group")} == {2}
     assert found("--budget", "1234").find("token-budget").get("available") == "1234"
     assert found("--max-per-namespace", "0").find("memories").get("count") == "0"
-    for args, why in ((("--budget", "40"), "too few"), (("--min-tier", "tepid"), "one of hot, warm, cold, archived"), (("--budget", "0"), "--budget")):
+    few = ("--budget", "40", "--max-per-namespace", "0")
+    for args, why in ((few, "too few"), (("--min-tier", "tepid"), "one of hot, warm, cold, archived"), (("--budget", "0"), "--budget")):
         done = gnc("context", *args, repo=told_repo)
         assert (done.code, done.out) == (2, "") and why in done.err and len(done.err.splitlines()) == 1
 

@@ -7,17 +7,14 @@ from __future__ import annotations
 import json, re, sys, time, typer
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from rich.progress import Progress as Bar, BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 from typing import Annotated, Any, cast, TYPE_CHECKING
-from ...store import cache as store_cache, tables as store_tables
 from ...core.models import MemoryTier
 from ...core.reports import ConsolidationPhase, ConsolidationResult
-from ...llm.protocol import FAILURES
 from ...store.oplog import Operation, operations_of
 from ...store.reader import resolve
 from ...consolidation.triggers import Event, EVENTS, in_domain
@@ -29,19 +26,21 @@ from git_notes_consolidation.apps.cli.app import (
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
         incremental as consolidation_incremental, plan as consolidation_plan, scan as consolidation_scan,
-        service
-        as consolidation_service, status as consolidation_status, undo as consolidation_undo, view as
-        consolidation_view)
+        service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
+        undo as consolidation_undo, view as consolidation_view)
+    from git_notes_consolidation.llm import protocol as llm_protocol
 
 # %% auto #0
-__all__ = ['DONE', 'progress', 'llm_rows', 'report', 'done_to', 'changes', 'scope_of', 'consolidate', 'runs', 'diff', 'undo']
+__all__ = ['DONE', 'progress', 'llm_rows', 'report', 'done_to', 'changes', 'consolidate', 'runs', 'diff', 'undo']
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #c05e6688
 if not TYPE_CHECKING:
     consolidation_scan, consolidation_service, consolidation_view, consolidation_plan, \
-    consolidation_status, consolidation_incremental, consolidation_undo = map(LazyModule, (
+    consolidation_status, consolidation_incremental, consolidation_undo, consolidation_stores, \
+    llm_protocol = map(LazyModule, (
         "consolidation.scan", "consolidation.service", "consolidation.view", "consolidation.plan",
-        "consolidation.status", "consolidation.incremental", "consolidation.undo"))
+        "consolidation.status", "consolidation.incremental", "consolidation.undo", "consolidation.stores",
+        "llm.protocol"))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #d40a511e
 @contextmanager
@@ -72,7 +71,7 @@ def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
             ("tokens in", usage["tokens_in"]), ("tokens out", usage["tokens_out"]),
             ("tokens reserved, no bill came", usage.get("reserved", 0)),
             ("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
-    rows += [(f"no answer: {FAILURES.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
+    rows += [(f"no answer: {llm_protocol.FAILURES.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
     for kind in ("pairs", "summaries"):
         if (heard := usage.get(kind)) is None: continue
         rows.append((f"{kind} taken", f"{heard['taken']} of {heard['asked']}"))
@@ -198,36 +197,17 @@ def _lists(found: Iterable[tuple[str, list[Item]]], all_: bool) -> list[Any]:
             for x in listed(name, items, all_, 0 if name.endswith((", a repeat", ", superseded")) else 5)]
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #79ea9611
-def scope_of(
+def _scope(
     service: consolidation_service.ConsolidationService,
-    namespace: Sequence[str],  # None: all
+    namespace: Sequence[str],
     since: str | None,
     until: str | None,
-    days: float | None,  # Instead of since
-    query: str | None,  # Words that a memory must hold, all of them
-    strategy: Sequence[str],
+    **rest: Any,  # As of `scope_of`
 ) -> consolidation_scan.Scope:
     "What a run may decide about, from the options."
-    # As the designs use the word: what says the same, and what belongs together
-    strategy = [x for s in strategy for x in (("dedupe", "summarize") if s == "merge" else (s, ))]
-    bad = sorted(set(strategy) - {"dedupe", "supersede", "summarize", "tier"})
-    if bad: raise Usage(f"--strategy {bad[0]}: choose from dedupe, supersede, summarize, tier, merge")
-    if days is not None and since is not None:
-        raise Usage("--days and --since both say where to begin; give one of them")
-    start = when(since, "--since") if since is not None else None
-    try: start = service.clock() - timedelta(days=days) if days is not None else start
-    except (OverflowError, ValueError): raise Usage(
-        f"--days {days}: there is no day so long ago; write a number such as 90") from None
-    ids = None
-    if query is not None:
-        with closing(store_cache.open_index(service.repo)) as conn:
-            consolidation_service.refresh_tables(conn, consolidation_view.view(service.repo),
-                                                 service.settings, service.clock())
-            ids = frozenset(store_tables.search_text(conn, query))
-        if not ids: raise Usage(f"--query {query!r}: no memory holds all of these words")
-    return consolidation_scan.Scope(
-        frozenset(namespace) or None, start,
-        when(until, "--until") if until is not None else None, ids, frozenset(strategy))
+    first, last = (None if x is None else when(x, name)
+                   for x, name in ((since, "--since"), (until, "--until")))
+    return consolidation_stores.scope_of(service, namespace, first, last, **rest)
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #fab43e6a
 def _planned(call: Call, s: consolidation_service.ConsolidationService,
@@ -349,8 +329,8 @@ def consolidate(
         s = call.service(step, consolidation_threshold=threshold, min_cluster_size=min_memories,
                          max_change=1.0 if yes else max_change,
                          llm_provider=llm, llm_local_only=local_only or None)
-        scope = scope_of(s, [str(a_namespace(call.repo, x)) for x in namespace or ()], since, until, days,
-                         query, strategy or ())
+        scope = _scope(s, [str(a_namespace(call.repo, x)) for x in namespace or ()], since, until, days=days,
+                       query=query, strategies=strategy or ())
         if if_due and _not_due(call, s, asks, scope): return
         if apply: result = consolidation_service.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)

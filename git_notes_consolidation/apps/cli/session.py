@@ -9,23 +9,24 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from rich.text import Text
 from typing import Annotated, TYPE_CHECKING
-from ...store.git import open_repo
-from ...session.fast_start import session_start
+from ...store.git import open_repo, Repo
+from ...session.budget import SessionContext
+from ...session.fast_start import session_of, session_start
 from ...session.hooks import speak, stop as stop_hook
 from .app import app, Call, LazyModule, plain, Usage
 
 if TYPE_CHECKING:
     from git_notes_consolidation.apps.mcp import server as apps_server, tools as apps_tools
     from git_notes_consolidation.consolidation import stores as consolidation_stores
-    from git_notes_consolidation.session import fast_start as session_fast_start, inject as session_inject
+    from git_notes_consolidation.session import inject as session_inject
 
 # %% auto #0
 __all__ = ['hook', 'inject', 'context', 'hook_session_start', 'hook_stop', 'serve']
 
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #e7f9d4c2
 if not TYPE_CHECKING:
-    apps_server, apps_tools, session_fast_start, session_inject, consolidation_stores = map(LazyModule, (
-        "apps.mcp.server", "apps.mcp.tools", "session.fast_start", "session.inject", "consolidation.stores"))
+    apps_server, apps_tools, session_inject, consolidation_stores = map(LazyModule, (
+        "apps.mcp.server", "apps.mcp.tools", "session.inject", "consolidation.stores"))
 
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #ade2b591
 @app.command(
@@ -64,11 +65,7 @@ def inject(
                              summaries_min_confidence=min_confidence, summaries_prioritize=prioritize,
                              summaries_superseded=superseded)
     repo = open_repo(call.repo)
-    known = session_fast_start.session_of(str(repo.path), str(repo.worktree or ""))
-    if file or keyword:
-        known = known._replace(recent_files=tuple(file or ()), keywords=tuple(keyword or ()), commits=(),
-                               branch="")
-    before = _given(existing)
+    known, before = _session(repo, file, keyword), _given(existing)
     r = session_inject.SessionStartSummaryInjector(consolidation_stores.SummaryStore(repo), None,
                                                    session_inject.SummaryInjectionConfig.of(
                                                        settings)).inject_summaries(before, known)
@@ -82,6 +79,13 @@ def inject(
     if call.verbose or not r.summary_block: call.err.print(Text(told))
 
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #565de526
+def _session(repo: Repo, files: list[str] | None, keywords: list[str] | None) -> SessionContext:
+    "What the session is about: as it is said, else as git knows."
+    if not (files or keywords):
+        return session_of(str(repo.path), str(repo.worktree or ""))
+    return SessionContext(str(repo.worktree or ""), tuple(files or ()), keywords=tuple(keywords or ()))
+
+
 def _given(name: str | None) -> str | None:
     "A file's text with its newlines as they are."
     if name is None: return None
@@ -117,15 +121,20 @@ def context(
                                               min=0)] = None,
     no_summaries: Annotated[bool, typer.Option("--no-summaries", help="Memories only.")] = False,
     no_edges: Annotated[bool, typer.Option("--no-edges", help="No relations between memories.")] = False,
+    file: Annotated[list[str] | None, typer.Option(help="The session is about this file, instead of the "
+                                                        "latest commits; repeatable.")] = None,
+    keyword: Annotated[list[str] | None, typer.Option(help="… about these words; repeatable.")] = None,
 ) -> None:
-    "What a session should know, memories and relations too, as XML: for hosts that have no hook."
+    """What a session should know, memories and relations too, as XML: for hosts that have no hook. Hot
+    memories, and of the warm ones those that have to do with the session."""
     from git_notes_consolidation.session.context import SessionContextBuilder
     from git_notes_consolidation.session.xml import format_context
     call: Call = ctx.obj
     s = call.service(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace,
                      context_summaries=False if no_summaries else None,
                      context_edges=False if no_edges else None)
-    document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget)
+    known = _session(s.repo, file, keyword)
+    document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget, known)
     if call.as_json: call.show(document.to_dict())
     else: print(format_context(document), end="")
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pydantic import Field
@@ -21,7 +21,7 @@ from .replies import (
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
-        incremental as consolidation_incremental, plan as consolidation_plan, scan as consolidation_scan,
+        incremental as consolidation_incremental, plan as consolidation_plan,
         service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
         view as consolidation_view)
     from git_notes_consolidation.recall import as_of as recall_as_of, service as recall_service
@@ -36,12 +36,12 @@ __all__ = ['Mode', 'When', 'Id', 'MemoryId', 'Workspace', 'memory_status', 'Cons
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #7c67471b
 if not TYPE_CHECKING:
-    consolidation_incremental, consolidation_plan, consolidation_scan, consolidation_service, \
-    consolidation_status, consolidation_stores, consolidation_view, recall_as_of, recall_service, \
-    store_reader, writing_history, writing_review, writing_write = map(LazyModule, (
-        "consolidation.incremental", "consolidation.plan", "consolidation.scan", "consolidation.service",
-        "consolidation.status", "consolidation.stores", "consolidation.view", "recall.as_of",
-        "recall.service", "store.reader", "writing.history", "writing.review", "writing.write"))
+    consolidation_incremental, consolidation_plan, consolidation_service, consolidation_status, \
+    consolidation_stores, consolidation_view, recall_as_of, recall_service, store_reader, \
+    writing_history, writing_review, writing_write = map(LazyModule, (
+        "consolidation.incremental", "consolidation.plan", "consolidation.service", "consolidation.status",
+        "consolidation.stores", "consolidation.view", "recall.as_of", "recall.service", "store.reader",
+        "writing.history", "writing.review", "writing.write"))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #af9bff37
 @dataclass(eq=False)
@@ -69,9 +69,11 @@ class Workspace:
         "What writes; it keeps what it holds a new fact against."
         return writing_write.open_writing(self.path, self.settings, clock=self.clock)
 
-    def service(self) -> consolidation_service.ConsolidationService:
-        "What plans and applies."
-        return consolidation_stores.open_service(self.path, self.settings, clock=self.clock)
+    def service(self, **arguments: Any) -> consolidation_service.ConsolidationService:
+        "What plans and applies, perhaps with settings of one call."
+        more = {k: x for k, x in arguments.items() if x is not None}
+        settings = replace(self, arguments={**self.arguments, **more}).settings if more else self.settings
+        return consolidation_stores.open_service(self.path, settings, clock=self.clock)
 
     def view(self) -> consolidation_view.View:
         "The repository as it is now, without the words of what is forgotten."
@@ -113,10 +115,23 @@ def memory_consolidate(
                                              "it can be undone.")] = False,
     namespace: Annotated[str | None,
                          Field(description="Only this namespace, such as decisions or learnings.")] = None,
+    namespaces: Annotated[tuple[str, ...], Field(description="… or several.", max_length=20)] = (),
+    days: Annotated[float | None, Field(description="Only memories of the last so many days.", ge=0)] = None,
+    query: Annotated[str | None, Field(description="Only memories that hold all of these words.",
+                                       max_length=1000)] = None,
+    strategy: Literal["dedupe", "supersede", "summarize", "tier", "merge"] | None = None,
+    min_memories: Annotated[int | None, Field(description="That a cluster has at least.", ge=2)] = None,
+    similarity: Annotated[float | None, Field(description="Cosine that makes a cluster.", gt=0, lt=1)] = None,
+    dry_run: Annotated[bool | None, Field(description="The opposite of apply.")] = None,
 ) -> Consolidated:
     """Link repeats, mark what is outdated, sum up what belongs together, move the rest between tiers. Plans
     only, unless apply is true."""
-    s, scope = workspace.service(), consolidation_scan.Scope(namespace)
+    if dry_run is not None and apply and dry_run:
+        raise RepoError("apply and dry_run are opposites; give one of them")
+    apply = apply or dry_run is False
+    s = workspace.service(min_cluster_size=min_memories, consolidation_threshold=similarity)
+    scope = consolidation_stores.scope_of(s, filter(None, (namespace, *namespaces)), days=days, query=query,
+                                          strategies=filter(None, (strategy,)))
     if apply:
         r, stop = consolidation_incremental.run(s, scope=scope), None
         records = [x for rows in consolidation_status.run_changes(workspace.view(), r.run_id).values()
