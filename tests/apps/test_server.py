@@ -729,6 +729,20 @@ print(len(said), [m for m in ("mcp", "anyio", "numpy", "git_notes_consolidation.
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="processor time as POSIX counts it")
+def test_a_first_answer_takes_little_processor_time(home):
+    import resource
+    hello = json.dumps({"jsonrpc": "2.0"} | asked(1, "initialize", protocolVersion="2025-11-25")) + "\n"
+    def seconds():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([*COMMAND, "--repo", str(home), "serve"], input=hello, capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert json.loads(done.stdout)["id"] == 1
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert min(seconds() for _ in range(3)) < 0.4
+
+
+@pytest.mark.slow
 def test_nothing_else_loads_the_server(home):
     for code in ("from git_notes_consolidation.apps.cli import program as cli; cli.main(['--repo', HOME, 'status'])",
                  "import git_notes_consolidation.consolidation.service",

@@ -164,8 +164,8 @@ def hook_stop(ctx: typer.Context) -> None:
 
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #c542ec18
 @app.command(
-    epilog="Example: `gnc serve`, or `gnc serve --repo ../other`. For Claude Code, `.mcp.json` at the top of "
-           "the project:  \n"
+    epilog="Example: `gnc serve`, or `gnc serve --repo ../other`  \n"
+           "For Claude Code, in `.mcp.json` at the top of the project:  \n"
            "`{\"mcpServers\": {\"memory\": {\"command\": \"gnc\", \"args\": [\"serve\"]}}}`  \n"
            "A server has one repository: the one it is started in, or that of `--repo`.")
 def serve(ctx: typer.Context) -> None:
