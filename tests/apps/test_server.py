@@ -248,6 +248,14 @@ def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
     assert "'list', 'accept' or 'reject'" in wrong(call(desk_of(home), "memory_review", action="delete"))
 
 
+def test_a_question_without_memories_fits_its_schema(home, monkeypatch):
+    "The client refuses what does not."
+    lone = {"id": "sum_1", "what": "summary", "title": "Retries", "reason": "undone"}
+    replace_everywhere(monkeypatch, consolidation_status, "questions", lambda *_: [lone])
+    (row,) = found(call(desk_of(home), "memory_review"))["questions"]
+    assert row["newer_says"] == "Retries" and "newer" not in row
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ["accept", "reject"])
 def test_a_question_is_decided_and_the_decision_taken_back(home, action):

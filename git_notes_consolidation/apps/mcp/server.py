@@ -66,17 +66,20 @@ def arguments(
                               for p in taken}
     return create_model(do.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 
-# %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #cb89b693
-class _Untitled(GenerateJsonSchema):
+# %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #67562542
+class _Short(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool: return False
 
-# %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #67fbe9de
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        return field["schema"]["type"] != "nullable" and super().field_is_required(field, total)
+
+# %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #973b053e
 def described(offer: ToolSpec) -> dict[str, Any]:
     "A tool as the protocol lists it."
     do, returns = offer.do, inspect.signature(offer.do, eval_str=True).return_annotation
     return {"name": do.__name__, "title": offer.title, "description": " ".join((do.__doc__ or "").split()),
-            "inputSchema": arguments(do).model_json_schema(schema_generator=_Untitled),
-            "outputSchema": TypeAdapter(returns).json_schema(schema_generator=_Untitled),
+            "inputSchema": arguments(do).model_json_schema(schema_generator=_Short),
+            "outputSchema": TypeAdapter(returns).json_schema(schema_generator=_Short),
             "annotations": {"title": offer.title, "readOnlyHint": offer.looks, "destructiveHint": False,
                             "idempotentHint": offer.again, "openWorldHint": False}}
 
