@@ -22,6 +22,7 @@ from git_notes_consolidation.core import settings as core_settings
 from git_notes_consolidation.core import parsing as core_parsing
 from git_notes_consolidation.evaluation import dates as dating
 from git_notes_consolidation.store import git as store_git
+from git_notes_consolidation.apps.mcp import server as apps_server
 from git_notes_consolidation.apps.mcp import tools as workspace
 from git_notes_consolidation.similarity import lexical as embedding
 from git_notes_consolidation.similarity import embedder as similarity_embedder
@@ -568,29 +569,24 @@ def arguments(data):
     if code and "--json" in words: assert json.loads(out.getvalue())["exit_code"] == code
 
 
-@cache
-def _tools():
-    from git_notes_consolidation.apps.mcp import server
-    lanes = server.Lanes()
-    return [server.tool(workspace.Workspace(str(folder("nowhere"))), offer, lanes) for offer in server.OFFERS]
+def _no_number(word): raise AssertionError(f"{word} is no JSON")
 
-
-try: from pydantic import ValidationError as _Invalid
-except ImportError: _Invalid = ValueError
-
-def tool_arguments(data):
-    "An agent's call: arguments of the right shape, or none."
-    t = _tools()[data[0] % 7 if data else 0]
-    try: said = json.loads(text_of(data[1:]))
-    except (ValueError, RecursionError): return
-    try: made = t.fn_metadata.arg_model.model_validate(said)
-    except _Invalid as e: assert e.error_count(); return
-    json.dumps(made.model_dump(), ensure_ascii=False)
-
-
-try: import mcp  # noqa: F401
-except ImportError: pass
-else:
-    target('\0{"text": "We use Flask", "namespace": "decisions", "tags": ["a"]}', '\x01{"query": "Flask", "limit": 5, "as_of": "2026-01-31"}',
-           '\x04{"apply": true}', '\x02{"memory_id": "mem_abcd"}',
-           words=("null", "[]", "{}", "1e999", "\\ud800", '"limit": 51', '"tags": "a"', "true", "9" * 5000))(tool_arguments)
+@target('{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}\n{"jsonrpc": "2.0", "id": "a", "method": "tools/list"}',
+        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "memory_recall", "arguments": {"query": "Flask", "as_of": "2026-01-31"}}}',
+        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "memory_store", "arguments": {"text": "We use Flask", "tags": ["a"]}}}',
+        '{"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": {"uri": "gnc://summaries/sum_x"}}\n{"jsonrpc": "2.0", "id": 3, "method": "x"}',
+        '{"jsonrpc": "2.0", "id": 4, "method": "ping"}\n{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 4}}',
+        words=("null", "[]", "{}", "1e999", "NaN", "\\ud800", '"limit": 51', '"tags": "a"', "true", "9" * 5000, "\n", '{"jsonrpc": "2.0", "id": 1, "method": ',
+        '"memory_review"', '"memory_update"', '"memory_id": "mem_"', '"importance": 2', '"result": 1'))
+def conversation(data):
+    "An MCP client's lines: each request gets an answer that is JSON, and none of them is an accident."
+    heard = []
+    server = apps_server.Server(workspace.Workspace(str(folder("nowhere") / "none")), heard.append)
+    server.begun, lines = True, data.splitlines()
+    for line in lines: server.hear(line)
+    server.close()
+    assert len(heard) <= len(lines)
+    for line in heard:
+        assert line.endswith(b"\n") and line.count(b"\n") == 1 and b"the server's log" not in line, line
+        a = json.loads(line, parse_constant=_no_number)
+        assert a["jsonrpc"] == "2.0" and ("result" in a) != ("error" in a) and (a["id"] is not None or a["error"]["code"] in (-32700, -32600)), a

@@ -5,7 +5,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "fleet.workers": "Workers cluster local_processes",
     "fleet.sweep": "Task Outcome find_repositories sweep resume",
     "mcp.tools": "Workspace",
-    "mcp.server": "make_server serve",
+    "mcp.server": "Server serve",
     "cli.app": "Call app plain table",
     "cli.program": "main",
     "testing": "MockLLM mock_consolidation_llm",

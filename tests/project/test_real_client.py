@@ -176,3 +176,10 @@ def test_the_tools_are_there_for_who_installs_them(client, hello):
     init = next(r for r in s.rows if r.get("subtype") == "init")
     assert [m["name"] for m in init["mcp_servers"]] == ["plugin:memory-tools:memory"]
     assert "memory-tools:project-memory" in json.dumps(init)
+
+
+def test_the_agent_asks_the_memory_by_a_tool(client, hello):
+    tool = "mcp__plugin_memory-tools_memory__memory_recall"
+    s = client("-p", "hello", "--allowedTools", tool, plugin=ROOT / "plugin-tools", plan=[(tool, {"query": "backups", "limit": 1}), "done"])
+    (found,) = json.loads(s.results[0]["content"])["results"]
+    assert s.refused == [False] and "backup" in found["summary"].lower()

@@ -8,13 +8,13 @@ import csv, json, re, sys, typer
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from typing import Annotated, Any, NamedTuple, TextIO, TYPE_CHECKING
 from ... import __version__
+from ...core.extras import LazyModule
 from ...core.memory import as_utc
 from ...core.reports import ConsolidationPhase
 from ...core.loading import load_settings, project_file, Settings
@@ -29,17 +29,8 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing import write as writing_write
 
 # %% auto #0
-__all__ = ['EMPTY', 'NO_TABLE', 'app', 'LazyModule', 'plain', 'table', 'short', 'Item', 'evidence', 'listed', 'cut', 'write_csv',
-           'Steps', 'Call', 'why_empty', 'Usage', 'a_namespace', 'when']
-
-# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #41933e5b
-class LazyModule:
-    "A module of this package, not imported yet."
-    def __init__(self, name: str) -> None: self._name = name
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(f"git_notes_consolidation.{self._name}"), name)
-
-
+__all__ = ['EMPTY', 'NO_TABLE', 'app', 'plain', 'table', 'short', 'Item', 'evidence', 'listed', 'cut', 'write_csv', 'Steps',
+           'Call', 'why_empty', 'Usage', 'a_namespace', 'when']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #ec5dd63a
 if not TYPE_CHECKING:

@@ -18,9 +18,9 @@ __all__ = ['PANELS', 'register', 'example_lines', 'program', 'hoist', 'main']
 # A module, and the commands that it registers with the app
 _MODULES = {"consolidate": "consolidate runs diff undo", "write": "remember forget restore update history",
             "look": "status tiers explain edges summaries", "review": "review",
-            "store": "log sync compact audit", "recall": "recall", "session": "inject context hook",
+            "store": "log sync compact audit", "recall": "recall", "session": "inject context hook serve",
             "health": "doctor metrics", "evaluate": "evaluate tune", "fleet": "fleet",
-            "setup": "models config serve demo"}
+            "setup": "models config demo"}
 
 
 def register(

@@ -5,7 +5,7 @@
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #87ce01ed
 from __future__ import annotations
 import os, sys, typer
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from rich.text import Text
 from typing import Annotated, TYPE_CHECKING
@@ -16,15 +16,17 @@ from ...session.hooks import speak, stop as stop_hook
 from .app import app, Call, LazyModule, plain, Usage
 
 if TYPE_CHECKING:
+    from git_notes_consolidation.apps.mcp import server as apps_server, tools as apps_tools
     from git_notes_consolidation.consolidation import stores as consolidation_stores
     from git_notes_consolidation.session import inject as session_inject
 
 # %% auto #0
-__all__ = ['hook', 'inject', 'context', 'hook_session_start', 'hook_stop']
+__all__ = ['hook', 'inject', 'context', 'hook_session_start', 'hook_stop', 'serve']
 
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #e7f9d4c2
 if not TYPE_CHECKING:
-    session_inject, consolidation_stores = map(LazyModule, ("session.inject", "consolidation.stores"))
+    apps_server, apps_tools, session_inject, consolidation_stores = map(LazyModule, (
+        "apps.mcp.server", "apps.mcp.tools", "session.inject", "consolidation.stores"))
 
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #ade2b591
 @app.command(
@@ -159,3 +161,22 @@ def hook_stop(ctx: typer.Context) -> None:
     "After an agent's answer: start a run in the background if one is due."
     call: Call = ctx.obj
     speak(lambda event, say: stop_hook({"cwd": call.repo} | event, say, call.config), "stop")
+
+# %% ../../../nbs/19_apps/03_cli/08_session.ipynb #c542ec18
+@app.command(
+    epilog="Example: `gnc serve`, or `gnc serve --repo ../other`  \n"
+           "For Claude Code, in `.mcp.json` at the top of the project:  \n"
+           "`{\"mcpServers\": {\"memory\": {\"command\": \"gnc\", \"args\": [\"serve\"]}}}`  \n"
+           "A server has one repository: the one it is started in, or that of `--repo`.")
+def serve(ctx: typer.Context) -> None:
+    "Give an agent this memory as tools: an MCP server over standard input and output."
+    call: Call = ctx.obj
+    now = call.now
+    if sys.stdin.isatty():
+        call.err.print(
+            Text(
+                "waiting for an MCP client on standard input; one that starts this command speaks to it "
+                "(ctrl-d ends it)"))
+    workspace = apps_tools.Workspace(call.repo, call.config)
+    if now: workspace = replace(workspace, clock=lambda: now)
+    apps_server.serve(workspace, "INFO" if call.verbose else "WARNING")

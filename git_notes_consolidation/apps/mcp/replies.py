@@ -7,16 +7,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
-from typing import Any, Literal
-from ...writing import history as writing_history
-from ...writing.effects import WriteResult
-from ...recall.search import MemoryResult
-from ...core.models import MemorySummary
-from ...recall.rank import excerpt
+from typing import Any, Literal, TYPE_CHECKING
+from ...core.extras import LazyModule
+
+if TYPE_CHECKING:
+    from git_notes_consolidation.core.models import MemorySummary
+    from git_notes_consolidation.recall import rank as recall_rank
+    from git_notes_consolidation.recall.search import MemoryResult
+    from git_notes_consolidation.writing import history as writing_history
+    from git_notes_consolidation.writing.effects import WriteResult
 
 # %% auto #0
 __all__ = ['visible_text', 'without_empty', 'Status', 'status_of', 'Hit', 'hit', 'Version', 'version', 'Source', 'Summary',
            'summary_of', 'Change', 'change', 'changes_of', 'Question', 'question', 'Stored', 'stored_of']
+
+# %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #1b3d794f
+if not TYPE_CHECKING: recall_rank = LazyModule("recall.rank")
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #af9bff37
 _UNSEEN = re.compile(
@@ -96,10 +102,9 @@ def hit(
 ) -> Hit:
     "A result, as small as it can be chosen from."
     return Hit(r.id, r.kind, visible_text(r.summary, 160),
-               visible_text(excerpt(r.content, query, r.summary), 300), visible_text(r.namespace, 40),
-               r.tier.value,
-               f"{r.timestamp:%Y-%m-%d}", round(r.score, 3), len(r.stands_for), r.superseded_by,
-               r.superseded_kind)
+               visible_text(recall_rank.excerpt(r.content, query, r.summary), 300),
+               visible_text(r.namespace, 40), r.tier.value, f"{r.timestamp:%Y-%m-%d}", round(r.score, 3),
+               len(r.stands_for), r.superseded_by, r.superseded_kind)
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #a780374d
 @dataclass(frozen=True)

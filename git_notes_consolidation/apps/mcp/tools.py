@@ -9,37 +9,39 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Annotated, Any, Literal
-from ...consolidation import service as consolidation_service
-from ...consolidation import stores as consolidation_stores
-from ...consolidation import view as consolidation_view
-from ...consolidation import status as consolidation_status
-from ...consolidation import plan as consolidation_plan
-from ...writing.history import chain_of
+from pydantic import Field
+from typing import Annotated, Any, Literal, TYPE_CHECKING
+from ...core.extras import LazyModule
 from ...core.loading import Settings, load_settings, project_file
-from ...core.extras import need
-from ...consolidation.incremental import run
 from ...core.memory import UTC, as_utc
 from ...store.git import RepoError, open_repo
-from ...store.reader import UnknownId, resolve
-from ...recall.service import RecallService, open_recall
-from ...recall.as_of import moment
-from ...writing.review import accept, reject
 from .replies import (
     Change, Hit, Question, Status, Stored, Summary, Version, changes_of, hit, question, visible_text,
     status_of, stored_of, summary_of, version)
-from ...writing.write import WritingService, open_writing
+
+if TYPE_CHECKING:
+    from git_notes_consolidation.consolidation import (
+        incremental as consolidation_incremental, plan as consolidation_plan,
+        service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
+        view as consolidation_view)
+    from git_notes_consolidation.recall import as_of as recall_as_of, service as recall_service
+    from git_notes_consolidation.store import reader as store_reader
+    from git_notes_consolidation.writing import (
+        history as writing_history, review as writing_review, write as writing_write)
 
 # %% auto #0
 __all__ = ['Mode', 'When', 'Id', 'MemoryId', 'Workspace', 'memory_status', 'Consolidated', 'memory_consolidate', 'Recalled',
            'memory_recall', 'History', 'memory_history', 'memory_get_summary', 'Reviewed', 'memory_review',
            'memory_store', 'memory_update', 'memory_forget', 'memory_restore']
 
-# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #78d763ad
-_ = need("pydantic", "mcp")
-
-# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #cfe82604
-from pydantic import Field
+# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #7c67471b
+if not TYPE_CHECKING:
+    consolidation_incremental, consolidation_plan, consolidation_service, consolidation_status, \
+    consolidation_stores, consolidation_view, recall_as_of, recall_service, store_reader, \
+    writing_history, writing_review, writing_write = map(LazyModule, (
+        "consolidation.incremental", "consolidation.plan", "consolidation.service", "consolidation.status",
+        "consolidation.stores", "consolidation.view", "recall.as_of", "recall.service", "store.reader",
+        "writing.history", "writing.review", "writing.write"))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #af9bff37
 @dataclass(eq=False)
@@ -58,14 +60,14 @@ class Workspace:
                              file=self.config or project_file(open_repo(self.path).worktree))
 
     @cached_property
-    def recall(self) -> RecallService:
+    def recall(self) -> recall_service.RecallService:
         "What searches; it keeps tables and vectors between the calls."
-        return open_recall(self.path, self.settings, clock=self.clock, session=self.session)
+        return recall_service.open_recall(self.path, self.settings, clock=self.clock, session=self.session)
 
     @cached_property
-    def writing(self) -> WritingService:
+    def writing(self) -> writing_write.WritingService:
         "What writes; it keeps what it holds a new fact against."
-        return open_writing(self.path, self.settings, clock=self.clock)
+        return writing_write.open_writing(self.path, self.settings, clock=self.clock)
 
     def service(self, **arguments: Any) -> consolidation_service.ConsolidationService:
         "What plans and applies, perhaps with settings of one call."
@@ -131,7 +133,7 @@ def memory_consolidate(
     scope = consolidation_stores.scope_of(s, filter(None, (namespace, *namespaces)), days=days, query=query,
                                           strategies=filter(None, (strategy,)))
     if apply:
-        r, stop = run(s, scope=scope), None
+        r, stop = consolidation_incremental.run(s, scope=scope), None
         records = [x for rows in consolidation_status.run_changes(workspace.view(), r.run_id).values()
                    for x in rows]
     else:
@@ -146,7 +148,7 @@ def memory_consolidate(
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #339064db
 def _day(text: str, name: str) -> datetime:
-    try: return moment(text)
+    try: return recall_as_of.moment(text)
     except (ValueError, OverflowError): raise RepoError(
         f"{name}: {visible_text(text, 40)!r} is not a date; "
         "write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
@@ -207,7 +209,7 @@ def memory_history(workspace: Workspace, memory_id: Id) -> History:
     what holds now."""
     v = workspace.view()
     i, there = _memory(v, memory_id), {m.id: m for m in v.scan.memories}
-    chain, m = chain_of(i, there, v.state.edges.values()), there[i]
+    chain, m = writing_history.chain_of(i, there, v.state.edges.values()), there[i]
     rows = [version(x) for x in chain.versions]
     return History(i, chain.id, visible_text(m.namespace, 40), m.status,
                    [visible_text(t, 40) for t in m.tags[:20]], visible_text(m.text, 4000), rows[-30:],
@@ -215,7 +217,7 @@ def memory_history(workspace: Workspace, memory_id: Id) -> History:
 
 
 def _memory(v: consolidation_view.View, name: str) -> str:
-    return resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
+    return store_reader.resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #b1c08133
 def memory_get_summary(
@@ -226,10 +228,10 @@ def memory_get_summary(
     "A summary in full with its sources: by its own id, or by that of a memory it tells."
     v = workspace.view()
     memories = [m.id for m in v.scan.memories]
-    i = resolve(id, [*memories, *v.state.summaries], v.scan.memories)
+    i = store_reader.resolve(id, [*memories, *v.state.summaries], v.scan.memories)
     if (x := v.state.summaries.get(i) or next(
         (s for s in v.state.summaries.values() if i in s.source_memory_ids), None)) is None:
-        raise UnknownId(f"{i} is in no summary; memory_history has its text")
+        raise store_reader.UnknownId(f"{i} is in no summary; memory_history has its text")
     return summary_of(x, {m.id: m.summary for m in v.scan.memories})
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #57241d53
@@ -259,16 +261,15 @@ def memory_review(
         return Reviewed(len(rows), [question(q) for q in rows[:10]])
     if not id:
         raise RepoError(f"{action} needs the id of a question; memory_review with action=list names them")
-    run = _decide(workspace, action, resolve(id, v.state.reviews), reason)
+    run = _decide(workspace, action, store_reader.resolve(id, v.state.reviews), reason)
     return Reviewed(len(consolidation_status.questions(workspace.view())), [],
                     f"{action}ed" if action == "accept" else "rejected",
                     run)
 
 
 def _decide(workspace: Workspace, action: str, subject: str, reason: str) -> str | None:
-    decided = (accept if action == "accept" else reject)(workspace.writing, subject, reason,
-        workspace.session)
-    return decided.run_id
+    decide = writing_review.accept if action == "accept" else writing_review.reject
+    return decide(workspace.writing, subject, reason, workspace.session).run_id
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #cd490d80
 def memory_store(
