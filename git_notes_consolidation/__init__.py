@@ -36,6 +36,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
         "DEFAULT_HOT_THRESHOLD DEFAULT_MAX_CLUSTER_SIZE DEFAULT_MIN_CLUSTER_SIZE DEFAULT_RETENTION_HALF_LIFE_DAYS "
         "DEFAULT_SUMMARIES_MAX DEFAULT_SUMMARIES_MIN_CONFIDENCE DEFAULT_SUMMARIES_PRIORITIZE "
         "DEFAULT_SUMMARIES_TOKEN_BUDGET DEFAULT_WARM_THRESHOLD",
+    "core.parsing": "HOOK_CONFIG",
     "core.loading": "load_settings",
     "text.facts": "Fact same_value",
     "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references "

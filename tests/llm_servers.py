@@ -342,6 +342,7 @@ def asked_about(body):
 def sensible(
     judge=lambda newer, older: "coexist",  # Two texts → duplicate, supersede, merge or coexist
     join=lambda older, newer: f"{older} {newer}",  # Two texts → one
+    confidence="high",  # Of its judgments
 ):
     "A model that quotes what it read: a brain for the package's prompts."
     def opening(text): return text[:80].strip()
@@ -353,7 +354,7 @@ def sensible(
         link = dict(source="M1", type="relates_to", target="M2", hint=None, confidence="medium", quote=opening(memories.get("M1", "")))
         return json.dumps({
             "judge": lambda: {p: dict(quote=opening(memories[pairs[p][0]]), reason="The words say so.", relation=r,
-                                      kind="full" if r == "supersede" else None, confidence="high") for p, r in judged.items()},
+                                      kind="full" if r == "supersede" else None, confidence=confidence) for p, r in judged.items()},
             "summary": lambda: dict(title=" ".join(firsts[0].split()[:10]), summary=" ".join(". ".join(firsts).split()[:100]), key_facts=firsts[:5],
                                     decisions=[], superseded_facts=[], insights=[]),
             "edges": lambda: {"edges": [link] if "M2" in memories else []},

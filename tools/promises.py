@@ -16,14 +16,14 @@ def load(path=ROOT / "tests" / "promises.yml"):
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def is_shown(row): return row["shown_by"] != "planned"
+def is_shown(row): return not isinstance(row["shown_by"], str)
 
 
 def table(rows):
     "One line a promise."
     t = Table("", "promise")
     t.add_column("shown by", overflow="fold")
-    for r in rows: t.add_row(r["id"], r["promise"], "\n".join(r["shown_by"]) if is_shown(r) else "[dim]planned[/dim]")
+    for r in rows: t.add_row(r["id"], r["promise"], "\n".join(r["shown_by"]) if is_shown(r) else f"[dim]{r['shown_by']}[/dim]")
     return t
 
 
@@ -37,7 +37,7 @@ def counts(rows):
 def main(argv=None):
     "Print it."
     ap = argparse.ArgumentParser(description=__doc__)
-    ap.add_argument("--planned", action="store_true", help="only what is still planned")
+    ap.add_argument("--planned", action="store_true", help="only what is planned or not kept")
     ap.add_argument("--shown", action="store_true", help="only what is built")
     args, rows, console = ap.parse_args(argv), load(), Console()
     keep = [r for r in rows if not (args.planned and is_shown(r)) and not (args.shown and not is_shown(r))]

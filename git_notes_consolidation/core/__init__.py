@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "settings_files": "find_file read_file from_yaml from_toml",
     "settings": "ConfigError RetentionConfig SubconsciousnessConfig PRESETS NAMESPACE_IMPORTANCE "
         "DEFAULT_IMPORTANCE",
-    "parsing": "parse_setting known_setting variable_name plugin_settings file_setting",
+    "parsing": "HOOK_CONFIG parse_setting known_setting variable_name plugin_settings file_setting",
     "tables": "table_setting flatten_tables",
     "loading": "Settings load_settings preset_settings project_file",
     "remedies": "remedy NOT_FETCHED FETCH_NOTES PARTIAL",

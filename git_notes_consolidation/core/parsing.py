@@ -12,7 +12,7 @@ from .settings import (
     ConfigError, days_by_namespace, LLM_PROVIDERS, SubconsciousnessConfig, WRITE_PROFILES)
 
 # %% auto #0
-__all__ = ['parse_setting', 'known_setting', 'variable_name', 'plugin_settings', 'file_setting']
+__all__ = ['HOOK_CONFIG', 'parse_setting', 'known_setting', 'variable_name', 'plugin_settings', 'file_setting']
 
 # %% ../../nbs/01_core/09_parsing.ipynb #35c7ed1c
 _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
@@ -94,6 +94,12 @@ _HOOKS = {"consolidation_batch_size": "HOOK_CONSOLIDATION_MEMORY_THRESHOLD",
 _PLUGINS = _HOOKS | {"llm_provider": "MEMORY_LLM_PROVIDER", "llm_model": "MEMORY_LLM_MODEL",
                      "llm_rpm": "MEMORY_LLM_RPM_LIMIT",
             "llm_daily_usd": "MEMORY_LLM_DAILY_COST_LIMIT"}
+
+# %% ../../nbs/01_core/09_parsing.ipynb #55cd24ca
+HOOK_CONFIG: dict[str, object] = {
+    var: getattr(SubconsciousnessConfig, name)
+    for name in SubconsciousnessConfig.chapters()["session"]
+    if (var := next((v for v in (variable_name(name), _HOOKS.get(name, "")) if v.startswith("HOOK_")), ""))}
 
 # %% ../../nbs/01_core/09_parsing.ipynb #f575fe63
 def plugin_settings(

@@ -21,7 +21,7 @@ __all__ = ['SUMMARY_PROMPT', 'SUMMARY_SYSTEM_PROMPT', 'MERGE_PROMPT', 'MERGE_SYS
            'SummaryReply', 'Draft', 'relative_date', 'summary_request', 'MergeReply', 'merge_request']
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #641088c5
-SUMMARY_PROMPT = "summary-4"  # Changes whenever the same memories may be summarized otherwise
+SUMMARY_PROMPT = "summary-5"  # Changes whenever the same memories may be summarized otherwise
 SUMMARY_SYSTEM_PROMPT = f"""You summarize memories of a software project that belong together: notes that \
 agents took while they worked. Your readers are agents
 who will work on it next month and see only your summary.
@@ -35,6 +35,8 @@ every "not", "never" and "only".
 Write every date as a date: `recorded` tells which day "yesterday" or "last week" was; write 2026-10-31, or \
 October 2026, never "yesterday",
 "last week" or "two days ago".
+Where two memories cannot both hold and nothing says which does, state both with their dates and say that \
+they disagree; do not choose.
 Do not use the labels M1, M2 in your text.
 
 title: a headline: what it is about, and what holds.

@@ -248,6 +248,12 @@ def test_another_prompt_is_asked_and_read():
     assert (said.relation, said.confidence) == ("coexist", 0.7)
 
 
+def test_the_summary_prompt_keeps_numbers_and_flags_contradictions():
+    request, _ = ASK["summary"]([FLASK, FASTAPI])
+    system = " ".join(request.messages[0]["content"].split())
+    assert "Keep every number, unit, version" in system and "state both with their dates and say that they disagree" in system
+
+
 def bounded(schema, at="reply"):
     "Strings and arrays without a bound."
     if schema.get("type") in ("string", "array") and not {"enum", "maxLength", "maxItems"} & schema.keys(): yield at

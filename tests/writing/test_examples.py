@@ -1,0 +1,78 @@
+"""The worked examples of MycelicMemory's design: what each ends as without a model and with one, and what a bad answer does."""
+from datetime import timedelta
+
+import pytest
+from calls import gnc, new_repo
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.writing.write import open_writing
+from helpers import git
+from llm_servers import FaultyServer, sensible
+
+EXAMPLES = {"duplicate": ("User prefers dark mode", "User likes dark theme"), "supersede": ("User works at Google", "User now works at Anthropic"),
+            "merge": ("User has a dog", "User's dog is named Max"), "coexist": ("User enjoys hiking", "User went hiking last weekend")}
+MERGED = "The user has a dog named Max."
+
+
+@pytest.fixture
+def home(tmp_path):
+    home = new_repo(tmp_path / "repo")
+    git(home, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--allow-empty", "--message=First")
+    return home
+
+
+def written(home, relation, server=None, **given):
+    "Both facts of an example, a week apart."
+    env = {"MEMORY_CONSOLIDATION_LLM_BASE_URL": server.url} if server else {}
+    settings = load_settings(({"llm_provider": "lmstudio", "llm_timeout_s": 5} if server else {}) | given, env=env)
+    for n, text in enumerate(EXAMPLES[relation]):
+        r = open_writing(home, settings, clock=lambda n=n: SAMPLE_NOW + timedelta(days=7 * n)).remember(text, namespace="learnings")
+    return r
+
+
+def current(home): return {m.summary for m in read_memories(open_repo(home)).memories}
+
+
+@pytest.mark.parametrize("relation, asks", [("duplicate", None), ("supersede", "replaces?"), ("merge", "completes it?"), ("coexist", None)])
+def test_without_a_model_both_stand_and_the_right_question_is_asked(home, relation, asks):
+    r = written(home, relation)
+    assert r.operation == "ADD" and current(home) == {*EXAMPLES[relation]} and bool(r.review) is bool(asks)
+    listed = gnc("review", "list", repo=home).out
+    assert asks in listed if asks else "nothing" in listed.lower()
+
+
+def test_the_answer_to_the_question_of_the_dog_loses_nothing(home):
+    written(home, "merge")
+    assert "completes it?" in gnc("review", "list", repo=home).out and gnc("review", "accept", "1", repo=home).code == 0
+    whole = next(m for m in read_memories(open_repo(home)).memories if "merge" in m.text or "Max" in m.text and "has a dog" in m.text)
+    assert "User has a dog" in whole.text and "User's dog is named Max" in whole.text
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("relation, operation", [("duplicate", "NOOP"), ("supersede", "SUPERSEDE"), ("merge", "MERGE"), ("coexist", "ADD")])
+def test_with_a_model_each_ends_as_the_design_says(home, relation, operation):
+    with FaultyServer(brain=sensible(lambda newer, older: relation, lambda newer, older: MERGED)) as server: r = written(home, relation, server)
+    assert (r.operation, r.review) == (operation, ())
+    if relation == "merge": assert r.merged_content == MERGED and not r.warnings
+
+
+@pytest.mark.parametrize("joined", ["The dog is named Max and is brown.", "The user has a dog.", "User's cat is named Max."])
+def test_a_merge_never_says_what_neither_source_does(home, joined):
+    with FaultyServer(brain=sensible(lambda newer, older: "merge", lambda newer, older: joined)) as server: r = written(home, "merge", server)
+    assert r.operation == "MERGE" and joined not in r.merged_content and "brown" not in r.merged_content and "cat" not in r.merged_content
+    assert any("the model's text was not taken" in w for w in r.warnings)
+
+
+@pytest.mark.parametrize("reply", ["no verdict at all", {"classification": "MAYBE"}, {"classification": "SUPERSEDE", "confidence": 7}])
+def test_an_unreadable_answer_is_coexist_and_is_said(home, reply):
+    with FaultyServer(brain=lambda body: reply) as server: r = written(home, "coexist", server)
+    assert r.operation == "ADD" and not r.superseded_ids and current(home) == {*EXAMPLES["coexist"]}
+    assert any("without an answer" in w for w in r.warnings)
+
+
+@pytest.mark.parametrize("confidence", ["low", "medium"])
+def test_what_a_model_is_unsure_of_is_queued_however_unsure(home, confidence):
+    with FaultyServer(brain=sensible(lambda newer, older: "supersede", confidence=confidence)) as server: r = written(home, "coexist", server)
+    assert r.operation == "ADD" and len(r.review) == 1 and not r.superseded_ids
