@@ -5,6 +5,7 @@
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #75c68cbe
 from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from ..core.settings import SubconsciousnessConfig
@@ -12,6 +13,7 @@ from ..core.models import EdgeType, MemoryTier, TierTransition
 from ..core.memory import Memory, as_utc
 from ..store.events import Append, Events, op_append, set_append
 from ..store.state import State
+from .scan import Scanned
 
 # %% auto #0
 __all__ = ['RULE', 'PINNED', 'untouched_since', 'brought_back', 'spoken_for', 'with_what_stands_on_them', 'Due', 'due',
@@ -152,3 +154,11 @@ def reasons(
                 "at": now.isoformat(),
                 "before": {x.memory.id: was}, "after": {x.memory.id: was | {"status": "tombstone"}}}
     return [op_append(x.memory.commit_sha, line(x), run) for x in found.values()]
+
+# %% ../../nbs/13_consolidation/06_expiry.ipynb #6338ca0b
+def _without(s: Scanned, ids: Container[str]) -> Scanned:
+    "The scan with these memories as tombstones."
+    rows = [n for n, m in enumerate(s.memories) if m.id not in ids]
+    gone = {m.id: replace(m, status="tombstone") for m in s.memories if m.id in ids}
+    return replace(s, memories=tuple(s.memories[n] for n in rows), at=s.rows()[rows],
+                   buried={**s.buried, **gone})

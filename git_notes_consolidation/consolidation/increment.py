@@ -30,9 +30,10 @@ from ..store.versions import versions_of
 from ..store.tables import Patch
 from .scan import Scanned, collapse, living_memories
 from .pipeline import desired_state
-from .cluster import metadata_of
+from ..store.metadata import metadata_of
 from ..retention.score import retention_scores
-from .service import ConsolidationService, stand_ins
+from .service import ConsolidationService
+from .view import stand_ins
 from .plan import Plan, make_plan
 from .view import View
 

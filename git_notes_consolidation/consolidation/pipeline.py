@@ -23,9 +23,9 @@ from ..similarity.clusters import MemoryCluster
 from ..store.state import State
 from ..supersession.questions import LIKELY
 from .scan import collapse, Scanned, Scope
-from .relate import _replaced, active_edges, relate, Related
-from .cluster import (
-    _clustered, linked, metadata_of, references_of, summarize, taken_back)
+from .relate import active_edges, relate, Related
+from ..store.metadata import metadata_of, replacements, taken_back
+from .cluster import _clustered, linked, references_of, summarize
 
 # %% auto #0
 __all__ = ['Progress', 'tier', 'allowed', 'current_summaries', 'Desired', 'desired_state']
@@ -204,7 +204,7 @@ def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
                   and e.target_id in there]
         over, _ = taken_back(there, inside)
         return {i: (e.source_id, e.kind or "") for i,
-                e in _replaced((e for e in inside if e.id not in over), when).items()}
+                e in replacements((e for e in inside if e.id not in over), when).items()}
     was, now = replaced(s.state.edges.values()), replaced(edges)
     return frozenset(i for i in was.keys() | now.keys() if was.get(i) != now.get(i))
 

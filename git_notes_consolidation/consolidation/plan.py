@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TYPE_CHECKING
 from ..core.memory import as_utc, digest
 from ..core.models import (
     EdgeType, MemoryEdge, MemorySummary, MemoryTier, TierTransition)
@@ -25,8 +26,12 @@ from git_notes_consolidation.consolidation.pipeline import (
     _copies, _hidden_by, _share, allowed, Desired)
 from .expiry import Due, reasons, RULE, tombstones
 
+if TYPE_CHECKING:
+    from git_notes_consolidation.llm.batch import Heard
+    from git_notes_consolidation.llm.reply_cache import Usage
+
 # %% auto #0
-__all__ = ['KEPT', 'Plan', 'load_plan', 'make_plan', 'Guard', 'check_blast_radius']
+__all__ = ['KEPT', 'Plan', 'load_plan', 'make_plan', 'model_answers', 'Guard', 'check_blast_radius']
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #a15ea3ec
 @dataclass(frozen=True)
@@ -211,6 +216,18 @@ def make_plan(
                    + reasons(expired, run, s.now) + [Append("runs", _newest(s), log)])
     return Plan(s.now, bases, settings.id, tuple(changes), result, *_hidden(s, d),
                 _share(len(s.memories) + s.apart + len(expired), s.config), d.waiting, near=d.near)
+
+# %% ../../nbs/13_consolidation/08_plan.ipynb #a86d5dc5
+def model_answers(plan: Plan, usage: Usage, heard: Mapping[str, Heard] = MappingProxyType({})) -> Plan:
+    """The plan with what was asked of a language model, what was taken of its answers, and a warning where it
+    did not answer."""
+    said = usage.to_dict() | {k: h.to_dict() for k, h in heard.items() if h.asked}
+    return replace(plan, result=replace(plan.result, llm=said,
+                                        warnings=(*plan.result.warnings, *usage.remarks)))
+
+# %% ../../nbs/13_consolidation/08_plan.ipynb #a650196a
+# A model was asked and had no good answer; asking again tomorrow brings the same
+_FINAL = {"schema", "refusal", "length", "truncated", "empty", "context"}
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #f08c3b51
 class Guard(RepoError):

@@ -14,11 +14,12 @@ from ..core.reports import Failed
 from ..observability.tracing import span
 from ..text.scopes import other_scope
 from ..supersession.judge import denies, DOUBTED, SURE, to_confirm
+from ..store.metadata import merged_into, replaced_at
 from .scan import collapse, Scanned
 from .candidates import _ASKED, _edge, _TYPES, judge, JudgedPairs
 
 # %% auto #0
-__all__ = ['ask_model', 'active_edges', 'Related', 'merged_into', 'relate']
+__all__ = ['ask_model', 'active_edges', 'Related', 'relate']
 
 # %% ../../nbs/13_consolidation/03_relate.ipynb #73072226
 def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[tuple[int, int]]:
@@ -112,16 +113,6 @@ def active_edges(
                 and s.scope.has(there[e.source_id]))
     return [e for e in s.state.edges.values() if e.id not in mine and not judged(e)]
 
-# %% ../../nbs/13_consolidation/03_relate.ipynb #0f53823a
-def _ended(
-    found: Iterable[MemoryEdge],  # Supersessions
-    when: Mapping[str, datetime],  # Memory id to when it was recorded
-) -> dict[str, list[datetime]]:  # Replaced memory's id to the times of its replacements, sorted
-    "When each memory was replaced as a whole."
-    times: dict[str, list[datetime]] = defaultdict(list)
-    for e in found: times[e.target_id] += [when[e.source_id]] if e.kind != "partial" else []
-    return {i: sorted(ts) for i, ts in times.items()}
-
 # %% ../../nbs/13_consolidation/03_relate.ipynb #e02d3760
 @dataclass(frozen=True)
 class Related:
@@ -160,22 +151,6 @@ def _restated(
             if led.id in undone: waiting[e.source_id] = root
     return first, late, refused
 
-# %% ../../nbs/13_consolidation/03_relate.ipynb #168697a5
-def merged_into(
-    edges: Iterable[MemoryEdge],
-    there: Container[str],  # Memory ids
-) -> dict[str, str]:  # Memory id to the one that holds its text in the end
-    "Where memories went that were merged."
-    merges = (e for e in edges if e.edge_type == EdgeType.MERGED_INTO and e.source_id in there
-              and e.target_id in there)
-    # Of two, made in two clones, the same one everywhere
-    step = {e.source_id: e.target_id for e in sorted(merges, key=lambda e: e.id)}
-    def end(i: str) -> str:
-        seen = {i}
-        while (j := step.get(i)) and j not in seen: seen.add(j); i = j
-        return i
-    return {i: j for i in step if (j := end(i)) != i}
-
 # %% ../../nbs/13_consolidation/03_relate.ipynb #bd9365d4
 def _near_before(s: Scanned, there: Mapping[str, Memory]) -> dict[str, MemoryEdge]:
     """Near duplicates that an earlier run found, by the memory that repeats, where this run does not ask
@@ -206,7 +181,7 @@ def relate(s: Scanned) -> Related:
                  and when.keys() >= {e.source_id, e.target_id}]
         no = ({i for i, holds in s.state.verdicts.items() if not holds}
               | (s.state.rejected - s.state.verdicts.keys()))
-        ended = _ended((e for e in (*found, *known) if e.id not in no), when)
+        ended = replaced_at((e for e in (*found, *known) if e.id not in no), when)
         stands = collapse(s.memories, ended)
         returned = sorted(i for i in set(stands.values()) if plain[i] != i)
         found += [replace(e, target_id=i) for i in returned for e in found if e.target_id == plain[i]
@@ -234,13 +209,3 @@ def relate(s: Scanned) -> Related:
     asked = tuple(e for e in judged.asked if e.edge_type in wanted)
     return Related(stands, tuple(edges), judged.failed,
                    (*(_repeat(i, plain[i], s.now) for i in returned), *late), asked, judged.heard)
-
-# %% ../../nbs/13_consolidation/03_relate.ipynb #c585db15
-def _replaced(edges: Iterable[MemoryEdge], when: Mapping[str, datetime]) -> dict[str, MemoryEdge]:
-    "For each replaced memory the supersession that counts."
-    by: dict[str, MemoryEdge] = {}
-    for e in edges:
-        if e.edge_type == EdgeType.SUPERSEDES:
-            by[e.target_id] = max(by.get(e.target_id, e), e,
-                                  key=lambda x: (x.kind == "full", when[x.source_id], x.source_id))
-    return by

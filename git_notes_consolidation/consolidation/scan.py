@@ -9,14 +9,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from ..core.memory import Memory
-from ..core.settings import SubconsciousnessConfig
-from ..text.words import MemoryNames
-from ..similarity.embedder import Embedder
-from ..similarity.updates import NearPairs
-from ..llm.batch import Model
+from typing import TYPE_CHECKING
+from ..core.memory import Memory, repeat_key
 from ..store.state import State
-from ..supersession.judge import repeat_key
+
+if TYPE_CHECKING:
+    from git_notes_consolidation.core.settings import SubconsciousnessConfig
+    from git_notes_consolidation.text.words import MemoryNames
+    from git_notes_consolidation.similarity.embedder import Embedder
+    from git_notes_consolidation.similarity.updates import NearPairs
+    from git_notes_consolidation.llm.batch import Model
 
 # %% auto #0
 __all__ = ['Scope', 'living_memories', 'Scanned', 'collapse']

@@ -5,7 +5,7 @@
 # %% ../../nbs/13_consolidation/10_service.ipynb #ea4a2b24
 from __future__ import annotations
 import asyncio, random, sqlite3, time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -13,14 +13,13 @@ from functools import partial
 from typing import Any
 from ..store import cache as store_cache, tables as store_tables
 from ..core.memory import digest, Memory, UTC
-from ..core.models import EdgeType, MemoryMetadata, MemoryTier
+from ..core.models import EdgeType, MemoryTier
 from ..core.reports import ConsolidationPhase, ConsolidationResult
 from ..core.loading import load_settings, project_file, Settings
 from ..core.settings import SubconsciousnessConfig
 from ..observability.logs import log_event
 from ..observability.tracing import span
 from ..observability.metrics import count, gauge, record as measure
-from ..retention.score import retention_scores
 from ..similarity.embedder import Embedder
 from ..similarity.endpoint import get_embedder
 from ..similarity.lexical import LexicalEmbedder
@@ -43,17 +42,18 @@ from ..supersession.judge import JUDGE
 from ..summaries.extraction import SUMMARIZER
 from ..staleness.history import tip_of
 from .scan import collapse, living_memories, Scanned, Scope
-from .cluster import cluster, metadata_of
+from .cluster import cluster
 from .pipeline import Desired, desired_state, Progress
-from .expiry import due, still_due
+from .expiry import _without, due, still_due
 from .notify import finished, publish, refs_moved
-from .plan import (
-    _copies, _HIDES, _share, allowed, check_blast_radius, Guard, load_plan, make_plan, Plan)
-from .view import _FINAL, _waiting, _without, model_answers, view, View
+from git_notes_consolidation.consolidation.plan import (
+    _copies, _FINAL, _HIDES, _share, allowed, check_blast_radius, Guard, load_plan, make_plan,
+    model_answers, Plan)
+from .view import _waiting, scored, stand_ins, view, View
 
 # %% auto #0
-__all__ = ['Shortcut', 'ConsolidationService', 'Stale', 'check_bases', 'scored', 'stand_ins', 'refresh_index', 'refresh_tables',
-           'base_of', 'apply_plan', 'run', 'apply_file']
+__all__ = ['Shortcut', 'ConsolidationService', 'Stale', 'check_bases', 'refresh_index', 'refresh_tables', 'base_of', 'apply_plan',
+           'run', 'apply_file']
 
 # %% ../../nbs/13_consolidation/10_service.ipynb #d6c34f71
 def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
@@ -209,30 +209,6 @@ def check_bases(plan: Plan, tips: Mapping[str, str], prefix: str = "refs/notes/"
 
 
 _COUNTERS = "refs/notes/mem-meta/v1"  # Accesses are counted while a plan waits; they do not make it stale
-
-# %% ../../nbs/13_consolidation/10_service.ipynb #bbb34b2e
-def scored(v: View, settings: Settings, now: datetime) -> dict[str, MemoryMetadata]:
-    "What is known of each memory now, with its score."
-    meta, config = metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(),
-                               v.state), settings.config.retention
-    meta |= {i: replace(meta[i], gone_by=x.by) for i, x in v.gone.items()}
-    return {m.id: replace(meta[m.id], retention=x) for m,
-            x in zip(v.scan.memories, retention_scores(v.scan.memories, meta, config, now))}
-
-# %% ../../nbs/13_consolidation/10_service.ipynb #bdd0d48b
-def stand_ins(
-    memories: Iterable[Memory],
-    meta: Mapping[str, MemoryMetadata],  # By memory id
-) -> dict[str, str]:  # Memory id to the id of the one that is shown for it; tombstones are in neither
-    "Who is shown for whom."
-    there = living_memories(memories)
-    when = {m.id: m.event_time for m in there}
-    over = {i: [when[d.superseded_by]] for i in when if (d := meta[i]).superseded_kind == "full"
-            and d.superseded_by in when}
-    first = {i: j if meta[i].duplicate_of not in when else str(meta[i].duplicate_of) for i,
-             j in collapse(there, over).items()}
-    first |= {i: str(meta[i].merged_into) for i in when if meta[i].merged_into in when}
-    return {i: first.get(j, j) for i, j in first.items()}
 
 # %% ../../nbs/13_consolidation/10_service.ipynb #be4ef55c
 def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:

@@ -16,8 +16,7 @@ from ..retention.tiers import tier_of
 from ..store.reader import resolve
 from ..store.state import open_questions, record_value, State
 from .scan import living_memories
-from .view import counted, shown, View, view, WORDS
-from .service import ConsolidationService, scored
+from .view import counted, Place, scored, shown, View, view, WORDS
 
 # %% auto #0
 __all__ = ['is_consolidation_available', 'run_changes', 'edges_of', 'questions', 'explain', 'status']
@@ -79,7 +78,7 @@ def questions(
     return [row(i, r) for i, r in sorted(open_, key=lambda x: (-age(x[1]), x[0]))]
 
 # %% ../../nbs/13_consolidation/12_status.ipynb #cc1125b1
-def explain(service: ConsolidationService, name: str, now: datetime | None = None) -> dict[str, Any]:
+def explain(service: Place, name: str, now: datetime | None = None) -> dict[str, Any]:
     "Why a memory is where it is: factors, rule, history, relations, places."
     v, at = shown(counted(service.repo, view(service.repo, service.settings))), now or service.clock()
     i = resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
@@ -103,7 +102,7 @@ def explain(service: ConsolidationService, name: str, now: datetime | None = Non
                         "aliases": list(p.aliases())} for p in m.places]}
 
 # %% ../../nbs/13_consolidation/12_status.ipynb #1c218194
-def status(service: ConsolidationService, now: datetime | None = None) -> dict[str, Any]:
+def status(service: Place, now: datetime | None = None) -> dict[str, Any]:
     "How the repository's memory stands."
     v = counted(service.repo, view(service.repo))
     at = now or service.clock()

@@ -27,7 +27,7 @@ from ..store.git import open_repo, Repo
 from ..store.events import Append, edge_append, summary_append, tier_append
 from ..store.writer import append
 from ..llm.client import Client, get_client
-from .cluster import metadata_of
+from ..store.metadata import metadata_of
 from .scan import Scope
 from .view import counted, View, view
 from .service import ConsolidationService, refresh_tables

@@ -5,32 +5,31 @@
 # %% ../../nbs/13_consolidation/09_view.ipynb #e1fc8ce0
 from __future__ import annotations
 import sqlite3
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, TYPE_CHECKING
+from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
 from ..core.loading import Settings
-from ..core.models import MemoryEdge
+from ..core.memory import Memory
+from ..core.models import MemoryEdge, MemoryMetadata
+from ..retention.score import retention_scores
 from ..store.git import Repo
 from ..store.reader import read_memories, Scan
 from ..store.events import Events, read_events
 from ..store.locks import clone_id
+from ..store.metadata import metadata_of
 from ..store.state import as_shown, fold, State, with_state
 from ..store import cache as store_cache
 from ..store.accesses import access_counts, unflushed, with_unflushed
-from ..staleness.lifetimes import Stale as Gone
-from ..staleness.staleness import code_gone, compare, Comparison
-from .scan import living_memories, Scanned
-from .plan import Plan
+from .scan import collapse, living_memories
 
 if TYPE_CHECKING:
-    from git_notes_consolidation.llm.batch import Heard
-    from git_notes_consolidation.llm.reply_cache import Usage
+    from git_notes_consolidation.staleness.lifetimes import Stale as Gone
+    from git_notes_consolidation.staleness.staleness import Comparison
 
 # %% auto #0
-__all__ = ['WORDS', 'View', 'view', 'shown', 'model_answers', 'counted']
+__all__ = ['WORDS', 'View', 'view', 'shown', 'counted', 'Place', 'Looking', 'scored', 'stand_ins']
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #7c0b06c7
 @dataclass(frozen=True)
@@ -49,7 +48,9 @@ class View:
     @property
     def gone(self) -> dict[str, Gone]:
         "Memories whose code is gone, and what they lost; none where that does not count."
-        return code_gone(self.code) if self.code else {}
+        if not self.code: return {}
+        from git_notes_consolidation.staleness.staleness import code_gone
+        return code_gone(self.code)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -66,6 +67,7 @@ def view(
     scan, events, state = read_memories(repo), *_events(repo)
     v = View(replace(scan, memories=with_state(scan.memories, state)), events, state)
     if settings is None or settings.config.stale_factor == 1: return v
+    from git_notes_consolidation.staleness.staleness import compare
     return replace(v, code=compare(repo, living_memories(v.scan.memories)))
 
 
@@ -90,18 +92,6 @@ def _events(repo: Repo) -> tuple[Events, State]:
     events = read_events(repo)
     return events, fold(events)
 
-# %% ../../nbs/13_consolidation/09_view.ipynb #a86d5dc5
-def model_answers(plan: Plan, usage: Usage, heard: Mapping[str, Heard] = MappingProxyType({})) -> Plan:
-    """The plan with what was asked of a language model, what was taken of its answers, and a warning where it
-    did not answer."""
-    said = usage.to_dict() | {k: h.to_dict() for k, h in heard.items() if h.asked}
-    return replace(plan, result=replace(plan.result, llm=said,
-                                        warnings=(*plan.result.warnings, *usage.remarks)))
-
-# %% ../../nbs/13_consolidation/09_view.ipynb #a650196a
-# A model was asked and had no good answer; asking again tomorrow brings the same
-_FINAL = {"schema", "refusal", "length", "truncated", "empty", "context"}
-
 # %% ../../nbs/13_consolidation/09_view.ipynb #d4960a8b
 def _waiting(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str, list[tuple[str, datetime]]]:
     "Accesses that git does not hold; a clone's name is only made where there are some."
@@ -114,10 +104,43 @@ def counted(repo: Repo, v: View) -> View:
     with closing(store_cache.open_index(repo, check=False)) as conn:
         return replace(v, state=with_unflushed(v.state, _waiting(repo, conn, v.events)))
 
-# %% ../../nbs/13_consolidation/09_view.ipynb #6338ca0b
-def _without(s: Scanned, ids: Container[str]) -> Scanned:
-    "The scan with these memories as tombstones."
-    rows = [n for n, m in enumerate(s.memories) if m.id not in ids]
-    gone = {m.id: replace(m, status="tombstone") for m in s.memories if m.id in ids}
-    return replace(s, memories=tuple(s.memories[n] for n in rows), at=s.rows()[rows],
-                   buried={**s.buried, **gone})
+# %% ../../nbs/13_consolidation/09_view.ipynb #b2c3d4e5
+class Place(Protocol):
+    "Where one looks; a `ConsolidationService` is one."
+    @property
+    def repo(self) -> Repo: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def clock(self) -> Callable[[], datetime]: ...
+
+
+class Looking(NamedTuple):
+    "A place for whoever only looks: nothing that runs, judges or writes is loaded."
+    repo: Repo
+    settings: Settings
+    clock: Callable[[], datetime]
+
+# %% ../../nbs/13_consolidation/09_view.ipynb #bbb34b2e
+def scored(v: View, settings: Settings, now: datetime) -> dict[str, MemoryMetadata]:
+    "What is known of each memory now, with its score."
+    meta, config = metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(),
+                               v.state), settings.config.retention
+    meta |= {i: replace(meta[i], gone_by=x.by) for i, x in v.gone.items()}
+    return {m.id: replace(meta[m.id], retention=x) for m,
+            x in zip(v.scan.memories, retention_scores(v.scan.memories, meta, config, now))}
+
+# %% ../../nbs/13_consolidation/09_view.ipynb #bdd0d48b
+def stand_ins(
+    memories: Iterable[Memory],
+    meta: Mapping[str, MemoryMetadata],  # By memory id
+) -> dict[str, str]:  # Memory id to the id of the one that is shown for it; tombstones are in neither
+    "Who is shown for whom."
+    there = living_memories(memories)
+    when = {m.id: m.event_time for m in there}
+    over = {i: [when[d.superseded_by]] for i in when if (d := meta[i]).superseded_kind == "full"
+            and d.superseded_by in when}
+    first = {i: j if meta[i].duplicate_of not in when else str(meta[i].duplicate_of) for i,
+             j in collapse(there, over).items()}
+    first |= {i: str(meta[i].merged_into) for i in when if meta[i].merged_into in when}
+    return {i: first.get(j, j) for i, j in first.items()}

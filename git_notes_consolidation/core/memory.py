@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 # %% auto #0
-__all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'digest', 'Place', 'Memory', 'as_memory', 'mem', 'sample_memories']
+__all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'digest', 'Place', 'Memory', 'as_memory', 'mem', 'repeat_key', 'sample_memories']
 
 # %% ../../nbs/01_core/01_memory.ipynb #9aca1be9
 UTC = timezone.utc
@@ -119,6 +119,13 @@ def mem(
     made: dict[str, Any] = {"id": name, "commit_sha": "0" * 40, "namespace": namespace, "summary": summary,
                             "content": content, "timestamp": when}
     return Memory(**made | kw)
+
+# %% ../../nbs/01_core/01_memory.ipynb #8ede021e
+def repeat_key(
+    memory: Memory,
+) -> tuple[str, str]:  # Summary and body, without white space at their ends
+    "Equal for two memories that say exactly the same."
+    return memory.summary.strip(), memory.content.strip()
 
 # %% ../../nbs/01_core/01_memory.ipynb #f530dba5
 def sample_memories() -> tuple[Memory, ...]:  # About 400, oldest first, over a year and all ten namespaces

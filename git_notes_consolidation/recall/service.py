@@ -73,17 +73,16 @@ def refs_key(repo: Repo) -> str:
 def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: AskedTimes) -> None:
     "Tables as they would have been."
     from git_notes_consolidation.consolidation import view as consolidation_view
-    # It loads the judge, which nothing else here needs
-    from git_notes_consolidation.consolidation import service as sv
     from git_notes_consolidation.retention.tiers import tier_of
     v, config = consolidation_view.view(repo), settings.config.retention
     if asked.known_at: v = known_by(v, asked.known_at)
     if asked.as_of: v = true_by(v, asked.as_of)
     v, there = replace(v, state=replace(v.state, tiers={})), {m.id: m for m in v.scan.memories}
-    meta = sv.scored(v, settings, asked.now)
+    meta = consolidation_view.scored(v, settings, asked.now)
     meta = {i: replace(d, tier=tier_of(d.retention, there[i], d, config, asked.now)[0]) for i,
             d in meta.items()}
-    store_tables.refresh(conn, v.scan.memories, meta, v.state, sv.stand_ins(v.scan.memories, meta))
+    store_tables.refresh(conn, v.scan.memories, meta, v.state,
+                         consolidation_view.stand_ins(v.scan.memories, meta))
 
 # %% ../../nbs/14_recall/06_service.ipynb #799fca95
 @contextmanager

@@ -21,7 +21,8 @@ from ..store.git import Repo, RepoError, git, open_repo, tips
 from ..store.reader import Scan, write_memories
 from ..plots.style import figure
 from ..recall.service import open_recall
-from ..consolidation.service import ConsolidationService, scored
+from ..consolidation.service import ConsolidationService
+from ..consolidation.view import scored
 from ..consolidation.status import status
 from ..consolidation.view import view
 from ..session.inject import SessionStartSummaryInjector, SummaryInjectionConfig

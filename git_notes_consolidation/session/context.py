@@ -20,8 +20,7 @@ from ..core.memory import Memory, UTC, as_utc
 from ..store.git import Repo, RepoError, git, open_repo
 from ..store.state import State
 from ..consolidation.scan import living_memories
-from ..consolidation.view import View, view
-from ..consolidation.service import scored, stand_ins
+from ..consolidation.view import scored, stand_ins, View, view
 from ..core.tokens import token_counter
 from .budget import about, bag, Laid, relevances, SessionContext
 from .fast_start import session_of

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/15_session/08_hooks.ipynb #937f3494
 from __future__ import annotations
-import asyncio, json, os, signal, subprocess, sys, threading
+import json, os, signal, subprocess, sys, threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,10 +100,12 @@ class ConsolidationHook:
 
     async def should_trigger(self) -> bool:
         "Is a run due?"
+        import asyncio
         return (await asyncio.to_thread(self.due)).trigger is not None
 
     async def execute(self) -> ConsolidationResult:
         "An incremental run."
+        import asyncio
         from git_notes_consolidation.consolidation import incremental as consolidation_incremental
         from git_notes_consolidation.consolidation import stores as consolidation_stores
         from git_notes_consolidation.consolidation.scan import Scope

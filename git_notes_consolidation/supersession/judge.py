@@ -13,22 +13,15 @@ from .questions import likely, PROPOSED
 from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
-from ..core.memory import as_memory, Memory
+from ..core.memory import as_memory, Memory, repeat_key
 from ..text.factuality import is_fragment, not_in_force, undecided
 from ..text.scopes import continues, other_scope
 
 JUDGE = "offline-7"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
-__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'repeat_key', 'weigh', 'judge_pair',
-           'unsure', 'to_confirm', 'denies', 'judgment_html']
-
-# %% ../../nbs/10_supersession/09_judge.ipynb #8ede021e
-def repeat_key(
-    memory: Memory,
-) -> tuple[str, str]:  # Summary and body, without white space at their ends
-    "Equal for two memories that say exactly the same."
-    return memory.summary.strip(), memory.content.strip()
+__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'weigh', 'judge_pair', 'unsure',
+           'to_confirm', 'denies', 'judgment_html']
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #c85da563
 def _outright(

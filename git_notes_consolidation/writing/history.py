@@ -12,7 +12,7 @@ from typing import Any
 from ..core.models import EdgeType, MemoryEdge
 from ..core.memory import Memory
 from ..store.state import State
-from ..consolidation.cluster import metadata_of, taken_back
+from ..store.metadata import metadata_of, taken_back
 
 # %% auto #0
 __all__ = ['Version', 'Chain', 'heads', 'chain_of', 'chains', 'true_at', 'true_in', 'known_at', 'get_memory_at_time',

@@ -11,7 +11,7 @@ from typing import Any
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..supersession.judge import repeat_key
-from ..consolidation.cluster import taken_back
+from ..store.metadata import taken_back
 from ..consolidation.view import View
 from ..consolidation.status import questions
 

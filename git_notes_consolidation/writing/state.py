@@ -24,7 +24,7 @@ from ..store.git import Repo
 from ..store.events import (
     Append, edge_append, review_append, set_append, summary_append, tier_append, wrote_append)
 from ..consolidation.scan import living_memories
-from ..consolidation.cluster import metadata_of
+from ..store.metadata import metadata_of
 from ..consolidation.view import View, view
 from .decide import Pool
 from .effects import BadFact, Draft, snapshot, Verdict

@@ -20,7 +20,7 @@ from git_notes_consolidation.evaluation import annotation as evaluation_annotati
 from git_notes_consolidation.core.memory import UTC, mem
 from git_notes_consolidation.core.models import EdgeType, Judgment, MemoryEdge
 from git_notes_consolidation.store.state import State
-from git_notes_consolidation.consolidation.cluster import metadata_of
+from git_notes_consolidation.store.metadata import metadata_of
 from helpers import ROOT
 
 SECRET = "Xyzzy"  # Stands in every text and every id of a locked row

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.consolidation.cluster import metadata_of
+from git_notes_consolidation.store.metadata import metadata_of
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (

@@ -12,7 +12,7 @@ from git_notes_consolidation.store.state import State
 from git_notes_consolidation.store.writer import append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.consolidation.cluster import metadata_of
+from git_notes_consolidation.store.metadata import metadata_of
 from helpers import story
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

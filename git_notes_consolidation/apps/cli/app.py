@@ -8,6 +8,7 @@ import csv, json, re, sys, typer
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +16,7 @@ from rich.text import Text
 from typing import Annotated, Any, NamedTuple, TextIO, TYPE_CHECKING
 from ... import __version__
 from ...core.extras import LazyModule
-from ...core.memory import as_utc
+from ...core.memory import as_utc, UTC
 from ...core.reports import ConsolidationPhase
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
@@ -24,7 +25,7 @@ from ...store.git import git, MEM, missing_memories, open_repo, tips
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
-        service as consolidation_service, stores as consolidation_stores)
+        service as consolidation_service, stores as consolidation_stores, view as consolidation_view)
     from git_notes_consolidation.recall import service as recall_service
     from git_notes_consolidation.writing import write as writing_write
 
@@ -34,8 +35,8 @@ __all__ = ['EMPTY', 'NO_TABLE', 'app', 'plain', 'table', 'short', 'Item', 'evide
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #ec5dd63a
 if not TYPE_CHECKING:
-    consolidation_service, writing_write, consolidation_stores, recall_service = map(LazyModule, (
-        "consolidation.service", "writing.write", "consolidation.stores", "recall.service"))
+    writing_write, consolidation_stores, consolidation_view, recall_service = map(LazyModule, (
+        "writing.write", "consolidation.stores", "consolidation.view", "recall.service"))
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #2c1c9df9
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -152,6 +153,12 @@ class Call:
         s, now = consolidation_stores.open_service(self.repo, self.settings(**arguments),
                                                    progress=steps.phase, calls=steps.asked), self.now
         return replace(s, clock=lambda: now) if now else s
+
+    def place(self) -> consolidation_view.Looking:
+        "Where this call looks, and when; nothing that runs or judges is loaded."
+        now = self.now
+        return consolidation_view.Looking(open_repo(self.repo), self.settings(),
+                                          (lambda: now) if now else partial(datetime.now, UTC))
 
     def recall(self, **arguments: Any) -> recall_service.RecallService:
         "What asks the repository's memory, at this call's time."

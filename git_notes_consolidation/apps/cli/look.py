@@ -26,7 +26,7 @@ from .write import worded
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
-        service as consolidation_service, status as consolidation_status, view as consolidation_view)
+        status as consolidation_status, view as consolidation_view)
     from git_notes_consolidation.staleness import staleness, lifetimes as staleness_lifetimes
 
 # %% auto #0
@@ -34,10 +34,8 @@ __all__ = ['status', 'tiers', 'explain', 'edges', 'summaries']
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #e99b63cf
 if not TYPE_CHECKING:
-    consolidation_status, consolidation_service, consolidation_view, staleness, staleness_lifetimes = map(
-        LazyModule, (
-        "consolidation.status", "consolidation.service", "consolidation.view",
-        "staleness.staleness", "staleness.lifetimes"))
+    consolidation_status, consolidation_view, staleness, staleness_lifetimes = map(LazyModule, (
+        "consolidation.status", "consolidation.view", "staleness.staleness", "staleness.lifetimes"))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #c11869ca
 def _bars(tiers: dict[str, int], width: int = 40) -> Table:
@@ -82,7 +80,7 @@ def status(
     "How the repository's memory stands; -v also by namespace, and every problem."
     call: Call = ctx.obj
     if stale: _show_stale(call); return
-    s = call.service()
+    s = call.place()
     lack = missing(s.settings)
     st = consolidation_status.status(s) | {"background_hook": {"active": not lack, "missing": list(lack)}}
     if not st["memories"]: call.show(st, why_empty(call.repo)); return
@@ -109,13 +107,13 @@ def status(
               rows=[{"what": what, "is": x} for what, x in (*facts, *st["tiers"].items())])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #572ffc87
-def _list_tier(call: Call, s: consolidation_service.ConsolidationService, show: str, limit: int) -> None:
+def _list_tier(call: Call, s: consolidation_view.Place, show: str, limit: int) -> None:
     "The memories of one tier, the best kept first, and what is no sentence last."
     if show not in {t.value for t in MemoryTier}:
         raise Usage(f"--show {show}: choose from hot, warm, cold, archived")
     v = consolidation_view.shown(
         consolidation_view.counted(s.repo, consolidation_view.view(s.repo, s.settings)))
-    meta = consolidation_service.scored(v, s.settings, s.clock())
+    meta = consolidation_view.scored(v, s.settings, s.clock())
     found = [m for m in v.scan.memories if meta[m.id].tier.value == show and not meta[m.id].duplicate_of]
     found.sort(key=lambda m: (is_fragment(m), -meta[m.id].retention.overall, m.id))
     rows = [{"id": m.id, "namespace": m.namespace, "timestamp": m.timestamp.isoformat(), "summary": m.summary,
@@ -137,7 +135,7 @@ def tiers(
 ) -> None:
     "Where the memories are; repeats are counted and listed once."
     call: Call = ctx.obj
-    s = call.service()
+    s = call.place()
     if show is not None: _list_tier(call, s, show, limit); return
     st = consolidation_status.status(s)
     why = _why_one_tier(st, s.settings.config.retention) if st["memories"] else ""
@@ -183,7 +181,7 @@ def explain(
 ) -> None:
     "Why a memory is where it is now: score with its factors, rule, relations, moves."
     call: Call = ctx.obj
-    s = call.service()
+    s = call.place()
     v = consolidation_view.shown(consolidation_view.view(s.repo))
     if id.startswith("sum_") and any(x.startswith(id) for x in v.state.summaries):
         raise Usage(f"{id} is a summary, which is in no tier of its own: gnc summaries {id}")
@@ -216,7 +214,7 @@ def edges(
     "What a memory or a summary relates to, and the words that say so; /memory:edges in Claude Code."
     call: Call = ctx.obj
     id = worded(name, id_file, "--id-file", 1000)
-    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
+    v = consolidation_view.shown(consolidation_view.view(call.place().repo))
     names = [m.id for m in v.scan.memories] + list(v.state.summaries)
     i = resolve(id, names, v.scan.memories)
     found = consolidation_status.edges_of(v.state, i)
@@ -242,7 +240,7 @@ def summaries(
 ) -> None:
     "List the summaries, or show one with the place of every sentence."
     call: Call = ctx.obj
-    v = consolidation_view.view(call.service().repo)
+    v = consolidation_view.view(call.place().repo)
     found = sorted(v.state.summaries.values(), key=lambda x: (x.temporal_range[1], x.id), reverse=True)
     if id is not None: _show_summary(call, v.state.summaries[resolve(id, v.state.summaries)]); return
     rows = [(short(x.id), x.namespace, " – ".join(f"{t:%Y-%m-%d}" for t in x.temporal_range),
@@ -274,9 +272,9 @@ _MANY = {"path": "paths", "symbol": "symbols", "commit": "commits", "branch": "b
 
 
 def _show_stale(call: Call) -> None:
-    s = call.service()
+    s = call.place()
     v = consolidation_view.view(s.repo)
-    meta = consolidation_service.scored(v, s.settings, s.clock())
+    meta = consolidation_view.scored(v, s.settings, s.clock())
     current = {m.id: m for m in v.scan.memories if m.status != "tombstone" and not meta[m.id].duplicate_of
                and meta[m.id].superseded_kind != "full"}
     with Bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=call.err,
