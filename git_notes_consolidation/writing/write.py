@@ -18,6 +18,7 @@ from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo
 from ..llm.client import ask_all, Client
 from ..llm.batch import Model
+from ..llm.redact import findings
 from ..consolidation.plan import Guard
 from ..consolidation.stores import client_for
 from .decide import (
@@ -74,7 +75,14 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
         f"{x.memory.id} ({x.memory.summary}) {x.judgment.reason.removeprefix('it ')}; if it replaced this "
         f"fact too, undo this and add "
         f"--superseded-by {x.memory.id}" for x in since)
-    return made._replace(warnings=(*made.warnings, *warnings)), d, considered
+    return made._replace(warnings=(*made.warnings, *warnings, *_secrets(new.text))), d, considered
+
+
+def _secrets(text: str) -> list[str]:
+    "A warning where a text holds what should not stand in a note."
+    kinds = sorted({f.kind.partition(":")[2] for f in findings(text) if f.kind.startswith("secret:")})
+    return [f"it seems to hold a secret ({', '.join(kinds)}), and a note is for everyone who clones the "
+            f"repository: undo this and write it without"] if kinds else []
 
 # %% ../../nbs/16_writing/05_write.ipynb #6e365d88
 def remember(

@@ -376,7 +376,7 @@ def _did(
 def runs(ctx: typer.Context) -> None:
     "List runs and undos, newest first."
     call: Call = ctx.obj
-    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
+    v = consolidation_view.shown(consolidation_view.view(call.place().repo))
     state, titles, ops = v.state, {m.id: m.summary
                                    for m in v.scan.memories}, defaultdict[str, list[Operation]](list)
     for op in operations_of(v.events, state, {m.id: m.event_time for m in v.scan.memories}):
@@ -400,7 +400,7 @@ def diff(
 ) -> None:
     "What a run changed, by what happened to which memory."
     call: Call = ctx.obj
-    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
+    v = consolidation_view.shown(consolidation_view.view(call.place().repo))
     done = consolidation_status.run_changes(v, name := resolve(run, v.state.runs))
     texts, took = {m.id: m.summary
                    for m in v.scan.memories} | _titles(done["summaries"]), v.state.runs[name].get(

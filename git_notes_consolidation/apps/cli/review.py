@@ -125,7 +125,7 @@ def review_list(
 ) -> None:
     "List what waits for a decision, the latest first."
     call: Call = ctx.obj
-    repo = call.service().repo
+    repo = call.place().repo
     v = consolidation_view.shown(consolidation_view.view(repo))
     found, there = writing_proposals.proposals(v, _about(v, id)), {m.id: m for m in v.scan.memories}
     some = found if call.verbose or id else found[:_AT_ONCE]

@@ -69,7 +69,7 @@ def _logged(call: Call, memory: str | None, operation: str | None, since: str | 
     kind = {"REPEAT": "NOOP"}.get(operation.upper(), operation.upper()) if operation else None
     if kind and kind not in OPERATIONS:
         raise Usage(f"--operation {operation}: choose from {', '.join(_KINDS)}")
-    v = consolidation_view.shown(consolidation_view.view(call.service().repo))
+    v = consolidation_view.shown(consolidation_view.view(call.place().repo))
     about = resolve(memory, [m.id for m in v.scan.memories], v.scan.memories) if memory is not None else None
     fits = [op for op in reversed(operations_of(v.events, v.state,
                                                 {m.id: m.event_time for m in v.scan.memories}))
@@ -81,7 +81,8 @@ def _logged(call: Call, memory: str | None, operation: str | None, since: str | 
     left = [
         *([f"… and {len(found) - limit} more; --limit {len(found)} shows them"] if len(found) > limit else
           []), *([f"{len(fits) - len(found)} older ones are left out; --all shows them"]
-                 if len(fits) > len(found) else [])
+                 if len(fits) > len(found) else []),
+        *(["What undid a run, and what it undid: gnc runs"] if v.state.undone else [])
     ]
     call.show([op._asdict() for op in found[:limit]],
               *([x for head, items in groups for x in listed(head, items, all_=True)]
