@@ -1,4 +1,4 @@
-"""Does the wheel work where nothing else is installed? Build it from the sdist, install it into an empty environment, use it there; and is its page in order?"""
+"""Does the wheel work where nothing else is installed? Build it from the sdist, install it into an empty environment, use it there."""
 import argparse
 import json
 import os

@@ -103,7 +103,10 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 LINK = re.compile(r"(!?)\[[^\]]*\]\(([^)\s]+)\)")
 
 
-def console(text): return [line.partition("  #")[0].strip() for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()]
+def console(text):
+    "The commands that some Markdown tells to type."
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
+    return [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
 
 
 def test_it_is_read_in_a_minute():
