@@ -55,6 +55,12 @@ def short_anchors(app, doctree):
         doctree.ids[name] = sig
 
 
+def whole_pages(app, doctree):
+    "A word of the index means its page from the top: at the directive's own anchor the search would have nothing to show."
+    for node in doctree.findall(addnodes.index):
+        node["entries"] = [(kind, word, "" if at.startswith("index-") else at, main, key) for kind, word, at, main, key in node["entries"]]
+
+
 def symbols(env):
     "The full names that each page documents."
     out = {}
@@ -91,5 +97,6 @@ def headings(env, docname): return {r["anchorname"].lstrip("#") for r in env.toc
 
 def setup(app):
     app.connect("doctree-read", short_anchors)
+    app.connect("doctree-read", whole_pages)
     app.connect("doctree-resolved", local_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
