@@ -124,8 +124,9 @@ def home_page(builder, static):
     "The landing page: its text, and the live figure of the page that it leads to first."
     drawn = next(f for f in figures(heading(NBS / "guide" / "06_what-happens.ipynb")[2]) if f["data"][0]["type"] == "sankey")
     text = (THEME / "home.md").read_text(encoding="utf-8").replace("{figure}", as_html(figure(drawn | {"layout": drawn["layout"] | {"height": 330}}, "", static, True), builder).strip())
-    if builder == "sphinx": text = re.sub(r"^::: \{\.(\w+)\}\n([\s\S]*?)^:::$", r"{.\1}\n\2", re.sub(r"^> ", "{.subtitle}\n", text, flags=re.M), flags=re.M)
-    return text
+    if builder == "quarto": return text
+    text = re.sub(r"^> ", "{.subtitle}\n", text, flags=re.M)
+    return re.sub(r"^::: \{\.(\w+)\}\n([\s\S]*?)^:::$", r"{.\1}\n\2", text, flags=re.M)
 
 
 def titled(name):
