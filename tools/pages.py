@@ -123,7 +123,8 @@ THEME = ROOT / "tools" / "docs_theme"
 def home_page(builder, static):
     "The landing page: its text, and the live figure of the page that it leads to first."
     drawn = next(f for f in figures(heading(NBS / "guide" / "06_what-happens.ipynb")[2]) if f["data"][0]["type"] == "sankey")
-    text = (THEME / "home.md").read_text(encoding="utf-8").replace("{figure}", as_html(figure(drawn | {"layout": drawn["layout"] | {"height": 330}}, "", static, True), builder).strip())
+    low = drawn | {"layout": drawn["layout"] | {"height": 330}}  # the doors shall be seen as well
+    text = (THEME / "home.md").read_text(encoding="utf-8").replace("{figure}", as_html(figure(low, "", static, True), builder).strip())
     if builder == "quarto": return text
     text = re.sub(r"^> ", "{.subtitle}\n", text, flags=re.M)
     return re.sub(r"^::: \{\.(\w+)\}\n([\s\S]*?)^:::$", r"{.\1}\n\2", text, flags=re.M)
