@@ -146,6 +146,12 @@ def test_a_package_index_gets_addresses(monkeypatch):
     assert [m[2].rpartition("/nbs/")[0].rpartition("/")[0].rpartition("/")[2] for m in links if m[1]] == ["raw"]
 
 
+def test_jupyterlab_opens_on_it_with_everything_in_reach():
+    "At the top of the project, so that a link to CONTRIBUTING.md leads somewhere, and with nbs/ in the file browser."
+    recipe = re.search(r"^lab: .*\n\t(.*)$", (ROOT / "Makefile").read_text(), re.M)[1]
+    assert "root_dir='$(CURDIR)'" in recipe and (ROOT / re.search(r"default_url=/lab/tree/(\S+)", recipe)[1]) == ROOT / "nbs" / "index.ipynb"
+
+
 # The quick start
 
 def test_every_command_of_the_quick_start_is_run_by_its_page():
