@@ -38,8 +38,8 @@ help:  ## This list
 demo: $(VENV)/.installed-demo  ## A year of a project's memories, consolidated before your eyes
 	@$(BIN)/gnc demo
 
-lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb
-	$(BIN)/jupyter lab nbs/index.ipynb
+lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb, with research/ and guide/ beside it
+	$(BIN)/jupyter lab --ServerApp.root_dir='$(CURDIR)' --LabApp.default_url=/lab/tree/nbs/index.ipynb
 
 docs: $(VENV)/.installed-dev  ## The documentation in _docs: by Quarto where it is installed, else by Sphinx
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PY) tools/site.py

@@ -11,6 +11,7 @@ import re
 import tokenize
 from configparser import ConfigParser
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 import yaml
@@ -116,6 +117,47 @@ def figures(cells):
 
 # Pages made from data
 
+THEME = ROOT / "tools" / "docs_theme"
+
+
+def home_page(builder, static):
+    "The landing page: its text, and the live figure of the page that it leads to first."
+    drawn = next(f for f in figures(heading(NBS / "guide" / "06_what-happens.ipynb")[2]) if f["data"][0]["type"] == "sankey")
+    low = drawn | {"layout": drawn["layout"] | {"height": 330}}  # the doors shall be seen as well
+    text = (THEME / "home.md").read_text(encoding="utf-8").replace("{figure}", as_html(figure(low, "", static, True), builder).strip())
+    if builder == "quarto": return text
+    text = re.sub(r"^> ", "{.subtitle}\n", text, flags=re.M)
+    return re.sub(r"^::: \{\.(\w+)\}\n([\s\S]*?)^:::$", r"{.\1}\n\2", text, flags=re.M)
+
+
+def titled(name):
+    "Title and first line of a page, whoever makes it."
+    if name.endswith(".ipynb"): return heading(NBS / name)[:2]
+    text = made("sphinx", "_static")[name]
+    return re.search(r"^# (.+)$", text, re.M)[1], next((x for x in text.splitlines()[1:] if x and x[0] not in "#{<`|"), "")
+
+
+def llms():
+    "llms.txt: what the site holds, in one Markdown file with a line and an address for each page."
+    def plain(t): return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", t)
+    def line(name):
+        title, subtitle = titled(name)
+        return f"- [{title}]({HOME}{docname(name)}.html): {plain(subtitle)}"
+    def part(entries, name=None):
+        own = [e if isinstance(e, str) else e["href"] for e in entries if not isinstance(e, dict) or "section" not in e]
+        yield from ([f"\n## {name}\n"] if name else []) + [line(n) for n in own if n != "index.md"]
+        for e in (e for e in entries if isinstance(e, dict) and "section" in e):
+            yield from part(([e["href"]] if "href" in e else []) + e["contents"], e["section"])
+    title, subtitle = titled("index.md")
+    return "\n".join([f"# {title}\n\n> {plain(subtitle)}\n", *part(sections())]) + "\n"
+
+
+@cache
+def words():
+    "Page to the words under which the index names it."
+    return yaml.safe_load((THEME / "words.yml").read_text(encoding="utf-8"))
+
+
 def section_page(section, builder, static):
     "A page that lists the research notebooks, each with its first figure."
     folder, first = posixpath.dirname(section["href"]), True
@@ -177,14 +219,25 @@ def cli_page():
     (_, root), rest = all_[0], all_[1:]
     text = lambda s: (s or "").replace("  \n", "\n\n")
     out = ["# CLI reference\n", f"{root.help}\n", f"{text(root.epilog)}\n", "## Global options\n", *_options(root)]
-    out += ["## Commands\n", "| command | |", "|---|---|"]
-    out += [f"| [`{n}`](#{n.replace(' ', '-')}) | {_cell(_flags(c.help))} |" for n, c in rest] + [""]
-    for name, c in rest:
-        words = [((p.metavar or p.name.upper()).strip("[].").upper(), p) for p in c.params if p.param_type_name == "argument"]
-        usage = " ".join([name, *(w if p.required else f"[{w}]" for w, p in words), *(["[OPTIONS]"] if len(words) < len(c.params) else []),
-                          *(["COMMAND"] if hasattr(c, "commands") else [])])
-        out += [f"## {name}\n", f"{_flags(c.help)}\n", f"```console\n{usage}\n```\n", *_options(c), *([f"{text(c.epilog)}\n"] if c.epilog else [])]
+    from git_notes_consolidation.apps.cli.program import PANELS
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names.split()}
+    order = [*panel_of]
+    first = lambda name: name.split()[1]
+    rest.sort(key=lambda r: order.index(first(r[0])) if first(r[0]) in panel_of else len(order))
+    for panel, own in groupby(rest, lambda r: panel_of.get(first(r[0]), "Others")):
+        own = [*own]
+        out += [f"## {panel}\n", "| command | |", "|---|---|"]
+        out += [f"| [`{n}`](#{n.replace(' ', '-')}) | {_cell(_flags(c.help))} |" for n, c in own] + [""]
+        for name, c in own: out += _command(name, c, text)
     return "\n".join(out)
+
+
+def _command(name, c, text):
+    "One command: what it does, how it is written, its options, its examples."
+    words = [((p.metavar or p.name.upper()).strip("[].").upper(), p) for p in c.params if p.param_type_name == "argument"]
+    usage = " ".join([name, *(w if p.required else f"[{w}]" for w, p in words), *(["[OPTIONS]"] if len(words) < len(c.params) else []),
+                      *(["COMMAND"] if hasattr(c, "commands") else [])])
+    return [f"### {name}\n", f"{_flags(c.help)}\n", f"```console\n{usage}\n```\n", *_options(c), *([f"{text(c.epilog)}\n"] if c.epilog else [])]
 
 
 def promises_page():
@@ -222,9 +275,10 @@ def citing_page():
             "Whoever cites a figure says which version and which commit it is from: the outputs in the notebooks are those of that commit.\n")
 
 
+@cache
 def made(builder, static):
     "Every page that no notebook holds: its file, its Markdown."
-    out = {"cli-reference.md": cli_page(), "promises.md": promises_page(), "citing.md": citing_page()}
+    out = {"index.md": home_page(builder, static), "cli-reference.md": cli_page(), "promises.md": promises_page(), "citing.md": citing_page()}
     return out | {s["href"]: section_page(s, builder, static) for s in walk(sections()) if s.get("href", "").endswith(".md")}
 
 

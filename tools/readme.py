@@ -82,6 +82,12 @@ def picture(data):
     return None, None
 
 
+def named(data):
+    "What a picture is called by whoever cannot see it: its figure's title."
+    title = data.get(PLOTLY, {}).get("layout", {}).get("title", "")
+    return (title.get("text", "") if isinstance(title, dict) else title).replace("]", "").replace("[", "")
+
+
 def draw(figure, path):
     "A picture of a plotly figure; False where nothing can draw it."
     try:
@@ -106,7 +112,7 @@ def shown(output, images, write):
             else:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(raw)
-        text = f"![](nbs/guide/images/{name})" if path.exists() or raw is not None else None
+        text = f"![{named(data)}](nbs/guide/images/{name})" if path.exists() or raw is not None else None
     else: text = data.get("text/markdown") or markdown_table(data.get("text/html", ""))
     if text: return {"output_type": "display_data", "metadata": {}, "data": {"text/markdown": text}}
     if name or any("widget-view" in mime for mime in data) or "text/plain" not in data: return None
@@ -121,6 +127,12 @@ def relink(text):
         return m[1] + posixpath.normpath(posixpath.join("nbs", target)) + m[3]
     parts = re.split(r"(^```.*?^```|`[^`\n]+`)", text, flags=re.M | re.S)
     return "".join(p if i % 2 else re.sub(r"(\]\()([^)\s]+)(\))", fix, p) for i, p in enumerate(parts))
+
+
+def plain(x):
+    "As JSON has it, without nbdev's own keys. (execnb's writer takes the `source` of a Sankey diagram for a cell's, and fails.)"
+    if isinstance(x, dict): return {k: plain(v) for k, v in x.items() if not k.endswith("_")}
+    return [*map(plain, x)] if isinstance(x, list) else x
 
 
 def prepare(nb, images, write):
@@ -147,7 +159,7 @@ def render(
 ):  # The README's text
     "The notebook as Markdown for GitHub: the same bytes on every machine."
     import nbformat
-    from execnb.nbio import nb2str, read_nb
+    from execnb.nbio import read_nb
     from jinja2 import DictLoader
     from nbconvert import MarkdownExporter
     from nbdev.processors import FilterDefaults
@@ -160,7 +172,7 @@ def render(
 
     nb = read_nb(notebook)
     Filters()(nb)
-    nb = nbformat.reads(nb2str(nb), as_version=4)
+    nb = nbformat.reads(json.dumps(plain(nb)), as_version=4)
     nb = nbformat.from_dict(prepare(nb, images, write))
     exporter = MarkdownExporter(extra_loaders=[DictLoader({"readme.md.j2": TEMPLATE})], template_file="readme.md.j2")
     text, _ = exporter.from_notebook_node(nb)
@@ -186,7 +198,7 @@ def main(argv=None):
     readme.write_text(text, encoding="utf-8")
     for p in images.glob("figure-*"):
         if p.name not in text: p.unlink()
-    print(f"README.md: {len(text.splitlines())} lines")
+    print(f"README.md: {len(text.split())} words")
     return 0
 
 

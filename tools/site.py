@@ -95,7 +95,7 @@ def for_sphinx(
     title, subtitle, raw = pages.heading(path)
     module = next((m[1] for c in raw if c["cell_type"] == "code" and (m := re.match(r"#\|\s*default_exp\s+(\S+)", "".join(c["source"])))), None)
     folder = path.parent.relative_to(NBS).as_posix().strip(".")
-    cells = [markdown(f"# {title}\n\n{{.subtitle}}\n{pages.relink(lookup.linkify(subtitle), folder)}")]
+    cells = [markdown(f"# {title}\n\n{{.subtitle}}\n{pages.relink(lookup.linkify(subtitle), folder)}"), *index_words(path.relative_to(NBS).as_posix())]
     for cell in filtered(path, run=False)["cells"]:
         cell["source"] = "".join(cell["source"])
         if cell["cell_type"] == "raw": continue
@@ -113,26 +113,34 @@ def bash(text): return re.sub(r"^```console$", "```bash", text, flags=re.M)  # t
 
 def toctree(names, folder="", caption=None):
     "The pages below a page, for the sidebar."
-    rows = [pages.posixpath.relpath(pages.docname(n), folder or ".") for n in names]
+    def row(name, title=""):
+        place = pages.posixpath.relpath(pages.docname(name), folder or ".")
+        return f"{title} <{place}>" if title else place
+    rows = [row(n) if isinstance(n, str) else row(n["href"], n.get("section", "")) for n in names]
     return "\n".join(["```{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "", *rows, "```", ""])
 
 
-def own_files(entries): return [e if isinstance(e, str) else e["href"] for e in entries]
+def trees(order):
+    "The sidebar: what stands alone, then each section under its name, a chapter in it as one line that opens."
+    alone = [e for e in order if isinstance(e, str)]
+    parts = [toctree(alone), *(toctree(([e["href"]] if "href" in e else []) + e["contents"], caption=e["section"]) for e in order if "section" in e)]
+    return "\n" + "\n".join(parts)
+
+
+def index_words(name):
+    "The words under which a page stands in the index."
+    own = pages.words().get(name)
+    return [markdown("\n\n".join(f"```{{index}} ! {w}\n```" for w in own))] if own else []
 
 
 def write_sources(work):
     "What Sphinx reads, in `work`."
     from nbdev.doclinks import NbdevLookup
     lookup, order = NbdevLookup(), pages.sections()
-    inner = {s["href"]: s["contents"] for s in order if "href" in s}  # A chapter's overview, or a page that is made
+    inner = {s["href"]: s["contents"] for top in order if "section" in top for s in pages.walk(top["contents"]) if "href" in s}  # Chapters' overviews
     for name in (n for n in pages.files(order) if n.endswith(".ipynb")):
         page = for_sphinx(NBS / name, lookup)
-        if name == "index.ipynb":
-            guide, chapters = own_files(order[0]["contents"])[1:], [s["href"] for s in order[1:]]
-            trees = toctree(guide, caption=order[0]["section"]) + "\n" + toctree(chapters, caption="Chapters")
-            page["cells"].append(markdown(trees) | {"id": "sections"})
-        elif name in inner:
-            page["cells"].append(markdown(toctree(inner[name], pages.posixpath.dirname(name))) | {"id": "sections"})
+        if name in inner: page["cells"].append(markdown(toctree(inner[name], pages.posixpath.dirname(name))) | {"id": "sections"})
         out = work / f"{pages.docname(name)}.ipynb"
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(page, ensure_ascii=False), encoding="utf-8")
@@ -140,7 +148,7 @@ def write_sources(work):
         folder = pages.posixpath.dirname(name)
         out = work / name
         out.parent.mkdir(parents=True, exist_ok=True)
-        below = toctree(own_files(inner[name]), folder) if name in inner else ""
+        below = trees(order) if name == "index.md" else ""
         out.write_text(bash(pages.relink(text, folder)) + below, encoding="utf-8")
 
 
@@ -156,6 +164,7 @@ def sphinx(
     write_sources(src)
     shutil.copytree(THEME / "static", src / "_static")
     shutil.copy(plotly_script(), src / "_static" / "plotly.min.js")
+    (src / "_static" / "llms.txt").write_text(pages.llms(), encoding="utf-8")
     html = work / "html"  # beside it myst-nb leaves a folder of its own
     shutil.rmtree(html, ignore_errors=True)
     options = ["-q", "-W", "--keep-going", "-j", str(jobs), "-c", THEME, "-D", f"html_static_path={src / '_static'}", "-d", work / "doctrees", "-b", "html"]
@@ -163,6 +172,7 @@ def sphinx(
     if code == 0:
         shutil.rmtree(out, ignore_errors=True)
         shutil.move(html, out)
+        shutil.move(out / "_static" / "llms.txt", out)
     return code
 
 
@@ -202,6 +212,7 @@ def quarto(
     for name, text in pages.made("quarto", "static").items():
         (proc / name).parent.mkdir(parents=True, exist_ok=True)
         (proc / name).write_text(pages.relink(text, pages.posixpath.dirname(name)), encoding="utf-8")
+    (proc / "llms.txt").write_text(pages.llms(), encoding="utf-8")
     code = subprocess.run(["quarto", "render", "--no-cache"], cwd=proc).returncode
     if code == 0:
         shutil.rmtree(out, ignore_errors=True)

@@ -41,6 +41,7 @@ def main():
         run(sys.executable, "-m", "build", "--outdir", tmp / "dist", ROOT, cwd=tmp)
         wheel, = (tmp / "dist").glob("*.whl")
         if lost := missing(wheel): sys.exit(f"{wheel.name} lacks {', '.join(lost)}: see package_data in settings.ini and MANIFEST.in")
+        print(run(sys.executable, "-m", "twine", "check", "--strict", *sorted((tmp / "dist").iterdir()), cwd=tmp).strip())
         print(f"{wheel.name}: {wheel.stat().st_size // 1024} kB, {len(zipfile.ZipFile(wheel).namelist())} files")
 
         venv.create(tmp / "venv", with_pip=True)

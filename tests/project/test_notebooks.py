@@ -102,6 +102,13 @@ def test_what_is_no_absolute_path(text): assert absolute(text) == []
 
 
 @notebooks
+def test_opens_in_jupyterlab_without_a_question(path):
+    "Without a kernelspec JupyterLab asks which kernel; what another program kept in the metadata is of no use to it."
+    metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
+    assert metadata == {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}}
+
+
+@notebooks
 def test_begins_with_module_title_and_subtitle(path):
     all_ = cells(path)
     if exports(path): assert directives(all_[0]).get("default_exp"), "the first cell is `#| default_exp name`"

@@ -1,13 +1,23 @@
 """README.md is what nbs/index.ipynb renders to, and rendering does what GitHub needs."""
+import ast
 import json
+import os
+import re
+import runpy
+import subprocess
+import sys
 from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import readme
+from helpers import ROOT
 
 pytestmark = pytest.mark.skipif(not (find_spec("nbdev") and find_spec("nbconvert")), reason="not installed: pip install -e '.[dev,notebook]'")
 
 FIGURE = {"data": [{"type": "bar", "x": [1, 2], "y": [3, 4]}], "layout": {}, "config": {}}
+SANKEY = {"data": [{"type": "sankey", "link": {"source": [0], "target": [1], "value": [2]}}], "layout": {"title": {"text": "What flows"}}}
 FRAME = ("<div><style scoped>td { color: red }</style><table><thead><tr><th></th><th>tier</th></tr></thead>"
          "<tbody><tr><th>0</th><td>hot | warm &amp; so on</td></tr></tbody></table></div>")
 
@@ -63,6 +73,14 @@ def test_a_figure_with_a_picture_shows_it(tmp_path):
     assert readme.picture({readme.PLOTLY: FIGURE | {"layout": {"title": "other"}}})[0] != name
 
 
+def test_a_picture_is_called_by_its_figures_title(tmp_path):
+    "And a Sankey diagram, whose links have a `source` as cells do, is left whole."
+    name, _ = readme.picture({readme.PLOTLY: SANKEY})
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / name).write_bytes(b"a picture")
+    assert f"![What flows](nbs/guide/images/{name})" in rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: SANKEY}))
+
+
 def test_a_stored_picture_is_written_beside_the_notebooks(tmp_path):
     text = rendered(tmp_path, "# T", code("pic", {"image/png": "aGVsbG8=", "text/plain": ["<Figure>"]}), write=True)
     file, = (tmp_path / "images").iterdir()
@@ -77,3 +95,68 @@ def test_links_start_at_the_readme():
 def test_two_renderings_are_the_same_bytes(tmp_path):
     cells = ["# T", code("df", {"text/html": [FRAME]}), code("fig", {readme.PLOTLY: FIGURE})]
     assert rendered(tmp_path, *cells) == rendered(tmp_path, *cells)
+
+
+# The README itself
+
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+LINK = re.compile(r"(!?)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def console(text):
+    "The commands that some Markdown tells to type."
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
+    return [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
+
+
+def test_it_is_read_in_a_minute():
+    "And says what it must: one picture, three commands, what it cannot do, how it is tested."
+    assert len(TEXT.split()) < 900 and [m[1] for m in LINK.finditer(TEXT)].count("!") == 1
+    assert [line.split()[0] for line in console(TEXT)] == ["pip", "gnc", "gnc", "make", "make", "make", "make"] and "make test" in console(TEXT)
+    limits = re.search(r"^## What it cannot do\n(.*?)^## ", TEXT, re.M | re.S)[1]
+    assert len(re.findall(r"^- .*\d %", limits, re.M)) == 3
+
+
+def test_each_of_its_links_leads_somewhere():
+    local = [m[2] for m in LINK.finditer(TEXT) if ":" not in m[2]]
+    assert len(local) > 10 and [p for p in local if not (ROOT / p).is_file()] == []
+
+
+def test_each_of_its_commands_does_what_it_says(tmp_path):
+    "The first is tried by `make wheel`. What `make` takes is what the Makefile has."
+    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for line in console(TEXT):
+        program, *words = line.split()
+        if program == "make": assert words[0] in targets, line
+        if program != "gnc": continue
+        done = subprocess.run(["gnc", *words, *([str(tmp_path / "year")] if words == ["demo"] else [])], env=env, capture_output=True, text=True,
+                              cwd=tmp_path / "year" if words != ["demo"] else tmp_path)
+        assert done.returncode == 0 and done.stdout, (line, done.stderr)
+
+
+def test_a_package_index_gets_addresses(monkeypatch):
+    "What `setup.py` gives for a description has the README's links and pictures as whole addresses."
+    told = {}
+    monkeypatch.setitem(sys.modules, "setuptools", SimpleNamespace(setup=lambda **kw: told.update(kw), find_packages=lambda **kw: []))
+    runpy.run_path(str(ROOT / "setup.py"))
+    assert told["project_urls"]["Issues"].endswith("/issues") and len(told["classifiers"]) > 10
+    links = [m for m in LINK.finditer(told["long_description"])]
+    assert len(links) == len(LINK.findall(TEXT)) and [m[2] for m in links if not m[2].startswith("https://")] == []
+    assert [m[2].rpartition("/nbs/")[0].rpartition("/")[0].rpartition("/")[2] for m in links if m[1]] == ["raw"]
+
+
+def test_jupyterlab_opens_on_it_with_everything_in_reach():
+    "At the top of the project, so that a link to CONTRIBUTING.md leads somewhere, and with nbs/ in the file browser."
+    recipe = re.search(r"^lab: .*\n\t(.*)$", (ROOT / "Makefile").read_text(), re.M)[1]
+    assert "root_dir='$(CURDIR)'" in recipe and (ROOT / re.search(r"default_url=/lab/tree/(\S+)", recipe)[1]) == ROOT / "nbs" / "index.ipynb"
+
+
+# The quick start
+
+def test_every_command_of_the_quick_start_is_run_by_its_page():
+    cells = json.loads((ROOT / "nbs" / "guide" / "00_quick-start.ipynb").read_text(encoding="utf-8"))["cells"]
+    source = lambda c: "".join(c["source"])
+    ran = [ast.literal_eval(m[1]) for c in cells if c["cell_type"] == "code" for m in re.finditer(r"^sh\(('[^'\n]*'|\"[^\"\n]*\")", source(c), re.M)]
+    told = console("\n".join(source(c) + "\n" for c in cells if c["cell_type"] == "markdown"))
+    assert [t for t in told if not t.startswith(("pip ", "cd "))] == ran and len(ran) > 8

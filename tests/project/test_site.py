@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 from html.parser import HTMLParser
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 import yaml
+from calls import gnc
 from helpers import ROOT, git, module_of
 
 import pages  # noqa: E402
@@ -33,7 +34,8 @@ FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-back
 def test_every_notebook_has_its_place_in_the_sidebar():
     there = {p.relative_to(pages.NBS).as_posix() for p in pages.NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts}
     listed = [n for n in NAMES if n.endswith(".ipynb")]
-    assert sorted(set(listed)) == sorted(there), "nbs/sidebar.yml is the order of the pages: it names each notebook once, and none that is not there"
+    said = "nbs/sidebar.yml is the order of the pages: it names each notebook once, but for the README, and none that is not there"
+    assert sorted({*listed, "index.ipynb"}) == sorted(there), said
     assert len(listed) == len(set(listed))
 
 
@@ -69,7 +71,7 @@ def typer_names(app, prefix="gnc"):
 
 def test_the_cli_reference_has_every_command_and_option():
     from git_notes_consolidation.apps.cli.program import app
-    parts = dict(re.findall(r"^## (gnc .*)\n\n([\s\S]*?)(?=^## |\Z)", pages.cli_page(), re.M))
+    parts = dict(re.findall(r"^### (gnc .*)\n\n([\s\S]*?)(?=^##|\Z)", pages.cli_page(), re.M))
     assert sorted(parts) == sorted(typer_names(app)) and len(parts) > 25
     for name, command in list(pages.commands())[1:]:
         assert command.help and pages._flags(command.help).split("\n")[0] in parts[name], name
@@ -79,12 +81,40 @@ def test_the_cli_reference_has_every_command_and_option():
     assert "| `--limit VALUE` | `20` |" in parts["gnc tiers"] and "| `ID` | required |" in parts["gnc explain"]
 
 
+def test_the_cli_reference_has_the_panels_of_the_help():
+    help_ = gnc("--help").out
+    panels = [p for p in re.findall(r"^## (.*)$", pages.cli_page(), re.M) if p != "Global options"]
+    assert len(panels) >= 5 and [p for p in panels if p not in help_] == []
+    assert sorted(panels, key=help_.index) == panels, "in the order of gnc --help"
+
+
 def test_an_option_in_a_sentence_is_code():
     "Else two hyphens become a dash, and nobody can copy it."
     told = "Go on past --max-change; -v says more than `--json -v`, and read-only or a - is no option."
     assert pages._flags(told) == "Go on past `--max-change`; `-v` says more than `--json -v`, and read-only or a - is no option."
     bare = re.sub(r"`[^`]*`|^\|-.*$|^```[\s\S]*?^```|\]\([^)]*\)", "", pages.cli_page() + pages.promises_page(), flags=re.M)
     assert re.findall(r"(?<!-)--[a-z][\w-]*", bare) == []
+
+
+def test_a_word_of_the_index_means_one_page_that_is_there():
+    words = [w for ws in pages.words().values() for w in ws]
+    assert set(pages.words()) <= set(NAMES) and len(words) == len(set(words)) and not [w for w in words if w != w.lower() or ";" in w]
+
+
+def test_every_page_has_its_line_for_language_models():
+    text = pages.llms()
+    assert text.startswith("# git-notes-consolidation\n\n> ") and [s for s in ("Guide", "Research", "Supersession") if f"\n## {s}\n" not in text] == []
+    links = re.findall(rf"^- \[.+\]\({re.escape(pages.HOME)}(.+)\.html\): .+$", text, re.M)
+    assert links == [pages.docname(n) for n in NAMES if n != "index.md"]
+
+
+def test_the_landing_page_is_no_readme():
+    "A figure and three doors: on a screen or two."
+    text = pages.home_page("quarto", "static")
+    doors = re.search(r"^::: \{\.doors\}\n([\s\S]*?)^:::$", text, re.M)[1]
+    assert text.count('class="live-figure"') == 1 and len(re.findall(r"^- \*\*", doors, re.M)) == 3 and "```console" not in text
+    prose = re.sub(r"```\{=html\}[\s\S]*?```", "", text)
+    assert len(prose.split()) < 250 and "{.doors}\n- **" in pages.home_page("sphinx", "_static")
 
 
 def test_the_promises_are_all_there():
@@ -138,14 +168,15 @@ class Inline:
 
 @pytest.mark.slow
 def test_quarto_gets_pages_that_draw(tmp_path, stub_quarto, monkeypatch):
-    every = {n: t for n, t in pages.made("quarto", "static").items() if n in ("cli-reference.md", "research/index.md")}
+    every = {n: t for n, t in pages.made("quarto", "static").items() if n in ("index.md", "cli-reference.md", "research/index.md")}
     monkeypatch.setattr(pages, "made", lambda *_: every)
-    monkeypatch.setattr(pages, "sections", lambda: ["index.ipynb", "02_plots/04_tiers.ipynb", "research/01_tuning.ipynb"])
+    monkeypatch.setattr(pages, "sections", lambda: ["index.md", "guide/08_map.ipynb", "02_plots/04_tiers.ipynb", "research/01_tuning.ipynb"])
     monkeypatch.setattr(site, "ProcessPoolExecutor", Inline)
     monkeypatch.chdir(ROOT)
     assert site.quarto(tmp_path / "out", tmp_path / "proc") == 0
     listed = (tmp_path / "out" / "index.html").read_text().split()
-    assert {"./_quarto.yml", "./nbdev.yml", "./sidebar.yml", "./static/plotly.min.js", "./cli-reference.md", "./research/index.md"} <= set(listed)
+    assert {"./_quarto.yml", "./nbdev.yml", "./sidebar.yml", "./static/plotly.min.js", "./index.md", "./llms.txt", "./cli-reference.md",
+            "./research/index.md"} <= set(listed)
     assert (tmp_path / "out" / "arguments").read_text() == "render --no-cache\n"
     read = lambda n: json.loads((tmp_path / "proc" / n).read_text())
     for name in ("02_plots/04_tiers.ipynb", "research/01_tuning.ipynb"):
@@ -153,7 +184,7 @@ def test_quarto_gets_pages_that_draw(tmp_path, stub_quarto, monkeypatch):
         data = [o["data"] for c in nb["cells"] for o in c.get("outputs", []) if "data" in o]
         assert not any({pages.PLOTLY, "text/html"} & d.keys() for d in data), "Quarto draws no stored figure, and fetches scripts where there is HTML"
         assert any("{=html}" in "".join(d.get("text/markdown", "")) for d in data) and "widgets" not in nb["metadata"]
-    assert any("Coding agents" in "".join(c["source"]) for c in read("index.ipynb")["cells"]), "what stands below the title in the same cell"
+    assert any("Each chapter opens" in "".join(c["source"]) for c in read("guide/08_map.ipynb")["cells"]), "what stands below the title in the same cell"
 
 
 # The site that is built here
@@ -337,7 +368,8 @@ def test_every_page_answers_and_draws(tab, address, read, built):
 def test_narrow_pages_do_not_overflow(tab, address):
     tab.set_viewport_size({"width": 390, "height": 800})
     research = [pages.docname(n) for n in NAMES if n.startswith("research/")]
-    for name in ("index", "cli-reference", "promises", "06_retention/score", "01_core/models", "02_plots/overview", *research):
+    guide = [pages.docname(n) for n in NAMES if n.startswith("guide/")]
+    for name in ("index", *guide, "cli-reference", "promises", "06_retention/score", "01_core/models", "02_plots/overview", *research):
         tab.goto(f"{address}{name}.html", wait_until="load")
         tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
@@ -359,6 +391,27 @@ def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.mouse.click(at["x"] + at["width"] * 0.95, at["y"] + at["height"] / 2)
     tab.wait_for_function(f"old => {paths} !== old", arg=before, timeout=10_000)
     assert tab.evaluate(shown) != numbers and tab.wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words,page", [("half-life", "research/tuning.html"), ("Half-life", "research/tuning.html"), ("install", "guide/quick-start.html"),
+                                        ("what happens to my memories", "guide/what-happens.html")])
+def test_search_finds_first_what_is_meant(tab, address, words, page):
+    tab.goto(f"{address}search.html?q={quote(words)}", wait_until="load")
+    tab.wait_for_function("/finished|matching/.test(document.querySelector('.search-summary')?.textContent || '')", timeout=20_000)
+    first = tab.wait_for_selector("#search-results li a", timeout=20_000).get_attribute("href")
+    assert urlsplit(first).path.endswith(page) and tab.wrong == []
+
+
+@pytest.mark.slow
+def test_the_sidebar_is_short_until_a_chapter_is_opened(tab, address):
+    tab.goto(f"{address}index.html", wait_until="load")
+    seen = tab.evaluate("[...document.querySelectorAll('.sidebar-tree a')].filter(a => a.getClientRects().length).length")
+    assert 25 < seen < 60, seen
+
+
+@pytest.mark.slow
+def test_there_is_a_page_for_language_models(built): assert (built / "llms.txt").read_text(encoding="utf-8") == pages.llms()
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ maximum_signature_line_length = 96
 html_theme = "furo"
 html_title = project
 html_favicon = str(Path(__file__).parent / "static" / "icon.svg")
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "doors.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_permalinks_icon = "#"
@@ -53,6 +53,12 @@ def short_anchors(app, doctree):
         taken.add(name)
         sig["ids"].append(name)
         doctree.ids[name] = sig
+
+
+def whole_pages(app, doctree):
+    "A word of the index means its page from the top: at the directive's own anchor the search would have nothing to show."
+    for node in doctree.findall(addnodes.index):
+        node["entries"] = [(kind, word, "" if at.startswith("index-") else at, main, key) for kind, word, at, main, key in node["entries"]]
 
 
 def symbols(env):
@@ -91,5 +97,6 @@ def headings(env, docname): return {r["anchorname"].lstrip("#") for r in env.toc
 
 def setup(app):
     app.connect("doctree-read", short_anchors)
+    app.connect("doctree-read", whole_pages)
     app.connect("doctree-resolved", local_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -28,6 +28,11 @@
     if (y.ticktext) y.ticktext = y.ticktext.map(function (s) { return cut(s, 22); });
     if (x.visible === false) (layout.annotations || []).forEach(function (a) { a.text = cut(a.text, 17); });  // names around a circle
     var side = beside(spec), least = cells(spec), plot = box.clientWidth - side - 60;
+    if (layout.title && layout.title.text) {
+      var rows = folded(layout.title.text, Math.floor(box.clientWidth / 9)).split("<br>");
+      layout.title = Object.assign({}, layout.title, { text: rows.join("<br>"), font: { size: 15 } });
+      layout.margin = Object.assign({}, layout.margin, { t: Math.max((layout.margin || {}).t || 40, 24 + 20 * rows.length) });
+    }
     if (x.title && x.title.text) x.title.text = folded(x.title.text, Math.max(16, Math.floor(plot / 8)));
     if (plot < Math.max(90, least)) {  // as wide as it must be, and scrolled in its own place
       layout.width = side + Math.max(260, least) + 130;
