@@ -86,7 +86,7 @@ def front_matter(
     if len(m[1]) > _LONGEST: return {}, m.end()
     found: dict[str, str] = {}
     for name, value in _FIELD.findall(m[1].replace("\r", "\n")):
-        found.setdefault(name.lower(), value.strip("'\""))
+        found.setdefault(name.lower(), value.strip("'\"").replace('\\"', '"'))
     return found, m.end()
 
 # %% ../../../nbs/16_writing/10_files/01_entries.ipynb #3f89d4ab
