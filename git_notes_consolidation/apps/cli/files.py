@@ -117,7 +117,8 @@ def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
     taken = [_entry_row(t.entry) | {"why": t.why, "reason": t.reason, "words": t.words, "score": t.score,
                                     "by": t.by and _entry_row(t.by)} for t in p.taken]
     asked = [{"older": _entry_row(x.older), "newer": _entry_row(x.newer), "relation": x.relation,
-              "reason": x.reason, "words": x.words, "order_known": x.ordered} for x in p.asked]
+              "reason": x.reason, "words": x.words, "order_known": x.ordered,
+              "confidence": x.confidence} for x in p.asked]
     sizes = {"before": files_tidy.size_of(p.file.raw), "after": files_tidy.size_of(p.after)}
     return sizes | {"path": p.file.path, "entries": len(p.file.entries), "taken": taken, "asked": asked,
                     "over": dict(p.over), "run_id": run, "diff": files_tidy.diff_of(p)}
@@ -133,10 +134,11 @@ def _told(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iter
     shown = p.taken if all_ else p.taken[:most]
     for t in shown: yield from _taken_text(t)
     if len(p.taken) > len(shown): yield Text(f"… and {len(p.taken) - len(shown)} more; -v shows all")
-    if p.asked: yield Text(f"\nFor you to look at, nothing is done about them: {len(p.asked)}")
-    few = p.asked if all_ else p.asked[:most // 2]
+    likely = [x for x in p.asked if all_ or x.confidence >= files_tidy.LIKELY]
+    if likely: yield Text(f"\nFor you to look at, nothing is done about them: {len(likely)}")
+    few = likely if all_ else likely[:most // 2]
     for x in few: yield from _doubt_text(x)
-    if len(p.asked) > len(few): yield Text(f"… and {len(p.asked) - len(few)} more; -v shows all")
+    if more := len(p.asked) - len(few): yield Text(f"… and {more} less likely; -v shows all", style="dim")
     if not p.taken and not p.asked: yield Text("Nothing to do: no entry is said twice, or replaced.")
     if p.over:
         much = ", ".join(f"{n:,} {k}" for k, n in p.over)

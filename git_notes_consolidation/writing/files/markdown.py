@@ -124,7 +124,10 @@ def _named(above: Sequence[Block], only: bool) -> tuple[datetime | None, tuple[s
     told = [leading_date(b.title)[1] for b in above if not _DAY.fullmatch(b.title)]
     return day, tuple(told[1:] if only and above and above[0].level == 1 else told)
 
-# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #d57c7013
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #39987165
+_TAG = re.compile(r"</?[\w-]+[^<>\n]*>")
+
+
 def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterator[Entry]:
     "The entries of a section that has a list."
     lead = ""
@@ -136,13 +139,14 @@ def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterat
                 at, title, text = titled(item_text(f.lines[start:place.lines[1]]))
                 if title: yield Entry(title, text, place, "item", (*headings, lead), at, loose=True)
             continue
-        introduces = n + 1 < len(body) and body[n + 1].kind == "list"
-        if b.kind == "paragraph" and not (introduces and words.endswith((":", "**", "__"))):
-            tail = n + 1 < len(body) and body[n + 1].kind in ("other", "list")
-            at, title, text = titled(words)
-            place = f.place(b.start, b.end, headings)
-            yield Entry(title, text, place, "paragraph", (*headings, lead), at, loose=not tail)
-        lead = words
+        above, lead = lead, words
+        end = next((k for k in range(n + 1, len(body)) if body[k].kind != "other"), len(body))
+        introduces = end < len(body) and body[end].kind == "list"
+        if b.kind != "paragraph" or _TAG.fullmatch(words) or introduces and words.endswith((":", "**", "__")):
+            continue
+        at, title, text = titled("\n".join(f.lines[b.start:body[end - 1].end]).strip())
+        place = f.place(b.start, body[end - 1].end, headings)
+        yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=not introduces)
 
 
 def _prose(f: _File, above: Sequence[Block], body: Sequence[Block], headings: tuple[str, ...],

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json, re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from ..effects import NAMESPACES
@@ -87,19 +88,28 @@ def piece_entries(
         out.append(Entry(title, body, place, "piece", time=at, dated="its words" if at else "", loose=True))
     return tuple(out)
 
-# %% ../../../nbs/16_writing/10_files/03_sources.ipynb #bed18daa
+# %% ../../../nbs/16_writing/10_files/03_sources.ipynb #6963d5ab
+def _observation(x: Any) -> tuple[str, datetime | None]:
+    "An observation's words, and its time where it has one."
+    if isinstance(x, str): return x.strip(), None
+    if not isinstance(x, dict): return "", None
+    said = x.get("text", x.get("content"))
+    when = next((t for k in _WHEN if (t := a_time(str(x.get(k) or "")))), None)
+    return (said.strip(), when) if isinstance(said, str) else ("", None)
+
+
 def _json_entries(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
     "What a line says."
-    if row.get("type") == "entity" and isinstance(row.get("observations"), list):
+    ends = [str(row.get(k) or "").strip() for k in ("from", "relationType", "to")]
+    if isinstance(row.get("observations"), list):
         name, kind = (str(row.get(k) or "").strip() for k in ("name", "entityType"))
-        for said in row["observations"]:
-            if not isinstance(said, str) or not said.strip(): continue
-            at, title, body = titled(said.strip())
-            yield Entry(f"{name}: {title}" if name else title, body, place, "observation", (name,), at,
-                        "its words" if at else "", marks=(("entity", name), ("type", kind)))
-    elif row.get("type") == "relation":
-        ends = [str(row.get(k) or "").strip() for k in ("from", "relationType", "to")]
-        if all(ends): yield Entry(" ".join(ends), "", place, "relation", loose=True)
+        for said, when in map(_observation, row["observations"]):
+            if not said: continue
+            at, title, body = titled(said)
+            yield Entry(f"{name}: {title}" if name else title, body, place, "observation", (name,),
+                        when or at, "its fields" if when else "its words" if at else "",
+                        marks=(("entity", name), ("type", kind)))
+    elif all(ends): yield Entry(" ".join(ends), "", place, "relation", loose=True)
     elif isinstance(text := row.get("text"), str) and text.strip():
         at, title, body = titled(text.strip())
         if isinstance(row.get("title"), str) and row["title"].strip():

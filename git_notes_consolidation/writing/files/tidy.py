@@ -16,6 +16,7 @@ from ...core.tokens import estimate_tokens
 from ...retention.score import retention_scores
 from ...similarity.lexical import LexicalEmbedder
 from ...store.state import State
+from ...supersession.judge import WORTH_ASKING
 from ...consolidation.scan import Scanned, Scope
 from ...consolidation.cluster import metadata_of
 from ...consolidation.pipeline import desired_state
@@ -25,8 +26,8 @@ from .reading import MemoryFile
 from .sources import entries_of
 
 # %% auto #0
-__all__ = ['Read', 'as_read', 'order_known', 'doubt', 'Taken', 'Doubt', 'related', 'Budget', 'size_of', 'excess', 'least_worth',
-           'within', 'FilePlan', 'still_says', 'plan_tidy', 'diff_of']
+__all__ = ['LIKELY', 'Read', 'as_read', 'order_known', 'doubt', 'apart', 'points', 'Taken', 'Doubt', 'related', 'Budget',
+           'size_of', 'excess', 'least_worth', 'within', 'FilePlan', 'still_says', 'plan_tidy', 'diff_of']
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #8f49998f
 @dataclass(frozen=True)
@@ -78,6 +79,19 @@ def doubt(
     if replaced and not order_known(older, newer): return "nothing says which of the two is newer"
     return ""
 
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #0bcbd29c
+LIKELY = 0.7  # Least confidence of a guess about two that were written at one time
+
+
+def apart(older: Read, newer: Read) -> bool:
+    "Is it known that one was written when the other was there?"
+    return order_known(older, newer) and older.entry.time != newer.entry.time
+
+
+def points(a: Entry, b: Entry) -> bool:
+    "Does an entry link to the file that is the other one?"
+    return b.kind in ("file", "record") and f"({b.place.path.rpartition('/')[2]})" in a.text
+
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #ce966698
 @dataclass(frozen=True)
 class Taken:
@@ -99,6 +113,7 @@ class Doubt:
     reason: str
     words: str = ""
     ordered: bool = True  # Is it known which is newer?
+    confidence: float = 1.0  # Of the judge; below `SURE` it is a guess
 
 
 def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
@@ -127,8 +142,10 @@ def related(
     def ask(e: MemoryEdge, why: str) -> None:
         newer, older = by_id[e.source_id], by_id[e.target_id]
         relation = "part" if e.kind == "partial" else _RELATION.get(e.edge_type, "")
-        if not relation: return
-        asked.append(Doubt(older.entry, newer.entry, relation, why, e.span or "", order_known(older, newer)))
+        if not relation or points(older.entry, newer.entry) or points(newer.entry, older.entry): return
+        if e.weight < (WORTH_ASKING if apart(older, newer) else LIKELY): return
+        asked.append(Doubt(older.entry, newer.entry, relation, why, e.span or "", order_known(older, newer),
+                           e.weight))
     edges, questions = _engine(reads, config, now)
     for e in edges:
         newer, older = by_id[e.source_id], by_id[e.target_id]
@@ -138,6 +155,7 @@ def related(
         elif why: ask(e, f"{why}; {e.reason}")
         else: sure.append(e)
     for e, why in questions: ask(e, why)
+    asked.sort(key=lambda x: (-x.confidence, x.newer.place, x.older.place))
     meta = metadata_of([r.memory for r in reads], sure, (), State())
     return {i: t for i, d in meta.items() if (t := _taken(i, d, by_id, sure))}, asked
 
