@@ -56,9 +56,9 @@ def blamed(
     path: Path,  # Real
 ) -> list[datetime | None]:  # By line; none: not committed. Empty: git knows nothing of the file
     "When each line of a file was last changed, by git's blame."
-    ask = ("blame", "--line-porcelain", "--no-textconv", "--", path.name)
-    try: out = git(path.parent, *ask).decode("utf-8", "replace")
+    try: said = git(path.parent, "blame", "--line-porcelain", "--no-textconv", "--", path.name)
     except RepoError: return []
+    out = said.decode("utf-8", "replace")
     lines: list[datetime | None] = []
     at = new = None
     for row in out.split("\n"):

@@ -100,9 +100,9 @@ def _observation(x: Any) -> tuple[str, datetime | None]:
 
 def _json_entries(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
     "What a line says."
-    ends = [str(row.get(k) or "").strip() for k in ("from", "relationType", "to")]
+    ends = [" ".join(str(row.get(k) or "").split()) for k in ("from", "relationType", "to")]
     if isinstance(row.get("observations"), list):
-        name, kind = (str(row.get(k) or "").strip() for k in ("name", "entityType"))
+        name, kind = (" ".join(str(row.get(k) or "").split()) for k in ("name", "entityType"))
         for said, when in map(_observation, row["observations"]):
             if not said: continue
             at, title, body = titled(said)

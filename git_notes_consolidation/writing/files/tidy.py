@@ -190,15 +190,21 @@ def excess(
     there = size_of(raw) if budget != Budget() else {}
     return {k: n - most for k, n in there.items() if (most := getattr(budget, k)) is not None and n > most}
 
-# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #2bce132f
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #3db3a297
 def least_worth(
     reads: Sequence[Read],
     config: SubconsciousnessConfig,
     now: datetime,
+    gone: Iterable[Taken] = (),  # What was said again counts from then on
 ) -> list[tuple[float, Read]]:  # Score and entry, the least worth first
     "Entries in the order in which a budget takes them."
+    again: dict[int, datetime] = {}
+    for t in gone:
+        if t.why == "repeated" and t.by and t.entry.time:
+            again[id(t.by)] = max(t.entry.time, again.get(id(t.by), t.entry.time))
     memories = [r.memory for r in reads]
-    scores = retention_scores(memories, {m.id: MemoryMetadata(m.id) for m in memories}, config.retention, now)
+    meta = {r.memory.id: MemoryMetadata(r.memory.id, last_accessed=again.get(id(r.entry))) for r in reads}
+    scores = retention_scores(memories, meta, config.retention, now)
     ranked = [(round(s.overall, 4), r) for s, r in zip(scores, reads)]
     return sorted(ranked, key=lambda x: (x[0], -x[1].entry.place.start))
 
@@ -264,7 +270,7 @@ def plan_tidy(
     "What tidying some files would take out of each, and what it asks; nothing is written."
     reads = as_read(files)
     gone, asked = related(reads, config, now)
-    ranked = least_worth(reads, config, now) if budget != Budget() else []
+    ranked = least_worth(reads, config, now, gone.values()) if budget != Budget() else []
     mine: dict[int, list[Taken]] = defaultdict(list)
     for r in reads:
         if r.memory.id in gone: mine[id(r.file)].append(gone[r.memory.id])
