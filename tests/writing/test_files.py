@@ -21,7 +21,6 @@ from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.evaluation.stories import closure, load_stories
 from git_notes_consolidation.writing.files import archive
 from git_notes_consolidation.writing.files.claude import claude_folder, project_slug
-from git_notes_consolidation.writing.files.entries import BadFile
 from git_notes_consolidation.writing.files.reading import MemoryFile, direction, memory_files, read_memory_file
 from git_notes_consolidation.writing.files.sources import entries_of
 from git_notes_consolidation.writing.files.tidy import Budget, Taken, excess, plan_tidy, still_says
@@ -56,13 +55,15 @@ def said(p): return [(t.why, t.entry.title) for t in p.taken]
 # What is in a file
 
 PIECES = st.sampled_from([
-    "- Use pnpm\n", "- Use pnpm\n", "* Use pnpm\n", "- The port is 8080\n  on all hosts\n", "- a\n  - b\n\n    c\n", "1. first\n2. second\n", "Some words here.\n",
-    "Two\nlines.\n", "# Title\n", "## Part\n", "### 2026-03-01\n", "Setext\n---\n", "---\n", "***\n", "\n", "\n\n", "```\n- no item\n```\n", "~~~md\n```\n- no\n~~~\n",
-    "````\n```\n- nested\n```\n````\n", "```\nopen to the end\n", "<!-- - no item -->\n", "<details>\n- raw\n</details>\n", "<details>\n\n- item\n\n</details>\n", "\t- tabbed\n",
-    "-\ttab after\n", "    indented code\n", "> - quoted\n", "| a | b |\n|---|---|\n| 1 | 2 |\n", "[x]: http://a.example\n", "- see [x]\n", "§\n", "- [ ] open\n", "- [x] done\n",
-    "- 2026-02-01: The limit is 5\n", "- 2026-02-02: The limit is 6\n", "  lazy\n", "-\n", "+ \n", "\u00a0- odd\n", "- \u202eright\n", "\x0b- vt\n", "\x0c\n", "- nul\x00\n", "- é\n", "\r"])
+    "- Use pnpm\n", "- Use pnpm\n", "* Use pnpm\n", "- The port is 8080\n  on all hosts\n", "- a\n  - b\n\n    c\n", "1. first\n2. second\n", "Some words.\n",
+    "Two\nlines.\n", "# Title\n", "## Part\n", "### 2026-03-01\n", "Setext\n---\n", "---\n", "***\n", "\n", "\n\n", "```\n- no item\n```\n",
+    "~~~md\n```\n- no\n~~~\n", "````\n```\n- nested\n```\n````\n", "```\nopen to the end\n", "<!-- - no item -->\n", "<details>\n- raw\n</details>\n",
+    "<details>\n\n- item\n\n</details>\n", "\t- tabbed\n", "-\ttab after\n", "    indented code\n", "> - quoted\n", "| a | b |\n|---|---|\n| 1 | 2 |\n",
+    "[x]: http://a.example\n", "- see [x]\n", "§\n", "- [ ] open\n", "- [x] done\n", "- 2026-02-01: The limit is 5\n", "- 2026-02-02: The limit is 6\n",
+    "  lazy\n", "-\n", "+ \n", "\u00a0- odd\n", "- \u202eright\n", "\x0b- vt\n", "\x0c\n", "- nul\x00\n", "- é\n", "\r"])
 FILES = st.builds(lambda pieces, end, bom, last: (bom + "".join(pieces).replace("\n", end) + last).encode(),
-                  st.lists(PIECES, max_size=14), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\ufeff", "---\nname: x\n---\n"]), st.sampled_from(["", "- no end"]))
+                  st.lists(PIECES, max_size=14), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\ufeff", "---\nname: x\n---\n"]),
+                  st.sampled_from(["", "- no end"]))
 
 
 @given(FILES, st.data())
@@ -263,7 +264,8 @@ def test_a_file_that_is_no_text_is_refused_with_a_remedy(home):
 
 
 @pytest.mark.parametrize("text", [
-    "---\n" + "a: [[[[{{{{\n" * 90_000 + "---\n" + NOTES, "---\n" * 20_000, "> " * 200_000 + "\n", "- " * 200_000 + "\n", "[" * 200_000, "`" * 100_000 + "\n" + NOTES,
+    "---\n" + "a: [[[[{{{{\n" * 90_000 + "---\n" + NOTES, "---\n" * 20_000, "> " * 200_000 + "\n", "- " * 200_000 + "\n", "[" * 200_000,
+    "`" * 100_000 + "\n" + NOTES,
     "<!--" * 100_000, "* a\n" * 10_000, "#" * 300_000, "|" * 100_000 + "\n" + "|-" * 50_000 + "\n", "\n" * 200_000, "a: b\n" * 50_000],
     ids=["front matter of a megabyte", "rules", "quotes", "nested lists", "brackets", "ticks", "comments", "items", "hashes", "table", "empty lines", "fields"])
 def test_a_large_odd_file_costs_seconds_at_most(text):
