@@ -118,9 +118,22 @@ def test_a_step_of_a_procedure_a_quotation_and_an_example_are_no_entries():
 def test_a_budget_takes_whole_entries_the_least_worth_first():
     p = plan(NOTES, Budget(lines=5))
     assert [t.why for t in p.taken] == ["replaced", "budget", "repeated"] and not p.over
-    assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
+    assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-02: Lint before every push\n"  # Said again two days after the other
     assert dict(plan("# A\n\n```\n1\n2\n```\n", Budget(lines=3)).over) == {"lines": 3}  # What a file is for stays
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
+
+
+def test_a_person_takes_out_what_begins_at_a_line(home):
+    assert gnc("tidy", "MEMORY.md", "--take", 6, "--apply").code == 0
+    assert Path("MEMORY.md").read_text() == "# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 0 and Path("MEMORY.md").read_text() == NOTES
+    told = gnc("tidy", "MEMORY.md", "--take", 2)
+    assert told.code == 1 and "begins at line 2" in told.err
+
+
+def test_what_two_releases_list_is_not_said_twice():
+    text = "# Changes\n\n## [1.3.0] - 2026-02-01\n\n### Fixed\n\n- A crash\n\n## [1.2.0] - 2026-01-01\n\n### Fixed\n\n- A crash\n"
+    assert plan(text).taken == () and len(plan(text).asked) == 1
 
 
 def test_other_forms_are_tidied_too():

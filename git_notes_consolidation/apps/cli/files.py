@@ -74,8 +74,7 @@ def _budget(lines: str | None, bytes_: str | None, tokens: str | None) -> files_
 
 _CLAUDE = "Claude Code's memory folder of this project."
 
-# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #fedfa30c
-_WHY = {"repeated": "said again", "replaced": "replaced", "budget": "over the budget"}
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #f5aafe7a
 _ASKS = {"repeated": "Is it a repeat?", "replaced": "Is it replaced?", "part": "Is a part of it replaced?"}
 
 
@@ -96,7 +95,7 @@ def _taken_text(t: files_tidy.Taken) -> Iterator[Text]:
     score = f" (score {t.score:.2f})" if t.score is not None else ""
     told = "" if t.why == "repeated" else f": {plain(t.reason, 120)}{score}"
     head = {"repeated": f"said in{where} already", "replaced": f"replaced by{where}{told}",
-            "budget": f"over the budget{told}"}[t.why]
+            "budget": f"over the budget{told}", "chosen": "as you say"}[t.why]
     yield Text(f"{_lines(t.entry).capitalize()}, {head}", style="bold")
     yield from _quoted(t.entry, "-", "red")
     if t.by and t.why == "replaced": yield from _quoted(t.by, "+", "green", 1)
@@ -138,6 +137,7 @@ def _told(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iter
     if likely: yield Text(f"\nFor you to look at, nothing is done about them: {len(likely)}")
     few = likely if all_ else likely[:most // 2]
     for x in few: yield from _doubt_text(x)
+    if few and not done: yield Text("  To take one of them out, add --take LINE.", style="dim")
     if more := len(p.asked) - len(few): yield Text(f"… and {more} less likely; -v shows all", style="dim")
     if not p.taken and not p.asked: yield Text("Nothing to do: no entry is said twice, or replaced.")
     if p.over:
@@ -170,6 +170,7 @@ def _undone(call: Call, files: Sequence[Path], now: datetime) -> None:
     epilog="Examples: `gnc tidy MEMORY.md` shows what would be taken out, "
            "`gnc tidy MEMORY.md --apply` does it, `gnc tidy MEMORY.md --undo` brings it back, "
            "`gnc tidy MEMORY.md --lines 200` for a host that reads no more, "
+           "`gnc tidy MEMORY.md --take 12` takes out what you say, "
            "`gnc tidy --claude` looks at Claude Code's notes on this project.")
 def tidy(
     ctx: typer.Context,
@@ -182,6 +183,9 @@ def tidy(
     bytes_: Annotated[str | None,
                       typer.Option("--bytes", help="At most so many bytes: 25k.", metavar="N")] = None,
     tokens: Annotated[str | None, typer.Option(help="At most so many tokens.", metavar="N")] = None,
+    take: Annotated[list[int] | None,
+                    typer.Option(help="Take out what begins at this line; may be given again.",
+                                 metavar="LINE")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="A unified diff, and nothing else.")] = False,
 ) -> None:
     "Take out of a memory file what it says twice or has replaced, whole entries only. No git needed."
@@ -195,22 +199,27 @@ def tidy(
         return _undone(call, found, now)
     budget = _budget(lines, bytes_, tokens)
     files = [files_reading.read_memory_file(p) for p in found]
-    plans = files_tidy.plan_tidy(files, _settings(call).config, now, budget)
+    if take and len(files) > 1: raise Usage("--take names lines of one file; name that file alone")
+    plans = files_tidy.plan_tidy(files, _settings(call).config, now, budget, take or ())
     done, refused = _apply(plans, now) if apply else ({}, [])
     rows = [_plan_row(p, done.get(p.file.path, "")) for p in plans]
     if diff and not call.as_json: sys.stdout.write("".join(plain(r["diff"]) for r in rows)); return
+    limits = "".join(f" --{k} {v}" for k, v in (("lines", lines), ("bytes", bytes_), ("tokens", tokens)) if v)
     some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
     todo = any(p.taken for p in plans)
     told = [*(x for p in some for x in _told(p, p.file.path in done, call.verbose)),
-            *_ends(apply, todo, paths, claude), *(Text(plain(r), style="yellow") for r in refused)]
+            *_ends(apply, todo, paths, claude, take or (), limits),
+            *(Text(plain(r), style="yellow") for r in refused)]
     call.show({"files": rows, "applied": apply, "refused": refused}, Text("\n").join(told))
     if refused: raise typer.Exit(3)
 
 
-def _ends(apply: bool, todo: bool, paths: Sequence[str] | None, claude: bool) -> list[Text]:
+def _ends(apply: bool, todo: bool, paths: Sequence[str] | None, claude: bool, take: Sequence[int],
+          budget: str) -> list[Text]:
     "What can be done next."
     if not todo: return []
     this = plain(" ".join(["gnc tidy", *(paths or ()), *(["--claude"] if claude else [])]))
+    if not apply: this += plain(budget) + "".join(f" --take {n}" for n in take)
     if apply: return [Text(f"What was taken out lies in NAME{files_reading.ARCHIVE} beside each file.\n"
                            f"Take it back: {this} --undo")]
     return [Text(f"Nothing was written. Do it: {this} --apply")]

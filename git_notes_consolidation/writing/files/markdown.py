@@ -102,8 +102,8 @@ class _File:
         return FilePlace(self.path, self.starts[min(start, size)], self.starts[min(end, size)],
                          (start + 1, last), headings)
 
-# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #9d1d98de
-_DAY = re.compile(r"[\W\d]*(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})[\W\d]*")
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #07aea8c2
+_DAY = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[T ]\d\d:\d\d)?\W*")
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[tuple[list[Block], list[Block], bool]]:
@@ -142,8 +142,8 @@ def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterat
         above, lead = lead, words
         end = next((k for k in range(n + 1, len(body)) if body[k].kind != "other"), len(body))
         introduces = end < len(body) and body[end].kind == "list"
-        if b.kind != "paragraph" or _TAG.fullmatch(words) or introduces and words.endswith((":", "**", "__")):
-            continue
+        label = introduces and words.endswith((":", "：", "**", "__"))
+        if b.kind != "paragraph" or _TAG.fullmatch(words) or label: continue
         at, title, text = titled("\n".join(f.lines[b.start:body[end - 1].end]).strip())
         place = f.place(b.start, body[end - 1].end, headings)
         yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=not introduces)

@@ -20,14 +20,14 @@ from ...supersession.judge import WORTH_ASKING
 from ...consolidation.scan import Scanned, Scope
 from ...consolidation.cluster import metadata_of
 from ...consolidation.pipeline import desired_state
-from .entries import Entry, line_starts
+from .entries import BadFile, Entry, line_starts
 from .markdown import outline, reads_same, without
 from .reading import MemoryFile
 from .sources import entries_of
 
 # %% auto #0
 __all__ = ['LIKELY', 'Read', 'as_read', 'order_known', 'doubt', 'apart', 'points', 'Taken', 'Doubt', 'related', 'Budget',
-           'size_of', 'excess', 'least_worth', 'within', 'FilePlan', 'still_says', 'plan_tidy', 'diff_of']
+           'size_of', 'excess', 'least_worth', 'within', 'FilePlan', 'still_says', 'chosen', 'plan_tidy', 'diff_of']
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #8f49998f
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def points(a: Entry, b: Entry) -> bool:
 class Taken:
     "An entry that is taken out, and why."
     entry: Entry
-    why: str  # repeated, replaced or budget
+    why: str  # repeated, replaced, budget, or chosen by a person
     by: Entry | None = None  # What says it, or what replaced it
     reason: str = ""
     words: str = ""  # Quoted from what replaced it
@@ -261,11 +261,24 @@ def _settled(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
     return alone if still_says(f, alone) else []
 
 
+def chosen(
+    f: MemoryFile,
+    lines: Sequence[int],  # At which entries begin
+) -> list[Taken]:
+    "What a person says is to go."
+    at = {e.place.lines[0]: e for e in f.entries if e.loose}
+    if wrong := [n for n in lines if n not in at]:
+        raise BadFile(f"no entry that can be taken out begins at line {wrong[0]} of {f.path}; gnc tidy shows "
+                      f"where they begin")
+    return [Taken(at[n], "chosen", reason="a person decided") for n in dict.fromkeys(lines)]
+
+
 def plan_tidy(
     files: Sequence[MemoryFile],
     config: SubconsciousnessConfig,
     now: datetime,
     budget: Budget = Budget(),
+    take: Sequence[int] = (),  # Lines of the one file at which stands what is to go
 ) -> tuple[FilePlan, ...]:
     "What tidying some files would take out of each, and what it asks; nothing is written."
     reads = as_read(files)
@@ -276,10 +289,14 @@ def plan_tidy(
         if r.memory.id in gone: mine[id(r.file)].append(gone[r.memory.id])
     out = []
     for f in files:
-        taken = _settled(f, sorted(mine[id(f)], key=lambda t: t.entry.place))
+        said = chosen(f, take)
+        found = [t for t in mine[id(f)] if all(t.entry is not x.entry for x in said)]
+        taken = _settled(f, sorted([*said, *found], key=lambda t: t.entry.place))
         more = within(f, budget, taken, ranked)
         if more: taken = _settled(f, sorted([*taken, *more], key=lambda t: t.entry.place)) or taken
-        open_ = tuple(x for x in asked if x.newer.place.path == f.path)
+        left = {id(t.entry) for t in taken}
+        open_ = tuple(x for x in asked if x.newer.place.path == f.path
+                      and not {id(x.older), id(x.newer)} & left)
         p = FilePlan(f, tuple(taken), open_)
         out.append(replace(p, over=tuple(excess(budget, p.after).items())))
     return tuple(out)
