@@ -133,12 +133,13 @@ def _told(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iter
     shown = p.taken if all_ else p.taken[:most]
     for t in shown: yield from _taken_text(t)
     if len(p.taken) > len(shown): yield Text(f"… and {len(p.taken) - len(shown)} more; -v shows all")
-    likely = [x for x in p.asked if all_ or x.confidence >= files_tidy.LIKELY]
+    likely = [x for x in p.asked if all_ or x.likely]
     if likely: yield Text(f"\nFor you to look at, nothing is done about them: {len(likely)}")
     few = likely if all_ else likely[:most // 2]
     for x in few: yield from _doubt_text(x)
     if few and not done: yield Text("  To take one of them out, add --take LINE.", style="dim")
-    if more := len(p.asked) - len(few): yield Text(f"… and {more} less likely; -v shows all", style="dim")
+    if more := len(p.asked) - len(few):
+        yield Text(f"… and {more} more; -v shows all" if few else f"Guesses: {more}; -v shows them")
     if not p.taken and not p.asked: yield Text("Nothing to do: no entry is said twice, or replaced.")
     if p.over:
         much = ", ".join(f"{n:,} {k}" for k, n in p.over)
@@ -175,7 +176,7 @@ def _undone(call: Call, files: Sequence[Path], now: datetime) -> None:
 def tidy(
     ctx: typer.Context,
     paths: Annotated[list[str] | None,
-                     typer.Argument(help="Files, or folders of them.", metavar="PATH…")] = None,
+                     typer.Argument(help="Files, or folders of them.", metavar="PATH")] = None,
     claude: Annotated[bool, typer.Option("--claude", help=_CLAUDE)] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Do it. Without this nothing is written.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Bring back what the last one took out.")] = False,
@@ -232,7 +233,7 @@ def _ends(apply: bool, todo: bool, paths: Sequence[str] | None, claude: bool, ta
 def import_(
     ctx: typer.Context,
     paths: Annotated[list[str] | None,
-                     typer.Argument(help="Files, or folders of them.", metavar="PATH…")] = None,
+                     typer.Argument(help="Files, or folders of them.", metavar="PATH")] = None,
     claude: Annotated[bool, typer.Option("--claude", help=_CLAUDE)] = False,
     namespace: Annotated[str,
                          typer.Option(help="For what names none: decisions, learnings, …")] = "learnings",

@@ -15,7 +15,8 @@ from .entries import (
     Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
 
 # %% auto #0
-__all__ = ['Block', 'blocks_of', 'item_text', 'titled', 'markdown_entries', 'without', 'Outline', 'outline', 'reads_same']
+__all__ = ['Block', 'blocks_of', 'item_text', 'titled', 'markdown_entries', 'without', 'joined', 'Outline', 'outline',
+           'reads_same']
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #c001ea1c
 @dataclass(frozen=True)
@@ -194,12 +195,32 @@ def without(
         at = max(at, p.end)
     return b"".join([*out, raw[at:]])
 
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #55518223
+_EMPTY = re.compile(rb"[ \t]*(?:\r\n?|\n)")
+_AFTER_EMPTY = re.compile(rb"(?:\A|[\r\n])[ \t]*(?:\r\n?|\n)\Z|\A\Z")
 
+
+def joined(
+    raw: bytes,
+    places: Sequence[FilePlace],  # In the order of the file
+) -> list[FilePlace]:  # The same, some of them one empty line longer
+    "Places that leave no two empty lines where one was."
+    out, first = list[FilePlace](), 0
+    for n, p in enumerate(places):
+        if not n or places[n - 1].end != p.start: first = p.start
+        more = _EMPTY.match(raw, p.end)
+        alone = n + 1 == len(places) or places[n + 1].start != p.end
+        tail = raw[max(0, first - 200):first]
+        if more and alone and _AFTER_EMPTY.search(tail): p = replace(p, end=more.end())
+        out.append(p)
+    return out
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #892e3f1a
 @dataclass(frozen=True)
 class Outline:
     "What a Markdown file says, in order."
-    entries: tuple[Entry, ...]
-    rest: tuple[tuple[int, str, str], ...]  # Headings, code, tables: the byte, the kind and the words
+    # Headings, items, paragraphs, …: the byte, the kind and the words
+    parts: tuple[tuple[int, str, str], ...]
     links: frozenset[str]  # Whose targets it gives
 
 
@@ -207,9 +228,14 @@ def outline(raw: bytes, path: str) -> Outline:
     "What a Markdown file says."
     f = _File(raw, path)
     blocks, links = blocks_of(f.text)
-    def words(b: Block) -> str: return b.title or "\n".join(x.strip() for x in f.lines[b.start:b.end]).strip()
-    rest = tuple((f.starts[b.start], b.kind, words(b)) for b in blocks if b.kind not in ("list", "paragraph"))
-    return Outline(markdown_entries(raw, path), rest, frozenset(links))
+    def words(start: int, end: int) -> str:
+        return "\n".join(x.strip() for x in f.lines[start:end]).strip()
+    out: list[tuple[int, str, str]] = []
+    for b in blocks:
+        if b.kind == "list":
+            out += ((f.starts[start], "item", words(start, min(end, b.end))) for start, end in b.items)
+        else: out.append((f.starts[b.start], f"{b.kind} {b.level}", words(b.start, b.end)))
+    return Outline(tuple(out), frozenset(links))
 
 
 def reads_same(
@@ -218,13 +244,9 @@ def reads_same(
     gone: Iterable[FilePlace],  # What was taken out
 ) -> bool:
     "Does what stays say what it said, and where it said it?"
-    spans = {(p.start, p.end) for p in gone}
-    ends = sorted(spans)
+    ends = sorted((p.start, p.end) for p in gone)
     def inside(at: int) -> bool:
         n = bisect_right(ends, (at, at + 2 ** 40)) - 1
         return n >= 0 and at < ends[n][1]
-    def said(entries: Iterable[Entry]) -> list[tuple[object, ...]]:
-        return [(e.title, e.body, e.scope, e.kind) for e in entries]
-    stay = [e for e in was.entries if (e.place.start, e.place.end) not in spans]
-    rest = [(kind, words) for at, kind, words in was.rest if not inside(at)]
-    return said(stay) == said(now.entries) and rest == [x[1:] for x in now.rest] and was.links == now.links
+    stay = [x[1:] for x in was.parts if not inside(x[0])]
+    return stay == [x[1:] for x in now.parts] and was.links == now.links

@@ -21,7 +21,7 @@ from ...consolidation.scan import Scanned, Scope
 from ...consolidation.cluster import metadata_of
 from ...consolidation.pipeline import desired_state
 from .entries import BadFile, Entry, line_starts
-from .markdown import outline, reads_same, without
+from .markdown import joined, outline, reads_same, without
 from .reading import MemoryFile
 from .sources import entries_of
 
@@ -114,6 +114,12 @@ class Doubt:
     words: str = ""
     ordered: bool = True  # Is it known which is newer?
     confidence: float = 1.0  # Of the judge; below `SURE` it is a guess
+
+    @property
+    def likely(self) -> bool:
+        "Is it surer than most, or between two that both say when they were written?"
+        own = all(e.dated in ("its words", "its fields") for e in (self.older, self.newer))
+        return self.confidence >= LIKELY or own and self.ordered
 
 
 def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
@@ -253,6 +259,14 @@ def still_says(
     stay = [(e.title, e.body) for e in f.entries if (e.place.start, e.place.end) not in gone]
     return [(e.title, e.body) for e in entries_of(after, f.path)] == stay
 
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #dbf171cb
+def _joined(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
+    "The same, and no two empty lines are left where one was."
+    if any(t.entry.kind not in ("item", "paragraph") for t in taken): return [*taken]
+    places = joined(f.raw, [t.entry.place for t in taken])
+    wide = [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(taken, places)]
+    return wide if still_says(f, wide) else [*taken]
+
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #774487bb
 def _settled(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
     "Those that can go."
@@ -297,7 +311,7 @@ def plan_tidy(
         left = {id(t.entry) for t in taken}
         open_ = tuple(x for x in asked if x.newer.place.path == f.path
                       and not {id(x.older), id(x.newer)} & left)
-        p = FilePlan(f, tuple(taken), open_)
+        p = FilePlan(f, tuple(_joined(f, taken)), open_)
         out.append(replace(p, over=tuple(excess(budget, p.after).items())))
     return tuple(out)
 
