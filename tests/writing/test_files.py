@@ -293,6 +293,15 @@ def test_a_large_odd_file_costs_seconds_at_most(text):
     assert time.process_time() - begin < 6
 
 
+def test_what_cannot_go_alone_keeps_nothing_else_from_going():
+    trap = "A paragraph\n- an item\n---\n\n"
+    p = plan(trap * 3 + "- Use pnpm\n- Use pnpm\n", Budget(lines=10))
+    assert [t.entry.title for t in p.taken][-1] == "Use pnpm" and still_says(p.file, p.taken) and p.over
+    begin = time.process_time()
+    assert plan(trap * 500, Budget(lines=10)).over
+    assert time.process_time() - begin < 30
+
+
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("n", [2_000, 10_000])
 def test_many_entries(n):
@@ -385,6 +394,15 @@ def test_decision_records_are_imported_with_what_they_say_of_each_other(repo):
     assert r["added"] == 2
     rows = [json.loads(x) for x in gnc("export", "--format", "jsonl").out.splitlines()]
     assert [(x["title"], x["namespace"], x["at"][:10]) for x in rows] == [("Store 2", "decisions", "2026-02-05")]
+
+
+def test_notes_do_not_tell_where_a_file_outside_lies(repo, tmp_path_factory):
+    there = tmp_path_factory.mktemp("elsewhere") / "memory"
+    there.mkdir()
+    (there / "MEMORY.md").write_text(NOTES)
+    path = gnc("--json", "import", there).json["entries"][0]["path"]
+    assert path.startswith("memory-") and gnc("--json", "import", there).json["added"] == 0
+    assert "elsewhere" not in git(repo, "log", "-p", "--all", "--", ".", ":!MEMORY.md")
 
 
 def test_what_no_memory_can_be_made_of_is_named(repo):

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TYPE_CHECKING
 from .app import (
     a_namespace, app, Call, LazyModule, plain, short, Usage, why_empty, write_csv)
 from ...core.loading import load_settings, project_file, Settings
-from ...core.memory import UTC
+from ...core.memory import digest, UTC
 from ...store.git import open_repo, RepoError
 
 if TYPE_CHECKING:
@@ -45,12 +45,11 @@ def _paths(call: Call, paths: Sequence[str] | None, claude: bool) -> list[Path]:
 
 
 def _name(path: Path, top: Path | None) -> str:
-    "A file's name in the notes."
+    "A file's name in the notes; two folders of one name are told apart."
     real = files_reading.real_path(path)
     with suppress(ValueError):
         if top: return real.relative_to(top.resolve()).as_posix()
-    with suppress(ValueError, RuntimeError): return f"~/{real.relative_to(Path.home().resolve()).as_posix()}"
-    return real.as_posix()
+    return f"{real.parent.name}-{digest('file', real.parent.as_posix())[5:9]}/{real.name}"
 
 
 def _settings(call: Call) -> Settings:

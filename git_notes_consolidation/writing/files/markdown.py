@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from .entries import (
     Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
@@ -224,6 +224,7 @@ class Outline:
     links: frozenset[str]  # Whose targets it gives
 
 
+@lru_cache(8)
 def outline(raw: bytes, path: str) -> Outline:
     "What a Markdown file says."
     f = _File(raw, path)

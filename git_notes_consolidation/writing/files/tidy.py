@@ -122,6 +122,9 @@ class Doubt:
         return self.confidence >= LIKELY or own and self.ordered
 
 
+_NEAREST = 5  # Older entries that each is held against, beside those that it names
+
+
 def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
             now: datetime) -> tuple[list[MemoryEdge], list[tuple[MemoryEdge, str]]]:
     "Relations that the engine is sure of, and its questions."
@@ -129,7 +132,8 @@ def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
     memories = tuple(r.memory for r in reads)
     X = embedder.embed([m.text for m in memories])
     scope = Scope(strategies=frozenset({"dedupe", "supersede"}))
-    s = Scanned(memories, X, embedder, State(), replace(config, relations_enabled=False), now, scope)
+    config = replace(config, relations_enabled=False, candidates_same=min(config.candidates_same, _NEAREST))
+    s = Scanned(memories, X, embedder, State(), config, now, scope)
     d = desired_state(s)
     return [*d.edges], [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
 
@@ -267,12 +271,18 @@ def _joined(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
     wide = [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(taken, places)]
     return wide if still_says(f, wide) else [*taken]
 
-# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #774487bb
-def _settled(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
-    "Those that can go."
-    if not taken or still_says(f, taken): return [*taken]
-    alone = [t for t in taken if still_says(f, [t])]
-    return alone if still_says(f, alone) else []
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #b9787e4f
+def _settled(f: MemoryFile, taken: Sequence[Taken], checks: int = 40) -> list[Taken]:
+    "Those that can go: all, or of the halves what can; after so many checks the rest stays."
+    left = [checks]
+    def able(some: Sequence[Taken]) -> list[Taken]:
+        if not some or left[0] <= 0: return []
+        left[0] -= 1
+        if still_says(f, some): return [*some]
+        half = len(some) // 2
+        return [*able(some[:half]), *able(some[half:])] if half else []
+    found = able(taken)
+    return found if len(found) == len(taken) or not found or still_says(f, found) else []
 
 
 def chosen(
@@ -305,9 +315,9 @@ def plan_tidy(
     for f in files:
         said = chosen(f, take)
         found = [t for t in mine[id(f)] if all(t.entry is not x.entry for x in said)]
-        taken = _settled(f, sorted([*said, *found], key=lambda t: t.entry.place))
+        taken = sorted([*said, *found], key=lambda t: t.entry.place)
         more = within(f, budget, taken, ranked)
-        if more: taken = _settled(f, sorted([*taken, *more], key=lambda t: t.entry.place)) or taken
+        taken = _settled(f, sorted([*taken, *more], key=lambda t: t.entry.place))
         left = {id(t.entry) for t in taken}
         open_ = tuple(x for x in asked if x.newer.place.path == f.path
                       and not {id(x.older), id(x.newer)} & left)
