@@ -136,6 +136,31 @@ def test_a_person_takes_out_what_begins_at_a_line(home):
     assert told.code == 1 and "begins at line 2" in told.err
 
 
+# How files in public repositories are built, each in our own words: there the same words say two things, or stand where nothing may go
+BUILT = {
+    "accounts": "# Memory\n\n## Mail\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n\n"
+                "## Forum\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n",
+    "files of features": "# Phase\n\n## Login\n\nFiles:\n\n- `app/views.py`\n- `app/models.py`\n\n## Billing\n\nFiles：\n\n- `app/views.py`\n",
+    "a template": "# Lesson\n\n## What happened\n\n_Example:_\n\n- It was slow\n\n## What we did\n\n_Example:_\n\n- It was slow\n",
+    "phases": "# Plan\n\n### Phase 1\n\n- [x] Write the tests\n- **Status:** done\n\n### Phase 2\n\n- [ ] Write the tests\n- **Status:** done\n",
+    "tags": "# Style\n\n<context>\n\n- Short words\n\n</context>\n\n<tone>\n\n- Calm\n\n</tone>\n\n<context>\n\n- Short words\n\n</context>\n",
+    "an index": "# Memory index\n\n- [Release day](release-day.md): releases go out on Tuesdays\n- [Tests](tests.md): run them with make\n",
+    "commands": "## Commands\n\n- `npm test`: run all tests\n- `npm run test:unit`: run unit tests\n- `npm run build`: build\n- `npm run build:dev`: build, with maps\n",
+    "a table of rules": "## Rules\n\n| rule | why |\n|---|---|\n| Lint | CI |\n| Lint | CI |\n",
+    "a daily log": "# 2026-03-06\n\n## Morning\n\n- Mail set up\n\n## Evening\n\n- Mail set up\n"}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_what_is_built_like_files_of_others_keeps_every_byte(name):
+    assert plan(BUILT[name]).taken == () and plan(BUILT[name]).file.entries
+
+
+def test_a_line_that_points_to_a_file_says_what_that_file_says():
+    topic = "---\nname: release-day\ndescription: Releases go out on Tuesdays\nmetadata:\n  type: project\n---\nSupport is at its desk on Wednesday.\n"
+    plans = plan_tidy([read(BUILT["an index"]), read(topic, "memory/release-day.md")], CONFIG, SAMPLE_NOW)
+    assert not any(p.taken or p.asked for p in plans)
+
+
 def test_what_two_releases_list_is_not_said_twice():
     text = "# Changes\n\n## [1.3.0] - 2026-02-01\n\n### Fixed\n\n- A crash\n\n## [1.2.0] - 2026-01-01\n\n### Fixed\n\n- A crash\n"
     assert plan(text).taken == () and len(plan(text).asked) == 1

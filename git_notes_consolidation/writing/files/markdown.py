@@ -156,7 +156,8 @@ def _prose(f: _File, above: Sequence[Block], body: Sequence[Block], headings: tu
     words = "\n".join(f.lines[body[0].start:body[-1].end]).strip()
     if not words: return
     day = above and _DAY.fullmatch(above[-1].title)
-    at, title, text = titled(words if day or not above else f"{above[-1].title}\n{words}")
+    head = "" if day or not above else above[-1].title
+    at, title, text = titled(f"{head}\n{words}".strip())
     loose = bool(above) and above[-1].level > 1 and not deeper
     place = f.place(above[-1].start if loose else body[0].start, end if loose else body[-1].end, headings)
     yield Entry(title, text, place, "section", headings if day else headings[:-1], at, loose=loose)
