@@ -140,12 +140,14 @@ def test_a_person_takes_out_what_begins_at_a_line(home):
 BUILT = {
     "accounts": "# Memory\n\n## Mail\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n\n"
                 "## Forum\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n",
-    "files of features": "# Phase\n\n## Login\n\nFiles:\n\n- `app/views.py`\n- `app/models.py`\n\n## Billing\n\nFiles：\n\n- `app/views.py`\n",
+    "files of features": "# Phase\n\n## Login\n\nFiles:\n\n- `app/views.py`\n- `app/models.py`\n\n## Billing\n\nFiles:\n\n- `app/views.py`\n",
     "a template": "# Lesson\n\n## What happened\n\n_Example:_\n\n- It was slow\n\n## What we did\n\n_Example:_\n\n- It was slow\n",
-    "phases": "# Plan\n\n### Phase 1\n\n- [x] Write the tests\n- **Status:** done\n\n### Phase 2\n\n- [ ] Write the tests\n- **Status:** done\n",
-    "tags": "# Style\n\n<context>\n\n- Short words\n\n</context>\n\n<tone>\n\n- Calm\n\n</tone>\n\n<context>\n\n- Short words\n\n</context>\n",
+    "phases": "# Plan\n\n"
+              "### Phase 1\n\n- [x] Write the tests\n- **Status:** done\n\n### Phase 2\n\n- [ ] Write the tests\n- **Status:** done\n",
+    "tags": "# Style\n\n<context>\n\n- Short words\n\n</context>\n\n<tone>\n\n- Short words\n\n</tone>\n",
     "an index": "# Memory index\n\n- [Release day](release-day.md): releases go out on Tuesdays\n- [Tests](tests.md): run them with make\n",
-    "commands": "## Commands\n\n- `npm test`: run all tests\n- `npm run test:unit`: run unit tests\n- `npm run build`: build\n- `npm run build:dev`: build, with maps\n",
+    "commands": "## Commands\n\n- `npm test`: run all tests\n"
+                "- `npm run test:unit`: run unit tests\n- `npm run build`: build\n- `npm run build:dev`: build, with maps\n",
     "a table of rules": "## Rules\n\n| rule | why |\n|---|---|\n| Lint | CI |\n| Lint | CI |\n",
     "a daily log": "# 2026-03-06\n\n## Morning\n\n- Mail set up\n\n## Evening\n\n- Mail set up\n"}
 

@@ -122,8 +122,9 @@ def _sections(blocks: Sequence[Block]) -> Iterator[tuple[list[Block], list[Block
 def _named(above: Sequence[Block], only: bool) -> tuple[datetime | None, tuple[str, ...]]:
     "The day that a heading gives, and the headings that say what is below them."
     day = next((at for b in reversed(above) if (at := leading_date(b.title)[0])), None)
-    told = [leading_date(b.title)[1] for b in above if not _DAY.fullmatch(b.title)]
-    return day, tuple(told[1:] if only and above and above[0].level == 1 else told)
+    told = (leading_date(b.title)[1] for b in above if not _DAY.fullmatch(b.title)
+            and not (only and b.level == 1))
+    return day, tuple(told)
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #39987165
 _TAG = re.compile(r"</?[\w-]+[^<>\n]*>")
