@@ -90,7 +90,8 @@ def apart(older: Read, newer: Read) -> bool:
 
 def points(a: Entry, b: Entry) -> bool:
     "Does an entry link to the file that is the other one?"
-    return b.kind in ("file", "record") and f"({b.place.path.rpartition('/')[2]})" in a.text
+    name = b.place.path.rpartition("/")[2]
+    return b.kind in ("file", "record") and any(f"{sign}{name})" in a.text for sign in "(/")
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #ce966698
 @dataclass(frozen=True)
