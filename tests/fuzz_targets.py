@@ -64,6 +64,8 @@ from git_notes_consolidation.session import fast_start as starting
 from git_notes_consolidation.summaries import quotations as summarizing
 from git_notes_consolidation.temporal import resolve as temporal
 from git_notes_consolidation.core import tokens
+from git_notes_consolidation.writing.files import archive as files_archive, reading as files_reading, sources as files_sources, tidy as files_tidy
+from git_notes_consolidation.writing.files.entries import BadFile
 from git_notes_consolidation.core.memory import SAMPLE_NOW, UTC, Place, as_utc
 from git_notes_consolidation.core.models import (
     EdgeType, MemoryEdge, MemoryTier)
@@ -567,6 +569,26 @@ def arguments(data):
     assert code in (0, 1, 2, 3, 4), code
     if code: assert err.getvalue().startswith("gnc: ") and err.getvalue().count("\n") == 1, err.getvalue()
     if code and "--json" in words: assert json.loads(out.getvalue())["exit_code"] == code
+
+
+_NAMES = ("MEMORY.md", "topic.md", "0003-record.md", "memory.jsonl")
+
+
+@target("\0# Memory\n\n## Build\n\n- 2026-02-01: Use pnpm\n- Use pnpm\n\n```\n- no item\n```\n", "\x01---\nname: pnpm\ntype: project\n---\nUse it.\n",
+        "\x02# 3. Redis\n\nDate: 2026-01-12\n\n## Status\n\nSuperseded by [7](0007-x.md)\n", "\0a\n§\nb\n",
+        "\x03" + '{"type": "entity", "name": "g", "observations": ["a", {"text": "b"}]}\n{"from": "a", "to": "b", "relationType": "c"}\n{"text": "x", "at": "2026-01-01"}\n',
+        words=("---\n", "```\n", "- ", "\n\n", "\r\n", "\r", "\ufeff", "§\n", "[" * 200, "> " * 200, "| a |\n|---|\n", "<!--", "\t", "2026-02-30", "\0", "\udcff"),
+        refuses=(BadFile,))
+def memory_file(data):
+    "A memory file: entries lie in its bytes, what is taken out is all that changes, and it comes back."
+    name, raw = _NAMES[data[0] % 4 if data else 0], data[1:]
+    found = files_sources.entries_of(raw, name)
+    assert all(0 <= e.place.start <= e.place.end <= len(raw) and e.title and "\n" not in e.title for e in found)
+    f = files_reading.MemoryFile(name, Path(name), raw, tuple(replace(e, time=e.time or SAMPLE_NOW) for e in found), SAMPLE_NOW)
+    taken = sorted((files_tidy.Taken(e, "budget") for e in found[::2] if e.loose), key=lambda t: t.entry.place)
+    p = files_tidy.FilePlan(f, tuple(taken))
+    files_tidy.still_says(f, taken)
+    assert files_archive.put_back(p.after, files_archive.archive_lines(p, SAMPLE_NOW)[1][:-1]) == raw
 
 
 def _no_number(word): raise AssertionError(f"{word} is no JSON")

@@ -20,7 +20,7 @@ _MODULES = {"consolidate": "consolidate runs diff undo", "write": "remember forg
             "look": "status tiers explain edges summaries", "review": "review",
             "store": "log sync compact audit", "recall": "recall", "session": "inject context hook serve",
             "health": "doctor metrics", "evaluate": "evaluate tune", "fleet": "fleet",
-            "setup": "models config demo"}
+            "files": "import tidy export", "setup": "models config demo"}
 
 
 def register(
@@ -35,6 +35,7 @@ PANELS = {"Begin here": "demo status consolidate",
           "Day by day": "recall remember review undo forget restore update",
           "Look": "tiers explain history edges summaries log runs diff",
           "Sessions and agents": "context inject hook serve",
+          "Memory files": "tidy import export",
           "Share": "sync fleet",
           "Operate": "doctor audit config tune metrics compact models evaluate"}
 _CODE = re.compile(r"`([^`]*\bgnc [^`]*)`")

@@ -1,0 +1,469 @@
+"""Memory files: what is taken out is all that changes, it comes back to the byte, and nothing that a file or another program does loses a word."""
+import builtins
+import json
+import os
+import random
+import re
+import signal
+import threading
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from calls import gnc
+from helpers import git
+from hypothesis import given, strategies as st
+
+from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.evaluation.stories import closure, load_stories
+from git_notes_consolidation.writing.files import archive
+from git_notes_consolidation.writing.files.claude import claude_folder, project_slug
+from git_notes_consolidation.writing.files.reading import MemoryFile, direction, memory_files, read_memory_file
+from git_notes_consolidation.writing.files.sources import entries_of
+from git_notes_consolidation.writing.files.tidy import Budget, Taken, excess, plan_tidy, still_says
+
+CONFIG = SubconsciousnessConfig()
+NOTES = """# Memory
+
+## Decisions
+
+- 2026-02-01: The request timeout is 30 s
+- 2026-02-02: Lint before every push
+- 2026-02-09: The request timeout is 60 s
+- 2026-02-11: Lint before every push
+"""
+TIDY = "# Memory\n\n## Decisions\n\n- 2026-02-02: Lint before every push\n- 2026-02-09: The request timeout is 60 s\n"
+
+
+def read(text, path="MEMORY.md", now=SAMPLE_NOW):
+    raw = text if isinstance(text, bytes) else text.encode()
+    found = tuple(e if e.time else replace(e, time=now, dated="the file") for e in entries_of(raw, path))
+    return MemoryFile(path, Path(path), raw, found, now, direction(found))
+
+
+def plan(text, budget=Budget(), **kw):
+    p, = plan_tidy([read(text, **kw)], CONFIG, SAMPLE_NOW, budget)
+    return p
+
+
+def said(p): return [(t.why, t.entry.title) for t in p.taken]
+
+
+# What is in a file
+
+PIECES = st.sampled_from([
+    "- Use pnpm\n", "- Use pnpm\n", "* Use pnpm\n", "- The port is 8080\n  on all hosts\n", "- a\n  - b\n\n    c\n", "1. first\n2. second\n", "Some words.\n",
+    "Two\nlines.\n", "# Title\n", "## Part\n", "### 2026-03-01\n", "Setext\n---\n", "---\n", "***\n", "\n", "\n\n", "```\n- no item\n```\n",
+    "~~~md\n```\n- no\n~~~\n", "````\n```\n- nested\n```\n````\n", "```\nopen to the end\n", "<!-- - no item -->\n", "<details>\n- raw\n</details>\n",
+    "<details>\n\n- item\n\n</details>\n", "\t- tabbed\n", "-\ttab after\n", "    indented code\n", "> - quoted\n", "| a | b |\n|---|---|\n| 1 | 2 |\n",
+    "[x]: http://a.example\n", "- see [x]\n", "§\n", "- [ ] open\n", "- [x] done\n", "- 2026-02-01: The limit is 5\n", "- 2026-02-02: The limit is 6\n",
+    "  lazy\n", "-\n", "+ \n", "\u00a0- odd\n", "- \u202eright\n", "\x0b- vt\n", "\x0c\n", "- nul\x00\n", "- é\n", "\r"])
+FILES = st.builds(lambda pieces, end, bom, last: (bom + "".join(pieces).replace("\n", end) + last).encode(),
+                  st.lists(PIECES, max_size=14), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\ufeff", "---\nname: x\n---\n"]),
+                  st.sampled_from(["", "- no end"]))
+
+
+@given(FILES, st.data())
+def test_entries_lie_in_their_bytes_and_what_goes_is_all_that_changes(raw, data):
+    for name in ("MEMORY.md", "memory.jsonl", "0001-x.md"):
+        f = read(raw, name)
+        spans = sorted((e.place.start, e.place.end) for e in f.entries)
+        if name == "MEMORY.md": assert all(a < b <= c for (a, b), (c, _) in zip(spans, spans[1:]))
+        loose = [e for e in f.entries if e.loose]
+        some = data.draw(st.lists(st.sampled_from(loose), unique_by=id)) if loose else []
+        taken = sorted((Taken(e, "budget") for e in some), key=lambda t: t.entry.place)
+        p = archive.FilePlan(f, tuple(taken))
+        rest, at = b"", 0
+        for t in taken: rest, at = rest + raw[at:t.entry.place.start], t.entry.place.end
+        assert p.after == rest + raw[at:]
+        _, rows = archive.archive_lines(p, SAMPLE_NOW)
+        assert archive.put_back(p.after, rows[:-1]) == raw
+
+
+@given(FILES, st.integers(1, 12))
+def test_what_a_plan_leaves_reads_as_before(raw, lines):
+    p = plan(raw, Budget(lines=lines))
+    assert not p.taken or still_says(p.file, p.taken)
+    gone = [(t.entry.place.start, t.entry.place.end) for t in p.taken]
+    def items(entries): return [(e.title, e.body) for e in entries if e.kind in ("item", "piece")]
+    assert items(read(p.after).entries) == items(e for e in p.file.entries if not any(a <= e.place.start < b for a, b in gone))
+
+
+def test_a_plan_says_why_and_the_file_keeps_its_form():
+    p = plan(NOTES)
+    assert said(p) == [("replaced", "The request timeout is 30 s"), ("repeated", "Lint before every push")]
+    assert p.after.decode() == TIDY and plan(TIDY).taken == ()
+    assert plan(NOTES.replace("\n", "\r\n")).after.decode() == TIDY.replace("\n", "\r\n")
+    assert plan("\ufeff" + NOTES.rstrip()).after.decode() == "\ufeff" + TIDY
+
+
+@pytest.mark.parametrize("change", [
+    lambda t: t.replace("- 2026-02-09", "\n## Production\n\n- 2026-02-09"), lambda t: t.replace("- 2026-02-09", "\nOn production:\n\n- 2026-02-09"),
+    lambda t: re.sub(r"\d{4}-\d\d-\d\d: ", "", t)], ids=["another heading", "another list", "no dates"])
+def test_what_is_not_certain_is_asked(change):
+    text = change(NOTES)
+    p = plan(text)
+    assert "The request timeout is 30 s" not in [t.entry.title for t in p.taken]
+    assert any(x.older.title == "The request timeout is 30 s" for x in p.asked)
+
+
+def test_a_step_of_a_procedure_a_quotation_and_an_example_are_no_entries():
+    text = "## Release\n\n1. Run the tests\n2. Tag it\n3. Run the tests\n\n> - Run the tests\n\n```\n- Run the tests\n- Run the tests\n```\n"
+    assert plan(text).taken == ()
+
+
+def test_a_budget_takes_whole_entries_the_least_worth_first():
+    p = plan(NOTES, Budget(lines=5))
+    assert [t.why for t in p.taken] == ["replaced", "budget", "repeated"] and not p.over
+    assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-02: Lint before every push\n"  # Said again two days after the other
+    assert dict(plan("# A\n\n```\n1\n2\n```\n", Budget(lines=3)).over) == {"lines": 3}  # What a file is for stays
+    for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
+
+
+def test_a_section_may_lose_all_its_items():
+    p = plan("# A\n\n## B\n\n- one\n- two\n\n```\nx\n```\n\n## C\n\n- three\n", Budget(lines=10))
+    assert p.after == b"# A\n\n## B\n\n```\nx\n```\n\n## C\n\n" and not p.over
+
+
+def test_a_person_takes_out_what_begins_at_a_line(home):
+    assert gnc("tidy", "MEMORY.md", "--take", 6, "--apply").code == 0
+    assert Path("MEMORY.md").read_text() == "# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 0 and Path("MEMORY.md").read_text() == NOTES
+    told = gnc("tidy", "MEMORY.md", "--take", 2)
+    assert told.code == 1 and "begins at line 2" in told.err
+
+
+# How files in public repositories are built, each in our own words: there the same words say two things, or stand where nothing may go
+BUILT = {
+    "accounts": "# Memory\n\n## Mail\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n\n"
+                "## Forum\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n",
+    "files of features": "# Phase\n\n## Login\n\nFiles:\n\n- `app/views.py`\n- `app/models.py`\n\n## Billing\n\nFiles:\n\n- `app/views.py`\n",
+    "a template": "# Lesson\n\n## What happened\n\n_Example:_\n\n- It was slow\n\n## What we did\n\n_Example:_\n\n- It was slow\n",
+    "phases": "# Plan\n\n"
+              "### Phase 1\n\n- [x] Write the tests\n- **Status:** done\n\n### Phase 2\n\n- [ ] Write the tests\n- **Status:** done\n",
+    "tags": "# Style\n\n<context>\n\n- Short words\n\n</context>\n\n<tone>\n\n- Short words\n\n</tone>\n",
+    "an index": "# Memory index\n\n- [Release day](release-day.md): releases go out on Tuesdays\n- [Tests](tests.md): run them with make\n",
+    "commands": "## Commands\n\n- `npm test`: run all tests\n"
+                "- `npm run test:unit`: run unit tests\n- `npm run build`: build\n- `npm run build:dev`: build, with maps\n",
+    "a table of rules": "## Rules\n\n| rule | why |\n|---|---|\n| Lint | CI |\n| Lint | CI |\n",
+    "a daily log": "# 2026-03-06\n\n## Morning\n\n- Mail set up\n\n## Evening\n\n- Mail set up\n"}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_what_is_built_like_files_of_others_keeps_every_byte(name):
+    assert plan(BUILT[name]).taken == () and plan(BUILT[name]).file.entries
+
+
+def test_a_line_that_points_to_a_file_says_what_that_file_says():
+    topic = "---\nname: release-day\ndescription: Releases go out on Tuesdays\nmetadata:\n  type: project\n---\nSupport is at its desk on Wednesday.\n"
+    plans = plan_tidy([read(BUILT["an index"]), read(topic, "memory/release-day.md")], CONFIG, SAMPLE_NOW)
+    assert not any(p.taken or p.asked for p in plans)
+
+
+def test_what_two_releases_list_is_not_said_twice():
+    text = "# Changes\n\n## [1.3.0] - 2026-02-01\n\n### Fixed\n\n- A crash\n\n## [1.2.0] - 2026-01-01\n\n### Fixed\n\n- A crash\n"
+    assert plan(text).taken == () and len(plan(text).asked) == 1
+
+
+def test_other_forms_are_tidied_too():
+    pieces = "Use pnpm\n§\nWorks on Linux\n§\nUse pnpm\n"
+    assert plan(pieces).after.decode() == "Use pnpm\n§\nWorks on Linux\n"
+    lines = '{"text": "Use pnpm", "at": "2026-02-01"}\nnot json\n{"text": "Use pnpm", "at": "2026-02-03"}\n'
+    assert plan(lines, path="m.jsonl").after.decode() == "".join(lines.splitlines(True)[:2])
+
+
+def test_two_files_are_compared_and_neither_is_cut_for_the_other():
+    a, b = read("- Use pnpm for packages\n", "CLAUDE.md"), read("- Use pnpm for packages\n", "AGENTS.md")
+    plans = plan_tidy([a, b], CONFIG, SAMPLE_NOW)
+    assert not any(p.taken for p in plans) and sum(len(p.asked) for p in plans) == 1
+
+
+# On the disk
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "MEMORY.md").write_text(NOTES)
+    return tmp_path
+
+
+def test_nothing_is_written_before_it_is_asked_for_and_undo_gives_the_same_bytes(home):
+    dry = gnc("tidy", "MEMORY.md")
+    assert dry.code == 0 and os.listdir() == ["MEMORY.md"] and "Nothing was written" in dry.out
+    os.chmod("MEMORY.md", 0o640)
+    done = gnc("--json", "tidy", "MEMORY.md", "--apply")
+    assert done.json["files"][0]["run_id"] and Path("MEMORY.md").read_text() == TIDY and os.stat("MEMORY.md").st_mode & 0o777 == 0o640
+    kept = [json.loads(x) for x in Path("MEMORY.md.archive.jsonl").read_text().splitlines()]
+    assert [r["kind"] for r in kept] == ["entry", "entry", "tidy"] and kept[0]["words"] and kept[0]["by"] == "The request timeout is 60 s" and kept[0]["at"]
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 0 and Path("MEMORY.md").read_text() == NOTES
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 1
+    assert sorted(os.listdir()) == ["MEMORY.md", "MEMORY.md.archive.jsonl"]
+
+
+def test_runs_are_taken_back_one_after_the_other(home):
+    gnc("tidy", "MEMORY.md", "--apply"); gnc("tidy", "MEMORY.md", "--lines", 5, "--apply")
+    assert Path("MEMORY.md").read_text().count("\n- ") == 1
+    gnc("tidy", "MEMORY.md", "--undo"); assert Path("MEMORY.md").read_text() == TIDY
+    gnc("tidy", "MEMORY.md", "--undo"); assert Path("MEMORY.md").read_text() == NOTES
+
+
+def test_what_somebody_changed_is_left_alone(home):
+    p, = plan_tidy([read_memory_file("MEMORY.md")], CONFIG, SAMPLE_NOW)
+    Path("MEMORY.md").write_text(NOTES + "- a new line\n")
+    with pytest.raises(archive.Changed, match="nothing was written"): archive.apply_tidy(p, SAMPLE_NOW)
+    assert Path("MEMORY.md").read_text() == NOTES + "- a new line\n"
+    gnc("tidy", "MEMORY.md", "--apply")
+    Path("MEMORY.md").write_text("- mine\n")
+    told = gnc("tidy", "MEMORY.md", "--undo")
+    assert told.code == 3 and "was edited after" in told.err and Path("MEMORY.md").read_text() == "- mine\n"
+
+
+def dies(n, what, when):
+    "A process that is killed before or after its n-th call to the system; whether it was done before that."
+    count = [0]
+    def dying(real):
+        def call(*args, **kw):
+            count[0] += 1
+            if count[0] == n and when == "before": os.kill(os.getpid(), signal.SIGKILL)
+            out = real(*args, **kw)
+            if count[0] == n: os.kill(os.getpid(), signal.SIGKILL)
+            return out
+        return call
+    p = plan_tidy([read_memory_file("MEMORY.md", blame=False)], CONFIG, SAMPLE_NOW)[0] if what == "apply" else None
+    if pid := os.fork(): return os.waitpid(pid, 0)[1] == 0
+    try:
+        for name in ("open", "fsync", "replace", "chmod", "close", "unlink"): setattr(os, name, dying(getattr(os, name)))
+        builtins.open = dying(builtins.open)
+        archive.apply_tidy(p, SAMPLE_NOW) if p else archive.undo_tidy(Path("MEMORY.md").resolve(), "MEMORY.md", SAMPLE_NOW)
+        os._exit(0)
+    finally: os._exit(1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kill -9")
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_every_step_nothing_is_lost(home, when):
+    "What is in no file is in the archive, and the file is either what it was or what it should be."
+    for n in range(1, 40):
+        for name in os.listdir(): os.unlink(name)
+        Path("MEMORY.md").write_text(NOTES)
+        whole = dies(n, "apply", when)
+        now = Path("MEMORY.md").read_text()
+        assert now in (NOTES, TIDY)
+        if now == TIDY:
+            kept = Path("MEMORY.md.archive.jsonl").read_text()
+            assert all(json.dumps(x, ensure_ascii=False)[1:-1] in kept for x in NOTES.splitlines(True) if x not in TIDY)
+        assert gnc("tidy", "MEMORY.md", "--apply").code == 0 and Path("MEMORY.md").read_text() == TIDY
+        back = dies(n, "undo", when)
+        assert Path("MEMORY.md").read_text() in (NOTES, TIDY)
+        if Path("MEMORY.md").read_text() == TIDY: gnc("tidy", "MEMORY.md", "--undo")
+        assert Path("MEMORY.md").read_text() == NOTES
+        if whole and back: break
+    assert whole and back and n > 5
+
+
+def test_two_at_once_one_is_done_and_nothing_is_lost(home):
+    Path("MEMORY.md").write_text(NOTES + "".join(f"- 2026-03-{n % 28 + 1:02}: Rule {n} holds\n- 2026-04-01: Rule {n} holds\n" for n in range(40)))
+    was = Path("MEMORY.md").read_bytes()
+    plans = [plan_tidy([read_memory_file("MEMORY.md")], CONFIG, SAMPLE_NOW + timedelta(seconds=k))[0] for k in range(6)]
+    out = []
+    def one(p):
+        try: out.append(archive.apply_tidy(p, SAMPLE_NOW))
+        except archive.Changed: out.append("")
+    threads = [threading.Thread(target=one, args=(p,)) for p in plans]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert sum(map(bool, out)) == 1 and Path("MEMORY.md").read_bytes() == plans[0].after
+    gnc("tidy", "MEMORY.md", "--undo")
+    assert Path("MEMORY.md").read_bytes() == was
+
+
+# Hostile
+
+def test_a_link_out_of_the_folder_is_neither_read_nor_written(tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret.md").write_text(NOTES)
+    (tmp_path / "in" / "MEMORY.md").symlink_to("../secret.md")
+    (tmp_path / "in" / "AGENTS.md").write_text(NOTES)
+    (tmp_path / "in" / "CLAUDE.md").symlink_to("AGENTS.md")
+    (tmp_path / "in" / "deep").symlink_to("..")
+    monkeypatch.chdir(tmp_path / "in")
+    told = gnc("tidy", "MEMORY.md", "--apply")
+    assert told.code == 1 and "a link out of its folder" in told.err and (tmp_path / "secret.md").read_text() == NOTES
+    assert [p.name for p in memory_files(tmp_path / "in")] == ["AGENTS.md"]
+    assert gnc("tidy", "CLAUDE.md", "--apply").code == 0 and Path("CLAUDE.md").is_symlink() and Path("AGENTS.md").read_text() == TIDY
+    Path("NOTES.md").write_text(NOTES)
+    Path("NOTES.md.archive.jsonl").symlink_to("../secret.md")
+    told = gnc("tidy", "NOTES.md", "--apply")
+    assert "cannot be opened" in told.out + told.err and Path("NOTES.md").read_text() == NOTES and (tmp_path / "secret.md").read_text() == NOTES
+
+
+def test_a_file_that_is_no_text_is_refused_with_a_remedy(home):
+    Path("MEMORY.md").write_bytes(b"- a\n- \xff\n")
+    told = gnc("tidy", "MEMORY.md", "--apply")
+    assert told.code == 1 and "not UTF-8 from byte 6" in told.err and Path("MEMORY.md").read_bytes() == b"- a\n- \xff\n"
+    os.mkfifo("pipe.md")
+    assert "is not a file" in gnc("tidy", "pipe.md").err and "is there" in gnc("tidy", "none.md").err
+
+
+@pytest.mark.parametrize("text", [
+    "---\n" + "a: [[[[{{{{\n" * 90_000 + "---\n" + NOTES, "---\n" * 20_000, "> " * 200_000 + "\n", "- " * 200_000 + "\n", "[" * 200_000,
+    "`" * 100_000 + "\n" + NOTES,
+    "<!--" * 100_000, "* a\n" * 10_000, "#" * 300_000, "|" * 100_000 + "\n" + "|-" * 50_000 + "\n", "\n" * 200_000, "a: b\n" * 50_000],
+    ids=["front matter of a megabyte", "rules", "quotes", "nested lists", "brackets", "ticks", "comments", "items", "hashes", "table", "empty lines", "fields"])
+def test_a_large_odd_file_costs_seconds_at_most(text):
+    begin = time.process_time()
+    f = read(text)
+    still_says(f, [])
+    assert time.process_time() - begin < 6
+
+
+def test_what_cannot_go_alone_keeps_nothing_else_from_going():
+    trap = "A paragraph\n- an item\n---\n\n"
+    p = plan(trap * 3 + "- Use pnpm\n- Use pnpm\n", Budget(lines=10))
+    assert [t.entry.title for t in p.taken][-1] == "Use pnpm" and still_says(p.file, p.taken) and p.over
+    begin = time.process_time()
+    assert plan(trap * 500, Budget(lines=10)).over
+    assert time.process_time() - begin < 30
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("n", [2_000, 10_000])
+def test_many_entries(n):
+    r, memories = random.Random(1), sample_memories()
+    words = " ".join(m.summary for m in memories).split()
+    lines = []
+    for i in range(n):
+        m = memories[i % len(memories)]
+        w = m.summary.split(); w[r.randrange(len(w))] = r.choice(words)
+        lines.append(f"- {m.timestamp:%Y-%m-%d}: {' '.join(w)} {r.choice(words)} {i}\n")
+    begin = time.perf_counter()
+    p = plan("# Memory\n\n" + "".join(lines), Budget(lines=200))
+    assert not p.over and len(p.file.entries) == n and time.perf_counter() - begin < n / 100
+
+
+# By others
+
+def as_file(story, dated=True):
+    "A story as one file: its memories in order, each an item."
+    def item(m):
+        body = "".join(f"\n  {x}" if x.strip() else "\n" for x in m.content.split("\n")) if m.content else ""
+        return f"- {m.timestamp:%Y-%m-%d}: {m.summary}{body}\n" if dated else f"- {m.summary}{body}\n"
+    names = dict.fromkeys(m.namespace for m in story.memories.values())
+    return "# Memory\n" + "".join(f"\n## {n.capitalize()}\n\n" + "".join(item(m) for m in story.memories.values() if m.namespace == n) for n in names)
+
+
+def test_nothing_true_is_taken_out_of_the_stories_of_others(shared):
+    "By the stories' own labels; the measure of what goes, and of what is left to ask, stands in the guide."
+    taken = 0
+    for story in load_stories(shared / "stories" / "dev.jsonl"):
+        assert story.split == "dev"
+        labels, keys = closure(story.pairs), {" ".join(m.summary.split()): k for k, m in story.memories.items()}
+        p = plan(as_file(story), now=story.now)
+        assert len(p.file.entries) == len(story.memories)
+        for t in p.taken:
+            taken += 1
+            assert labels.get((keys[t.entry.title], keys[t.by.title])) or labels.get((keys[t.by.title], keys[t.entry.title])), (story.id, t)
+        assert plan(as_file(story, dated=False), now=story.now).taken == ()
+    assert taken >= 5
+
+
+# Into the notes and out
+
+@pytest.fixture
+def repo(home):
+    git(home, "init", "-q", "-b", "main")
+    for name, value in (("user.name", "a"), ("user.email", "a@example.org")): git(home, "config", name, value)
+    git(home, "add", "MEMORY.md")
+    git(home, "commit", "-qm", "x", date="2026-03-01T00:00:00Z")
+    return home
+
+
+def test_import_is_one_run_that_adds_once_and_can_be_taken_back(repo):
+    first = gnc("--json", "import", "MEMORY.md").json
+    assert (first["added"], first["known"]) == (4, 0) and gnc("--json", "import", "MEMORY.md").json["added"] == 0
+    assert gnc("--json", "recall", "timeout").json
+    gnc("undo", first["run_id"])
+    assert gnc("--json", "status").json["memories"] == 0
+    again = gnc("--json", "import", "MEMORY.md").json
+    assert again["added"] == 4 and gnc("--json", "status").json["memories"] == 4 and gnc("--json", "audit").code == 0
+
+
+def test_a_changed_line_is_a_newer_version_of_its_place(repo):
+    gnc("import", "MEMORY.md")
+    Path("MEMORY.md").write_text(NOTES.replace("timeout is 60 s", "timeout is 90 s") + "- 2026-02-20: Use pnpm\n")
+    r = gnc("--json", "import", "MEMORY.md").json
+    assert (r["added"], r["known"], r["versions"]) == (2, 3, 1)
+    held = [x["text"] for x in map(json.loads, gnc("export", "--format", "jsonl").out.splitlines())]
+    assert "The request timeout is 90 s" in held and "The request timeout is 60 s" not in held
+    Path("MEMORY.md").write_text(NOTES)  # … and back again
+    assert gnc("--json", "import", "MEMORY.md").json["versions"] == 1
+    held = [x["text"] for x in map(json.loads, gnc("export", "--format", "jsonl").out.splitlines())]
+    assert "The request timeout is 60 s" in held and "The request timeout is 90 s" not in held
+    assert gnc("--json", "audit").code == 0
+
+
+def test_import_takes_a_lines_age_from_blame(repo):
+    Path("MEMORY.md").write_text("- Use npm here\n- Use make\n")
+    git(repo, "commit", "-qam", "x", date="2026-03-02T00:00:00Z")
+    Path("MEMORY.md").write_text("- Use pnpm here\n- Use make\n")
+    git(repo, "commit", "-qam", "x", date="2026-03-05T00:00:00Z")
+    assert [(f"{e.time:%m-%d}", e.dated) for e in read_memory_file("MEMORY.md").entries] == [("03-05", "git blame"), ("03-02", "git blame")]
+
+
+def test_decision_records_are_imported_with_what_they_say_of_each_other(repo):
+    (repo / "adr").mkdir()
+    for n, status, date in ((1, "Superseded by [2](0002-b.md)", "2026-01-05"), (2, "Accepted", "2026-02-05")):
+        (repo / "adr" / f"000{n}-{'ab'[n - 1]}.md").write_text(f"# {n}. Store {n}\n\nDate: {date}\n\n## Status\n\n{status}\n\n## Context\n\nWords.\n")
+    r = gnc("--json", "import", "adr").json
+    assert r["added"] == 2
+    rows = [json.loads(x) for x in gnc("export", "--format", "jsonl").out.splitlines()]
+    assert [(x["title"], x["namespace"], x["at"][:10]) for x in rows] == [("Store 2", "decisions", "2026-02-05")]
+
+
+def test_notes_do_not_tell_where_a_file_outside_lies(repo, tmp_path_factory):
+    there = tmp_path_factory.mktemp("elsewhere") / "memory"
+    there.mkdir()
+    (there / "MEMORY.md").write_text(NOTES)
+    path = gnc("--json", "import", there).json["entries"][0]["path"]
+    assert path.startswith("memory-") and gnc("--json", "import", there).json["added"] == 0
+    assert "elsewhere" not in git(repo, "log", "-p", "--all", "--", ".", ":!MEMORY.md")
+
+
+def test_what_no_memory_can_be_made_of_is_named(repo):
+    Path("MEMORY.md").write_bytes(b"- fine\n- bell \x07 here\n")
+    r = gnc("--json", "import", "MEMORY.md").json
+    assert r["added"] == 1 and "MEMORY.md:2" in r["left"][0]
+
+
+def test_export_stays_in_its_budget_and_is_read_back(repo):
+    gnc("import", "MEMORY.md"); gnc("consolidate")
+    assert len(gnc("export", "--bytes", 150).out.encode()) <= 150
+    Path("OUT.md").write_text(gnc("export").out)
+    assert {e.title.partition(" (mem_")[0] for e in read_memory_file("OUT.md").entries} == {"Lint before every push", "The request timeout is 60 s"}
+    assert gnc("export", "--format", "csv").out.count("\n") == 3 and gnc("export", "--format", "md", "--namespace", "nope").code == 2
+
+
+# Claude Code
+
+def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeypatch):
+    config = tmp_path / "config"
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config))
+    assert "has no memory of this project" in gnc("tidy", "--claude").err
+    there = config / "projects" / project_slug(repo.resolve()) / "memory"
+    there.mkdir(parents=True)
+    (there / "MEMORY.md").write_text(NOTES)
+    (there / "pnpm.md").write_text("---\nname: pnpm\ndescription: Use pnpm\nmetadata:\n  type: project\n---\nnpm was slow.\n")
+    dry = gnc("--json", "tidy", "--claude").json
+    assert {len(f["taken"]) for f in dry["files"]} == {0, 2} and (there / "MEMORY.md").read_text() == NOTES
+    git(repo, "worktree", "add", "-q", str(tmp_path / "other"))
+    assert claude_folder(tmp_path / "other", os.environ) == there
+    assert gnc("tidy", "--claude", "--apply").code == 0 and (there / "MEMORY.md").read_text() == TIDY
+    assert gnc("tidy", "--claude", "--undo").code == 0 and (there / "MEMORY.md").read_text() == NOTES
+    (repo / ".claude").mkdir()
+    (repo / ".claude" / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path)}))
+    assert claude_folder(repo, os.environ) == there  # A repository's settings name no folder
+    (config / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "other")}))
+    assert claude_folder(repo, os.environ) == tmp_path / "other"
