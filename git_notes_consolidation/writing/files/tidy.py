@@ -18,7 +18,7 @@ from ...similarity.lexical import LexicalEmbedder
 from ...store.state import State
 from ...supersession.judge import WORTH_ASKING
 from ...consolidation.scan import Scanned, Scope
-from ...consolidation.cluster import metadata_of
+from ...store.metadata import metadata_of
 from ...consolidation.pipeline import desired_state
 from .entries import BadFile, Entry, line_starts
 from .markdown import joined, outline, reads_same, without
