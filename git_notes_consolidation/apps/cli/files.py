@@ -162,8 +162,8 @@ def _undone(call: Call, files: Sequence[Path], now: datetime) -> None:
     for p in files:
         run, n = files_archive.undo_tidy(files_reading.real_path(p), str(p), now)
         rows.append({"path": str(p), "run_id": run, "entries": n})
-    call.show({"undone": rows}, *(plain(f"{r['path']}: {r['entries']} entries are back; the file is what it "
-                                        f"was, byte for byte.") for r in rows))
+    call.show({"undone": rows}, *(plain(f"{r['path']}: back again: {r['entries']}; the file is what it was, "
+                                        f"byte for byte.") for r in rows))
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #92fcadf1
 @app.command(
@@ -220,8 +220,8 @@ def _ends(apply: bool, todo: bool, paths: Sequence[str] | None, claude: bool, ta
     if not todo: return []
     this = plain(" ".join(["gnc tidy", *(paths or ()), *(["--claude"] if claude else [])]))
     if not apply: this += plain(budget) + "".join(f" --take {n}" for n in take)
-    if apply: return [Text(f"What was taken out lies in NAME{files_reading.ARCHIVE} beside each file.\n"
-                           f"Take it back: {this} --undo")]
+    where = f"{Path(paths[0]).name if paths and len(paths) == 1 else 'NAME'}{files_reading.ARCHIVE}"
+    if apply: return [Text(f"What was taken out lies in {plain(where)} beside it.\nTake it back: {this} --undo")]
     return [Text(f"Nothing was written. Do it: {this} --apply")]
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #4f4d44e8
