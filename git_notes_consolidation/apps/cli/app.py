@@ -236,7 +236,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Keeps the memories in a repository's git notes small, current and trusted.  \n"
     "Type `gnc demo` to see it done to a sample. In a repository of yours: `gnc status`, "
-    "then `gnc consolidate --dry-run`.  \n"
+    "then `gnc consolidate --dry-run`. A MEMORY.md and no git notes: `gnc tidy MEMORY.md`.  \n"
     "Nothing is ever lost: every run is a record that `gnc undo` takes back.",
     epilog=
     "Global options may stand before or after the command.  \nExit codes: 0 done, 1 failed, 2 wrong usage, 3 "
