@@ -221,7 +221,8 @@ def _ends(apply: bool, todo: bool, paths: Sequence[str] | None, claude: bool, ta
     this = plain(" ".join(["gnc tidy", *(paths or ()), *(["--claude"] if claude else [])]))
     if not apply: this += plain(budget) + "".join(f" --take {n}" for n in take)
     where = f"{Path(paths[0]).name if paths and len(paths) == 1 else 'NAME'}{files_reading.ARCHIVE}"
-    if apply: return [Text(f"What was taken out lies in {plain(where)} beside it.\nTake it back: {this} --undo")]
+    if apply: return [Text(f"What was taken out lies in {plain(where)} beside it.\n"
+                           f"Take it back: {this} --undo")]
     return [Text(f"Nothing was written. Do it: {this} --apply")]
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #4f4d44e8
