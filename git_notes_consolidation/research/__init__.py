@@ -6,5 +6,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "tuning_panel": "Panel",
     "scaling": "growth growth_table",
     "flame": "Span flame_chart read_otlp time_table",
+    "corpus": "Corpus load_corpus",
+    "tuning_desk": "tune",
     "before_after": "scratch capture_report snapshot differences",
 })
