@@ -8,5 +8,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "flame": "Span flame_chart read_otlp time_table",
     "corpus": "Corpus load_corpus",
     "tuning_desk": "tune",
+    "labelling": "LabelFile edge_precision",
+    "labelling_desk": "label",
     "before_after": "scratch capture_report snapshot differences",
 })
