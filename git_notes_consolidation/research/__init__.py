@@ -10,5 +10,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "tuning_desk": "tune",
     "labelling": "LabelFile edge_precision",
     "labelling_desk": "label",
+    "rules": "try_rules without",
     "before_after": "scratch capture_report snapshot differences",
 })

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 from ..consolidation.candidates import candidates
 from ..core.memory import digest, Memory
-from ..core.models import EdgeType, Judgment
+from ..core.models import EdgeType, Judgment, Relation
 from ..evaluation.candidates import scan_of
 from ..evaluation.intervals import Share
 from ..evaluation.labelled import DataError
 from ..evaluation.pairs import load_pairs, Pair, pair_of
-from .corpus import Corpus, load_corpus
+from .corpus import Corpus
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
@@ -55,7 +55,7 @@ def judged_candidates(c: Corpus) -> tuple[Candidate, ...]:
 def edges_of(c: Corpus, judged: Iterable[Candidate]) -> tuple[Candidate, ...]:
     "The edges of earlier runs; where there was none, those that the first would make."
     if not c.edges: return tuple(x for x in judged if x.is_edge)
-    kinds = {EdgeType.SUPERSEDES: "supersede", EdgeType.DUPLICATE_OF: "duplicate"}
+    kinds: dict[EdgeType, Relation] = {EdgeType.SUPERSEDES: "supersede", EdgeType.DUPLICATE_OF: "duplicate"}
     there = {m.id: m for m in c.memories}
     return tuple(Candidate(there[e.target_id], there[e.source_id],
                            Judgment(kinds[e.edge_type], e.kind, e.weight, e.code, e.reason or "", e.span))
