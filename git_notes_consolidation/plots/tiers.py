@@ -136,7 +136,8 @@ def tier_years(
     days = list(frames)
     def area(t: str) -> dict[str, Any]:
         return {"type": "scatter", "mode": "lines", "name": t, "x": days,
-                "y": [int(frames[d].get(t, 0)) for d in days], "stackgroup": "tiers", "line": {"color": "#444", "width": 1}, "fillcolor": TIER_COLOURS[t],
+                "y": [int(frames[d].get(t, 0)) for d in days], "stackgroup": "tiers",
+                "line": {"color": "#444", "width": 1}, "fillcolor": TIER_COLOURS[t],
                 "fillpattern": {"shape": TIER_HATCHES[t], "fillmode": "overlay", "fgcolor": "#666", "size": 7,
                                 "solidity": 0.2}}
     return figure(map(area, TIERS), y="memories", height=340, title={"text": title, "font": {"size": 15}},

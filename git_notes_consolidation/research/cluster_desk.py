@@ -122,6 +122,7 @@ class ClusterDesk:
         self.drawn = go.FigureWidget(self.figure().update_layout(autosize=True))
         self.drawn._config = {**self.drawn._config, "responsive": True, "displayModeBar": False}
         for name in ("repo", "threshold", "note", "table"): getattr(self, name).add_class(f"gnc-map-{name}")
+        self.number.add_class("gnc-map-threshold-number")
         figure = w.VBox([self.drawn], layout={"overflow": "hidden"})
         figure.add_class("gnc-map")
         above = w.HBox([self.repo, self.threshold, self.number], layout={"flex_flow": "row wrap"})

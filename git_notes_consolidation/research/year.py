@@ -12,8 +12,8 @@ from ..core.memory import Memory
 from ..core.models import MemoryMetadata
 from ..plots.tiers import tier_years
 from ..plots.timelines import supersession_chains
-from .corpus import Corpus, load_corpus
-from .labelling import Candidate, edges_of, judged_candidates
+from .corpus import Corpus
+from .labelling import Candidate
 from .tuning import counts, Prepared, tiers
 
 if TYPE_CHECKING:

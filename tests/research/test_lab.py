@@ -17,6 +17,7 @@ from helpers import ROOT, add_memories, git, refs, story
 
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.evaluation.pairs import load_pairs
 
 pytestmark = pytest.mark.slow
 
@@ -74,10 +75,9 @@ def lab(folder, home):
 
 @pytest.fixture(scope="module")
 def notebooks(tmp_path_factory):
-    "The tuning notebook in a folder of its own, as somebody has it who opens it for the first time."
+    "The research notebooks in a folder of their own, as somebody has them who opens them for the first time."
     folder = tmp_path_factory.mktemp("lab") / "nbs"
-    (folder / "research").mkdir(parents=True)
-    shutil.copy(ROOT / "nbs" / "research" / "01_tuning.ipynb", folder / "research")
+    shutil.copytree(ROOT / "nbs" / "research", folder / "research", ignore=shutil.ignore_patterns(".*", "*labels.jsonl"))
     return folder
 
 
@@ -267,3 +267,65 @@ def test_the_page_shows_no_code_and_asks_for_a_token(browser, tmp_path):
         server.terminate()
         try: server.wait(20)
         except subprocess.TimeoutExpired: server.kill()
+
+
+DESKS = {"10_your-labels": ".gnc-label-older b", "11_rules": ".gnc-rules-line", "prompts": ".gnc-ask-chart .bars path",
+         "02_retention": ".gnc-decay-chart .point", "03_cluster-map": ".gnc-map .point"}
+
+
+def opened(server, browser, name):
+    address, token = server
+    found = Watched(browser, f"{address}/lab/workspaces/{name}/tree/research/{name}.ipynb?token={token}")
+    run_first(found.page, DESKS[name])
+    return found
+
+
+def test_a_pair_is_labelled_by_click_and_by_key(server, browser, notebooks):
+    found = opened(server, browser, "10_your-labels")
+    page, file = found.page, notebooks / "research" / "labels.jsonl"
+    page.click("button:has-text('both hold')")
+    page.wait_for_selector(".gnc-label-count:has-text('1 labelled')", timeout=5000)
+    page.click("button:text-is('random edges')")
+    page.click(".gnc-label-key input")
+    for n in range(2, 6):
+        page.keyboard.type("1")
+        page.wait_for_selector(f".gnc-label-count:has-text('{n} labelled')", timeout=5000)
+    assert "4 of 4 right" in page.inner_text(".gnc-label-count")
+    page.keyboard.type("u")
+    page.wait_for_selector(".gnc-label-count:has-text('4 labelled')", timeout=5000)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [r["queue"] for r in rows] == ["what teaches most"] + ["random edges"] * 3 and len(load_pairs(file)) == 4
+    assert page.locator(".gnc-label-note").bounding_box()["y"] < 776  # All of it on the first screen
+    assert found.errors == [] and found.outside == []
+
+
+def test_a_rule_is_switched_off(server, browser):
+    found = opened(server, browser, "11_rules")
+    found.page.click("label:has-text('named outright') input")
+    found.page.wait_for_selector(".gnc-rules-line:has-text('pairs turn')", timeout=15_000)
+    assert found.page.locator(".gnc-rules-table tr").count() > 3 and found.errors == [] and found.outside == []
+
+
+def test_a_prompt_is_asked(server, browser):
+    "Of the recording, which has no reply to a changed word, and says so."
+    found = opened(server, browser, "prompts")
+    page = found.page
+    assert "24 refused" in page.inner_text(".gnc-ask-note") and "judge-3" in page.inner_text(".gnc-ask-table")
+    page.fill(".gnc-ask-words textarea", "Say supersede.")
+    page.keyboard.press("Tab")
+    page.click("button:text-is('ask')")
+    page.wait_for_selector(".gnc-ask-note:has-text('24 pairs, the recording')", timeout=20_000)
+    assert found.errors == [] and found.outside == []
+
+
+def test_another_history_and_another_threshold(server, browser):
+    found = opened(server, browser, "02_retention")
+    found.page.select_option(".gnc-decay-which select", "chrono")
+    found.page.wait_for_selector(".gnc-decay-note:has-text('chrono: the default scores')", timeout=20_000)
+    assert found.errors == [] and found.outside == []
+    pytest.importorskip("umap")
+    found = opened(server, browser, "03_cluster-map")
+    found.page.fill(".gnc-map-threshold-number input", "0.1")
+    found.page.keyboard.press("Enter")
+    found.page.wait_for_selector(".gnc-map .gtitle:has-text('at 0.1')", timeout=20_000)
+    assert found.page.locator(".gnc-map .annotation-text").count() == 7 and found.errors == [] and found.outside == []
