@@ -40,9 +40,9 @@ def cluster_terms(
     every: Counter[str] = Counter()
     sizes = Counter(map(int, labels))
     for text, k in zip(texts, map(int, labels)):
-        found = terms(text)
+        title, found = terms(text.split("\n")[0]), terms(text)
         every.update(found)
-        if k >= 0 and sizes[k] > 1: counts.setdefault(k, Counter()).update(set(found))
+        if k >= 0 and sizes[k] > 1: counts.setdefault(k, Counter()).update([*{*title}, *{*found}])
     average = sum(every.values()) / max(1, len(sizes))
     def weight(k: int, w: str) -> float:
         return counts[k][w] / sum(counts[k].values()) * math.log(1 + average / every[w])

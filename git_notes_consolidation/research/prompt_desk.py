@@ -69,15 +69,15 @@ class PromptDesk:
     def __init__(self, path: Path | str = "", who: str = RECORDING, most: int = 24,
                  folder: Path | str = ".") -> None:
         w, self.folder = need("ipywidgets", "notebook"), folder
-        self.words = w.Textarea(MINE.system, rows=10, layout={"width": "100%"})
-        self.who = w.Dropdown(options=WHO, value=who, description="who answers", layout={"width": "230px"},
+        self.words = w.Textarea(MINE.system, rows=7, layout={"width": "100%"})
+        self.who = w.Dropdown(options=WHO, value=who, description="who answers", layout={"width": "210px"},
                               style={"description_width": "85px"})
-        self.most = w.BoundedIntText(most, min=1, max=10_000, description="pairs", layout={"width": "130px"},
+        self.most = w.BoundedIntText(most, min=1, max=10_000, description="pairs", layout={"width": "110px"},
                                      style={"description_width": "40px"})
         self.path = w.Text(str(path), placeholder="a file of labelled pairs; empty: the fixture",
-                           layout={"width": "290px"})
+                           layout={"width": "280px"})
         self.ask = w.Button(description="ask", button_style="primary", layout={"width": "90px"})
-        self.back = w.Button(description="first words", layout={"width": "110px"})
+        self.back = w.Button(description="first words", layout={"width": "100px"})
         self.note, self.table, self.chart = w.HTML(), w.HTML(), w.VBox([], layout={"overflow": "hidden"})
         self.trials: list[Trial] = []
         self.ask.on_click(self.run)
@@ -116,9 +116,13 @@ class PromptDesk:
         why = "; ".join(f"{n} refused: {escape_markup(reason)}" for reason, n in mine.refused.items())
         self.table.value = trials_table(trials)
         self.note.value = f"{len(mine.pairs)} pairs, {self.who.value}. {why}"
-        if has_kernel(_shell(), os.environ):
-            go = need("plotly.graph_objects", "notebook")
-            self.chart.children = [go.FigureWidget(trial_figure(trials).update_layout(autosize=True))]
+        if not has_kernel(_shell(), os.environ): return
+        new = trial_figure(trials).update_layout(autosize=True)
+        if not self.chart.children:
+            self.chart.children = [need("plotly.graph_objects", "notebook").FigureWidget(new)]
+        drawn = self.chart.children[0]
+        with drawn.batch_update():
+            for old, bars in zip(drawn.data, new.data): old.update(x=bars.x, y=bars.y, text=bars.text)
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         if not self.trials: self.run()
