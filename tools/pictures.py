@@ -107,6 +107,7 @@ def main(paths):
     "Pictures for stored notebooks, without running them."
     for path in map(Path, paths):
         nb = json.loads(path.read_text(encoding="utf-8"))
+        if not figures(nb): continue
         before = copy.deepcopy(nb)
         for _, o in figures(nb): o["data"].pop(PNG, None)
         left = add(nb, before)
