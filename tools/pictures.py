@@ -32,6 +32,7 @@ def same_figure(a, b): return outputs.difference(*([{"output_type": "display_dat
 def still(figure):
     "The figure as it is drawn where nothing can be moved."
     layout = {k: v for k, v in copy.deepcopy(figure["layout"]).items() if k not in ("sliders", "updatemenus", "width", "autosize")}
+    if figure["layout"].get("sliders"): layout["margin"] = layout.get("margin", {}) | {"b": 50}
     return {"data": figure["data"], "layout": layout | {"width": WIDTH, "height": int(layout.get("height", 450))}}
 
 

@@ -99,6 +99,7 @@ class PromptDesk:
         try:
             pairs = self.pairs()
             trials = [offline_trial(pairs)]
+            if not self.trials: self.show(trials)  # Also where nobody answers
             for prompt in (JUDGE, self.prompt):
                 with answerer(self.who.value, self.folder) as client:
                     trials.append(try_prompt(pairs, client, prompt, self.told(prompt)))

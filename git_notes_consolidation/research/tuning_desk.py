@@ -41,8 +41,10 @@ HALF_LIVES = (5, 7, 10, 14, 21, 30, 45, 60, 75, 90, 120, 150, 180, 270, 365)
 def half_life_slider(p: Prepared, config: SubconsciousnessConfig) -> Figure:
     "The tiers under some half-lives, for a page without a kernel."
     at = min(HALF_LIVES, key=lambda h: abs(h - config.retention_half_life_days))
-    return tier_slider({h: counts(tiers(p, replace(config, retention_half_life_days=float(h)).retention))
-                        for h in HALF_LIVES}, at=at)
+    fig = tier_slider({h: counts(tiers(p, replace(config, retention_half_life_days=float(h)).retention))
+                       for h in HALF_LIVES}, at=at)
+    return fig.update_layout(title={"text": f"{len(p.memories):,} memories by tier, under another half-life",
+                                    "font": {"size": 15}})
 
 # %% ../../nbs/20_research/08_tuning_desk.ipynb #0267d256
 class TuningDesk:
