@@ -86,14 +86,18 @@ class DecayDesk:
         self.note.value = escape_markup(
             f"{self.name}: the default scores {ours:.3f}; the best here is {best} with "
             f"{self.scores[best]['auc']:.3f}. Files stand for memories: a proxy.")
-        if has_kernel(_shell(), os.environ):
-            go = need("plotly.graph_objects", "notebook")
-            self.chart.children = [go.FigureWidget(self.figure().update_layout(autosize=True))]
+        if self.chart.children: self.draw()
+
+    def draw(self) -> None:
+        "The figure anew: another history puts the ways into another order."
+        go = need("plotly.graph_objects", "notebook")
+        self.chart.children = [go.FigureWidget(self.figure().update_layout(autosize=True))]
 
     def figure(self) -> Figure: return decay_figure(self.scores, self.name)
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         if not has_kernel(_shell(), os.environ): return self.figure()._repr_mimebundle_()
+        self.draw()
         w = need("ipywidgets", "notebook")
         return w.VBox([w.HBox([self.which, self.repo], layout={"flex_flow": "row wrap"}), self.note,
                        self.chart])._repr_mimebundle_()

@@ -117,18 +117,17 @@ class PromptDesk:
         why = "; ".join(f"{n} refused: {escape_markup(reason)}" for reason, n in mine.refused.items())
         self.table.value = trials_table(trials)
         self.note.value = f"{len(mine.pairs)} pairs, {self.who.value}. {why}"
-        if not has_kernel(_shell(), os.environ): return
-        new = trial_figure(trials).update_layout(autosize=True)
-        if not self.chart.children:
-            self.chart.children = [need("plotly.graph_objects", "notebook").FigureWidget(new)]
-        drawn = self.chart.children[0]
-        with drawn.batch_update():
-            for old, bars in zip(drawn.data, new.data): old.update(x=bars.x, y=bars.y, text=bars.text)
+        for drawn in self.chart.children:  # None before it is displayed, or where nobody looks on
+            with drawn.batch_update():
+                for old, new in zip(drawn.data, trial_figure(trials).data):
+                    old.update(x=new.x, y=new.y, text=new.text)
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         if not self.trials: self.run()
         if not has_kernel(_shell(), os.environ): return trial_figure(self.trials)._repr_mimebundle_()
-        w = need("ipywidgets", "notebook")
+        w, go = need("ipywidgets", "notebook"), need("plotly.graph_objects", "notebook")
+        figure = trial_figure(self.trials).update_layout(autosize=True, height=330, legend_font_size=11)
+        self.chart.children = [go.FigureWidget(figure.update_traces(textangle=0))]
         buttons = w.HBox([self.ask, self.back, self.who, self.most, self.path],
                          layout={"flex_flow": "row wrap"})
         return w.VBox([self.words, buttons, self.note, self.chart, self.table])._repr_mimebundle_()
