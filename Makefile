@@ -29,7 +29,7 @@ NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test model recording audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab tuning docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test model recording audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,9 @@ demo: $(VENV)/.installed-demo  ## A year of a project's memories, consolidated b
 
 lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb, with research/ and guide/ beside it
 	$(BIN)/jupyter lab --ServerApp.root_dir='$(CURDIR)' --LabApp.default_url=/lab/tree/nbs/index.ipynb
+
+tuning: $(VENV)/.installed-lab  ## The tuning sliders as a page in the browser, with no code in sight
+	JUPYTER_CONFIG_PATH=tools $(BIN)/voila nbs/research/tuning-page.ipynb
 
 docs: $(VENV)/.installed-dev  ## The documentation in _docs: by Quarto where it is installed, else by Sphinx
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PY) tools/site.py

@@ -1,6 +1,7 @@
 """Execute notebooks in place and store their outputs: all of them, or those named. With --check, see whether a run shows what is stored.
 
-Widget state is not stored, and plotly stores its figures' data without its script: either would add megabytes. A check works on a copy of the project
+Widget state is not stored, and plotly stores its figures' data without its script: either would add megabytes. Beside a figure stands a picture of it,
+for readers that run no script. A check works on a copy of the project
 and writes nothing into it. `#| volatile` at the head of a cell says that no run repeats its outputs: the cell must run, and is not compared.
 """
 import argparse
@@ -20,6 +21,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from pathlib import Path
 
 import outputs
+import pictures
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ |= {"PLOTLY_RENDERER": "plotly_mimetype", "TZ": "UTC"}
@@ -32,13 +34,15 @@ def run(
     "Execute one notebook, in its own folder."
     import nbformat
     from nbclient import NotebookClient
-    start, nb = time.monotonic(), nbformat.read(path, as_version=4)
+    start, nb, before = time.monotonic(), nbformat.read(path, as_version=4), json.loads(path.read_text(encoding="utf-8"))
     client = NotebookClient(nb, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}, store_widget_state=False)
     with tempfile.TemporaryDirectory() as d:
         km = client.create_kernel_manager()
         if os.name == "posix": km.transport, km.ip = "ipc", f"{d}/kernel"  # over TCP the kernel warns that others can listen
         client.execute()
     nb.metadata.pop("widgets", None)
+    left = pictures.add(nb, before)
+    if left: print(f"{path.name}: {left} figures are stored without a picture: no Chromium, or no room", file=sys.stderr)
     nbformat.write(nb, path)
     return time.monotonic() - start
 

@@ -12,6 +12,7 @@ import re
 from html.parser import HTMLParser
 from itertools import zip_longest
 
+PLOTLY, PNG = "application/vnd.plotly.v1+json", "image/png"
 ANSI = re.compile(r"\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])")
 ADDRESS = re.compile(r"(?: at )?\b0x[0-9a-f]{6,}", re.I)  # nbdev_clean takes " at 0x…" out of what is stored
 DECIMAL = re.compile(r"((?<![\w.])[-+]?\d+(?:\.\d+(?:e[-+]?\d{1,3})?|e[-+]?\d{1,3})(?![\d_]|\.\d))", re.I)
@@ -93,6 +94,7 @@ def lines(
         if kind == "error": found.append((kind, f"{o['ename']}: {o['evalue']}"))
         elif "text" in o: found += [(kind, line) for line in plain(o["text"])]
         for mime, data in sorted(o.get("data", {}).items()):
+            if mime == PNG and PLOTLY in o["data"]: continue  # It is drawn from what is compared
             if isinstance(data, (dict, list)) and not mime.startswith(("text/", "image/")): found += [(f"{mime} {path}", leaf) for path, leaf in leaves(data)]
             else: found += [(mime, line) for line in (Pieces(text_of(data)).found if mime == "text/html" else plain(text_of(data)))]
     return found

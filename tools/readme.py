@@ -72,13 +72,14 @@ def markdown_table(html):
 
 def picture(data):
     "Name and bytes of an output's picture; the bytes are None for a figure that is yet to be drawn."
+    if PLOTLY in data:  # Named by what it shows: a picture drawn anew is no other figure
+        raw = json.dumps({k: data[PLOTLY][k] for k in ("data", "layout")}, sort_keys=True).encode()
+        stored = base64.b64decode("".join(data["image/png"])) if "image/png" in data else None
+        return f"figure-{hashlib.sha256(raw).hexdigest()[:12]}.png", stored
     for mime, suffix in (("image/png", "png"), ("image/svg+xml", "svg")):
         if mime in data:
             raw = base64.b64decode(data[mime]) if suffix == "png" else data[mime].encode()
             return f"figure-{hashlib.sha256(raw).hexdigest()[:12]}.{suffix}", raw
-    if PLOTLY in data:
-        raw = json.dumps({k: data[PLOTLY][k] for k in ("data", "layout")}, sort_keys=True).encode()
-        return f"figure-{hashlib.sha256(raw).hexdigest()[:12]}.png", None
     return None, None
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['umap_layout', 'cluster_map', 'plane_layout', 'cluster_slider', 'tier_map']
+__all__ = ['umap_layout', 'cluster_map', 'plane_layout', 'cluster_slider', 'tier_map', 'named_map']
 
 # %% ../../nbs/02_plots/03_maps.ipynb #1d685485
 def umap_layout(
@@ -149,3 +149,38 @@ def tier_map(
     if gone.any(): marks.append(_crosses(places[gone]))
     return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=480, legend_traceorder="reversed",
                   margin={"l": 20})
+
+# %% ../../nbs/02_plots/03_maps.ipynb #7505eb05
+def named_map(
+    points: np.ndarray,  # (n, 2), from `plane`
+    labels: Sequence[int],  # Cluster of each point, −1 for none
+    names: Mapping[int, str],  # Of the clusters that are to be seen, the most important first; seven at most
+    hover: Sequence[str],
+    superseded: Sequence[bool] = (),  # Marked with a cross
+    title: str = "",
+) -> Figure:
+    "The memories in the plane, with the names of some clusters."
+    places, group, gone = np.asarray(points, float), np.asarray(labels, int), np.asarray(superseded, bool)
+    seen, sizes = [*names][:len(COLOURS)], np.bincount(group[group >= 0], minlength=1)
+    several = (group >= 0) & (sizes[np.maximum(group, 0)] > 1)
+    def dots(mask: np.ndarray, name: str, marker: dict[str, Any]) -> dict[str, Any]:
+        mine = np.flatnonzero(mask).tolist()
+        return _dots(places[mine], [hover[i] for i in mine], name, marker)
+    def cluster(n: int, k: int) -> dict[str, Any]:
+        marker = {"color": COLOURS[n], "symbol": SYMBOLS[n], "size": 11,
+                  "line": {"color": "#333", "width": 0.5}}
+        return dots(group == k, f"{escape_markup(names[k])} ({(group == k).sum()})", marker)
+    def word(n: int, k: int) -> dict[str, Any]:
+        x, y = np.median(places[group == k], axis=0)
+        return {"x": round(float(x), 3), "y": round(float(y), 3), "text": f"<b>{escape_markup(names[k])}</b>",
+                "font": {"size": 11, "color": COLOURS[n]}, "showarrow": False, "yshift": 15,
+                "bgcolor": "rgba(255,255,255,0.75)"}
+    rest = several & ~np.isin(group, seen)
+    marks = [dots(~several, f"alone ({(~several).sum()})", {"color": "#C8C8C8", "size": 4}),
+             dots(rest, f"other clusters ({rest.sum()})",
+                  {"color": "#C8C8C8", "size": 8, "symbol": "circle-open"}),
+             *(cluster(n, k) for n, k in enumerate(seen))]
+    if gone.any(): marks.append(_crosses(places[gone]))
+    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=460, margin={"l": 20, "t": 50, "b": 20},
+                  title={"text": title, "font": {"size": 15}},
+                  annotations=[word(n, k) for n, k in enumerate(seen)])

@@ -52,6 +52,7 @@ def hatched(colour: str | list[str], shape: str | list[str]) -> dict[str, Any]:
 
 # %% ../../nbs/02_plots/01_style.ipynb #128256fc
 NO_CLUSTER = len(COLOURS)  # The number of grey
+_NUMBERS = (0, 1, 2, 5, 17, 13, 14, 6)  # Plotly's of `SYMBOLS`: a cross is kept for what was replaced
 CLUSTER_SCALE = {"colorscale": [[i / NO_CLUSTER, c] for i, c in enumerate((*COLOURS, "#AAAAAA"))], "cmin": 0,
                  "cmax": NO_CLUSTER}
 
@@ -68,7 +69,7 @@ def cluster_markers(
     look = {k: groups[k][0] if by_place else n for n, k in enumerate(several)}
     at = [look.get(int(k), -1) for k in labels]
     return {"color": [NO_CLUSTER if i < 0 else i % NO_CLUSTER for i in at],
-            "symbol": [0 if i < 0 else i % 8 for i in at], "size": [4 if i < 0 else 9 for i in at]}
+            "symbol": [_NUMBERS[0 if i < 0 else i % 8] for i in at], "size": [4 if i < 0 else 9 for i in at]}
 
 # %% ../../nbs/02_plots/01_style.ipynb #7b3d997e
 def escape_markup(text: str) -> str:

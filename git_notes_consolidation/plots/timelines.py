@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['bitemporal', 'timeline', 'relative_dates']
+__all__ = ['bitemporal', 'timeline', 'relative_dates', 'supersession_chains']
 
 # %% ../../nbs/02_plots/05_timelines.ipynb #ad5e5158
 _SHADES, _FILLS = ("#F2F2F2", "#BDBDBD", "#DDDDDD", "#9E9E9E"), ("", "/", ".", "x", "\\", "-", "+", "|")
@@ -108,3 +108,63 @@ def relative_dates(
                  height=130 + 38 * len(rows), barmode="overlay",
                  yaxis={"autorange": "reversed", "title": {"text": ""}, "showgrid": False})
     return fig.add_vline(x=0, line={"color": "#000", "width": 2}, annotation={"text": "said", "xshift": 4})
+
+# %% ../../nbs/02_plots/05_timelines.ipynb #b43bda95
+def _lanes(n: int, edges: Sequence[tuple[int, int]], when: Sequence[datetime]) -> list[list[list[int]]]:
+    "Each connected group as its branches, the first branch from its oldest member on."
+    newer: dict[int, list[int]] = {}
+    for a, b in edges: newer.setdefault(b, []).append(a)
+    has_older, done, groups = {a for a, _ in edges}, set[int](), list[list[list[int]]]()
+    def branch(i: int, into: list[list[int]]) -> None:
+        line: list[int] = []
+        into.append(line)
+        while i not in done:
+            done.add(i)
+            line.append(i)
+            after = [j for j in sorted(newer.get(i, ()), key=lambda j: (when[j], j)) if j not in done]
+            if not after: break
+            for other in after[1:]: waiting.append(other)
+            i = after[0]
+    for root in sorted((i for i in newer if i not in has_older), key=lambda i: (when[i], i)):
+        waiting: list[int] = []
+        lines: list[list[int]] = []
+        branch(root, lines)
+        while waiting: branch(waiting.pop(0), lines)
+        groups.append([line for line in lines if line])
+    return sorted((g for g in groups if g), key=lambda g: (-sum(map(len, g)), g[0][0]))
+
+
+def supersession_chains(
+    rows: Sequence[tuple[datetime, str]],  # When, and the text under the pointer
+    edges: Sequence[tuple[int, int, bool]],  # Newer and older by position; replaced as a whole?
+    most: int = 12,  # Groups that are drawn
+    title: str = "Who replaced whom",
+) -> Figure:
+    "Chains of replacements by date, forks on lines of their own."
+    when = [t for t, _ in rows]
+    groups = _lanes(len(rows), [(a, b) for a, b, _ in edges], when)[:most]
+    lane = {i: y for y, line in enumerate(line for g in groups for line in g) for i in line}
+    def day(i: int) -> str: return f"{when[i]:%Y-%m-%d %H:%M}"
+    def links(whole: bool, name: str, dash: str) -> dict[str, Any]:
+        mine = [(a, b) for a, b, full in edges if full == whole and a in lane and b in lane]
+        return {"type": "scatter", "mode": "lines", "name": name, "hoverinfo": "skip",
+                "x": [x for a, b in mine for x in (day(b), day(a), None)],
+                "y": [y for a, b in mine for y in (lane[b], lane[a], None)],
+                "line": {"color": "#555", "width": 2, "dash": dash}}
+    gone = {b for _, b, whole in edges if whole}
+    def dots(mine: list[int], name: str, marker: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "scatter", "mode": "markers", "name": name, "x": [day(i) for i in mine],
+                "y": [lane[i] for i in mine], "hovertext": [short_label(rows[i][1]) for i in mine],
+                "hoverinfo": "text", "marker": marker}
+    seen = sorted(lane)
+    marks = [links(True, "replaced as a whole", "solid"), links(False, "replaced in part", "dot"),
+             dots([i for i in seen if i not in gone], "holds",
+                  {"size": 12, "color": COLOURS[2], "symbol": "circle"}),
+             dots([i for i in seen if i in gone], "superseded",
+                  {"size": 10, "color": "#000", "symbol": "x-thin", "line": {"width": 2, "color": "#000"}})]
+    names = [(lane[g[0][0]], short_label(rows[g[0][0]][1], 34)) for g in groups]
+    lanes = max(lane.values(), default=0) + 1
+    return figure(marks, x="recorded", height=150 + 30 * lanes, title={"text": title, "font": {"size": 15}},
+                  yaxis={"tickvals": [y for y, _ in names], "ticktext": [t for _, t in names],
+                         "range": [lanes - 0.5, -0.7], "title": {"text": ""}}, margin={"t": 80},
+                  legend={"orientation": "h", "y": 1.0, "yanchor": "bottom"})

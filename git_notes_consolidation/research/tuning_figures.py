@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Change', 'tier_days', 'floors', 'cluster_heaps', 'levels_of', 'changes', 'pictures', 'redraw']
+__all__ = ['Change', 'FIGURES', 'tier_days', 'floors', 'cluster_heaps', 'levels_of', 'changes', 'picture', 'pictures', 'redraw']
 
 # %% ../../nbs/20_research/02_tuning_figures.ipynb #eaff6e70
 def _stays(days: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
@@ -145,17 +145,33 @@ def changes(
             for name, traces in found.items()}
 
 # %% ../../nbs/20_research/02_tuning_figures.ipynb #b7c8e191
+FIGURES = ("tiers", "flow", "spaces", "parts", "days", "floors", "sizes")
+
+
+def picture(
+    name: str,  # One of `FIGURES`
+    said: Answer,
+    config: SubconsciousnessConfig,
+    present: Mapping[str, int],
+) -> Figure:
+    "One of the figures of an answer."
+    at = levels_of(config.retention)
+    if name == "tiers": return tier_bars({"now": present, "with these": said.counts})
+    if name == "flow": return _flow(said.moves)
+    if name == "spaces": return tier_bars({escape_markup(n): row for n, row in said.spaces.items()})
+    if name == "parts": return score_parts(said.parts, at)
+    if name == "days": return tier_days(said.days)
+    if name == "floors": return floors(said.fading, at)
+    return cluster_heaps(said.sizes, config.min_cluster_size)
+
+
 def pictures(
     said: Answer,
     config: SubconsciousnessConfig,
     present: Mapping[str, int],
-) -> dict[str, Figure]:  # By name, in the order of the panel
+) -> dict[str, Figure]:  # By name
     "The seven figures of an answer."
-    at = levels_of(config.retention)
-    return {"tiers": tier_bars({"now": present, "with these": said.counts}), "flow": _flow(said.moves),
-            "spaces": tier_bars({escape_markup(n): row for n, row in said.spaces.items()}),
-            "parts": score_parts(said.parts, at), "days": tier_days(said.days),
-            "floors": floors(said.fading, at), "sizes": cluster_heaps(said.sizes, config.min_cluster_size)}
+    return {name: picture(name, said, config, present) for name in FIGURES}
 
 # %% ../../nbs/20_research/02_tuning_figures.ipynb #c435e2cf
 def redraw(

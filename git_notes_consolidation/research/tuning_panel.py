@@ -8,34 +8,35 @@ import math
 import numpy as np
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from difflib import unified_diff
 from typing import Any
 from ..core.extras import need
 from ..core.settings import (
     ConfigError, PRESETS, RetentionConfig, SubconsciousnessConfig)
 from ..core.saving import Draft
-from ..plots.style import TIERS
-from ..plots.style import escape_markup
-from .tuning import Answer, answer, Prepared, preset, with_settings
-from .tuning_figures import changes, pictures, redraw
+from ..plots.style import escape_markup, short_label, TIER_COLOURS, TIERS
+from .tuning import (
+    Answer, answer, Prepared, preset, tiers, with_settings)
+from .tuning_figures import changes, FIGURES, picture, redraw
 
 # %% auto #0
-__all__ = ['slider_positions', 'settings_at', 'panel_settings', 'in_words', 'SettingsFile', 'defaults', 'Panel', 'layout',
-           'has_kernel']
+__all__ = ['slider_positions', 'settings_at', 'panel_settings', 'in_words', 'moved_table', 'SettingsFile', 'number_beside',
+           'defaults', 'Panel', 'layout', 'has_kernel']
 
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #1868842e
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0,
           math.inf)
 _RANGES: dict[str, tuple[str, float, float, float]] = {  # Setting to label, least, most and step
     "retention_half_life_days": ("half-life, days", 1, 365, 1),
-    "recency_weight": ("weight of recency", 0, 10, 0.1),
-    "activation_weight": ("weight of use", 0, 10, 0.1),
-    "importance_weight": ("weight of importance", 0, 10, 0.1),
+    "recency_weight": ("weight: recency", 0, 10, 0.1),
+    "activation_weight": ("weight: use", 0, 10, 0.1),
+    "importance_weight": ("weight: importance", 0, 10, 0.1),
     "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
     "warm_threshold": ("warm from", 0.01, 0.99, 0.01),
     "archive_threshold": ("archived below", 0.01, 0.99, 0.01), "grace_days": ("days of grace", 0, 90, 1),
-    "consolidation_threshold": ("clusters from cosine", 0.05, 0.95, 0.01),
-    "min_cluster_size": ("in a cluster, at least", 2, 20, 1),
-    "max_cluster_size": ("in a cluster, at most", 2, 200, 1), "summaries_max": ("summaries told", 0, 50, 1),
+    "consolidation_threshold": ("cosine, at least", 0.05, 0.95, 0.01),
+    "min_cluster_size": ("memories, least", 2, 20, 1),
+    "max_cluster_size": ("memories, most", 2, 200, 1), "summaries_max": ("summaries told", 0, 50, 1),
     "summaries_token_budget": ("told in tokens", 0, 10_000, 100),
     "context_token_budget": ("context, tokens", 0, 20_000, 100)}
 _WEIGHTS = ("recency_weight", "activation_weight", "importance_weight")
@@ -93,9 +94,35 @@ def in_words(
         f"and a session is told at most {config.summaries_max:,} of them in "
         f"{config.summaries_token_budget:,} tokens.")
 
+# %% ../../nbs/20_research/03_tuning_panel.ipynb #65cc1109
+def moved_table(
+    p: Prepared,
+    before: np.ndarray,  # (n,) the tiers to move from
+    after: np.ndarray,  # (n,) and to
+    most: int = 60,  # Rows
+) -> str:
+    "The memories that change their tier, as HTML."
+    far = np.abs(after.astype(int) - before)
+    rows = sorted(np.flatnonzero(far).tolist(), key=lambda i: (-far[i], -p.memories[i].timestamp.timestamp()))
+    if not rows: return "<i>No memory changes its tier. Move a slider.</i>"
+    def row(i: int) -> str:
+        m = p.memories[i]
+        return (f"<tr><td style='white-space:nowrap;padding-right:6px;vertical-align:top'>"
+                f"{_chip(before[i])} → {_chip(after[i])}</td><td>{short_label(m.summary, 90)} "
+                f"<span style='color:#666'>{m.timestamp:%Y-%m-%d}</span></td></tr>")
+    rest = f"<tr><td colspan=2>… and {len(rows) - most:,} more</td></tr>" if len(rows) > most else ""
+    return f"<table style='line-height:1.35;font-size:12px'>{''.join(map(row, rows[:most]))}{rest}</table>"
+
+
+def _chip(tier: int) -> str:
+    name = TIERS[tier]
+    ink = "white" if name == "hot" else "#222"
+    return (f"<span style='background:{TIER_COLOURS[name]};color:{ink};border-radius:3px;padding:0 4px'>"
+            f"{name}</span>")
+
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #e5ca4a42
 class SettingsFile:
-    "A folder, the text that its file would have, and the button that writes it."
+    "A folder, what would change in its file, and the button that writes it."
 
     def __init__(
         self, wanted: Callable[[], Mapping[str, Any]],  # Setting to value, when asked
@@ -104,24 +131,28 @@ class SettingsFile:
         w = need("ipywidgets", "notebook")
         self.wanted = wanted
         self.draft: Draft | None = None
-        self.folder = w.Text(folder, description="worktree", layout={"width": "auto"}, style=_STYLE)
-        self.show, self.save = w.Button(description="show the file"), w.Button(description="write it",
-            disabled=True)
-        self.text, self.note = w.Textarea(disabled=True, rows=8,
-                                          layout={"width": "auto", "display": "none"}), w.HTML()
+        self.folder = w.Text(folder, description="worktree", placeholder="the top of your worktree",
+                             layout={"width": "auto", "flex": "1 1 260px"},
+                             style={"description_width": "70px"})
+        self.show = w.Button(description="write these settings…", layout={"width": "auto"})
+        self.save = w.Button(description="write it", disabled=True, button_style="primary")
+        self.text, self.note = w.HTML(layout={"display": "none"}), w.HTML()
         self.show.on_click(self.look)
         self.save.on_click(self.write)
         self.folder.observe(self.forget, names="value")
 
     def look(self, _: Any = None) -> None:
-        "The file as it would be."
+        "What would change in the file."
         self.forget()
         try: self.draft = Draft(self.folder.value, self.wanted())
         except (ConfigError, OSError) as e: self.note.value = f"<b>{escape_markup(str(e))}</b>"; return
-        self.text.value, self.text.layout.display, self.save.disabled = (self.draft.text, "",
-            not self.draft.values)
-        said = (f"{len(self.draft.values)} of the settings change in {self.draft.path}:" if self.draft.values
-                else f"nothing to change in {self.draft.path}")
+        d = self.draft
+        lines = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is", "as it would be",
+                             lineterm="")
+        self.text.value = f"<pre style='margin:0;line-height:1.3'>{escape_markup(chr(10).join(lines))}</pre>"
+        self.text.layout.display, self.save.disabled = "" if d.values else "none", not d.values
+        said = (f"{len(d.values)} of the settings change in {d.path}:" if d.values
+                else f"nothing to change in {d.path}")
         self.note.value = escape_markup(said)
 
     def write(self, _: Any = None) -> None:
@@ -138,32 +169,54 @@ class SettingsFile:
         if self.draft is None: return
         self.draft, self.save.disabled, self.note.value, self.text.layout.display = None, True, "", "none"
 
-
-_STYLE = {"description_width": "150px"}
-
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #6516a103
 def _knobs(at: Mapping[str, float]) -> dict[str, Any]:
     w = need("ipywidgets", "notebook")
     def slider(name: str, label: str, low: float, high: float, step: float) -> Any:
         kind = w.IntSlider if isinstance(at[name], int) else w.FloatSlider
-        more = {} if isinstance(at[name], int) else {"readout_format": f".{round(-math.log10(step))}f"}
         return kind(at[name], min=min(low, at[name]), max=max(high, at[name]), step=step, description=label,
-                    continuous_update=False, style=_STYLE,
-                    layout={"width": "auto"}, **more)
+                    **_LOOK)
     stops = sorted({*_FADES, at["importance_half_life_days"],
                     *(RetentionConfig.preset(name).importance_half_life_days for name in PRESETS)})
-    fade = w.SelectionSlider(options=[("never" if x == math.inf else f"{x:g}", x) for x in stops],
-                             value=at["importance_half_life_days"],
-                             description="importance halves", continuous_update=False, style=_STYLE,
-                             layout={"width": "auto"})
+    fade = w.SelectionSlider(options=[*map(_stop, stops)], value=at["importance_half_life_days"],
+                             description="importance halves", **_LOOK)
     made = {name: slider(name, *_RANGES[name]) for name in _RANGES}
     return {"retention_half_life_days": made.pop("retention_half_life_days"),
             "importance_half_life_days": fade, **made}
 
 
+def _stop(x: float) -> tuple[str, float]: return ("never" if x == math.inf else f"{x:g}"), x
+
+
 def _stand(knob: Any, value: float) -> None:
     if hasattr(knob, "max"): knob.min, knob.max = min(knob.min, value), max(knob.max, value)
+    elif value not in (stops := [x for _, x in knob.options]):
+        knob.options = [*map(_stop, sorted([*stops, value]))]
     knob.value = value
+
+
+_LOOK: dict[str, Any] = {"continuous_update": False, "readout": False,
+                         "style": {"description_width": "128px"},
+                         "layout": {"width": "auto", "flex": "1 0 410px"}}
+
+# %% ../../nbs/20_research/03_tuning_panel.ipynb #ebda26af
+def number_beside(knob: Any) -> Any:
+    "A box that says what the slider says, and moves it."
+    w = need("ipywidgets", "notebook")
+    box = w.Text(continuous_update=False, layout={"width": "70px"})
+    def told(_: Any = None) -> None: box.value = _stop(round(knob.value, 6))[0]
+    def typed(change: Any) -> None:
+        text = change.new.strip().replace(",", "")
+        try: value = math.inf if text in ("never", "inf") else type(knob.value)(text)
+        except ValueError: told(); return
+        finite = hasattr(knob, "max")
+        if text == _stop(round(knob.value, 6))[0]: return
+        if value < 0 or (finite and value == math.inf) or math.isnan(value): told()
+        else: _stand(knob, value)
+    knob.observe(told, names="value")
+    told()
+    box.observe(typed, names="value")
+    return box
 
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #f63b10e0
 def defaults(config: SubconsciousnessConfig) -> SubconsciousnessConfig:
@@ -178,6 +231,28 @@ def _titles(p: Prepared, chosen: int, most: int = 1000) -> list[tuple[str, int]]
             for i in dict.fromkeys([*rows, chosen])]
 
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #0ef6ec2a
+class _Drawn(dict[str, Any]):
+    "Figures by name, each made when it is first asked for: every one brings five megabytes to the browser."
+
+    def __init__(self, draw: Callable[[str], Any]) -> None:
+        super().__init__()
+        self.draw = draw
+
+    def __missing__(self, name: str) -> Any:
+        if name not in FIGURES: raise KeyError(name)
+        return self.setdefault(name, self.draw(name))
+
+
+def _fitted(name: str) -> dict[str, Any]:
+    "A figure's layout in the panel, as wide as its column."
+    low = name in ("floors", "parts")  # Over the others there is room
+    legend = {"orientation": "h", "x": 0, "y": -0.2 if low else 1, "yanchor": "top" if low else "bottom"}
+    if name != "tiers": return {"autosize": True, "margin": {"r": 10}, "legend": legend}
+    return {"autosize": True, "height": 150, "margin": {"t": 24, "b": 24, "l": 74, "r": 6},
+            "xaxis": {"title": {"text": ""}}, "yaxis": {"automargin": False},
+            "legend": legend | {"x": -0.28, "font": {"size": 11}}}
+
+
 class Panel:
     "Sliders, figures, and what they say of the memories."
 
@@ -195,15 +270,18 @@ class Panel:
             False)
         self.starts = {"as it is": present, **{name: preset(name, present) for name in PRESETS}}
         self.now = dict(zip(TIERS, np.bincount(before, minlength=4).tolist()))
-        self.knobs, self.line, self.verdict, self.reset = _knobs(
-            slider_positions(present, own)), w.HTML(), w.HTML(), w.Button(description="back to defaults")
+        self.knobs = _knobs(slider_positions(present, own))
+        self.numbers = {name: number_beside(knob) for name, knob in self.knobs.items()}
+        self.line, self.moved, self.verdict = w.HTML(), w.HTML(), w.HTML()
+        self.reset = w.Button(description="back to defaults", layout={"width": "auto"})
         row = range(len(p.memories))[chosen]
-        self.which = w.Dropdown(options=_titles(p, row), value=row, description="memory", style=_STYLE,
+        self.which = w.Dropdown(options=_titles(p, row), value=row, description="memory",
                                 layout={"width": "auto"})
-        self.presets = w.Dropdown(options=[*self.starts], description="preset", style=_STYLE)
+        self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
+                                  style={"description_width": "50px"})
         self.keeper = SettingsFile(lambda: panel_settings(self.config), folder)
-        said = answer(p, present, before, wall, own, self.which.value)
-        self.figures = {name: go.FigureWidget(fig) for name, fig in pictures(said, present, self.now).items()}
+        self.figures = _Drawn(lambda name: go.FigureWidget(
+            picture(name, self.said, self.config, self.now).update_layout(_fitted(name))))
         for knob in (*self.knobs.values(), self.which): knob.observe(self.move, names="value")
         self.presets.observe(self.take, names="value")
         self.reset.on_click(lambda _: self.put(defaults(self.config)))
@@ -215,10 +293,14 @@ class Panel:
         try:
             self.config = settings_at({name: knob.value for name, knob in self.knobs.items()}, self.config,
                                       self.own)
-        except ConfigError as e: self.line.value = f"<b>{escape_markup(str(e))}</b>"; return
-        said = answer(self.p, self.config, self.before, self.wall, self.own, self.which.value)
-        for name, change in changes(said, self.config, self.now).items(): redraw(self.figures[name], change)
+        except ConfigError as e:
+            self.line.value = f"<b style='color:#B00020'>{escape_markup(str(e))}</b>"
+            return
+        self.said = said = answer(self.p, self.config, self.before, self.wall, self.own, self.which.value)
+        new = changes(said, self.config, self.now)
+        for name, fig in self.figures.items(): redraw(fig, new[name])
         self.line.value, self.verdict.value = in_words(said, self.config), escape_markup(said.verdict)
+        self.moved.value = moved_table(self.p, self.before, tiers(self.p, self.config.retention))
         self.presets.value = next((name for name, start in self.starts.items() if start == self.config), None)
         self.keeper.forget()
 
@@ -234,46 +316,80 @@ class Panel:
         self.move()
 
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #035eed0c
-def layout(panel: Panel) -> Any:
+def layout(
+    panel: Panel,
+    *above: Any,  # Widgets in the first row, before the presets
+) -> Any:
     "All of it, for `display`."
     w = need("ipywidgets", "notebook")
-    def row(*children: Any, least: str = "300px") -> Any:
-        columns = f"repeat(auto-fit, minmax(min({least}, 100%), 1fr))"
-        return w.GridBox(children, layout={"grid_template_columns": columns, "grid_gap": "0 16px",
-                                           "width": "100%"})
+    def across(*children: Any, **more: str) -> Any:
+        return w.HBox(children, layout={"flex_flow": "row wrap", "width": "100%", **more})
+    def knob(name: str) -> Any:
+        return w.HBox([panel.knobs[name], panel.numbers[name]], layout={"width": "auto"})
+    def knobs(*names: str) -> Any:
+        return w.VBox([*map(knob, names)],
+                      layout={"flex": "1 1 490px", "max_width": "640px", "min_width": "0"})
     def framed(name: str) -> Any:
         fig = panel.figures[name]
-        low = name in ("floors", "parts")  # Over the others there is room
-        fig.update_layout(autosize=True, margin_r=10,
-                          legend={"orientation": "h", "x": 0, "y": -0.2 if low else 1,
-                                  "yanchor": "top" if low else "bottom"})
-        fig._config = {**fig._config, "responsive": True}
+        fig._config = {**fig._config, "responsive": True, "displayModeBar": False}
         titled = w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), fig],
                         layout={"min_width": "0", "overflow": "hidden"})
         titled.add_class(f"gnc-{name}")
         return titled
-    for name, knob in panel.knobs.items(): knob.add_class(f"gnc-{name}")
+    _classes(panel)
+    sizes, told = _SIZES[:3], _SIZES[3:]
     k = panel.keeper
-    for name, x in {"line": panel.line, "note": k.note, "text": k.text, "folder": k.folder}.items():
-        x.add_class(f"gnc-{name}")
-    return w.VBox([row(*panel.knobs.values()),
-                   w.HBox([panel.presets, panel.reset], layout={"flex_flow": "row wrap"}), panel.line,
-                   row(*map(framed, ("tiers", "flow", "spaces", "days", "floors", "sizes")), least="460px"),
-                   panel.which, panel.verdict, framed("parts"), row(k.folder, w.HBox([k.show, k.save])),
-                   k.note, k.text])
+    seen = w.VBox([framed("tiers"),
+                   w.HTML("<b>The memories that would move</b>"), panel.moved],
+                  layout={"flex": "1 1 330px", "min_width": "0", "padding": "0 0 0 14px"})
+    keeper = w.VBox([across(k.folder, k.save), k.note, k.text], layout={"display": "none"})
+    k.show.on_click(lambda _: setattr(keeper.layout, "display", ""))
+    tabs = _tabs({"who moves": lambda: framed("flow"), "by namespace": lambda: framed("spaces"),
+                  "how long": lambda: framed("days"), "how low": lambda: framed("floors"),
+                  "one memory": lambda: w.VBox([panel.which, panel.verdict, framed("parts")]),
+                  "clusters": lambda: across(knobs(*sizes),
+                                             w.Box([framed("sizes")], layout={"flex": "1 1 330px"})),
+                  "a session": lambda: knobs(*told)})
+    return w.VBox([across(*above, panel.presets, panel.reset, k.show), keeper, panel.line,
+                   across(knobs(*(n for n in panel.knobs if n not in _SIZES)), seen), tabs])
 
 
+def _classes(panel: Panel) -> None:
+    k = panel.keeper
+    named = {"line": panel.line, "moved": panel.moved, "note": k.note, "text": k.text, "folder": k.folder}
+    for name, x in {**panel.knobs, **named}.items(): x.add_class(f"gnc-{name}")
+    for name, box in panel.numbers.items(): box.add_class(f"gnc-{name}-number")
+    panel.moved.layout = {"height": "158px", "overflow": "auto", "border": "1px solid #ddd"}
+
+
+def _tabs(pages: Mapping[str, Callable[[], Any]]) -> Any:
+    "A page is made when it is opened: a figure that is drawn unseen has no width."
+    w = need("ipywidgets", "notebook")
+    makers, boxes = [*pages.values()], [w.VBox() for _ in pages]
+    tabs = w.Tab(boxes, titles=[*pages])
+    def shown(_: Any = None) -> None:
+        i = tabs.selected_index
+        if i is not None and not boxes[i].children: boxes[i].children = [makers[i]()]
+    tabs.observe(shown, names="selected_index")
+    tabs.selected_index = None
+    return tabs
+
+
+_SIZES = ("consolidation_threshold", "min_cluster_size", "max_cluster_size", "summaries_max",
+          "summaries_token_budget", "context_token_budget")
 _TITLES = {"tiers": "Tiers now, and with these settings", "flow": "Who would move",
            "spaces": "With these settings, by namespace",
-           "days": "How long a memory that nobody reads stays", "floors": "… and what it scores",
+           "days": "How long a memory that nobody reads stays", "floors": "What it scores as it ages",
            "sizes": "Clusters by size",
            "parts": "What this memory's score consists of"}
 
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #89471627
 def has_kernel(
     shell: Any,  # From `get_ipython()`; None outside of a notebook
+    env: Mapping[str, str] | None = None,  # Voilà names itself in the kernel's environment
 ) -> bool:
     "Does somebody look on who can move a slider?"
     kernel: Any = getattr(shell, "kernel", None)
+    if kernel and (env or {}).get("SERVER_SOFTWARE", "").startswith("voila"): return True
     try: return bool(kernel.get_parent()["content"]["allow_stdin"])
     except (AttributeError, KeyError, TypeError): return False

@@ -1,4 +1,4 @@
-"""The tuning notebook in a real JupyterLab: a browser runs it, moves a slider, and sees the figures follow."""
+"""The tuning notebook in a real JupyterLab, and its page without code: a browser runs it, moves a slider, and sees the figures follow."""
 import json
 import os
 import re
@@ -13,10 +13,12 @@ from dataclasses import replace
 from urllib.request import Request, urlopen
 
 import pytest
-from helpers import ROOT
+from helpers import ROOT, add_memories, git, refs, story
+from llm_servers import FaultyServer, schema_of, sensible
 
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.evaluation.pairs import load_pairs
 
 pytestmark = pytest.mark.slow
 
@@ -74,53 +76,69 @@ def lab(folder, home):
 
 @pytest.fixture(scope="module")
 def notebooks(tmp_path_factory):
-    "The tuning notebook in a folder of its own, as somebody has it who opens it for the first time."
+    "The research notebooks in a folder of their own, as somebody has them who opens them for the first time."
     folder = tmp_path_factory.mktemp("lab") / "nbs"
-    (folder / "research").mkdir(parents=True)
-    shutil.copy(ROOT / "nbs" / "research" / "01_tuning.ipynb", folder / "research")
+    shutil.copytree(ROOT / "nbs" / "research", folder / "research", ignore=shutil.ignore_patterns(".*", "*labels.jsonl"))
     return folder
 
 
 @pytest.fixture(scope="module")
-def server(notebooks, tmp_path_factory):
-    with lab(notebooks, tmp_path_factory.mktemp("jupyter")) as found: yield found
+def model():
+    "Who answers in Ollama's place. Only what the schema of a request names is in its reply."
+    good = sensible(lambda newer, older: "supersede" if len(newer) % 2 else "coexist")
+    def brain(body):
+        known = json.dumps(schema_of(body))
+        return json.dumps({p: {k: v for k, v in said.items() if f'"{k}"' in known} for p, said in json.loads(good(body)).items()})
+    with FaultyServer(brain=brain) as s: yield s
+
+
+@pytest.fixture(scope="module")
+def server(notebooks, model, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as m:
+        m.setenv("OLLAMA_HOST", model.url.removesuffix("/v1"))
+        with lab(notebooks, tmp_path_factory.mktemp("jupyter")) as found: yield found
 
 
 class Watched:
     "A page, what its console said that is an error, and which requests left the machine."
 
-    def __init__(self, browser, address, width=1500):
+    def __init__(self, browser, address, width=1280, height=800):
         self.errors, self.outside = [], []
-        self.page = browser.new_page(viewport={"width": width, "height": 1000})
+        self.page = browser.new_page(viewport={"width": width, "height": height})
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
-        self.page.on("request", lambda r: None if re.match(rf"(http|ws)://{HERE}:|data:|blob:", r.url) else self.outside.append(r.url))
+        self.page.on("requestfinished", lambda r: None if re.match(rf"(http|ws)://{HERE}:|data:|blob:", r.url) else self.outside.append(r.url))
         self.page.goto(address)
 
 
-def run_all(page):
-    "Run all cells, from the menu, and wait for the panel; a second time, on the page anew, where a busy machine lost the click or the kernel."
+def run_first(page, shows, cells=2):
+    "Run the first cells with Shift+Enter, and wait for what they show; a second time, on the page anew, where a busy machine lost the key or the kernel."
     for last in (False, True):
         page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')", timeout=60_000)  # Lab asks which kernel is meant if a cell is run before
-        page.click("text=Run >> nth=0")
-        page.click(".lm-Menu-itemLabel:text-is('Run All Cells')")
-        try: return page.wait_for_selector(".gnc-tiers .bartext", state="attached", timeout=120_000)  # A number too small is in the page, hidden
+        page.wait_for_timeout(500)
+        for _ in range(cells): page.keyboard.press("Shift+Enter")
+        try: return page.wait_for_selector(shows, state="attached", timeout=60_000)  # A number too small is in the page, hidden
         except PlaywrightTimeout:
             if last: raise AssertionError(page.inner_text("body")) from None
             page.reload()
 
 
 @pytest.fixture(scope="module")
-def watched(server):
-    "The notebook, opened and run."
-    address, token = server
+def browser():
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        found = Watched(browser, f"{address}/lab/tree/research/01_tuning.ipynb?token={token}")
-        run_all(found.page)
-        yield found
+        yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def watched(server, browser):
+    "The notebook, opened, and its first cell run."
+    address, token = server
+    found = Watched(browser, f"{address}/lab/tree/research/01_tuning.ipynb?token={token}")
+    run_first(found.page, ".gnc-tiers .bartext")
+    return found
 
 
 TIERS = "[...document.querySelectorAll('.gnc-tiers .bartext')].map(e => e.textContent).join(' ')"
@@ -135,6 +153,22 @@ def press(page, setting, key):
     return time.perf_counter() - start
 
 
+def put(page, setting, text):
+    "A number typed beside a slider."
+    page.fill(f".gnc-{setting}-number input", text)
+    page.keyboard.press("Enter")
+
+
+def test_the_first_screen_has_what_one_came_for(watched):
+    "In a window of 1,280 by 800 pixels with the list of files open: every slider that forgets, the tiers, and who moves."
+    page = watched.page
+    widths = page.evaluate("[...document.querySelectorAll('.noUi-target')].map(e => e.getBoundingClientRect().width)")
+    assert len(widths) == 9 and min(widths) >= 260, widths
+    for mark in (".gnc-retention_half_life_days-number", ".gnc-grace_days", ".gnc-tiers .bars", ".gnc-moved", ".gnc-repo", "button:has-text('write these')"):
+        box = page.locator(mark).first.bounding_box()
+        assert 80 < box["y"] and box["y"] + box["height"] <= 776 and box["x"] + box["width"] <= 1250, (mark, box)  # Below it stands the status bar
+
+
 def test_the_half_life_moves_the_tiers_within_a_second(watched):
     page = watched.page
     assert page.evaluate(TIERS) == "10 10 49 49 94 94 256 256" and page.inner_text(".gnc-line").startswith("10 hot, 49 warm, ")
@@ -145,16 +179,30 @@ def test_the_half_life_moves_the_tiers_within_a_second(watched):
     assert watched.errors == [] and watched.outside == []
 
 
+def test_a_number_is_typed_and_the_moved_are_named(watched):
+    page = watched.page
+    put(page, "retention_half_life_days", "90")
+    page.wait_for_selector(".gnc-line:has-text('26 hot, 125 warm, 128 cold, 130 archived; 221 would move')", timeout=5000)
+    assert page.locator(".gnc-moved tr").count() == 61 and "TCP keepalive at 60 s on the heartbeat connection" in page.inner_text(".gnc-moved")
+    put(page, "retention_half_life_days", "soon")
+    page.wait_for_function("document.querySelector('.gnc-retention_half_life_days-number input').value === '90'", timeout=5000)
+    page.click("button:text-is('back to defaults')")
+    page.wait_for_selector(".gnc-moved:has-text('No memory changes its tier')", timeout=5000)
+    assert watched.errors == [] and watched.outside == []
+
+
 def test_every_figure_is_drawn_and_follows(watched):
     page = watched.page
-    drawn = {name: f".gnc-{name} .bars path" for name in ("tiers", "spaces", "parts", "days", "sizes")}
-    drawn |= {"flow": ".gnc-flow .sankey-link", "dots": ".gnc-floors .scatterlayer .point"}
+    drawn = {"who moves": ".gnc-flow .sankey-link", "by namespace": ".gnc-spaces .bars path", "how long": ".gnc-days .bars path",
+             "how low": ".gnc-floors .scatterlayer .point", "one memory": ".gnc-parts .bars path", "clusters": ".gnc-sizes .bars path"}
     press(page, "retention_half_life_days", "Home")
-    page.wait_for_timeout(500)
-    for name, marks in drawn.items(): assert page.locator(marks).count(), name
+    for tab, marks in drawn.items():
+        page.click(f".lm-TabBar-tabLabel:text-is('{tab}')")
+        page.wait_for_selector(marks, state="attached", timeout=15_000)
+        wide = page.eval_on_selector(marks.split()[0] + " .svg-container", "e => e.getBoundingClientRect().width")
+        assert wide > 300, (tab, wide)
     sizes = page.text_content(".gnc-sizes .legend")
-    page.focus(".gnc-consolidation_threshold .noUi-handle")
-    page.keyboard.press("End")
+    put(page, "consolidation_threshold", "0.95")
     page.wait_for_function("before => document.querySelector('.gnc-sizes .legend').textContent !== before", arg=sizes, timeout=5000)
     left = re.match(r"clusters: (\d+)too small: ", page.text_content(".gnc-sizes .legend"))[1]
     page.wait_for_selector(f".gnc-line:has-text('; {left} clusters hold')", timeout=5000)
@@ -165,11 +213,9 @@ def test_what_is_refused_is_said_and_the_figures_stay(watched):
     page = watched.page
     page.click("button:text-is('back to defaults')")
     page.wait_for_function(f"{TIERS} === '10 10 49 49 94 94 256 256'", timeout=5000)
-    page.focus(".gnc-warm_threshold .noUi-handle")
-    page.keyboard.press("End")
+    put(page, "warm_threshold", "0.99")
     page.wait_for_selector(".gnc-line:has-text('must fall from hot to warm')", timeout=5000)
     assert page.evaluate(TIERS) == "10 10 49 49 94 94 256 256"
-    page.keyboard.press("Home")
     page.click("button:text-is('back to defaults')")
     page.wait_for_selector(".gnc-line:has-text('; 0 would move')", timeout=5000)
     assert watched.errors == [] and watched.outside == []
@@ -177,17 +223,130 @@ def test_what_is_refused_is_said_and_the_figures_stay(watched):
 
 def test_the_button_writes_what_gnc_reads(watched, tmp_path):
     page = watched.page
-    (tmp_path / "gnc.yaml").write_text("# ours\nembedder: minilm\n")
+    (tmp_path / "gnc.toml").write_text('# ours\nembedder = "minilm"\n')
     press(page, "retention_half_life_days", "End")
+    page.click("button:has-text('write these settings')")
+    page.wait_for_selector(".gnc-note:has-text('name the top of the worktree')", timeout=5000)
     page.fill(".gnc-folder input", str(tmp_path))
     page.keyboard.press("Tab")
-    page.click("button:text-is('show the file')")
-    page.wait_for_selector(".gnc-note:has-text('gnc.yaml')", timeout=5000)
+    page.click("button:has-text('write these settings')")
+    page.wait_for_selector(".gnc-note:has-text('gnc.toml')", timeout=5000)
     assert page.inner_text(".gnc-note").strip().startswith("1 of the settings change in ")
-    assert page.input_value(".gnc-text textarea") == "# ours\nembedder: minilm\nretention_half_life_days: 365.0\n"
-    assert (tmp_path / "gnc.yaml").read_text() == "# ours\nembedder: minilm\n"
+    assert [line for line in page.inner_text(".gnc-text").splitlines() if line[:1] in "+-" and line[1:2] not in "+-"] == ["+retention_half_life_days = 365.0"]
+    assert (tmp_path / "gnc.toml").read_text() == '# ours\nembedder = "minilm"\n'
     page.click("button:text-is('write it')")
     page.wait_for_selector(".gnc-note:has-text('written to')", timeout=5000)
     wanted = replace(SubconsciousnessConfig(), embedder="minilm", retention_half_life_days=365.0)
-    assert load_settings(env={}, file=tmp_path / "gnc.yaml").config == wanted
+    assert load_settings(env={}, file=tmp_path / "gnc.toml").config == wanted
     assert watched.errors == [] and watched.outside == []
+
+
+def test_a_repository_of_ones_own(watched, tmp_path):
+    page = watched.page
+    page.fill(".gnc-repo input", str(tmp_path / "nowhere"))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".gnc-corpus:has-text('nowhere')", timeout=10_000)
+    git(tmp_path, "init", "-q", "-b", "main")
+    add_memories(tmp_path, story())
+    before = refs(tmp_path, "refs/")
+    page.fill(".gnc-repo input", str(tmp_path))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f".gnc-corpus:has-text('{len(story())} memories from')", timeout=20_000)
+    page.wait_for_selector(".gnc-tiers .bartext", state="attached", timeout=20_000)
+    assert refs(tmp_path, "refs/") == before and not (tmp_path / ".memory").exists() and watched.outside == []
+
+
+def test_the_page_shows_no_code_and_asks_for_a_token(browser, tmp_path):
+    "`make tuning`, without the browser that it opens."
+    pytest.importorskip("voila")
+    port, env = free_port(), lab_env(tmp_path) | {"JUPYTER_CONFIG_PATH": str(ROOT / "tools")}
+    command = [sys.executable, "-m", "voila", str(ROOT / "nbs" / "research" / "tuning-page.ipynb"), "--no-browser", f"--port={port}"]
+    with open(tmp_path / "voila.log", "wb") as log: server = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log)
+    try:
+        for _ in range(240):
+            found = re.search(rf"http://{HERE}:{port}/\S*token=\w+", (tmp_path / "voila.log").read_text())
+            if found or server.poll() is not None: break
+            time.sleep(0.25)
+        assert found, (tmp_path / "voila.log").read_text()[-3000:]
+        seen = Watched(browser, found[0])
+        seen.page.wait_for_selector(".gnc-tiers .bartext", state="attached", timeout=90_000)
+        put(seen.page, "retention_half_life_days", "90")
+        seen.page.wait_for_selector(".gnc-line:has-text('26 hot, 125 warm')", timeout=10_000)
+        assert "git_notes" not in seen.page.inner_text("body") and seen.outside == []
+        closed = browser.new_page()
+        closed.goto(f"http://{HERE}:{port}/")
+        assert "login" in closed.url and closed.locator(".gnc-tiers").count() == 0
+    finally:
+        server.terminate()
+        try: server.wait(20)
+        except subprocess.TimeoutExpired: server.kill()
+
+
+DESKS = {"10_your-labels": ".gnc-label-older b", "11_rules": ".gnc-rules-line", "prompts": ".gnc-ask-chart .bars path",
+         "02_retention": ".gnc-decay-chart .point", "03_cluster-map": ".gnc-map .point"}
+
+
+def opened(server, browser, name):
+    address, token = server
+    found = Watched(browser, f"{address}/lab/workspaces/{name}/tree/research/{name}.ipynb?token={token}")
+    run_first(found.page, DESKS[name])
+    return found
+
+
+def test_a_pair_is_labelled_by_click_and_by_key(server, browser, notebooks):
+    found = opened(server, browser, "10_your-labels")
+    page, file = found.page, notebooks / "research" / "labels.jsonl"
+    page.click("button:has-text('both hold')")
+    page.wait_for_selector(".gnc-label-count:has-text('1 labelled')", timeout=5000)
+    page.click("button:text-is('random edges')")
+    page.click(".gnc-label-key input")
+    for n in range(2, 6):
+        page.keyboard.type("1")
+        page.wait_for_selector(f".gnc-label-count:has-text('{n} labelled')", timeout=5000)
+    assert "4 of 4 right" in page.inner_text(".gnc-label-count")
+    page.keyboard.type("u")
+    page.wait_for_selector(".gnc-label-count:has-text('4 labelled')", timeout=5000)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [r["queue"] for r in rows] == ["what teaches most"] + ["random edges"] * 3 and len(load_pairs(file)) == 4
+    assert page.locator(".gnc-label-note").bounding_box()["y"] < 776  # All of it on the first screen
+    assert found.errors == [] and found.outside == []
+
+
+def test_a_rule_is_switched_off(server, browser):
+    found = opened(server, browser, "11_rules")
+    found.page.click("label:has-text('named outright') input")
+    found.page.wait_for_selector(".gnc-rules-line:has-text('Without named outright')", timeout=15_000)
+    found.page.wait_for_selector(".gnc-rules-table tr", timeout=5000)
+    assert found.page.locator(".gnc-rules-table tr").count() > 3 and found.errors == [] and found.outside == []
+
+
+def test_a_prompt_is_asked(server, browser, model):
+    "First of the recording; then of a server on this machine that calls half of the pairs outdated."
+    found = opened(server, browser, "prompts")
+    page = found.page
+    assert "24 refused" in page.inner_text(".gnc-ask-note") and "judge-3" in page.inner_text(".gnc-ask-table")
+    bars = "[...document.querySelectorAll('.gnc-ask-chart .bartext')].map(e => e.textContent).join(' ')"
+    before = page.evaluate(bars)
+    page.select_option(".widget-dropdown select", "ollama")
+    page.fill(".gnc-ask-words textarea", "Say what the newer note means for the older one: quote, relation, kind, confidence.")
+    page.keyboard.press("Tab")
+    page.click("button:text-is('ask')")
+    page.wait_for_selector(".gnc-ask-note:has-text('24 pairs, ollama')", timeout=30_000)
+    assert model.calls > 0 and "Say what the newer note means" in model.text
+    page.wait_for_function(f"before => {bars} !== before", arg=before, timeout=10_000)
+    answers = page.locator(".gnc-ask-table tr:has-text('answers taken') td").all_inner_texts()
+    assert answers == ["24 of 24"] * 3 and found.errors == [] and found.outside == []
+
+
+def test_another_history_and_another_threshold(server, browser):
+    found = opened(server, browser, "02_retention")
+    found.page.select_option(".gnc-decay-which select", "chrono")
+    found.page.wait_for_selector(".gnc-decay-note:has-text('chrono: the default scores')", timeout=20_000)
+    found.page.wait_for_selector(".gnc-decay-chart .gtitle:has-text('chrono')", timeout=10_000)
+    assert found.errors == [] and found.outside == []
+    pytest.importorskip("umap")
+    found = opened(server, browser, "03_cluster-map")
+    found.page.fill(".gnc-map-threshold-number input", "0.1")
+    found.page.keyboard.press("Enter")
+    found.page.wait_for_selector(".gnc-map .gtitle:has-text('at 0.1')", timeout=20_000)
+    assert found.page.locator(".gnc-map .annotation-text").count() == 7 and found.errors == [] and found.outside == []

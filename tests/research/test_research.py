@@ -63,8 +63,8 @@ def test_the_map_of_a_readers_own_repository_only_reads(tmp_path, monkeypatch):
     monkeypatch.chdir(MAP.parent)
     space = {"display": seen.append}
     cells = code(MAP)
-    assert cells[0].startswith("REPO = None")
-    for cell in [f"REPO = {str(home)!r}", *cells[1:]]: exec(compile(cell, "cluster-map", "exec"), space)
+    assert cells[1].startswith("REPO = None")
+    for cell in [f"REPO = {str(home)!r}", *cells[2:]]: exec(compile(cell, "cluster-map", "exec"), space)
     assert space["how"] == "main axes" and len(space["there"]) == 14 and space["minilm"] == {} and seen == []
     assert tips(open_repo(home), "refs/") == before and not (home / ".memory").exists()
 
