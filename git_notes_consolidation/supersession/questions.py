@@ -99,7 +99,8 @@ def _amounts(memory: Memory) -> frozenset[str]:
 def _another_word(older: Memory, newer: Memory) -> bool:
     "Is it the same title but for a word, “dark mode” and “light mode”? An amount in other units is no other."
     found = _swaps(older, newer)
-    return bool(found) and not all(any(p.value for p in x) for d in found for x in (d.older, d.newer))
+    return (len(found) == 1 and len(found[0].older) == len(found[0].newer) == 1
+            and not (found[0].older[0].value and found[0].newer[0].value))
 
 
 def _completes(older: Memory, newer: Memory) -> bool:
