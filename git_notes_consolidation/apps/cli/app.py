@@ -194,7 +194,8 @@ def why_empty(repo: Path | str) -> str:
     r = open_repo(repo)
     if gone := missing_memories(r): return f"{gone[0].upper()}{gone[1:]}"
     if tips(r, MEM):
-        return "There are notes here, and no memory in them can be read: gnc doctor says where and why."
+        return ("There are notes here, and no memory of theirs is shown: taken back or forgotten (gnc runs), "
+                "or not readable (gnc doctor says where and why).")
     return f"{EMPTY} {FETCH_NOTES}" if git(r.path, "remote").strip() else EMPTY
 
 
