@@ -41,11 +41,11 @@ def decay_figure(scores: Mapping[str, Mapping[str, float]], name: str) -> Figure
     auc = [round(scores[n]["auc"], 4) for n in order]
     ours = [n.startswith(("designs' score", "ACT-R")) for n in order]
     dots = {"type": "scatter", "mode": "markers+text", "y": order, "x": auc,
-            "text": [f"{scores[n]['auc']:.3f}" for n in order], "textposition": "middle right",
+            "text": [f"{scores[n]['auc']:.3f}" for n in order], "textposition": "middle left",
             "marker": {"size": 12, "color": [COLOURS[0] if o else COLOURS[5] for o in ours],
                        "symbol": ["circle" if o else "diamond" for o in ours]}, "showlegend": False}
-    fig = figure([dots], x="area under the ROC curve: is what is needed next month ranked first?",
-                 height=130 + 26 * len(order), xaxis_range=[min(*auc, 0.5) - 0.02, max(auc) + 0.06],
+    fig = figure([dots], x="AUC: is what is needed ranked first?",
+                 height=130 + 26 * len(order), xaxis_range=[min(*auc, 0.5) - 0.1, max(auc) + 0.02],
                  title={"text": f"Which way to forget fits {escape_markup(name)}?", "font": {"size": 15}})
     return fig.add_vline(x=0.5, line={"color": "#777", "width": 1, "dash": "dot"},
                          annotation={"text": "a coin"})

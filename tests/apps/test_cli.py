@@ -11,6 +11,7 @@ from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation import __version__
 from git_notes_consolidation.apps.cli import app as cli
 from git_notes_consolidation.apps.cli.app import app
+from git_notes_consolidation.apps.cli.program import register
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
@@ -211,7 +212,7 @@ def test_a_bug_keeps_its_traceback(home, monkeypatch):
 
 
 NAMES = ("demo consolidate undo runs diff remember forget restore update status tiers explain edges summaries "
-         "log inject context recall sync serve doctor history audit tune config compact fleet metrics").split()
+         "log inject context recall sync serve doctor history audit tune config compact fleet metrics import tidy export").split()
 
 
 @pytest.mark.slow
@@ -220,6 +221,7 @@ def test_help_lists_every_command():
     assert (told.code, told.err) == (0, "")
     assert "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a guard, 4 another run is at work" in words(told.out.replace("│", ""))
     for name in NAMES: assert re.search(rf"^\W*{name} +\S", told.out, re.M), name
+    register()  # Every command's module; a call loads only its own
     assert {c.name or c.callback.__name__ for c in app.registered_commands} == set(NAMES)
 
 
