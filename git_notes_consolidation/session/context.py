@@ -26,10 +26,10 @@ from .budget import about, bag, Laid, relevances, SessionContext
 from .fast_start import session_of
 
 # %% auto #0
-__all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'HOOK_TOKENS', 'complexity', 'tracked_files', 'ContextBuildConfig',
-           'currents', 'short_names', 'TellingContext', 'tell', 'effective_cost', 'Choice', 'choose', 'worthy',
-           'tell_summary', 'choose_summaries', 'relevance', 'last_run', 'frame', 'assemble', 'SessionContextBuilder',
-           'tokens_by_tier', 'hook_context']
+__all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'HOOK_TOKENS', 'HOOK_CHARACTERS', 'complexity', 'tracked_files',
+           'ContextBuildConfig', 'currents', 'short_names', 'TellingContext', 'tell', 'effective_cost', 'Choice',
+           'choose', 'worthy', 'tell_summary', 'choose_summaries', 'relevance', 'last_run', 'frame', 'assemble',
+           'SessionContextBuilder', 'tokens_by_tier', 'hook_context']
 
 # %% ../../nbs/15_session/06_context.ipynb #bbadbeb1
 # Halves of the base budget: 1, 1.5, 2 and 2.5 times
@@ -333,7 +333,7 @@ def tokens_by_tier(choices: Iterable[Choice]) -> dict[str, dict[str, int]]:  # N
     return {ns: dict(tiers) for ns, tiers in sorted(out.items(), key=lambda x: (-x[1].total(), x[0]))}
 
 # %% ../../nbs/15_session/06_context.ipynb #862a9b53
-HOOK_TOKENS = 2_300  # 9,500 characters, as for the session block
+HOOK_TOKENS, HOOK_CHARACTERS = 2_300, 9_500  # As for the session block
 
 def hook_context(
     path: str,  # Where the session is
@@ -343,4 +343,9 @@ def hook_context(
     repo = open_repo(path)
     settings, top = load_settings(file=project_file(repo.worktree)), str(repo.worktree or "")
     at, room = now or datetime.now(UTC), min(HOOK_TOKENS, settings.config.context_token_budget)
-    return format_context(SessionContextBuilder(repo, settings).build(at, room, session_of(path, top)))
+    config, session = ContextBuildConfig.of(settings.config), session_of(path, top)
+    for most in (config.max_per_namespace, 5, 2, 0):  # Fewer of each where titles alone are too much
+        config = replace(config, max_per_namespace=min(most, config.max_per_namespace))
+        text = format_context(SessionContextBuilder(repo, settings, config).build(at, room, session))
+        if len(text) <= HOOK_CHARACTERS: break
+    return text
