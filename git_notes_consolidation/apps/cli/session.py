@@ -110,7 +110,8 @@ def context(
     ctx: typer.Context,
     budget: Annotated[int | None,
                       typer.Option(
-                          help="Tokens that the document may take, all of it. Default: context_token_budget, "
+                          help="Tokens that the document may take; hot memories keep their titles "
+                               "whatever it is. Default: context_token_budget, "
                                "and up to 2.5 times as "
                                "much in a large project.", min=1)] = None,
     min_tier: Annotated[str | None,
