@@ -150,6 +150,7 @@ def child(
     if "pandas" in sys.modules: sys.modules["pandas"].set_option("display.max_columns", 20)  # as in a notebook: it was loaded outside of one
     shown = asyncio.run(shown_by([outputs.text_of(c["source"]) for c in outputs.code_cells(outputs.read(path))]))
     to.send((shown, sum(os.times()[:4])))
+    os.chdir(path.parent)  # a notebook may have gone to a folder that ends with it
     atexit._run_exitfuncs()  # a process of multiprocessing ends without them
 
 
@@ -179,7 +180,7 @@ def check(
             process.kill()
             return path, shown, time.monotonic() - start, cpu
 
-        differ = volatile = 0
+        differ, volatile = [], 0
         with ThreadPoolExecutor(workers) as pool:
             for done in as_completed([pool.submit(one, p) for p in paths]):
                 path, shown, seconds, cpu = done.result()
@@ -187,11 +188,10 @@ def check(
                 skipped = sum(map(outputs.is_volatile, cells))
                 found = [(0, "", "", f"no end after {timeout} s, or a sudden one")] if shown is None else outputs.compared(cells, shown)
                 print(f"{name}  {seconds:.1f} s, processor {cpu:.1f} s, {len(cells) - skipped} cells" + f", {skipped} volatile" * (skipped > 0), flush=True)
-                for number, line, stored, fresh in found:
-                    print(f"  {name}, code cell {number}: {line[:80]}\n    stored  {stored}\n    fresh   {fresh}", flush=True)
-                differ, volatile = differ + len(found), volatile + skipped
-    print(f"{len(paths)} notebooks, {differ} cells differ, {volatile} volatile cells not compared")
-    return differ
+                differ += [f"  {name}, code cell {n}: {line[:80]}\n    stored  {stored}\n    fresh   {fresh}" for n, line, stored, fresh in found]
+                volatile += skipped
+    print(*differ, f"{len(paths)} notebooks, {len(differ)} cells differ, {volatile} volatile cells not compared", sep="\n")  # last: a long log is cut
+    return len(differ)
 
 
 def main(argv=None):

@@ -1,6 +1,7 @@
 """Whether a run of a notebook shows what is stored: what counts as the same, what does not, and the whole check over a small project."""
 import base64
 import json
+import re
 import subprocess
 import sys
 
@@ -121,6 +122,14 @@ def test_nbdev_takes_the_directive_for_its_own():
     from execnb.nbio import dict2nb, mk_cell
     nb = process.NBProcessor(nb=dict2nb({"metadata": {}, "cells": [mk_cell("#| volatile\nf(1)"), mk_cell("#| slow\n#| volatile\nf(2)")]}), process=True).nb
     assert [c.source for c in nb.cells] == ["f(1)", "f(2)"]  # nothing of it on the page
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+def test_no_set_is_shown_in_the_order_of_its_hashes(path):
+    "IPython sorts a set that it shows; within a value's repr its order is another one in every process."
+    of = [o for c in outputs.code_cells(outputs.read(path)) for o in c["outputs"]]
+    shown = "".join(outputs.text_of(o.get("data", {}).get("text/plain", o.get("text", ""))) for o in of)
+    assert not re.search(r"=(frozenset\()?\{'[^':]*', ", shown), "show it sorted"
 
 
 # The check as a whole
