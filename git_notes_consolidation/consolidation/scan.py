@@ -4,12 +4,12 @@
 
 # %% ../../nbs/13_consolidation/01_scan.ipynb #568ccf83
 from __future__ import annotations
-import numpy as np
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
+from ..core.extras import numpy as np
 from ..core.memory import Memory, repeat_key
 from ..store.state import State
 

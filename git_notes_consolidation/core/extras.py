@@ -6,7 +6,7 @@
 from __future__ import annotations
 import importlib
 from types import ModuleType
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 # %% auto #0
 __all__ = ['need', 'LazyModule']
@@ -24,7 +24,11 @@ def need(
 
 # %% ../../nbs/01_core/04_extras.ipynb #fe355721
 class LazyModule:
-    "A module of this package, not imported yet."
-    def __init__(self, name: str) -> None: self._name = name
-    def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(f"git_notes_consolidation.{self._name}"), name)
+    "A module of this package, or a package beside it, not imported yet."
+    def __init__(self, name: str, beside: bool = False) -> None:
+        self._name = name if beside else f"git_notes_consolidation.{name}"
+    def __getattr__(self, name: str) -> Any: return getattr(importlib.import_module(self._name), name)
+
+# %% ../../nbs/01_core/04_extras.ipynb #079e4461
+if TYPE_CHECKING: import numpy as numpy
+else: numpy = LazyModule("numpy", beside=True)

@@ -5,11 +5,11 @@
 # %% ../../nbs/06_retention/01_score.ipynb #6716de42
 from __future__ import annotations
 import math
-import numpy as np
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import fmean
 from typing import Any, Literal
+from ..core.extras import numpy as np
 from ..core.memory import as_memory, as_utc, Memory
 from ..core.models import MemoryMetadata, RetentionScore
 from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig

@@ -5,7 +5,6 @@
 # %% ../../nbs/06_retention/02_tiers.ipynb #e6610f2e
 from __future__ import annotations
 import math
-import numpy as np
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from ..core.memory import as_utc, mem, Memory
 from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
-from ..core.extras import need
+from ..core.extras import need, numpy as np
 from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig
 from .score import (
     _factor, _minus, _overall, _superseded, age_days, compute_retention_score, factors_of)

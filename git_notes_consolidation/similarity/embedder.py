@@ -4,9 +4,9 @@
 
 # %% ../../nbs/07_similarity/01_embedder.ipynb #f8929065
 from __future__ import annotations
-import numpy as np
 from collections.abc import Sequence
 from typing import Protocol
+from ..core.extras import numpy as np
 
 # %% auto #0
 __all__ = ['GRID', 'Embedder', 'round_vectors', 'EmbeddingError']

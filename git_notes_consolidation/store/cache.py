@@ -5,11 +5,11 @@
 # %% ../../nbs/08_store/07_cache.ipynb #9b8204fa
 from __future__ import annotations
 import json, sqlite3
-import numpy as np
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
+from ..core.extras import numpy as np
 from ..core.memory import Memory
 from ..core.processes import write_ahead
 from ..similarity.embedder import Embedder

@@ -56,6 +56,11 @@ def test_values_and_settings_are_had_without_numpy():
     assert loaded("from git_notes_consolidation import MemoryTier, MemoryMetadata, RetentionConfig, load_settings, mem; mem('x')") == []
 
 
+def test_whoever_only_looks_loads_no_arrays_and_no_judge(done):
+    look = "import sys, os; from git_notes_consolidation.apps.cli import program; os.chdir(sys.argv[1])\ntry: program.main(['status'])\nexcept SystemExit: pass"
+    assert loaded(look, done, watch=["numpy", "sqlite3", "git_notes_consolidation.supersession.judge"]) == ["sqlite3"]
+
+
 def test_the_console_script_loads_nothing_by_itself(): assert loaded("import git_notes_consolidation.apps.entry") == []
 
 
