@@ -587,7 +587,7 @@ def memory_file(data):
     f = files_reading.MemoryFile(name, Path(name), raw, tuple(replace(e, time=e.time or SAMPLE_NOW) for e in found), SAMPLE_NOW)
     taken = sorted((files_tidy.Taken(e, "budget") for e in found[::2] if e.loose), key=lambda t: t.entry.place)
     p = files_tidy.FilePlan(f, tuple(taken))
-    files_tidy.still_says(f, taken)
+    files_tidy.still_says(f, [t.entry.place for t in taken])
     assert files_archive.put_back(p.after, files_archive.archive_lines(p, SAMPLE_NOW)[1][:-1]) == raw
 
 

@@ -5,7 +5,7 @@
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #44a935cb
 from __future__ import annotations
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from ...consolidation.view import View
 from .tidy import Budget, excess
 
 # %% auto #0
-__all__ = ['FORMS', 'Held', 'holding', 'as_markdown', 'rows_of_held', 'as_json_lines', 'fitting']
+__all__ = ['Held', 'holding', 'as_markdown', 'rows_of_held', 'as_json_lines', 'fitting']
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #423e0719
 @dataclass(frozen=True)
@@ -79,19 +79,16 @@ def as_json_lines(held: Iterable[Held]) -> str:
     return "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows_of_held(held))
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #cf9751d7
-FORMS = {"md": as_markdown, "jsonl": as_json_lines}
-
-
 def fitting(
     held: Sequence[Held],  # The most worth keeping first
     budget: Budget,
-    form: str = "md",
+    form: Callable[[Sequence[Held]], str] = as_markdown,
 ) -> list[Held]:
     "As many as fit, the most worth keeping."
     if budget == Budget(): return [*held]
     low, high = 0, len(held)
     while low < high:
         half = (low + high + 1) // 2
-        if excess(budget, FORMS[form](held[:half]).encode()): high = half - 1
+        if excess(budget, form(held[:half]).encode()): high = half - 1
         else: low = half
     return [*held[:low]]
