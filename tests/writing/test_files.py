@@ -372,6 +372,23 @@ def test_killed_at_every_step_nothing_is_lost(home, when):
     assert whole and back and n > 5
 
 
+@pytest.mark.skipif(os.name == "nt", reason="kill -9")
+def test_killed_while_an_edited_file_is_taken_back_it_is_the_one_or_the_other(home):
+    new = "- 2026-02-20: Use pnpm\n"
+    for n in range(1, 30):
+        for name in os.listdir(): os.unlink(name)
+        Path("MEMORY.md").write_text(NOTES)
+        gnc("tidy", "MEMORY.md", "--apply")
+        Path("MEMORY.md").write_text(TIDY + new)
+        whole = dies(n, "undo", "after")
+        now = Path("MEMORY.md").read_text()
+        assert now in (TIDY + new, NOTES + new)
+        assert gnc("tidy", "MEMORY.md", "--undo").code == (now == NOTES + new)  # Then there is nothing to take back
+        assert Path("MEMORY.md").read_text() == NOTES + new
+        if whole: break
+    assert whole and n > 5
+
+
 def test_two_at_once_one_is_done_and_nothing_is_lost(home):
     Path("MEMORY.md").write_text(NOTES + "".join(f"- 2026-03-{n % 28 + 1:02}: Rule {n} holds\n- 2026-04-01: Rule {n} holds\n" for n in range(40)))
     was = Path("MEMORY.md").read_bytes()

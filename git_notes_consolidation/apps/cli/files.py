@@ -63,7 +63,7 @@ def _name(path: Path, top: Path | None) -> str:
         if top: return real.relative_to(top.resolve()).as_posix()
     return f"{real.parent.name}-{digest('file', real.parent.as_posix())[5:9]}/{real.name}"
 
-
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #f658c2a4
 def _settings(call: Call) -> Settings:
     "The repository's settings; the defaults where there is none."
     with suppress(RepoError): return call.settings()
@@ -137,7 +137,7 @@ def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
     return sizes | {"path": p.file.path, "entries": len(p.file.entries), "taken": taken, "asked": asked,
                     "over": dict(p.over), "run_id": run, "diff": files_tidy.diff_of(p)}
 
-
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #3638ef6b
 def _command(*words: str) -> str: return plain(shlex.join(["gnc", "tidy", *words]))
 
 
@@ -177,7 +177,7 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime) -> tuple[dict[st
         except OSError as e: refused.append(f"{e.filename or p.file.path}: {e.strerror}; nothing is lost")
     return done, refused
 
-
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #f75725fc
 def _tidied(found: Sequence[Path], folders: bool) -> list[Path]:
     "Of the files of a folder those from which something was taken out."
     some = [p for p in found if not folders or files_archive.taken_out(files_reading.real_path(p))]
@@ -198,7 +198,7 @@ def _undone(call: Call, files: Sequence[Path], now: datetime) -> None:
               *(plain(f"{r['path']}: back again: {r['entries']}; {ends[r['edited']]}") for r in rows))
     _end(call, (), [*map(str, refused)])
 
-
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #7edb0833
 def _end(call: Call, passed: Sequence[str], refused: Sequence[str]) -> None:
     "Say what was not done."
     if not call.as_json:
@@ -309,7 +309,7 @@ def _csv(held: Sequence[files_export.Held]) -> str:
     write_csv(files_export.rows_of_held(held), out)
     return out.getvalue()
 
-
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #879d504b
 @app.command(
     epilog="Examples: `gnc export > MEMORY.md`, `gnc export --lines 200 --bytes 25k`, "
            "`gnc export --format jsonl`, `gnc export --namespace decisions`.")

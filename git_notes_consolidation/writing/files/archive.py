@@ -75,7 +75,7 @@ def _held(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
             time.sleep(0.02)
         yield handle
 
-
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #2312ef3b
 def _append(handle: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
     "Lines at the end of the archive, on the disk."
     handle.seek(0, os.SEEK_END)
@@ -153,7 +153,7 @@ def _runs(raw: bytes) -> list[tuple[_Row, list[_Row]]]:
         elif r.get("kind") == "undo": runs.pop(run, None)
     return [(r, [*entries.get(run, {}).values()]) for run, r in reversed(runs.items())]
 
-
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #c449d118
 def _pieces(entries: Sequence[_Row]) -> Iterator[tuple[int, bytes]]:
     "Where in the text that stays a piece belongs, and the piece."
     taken = 0
@@ -202,7 +202,7 @@ def _spot(
     if piece in b"".join(lines[first:last]): return None
     return low if low and (below or high < 0) else high
 
-
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #3272c84e
 def put_among(
     base: bytes,  # A file as it was left
     now: bytes,  # As it was edited since
@@ -247,7 +247,7 @@ def _restored(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str,
         if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]): return found[0]
     return None
 
-
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #fb0cbc87
 def taken_out(path: Path) -> bool:
     "Does the archive beside a file hold a run that was not taken back?"
     try: return bool(_runs(archive_of(path).read_bytes()))

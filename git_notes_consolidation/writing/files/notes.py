@@ -92,7 +92,7 @@ def _exported(e: Entry, named: Mapping[str, Memory]) -> tuple[Entry, Memory | No
     was = named.get((m[1] if m else dict(e.marks).get("id", ""))[:_SHORT])
     return (replace(e, title=e.title[:m.start()]) if m and was else e), was
 
-
+# %% ../../../nbs/16_writing/10_files/08_notes.ipynb #4ca491c8
 def news(
     f: MemoryFile,
     there: Mapping[str, Imported],  # What was imported of it, by words
@@ -166,7 +166,8 @@ def fresh(
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
             rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]), "title": e.title[:200],
                          "headings": [*e.place.headings], "line": e.place.lines[0], "dated": e.dated}
-                        | ({"over": over.words} if over and was else {}) | ({"of": named.id} if named else {}))
+                        | ({"over": over.words} if over and was else {})
+                        | ({"of": named.id} if named else {}))
     said = _told(files, rows, memories, {**held, **memories}, before, now)
     return Fresh(tuple(memories.values()), (*edges, *said), tuple(rows), known, len(edges), tuple(left))
 

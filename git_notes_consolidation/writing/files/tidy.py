@@ -225,7 +225,7 @@ def least_worth(
     ranked = [(round(s.overall, 4), r) for s, r in zip(scores, reads)]
     return sorted(ranked, key=lambda x: (x[0], -x[1].entry.place.start))
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #96bf9e51
 def within(
     f: MemoryFile,
     budget: Budget,
@@ -291,7 +291,7 @@ def _settled(f: MemoryFile, taken: Sequence[Taken], checks: int = 40) -> list[Ta
     if len(found) == len(taken) or still_says(f, [t.entry.place for t in found]): return found
     return []
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #8dac7dcf
 def chosen(
     f: MemoryFile,
     lines: Sequence[int],  # At which entries begin
@@ -303,7 +303,7 @@ def chosen(
                       f"where they begin")
     return [Taken(at[n], "chosen", reason="a person decided") for n in dict.fromkeys(lines)]
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #aad83ef3
 def plan_tidy(
     files: Sequence[MemoryFile],
     config: SubconsciousnessConfig,
