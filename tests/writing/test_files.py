@@ -33,7 +33,7 @@ NOTES = """# Memory
 - 2026-02-01: The request timeout is 30 s
 - 2026-02-02: Lint before every push
 - 2026-02-09: The request timeout is 60 s
-- 2026-02-11: Lint before every push
+- 2026-02-02: Lint before every push
 """
 TIDY = "# Memory\n\n## Decisions\n\n- 2026-02-02: Lint before every push\n- 2026-02-09: The request timeout is 60 s\n"
 
@@ -110,6 +110,23 @@ def test_what_is_not_certain_is_asked(change):
     assert any(x.older.title == "The request timeout is 30 s" for x in p.asked)
 
 
+def test_what_happened_twice_is_no_repeat():
+    log = "# Log\n\n- 2026-01-05: Deployed to production\n- 2026-01-12: The database was down\n- 2026-02-05: Deployed to production\n- 2026-02-12: The database was down\n"
+    assert plan(log).taken == () and {(x.relation, x.older.title == x.newer.title) for x in plan(log).asked} == {("repeated", True)}
+    assert said(plan(log.replace("- 2026-02", "- 2026-01"))) == [("repeated", "Deployed to production"), ("repeated", "The database was down")]
+
+
+@pytest.mark.parametrize("first, second", [("The request timeout is 30 s", "The request timeout is 60 s"), ("Use npm", "Use pnpm instead of npm")])
+@pytest.mark.parametrize("form", ["lines", "undated", "dated", "one day"])
+def test_the_last_word_is_no_repeat_of_the_first(first, second, form):
+    "A, then B, then A again: whatever is taken out, the file does not end with B."
+    days = ("2026-01-05", "2026-01-15", "2026-01-25" if form != "one day" else "2026-01-05")
+    if form == "lines": text = "".join(json.dumps({"text": x, "at": day}) + "\n" for x, day in zip((first, second, first), days))
+    else: text = "".join(f"- {f'{day}: ' if form != 'undated' else ''}{x}\n" for x, day in zip((first, second, first), days))
+    p = plan(text, path="m.jsonl" if form == "lines" else "MEMORY.md")
+    assert first in p.after.decode().splitlines()[-1]
+
+
 def test_a_step_of_a_procedure_a_quotation_and_an_example_are_no_entries():
     text = "## Release\n\n1. Run the tests\n2. Tag it\n3. Run the tests\n\n> - Run the tests\n\n```\n- Run the tests\n- Run the tests\n```\n"
     assert plan(text).taken == ()
@@ -118,7 +135,9 @@ def test_a_step_of_a_procedure_a_quotation_and_an_example_are_no_entries():
 def test_a_budget_takes_whole_entries_the_least_worth_first():
     p = plan(NOTES, Budget(lines=5))
     assert [t.why for t in p.taken] == ["replaced", "budget", "repeated"] and not p.over
-    assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-02: Lint before every push\n"  # Said again two days after the other
+    assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
+    lines = "".join(json.dumps({"text": x, "at": at}) + "\n" for x, at in (("Use make", "2026-02-01"), ("Tests need Redis", "2026-02-05"), ("Use make", "2026-02-09")))
+    assert plan(lines, Budget(lines=1), path="m.jsonl").after.decode() == lines.splitlines(True)[0]  # Said again after the other
     assert dict(plan("# A\n\n```\n1\n2\n```\n", Budget(lines=3)).over) == {"lines": 3}  # What a file is for stays
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
 
@@ -271,7 +290,7 @@ def test_undo_keeps_what_was_written_since(home):
     gnc("tidy", "MEMORY.md", "--apply")
     Path("MEMORY.md").write_text(TIDY.replace("every push", "every push, and before a release") + "- 2026-02-20: Use pnpm\n")
     assert "what was written since stays" in gnc("tidy", "MEMORY.md", "--undo").out
-    new = NOTES.replace("2026-02-02: Lint before every push", "2026-02-02: Lint before every push, and before a release")
+    new = NOTES.replace("every push", "every push, and before a release", 1)
     assert Path("MEMORY.md").read_text() == new + "- 2026-02-20: Use pnpm\n"
     assert gnc("tidy", "MEMORY.md", "--undo").code == 1
 
@@ -282,11 +301,11 @@ def test_undo_parts_nothing_from_what_it_belongs_to(home):
     assert gnc("tidy", "MEMORY.md", "--undo").code == 3  # The line below the last one is its own, and nothing was below
     assert Path("MEMORY.md").read_text() == TIDY + "  - measured in May\n\n## Later\n\n- 2026-03-01: Use pnpm\n"
     Path("MEMORY.md").write_text(TIDY.replace("- 2026-02-02", "  - of the gateway\n- 2026-02-02", 1).replace("\n\n  -", "\n\n-"))
-    assert gnc("tidy", "MEMORY.md", "--undo").code == 0 and "- 2026-02-11: Lint before every push\n" in Path("MEMORY.md").read_text()
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 0 and "- 2026-02-02: Lint before every push\n" in Path("MEMORY.md").read_text()
 
 
 def test_what_is_offered_can_be_done(home):
-    Path("my notes.md").write_text("- 2026-01-01: Use pnpm\n- 2026-02-01: Use pnpm\n")
+    Path("my notes.md").write_text("- Use pnpm\n- Use pnpm\n")
     told = gnc("tidy", "my notes.md")
     assert "Do it: gnc tidy 'my notes.md' --apply" in told.out
     Path("graph.jsonl").write_text('{"type": "entity", "name": "g", "observations": ["runs on wren", "runs on wren"]}\n')
@@ -298,7 +317,7 @@ def test_what_is_offered_can_be_done(home):
 
 def test_a_folder_is_tidied_though_one_file_cannot_be_read_and_taken_back_though_one_is(home):
     Path("old.txt").write_bytes(b"- caf\xe9\n")
-    Path("B.md").write_text(text := "- 2026-01-01: Use pnpm\n- 2026-02-01: Use pnpm\n")
+    Path("B.md").write_text(text := "- Use pnpm\n- Use pnpm\n")
     told = gnc("tidy", ".", "--apply")
     assert told.code == 0 and "passed over: old.txt is not UTF-8" in told.err
     assert Path("MEMORY.md").read_text() == TIDY and Path("B.md").read_text() == text.splitlines(True)[0]

@@ -75,8 +75,9 @@ def doubt(
     if gone.file is not stays.file: return "they stand in two files"
     if gone.entry.scope != stays.entry.scope: return "they stand under different headings"
     if not gone.entry.loose: return "it cannot be taken out without its surroundings"
-    older, newer = (gone, stays) if replaced else (stays, gone)
-    if replaced and not order_known(older, newer): return "nothing says which of the two is newer"
+    own = {gone.entry.dated, stays.entry.dated} == {"its words"}
+    if not replaced and own and gone.entry.time != stays.entry.time: return "each has a date of its own"
+    if replaced and not order_known(gone, stays): return "nothing says which of the two is newer"
     return ""
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #0bcbd29c
@@ -143,11 +144,17 @@ _RELATION = {EdgeType.DUPLICATE_OF: "repeated", EdgeType.SUPERSEDES: "replaced"}
 _ById = Mapping[str, Read]
 
 
-def _forbids(e: MemoryEdge, by_id: _ById) -> str:  # Empty: nothing
+def _forbids(
+    e: MemoryEdge,
+    by_id: _ById,
+    open_to: Mapping[str, set[str]],  # What replaced a memory, or may have
+) -> str:  # Empty: nothing
     "Why what the engine is sure of is only asked."
     newer, older = by_id[e.source_id], by_id[e.target_id]
+    repeats = e.edge_type == EdgeType.DUPLICATE_OF
     if e.kind == "partial": return f"a part of it is replaced: {e.reason}"
-    why = doubt(newer, older, False) if e.edge_type == EdgeType.DUPLICATE_OF else doubt(older, newer, True)
+    why = doubt(newer, older, False) if repeats else doubt(older, newer, True)
+    if repeats and open_to[e.target_id] - {e.source_id}: why = why or "another may have replaced it in between"
     return f"{why}; {e.reason}" if why else ""
 
 
@@ -177,8 +184,12 @@ def related(
     if not reads: return {}, []
     by_id = {r.memory.id: r for r in reads}
     edges, questions = _engine(reads, config, now)
-    sure = [e for e in edges if not _forbids(e, by_id)]
-    open_ = [*((e, why) for e in edges if (why := _forbids(e, by_id))), *questions]
+    open_to = defaultdict[str, set[str]](set)
+    for e in (*edges, *(e for e, _ in questions)):
+        if e.edge_type == EdgeType.SUPERSEDES: open_to[e.target_id].add(e.source_id)
+    told = [(e, _forbids(e, by_id, open_to)) for e in edges]
+    sure = [e for e, why in told if not why]
+    open_ = [*((e, why) for e, why in told if why), *questions]
     asked = [x for e, why in open_ if (x := _question(e, why, by_id))]
     asked.sort(key=lambda x: (-x.confidence, x.newer.place, x.older.place))
     meta = metadata_of([r.memory for r in reads], sure, (), State())
