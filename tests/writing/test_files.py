@@ -111,7 +111,8 @@ def test_what_is_not_certain_is_asked(change):
 
 
 def test_what_happened_twice_is_no_repeat():
-    log = "# Log\n\n- 2026-01-05: Deployed to production\n- 2026-01-12: The database was down\n- 2026-02-05: Deployed to production\n- 2026-02-12: The database was down\n"
+    month = "- 2026-0{0}-05: Deployed to production\n- 2026-0{0}-12: The database was down\n"
+    log = "# Log\n\n" + month.format(1) + month.format(2)
     assert plan(log).taken == () and {(x.relation, x.older.title == x.newer.title) for x in plan(log).asked} == {("repeated", True)}
     assert said(plan(log.replace("- 2026-02", "- 2026-01"))) == [("repeated", "Deployed to production"), ("repeated", "The database was down")]
 
@@ -136,7 +137,8 @@ def test_a_budget_takes_whole_entries_the_least_worth_first():
     p = plan(NOTES, Budget(lines=5))
     assert [t.why for t in p.taken] == ["replaced", "budget", "repeated"] and not p.over
     assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
-    lines = "".join(json.dumps({"text": x, "at": at}) + "\n" for x, at in (("Use make", "2026-02-01"), ("Tests need Redis", "2026-02-05"), ("Use make", "2026-02-09")))
+    days = ("Use make", "2026-02-01"), ("Tests need Redis", "2026-02-05"), ("Use make", "2026-02-09")
+    lines = "".join(json.dumps({"text": x, "at": at}) + "\n" for x, at in days)
     assert plan(lines, Budget(lines=1), path="m.jsonl").after.decode() == lines.splitlines(True)[0]  # Said again after the other
     assert dict(plan("# A\n\n```\n1\n2\n```\n", Budget(lines=3)).over) == {"lines": 3}  # What a file is for stays
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
@@ -589,6 +591,13 @@ def test_export_stays_in_its_budget_and_is_read_back(repo):
     assert {e.title.partition(" (mem_")[0] for e in read_memory_file("OUT.md").entries} == {"Lint before every push", "The request timeout is 60 s"}
     for form in ("md", "jsonl", "csv"): assert 0 < len(gnc("export", "--format", form, "--bytes", 400).out.encode()) <= 400
     assert gnc("export", "--format", "csv").out.count("\n") == 3 and gnc("export", "--format", "md", "--namespace", "nope").code == 2
+
+
+def test_what_was_said_again_is_the_last_word_of_an_export(repo):
+    Path("MEMORY.md").write_text("".join(f"- 2026-0{n}-01: The request timeout is {s} s\n" for n, s in ((1, 30), (2, 60), (3, 30))))
+    gnc("import", "MEMORY.md")
+    dated = [line[2:40].partition(" (")[0] for line in gnc("export").out.splitlines() if line.startswith("- ")]
+    assert dated[0].startswith("2026-03-01: The request timeout is 30") and json.loads(gnc("export", "--format", "jsonl").out.splitlines()[0])["at"]
 
 
 def held(): return {x["text"] for x in map(json.loads, gnc("export", "--format", "jsonl").out.splitlines())}
