@@ -211,8 +211,8 @@ def _next(words: Sequence[str], done: Mapping[str, str] | bool) -> Iterator[Text
     if done is True: yield Text(f"Nothing was written. Do it: {_command(*words)} --apply")
     changed = [path for path, run in done.items() if run] if isinstance(done, Mapping) else []
     if not changed: return
-    where = f"{Path(changed[0]).name}{files_reading.ARCHIVE} beside it" if len(changed) == 1 else (
-        f"NAME{files_reading.ARCHIVE} beside each")
+    archive = files_archive.archive_of(files_reading.real_path(changed[0])).name
+    where = f"{archive} beside it" if len(changed) == 1 else f"NAME{files_reading.ARCHIVE} beside each"
     yield Text(f"What was taken out lies in {plain(where)}.\nTake it back: {_command(*words)} --undo")
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #92fcadf1

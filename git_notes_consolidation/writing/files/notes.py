@@ -102,11 +102,12 @@ def news(
     named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
     gone = [x for w, x in there.items() if w not in {*words}]
     changed = {x.of: x for x in gone if x.of}
+    moved = {(*held[x.id].text.split(),) for x in gone if x.id in held}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
         e, was = _exported(e, named)
         same = was and was.id not in changed and was.text.split() == e.text.split()
-        if w not in there and not same: new.append((n, e, was))
+        if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
     over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
     return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
 
