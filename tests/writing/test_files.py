@@ -117,6 +117,14 @@ def test_what_happened_twice_is_no_repeat():
     assert said(plan(log.replace("- 2026-02", "- 2026-01"))) == [("repeated", "Deployed to production"), ("repeated", "The database was down")]
 
 
+@pytest.mark.parametrize("one, other", [("C++ is fast", "C is fast"), ("Keep it when a > b", "Keep it when a < b"), ("Stop if x == 1", "Stop if x != 1"),
+                                        ("The offset is +5 here", "The offset is -5 here"), ("✅ tests pass here", "❌ tests pass here"),
+                                        ("~~Use npm~~", "Use npm"), ("Set FOO=1 here", "Set foo=1 here"), ("Use ~/bin here", "Use /bin here")])
+def test_a_sign_makes_another_statement(one, other):
+    for text in (f"- {one}\n- {other}\n", f"- {other}\n- {one}\n"): assert plan(text).taken == ()
+    assert [t.entry.title for t in plan(f"- {one}\n- {one}.\n").taken] == [f"{one}."]
+
+
 @pytest.mark.parametrize("first, second", [("The request timeout is 30 s", "The request timeout is 60 s"), ("Use npm", "Use pnpm instead of npm")])
 @pytest.mark.parametrize("form", ["lines", "undated", "dated", "one day"])
 def test_the_last_word_is_no_repeat_of_the_first(first, second, form):

@@ -66,6 +66,9 @@ def order_known(older: Read, newer: Read) -> bool:
     return older.file is newer.file and older.file.forward is not None
 
 
+def _letters(e: Entry) -> str: return " ".join(e.text.split()).removesuffix(".")
+
+
 def doubt(
     gone: Read,  # What would be taken out
     stays: Read,
@@ -75,10 +78,10 @@ def doubt(
     if gone.file is not stays.file: return "they stand in two files"
     if gone.entry.scope != stays.entry.scope: return "they stand under different headings"
     if not gone.entry.loose: return "it cannot be taken out without its surroundings"
+    if replaced: return "" if order_known(gone, stays) else "nothing says which of the two is newer"
+    if _letters(gone.entry) != _letters(stays.entry): return "the same words, written in another way"
     own = {gone.entry.dated, stays.entry.dated} == {"its words"}
-    if not replaced and own and gone.entry.time != stays.entry.time: return "each has a date of its own"
-    if replaced and not order_known(gone, stays): return "nothing says which of the two is newer"
-    return ""
+    return "each has a date of its own" if own and gone.entry.time != stays.entry.time else ""
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #0bcbd29c
 LIKELY = 0.7  # Least confidence of a guess about two that were written at one time
