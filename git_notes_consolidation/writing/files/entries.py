@@ -93,7 +93,7 @@ def front_matter(
 _DATE = re.compile(r"\W{0,4}(\d{4}-\d\d-\d\d)"
                    r"(?:[T ](\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?))?(?=[^\w-]|$)")
 _SIGNS = r"[:;,.)\]*_|–—-]+"
-_BETWEEN = re.compile(rf"(?:{_SIGNS}(?=[^\W\d]))?(?:{_SIGNS}(?=\s|$)|\s+)*")  # A date and its text; no sign of that
+_BETWEEN = re.compile(rf"(?:{_SIGNS}(?=[^\W\d]))?(?:{_SIGNS}(?=\s|$)|\s+)*")  # Not a sign of the text
 
 
 def a_time(

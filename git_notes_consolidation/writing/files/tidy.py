@@ -157,7 +157,7 @@ def _forbids(
     repeats = e.edge_type == EdgeType.DUPLICATE_OF
     if e.kind == "partial": return f"a part of it is replaced: {e.reason}"
     why = doubt(newer, older, False) if repeats else doubt(older, newer, True)
-    if repeats and open_to[e.target_id] - {e.source_id}: why = why or "another may have replaced it in between"
+    if repeats and open_to[e.target_id] - {e.source_id}: why = why or "something may have replaced it since"
     return f"{why}; {e.reason}" if why else ""
 
 
