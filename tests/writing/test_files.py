@@ -560,6 +560,16 @@ def test_a_changed_line_is_a_newer_version_of_its_place(repo):
     assert gnc("--json", "audit").code == 0
 
 
+def test_an_observation_is_a_version_of_one_about_the_same_entity(repo):
+    def graph(**said): return "".join(json.dumps({"type": "entity", "name": k, "observations": v}) + "\n" for k, v in said.items())
+    Path("memory.jsonl").write_text(graph(gateway=["owned by Ada"], ledger=["written in Go"]))
+    gnc("import", "memory.jsonl")
+    Path("memory.jsonl").write_text(graph(gateway=["needs Redis"], ledger=["written in Go", "owned by Ada"]))
+    assert gnc("--json", "import", "memory.jsonl").json["versions"] == 0
+    Path("memory.jsonl").write_text(graph(gateway=["needs Redis"], ledger=["written in Rust", "owned by Ada"]))
+    assert gnc("--json", "import", "memory.jsonl").json["versions"] == 1
+
+
 def test_a_line_that_was_moved_is_known(repo):
     Path("MEMORY.md").write_text(TIDY)
     gnc("import", "MEMORY.md")

@@ -62,6 +62,11 @@ _ALIKE = 0.6  # Of their words, from which a line is a version of another
 _MOST = 100_000  # Pairs that are looked at
 
 
+def _under(e: Entry) -> tuple[str, ...]:
+    "The headings above an entry; the entity that an observation is about."
+    return e.scope if e.kind == "observation" else e.place.headings
+
+
 def _alike(a: str, b: str) -> float:
     x, y = (re.findall(r"\w+", t.lower()) for t in (a, b))
     return SequenceMatcher(None, x, y, autojunk=False).ratio()
@@ -74,7 +79,7 @@ def versions(
     "Which of the entries that are gone each new one is a version of."
     if len(new) * len(gone) > _MOST: return {}  # A file that was written anew has no versions
     pairs = [(_alike(e.title, g.title), n, k) for n, e in enumerate(new) for k, g in enumerate(gone)
-             if g.headings == e.place.headings or e.kind in ("file", "record")]
+             if g.headings == _under(e) or e.kind in ("file", "record")]
     out, used = dict[int, Imported](), set[int]()
     for score, n, k in sorted(pairs, key=lambda x: (-x[0], x[1], x[2])):
         if score < _ALIKE or n in out or k in used: continue
@@ -166,7 +171,7 @@ def fresh(
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
             rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]), "title": e.title[:200],
-                         "headings": [*e.place.headings], "line": e.place.lines[0], "dated": e.dated}
+                         "headings": [*_under(e)], "line": e.place.lines[0], "dated": e.dated}
                         | ({"over": over.words} if over and was else {})
                         | ({"of": named.id} if named else {}))
     said = _told(files, rows, memories, {**held, **memories}, before, now)
