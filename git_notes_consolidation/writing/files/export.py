@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from ...core.loading import Settings
-from ...core.memory import Memory
+from ...core.memory import Memory, repeat_key
 from ...consolidation.service import scored, stand_ins
 from ...consolidation.view import View
 from .tidy import Budget, excess
@@ -38,15 +38,14 @@ def holding(
 ) -> list[Held]:  # The most worth keeping first
     "The memories that hold now."
     meta = scored(v, settings, now)
-    first, last = stand_ins(v.scan.memories, meta), dict[str, datetime]()
+    first, last, out = stand_ins(v.scan.memories, meta), dict[object, datetime](), list[Held]()
     for m in v.scan.memories:
-        if i := first.get(m.id): last[i] = max(m.event_time, last.get(i, m.event_time))
-    out = []
+        if m.id in first: last[repeat_key(m)] = max(m.event_time, last.get(repeat_key(m), m.event_time))
     for m in v.scan.memories:
         d = meta[m.id]
         whole = d.superseded_by and d.superseded_kind == "full"
         if m.status != "active" or first.get(m.id) != m.id or whole: continue
-        out.append(Held(m, d.retention.overall, d.superseded_by or "", last[m.id]))
+        out.append(Held(m, d.retention.overall, d.superseded_by or "", last[repeat_key(m)]))
     return sorted(out, key=lambda h: (-h.score, -h.at.timestamp(), h.memory.id))
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #2b80fb23
