@@ -587,8 +587,13 @@ def memory_file(data):
     f = files_reading.MemoryFile(name, Path(name), raw, tuple(replace(e, time=e.time or SAMPLE_NOW) for e in found), SAMPLE_NOW)
     taken = sorted((files_tidy.Taken(e, "budget") for e in found[::2] if e.loose), key=lambda t: t.entry.place)
     p = files_tidy.FilePlan(f, tuple(taken))
-    files_tidy.still_says(f, taken)
-    assert files_archive.put_back(p.after, files_archive.archive_lines(p, SAMPLE_NOW)[1][:-1]) == raw
+    files_tidy.still_says(f, [t.entry.place for t in taken])
+    rows = files_archive.archive_lines(p, SAMPLE_NOW)[1][:-1]
+    assert files_archive.put_back(p.after, rows) == raw
+    if not (among := files_archive.put_among(p.after, raw[:len(raw) // 2], rows)): return
+    made, spans = among
+    for a, b in reversed(spans): made = made[:a] + made[b:]
+    assert made == raw[:len(raw) // 2]
 
 
 def _no_number(word): raise AssertionError(f"{word} is no JSON")

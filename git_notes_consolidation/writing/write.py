@@ -30,7 +30,7 @@ from .records import (
     _gone, _named, _outdated, _stands, _STATUS, _status_before, _Writer, commit_of, placed)
 
 # %% auto #0
-__all__ = ['texts', 'remember', 'forget', 'restore', 'update', 'WritingService', 'open_writing']
+__all__ = ['texts', 'secret_kinds', 'remember', 'forget', 'restore', 'update', 'WritingService', 'open_writing']
 
 # %% ../../nbs/16_writing/05_write.ipynb #3bd622f8
 def texts(self: _Writer, older: Memory, newer: Memory, client: Client | None) -> list[str]:
@@ -78,9 +78,14 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
     return made._replace(warnings=(*made.warnings, *warnings, *_secrets(new.text))), d, considered
 
 
+def secret_kinds(text: str) -> list[str]:
+    "What kinds of secrets a text seems to hold."
+    return sorted({f.kind.partition(":")[2] for f in findings(text) if f.kind.startswith("secret:")})
+
+
 def _secrets(text: str) -> list[str]:
     "A warning where a text holds what should not stand in a note."
-    kinds = sorted({f.kind.partition(":")[2] for f in findings(text) if f.kind.startswith("secret:")})
+    kinds = secret_kinds(text)
     return [f"it seems to hold a secret ({', '.join(kinds)}), and a note is for everyone who clones the "
             f"repository: undo this and write it without"] if kinds else []
 

@@ -23,7 +23,7 @@ from git_notes_consolidation.writing.files import archive
 from git_notes_consolidation.writing.files.claude import claude_folder, project_slug
 from git_notes_consolidation.writing.files.reading import MemoryFile, direction, memory_files, read_memory_file
 from git_notes_consolidation.writing.files.sources import entries_of
-from git_notes_consolidation.writing.files.tidy import Budget, Taken, excess, plan_tidy, still_says
+from git_notes_consolidation.writing.files.tidy import Budget, Taken, diff_of, excess, plan_tidy, still_says
 
 CONFIG = SubconsciousnessConfig()
 NOTES = """# Memory
@@ -33,7 +33,7 @@ NOTES = """# Memory
 - 2026-02-01: The request timeout is 30 s
 - 2026-02-02: Lint before every push
 - 2026-02-09: The request timeout is 60 s
-- 2026-02-11: Lint before every push
+- 2026-02-02: Lint before every push
 """
 TIDY = "# Memory\n\n## Decisions\n\n- 2026-02-02: Lint before every push\n- 2026-02-09: The request timeout is 60 s\n"
 
@@ -86,7 +86,7 @@ def test_entries_lie_in_their_bytes_and_what_goes_is_all_that_changes(raw, data)
 @given(FILES, st.integers(1, 12))
 def test_what_a_plan_leaves_reads_as_before(raw, lines):
     p = plan(raw, Budget(lines=lines))
-    assert not p.taken or still_says(p.file, p.taken)
+    assert not p.taken or still_says(p.file, [t.entry.place for t in p.taken])
     gone = [(t.entry.place.start, t.entry.place.end) for t in p.taken]
     def items(entries): return [(e.title, e.body) for e in entries if e.kind in ("item", "piece")]
     assert items(read(p.after).entries) == items(e for e in p.file.entries if not any(a <= e.place.start < b for a, b in gone))
@@ -110,6 +110,32 @@ def test_what_is_not_certain_is_asked(change):
     assert any(x.older.title == "The request timeout is 30 s" for x in p.asked)
 
 
+def test_what_happened_twice_is_no_repeat():
+    month = "- 2026-0{0}-05: Deployed to production\n- 2026-0{0}-12: The database was down\n"
+    log = "# Log\n\n" + month.format(1) + month.format(2)
+    assert plan(log).taken == () and {(x.relation, x.older.title == x.newer.title) for x in plan(log).asked} == {("repeated", True)}
+    assert said(plan(log.replace("- 2026-02", "- 2026-01"))) == [("repeated", "Deployed to production"), ("repeated", "The database was down")]
+
+
+@pytest.mark.parametrize("one, other", [("C++ is fast", "C is fast"), ("Keep it when a > b", "Keep it when a < b"), ("Stop if x == 1", "Stop if x != 1"),
+                                        ("The offset is +5 here", "The offset is -5 here"), ("✅ tests pass here", "❌ tests pass here"),
+                                        ("~~Use npm~~", "Use npm"), ("Set FOO=1 here", "Set foo=1 here"), ("Use ~/bin here", "Use /bin here")])
+def test_a_sign_makes_another_statement(one, other):
+    for text in (f"- {one}\n- {other}\n", f"- {other}\n- {one}\n"): assert plan(text).taken == ()
+    assert [t.entry.title for t in plan(f"- {one}\n- {one}.\n").taken] == [f"{one}."]
+
+
+@pytest.mark.parametrize("first, second", [("The request timeout is 30 s", "The request timeout is 60 s"), ("Use npm", "Use pnpm instead of npm")])
+@pytest.mark.parametrize("form", ["lines", "undated", "dated", "one day"])
+def test_the_last_word_is_no_repeat_of_the_first(first, second, form):
+    "A, then B, then A again: whatever is taken out, the file does not end with B."
+    days = ("2026-01-05", "2026-01-15", "2026-01-25" if form != "one day" else "2026-01-05")
+    if form == "lines": text = "".join(json.dumps({"text": x, "at": day}) + "\n" for x, day in zip((first, second, first), days))
+    else: text = "".join(f"- {f'{day}: ' if form != 'undated' else ''}{x}\n" for x, day in zip((first, second, first), days))
+    p = plan(text, path="m.jsonl" if form == "lines" else "MEMORY.md")
+    assert first in p.after.decode().splitlines()[-1]
+
+
 def test_a_step_of_a_procedure_a_quotation_and_an_example_are_no_entries():
     text = "## Release\n\n1. Run the tests\n2. Tag it\n3. Run the tests\n\n> - Run the tests\n\n```\n- Run the tests\n- Run the tests\n```\n"
     assert plan(text).taken == ()
@@ -118,7 +144,10 @@ def test_a_step_of_a_procedure_a_quotation_and_an_example_are_no_entries():
 def test_a_budget_takes_whole_entries_the_least_worth_first():
     p = plan(NOTES, Budget(lines=5))
     assert [t.why for t in p.taken] == ["replaced", "budget", "repeated"] and not p.over
-    assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-02: Lint before every push\n"  # Said again two days after the other
+    assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
+    days = ("Use make", "2026-02-01"), ("Tests need Redis", "2026-02-05"), ("Use make", "2026-02-09")
+    lines = "".join(json.dumps({"text": x, "at": at}) + "\n" for x, at in days)
+    assert plan(lines, Budget(lines=1), path="m.jsonl").after.decode() == lines.splitlines(True)[0]  # Said again after the other
     assert dict(plan("# A\n\n```\n1\n2\n```\n", Budget(lines=3)).over) == {"lines": 3}  # What a file is for stays
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
 
@@ -218,7 +247,115 @@ def test_what_somebody_changed_is_left_alone(home):
     gnc("tidy", "MEMORY.md", "--apply")
     Path("MEMORY.md").write_text("- mine\n")
     told = gnc("tidy", "MEMORY.md", "--undo")
-    assert told.code == 3 and "was edited after" in told.err and Path("MEMORY.md").read_text() == "- mine\n"
+    assert told.code == 3 and "was edited where" in told.err and Path("MEMORY.md").read_text() == "- mine\n"
+
+
+EDITS = st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["add", "change", "drop"]), PIECES), min_size=1, max_size=4)
+
+
+def edited(raw, edits):
+    lines = raw.splitlines(True)
+    for n, what, piece in edits:
+        n = n % (len(lines) + 1)
+        lines[n:n + (what != "add")] = [piece.encode()] if what != "drop" else []
+    return b"".join(lines)
+
+
+@given(FILES, EDITS, st.data())
+def test_undo_after_an_edit_loses_no_byte_of_it(raw, edits, data):
+    "Whatever was edited, it is there; what was taken out is there too, or nothing is written."
+    f = read(raw)
+    loose = [e for e in f.entries if e.loose]
+    some = data.draw(st.lists(st.sampled_from(loose), unique_by=id, min_size=1)) if loose else []
+    p = archive.FilePlan(f, tuple(sorted((Taken(e, "budget") for e in some), key=lambda t: t.entry.place)))
+    _, (*rows, last) = archive.archive_lines(p, SAMPLE_NOW)
+    now = edited(p.after, edits)
+    for below in (True, False):
+        if not (found := archive.put_among(p.after, now, rows, below)): continue
+        made, spans = found
+        rest = made
+        for a, b in reversed(spans): rest = rest[:a] + rest[b:]
+        assert rest == now and all(r["bytes"].encode() in made for r in rows)
+    made = archive._restored(last, rows, now, "MEMORY.md", SAMPLE_NOW)
+    if made not in (None, now, raw):
+        def items(raw): return [(e.title, e.body) for e in read(raw).entries if e.kind == "item"]
+        left = items(made)
+        assert all(x in left and (left.remove(x) or True) for x in items(now))
+
+
+@given(st.lists(st.integers(0, 14), min_size=1, max_size=8, unique=True), st.integers(0, 14), st.sampled_from(["change", "drop", "add"]))
+def test_an_edit_elsewhere_and_what_was_taken_out_are_both_there(gone, at, what):
+    "As if the edit had been made before anything was taken out."
+    lines = ["# Memory\n", "\n", *(f"- 2026-02-{n + 1:02}: The rule number {n} is to be kept\n" for n in range(15))]
+    f = read("".join(lines))
+    p = archive.FilePlan(f, tuple(Taken(e, "budget") for n, e in enumerate(f.entries) if n in gone))
+    _, (*rows, last) = archive.archive_lines(p, SAMPLE_NOW)
+    if {at - 1, at, at + 1} & {*gone}: return
+    def edit(raw): return edited(raw, [(raw.splitlines(True).index(lines[at + 2].encode()), what, "- 2026-03-01: Something new\n")])
+    made = archive._restored(last, rows, edit(p.after), "MEMORY.md", SAMPLE_NOW)
+    assert made == edit(f.raw) == archive._restored(last, rows, made, "MEMORY.md", SAMPLE_NOW)  # Cut off, and once again
+
+
+def test_undo_keeps_what_was_written_since(home):
+    gnc("tidy", "MEMORY.md", "--apply")
+    Path("MEMORY.md").write_text(TIDY.replace("every push", "every push, and before a release") + "- 2026-02-20: Use pnpm\n")
+    assert "what was written since stays" in gnc("tidy", "MEMORY.md", "--undo").out
+    new = NOTES.replace("every push", "every push, and before a release", 1)
+    assert Path("MEMORY.md").read_text() == new + "- 2026-02-20: Use pnpm\n"
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 1
+
+
+def test_undo_parts_nothing_from_what_it_belongs_to(home):
+    gnc("tidy", "MEMORY.md", "--apply")
+    Path("MEMORY.md").write_text(TIDY + "  - measured in May\n\n## Later\n\n- 2026-03-01: Use pnpm\n")
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 3  # The line below the last one is its own, and nothing was below
+    assert Path("MEMORY.md").read_text() == TIDY + "  - measured in May\n\n## Later\n\n- 2026-03-01: Use pnpm\n"
+    Path("MEMORY.md").write_text(TIDY.replace("- 2026-02-02", "  - of the gateway\n- 2026-02-02", 1).replace("\n\n  -", "\n\n-"))
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 0 and "- 2026-02-02: Lint before every push\n" in Path("MEMORY.md").read_text()
+
+
+def test_what_is_offered_can_be_done(home):
+    Path("my notes.md").write_text("- Use pnpm\n- Use pnpm\n")
+    told = gnc("tidy", "my notes.md")
+    assert "Do it: gnc tidy 'my notes.md' --apply" in told.out
+    Path("graph.jsonl").write_text('{"type": "entity", "name": "g", "observations": ["runs on wren", "runs on wren"]}\n')
+    told = gnc("tidy", "graph.jsonl")
+    assert "Is it a repeat?" in told.out and "--take" not in told.out  # A part of a line cannot go
+    Path("b.md").write_text(NOTES.replace("- 2026-02-09", "\n## Production\n\n- 2026-02-09"))
+    assert "gnc tidy b.md --take LINE" in gnc("tidy", ".").out
+
+
+def test_a_folder_is_tidied_though_one_file_cannot_be_read_and_taken_back_though_one_is(home):
+    Path("old.txt").write_bytes(b"- caf\xe9\n")
+    Path("B.md").write_text(text := "- Use pnpm\n- Use pnpm\n")
+    told = gnc("tidy", ".", "--apply")
+    assert told.code == 0 and "passed over: old.txt is not UTF-8" in told.err
+    assert Path("MEMORY.md").read_text() == TIDY and Path("B.md").read_text() == text.splitlines(True)[0]
+    gnc("tidy", "MEMORY.md", "--undo")
+    assert gnc("tidy", ".", "--undo").code == 0 and Path("B.md").read_text() == text
+    gnc("tidy", ".", "--apply")
+    Path("B.md").write_text("- all new\n")
+    told = gnc("tidy", ".", "--undo")
+    assert told.code == 3 and "B.md was edited" in told.err and Path("MEMORY.md").read_text() == NOTES
+
+
+def test_a_diff_is_one_that_git_applies(home):
+    for text in (NOTES, NOTES.rstrip(), NOTES.replace("push", "push\u2028at last\x0c")):
+        Path("MEMORY.md").write_text(text)
+        diff = gnc("tidy", "MEMORY.md", "--diff").out
+        was = plan(text).after.decode()
+        if "\x0c" in text: assert diff_of(plan(text)).count("\n") == diff_of(plan(NOTES)).count("\n"); continue
+        Path("d").write_text(diff)
+        git(home, "apply", "-p0", "--unidiff-zero", "d")
+        assert Path("MEMORY.md").read_text() == was
+
+
+def test_a_write_protected_file_is_left_alone(home):
+    os.chmod("MEMORY.md", 0o444)
+    told = gnc("tidy", "MEMORY.md", "--apply")
+    assert told.code == 3 and "is write-protected" in told.out + told.err and os.listdir() == ["MEMORY.md"]
+    assert "What was taken out" not in told.out and "Nothing was written" not in told.out.replace("was written;", "")
+    assert gnc("tidy", "MEMORY.md", "--apply", "--diff").code == 3
 
 
 def dies(n, what, when):
@@ -264,6 +401,23 @@ def test_killed_at_every_step_nothing_is_lost(home, when):
     assert whole and back and n > 5
 
 
+@pytest.mark.skipif(os.name == "nt", reason="kill -9")
+def test_killed_while_an_edited_file_is_taken_back_it_is_the_one_or_the_other(home):
+    new = "- 2026-02-20: Use pnpm\n"
+    for n in range(1, 30):
+        for name in os.listdir(): os.unlink(name)
+        Path("MEMORY.md").write_text(NOTES)
+        gnc("tidy", "MEMORY.md", "--apply")
+        Path("MEMORY.md").write_text(TIDY + new)
+        whole = dies(n, "undo", "after")
+        now = Path("MEMORY.md").read_text()
+        assert now in (TIDY + new, NOTES + new)
+        assert gnc("tidy", "MEMORY.md", "--undo").code == (now == NOTES + new)  # Then there is nothing to take back
+        assert Path("MEMORY.md").read_text() == NOTES + new
+        if whole: break
+    assert whole and n > 5
+
+
 def test_two_at_once_one_is_done_and_nothing_is_lost(home):
     Path("MEMORY.md").write_text(NOTES + "".join(f"- 2026-03-{n % 28 + 1:02}: Rule {n} holds\n- 2026-04-01: Rule {n} holds\n" for n in range(40)))
     was = Path("MEMORY.md").read_bytes()
@@ -293,7 +447,8 @@ def test_a_link_out_of_the_folder_is_neither_read_nor_written(tmp_path, monkeypa
     told = gnc("tidy", "MEMORY.md", "--apply")
     assert told.code == 1 and "a link out of its folder" in told.err and (tmp_path / "secret.md").read_text() == NOTES
     assert [p.name for p in memory_files(tmp_path / "in")] == ["AGENTS.md"]
-    assert gnc("tidy", "CLAUDE.md", "--apply").code == 0 and Path("CLAUDE.md").is_symlink() and Path("AGENTS.md").read_text() == TIDY
+    assert "lies in AGENTS.md.archive.jsonl" in gnc("tidy", "CLAUDE.md", "--apply").out
+    assert Path("CLAUDE.md").is_symlink() and Path("AGENTS.md").read_text() == TIDY
     Path("NOTES.md").write_text(NOTES)
     Path("NOTES.md.archive.jsonl").symlink_to("../secret.md")
     told = gnc("tidy", "NOTES.md", "--apply")
@@ -323,7 +478,7 @@ def test_a_large_odd_file_costs_seconds_at_most(text):
 def test_what_cannot_go_alone_keeps_nothing_else_from_going():
     trap = "A paragraph\n- an item\n---\n\n"
     p = plan(trap * 3 + "- Use pnpm\n- Use pnpm\n", Budget(lines=10))
-    assert [t.entry.title for t in p.taken][-1] == "Use pnpm" and still_says(p.file, p.taken) and p.over
+    assert [t.entry.title for t in p.taken][-1] == "Use pnpm" and still_says(p.file, [t.entry.place for t in p.taken]) and p.over
     begin = time.process_time()
     assert plan(trap * 500, Budget(lines=10)).over
     assert time.process_time() - begin < 30
@@ -405,6 +560,26 @@ def test_a_changed_line_is_a_newer_version_of_its_place(repo):
     assert gnc("--json", "audit").code == 0
 
 
+def test_an_observation_is_a_version_of_one_about_the_same_entity(repo):
+    def graph(**said): return "".join(json.dumps({"type": "entity", "name": k, "observations": v}) + "\n" for k, v in said.items())
+    Path("memory.jsonl").write_text(graph(gateway=["owned by Ada"], ledger=["written in Go"]))
+    gnc("import", "memory.jsonl")
+    Path("memory.jsonl").write_text(graph(gateway=["needs Redis"], ledger=["written in Go", "owned by Ada"]))
+    assert gnc("--json", "import", "memory.jsonl").json["versions"] == 0
+    Path("memory.jsonl").write_text(graph(gateway=["needs Redis"], ledger=["written in Rust", "owned by Ada"]))
+    assert gnc("--json", "import", "memory.jsonl").json["versions"] == 1
+
+
+def test_a_line_that_was_moved_is_known(repo):
+    Path("MEMORY.md").write_text(TIDY)
+    gnc("import", "MEMORY.md")
+    for text in (TIDY.replace("## Decisions", "## What we decided"), TIDY.replace("- 2026-02-09", "\n## Gateway\n\n- 2026-02-09")):
+        Path("MEMORY.md").write_text(text)
+        assert gnc("--json", "import", "MEMORY.md").json["added"] == 0
+    Path("MEMORY.md").write_text(TIDY.replace("60 s", "90 s").replace("## Decisions", "## Gateway"))
+    assert gnc("--json", "import", "MEMORY.md").json["added"] == 1
+
+
 def test_import_takes_a_lines_age_from_blame(repo):
     Path("MEMORY.md").write_text("- Use npm here\n- Use make\n")
     git(repo, "commit", "-qam", "x", date="2026-03-02T00:00:00Z")
@@ -443,7 +618,51 @@ def test_export_stays_in_its_budget_and_is_read_back(repo):
     assert len(gnc("export", "--bytes", 150).out.encode()) <= 150
     Path("OUT.md").write_text(gnc("export").out)
     assert {e.title.partition(" (mem_")[0] for e in read_memory_file("OUT.md").entries} == {"Lint before every push", "The request timeout is 60 s"}
+    for form in ("md", "jsonl", "csv"): assert 0 < len(gnc("export", "--format", form, "--bytes", 400).out.encode()) <= 400
     assert gnc("export", "--format", "csv").out.count("\n") == 3 and gnc("export", "--format", "md", "--namespace", "nope").code == 2
+
+
+def test_what_was_said_again_is_the_last_word_of_an_export(repo):
+    Path("MEMORY.md").write_text("".join(f"- 2026-0{n}-01: The request timeout is {s} s\n" for n, s in ((1, 30), (2, 60), (3, 30))))
+    gnc("import", "MEMORY.md")
+    dated = [line[2:40].partition(" (")[0] for line in gnc("export").out.splitlines() if line.startswith("- ")]
+    assert dated[0].startswith("2026-03-01: The request timeout is 30") and json.loads(gnc("export", "--format", "jsonl").out.splitlines()[0])["at"]
+
+
+def held(): return {x["text"] for x in map(json.loads, gnc("export", "--format", "jsonl").out.splitlines())}
+
+
+@pytest.mark.parametrize("form", ["md", "jsonl"])
+def test_what_was_exported_is_known_again_and_a_change_in_it_is_a_newer_version(repo, form):
+    gnc("import", "MEMORY.md"); gnc("consolidate")
+    was, out = held(), f"OUT.{form}"
+    Path(out).write_text(gnc("export", "--format", form).out)
+    r = gnc("--json", "import", out).json
+    assert (r["added"], r["known"]) == (0, 2)
+    for n in (90, 120, 60):  # … and back again
+        Path(out).write_text(re.sub(r"timeout is \d+ s", f"timeout is {n} s", Path(out).read_text()))
+        r = gnc("--json", "import", out).json
+        assert (r["added"], r["known"], r["versions"]) == (1, 1, 1) and gnc("--json", "import", out).json["added"] == 0
+        assert held() == {x.replace("60 s", f"{n} s") for x in was}
+    assert gnc("--json", "audit").code == 0
+
+
+def test_what_was_taken_back_is_not_known_by_its_name(repo):
+    run = gnc("--json", "import", "MEMORY.md").json["run_id"]
+    Path("OUT.md").write_text(gnc("export").out)
+    gnc("undo", run)
+    again = gnc("--json", "import", "OUT.md").json
+    assert (again["added"], again["known"]) == (3, 0)  # What is said twice stands there once
+
+
+def test_what_looks_like_a_secret_is_named_and_left_out(repo):
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    Path("MEMORY.md").write_text(NOTES + f"- 2026-03-01: The deploy token is {token}\n- 2026-03-02: Password: in the vault\n")
+    for words in (("--dry-run", "-v"), ()):
+        told = gnc("import", "MEMORY.md", *words)
+        assert token not in told.out + told.err and "MEMORY.md:9: it seems to hold a secret (github-token)" in " ".join(told.out.split())
+    assert gnc("--json", "import", "MEMORY.md").json["known"] == 5
+    assert gnc("--json", "import", "MEMORY.md", "--with-secrets").json["added"] == 1
 
 
 # Claude Code

@@ -4,8 +4,8 @@
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #ecbb480c
 from __future__ import annotations
-import os, re, sys, typer
-from collections.abc import Iterator, Sequence
+import io, os, re, shlex, sys, typer
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -44,6 +44,18 @@ def _paths(call: Call, paths: Sequence[str] | None, claude: bool) -> list[Path]:
     return [*found.values()]
 
 
+def _files(found: Sequence[Path], typed: Sequence[str] | None,
+           name: Callable[[Path], str] = str) -> tuple[list[files_reading.MemoryFile], list[str]]:
+    "The files with their entries, and which of a folder's cannot be read."
+    files, passed = list[files_reading.MemoryFile](), list[str]()
+    for p in found:
+        try: files.append(files_reading.read_memory_file(p, name(p)))
+        except RepoError as e:
+            if len(found) == 1 or p in {Path(x).expanduser() for x in typed or ()}: raise
+            passed.append(f"passed over: {e}")
+    return files, passed
+
+
 def _name(path: Path, top: Path | None) -> str:
     "A file's name in the notes; two folders of one name are told apart."
     real = files_reading.real_path(path)
@@ -51,7 +63,7 @@ def _name(path: Path, top: Path | None) -> str:
         if top: return real.relative_to(top.resolve()).as_posix()
     return f"{real.parent.name}-{digest('file', real.parent.as_posix())[5:9]}/{real.name}"
 
-
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #f658c2a4
 def _settings(call: Call) -> Settings:
     "The repository's settings; the defaults where there is none."
     with suppress(RepoError): return call.settings()
@@ -71,7 +83,11 @@ def _budget(lines: str | None, bytes_: str | None, tokens: str | None) -> files_
                              _amount(tokens, "--tokens"))
 
 
-_CLAUDE = "Claude Code's memory folder of this project."
+_Paths = Annotated[list[str] | None, typer.Argument(help="Files, or folders of them.", metavar="PATH")]
+_Claude = Annotated[bool, typer.Option("--claude", help="Claude Code's memory folder of this project.")]
+_Lines = Annotated[str | None, typer.Option("--lines", help="At most so many lines.", metavar="N")]
+_Bytes = Annotated[str | None, typer.Option("--bytes", help="At most so many bytes: 25k.", metavar="N")]
+_Tokens = Annotated[str | None, typer.Option("--tokens", help="At most so many tokens.", metavar="N")]
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #f5aafe7a
 _ASKS = {"repeated": "Is it a repeat?", "replaced": "Is it replaced?", "part": "Is a part of it replaced?"}
@@ -121,6 +137,9 @@ def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
     return sizes | {"path": p.file.path, "entries": len(p.file.entries), "taken": taken, "asked": asked,
                     "over": dict(p.over), "run_id": run, "diff": files_tidy.diff_of(p)}
 
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #3638ef6b
+def _command(*words: str) -> str: return plain(shlex.join(["gnc", "tidy", *words]))
+
 
 def _told(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iterator[Any]:
     "A plan for people."
@@ -136,7 +155,9 @@ def _told(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iter
     if likely: yield Text(f"\nFor you to look at, nothing is done about them: {len(likely)}")
     few = likely if all_ else likely[:most // 2]
     for x in few: yield from _doubt_text(x)
-    if few and not done: yield Text("  To take one of them out, add --take LINE.", style="dim")
+    able = any(e.loose and e.place.path == p.file.path for x in few for e in (x.older, x.newer))
+    if able and not done:
+        yield Text(f"  To take one of them out: {_command(p.file.path)} --take LINE", style="dim")
     if more := len(p.asked) - len(few):
         yield Text(f"… and {more} more; -v shows all" if few else f"Guesses: {more}; -v shows them")
     if not p.taken and not p.asked: yield Text("Nothing to do: no entry is said twice, or replaced.")
@@ -153,17 +174,46 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime) -> tuple[dict[st
     for p in plans:
         try: done[p.file.path] = files_archive.apply_tidy(p, now)
         except RepoError as e: refused.append(str(e))
+        except OSError as e: refused.append(f"{e.filename or p.file.path}: {e.strerror}; nothing is lost")
     return done, refused
+
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #f75725fc
+def _tidied(found: Sequence[Path], folders: bool) -> list[Path]:
+    "Of the files of a folder those from which something was taken out."
+    some = [p for p in found if not folders or files_archive.taken_out(files_reading.real_path(p))]
+    if not some: raise Usage("nothing to take back: no file there had anything taken out of it")
+    return some
 
 
 def _undone(call: Call, files: Sequence[Path], now: datetime) -> None:
     "Bring the bytes back."
-    rows = []
+    rows, refused = list[dict[str, Any]](), list[RepoError]()
     for p in files:
-        run, n = files_archive.undo_tidy(files_reading.real_path(p), str(p), now)
-        rows.append({"path": str(p), "run_id": run, "entries": n})
-    call.show({"undone": rows}, *(plain(f"{r['path']}: back again: {r['entries']}; the file is what it was, "
-                                        f"byte for byte.") for r in rows))
+        try: u = files_archive.undo_tidy(files_reading.real_path(p), str(p), now)
+        except RepoError as e: refused.append(e); continue
+        rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edited": u.edited})
+    if not rows: raise refused[0]
+    ends = ("the file is what it was, byte for byte.", "what was written since stays as it is.")
+    call.show({"undone": rows, "refused": [*map(str, refused)]},
+              *(plain(f"{r['path']}: back again: {r['entries']}; {ends[r['edited']]}") for r in rows))
+    _end(call, (), [*map(str, refused)])
+
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #7edb0833
+def _end(call: Call, passed: Sequence[str], refused: Sequence[str]) -> None:
+    "Say what was not done."
+    if not call.as_json:
+        for x in (*passed, *refused): call.err.print(Text(plain(x), style="yellow"))
+    if refused: raise typer.Exit(3)
+
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #3501e4bf
+def _next(words: Sequence[str], done: Mapping[str, str] | bool) -> Iterator[Text]:
+    "What can be done next: after a look, or after it was done."
+    if done is True: yield Text(f"Nothing was written. Do it: {_command(*words)} --apply")
+    changed = [path for path, run in done.items() if run] if isinstance(done, Mapping) else []
+    if not changed: return
+    archive = files_archive.archive_of(files_reading.real_path(changed[0])).name
+    where = f"{archive} beside it" if len(changed) == 1 else f"NAME{files_reading.ARCHIVE} beside each"
+    yield Text(f"What was taken out lies in {plain(where)}.\nTake it back: {_command(*words)} --undo")
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #92fcadf1
 @app.command(
@@ -174,15 +224,13 @@ def _undone(call: Call, files: Sequence[Path], now: datetime) -> None:
            "`gnc tidy --claude` looks at Claude Code's notes on this project.")
 def tidy(
     ctx: typer.Context,
-    paths: Annotated[list[str] | None,
-                     typer.Argument(help="Files, or folders of them.", metavar="PATH")] = None,
-    claude: Annotated[bool, typer.Option("--claude", help=_CLAUDE)] = False,
+    paths: _Paths = None,
+    claude: _Claude = False,
     apply: Annotated[bool, typer.Option("--apply", help="Do it. Without this nothing is written.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Bring back what the last one took out.")] = False,
-    lines: Annotated[str | None, typer.Option(help="At most so many lines.", metavar="N")] = None,
-    bytes_: Annotated[str | None,
-                      typer.Option("--bytes", help="At most so many bytes: 25k.", metavar="N")] = None,
-    tokens: Annotated[str | None, typer.Option(help="At most so many tokens.", metavar="N")] = None,
+    lines: _Lines = None,
+    bytes_: _Bytes = None,
+    tokens: _Tokens = None,
     take: Annotated[list[int] | None,
                     typer.Option(help="Take out what begins at this line; may be given again.",
                                  metavar="LINE")] = None,
@@ -193,37 +241,41 @@ def tidy(
     if apply and undo: raise Usage("--apply and --undo are opposites; give one of them")
     found, now = _paths(call, paths, claude), call.now or datetime.now(UTC)
     if undo:
-        if not paths or any(Path(p).is_dir() for p in paths) or claude:
-            found = [p for p in found if files_archive.archive_of(files_reading.real_path(p)).exists()]
-            if not found: raise Usage("no file there has an archive beside it; nothing was ever taken out")
-        return _undone(call, found, now)
+        folders = claude or any(Path(p).is_dir() for p in paths or ())
+        return _undone(call, _tidied(found, folders), now)
     budget = _budget(lines, bytes_, tokens)
-    files = [files_reading.read_memory_file(p) for p in found]
+    files, passed = _files(found, paths)
     if take and len(files) > 1: raise Usage("--take names lines of one file; name that file alone")
     plans = files_tidy.plan_tidy(files, _settings(call).config, now, budget, take or ())
     done, refused = _apply(plans, now) if apply else ({}, [])
     rows = [_plan_row(p, done.get(p.file.path, "")) for p in plans]
-    if diff and not call.as_json: sys.stdout.write("".join(plain(r["diff"]) for r in rows)); return
-    limits = "".join(f" --{k} {v}" for k, v in (("lines", lines), ("bytes", bytes_), ("tokens", tokens)) if v)
-    some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
-    todo = any(p.taken for p in plans)
-    told = [*(x for p in some for x in _told(p, p.file.path in done, call.verbose)),
-            *_ends(apply, todo, paths, claude, take or (), limits),
-            *(Text(plain(r), style="yellow") for r in refused)]
-    call.show({"files": rows, "applied": apply, "refused": refused}, Text("\n").join(told))
-    if refused: raise typer.Exit(3)
+    if diff and not call.as_json: sys.stdout.write("".join(plain(r["diff"]) for r in rows))
+    else:
+        where = [*(paths or ()), *(["--claude"] if claude else [])]
+        more = (("lines", lines), ("bytes", bytes_), ("tokens", tokens), *(("take", n) for n in take or ()))
+        again = [*where, *(w for k, v in more if v for w in (f"--{k}", str(v)))]
+        some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
+        told = [x for p in some for x in _told(p, p.file.path in done, call.verbose)]
+        told += _next(where, done) if apply else _next(again, any(p.taken for p in plans))
+        call.show({"files": rows, "applied": apply, "refused": refused, "passed": passed},
+                  Text("\n").join(told))
+    _end(call, passed, refused)
 
-
-def _ends(apply: bool, todo: bool, paths: Sequence[str] | None, claude: bool, take: Sequence[int],
-          budget: str) -> list[Text]:
-    "What can be done next."
-    if not todo: return []
-    this = plain(" ".join(["gnc tidy", *(paths or ()), *(["--claude"] if claude else [])]))
-    if not apply: this += plain(budget) + "".join(f" --take {n}" for n in take)
-    where = f"{Path(paths[0]).name if paths and len(paths) == 1 else 'NAME'}{files_reading.ARCHIVE}"
-    if apply: return [Text(f"What was taken out lies in {plain(where)} beside it.\n"
-                           f"Take it back: {this} --undo")]
-    return [Text(f"Nothing was written. Do it: {this} --apply")]
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #34529550
+def _imported(r: files_notes.ImportResult, files: int, dry_run: bool, all_: bool) -> Iterator[Text]:
+    "What an import did, for people."
+    where = f"{files} file{'s' if files > 1 else ''}"
+    head = (f"{'Would be added' if dry_run else 'Added'}: {r.added} of {r.added + r.known + len(r.left)} "
+            f"entries in {where}; {r.known} were known, {r.versions} are newer versions.")
+    if not r.added: head = f"Nothing new: {r.known} entries in {where} are in the notes."
+    yield Text(head, style="bold")
+    few = r.rows if all_ else r.rows[:5]
+    for x in few: yield Text("  " + plain(f"{x['path']}:{x['line']}  {x['title']}", 76))
+    if len(r.rows) > len(few): yield Text(f"  … and {len(r.rows) - len(few)} more; -v shows all")
+    for why in r.left: yield Text(plain(f"! {why}"), style="yellow")
+    if r.run_id:
+        yield Text("Next: gnc consolidate --dry-run shows what is repeated or replaced.\n"
+                   f"Take it back: gnc undo {short(r.run_id)}")
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #4f4d44e8
 @app.command(
@@ -232,34 +284,32 @@ def _ends(apply: bool, todo: bool, paths: Sequence[str] | None, claude: bool, ta
            "`gnc consolidate --dry-run`. Take it back: `gnc undo RUN`.")
 def import_(
     ctx: typer.Context,
-    paths: Annotated[list[str] | None,
-                     typer.Argument(help="Files, or folders of them.", metavar="PATH")] = None,
-    claude: Annotated[bool, typer.Option("--claude", help=_CLAUDE)] = False,
+    paths: _Paths = None,
+    claude: _Claude = False,
     namespace: Annotated[str,
                          typer.Option(help="For what names none: decisions, learnings, …")] = "learnings",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written.")] = False,
+    with_secrets: Annotated[bool, typer.Option("--with-secrets",
+                                               help="What looks like a secret, too.")] = False,
 ) -> None:
     "Read memory files into this repository's notes. A second time it adds what is new."
     call: Call = ctx.obj
     a_namespace(call.repo, namespace)
     s, top = call.writing(), open_repo(call.repo).worktree
-    files = [files_reading.read_memory_file(p, _name(p, top)) for p in _paths(call, paths, claude)]
-    r = files_notes.import_files(s, files, namespace, dry_run)
-    where = f"{len(files)} file{'s' if len(files) > 1 else ''}"
-    head = (f"{'Would be added' if dry_run else 'Added'}: {r.added} of {r.added + r.known + len(r.left)} "
-            f"entries in {where}; {r.known} were known, {r.versions} are newer versions.")
-    if not r.added: head = f"Nothing new: {r.known} entries in {where} are in the notes."
-    few = r.rows if call.verbose else r.rows[:5]
-    more = [f"  … and {len(r.rows) - len(few)} more; -v shows all"] if len(r.rows) > len(few) else []
+    files, passed = _files(_paths(call, paths, claude), paths, lambda p: _name(p, top))
+    r = files_notes.import_files(s, files, namespace, dry_run, with_secrets)
     call.show({"added": r.added, "known": r.known, "versions": r.versions, "run_id": r.run_id,
-               "left": [*r.left], "dry_run": dry_run, "entries": [*r.rows]},
-              Text(head, style="bold"),
-              *(Text("  " + plain(f"{x['path']}:{x['line']}  {x['title']}", 76)) for x in few), *more,
-              *(Text(plain(f"! {x}"), style="yellow") for x in r.left),
-              *(["Next: gnc consolidate --dry-run shows what is repeated or replaced.",
-                 f"Take it back: gnc undo {short(r.run_id)}"] if r.run_id else []))
+               "left": [*r.left], "passed": passed, "dry_run": dry_run, "entries": [*r.rows]},
+              *_imported(r, len(files), dry_run, call.verbose))
+    _end(call, passed, ())
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #7d5e8a4a
+def _csv(held: Sequence[files_export.Held]) -> str:
+    out = io.StringIO()
+    write_csv(files_export.rows_of_held(held), out)
+    return out.getvalue()
+
+# %% ../../../nbs/19_apps/03_cli/14_files.ipynb #879d504b
 @app.command(
     epilog="Examples: `gnc export > MEMORY.md`, `gnc export --lines 200 --bytes 25k`, "
            "`gnc export --format jsonl`, `gnc export --namespace decisions`.")
@@ -267,26 +317,24 @@ def export(
     ctx: typer.Context,
     format: Annotated[str, typer.Option(help="md, jsonl or csv.")] = "md",
     namespace: Annotated[str | None, typer.Option(help="Only this one.")] = None,
-    lines: Annotated[str | None, typer.Option(help="At most so many lines.", metavar="N")] = None,
-    bytes_: Annotated[str | None,
-                      typer.Option("--bytes", help="At most so many bytes: 25k.", metavar="N")] = None,
-    tokens: Annotated[str | None, typer.Option(help="At most so many tokens.", metavar="N")] = None,
+    lines: _Lines = None,
+    bytes_: _Bytes = None,
+    tokens: _Tokens = None,
 ) -> None:
     "Write what holds now to standard output, for a host that reads a file."
     call: Call = ctx.obj
-    if format not in ("md", "jsonl", "csv"): raise Usage(f"--format {format}: choose md, jsonl or csv")
+    forms = {"md": files_export.as_markdown, "jsonl": files_export.as_json_lines, "csv": _csv}
+    if format not in forms: raise Usage(f"--format {format}: choose md, jsonl or csv")
     a_namespace(call.repo, namespace)
     budget = _budget(lines, bytes_, tokens)
     settings, repo = call.settings(), open_repo(call.repo)
     v = consolidation_view.shown(consolidation_view.view(repo, settings))
+    if not v.scan.memories: raise RepoError(why_empty(call.repo))
     held = [h for h in files_export.holding(v, settings, call.now or datetime.now(UTC))
             if namespace in (None, h.memory.namespace)]
-    if not v.scan.memories: raise RepoError(why_empty(call.repo))
-    fit = files_export.fitting(held, budget, "jsonl" if format == "jsonl" else "md")
-    rows = files_export.rows_of_held(fit)
-    if call.as_json: return call.show(rows)
-    if format == "csv": return write_csv(rows, sys.stdout)
-    sys.stdout.write(files_export.FORMS[format](fit))
+    fit = files_export.fitting(held, budget, forms[format])
+    if call.as_json: return call.show(files_export.rows_of_held(fit))
+    sys.stdout.write(forms[format](fit))
     if len(fit) < len(held):
         call.err.print(Text(f"{len(fit)} of {len(held)} memories that hold now fit: those most worth "
                             f"keeping."))

@@ -5,20 +5,26 @@
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #530d7cff
 from __future__ import annotations
 import hashlib, json, os, time, uuid
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, IO
 from ...core.memory import digest
 from ...store.locks import _try_lock, Locked
 from ...consolidation.plan import Guard
-from .entries import BadFile
-from .reading import ARCHIVE
-from .tidy import FilePlan, Taken
+from .entries import BadFile, FilePlace, line_starts
+from .reading import ARCHIVE, MemoryFile
+from .sources import entries_of
+from .tidy import FilePlan, still_says, Taken
 
 # %% auto #0
-__all__ = ['Changed', 'sha', 'archive_lines', 'apply_tidy', 'archive_of', 'put_back', 'undo_tidy']
+__all__ = ['Changed', 'sha', 'archive_lines', 'apply_tidy', 'archive_of', 'put_back', 'put_among', 'Undone', 'taken_out',
+           'undo_tidy']
 
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #46ecc3e5
 class Changed(Guard):
@@ -47,7 +53,7 @@ def archive_lines(
     run = digest("tidy", p.file.path, before, after, now.isoformat())
     rows = [_line(t, run, p.file.raw, now) for t in p.taken]
     return run, [*rows, {"kind": "tidy", "run": run, "at": now.isoformat(), "before": before, "after": after,
-                         "entries": len(rows)}]
+                         "entries": len(rows), "text": p.after.decode()}]
 
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #7317922e
 @contextmanager
@@ -69,7 +75,7 @@ def _held(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
             time.sleep(0.02)
         yield handle
 
-
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #2312ef3b
 def _append(handle: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
     "Lines at the end of the archive, on the disk."
     handle.seek(0, os.SEEK_END)
@@ -110,6 +116,7 @@ def apply_tidy(
     "Move what a plan takes out into the archive, and replace the file."
     if not p.taken: return ""
     real = p.file.real
+    _check_writable(real, p.file.path)
     run, rows = archive_lines(p, now)
     with _held(archive_of(real)) as handle:
         if real.read_bytes() != p.file.raw: raise Changed(_MOVED.format(p.file.path))
@@ -122,11 +129,20 @@ def archive_of(path: Path) -> Path:
     "Where what is taken out of a file goes."
     return path.with_name(path.name + ARCHIVE)
 
+
+def _check_writable(path: Path, shown: str) -> None:
+    "A rename would replace a file that its owner protects."
+    if path.stat().st_mode & 0o222 and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK): return
+    raise BadFile(f"{shown}, or its folder, is write-protected; allow writing, and run it again")
+
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #adf2a1fb
-def _runs(raw: bytes) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+_Row = Mapping[str, Any]
+
+
+def _runs(raw: bytes) -> list[tuple[_Row, list[_Row]]]:
     "The runs of an archive that were not taken back, the last one first, with their entries."
-    entries: dict[str, dict[tuple[int, str], dict[str, Any]]] = {}
-    runs: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[tuple[int, str], _Row]] = {}
+    runs: dict[str, _Row] = {}
     for line in raw.split(b"\n"):
         try: r = json.loads(line)
         except (ValueError, RecursionError): continue
@@ -137,38 +153,126 @@ def _runs(raw: bytes) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
         elif r.get("kind") == "undo": runs.pop(run, None)
     return [(r, [*entries.get(run, {}).values()]) for run, r in reversed(runs.items())]
 
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #c449d118
+def _pieces(entries: Sequence[_Row]) -> Iterator[tuple[int, bytes]]:
+    "Where in the text that stays a piece belongs, and the piece."
+    taken = 0
+    for r in sorted(entries, key=lambda r: r["start"]):
+        piece = r["bytes"].encode(errors="replace")
+        yield r["start"] - taken, piece
+        taken += len(piece)
+
 
 def put_back(
     after: bytes,
-    entries: Sequence[Mapping[str, Any]],  # Of the archive
+    entries: Sequence[_Row],  # Of the archive
 ) -> bytes:
     "A file as it was before some pieces went."
-    out, at, taken = [], 0, 0  # `at` in the bytes that are there, `taken` bytes that were put in
-    for r in sorted(entries, key=lambda r: r["start"]):
-        piece, upto = r["bytes"].encode(), r["start"] - taken
+    out, at = [], 0
+    for upto, piece in _pieces(entries):
         out += [after[at:upto], piece]
-        at, taken = upto, taken + len(piece)
+        at = upto
     return b"".join([*out, after[at:]])
+
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #a39fc7e2
+def _lines(raw: bytes) -> tuple[list[int], list[bytes]]:
+    "Where the lines of a file begin, and the lines; number 0 is its byte order mark."
+    starts = line_starts(raw)
+    return starts, [raw[a:b] for a, b in zip([0, *starts], starts)]
+
+
+def _standing(base: Sequence[bytes], now: Sequence[bytes]) -> dict[int, int]:
+    "The lines that still stand, each with its number now."
+    here: dict[int, int] = {}
+    for a, b, n in SequenceMatcher(None, base, now).get_matching_blocks():
+        if any(x.strip(b"\xef\xbb\xbf \t\r\n") for x in base[a:a + n]):
+            here |= zip(range(a, a + n), range(b, b + n))
+    return here
+
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #804802ce
+def _spot(
+    piece: bytes,
+    low: int,  # The line behind that which was above it, and still stands; else 0
+    high: int,  # The line that was below it, and still stands; else -1
+    lines: Sequence[bytes],
+    below: bool,
+) -> int | None:  # The line before which it goes; none: it is there again
+    several = len(_lines(piece)[1]) - 1
+    first, last = low or max(0, high - several), high if high >= 0 else low + several
+    if piece in b"".join(lines[first:last]): return None
+    return low if low and (below or high < 0) else high
+
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #3272c84e
+def put_among(
+    base: bytes,  # A file as it was left
+    now: bytes,  # As it was edited since
+    entries: Sequence[_Row],  # Of the archive
+    below: bool = True,  # Where something new stands at a piece's place: below what was above it?
+) -> tuple[bytes, list[tuple[int, int]]] | None:  # And where the pieces are; none: nowhere to put one
+    "A file as it is now, with some pieces at the places that they had."
+    (starts, was), (_, lines) = _lines(base), _lines(now)
+    here, groups = _standing(was, lines), defaultdict[int, bytes](bytes)
+    for start, piece in _pieces(entries): groups[bisect_left(starts, start) + 1] += piece
+    out, spans, done = bytearray(), list[tuple[int, int]](), 0
+    for n, piece in groups.items():
+        low, high = here.get(n - 1, -1) + 1, here.get(n, -1)
+        if not low and high < 0: return None
+        if (at := _spot(piece, low, high, lines, below)) is None: continue
+        if at < len(lines) and not piece.endswith((b"\n", b"\r")):
+            piece += b"\r\n" if b"\r\n" in now else b"\n"
+        out += b"".join(lines[done:at]) + piece
+        spans.append((len(out) - len(piece), len(out)))
+        done = at
+    return bytes(out) + b"".join(lines[done:]), spans
+
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #99dfab7c
+@dataclass(frozen=True)
+class Undone:
+    "What was brought back."
+    run: str
+    entries: int
+    edited: bool  # Was the file edited since? Then it is not what it was, to the byte
+
+
+def _restored(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str,
+              now: datetime) -> bytes | None:
+    "A file's bytes with what a run took out; none: they cannot be told."
+    if r.get("after") == sha(raw):
+        before = put_back(raw, entries)
+        return before if sha(before) == r.get("before") else None
+    base = str(r.get("text", "")).encode(errors="replace")
+    for below in (True, False):
+        if not (found := put_among(base, raw, entries, below)): return None
+        f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
+        if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]): return found[0]
+    return None
+
+# %% ../../../nbs/16_writing/10_files/06_archive.ipynb #fb0cbc87
+def taken_out(path: Path) -> bool:
+    "Does the archive beside a file hold a run that was not taken back?"
+    try: return bool(_runs(archive_of(path).read_bytes()))
+    except OSError: return False
 
 
 def undo_tidy(
     path: Path,  # Real
     shown: str,
     now: datetime,
-) -> tuple[str, int]:  # The run that was taken back, and its entries
-    "Bring the bytes back that a file had before it was tidied."
+) -> Undone:
+    "Bring back what the last run took out of a file."
     archive = archive_of(path)
     if not archive.exists():
         raise BadFile(f"{shown} has no archive beside it; nothing was ever taken out of it")
+    _check_writable(path, shown)
     with _held(archive) as handle:
         raw = path.read_bytes()
         for r, entries in _runs(handle.read()):
-            if r.get("before") == sha(raw): continue  # Cut off before the file was replaced
-            before = put_back(raw, entries)
-            if r.get("after") != sha(raw) or sha(before) != r.get("before"):
-                raise Changed(f"{shown} was edited after it was tidied; nothing was written. What was taken "
-                              f"out stands in {archive.name}: copy back what you need")
+            before = raw if r.get("before") == sha(raw) else _restored(r, entries, raw, shown, now)
+            if before == raw: continue  # Cut off before the file was replaced
+            if before is None:
+                raise Changed(f"{shown} was edited where something was taken out; nothing was written. That "
+                              f"stands in {archive.name}: copy back what you need")
             _replace(path, before, raw)
             _append(handle, [{"kind": "undo", "run": r["run"], "at": now.isoformat()}])
-            return str(r["run"]), len(entries)
+            return Undone(str(r["run"]), len(entries), r.get("after") != sha(raw))
     raise BadFile(f"nothing to take back: {shown} is as it was before it was tidied")

@@ -92,7 +92,8 @@ def front_matter(
 # %% ../../../nbs/16_writing/10_files/01_entries.ipynb #3f89d4ab
 _DATE = re.compile(r"\W{0,4}(\d{4}-\d\d-\d\d)"
                    r"(?:[T ](\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?))?(?=[^\w-]|$)")
-_SIGNS = " \t\r\n:;,.)]*_|–—-"
+_SIGNS = r"[:;,.)\]*_|–—-]+"
+_BETWEEN = re.compile(rf"(?:{_SIGNS}(?=[^\W\d]))?(?:{_SIGNS}(?=\s|$)|\s+)*")  # Not a sign of the text
 
 
 def a_time(
@@ -109,7 +110,7 @@ def leading_date(
     "The date with which a text begins."
     m = _DATE.match(text)
     at = a_time(f"{m[1]}T{m[2]}" if m[2] else m[1]) if m else None
-    return (at, text[m.end():].lstrip(_SIGNS)) if m and at else (None, text)
+    return (at, _BETWEEN.sub("", text[m.end():], count=1)) if m and at else (None, text)
 
 # %% ../../../nbs/16_writing/10_files/01_entries.ipynb #ec582393
 _NAMES = {"decision": "decisions", "learning": "learnings", "lesson": "learnings", "gotcha": "learnings",

@@ -5,18 +5,18 @@
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #44a935cb
 from __future__ import annotations
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from ...core.loading import Settings
-from ...core.memory import Memory
+from ...core.memory import Memory, repeat_key
 from ...consolidation.service import scored, stand_ins
 from ...consolidation.view import View
 from .tidy import Budget, excess
 
 # %% auto #0
-__all__ = ['FORMS', 'Held', 'holding', 'as_markdown', 'rows_of_held', 'as_json_lines', 'fitting']
+__all__ = ['Held', 'holding', 'as_markdown', 'rows_of_held', 'as_json_lines', 'fitting']
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #423e0719
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class Held:
     memory: Memory
     score: float  # Of its retention
     amended_by: str = ""  # What replaced a part of it
+    again: datetime | None = None  # When it was said last, where that was more than once
+
+    @property
+    def at(self) -> datetime: return self.again or self.memory.event_time
 
 
 def holding(
@@ -34,14 +38,15 @@ def holding(
 ) -> list[Held]:  # The most worth keeping first
     "The memories that hold now."
     meta = scored(v, settings, now)
-    first = stand_ins(v.scan.memories, meta)
-    out = []
+    first, last, out = stand_ins(v.scan.memories, meta), dict[object, datetime](), list[Held]()
+    for m in v.scan.memories:
+        if m.id in first: last[repeat_key(m)] = max(m.event_time, last.get(repeat_key(m), m.event_time))
     for m in v.scan.memories:
         d = meta[m.id]
         whole = d.superseded_by and d.superseded_kind == "full"
         if m.status != "active" or first.get(m.id) != m.id or whole: continue
-        out.append(Held(m, d.retention.overall, d.superseded_by or ""))
-    return sorted(out, key=lambda h: (-h.score, -h.memory.event_time.timestamp(), h.memory.id))
+        out.append(Held(m, d.retention.overall, d.superseded_by or "", last[repeat_key(m)]))
+    return sorted(out, key=lambda h: (-h.score, -h.at.timestamp(), h.memory.id))
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #2b80fb23
 def _item(h: Held) -> str:
@@ -49,12 +54,12 @@ def _item(h: Held) -> str:
     part = f"; in part replaced by {h.amended_by[:12]}" if h.amended_by else ""
     lines = m.content.strip().split("\n") if m.content.strip() else []
     body = "".join(f"  {x}".rstrip() + "\n" for x in lines)
-    return f"- {m.event_time:%Y-%m-%d}: {m.summary.strip()} ({m.id[:12]}{part})\n{body}"
+    return f"- {h.at:%Y-%m-%d}: {m.summary.strip()} ({m.id[:12]}{part})\n{body}"
 
 
 def as_markdown(held: Iterable[Held]) -> str:
     "A heading for each namespace, and under it the newest first."
-    ranked = sorted(held, key=lambda h: (h.memory.namespace, -h.memory.event_time.timestamp(), h.memory.id))
+    ranked = sorted(held, key=lambda h: (h.memory.namespace, -h.at.timestamp(), h.memory.id))
     out, last = ["# Memory\n"], ""
     for h in ranked:
         if h.memory.namespace != last: out.append(f"\n## {h.memory.namespace.capitalize()}\n\n")
@@ -69,7 +74,7 @@ def rows_of_held(held: Iterable[Held]) -> list[dict[str, Any]]:
     for h in held:
         m, more = h.memory, {"amended_by": h.amended_by} if h.amended_by else {}
         said = {"title": m.summary, "text": m.content} if m.content.strip() else {"text": m.summary}
-        out.append(said | {"at": m.event_time.isoformat(), "namespace": m.namespace, "id": m.id,
+        out.append(said | {"at": h.at.isoformat(), "namespace": m.namespace, "id": m.id,
                            "commit": m.commit_sha, "score": round(h.score, 4), "tags": [*m.tags]} | more)
     return out
 
@@ -79,19 +84,16 @@ def as_json_lines(held: Iterable[Held]) -> str:
     return "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows_of_held(held))
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #cf9751d7
-FORMS = {"md": as_markdown, "jsonl": as_json_lines}
-
-
 def fitting(
     held: Sequence[Held],  # The most worth keeping first
     budget: Budget,
-    form: str = "md",
+    form: Callable[[Sequence[Held]], str] = as_markdown,
 ) -> list[Held]:
     "As many as fit, the most worth keeping."
     if budget == Budget(): return [*held]
     low, high = 0, len(held)
     while low < high:
         half = (low + high + 1) // 2
-        if excess(budget, FORMS[form](held[:half]).encode()): high = half - 1
+        if excess(budget, form(held[:half]).encode()): high = half - 1
         else: low = half
     return [*held[:low]]

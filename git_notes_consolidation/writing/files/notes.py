@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -20,12 +20,12 @@ from ..decide import Considered, Decision
 from ..effects import a_fact, BadFact, Draft
 from ..records import commit_of
 from ..state import _Held
-from ..write import WritingService
+from ..write import secret_kinds, WritingService
 from .entries import Entry
 from .reading import MemoryFile
 
 # %% auto #0
-__all__ = ['words_of', 'Imported', 'imported', 'versions', 'Fresh', 'fresh', 'ImportResult', 'import_files']
+__all__ = ['words_of', 'Imported', 'imported', 'versions', 'news', 'Fresh', 'fresh', 'ImportResult', 'import_files']
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #2f2c4d5f
 def words_of(e: Entry) -> str:
@@ -40,6 +40,7 @@ class Imported:
     words: str
     title: str
     headings: tuple[str, ...]
+    of: str = ""  # The memory that an export named there
 
 
 def imported(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
@@ -52,12 +53,18 @@ def imported(state: State) -> dict[str, dict[str, Imported]]:  # By path and wor
             there.pop(str(x.get("over", "")), None)
             words, heads = str(x.get("words")), x.get("headings")
             there[words] = Imported(str(x.get("id")), words, str(x.get("title", "")),
-                                    tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else ())
+                                    tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else (),
+                                    str(x.get("of", "")))
     return out
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #ebd3efe5
 _ALIKE = 0.6  # Of their words, from which a line is a version of another
 _MOST = 100_000  # Pairs that are looked at
+
+
+def _under(e: Entry) -> tuple[str, ...]:
+    "The headings above an entry; the entity that an observation is about."
+    return e.scope if e.kind == "observation" else e.place.headings
 
 
 def _alike(a: str, b: str) -> float:
@@ -72,12 +79,42 @@ def versions(
     "Which of the entries that are gone each new one is a version of."
     if len(new) * len(gone) > _MOST: return {}  # A file that was written anew has no versions
     pairs = [(_alike(e.title, g.title), n, k) for n, e in enumerate(new) for k, g in enumerate(gone)
-             if g.headings == e.place.headings or e.kind in ("file", "record")]
+             if g.headings == _under(e) or e.kind in ("file", "record")]
     out, used = dict[int, Imported](), set[int]()
     for score, n, k in sorted(pairs, key=lambda x: (-x[0], x[1], x[2])):
         if score < _ALIKE or n in out or k in used: continue
         out[n] = gone[k]; used.add(k)
     return out
+
+# %% ../../../nbs/16_writing/10_files/08_notes.ipynb #c555b6a4
+_SHORT = 12  # Characters of a name, as an export in Markdown has it
+_NAME = re.compile(r"\s*\((mem_[a-z2-7]{8,})(?:; in part replaced by mem_[a-z2-7]+)?\)$")
+
+
+def _exported(e: Entry, named: Mapping[str, Memory]) -> tuple[Entry, Memory | None]:
+    "An entry without the name that an export gave it, and the memory of that name."
+    m = _NAME.search(e.title)
+    was = named.get((m[1] if m else dict(e.marks).get("id", ""))[:_SHORT])
+    return (replace(e, title=e.title[:m.start()]) if m and was else e), was
+
+# %% ../../../nbs/16_writing/10_files/08_notes.ipynb #4ca491c8
+def news(
+    f: MemoryFile,
+    there: Mapping[str, Imported],  # What was imported of it, by words
+    held: Mapping[str, Memory],  # What the notes hold, by id
+) -> list[tuple[int, Entry, Memory | None, Imported | None]]:
+    "What is new in a file: its number, the entry, the memory that an export named, and the line that it was."
+    named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
+    gone = [x for w, x in there.items() if w not in {*words}]
+    changed = {x.of: x for x in gone if x.of}
+    moved = {(*held[x.id].text.split(),) for x in gone if x.id in held}
+    new = list[tuple[int, Entry, Memory | None]]()
+    for n, (e, w) in enumerate(zip(f.entries, words)):
+        e, was = _exported(e, named)
+        same = was and was.id not in changed and was.text.split() == e.text.split()
+        if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
+    over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
+    return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #4961c0a7
 @dataclass(frozen=True)
@@ -87,18 +124,29 @@ class Fresh:
     edges: tuple[MemoryEdge, ...] = ()
     rows: tuple[dict[str, Any], ...] = ()  # For the log
     known: int = 0  # Entries that are there already
-    left: tuple[str, ...] = ()  # What cannot be written, and why
+    versions: int = 0  # Of the memories, those that are a newer version
+    left: tuple[str, ...] = ()  # What is not written, and why
 
 
-def _made(e: Entry, at: datetime, commit: str, namespace: str, name: str) -> Memory:
-    tag = re.sub(r"[^\w./~ -]", "_", name)
-    return a_fact(e.text, commit, at, e.namespace or namespace, tags=(tag,))
+def _why_not(e: Entry) -> str:
+    "What keeps an entry out of the notes."
+    if not (kinds := secret_kinds(e.text)): return ""
+    return f"{e.place}: it seems to hold a secret ({', '.join(kinds)}); --with-secrets writes it all the same"
+
+
+def _made(f: MemoryFile, n: int, e: Entry, was: Memory | None, commit: str, namespace: str,
+          now: datetime) -> Memory:
+    "The memory of the n-th entry of a file, newer than the one that it is a version of."
+    at = (e.time or f.modified) + timedelta(microseconds=len(f.entries) - n if f.forward is False else n)
+    if was and at <= was.event_time: at = was.event_time + timedelta(microseconds=1)
+    tag = re.sub(r"[^\w./~ -]", "_", f.path)
+    return a_fact(e.text, commit, min(at, now), e.namespace or namespace, tags=(tag,))
 
 
 def _edge(newer: Memory, older: str, why: str, now: datetime) -> MemoryEdge:
     return MemoryEdge(newer.id, older, EdgeType.SUPERSEDES, 1.0, why, now, kind="full", code="F", by="import")
 
-
+# %% ../../../nbs/16_writing/10_files/08_notes.ipynb #1899b644
 def fresh(
     files: Sequence[MemoryFile],
     held: Mapping[str, Memory],  # What the notes hold, by id
@@ -106,32 +154,28 @@ def fresh(
     commit: str,  # That their notes hang on
     namespace: str,  # Of what names none
     now: datetime,
+    secrets: bool = False,  # Also what seems to hold one
 ) -> Fresh:
     "The entries that are not in the notes yet."
     memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
     rows, left = list[dict[str, Any]](), list[str]()
     for f in files:
-        there = before.get(f.path, {})
-        words = [words_of(e) for e in f.entries]
-        new = [(n, e) for n, (e, w) in enumerate(zip(f.entries, words)) if w not in there]
+        new = news(f, before.get(f.path, {}), held)
         known += len(f.entries) - len(new)
-        gone = [x for w, x in there.items() if w not in {*words}]
-        over = versions([e for _, e in new], gone)
-        for k, (n, e) in enumerate(new):
-            was = held.get(over[k].id) if k in over else None
-            rank = len(f.entries) - n if f.forward is False else n
-            at = (e.time or f.modified) + timedelta(microseconds=rank)
-            if was and at <= was.event_time: at = was.event_time + timedelta(microseconds=1)
-            try: m = _made(e, min(at, now), commit, namespace, f.path)
+        for n, e, named, over in new:
+            was = held.get(over.id) if over else named
+            if not secrets and (why := _why_not(e)): left.append(why); continue
+            try: m = _made(f, n, e, was, commit, namespace, now)
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            rows.append({"id": m.id, "path": f.path, "words": words[n], "title": e.title[:200],
-                         "headings": [*e.place.headings], "line": e.place.lines[0], "dated": e.dated}
-                        | ({"over": over[k].words} if was else {}))
-    edges += _told(files, rows, memories, {**held, **memories}, before, now)
-    return Fresh(tuple(memories.values()), tuple(edges), tuple(rows), known, tuple(left))
+            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]), "title": e.title[:200],
+                         "headings": [*_under(e)], "line": e.place.lines[0], "dated": e.dated}
+                        | ({"over": over.words} if over and was else {})
+                        | ({"of": named.id} if named else {}))
+    said = _told(files, rows, memories, {**held, **memories}, before, now)
+    return Fresh(tuple(memories.values()), (*edges, *said), tuple(rows), known, len(edges), tuple(left))
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #2204db7a
 def _told(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: Mapping[str, Memory],
@@ -172,12 +216,15 @@ def import_files(
     files: Sequence[MemoryFile],
     namespace: str = "learnings",  # Of what names none
     dry_run: bool = False,
+    secrets: bool = False,  # Also what seems to hold one
 ) -> ImportResult:
     "Write what some files say into a repository's notes."
     at, found = commit_of(s.repo, "HEAD"), [Fresh()]
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision,
         Sequence[Considered]]:
-        x = found[0] = fresh(files, held.memories, imported(held.view.state), at, namespace, now)
+        state = held.view.state
+        there = {i: m for i, m in held.memories.items() if i not in state.withdrawn}
+        x = found[0] = fresh(files, there, imported(state), at, namespace, now, secrets)
         if not x.memories: raise _Nothing
         names = ", ".join(sorted({str(r["path"]) for r in x.rows}))
         said = {"reasoning": f"imported from {names[:200]}", "imported": list(x.rows)}
@@ -185,5 +232,4 @@ def import_files(
     try: run = s.commit(one, "", dry_run).run_id
     except _Nothing: run = ""
     x = found[0]
-    newer = sum("over" in r for r in x.rows)
-    return ImportResult(len(x.memories), x.known, newer, run, x.left, x.rows)
+    return ImportResult(len(x.memories), x.known, x.versions, run, x.left, x.rows)

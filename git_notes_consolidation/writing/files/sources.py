@@ -117,7 +117,8 @@ def _json_entries(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
         when, where = a_time(str(row.get("at") or "")), str(row.get("namespace") or "")
         yield Entry(title, body, place, "line", time=when or at,
                     dated="its fields" if when else "its words" if at else "",
-                    namespace=where if where in NAMESPACES else "", loose=True)
+                    namespace=where if where in NAMESPACES else "", loose=True,
+                    marks=(("id", str(row["id"])),) if row.get("id") else ())
 
 
 def json_entries(

@@ -4,9 +4,9 @@
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #6a7bf632
 from __future__ import annotations
-import difflib
+import difflib, re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from ...core.memory import digest, Memory
@@ -20,7 +20,7 @@ from ...supersession.judge import WORTH_ASKING
 from ...consolidation.scan import Scanned, Scope
 from ...store.metadata import metadata_of
 from ...consolidation.pipeline import desired_state
-from .entries import BadFile, Entry, line_starts
+from .entries import BadFile, Entry, FilePlace, line_starts
 from .markdown import joined, outline, reads_same, without
 from .reading import MemoryFile
 from .sources import entries_of
@@ -66,6 +66,9 @@ def order_known(older: Read, newer: Read) -> bool:
     return older.file is newer.file and older.file.forward is not None
 
 
+def _letters(e: Entry) -> str: return " ".join(e.text.split()).removesuffix(".")
+
+
 def doubt(
     gone: Read,  # What would be taken out
     stays: Read,
@@ -75,9 +78,10 @@ def doubt(
     if gone.file is not stays.file: return "they stand in two files"
     if gone.entry.scope != stays.entry.scope: return "they stand under different headings"
     if not gone.entry.loose: return "it cannot be taken out without its surroundings"
-    older, newer = (gone, stays) if replaced else (stays, gone)
-    if replaced and not order_known(older, newer): return "nothing says which of the two is newer"
-    return ""
+    if replaced: return "" if order_known(gone, stays) else "nothing says which of the two is newer"
+    if _letters(gone.entry) != _letters(stays.entry): return "the same words, written in another way"
+    own = {gone.entry.dated, stays.entry.dated} == {"its words"}
+    return "each has a date of its own" if own and gone.entry.time != stays.entry.time else ""
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #0bcbd29c
 LIKELY = 0.7  # Least confidence of a guess about two that were written at one time
@@ -122,7 +126,7 @@ class Doubt:
         own = all(e.dated in ("its words", "its fields") for e in (self.older, self.newer))
         return self.confidence >= LIKELY or own and self.ordered
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #b6868c95
 _NEAREST = 5  # Older entries that each is held against, beside those that it names
 
 
@@ -138,10 +142,42 @@ def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
     d = desired_state(s)
     return [*d.edges], [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #e58c24ce
 _RELATION = {EdgeType.DUPLICATE_OF: "repeated", EdgeType.SUPERSEDES: "replaced"}
+_ById = Mapping[str, Read]
 
 
+def _forbids(
+    e: MemoryEdge,
+    by_id: _ById,
+    open_to: Mapping[str, set[str]],  # What replaced a memory, or may have
+) -> str:  # Empty: nothing
+    "Why what the engine is sure of is only asked."
+    newer, older = by_id[e.source_id], by_id[e.target_id]
+    repeats = e.edge_type == EdgeType.DUPLICATE_OF
+    if e.kind == "partial": return f"a part of it is replaced: {e.reason}"
+    why = doubt(newer, older, False) if repeats else doubt(older, newer, True)
+    if repeats and open_to[e.target_id] - {e.source_id}: why = why or "something may have replaced it since"
+    return f"{why}; {e.reason}" if why else ""
+
+
+def _question(e: MemoryEdge, why: str, by_id: _ById) -> Doubt | None:
+    "What a person is asked, where it is worth a look."
+    newer, older = by_id[e.source_id], by_id[e.target_id]
+    relation = "part" if e.kind == "partial" else _RELATION.get(e.edge_type, "")
+    if not relation or points(older.entry, newer.entry) or points(newer.entry, older.entry): return None
+    if e.weight < (WORTH_ASKING if apart(older, newer) else LIKELY): return None
+    return Doubt(older.entry, newer.entry, relation, why, e.span or "", order_known(older, newer), e.weight)
+
+
+def _taken(i: str, d: MemoryMetadata, by_id: _ById, sure: Iterable[MemoryEdge]) -> Taken | None:
+    other = d.superseded_by if d.superseded_by and d.superseded_kind == "full" else d.duplicate_of
+    if not other: return None
+    pair = (other, i) if other == d.superseded_by else (i, other)
+    e = next(x for x in sure if (x.source_id, x.target_id) == pair)
+    return Taken(by_id[i].entry, _RELATION[e.edge_type], by_id[other].entry, e.reason or "", e.span or "")
+
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #330ef246
 def related(
     reads: Sequence[Read],  # Oldest first
     config: SubconsciousnessConfig,
@@ -149,34 +185,18 @@ def related(
 ) -> tuple[dict[str, Taken], list[Doubt]]:  # By the memory's id
     "What is taken out because another entry says it or replaced it, and what is asked."
     if not reads: return {}, []
-    by_id, sure, asked = {r.memory.id: r for r in reads}, list[MemoryEdge](), list[Doubt]()
-    def ask(e: MemoryEdge, why: str) -> None:
-        newer, older = by_id[e.source_id], by_id[e.target_id]
-        relation = "part" if e.kind == "partial" else _RELATION.get(e.edge_type, "")
-        if not relation or points(older.entry, newer.entry) or points(newer.entry, older.entry): return
-        if e.weight < (WORTH_ASKING if apart(older, newer) else LIKELY): return
-        asked.append(Doubt(older.entry, newer.entry, relation, why, e.span or "", order_known(older, newer),
-                           e.weight))
+    by_id = {r.memory.id: r for r in reads}
     edges, questions = _engine(reads, config, now)
-    for e in edges:
-        newer, older = by_id[e.source_id], by_id[e.target_id]
-        repeats = e.edge_type == EdgeType.DUPLICATE_OF
-        why = doubt(newer, older, False) if repeats else doubt(older, newer, True)
-        if e.kind == "partial": ask(e, f"a part of it is replaced: {e.reason}")
-        elif why: ask(e, f"{why}; {e.reason}")
-        else: sure.append(e)
-    for e, why in questions: ask(e, why)
+    open_to = defaultdict[str, set[str]](set)
+    for e in (*edges, *(e for e, _ in questions)):
+        if e.edge_type == EdgeType.SUPERSEDES: open_to[e.target_id].add(e.source_id)
+    told = [(e, _forbids(e, by_id, open_to)) for e in edges]
+    sure = [e for e, why in told if not why]
+    open_ = [*((e, why) for e, why in told if why), *questions]
+    asked = [x for e, why in open_ if (x := _question(e, why, by_id))]
     asked.sort(key=lambda x: (-x.confidence, x.newer.place, x.older.place))
     meta = metadata_of([r.memory for r in reads], sure, (), State())
     return {i: t for i, d in meta.items() if (t := _taken(i, d, by_id, sure))}, asked
-
-
-def _taken(i: str, d: MemoryMetadata, by_id: dict[str, Read], sure: Iterable[MemoryEdge]) -> Taken | None:
-    other = d.superseded_by if d.superseded_by and d.superseded_kind == "full" else d.duplicate_of
-    if not other: return None
-    pair = (other, i) if other == d.superseded_by else (i, other)
-    e = next(x for x in sure if (x.source_id, x.target_id) == pair)
-    return Taken(by_id[i].entry, _RELATION[e.edge_type], by_id[other].entry, e.reason or "", e.span or "")
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #55368ad8
 @dataclass(frozen=True)
@@ -219,7 +239,7 @@ def least_worth(
     ranked = [(round(s.overall, 4), r) for s, r in zip(scores, reads)]
     return sorted(ranked, key=lambda x: (x[0], -x[1].entry.place.start))
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #96bf9e51
 def within(
     f: MemoryFile,
     budget: Budget,
@@ -253,10 +273,9 @@ class FilePlan:
 
 def still_says(
     f: MemoryFile,
-    taken: Sequence[Taken],
+    places: Sequence[FilePlace],  # That are taken out
 ) -> bool:
     "Does what stays of a file say what it said?"
-    places = [t.entry.place for t in taken]
     after = without(f.raw, places)
     if not any(e.kind in ("piece", "line", "relation") for e in f.entries):
         return reads_same(outline(f.raw, f.path), outline(after, f.path), places)
@@ -270,7 +289,7 @@ def _joined(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
     if any(t.entry.kind not in ("item", "paragraph") for t in taken): return [*taken]
     places = joined(f.raw, [t.entry.place for t in taken])
     wide = [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(taken, places)]
-    return wide if still_says(f, wide) else [*taken]
+    return wide if still_says(f, places) else [*taken]
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #b9787e4f
 def _settled(f: MemoryFile, taken: Sequence[Taken], checks: int = 40) -> list[Taken]:
@@ -279,13 +298,14 @@ def _settled(f: MemoryFile, taken: Sequence[Taken], checks: int = 40) -> list[Ta
     def able(some: Sequence[Taken]) -> list[Taken]:
         if not some or left[0] <= 0: return []
         left[0] -= 1
-        if still_says(f, some): return [*some]
+        if still_says(f, [t.entry.place for t in some]): return [*some]
         half = len(some) // 2
         return [*able(some[:half]), *able(some[half:])] if half else []
     found = able(taken)
-    return found if len(found) == len(taken) or not found or still_says(f, found) else []
+    if len(found) == len(taken) or still_says(f, [t.entry.place for t in found]): return found
+    return []
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #8dac7dcf
 def chosen(
     f: MemoryFile,
     lines: Sequence[int],  # At which entries begin
@@ -297,7 +317,7 @@ def chosen(
                       f"where they begin")
     return [Taken(at[n], "chosen", reason="a person decided") for n in dict.fromkeys(lines)]
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #aad83ef3
 def plan_tidy(
     files: Sequence[MemoryFile],
     config: SubconsciousnessConfig,
@@ -329,6 +349,7 @@ def plan_tidy(
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #822e8b7a
 def diff_of(p: FilePlan) -> str:
     "A unified diff of what a plan takes out."
-    was, now = (x.decode("utf-8", "replace").splitlines(True) for x in (p.file.raw, p.after))
-    lines = difflib.unified_diff(was, now, p.file.path, p.file.path, n=1)
-    return "".join(x if x.endswith("\n") else f"{x}\n" for x in lines)
+    was, now = (x.decode("utf-8", "replace") for x in (p.file.raw, p.after))
+    lines = difflib.unified_diff(re.findall(".*\n|.+", was), re.findall(".*\n|.+", now), p.file.path,
+                                 p.file.path, n=1)
+    return "".join(x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n" for x in lines)
