@@ -17,7 +17,7 @@ from ..core.memory import as_memory, Memory, repeat_key
 from ..text.factuality import is_fragment, not_in_force, undecided
 from ..text.scopes import continues, other_scope
 
-JUDGE = "offline-7"  # Changes whenever the same pair may be judged otherwise
+JUDGE = "offline-8"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'weigh', 'judge_pair', 'unsure',

@@ -16,7 +16,12 @@ from ..text.factuality import is_fragment
 __all__ = ['spoken', 'repeated']
 
 # %% ../../nbs/10_supersession/04_repeats.ipynb #a98994f1
-_WORD = re.compile(r"\w[\w’'./+#-]*|\?")
+_WORD = re.compile(r"\w[\w’'./+#-]*|\?|!(?=[=\w])|(?<!\w)-(?=\d|$)|[^\w\s?!-]")
+
+
+def _is_said(word: str) -> bool:
+    "Words and symbols are; Unicode's punctuation, accents and marks are how a text is written."
+    return word[0] in "?!-_" or unicodedata.category(word[0]) in ("Sm", "Sc", "So") or word[0].isalnum()
 
 
 @lru_cache(maxsize=2**12)
@@ -28,7 +33,7 @@ def spoken(
     out, at = list[str](), 0
     for f in (*(f for f in find_facts(text) if f.kind in ("number", "date", "version")), None):
         words = _WORD.findall(text[at:f.start if f else len(text)])
-        out += [w.casefold().rstrip(".'’/-+") or w for w in words]
+        out += [w.casefold().rstrip(".'’/-") or w for w in words if _is_said(w)]
         if f: out.append(f.value); at = f.end
     return tuple(out)
 
