@@ -74,8 +74,12 @@ def absolute(target, folder):
     return FILES + path if (ROOT / path).exists() and not path.endswith((".png", ".svg")) else None
 
 
+KEYS = " (Shift+Enter twice)"  # Said in a notebook, and to nobody who reads a page
+
+
 def relink(text, folder=""):
-    "Markdown whose relative links are absolute; code stays as it is."
+    "Markdown whose relative links are absolute, without keys that a page does not have; code stays as it is."
+    text = text.replace(KEYS, "")
     codes = []  # code is set aside: what looks like a link in it is none, and a link's text may hold some
     def hide(m): codes.append(m[0]); return f"\0{len(codes) - 1}\0"
     bare = re.sub(r"^```.*?^```|`[^`\n]+`", hide, text, flags=re.M | re.S)
@@ -139,7 +143,7 @@ def titled(name):
 
 def llms():
     "llms.txt: what the site holds, in one Markdown file with a line and an address for each page."
-    def plain(t): return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", t)
+    def plain(t): return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", t).replace(KEYS, "")
     def line(name):
         title, subtitle = titled(name)
         return f"- [{title}]({HOME}{docname(name)}.html): {plain(subtitle)}"

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TYPE_CHECKING
+from ..core.extras import need
 from ..core.settings import RetentionConfig, SubconsciousnessConfig
 from ..plots.style import figure, hatched, SYMBOLS, TIER_COLOURS, TIER_HATCHES, TIERS
 from ..plots.style import escape_markup
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Change', 'FIGURES', 'tier_days', 'floors', 'cluster_heaps', 'levels_of', 'changes', 'picture', 'pictures', 'redraw']
+__all__ = ['Change', 'FIGURES', 'tier_days', 'floors', 'cluster_heaps', 'levels_of', 'changes', 'picture', 'pictures', 'redraw',
+           'fitted']
 
 # %% ../../nbs/20_research/02_tuning_figures.ipynb #eaff6e70
 def _stays(days: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
@@ -187,3 +189,15 @@ def redraw(
         for x, shape, word in zip(at, widget.layout.shapes, widget.layout.annotations):
             shape.update(x0=x, x1=x)
             word.update(x=x)
+
+# %% ../../nbs/20_research/02_tuning_figures.ipynb #bdb4065a
+def fitted(fig: Figure) -> Any:
+    "The figure as a widget that fills its column, without a bar of tools."
+    shown = need("plotly.graph_objects", "notebook").FigureWidget(fig).update_layout(autosize=None)
+    shown._config = {**shown._config, "responsive": True, "displayModeBar": False}
+    def drawn(change: Any) -> None:
+        if not change.new: return  # Reset by plotly itself
+        shown.unobserve(drawn, names="_js2py_traceDeltas")
+        shown.layout.autosize = True
+    shown.observe(drawn, names="_js2py_traceDeltas")
+    return shown

@@ -17,11 +17,11 @@ from ..core.saving import Draft
 from ..plots.style import escape_markup, short_label, TIER_COLOURS, TIERS
 from .tuning import (
     Answer, answer, Prepared, preset, tiers, with_settings)
-from .tuning_figures import changes, FIGURES, picture, redraw
+from .tuning_figures import changes, FIGURES, fitted, picture, redraw
 
 # %% auto #0
 __all__ = ['slider_positions', 'settings_at', 'panel_settings', 'in_words', 'moved_table', 'SettingsFile', 'number_beside',
-           'defaults', 'Panel', 'layout', 'has_kernel']
+           'defaults', 'Panel', 'layout']
 
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #1868842e
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0,
@@ -242,17 +242,17 @@ class _Drawn(dict[str, Any]):
         if name not in FIGURES: raise KeyError(name)
         return self.setdefault(name, self.draw(name))
 
-
-def _fitted(name: str) -> dict[str, Any]:
+# %% ../../nbs/20_research/03_tuning_panel.ipynb #0ef6ecab
+def _frame(name: str) -> dict[str, Any]:
     "A figure's layout in the panel, as wide as its column."
     low = name in ("floors", "parts")  # Over the others there is room
     legend = {"orientation": "h", "x": 0, "y": -0.2 if low else 1, "yanchor": "top" if low else "bottom"}
-    if name != "tiers": return {"autosize": True, "margin": {"r": 10}, "legend": legend}
-    return {"autosize": True, "height": 150, "margin": {"t": 24, "b": 24, "l": 74, "r": 6},
+    if name != "tiers": return {"margin": {"r": 10}, "legend": legend}
+    return {"height": 150, "margin": {"t": 24, "b": 24, "l": 74, "r": 6},
             "xaxis": {"title": {"text": ""}}, "yaxis": {"automargin": False},
             "legend": legend | {"x": -0.28, "font": {"size": 11}}}
 
-
+# %% ../../nbs/20_research/03_tuning_panel.ipynb #0ef6ecac
 class Panel:
     "Sliders, figures, and what they say of the memories."
 
@@ -265,7 +265,7 @@ class Panel:
         chosen: int = -1,  # Row of the memory whose score is taken apart
         folder: str = "",  # Top of the worktree whose file may be written
     ) -> None:
-        w, go = need("ipywidgets", "notebook"), need("plotly.graph_objects", "notebook")
+        w = need("ipywidgets", "notebook")
         self.p, self.wall, self.own, self.before, self.config, self.still = (p, wall, own, before, present,
             False)
         self.starts = {"as it is": present, **{name: preset(name, present) for name in PRESETS}}
@@ -280,8 +280,8 @@ class Panel:
         self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
                                   style={"description_width": "50px"})
         self.keeper = SettingsFile(lambda: panel_settings(self.config), folder)
-        self.figures = _Drawn(lambda name: go.FigureWidget(
-            picture(name, self.said, self.config, self.now).update_layout(_fitted(name))))
+        self.figures = _Drawn(lambda name: fitted(
+            picture(name, self.said, self.config, self.now).update_layout(_frame(name))))
         for knob in (*self.knobs.values(), self.which): knob.observe(self.move, names="value")
         self.presets.observe(self.take, names="value")
         self.reset.on_click(lambda _: self.put(defaults(self.config)))
@@ -331,7 +331,6 @@ def layout(
                       layout={"flex": "1 1 490px", "max_width": "640px", "min_width": "0"})
     def framed(name: str) -> Any:
         fig = panel.figures[name]
-        fig._config = {**fig._config, "responsive": True, "displayModeBar": False}
         titled = w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), fig],
                         layout={"min_width": "0", "overflow": "hidden"})
         titled.add_class(f"gnc-{name}")
@@ -353,7 +352,7 @@ def layout(
     return w.VBox([across(*above, panel.presets, panel.reset, k.show), keeper, panel.line,
                    across(knobs(*(n for n in panel.knobs if n not in _SIZES)), seen), tabs])
 
-
+# %% ../../nbs/20_research/03_tuning_panel.ipynb #035eedab
 def _classes(panel: Panel) -> None:
     k = panel.keeper
     named = {"line": panel.line, "moved": panel.moved, "note": k.note, "text": k.text, "folder": k.folder}
@@ -382,14 +381,3 @@ _TITLES = {"tiers": "Tiers now, and with these settings", "flow": "Who would mov
            "days": "How long a memory that nobody reads stays", "floors": "What it scores as it ages",
            "sizes": "Clusters by size",
            "parts": "What this memory's score consists of"}
-
-# %% ../../nbs/20_research/03_tuning_panel.ipynb #89471627
-def has_kernel(
-    shell: Any,  # From `get_ipython()`; None outside of a notebook
-    env: Mapping[str, str] | None = None,  # Voilà names itself in the kernel's environment
-) -> bool:
-    "Does somebody look on who can move a slider?"
-    kernel: Any = getattr(shell, "kernel", None)
-    if kernel and (env or {}).get("SERVER_SOFTWARE", "").startswith("voila"): return True
-    try: return bool(kernel.get_parent()["content"]["allow_stdin"])
-    except (AttributeError, KeyError, TypeError): return False

@@ -4,10 +4,14 @@
 
   function cut(text, most) { return text.length > most ? text.slice(0, most - 1) + "…" : text; }
 
+  function named(spec) {  // What stands beside the y axis, where it is no number and no date
+    var names = [].concat.apply([], spec.data.map(function (t) { return Array.isArray(t.y) ? t.y : []; }));
+    return names.filter(function (s, i) { return typeof s === "string" && !/^\d{4}-\d\d/.test(s) && names.indexOf(s) === i; });
+  }
+
   function beside(spec) {  // Pixels that the longest name beside the y axis takes
-    var axis = spec.layout.yaxis || {}, names = axis.ticktext || [];
-    spec.data.forEach(function (t) { if (Array.isArray(t.y)) names = names.concat(t.y); });
-    return LETTER * Math.max.apply(null, [0].concat(names.map(function (s) { return typeof s === "string" && !/^\d{4}-\d\d/.test(s) ? s.length : 0; })));
+    var rows = [].concat.apply([], ((spec.layout.yaxis || {}).ticktext || named(spec)).map(function (s) { return s.split("<br>"); }));
+    return LETTER * Math.max.apply(null, [0].concat(rows.map(function (s) { return s.length; })));
   }
 
   function cells(spec) {  // Pixels below which the numbers in a heat map lie on each other
@@ -27,6 +31,9 @@
     var x = layout.xaxis || {}, y = layout.yaxis || {};
     if (y.ticktext) y.ticktext = y.ticktext.map(function (s) { return cut(s, 22); });
     if (x.visible === false) (layout.annotations || []).forEach(function (a) { a.text = cut(a.text, 17); });  // names around a circle
+    if (!y.ticktext && beside(spec) > 0.35 * box.clientWidth && (layout.height || 450) > 26 * named(spec).length) {
+      layout.yaxis = Object.assign(y, { tickvals: named(spec), ticktext: named(spec).map(function (s) { return folded(s, 15); }), tickfont: { size: 10 } });
+    }
     var side = beside(spec), least = cells(spec), plot = box.clientWidth - side - 60;
     if (layout.title && layout.title.text) {
       var rows = folded(layout.title.text, Math.floor(box.clientWidth / 9)).split("<br>");
