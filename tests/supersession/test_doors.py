@@ -22,8 +22,12 @@ def said(a, b, **kw): return weigh(old(a, **kw), mem(b, **kw))
 # The same words
 
 @pytest.mark.parametrize("a, b", [
-    ("The parser is written in C++", "The parser is written in C"), ("Retry if load > 4", "Retry if load < 4"), ("The flag is set when x == 1", "The flag is set when x != 1"),
-    ("Clocks are at +5 h", "Clocks are at -5 h"), ("✅ The nightly tests pass", "❌ The nightly tests pass"), ("~~Use npm for the site~~", "Use npm for the site")])
+    ("The parser is written in C++", "The parser is written in C"),
+    ("Retry if load > 4", "Retry if load < 4"),
+    ("The flag is set when x == 1", "The flag is set when x != 1"),
+    ("Clocks are at +5 h", "Clocks are at -5 h"),
+    ("✅ The nightly tests pass", "❌ The nightly tests pass"),
+    ("~~Use npm for the site~~", "Use npm for the site")])
 def test_a_symbol_is_a_word(a, b):
     "What is no repeat hides nothing, either way."
     for x, y in ((a, b), (b, a)): assert repeated(old(x), mem(y)) is None
