@@ -536,6 +536,17 @@ def repo(home):
     return home
 
 
+def test_what_is_in_no_form_that_is_read_is_said(repo):
+    Path("other.jsonl").write_text('{"summary": "of another tool"}\n\n{"text": "The port is 8080"}\n[1]\n')
+    done = gnc("--json", "import", "other.jsonl")
+    assert done.json["added"] == 1 and done.json["passed"][0].startswith("other.jsonl: no entry in line 1 and 1 more; a line is {\"text\"")
+    Path("plain.txt").write_text("~~~\ncode\n~~~\n")
+    done = gnc("import", "plain.txt")
+    assert "Nothing to add" in done.out and "plain.txt: no list item" in done.err
+    Path("empty.md").write_text("\n")
+    assert gnc("--json", "import", "empty.md").json["passed"] == []
+
+
 def test_import_is_one_run_that_adds_once_and_can_be_taken_back(repo):
     first = gnc("--json", "import", "MEMORY.md").json
     assert (first["added"], first["known"]) == (4, 0) and gnc("--json", "import", "MEMORY.md").json["added"] == 0

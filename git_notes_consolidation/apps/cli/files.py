@@ -268,6 +268,7 @@ def _imported(r: files_notes.ImportResult, files: int, dry_run: bool, all_: bool
     head = (f"{'Would be added' if dry_run else 'Added'}: {r.added} of {r.added + r.known + len(r.left)} "
             f"entries in {where}; {r.known} were known, {r.versions} are newer versions.")
     if not r.added: head = f"Nothing new: {r.known} entries in {where} are in the notes."
+    if not r.added + r.known + len(r.left): head = f"Nothing to add: no entry was found in {where}."
     yield Text(head, style="bold")
     few = r.rows if all_ else r.rows[:5]
     for x in few: yield Text("  " + plain(f"{x['path']}:{x['line']}  {x['title']}", 76))
@@ -297,6 +298,7 @@ def import_(
     a_namespace(call.repo, namespace)
     s, top = call.writing(), open_repo(call.repo).worktree
     files, passed = _files(_paths(call, paths, claude), paths, lambda p: _name(p, top))
+    passed += filter(None, map(files_reading.unread, files))
     r = files_notes.import_files(s, files, namespace, dry_run, with_secrets)
     call.show({"added": r.added, "known": r.known, "versions": r.versions, "run_id": r.run_id,
                "left": [*r.left], "passed": passed, "dry_run": dry_run, "entries": [*r.rows]},

@@ -15,7 +15,7 @@ from .entries import BadFile, Entry, LARGEST
 from .sources import entries_of
 
 # %% auto #0
-__all__ = ['ARCHIVE', 'real_path', 'memory_files', 'blamed', 'MemoryFile', 'direction', 'read_memory_file']
+__all__ = ['ARCHIVE', 'real_path', 'memory_files', 'blamed', 'MemoryFile', 'direction', 'read_memory_file', 'unread']
 
 # %% ../../../nbs/16_writing/10_files/04_reading.ipynb #3c6d22ed
 ARCHIVE = ".archive.jsonl"  # What tidying moves out of NAME lies in NAME.archive.jsonl
@@ -115,3 +115,21 @@ def read_memory_file(
     lines = blamed(real) if need else []
     dated = tuple(_dated(e, lines, when) for e in found)
     return MemoryFile(shown or str(path), real, raw, dated, when, direction(dated))
+
+# %% ../../../nbs/16_writing/10_files/04_reading.ipynb #d695ebeb
+def unread(
+    f: MemoryFile,
+) -> str:  # Empty where every line has its entry, or none is expected to
+    "Which lines of a file of JSON lines say nothing to us, or that a whole file does not."
+    if not f.entries and f.raw.strip() and not f.path.lower().endswith(_JSON):
+        return f"{f.path}: no list item, no heading with text and no piece between § in it, so no entry"
+    if not f.path.lower().endswith(_JSON): return ""
+    known = {e.place.lines[0] for e in f.entries}
+    lost = [n for n, line in enumerate(f.raw.splitlines(), 1) if line.strip() and n not in known]
+    if not lost: return ""
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return f"{f.path}: no entry in line {lost[0]}{more}; {_FORM}"
+
+
+_JSON = (".jsonl", ".ndjson", ".json")
+_FORM = 'a line is {"text": "…"}, or an entity with observations, or a relation of the MCP memory server'
