@@ -540,9 +540,9 @@ def test_what_is_in_no_form_that_is_read_is_said(repo):
     Path("other.jsonl").write_text('{"summary": "of another tool"}\n\n{"text": "The port is 8080"}\n[1]\n')
     done = gnc("--json", "import", "other.jsonl")
     assert done.json["added"] == 1 and done.json["passed"][0].startswith("other.jsonl: no entry in line 1 and 1 more; a line is {\"text\"")
-    Path("plain.txt").write_text("~~~\ncode\n~~~\n")
-    done = gnc("import", "plain.txt")
-    assert "Nothing to add" in done.out and "plain.txt: no list item" in done.err
+    Path("plain.md").write_text("# Notes\n")
+    done = gnc("import", "plain.md")
+    assert "Nothing to add" in done.out and "plain.md: no list item" in done.err
     Path("empty.md").write_text("\n")
     assert gnc("--json", "import", "empty.md").json["passed"] == []
 
