@@ -41,9 +41,13 @@ def newest_on_top(
     "The same results, each subject with its newest word first."
     first, mine = _with_deeper(found[:GROUPED], everywhere[:GROUPED]), {r.id for r in found}
     told = {r.id for r in first if r.kind == "summary"}
-    may = partial(tells_of, read_question(query))
-    order = newest_first([r.memory for r in first],
-                         lambda a, b: not told & {a.id, b.id} and not closed(b) and may(a, b), asked)
+    may, there = partial(tells_of, read_question(query)), {r.id: r for r in first}
+    def later(a: str, b: str) -> bool:
+        return (there[a].again or there[a].memory.event_time) < there[b].memory.event_time
+    def next_word(a: Memory, b: Memory) -> bool:
+        return not told & {a.id, b.id} and not closed(b) and later(a.id, b.id) and may(a, b)
+    probably = {i: j for i, j in asked.items() if {i, j} <= there.keys() and later(i, j)}
+    order = newest_first([r.memory for r in first], next_word, probably)
     heads = {j for i, j in order if j is not None and first[i].id in mine}
     grouped = [replace(first[i], newer=None if j is None else first[j].id) for i, j in order
                if first[i].id in mine or i in heads]

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from ..store import tables as store_tables
 from ..core.settings import RetentionConfig
-from ..core.memory import Memory, as_utc, digest
+from ..core.memory import UTC, Memory, as_utc, digest
 from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
 from ..observability.metrics import count
 from ..observability.tracing import span
@@ -56,6 +56,7 @@ class MemoryResult:
     stands_for: tuple[str, ...] = ()  # Repeats, or a summary's sources and theirs: the best match first
     retention: RetentionScore | None = None  # With its relevance to the question
     newer: str | None = None  # The newest on the same subject among what was found; it stands above
+    again: datetime | None = None  # When it was written down last, where that was more than once
 
     @property
     def id(self) -> str: return self.memory.id
@@ -90,7 +91,7 @@ class MemoryResult:
         numbers = {k: round(getattr(self, k), 6) for k in ("score", "similarity", "distance")}
         kept = self.retention and asdict(self.retention)
         return {**m, **mine, **numbers, "timestamp": self.timestamp.isoformat(), "tier": self.tier.value,
-                "retention": kept}
+                "again": self.again and self.again.isoformat(), "retention": kept}
 
 # %% ../../nbs/14_recall/02_search.ipynb #cd5e194c
 @dataclass(frozen=True, eq=False)
@@ -332,9 +333,11 @@ def in_full(
         near = float(found.cosine[[found.show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))
         kind: Literal["memory", "summary"] = "memory" if u < c.memories else "summary"
         worth = relevant(compute_retention_score(m, d, config, now), near)
+        again = (datetime.fromtimestamp(float(c.when[[found.show[u], *mine]].max()), UTC)
+                 if mine and kind == "memory" else None)
         out.append(MemoryResult(m, math.sqrt(max(0.0, 2 - 2 * near)), float(found.score[u]), near,
                                 tuple(MemoryTier)[c.tier[u]], kind, d.superseded_by,
-                                d.superseded_kind, tuple(c.ids[i] for i in mine), worth))
+                                d.superseded_kind, tuple(c.ids[i] for i in mine), worth, again=again))
     return out
 
 # %% ../../nbs/14_recall/02_search.ipynb #0f511667

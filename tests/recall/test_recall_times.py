@@ -148,3 +148,15 @@ def test_the_command_asks_for_both_times(late):
         assert wrong.code == 2 and option in wrong.err and "2026-01-31" in wrong.err
     asked = gnc("recall", "What was the limit before?", "--known-at", "2026-06-01", "--mode", "exhaustive", "--reason", "--json", repo=late).json
     assert "The limit is 3" in asked["answer"] and "The limit is 5" not in json.dumps(asked)
+
+
+def test_what_was_said_again_is_not_older_than_what_stands_between(tmp_path):
+    "Nobody can tell whether somebody went back, so neither is called the earlier one, and the last time is said."
+    blue, green = "The nightly export goes to the blue bucket", "The nightly export goes to the green bucket"
+    home = new_repo(tmp_path / "again", [since(blue, "2026-09-01"), since(green, "2026-09-20")])
+    assert [(r.summary, r.newer is None, r.again) for r in ask(home).search("nightly export", mode="deep", count=False)] == [
+        (green, True, None), (blue, False, None)]
+    home = new_repo(tmp_path / "back", [since(blue, "2026-09-01"), since(green, "2026-09-20"), since(blue, "2026-10-10")])
+    found = {r.summary: r for r in ask(home).search("nightly export", mode="deep", count=False)}
+    assert {s: (r.newer, r.again) for s, r in found.items()} == {blue: (None, on("2026-10-10")), green: (None, None)}
+    assert "written down 2 times, last on 2026-10-10" in gnc("recall", "nightly export", repo=home).out

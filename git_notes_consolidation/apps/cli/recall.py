@@ -43,7 +43,7 @@ def result_rows(results: Iterable[recall_search.MemoryResult], query: str, title
         some = ", ".join([plain(titles.get(i, i), 40) for i in r.stands_for[:2]] + ["…"]
                          * (len(r.stands_for) > 2))
         if r.kind == "summary": yield f"sums up {len(r.stands_for)}: {some}"
-        elif r.stands_for: yield f"written down {len(r.stands_for) + 1} times"
+        elif r.again: yield f"written down {len(r.stands_for) + 1} times, last on {r.again:%Y-%m-%d}"
         yield from (f"said again {plain(x, 160)}" for x in again.get(r.id, ()))
     def says(r: recall_search.MemoryResult) -> str:
         return "\n".join(
