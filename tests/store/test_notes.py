@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 from helpers import git
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.core.memory import Place, mem
@@ -216,6 +216,7 @@ some_notes = st.binary(max_size=60) | st.lists(pieces | good | st.binary(max_siz
 
 @pytest.mark.slow
 @given(some_notes)
+@example(b"\xef\xbb\xbf---\ntype:\ntimestamp:0001-01-01\nsummary:\n---")  # An editor's byte order mark belongs to the first line
 @settings(max_examples=500)
 def test_no_bytes_stop_the_reader_and_none_are_lost(data):
     records, problems = parse_note(data)
@@ -227,7 +228,7 @@ def test_no_bytes_stop_the_reader_and_none_are_lost(data):
         text = data[r.offset:end].decode("utf-8", "replace").rstrip("\n") + "\n"
         head = text.removesuffix("\n").removesuffix(r.body) if r.body else text
         assert head + r.body in (text, text.removesuffix("\n"))
-        assert re.fullmatch(r"---[ \t\r]*\n.*?\n---[ \t\r]*(\n\n?)?", head, re.S), head  # nothing but front matter stands before the body
+        assert re.fullmatch(r"\ufeff?---[ \t\r]*\n.*?\n---[ \t\r]*(\n\n?)?", head, re.S), head  # nothing but front matter stands before the body
         assert isinstance(r.front["summary"], str) and isinstance(r.front["timestamp"], str)
 
 
