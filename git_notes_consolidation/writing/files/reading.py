@@ -12,7 +12,7 @@ from pathlib import Path
 from ...core.memory import UTC
 from ...store.git import git, RepoError
 from .entries import BadFile, Entry, LARGEST
-from .sources import entries_of
+from .sources import entries_of, JSON_LINES
 
 # %% auto #0
 __all__ = ['ARCHIVE', 'real_path', 'memory_files', 'blamed', 'MemoryFile', 'direction', 'read_memory_file', 'unread']
@@ -121,9 +121,9 @@ def unread(
     f: MemoryFile,
 ) -> str:  # Empty where every line has its entry, or none is expected to
     "Which lines of a file of JSON lines say nothing to us, or that a whole file does not."
-    if not f.entries and f.raw.strip() and not f.path.lower().endswith(_JSON):
+    if not f.path.lower().endswith(JSON_LINES):
+        if f.entries or not f.raw.strip(): return ""
         return f"{f.path}: no list item, no heading with text and no piece between § in it, so no entry"
-    if not f.path.lower().endswith(_JSON): return ""
     known = {e.place.lines[0] for e in f.entries}
     lost = [n for n, line in enumerate(f.raw.splitlines(), 1) if line.strip() and n not in known]
     if not lost: return ""
@@ -131,5 +131,4 @@ def unread(
     return f"{f.path}: no entry in line {lost[0]}{more}; {_FORM}"
 
 
-_JSON = (".jsonl", ".ndjson", ".json")
 _FORM = 'a line is {"text": "…"}, or an entity with observations, or a relation of the MCP memory server'

@@ -16,7 +16,7 @@ from .entries import (
 from .markdown import markdown_entries, titled
 
 # %% auto #0
-__all__ = ['file_entry', 'record_entry', 'piece_entries', 'json_entries', 'entries_of']
+__all__ = ['JSON_LINES', 'file_entry', 'record_entry', 'piece_entries', 'json_entries', 'entries_of']
 
 # %% ../../../nbs/16_writing/10_files/03_sources.ipynb #1cc3ba0d
 _TOLD = ("description", "title", "name")
@@ -121,6 +121,9 @@ def _json_entries(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
                     marks=(("id", str(row["id"])),) if row.get("id") else ())
 
 
+JSON_LINES = (".jsonl", ".ndjson", ".json")  # How names of such files end
+
+
 def json_entries(
     raw: bytes,
     path: str,
@@ -140,7 +143,7 @@ def entries_of(
     path: str,  # As it is shown
 ) -> tuple[Entry, ...]:
     "The entries of a file's bytes, whose times its own words give or nobody."
-    if path.lower().endswith((".jsonl", ".ndjson", ".json")): return json_entries(raw, path)
+    if path.lower().endswith(JSON_LINES): return json_entries(raw, path)
     one = record_entry(raw, path) or file_entry(raw, path)
     if one: return (one,)
     if re.search(rb"^\xc2\xa7[ \t]*\r?$", raw, re.M): return piece_entries(raw, path)
