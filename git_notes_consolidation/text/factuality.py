@@ -5,12 +5,15 @@
 # %% ../../nbs/04_text/08_factuality.ipynb #dbc19ff7
 from __future__ import annotations
 import re
+from difflib import SequenceMatcher
 from functools import lru_cache
 from ..core.memory import Memory
+from .facts import find_facts
 from .topics import _OPEN, any_of, own_sentences, SHORT_BODY
+from .words import words_of
 
 # %% auto #0
-__all__ = ['is_fragment', 'not_in_force', 'undecided', 'hedge']
+__all__ = ['is_fragment', 'not_in_force', 'undecided', 'hedge', 'stance', 'leaves_standing']
 
 # %% ../../nbs/04_text/08_factuality.ipynb #463156ab
 _CUT = re.compile(
@@ -115,3 +118,75 @@ def hedge(
     if sentence.rstrip("\"'”’)]*_` ").endswith("?"): return "a question"
     m = _MAYBE.search(sentence)
     return f"hedged: “{m.group()}”" if m else ""
+
+# %% ../../nbs/04_text/08_factuality.ipynb #aad22a94
+_STANCES = {
+    "asked": r"\?[\W_]*\Z",
+    "guessed":
+    r"\b" + any_of(
+        "maybe, perhaps, possibly, probably, presumably, apparently, allegedly, reportedly, supposedly, "
+        "might, "
+        r"could(?: be| have)?, would(?: be| have)?, what if, suppose, supposing, imagine, hypothe\w+, "
+        r"(?:i|we) (?:think|guess|believe|suspect|wonder|hope|assume), seems?, unclear, unsure, not sure, "
+        r"unconfirmed, rumou?r\w*") + r"\b",
+    "proposed":
+    r"\b" + any_of(
+        r"suggest\w*, propos\w+, consider(?:ed|s|ing)?, contemplat\w+, should(?:n['’]t)?, ought to, "
+        r"recommend\w*, (?:was|were|got|is|been|and) (?:rejected|declined), rejected, turned down, "
+        r"discuss(?:ed|es|ing), talked about, brainstorm\w*, wish(?:es)?, want(?:s|ed)? to, "
+        "ask(?:ed|s) (?:for|to|whether|if), would like, looked at, idea") + r"\b",
+    "planned":
+    r"\b" + any_of(
+        r"will, shall, going to, plan(?:s|ned|ning)? (?:to|for|is), intend\w* to, scheduled, upcoming, "
+        "next (?:week|month|sprint|year|quarter|spring|summer|autumn|winter), to be [a-z]+ed") + r"\b",
+    "adds":
+    r"\b(?:also|as well|additionally|in addition|newly added)\b|\btoo(?=[\W_]*\Z|[,;.])|\bjoin(?:s|ed)\b"
+    r"|^\W*(?:add|adds|added|include)\b",
+    "removes":
+    r"^\W*(?:remove|delete|take|exclude|drop|strike)[sd]?(?:ped)?\b.{1,60}\b(?:from|off|out of)\b"
+    r"|\bremoved from\b|\bno longer (?:in|on|among|part of)\b"}
+_STANCE = {name: re.compile(f"(?i){form}") for name, form in _STANCES.items()}
+
+
+@lru_cache(maxsize=2**14)
+def stance(
+    title: str,
+) -> str:  # asked, guessed, proposed, planned, adds or removes; empty: it asserts
+    "What a title does where it does not assert what holds now."
+    return next((name for name, form in _STANCE.items() if form.search(title)), "")
+
+# %% ../../nbs/04_text/08_factuality.ipynb #5fe338a2
+_LIMIT = re.compile(
+    r"(?:for|in|on|at|under|during|within|outside|inside|except|unless|when|whenever|if|while|only|apart|other|"
+    r"excluding|without)\Z")
+_CASE = re.compile(
+    r"(?i)\b(?:except|apart from|unless|other than|excluding|exempt|when(?:ever)?|if|while|during|"
+    r"only (?:for|in|on|at|when|if|during|with))\b")
+
+
+def _limited(older: str, newer: str) -> bool:
+    "Are two titles one sentence but for a value, and a limit that one of them has?"
+    x, y = words_of(older), words_of(newer)
+    ops = [op for op in SequenceMatcher(None, x, y, autojunk=False).get_opcodes() if op[0] != "equal"]
+    runs = [x[a:b] + y[c:d] for op, a, b, c, d in ops if op != "replace"]
+    if len(runs) != 1 or not _LIMIT.match(runs[0][0]) or find_facts(" ".join(runs[0])): return False
+    swaps = [op for op in ops if op[0] == "replace"]
+    said = len(y) - sum(d - c for _, _, _, c, d in ops)
+    if 2 * said < min(len(x), len(y)) or len(swaps) > 1: return False
+    return all(b - a <= 2 and d - c <= 2 for _, a, b, c, d in swaps)
+
+
+def leaves_standing(
+    older: Memory,
+    newer: Memory,
+) -> str:  # Empty where it may stand in the older one's place
+    "Why a newer title states no present value in the place of an older one."
+    mine, before = stance(newer.summary), stance(older.summary)
+    dated = mine == "planned" and any(f.kind == "date" for f in find_facts(older.summary))
+    if mine and before != "asked" and mine != before and not dated: return f"it is {_SAID[mine]}"
+    if _CASE.search(newer.summary) and not _CASE.search(older.summary): return "it holds in one case"
+    return "it holds in another case" if _limited(older.summary, newer.summary) else ""
+
+
+_SAID = {"asked": "a question", "guessed": "a guess", "proposed": "a proposal", "planned": "a plan",
+         "adds": "an addition", "removes": "a removal"}
