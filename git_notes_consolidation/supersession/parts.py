@@ -44,7 +44,8 @@ CORRECTS = re.compile(r"(?i)\b" + any_of(
 
 
 def _stated(memory: Memory) -> tuple[Value, ...]:
-    return values(memory.summary) or values("\n".join(s.line for s in own_sentences(memory)[1:4]))
+    below = (s.line for s in own_sentences(memory)[1:4])
+    return values(memory.summary) or values("\n".join(below)[:SHORT_BODY])
 
 
 def _one_of_several(older: Memory, newer: Memory) -> bool:

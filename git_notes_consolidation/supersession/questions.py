@@ -17,7 +17,8 @@ from .slots import Difference, Piece, differences, pieces
 from ..text.factuality import leaves_standing, stance, undecided
 from ..text.names import document_head, names_of, references
 from ..text.subjects import CHANGE, brothers, tie
-from ..text.topics import _names as names_in, GENERIC_STEMS, any_of, content_stems, own_sentences, topic_of
+from ..text.topics import (
+    _names as names_in, GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
 from ..text.words import stem, STOP_WORDS
 
 # %% auto #0
@@ -133,7 +134,7 @@ def _turned(older: Memory, newer: Memory) -> bool:
 
 def _conflicts(older: Memory, newer: Memory) -> bool:
     "Does the newer note put another word, or another value of the same kind, for one of the older title?"
-    lead = values("\n".join(s.line for s in own_sentences(newer)[:3]))
+    lead = values("\n".join(s.line for s in own_sentences(newer)[:3])[:SHORT_BODY])
     gone = {k for k, v in values(older.summary) if v not in told(newer)}
     return bool(_swaps(older, newer) or gone & {k for k, v in lead if v not in told(older)})
 
@@ -175,7 +176,9 @@ def _again(older: Memory, newer: Memory) -> bool:
 
 def _completes(older: Memory, newer: Memory) -> bool:
     "Does the newer title say all that the older one says, and more?"
-    return bool(content_stems(older.summary)) and content_stems(older.summary) < content_stems(newer.summary)
+    was, now = content_stems(older.summary), content_stems(newer.summary)
+    begins = pieces(newer.summary)[:len(pieces(older.summary))] == pieces(older.summary)
+    return bool(was) and was < now and (begins or newer.namespace in _REMINDS)
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #7f30b5b3
 LIKELY = "S"  # Code of a guess by the subject
