@@ -12,7 +12,7 @@ from ..text.facts import Fact, find_facts
 from ..text.topics import GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of
 
 # %% auto #0
-__all__ = ['Value', 'CORRECTS', 'values', 'told', 'left', 'rest_goes_on', 'is_open', 'in_part']
+__all__ = ['Value', 'CORRECTS', 'values', 'told', 'left', 'untouched', 'rest_goes_on', 'is_open', 'in_part']
 
 # %% ../../nbs/10_supersession/08_parts.ipynb #3324a36b
 Value = tuple[str, str]  # Its kind, and what it is in one spelling
@@ -56,7 +56,8 @@ def _one_of_several(older: Memory, newer: Memory) -> bool:
 
 # %% ../../nbs/10_supersession/08_parts.ipynb #3286fbdf
 _LEFT = tuple(re.compile(r"(?i)\b" + form) for form in (
-    r"(?:mov|migrat|switch|chang|port|went)\w* (?:[^.;,\n]{0,40} )?from (?P<what>[^.;:,()\n]{2,40}?) to\b",
+    r"(?:mov|migrat|switch|chang|port|went|re?assign|hand|transfer)\w* (?:[^.;,\n]{0,40} )?"
+    r"from (?P<what>[^.;:,()\n]{2,40}?) to\b",
     r"replac\w+ (?P<what>[^.;:,()\n]{2,40}?) (?:with|by)\b",
     r"(?:^\W*(?:please )?(?:ignore|disregard|forget|scratch|never mind|retract)(?: .{0,40}? (?:about|on))?|"
     r"instead of|no longer|moved off|away from|leaving|dropp\w+|retir\w+|abandon\w+|stopp\w+ using) "
@@ -77,28 +78,34 @@ def left(
     return any(x <= content_stems(older.summary) for x in _left_behind(newer))
 
 # %% ../../nbs/10_supersession/08_parts.ipynb #7071c18e
-_JOINS = re.compile(r"([,;])\s+(?:and\s+)?|\s(?:and|&|plus)\s")
+_JOINS = re.compile(r"([,;.])\s+(?:and\s+)?|\s(?:and|&|plus)\s")
 _HEAD = re.compile(r"(?i)^[^:]{2,40}?(?::|\s(?:is|are|=|us\w+|supports?|includes?))\s")
 
 
 @lru_cache(maxsize=2**14)
-def _items(title: str) -> tuple[frozenset[str], ...]:
-    "What a title joins, each as the stems that no other has; one comma alone adds a detail."
-    rest = _HEAD.sub("", title)
-    joins = list(_JOINS.finditer(rest))
+def _items(title: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    "What a title joins, each with the stems that no other has; one comma alone adds a detail."
+    head = m.end() if (m := _HEAD.match(title)) else 0
+    joins = list(_JOINS.finditer(title, head))
     if len(joins) < 2 and all(m[1] == "," for m in joins): return ()
-    ends = zip([0, *(m.end() for m in joins)], [*(m.start() for m in joins), None])
-    found = [content_stems(rest[a:b]) for a, b in ends]
-    return tuple(x - frozenset[str]().union(*found[:k], *found[k + 1:]) for k, x in enumerate(found))
+    ends = list(zip([head, *(m.end() for m in joins)], [*(m.start() for m in joins), len(title)]))
+    found = [content_stems(title[a:b]) for a, b in ends]
+    def own(k: int) -> frozenset[str]: return found[k] - frozenset[str]().union(*found[:k], *found[k + 1:])
+    return tuple((title[a if k else 0:b].strip(" ."), own(k)) for k, (a, b) in enumerate(ends))
 
 
-def _one_of_a_list(older: Memory, newer: Memory) -> bool:
+def untouched(
+    older: Memory,
+    newer: Memory,
+) -> tuple[str, ...]:  # In its words; none where the newer one may touch all
+    "What the older title lists or joins, and the newer note does not speak of."
     items = _items(older.summary)
-    gone = [x for x in _left_behind(newer) if any(x <= i for i in items)]
+    gone = [x for x in _left_behind(newer) if any(x <= i for _, i in items)]
     named = frozenset[str]().union(*gone) if gone else content_stems(newer.summary)
-    others = [x for x in items if x and not x & (named if gone else topic_of(newer).all)]
-    whole = bool(items and items[0] & named) and not _HEAD.match(older.summary)
-    return any(x & named for x in items) and any(len(x) > 1 or not whole for x in others)
+    whole = bool(items and items[0][1] & named) and not _HEAD.match(older.summary)
+    others = [(said, x) for said, x in items if x and not x & (named if gone else topic_of(newer).all)]
+    if not any(x & named for _, x in items) or all(len(x) < 2 and whole for _, x in others): return ()
+    return tuple(said for said, _ in others)
 
 # %% ../../nbs/10_supersession/08_parts.ipynb #d7bd5d1f
 _GOES_ON = re.compile(r"(?i)\b" + any_of(
@@ -148,4 +155,4 @@ def in_part(
 ) -> bool:
     "Does the newer note touch a part of what the older one states?"
     return rest_goes_on(older, newer) or not is_open(older) and (
-        _one_of_several(older, newer) or _one_of_a_list(older, newer) or bool(leaves_standing(older, newer)))
+        _one_of_several(older, newer) or bool(untouched(older, newer) or leaves_standing(older, newer)))
