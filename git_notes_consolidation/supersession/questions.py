@@ -133,10 +133,10 @@ def _turned(older: Memory, newer: Memory) -> bool:
 
 
 def _conflicts(older: Memory, newer: Memory) -> bool:
-    "Does the newer note put another word, or another value of the same kind, for one of the older title?"
-    lead = values("\n".join(s.line for s in own_sentences(newer)[:3])[:SHORT_BODY])
-    gone = {k for k, v in values(older.summary) if v not in told(newer)}
-    return bool(_swaps(older, newer) or gone & {k for k, v in lead if v not in told(older)})
+    "Does the newer note put another word, or another value of the same kind, for one of the older?"
+    was, now = (values("\n".join(s.line for s in own_sentences(m)[:3])[:SHORT_BODY]) for m in (older, newer))
+    gone = {k for k, v in was if v not in told(newer)}
+    return bool(_swaps(older, newer) or gone & {k for k, v in now if v not in told(older)})
 
 
 def _changed(older: Memory, newer: Memory) -> bool:

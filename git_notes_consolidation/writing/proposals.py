@@ -148,6 +148,7 @@ class Proposal:
     def asks(self) -> str:
         "The question in two words."
         kind = str(self.question.get("type", ""))
+        if self.case in ("withdrawn", "returned"): return "holds again?"
         if kind == "supersedes" and self.question.get("kind_of") == "partial": return "replaces a part?"
         return _ASKS.get(kind, f"{kind.replace('_', ' ')}?")
 

@@ -40,14 +40,10 @@ app.add_typer(review)
 
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #70cb6ed3
-def _says(m: Memory | None, title: writing_proposals.Marked, style: str, marks: tuple[str, str]) -> Text:
-    "A memory's day, its title with what differs marked, and how its text begins."
-    text = Text(f"{m.event_time:%Y-%m-%d}  " if m else "")
-    for piece, differs in title:
-        if differs and marks[0]: text.append(f"{marks[0]}{plain(piece)}{marks[1]}")
-        else: text.append(plain(piece), style=style if differs else "")
-    below = plain(m.content, 160) if m else ""
-    return text if not below or below == plain(m.summary if m else "", 160) else text.append(f"\n{below}", "dim")
+def _marked(pieces: writing_proposals.Marked, style: str, marks: tuple[str, str], else_: str = "") -> Text:
+    "A text in which what differs stands out: by its style, or between marks."
+    return Text.assemble(*((f"{marks[0]}{x}{marks[1]}", style) if differs else (x, else_)
+                           for x, differs in pieces))
 
 
 def _asked(n: int | str, p: writing_proposals.Proposal, there: Mapping[str, Memory],
@@ -57,12 +53,16 @@ def _asked(n: int | str, p: writing_proposals.Proposal, there: Mapping[str, Memo
     rows = Table.grid(padding=(0, 1))
     for width in (4, 5, None): rows.add_column(width=width, overflow="fold")
     old, new = (there.get(str(q.get(k))) for k in ("target", "source"))
-    titles = (plain(m.summary if m else q.get(f"{k}_says") or "", 200)
-              for m, k in ((old, "target"), (new, "source")))
-    was, now = writing_proposals.differing(*titles)
-    no = ("", "") if colour else None
-    if was[:1]: rows.add_row("", "older", _says(old, was, "strike", no or ("[-", "-]")))
-    if now[:1]: rows.add_row("", "newer", _says(new, now, "bold", no or ("{+", "+}")))
+    def says(m: Memory | None, key: str) -> str:
+        return plain(m.summary if m else q.get(f"{key}_says") or "", 200)
+    titles = writing_proposals.differing(says(old, "target"), says(new, "source"))
+    texts = writing_proposals.differing(*(plain(m.content, 160) if m else "" for m in (old, new)))
+    ways = (("older", old, "strike", ("[-", "-]")), ("newer", new, "bold", ("{+", "+}")))
+    for (name, m, style, marks), title, text in zip(ways, titles, texts):
+        there_is, marks = bool(title[:1] and title[0][0]), ("", "") if colour else marks
+        day = Text(f"{m.event_time:%Y-%m-%d}  " if m else "")
+        if there_is: rows.add_row("", name, day + _marked(title, style, marks))
+        if m and m.content.strip(): rows.add_row("", "", _marked(text, style, marks, "dim"))
     if not q.get("type"): rows.add_row("", "title", Text(plain(q.get("title"), 200)))
     why = plain(str(q.get("reason", "")).removeprefix("the judge is not sure: "), 200)
     rows.add_row("", "why", Text(why, style="dim"))
