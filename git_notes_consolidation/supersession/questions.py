@@ -114,7 +114,7 @@ def _follows(older: Memory, newer: Memory) -> bool:
 # %% ../../nbs/10_supersession/08_questions.ipynb #ad8df471
 _DENIES = re.compile(
     r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off|stopped|ceased|dropp\w+|removed|"
-    r"retired)\b|n['’]t\b")
+    r"retired|left|leaves)\b|n['’]t\b")
 _STATE = re.compile(r"(?i)\b" + any_of(
     r"next, planned, done, merged, finished, shipped, cancell?ed, revers\w+, revert\w+, reject\w+, wrong, "
     "reworked, enabled?, disabled?, allowed, only, unless, almost, rarely") + r"\b")
