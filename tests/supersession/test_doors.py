@@ -155,6 +155,110 @@ def test_initials_of_the_title_are_no_part_of_it():
     assert again("Map room rules (MRR)", older=old("Map room rules", "Flat.")) == 0.9
 
 
+@pytest.mark.parametrize("changed", [
+    {"older": old("Order of shelves", "Maps lie flat."), "title": "Order of shelves", "text": "Globes stand upright."},
+    {"older": old("Weekly report of the map room", "Maps."), "title": "Weekly report of the map room"}])
+def test_a_title_alone_is_nothing(changed): assert again(**changed) is None
+
+
+def test_without_a_similarity_the_lexical_one_decides():
+    assert again(similarity=None) == 0.9 and again(text="Whoever comes asks Ida at the desk, or rings twice and waits in the hall for the guard.",
+        similarity=None) is None
+
+
+def test_a_long_text_discusses_and_decides(): assert again(text=MAPS + " Nothing is decided. " + "Maps lie flat. " * 120) == 0.9
+
+
+# Blockers
+
+JAM = old("The parcel lift jams on floor two (LIFT-88)", "Nothing goes up.", namespace="blockers")
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("LIFT-88 is fixed", True), ("The parcel lift on floor two works again", True), ("LIFT-88 is not fixed", False), ("LIFT-89 is fixed", False),
+    ("LIFT-88 should be fixed in May", False), ("The door is fixed", False), ("LIFT-88 is fixed?", False)])
+def test_a_resolution_names_its_blocker(text, found): assert bool(solved(JAM, mem(text, namespace="progress"))) == found
+
+
+def test_a_look_back_resolves_nothing(): assert solved(JAM, mem("LIFT-88 is fixed", namespace="retrospective")) is None
+
+
+# What is asked
+
+@pytest.mark.parametrize(("a", "b", "relation", "kind"), [
+    ("Login by badge is next", "Login by badge is done and merged", "supersede", "full"),
+    ("The user prefers the dark theme", "The user prefers the light theme now", "supersede", "full"),
+    ("The worker pool stays at 40", "Worker pool rolled back to 20", "supersede", "full"),
+    ("Reports are written by Ada", "Reports have been reassigned from Ada to Ben", "supersede", "full"),
+    ("The freeze of the release begins on Friday", "The freeze of the release is cancelled", "supersede", "full"),
+    ("Sessions are stored in Redis", "Sessions are no longer stored in Redis; they live in PostgreSQL now", "supersede", "full"),
+    ("Exports keep every column", "Exports keep every column, except for trial accounts", "supersede", "partial"),
+    ("Wir speichern Sitzungen in Redis", "Sitzungen liegen statt in Redis jetzt in PostgreSQL", "supersede", "full")])
+def test_a_question_proposes_the_right_relation(a, b, relation, kind):
+    j = said(a, b)
+    assert unsure(j) and (j.relation, j.kind) == (relation, kind)
+
+
+def test_what_was_carried_out_is_not_asked_about():
+    assert likely(old("Serve the API with FastAPI"), mem("The API with FastAPI is deployed", namespace="progress")) is None
+    assert judge_pair(old("We chose FastAPI over Flask"), mem("The FastAPI service replaced the Flask API in production")).relation == "coexist"
+
+
+def test_a_proposal_replaces_nothing():
+    assert judge_pair(old("ADR-7: cron"), mem("ADR-10 Proposed: replace ADR-7", "… if the cost is halved. Rejected in the meeting.")).relation == "coexist"
+    assert judge_pair(old("ADR-7: cron"), mem("ADR-10: queues", "Supersedes ADR-7.")).relation == "supersede"
+
+
+# Any text
+
+@pytest.mark.slow
+@given(st.text(max_size=60), st.text(max_size=200), st.text(max_size=60), st.text(max_size=200), st.sampled_from([None, 0.0, 0.99]))
+@settings(max_examples=300)
+def test_nothing_raises_and_every_span_is_quoted(title, text, title2, text2, similarity):
+    o, n = old(title, text), mem(title2, text2)
+    for a, b in ((o, n), (n, o), (o, mem(title, text2)), (o, mem(title2, text))):
+        j = weigh(a, b, similarity=similarity)
+        assert j.span is None or j.span in b.summary or j.span in b.content
+        assert a.timestamp <= b.timestamp or j.relation == "coexist"
+        assert j.confidence >= 0.6 or j.relation == "coexist"
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("unit", ["a ", "A-", "ADR-", "v1.", "1.", "1,", "5 s ", "`a` ", ", ", "solr-", "(A", ": ", "é", "not ", "is at ", "a.b/", "\n- 5 s",
+                                  "web-1 ", "#1 ", "now "])
+def test_no_text_is_too_long(unit):
+    for n in (SHORT_BODY, 100_000):
+        text, start = unit * (n // len(unit)), time.process_time()
+        o, m = old("Keep " + unit * 30, text), mem("Keep " + unit * 31, text + " 7")
+        for f in (repeated, refilled, likely, solved, editions.new_edition): f(o, m)
+        assert time.process_time() - start < 3
+
+
+MAINTAINERS, CARTS = "The maintainers are Dana, Tom and Priya", "Anonymous carts expire after 7 days"
+REFUNDS = "Refunds: up to 200 nobody is asked, up to 2,000 the shift lead"
+
+
+@pytest.mark.parametrize("namespace", ["decisions", "learnings"])
+@pytest.mark.parametrize(("a", "b", "proposed"), [
+    (CARTS, "Carts are now kept for 30 days", ("supersede", "full")), ("Nova is married to Arlen", "Nova is married to Bo", ("supersede", "full")),
+    ("The cache is enabled.", "The cache is disabled.", ("supersede", "full")),
+    ("The worker is retrying failed mails.", "The worker stopped retrying failed mails.", ("supersede", "full")),
+    ("The user's name is Dana Okafor and she lives in Leeds", "Dana moved from Leeds to Bristol", ("supersede", "partial")),
+    (MAINTAINERS, "Tom left the maintainers", ("supersede", "partial")), (MAINTAINERS, "Remove Tom from the maintainers.", ("supersede", "partial")),
+    (REFUNDS, "The shift lead decides up to 3,000 now", ("supersede", "partial")),
+    ("We use Postgres and Redis", "Replaced Redis with Valkey", ("supersede", "partial")),
+    ("The nightly backup goes to the Frankfurt bucket.", "Ignore what I said about the Frankfurt bucket.", ("supersede", "full")),
+    ("We keep logs for 7 days", "Logs are kept for 7 days", ("duplicate", None)),
+    ("The export supports CSV.", "The export also supports Parquet.", None), (MAINTAINERS, "Cem is also a maintainer", None),
+    ("Move to Hetzner: compose, Caddy, backups", "We moved to Hetzner on Saturday", None),
+    ("The gateway uses the auth service.", "The auth service uses the user database.", None),
+    ("The timeout is 30 seconds.", "Is the timeout 60 seconds?", None), ("The timeout is 30 seconds.", "Maybe the timeout is 60 seconds.", None),
+    ("TTL is 60 s", "TTL is 60 s again", None), ("House 1 gets water every 6 hours", "House 2 gets water every 8 hours", None)])
+def test_a_yes_makes_the_relation_that_holds(a, b, proposed, namespace):
+    j = likely(old(a, namespace=namespace), mem(b, namespace=namespace))
+    assert (j and (j.relation, j.kind)) == proposed
+
+
 REPORT = "The nightly report for the board goes out by Ada in March within 9 s"
 
 

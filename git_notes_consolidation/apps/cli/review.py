@@ -279,7 +279,7 @@ def review_accept(
     ctx: typer.Context, ids: _Ids = None, reason: _Why = "", all_: _All = False, code: _Code = None,
     yes: _Yes = False, dry_run: _Dry = False,
     as_: Annotated[str, typer.Option("--as", metavar="ANSWER",
-                                     help="What it really is: replaces, part, same, linked, neither.")] = "yes",
+                                     help="Or else: replaces, part, same, linked or neither.")] = "yes",
     max_change: Annotated[float | None,
                           typer.Option(help="With --all: share of the current memories that may be hidden.",
                                        metavar="SHARE")] = None,
