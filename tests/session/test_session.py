@@ -110,7 +110,8 @@ def test_the_budget_is_never_exceeded(tokens, told, budget):
     r = injected([a_summary(i, text, facts) for i, (text, facts) in enumerate(told)], token_budget=budget)
     assert tokens(r.summary_block) <= r.tokens_used <= budget and len(r.summary_block) <= 10_000
     assert blocks(r.context_block) == ((1, 1) if r.summary_block else (0, 0))
-    assert bool(r.summary_block) == bool(r.summaries_injected) and (r.left_out == 0) == ("not shown" not in r.summary_block) or not r.summary_block
+    assert bool(r.summary_block) == bool(r.summaries_injected)
+    assert (r.left_out == 0) == ("not shown" not in r.summary_block) or not r.summary_block or budget < 600  # A small frame
 
 
 HOSTILE = {
@@ -327,9 +328,9 @@ def test_from_a_worktree_and_a_bare_repository(sampled, tmp_path):
 
 @pytest.mark.parametrize("name, value, check", [
     ("ENABLED", "false", lambda d: json.loads(d.stdout) == {"continue": True}),
-    ("MAX", "1", lambda d: re.findall("(?m)^### (.*)", context_of(d))[1:] == ["Latest notes"]),
+    ("MAX", "0", lambda d: "### Decisions\n" in context_of(d) and not re.search(r"(?m)^### .* \(\d{4}-", context_of(d))),
     ("TOKEN_BUDGET", "600", lambda d: token_counter()[1](context_of(d)) <= 600),
-    ("MIN_CONFIDENCE", "0.99", lambda d: re.findall("(?m)^### (.*)", context_of(d)) == ["Latest notes"]),
+    ("MIN_CONFIDENCE", "0.99", lambda d: "below the confidence asked for" in context_of(d)),
     ("PRIORITIZE", "recency", lambda d: blocks(context_of(d)) == (1, 1)),
     ("PRIORITIZE", "newest", lambda d: b"cannot be 'newest'" in d.stderr and blocks(context_of(d)) == (1, 1)),
 ])

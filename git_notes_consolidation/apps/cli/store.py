@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
         service as consolidation_service, view as consolidation_view)
     from git_notes_consolidation.store import audit as store_audit
-from ...session.prepared import carry
 
 # %% auto #0
 __all__ = ['by_run', 'log', 'sync', 'horizon_of', 'report_lines', 'kept_rows', 'compact_command', 'audit']
@@ -243,11 +242,11 @@ def compact_command(
                       [(r["name"], r["commits"], ", ".join(r["stores"])) for r in rows], right=("commits",))
         return call.show(rows, shown if rows else "No history is kept here: gnc compact makes the first.")
     if restore_ is not None:
-        return call.show({"restored": restore_, "refs": restore(repo, restore_, carry)},
+        return call.show({"restored": restore_, "refs": restore(repo, restore_)},
                          f"{plain(restore_)} is back beneath what was written since.")
     since = horizon_of(horizon, now)
-    if push is None: done = compact(repo, since, now, bundle=bundle, dry_run=dry_run, moved=carry)
-    else: done = publish(repo, since, now, push, bundle=bundle, moved=carry)
+    if push is None: done = compact(repo, since, now, bundle=bundle, dry_run=dry_run)
+    else: done = publish(repo, since, now, push, bundle=bundle)
     call.show(done.to_dict() | {"dry_run": dry_run}, *report_lines(done, dry_run))
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #a138695f
