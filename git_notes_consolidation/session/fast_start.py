@@ -163,17 +163,37 @@ def _apart(code: str, where: str) -> Popen[bytes]:
                             start_new_session=True)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #6f8946d7
-def prepared(here: Here, patience: float = 5.0) -> Laid | None:  # Seconds
-    "The summaries, laid out now if they have to be."
+def _first(mark: str, seconds: float) -> bool:
+    "Does nobody else prepare? Then it is for us; a mark as old as that is of one who was killed."
+    import time
+    try: os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        try: return time.time() - os.stat(mark).st_mtime > seconds
+        except OSError: return True
+    except OSError: pass  # Nothing can be kept here
+    return True
+
+
+def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
+    "The summaries, laid out now if they have to be: by the first of several sessions, for all of them."
     if not here.seen or (laid := load(here.common_dir, here.seen)): return laid if here.seen else None
-    child = _apart(
-        "from git_notes_consolidation.store.git import open_repo; from "
-        "git_notes_consolidation.session.prepared import prepare; "
-        "prepare(open_repo(sys.argv[1]))", here.top or here.common_dir)
-    here.busy = True
-    try: child.wait(patience)
-    except Exception: return None  # It goes on without us
-    return load(here.common_dir, here.seen)
+    import time
+    mark, end = os.path.join(here.common_dir, "gnc", "preparing"), time.monotonic() + patience
+    first, here.busy = _first(mark, 5 * patience), True
+    try:
+        child = _apart(
+            "from git_notes_consolidation.store.git import open_repo; from "
+            "git_notes_consolidation.session.prepared import prepare; "
+            "prepare(open_repo(sys.argv[1]))", here.top or here.common_dir) if first else None
+        # It goes on without us
+        while time.monotonic() < end and (child.poll() is None if child else os.path.exists(mark)):
+            time.sleep(0.01)
+        return load(here.common_dir, here.seen)
+    except Exception: return None
+    finally:
+        if first:
+            try: os.unlink(mark)
+            except OSError: pass
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #20d39725
 def given(
@@ -305,6 +325,8 @@ def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str,
         if wanted and not here.common_dir and (heals := remedy(refused(cwd))): notes.append(heals)
         return ""
     laid, block = _told_of(here, cwd, s, why)
+    if here.busy and not block:
+        notes.append("what is known is still being prepared; the next session is told it")
     session, starts = str(event.get("session_id") or ""), event.get("source") in (None, "startup")
     shown = notices(here, laid.questions if laid else 0, bool(laid)) if starts else {}
     version, known = here.seen if block else "", {f"!{name}": text for name, text in shown.items()}
