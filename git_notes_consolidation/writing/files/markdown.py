@@ -6,16 +6,18 @@
 from __future__ import annotations
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
+from ...text.sentences import word_set
 from .entries import (
-    Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
+    a_time, Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
 
 # %% auto #0
-__all__ = ['Block', 'blocks_of', 'item_text', 'titled', 'markdown_entries', 'without', 'joined', 'Outline', 'outline',
+__all__ = ['DATED', 'Block', 'blocks_of', 'item_text', 'titled', 'markdown_entries', 'without', 'joined', 'Outline', 'outline',
            'reads_same']
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #c001ea1c
@@ -38,6 +40,23 @@ def _reader() -> Any:
     return md
 
 
+_QUOTES = re.compile(r"<((?:[\w-]+[-_])?(?:code|snippet|example|sample|output|template|schema)s?(?:[-_][\w-]+)?)"
+                     r"(?:\s[^<>]*)?>", re.I)
+
+
+def _quotes_whole(blocks: Sequence[Block], lines: Sequence[str]) -> list[Block]:
+    "What a tag says is quoted is one block, whatever stands in it."
+    out, done = list[Block](), 0
+    for b in blocks:
+        if b.start < done: continue
+        m = _QUOTES.match(lines[b.start].strip())
+        last = next((n for n in range(b.start, len(lines)) if f"</{m[1]}>" in lines[n]), -1) if m else -1
+        if last < 0: out.append(b); continue
+        done = max(last + 1, b.end if b.start <= last < b.end else 0)
+        out.append(Block("other", b.start, done))
+    return out
+
+
 _KINDS = {"heading_open": "heading", "bullet_list_open": "list", "paragraph_open": "paragraph"}
 
 
@@ -57,7 +76,7 @@ def blocks_of(
         title = " ".join(tokens[i + 1].content.split()) if kind == "heading" else ""
         out.append(Block(kind, t.map[0], t.map[1], int(t.tag[1]) if kind == "heading" else 0, title))
     if out and out[-1].kind == "list": out[-1] = replace(out[-1], items=tuple(items))
-    return out, env.get("references", {})
+    return _quotes_whole(out, text.split("\n")), env.get("references", {})
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #fe3e258b
 _BULLET = re.compile(r"[ \t]*[-*+](?:[ \t]+|$)")
@@ -126,15 +145,72 @@ def _named(above: Sequence[Block], only: bool) -> tuple[datetime | None, tuple[s
             and not (only and b.level == 1))
     return day, tuple(told)
 
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #ce5cdbab
+_LABEL = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(?:(\*\*|__)([^\n]{1,60}?)(?:[:：.]\1|\1[ \t]*(?:[:：]|$))"
+                    r"|([A-Z][\w/&' -]{0,40})[:：](?=[ \t]|$))")
+_PARTS = word_set("status date context decision rationale reasoning consequence alternative considered "
+                  "problem solution option author")
+
+
+def _label(line: str) -> tuple[str, bool]:  # Empty where it begins with none; is it in bold?
+    "The label with which a line begins."
+    m = _LABEL.match(line)
+    return (m[2] or m[3]).strip("*_:. ").casefold() if m else "", bool(m and m[1])
+
+
+def _part(label: str) -> str:  # Empty where it is none
+    "The part of a decision record that a label or a heading names."
+    words = re.findall(r"\w+", label.casefold())
+    first = words[0].removesuffix("s") if 0 < len(words) < 4 else ""
+    return first if first in _PARTS and not any(w.isdigit() for w in words) else ""
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #6a4d71d6
+class _Unit(NamedTuple):
+    "A paragraph, a labelled line of one, or an item."
+    label: str  # Empty: it has none
+    bold: bool
+    group: int  # Units of one list, or of a section's paragraphs, have one number
+    listed: bool  # An item
+
+
+def _units(f: _File, body: Sequence[Block]) -> Iterator[_Unit]:
+    "What a section says, by its labels."
+    led = False
+    for b in body:
+        if b.kind == "paragraph":
+            said = [_label(x) for x in f.lines[b.start:b.end]]
+            led = bool(said[0][0])
+            yield from (_Unit(*x, body[0].start, False) for x in (said if led else [("", False)]) if x[0] or not led)
+        elif b.kind == "list":
+            if not led: yield from (_Unit(*_label(f.lines[start]), b.start, True) for start, _ in b.items)
+            led = False
+
+
+def _recurring(f: _File, parts: Iterable[Sequence[Block]]) -> Mapping[str, int]:
+    "In how many places each label stands."
+    found = {(u.label, u.group) for body in parts for u in _units(f, body) if u.label}
+    return Counter(label for label, _ in found)
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #6b997281
+def _is_record(units: Sequence[_Unit], heads: Sequence[str], places: Mapping[str, int]) -> bool:
+    "Are these the fields of one thing?"
+    fields = [x for u in units if (x := _part(u.label) or (u.label if places[u.label] > 1 else ""))]
+    fields += [x for h in heads if (x := _part(h))]
+    lines = [u.label for u in units if u.bold and u.group == units[0].group]
+    def most(some: Sequence[str]) -> bool:
+        return 1 < len({*some}) > len(some) / 2 and 2 * len(some) >= len(units) + len(heads)
+    return most(fields) or bool(units) and not units[0].listed and most(lines)
+
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #39987165
 _TAG = re.compile(r"</?[\w-]+[^<>\n]*>")
 
 
 def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterator[Entry]:
     "The entries of a section that has a list."
-    lead = ""
+    lead, done, places = "", 0, _recurring(f, [body])
     for n, b in enumerate(body):
         words = "\n".join(f.lines[b.start:b.end]).strip()
+        if n < done: continue
         if b.kind == "list":
             for start, end in b.items:
                 place = f.place(start, min(end, b.end), headings)
@@ -144,24 +220,60 @@ def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterat
         above, lead = lead, words
         end = next((k for k in range(n + 1, len(body)) if body[k].kind != "other"), len(body))
         introduces = end < len(body) and body[end].kind == "list"
+        fields = introduces and b.kind == "paragraph" and _is_record([*_units(f, body[end:end + 1])], (),
+                                                               places)
         label = introduces and words.endswith((":", "：", "**", "__"))
-        if b.kind != "paragraph" or _TAG.fullmatch(words) or label: continue
+        if b.kind != "paragraph" or _TAG.fullmatch(words) or label and not fields: continue
+        if fields: done = end = end + 1
         at, title, text = titled("\n".join(f.lines[b.start:body[end - 1].end]).strip())
         place = f.place(b.start, body[end - 1].end, headings)
-        yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=not introduces)
+        yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=fields or not introduces)
+
+
+_RULE = re.compile(r"[-*_ \t]+")
+DATED = re.compile(r"^(?:[-*][ \t]+)?\**date\**:\**[ \t]*(\d{4}-\d\d-\d\d)", re.I | re.M)
 
 
 def _prose(f: _File, above: Sequence[Block], body: Sequence[Block], headings: tuple[str, ...],
            deeper: bool, end: int) -> Iterator[Entry]:
-    "A section of prose."
+    "A section of prose, or a record."
+    while body and _RULE.fullmatch("".join(f.lines[body[-1].start:body[-1].end])): body = body[:-1]
+    if not body: return
     words = "\n".join(f.lines[body[0].start:body[-1].end]).strip()
     if not words: return
     day = above and _DAY.fullmatch(above[-1].title)
     head = "" if day or not above else above[-1].title
     at, title, text = titled(f"{head}\n{words}".strip())
+    if not at and (m := DATED.search(words)): at = a_time(m[1])
     loose = bool(above) and above[-1].level > 1 and not deeper
     place = f.place(above[-1].start if loose else body[0].start, end if loose else body[-1].end, headings)
     yield Entry(title, text, place, "section", headings if day else headings[:-1], at, loose=loose)
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #9527a51f
+_Part = tuple[list[Block], list[Block], bool]
+
+
+def _record_end(f: _File, parts: Sequence[_Part], n: int, places: Mapping[str, int], only: bool) -> int:
+    "Up to which section the n-th begins a record; itself where it begins none."
+    above, body, _ = parts[n]
+    if not above: return n
+    last = next((k for k in range(n + 1, len(parts)) if parts[k][0][-1].level <= above[-1].level), len(parts))
+    inside = [x[0][-1] for x in parts[n + 1:last]]
+    heads = [b.title for b in inside if b.level == min(x.level for x in inside)]
+    units = [*_units(f, body)]
+    if only and above[-1].level == 1 and not any(_part(u.label) for u in units): return n
+    return last if _is_record(units, heads, places) else n
+
+
+def _with_records(f: _File, parts: Sequence[_Part], only: bool) -> Iterator[tuple[*_Part, bool, int]]:
+    "The sections, those of a record as one; whether it is one, and the line at which the next begins."
+    places, n = _recurring(f, [body for _, body, _ in parts]), 0
+    while n < len(parts):
+        (above, body, deeper), first, last = parts[n], n, _record_end(f, parts, n, places, only)
+        n = max(last, n + 1)
+        whole, end = last > first, parts[n][0][-1].start if n < len(parts) else len(f.lines)
+        if whole: body = [*body, *(b for a, inner, _ in parts[first + 1:last] for b in (a[-1], *inner))]
+        yield above, body, deeper and not whole, whole, end
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #79ccedf7
 def markdown_entries(
@@ -173,13 +285,10 @@ def markdown_entries(
     blocks, _ = blocks_of(f.text)
     only = sum(b.level == 1 for b in blocks) == 1
     found: list[Entry] = []
-    parts = [*_sections(blocks)]
-    for n, (above, body, deeper) in enumerate(parts):
-        if not body: continue
+    for above, body, deeper, whole, end in _with_records(f, [*_sections(blocks)], only):
         day, headings = _named(above, only)
-        end = parts[n + 1][0][-1].start if n + 1 < len(parts) else len(f.lines)
-        mine = (_items(f, body, headings) if any(b.kind == "list" for b in body)
-                else _prose(f, above, body, headings, deeper, end))
+        listed = not whole and any(b.kind == "list" for b in body)
+        mine = (_items(f, body, headings) if listed else _prose(f, above, body, headings, deeper, end))
         where = namespace_of(tuple(b.title for b in above))
         found += (replace(e, time=e.time or day, dated="its words" if e.time or day else "", namespace=where)
                   for e in mine)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
@@ -25,7 +25,8 @@ from .entries import Entry
 from .reading import MemoryFile
 
 # %% auto #0
-__all__ = ['words_of', 'Imported', 'imported', 'versions', 'news', 'Fresh', 'fresh', 'ImportResult', 'import_files']
+__all__ = ['words_of', 'Imported', 'imported', 'versions', 'news', 'shared_titles', 'Fresh', 'fresh', 'ImportResult',
+           'import_files']
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #2f2c4d5f
 def words_of(e: Entry) -> str:
@@ -107,7 +108,7 @@ def news(
     named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
     gone = [x for w, x in there.items() if w not in {*words}]
     changed = {x.of: x for x in gone if x.of}
-    moved = {(*held[x.id].text.split(),) for x in gone if x.id in held}
+    moved = {(*_bare(held[x.id].text, x).split(),) for x in gone if x.id in held}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
         e, was = _exported(e, named)
@@ -115,6 +116,31 @@ def news(
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
     over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
     return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
+
+# %% ../../../nbs/16_writing/10_files/08_notes.ipynb #bfb2fd95
+def _over(title: str, headings: Sequence[str]) -> str:  # Empty: none
+    "The heading below which a title stands."
+    return next((h for h in reversed(headings) if h != title), "")
+
+
+def _bare(text: str, x: Imported) -> str:
+    "What a memory says, without the heading that an import put before it."
+    return text.removeprefix(f"{_over(x.title, x.headings)}: ")
+
+
+def shared_titles(
+    entries: Iterable[Entry],
+    before: Iterable[Imported] = (),
+) -> frozenset[str]:
+    "The titles that stand under more than one heading."
+    over = defaultdict[str, set[str]](set)
+    for x in (*entries, *before):
+        under = x.headings if isinstance(x, Imported) else x.place.headings
+        over[x.title[:_TITLE]].add(_over(x.title, under))
+    return frozenset(t for t, heads in over.items() if len(heads) > 1)
+
+
+_TITLE = 200  # Characters of a title in the log
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #4961c0a7
 @dataclass(frozen=True)
@@ -135,12 +161,12 @@ def _why_not(e: Entry) -> str:
 
 
 def _made(f: MemoryFile, n: int, e: Entry, was: Memory | None, commit: str, namespace: str,
-          now: datetime) -> Memory:
+          now: datetime, head: str) -> Memory:
     "The memory of the n-th entry of a file, newer than the one that it is a version of."
     at = (e.time or f.modified) + timedelta(microseconds=len(f.entries) - n if f.forward is False else n)
     if was and at <= was.event_time: at = was.event_time + timedelta(microseconds=1)
     tag = re.sub(r"[^\w./~ -]", "_", f.path)
-    return a_fact(e.text, commit, min(at, now), e.namespace or namespace, tags=(tag,))
+    return a_fact(f"{head}: {e.text}" if head else e.text, commit, min(at, now), e.namespace or namespace, tags=(tag,))
 
 
 def _edge(newer: Memory, older: str, why: str, now: datetime) -> MemoryEdge:
@@ -159,18 +185,21 @@ def fresh(
     "The entries that are not in the notes yet."
     memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
     rows, left = list[dict[str, Any]](), list[str]()
+    shared = shared_titles((e for f in files for e in f.entries),
+                           (x for there in before.values() for x in there.values()))
     for f in files:
         new = news(f, before.get(f.path, {}), held)
         known += len(f.entries) - len(new)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
             if not secrets and (why := _why_not(e)): left.append(why); continue
-            try: m = _made(f, n, e, was, commit, namespace, now)
+            head = _over(e.title, e.place.headings) if e.title[:_TITLE] in shared else ""
+            try: m = _made(f, n, e, was, commit, namespace, now, head)
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]), "title": e.title[:200],
+            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]), "title": e.title[:_TITLE],
                          "headings": [*_under(e)], "line": e.place.lines[0], "dated": e.dated}
                         | ({"over": over.words} if over and was else {})
                         | ({"of": named.id} if named else {}))
@@ -184,7 +213,7 @@ def _told(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: M
     "What decision records say of each other."
     now_at = {r["path"]: str(r["id"]) for r in rows}
     last = {path: x.id for path, known in before.items() for x in known.values()} | now_at
-    records = {(Path(f.path).parent, dict(e.marks).get("number")): f.path for f in files for e in f.entries
+    records = {(Path(f.path).parent, dict(e.marks).get("number", "")): f.path for f in files for e in f.entries
                if e.kind == "record"}
     out = []
     for f in files:
