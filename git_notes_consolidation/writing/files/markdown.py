@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
@@ -18,7 +18,7 @@ from .entries import (
 
 # %% auto #0
 __all__ = ['DATED', 'Block', 'blocks_of', 'item_text', 'titled', 'markdown_entries', 'without', 'joined', 'Outline', 'outline',
-           'reads_same']
+           'reads_same', 'emptied']
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #c001ea1c
 @dataclass(frozen=True)
@@ -40,23 +40,24 @@ def _reader() -> Any:
     return md
 
 
-_QUOTES = re.compile(r"<((?:[\w-]+[-_])?(?:code|snippet|example|sample|output|template|schema)s?(?:[-_][\w-]+)?)"
-                     r"(?:\s[^<>]*)?>", re.I)
+_QUOTES = re.compile(r"<((?:[\w-]+[-_])?(?:code|snippet|example|sample|output|template|schema)s?"
+                     r"(?:[-_][\w-]+)?)(?:\s[^<>]*)?>", re.I)
 
 
-def _quotes_whole(blocks: Sequence[Block], lines: Sequence[str]) -> list[Block]:
-    "What a tag says is quoted is one block, whatever stands in it."
-    out, done = list[Block](), 0
-    for b in blocks:
-        if b.start < done: continue
-        m = _QUOTES.match(lines[b.start].strip())
-        last = next((n for n in range(b.start, len(lines)) if f"</{m[1]}>" in lines[n]), -1) if m else -1
-        if last < 0: out.append(b); continue
-        done = max(last + 1, b.end if b.start <= last < b.end else 0)
-        out.append(Block("other", b.start, done))
-    return out
+def _as_fences(text: str) -> str:
+    "The text with fences where a tag says that what is in it is quoted."
+    lines, fence, done = text.split("\n"), "", 0
+    for n, line in enumerate(lines):
+        if n < done: continue
+        if m := _FENCE.match(line):
+            fence = "" if fence and m[1].startswith(fence) else fence or m[1]
+        elif not fence and (m := _QUOTES.match(line)):
+            last = next((k for k in range(n + 1, len(lines)) if f"</{m[1]}>" in lines[k]), n)
+            if last > n: lines[n] = lines[last] = "~" * 40; done = last + 1
+    return "\n".join(lines)
 
 
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _KINDS = {"heading_open": "heading", "bullet_list_open": "list", "paragraph_open": "paragraph"}
 
 
@@ -66,7 +67,7 @@ def blocks_of(
     "The blocks of a document, in order."
     env: dict[str, Any] = {}
     out: list[Block] = []
-    tokens = _reader().parse(text, env)
+    tokens = _reader().parse(_as_fences(text), env)
     items: list[tuple[int, int]] = []
     for i, t in enumerate(tokens):
         if t.level == 1 and t.type == "list_item_open" and t.map: items.append((t.map[0], t.map[1]))
@@ -76,7 +77,7 @@ def blocks_of(
         title = " ".join(tokens[i + 1].content.split()) if kind == "heading" else ""
         out.append(Block(kind, t.map[0], t.map[1], int(t.tag[1]) if kind == "heading" else 0, title))
     if out and out[-1].kind == "list": out[-1] = replace(out[-1], items=tuple(items))
-    return _quotes_whole(out, text.split("\n")), env.get("references", {})
+    return out, env.get("references", {})
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #fe3e258b
 _BULLET = re.compile(r"[ \t]*[-*+](?:[ \t]+|$)")
@@ -180,7 +181,8 @@ def _units(f: _File, body: Sequence[Block]) -> Iterator[_Unit]:
         if b.kind == "paragraph":
             said = [_label(x) for x in f.lines[b.start:b.end]]
             led = bool(said[0][0])
-            yield from (_Unit(*x, body[0].start, False) for x in (said if led else [("", False)]) if x[0] or not led)
+            if not led: said = [("", False)]
+            yield from (_Unit(*x, body[0].start, False) for x in said if x[0] or not led)
         elif b.kind == "list":
             if not led: yield from (_Unit(*_label(f.lines[start]), b.start, True) for start, _ in b.items)
             led = False
@@ -336,10 +338,15 @@ class Outline:
 
 
 @lru_cache(8)
+def _read(raw: bytes, path: str) -> tuple[_File, list[Block], dict[str, Any]]:
+    f = _File(raw, path)
+    return f, *blocks_of(f.text)
+
+
+@lru_cache(8)
 def outline(raw: bytes, path: str) -> Outline:
     "What a Markdown file says."
-    f = _File(raw, path)
-    blocks, links = blocks_of(f.text)
+    f, blocks, links = _read(raw, path)
     def words(start: int, end: int) -> str:
         return "\n".join(x.strip() for x in f.lines[start:end]).strip()
     out: list[tuple[int, str, str]] = []
@@ -350,15 +357,50 @@ def outline(raw: bytes, path: str) -> Outline:
     return Outline(tuple(out), frozenset(links))
 
 
+def _inside(places: Iterable[FilePlace]) -> Callable[[int], bool]:
+    "Does a byte lie in one of some places?"
+    ends = sorted((p.start, p.end) for p in places)
+    def inside(at: int) -> bool:
+        n = bisect_right(ends, (at, at + 2 ** 40)) - 1
+        return n >= 0 and at < ends[n][1]
+    return inside
+
+
 def reads_same(
     was: Outline,
     now: Outline,
     gone: Iterable[FilePlace],  # What was taken out
 ) -> bool:
     "Does what stays say what it said, and where it said it?"
-    ends = sorted((p.start, p.end) for p in gone)
-    def inside(at: int) -> bool:
-        n = bisect_right(ends, (at, at + 2 ** 40)) - 1
-        return n >= 0 and at < ends[n][1]
+    inside = _inside(gone)
     stay = [x[1:] for x in was.parts if not inside(x[0])]
     return stay == [x[1:] for x in now.parts] and was.links == now.links
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #a36364ad
+def _is_lead(f: _File, blocks: Sequence[Block], n: int) -> bool:
+    "Does a paragraph only introduce the list below it?"
+    b, words = blocks[n], "".join(f.lines[blocks[n].start:blocks[n].end]).strip()
+    return (b.kind == "paragraph" and blocks[n + 1:n + 2] != [] and blocks[n + 1].kind == "list"
+            and words.endswith((":", "：", "**", "__")))
+
+
+def emptied(
+    raw: bytes,
+    path: str,
+    places: Sequence[FilePlace],  # That are taken out
+) -> list[FilePlace]:  # What goes with them
+    "The headings, leads and rules that have nothing left to say."
+    f, blocks, _ = _read(raw, path)
+    inside = _inside(places)
+    gone = [all(inside(f.starts[at]) for at, _ in b.items or ((b.start, b.end),)) for b in blocks]
+    was = [*gone]
+    for n in range(len(blocks) - 1): gone[n] = gone[n] or gone[n + 1] and _is_lead(f, blocks, n)
+    rule = [b.kind == "other" and bool(_RULE.fullmatch("".join(f.lines[b.start:b.end]))) for b in blocks]
+    title = [b for b in blocks if b.kind == "heading" and b.level == 1]
+    for n, b in enumerate(blocks):
+        if b.kind != "heading" or title == [b]: continue
+        end = next((k for k in range(n + 1, len(blocks))
+                    if blocks[k].kind == "heading" and blocks[k].level <= b.level), len(blocks))
+        left = [gone[k] for k in range(n + 1, end) if blocks[k].kind != "heading" and not rule[k]]
+        if left and all(left): gone[n:end] = [True] * (end - n)
+    return [f.place(b.start, b.end, ()) for b, now, before in zip(blocks, gone, was) if now and not before]

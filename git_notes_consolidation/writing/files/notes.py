@@ -129,12 +129,11 @@ def _bare(text: str, x: Imported) -> str:
 
 
 def shared_titles(
-    entries: Iterable[Entry],
-    before: Iterable[Imported] = (),
+    entries: Iterable[Entry | Imported],
 ) -> frozenset[str]:
     "The titles that stand under more than one heading."
     over = defaultdict[str, set[str]](set)
-    for x in (*entries, *before):
+    for x in entries:
         under = x.headings if isinstance(x, Imported) else x.place.headings
         over[x.title[:_TITLE]].add(_over(x.title, under))
     return frozenset(t for t, heads in over.items() if len(heads) > 1)
@@ -166,7 +165,8 @@ def _made(f: MemoryFile, n: int, e: Entry, was: Memory | None, commit: str, name
     at = (e.time or f.modified) + timedelta(microseconds=len(f.entries) - n if f.forward is False else n)
     if was and at <= was.event_time: at = was.event_time + timedelta(microseconds=1)
     tag = re.sub(r"[^\w./~ -]", "_", f.path)
-    return a_fact(f"{head}: {e.text}" if head else e.text, commit, min(at, now), e.namespace or namespace, tags=(tag,))
+    text = f"{head}: {e.text}" if head else e.text
+    return a_fact(text, commit, min(at, now), e.namespace or namespace, tags=(tag,))
 
 
 def _edge(newer: Memory, older: str, why: str, now: datetime) -> MemoryEdge:
@@ -185,8 +185,8 @@ def fresh(
     "The entries that are not in the notes yet."
     memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
     rows, left = list[dict[str, Any]](), list[str]()
-    shared = shared_titles((e for f in files for e in f.entries),
-                           (x for there in before.values() for x in there.values()))
+    shared = shared_titles((*(e for f in files for e in f.entries),
+                            *(x for there in before.values() for x in there.values())))
     for f in files:
         new = news(f, before.get(f.path, {}), held)
         known += len(f.entries) - len(new)
@@ -218,7 +218,7 @@ def _told(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: M
     out = []
     for f in files:
         for e in f.entries:
-            by = records.get((Path(f.path).parent, dict(e.marks).get("by")))
+            by = records.get((Path(f.path).parent, dict(e.marks).get("by", "-")))
             older, newer = last.get(f.path), last.get(by or "")
             if not by or not older or not newer or not {older, newer} & new.keys(): continue
             if older in there and newer in there and there[older].event_time < there[newer].event_time:
