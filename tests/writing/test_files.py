@@ -166,7 +166,8 @@ def test_what_would_not_be_enough_is_not_begun():
 
 
 def test_what_a_tag_quotes_is_whole():
-    text = "# A\n\n## B\n\n- Do it so:\n\n<code-snippet name='x' lang='php'>\nnew class {\n\n    public $n;\n\n# a remark\n- not an item\n</code-snippet>\n\n- last\n"
+    code = "<code-snippet name='x' lang='php'>\nnew class {\n\n    public $n;\n\n# a remark\n- not an item\n</code-snippet>\n"
+    text = f"# A\n\n## B\n\n- Do it so:\n\n{code}\n- last\n"
     assert [e.title for e in read(text).entries] == ["Do it so:", "last"]
 
 
@@ -227,9 +228,11 @@ def test_a_record_of_labelled_fields_is_one_entry():
     ("## Ida\n\n- **Role**: baker\n- **Desk**: 4\n\n## Jon\n\n- **Role**: cook\n- **Desk**: 7\n", ["Ida", "Jon"]),
     ("## Use pnpm\n\n### Context\n\nnpm is slow.\n\n### Decision\n\n- pnpm\n", ["Use pnpm"]),
     ("## A\n\n**Finding:** the lift jams.\n\n**What follows:**\n- a new lift\n", ["A"]),
-    ("## Log\n\n[2026-01-06] - Sessions\n\n- Decision: Redis\n- Rationale: fast\n\n[2026-01-07] - Shop\n\n- Decision: Nuxt\n- Rationale: known\n", ["Sessions", "Shop"]),
+    ("## Log\n\n[2026-01-06] - Sessions\n\n- Decision: Redis\n- Rationale: fast\n\n"
+     "[2026-01-07] - Shop\n\n- Decision: Nuxt\n- Rationale: known\n", ["Sessions", "Shop"]),
     ("## Stack\n\n- **Server**: FastAPI\n- **Client**: Vue\n", ["**Server**: FastAPI", "**Client**: Vue"]),
-    ("# Log\n\n## Decisions\n\n### Decision 1: pnpm\n\nYes.\n\n### Decision 2: Vue\n\nYes.\n", ["Decision 1: pnpm", "Decision 2: Vue"]),
+    ("# Log\n\n## Decisions\n\n### Decision 1: pnpm\n\nYes.\n\n### Decision 2: Vue\n\nYes.\n",
+     ["Decision 1: pnpm", "Decision 2: Vue"]),
     ("# Log\n\nWords.\n\n## Decision\n\n- pnpm\n\n## Rationale\n\n- fast\n", ["Log", "pnpm", "fast"])],
     ids=["people", "headings", "paragraphs", "dated lists", "definitions", "a log", "a whole file"])
 def test_what_is_a_record(text, titles): assert [e.title for e in read(text).entries] == titles

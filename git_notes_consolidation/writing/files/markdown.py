@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from ...text.sentences import word_set
 from .entries import (
     a_time, Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
@@ -127,18 +127,6 @@ class _File:
 _DAY = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[T ]\d\d:\d\d)?\W*")
 
 
-def _sections(blocks: Sequence[Block]) -> Iterator[tuple[list[Block], list[Block], bool]]:
-    "The headings above, the blocks below, and whether other sections lie inside."
-    above: list[Block] = []
-    heads = [i for i, b in enumerate(blocks) if b.kind == "heading"]
-    if blocks and (not heads or heads[0]): yield [], list(blocks[:heads[0] if heads else len(blocks)]), True
-    for n, i in enumerate(heads):
-        end = heads[n + 1] if n + 1 < len(heads) else len(blocks)
-        above = [*(b for b in above if b.level < blocks[i].level), blocks[i]]
-        deeper = end < len(blocks) and blocks[end].level > blocks[i].level
-        yield above, list(blocks[i + 1:end]), deeper
-
-
 def _named(above: Sequence[Block], only: bool) -> tuple[datetime | None, tuple[str, ...]]:
     "The day that a heading gives, and the headings that say what is below them."
     day = next((at for b in reversed(above) if (at := leading_date(b.title)[0])), None)
@@ -153,25 +141,20 @@ _PARTS = word_set("status date context decision rationale reasoning consequence 
                   "problem solution option author")
 
 
-def _label(line: str) -> tuple[str, bool]:  # Empty where it begins with none; is it in bold?
+def _label(line: str) -> str:  # Empty where it begins with none
     "The label with which a line begins."
     m = _LABEL.match(line)
-    return (m[2] or m[3]).strip("*_:. ").casefold() if m else "", bool(m and m[1])
+    return (m[2] or m[3]).strip("*_:. ").casefold() if m else ""
 
 
 def _part(label: str) -> str:  # Empty where it is none
     "The part of a decision record that a label or a heading names."
     words = re.findall(r"\w+", label.casefold())
     first = words[0].removesuffix("s") if 0 < len(words) < 4 else ""
-    return first if first in _PARTS and not any(w.isdigit() for w in words) else ""
+    return first if first in _PARTS and not label[-1].isdigit() else ""
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #6a4d71d6
-class _Unit(NamedTuple):
-    "A paragraph, a labelled line of one, or an item."
-    label: str  # Empty: it has none
-    bold: bool
-    group: int  # Units of one list, or of a section's paragraphs, have one number
-    listed: bool  # An item
+_Unit = tuple[str, int]  # The label of a line or an item, or nothing; and where its list begins, or -1
 
 
 def _units(f: _File, body: Sequence[Block]) -> Iterator[_Unit]:
@@ -180,28 +163,45 @@ def _units(f: _File, body: Sequence[Block]) -> Iterator[_Unit]:
     for b in body:
         if b.kind == "paragraph":
             said = [_label(x) for x in f.lines[b.start:b.end]]
-            led = bool(said[0][0])
-            if not led: said = [("", False)]
-            yield from (_Unit(*x, body[0].start, False) for x in said if x[0] or not led)
+            led = bool(said[0])
+            yield from ((x, -1) for x in said if x) if led else [("", -1)]
         elif b.kind == "list":
-            if not led: yield from (_Unit(*_label(f.lines[start]), b.start, True) for start, _ in b.items)
+            if not led: yield from ((_label(f.lines[start]), b.start) for start, _ in b.items)
             led = False
 
 
-def _recurring(f: _File, parts: Iterable[Sequence[Block]]) -> Mapping[str, int]:
-    "In how many places each label stands."
-    found = {(u.label, u.group) for body in parts for u in _units(f, body) if u.label}
-    return Counter(label for label, _ in found)
+def _recurring(units: Iterable[_Unit]) -> frozenset[str]:
+    "The labels of several lists."
+    seen = Counter(label for label, _ in {*units})
+    return frozenset(x for x, n in seen.items() if x and n > 1)
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #6b997281
-def _is_record(units: Sequence[_Unit], heads: Sequence[str], places: Mapping[str, int]) -> bool:
+def _is_record(units: Sequence[_Unit], heads: Sequence[str], recurring: Container[str]) -> bool:
     "Are these the fields of one thing?"
-    fields = [x for u in units if (x := _part(u.label) or (u.label if places[u.label] > 1 else ""))]
-    fields += [x for h in heads if (x := _part(h))]
-    lines = [u.label for u in units if u.bold and u.group == units[0].group]
-    def most(some: Sequence[str]) -> bool:
-        return 1 < len({*some}) > len(some) / 2 and 2 * len(some) >= len(units) + len(heads)
-    return most(fields) or bool(units) and not units[0].listed and most(lines)
+    found = [_part(x) or (x if at < 0 or x in recurring else "") for x, at in units]
+    fields = [x for x in (*found, *map(_part, heads)) if x]
+    return 1 < len({*fields}) > len(fields) / 2 and 2 * len(fields) >= len(units) + len(heads)
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #d7793e58
+def _sections(f: _File, blocks: Sequence[Block],
+              only: bool) -> Iterator[tuple[list[Block], Sequence[Block], bool, bool]]:
+    "The headings above, the blocks below, whether sections lie inside, and whether it is a record."
+    heads, done, above = [i for i, b in enumerate(blocks) if b.kind == "heading"], 0, list[Block]()
+    if blocks and heads[:1] != [0]: yield [], blocks[:heads[0] if heads else None], True, False
+    heads.append(len(blocks))
+    direct = [[*_units(f, blocks[i + 1:end])] for i, end in zip(heads, heads[1:])]
+    recurring = _recurring(u for units in direct for u in units)
+    for n, (i, units) in enumerate(zip(heads, direct)):
+        b, last = blocks[i], n + 1
+        above = [*(x for x in above if x.level < b.level), b]
+        if i < done: continue
+        while heads[last] < len(blocks) and blocks[heads[last]].level > b.level: last += 1
+        inner = [blocks[k] for k in heads[n + 1:last]]
+        parts = [x.title for x in inner if x.level == min(y.level for y in inner)]
+        able = not only or b.level > 1 or any(_part(x) for x, _ in units)
+        record = able and _is_record(units, parts, recurring)
+        done = heads[last if record else n + 1]
+        yield above, blocks[i + 1:done], done < heads[last], record
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #39987165
 _TAG = re.compile(r"</?[\w-]+[^<>\n]*>")
@@ -209,7 +209,7 @@ _TAG = re.compile(r"</?[\w-]+[^<>\n]*>")
 
 def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterator[Entry]:
     "The entries of a section that has a list."
-    lead, done, places = "", 0, _recurring(f, [body])
+    lead, done, recurring = "", 0, _recurring(_units(f, body))
     for n, b in enumerate(body):
         words = "\n".join(f.lines[b.start:b.end]).strip()
         if n < done: continue
@@ -223,7 +223,7 @@ def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterat
         end = next((k for k in range(n + 1, len(body)) if body[k].kind != "other"), len(body))
         introduces = end < len(body) and body[end].kind == "list"
         fields = introduces and b.kind == "paragraph" and _is_record([*_units(f, body[end:end + 1])], (),
-                                                               places)
+                                                               recurring)
         label = introduces and words.endswith((":", "：", "**", "__"))
         if b.kind != "paragraph" or _TAG.fullmatch(words) or label and not fields: continue
         if fields: done = end = end + 1
@@ -237,8 +237,9 @@ DATED = re.compile(r"^(?:[-*][ \t]+)?\**date\**:\**[ \t]*(\d{4}-\d\d-\d\d)", re.
 
 
 def _prose(f: _File, above: Sequence[Block], body: Sequence[Block], headings: tuple[str, ...],
-           deeper: bool, end: int) -> Iterator[Entry]:
+           deeper: bool) -> Iterator[Entry]:
     "A section of prose, or a record."
+    end = body[-1].end
     while body and _RULE.fullmatch("".join(f.lines[body[-1].start:body[-1].end])): body = body[:-1]
     if not body: return
     words = "\n".join(f.lines[body[0].start:body[-1].end]).strip()
@@ -251,32 +252,6 @@ def _prose(f: _File, above: Sequence[Block], body: Sequence[Block], headings: tu
     place = f.place(above[-1].start if loose else body[0].start, end if loose else body[-1].end, headings)
     yield Entry(title, text, place, "section", headings if day else headings[:-1], at, loose=loose)
 
-# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #9527a51f
-_Part = tuple[list[Block], list[Block], bool]
-
-
-def _record_end(f: _File, parts: Sequence[_Part], n: int, places: Mapping[str, int], only: bool) -> int:
-    "Up to which section the n-th begins a record; itself where it begins none."
-    above, body, _ = parts[n]
-    if not above: return n
-    last = next((k for k in range(n + 1, len(parts)) if parts[k][0][-1].level <= above[-1].level), len(parts))
-    inside = [x[0][-1] for x in parts[n + 1:last]]
-    heads = [b.title for b in inside if b.level == min(x.level for x in inside)]
-    units = [*_units(f, body)]
-    if only and above[-1].level == 1 and not any(_part(u.label) for u in units): return n
-    return last if _is_record(units, heads, places) else n
-
-
-def _with_records(f: _File, parts: Sequence[_Part], only: bool) -> Iterator[tuple[*_Part, bool, int]]:
-    "The sections, those of a record as one; whether it is one, and the line at which the next begins."
-    places, n = _recurring(f, [body for _, body, _ in parts]), 0
-    while n < len(parts):
-        (above, body, deeper), first, last = parts[n], n, _record_end(f, parts, n, places, only)
-        n = max(last, n + 1)
-        whole, end = last > first, parts[n][0][-1].start if n < len(parts) else len(f.lines)
-        if whole: body = [*body, *(b for a, inner, _ in parts[first + 1:last] for b in (a[-1], *inner))]
-        yield above, body, deeper and not whole, whole, end
-
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #79ccedf7
 def markdown_entries(
     raw: bytes,
@@ -287,10 +262,11 @@ def markdown_entries(
     blocks, _ = blocks_of(f.text)
     only = sum(b.level == 1 for b in blocks) == 1
     found: list[Entry] = []
-    for above, body, deeper, whole, end in _with_records(f, [*_sections(blocks)], only):
+    for above, body, deeper, record in _sections(f, blocks, only):
+        if not body: continue
         day, headings = _named(above, only)
-        listed = not whole and any(b.kind == "list" for b in body)
-        mine = (_items(f, body, headings) if listed else _prose(f, above, body, headings, deeper, end))
+        listed = not record and any(b.kind == "list" for b in body)
+        mine = (_items(f, body, headings) if listed else _prose(f, above, body, headings, deeper))
         where = namespace_of(tuple(b.title for b in above))
         found += (replace(e, time=e.time or day, dated="its words" if e.time or day else "", namespace=where)
                   for e in mine)
@@ -393,7 +369,6 @@ def emptied(
     f, blocks, _ = _read(raw, path)
     inside = _inside(places)
     gone = [all(inside(f.starts[at]) for at, _ in b.items or ((b.start, b.end),)) for b in blocks]
-    was = [*gone]
     for n in range(len(blocks) - 1): gone[n] = gone[n] or gone[n + 1] and _is_lead(f, blocks, n)
     rule = [b.kind == "other" and bool(_RULE.fullmatch("".join(f.lines[b.start:b.end]))) for b in blocks]
     title = [b for b in blocks if b.kind == "heading" and b.level == 1]
@@ -403,4 +378,4 @@ def emptied(
                     if blocks[k].kind == "heading" and blocks[k].level <= b.level), len(blocks))
         left = [gone[k] for k in range(n + 1, end) if blocks[k].kind != "heading" and not rule[k]]
         if left and all(left): gone[n:end] = [True] * (end - n)
-    return [f.place(b.start, b.end, ()) for b, now, before in zip(blocks, gone, was) if now and not before]
+    return [f.place(b.start, b.end, ()) for b, g in zip(blocks, gone) if g and not inside(f.starts[b.start])]
