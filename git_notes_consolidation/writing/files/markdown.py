@@ -17,8 +17,8 @@ from .entries import (
     a_time, Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
 
 # %% auto #0
-__all__ = ['DATED', 'Block', 'blocks_of', 'item_text', 'titled', 'markdown_entries', 'without', 'joined', 'Outline', 'outline',
-           'reads_same', 'emptied']
+__all__ = ['DATED', 'Block', 'blocks_of', 'item_text', 'titled', 'label_of', 'markdown_entries', 'without', 'joined', 'Outline',
+           'outline', 'reads_same', 'emptied']
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #c001ea1c
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ _PARTS = word_set("status date context decision rationale reasoning consequence 
                   "problem solution option author")
 
 
-def _label(line: str) -> str:  # Empty where it begins with none
+def label_of(line: str) -> str:  # Empty where it begins with none
     "The label with which a line begins."
     m = _LABEL.match(line)
     return (m[2] or m[3]).strip("*_:. ").casefold() if m else ""
@@ -162,11 +162,11 @@ def _units(f: _File, body: Sequence[Block]) -> Iterator[_Unit]:
     led = False
     for b in body:
         if b.kind == "paragraph":
-            said = [_label(x) for x in f.lines[b.start:b.end]]
+            said = [label_of(x) for x in f.lines[b.start:b.end]]
             led = bool(said[0])
             yield from ((x, -1) for x in said if x) if led else [("", -1)]
         elif b.kind == "list":
-            if not led: yield from ((_label(f.lines[start]), b.start) for start, _ in b.items)
+            if not led: yield from ((label_of(f.lines[start]), b.start) for start, _ in b.items)
             led = False
 
 

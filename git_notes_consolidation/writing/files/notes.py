@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from ...core.memory import digest, Memory
 from ...core.models import EdgeType, MemoryEdge
 from ...llm.client import Client
@@ -22,10 +22,11 @@ from ..records import commit_of
 from ..state import _Held
 from ..write import secret_kinds, WritingService
 from .entries import Entry
+from .markdown import label_of
 from .reading import MemoryFile
 
 # %% auto #0
-__all__ = ['words_of', 'Imported', 'imported', 'versions', 'news', 'shared_titles', 'Fresh', 'fresh', 'ImportResult',
+__all__ = ['words_of', 'Imported', 'imported', 'versions', 'news', 'Shared', 'shared_titles', 'Fresh', 'fresh', 'ImportResult',
            'import_files']
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #2f2c4d5f
@@ -108,7 +109,7 @@ def news(
     named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
     gone = [x for w, x in there.items() if w not in {*words}]
     changed = {x.of: x for x in gone if x.of}
-    moved = {(*_bare(held[x.id].text, x).split(),) for x in gone if x.id in held}
+    moved = {(*held[x.id].text[max(0, held[x.id].text.find(x.title)):].split(),) for x in gone if x.id in held}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
         e, was = _exported(e, named)
@@ -123,23 +124,37 @@ def _over(title: str, headings: Sequence[str]) -> str:  # Empty: none
     return next((h for h in reversed(headings) if h != title), "")
 
 
-def _bare(text: str, x: Imported) -> str:
-    "What a memory says, without the heading that an import put before it."
-    return text.removeprefix(f"{_over(x.title, x.headings)}: ")
-
-
-def shared_titles(
-    entries: Iterable[Entry | Imported],
-) -> frozenset[str]:
-    "The titles that stand under more than one heading."
-    over = defaultdict[str, set[str]](set)
-    for x in entries:
-        under = x.headings if isinstance(x, Imported) else x.place.headings
-        over[x.title[:_TITLE]].add(_over(x.title, under))
-    return frozenset(t for t, heads in over.items() if len(heads) > 1)
+class Shared(NamedTuple):
+    "The titles that say several things."
+    headings: frozenset[str]  # They stand under more than one heading
+    files: frozenset[str]  # They stand in several files, which are no copies of each other
 
 
 _TITLE = 200  # Characters of a title in the log
+
+
+def shared_titles(
+    said: Iterable[tuple[str, Entry | Imported]],  # With the file's path
+) -> Shared:
+    "Which titles say something else elsewhere."
+    over, where, files = (defaultdict[str, set[str]](set) for _ in range(3))
+    for path, x in said:
+        title = x.title[:_TITLE]
+        over[title].add(_over(x.title, x.headings if isinstance(x, Imported) else x.place.headings))
+        where[title].add(path)
+        files[path].add(title)
+    def copies(a: str, b: str) -> bool:
+        return 4 * len(files[a] & files[b]) >= 3 * min(len(files[a]), len(files[b]))
+    return Shared(frozenset(t for t, heads in over.items() if len(heads) > 1),
+                  frozenset(t for t, paths in where.items() if not all(copies(min(paths), p) for p in paths)))
+
+
+def _about(e: Entry, path: str, shared: Shared) -> str:  # Empty: it says so itself
+    "What an entry is about."
+    title, field = e.title[:_TITLE], label_of(e.title) or label_of(e.body.partition("\n")[0])
+    told = (Path(path).stem if field and title in shared.files else "",
+            _over(e.title, e.place.headings) if title in shared.headings else "")
+    return ", ".join(filter(None, told))
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #4961c0a7
 @dataclass(frozen=True)
@@ -185,16 +200,15 @@ def fresh(
     "The entries that are not in the notes yet."
     memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
     rows, left = list[dict[str, Any]](), list[str]()
-    shared = shared_titles((*(e for f in files for e in f.entries),
-                            *(x for there in before.values() for x in there.values())))
+    shared = shared_titles((*((f.path, e) for f in files for e in f.entries),
+                            *((path, x) for path, there in before.items() for x in there.values())))
     for f in files:
         new = news(f, before.get(f.path, {}), held)
         known += len(f.entries) - len(new)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
             if not secrets and (why := _why_not(e)): left.append(why); continue
-            head = _over(e.title, e.place.headings) if e.title[:_TITLE] in shared else ""
-            try: m = _made(f, n, e, was, commit, namespace, now, head)
+            try: m = _made(f, n, e, was, commit, namespace, now, _about(e, f.path, shared))
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
             memories[m.id] = m
