@@ -778,3 +778,18 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert claude_folder(repo, os.environ) == there  # A repository's settings name no folder
     (config / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "other")}))
     assert claude_folder(repo, os.environ) == tmp_path / "other"
+
+
+def test_what_stands_in_files_replaces_nothing_by_a_title(repo):
+    Path("decisions.md").write_text(LOG + "\n### AD-001: Sessions in Redis\n\n**Date**: 2026-02-06\n**Status**: Accepted\n"
+                                          "**Context**: Two workers share them, and a third.\n\n**Rationale**:\n- Fast\n- Known to all\n")
+    Path("reviews").mkdir()
+    for name, parts in (("may", "gate and roof"), ("june", "lift and yard")):
+        Path(f"reviews/{name}.md").write_text(f"# Review\n\n## Checks\n\n- **Status**: ready\n- Seen: {parts}\n- The {parts} were walked\n\n"
+                                              f"## Shop\n\n- The tests pass\n\n## Gateway\n\n- The tests pass\n")
+    git(repo, "add", "-A"); git(repo, "commit", "-qm", "y", date="2026-03-02T00:00:00Z")
+    assert gnc("--json", "import", "decisions.md", "reviews").json["added"] == 3 + 8
+    gnc("consolidate", "--yes", "--max-change", 1)
+    held = [r.get("title", r["text"]) for r in gnc("--json", "export").json]
+    assert sum("Sessions in Redis" in t for t in held) == 2 and sum("Status" in t for t in held) == 2
+    assert {"Shop: The tests pass", "Gateway: The tests pass"} <= {*held}
