@@ -110,7 +110,8 @@ def _taken_text(t: files_tidy.Taken) -> Iterator[Text]:
     score = f" (score {t.score:.2f})" if t.score is not None else ""
     told = "" if t.why == "repeated" else f": {plain(t.reason, 120)}{score}"
     head = {"repeated": f"said in{where} already", "replaced": f"replaced by{where}{told}",
-            "budget": f"over the budget{told}", "chosen": "as you say", "emptied": "nothing is left below"}[t.why]
+            "budget": f"over the budget{told}", "chosen": "as you say",
+            "emptied": "nothing is left below"}[t.why]
     yield Text(f"{_lines(t.entry).capitalize()}, {head}", style="bold")
     yield from _quoted(t.entry, "-", "red")
     if t.by and t.why == "replaced": yield from _quoted(t.by, "+", "green", 1)
@@ -144,7 +145,8 @@ def _command(*words: str) -> str: return plain(shlex.join(["gnc", "tidy", *words
 def _how_much(p: files_tidy.FilePlan) -> str:
     "How many entries go, and how many of them only for a budget."
     fit = sum(t.why == "budget" for t in p.taken)
-    return f"{len(p.entries)} of {len(p.file.entries)} entries" + (f", {fit} of them only to fit" if fit else "")
+    only = f", {fit} of them only to fit" if fit else ""
+    return f"{len(p.entries)} of {len(p.file.entries)} entries{only}"
 
 
 def _needed(plans: Sequence[files_tidy.FilePlan], most: float | None) -> float:

@@ -109,7 +109,8 @@ def news(
     named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
     gone = [x for w, x in there.items() if w not in {*words}]
     changed = {x.of: x for x in gone if x.of}
-    moved = {(*held[x.id].text[max(0, held[x.id].text.find(x.title)):].split(),) for x in gone if x.id in held}
+    said = [(held[x.id].text, x.title) for x in gone if x.id in held]
+    moved = {(*text[max(0, text.find(title)):].split(),) for text, title in said}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
         e, was = _exported(e, named)
@@ -213,8 +214,9 @@ def fresh(
             if m.id in memories: known += 1; continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]), "title": e.title[:_TITLE],
-                         "headings": [*_under(e)], "line": e.place.lines[0], "dated": e.dated}
+            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]),
+                         "title": e.title[:_TITLE], "headings": [*_under(e)],
+                         "line": e.place.lines[0], "dated": e.dated}
                         | ({"over": over.words} if over and was else {})
                         | ({"of": named.id} if named else {}))
     said = _told(files, rows, memories, {**held, **memories}, before, now)
@@ -227,8 +229,8 @@ def _told(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: M
     "What decision records say of each other."
     now_at = {r["path"]: str(r["id"]) for r in rows}
     last = {path: x.id for path, known in before.items() for x in known.values()} | now_at
-    records = {(Path(f.path).parent, dict(e.marks).get("number", "")): f.path for f in files for e in f.entries
-               if e.kind == "record"}
+    records = {(Path(f.path).parent, dict(e.marks).get("number", "")): f.path
+               for f in files for e in f.entries if e.kind == "record"}
     out = []
     for f in files:
         for e in f.entries:
