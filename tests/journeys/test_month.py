@@ -108,7 +108,8 @@ def test_ten_questions_heat_nothing_that_did_not_stand_first(sample, tmp_path):
     def tier(name): return {r["id"] for r in mine.gnc("--json", "tiers", "--show", name).json}
     hot, archived = tier("hot"), tier("archived")
     first = set()
-    for q in ("backups", "retry policy", "Postgres version", "webhook delivery", "log format", "release process", "rate limit", "token cache", "NATS cluster", "tests"):
+    for q in ("backups", "retry policy", "Postgres version", "webhook delivery", "log format", "release process", "rate limit", "token cache",
+              "NATS cluster", "tests"):
         rows = mine.rows(q)
         first |= {i for r in rows[:1] for i in (r["id"], *(r.get("stands_for") or ()), *(r.get("sources") or ()))}
     mine.later(days=1).gnc("consolidate")
