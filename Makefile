@@ -101,7 +101,7 @@ install: $(VENV)/.installed-dev  ## The development environment in .venv
 
 journeys: install  ## What a user does in the first hour, week and month, and must see: first of all, through gnc alone
 	@printf '\n== journeys\n'
-	@$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/journeys $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/journeys $(PYTEST_ARGS)
 
 check-export: install  ## The modules are what the notebooks export, and everything is committed
 	@printf '\n== exports in sync\n'

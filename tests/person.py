@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -76,9 +77,12 @@ class Repo:
         return self.gnc("hook", which, input=json.dumps({"cwd": str(self.path), "source": "startup"}), code=code, **more)
 
     def block(self, **more):
-        "What a new session is told."
-        said = self.hook(**more)
-        print(said.err)
+        "What a new session is told; one that comes before the block is made says so, and is followed by another."
+        for _ in range(3):
+            said = self.hook(**more)
+            print(said.err)
+            if "prepared yet" not in said.err: break
+            time.sleep(0.5)
         return html.unescape(said.json.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
     def rows(self, question, *words):

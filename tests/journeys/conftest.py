@@ -6,15 +6,6 @@ import pytest
 from person import Repo
 
 
-BUILT = {"sample", "undecided", "two_dumps", "two_frameworks"}  # What takes long to build: who needs it runs in one process, with --dist loadgroup
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    for item in items:
-        for name in BUILT & {*getattr(item, "fixturenames", ())}: item.add_marker(pytest.mark.xdist_group(name))
-
-
 @pytest.fixture(autouse=True)
 def nothing_of_mine(home): "No settings, keys or caches of whoever runs the tests."
 

@@ -1,6 +1,7 @@
 """The first month: whatever was done can be looked at, explained and taken back, and asking changes nothing that nobody wanted."""
 import ast
 import time
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -144,12 +145,17 @@ def test_settings_of_the_project_count_and_a_wrong_one_is_named_in_one_line(repo
 
 def test_the_hook_starts_a_run_when_enough_is_waiting_and_only_then(repo):
     pytest.importorskip("cronsim", reason="cronsim is not installed")
-    for n in range(3): repo.note("Orders live in Postgres", f"Since May, said {n}.", namespace="decisions")
-    assert repo.hook("stop", env={"HOOK_CONSOLIDATION_ENABLED": "true"}).json == {"continue": True} and repo.gnc("--json", "runs").json == []
-    assert repo.hook("stop", env={"HOOK_CONSOLIDATION_ENABLED": "true", "HOOK_CONSOLIDATION_MEMORY_THRESHOLD": "2"}).json == {"continue": True}
+    on = {"HOOK_CONSOLIDATION_ENABLED": "true"}
+    repo.now = datetime.now(timezone.utc) - timedelta(hours=1)  # A run in the background has the true time
+    for n in range(2): repo.note("Sessions are cached in Redis", f"Said {n}.")
+    repo.gnc("consolidate")
+    for n in range(3): repo.note("Orders live in Postgres", f"Since May, said {n}.")
+    before = len(repo.gnc("--json", "runs").json)
+    assert repo.hook("stop", env=on).json == {"continue": True} and len(repo.gnc("--json", "runs").json) == before
+    assert repo.hook("stop", env=on | {"HOOK_CONSOLIDATION_MEMORY_THRESHOLD": "2"}).json == {"continue": True}
     end = time.monotonic() + 60
-    while not (runs := repo.gnc("--json", "runs").json) and time.monotonic() < end: time.sleep(0.3)
-    assert len(runs) == 1 and not missing(repo.block(), "Orders live in Postgres")
+    while len(repo.gnc("--json", "runs").json) == before and time.monotonic() < end: time.sleep(0.3)
+    assert len(repo.gnc("--json", "runs").json) == before + 1 and not missing(repo.block(), "Orders live in Postgres")
 
 
 def test_after_all_of_it_doctor_and_audit_find_nothing_broken(changed):
