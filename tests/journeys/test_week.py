@@ -217,7 +217,7 @@ def test_a_file_cut_to_a_length_keeps_whole_entries_no_bare_heading_and_says_wha
 
 def test_what_is_exported_can_be_imported_elsewhere_and_is_told_there(repo, tmp_path):
     facts = ["Orders are kept in Postgres.", "The parser is maintained by Bo.", "Releases are cut on Tuesdays."]
-    repo.remember(*facts)
+    for f in facts: repo.note(f)
     (tmp_path / "MEMORY.md").write_text(repo.gnc("export").out)
     (tmp_path / "all.jsonl").write_text(repo.gnc("export", "--format", "jsonl").out)
     for name in ("MEMORY.md", "all.jsonl"):
