@@ -48,14 +48,19 @@ def test_what_is_forgotten_is_shown_to_nobody_and_what_is_restored_to_everybody(
     assert not missing(changed.block(), NEW) and [says(r) for r in changed.rows("API")] == [flat(NEW)]
 
 
-def test_a_run_deletes_nothing_and_its_undo_leaves_the_notes_as_they_were(sample, tmp_path):
+def test_a_run_over_a_year_deletes_nothing_and_is_taken_back_whole(sample, tmp_path):
     mine = sample.copy(tmp_path / "sample")
-    before = refs(mine.path, "refs/notes/mem/")
-    everything = {r["id"] for r in mine.rows("*", "--mode", "exhaustive", "--limit", "1000", "--sources", "--no-count") if r["kind"] == "memory"}
-    mine.later(days=2).gnc("consolidate", "--full", "--yes")
+    notes = refs(mine.path, "refs/notes/mem/")
+    def archived(): return {r["id"] for r in mine.gnc("--json", "tiers", "--show", "archived").json}
+    def all_of_them():
+        rows = mine.rows("*", "--mode", "exhaustive", "--limit", "1000", "--sources", "--no-count")
+        return {r["id"] for r in rows if r["kind"] == "memory"} | {i for r in rows for i in r.get("stands_for") or ()}
+    put_away, everything = archived(), all_of_them()
+    assert len(everything) == 409 and put_away < everything
     mine.gnc("undo", "last")
-    assert refs(mine.path, "refs/notes/mem/") == before
-    assert {r["id"] for r in mine.rows("*", "--mode", "exhaustive", "--limit", "1000", "--sources", "--no-count") if r["kind"] == "memory"} == everything
+    assert archived() == set() and all_of_them() == everything and refs(mine.path, "refs/notes/mem/") == notes
+    mine.gnc("undo", "last")
+    assert archived() == put_away
 
 
 def test_a_plan_is_applied_as_it_was_read_or_refused(repo, tmp_path):
