@@ -203,16 +203,20 @@ def test_a_memory_file_is_tidied_without_git_and_comes_back_byte_for_byte(tmp_pa
     assert path.read_text() == MEMORY
 
 
-def test_a_file_cut_to_a_length_keeps_whole_entries_no_bare_heading_and_says_what_it_costs(repo):
+def test_a_file_cut_to_a_length_keeps_whole_entries_no_bare_heading_and_asks_before_it_leaves_a_skeleton(repo):
     path = repo.path / "MEMORY.md"
     path.write_text(MEMORY)
-    said = repo.gnc("tidy", "MEMORY.md", "--lines", "12", "--apply")
-    lines = [x for x in path.read_text().splitlines() if x.strip()]
-    assert len(path.read_text().splitlines()) <= 12
-    assert not [a for a, b in zip(lines, [*lines[1:], "## "]) if a.startswith("## ") and b.startswith("## ")], "a heading with nothing below it"
-    assert path.read_text().count("<code-snippet>") == path.read_text().count("</code-snippet>") == path.read_text().count("argocd app sync")
-    kept = sum(x.startswith("- ") for x in lines)
-    assert kept >= 2 and re.search(r"(^|\n)!|warn|%|\d+ of (the )?\d+", said.out + said.err)
+    said = repo.gnc("tidy", "MEMORY.md", "--lines", "12", "--apply", code=3)
+    assert path.read_text() == MEMORY and re.search(r"\d+ of \d+ entries", said.text) and "--max-change" in said.text
+    for most in ("16", "12"):
+        path.write_text(MEMORY)
+        repo.gnc("tidy", "MEMORY.md", "--lines", most, "--apply", "--max-change", "1")
+        text = path.read_text()
+        lines = [x for x in text.splitlines() if x.strip()]
+        assert 3 < len(text.splitlines()) <= int(most) and set(lines) <= set(MEMORY.splitlines())
+        assert not [a for a, b in zip(lines, [*lines[1:], "## "]) if a.startswith("## ") and b.startswith("## ")], "a heading with nothing below it"
+        assert text.count("<code-snippet>") == text.count("</code-snippet>") == text.count("app sync") == text.count("app wait")
+        (repo.path / "MEMORY.md.archive.jsonl").unlink()
 
 
 def test_what_is_exported_can_be_imported_elsewhere_and_is_told_there(repo, tmp_path):
