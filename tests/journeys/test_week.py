@@ -101,7 +101,7 @@ def test_whoever_says_yes_to_everything_loses_nothing_that_is_true(repo, how):
     if waiting: repo.gnc("review", "accept", "--all", "--yes", "--max-change", "1")
     true = [t for _, _, kept in HARM.values() for t in kept]
     assert not missing(repo.block(), *true)
-    assert not missing(" ".join(says(r) for r in repo.rows("*", "--limit", "50")), *true)
+    assert not missing(" ".join(says(r) for r in repo.rows("*", "--limit", "50", "--sources")), *true)
 
 
 def test_at_most_ten_questions_are_shown_unasked_and_all_to_whoever_asks(sample, tmp_path):
