@@ -209,7 +209,7 @@ def test_the_demo_shows_a_run_and_every_command_that_it_names_works(sample, tmp_
 def test_the_sample_s_block_names_framework_database_and_logging_and_fills_its_budget(sample, tmp_path):
     told = sample.copy(tmp_path / "sample").block()
     assert not missing(told, "Litestar", "Postgres", "OpenTelemetry")
-    assert 1200 < len(told) / 4 < 2400  # of 2,000 tokens
+    assert 4000 < len(told) < 9000  # A token is two to four letters, and it may have 2,000
     lines = [flat(x).lstrip("- ") for x in told.splitlines() if len(x) > 40 and not x.startswith("<!--")]
     assert len(lines) == len(set(lines))
     assert not [x for x in lines if x.endswith("?")], "questions as facts"
@@ -220,7 +220,8 @@ def test_a_small_budget_gives_a_small_block_and_what_is_left_out_has_its_true_re
     small = mine.block(env={"HOOK_SESSION_START_SUMMARIES_TOKEN_BUDGET": "300"})
     assert 100 < len(small) < 300 * 6 and re.search(r"^(- |\w)", small.partition("#")[2], re.M)
     large = mine.gnc("inject", "--budget", "60000", "--max", "100", "--min-confidence", "0.97").text
-    assert "token budget" not in large and ("not shown" not in large or "confidence" in large)
+    assert "confidence" in large or "not shown" not in large
+    assert "token budget" not in large or len(large) > 60000, "a budget that is not used up is no reason"
 
 
 def test_what_the_readme_tells_one_to_type_is_there(repo):
