@@ -367,9 +367,14 @@ AND m.superseded_kind = 'full')
         best = look(wanted, max(most, GROUPED))
         every = look(replace(wanted, anywhere=True, summaries=False), GROUPED)
         if deeper and answers_better(query, every, best): best = every
-        asked = index.recalled(tables, "probably_replaced") or {}
-        shown = best if wanted.past else newest_on_top(best, query, every, cast(dict[str, str], asked))
-        return _relevant(shown, query)
+        if wanted.past: return _relevant(best, query)
+        asked = cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
+        near = every[:GROUPED]
+        if more := {asked[r.id] for r in best if r.id in asked} - {r.id for r in near}:
+            found = scores.found(c, replace(wanted, anywhere=True, summaries=False), least)
+            units = np.unique(c.unit[[n for n, i in enumerate(c.ids) if i in more]])
+            near += full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))
+        return _relevant(newest_on_top(best, query, near, asked), query)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, float]:
