@@ -105,8 +105,7 @@ def stands_for(
     query: str,
 ) -> bool:
     "May a summary be shown in the place of its sources?"
-    if not sources or len(sources) > _MANY or len(last_words(sources, ONE_SUBJECT)) < len(sources):
-        return False
+    if not sources or len(sources) > _MANY or len(last_words(sources)) < len(sources): return False
     best = sources[0]
     said = " ".join(words_of(excerpt(best.content, query, best.summary) or best.summary))
     return f" {said} " in f" {' '.join(words_of(summary.text))} "

@@ -16,7 +16,7 @@ from .topics import GENERIC_STEMS, any_of, own_sentences, topic_of
 from .words import words_of
 
 # %% auto #0
-__all__ = ['ONE_SUBJECT', 'PERHAPS_ONE_SUBJECT', 'CHANGE', 'VERY_NEAR', 'tie', 'brothers', 'next_words', 'last_words',
+__all__ = ['ONE_SUBJECT', 'PERHAPS_ONE_SUBJECT', 'VERY_NEAR', 'CHANGE', 'tie', 'brothers', 'next_words', 'last_words',
            'newest_first']
 
 # %% ../../nbs/04_text/09_subjects.ipynb #6ade10af
@@ -34,6 +34,7 @@ def _stems(memory: Memory) -> tuple[frozenset[str], frozenset[str], float]:
 # %% ../../nbs/04_text/09_subjects.ipynb #ce0f66e9
 ONE_SUBJECT = 1.2  # From here on two memories speak of one thing
 PERHAPS_ONE_SUBJECT = 0.9  # From here on they may
+VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's words
 
 
 def tie(a: Memory, b: Memory) -> float:  # 0: not a word in common; 3 and more: nearly the same text
@@ -94,9 +95,9 @@ def _one_frame(a: Memory, b: Memory) -> bool:
 
 
 def _tie(a: Memory, b: Memory) -> float:
-    "The tie; that of one subject where few words are shared, but those are all but a value."
+    "The tie; where few words are shared, but those are all but a value, they are very near."
     near = tie(a, b)
-    return ONE_SUBJECT if PERHAPS_ONE_SUBJECT <= near < ONE_SUBJECT and _one_frame(a, b) else near
+    return VERY_NEAR if PERHAPS_ONE_SUBJECT <= near < VERY_NEAR and _one_frame(a, b) else near
 
 # %% ../../nbs/04_text/09_subjects.ipynb #f0561878
 _BEST = 8  # Only among so many a newer word is looked for
@@ -121,16 +122,13 @@ def next_words(
     return [next_of(i) for i in range(n)]
 
 # %% ../../nbs/04_text/09_subjects.ipynb #847a1b98
-VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's words
-
-
 def last_words(
     memories: Sequence[Memory],
     near: float = VERY_NEAR,  # So near a later memory is a word on the same subject in any case
 ) -> list[Memory]:  # In the same order
     "Those on whose subject no other of them is a later word."
     def overtaken(m: Memory) -> bool:
-        return any(tie(m, x) >= near and m.event_time < x.event_time and not brothers(m, x)
+        return any(m.event_time < x.event_time and _tie(m, x) >= near and not brothers(m, x)
                    for x in memories)
     return [m for m in memories if not overtaken(m)]
 
