@@ -202,10 +202,11 @@ def fused(
 _LOOKED_AT = 20_000  # Characters; what is longer is taken as found
 
 
-def _roots(text: str, most: int = 4000) -> frozenset[str]:
+@lru_cache(maxsize=2**12)
+def _roots(text: str) -> frozenset[str]:
     "The roots of a text's words, and of verbs with their particles, without accents."
     folded = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return frozenset(map(root, (*content_words(folded, most), *joined(folded).values())))
+    return frozenset(map(root, (*content_words(folded, 4000), *joined(folded).values())))
 
 
 _WIDE = 200  # Characters of a line that are shown
@@ -252,10 +253,6 @@ RELEVANT = 0.2  # Share of the question's words and cosine, together, from which
 USED = 0.4  # … and from which it counts as used
 
 
-@lru_cache(maxsize=2**12)
-def _said(text: str) -> frozenset[str]: return _roots(text)
-
-
 def relevance(
     query: str,
     text: str,  # With whatever else it may be found by: tags, namespace, spec
@@ -263,6 +260,6 @@ def relevance(
 ) -> float:  # 0 to 2
     "The share of a question's words that a text has, and its cosine to it."
     if len(text) > _LOOKED_AT: return 1.0
-    words, verbs, said = content_words(query), joined(query), _said(text)
+    words, verbs, said = content_words(query), joined(query), _roots(text)
     has = [w for w in words if {root(w), root(verbs.get(w, w))} & said]
     return len(has) / max(1, len(words)) + max(0.0, cosine)
