@@ -15,9 +15,9 @@ from ..text.sentences import split_sentences
 from ..text.words import spaced, stem
 
 # %% auto #0
-__all__ = ['QUESTION', 'AKIN', 'RELEVANT', 'USED', 'content_words', 'root', 'joined', 'spellings', 'lists_all', 'about_the_past',
-           'query_terms', 'rarest', 'word_scores', 'name_scores', 'vector_scores', 'places', 'fused', 'excerpt',
-           'relevance']
+__all__ = ['QUESTION', 'AKIN', 'RELEVANT', 'CLEAR', 'AHEAD', 'content_words', 'root', 'joined', 'spellings', 'lists_all',
+           'about_the_past', 'query_terms', 'rarest', 'word_scores', 'name_scores', 'vector_scores', 'places', 'fused',
+           'excerpt', 'relevance']
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -250,7 +250,7 @@ def excerpt(
 
 # %% ../../nbs/14_recall/01_rank.ipynb #7b23496a
 RELEVANT = 0.2  # Share of the question's words and cosine, together, from which a result is shown
-USED = 0.4  # … and from which it counts as used
+CLEAR, AHEAD = 1.2, 0.1  # … and from which the first counts as used, so far ahead of all others
 
 
 def relevance(

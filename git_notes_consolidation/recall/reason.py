@@ -22,7 +22,7 @@ from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from .questions import (
     Question, names_in, needs_reasoning, read_question, tells_of, topic)
-from .service import RecallService, get_recall_service
+from .service import RecallService, get_recall_service, stands_out
 from ..summaries.quotations import is_statement
 from ..text.subjects import newest_first
 from ..temporal.resolve import find_references
@@ -69,7 +69,8 @@ def _at(e: Evidence) -> str:
 
 # %% ../../nbs/14_recall/09_reason.ipynb #373a4336
 def _why(e: Evidence) -> str:
-    if not e.date: return f"{e.result.id[:12]} names no day; it was recorded on {day_of(e.result.timestamp)}."
+    if not e.date:
+        return f"{e.result.id[:12]} names no day for this; it was recorded on {day_of(e.result.timestamp)}."
     return (
         f"{e.result.id[:12]} was recorded on {day_of(e.result.timestamp)}, so “{e.date.original_text}” is "
         f"{aloud(e.date)}.")
@@ -370,7 +371,7 @@ class ReasonedRecallService:
         count_up("reasoning.reasoned_recalls", by=said.by)
         record("reasoning.confidence", said.confidence, by=said.by)
         count_up("reasoning.temporal_resolutions", len(said.temporal_resolutions))
-        if count and said.confidence > _FOUND: s.note(said.source_memories)
+        if count and said.confidence > _FOUND: s.note(stands_out(said.source_memories, query))
         return said
 
     async def recall_with_reasoning(
