@@ -4,12 +4,13 @@
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #d1698631
 from __future__ import annotations
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, time, timezone
 from functools import partial
 from ..core.models import TemporalReference
-from .calendar import DAY, is_value
+from .calendar import DAY
 from .prose import masked
 from .lexicon import in_english, tells_time, tokens
 from .licences import licensed
@@ -22,6 +23,7 @@ __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'outlook_of', 'detect_tempora
 # %% ../../nbs/05_temporal/14_resolve.ipynb #6ad3c500
 _LAST = 3_652_059  # 9999-12-31
 _OUTSIDE = "outside the years 1 to 9999"
+_YEARED = re.compile(r"\d{4}(?:-|\Z)")  # A value inside them
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #83679ed6
 def _moment(seconds: int, zone: timezone | None) -> datetime | None:
@@ -48,8 +50,8 @@ def _reference(text: str, span: tuple[int, int], r: Reading, recorded: datetime,
     sure = round(min(max(r.confidence, 0.05), 0.99), 2) if interval else 0.0
     return TemporalReference(text[slice(*span)], recorded, day, sure, span, r.type,
                              r.value if interval or not r.start else "", r.grain, interval, r.mod,
-                             tuple(v for v in r.alternatives if is_value(v)) if interval and r.alternatives
-                             else (), r.rule, reason)
+                             tuple(v for v in r.alternatives if interval and _YEARED.match(v)),
+                             r.rule, reason)
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #f5aa18ca
 def _references(text: str, recorded: datetime, fiscal_start: int | None,
