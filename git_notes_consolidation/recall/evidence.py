@@ -68,7 +68,7 @@ _UNREAL = re.compile(
     r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
     r"|\b(?:would|should|could|might|may|ought to)(?:['’]ve| (?:\w+ly )?have)\b"
     r"|\b(?:was|were|been) (?:\w+ly |just )?(?:supposed|meant|going|about|expected|planned|scheduled|"
-    r"intended|set|slated|hoping|planning|trying|unable|"
+    r"intended|slated|hoping|planning|trying|unable|"
     r"due(?= to (?!\w+(?:ion|ure|age|ing|ity|load|ment|s)\b))) to\b(?! (?:an?|the)\b)"
     r"|\b(?:was|were|been) (planned|scheduled|due|slated) (?:for|on)\b"
     r"|\b(?:was|were) to (?!the\b|an?\b)[a-z]"

@@ -356,9 +356,3 @@ def around(
     while j + 1 < len(t.low) and j - k < right and t.low[j + 1] not in _ENDS: j += 1
     return range(i, j + 1)
 
-
-def _before(t: Tokens, k: int, n: int) -> list[str]: return t.low[around(t, k, n, 0).start:k]
-
-
-def _sentence_start(t: Tokens, k: int) -> bool:
-    return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*"
