@@ -69,7 +69,8 @@ def _at(e: Evidence) -> str:
 
 # %% ../../nbs/14_recall/09_reason.ipynb #373a4336
 def _why(e: Evidence) -> str:
-    if not e.date: return f"{e.result.id[:12]} names no day for this; it was recorded on {day_of(e.recorded)}."
+    if not e.date:
+        return f"{e.result.id[:12]} names no day for this; it was recorded on {day_of(e.recorded)}."
     return (
         f"{e.result.id[:12]} was recorded on {day_of(e.recorded)}, so “{e.date.original_text}” is "
         f"{aloud(e.date)}.")

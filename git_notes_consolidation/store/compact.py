@@ -5,7 +5,7 @@
 # %% ../../nbs/08_store/15_compact.ipynb #de0791f7
 from __future__ import annotations
 import hashlib, re, tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path

@@ -262,7 +262,7 @@ def test_a_yes_makes_the_relation_that_holds(a, b, proposed, namespace):
 def test_nothing_that_differs_is_asked_about_as_the_same(changed):
     for namespace in ("decisions", "learnings", "patterns"):
         j = likely(old("The nightly report for the board goes out by Ada in March within 9 s", namespace=namespace),
-                   mem(f"The nightly report for the board goes out by Ada in March within 9 s".replace(
+                   mem("The nightly report for the board goes out by Ada in March within 9 s".replace(
                        {"2 s": "9 s", "Bo": "Ada", "May": "March", "nobody": "by Ada", "another bucket": "the board"}[changed], changed), namespace=namespace))
         assert j is None or j.relation == "supersede"
 
