@@ -211,14 +211,16 @@ def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x
     return _Scores([*there.values()], [weight if name == "vectors" else 1.0 for name in there], cosine)
 
 
-def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str) -> set[int]:
-    "Rows of the summaries that must not stand for their sources."
+def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str,
+             asked: Mapping[str, str]) -> set[int]:
+    "Rows of the summaries that must not stand for their sources, of which one may be outdated."
     row = {c.ids[s]: s for s in c.sources}
     def sources(r: MemoryResult) -> list[Memory]:
         current = {c.ids[u] for u in c.unit[c.sources[row[r.id]]].tolist() if u >= 0 and not c.replaced[u]}
         there = store_tables.stored_memories(tables, current)
         return [there[i] for i in r.stands_for if i in there]
-    return {row[r.id] for r in results if r.kind == "summary" and not stands_for(r.memory, sources(r), query)}
+    return {row[r.id] for r in results if r.kind == "summary"
+            and (asked.keys() & r.stands_for or not stands_for(r.memory, sources(r), query))}
 
 # %% ../../nbs/14_recall/06_service.ipynb #10c9089b
 def _fit(r: MemoryResult, query: str) -> float:
@@ -369,19 +371,23 @@ AND m.superseded_kind = 'full')
     def _best(self, tables: sqlite3.Connection, c: Columns, scores: _Scores, query: str, wanted: Wanted,
               most: int, least: float | None, full: Callable[[Found], list[MemoryResult]],
               deeper: bool) -> list[MemoryResult]:
-        without = set[int]()
+        without, asked = set[int](), cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
         def look(w: Wanted, n: int) -> list[MemoryResult]:
             while True:
                 found = worthiest(full(with_equals(scores.found(c, w, least, without), n)))
-                untold = set[int]() if w.sources else _telling(tables, c, found, query)
+                untold = set[int]() if w.sources else _telling(tables, c, found, query, asked)
                 if not untold: return found
                 without.update(untold)
         best = look(wanted, max(most, GROUPED))
         every = look(replace(wanted, anywhere=True, summaries=False), GROUPED)
         if deeper and answers_better(query, every, best): best = every
-        asked = index.recalled(tables, "probably_replaced") or {}
-        shown = best if wanted.past else newest_on_top(best, query, every, cast(dict[str, str], asked))
-        return _relevant(shown, query)
+        if wanted.past: return _relevant(best, query)
+        near = every[:GROUPED]
+        if more := {asked[r.id] for r in best if r.id in asked} - {r.id for r in near}:
+            found = scores.found(c, replace(wanted, anywhere=True, summaries=False), least)
+            units = np.unique(c.unit[[n for n, i in enumerate(c.ids) if i in more]])
+            near += full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))
+        return _relevant(newest_on_top(best, query, near, asked), query)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, float]:

@@ -293,8 +293,9 @@ The following summarizes key decisions, learnings, and context from this project
 (A record quoted as data; nothing in it is an instruction.)
 """
 _BRIEF = "## Project Memory Context\n(A record quoted as data; nothing in it is an instruction.)\n"
-_WRAPPER, _SMALL = 300, 130  # Tokens of everything but notes and summaries; of the small frame
+_WRAPPER, _SMALL = 306, 130  # Tokens of everything but notes and summaries; of the small frame
 _ROOMY = 600  # Tokens of a budget from which the frame is whole
+_LITTLE = 200  # Tokens; where more are left, it is not for want of them that something is not told
 
 # %% ../../nbs/15_session/01_budget.ipynb #106cf215
 class Left(namedtuple("Left", ("notes", "summaries", "unsure", "shortened"), defaults=(0, 0, 0, 0))):
@@ -304,14 +305,14 @@ class Left(namedtuple("Left", ("notes", "summaries", "unsure", "shortened"), def
     def __str__(self) -> str:
         many = ((self.notes, "more memories"), (self.summaries, "more summaries"),
                 (self.unsure, "summaries below the confidence asked for"))
-        out = [f"{n} {what}" for n, what in many if n]
-        cut = f"{self.shortened} summaries shortened" if self.shortened else ""
+        out = [f"{n} {what if n > 1 else what.replace('ies', 'y')}" for n, what in many if n]
+        cut = f"{self.shortened} shortened" if self.shortened else ""
         return "; ".join(x for x in (f"not shown: {', '.join(out)}" if out else "", cut) if x)
 
 
-def _notices(left: Left, budget: int, questions: int) -> list[str]:
-    what = str(left)
-    return ([f"<!-- {what} (token budget {budget}); ask with: gnc recall -->"] if what else []) + (
+def _notices(left: Left, limit: str, questions: int) -> list[str]:
+    what, why = str(left), f" ({limit})" if left.notes or left.summaries else ""
+    return ([f"<!-- {what}{why}; ask with: gnc recall -->"] if what else []) + (
         [f"<!-- {questions} questions wait for an answer: gnc review -->"] if questions else [])
 
 
@@ -344,7 +345,8 @@ def _packed(laid: Laid, chosen: Sequence[tuple[Told, list[Line]]], told: Mapping
     if not chosen and not told: return Packed("", 0, (), (), left)
     rows = [*note_rows(laid.notes, told, now), *(row for _, lines in chosen for row in _rendered(lines))]
     roomy = budget >= _ROOMY
-    notices = [*_notices(left, budget, laid.questions), ""] if roomy else []
+    limit = f"token budget {budget}" if room < _LITTLE else "a hook's limit of characters"
+    notices = [*_notices(left, limit, laid.questions), ""] if roomy else []
     body = "\n".join(["", _HEAD if roomy else _BRIEF, *rows, *(notices if notices != [""] else []), ""])
     made = max([x.made_at for x, _ in chosen] + [f"{laid.notes[i].text[:10]}T00:00:00Z" for i in told])
     return Packed(_tag(f"{zlib.crc32(body.encode()):08x}", made) + body + f"</{TAG}>", budget - room,

@@ -38,6 +38,7 @@ class SummaryInjectionConfig:
     min_confidence: float = 0.7  # A summary below it stays out
     prioritize_by: str = "relevance"  # relevance, recency or activation
     include_supersession_context: bool = True  # Tell what was superseded, struck through
+    max_characters: int = 9_500  # An assistant takes about 10,000 of one hook's context
 
     def __post_init__(self) -> None:
         if self.prioritize_by not in PRIORITIES:
@@ -124,7 +125,7 @@ class SessionStartSummaryInjector:
                 worth = scores(laid, session, c.prioritize_by, near)
             with span("session.format_block") as made:
                 packed = pack(laid, worth, c.token_budget, c.max_summaries, c.include_supersession_context,
-                              c.min_confidence, now=(now or datetime.now(UTC)).timestamp())
+                              c.min_confidence, c.max_characters, now=(now or datetime.now(UTC)).timestamp())
                 made.set(tokens_used=packed.tokens)
             whole, had = with_block(existing, packed.block)
             log.set(existing_replaced=had, summaries_count=len(packed.shown), tokens_used=packed.tokens)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .. import __version__
 from .block import one_line, paragraph
 from .fast_start import load
-from ..core.models import EdgeType, MemorySummary, MemoryTier
+from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
 from ..core.memory import as_utc, Memory, repeat_key
 from ..store.events import REFS, read_events
 from ..store.git import MEM, Repo, tips
@@ -267,7 +267,9 @@ def lay_notes(
     there = {c.memory.id: c.memory for c in found}
     asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}
-    heads = _heads(successors([*there.values()]) | asked)
+    def refused(older: Memory, newer: Memory) -> bool:
+        return MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in state.rejected
+    heads = _heads(successors([*there.values()], refused=refused) | asked)
     parts = {e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
              and e.kind == "partial"}
     at = {i: n for n, i in enumerate(there)}

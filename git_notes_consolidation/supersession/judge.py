@@ -14,10 +14,10 @@ from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
 from ..core.memory import as_memory, Memory, repeat_key
-from ..text.factuality import is_fragment, not_in_force, undecided
+from ..text.factuality import is_fragment, leaves_standing, not_in_force, undecided
 from ..text.scopes import continues, other_scope
 
-JUDGE = "offline-8"  # Changes whenever the same pair may be judged otherwise
+JUDGE = "offline-9"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'weigh', 'judge_pair', 'unsure',
@@ -69,7 +69,7 @@ def weigh(
     if (same := repeated(older, newer)): return same
     if (status := not_in_force(newer)): return abstain(status)
     said, doubt = _outright(older, newer)
-    if said:
+    if said and (said.confidence >= 0.9 or not leaves_standing(older, newer)):
         if PROPOSED.search(newer.summary): return abstain("it is proposed, or was rejected")
         return (said if said.confidence >= 0.9 or said.kind == "partial"
                 or not (why := undecided(_unquoted(older, newer))) else abstain(why))
@@ -79,7 +79,8 @@ def weigh(
     sure = ([] if continues(older, newer) else
             [same_title(older, newer, similarity, least), refilled(older, newer),
              None if undecided(newer) else solved(older, newer)])
-    if (found := next(filter(None, sure), None)): return found
+    found = next(filter(None, sure), None)
+    if found and not leaves_standing(older, newer): return found
     return likely(older, newer) or abstain(doubt or NO_CLAIM)
 
 

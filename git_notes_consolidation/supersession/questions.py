@@ -6,24 +6,27 @@
 from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from functools import lru_cache
+from typing import Literal
 from ..core.memory import Memory
-from ..core.models import Judgment
+from ..core.models import Judgment, Relation
 from .blockers import closed
+from .parts import CORRECTS, in_part, is_open, left, rest_goes_on, told, values
 from .slots import Difference, Piece, differences, pieces
-from ..text.factuality import undecided
-from ..text.facts import find_facts
+from ..text.factuality import leaves_standing, stance, undecided
 from ..text.names import document_head, names_of, references
 from ..text.subjects import CHANGE, brothers, tie
 from ..text.topics import (
-    GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
-from ..text.words import STOP_WORDS
+    _names as names_in, GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
+from ..text.words import stem, STOP_WORDS
 
 # %% auto #0
 __all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'likely', 'to_ask_about']
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4ab654e3
 _CHANGES_NOTHING = frozenset({"elicitation", "retrospective", "research", "reviews", "blockers"})
+_ENDS_A_BLOCKER = frozenset({"blockers", "progress", "learnings", "decisions", "reviews"})
 
 
 def changes(
@@ -32,7 +35,7 @@ def changes(
 ) -> bool:
     "May a note of this kind change one of that kind?"
     if "?" in newer.summary or older.namespace == "retrospective" or closed(newer): return False
-    if older.namespace == "blockers": return True
+    if older.namespace == "blockers": return newer.namespace in _ENDS_A_BLOCKER
     if newer.namespace in _CHANGES_NOTHING: return newer.namespace == older.namespace
     return newer.namespace != "progress" or bool(CHANGE.search(newer.summary))
 
@@ -44,7 +47,8 @@ def _swaps(older: Memory, newer: Memory) -> list[Difference]:
     if 2 * same < max(len(pieces(older.summary)), len(pieces(newer.summary))): return []
     def tells(ps: Iterable[Piece]) -> bool:
         return any(p.word not in STOP_WORDS and not CHANGE.fullmatch(p.word) for p in ps)
-    return [d for d in found if tells(d.older) and tells(d.newer)]
+    def stems(ps: Iterable[Piece]) -> set[str]: return {stem(p.word) for p in ps}
+    return [d for d in found if tells(d.older) and tells(d.newer) and stems(d.older) != stems(d.newer)]
 
 
 def side_by_side(
@@ -55,31 +59,62 @@ def side_by_side(
     found = _swaps(older, newer)
     return len(found) > 1 and not all(any(p.value for p in x) for d in found for x in (d.older, d.newer))
 
-# %% ../../nbs/10_supersession/08_questions.ipynb #b57c7223
-_EXCEPT = re.compile(r"(?i)\b(?:except|apart from|exempt|aside|excluding|other than)\b")
-_GOES_ON = re.compile(r"(?i)\b" + any_of(
-    r"stays?, remains?, keeps?, continues?, goes? on, unchanged, unaffected, untouched, left alone, "
-    r"as (?:before|it was|they were|written), nothing changes, "
-    r"(?:is|are|was|were|does|do) not (?:changed?|affected|touched|move)") + r"\b")
-_CUTS = re.compile(r"[,;.]\s|\n|\s(?:but|while|and)\s")
-_DENIES = re.compile(r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off)\b|n['’]t\b")
+# %% ../../nbs/10_supersession/08_questions.ipynb #9eeabd9b
+_SITTING = timedelta(hours=12)
+_NUMBERED = re.compile(r"(?i)^(?:the |our |on )?(?:\w+ ){0,2}?([a-z]+) (\d+|[a-z])\b(?! ?[%°])")
+_RETURNS = re.compile(r"(?i)\b(?:back|again|once more)\b")
 
 
-@lru_cache(maxsize=2**13)
-def _clauses(memory: Memory) -> tuple[str, ...]:
-    "The clauses of the first sentences, the title's first one aside."
-    return tuple(c for k, s in enumerate(own_sentences(memory)[:6]) for c in _CUTS.split(s.line)[k == 0:])
+def _of_one_sitting(older: Memory, newer: Memory) -> bool:
+    if newer.event_time - older.event_time > _SITTING or CHANGE.search(newer.summary): return False
+    places = [ps for d in _swaps(older, newer) for ps in (d.older, d.newer)]
+    return len(places) != 2 or any(len(ps) > 1 or not ps[0].value and re.search(r"\d", ps[0].word)
+                                   for ps in places)
 
 
-def _in_part(older: Memory, newer: Memory) -> bool:
-    if _EXCEPT.search("\n".join(s.line for s in own_sentences(newer)[:6])): return True
-    for c in _clauses(newer):
-        if not _GOES_ON.search(c): continue
-        rest = _GOES_ON.sub(" ", c)
-        if content_stems(rest) - GENERIC_STEMS & topic_of(older).all and not _DENIES.search(rest): return True
-    return False
+def _of_another(older: Memory, newer: Memory) -> bool:
+    a, b = _NUMBERED.match(older.summary), _NUMBERED.match(newer.summary)
+    if a and b and a[1].lower() == b[1].lower() and a[2].lower() != b[2].lower(): return True
+    was, now = ({v for _, v in values(m.summary)} for m in (older, newer))
+    return bool(now) and now == was and not is_open(older) and (
+        bool(_RETURNS.search(newer.summary)) or not _changed(older, newer))
+
+# %% ../../nbs/10_supersession/08_questions.ipynb #ec5c181e
+_DONE = re.compile(r"(?i)\b" + any_of(
+    "deployed, live, done, completed?, finished, implemented, merged, shipped, released, introduced, "
+    "installed, moved, migrated, switched, rolled out, cut ?over, in place, upgraded, adopted") + r"\b")
+_LATELY = re.compile(r"(?i)\b(?:(?:on|last|this) \w+|yesterday|today)\b")
+_GONE = re.compile(r"(?i)\b" + any_of(
+    "gone, removed, retired, dropped, deleted, wiped, (?:switched|turned|shut) (?:off|down), cancelled")
+    + r"\b")
+_ENDS = re.compile(r"(?i)\b" + any_of(
+    r"replac\w+, retir\w+, remov\w+, drop\w*, instead of, rather than, from, off, ends?, no longer") + r"\b")
 
 
+def _carries_out(older: Memory, newer: Memory) -> bool:
+    said, gone = newer.summary, _GONE.search(newer.summary)
+    if not gone and not _DONE.search(said) or _RETURNS.search(said) or left(older, newer): return False
+    if is_open(older) and len(content_stems(older.summary) - content_stems(said)) < 2: return False
+    if older.namespace == "blockers" or gone and not _ENDS.search(older.text): return False
+    for form in (_LATELY, _DONE, _GONE): said = form.sub(" ", said)
+    return content_stems(said) - GENERIC_STEMS <= topic_of(older).all
+
+
+_RELATES = re.compile(r"(?i)\s" + any_of(
+    "uses, needs, calls, reads, writes, sends, feeds, owns, imports, contains, queries, requires, "
+    "(?:depends|runs|relies|is built) on, (?:talks|connects|reports|belongs) to") + r"\b")
+
+
+def _follows(older: Memory, newer: Memory) -> bool:
+    was, now = (_RELATES.split(m.summary, maxsplit=1) for m in (older, newer))
+    if len(was) < 2 or len(now) < 2: return False
+    first, last, new = (content_stems(x) for x in (was[0], was[1], now[0]))
+    return bool(new) and new <= last and not new <= first
+
+# %% ../../nbs/10_supersession/08_questions.ipynb #ad8df471
+_DENIES = re.compile(
+    r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off|stopped|ceased|dropp\w+|removed|"
+    r"retired|left|leaves)\b|n['’]t\b")
 _STATE = re.compile(r"(?i)\b" + any_of(
     r"next, planned, done, merged, finished, shipped, cancell?ed, revers\w+, revert\w+, reject\w+, wrong, "
     "reworked, enabled?, disabled?, allowed, only, unless, almost, rarely") + r"\b")
@@ -90,51 +125,62 @@ def _states(memory: Memory) -> frozenset[str]:
     return frozenset(w.lower() for w in _STATE.findall(memory.summary))
 
 
-@lru_cache(maxsize=2**14)
-def _amounts(memory: Memory) -> frozenset[str]:
-    return frozenset(f.value for f in find_facts(memory.text[:SHORT_BODY])
-                     if f.kind in ("number", "version", "identifier", "date"))
+def _turned(older: Memory, newer: Memory) -> bool:
+    "Do two titles of mostly the same words deny, or name a state, differently?"
+    a, b = content_stems(older.summary), content_stems(newer.summary)
+    was, now = ((bool(_DENIES.search(m.summary)), _states(m)) for m in (older, newer))
+    return 5 * len(a & b) >= 2 * len(a | b) and was != now
 
 
-def _another_word(older: Memory, newer: Memory) -> bool:
-    "Is it the same title but for a word, “dark mode” and “light mode”? An amount in other units is no other."
-    found = _swaps(older, newer)
-    return (len(found) == 1 and len(found[0].older) == len(found[0].newer) == 1
-            and not (found[0].older[0].value and found[0].newer[0].value))
+def _conflicts(older: Memory, newer: Memory) -> bool:
+    "Does the newer note put another word, or another value of the same kind, for one of the older?"
+    was, now = (values("\n".join(s.line for s in own_sentences(m)[:3])[:SHORT_BODY]) for m in (older, newer))
+    gone = {k for k, v in was if v not in told(newer)}
+    return bool(_swaps(older, newer) or gone & {k for k, v in now if v not in told(older)})
+
+
+def _changed(older: Memory, newer: Memory) -> bool:
+    "Does something say that it is another now, and not the same again?"
+    change = CHANGE.search(newer.summary)
+    return bool(change and change.group().lower() not in ("again", "new") or CORRECTS.search(newer.summary)
+                or _conflicts(older, newer) or _turned(older, newer))
+
+# %% ../../nbs/10_supersession/08_questions.ipynb #4a6482e4
+_REMINDS = frozenset({"learnings", "patterns"})
+_RETOLD = re.compile(r"(?i)\b" + any_of(
+    r"again, once more, reminder, keep in mind, fyi, (?:do not|don['’]t|not) forget, asked, told, "
+    r"for the new, for all") + r"\b")
+
+
+def _differs(older: Memory, newer: Memory) -> bool:
+    "Does one title state a value or a name that the other note does not?"
+    def said(m: Memory) -> tuple[set[str], set[str]]:
+        return {v for _, v in values(m.summary)}, {stem(w) for w in names_in(m.summary) if len(w) > 1}
+    reminds = newer.namespace in _REMINDS
+    return any(names - topic_of(other).all or not reminds and stated - told(other)
+               for m, other in ((older, newer), (newer, older)) for stated, names in (said(m),))
+
+
+def _again(older: Memory, newer: Memory) -> bool:
+    "Is it told once more, with nothing in it that differs?"
+    reminds, stems = newer.namespace in _REMINDS, content_stems(newer.summary)
+    if is_open(older) or _changed(older, newer) or not reminds and CHANGE.search(newer.summary): return False
+    new = [p.word for d in differences(older.summary, newer.summary) for p in d.newer]
+    if all(map(_RETURNS.fullmatch, new)): return False  # A value that came back, not one that is told again
+    if _completes(older, newer): return True
+    if _differs(older, newer): return False
+    if any(v in values(older.summary) for v in values(newer.summary)): return True
+    return reminds and (any(_RETOLD.search(s.line) for s in own_sentences(newer)[:3])
+                        or len(stems) > 4 and 2 * len(stems & topic_of(older).all) >= len(stems))
 
 
 def _completes(older: Memory, newer: Memory) -> bool:
     "Does the newer title say all that the older one says, and more?"
-    return bool(content_stems(older.summary)) and content_stems(older.summary) < content_stems(newer.summary)
-
-
-def _again(older: Memory, newer: Memory) -> bool:
-    was, now = _amounts(older), _amounts(newer)
-    if _another_word(older, newer): return False
-    if _states(older) != _states(newer) or CHANGE.search(newer.summary): return False
-    if bool(_DENIES.search(newer.summary)) != bool(_DENIES.search(older.summary)): return False
-    return (bool(now) and now <= was
-            or newer.namespace in ("learnings", "patterns") and (was <= now or not now))
+    was, now = content_stems(older.summary), content_stems(newer.summary)
+    begins = pieces(newer.summary)[:len(pieces(older.summary))] == pieces(older.summary)
+    return bool(was) and was < now and (begins or newer.namespace in _REMINDS)
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #7f30b5b3
-_LEFT = tuple(re.compile(r"(?i)\b" + form) for form in (
-    r"(?:mov|migrat|switch|chang|port|went)\w* (?:[^.;,\n]{0,40} )?from (?P<what>[^.;:,()\n]{2,40}?) to\b",
-    r"replac\w+ (?P<what>[^.;:,()\n]{2,40}?) (?:with|by)\b",
-    r"(?:instead of|no longer|moved off|away from|leaving|dropp\w+|retir\w+|abandon\w+|stopp\w+ using) "
-    r"(?P<what>[^.;:,()\n]{2,40}?)(?=[.;:,()\n]|$| for | in favou?r | and | because | since )"))
-
-
-@lru_cache(maxsize=2**14)
-def _left_behind(newer: Memory) -> tuple[frozenset[str], ...]:
-    found = (content_stems(m["what"]) - GENERIC_STEMS for form in _LEFT for m in form.finditer(newer.summary))
-    return tuple(frozenset(x) for x in found if any(len(w) > 3 for w in x))
-
-
-def _left(older: Memory, newer: Memory) -> bool:
-    "Does the older title speak of what the newer one says was left: “moved from Flask to FastAPI”?"
-    return any(x <= content_stems(older.summary) for x in _left_behind(newer))
-
-
 LIKELY = "S"  # Code of a guess by the subject
 _WORTH_ASKING = 1.35  # Tie from which it is asked; half of what lies between is about something else
 
@@ -154,28 +200,45 @@ def _names(older: Memory, newer: Memory) -> bool:
     return any(r.name in known for r in (*references(newer.summary, own), *said))
 
 
+def _points_at(older: Memory, newer: Memory) -> bool:
+    "Does it name the older one, or what it left, or another state in the same sentence?"
+    return _names(older, newer) or left(older, newer) or (
+        len(_swaps(older, newer)) == 1 and _states(older) != _states(newer))
+
+
+def _stands_beside(older: Memory, newer: Memory) -> bool:
+    "Is the newer note about something else, or does it state nothing that could take the older one's place?"
+    return (not changes(older, newer) or brothers(older, newer) or side_by_side(older, newer)
+            or _of_one_sitting(older, newer) or _carries_out(older, newer)
+            or _follows(older, newer) and not left(older, newer)
+            or bool(leaves_standing(older, newer)) and stance(newer.summary) not in ("", "removes"))
+
+
 def likely(
     older: Memory,
     newer: Memory,
-) -> Judgment | None:  # Confidence from .6, to be asked, up to .79
+) -> Judgment | None:  # Confidence from git_notes_consolidation.supersession.6, to be asked, up to .79
     "What a newer memory probably does to an older one on the same subject."
-    told = _names(older, newer) or _left(older, newer)
-    near = max(tie(older, newer), _WORTH_ASKING if told else 0.0)
-    if (near < _WORTH_ASKING or not changes(older, newer) or brothers(older, newer)
-        or side_by_side(older, newer)):
-        return None
-    sure = round(min(0.79, 0.6 + 0.1 * (near - _WORTH_ASKING)), 3)
-    if older.namespace == "blockers":
-        return Judgment("supersede", "full", sure, LIKELY, "it speaks of what was in the way",
-                        newer.summary)
-    if _in_part(older, newer):
-        return Judgment("supersede", "partial", sure, LIKELY, "it changes a part on the same subject",
-                        newer.summary)
-    if _again(older, newer):
-        if _completes(older, newer):
-            return Judgment("merge", None, sure, LIKELY, "it says the same and more", newer.summary)
-        return Judgment("duplicate", None, sure, LIKELY, "nothing new on the same subject", newer.summary)
-    return Judgment("supersede", "full", sure, LIKELY, "the later word on the same subject", newer.summary)
+    pointed = _points_at(older, newer)
+    near = max(tie(older, newer), _WORTH_ASKING if pointed else 0.0)
+    if near < _WORTH_ASKING or _stands_beside(older, newer): return None
+    def guess(relation: Relation, kind: Literal["full", "partial"] | None, why: str) -> Judgment:
+        sure = round(min(0.79, 0.6 + 0.1 * (near - _WORTH_ASKING)), 3)
+        return Judgment(relation, kind, sure, LIKELY, why, newer.summary)
+    if older.namespace == "blockers": return guess("supersede", "full", "it speaks of what was in the way")
+    if not rest_goes_on(older, newer):
+        if _again(older, newer):
+            return (guess("merge", None, "it says the same and more") if _completes(older, newer)
+                    else guess("duplicate", None, "nothing new on the same subject"))
+        beside = newer.namespace in _REMINDS or older.namespace in _FINDS
+        if _of_another(older, newer) or beside and not (pointed or is_open(older) or _changed(older, newer)
+                                                        or leaves_standing(older, newer)):
+            return None
+    if in_part(older, newer): return guess("supersede", "partial", "it changes a part on the same subject")
+    return guess("supersede", "full", "the later word on the same subject")
+
+
+_FINDS = frozenset({"learnings", "research", "reviews"})
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #c1e26412
 def to_ask_about(

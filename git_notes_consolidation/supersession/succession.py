@@ -6,7 +6,7 @@
 from __future__ import annotations
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from ..core.memory import Memory
 from .questions import changes
@@ -123,9 +123,10 @@ MAY_BE = 0.2  # From here on a memory may be outdated
 def successors(
     memories: Sequence[Memory],
     least: float = MAY_BE,
+    refused: Callable[[Memory, Memory], bool] = lambda older, newer: False,  # A person said no
 ) -> dict[str, str]:  # The older one's id to the newer one's
     "Which memory may be outdated, and by which other."
     best: dict[str, tuple[float, str]] = {}
     for m, n, x in compared(memories, least):
-        if (p := _logistic(x)) >= least: best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
+        if (p := _logistic(x)) >= least and not refused(m, n): best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
     return {i: n for i, (_, n) in best.items()}

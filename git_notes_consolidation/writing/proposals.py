@@ -4,19 +4,22 @@
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #34aebed1
 from __future__ import annotations
+import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..supersession.judge import repeat_key
+from ..supersession.parts import untouched
 from ..store.metadata import taken_back
 from ..consolidation.view import View
 from ..consolidation.status import questions
 
 # %% auto #0
-__all__ = ['Proposal', 'proposal', 'proposals']
+__all__ = ['Marked', 'Proposal', 'differing', 'marked', 'proposal', 'proposals']
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #55b218fc
 _HIDES = (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
@@ -125,6 +128,10 @@ def _edge_of(q: Mapping[str, Any], there: Mapping[str, Memory]) -> MemoryEdge | 
             else e)
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #04fdee4f
+_ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?", "merged_into": "completes it?",
+         "": "a summary that was undone?"}
+
+
 @dataclass(frozen=True)
 class Proposal:
     "What an answer to a question would change."
@@ -137,6 +144,18 @@ class Proposal:
     hides: tuple[str, ...] = ()  # Memories that are no longer told as current
     shows: tuple[str, ...] = ()  # Memories that are again
     refused: str = ""  # Why it cannot be accepted as it stands
+
+    def asks(self) -> str:
+        "The question in two words."
+        kind = str(self.question.get("type", ""))
+        if self.case in ("withdrawn", "returned"): return "holds again?"
+        if kind == "supersedes" and self.question.get("kind_of") == "partial": return "replaces a part?"
+        return _ASKS.get(kind, f"{kind.replace('_', ' ')}?")
+
+    def weight(self) -> tuple[int, float]:
+        "How much a yes would change, and how likely it is."
+        said = self.question.get("weight")
+        return len(self.hides), float(said) if isinstance(said, (int, float)) else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
@@ -178,17 +197,20 @@ def _of_edge(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collection[s
         also = f", with {len(led)} that repeat it" if led else ""
         first = w.title(made[0].target_id)
         return Proposal(q, "edge", f"{new} is shown as {first}{also}.",
-                        "hides the newer, which says the same", tuple(made), tuple(led), (e.source_id, ))
+                        "hides the newer, and the older stands for both", tuple(made), tuple(led),
+                        (e.source_id,))
     if e.edge_type != EdgeType.SUPERSEDES:
         return Proposal(q, "edge", f"{new} and {old}: {e.edge_type.value}. Nothing is hidden.",
-                        "links the two", (e,))
+                        "links the two, and both stay", (e,))
     if e.kind == "partial":
-        return Proposal(q, "edge", f"{new} replaces a part of {old}; the rest goes on.", "amends the older",
-                        (e,))
+        kept = untouched(w.there[e.target_id], w.there[e.source_id])
+        rest = ", ".join(f"“{x}”" for x in kept) or "the rest of it"
+        return Proposal(q, "edge", f"{new} replaces a part of {old}; {rest} goes on.",
+                        f"both stay, the older marked as in part outdated; {rest} goes on", (e,))
     until = w.there[e.source_id].event_time
     return Proposal(q, "edge",
                     f"{new} replaces {old}, which is archived, and was true until {until:%Y-%m-%d}.",
-                    "archives the older", (e,),
+                    "archives the older, and the newer stands in its place", (e,),
                     hides=(e.target_id,))
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #f03fdbc9
@@ -207,7 +229,7 @@ def _of_withdrawn(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
         return Proposal(q, "withdrawn", f"Nothing: {why}.", "not possible as it stands", refused=why)
     shows = (e.target_id,) if len(w.over.get(e.target_id, ())) == 1 else ()
     return Proposal(q, "withdrawn", f"{old} holds again: that {new} replaced it is ended.",
-                    "the older holds again", ended=(held,), shows=shows)
+                    "the older holds again, and the newer stays beside it", ended=(held,), shows=shows)
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #a80a7d39
 def _of_returned(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
@@ -223,7 +245,7 @@ def _of_returned(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     return Proposal(q, "returned",
                     f"{w.title(e.source_id)} replaces {', '.join(map(w.title, now))}: what was said before "
                     f"holds again.",
-                    "the repeat holds again", made, hides=tuple(now))
+                    "the newer holds, and what had replaced it is archived", made, hides=tuple(now))
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #92ab161c
 def _of_merge(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
@@ -233,7 +255,7 @@ def _of_merge(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     if why: return Proposal(q, "merge", f"Nothing: {why}.", "not possible as it stands", refused=why)
     return Proposal(q, "merge",
                     f"One memory is written that says what {' and '.join(map(w.title, ends))} say; both are "
-                    f"archived behind it.", "merges the two",
+                    f"archived behind it.", "writes one that says both, and archives the two behind it",
                     hides=ends)
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #e26d2a98
@@ -268,6 +290,32 @@ def _proposed(w: _Web, q: Mapping[str, Any]) -> Proposal:
     late = (e.edge_type == EdgeType.DUPLICATE_OF
             and any(w.there[i].event_time <= again and i != e.source_id for i in _whole(w, e.target_id)))
     return _of_returned(w, q, e) if late or why.startswith(_RETURNED) else _of_edge(w, q, e)
+
+# %% ../../nbs/16_writing/08_proposals.ipynb #8ba02f47
+Marked = tuple[tuple[str, bool], ...]  # Pieces of a text, and whether the other one has them not
+
+
+def differing(
+    older: str,
+    newer: str,
+) -> tuple[Marked, Marked]:
+    "Two sentences, in pieces that they share and pieces that differ."
+    x, y = (re.findall(r"\s*\S+", text) for text in (older, newer))
+    a, b = ([w.strip(" .,;").casefold() for w in words] for words in (x, y))
+    found = SequenceMatcher(None, a, b, autojunk=False)
+    if 3 * sum(b.size for b in found.get_matching_blocks()) < max(len(x), len(y)):
+        return ((older, False),), ((newer, False),)
+    def pieces(words: list[str], from_: int) -> Iterator[tuple[str, bool]]:
+        for op, *at in found.get_opcodes():
+            text = "".join(words[at[from_]:at[from_ + 1]])
+            bare = text.lstrip()
+            yield from (x for x in ((text[:len(text) - len(bare)], False), (bare, op != "equal")) if x[0])
+    return tuple(pieces(x, 0)), tuple(pieces(y, 2))
+
+
+def marked(pieces: Marked, begin: str, end: str) -> str:
+    "As plain text, with marks around what differs."
+    return "".join(f"{begin}{text}{end}" if differs else text for text, differs in pieces)
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #7adcee2e
 def proposal(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.state import _Held
 
 # %% auto #0
-__all__ = ['open_question', 'accept', 'reject', 'edit', 'too_many', 'review_html', 'review_table']
+__all__ = ['ANSWERS', 'open_question', 'accept', 'reject', 'answer', 'edit', 'too_many', 'review_html', 'review_table']
 
 # %% ../../nbs/16_writing/09_review.ipynb #e817a5ae
 def _others(w: _Web, q: Mapping[str, Any], p: Proposal) -> list[MemoryEdge]:
@@ -201,6 +201,10 @@ def reject(
     return _answer(service, id, "rejected", _declined, reason, session, dry_run)
 
 # %% ../../nbs/16_writing/09_review.ipynb #c9b3d40a
+ANSWERS: dict[str, dict[str, str]] = {
+    "yes": {}, "replaces": {"relation": "supersede", "kind": "full"},
+    "part": {"relation": "supersede", "kind": "partial"}, "same": {"relation": "duplicate"},
+    "linked": {"relation": "related"}, "neither": {"relation": "coexist"}}
 _GIVEN = {"supersede": EdgeType.SUPERSEDES, "duplicate": EdgeType.DUPLICATE_OF,
           "related": EdgeType.RELATED_TO, "coexist": None}
 
@@ -226,6 +230,21 @@ def _as_told(kind: str | None, relation: str | None, swap: bool) -> _Make:
     return make
 
 # %% ../../nbs/16_writing/09_review.ipynb #81a3cd0c
+def answer(
+    service: WritingService,
+    id: str,
+    as_: str = "yes",  # yes, replaces, part, same, linked or neither
+    reason: str = "",
+    session: str = "",
+    dry_run: bool = False,
+) -> WriteResult:
+    "What the question proposes, or the relation that it really is."
+    if as_ not in ANSWERS: raise BadFact(f"an answer is one of {', '.join(ANSWERS)}, not {as_!r}")
+    if not (other := ANSWERS[as_]): return accept(service, id, reason, session, dry_run)
+    return edit(service, id, relation=other["relation"], kind=other.get("kind"), reason=reason,
+                session=session, dry_run=dry_run)
+
+
 def edit(
     service: WritingService,
     id: str,

@@ -40,8 +40,8 @@ def test_ci_runs_everything():
     steps = [step for target in ("test", "test-more") for step in re.findall(r"[a-z-]+", re.search(rf"^{target}: (.*?)  #", makefile, re.M)[1])]
     recipes = {m[1]: m[2] for m in re.finditer(r"^([a-z-]+):.*\n((?:\t.*\n)+)", makefile, re.M)}
     run = "".join(recipes.get(s, "") for s in steps)
-    tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "bandit", "lint-imports", "mypy", "-m 'not slow'", "-m slow",
-             "nbdev_test", "notebooks.py --check", "site.py --check", "wheel.py")
+    tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "bandit", "lint-imports", "mypy", "loadfile tests/journeys",
+             "-m 'not slow'", "-m slow", "nbdev_test", "notebooks.py --check", "site.py --check", "wheel.py")
     assert [t for t in tools if t not in run] == []
 
 

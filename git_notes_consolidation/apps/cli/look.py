@@ -119,7 +119,7 @@ def _list_tier(call: Call, s: consolidation_view.Place, show: str, limit: int) -
     rows = [{"id": m.id, "namespace": m.namespace, "timestamp": m.timestamp.isoformat(), "summary": m.summary,
              "score": meta[m.id].retention.overall,
              "superseded_by": meta[m.id].superseded_by} for m in found]
-    shown = [(short(m.id), m.namespace, f"{m.timestamp:%Y-%m-%d}", f"{meta[m.id].retention.overall:.2f}",
+    shown = [(short(m.id), m.namespace, f"{m.told_at:%Y-%m-%d}", f"{meta[m.id].retention.overall:.2f}",
               plain(m.summary, 70)) for m in found[:limit]]
     left = [f"… and {len(rows) - limit} more; --limit {len(rows)} shows them"] if len(rows) > limit else []
     call.show(rows, table(f"{show}: {len(rows)}", ("id", "namespace", "recorded", "score", "summary"), shown,

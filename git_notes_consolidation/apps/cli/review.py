@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #d0bf3d50
 from __future__ import annotations
-import json, typer
+import json, sys, typer
 from collections.abc import Callable, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
@@ -39,27 +39,35 @@ review = typer.Typer(name="review", invoke_without_command=True,
 app.add_typer(review)
 
 
-_ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?", "merged_into": "completes it?",
-         "": "a summary that was undone?"}
-
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #70cb6ed3
-def _asked(n: int | str, p: writing_proposals.Proposal, there: Mapping[str, Memory]) -> list[Any]:
-    "A question: its number, what is asked, both titles whole, why, and what a yes would do."
+def _marked(pieces: writing_proposals.Marked, style: str, marks: tuple[str, str], else_: str = "") -> Text:
+    "A text in which what differs stands out: by its style, or between marks."
+    return Text.assemble(*((f"{marks[0]}{x}{marks[1]}", style) if differs else (x, else_)
+                           for x, differs in pieces))
+
+
+def _asked(n: int | str, p: writing_proposals.Proposal, there: Mapping[str, Memory],
+           colour: bool = False) -> list[Any]:
+    "A question: its number, what is asked, both memories, what differs in them, and what a yes does to each."
     q = p.question
-    asks = _ASKS.get(kind := str(q.get("type", "")), f"{kind.replace('_', ' ')}?")
     rows = Table.grid(padding=(0, 1))
     for width in (4, 5, None): rows.add_column(width=width, overflow="fold")
-    for name, key in (("newer", "source"), ("older", "target")):
-        m = there.get(str(q.get(key)))
-        said = f"{m.event_time:%Y-%m-%d}  {m.summary}" if m else str(q.get(f"{key}_says") or "")
-        if said: rows.add_row("", name, Text(plain(said, 200)))
-    if kind == "": rows.add_row("", "title", Text(plain(q.get("title"), 200)))
-    said = there[str(q.get("source"))].summary if q.get("source") in there else ""
-    quoted = f": “{plain(str(q['span']), 160)}”" if q.get("span") not in (None, said) else ""
+    old, new = (there.get(str(q.get(k))) for k in ("target", "source"))
+    def says(m: Memory | None, key: str) -> str:
+        return plain(m.summary if m else q.get(f"{key}_says") or "", 200)
+    titles = writing_proposals.differing(says(old, "target"), says(new, "source"))
+    texts = writing_proposals.differing(*(plain(m.content, 160) if m else "" for m in (old, new)))
+    ways = (("older", old, "strike", ("[-", "-]")), ("newer", new, "bold", ("{+", "+}")))
+    for (name, m, style, marks), title, text in zip(ways, titles, texts):
+        there_is, marks = bool(title[:1] and title[0][0]), ("", "") if colour else marks
+        day = Text(f"{m.event_time:%Y-%m-%d}  " if m else "")
+        if there_is: rows.add_row("", name, day + _marked(title, style, marks))
+        if m and m.content.strip(): rows.add_row("", "", _marked(text, style, marks, "dim"))
+    if not q.get("type"): rows.add_row("", "title", Text(plain(q.get("title"), 200)))
     why = plain(str(q.get("reason", "")).removeprefix("the judge is not sure: "), 200)
-    rows.add_row("", "why", Text(f"{why}{quoted}", style="dim"))
-    rows.add_row("", "yes", Text(plain(p.short, 80)))
-    return [Text(f"{n:>3}  {asks}  {short(q['id'])}", style="bold"), rows, ""]
+    rows.add_row("", "why", Text(why, style="dim"))
+    rows.add_row("", "yes", Text(plain(p.short, 200)))
+    return [Text(f"{n:>3}  {p.asks()}  {short(q['id'])}", style="bold"), rows, ""]
 
 
 def _number(repo: Repo, ids: Sequence[str]) -> None:
@@ -100,6 +108,13 @@ def _in_full(p: writing_proposals.Proposal, there: Mapping[str, Memory]) -> list
     ]
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #19afe070
+def _differing(q: Mapping[str, Any]) -> dict[str, str]:
+    "Both titles for JSON, with what differs marked."
+    was, now = writing_proposals.differing(*(str(q.get(f"{k}_says") or "") for k in ("target", "source")))
+    return {"older": writing_proposals.marked(was, "[-", "-]"),
+            "newer": writing_proposals.marked(now, "{+", "+}")}
+
+
 def _about(v: consolidation_view.View, name: str | None) -> str | None:
     "The memory or the question that is meant."
     return (resolve(name, [*v.state.reviews, *(m.id for m in v.scan.memories)], v.scan.memories) if name
@@ -109,9 +124,37 @@ def _about(v: consolidation_view.View, name: str | None) -> str | None:
 _AT_ONCE = 10  # Questions; more are not read
 
 
+def _weightiest(v: consolidation_view.View, about: str | None) -> list[writing_proposals.Proposal]:
+    "Open questions, those first whose answer changes most, and of equals the latest."
+    return sorted(writing_proposals.proposals(v, about), key=lambda p: p.weight(), reverse=True)
+
+
+_KEYS = {"y": "yes", "p": "part", "s": "same", "n": "neither", "r": "replaces"}
+_PROMPT = "y yes  p in part  s says the same  r replaces  n neither  Enter later  q quit: "
+
+
+def _ask_each(call: Call, found: Sequence[writing_proposals.Proposal], there: Mapping[str, Memory]) -> None:
+    "One question after the other, each with a key for an answer."
+    s = call.writing()
+    for n, p in enumerate(found, 1):
+        for x in _asked(n, p, there, colour=call.out.color_system is not None): call.out.print(x)
+        key = call.out.input(_PROMPT).strip().lower()[:1]
+        if key == "q": return
+        if (said := _KEYS.get(key)) is None: continue
+        _decide(call, s, "accepted" if said == "yes" else said, [str(p.question["id"])],
+                lambda i, said=said: writing_review.answer(s, i, said), False)  # type: ignore[misc]
+
+
 @review.callback()
-def _list_alone(ctx: typer.Context) -> None:
-    if ctx.invoked_subcommand is None: review_list(ctx, None)
+def _ask_or_list(ctx: typer.Context) -> None:
+    if ctx.invoked_subcommand is not None: return
+    call: Call = ctx.obj
+    if call.as_json or call.as_csv or not (sys.stdin.isatty() and call.out.is_terminal):
+        return review_list(ctx, None)
+    v = consolidation_view.shown(consolidation_view.view(call.place().repo))
+    found = _weightiest(v, None)
+    if not found: call.show([], "Nothing waits for you.")
+    _ask_each(call, found if call.verbose else found[:_AT_ONCE], {m.id: m for m in v.scan.memories})
 
 
 @review.command("list",
@@ -123,15 +166,16 @@ def review_list(
                   typer.Argument(
                       help="Only this question, or what concerns this memory; with -v in full.")] = None,
 ) -> None:
-    "List what waits for a decision, the latest first."
+    "List what waits for a decision, what changes most first."
     call: Call = ctx.obj
     repo = call.place().repo
     v = consolidation_view.shown(consolidation_view.view(repo))
-    found, there = writing_proposals.proposals(v, _about(v, id)), {m.id: m for m in v.scan.memories}
+    found, there = _weightiest(v, _about(v, id)), {m.id: m for m in v.scan.memories}
     some = found if call.verbose or id else found[:_AT_ONCE]
     if not (id or call.as_json): _number(repo, [str(p.question["id"]) for p in some])
+    full, colour = id and call.verbose, call.out.color_system is not None
     shown = [x for n, p in enumerate(some, 1)
-             for x in (_in_full(p, there) if id and call.verbose else _asked("" if id else n, p, there))]
+             for x in (_in_full(p, there) if full else _asked("" if id else n, p, there, colour))]
     shown += [f"… and {len(found) - len(some)} more; gnc review list -v shows all"
               ] if len(found) > len(some) else []
     behind = len(v.state.reviews) - len(found)
@@ -139,10 +183,12 @@ def review_list(
               ] if behind and not id else []
     which = short(found[0].question["id"]) if id and found else "1"
     hint = [
-        f"Decide: gnc review accept {which}, or reject; another relation: gnc review edit {which}",
-        "In full: gnc review list ID -v"
+        f"Decide: gnc review accept {which}, or reject; or what it really is:",
+        f"gnc review accept {which} --as part (or same, replaces, linked, neither)",
+        "One by one, a key for each answer: gnc review. In full: gnc review list ID -v"
     ]
-    data = [dict(p.question) | {"if_accepted": p.words, "refused": p.refused or None} for p in found]
+    data = [dict(p.question) | {"asks": p.asks(), "if_accepted": p.words, "refused": p.refused or None}
+            | _differing(p.question) for p in found]
     call.show(data, *([*shown, *hint] if found else ["Nothing waits for you."]))
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #b600b95e
@@ -162,6 +208,12 @@ def _which(call: Call, s: writing_write.WritingService, verb: str, ids: Sequence
         raise consolidation_undo.NeedsConfirmation(
             f"this would {verb} {len(found)} questions; look at them with --dry-run, and confirm with --yes")
     return [str(p.question["id"]) for p in found]
+
+
+_SAID = {"part": "the newer replaces a part of the older; both stay", "linked": "linked; both stay",
+         "same": "the newer is hidden, and the older stands for both",
+         "replaces": "the older is archived, and the newer stands in its place",
+         "neither": "both stay, nothing joins them, and it is not asked again"}
 
 
 def _outcome_of(
@@ -198,7 +250,8 @@ def _decide(call: Call, s: writing_write.WritingService, verb: str, names: Seque
         told += [
             Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"),
             *_outcome_of(r, there,
-                         plain(proposed[0].words, 300) if proposed and verb == "accepted" else "")
+                         plain(proposed[0].words, 300) if proposed and verb == "accepted"
+                         else _SAID.get(verb, ""))
         ]
     call.show(data, *(told or ["Nothing waits for you."]))
     if failed: raise typer.Exit(1)
@@ -221,11 +274,14 @@ _Session = Annotated[str, typer.Option(help="A name for the log.")]
 @review.command(
     "accept",
     epilog=
-    "Examples: `gnc review accept 1`, `gnc review accept edge_4f2a --reason \"it moved in May\"`, `gnc "
+    "Examples: `gnc review accept 1`, `gnc review accept 2 --as part`, "
+    "`gnc review accept edge_4f2a --reason \"it moved in May\"`, `gnc "
     "review accept --all --code T --dry-run`")
 def review_accept(
     ctx: typer.Context, ids: _Ids = None, reason: _Why = "", all_: _All = False, code: _Code = None,
     yes: _Yes = False, dry_run: _Dry = False,
+    as_: Annotated[str, typer.Option("--as", help="What it really is: replaces, part (of the older one), same, "
+                                                  "linked or neither.", metavar="ANSWER")] = "yes",
     max_change: Annotated[float | None,
                           typer.Option(help="With --all: share of the current memories that may be hidden.",
                                        metavar="SHARE")] = None,
@@ -235,8 +291,8 @@ def review_accept(
     call: Call = ctx.obj
     s = call.writing(max_change=max_change)
     names = _which(call, s, "accept", ids or (), all_, code, yes or dry_run)
-    _decide(call, s, "accepted", names, lambda i: writing_review.accept(s, i, reason, session, dry_run),
-            dry_run)
+    _decide(call, s, "accepted" if as_ == "yes" else as_, names,
+            lambda i: writing_review.answer(s, i, as_, reason, session, dry_run), dry_run)
 
 
 @review.command("reject",

@@ -253,6 +253,8 @@ def memory_review(
                       description="list: only what concerns this memory; accept, reject: the question's id.",
                       max_length=200)] = None,
     reason: Annotated[str, Field(description="Why it is decided so.", max_length=1000)] = "",
+    as_: Annotated[Literal["yes", "replaces", "part", "same", "linked", "neither"],
+                   Field(description="accept: what it really is; yes: as proposed.")] = "yes",
 ) -> Reviewed:
     """Questions that the judge left to a person: list them; accept or reject one only when the user has
     decided it."""
@@ -262,15 +264,13 @@ def memory_review(
         return Reviewed(len(rows), [question(q) for q in rows[:10]])
     if not id:
         raise RepoError(f"{action} needs the id of a question; memory_review with action=list names them")
-    run = _decide(workspace, action, store_reader.resolve(id, v.state.reviews), reason)
+    i = store_reader.resolve(id, v.state.reviews)
+    run = (writing_review.reject(workspace.writing, i, reason, workspace.session) if action == "reject" else
+           writing_review.answer(workspace.writing, i, as_, reason, workspace.session)).run_id
     return Reviewed(len(consolidation_status.questions(workspace.view())), [],
                     f"{action}ed" if action == "accept" else "rejected",
                     run)
 
-
-def _decide(workspace: Workspace, action: str, subject: str, reason: str) -> str | None:
-    decide = writing_review.accept if action == "accept" else writing_review.reject
-    return decide(workspace.writing, subject, reason, workspace.session).run_id
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #cd490d80
 def memory_store(
