@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'tier_years']
+__all__ = ['tier_bars', 'tier_slider', 'tier_flow', 'score_parts']
 
 # %% ../../nbs/02_plots/04_tiers.ipynb #20c76928
 def tier_bars(
@@ -94,19 +94,3 @@ def score_parts(
         fig.add_vline(x=level, line={"color": "#777", "width": 1, "dash": "dot"},
                       annotation={"text": name, "font": {"size": 11, "color": "#555"}})
     return fig
-
-# %% ../../nbs/02_plots/04_tiers.ipynb #9d49005f
-def tier_years(
-    frames: Mapping[str, Mapping[str, int]],  # Day as text, in order, to tier, to number of memories
-    title: str = "Tiers over the year",
-) -> Figure:
-    "The tier distribution over time, as areas one above the other."
-    days = list(frames)
-    def area(t: str) -> dict[str, Any]:
-        return {"type": "scatter", "mode": "lines", "name": t, "x": days,
-                "y": [int(frames[d].get(t, 0)) for d in days], "stackgroup": "tiers",
-                "line": {"color": "#444", "width": 1}, "fillcolor": TIER_COLOURS[t],
-                "fillpattern": {"shape": TIER_HATCHES[t], "fillmode": "overlay", "fgcolor": "#666", "size": 7,
-                                "solidity": 0.2}}
-    return figure(map(area, TIERS), y="memories", height=340, title={"text": title, "font": {"size": 15}},
-                  legend_traceorder="reversed", margin={"t": 60})

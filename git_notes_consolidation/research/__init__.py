@@ -8,8 +8,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "tuning_desk": "tune",
     "labelling": "LabelFile edge_precision",
     "labelling_desk": "label",
-    "prompt_desk": "ask_prompts",
-    "decay_desk": "try_decays",
-    "cluster_desk": "map_clusters cluster_terms",
     "before_after": "scratch capture_report snapshot differences",
 })

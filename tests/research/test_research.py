@@ -44,7 +44,7 @@ def test_stored_labels_are_what_the_weights_give(monkeypatch):
     space = {"there": there}
     monkeypatch.setenv("MEMORY_EMBEDDING_MODEL_DIR", str(Path(REAL).resolve()))
     assert MiniLMEmbedder(REAL).dimensions == 384
-    for part in ("import json", "def cuts", "def density_clusters", "def by_model"): exec(next(c for c in code(MAP) if part in c), space)
+    for part in ("import json", "def noise_as_singletons", "def density_clusters", "def by_model"): exec(next(c for c in code(MAP) if part in c), space)
     assert space["by_model"]() == json.loads(STORED.read_text())
 
 
@@ -59,8 +59,8 @@ def test_the_map_of_a_readers_own_repository_only_reads(tmp_path, monkeypatch):
     monkeypatch.chdir(MAP.parent)
     space = {"display": seen.append}
     cells = code(MAP)
-    assert cells[1].startswith("REPO = None")
-    for cell in [f"REPO = {str(home)!r}", *cells[2:]]: exec(compile(cell, "cluster-map", "exec"), space)
+    start = next(i for i, c in enumerate(cells) if c.startswith("REPO = None"))
+    for cell in [f"REPO = {str(home)!r}", *cells[start + 1:]]: exec(compile(cell, "cluster-map", "exec"), space)
     assert space["how"] == "main axes" and len(space["there"]) == 14 and space["minilm"] == {} and seen == []
     assert tips(open_repo(home), "refs/") == before and not (home / ".memory").exists()
 
