@@ -29,7 +29,7 @@ NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab tuning docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test model recording audit install check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab tuning docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test model recording audit install journeys check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -47,7 +47,7 @@ tuning: $(VENV)/.installed-lab  ## The tuning sliders as a page in the browser, 
 docs: $(VENV)/.installed-dev  ## The documentation in _docs: by Quarto where it is installed, else by Sphinx
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PY) tools/site.py
 
-test: install $(if $(CHAPTER),,check-export check-readme) lint types unit outputs-check  ## What one waits for; make test CHAPTER=temporal is one chapter's part
+test: install $(if $(CHAPTER),,journeys check-export check-readme) lint types unit outputs-check  ## What one waits for; make test CHAPTER=temporal is one chapter's part
 	@printf '\nAll checks passed.\n'
 
 test-all: test test-more  ## And what is slow: crashes, faults, the corpus, the site in a browser, documentation, the wheel
@@ -99,6 +99,10 @@ audit: $(VENV)/.installed-dev  ## Known vulnerabilities of what constraints.txt 
 
 install: $(VENV)/.installed-dev  ## The development environment in .venv
 
+journeys: install  ## What a user does in the first hour, week and month, and must see: first of all, through gnc alone
+	@printf '\n== journeys\n'
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile tests/journeys $(PYTEST_ARGS)
+
 check-export: install  ## The modules are what the notebooks export, and everything is committed
 	@printf '\n== exports in sync\n'
 	@$(BIN)/nbdev_clean
@@ -122,7 +126,7 @@ types: install  ## mypy
 
 unit: install  ## pytest, what is quick
 	@printf '\n== pytest\n'
-	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(TESTS) $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(if $(CHAPTER),,--ignore=tests/journeys) $(TESTS) $(PYTEST_ARGS)
 
 outputs-check: install  ## Every notebook runs, its assertions hold, and it shows what is stored
 	@printf '\n== notebooks\n'

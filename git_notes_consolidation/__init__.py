@@ -84,5 +84,4 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "evaluation.judge": "evaluate_pairs",
     "evaluation.candidates": "evaluate_candidates",
     "evaluation.chains": "evaluate_chains load_chains",
-    "evaluation.annotation": "audited sample_edges",
 })

@@ -29,7 +29,6 @@ from git_notes_consolidation.similarity import embedder as similarity_embedder
 from git_notes_consolidation.similarity import plugin_vectors as similarity_plugin_vectors
 from git_notes_consolidation.evaluation import pairs as evaluation
 from git_notes_consolidation.evaluation import chains as evaluation_chains
-from git_notes_consolidation.evaluation import annotation as evaluation_annotation
 from git_notes_consolidation.text import facts
 from git_notes_consolidation.retention import touches as forecast
 from git_notes_consolidation.staleness import history as gitlog
@@ -535,14 +534,13 @@ def _first_line(name): return next(line for line in scoring.fixture(name).read_t
 
 @target(*(f"{i}{_first_line(n)}" for i, n in enumerate(("supersession", "supersession_chains", "sample_questions"))),
         '3{"id": "a", "text": "yesterday", "reference": "2026-03-01T00:00:00", '
-        '"phrase": "yesterday", "offset": 0, "expected_start": "2026-02-28T00:00:00", "expected_end": null}', '4{"edge": "e", "verdict": "right"}',
+        '"phrase": "yesterday", "offset": 0, "expected_start": "2026-02-28T00:00:00", "expected_end": null}',
         "0" + "[" * 3000,
         words=("null", "[]", "{}", "1e999", "\\ud800", '"split": ', '"id": ', "9" * 5000, "true", "\n", '"alternatives": ', "-1", '"offset": '),
         refuses=(scoring.DataError,))
 def labelled(data):
-    "Lines of labelled data, of five kinds."
-    load = (evaluation.load_pairs, evaluation_chains.load_chains, retrieval.load_questions, dating.load_dated,
-            evaluation_annotation.read_verdicts)[(data[0] - 48) % 5 if data else 0]
+    "Lines of labelled data, of four kinds."
+    load = (evaluation.load_pairs, evaluation_chains.load_chains, retrieval.load_questions, dating.load_dated)[(data[0] - 48) % 4 if data else 0]
     assert load(put("tables/rows.jsonl", data[1:])) is not None
 
 

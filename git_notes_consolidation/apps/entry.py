@@ -31,7 +31,7 @@ def _stop() -> "NoReturn":
     sys.exit(speak(stop, "stop"))
 
 
-def _session_start(seconds: float = 1.7) -> "NoReturn":
+def _session_start(seconds: float = 4.5) -> "NoReturn":
     """The hook's standard input to its standard output; always 0 and in time, and without the time that
     Python takes to put itself away."""
     gc.disable()

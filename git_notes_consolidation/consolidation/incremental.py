@@ -129,9 +129,7 @@ def _persist(service: ConsolidationService, g: Increment, plan: Plan, events: Ev
                 near={service.embedder.name: plan.near.to_bytes()} if plan.near else {})
     if not patch(conn, p, upon=_made_of(base)): return  # Somebody was faster
     if g.asked: forget(conn, access_counts(events, clone_id(service.repo)), plan.now)
-    was, seen = (" ".join(tip for _, tip in sorted(tips.items())) for tips in (base["ours"], events.tips))
-    refs_moved(service.repo, state, seen, was, g.known.state, (*g.known.memories, *g.new.memories),
-               bool(g.new.memories))
+    refs_moved(service.repo, state, (*g.known.memories, *g.new.memories), {**v.scan.tips, **events.tips})
     remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v), plan.waiting))
 
 

@@ -5,7 +5,7 @@
 # %% ../../nbs/13_consolidation/07_notify.ipynb #d815ffcc
 from __future__ import annotations
 import json, os, shlex, signal, subprocess, tempfile, threading, urllib.error, urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -153,12 +153,9 @@ LISTENERS = ["git_notes_consolidation.session.prepared"]  # Modules whose `refs_
 
 def refs_moved(
     repo: Repo,
-    state: State,  # As folded from the refs now
-    seen: str,  # The refs' objects now
-    was: str = "",  # … and before
-    before: State | None = None,  # The state before; none: not known
-    memories: Iterable[Memory] | None = None,  # All; read when not given
-    grown: bool = False,  # Some of them are new since `before`
+    state: State,  # As folded from the refs
+    memories: Iterable[Memory],  # All
+    known: Mapping[str, str],  # The refs that both were read from
 ) -> None:
-    "Tell the package's own listeners that our refs have moved, or may have."
-    for name in LISTENERS: import_module(name).refs_moved(repo, state, seen, was, before, memories, grown)
+    "Tell the package's own listeners that the refs have moved, or may have."
+    for name in LISTENERS: import_module(name).refs_moved(repo, state, memories, known)

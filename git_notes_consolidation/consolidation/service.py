@@ -220,8 +220,7 @@ def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None
             except sqlite3.DatabaseError as e:
                 if store_cache.in_use(e): raise
                 store_cache.renew(conn); refresh_tables(conn, v, service.settings, now)
-    seen = " ".join(tip for _, tip in sorted(v.events.tips.items()))
-    refs_moved(service.repo, v.state, seen, memories=v.scan.memories)
+    refs_moved(service.repo, v.state, v.scan.memories, {**v.scan.tips, **v.events.tips})
 
 
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:

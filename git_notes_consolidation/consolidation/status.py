@@ -89,7 +89,7 @@ def explain(service: Place, name: str, now: datetime | None = None) -> dict[str,
              for _, _, r in sorted(v.events.records, key=lambda x: (x[2]["seq"], x[2]["id"]))
              if r["kind"] == "tier" and r.get("memory") == i]
     return {"id": i, "namespace": m.namespace, "summary": m.summary, "content": m.content,
-            "timestamp": m.timestamp.isoformat(), "status": m.status,
+            "timestamp": m.told_at.isoformat(), "status": m.status,
             "tier": d.tier.value, "due_tier": due.value, "reason": why, "score": asdict(d.retention),
             "activation_count": d.activation_count,
             "last_accessed": d.last_accessed and d.last_accessed.isoformat(),

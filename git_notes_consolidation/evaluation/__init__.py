@@ -4,16 +4,13 @@ from git_notes_consolidation import lazy_names
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "intervals": "wilson Share share",
     "labelled": "DataError LOCKED fixture load_rows shown",
-    "dates": "Accuracy Outcome evaluate_dates load_dated accuracy_figure",
+    "dates": "Accuracy Outcome evaluate_dates load_dated",
     "pairs": "Pair load_pairs judge_pairs",
     "judge": "Failure Report Scores report_of evaluate_pairs",
     "candidates": "CandidateReport evaluate_candidates",
     "chains": "Chain ChainReport load_chains evaluate_chains",
-    "annotation": "sample_edges add_verdict read_verdicts audited",
     "fourway": "FourWayReport RELATIONS evaluate_four_ways",
     "retrieval": "load_questions sample_questions evaluate_recall",
     "mutants": "KINDS mutate retell",
-    "summaries": "evaluate_verifier",
-    "clusters": "agreement density_clusters",
     "decay": "Tuned tuned evaluate_retention file_touches memory_touches",
 })

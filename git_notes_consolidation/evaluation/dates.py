@@ -9,19 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from ..core.models import TemporalReference
-from ..plots.style import COLOURS, figure
 from .intervals import Share, nested, share
 from .labelled import load_rows, shown, text_field
 from ..temporal.resolve import find_references
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 # %% auto #0
 __all__ = ['Interval', 'Resolver', 'Dated', 'dated_of', 'load_dated', 'Outcome', 'outcome', 'Accuracy', 'accuracy',
-           'DatingReport', 'evaluate_dates', 'accuracy_figure']
+           'DatingReport', 'evaluate_dates']
 
 # %% ../../nbs/18_evaluation/03_dates.ipynb #580c16b1
 Interval = tuple[datetime, "datetime | None"]  # Half-open; no end where it is open
@@ -178,23 +174,3 @@ def evaluate_dates(
         step()
     scores = {c: {name: accuracy(found) for name, found in sorted(names.items())} for c, names in by.items()}
     return DatingReport(scores, tuple(o for o in shown(outcomes) if o.row.core and not o.right))
-
-# %% ../../nbs/18_evaluation/03_dates.ipynb #6a914b02
-def accuracy_figure(
-    reports: Mapping[str, DatingReport],  # By the resolver's name
-) -> Figure:
-    """How many phrases each resolver finds, gets right, and how often it dates a line that has no date; with
-    95 % intervals."""
-    names = [*reports]
-    def bars(name: str, of: str, i: int) -> dict[str, Any]:
-        ends = [getattr(r.all, of).to_dict() for r in reports.values()]
-        return {"type": "bar", "name": name, "orientation": "h", "y": names, "x": [e["value"] for e in ends],
-                "marker": {"color": COLOURS[i], "line": {"color": "#444", "width": 1},
-                           "pattern": {"shape": ("", "/", "x")[i], "fillmode": "overlay", "fgcolor": "#222"}},
-                "error_x": {"type": "data", "symmetric": False,
-                            "array": [e["high"] - (e["value"] or 0) for e in ends],
-                            "arrayminus": [(e["value"] or 0) - e["low"] for e in ends]}}
-    what = (("right", "right"), ("both ends exact", "exact"), ("false alarms", "false"))
-    return figure([bars(name, of, i) for i, (name, of) in enumerate(what)], x="share", barmode="group",
-                  height=160 + 60 * len(names),
-                  yaxis_autorange="reversed", legend_traceorder="normal")

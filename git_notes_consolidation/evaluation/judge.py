@@ -4,12 +4,11 @@
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #a96ced66
 from __future__ import annotations
-import numpy as np
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TYPE_CHECKING, TypeVar
-from ..plots.style import COLOURS, figure, SYMBOLS
+from ..plots.style import figure
 from ..supersession.judge import judge_pair
 from .intervals import nested, rounded, Share, share
 from .labelled import Row, shown
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['Confusion', 'confusion', 'macro_f1', 'Point', 'precision_recall_curve', 'Bin', 'reliability', 'brier', 'Scores',
-           'score', 'by_scenario', 'groups', 'Failure', 'failures', 'Report', 'report_of', 'evaluate_pairs',
-           'precision_recall_figure', 'reliability_figure', 'shares_figure']
+           'score', 'groups', 'Failure', 'failures', 'Report', 'report_of', 'evaluate_pairs', 'reliability_figure']
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #99bcc2aa
 Confusion = dict[str, dict[str, int]]  # Gold to said to count
@@ -142,25 +140,6 @@ def score(judged: Sequence[Judged]) -> Scores:
                   failed=sum(bool(x.failed) for x in judged),
                   codes={c: share(x.right for x in found if (x.said.code or "") == c) for c in codes})
 
-# %% ../../nbs/18_evaluation/05_judge.ipynb #d95a249b
-def by_scenario(
-    judged: Sequence[Judged],
-    draws: int = 2000,
-    seed: int = 0,
-# precision, recall: the ends of their intervals; (0, 1) where nothing is known
-) -> dict[str, tuple[float, float]]:
-    "95 % intervals of precision and recall when scenarios are drawn again, and not pairs."
-    each: dict[str, list[tuple[bool, bool, bool]]] = defaultdict(list)
-    for x in judged: each[x.pair.scenario or x.id].append((x.right, x.emitted, x.pair.positive))
-    counts = np.array([np.sum(each[name], axis=0) for name in sorted(each)]).reshape(-1, 3)
-    if not len(counts): return {"precision": (0.0, 1.0), "recall": (0.0, 1.0)}
-    right, found, there = counts[np.random.default_rng(seed).integers(len(counts),
-        size=(draws, len(counts)))].sum(1).T
-    def ends(n: Any) -> tuple[float, float]:
-        low, high = np.quantile(right[n > 0] / n[n > 0], (0.025, 0.975)) if (n > 0).any() else (0.0, 1.0)
-        return round(float(low), 4), round(float(high), 4)
-    return {"precision": ends(found), "recall": ends(there)}
-
 # %% ../../nbs/18_evaluation/05_judge.ipynb #fb74f366
 _R = TypeVar("_R", bound=Row)
 
@@ -239,24 +218,6 @@ def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report:
     "Ask a judge about every pair, and count."
     return report_of(judge_pairs(pairs, judge))
 
-# %% ../../nbs/18_evaluation/05_judge.ipynb #7d66aaa2
-def precision_recall_figure(
-    scores: Mapping[str, Scores],  # Name of the line to scores
-) -> Figure:
-    "Precision over recall, a point for each confidence."
-    def line(i: int, name: str, s: Scores) -> dict[str, Any]:
-        return {"type": "scatter", "mode": "lines+markers", "name": name,
-                "x": [rounded(p.recall) for p in s.curve],
-                "y": [rounded(p.precision) for p in s.curve],
-                "text": [f"confidence at least {p.confidence:.2f}" for p in s.curve],
-                "line": {"dash": ("solid", "dash", "dot")[i % 3], "color": COLOURS[i % 7]},
-                "marker": {"symbol": SYMBOLS[i % 8], "size": 8}}
-    drawn = (line(i, name, s) for i, (name, s) in enumerate(scores.items()))
-    fig = figure(drawn, x="recall", y="precision", xaxis_range=[0, 1.02], yaxis_range=[0, 1.04])
-    fig.add_hline(y=0.95, line={"color": "#777", "width": 1, "dash": "dot"},
-                  annotation={"text": "0.95", "font": {"size": 11, "color": "#555"}})
-    return fig
-
 # %% ../../nbs/18_evaluation/05_judge.ipynb #cb4f204c
 def reliability_figure(s: Scores) -> Figure:
     "The share that is right, by confidence, with intervals; on the diagonal it means what it says."
@@ -275,23 +236,3 @@ def reliability_figure(s: Scores) -> Figure:
               "text": points["text"], "textposition": "bottom center"}
     return figure([points, diagonal, counts], x="confidence", y="share that is right", xaxis_range=[0, 1.02],
                   yaxis_range=[-0.08, 1.04])
-
-# %% ../../nbs/18_evaluation/05_judge.ipynb #910dec1d
-def shares_figure(
-    shares: Mapping[str, Share],  # Name to share, from top to bottom
-    x: str = "precision",  # What they are shares of
-    level: float = 0.95,  # To compare with
-) -> Figure:
-    "Shares by name, with their intervals; those of nothing are left out."
-    some = {name: s.to_dict() for name, s in shares.items() if s.n}
-    dots = {"type": "scatter", "mode": "markers", "showlegend": False,
-            "x": [d["value"] for d in some.values()],
-            "y": [f"{n} ({d['n']})" for n, d in some.items()],
-            "marker": {"symbol": "diamond", "size": 9, "color": "#222"},
-            "error_x": {"type": "data", "symmetric": False,
-                        "array": [rounded(d["high"] - d["value"]) for d in some.values()],
-                        "arrayminus": [rounded(d["value"] - d["low"]) for d in some.values()],
-                        "color": "#666"}}
-    fig = figure([dots], x=x, xaxis_range=[0, 1.02], yaxis_autorange="reversed", height=140 + 32 * len(some))
-    fig.add_vline(x=level, line={"color": "#777", "width": 1, "dash": "dot"})
-    return fig

@@ -5,12 +5,11 @@
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #57bdb9be
 from __future__ import annotations
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import Any
 import yaml
 from ..core.extras import need
 from ..core.memory import digest
@@ -28,16 +27,11 @@ from ..llm.protocol import Request
 from ..llm.reply_cache import Usage
 from ..llm.supersession_prompt import (
     batches, JUDGE, judge_request, odds_request, Prompt)
-from ..plots.style import COLOURS, figure
 from ..supersession.judge import SURE, weigh
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 # %% auto #0
-__all__ = ['OUTCOMES', 'PromptError', 'prompt_yaml', 'read_prompt', 'gold', 'sample', 'Trial', 'offline_trial', 'try_prompt',
-           'trial_row', 'differing', 'outcomes', 'trial_figure', 'trial_requests', 'odds_requests', 'estimate',
-           'Ranking', 'rank_offline', 'rank_pairs']
+__all__ = ['PromptError', 'prompt_yaml', 'read_prompt', 'gold', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
+           'differing', 'trial_requests', 'odds_requests', 'estimate', 'Ranking', 'rank_offline', 'rank_pairs']
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #dd22d6ff
 class PromptError(ValueError):
@@ -211,35 +205,6 @@ def differing(
     return [{"pair": p.id, "older": p.older.text, "newer": p.newer.text, "right": gold(p),
              "first": told(a, i), "second": told(b, i)}
             for i, p in enumerate(a.pairs) if a.done[i] != b.done[i]]
-
-# %% ../../nbs/18_evaluation/16_prompts.ipynb #cb360454
-OUTCOMES = {
-    "done rightly": COLOURS[2], "asked rightly": COLOURS[4], "left alone, rightly": "#D9D9D9",
-    "missed": "#F2F2F2", "refused": COLOURS[3], "asked wrongly": COLOURS[5], "done wrongly": COLOURS[1]
-}
-
-
-def outcomes(t: Trial) -> dict[str, int]:
-    "What became of the pairs, each in one of seven ways."
-    def of(p: Pair, j: Judgment | None, done: str) -> str:
-        if j is None: return "refused"
-        if done != "coexist": return f"done {'rightly' if done == gold(p) else 'wrongly'}"
-        if j.relation != "coexist": return f"asked {'rightly' if j.relation == gold(p) else 'wrongly'}"
-        return "left alone, rightly" if gold(p) == "coexist" else "missed"
-    found = Counter(map(of, t.pairs, t.said, t.done))
-    return {name: found[name] for name in OUTCOMES}
-
-
-def trial_figure(trials: Sequence[Trial]) -> Figure:
-    "A bar for each, from what is right to what is wrong."
-    rows, names = [outcomes(t) for t in trials], [t.name for t in trials]
-    bars = ({
-        "type": "bar", "orientation": "h", "name": name, "y": names, "x": [r[name] for r in rows],
-        "text": [r[name] or "" for r in rows], "textposition": "inside", "insidetextanchor": "middle",
-        "marker": {"color": colour, "line": {"color": "#444", "width": 0.5}}
-    } for name, colour in OUTCOMES.items())
-    return figure(bars, x="pairs", barmode="stack", yaxis_autorange="reversed", height=150 + 44 * len(rows),
-                  legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"})
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #7d1bb9b2
 def trial_requests(

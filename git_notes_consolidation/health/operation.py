@@ -18,7 +18,7 @@ from ..llm.breaker import Breakers
 from ..llm.protocol import one_line
 from ..core.memory import UTC, as_utc
 from ..store.git import MEM, Repo, RepoError, git, note_paths, tips
-from ..store.events import REFS
+from ..store.events import REFS, shared_tips
 from ..store.locks import _try_lock
 from ..observability.tracing import has_sdk
 from .plugin_view import open_readonly
@@ -149,7 +149,7 @@ def provider_findings(
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 def last_sync(repo: Repo) -> tuple[str, tuple[str, ...]]:  # Empty if there was none
-    "The remote of the last sync, and the commits of ours that it had then."
+    "The remote of the last sync, and the commits of notes that it had then."
     try: d = json.loads((repo.common_dir / "gnc" / "last-sync.json").read_bytes())
     except (OSError, ValueError, RecursionError): return "", ()
     name, there = (d.get("remote"), d.get("tips")) if isinstance(d, dict) else ("", {})
@@ -161,8 +161,8 @@ def sync_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
     "Since when has the remote not had what is here?"
     try: name = find_remote(repo).name
     except RepoError: yield Finding("sync", "ok", "There is no remote to share with."); return
-    ours, (whom, theirs) = tips(repo, *REFS.values()), last_sync(repo)
-    if not ours: yield Finding("sync", "ok", f"Nothing of ours to share with {name} yet."); return
+    ours, (whom, theirs) = shared_tips(repo), last_sync(repo)
+    if not ours: yield Finding("sync", "ok", f"Nothing to share with {name} yet."); return
     if not whom: yield Finding("sync", "note", f"Never shared with {name}.", "gnc sync"); return
     since = _since(repo, ours.values(), theirs)
     if not since: yield Finding("sync", "ok", f"{whom} has what is here, as of the last sync."); return

@@ -6,7 +6,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "curves": "lines decay_curves clusters_by_threshold histogram_with_threshold confusion_heatmap "
         "intervals",
     "maps": "umap_layout plane_layout cluster_map cluster_slider tier_map named_map",
-    "tiers": "tier_bars tier_slider tier_flow tier_years score_parts score_ladder",
-    "timelines": "bitemporal timeline relative_dates supersession_chains",
-    "similarities": "similarity_heatmap neighbour_graph merge_tree",
+    "tiers": "tier_bars tier_slider tier_flow score_parts",
+    "timelines": "bitemporal timeline supersession_chains",
 })

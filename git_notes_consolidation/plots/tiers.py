@@ -4,16 +4,15 @@
 
 # %% ../../nbs/02_plots/04_tiers.ipynb #a70a740c
 from __future__ import annotations
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TYPE_CHECKING
-from .style import figure, hatched, SYMBOLS, TIER_COLOURS, TIER_HATCHES, TIERS
-from .style import short_label
+from .style import figure, hatched, TIER_COLOURS, TIER_HATCHES, TIERS
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'score_ladder', 'tier_years']
+__all__ = ['tier_bars', 'tier_slider', 'tier_flow', 'score_parts']
 
 # %% ../../nbs/02_plots/04_tiers.ipynb #20c76928
 def tier_bars(
@@ -95,50 +94,3 @@ def score_parts(
         fig.add_vline(x=level, line={"color": "#777", "width": 1, "dash": "dot"},
                       annotation={"text": name, "font": {"size": 11, "color": "#555"}})
     return fig
-
-# %% ../../nbs/02_plots/04_tiers.ipynb #mp000039
-def score_ladder(
-    rows: Sequence[tuple[str, float, str, bool]],  # Name, score, tier, did a rule decide?
-    levels: Mapping[str, float],  # Thresholds to draw
-) -> Figure:
-    "Scores from the highest to the lowest, with the tier that came of each."
-    order = sorted(rows, key=lambda r: (-r[1], r[0]))
-    names = [short_label(r[0], 44) for r in order]
-    def dots(i: int, t: str) -> dict[str, Any]:
-        mine = [k for k, r in enumerate(order) if r[2] == t]
-        return {"type": "scatter", "mode": "markers", "name": f"{t}: {len(mine)}",
-                "x": [round(order[k][1], 3) for k in mine], "y": mine,
-                "hovertext": [names[k] for k in mine], "hoverinfo": "x+text",
-                "marker": {"color": TIER_COLOURS[t], "symbol": SYMBOLS[i], "size": 12,
-                           "line": {"color": "#333", "width": 1}}}
-    ruled = [k for k, r in enumerate(order) if r[3]]
-    crosses = {"type": "scatter", "mode": "markers", "name": "by a rule",
-               "x": [round(order[k][1], 3) for k in ruled], "y": ruled, "hoverinfo": "skip",
-               "marker": {"symbol": "x-thin", "size": 17, "line": {"width": 1.5, "color": "#000"}}}
-    fig = figure([*(dots(i, t) for i, t in enumerate(TIERS)), crosses], x="score",
-                 height=130 + 22 * len(rows), xaxis_range=[0, 1],
-                 yaxis={"tickvals": list(range(len(rows))), "ticktext": names, "autorange": "reversed",
-                        "title": {"text": ""}})
-    for name, level in levels.items():
-        narrow = any(level < other < level + 0.15 for other in levels.values())
-        fig.add_vline(x=level, line={"color": "#777", "width": 1, "dash": "dot"},
-                      annotation_position="top left" if narrow else "top right",
-                      annotation={"text": name, "font": {"size": 11, "color": "#555"},
-                                  "xshift": -2 if narrow else 2})
-    return fig
-
-# %% ../../nbs/02_plots/04_tiers.ipynb #9d49005f
-def tier_years(
-    frames: Mapping[str, Mapping[str, int]],  # Day as text, in order, to tier, to number of memories
-    title: str = "Tiers over the year",
-) -> Figure:
-    "The tier distribution over time, as areas one above the other."
-    days = list(frames)
-    def area(t: str) -> dict[str, Any]:
-        return {"type": "scatter", "mode": "lines", "name": t, "x": days,
-                "y": [int(frames[d].get(t, 0)) for d in days], "stackgroup": "tiers",
-                "line": {"color": "#444", "width": 1}, "fillcolor": TIER_COLOURS[t],
-                "fillpattern": {"shape": TIER_HATCHES[t], "fillmode": "overlay", "fgcolor": "#666", "size": 7,
-                                "solidity": 0.2}}
-    return figure(map(area, TIERS), y="memories", height=340, title={"text": title, "font": {"size": 15}},
-                  legend_traceorder="reversed", margin={"t": 60})

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TYPE_CHECKING
-from .style import COLOURS, DASHES, figure, hatched
+from .style import COLOURS, DASHES, figure
 from .style import cluster_markers, CLUSTER_SCALE, escape_markup, short_label
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['bitemporal', 'timeline', 'relative_dates', 'supersession_chains']
+__all__ = ['bitemporal', 'timeline', 'supersession_chains']
 
 # %% ../../nbs/02_plots/05_timelines.ipynb #ad5e5158
 _SHADES, _FILLS = ("#F2F2F2", "#BDBDBD", "#DDDDDD", "#9E9E9E"), ("", "/", ".", "x", "\\", "-", "+", "|")
@@ -92,22 +92,6 @@ def timeline(
                   yaxis={"tickvals": list(range(len(lanes))), "ticktext": lanes,
                   "range": [len(lanes) - 0.4, -0.7], "title": {"text": ""}},
                   legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
-
-# %% ../../nbs/02_plots/05_timelines.ipynb #mp000035
-def relative_dates(
-    # Name; begin and end of what is meant, in days after it was said
-    rows: Sequence[tuple[str, float, float]],
-) -> Figure:
-    "What is meant, beside the moment at which it was said."
-    def bar(i: int, name: str, a: float, b: float) -> dict[str, Any]:
-        return {"type": "bar", "orientation": "h", "y": [short_label(name, 60)], "x": [round(b - a, 2)],
-                "base": [round(a, 2)], "showlegend": False, "width": 0.5,
-                "marker": hatched(COLOURS[4], "/"),
-                "hovertemplate": f"from {a:+.1f} to {b:+.1f} days<extra></extra>"}
-    fig = figure((bar(i, *row) for i, row in enumerate(rows)), x="days after it was said",
-                 height=130 + 38 * len(rows), barmode="overlay",
-                 yaxis={"autorange": "reversed", "title": {"text": ""}, "showgrid": False})
-    return fig.add_vline(x=0, line={"color": "#000", "width": 2}, annotation={"text": "said", "xshift": 4})
 
 # %% ../../nbs/02_plots/05_timelines.ipynb #b43bda95
 def _lanes(n: int, edges: Sequence[tuple[int, int]], when: Sequence[datetime]) -> list[list[list[int]]]:

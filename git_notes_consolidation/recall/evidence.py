@@ -16,10 +16,11 @@ from .rank import content_words
 from ..text.sentences import split_sentences
 from ..summaries.quotations import is_statement
 from ..temporal.resolve import find_references, outlook_of
+from ..temporal.tense import cue
 
 # %% auto #0
-__all__ = ['LONGEST', 'LEAST', 'lines_of', 'told_of', 'denies', 'date_of', 'date_beside', 'Evidence', 'evidence', 'day_of',
-           'aloud', 'apart', 'duration']
+__all__ = ['LONGEST', 'LEAST', 'lines_of', 'told_of', 'unreal', 'calls_off', 'date_of', 'date_beside', 'Evidence', 'evidence',
+           'day_of', 'aloud', 'apart', 'duration']
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
@@ -60,15 +61,111 @@ def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[in
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #1d77eb5a
 _PUT_OFF = re.compile(
-    r"(?i)\b(?:postponed|moved|rescheduled|pushed|delayed|deferred|slipped)\b[^.;]*\bto\s+$")
-_DENIES = re.compile(r"(?i)\b(?:not|never|cannot)\b(?! (?:until|before|later))|n['’]t\b")
+    r"(?i)\b(?:postponed?|moved?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
+    r"shift(?:ed)?|bumped|advanced?|extend(?:ed)?|"
+    r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
+_UNREAL = re.compile(
+    r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
+    r"|\b(?:would|should|could|might|may|ought to)(?:['’]ve| (?:\w+ly )?have)\b"
+    r"|\b(?:was|were|been) (?:\w+ly |just )?(?:supposed|meant|going|about|expected|planned|scheduled|"
+    r"intended|slated|hoping|planning|trying|unable|"
+    r"due(?= to (?!\w+(?:ion|ure|age|ing|ity|load|ment|s)\b))) to\b(?! (?:an?|the)\b)"
+    r"|\b(?:was|were|been) (planned|scheduled|due|slated) (?:for|on)\b"
+    r"|\b(?:was|were) to (?!the\b|an?\b)[a-z]"
+    r"|\b(?:wanted|hoped|planned|intended|tried|attempted|meant|expected|failed|refused|"
+    r"forgot|failing|unable|wished) to\b|\b(?:nearly|almost|all but|narrowly) (?=(\w+))"
+    r"|\b(?:came|been) (?:very )?close to\b|\bon the (?:verge|brink|point) of\b"
+    r"|\b(?:considered|contemplated|discussed|proposed|suggested|avoided|averted|prevented|skipped)\b"
+    r"|\b(?:sollten?|wollten?|wären?|hätten?|beinahe|devait|devions|failli|presque|casi|iba a|debía)\b")
+
+# %% ../../nbs/14_recall/07_evidence.ipynb #e71d0001
+_LED = re.compile(r"\s*(?:(?:not|have|be|been|being|get|got|\w+ly)\s+)*[\w'’-]+")
 
 
-def denies(text: str) -> bool:
-    "Does it say that something did not happen?"
-    return _DENIES.search(text) is not None
+def _tells(text: str) -> bool:
+    "Is a verb in it of what was?"
+    words = [*re.findall(r"[\w'’-]+", text.lower())]
+    return any(cue(words, k) < 0 for k in range(len(words)))
 
 
+def unreal(
+    about: Sequence[str],  # Who asks when something was tried knows that it was only tried
+    clause: str,
+    date: tuple[int, int] | None = None,  # Where in it the date is that it has
+    ahead: bool = False,  # It had not come when it was written
+) -> bool:
+    "Does it say that something did not happen, or was only meant to, or nearly did?"
+    for m in _UNREAL.finditer(clause):
+        first, last = _clause_at(clause, m.start())
+        if not date and about and not told_of(about, clause[first:last]): continue
+        a, b = date or (last, last)
+        if m[2] and not _tells(m[2]) or m[1] and ahead: continue
+        if any(key(w) in about for w in m[0].lower().split()): continue
+        if m.start() >= b:
+            between = clause[:a] + re.sub(r"\b(?:was|were|had|has|have|been)\s*\Z", "", clause[b:m.start()])
+            if not clause[b:m.start()].strip(" ,"): continue  # In April, not June
+        elif re.search(r"\b(?:until|till|before)\s+\Z", clause[:a]): continue  # Did not ship until Friday
+        else: between = clause[led.end():a] if (led := _LED.match(clause, m.end())) else ""
+        if not _tells(between): return True
+    return False
+
+# %% ../../nbs/14_recall/07_evidence.ipynb #ca11ed0f
+_OFF = re.compile(
+    r"(?i)(?<!not )(?<!never )\b(?:(cancel(?:l?ed|s)?|call(?:ed|s)? off|scrap(?:ped|s)?|abandon(?:ed|s)?|"
+    r"shelve[ds]?|abort(?:ed|s)?|withdr[ae]wn?|stop(?:ped)?|halted|paused?|suspended|ruled out|"
+    r"decided against|rejected|drop(?:ped|s)?(?! (?:to|from|by|below|out|in)\b))"
+    r"|(postponed?|rescheduled?|deferred|delayed|slipped|(?:put|pushed)\b[^.;,]{0,40}\b(?:off|back)))\b"
+    r"|\b(?:will not|won['’]t|not (?:going )?to|will be no|is no|no longer) (\w+)"
+    r"|\b(?:no longer|not|never|won['’]t) (?:be )?(?:happen\w*|tak\w+ place|go(?:ing)? ahead|planned|"
+    r"needed|held|on)\b|\b(?:is|are) (?:now )?(?:off|dead)\b(?! )"
+    r"|\b(?:on hold|indefinitely|fällt aus|abgesagt|annulée?|cancelad[oa])\b")
+_PASSIVE = re.compile(r"(?i)\b(?:was|were|is|are|been|be|being|gets?|got|wurden?)\b")
+_NOUN_ENDS = re.compile(
+    r"(?i)\b(?:to|of|for|on|in|from|with|at|by|about|before|after|that|which|was|were|is|are|has|have|had|"
+    r"will|would|planned|scheduled|because|wurden?)\b|[,;:(]|\.(?:\s|\Z)")
+
+
+def _thing(phrase: str) -> str:
+    "The noun that leads a phrase: *move* in “the move to Kubernetes”."
+    words = re.findall(r"[\w-]+", _NOUN_ENDS.split(phrase.strip(" :*-"), maxsplit=1)[0].lower())
+    return words[-1] if words else ""
+
+
+def calls_off(
+    about: Sequence[str],
+    line: str,
+    date: TemporalReference | None = None,  # Read from it
+) -> bool:
+    "Does it say that what is asked about will not be, or not yet?"
+    for m in _OFF.finditer(line):
+        if m[2] and date and (_PUT_OFF.search(line[:date.span[0]]) or date.interval
+                              and date.interval[0].date() > date.memory_timestamp.date()): continue
+        if m[3] and key(m[3].lower()) in about: return True
+        if any(key(w) in about for w in m[0].lower().split()): continue
+        before = re.split(r"[,;:.]\s|\b(?:and|but|while)\s", line[:m.start()])[-1]
+        acts = (m[1] or m[2]) and not _PASSIVE.search(before)
+        said = acts and _thing(line[m.end():]) or _thing(before)
+        if key(said) in about or said in ("it", "this", "that"): return True
+    return False
+
+# %% ../../nbs/14_recall/07_evidence.ipynb #5a01c355
+_FOR = re.compile(r"(?i)\b(?:for|(since|seit|depuis|desde hace))\s+"
+                  r"(?:about |over |almost |nearly |more than |roughly |the |past |last )*\Z")
+_STILL = re.compile(r"(?i)\b(?:has|have|been)\b|['’]ve\b|\bnow\b")
+_UNITS = {"D": "days", "W": "weeks", "M": "months", "Y": "years", "Q": "quarters"}
+
+
+def _since_when(line: str, recorded: datetime) -> TemporalReference | None:
+    "The day from which something is said to have lasted until now: “has been on for three weeks”."
+    for r in find_references(line, recorded):
+        length, begun = re.fullmatch(r"P(\d+)([DWMYQ])", r.value), _FOR.search(line[:r.span[0]])
+        if not length or not begun or not (begun[1] or _STILL.search(line) and " had " not in line): continue
+        then, = find_references(f"{length[1]} {_UNITS[length[2]]} before {recorded:%Y-%m-%d}", recorded)
+        return replace(then, original_text=r.original_text, span=r.span,
+                       mod="" if length[2] == "D" else "APPROX")
+    return None
+
+# %% ../../nbs/14_recall/07_evidence.ipynb #e71d0002
 def date_of(
     line: str,
     about: Sequence[str],
@@ -79,8 +176,24 @@ def date_of(
     found = [r for r in find_references(line, recorded, outlook=outlook)
              if r.interval and r.type in ("DATE", "TIME")]
     put_off = [r for r in found if _PUT_OFF.search(line[:r.span[0]])]
-    found = put_off or [r for r in found if not denies(line[_clause_at(line, r.span[0])[0]:r.span[0]])]
-    return min(found, key=lambda r: (_distance(line, about, r), r.span), default=None)
+    found = put_off or [r for r in found if not _unreal_then(line, about, r, recorded)]
+    best = min(found, key=lambda r: (_distance(line, about, r), r.span), default=None)
+    if best is None: return _since_when(line, recorded)
+    # Three days before the release of 12 June: which of the two is asked of?
+    if m := re.match(r"(?i)(.*?\b(?:before|after))\b(.*)", best.original_text):
+        inner, outer = m[2], line[:best.span[0]] + line[best.span[1]:]
+        if told_of(about, inner) > told_of(about, outer):
+            best = next((r for r in find_references(inner, recorded, outlook=outlook) if r.interval), best)
+    return best
+
+
+def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded: datetime) -> bool:
+    "Did that not happen then?"
+    a, b = _clause_at(line, r.span[0])
+    b = max(b, r.span[1])
+    if not re.search(r"\w", line[a:r.span[0]] + line[r.span[1]:b]): b = _clause_at(line, b)[1]
+    ahead = r.interval is not None and r.interval[0].date() > recorded.date()
+    return unreal(about, line[a:b], (r.span[0] - a, r.span[1] - a), ahead)
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #58882cdf
 def date_beside(
@@ -107,17 +220,22 @@ class Evidence:
     aside: str = ""  # … or from this one
 
     @property
+    def recorded(self) -> datetime:
+        "By the clock of who wrote it, from which its dates are reckoned."
+        return self.result.memory.told_at
+
+    @property
     def interval(self) -> tuple[datetime, datetime]:
         "From and until; a sentence without a date gets the day on which it was recorded."
         if self.date and self.date.interval: return self.date.interval
-        day = self.result.memory.told_at.replace(hour=0, minute=0, second=0, microsecond=0)
+        day = self.recorded.replace(hour=0, minute=0, second=0, microsecond=0)
         return day, day + timedelta(days=1) if day.date() < date.max else day
 
     @property
     def planned(self) -> bool:
         "Did it lie ahead when it was written?"
         return (self.date is not None and self.interval[0]
-                > self.result.memory.told_at.replace(tzinfo=self.interval[0].tzinfo))
+                > self.recorded.replace(tzinfo=self.interval[0].tzinfo))
 
     @property
     def confidence(self) -> float:
@@ -182,6 +300,8 @@ def aloud(
     span = day_of(a) if a.date() == last.date() else f"{day_of(a)} to {day_of(last)}"
     if r.grain == "part": return f"{head}{_PARTS.get(r.value[-2:], '')} {day_of(a)}".strip()
     if r.type == "TIME" or r.grain in ("minute", "second", "hour"): return f"{head}{day_of(a)}, {a:%H:%M}"
+    if r.rule == "date_in_digits" and r.alternatives:  # Which of the two the day is, nothing tells
+        return f"{span} or {day_of(date.fromisoformat(r.alternatives[0]))}"
     if r.grain == "day" or not r.grain: return head + span
     if r.grain == "week" and r.original_text.lower() == "last week":
         return f"the week before {day_of(r.memory_timestamp)} ({span})"

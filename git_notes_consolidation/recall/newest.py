@@ -4,21 +4,20 @@
 
 # %% ../../nbs/14_recall/05_newest.ipynb #c9373281
 from __future__ import annotations
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from ..core.memory import Memory
 from .questions import Question, key, read_question, tells_of
-from .rank import excerpt
+from .rank import content_words, excerpt
 from .search import MemoryResult
 from ..supersession.blockers import closed
-from ..supersession.questions import likely
-from ..text.subjects import newest_first, next_words
+from ..text.factuality import leaves_standing, stance
+from ..text.subjects import ONE_SUBJECT, last_words, newest_first, tie
 from ..text.topics import topic_of
-from ..text.words import words_of
+from ..text.words import stem, words_of
 
 # %% auto #0
-__all__ = ['GROUPED', 'newest_on_top', 'answers_better', 'disagree', 'stands_for']
+__all__ = ['GROUPED', 'newest_on_top', 'answers_better', 'stands_for']
 
 # %% ../../nbs/14_recall/05_newest.ipynb #cd087aa1
 GROUPED = 20  # So many of the best are looked at, however few are shown: the order must not depend on that
@@ -32,6 +31,32 @@ def _with_deeper(found: Sequence[MemoryResult], everywhere: Sequence[MemoryResul
     return out
 
 
+def _last_said(r: MemoryResult) -> Memory:
+    "A memory as of the time when it was written down last."
+    return replace(r.memory, valid_from=r.again) if r.again else r.memory
+
+
+def _other_subject(q: Question, a: Memory, b: Memory) -> bool:
+    "Under one title, does the question name something that only the older memory has below it?"
+    x, y = topic_of(a), topic_of(b)
+    below = (x.all - x.title).intersection(map(stem, content_words(q.text)))
+    return x.title == y.title and bool(below) and not below & y.all
+
+# %% ../../nbs/14_recall/05_newest.ipynb #82677063
+def _stated_first(found: Sequence[MemoryResult], query: str) -> list[MemoryResult]:
+    "What asks, guesses, plans, adds or limits below what it leaves standing, unless the question is for it."
+    wanted, about, out = stance(query.rstrip(" ?")), read_question(query).about, [*found]
+    def below(r: Memory, x: Memory) -> bool:
+        more = topic_of(r).all - topic_of(x).all
+        return (tie(x, r) >= ONE_SUBJECT and bool(leaves_standing(x, r)) and not more.intersection(about)
+                and (not leaves_standing(r, x) or len(r.summary) > len(x.summary)))
+    for r in (r for r in found if not wanted or wanted != stance(r.summary)):
+        at = out.index(r)
+        over = (k for k, x in enumerate(out) if not x.newer and below(r.memory, x.memory))
+        out.insert(max(at, *over, at), out.pop(at))
+    return out
+
+
 def newest_on_top(
     found: Sequence[MemoryResult],  # Best first, in the asked tiers
     query: str,
@@ -39,19 +64,20 @@ def newest_on_top(
     asked: Mapping[str, str] = {},  # Of what is probably replaced, by what
 ) -> list[MemoryResult]:
     "The same results, each subject with its newest word first."
-    first, mine = _with_deeper(found[:GROUPED], everywhere[:GROUPED]), {r.id for r in found}
+    first, mine = _with_deeper(found[:GROUPED], everywhere), {r.id for r in found}
     told = {r.id for r in first if r.kind == "summary"}
-    may, there = partial(tells_of, read_question(query)), {r.id: r for r in first}
-    def later(a: str, b: str) -> bool:
-        return (there[a].again or there[a].memory.event_time) < there[b].memory.event_time
+    q = read_question(query)
     def next_word(a: Memory, b: Memory) -> bool:
-        return not told & {a.id, b.id} and not closed(b) and later(a.id, b.id) and may(a, b)
-    probably = {i: j for i, j in asked.items() if {i, j} <= there.keys() and later(i, j)}
-    order = newest_first([r.memory for r in first], next_word, probably)
+        return (not told & {a.id, b.id} and not closed(b) and tells_of(q, a, b)
+                and not _other_subject(q, a, b))
+    there = {r.id: r.memory for r in first}
+    probably = {i: j for i, j in asked.items() if {i, j} <= there.keys()
+                and not _other_subject(q, there[i], there[j])}
+    order = newest_first([*map(_last_said, first)], next_word, probably)
     heads = {j for i, j in order if j is not None and first[i].id in mine}
     grouped = [replace(first[i], newer=None if j is None else first[j].id) for i, j in order
                if first[i].id in mine or i in heads]
-    return grouped + [*found[GROUPED:]]
+    return _stated_first(grouped, query) + [*found[GROUPED:]]
 
 # %% ../../nbs/14_recall/05_newest.ipynb #ef257b49
 def _share(q: Question, found: Sequence[MemoryResult]) -> float:
@@ -70,16 +96,7 @@ def answers_better(
     return bool(deeper) and deeper[0].id not in there and _share(q, deeper) >= _share(q, found)
 
 # %% ../../nbs/14_recall/05_newest.ipynb #789435e6
-_MANY = 12  # Sources; of more nobody checks whether they agree
-
-
-def disagree(
-    sources: Iterable[Memory],
-) -> bool:
-    "Does one memory probably change another?"
-    known = sorted(sources, key=lambda m: (m.event_time, m.id))
-    return len(known) > _MANY or any((j := likely(a, b)) and j.relation == "supersede"
-                                     for i, b in enumerate(known) for a in known[:i])
+_MANY = 12  # Sources; of more nobody checks whether one changes another
 
 
 def stands_for(
@@ -88,9 +105,7 @@ def stands_for(
     query: str,
 ) -> bool:
     "May a summary be shown in the place of its sources?"
-    q = read_question(query)
-    if not sources or disagree(sources) or next_words(sources, partial(tells_of, q))[0]:
-        return False
+    if not sources or len(sources) > _MANY or len(last_words(sources)) < len(sources): return False
     best = sources[0]
     said = " ".join(words_of(excerpt(best.content, query, best.summary) or best.summary))
     return f" {said} " in f" {' '.join(words_of(summary.text))} "

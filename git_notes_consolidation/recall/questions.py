@@ -57,6 +57,8 @@ _FORMS: tuple[tuple[Kind, str], ...] = (
     ("when", rf"(?:by |until |till |from )?when\s*{_DID}"),
     ("when", rf"(?:(?:on|in|at|by|until|from|for) )?(?:what|which) {_POINT}\s*{_DID}"),
     ("when", r"when\W*\Z"),
+    ("since", r"(?:seit wann|depuis (?:quand|combien)|desde cu[aá]ndo)\b"),
+    ("when", r"(?:(?:bis|ab|à partir de) )?(?:wann|quand|cu[aá]ndo)\b"),
     ("current",
      r"(?:what|which|who|where|how)\b.*\b(?:now|currently|current|today|these days|nowadays|still|at (?:the "
      r"moment|present))\b"),
@@ -73,7 +75,8 @@ _FORMAL = frozenset(map(stem, word_set(
     "could we our us you they it "
     "now currently current today nowadays still previously originally formerly initially used use replace "
     "replaced supersede superseded exactly roughly tell "
-    "remember please know that this there get got go goes went gone take took make made passed event last")))
+    "remember please know that this there get got go goes went gone take took make made passed event last "
+    "wann seit wurde wurden war ist hat wird quand depuis été est sont cuándo cuando desde fue está")))
 
 # %% ../../nbs/14_recall/03_questions.ipynb #7de7ffc8
 _ARTICLE = r"(?:(?:the|our|a|an|this|that|my)\s+)?"
@@ -130,10 +133,10 @@ _NAMED = re.compile(r"(?<![\w.])(?:\w*[a-z]\w*[A-Z]\w*|[A-Z][\w-]+|\w*\d\w*)")
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    "The names in a question: words with a capital letter that does not begin it, or with a digit."
+    "The names in a question, in stems: words with a digit, or a capital letter that does not begin it."
     first = re.match(r"\W*\w+", text)
     found = (m[0] for m in _NAMED.finditer(text, first.end() if first else 0))
-    return tuple(dict.fromkeys(s for w in found if (s := stem(w.lower())) not in _FORMAL))
+    return tuple(dict.fromkeys(key(w.lower()) for w in found if stem(w.lower()) not in _FORMAL))
 
 # %% ../../nbs/14_recall/03_questions.ipynb #63561538
 def read_question(text: str) -> Question:

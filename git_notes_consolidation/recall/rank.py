@@ -5,7 +5,8 @@
 # %% ../../nbs/14_recall/01_rank.ipynb #32a36ac7
 from __future__ import annotations
 import re, sqlite3, unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 import numpy as np
 from ..similarity.lexical import FUNCTION_WORDS
@@ -14,8 +15,9 @@ from ..text.sentences import split_sentences
 from ..text.words import spaced, stem
 
 # %% auto #0
-__all__ = ['QUESTION', 'AKIN', 'RELEVANT', 'USED', 'content_words', 'lists_all', 'about_the_past', 'query_terms', 'rarest',
-           'word_scores', 'name_scores', 'vector_scores', 'places', 'fused', 'excerpt', 'relevance']
+__all__ = ['QUESTION', 'AKIN', 'RELEVANT', 'CLEAR', 'AHEAD', 'content_words', 'root', 'joined', 'spellings', 'lists_all',
+           'about_the_past', 'query_terms', 'rarest', 'word_scores', 'name_scores', 'vector_scores', 'places', 'fused',
+           'excerpt', 'relevance']
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -29,6 +31,46 @@ def content_words(
     found = (w for word in typed for w in (word, *_SEAM.sub(" ", word).split()))
     words = [*dict.fromkeys(w.lower() for w in found)]
     return tuple([w for w in words if w not in FUNCTION_WORDS][:most] or words[:most])
+
+# %% ../../nbs/14_recall/01_rank.ipynb #6ccf158c
+_FULL = dict(pair.split(":") for pair in (
+    "doc:documentation docs:documentation config:configuration repo:repository auth:authentication "
+    "env:environment prod:production dev:development db:database admin:administrator app:application "
+    "spec:specification info:information deps:dependency perf:performance k8s:kubernetes param:parameter "
+    "max:maximum min:minimum lib:library pkg:package msg:message stats:statistics sync:synchronisation").split())
+_ENDING = re.compile(r"(?<=\w{3})(?:icat(?:ion)?|at(?:ion)?|(?:it)?ion|ment|(?<=[vws])al|er|or|[ae]nce?|ity|y)\Z")
+
+
+@lru_cache(maxsize=2**15)
+def root(
+    word: str,  # In lower case
+) -> str:
+    "What a verb, its noun and its short form have in common."
+    w = stem(_FULL.get(word) or _FULL.get(stem(word), word))
+    while (shorter := _ENDING.sub("", w)) != w: w = shorter
+    return w
+
+# %% ../../nbs/14_recall/01_rank.ipynb #6da0d4b2
+_PARTICLE = "(in|out|up|down|off|on|over|back|by)"
+_APART, _JOINED = re.compile(rf"(?i)\b([a-z]{{2,}})[ -]{_PARTICLE}\b"), re.compile(rf"([a-z]{{3,}}?){_PARTICLE}")
+
+
+def joined(
+    text: str,
+) -> dict[str, str]:  # By the verb in lower case
+    "Verbs with the particle behind them, as the noun is written: *log in* and *login*."
+    return {m[1].lower(): stem(m[1]) + m[2].lower() for m in _APART.finditer(text)}
+
+
+def spellings(
+    query: str,
+    words: Sequence[str],  # Its `content_words`
+) -> list[str]:
+    "Other ways to write the words of a question."
+    short = [s for w in words for s, full in _FULL.items() if w != s and root(full) == root(w)]
+    apart = [f"{m[1]} {m[2]}" for w in words if (m := _JOINED.fullmatch(w))]
+    full = [_FULL[w] for w in words if w in _FULL]
+    return list(dict.fromkeys([*full, *short, *apart, *(v for k, v in joined(query).items() if k in words)]))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #e79f2f12
 def lists_all(query: str) -> bool:
@@ -60,11 +102,13 @@ def _texts_with(conn: sqlite3.Connection, term: str) -> int:
 
 def query_terms(
     conn: sqlite3.Connection,
-    words: Iterable[str],  # From `content_words`
+    query: str,
 ) -> dict[str, int]:  # In FTS5's language, with the number of texts that have it
     "What full text is asked for."
+    words = content_words(query)
     whole = {f'"{w}"': _texts_with(conn, f'"{w}"') for w in words}
-    return {t if n or len(t) < 5 else f"{t}*": n or _texts_with(conn, f"{t}*") for t, n in whole.items()}
+    other = {f'"{w}"': _texts_with(conn, f'"{w}"') for w in spellings(query, words)}
+    return other | {t if n or len(t) < 5 else f"{t}*": n or _texts_with(conn, f"{t}*") for t, n in whole.items()}
 
 # %% ../../nbs/14_recall/01_rank.ipynb #f734a12f
 def rarest(
@@ -87,7 +131,7 @@ def word_scores(
     memories: int,  # How many of them are memories
 ) -> np.ndarray:  # (n,) larger is better, minus infinity where no word occurs
     "How well each text answers by its words."
-    return _scored(conn, " OR ".join(rarest(query_terms(conn, content_words(query)), n)), n, memories)
+    return _scored(conn, " OR ".join(rarest(query_terms(conn, query), n)), n, memories)
 
 
 def _scored(conn: sqlite3.Connection, expression: str, n: int, memories: int) -> np.ndarray:
@@ -154,31 +198,59 @@ def fused(
                  w in zip(orders, given, strict=True)), np.zeros(len(orders[0])))
     return worth / sum(given)
 
+# %% ../../nbs/14_recall/01_rank.ipynb #ef86fa6a
+_LOOKED_AT = 20_000  # Characters; what is longer is taken as found
+
+
+@lru_cache(maxsize=2**12)
+def _roots(text: str) -> frozenset[str]:
+    "The roots of a text's words, and of verbs with their particles, without accents."
+    folded = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return frozenset(map(root, (*content_words(folded, 4000), *joined(folded).values())))
+
+
+_WIDE = 200  # Characters of a line that are shown
+
+
+def _around(line: str, asked: Collection[str]) -> str:
+    "The part of a line that has most of what is asked."
+    if len(line) <= _WIDE: return line
+    starts = [m.start() for m in re.finditer(r"\S+", line[:_LOOKED_AT])][::8]
+    best = max(starts, key=lambda k: len(_roots(line[k:k + _WIDE - 20]) & {*asked}))
+    return line[best:] if not best else f"… {line[best:]}"
+
 # %% ../../nbs/14_recall/01_rank.ipynb #2a3e438f
+_HEAD = re.compile(r"[ |]*\n[ |]*:?--[-:| ]*(?:\n|\Z)")  # Behind the names of a table's columns
+
+
+def _told(text: str) -> Iterator[tuple[str, str]]:
+    "Sentences, rows and lines of code, with what they stand under."
+    at = 0
+    for s in (*split_sentences(text), None):
+        yield from ((line, "") for line in text[at:s and s.start].splitlines() if re.search(r"\w", line))
+        if s is None: return
+        at = s.end
+        if s.kind != "heading" and not (s.kind == "table" and _HEAD.match(text, at)):
+            yield text[s.start:at], s.under
+
+
 def excerpt(
     text: str,  # A body
     query: str,
     title: str = "",  # Not to be said twice
 ) -> str:
-    "The sentence of a text that a question is nearest to."
-    asked = {stem(w) for w in content_words(query)}
-    lines = [line for s in split_sentences(text[:20_000]) if s.kind != "heading"
-             and (line := text[s.start:s.end]).strip(" .") != title.strip(" .")]
-    return max(lines, key=lambda line: len(asked & {stem(w) for w in content_words(line, 200)}), default="")
+    "The line of a text that answers best: a word tells the more, the fewer lines have it."
+    asked = _roots(query)
+    lines = [(line, _roots(f"{under} {line}")) for line, under in _told(text[:_LOOKED_AT])
+             if line.strip(" .") != title.strip(" .")]
+    having = Counter(w for w in _roots(title) & asked)
+    for _, roots in lines: having.update(roots & asked)
+    best = max(lines, key=lambda x: sum(1 / having[w] for w in x[1] & asked), default=("", frozenset[str]()))
+    return _around(best[0], asked)
 
 # %% ../../nbs/14_recall/01_rank.ipynb #7b23496a
 RELEVANT = 0.2  # Share of the question's words and cosine, together, from which a result is shown
-USED = 0.4  # … and from which it counts as used
-
-
-_LOOKED_AT = 20_000  # Characters; what is longer is taken as found
-
-
-@lru_cache(maxsize=2**12)
-def _said(text: str) -> frozenset[str]:
-    "The stems of a text, without accents."
-    folded = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return frozenset(stem(w) for w in content_words(folded, 4000))
+CLEAR, AHEAD = 1.2, 0.1  # … and from which the first counts as used, so far ahead of all others
 
 
 def relevance(
@@ -188,5 +260,6 @@ def relevance(
 ) -> float:  # 0 to 2
     "The share of a question's words that a text has, and its cosine to it."
     if len(text) > _LOOKED_AT: return 1.0
-    asked = _said(query)
-    return len(asked & _said(text)) / max(1, len(asked)) + max(0.0, cosine)
+    words, verbs, said = content_words(query), joined(query), _roots(text)
+    has = [w for w in words if {root(w), root(verbs.get(w, w))} & said]
+    return len(has) / max(1, len(words)) + max(0.0, cosine)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from .answer import Said, answer_request, contradictions, untold
 from .evidence import (
-    Evidence, aloud, apart, day_of, denies, duration, evidence, told_of)
+    Evidence, aloud, apart, calls_off, day_of, duration, evidence, told_of, unreal)
 from .search import MemoryResult, RetrievalMode
 from ..observability.logs import content
 from ..core.memory import Memory
@@ -22,7 +22,7 @@ from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from .questions import (
     Question, names_in, needs_reasoning, read_question, tells_of, topic)
-from .service import RecallService, get_recall_service
+from .service import RecallService, get_recall_service, stands_out
 from ..summaries.quotations import is_statement
 from ..text.subjects import newest_first
 from ..temporal.resolve import find_references
@@ -61,17 +61,18 @@ def _quote(e: Evidence) -> str:
     line = " ".join(f"{e.line} … {e.aside}".split()) if e.aside else " ".join(e.line.split())
     return (
         f"“{line if len(line) <= 160 else line[:157].rstrip() + '…'}” (recorded "
-        f"{day_of(e.result.timestamp)})")
+        f"{day_of(e.recorded)})")
 
 # %% ../../nbs/14_recall/09_reason.ipynb #192f048a
 def _at(e: Evidence) -> str:
-    return aloud(e.date) if e.date else f"by {day_of(e.result.timestamp)}"
+    return aloud(e.date) if e.date else f"by {day_of(e.recorded)}"
 
 # %% ../../nbs/14_recall/09_reason.ipynb #373a4336
 def _why(e: Evidence) -> str:
-    if not e.date: return f"{e.result.id[:12]} names no day; it was recorded on {day_of(e.result.timestamp)}."
+    if not e.date:
+        return f"{e.result.id[:12]} names no day for this; it was recorded on {day_of(e.recorded)}."
     return (
-        f"{e.result.id[:12]} was recorded on {day_of(e.result.timestamp)}, so “{e.date.original_text}” is "
+        f"{e.result.id[:12]} was recorded on {day_of(e.recorded)}, so “{e.date.original_text}” is "
         f"{aloud(e.date)}.")
 
 
@@ -89,7 +90,7 @@ def _when(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswe
         past = (f"{duration(days, off)} ago" if days > 0 else "today" if days == 0
                 else f"in {duration(-days, off)}")
         said = (f"{past}: {said}" if q.kind == "ago"
-                else f"since {said if best.date else day_of(best.result.timestamp) + ' or earlier'} ({past})")
+                else f"since {said if best.date else day_of(best.recorded) + ' or earlier'} ({past})")
     also = f" Also: {', '.join(_at(e) for e in others[:3])}." if others else ""
     sure = best.confidence - 0.1 * bool(others)
     return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {_quote(best)}{also}", round(sure, 2),
@@ -147,7 +148,7 @@ Chains = Mapping[str, Sequence[Memory]]  # Name of a memory to what it replaced,
 Next = Mapping[str, Memory]  # … to what replaced it
 
 
-def _title(m: Memory) -> str: return f"“{m.summary}” (recorded {day_of(m.timestamp)})"
+def _title(m: Memory) -> str: return f"“{m.summary}” (recorded {day_of(m.told_at)})"
 
 # %% ../../nbs/14_recall/09_reason.ipynb #cc5b4812
 def _worth(e: Evidence, replaced: Chains) -> tuple[bool, bool, float]:
@@ -230,7 +231,8 @@ def _nothing(q: Question, found: Sequence[MemoryResult]) -> ReasonedAnswer:
     # What holds, and can be read, first
     found = sorted(found, key=lambda r: (r.superseded_kind == "full", not is_statement(r.summary)))
     told = "; ".join(
-        f"“{r.summary}” ({day_of(r.timestamp)}{', replaced since' if r.superseded_kind == 'full' else ''})"
+        f"“{r.summary}” ({day_of(r.memory.told_at)}"
+        f"{', replaced since' if r.superseded_kind == 'full' else ''})"
         for r in found[:3])
     return ReasonedAnswer(f"Found, but none of it settles the question: {told}.", _FOUND,
                           "No sentence of these memories has enough of the question's words, "
@@ -243,10 +245,21 @@ _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
     if q.subject and not told_of([q.subject], e.result.memory.text): return False
-    return e.date is not None or not (denies(e.line) and not denies(q.text)
+    return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
                                       or q.past and _AHEAD.search(e.line))
 
+# %% ../../nbs/14_recall/09_reason.ipynb #0ff0ca11
+def _called_off(q: Question, rows: Sequence[Evidence]) -> Evidence | None:
+    "The newest word, where it is that what is asked about was to be, and will not."
+    off = [e for e in rows if calls_off(q.about, e.line, e.date)]
+    last = max(off, key=lambda e: e.recorded, default=None)
+    if last is None: return None
+    others = [e for e in rows if e not in off and e.share >= last.share - 0.05 and _answers(q, e)]
+    if any(e.recorded > last.recorded and (e.date or q.past) for e in others): return None  # Told since
+    ahead = any(e.date and e.interval[1] > last.recorded for e in others)
+    return last if ahead or not others and last.share >= _ENOUGH else None
 
+# %% ../../nbs/14_recall/09_reason.ipynb #0ff0ca12
 def answer_offline(
     q: Question,
     search: Callable[..., list[MemoryResult]],
@@ -267,7 +280,12 @@ def answer_offline(
     found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names,
                         q.past)
     if q.rule: return _rule(rows[0]) if rows else _nothing(q, found)
-    if dated: rows = [e for e in rows if _answers(q, e)]
+    off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
+    if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
+    if off:
+        was = "".join(f" Before that: {_at(e)}, {_quote(e)}." for e in rows[:1] if e.date)
+        return ReasonedAnswer(f"{_quote(off)}.", _sure(off), f"{off.result.id[:12]} is the newest word on it.{was}",
+                              (), (off.result, *(e.result for e in rows[:1])))
     if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
         # "By the day on which it was written" says nothing of what is to come
@@ -370,7 +388,7 @@ class ReasonedRecallService:
         count_up("reasoning.reasoned_recalls", by=said.by)
         record("reasoning.confidence", said.confidence, by=said.by)
         count_up("reasoning.temporal_resolutions", len(said.temporal_resolutions))
-        if count and said.confidence > _FOUND: s.note(said.source_memories)
+        if count and said.confidence > _FOUND: s.note(stands_out(said.source_memories, query))
         return said
 
     async def recall_with_reasoning(

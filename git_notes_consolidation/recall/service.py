@@ -33,14 +33,14 @@ from ..store.state import as_shown
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from git_notes_consolidation.recall.rank import (
-    AKIN, QUESTION, RELEVANT, USED, about_the_past, lists_all, name_scores, relevance, vector_scores,
+    AHEAD, AKIN, CLEAR, QUESTION, RELEVANT, about_the_past, lists_all, name_scores, relevance, vector_scores,
     word_scores)
 from .newest import GROUPED, answers_better, newest_on_top, stands_for
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'least_cosine', 'RecallService', 'open_recall', 'through_plugin',
-           'get_recall_service', 'reset_recall_service']
+__all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'stands_out', 'least_cosine', 'RecallService', 'open_recall',
+           'through_plugin', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -211,23 +211,37 @@ def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x
     return _Scores([*there.values()], [weight if name == "vectors" else 1.0 for name in there], cosine)
 
 
-def _relevant(results: Sequence[MemoryResult], query: str, least: float = RELEVANT) -> list[MemoryResult]:
-    "What has to do with the question, and what is newer on the same subject."
-    def said(m: Memory) -> str: return " ".join((m.text, m.namespace, m.spec or "", m.phase or "", *m.tags))
-    fit = [r for r in results if r.similarity >= least
-           or relevance(query, said(r.memory), r.similarity) >= least]
-    keep = {i for r in fit for i in (r.id, r.newer)}
-    return [r for r in results if r.id in keep]
-
-
-def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str) -> set[int]:
-    "Rows of the summaries that must not stand for their sources."
+def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str,
+             asked: Mapping[str, str]) -> set[int]:
+    "Rows of the summaries that must not stand for their sources, of which one may be outdated."
     row = {c.ids[s]: s for s in c.sources}
     def sources(r: MemoryResult) -> list[Memory]:
         current = {c.ids[u] for u in c.unit[c.sources[row[r.id]]].tolist() if u >= 0 and not c.replaced[u]}
         there = store_tables.stored_memories(tables, current)
         return [there[i] for i in r.stands_for if i in there]
-    return {row[r.id] for r in results if r.kind == "summary" and not stands_for(r.memory, sources(r), query)}
+    return {row[r.id] for r in results if r.kind == "summary"
+            and (asked.keys() & r.stands_for or not stands_for(r.memory, sources(r), query))}
+
+# %% ../../nbs/14_recall/06_service.ipynb #10c9089b
+def _fit(r: MemoryResult, query: str) -> float:
+    m = r.memory
+    said = " ".join((m.text, m.namespace, m.spec or "", m.phase or "", *m.tags))
+    return max(r.similarity, relevance(query, said, r.similarity))
+
+
+def _relevant(results: Sequence[MemoryResult], query: str) -> list[MemoryResult]:
+    "What has to do with the question, and what is newer on the same subject."
+    keep = {i for r in results if _fit(r, query) >= RELEVANT for i in (r.id, r.newer)}
+    return [r for r in results if r.id in keep]
+
+# %% ../../nbs/14_recall/06_service.ipynb #59233858
+def stands_out(
+    results: Sequence[MemoryResult],  # Best first
+    query: str,
+) -> Sequence[MemoryResult]:  # The first, or none
+    "What one would call used, without having seen anybody open it."
+    first, *others = [_fit(r, query) for r in results] or [0.0]
+    return results[:1] if first >= max(CLEAR, AHEAD + max(others, default=0.0)) else ()
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
 RANKERS = ("words", "vectors", "names")
@@ -268,7 +282,7 @@ class RecallService(_Tables):
         as_of: datetime | date | str | None = None,  # What was true then
         # … by what was known then; not given: by all that is known
         known_at: datetime | date | str | None = None,
-        count: bool = True,  # It is a use of what is shown; not so for what is given unasked
+        count: bool = True,  # It is a use of what stands out; not so for what is given unasked
     ) -> list[MemoryResult]:
         "The best answers, best first."
         query, most = query.encode("utf-8", "replace").decode(), max(0, limit if k is None else k)
@@ -281,18 +295,18 @@ class RecallService(_Tables):
             results = self._sound(lambda conn: self._answer(conn, query, wanted, most, least,
                 asked_times(as_of, known_at), deeper))
             if count and not lists_all(query):
-                self.note(_relevant(results, query, USED))
-            log.set(result_count=len(results))
+                self.note(stands_out(results, query)[:most])
+            log.set(result_count=len(results[:most]))
         count_up("recall.recalls_by_mode", mode=mode_)
         record("recall.latency", perf_counter() - begin, mode=mode_)
-        return results
+        return results[:most]
 
-    def note(self, results: Iterable[MemoryResult]) -> None:
-        "Count these as used."
+    def note(self, results: Iterable[MemoryResult | Memory]) -> None:
+        "Count these as used: they stood out, or were opened."
         ids = [r.id for r in results]
-        with self._connection() as conn, suppress(sqlite3.DatabaseError), span("recall.increment_activation",
-            count=len(ids)):
-            # Locked, or damaged: an answer is worth more than its count
+        # Locked, damaged, or not ours to write: an answer is worth more than its count
+        with (suppress(sqlite3.DatabaseError, RepoError), self._connection() as conn,
+              span("recall.increment_activation", count=len(ids))):
             note_accesses(conn, ids, self.clock(), self.session)
             count_up("recall.activation_increments", len(ids))
 
@@ -350,26 +364,30 @@ AND m.superseded_kind = 'full')
                         every = listed(c, wanted)
                         return full(every._replace(units=every.units[:most]))
                     scores = _scored(tables, c, query, *vectors, self.rankers)
-                    return self._best(tables, c, scores, query, wanted, most, least, full, deeper)[:most]
+                    return self._best(tables, c, scores, query, wanted, most, least, full, deeper)
         # Somebody filled the tables in between
         return self._answer(conn, query, wanted, most, least, asked, deeper, tries - 1)
 
     def _best(self, tables: sqlite3.Connection, c: Columns, scores: _Scores, query: str, wanted: Wanted,
               most: int, least: float | None, full: Callable[[Found], list[MemoryResult]],
               deeper: bool) -> list[MemoryResult]:
-        without = set[int]()
+        without, asked = set[int](), cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
         def look(w: Wanted, n: int) -> list[MemoryResult]:
             while True:
                 found = worthiest(full(with_equals(scores.found(c, w, least, without), n)))
-                untold = set[int]() if w.sources else _telling(tables, c, found, query)
+                untold = set[int]() if w.sources else _telling(tables, c, found, query, asked)
                 if not untold: return found
                 without.update(untold)
         best = look(wanted, max(most, GROUPED))
         every = look(replace(wanted, anywhere=True, summaries=False), GROUPED)
         if deeper and answers_better(query, every, best): best = every
-        asked = index.recalled(tables, "probably_replaced") or {}
-        shown = best if wanted.past else newest_on_top(best, query, every, cast(dict[str, str], asked))
-        return _relevant(shown, query)
+        if wanted.past: return _relevant(best, query)
+        near = every[:GROUPED]
+        if more := {asked[r.id] for r in best if r.id in asked} - {r.id for r in near}:
+            found = scores.found(c, replace(wanted, anywhere=True, summaries=False), least)
+            units = np.unique(c.unit[[n for n, i in enumerate(c.ids) if i in more]])
+            near += full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))
+        return _relevant(newest_on_top(best, query, near, asked), query)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, float]:
@@ -417,7 +435,7 @@ def through_plugin(
         if len(mine) >= limit or len(found) in (asked, 0) or len(found) < want: break
         want, asked = 4 * want, len(found)
     results = sorted(mine.values(), key=lambda r: r.distance)[:limit]
-    if count: service.note(results)
+    if count: service.note(stands_out(results, query))
     return results
 
 # %% ../../nbs/14_recall/06_service.ipynb #bab42513

@@ -4,15 +4,9 @@ from git_notes_consolidation import lazy_names
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "tuning": "Prepared answer scores tiers",
     "tuning_panel": "Panel",
-    "scaling": "growth growth_table",
-    "flame": "Span flame_chart read_otlp time_table",
     "corpus": "Corpus load_corpus",
     "tuning_desk": "tune",
     "labelling": "LabelFile edge_precision",
     "labelling_desk": "label",
-    "rules": "try_rules without",
-    "prompt_desk": "ask_prompts",
-    "decay_desk": "try_decays",
-    "cluster_desk": "map_clusters cluster_terms",
     "before_after": "scratch capture_report snapshot differences",
 })

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from ..core.loading import Settings
 from ..session.context import SessionContextBuilder
 from ..session.xml import format_context
@@ -19,7 +19,6 @@ from ..core.memory import Memory
 from ..core.models import MemoryTier
 from ..store.git import Repo, RepoError, git, open_repo, tips
 from ..store.reader import Scan, write_memories
-from ..plots.style import figure
 from ..recall.service import open_recall
 from ..consolidation.service import ConsolidationService
 from ..consolidation.view import scored
@@ -30,12 +29,9 @@ from ..consolidation.stores import SummaryStore
 from ..session.fast_start import session_of
 from ..core.tokens import estimate_tokens
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 # %% auto #0
-__all__ = ['scratch', 'CaptureReport', 'capture_report', 'repeats', 'arrivals', 'arrivals_figure', 'session_costs', 'moves',
-           'differences', 'snapshot', 'storage_counts']
+__all__ = ['scratch', 'CaptureReport', 'capture_report', 'repeats', 'arrivals', 'session_costs', 'moves', 'differences',
+           'snapshot', 'storage_counts']
 
 # %% ../../nbs/20_research/06_before_after.ipynb #6b9be190
 def scratch(
@@ -101,23 +97,6 @@ def arrivals(memories: Sequence[Memory]) -> dict[str, dict[date, int]]:
     out: dict[str, Counter[date]] = defaultdict(Counter)
     for m, d in zip(memories, days): out[m.namespace][d - timedelta(days=d.weekday()) if weekly else d] += 1
     return {ns: dict(sorted(n.items())) for ns, n in sorted(out.items())}
-
-# %% ../../nbs/20_research/06_before_after.ipynb #172c3065
-def arrivals_figure(counts: Mapping[str, Mapping[date, int]]) -> Figure:
-    "A row for each namespace, the darker the more came; a number is a namespace's total."
-    days = sorted({d for row in counts.values() for d in row})
-    step = 7 if len(days) > 1 and all((b - a).days % 7 == 0 for a, b in zip(days, days[1:])) else 1
-    every = ([days[0] + timedelta(days=i) for i in range(0, (days[-1] - days[0]).days + 1, step)] if days
-             else [])
-    cells = {"type": "heatmap", "x": [d.isoformat() for d in every],
-             "y": [f"{ns} ({sum(row.values())})" for ns, row in counts.items()],
-             "z": [[row.get(d, 0) for d in every] for row in counts.values()],
-             "colorscale": [[0, "#FFFFFF"], [1, "#222222"]], "xgap": 1, "ygap": 1,
-             "colorbar": {"title": {"text": "memories"}, "thickness": 12},
-             "hovertemplate": "%{y}, %{x}: %{z}<extra></extra>"}
-    return figure([cells], x="week that begins on" if step == 7 else "day", yaxis_autorange="reversed",
-                  plot_bgcolor="#DDD", height=140 + 26 * len(counts),
-                  margin={"l": 140})
 
 # %% ../../nbs/20_research/06_before_after.ipynb #d34b14b4
 def session_costs(

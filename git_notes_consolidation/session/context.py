@@ -24,6 +24,7 @@ from ..consolidation.view import scored, stand_ins, View, view
 from ..core.tokens import token_counter
 from .budget import about, bag, Laid, relevances, SessionContext
 from .fast_start import session_of
+from ..supersession.blockers import closed
 
 # %% auto #0
 __all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'HOOK_TOKENS', 'HOOK_CHARACTERS', 'complexity', 'tracked_files',
@@ -89,7 +90,7 @@ def currents(
 ) -> list[Memory]:  # Oldest first
     "The memories that hold, each once."
     shown = stand_ins(memories := tuple(memories), meta)
-    return [m for m in living_memories(memories) if shown[m.id] == m.id
+    return [m for m in living_memories(memories) if shown[m.id] == m.id and not closed(m)
             and meta[m.id].superseded_kind != "full"]
 
 # %% ../../nbs/15_session/06_context.ipynb #d9897e5a

@@ -10,7 +10,7 @@ from .. import __version__
 from ..core.remedies import NOT_FETCHED, PARTIAL, remedy
 from ..core.settings_files import find_file, read_file
 from .budget import (
-    FORMAT, WEIGHTS, Laid, Line, Packed, SessionContext, Told, pack, scores)
+    FORMAT, WEIGHTS, Laid, Note, Packed, SessionContext, Told, pack, scores)
 
 # %% auto #0
 __all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'refused', 'session_of', 'settings_of', 'load', 'prepared', 'given',
@@ -64,12 +64,13 @@ class Here:
         rows = said.splitlines()
         bare = next((i for i, row in enumerate(rows) if row in ("true", "false")), len(rows))
         self.common_dir = rows[0] if rows else ""  # Empty: no repository
-        self.seen = " ".join(rows[1:bare])  # Our refs' objects, by the refs' names
+        self.runs = " ".join(rows[1:bare])  # Our refs' objects, by the refs' names; empty: no run yet
         top = [row for row in rows[-1:] if rows[bare:bare + 1] == ["false"] and os.path.isabs(row)]
         self.top = top[0] if top else ""  # Empty: bare, or inside of .git
         self.busy = False  # Was a process started?
         # Objects of the refs that the plugin writes
         self.memories = " ".join(rows[bare + 1:len(rows) - len(top)])
+        self.seen = f"{self.runs} {self.memories}".strip()  # All that a block is made from
 
 
 def refused(cwd: str) -> str:  # Git's words; empty: it did not
@@ -137,15 +138,18 @@ def settings_of(env: Mapping[str, str], top: str, complaints: list[str]) -> dict
     return found
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #863c2e4e
-def load(common_dir: str, seen: str) -> Laid | None:
-    "The summaries as a run laid them out; none if that was for other refs, or never."
+def load(
+    common_dir: str,
+    seen: str | None,  # None: whatever it was made from
+) -> Laid | None:
+    "What was laid out; none if that was for other refs, or never."
     try:
         with open(os.path.join(common_dir, "gnc", "session.jsonl"), encoding="utf-8") as f:
             head, *lines = f.read().split("\n")
         d = json.loads(head)
-        if d["format"] != [FORMAT, __version__] or d["seen"] != seen: return None
+        if d["format"] != [FORMAT, __version__] or seen not in (None, d["seen"]): return None
         return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])], d["counter"],
-                    [Line(*x) for x in d["notes"]], d["noted"], d["questions"])
+                    [Note(*x) for x in d["notes"]], d["questions"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError): return None
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #d9d4b612
@@ -159,17 +163,37 @@ def _apart(code: str, where: str) -> Popen[bytes]:
                             start_new_session=True)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #6f8946d7
-def prepared(here: Here, patience: float = 0.8) -> Laid | None:  # Seconds
-    "The summaries, laid out now if they have to be."
+def _first(mark: str, seconds: float) -> bool:
+    "Does nobody else prepare? Then it is for us; a mark as old as that is of one who was killed."
+    import time
+    try: os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        try: return time.time() - os.stat(mark).st_mtime > seconds
+        except OSError: return True
+    except OSError: pass  # Nothing can be kept here
+    return True
+
+
+def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
+    "The summaries, laid out now if they have to be: by the first of several sessions, for all of them."
     if not here.seen or (laid := load(here.common_dir, here.seen)): return laid if here.seen else None
-    child = _apart(
-        "from git_notes_consolidation.store.git import open_repo; from "
-        "git_notes_consolidation.session.prepared import prepare; "
-        "prepare(open_repo(sys.argv[1]))", here.top or here.common_dir)
-    here.busy = True
-    try: child.wait(patience)
-    except Exception: return None  # It goes on without us
-    return load(here.common_dir, here.seen)
+    import time
+    mark, end = os.path.join(here.common_dir, "gnc", "preparing"), time.monotonic() + patience
+    first, here.busy = _first(mark, 5 * patience), True
+    try:
+        child = _apart(
+            "from git_notes_consolidation.store.git import open_repo; from "
+            "git_notes_consolidation.session.prepared import prepare; "
+            "prepare(open_repo(sys.argv[1]))", here.top or here.common_dir) if first else None
+        # It goes on without us
+        while time.monotonic() < end and (child.poll() is None if child else os.path.exists(mark)):
+            time.sleep(0.01)
+        return load(here.common_dir, here.seen)
+    except Exception: return None
+    finally:
+        if first:
+            try: os.unlink(mark)
+            except OSError: pass
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #20d39725
 def given(
@@ -216,11 +240,11 @@ def look_later(here: Here, cwd: str) -> None:
         "'session_start', lambda why: None)", cwd)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #977fdf3b
-def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any]) -> Packed:
+def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any], now: float = 0.0) -> Packed:
     "What the session is told."
     values = scores(laid, session, s["summaries_prioritize"])
     return pack(laid, values, s["summaries_token_budget"], s["summaries_max"], s["summaries_superseded"],
-                s["summaries_min_confidence"])
+                s["summaries_min_confidence"], now=now)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #b3f5b51e
 def xml_for(
@@ -259,18 +283,35 @@ def notices(
     "What a person should know of this repository's memory."
     waiting, ask = _last_run(here).get("waiting"), "gnc review list"
     return {
-        "missing": "" if here.memories or not here.seen else NOT_FETCHED,
+        "missing": "" if here.memories or not here.runs else NOT_FETCHED,
         "partial": PARTIAL if here.memories and not ready and _partial(here) else "",
         "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
-                 "gnc consolidate in a terminal" if here.memories and not here.seen else "",
+                 "gnc consolidate in a terminal" if here.memories and not here.runs else "",
         "questions": f"one question waits for you: {ask}" if questions == 1
                      else f"{questions} questions wait for you: {ask}" if questions else "",
         "guard": f"the last run superseded as many memories as one run may, and {waiting} more are outdated: "
                  f"gnc consolidate --dry-run shows them" if isinstance(waiting, int) and waiting > 0 else ""}
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #c6ff3bfe
-_OVER = ("What this session was told before of the project's memories no longer holds: a run or an undo came "
-         "since.")
+_OVER = ("What this session was told before of the project's memories no longer holds: memories, a run or an "
+         "undo came since.")
+_BEHIND = "(The newest memories are still being read; gnc recall knows them.)"
+
+
+def _told_of(here: Here, cwd: str, s: Mapping[str, Any], why: list[str]) -> tuple[Laid | None, str]:
+    "What is laid out, and the block; where reading takes too long, the last block, which says so."
+    import time
+    laid = prepared(here)
+    last = laid or (load(here.common_dir, None) if here.seen else None)
+    packed = block_for(last, session_of(cwd, here.top), s, time.time()) if last else None
+    block = packed.block if packed else ""
+    if block and not laid: block = f"{_BEHIND}\n\n{block}"
+    if laid and s["session_format"] == "xml": block = xml_for(here, why) or block
+    if not block:
+        why.append(f"nothing fits into a budget of {s['summaries_token_budget']} tokens" if packed
+                   and last and (last.items or last.notes) else "the memory says nothing yet"
+                   if packed or not here.seen else "the memory is still being read")
+    return laid, block
 
 
 def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str, str], why: list[str],
@@ -283,22 +324,19 @@ def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str,
         why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository")
         if wanted and not here.common_dir and (heals := remedy(refused(cwd))): notes.append(heals)
         return ""
-    laid = prepared(here)
-    packed = block_for(laid, session_of(cwd, here.top), s) if laid else None
-    block = str(packed.block) if packed else ""
-    if laid and s["session_format"] == "xml": block = xml_for(here, why) or block
-    if not block:
-        why.append("no summary fits" if packed else "nothing prepared yet" if here.seen
-                   else "nothing consolidated yet: run gnc consolidate")
+    laid, block = _told_of(here, cwd, s, why)
+    if here.busy and not block:
+        notes.append("what is known is still being prepared; the next session is told it")
     session, starts = str(event.get("session_id") or ""), event.get("source") in (None, "startup")
     shown = notices(here, laid.questions if laid else 0, bool(laid)) if starts else {}
     version, known = here.seen if block else "", {f"!{name}": text for name, text in shown.items()}
     sure = bool(laid or not here.seen)  # Else it is not known whether anything has changed
     told = given(here.common_dir, known | ({session: version} if session and sure else {}))
     notes += [text for name, text in shown.items() if text and told[f"!{name}"] != text]
-    if not sure: return ""
     before = told.get(session, "")
-    if not before or event.get("source") != "resume": return block
+    if event.get("source") != "resume": return block
+    if not sure: return ""
+    if not before: return block
     if before == here.seen: why.append("the session was told this before"); return ""
     return f"{_OVER}{' What follows takes its place.' if block else ''}\n\n{block}".strip()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from .block import with_block, without_block
@@ -37,6 +38,7 @@ class SummaryInjectionConfig:
     min_confidence: float = 0.7  # A summary below it stays out
     prioritize_by: str = "relevance"  # relevance, recency or activation
     include_supersession_context: bool = True  # Tell what was superseded, struck through
+    max_characters: int = 9_500  # An assistant takes about 10,000 of one hook's context
 
     def __post_init__(self) -> None:
         if self.prioritize_by not in PRIORITIES:
@@ -64,6 +66,8 @@ class SummaryInjectionResult:
     left_out: int = 0  # How many more there are
     shortened: int = 0  # How many of those in it lost lines
     counter: str = "estimate"  # Who counted the tokens
+    memories: tuple[str, ...] = ()  # Ids of the single memories in it
+    memories_left_out: int = 0  # How many more of them there are
 
 # %% ../../nbs/15_session/07_inject.ipynb #dd9e4ecd
 def cosines(
@@ -88,8 +92,9 @@ def _from(store: Any) -> Laid:
 
 
 def _texts(laid: Laid) -> list[tuple[str, str]]:
-    return [(x.id, "\n".join(y.text for y in lines_of(laid, i) if y.kind in ("text", "fact"))) for i,
-            x in enumerate(laid.items)]
+    said = [(x.id, "\n".join(y.text for y in lines_of(laid, i) if y.kind in ("text", "fact")))
+            for i, x in enumerate(laid.items)]
+    return said + [(x.id, x.text) for x in laid.notes]
 
 # %% ../../nbs/15_session/07_inject.ipynb #0fea0c16
 @dataclass
@@ -103,11 +108,10 @@ class SessionStartSummaryInjector:
         "All that can be told: as the last run prepared it, else now."
         if not isinstance(self.summary_store, Store): return _from(self.summary_store)
         repo = self.summary_store.repo
-        seen = seen_refs(repo)
-        return (load(str(repo.common_dir), seen) if seen else None) or prepare(repo)
+        return load(str(repo.common_dir), seen_refs(repo)) or prepare(repo)
 
-    def inject_summaries(self, existing_context: str | None,
-                         session_context: SessionContext | None = None) -> SummaryInjectionResult:
+    def inject_summaries(self, existing_context: str | None, session_context: SessionContext | None = None,
+                         now: datetime | None = None) -> SummaryInjectionResult:
         "What was there without its older block, and the present block."
         existing, session, c = existing_context or "", session_context or SessionContext(), self.config
         if not c.enabled:
@@ -121,7 +125,7 @@ class SessionStartSummaryInjector:
                 worth = scores(laid, session, c.prioritize_by, near)
             with span("session.format_block") as made:
                 packed = pack(laid, worth, c.token_budget, c.max_summaries, c.include_supersession_context,
-                              c.min_confidence)
+                              c.min_confidence, c.max_characters, now=(now or datetime.now(UTC)).timestamp())
                 made.set(tokens_used=packed.tokens)
             whole, had = with_block(existing, packed.block)
             log.set(existing_replaced=had, summaries_count=len(packed.shown), tokens_used=packed.tokens)
@@ -129,7 +133,8 @@ class SessionStartSummaryInjector:
         count("session.replacements", int(had)); count("session.summaries_selected", len(packed.shown))
         record("session.tokens_used", packed.tokens)
         return SummaryInjectionResult(len(packed.shown), packed.tokens, whole, had, packed.block,
-                                      packed.shown, packed.left_out, packed.shortened, laid.counter)
+                                      packed.shown, packed.left.summaries, packed.left.shortened,
+                                      laid.counter, packed.told, packed.left.notes)
 
 # %% ../../nbs/15_session/07_inject.ipynb #e6342b3f
 _injectors: dict[str, SessionStartSummaryInjector] = {}

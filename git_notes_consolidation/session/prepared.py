@@ -6,30 +6,35 @@
 from __future__ import annotations
 import json, re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from heapq import nlargest
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
 from .. import __version__
 from .block import one_line, paragraph
 from .fast_start import load
-from ..core.models import EdgeType, MemorySummary, MemoryTier
-from ..core.memory import as_utc, Memory
+from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
+from ..core.memory import as_utc, Memory, repeat_key
 from ..store.events import REFS, read_events
-from ..store.git import Repo, tips
+from ..store.git import MEM, Repo, tips
 from ..store.reader import read_memories
 from ..store.state import (
-    State, fold, forgotten, open_questions, probably_replaced, stood_for, with_state)
+    State, fold, open_questions, probably_replaced, stood_for, with_state)
 from ..store.locks import replace_file
-from .budget import FORMAT, Laid, Line, Told, bag, words
+from .budget import (
+    FORMAT, SECTIONS, Laid, Line, Note, Told, bag, section, words)
 from ..core.tokens import token_counter, estimate_tokens
-from ..text.factuality import is_fragment
-from ..text.sentences import split_sentences, with_full_stop
+from ..supersession.succession import successors
+from ..text.factuality import is_fragment, stance
+from ..text.sentences import with_full_stop
+from ..text.topics import own_sentences
 from ..supersession.blockers import closed
-from ..text.subjects import PERHAPS_ONE_SUBJECT, last_words
+from ..supersession.claims import claims
 
 # %% auto #0
-__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen_refs', 'replaced_in', 'latest', 'with_notes',
-           'prepare', 'carry', 'refs_moved']
+__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen', 'seen_refs', 'replaced_in', 'living', 'Candidate',
+           'candidates', 'lay_notes', 'prepare', 'refs_moved']
 
 # %% ../../nbs/15_session/04_prepared.ipynb #7fa416af
 def outdated(
@@ -82,10 +87,11 @@ def _line(kind: str, text: str, count: Callable[[str], int]) -> Line:
     return Line(kind, text, count(f"{text}\n\n"), "\n".join(map(words, said)))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #3765e0d5
-def _told(x: MemorySummary, near: Sequence[tuple[int, float]]) -> Told:
-    made = as_utc(x.created_at)
+def _told(x: MemorySummary, near: Sequence[tuple[int, float]], at: Mapping[str, int] = {}) -> Told:
+    made, known = as_utc(x.created_at), all(m in at for m in x.source_memory_ids)
     return Told(x.id, x.namespace, as_utc(x.temporal_range[1]).timestamp(), f"{made:%Y-%m-%dT%H:%M:%SZ}",
-                x.activation_count, x.confidence.overall, near)
+                x.activation_count, x.confidence.overall, near, x.by != "offline",
+                [at[m] for m in x.source_memory_ids] if known else [])
 
 # %% ../../nbs/15_session/04_prepared.ipynb #14f1b422
 def _index(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
@@ -111,6 +117,7 @@ def lay_out(
     replaced: frozenset[str] = frozenset(),  # Memories that are superseded as a whole
     count: Callable[[str], int] = estimate_tokens,  # Of tokens
     most: int = 300,
+    notes: Sequence[Note] = (),
 ) -> Laid:
     "Everything that a session may be told."
     live = [x for x in summaries if x.tier in _TIERS and not set(x.source_memory_ids) <= replaced]
@@ -119,9 +126,11 @@ def lay_out(
     newest = sorted(there, key=lambda p: (p[0].temporal_range[1], p[0].id))[-most:]
     lines = [[_line(kind, text, count) for kind, text in _rows(x, gone)] for x, gone in newest]
     bags = [bag("\n".join(y.text for y in rows if y.kind != "heading")) for rows in lines]
-    items = [_told(x, near) for (x, _), near in zip(newest, overlaps(bags))]
-    return Laid(items, {w: i for w, i in sorted(_index(bags).items())},
-                [json.dumps(rows, ensure_ascii=False) for rows in lines])
+    at = {x.id: i for i, x in enumerate(notes)}
+    items = [_told(x, near, at) for (x, _), near in zip(newest, overlaps(bags))]
+    index = _index([*bags, *(bag(x.text) for x in notes)])
+    return Laid(items, {w: i for w, i in sorted(index.items())},
+                [json.dumps(rows, ensure_ascii=False) for rows in lines], notes=notes)
 
 # %% ../../nbs/15_session/04_prepared.ipynb #9bbf67f9
 PREPARED = "session.jsonl"
@@ -130,15 +139,22 @@ PREPARED = "session.jsonl"
 def to_text(laid: Laid, seen: str) -> str:
     "The file's content."
     head = {"format": [FORMAT, __version__], "seen": seen, "counter": laid.counter, "items": laid.items,
-            "index": laid.index, "notes": laid.notes, "noted": laid.noted,
-            "questions": laid.questions}
+            "index": laid.index, "notes": laid.notes, "questions": laid.questions}
     return "".join(f"{x}\n" for x in (json.dumps(head, ensure_ascii=False, separators=(",", ":")),
                                       *laid.lines))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #d53e8247
+def seen(
+    known: Mapping[str, str],  # Refs to the objects that they point to: ours, and those of the memories
+) -> str:
+    "What a file was made from."
+    ours = [known[r] for r in sorted(REFS.values()) if r in known]
+    return " ".join([*ours, *(tip for ref, tip in sorted(known.items()) if ref.startswith(MEM))])
+
+
 def seen_refs(repo: Repo) -> str:
-    "The objects that our refs point to, in the order of the refs' names."
-    return " ".join(tip for _, tip in sorted(tips(repo, *REFS.values()).items()))
+    "What a file made now would be made from."
+    return seen(tips(repo, *REFS.values(), MEM))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #199461a8
 def replaced_in(state: State) -> frozenset[str]:
@@ -147,115 +163,147 @@ def replaced_in(state: State) -> frozenset[str]:
                      and e.kind != "partial")
 
 # %% ../../nbs/15_session/04_prepared.ipynb #11728525
-_LATEST = 80  # Memories that are looked at
-
-
-def _overtaken(state: State) -> frozenset[str]:
-    "Memories that another replaces as a whole, or probably does."
-    return replaced_in(state) | probably_replaced(state).keys()
-
-
-def _past(state: State) -> set[str]:
-    "Memories that something stands for, or probably does."
-    return stood_for(state) | probably_replaced(state).keys()
-
-
-def latest(
+def living(
     memories: Iterable[Memory],
     state: State,
-) -> list[Memory]:  # The newest first
-    "The newest word on each of the latest subjects."
-    past = _past(state)
-    living = (m for m in memories if m.status != "tombstone" and not closed(m) and m.id not in past
-              and not is_fragment(m))
-    return last_words(nlargest(_LATEST, living, key=lambda m: (m.event_time, m.id)), PERHAPS_ONE_SUBJECT)
+) -> list[tuple[Memory, int]]:  # … and how often each was said; dated when it was said last
+    "The memories that nothing stands for, each once."
+    gone, ids = stood_for(state), dict[str, str]()
+    copies = {e.source_id: e.target_id for e in state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
+    said, first = dict[str, list[datetime]](), dict[tuple[str, str], str]()
+    there = {m.id: m for m in sorted(memories, key=lambda m: (m.event_time, m.id))}
+    for m in there.values():
+        if m.status == "tombstone" or closed(m) or is_fragment(m): continue
+        root = copies.get(m.id, m.id)
+        if root in there: root = first.setdefault(repeat_key(there[root]), root)
+        if m.id in gone and m.id not in copies: continue
+        said.setdefault(root, []).append(m.event_time)
+        ids[root] = root
+    alive = [i for i in ids if i in there and i not in gone]
+    return [(replace(there[i], timestamp=max(said[i]), valid_from=None), len(said[i])) for i in alive]
+
+# %% ../../nbs/15_session/04_prepared.ipynb #bb587bff
+_WHY = re.compile(r"(?i)\b(?:because|since|so that|otherwise|in order to|due to|the reason|why|rationale|"
+                  r"as (?:it|we|they|the)|which (?:makes|saves|keeps))\b")
+_EXPLAINED = ("decisions", "patterns", "learnings", "blockers")
 
 
-def _note(m: Memory, count: Callable[[str], int]) -> Line:
+def _body(m: Memory) -> tuple[str, str]:  # … and three further ones
+    "The first sentence of a body, and of a decision, a lesson or a blocker the one that says why."
+    title = words(m.summary)
+    lines = [line for s in own_sentences(m)[1:8] if len(line := one_line(s.line, 400)) <= 240
+             and words(line) and words(line) not in title]
+    lines = [x for x in lines if not claims(x)] or lines  # What it replaces is out of sight
+    why = next((x for x in lines[1:] if _WHY.search(x)), "") if m.namespace in _EXPLAINED else ""
+    first = [x for x in (*lines[:1], why) if x]
+    def said(xs: Iterable[str]) -> str: return " ".join(with_full_stop(x) for x in xs)
+    return said(first), said([x for x in lines if x not in first][:3])
+
+
+_UNTIL = re.compile(r"(?i)\b(?:until|till|through)\s")
+
+
+def _until(m: Memory) -> int:
+    "When it stops to hold by its title's words, in seconds; 0: it does not say."
+    if not (said := _UNTIL.search(m.summary)): return 0
+    from git_notes_consolidation.temporal.resolve import find_references
+    ends = [r.interval[1] for r in find_references(m.summary, m.timestamp) if r.interval
+            and r.span[0] <= said.end() <= r.span[1]]
+    return int(as_utc(ends[0]).timestamp()) if ends else 0
+
+
+def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -> Note:
     "A memory on one line."
-    body = next((one_line(m.content[s.start:s.end]) for s in split_sentences(m.content[:2000])
-                 if s.kind in ("text", "item")), "")
-    more = f" {body}" if body and len(body) <= 160 and words(body) not in words(m.summary) else ""
-    text = f"- {m.event_time:%Y-%m-%d} {with_full_stop(one_line(m.summary))}{more}"
-    return Line("note", text, count(f"{text}\n"), words(f"{m.summary} {more}"))
+    asks = "question: " if stance(m.summary) == "asked" else ""
+    body, more = _body(m)
+    text = f"{m.event_time:%Y-%m-%d} {asks}{with_full_stop(one_line(m.summary))} {body}".strip()
+    text = text.replace("~~", "") + (" (in part outdated)" if in_part else "")
+    return Note(m.id, m.namespace, m.event_time.timestamp(), round(worth, 3), text, count(f"- {text}\n"),
+                words(text[11:]), -1, _until(m), "" if in_part else more, count(f" {more}"))
+
+# %% ../../nbs/15_session/04_prepared.ipynb #1eb7476c
+_MOST = {"Decisions": 90, "Blockers": 30, "Patterns and learnings": 50, "Lately": 50}
 
 
-def with_notes(
-    laid: Laid,
+class Candidate(NamedTuple):
+    "A memory that a session may be told."
+    memory: Memory
+    worth: float  # 0 to 1
+    value: float  # The same with its age
+
+
+def candidates(memories: Iterable[Memory], state: State) -> list[Candidate]:
+    "The memories of each section that matter most."
+    found = living(memories, state)
+    over = Counter(e.source_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES)
+    newest = max((m.event_time for m, _ in found), default=None)
+    rows: dict[str, list[Candidate]] = defaultdict(list)
+    for m, said in found:
+        asked = state.accesses[m.id][0] if m.id in state.accesses else 0
+        worth = max(1 - 1 / (1 + over[m.id] + (said - 1) / 2 + asked / 3), m.importance or 0.0)
+        name = section(Note(m.id, m.namespace, 0, 0, "", 0, ""))
+        age = (newest - m.event_time).total_seconds() / 86400 if newest else 0.0
+        rows[name].append(Candidate(m, worth, 2.0 ** (-age / SECTIONS[name][2]) + worth))
+    def best(c: Candidate) -> tuple[float, str]: return -c.value, c.memory.id
+    return [c for name, cs in rows.items() for c in sorted(cs, key=best)[:_MOST[name]]]
+
+
+def _heads(later: Mapping[str, str]) -> dict[str, str]:
+    "Each led to the end of its chain."
+    def end(i: str) -> str:
+        seen = {i}
+        while (j := later.get(i, i)) not in seen: seen.add(j); i = j
+        return i
+    return {i: h for i in later if (h := end(i)) != i}
+
+
+def lay_notes(
     memories: Iterable[Memory],
     state: State,
     count: Callable[[str], int] = estimate_tokens,
-) -> Laid:
-    "The same with single memories, ready to be told."
-    told = latest(memories, state)
-    head = Line("heading", "### Latest notes", count("### Latest notes\n\n"), "")
-    return laid._replace(notes=[head, *(_note(m, count) for m in told)] if told else [],
-                         noted=[m.id for m in told], questions=len(open_questions(state)))
-
-
-def _still(laid: Laid, before: Laid, state: State) -> Laid:
-    "With the notes of an earlier layout, where nothing stands for them now."
-    past = _past(state) | forgotten(state)
-    kept = [(i, x) for i, x in zip(before.noted, before.notes[1:]) if i not in past]
-    return laid._replace(notes=[*before.notes[:1], *(x for _, x in kept)] if kept else [],
-                         noted=[i for i, _ in kept], questions=len(open_questions(state)))
+) -> list[Note]:
+    "The single memories that a session may be told."
+    found = candidates(memories, state)
+    there = {c.memory.id: c.memory for c in found}
+    asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
+             and there[a].event_time < there[b].event_time}
+    def refused(older: Memory, newer: Memory) -> bool:
+        return MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in state.rejected
+    heads = _heads(successors([*there.values()], refused=refused) | asked)
+    parts = {e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
+             and e.kind == "partial"}
+    at = {i: n for n, i in enumerate(there)}
+    notes = [_note(c.memory, c.worth, c.memory.id in parts, count) for c in found]
+    return [x._replace(under=at[heads[x.id]] if x.id in heads else -1) for x in notes]
 
 # %% ../../nbs/15_session/04_prepared.ipynb #b21dce07
 def prepare(
     repo: Repo,
-    state: State | None = None,  # As folded from the refs that `seen` names; read when not given
-    seen: str | None = None,
-    memories: Iterable[Memory] | None = None,  # Read when not given
-    before: Laid | None = None,  # No memory is new since this
+    state: State | None = None,  # As folded from the refs; read when one of the three is not given
+    memories: Iterable[Memory] | None = None,
+    known: Mapping[str, str] | None = None,  # The refs that both were read from
 ) -> Laid:
     "Bring the file to the state of the refs; where nothing can be written, only the value is new."
-    if state is None or seen is None:
+    if state is None or memories is None or known is None:
+        known = tips(repo, *REFS.values(), MEM)
         events = read_events(repo)
-        state, seen = fold(events), " ".join(tip for _, tip in sorted(events.tips.items()))
+        state = fold(events)
+        known = {r: t for r, t in known.items() if r.startswith(MEM)} | dict(events.tips)
+        memories = with_state(read_memories(repo).memories, state)
     name, count = token_counter()
-    laid = lay_out(state.summaries.values(), _overtaken(state), count)._replace(counter=name)
-    if before is not None: laid = _still(laid, before, state)
-    else:
-        known = with_state(read_memories(repo).memories, state) if memories is None else memories
-        laid = with_notes(laid, known, state, count)
-    with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen))
+    notes = lay_notes(memories, state, count)
+    doubtful = replaced_in(state) | {x.id for x in notes if x.under >= 0}
+    laid = lay_out(state.summaries.values(), doubtful, count, notes=notes)
+    laid = laid._replace(counter=name, questions=len(open_questions(state)))
+    with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen(known)))
     return laid
-
-# %% ../../nbs/15_session/04_prepared.ipynb #21cee729
-def carry(
-    repo: Repo,
-    was: str,  # The refs' objects before, as `seen_refs` gives them
-    seen: str,  # … and now
-    state: State | None = None,  # Where what is told has changed
-    memories: Iterable[Memory] | None = None,  # All, where one may be told again
-) -> bool:  # Is the file up to date?
-    "Keep the file at the refs."
-    try:
-        text = (repo.common_dir / "gnc" / PREPARED).read_text(encoding="utf-8")
-        before, mark, rest = text[:1000].partition(f'"seen":{json.dumps(was)}')
-        if not mark or "\n" in before: return False
-        if state is not None:
-            laid = load(str(repo.common_dir), was) if memories is None else None
-            prepare(repo, state, seen, memories, laid)
-        else: replace_file(repo, PREPARED, f'{before}"seen":{json.dumps(seen)}{rest}{text[1000:]}')
-    except (OSError, ValueError): return False
-    return True
 
 # %% ../../nbs/15_session/04_prepared.ipynb #02d3ab79
 def refs_moved(
     repo: Repo,
-    state: State,  # As folded from the refs now
-    seen: str,  # The refs' objects now
-    was: str = "",  # … and before
-    before: State | None = None,  # The state before; none: not known
-    memories: Iterable[Memory] | None = None,  # All; read when not given
-    grown: bool = False,  # Some of them are new since `before`
+    state: State,  # As folded from the refs
+    memories: Iterable[Memory],  # All
+    known: Mapping[str, str],  # The refs that both were read from
 ) -> None:
     "What a finished run tells: the file is brought to where the refs are."
-    if before is None:
-        if seen and load(str(repo.common_dir), seen) is None: prepare(repo, state, seen, memories)
-        return
-    same = (not grown and state.summaries == before.summaries
-            and state.reviews.keys() == before.reviews.keys()
-            and replaced_in(state) == replaced_in(before))
-    if not (same and carry(repo, was, seen)): prepare(repo, state, seen, memories)
+    if load(str(repo.common_dir), seen(known)) is None: prepare(repo, state, memories, known)

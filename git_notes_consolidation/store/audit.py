@@ -220,4 +220,5 @@ def audit(
         return r
     return Report((_error(
         Where("refs/notes/mem/"), "no memory is in this clone, only what was made of them; fetch "
-        "them: git fetch origin 'refs/notes/mem/*:refs/notes/mem/*'"), ), r.checked)
+        "them: git fetch origin 'refs/notes/mem/*:refs/notes/mem/*'; where that brings none, gnc sync "
+        "where they were written"), ), r.checked)

@@ -5,7 +5,7 @@
 # %% ../../nbs/08_store/15_compact.ipynb #de0791f7
 from __future__ import annotations
 import hashlib, re, tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +19,8 @@ from .sync import HISTORY, merge_refs, STANDS_FOR
 from .remote import fetch, find_remote, push
 
 # %% auto #0
-__all__ = ['Listener', 'Commit', 'commits_of', 'behind', 'parentless', 'on_parents', 'name_of', 'replanted', 'Squash', 'squash',
-           'freed', 'keep_commits', 'histories', 'bundle_to', 'Compacted', 'compact', 'restore', 'publish']
+__all__ = ['Commit', 'commits_of', 'behind', 'parentless', 'on_parents', 'name_of', 'replanted', 'Squash', 'squash', 'freed',
+           'keep_commits', 'histories', 'bundle_to', 'Compacted', 'compact', 'restore', 'publish']
 
 # %% ../../nbs/08_store/15_compact.ipynb #f393bb25
 class Commit(NamedTuple):
@@ -215,15 +215,9 @@ def _keep(repo: Repo, name: str, old: Mapping[str, str]) -> list[str]:
     return [f"delete {HISTORY}{name}/{store} {tip}" for store, tip in old.items()]
 
 # %% ../../nbs/08_store/15_compact.ipynb #3270c976
-Listener = Callable[[Repo, str, str], object]  # Told of the refs' objects as they were, and as they are
-
-
-def _swap(repo: Repo, s: Squash, moved: Listener | None = None) -> None:
-    "Our refs, all in one step; who listens is told."
-    was = our_tips(repo)
+def _swap(repo: Repo, s: Squash) -> None:
+    "Our refs, all in one step."
     move_refs(repo, [f"update {REFS[store]} {tip} {s.old[store]}" for store, tip in s.new.items()])
-    now = was | {REFS[store]: tip for store, tip in s.new.items()}
-    if moved: moved(repo, *(" ".join(tip for _, tip in sorted(tips.items())) for tips in (was, now)))
 
 # %% ../../nbs/08_store/15_compact.ipynb #5e4eb9d1
 def compact(
@@ -233,7 +227,6 @@ def compact(
     *,
     bundle: Path | None = None,  # Where the old commits go; none: they stay in this repository under a name
     dry_run: bool = False,  # Only say what it would free
-    moved: Listener | None = None,
 ) -> Compacted:
     "Squash what is behind the horizon."
     def attempt() -> Compacted:
@@ -246,7 +239,7 @@ def compact(
         forget = _keep(repo, told.name, s.old)
         try:
             if bundle: bundle_to(repo, bundle, [f"{HISTORY}{told.name}/{store}" for store in s.old])
-            _swap(repo, s, moved)
+            _swap(repo, s)
         except BaseException as e:
             move_refs(repo, forget, final=True)
             if bundle and isinstance(e, RaceLost): bundle.unlink(missing_ok=True)
@@ -283,7 +276,6 @@ def _restored(repo: Repo, store: str, kept: str) -> tuple[str, str, dict[str, by
 def restore(
     repo: Repo,
     name: str,  # From `histories`, or a bundle's file
-    moved: Listener | None = None,
 ) -> dict[str, str]:  # Store to its commit
     "Put a history back beneath what was appended since."
     def attempt() -> dict[str, str]:
@@ -295,7 +287,7 @@ def restore(
         found = {store: _restored(repo, store, tip) for store, tip in kept[here].items()}
         keep_commits(repo, {i: raw for _, _, made in found.values() for i, raw in made.items()})
         _swap(repo, Squash({s: was for s, (was, _, _) in found.items()},
-                           {s: new for s, (_, new, _) in found.items()}, {}, (), 0), moved)
+                           {s: new for s, (_, new, _) in found.items()}, {}, (), 0))
         move_refs(repo, [f"delete {HISTORY}{here}/{store} {tip}" for store, tip in kept[here].items()],
                   final=True)
         return {s: new for s, (_, new, _) in found.items()}
@@ -322,14 +314,13 @@ def publish(
     *,
     bundle: Path | None = None,
     timeout: float = 120.0,  # Seconds for each connection
-    moved: Listener | None = None,
 ) -> Compacted:
     "Compact here and at a remote."
     remote = find_remote(repo, asked)
     def attempt() -> Compacted:
         theirs = fetch(repo, remote, timeout)
         merge_refs(repo, theirs)
-        told, ours = compact(repo, horizon, now, bundle=bundle, moved=moved), our_tips(repo)
+        told, ours = compact(repo, horizon, now, bundle=bundle), our_tips(repo)
         due = {s: tip for s, ref in REFS.items() if (tip := ours.get(ref)) and tip != theirs.get(s)}
         push(repo, remote, due, timeout, {s: theirs.get(s, "") for s in due})
         # They would hold the old commits

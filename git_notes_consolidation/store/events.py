@@ -15,13 +15,13 @@ from ..core.memory import digest, Memory
 from ..core.models import MemoryEdge, MemorySummary, MemoryTier
 from ..observability.tracing import span
 from ..observability.metrics import count
-from .git import note_paths, read_blobs, Repo, tips
+from .git import MEM, note_paths, read_blobs, Repo, tips
 from .reader import _GONE, Problem
 
 # %% auto #0
-__all__ = ['REFS', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'stamp', 'tier_append', 'edge_append',
-           'summary_append', 'review_append', 'wrote_append', 'set_append', 'op_append', 'prune_append',
-           'access_append']
+__all__ = ['REFS', 'encode', 'decode', 'Events', 'our_tips', 'ref_of', 'shared_tips', 'read_events', 'Append', 'stamp',
+           'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append', 'op_append',
+           'prune_append', 'access_append']
 
 # %% ../../nbs/08_store/03_events.ipynb #b8cf227d
 def _plain(value: Any) -> Any:
@@ -127,6 +127,18 @@ class Events:
 def our_tips(repo: Repo) -> dict[str, str]:
     "Where our refs point, such that no run is seen without its records."
     return tips(repo, REFS["runs"]) | tips(repo, *(REFS[s] for s in ("meta", "summaries", "edges")))
+
+# %% ../../nbs/08_store/03_events.ipynb #ca087efd
+def ref_of(
+    store: str,  # Of ours; or a ref of the plugin's, which is its own name
+) -> str:
+    "Where it lies."
+    return REFS.get(store, store)
+
+
+def shared_tips(repo: Repo) -> dict[str, str]:
+    "Where our refs point, and the plugin's."
+    return our_tips(repo) | tips(repo, MEM)
 
 # %% ../../nbs/08_store/03_events.ipynb #b81e227f
 def read_events(repo: Repo) -> Events:

@@ -4,18 +4,18 @@
 
 # %% ../../nbs/08_store/01_git.ipynb #5129f938
 from __future__ import annotations
-import os, re, subprocess
+import json, os, re, subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from ..core.remedies import NOT_FETCHED, remedy
+from ..core.remedies import NOT_FETCHED, NOT_THERE, remedy
 from ..observability.metrics import OPENED
 
 # %% auto #0
 __all__ = ['MEM', 'IDENT', 'LARGEST_NOTE', 'RepoError', 'NoRepository', 'Repo', 'git_env', 'git', 'broken_off', 'open_repo',
-           'commit_stream', 'tips', 'missing_memories', 'note_paths', 'read_objects', 'read_blobs', 'RaceLost',
-           'move_refs']
+           'commit_stream', 'tips', 'none_there', 'missing_memories', 'note_paths', 'read_objects', 'read_blobs',
+           'RaceLost', 'move_refs']
 
 # %% ../../nbs/08_store/01_git.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -124,10 +124,17 @@ def tips(repo: Repo, *prefixes: str) -> dict[str, str]:
     return dict(line.rsplit(" ", 1) for line in out.splitlines())
 
 # %% ../../nbs/08_store/01_git.ipynb #ba810a91
+def none_there(repo: Repo) -> bool:
+    "Had the remote no memories either when `gnc sync` last asked it?"
+    try: return bool(json.loads((repo.common_dir / "gnc" / "last-sync.json").read_bytes())["memories"] == 0)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError): return False
+
+
 def missing_memories(repo: Repo) -> str:  # What heals it; empty: nothing is missing
     "Are there records of ours, and no memory at all?"
     there = tips(repo, "refs/notes/mem-runs/", MEM)
-    return NOT_FETCHED if there and not any(ref.startswith(MEM) for ref in there) else ""
+    if not there or any(ref.startswith(MEM) for ref in there): return ""
+    return NOT_THERE if none_there(repo) else NOT_FETCHED
 
 # %% ../../nbs/08_store/01_git.ipynb #df3f0858
 def note_paths(repo: Repo, tip: str) -> list[tuple[str, str, str]]:

@@ -16,7 +16,8 @@ from .git import (
     _file, commit_stream, git, LARGEST_NOTE, MEM, note_paths, read_blobs, Repo, RepoError, tips)
 
 # %% auto #0
-__all__ = ['Problem', 'Record', 'parse_note', 'note_text', 'write_memories', 'Scan', 'read_memories', 'UnknownId', 'resolve']
+__all__ = ['Problem', 'Record', 'parse_note', 'note_text', 'pieces', 'with_pieces', 'write_memories', 'Scan', 'read_memories',
+           'UnknownId', 'resolve']
 
 # %% ../../nbs/08_store/02_reader.ipynb #cf6936a5
 _START = re.compile(
@@ -153,6 +154,25 @@ def note_text(
         f"---\n"
         f"{yaml.dump(front, Dumper=dumper, default_flow_style=False, allow_unicode=True, sort_keys=False)}"
         f"---\n\n{content}\n")
+
+# %% ../../nbs/08_store/02_reader.ipynb #5ceb669e
+def pieces(
+    note: bytes,
+) -> dict[bytes, int]:  # Paragraphs before the first record, and each record's bytes, with their offsets
+    "What a note consists of."
+    cuts = [*(r.offset for r in parse_note(note)[0]), len(note)]
+    loose = [p.strip(b"\n") for p in note[:cuts[0]].split(b"\n\n")]
+    return ({p: note.index(p) for p in loose if p}
+            | {note[a:b].strip(b"\n"): a for a, b in zip(cuts, cuts[1:])})
+
+
+def with_pieces(
+    notes: Sequence[bytes],  # On one object; kept as they are
+    new: Iterable[bytes],
+) -> bytes:
+    "One note with more in it; no record becomes another."
+    order = [(bool(parse_note(p)[0]) * 2, p) for p in new] + [(1, note) for note in notes]
+    return b"\n".join(p if p.endswith(b"\n") else p + b"\n" for _, p in sorted(order, key=lambda x: x[0]))
 
 # %% ../../nbs/08_store/02_reader.ipynb #c2226e47
 def _day_commit(day: str, memories: Sequence[Memory], i: int) -> bytes:

@@ -8,9 +8,9 @@ import os, re, signal, subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ..core.memory import digest
-from .git import git, git_env, RaceLost, Repo, RepoError, tips
+from .git import git, git_env, MEM, RaceLost, Repo, RepoError, tips
 from .reader import UnknownId
-from .events import our_tips, REFS
+from .events import ref_of, REFS, shared_tips
 
 # %% auto #0
 __all__ = ['git_settings', 'remote_name', 'Remote', 'find_remote', 'talk', 'fetch', 'push']
@@ -122,14 +122,15 @@ def talk(
 
 # %% ../../nbs/08_store/13_remote.ipynb #e71ab5fb
 def _listed(repo: Repo, remote: Remote, timeout: float) -> dict[str, str]:
-    "Our stores as the remote lists them; a name that only ends like one of ours is not ours."
-    out, wrong = talk(repo, remote, "ls-remote", "--quiet", "--", remote.address, *REFS.values(),
+    "Our stores as the remote lists them, and the plugin's refs; what only ends like one is none."
+    out, wrong = talk(repo, remote, "ls-remote", "--quiet", "--", remote.address, *REFS.values(), f"{MEM}*",
                       timeout=timeout)
     if wrong:
         raise RepoError(f"{remote.name} cannot be reached: {wrong}. Does `git ls-remote {remote.name}` work?")
     rows = {name: tip for tip, _, name in (line.partition("\t") for line in out.splitlines())
             if re.fullmatch(r"[0-9a-f]{40,64}", tip)}
-    return {store: rows[ref] for store, ref in REFS.items() if ref in rows}
+    return ({ref: tip for ref, tip in rows.items() if re.fullmatch(f"{MEM}[^/]+", ref)}
+            | {store: rows[ref] for store, ref in REFS.items() if ref in rows})
 
 # %% ../../nbs/08_store/13_remote.ipynb #607e7009
 _FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc")
@@ -140,13 +141,13 @@ def fetch(
     remote: Remote,
     timeout: float = 120.0,  # Seconds for each connection
 ) -> dict[str, str]:  # Store to the commit that it had, which now is in this clone
-    "Bring over what the remote has in our four refs, beside ours."
+    "Bring over what the remote has in our four refs and the plugin's, beside those here."
     seen = _listed(repo, remote, timeout)
     # the others may be new too
-    if "runs" in seen and len(seen) < len(REFS):
+    if "runs" in seen and not REFS.keys() <= seen.keys():
         seen = {**_listed(repo, remote, timeout), "runs": seen["runs"]}
-    if {*our_tips(repo).values(), *tips(repo, remote.kept).values()}.issuperset(seen.values()): return seen
-    specs = [f"+{REFS[store]}:{remote.kept}/{store}" for store in seen]
+    if {*shared_tips(repo).values(), *tips(repo, remote.kept).values()}.issuperset(seen.values()): return seen
+    specs = [f"+{ref_of(store)}:{remote.kept}/{store}" for store in seen]
     _, wrong = talk(repo, remote, "fetch", *_FETCH, "--", remote.address, *specs, timeout=timeout)
     if wrong: raise RepoError(f"{remote.name} gave nothing: {wrong}")
     here = tips(repo, remote.kept)
@@ -169,9 +170,8 @@ def push(
     instead: Mapping[str, str] = {},
 ) -> None:
     "Move the remote's refs forward; `RaceLost` if somebody was faster."
-    specs, leases = [f"{commit}:{REFS[store]}" for store,
-                     commit in commits.items()], [f"--force-with-lease={REFS[s]}:{tip}" for s,
-                                                  tip in instead.items()]
+    specs = [f"{commit}:{ref_of(store)}" for store, commit in commits.items()]
+    leases = [f"--force-with-lease={REFS[s]}:{tip}" for s, tip in instead.items()]
     if not specs: return
     how = ("--porcelain", "--no-follow-tags", "--recurse-submodules=no", *leases)
     out, wrong = talk(repo, remote, "push", *how, "--", remote.address, *specs, timeout=timeout)

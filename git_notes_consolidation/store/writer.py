@@ -15,13 +15,13 @@ from ..observability.metrics import count
 from git_notes_consolidation.store.git import (
     broken_off, commit_stream, git, MEM, move_refs, note_paths, RaceLost, read_blobs, read_objects, Repo,
     RepoError)
-from .reader import note_text
+from .reader import note_text, with_pieces
 from .events import (
     _line, _SPANS, Append, decode, Events, our_tips, read_events, REFS, stamp)
 
 # %% auto #0
-__all__ = ['notes_on', 'is_small', 'note_changes', 'memory_changes', 'publish_commits', 'write', 'retry_races', 'append',
-           'written']
+__all__ = ['notes_on', 'is_small', 'note_changes', 'piece_changes', 'memory_changes', 'publish_commits', 'write', 'retry_races',
+           'append', 'written']
 
 # %% ../../nbs/08_store/04_writer.ipynb #dc896e51
 _FEW = 64  # Notes that are looked up one by one
@@ -113,19 +113,28 @@ def note_changes(
     return out
 
 # %% ../../nbs/08_store/04_writer.ipynb #3b2d74fa
-def memory_changes(
+def piece_changes(
     there: Mapping[str, Sequence[tuple[str, bytes]]],  # As for `note_changes`
-    memories: Sequence[Memory],  # All of one namespace
+    new: Mapping[str, Sequence[bytes]],  # By annotated object, what stands in no note of it
 ) -> list[bytes]:
     "What fast-import is told for a namespace of the plugin's."
-    on, out = defaultdict[str, list[Memory]](list), []
-    for m in memories: on[m.commit_sha].append(m)
-    for obj, new in sorted(on.items()):
-        path, was = (there.get(obj) or [(obj, b"")])[0]
-        body = b"\n".join([*([was if was.endswith(b"\n") else was + b"\n"] if was else []),
-                           *(note_text(m, escape=True).encode() for m in new)])
-        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(body), body))
+    out = []
+    for obj, fresh in sorted(new.items()):
+        rows = there.get(obj) or []
+        place, body = _place([path for path, _ in rows], obj), with_pieces([text for _, text in rows], fresh)
+        out += [b"D %s\n" % path.encode() for path, _ in rows if path != place]
+        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (place.encode(), len(body), body))
     return out
+
+
+def memory_changes(
+    there: Mapping[str, Sequence[tuple[str, bytes]]],
+    memories: Sequence[Memory],  # All of one namespace
+) -> list[bytes]:
+    "The same for memories."
+    on = defaultdict[str, list[bytes]](list)
+    for m in memories: on[m.commit_sha].append(note_text(m, escape=True).encode())
+    return piece_changes(there, on)
 
 # %% ../../nbs/08_store/04_writer.ipynb #c80c5775
 def _marked(repo: Repo, stream: Iterable[bytes], n: int) -> list[str]:

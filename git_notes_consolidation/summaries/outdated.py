@@ -96,7 +96,7 @@ def find_outdated(
             must += [(new, b) for b in dict.fromkeys(b for _, b in pairs)][:2] or [(new, by)]
         if not whole and not pairs: marked.add(m.id)
     facts = dict.fromkeys(SupersededFact(with_dates(a.text, m.told_at),
-                                         with_remarks(how + b.text, iso_day(n.timestamp)), m.id) for m, a, n,
+                                         with_remarks(how + b.text, iso_day(n.told_at)), m.id) for m, a, n,
                                          b, how in told)
     quotes, without = (q for _, a, _, b, _ in told for q in (a, b)), frozenset(a for _, a, *_,
         how in told if not how)

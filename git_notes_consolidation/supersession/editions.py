@@ -5,6 +5,7 @@
 # %% ../../nbs/10_supersession/06_editions.ipynb #cdc34e2c
 from __future__ import annotations
 import re
+from datetime import timedelta
 from functools import lru_cache
 from typing import NamedTuple
 from ..similarity.lexical import similarity as lexical
@@ -80,6 +81,14 @@ def _firm(memory: Memory) -> bool:
             and not any(_PERHAPS.search(s.line) for s in own_sentences(memory)[1:2]))
 
 
+_FILE = re.compile(r"(?i)[\w~]\.(?:mdc?|markdown|txt|jsonl|ndjson)$")
+
+
+def _side_by_side(older: Memory, newer: Memory) -> bool:
+    "Do both stand in files, as their tags say?"
+    return all(any(_FILE.search(t) for t in m.tags) for m in (older, newer))
+
+
 def same_title(
     older: Memory,
     newer: Memory,  # Of the same title
@@ -87,9 +96,11 @@ def same_title(
     least: float,  # That embedder's line for this
 ) -> Judgment | None:
     "Code T: the title comes again."
-    if (not new_edition(older, newer) or not {older.namespace, newer.namespace} <= STATING_NAMESPACES
+    if (not new_edition(older, newer) or newer.event_time - older.event_time < timedelta(seconds=1)
+        or not {older.namespace, newer.namespace} <= STATING_NAMESPACES
         or _SERIES.search(newer.summary) or other_subject(older, newer) or not _firm(newer)):
         return None
     if (lexical(older.text, newer.text) if similarity is None else similarity) < least: return None
-    return Judgment("supersede", "full", 0.9, "T", "the same title again, with another text",
+    sure = 0.7 if _side_by_side(older, newer) else 0.9
+    return Judgment("supersede", "full", sure, "T", "the same title again, with another text",
                     newer.summary.strip())

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from ..core.memory import Memory
 from .questions import changes
@@ -16,7 +16,7 @@ from ..text.subjects import CHANGE, brothers
 from ..text.topics import GENERIC_STEMS, content_stems, topic_of
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'MAY_BE', 'Gist', 'gist', 'Rarity', 'nearness', 'features', 'logistic', 'compared', 'successors']
+__all__ = ['WEIGHTS', 'MAY_BE', 'Gist', 'gist', 'Rarity', 'nearness', 'plain_features', 'read_features', 'compared', 'successors']
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #7b74a944
 class Gist(NamedTuple):
@@ -61,59 +61,72 @@ def nearness(a: Gist, b: Gist, r: Rarity) -> float:
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #5451c974
 WEIGHTS = {"title_in_text": 1.56, "title_in_lead": 0.86, "newer_title": 0.86, "rarest": 1.1, "behind_newer": -1.69,
-           "behind_older": -2.88, "blocker": 1.79, "may_change": 1.0, "stance": 1.48, "brothers": -2.27,
-           "change": 0.69, "same_unit": 0.18, "other_value": -0.72, "same_namespace": 0.33, "bias": -4.22}
+           "behind_older": -2.88, "blocker": 1.79, "bias": -4.22,  # These cost little
+           "may_change": 1.0, "stance": 1.48, "brothers": -2.27, "change": 0.69, "same_unit": 0.18,
+           "other_value": -0.72, "same_namespace": 0.33}
+_CHEAP = 8
 
 
-def features(
+def plain_features(
     a: Gist,  # Older
     b: Gist,
     r: Rarity,
     behind_newer: float,  # How much nearer the older one is to some other newer memory
     behind_older: float,  # How much nearer the newer one is to some other older memory
 ) -> tuple[float, ...]:  # In the order of `WEIGHTS`
-    "What is weighed."
+    "What is weighed at once: the words in common."
+    return (r.share(a.title & b.all, a.title), r.share(a.title & b.lead, a.title),
+            r.share(b.title & a.lead, b.title), max((r[w] for w in a.lead & b.lead), default=0.0),
+            behind_newer, behind_older, a.memory.namespace == "blockers", 1.0)
+
+
+def read_features(a: Gist, b: Gist) -> tuple[float, ...]:  # In the order of `WEIGHTS`
+    "What is weighed where the words leave it open: what both titles say."
     same = any(same_value(x, y) for x in a.values for y in b.values)
     unit = any(x.kind == y.kind and x.value.partition(" ")[2] == y.value.partition(" ")[2]
                and not same_value(x, y) for x in a.values for y in b.values)
     m, n = a.memory, b.memory
-    return (r.share(a.title & b.all, a.title), r.share(a.title & b.lead, a.title),
-            r.share(b.title & a.lead, b.title), max((r[w] for w in a.lead & b.lead), default=0.0),
-            behind_newer, behind_older, m.namespace == "blockers", changes(m, n), bool(stance(m.summary)),
-            brothers(m, n), bool(CHANGE.search(n.summary)), unit,
-            bool(a.values and b.values and not same and not unit), m.namespace == n.namespace, 1.0)
-
-
-def logistic(x: Sequence[float]) -> float:
-    return 1 / (1 + math.exp(-sum(w * v for w, v in zip(WEIGHTS.values(), x))))
+    return (changes(m, n), bool(stance(m.summary)), brothers(m, n), bool(CHANGE.search(n.summary)), unit,
+            bool(a.values and b.values and not same and not unit), m.namespace == n.namespace)
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #b5eb4953
 def compared(
     memories: Sequence[Memory],  # In any order
+    least: float = 0.0,  # Pairs that cannot come to this probability are left out
 ) -> list[tuple[Memory, Memory, tuple[float, ...]]]:  # Older, newer, features
     "The pairs that have a word in common, with what is weighed of them."
     gists = [gist(m) for m in sorted(memories, key=lambda m: (m.event_time, m.id))]
     r, having = Rarity(gists), defaultdict[str, list[int]](list)
     near: dict[tuple[int, int], float] = {}
     for j, b in enumerate(gists):
-        for i in {i for w in b.lead if r[w] > 0.2 for i in having[w]}:
+        for i in sorted({i for w in b.lead if r[w] > 0.2 for i in having[w]}):
             if gists[i].memory.event_time < b.memory.event_time: near[i, j] = nearness(gists[i], b, r)
         for w in b.lead: having[w].append(j)
     newer, older = defaultdict[int, float](float), defaultdict[int, float](float)
     for (i, j), x in near.items(): newer[i], older[j] = max(newer[i], x), max(older[j], x)
-    return [(gists[i].memory, gists[j].memory, features(gists[i], gists[j], r, newer[i] - x, older[j] - x))
-            for (i, j), x in near.items() if not leaves_standing(gists[i].memory, gists[j].memory)]
+    best, out = sum(w for w in [*WEIGHTS.values()][_CHEAP:] if w > 0), []
+    for (i, j), x in near.items():
+        a, b = gists[i], gists[j]
+        plain = plain_features(a, b, r, newer[i] - x, older[j] - x)
+        if _logistic(plain, best) >= least and not leaves_standing(a.memory, b.memory):
+            out.append((a.memory, b.memory, (*plain, *read_features(a, b))))
+    return out
 
 
-MAY_BE = 0.15  # From here on a memory may be outdated
+def _logistic(x: Sequence[float], more: float = 0.0) -> float:
+    return 1 / (1 + math.exp(-more - sum(w * v for w, v in zip(WEIGHTS.values(), x))))
+
+
+MAY_BE = 0.2  # From here on a memory may be outdated
 
 
 def successors(
     memories: Sequence[Memory],
     least: float = MAY_BE,
+    refused: Callable[[Memory, Memory], bool] = lambda older, newer: False,  # A person said no
 ) -> dict[str, str]:  # The older one's id to the newer one's
     "Which memory may be outdated, and by which other."
     best: dict[str, tuple[float, str]] = {}
-    for m, n, x in compared(memories):
-        if (p := logistic(x)) >= least: best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
+    for m, n, x in compared(memories, least):
+        if (p := _logistic(x)) >= least and not refused(m, n): best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
     return {i: n for i, (_, n) in best.items()}

@@ -11,5 +11,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "licences": "licensed",
     "grammar": "Reading Rules Scene",
     "calendar": "Period ordinal civil index start period floor part at_time shifted nearest intersection "
-        "read_value is_value iso_week DAY CYCLES DAYS_OF MONTHS_OF",
+        "iso_week DAY CYCLES DAYS_OF MONTHS_OF",
 })

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from functools import partial
-from .calendar import at_time, civil, floor, index, ordinal, period, shifted
+from .calendar import at_time, civil, floor, index, ordinal, Period, period, shifted
 from .grammar import (
     AFTER_YEAR, STEP, Reading, Rules, Scene, dated, dated_thing, production)
 
@@ -147,6 +147,8 @@ _DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d
                      r"|(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})|(\d{4})-w(\d\d)|(\d{4})-?q([1-4])|"
                      r"(\d{4})-(\d\d)")
 
+def _week(year: int, n: int) -> Period: return floor(ordinal(year, 1, 4) + 7 * n - 7, "week")
+
 # %% ../../nbs/05_temporal/09_absolute.ipynb #b02c12c8
 @_rule("D")
 def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
@@ -159,13 +161,25 @@ def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
                 else dated(floor(day, "day"), 0.98, named=("date", 1)))
     if d[7]: return _either_order(int(d[7]), d[8], d[9], int(d[10]),
                              c.t.text[max(0, c.t.spans[m.start()][0] - 500):c.t.spans[m.start()][0] + 500])
-    if d[11]:
-        return (dated(floor(ordinal(int(d[11]), 1, 4) + 7 * int(d[12]) - 7, "week"), 0.9)
-                if 0 < int(d[12]) < 54 else None)
+    if d[11]: return dated(_week(int(d[11]), int(d[12])), 0.9) if 0 < int(d[12]) < 54 else None
     if d[13]: return dated(period(int(d[13]) * 4 + int(d[14]) - 1, "quarter"), 0.9)
     near = c.t.letters[m.start() - 1:m.start()]
     return (dated(floor(ordinal(int(d[15]), int(d[16])), "month"), 0.8) if near and near in "i@OBARbzk"
             and 1900 <= int(d[15]) < 2100 else None)
+
+# %% ../../nbs/05_temporal/09_absolute.ipynb #a0b5e001
+@_rule("(?:(?P<u>U)|I)(?P<n>n)(?:[,O]?(?P<y>y)|(?![OUV]))|I(?![nmo])")
+def _numbered_week(c: Scene, m: re.Match[str]) -> Reading | None:
+    i, n = m.start(), c.t.values[m.start("n") if m["n"] else m.start()]
+    named = c.t.low[i - 1:i] in (["calendar"], ["iso"]) or not m["u"]
+    if not 0 < n < 54 or m["u"] and c.t.values[i] != ("week", 1): return None
+    if not named and c.t.letters[i - 1:i] not in tuple("i@BAR"): return None
+    here, sure = civil(c.day)[0], 0.9 if named else 0.75
+    if m["y"]: return dated(_week(c.t.values[m.start("y")], n), sure)
+    weeks = [w for y in (here - 1, here, here + 1) if (w := _week(y, n)).value[-2:] == f"{n:02}"]
+    ahead, behind = (w for w in weeks if w.end > c.now), (w for w in weeks[::-1] if w.start <= c.now)
+    found = next(ahead if c.tense(m) > 0 else behind, None)
+    return dated(found, sure - 0.05) if found else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #cbb78989
 def start_of(c: Scene, months: int) -> int:

@@ -4,13 +4,12 @@
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #8b493be5
 from __future__ import annotations
-import re
 from datetime import date
 from typing import NamedTuple
 
 # %% auto #0
 __all__ = ['MONTHS_OF', 'DAYS_OF', 'DAY', 'PARTS', 'CYCLES', 'ordinal', 'civil', 'index', 'start', 'Period', 'iso_week', 'period',
-           'floor', 'part', 'at_time', 'shifted', 'nearest', 'intersection', 'read_value', 'is_value']
+           'floor', 'part', 'at_time', 'shifted', 'nearest', 'intersection']
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #3a72f87a
 _CYCLE = 146_097  # Days in 400 years
@@ -178,46 +177,3 @@ def intersection(
     first, last = max(a.start, b.start), min(a.end, b.end)
     fine = a if a.end - a.start <= b.end - b.start else b
     return fine._replace(start=first, end=last) if first < last else None
-
-# %% ../../nbs/05_temporal/01_calendar.ipynb #b3d42a14
-_DATED = re.compile(
-    r"(?P<y>\d{4})(?:-(?:(?P<m>\d\d)(?:-(?P<d>\d\d)(?:T(?:(?P<p>MO|MI|AF|EV|NI)|(?P<t>\d\d(?::\d\d){0,"
-    r"2})))?)?"
-    r"|W(?P<w>\d\d)(?P<we>-WE)?|Q(?P<q>[1-4])|H(?P<h>[12])|(?P<s>SP|SU|FA|WI)))?|"
-    r"(?P<dec>\d{3})|(?P<c>\d\d)")
-_OTHER = re.compile(
-    r"(?:PAST|PRESENT|FUTURE)_REF|P(?:\d+(?:\.\d+)?|X)(?:D|W|M|Y|Q|WE|DE|CE|SE)(?:\d+[DWM])?|"
-    r"PT(?:\d+(?:\.\d+)?|X)[HMS](?:\d+[MS])?"
-    r"|T\d\d(?::\d\d){0,2}|T(?:MO|MI|AF|EV|NI)|XXXX-(?:WXX-(?:[1-7]|WE|WD)|XX-XX)(?:T\d\d:\d\d)?"
-    r"|XXXX-(?:\d\d|SP|SU|FA|"
-    r"WI)|FY\d{4,5}(?:-Q[1-4])?")
-
-# %% ../../nbs/05_temporal/01_calendar.ipynb #acf25270
-def read_value(
-    text: str,  # "2023-W18", "2023-05-08TNI", "P3D"
-) -> Period | None:  # None for what has no date, and for nonsense
-    "The period that a value names."
-    m = _DATED.fullmatch(text)
-    if not m: return None
-    if m["dec"] or m["c"]: return period(int(text), "decade" if m["dec"] else "century")
-    year, month, dom = int(m["y"]), int(m["m"] or 1), int(m["d"] or 1)
-    if not 1 <= month <= 12: return None
-    day = ordinal(year, month, dom)
-    if m["w"]:
-        found = floor(start(index(ordinal(year, 1, 4), "week"), "week") + 7 * int(m["w"]) - 7,
-                      "weekend" if m["we"] else "week")
-    elif m["s"]: found = period(year * 4 + (_SEASONS.index(m["s"]) or 4), "season")
-    elif m["q"] or m["h"]:
-        found = (period(year * 4 + int(m["q"]) - 1, "quarter") if m["q"]
-                 else period(year * 2 + int(m["h"]) - 1, "half"))
-    elif m["p"]: found = part(day, m["p"])
-    elif m["t"]: found = at_time(day, *map(int, m["t"].split(":")))
-    else: found = floor(day, "day" if m["d"] else "month" if m["m"] else "year")
-    return found if found.value == text else None
-
-# %% ../../nbs/05_temporal/01_calendar.ipynb #502dab5d
-def is_value(
-    text: str,
-) -> bool:
-    "Is it a TIMEX3 value as this package writes them?"
-    return bool(_OTHER.fullmatch(text)) or read_value(text) is not None

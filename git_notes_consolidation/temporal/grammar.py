@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from .calendar import (
     CYCLES, DAY, Period, at_time, floor, index, nearest, shifted)
-from .tense import cue, presently, tense
+from .tense import cue, presently, rescheduled, tense
 from .lexicon import Tokens
 
 # %% auto #0
@@ -230,6 +230,7 @@ def beside(c: Scene, i: int, grain: str, depth: int = 0) -> tuple[int, float] | 
     "A weekday or month that goes on from another: Monday to Friday, March and April."
     sign = c.t.low[i - 1] if i > 1 and c.t.letters[i - 2] == c.t.letters[i] else ""
     if depth > 6 or sign not in _THROUGH and sign not in ("and", "or", ",", "/", "&"): return None
+    if sign == "to" and rescheduled(c.t.low, i): return None  # Brought forward from June to April
     found = beside(c, i - 2, grain, depth + 1)
     if not found:
         said, k = tense(c.t.low, i - 2, i - 1), c.t.values[i - 2] + (grain == "day")

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from .calendar import (
     at_time, CYCLES, DAY, floor, index, intersection, nearest, part, period, Period, shifted, start)
 from .grammar import (
-    ANAPHORIC, anywhere, clock, dated, moved, Reading, Scene, toward, unresolved)
+    ANAPHORIC, anywhere, clock, dated, moved, Reading, Scene, SECONDS, toward, unresolved)
+from .lexicon import _ENDS
 from .absolute import DATES
 from .named_periods import NAMED
 from .relative import RELATIVE
@@ -159,13 +160,32 @@ def _weekend_beside(day: int, after: int, side: int) -> Period:
     i = index(day, "week") - 1 if side < 0 else index(after - 1, "week")
     return period(i + (side > 0 and start(i, "weekend") < after), "weekend")
 
+# %% ../../nbs/05_temporal/13_joined.ipynb #e7e0a001
+_EVENT = r"(?P<of>[ea.&,-]{1,8}[O@R]?e?)?"  # Three days before *the release of* 12 June
+
+
+def _is_event_of(c: Scene, m: re.Match[str]) -> bool:
+    "Does what stands between the two, if anything, have that day?"
+    of = next((k for k in ("of", "of2") if m.groupdict().get(k)), "")
+    between = c.t.low[m.start(of):m.end(of)] if of else ["of"]
+    return (_ENDS.isdisjoint(between) and between[-1 - (between[-1] == "the")] in ("of", "on", "from", "("))
+
+# %% ../../nbs/05_temporal/13_joined.ipynb #e7e0a002
+def _units_from(c: Scene, r: Reading, n: int, grain: str) -> Reading:
+    "So many units from a day, which is a day."
+    if grain in SECONDS or grain == "week":
+        there = moved(Scene(c.t, r.start or 0, _first(r)), n, grain, r.confidence - 0.03)
+        return there._replace(grain="day") if grain == "week" else there
+    return dated(floor(shifted(_first(r), n, grain), "day"), r.confidence - 0.03)
+
 # %% ../../nbs/05_temporal/13_joined.ipynb #1492b1a3
 @_join(
-    r"(?P<e>[ea])?(?P<u>[UEP])(?P<s>[BA]|(?<=aU)R)(?P<r>X_*)|(?P<e2>[ea])(?P<w>X_*)(?P<s2>[BA])(?P<r2>X_*)")
+    rf"(?P<e>[ea])?(?P<u>[UEP])(?P<s>[BA]|(?<=aU)R){_EVENT}(?P<r>X_*)"
+    rf"|(?P<e2>[ea])(?P<w>X_*)(?P<s2>[BA]){_EVENT.replace('of', 'of2')}(?P<r2>X_*)")
 def _before_date(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
     s = "2" if m["r2"] else ""
     r, side = found[m.start("r" + s)], -1 if m["s" + s] == "B" else 1
-    if r.start is None or r.type == "DURATION": return None
+    if r.start is None or r.type == "DURATION" or not _is_event_of(c, m): return None
     day, after = _first(r), (r.end - 1) // DAY + 1
     if s:
         grain, k = found[m.start("w")].named or ("", 0)
@@ -176,8 +196,7 @@ def _before_date(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
         return None
     grain, n = ("part", 1) if m["u"] == "P" else c.t.values[m.start("u")] or ("weekend", 1)
     if m["e"] == "a" and m["u"] == "U":
-        return (moved(Scene(c.t, r.start, day), side * n, grain, r.confidence - 0.03) if r.grain == "day"
-                else None)
+        return _units_from(c, r, side * n, grain) if r.grain == "day" else None
     if m["u"] == "P":
         return (dated(part(day + side, c.t.values[m.start("u")]), r.confidence - 0.05) if r.grain == "day"
                 else None)
@@ -191,15 +210,14 @@ def _before_date(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
     return dated(period(index(day if side < 0 else after - 1, grain) + side * n, grain), r.confidence - 0.05)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #07839344
-@_join(r"(?P<d>u_*)(?P<s>[BAR])(?P<r>X_*)")
+@_join(rf"(?P<d>u_*)(?P<s>[BAR]){_EVENT}(?P<r>X_*)")
 def _units_from_date(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
     d, r = found[m.start("d")], found[m.start("r")]
     if (d.type != "DURATION" or not d.named or not d.named[1] or r.start is None
-        or r.grain not in ("day", "part")):
+        or r.grain not in ("day", "part") or not _is_event_of(c, m)):
         return None
     grain, n = d.named
-    there = Scene(c.t, r.start, _first(r), c.fiscal)
-    return moved(there, -n if m["s"] == "B" else n, grain, r.confidence - 0.03)
+    return _units_from(c, r, -n if m["s"] == "B" else n, grain)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #6e73bc9a
 @_join(r"(?P<d>u_*)[BAj]|[ea][UE][BA]|aUj|j(?![UXu.bzkj])|e(?P<w>X_*)[BA](?!e?X)")

@@ -5,10 +5,11 @@
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #4d65575b
 from __future__ import annotations
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 # %% auto #0
-__all__ = ['GLUED', 'tells_time', 'Tokens', 'tokens', 'word_at', 'low_at', 'letter_at', 'around']
+__all__ = ['GLUED', 'tells_time', 'in_english', 'Tokens', 'tokens', 'word_at', 'low_at', 'letter_at', 'around']
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #4621b271
 _WORDS: dict[str, tuple[str, Any]] = {}
@@ -47,7 +48,7 @@ for _unit, _names in dict(second="second sec", minute="minute min", hour="hour h
                           month="month mo mth", quarter="quarter qtr",
                           year="year yr", decade="decade", century="century").items():
     _listed("U", _names, (_unit, 1)); _listed("V", " ".join(f"{n}s" for n in _names.split()), (_unit, 1))
-_WORDS["centuries"] = ("V", ("century", 1))
+_WORDS["centuries"] = ("V", ("century", 1)); _listed("I", "kw cw")  # Calendar week
 _WORDS["fortnight"] = ("U", ("week", 2)); _WORDS["fortnights"] = ("V", ("week", 2))
 _listed("E", "weekend wknd wkend wkd"); _listed("F", "weekends", "WE")
 _listed("F", "weekday weekdays workday workdays", "WD")
@@ -96,12 +97,12 @@ _lexicon("J", eod="day", eow="week", eom="month", eoq="quarter", eoy="year")
 _WORDS |= {",": (",", 0), "-": ("-", 0), "–": ("-", 0), "—": ("-", 0), "/": ("/", 0)}
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #1600d2e8
-_HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKC" and w.isalpha())
+_HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKCI" and w.isalpha())
 _HEADS |= {w[1:] for w in _WORDS if w[:3] in ("2mo", "2mr", "2ma")}  # Of 2morrow
 _ANY_WORD = re.compile(r"[a-z]+")
 _ANY_DATE = re.compile(
     r"[0-9](?:st|nd|rd|th|[-/.][0-9]|(?<=19[0-9]|20[0-9])[0-9](?![0-9])|0s|[dwhmy](?![a-z])| "
-    r"?[ap]\.?m)|[qh][1-4](?![0-9a-z])|fy ?[0-9]")
+    r"?[ap]\.?m)|[qh][1-4](?![0-9a-z])|fy ?[0-9]|\b[ck]?w[0-9]")
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #c0cf6a62
 def tells_time(
@@ -110,6 +111,95 @@ def tells_time(
     "Can there be a time expression in it?"
     low = text.lower()
     return not _HEADS.isdisjoint(_ANY_WORD.findall(low)) or _ANY_DATE.search(low) is not None
+
+# %% ../../nbs/05_temporal/04_lexicon.ipynb #1e71c001
+# Of German, French and Spanish: what it is in English, and the words for it
+_ELSEWHERE = {said.replace("_", " "): words.split() for said, words in (row.split(maxsplit=1) for row in """
+    yesterday gestern hier ayer
+    today heute aujourd'hui hoy
+    tomorrow morgen demain mañana
+    the_day_before_yesterday vorgestern avant-hier anteayer
+    the_day_after_tomorrow übermorgen après-demain
+    last letzte letzten letzter letztes vorige vorigen voriger voriges dernier dernière pasado pasada
+    next nächste nächsten nächster nächstes kommende kommenden prochain prochaine próximo próxima
+    this diese diesen dieser dieses cette
+    ago vor il\\s+y\\s+a hace
+    in im en
+    week woche wochen semaine semaines semana semanas
+    month monat monats monate monaten mois mes meses
+    year jahr jahres jahre jahren ans année años año
+    day tag tage tagen jour jours día días
+    hour stunde stunden heure heures hora horas
+    a ein eine einem einer un une una
+    two zwei deux dos
+    three drei trois tres
+    four vier quatre cuatro
+    five fünf cinq cinco
+    six sechs seis
+    seven sieben siete
+    eight acht huit ocho
+    nine neun neuf nueve
+    ten zehn dix diez
+    January januar janvier enero
+    February februar février febrero
+    March märz mars marzo
+    April avril abril
+    May mai mayo
+    June juni juin junio
+    July juli juillet julio
+    August août agosto
+    September septembre septiembre
+    October oktober octobre octubre
+    November novembre noviembre
+    December dezember décembre diciembre
+    Monday montag lundi lunes
+    Tuesday dienstag mardi martes
+    Wednesday mittwoch mercredi miércoles
+    Thursday donnerstag jeudi jueves
+    Friday freitag vendredi viernes
+    Saturday samstag samedi sábado
+    Sunday sonntag dimanche domingo""".strip().split("\n"))}
+_ENGLISH = {w: said for said, words in _ELSEWHERE.items() for w in words}
+
+# %% ../../nbs/05_temporal/04_lexicon.ipynb #1e71c002
+def _any_of(*letters: str) -> str:
+    "The words for what English has under one of these letters of the lexicon."
+    return "|".join(w for said, words in _ELSEWHERE.items() for w in words
+                    if _WORDS.get(said.split()[-1].lower(), "?")[0] in letters)
+
+
+_YEAR = r"(?:\s+(?:de\s+)?(?P<y{}>\d{{4}}))?"
+_PHRASE = re.compile(
+    rf"(?<![\w'’-])(?:(?P<d>{_any_of('d')})|(?P<l1>{_any_of('l', 'x', 't')})\s+(?P<u1>{_any_of('U', 'W')})"
+    rf"|(?P<u2>{_any_of('U', 'W')})\s+(?P<l2>{_any_of('l', 'x')})|(?P<w>{_any_of('W')})"
+    rf"|(?:(?P<z>{_any_of('g')})\s+)?(?P<n>{_any_of('m', 'a')}|\d+)\s+(?P<u3>{_any_of('U')})"
+    rf"|(?P<n1>\d\d?)(?:er|\.)?\s+(?:de\s+)?(?P<m1>{_any_of('M')}){_YEAR.format(1)}"
+    rf"|(?<!\w)(?:am|vom|zum|de[mn]|bis|ab)\s+(?P<n2>\d\d?)\.\s+(?P<m2>april|august|september|november)"
+    rf"{_YEAR.format(2)}|(?P<i>{_any_of('i')})\s+(?P<m3>{_any_of('M')}){_YEAR.format(3)})(?![\w'’-])", re.I)
+_HEADS_ELSEWHERE = {"aujourd", "april", "august", "september", "november", *_any_of(*"dUWM").split("|")}
+
+# %% ../../nbs/05_temporal/04_lexicon.ipynb #1e71c003
+_FRENCH = re.compile(r"(?i)\b(?:le|la|les|une?|est|été|a|nous|du|des)\b")
+_COMING = re.compile(
+    r"(?i)\b(?:wird|werden|sollen?|geplant|sera|seront|va|vont|prévue?|será|serán|previst[oa])\b"
+    r"|\b(?:ist|est|es)(?:\s+(?:am|le|el))?\s+\Z")
+
+
+def in_english(
+    text: str,
+) -> Iterator[tuple[tuple[int, int], str, int]]:  # Its place, what it is in English, 1 where it lies ahead
+    "Times that are told in German, French or Spanish."
+    if _HEADS_ELSEWHERE.isdisjoint(re.findall(r"[^\W\d_]+", text.lower())): return
+    for m in _PHRASE.finditer(text):
+        before, word = text[max(0, m.start() - 200):m.start()], m[0].lower()
+        if word == "hier" and not _FRENCH.search(before + text[m.end():m.end() + 200]): continue  # Here, in German
+        if word in ("morgen", "mañana") and (m[0] != word and before.rstrip()[-1:].isalpha()
+                                             or re.search(r"(?i)\b(?:heute|gestern|la|una)\s+\Z", before)):
+            continue  # In the morning
+        parts = sorted((k, v) for k, v in m.groupdict().items() if v)  # in, last, n, unit, year, ago
+        order = sorted(parts, key=lambda p: "dilnmuwyz".index(p[0][0]))
+        yield m.span(), " ".join(_ENGLISH.get(v.lower(), v if k[0] != "z" else "ago") for k, v in order), int(
+            _COMING.search(before) is not None)
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #e4c28c79
 _MONTH3 = "jan feb mar apr may jun jul aug sep oct nov dec".split()
@@ -194,6 +284,9 @@ def _is_heading(
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
 
 
+_WEEK, _AT = re.compile(r"([kc]?)w(\d\d?)"), [*map(list, "i@BAR")]  # KW14; in W14
+
+
 def tokens(
     text: str,  # Masked
 ) -> Tokens:
@@ -210,6 +303,8 @@ def tokens(
             bare = word if word.isalnum() else _bare(word)
             letter, value = (known(bare) or (("G", bare) if bare[:2] == "fy" and bare[2:].isdecimal()
                                              and len(bare) in (4, 6) else missing))
+            if bare[-1].isdecimal() and (week := _WEEK.fullmatch(bare)) and (week[1] or letters[-1:] in _AT):
+                letter, value = "I", int(week[2])
             end = a + len(bare)
             if letter in "mo" and letters:
                 letter, value, a = _joined(letter, value, a, letters, low, values, spans)
@@ -261,9 +356,3 @@ def around(
     while j + 1 < len(t.low) and j - k < right and t.low[j + 1] not in _ENDS: j += 1
     return range(i, j + 1)
 
-
-def _before(t: Tokens, k: int, n: int) -> list[str]: return t.low[around(t, k, n, 0).start:k]
-
-
-def _sentence_start(t: Tokens, k: int) -> bool:
-    return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*"

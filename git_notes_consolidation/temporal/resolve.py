@@ -4,13 +4,15 @@
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #d1698631
 from __future__ import annotations
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, time, timezone
 from functools import partial
 from ..core.models import TemporalReference
-from .calendar import DAY, is_value
+from .calendar import DAY
 from .prose import masked
-from .lexicon import tells_time, tokens
+from .lexicon import in_english, tells_time, tokens
 from .licences import licensed
 from .grammar import phrases, Reading, Scene
 from .joined import ANYWHERE, Found, _joined, RULES
@@ -21,6 +23,7 @@ __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'outlook_of', 'detect_tempora
 # %% ../../nbs/05_temporal/14_resolve.ipynb #6ad3c500
 _LAST = 3_652_059  # 9999-12-31
 _OUTSIDE = "outside the years 1 to 9999"
+_YEARED = re.compile(r"\d{4}(?:-|\Z)")  # A value inside them
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #83679ed6
 def _moment(seconds: int, zone: timezone | None) -> datetime | None:
@@ -47,18 +50,13 @@ def _reference(text: str, span: tuple[int, int], r: Reading, recorded: datetime,
     sure = round(min(max(r.confidence, 0.05), 0.99), 2) if interval else 0.0
     return TemporalReference(text[slice(*span)], recorded, day, sure, span, r.type,
                              r.value if interval or not r.start else "", r.grain, interval, r.mod,
-                             tuple(v for v in r.alternatives if is_value(v)) if interval and r.alternatives
-                             else (), r.rule, reason)
+                             tuple(v for v in r.alternatives if interval and _YEARED.match(v)),
+                             r.rule, reason)
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #f5aa18ca
-def find_references(
-    text: str,
-    recorded: datetime,  # Naive or aware; the dates that come out are alike
-    *,
-    fiscal_start: int | None = None,  # The month in which the fiscal year begins, 1 to 12
-    outlook: int = 0,  # Where a weekday without a verb lies: 1 ahead, -1 and 0 behind
-) -> tuple[TemporalReference, ...]:  # In order, not overlapping
-    "Every time expression of a text, resolved against the moment it was recorded."
+def _references(text: str, recorded: datetime, fiscal_start: int | None,
+                outlook: int) -> tuple[TemporalReference, ...]:
+    "Those that are in English."
     if not tells_time(text): return ()
     t = licensed(tokens(masked(text)))
     day = recorded.toordinal()
@@ -71,6 +69,26 @@ def find_references(
     zone = _zone(recorded)
     return tuple(_reference(text, (t.spans[a][0], t.spans[ends[a] - 1][1]), found[a], recorded, zone)
                  for a in sorted(found))
+
+# %% ../../nbs/05_temporal/14_resolve.ipynb #4e501002
+def find_references(
+    text: str,
+    recorded: datetime,  # Naive or aware; the dates that come out are alike
+    *,
+    fiscal_start: int | None = None,  # The month in which the fiscal year begins, 1 to 12
+    outlook: int = 0,  # Where a weekday without a verb lies: 1 ahead, -1 and 0 behind
+) -> tuple[TemporalReference, ...]:  # In order, not overlapping
+    "Every time expression of a text, resolved against the moment it was recorded."
+    found, told = _references(text, recorded, fiscal_start, outlook), list[TemporalReference]()
+    taken, prose = set[int](), ""
+    for (a, b), said, ahead in in_english(text):
+        prose = prose or masked(text)
+        refs = _references(f"It will be {said}" if ahead else said, recorded, fiscal_start, ahead or outlook)
+        if len(refs) != 1 or prose[a:b] != text[a:b]: continue
+        told.append(replace(refs[0], original_text=text[a:b], span=(a, b)))
+        taken |= {*range(a, b)}
+    told += [r for r in found if taken.isdisjoint(range(*r.span))]
+    return tuple(sorted(told, key=lambda r: r.span))
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #96b9cb36
 _OUTLOOK = {"decisions": 1, "blockers": 1, "inception": 1}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # %% auto #0
-__all__ = ['cue', 'presently', 'tense']
+__all__ = ['cue', 'presently', 'rescheduled', 'tense']
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #a4415199
 _FUTURE = frozenset("""
@@ -192,7 +192,16 @@ def presently(
 
 _MOVED = frozenset("""
     slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set
-    slated booked shifted push move postpone""".split())
+    slated booked shifted push move postpone brought bring put pulled advanced""".split())
+
+
+def rescheduled(
+    words: Sequence[str],
+    i: int,  # Where the expression begins
+) -> bool:
+    "Is it a time to which, or from which, something was moved?"
+    at = words[i - 1] in ("to", "until", "till", "for") or words[i - 1] == "from" and words[i][0].isupper()
+    return at and not _MOVED.isdisjoint(words[max(0, i - 9):i])
 
 
 def tense(
@@ -207,14 +216,15 @@ def tense(
     before = words[i - 1] if i else ""
     if before == "since": return -1
     if words[j:j + 1] and words[j] in ("works", "sounds", "suits"): return 1
-    if before in ("to", "until", "till", "for") and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
+    if i and rescheduled(words, i): return 1
     due = before in ("by", "until",
                      "till") or before == "than" and words[i - 2:i - 1] in (["later"], ["sooner"])
     if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]):
         ended = words[j:j + 1] == [","] and not _HAPPENED.isdisjoint(words[j:j + 4])  # Until May, it was
         return -1 if ended else 1
-    if before in ("is", "are") and i > 1 or before == "on" and i > 2 and words[i - 2] in ("is", "are"):
-        return 1
+    k = i - (before == "on" or before == "in" and words[i][:1].isupper())  # A month: see `licensed`
+    k -= words[k - 1:k] == ["now"]
+    if k > 1 and words[k - 1] in ("is", "are"): return 1
     if entry:
         told = _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS)
         return told or int(words[j + 1:j + 2] != [] and words[j + 1] in _BASE) or _without_verb(words, i, j)

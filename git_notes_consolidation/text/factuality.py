@@ -141,7 +141,7 @@ _STANCES = {
         "next (?:week|month|sprint|year|quarter|spring|summer|autumn|winter), to be [a-z]+ed") + r"\b",
     "adds":
     r"\b(?:also|as well|additionally|in addition|newly added)\b|\btoo(?=[\W_]*\Z|[,;.])|\bjoin(?:s|ed)\b"
-    r"|^\W*(?:add|adds|added|include)\b",
+    r"|^\W*(?:add|adds|added|include)\b|\badded to\b",
     "removes":
     r"^\W*(?:remove|delete|take|exclude|drop|strike)[sd]?(?:ped)?\b.{1,60}\b(?:from|off|out of)\b"
     r"|\bremoved from\b|\bno longer (?:in|on|among|part of)\b"}
@@ -164,10 +164,20 @@ _CASE = re.compile(
     r"only (?:for|in|on|at|when|if|during|with))\b")
 
 
+def _parts(x: list[str], y: list[str], op: str, a: int, b: int, c: int, d: int
+           ) -> list[tuple[str, int, int, int, int]]:
+    "A difference; in two parts where a limit stands right behind another value: 50, 20 on mobile."
+    n = min(b - a, d - c)
+    rest = x[a + n:b] + y[c + n:d]
+    if op != "replace" or not rest or not _LIMIT.match(rest[0]): return [(op, a, b, c, d)]
+    return [(op, a, a + n, c, c + n), ("delete" if b - a > n else "insert", a + n, b, c + n, d)]
+
+
 def _limited(older: str, newer: str) -> bool:
     "Are two titles one sentence but for a value, and a limit that one of them has?"
     x, y = words_of(older), words_of(newer)
-    ops = [op for op in SequenceMatcher(None, x, y, autojunk=False).get_opcodes() if op[0] != "equal"]
+    ops = [part for op in SequenceMatcher(None, x, y, autojunk=False).get_opcodes() if op[0] != "equal"
+           for part in _parts(x, y, *op)]
     runs = [x[a:b] + y[c:d] for op, a, b, c, d in ops if op != "replace"]
     if len(runs) != 1 or not _LIMIT.match(runs[0][0]) or find_facts(" ".join(runs[0])): return False
     swaps = [op for op in ops if op[0] == "replace"]

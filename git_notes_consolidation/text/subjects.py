@@ -6,14 +6,17 @@
 from __future__ import annotations
 import math, re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
 from ..core.memory import Memory
+from .factuality import leaves_standing
 from .names import document_head
 from .scopes import narrower, other_environment
-from .topics import GENERIC_STEMS, any_of, topic_of
+from .topics import GENERIC_STEMS, any_of, own_sentences, topic_of
+from .words import words_of
 
 # %% auto #0
-__all__ = ['ONE_SUBJECT', 'CHANGE', 'VERY_NEAR', 'PERHAPS_ONE_SUBJECT', 'tie', 'brothers', 'next_words', 'last_words',
+__all__ = ['ONE_SUBJECT', 'PERHAPS_ONE_SUBJECT', 'VERY_NEAR', 'CHANGE', 'tie', 'brothers', 'next_words', 'last_words',
            'newest_first']
 
 # %% ../../nbs/04_text/09_subjects.ipynb #6ade10af
@@ -30,6 +33,8 @@ def _stems(memory: Memory) -> tuple[frozenset[str], frozenset[str], float]:
 
 # %% ../../nbs/04_text/09_subjects.ipynb #ce0f66e9
 ONE_SUBJECT = 1.2  # From here on two memories speak of one thing
+PERHAPS_ONE_SUBJECT = 0.9  # From here on they may
+VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's words
 
 
 def tie(a: Memory, b: Memory) -> float:  # 0: not a word in common; 3 and more: nearly the same text
@@ -53,9 +58,11 @@ def _numbered(memory: Memory) -> tuple[frozenset[tuple[str, str]], frozenset[tup
     return found(title), found(memory.text)
 
 
-@lru_cache(maxsize=2**15)
-def _title_words(memory: Memory) -> tuple[str, ...]:
-    return tuple(re.findall(r"[\w.-]*\w|%", memory.summary[document_head(memory.summary)[1]:].lower()))
+def _statements(a: Memory, b: Memory) -> list[list[str]]:
+    "The words of two titles; of two that are the same those of what stands first below them."
+    same = words_of(a.summary) == words_of(b.summary)
+    lines = (s[-1].line if same else s[0].line for s in (own_sentences(m)[:2] for m in (a, b)))
+    return [re.findall(r"[\w./-]*\w|%", line[document_head(line)[1]:].lower()) for line in lines]
 
 
 CHANGE = re.compile(r"(?i)\b" + any_of(
@@ -64,12 +71,12 @@ CHANGE = re.compile(r"(?i)\b" + any_of(
 
 
 def _own_values(a: Memory, b: Memory) -> bool:
-    "Are the titles one sentence in which of two things each has its own value?"
-    x, y = _title_words(a), _title_words(b)
+    "Is it one sentence in which of two things each has its own value, and no chain from one to the other?"
+    x, y = _statements(a, b)
     if len(x) != len(y) or 2 * sum(v != w for v, w in zip(x, y)) > len(x): return False
     slots = [k for k in range(len(x)) if x[k] != y[k] and (not k or x[k - 1] == y[k - 1])]  # Where they begin
-    return len(slots) > 1 and all(w[0].isalpha() and not CHANGE.fullmatch(w)
-                                  for w in (x[slots[0]], y[slots[0]]))
+    return (len(slots) > 1 and x[slots[-1]] != y[slots[0]]
+            and all(w[0].isalpha() and not CHANGE.fullmatch(w) for w in (x[slots[0]], y[slots[0]])))
 
 
 def brothers(a: Memory, b: Memory) -> bool:
@@ -77,6 +84,20 @@ def brothers(a: Memory, b: Memory) -> bool:
     if _own_values(a, b) or other_environment(a, b) or narrower(a, b) or narrower(b, a): return True
     (mine, mine_all), (theirs, theirs_all) = _numbered(a), _numbered(b)
     return bool({w for w, _ in mine - theirs_all} & {w for w, _ in theirs - mine_all})
+
+# %% ../../nbs/04_text/09_subjects.ipynb #abd355ec
+def _one_frame(a: Memory, b: Memory) -> bool:
+    "Are two statements one sentence but for a word or two in one place?"
+    x, y = _statements(a, b)
+    ops = [op for op in SequenceMatcher(None, x, y, autojunk=False).get_opcodes() if op[0] != "equal"]
+    return len(ops) == 1 and ops[0][0] == "replace" and all(0 < n <= 2 < len(z) - n for n, z in (
+        (ops[0][2] - ops[0][1], x), (ops[0][4] - ops[0][3], y)))
+
+
+def _tie(a: Memory, b: Memory) -> float:
+    "The tie; where few words are shared, but those are all but a value, they are very near."
+    near = tie(a, b)
+    return VERY_NEAR if PERHAPS_ONE_SUBJECT <= near < VERY_NEAR and _one_frame(a, b) else near
 
 # %% ../../nbs/04_text/09_subjects.ipynb #f0561878
 _BEST = 8  # Only among so many a newer word is looked for
@@ -90,27 +111,24 @@ def next_words(
 ) -> list[list[int]]:  # Positions
     "For each memory the next words on its subject: the nearest, and what is nearly the same text."
     n, most = len(found), min(len(found), most)
-    ties = [[tie(a, b) if a.event_time < b.event_time else 0.0 for b in found[:most]] for a in found]
+    ties = [[_tie(a, b) if a.event_time < b.event_time else 0.0 for b in found[:most]] for a in found]
     best = [max(ties[i][j] for i in range(n)) for j in range(most)]
     def next_of(i: int) -> list[int]:
         fits = [j for j in range(most) if ties[i][j] >= max(ONE_SUBJECT, best[j])
-                and not brothers(found[i], found[j]) and may(found[i], found[j])]
+                and not brothers(found[i], found[j]) and not leaves_standing(found[i], found[j])
+                and may(found[i], found[j])]
         nearest = max(fits, key=lambda j: (ties[i][j], -j), default=None)
         return [j for j in fits if j == nearest or ties[i][j] >= _SAME_TEXT]
     return [next_of(i) for i in range(n)]
 
 # %% ../../nbs/04_text/09_subjects.ipynb #847a1b98
-VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's words
-PERHAPS_ONE_SUBJECT = 0.9  # From here on two memories may speak of one thing
-
-
 def last_words(
     memories: Sequence[Memory],
     near: float = VERY_NEAR,  # So near a later memory is a word on the same subject in any case
 ) -> list[Memory]:  # In the same order
     "Those on whose subject no other of them is a later word."
     def overtaken(m: Memory) -> bool:
-        return any(tie(m, x) >= near and m.event_time < x.event_time and not brothers(m, x)
+        return any(m.event_time < x.event_time and _tie(m, x) >= near and not brothers(m, x)
                    for x in memories)
     return [m for m in memories if not overtaken(m)]
 
@@ -124,7 +142,8 @@ def newest_first(
     at = {m.id: i for i, m in enumerate(found)}
     later = [(i, j) for i, js in enumerate(next_words(found, may)) for j in js]
     later += [(at[a], at[b]) for a, b in known.items() if {a, b} <= at.keys()
-              and found[at[a]].event_time < found[at[b]].event_time]
+              and found[at[a]].event_time < found[at[b]].event_time
+              and not leaves_standing(found[at[a]], found[at[b]])]
     subjects = {i: [i] for i in range(len(found))}
     for i, j in later:
         if subjects[i] is subjects[j]: continue

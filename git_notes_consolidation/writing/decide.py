@@ -19,6 +19,8 @@ from ..supersession.judge import (
 from ..supersession.questions import LIKELY, to_ask_about
 from ..core.models import Judgment, MemoryMetadata
 from ..core.memory import Memory
+from ..text.factuality import leaves_standing
+from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie
 from ..text.words import min_title_words, mentions_title, stems_of, title_words
 from ..text.names import mentions, names_of
 
@@ -226,14 +228,17 @@ class Decision(NamedTuple):
         return self.act[0] if self.act else None
 
 # %% ../../nbs/16_writing/01_decide.ipynb #6a53bcc3
-_CHANGED = 0.67  # Confidence of the guess where each of two titles is nearly whole in the other
+def _says_else(older: Memory, y: Considered) -> bool:
+    "Does a memory that came later say something else on the subject of an older one, or perhaps?"
+    m, same = y.memory, y.judgment.relation == "duplicate" and y.judgment.confidence >= SURE
+    if same or y.later or m.event_time <= older.event_time or leaves_standing(older, m): return False
+    return y.judgment.relation == "supersede" or tie(older, m) >= PERHAPS_ONE_SUBJECT and not brothers(older, m)
 
 
 def _since(x: Considered, considered: Iterable[Considered]) -> Memory | None:
-    "The latest memory that came after a repeated one, and that the new fact very probably changes."
-    return max((y.memory for y in considered if y.judgment.relation == "supersede" and not y.later
-                and y.judgment.confidence >= _CHANGED and y.memory.event_time > x.memory.event_time),
-               key=lambda m: m.event_time, default=None)
+    "The latest memory that came after a repeated one and may have changed it."
+    return max((y.memory for y in considered if _says_else(x.memory, y)), key=lambda m: m.event_time,
+               default=None)
 
 # %% ../../nbs/16_writing/01_decide.ipynb #b3c5be30
 def decide(

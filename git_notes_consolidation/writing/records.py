@@ -24,7 +24,6 @@ from ..store.locks import hold
 from ..store.state import State, with_run, with_state
 from ..llm.client import Client
 from ..consolidation.view import View
-from ..session.prepared import carry
 from .decide import Considered, Decision
 from .effects import BadFact, Draft, WriteResult
 from .state import (
@@ -77,7 +76,7 @@ def _take(repo: Repo, embedder: Embedder, held: _Held, draft: Draft, change: Cha
     held.memories |= new
     plugins = {**held.view.scan.tips, **{r: t for r, t in moved.items() if r not in ours}}
     scan = replace(held.view.scan, memories=tuple(held.memories.values()), tips=plugins)
-    held.view, was = View(scan, events, state), " ".join(t for _, t in sorted(old.tips.items()))
+    held.view = View(scan, events, state)
     for m in new.values():
         if m.id in held.pool.row: held.pool.memories[held.pool.row[m.id]] = m
         else: held.pool.add(m, rows_of(embedder, m))
@@ -88,11 +87,6 @@ def _take(repo: Repo, embedder: Embedder, held: _Held, draft: Draft, change: Cha
     for i, known in _around(held, change.moved).items():
         held.pool.set(i, known, held.memories[i].status == "tombstone")
     held.tips = {**held.tips, **moved}
-    same = not draft.retired and all(e.edge_type == EdgeType.RELATED_TO for e in (*draft.edges, *draft.ended))
-    seen = " ".join(t for _, t in sorted(events.tips.items()))
-    if any(name == "status" for _, name, _ in draft.fields):
-        carry(repo, was, seen, state, held.memories.values())
-    else: carry(repo, was, seen, None if same else state)
 
 # %% ../../nbs/16_writing/04_records.ipynb #2af97141
 def _classed(d: Decision) -> str:

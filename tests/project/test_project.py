@@ -4,10 +4,12 @@ import re
 import subprocess
 import tomllib
 from configparser import ConfigParser
+from importlib import metadata
 
 import pytest
 import yaml
 from helpers import ROOT, tracked
+from packaging.specifiers import SpecifierSet
 
 SETTINGS = ConfigParser(delimiters=["="])
 SETTINGS.read(ROOT / "settings.ini", encoding="utf-8")
@@ -38,8 +40,8 @@ def test_ci_runs_everything():
     steps = [step for target in ("test", "test-more") for step in re.findall(r"[a-z-]+", re.search(rf"^{target}: (.*?)  #", makefile, re.M)[1])]
     recipes = {m[1]: m[2] for m in re.finditer(r"^([a-z-]+):.*\n((?:\t.*\n)+)", makefile, re.M)}
     run = "".join(recipes.get(s, "") for s in steps)
-    tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "bandit", "lint-imports", "mypy", "-m 'not slow'", "-m slow",
-             "nbdev_test", "notebooks.py --check", "site.py --check", "wheel.py")
+    tools = ("nbdev_clean", "nbdev_export", "git status", "readme.py --check", "ruff", "bandit", "lint-imports", "mypy", "loadfile tests/journeys",
+             "-m 'not slow'", "-m slow", "nbdev_test", "notebooks.py --check", "site.py --check", "wheel.py")
     assert [t for t in tools if t not in run] == []
 
 
@@ -87,6 +89,16 @@ def test_the_base_install_stays_small():
 def test_every_requirement_is_pinned_for_development():
     pins = {re.split("==", line)[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
     assert requirements("", "consolidation", "notebook", "dev") - pins == set()
+
+
+def test_no_pin_refuses_a_promised_python():
+    "Debian 12 has 3.11.2: the first release of each promised Python counts, not the one that made the pins."
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    there = {d.name.lower().replace("_", "-"): d for d in metadata.distributions()}
+    here = [d for name, pin in pins.items() if (d := there.get(name.lower().replace("_", "-"))) and d.version == pin]
+    asks = {d.name: SpecifierSet(d.metadata["Requires-Python"] or "") for d in here}
+    assert len(asks) > 0.9 * len(pins)
+    assert {n: str(s) for n, s in asks.items() if not all(f"{v}.0" in s for v in WORKFLOWS["test"]["jobs"]["test"]["strategy"]["matrix"]["python"])} == {}
 
 
 def test_supported_pythons_agree():

@@ -305,7 +305,40 @@ def test_yesterday_is_by_the_writers_clock(tmp_path, cached):
         "---\ntype: progress\ntimestamp: 2026-05-31T21:00:00-05:00\nsummary: The ledger export finished yesterday\n---\n\nTook an hour.", "HEAD")
     if cached: assert command("consolidate", "--yes", repo=home).code == 0
     said = json.loads(command("recall", "when did the ledger export finish", "--json", repo=home).out)
-    assert said["answer"].startswith("30 May 2026.") and said["temporal_resolutions"][0]["memory_timestamp"] == "2026-05-31T21:00:00-05:00"
+    assert said["answer"].startswith("30 May 2026.") and "(recorded 31 May 2026)" in said["answer"]
+    assert said["temporal_resolutions"][0]["memory_timestamp"] == "2026-05-31T21:00:00-05:00"
+
+
+KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the question, and how the answer begins
+    ("The release would have shipped yesterday, but the build broke.", "when did the release ship", "Found, but none of it settles"),
+    ("Yesterday, the disk nearly filled up.", "when did the disk fill up", "Found, but none of it settles"),
+    ("The importer failed to finish yesterday.", "when did the importer finish", "Found, but none of it settles"),
+    ("The release was supposed to ship on Monday but only shipped yesterday.", "when did the release ship", "19 June 2026."),
+    ("The release that was supposed to fix the login shipped yesterday.", "when did the release ship", "19 June 2026."),
+    ("We managed to rotate the keys yesterday.", "when did we rotate the keys", "19 June 2026."),
+    ("The demo is on 10 July. | The demo was cancelled.", "when is the demo", "“The demo was cancelled.” (recorded 21 June 2026)."),
+    ("The demo is on 10 July. | The lunch after the demo was cancelled.", "when is the demo", "10 July 2026."),
+    ("We will migrate to Kafka on 10 July. | The migration to Kafka is on hold.", "when will we migrate to Kafka", "“The migration to Kafka is on hold.”"),
+    ("The tests broke three days before the release of 12 June 2026.", "when did the tests break", "9 June 2026."),
+    ("The tests broke three days before the release of 12 June 2026.", "when was the release", "12 June 2026."),
+    ("The freeze begins a fortnight before the launch (1 August).", "when does the freeze begin", "18 July 2026."),
+    ("The launch was brought forward from September to July.", "when is the launch", "July 2026."),
+    ("The audit was put off till September.", "when is the audit", "September 2026."),
+    ("The flag has been on for three weeks.", "since when is the flag on", "Since about 30 May 2026"),
+    ("The build was red for three days.", "since when is the build red", "Since 20 June 2026 or earlier"),
+    ("The migration happened in KW 14.", "when did the migration happen", "The week of 30 March 2026"),
+    ("The report finished on 03/04/2026.", "when did the report finish", "4 March 2026 or 3 April 2026."),
+    ("Die Migration wurde gestern abgeschlossen.", "wann wurde die Migration abgeschlossen", "19 June 2026."),
+    ("Le serveur est tombé il y a deux jours.", "quand le serveur est-il tombé", "18 June 2026."),
+    ("El despliegue es el 3 de julio.", "cuándo es el despliegue", "3 July 2026."),
+]
+
+
+@pytest.mark.parametrize("notes, question, says", KINDS, ids=[k[0][:40] for k in KINDS])
+def test_what_is_said_of_a_time_in_other_ways(tmp_path, notes, question, says):
+    home = new_repo(tmp_path / "repo", [noted(f"2026-06-{20 + n}", s) for n, s in enumerate(notes.split(" | "))])
+    s = ReasonedRecallService(open_recall(home, load_settings(env={}), clock=lambda: datetime(2026, 6, 23, tzinfo=UTC)))
+    assert s.answer(question, count=False).answer.startswith(says)
 
 
 # As the designs' tests have it

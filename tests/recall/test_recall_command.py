@@ -35,8 +35,10 @@ def test_the_command(home):
 
 
 def test_the_command_counts(home):
-    gnc("recall", "retries", "--limit", "2", "--no-count", repo=home); assert rows_or_none(home) == []
-    gnc("recall", "retries", "--limit", "2", repo=home); assert len(rows_or_none(home)) == 2
+    gnc("recall", "retries", "--no-count", repo=home); gnc("recall", "We build on", repo=home); assert rows_or_none(home) == []
+    gnc("recall", "We build on Flask", "--mode", "exhaustive", "--limit", "1", repo=home); assert len(rows_or_none(home)) == 1
+    other = gnc("tiers", "--show", "archived", "--json", repo=home).json[0]["id"]
+    gnc("explain", other[:12], repo=home); assert other in rows_or_none(home)
 
 
 def test_the_command_says_what_lies_deeper(home):

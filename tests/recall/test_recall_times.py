@@ -151,12 +151,13 @@ def test_the_command_asks_for_both_times(late):
 
 
 def test_what_was_said_again_is_not_older_than_what_stands_between(tmp_path):
-    "Nobody can tell whether somebody went back, so neither is called the earlier one, and the last time is said."
+    "What was said last stands first, also where it was said before; the last time is said."
     blue, green = "The nightly export goes to the blue bucket", "The nightly export goes to the green bucket"
     home = new_repo(tmp_path / "again", [since(blue, "2026-09-01"), since(green, "2026-09-20")])
     assert [(r.summary, r.newer is None, r.again) for r in ask(home).search("nightly export", mode="deep", count=False)] == [
         (green, True, None), (blue, False, None)]
     home = new_repo(tmp_path / "back", [since(blue, "2026-09-01"), since(green, "2026-09-20"), since(blue, "2026-10-10")])
     found = {r.summary: r for r in ask(home).search("nightly export", mode="deep", count=False)}
-    assert {s: (r.newer, r.again) for s, r in found.items()} == {blue: (None, on("2026-10-10")), green: (None, None)}
+    assert {s: (r.newer, r.again) for s, r in found.items()} == {
+            blue: (None, on("2026-10-10")), green: (found[blue].id, None)}
     assert "written down 2 times, last on 2026-10-10" in gnc("recall", "nightly export", repo=home).out

@@ -41,14 +41,10 @@ def test_stored_labels_are_what_the_weights_give(monkeypatch):
     if not REAL: pytest.skip("no real weights: MEMORY_EMBEDDING_MODEL_DIR is not set")
     pytest.importorskip("onnxruntime")
     there = [mem(t) for t in sample_texts()]
-    space = {"there": there, "os": os, "json": json, "Path": Path}
-    exec(
-        "from git_notes_consolidation.evaluation.clusters import cuts, density_clusters\nfrom git_notes_consolidation.similarity.embedder import "
-        "EmbeddingError; from git_notes_consolidation.similarity.minilm import MiniLMEmbedder\n"
-         "from git_notes_consolidation.core.memory import digest", space)
+    space = {"there": there}
     monkeypatch.setenv("MEMORY_EMBEDDING_MODEL_DIR", str(Path(REAL).resolve()))
     assert MiniLMEmbedder(REAL).dimensions == 384
-    exec(next(c for c in code(MAP) if "def by_model" in c), space)
+    for part in ("import json", "def noise_as_singletons", "def density_clusters", "def by_model"): exec(next(c for c in code(MAP) if part in c), space)
     assert space["by_model"]() == json.loads(STORED.read_text())
 
 
@@ -63,8 +59,8 @@ def test_the_map_of_a_readers_own_repository_only_reads(tmp_path, monkeypatch):
     monkeypatch.chdir(MAP.parent)
     space = {"display": seen.append}
     cells = code(MAP)
-    assert cells[1].startswith("REPO = None")
-    for cell in [f"REPO = {str(home)!r}", *cells[2:]]: exec(compile(cell, "cluster-map", "exec"), space)
+    start = next(i for i, c in enumerate(cells) if c.startswith("REPO = None"))
+    for cell in [f"REPO = {str(home)!r}", *cells[start + 1:]]: exec(compile(cell, "cluster-map", "exec"), space)
     assert space["how"] == "main axes" and len(space["there"]) == 14 and space["minilm"] == {} and seen == []
     assert tips(open_repo(home), "refs/") == before and not (home / ".memory").exists()
 

@@ -170,10 +170,10 @@ def test_what_a_run_adds_is_a_delta_after_gc(tmp_path):
 
 def test_an_append_in_between_is_not_lost(home, monkeypatch):
     calls, real = [], compacting._swap
-    def late(repo, s, moved=None):
+    def late(repo, s):
         calls.append(1)
         if len(calls) == 1: learn(home, "run_late")
-        return real(repo, s, moved)
+        return real(repo, s)
     monkeypatch.setattr(compacting, "_swap", late)
     done = squashed(home)
     assert len(calls) == 2 and "run_late" in state_of(home).runs and [*histories(open_repo(home))] == [done.name]

@@ -152,9 +152,90 @@ def test_a_budget_takes_whole_entries_the_least_worth_first():
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
 
 
-def test_a_section_may_lose_all_its_items():
-    p = plan("# A\n\n## B\n\n- one\n- two\n\n```\nx\n```\n\n## C\n\n- three\n", Budget(lines=10))
-    assert p.after == b"# A\n\n## B\n\n```\nx\n```\n\n## C\n\n" and not p.over
+def test_a_section_that_loses_all_its_items_goes_with_them():
+    p = plan("# A\n\n## B\n\n- one\n- two\n\n```\nx\n```\n\n## C\n\n- three\n", Budget(lines=8))
+    assert p.after == b"# A\n\n## B\n\n```\nx\n```\n\n" and not p.over
+    p, = plan_tidy([read("# A\n\n## B\n\nIntro.\n\n### C\n\nOn production:\n\n- one\n\n---\n\n### D\n\nText.\n")], CONFIG, SAMPLE_NOW, take=[11])
+    assert p.after == b"# A\n\n## B\n\nIntro.\n\n### D\n\nText.\n" and said(p) == [("emptied", "### C"), ("emptied", "On production:"),
+                                                                                      ("chosen", "one"), ("emptied", "---")]
+
+
+def test_what_would_not_be_enough_is_not_begun():
+    p = plan("# A\n\n- one\n- two\n\n" + "```\n" + "x\n" * 20 + "```\n", Budget(lines=10))
+    assert not p.taken and dict(p.over) == {"lines": 17}
+
+
+def test_what_a_tag_quotes_is_whole():
+    code = "<code-snippet name='x' lang='php'>\nnew class {\n\n    public $n;\n\n# a remark\n- not an item\n</code-snippet>\n"
+    text = f"# A\n\n## B\n\n- Do it so:\n\n{code}\n- last\n"
+    assert [e.title for e in read(text).entries] == ["Do it so:", "last"]
+
+
+def test_more_than_a_third_goes_only_when_told_so(home):
+    text = "# Memory\n\n" + "".join(f"- Fact {chr(97 + n)} of the {w}\n" for n, w in enumerate("lift gate dock roof yard hall".split()))
+    Path("MEMORY.md").write_text(text)
+    told = gnc("tidy", "MEMORY.md", "--lines", 5)
+    assert "3 of 6 entries, 3 of them only to fit" in told.out and "--max-change 0.50" in told.out
+    refused = gnc("tidy", "MEMORY.md", "--lines", 5, "--apply")
+    assert refused.code == 3 and "--max-change 0.50" in refused.err and Path("MEMORY.md").read_text() == text
+    assert gnc("tidy", "MEMORY.md", "--lines", 6, "--apply").code == 0 and Path("MEMORY.md").read_text().count("\n- ") == 4
+    assert gnc("tidy", "MEMORY.md", "--lines", 4, "--apply", "--max-change", 0.5).code == 0 and Path("MEMORY.md").read_text().count("\n- ") == 2
+    gnc("tidy", "MEMORY.md", "--undo"); gnc("tidy", "MEMORY.md", "--undo")
+    assert Path("MEMORY.md").read_text() == text
+
+
+# Records: a label is no title
+
+LOG = """# Decision log
+
+## Architecture
+
+### AD-001: Sessions in Redis
+
+**Date**: 2026-01-06
+**Status**: Accepted
+**Context**: Two workers share them.
+
+**Alternatives Considered**:
+1. Memory: lost at each deploy
+
+**Rationale**:
+- Fast
+- Known to all
+
+---
+
+### AD-002: Nuxt over plain Vue
+
+**Date**: 2026-01-06
+**Status**: Rejected
+
+**Rationale**:
+- Fast
+
+---
+"""
+
+
+def test_a_record_of_labelled_fields_is_one_entry():
+    one, two = read(LOG).entries
+    assert (one.title, two.title) == ("AD-001: Sessions in Redis", "AD-002: Nuxt over plain Vue") and one.loose
+    assert str(one.time)[:10] == "2026-01-06" and one.body.startswith("**Date**") and one.body.endswith("- Known to all") and one.namespace == "decisions"
+    assert plan(LOG).taken == () and plan(LOG).asked == ()
+
+
+@pytest.mark.parametrize(("text", "titles"), [
+    ("## Ida\n\n- **Role**: baker\n- **Desk**: 4\n\n## Jon\n\n- **Role**: cook\n- **Desk**: 7\n", ["Ida", "Jon"]),
+    ("## Use pnpm\n\n### Context\n\nnpm is slow.\n\n### Decision\n\n- pnpm\n", ["Use pnpm"]),
+    ("## A\n\n**Finding:** the lift jams.\n\n**What follows:**\n- a new lift\n", ["A"]),
+    ("## Log\n\n[2026-01-06] - Sessions\n\n- Decision: Redis\n- Rationale: fast\n\n"
+     "[2026-01-07] - Shop\n\n- Decision: Nuxt\n- Rationale: known\n", ["Sessions", "Shop"]),
+    ("## Stack\n\n- **Server**: FastAPI\n- **Client**: Vue\n", ["**Server**: FastAPI", "**Client**: Vue"]),
+    ("# Log\n\n## Decisions\n\n### Decision 1: pnpm\n\nYes.\n\n### Decision 2: Vue\n\nYes.\n",
+     ["Decision 1: pnpm", "Decision 2: Vue"]),
+    ("# Log\n\nWords.\n\n## Decision\n\n- pnpm\n\n## Rationale\n\n- fast\n", ["Log", "pnpm", "fast"])],
+    ids=["people", "headings", "paragraphs", "dated lists", "definitions", "a log", "a whole file"])
+def test_what_is_a_record(text, titles): assert [e.title for e in read(text).entries] == titles
 
 
 def test_a_person_takes_out_what_begins_at_a_line(home):
@@ -233,7 +314,7 @@ def test_nothing_is_written_before_it_is_asked_for_and_undo_gives_the_same_bytes
 
 
 def test_runs_are_taken_back_one_after_the_other(home):
-    gnc("tidy", "MEMORY.md", "--apply"); gnc("tidy", "MEMORY.md", "--lines", 5, "--apply")
+    gnc("tidy", "MEMORY.md", "--apply"); gnc("tidy", "MEMORY.md", "--lines", 5, "--apply", "--max-change", 1)
     assert Path("MEMORY.md").read_text().count("\n- ") == 1
     gnc("tidy", "MEMORY.md", "--undo"); assert Path("MEMORY.md").read_text() == TIDY
     gnc("tidy", "MEMORY.md", "--undo"); assert Path("MEMORY.md").read_text() == NOTES
@@ -697,3 +778,18 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert claude_folder(repo, os.environ) == there  # A repository's settings name no folder
     (config / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "other")}))
     assert claude_folder(repo, os.environ) == tmp_path / "other"
+
+
+def test_what_stands_in_files_replaces_nothing_by_a_title(repo):
+    Path("decisions.md").write_text(LOG + "\n### AD-001: Sessions in Redis\n\n**Date**: 2026-02-06\n**Status**: Accepted\n"
+                                          "**Context**: Two workers share them, and a third.\n\n**Rationale**:\n- Fast\n- Known to all\n")
+    Path("reviews").mkdir()
+    for name, parts in (("may", "gate and roof"), ("june", "lift and yard")):
+        Path(f"reviews/{name}.md").write_text(f"# Review\n\n## Checks\n\n- **Status**: ready\n- Seen: {parts}\n- The {parts} were walked\n\n"
+                                              f"## Shop\n\n- The tests pass\n\n## Gateway\n\n- The tests pass\n")
+    git(repo, "add", "-A"); git(repo, "commit", "-qm", "y", date="2026-03-02T00:00:00Z")
+    assert gnc("--json", "import", "decisions.md", "reviews").json["added"] == 3 + 8
+    gnc("consolidate", "--yes", "--max-change", 1)
+    held = [r.get("title", r["text"]) for r in gnc("--json", "export").json]
+    assert sum("Sessions in Redis" in t for t in held) == 2 and sum("Status" in t for t in held) == 2
+    assert {"Shop: The tests pass", "Gateway: The tests pass"} <= {*held}

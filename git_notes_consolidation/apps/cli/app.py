@@ -20,8 +20,8 @@ from ...core.memory import as_utc, UTC
 from ...core.reports import ConsolidationPhase
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
-from ...core.remedies import FETCH_NOTES
-from ...store.git import git, MEM, missing_memories, open_repo, tips
+from ...core.remedies import FETCH_NOTES, NONE_THERE
+from ...store.git import git, MEM, missing_memories, none_there, open_repo, tips
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -196,7 +196,8 @@ def why_empty(repo: Path | str) -> str:
     if tips(r, MEM):
         return ("There are notes here, and no memory of theirs is shown: taken back or forgotten (gnc runs), "
                 "or not readable (gnc doctor says where and why).")
-    return f"{EMPTY} {FETCH_NOTES}" if git(r.path, "remote").strip() else EMPTY
+    if not git(r.path, "remote").strip(): return EMPTY
+    return f"{EMPTY} {NONE_THERE if none_there(r) else FETCH_NOTES}"
 
 
 NO_TABLE = "--csv: this command shows no table; --json has all that it found"

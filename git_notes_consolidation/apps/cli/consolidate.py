@@ -15,6 +15,7 @@ from rich.text import Text
 from typing import Annotated, Any, cast, TYPE_CHECKING
 from ...core.models import MemoryTier
 from ...core.reports import ConsolidationPhase, ConsolidationResult
+from ...store.changes import last_run
 from ...store.oplog import Operation, operations_of
 from ...store.reader import resolve
 from ...consolidation.triggers import Event, EVENTS, in_domain
@@ -376,7 +377,8 @@ def _did(
 def runs(ctx: typer.Context) -> None:
     "List runs and undos, newest first."
     call: Call = ctx.obj
-    v = consolidation_view.shown(consolidation_view.view(call.place().repo))
+    repo = call.place().repo
+    v, at = consolidation_view.shown(consolidation_view.view(repo)), last_run(repo).at
     state, titles, ops = v.state, {m.id: m.summary
                                    for m in v.scan.memories}, defaultdict[str, list[Operation]](list)
     for op in operations_of(v.events, state, {m.id: m.event_time for m in v.scan.memories}):
@@ -390,7 +392,8 @@ def runs(ctx: typer.Context) -> None:
     call.show(
         rows,
         *([table("Runs", ("run", "at", "state", "what"), shown), "Record by record: gnc diff RUN"]
-          if rows else ["No runs yet: gnc consolidate makes the first."]))
+          if rows else [f"No run has changed anything yet; the last one was on {at:%Y-%m-%d %H:%M}." if at
+                        else "No runs yet: gnc consolidate makes the first."]))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #f40b0431
 @app.command(epilog="Example: `gnc diff run_4f2a -v`")

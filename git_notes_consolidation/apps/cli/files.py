@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #ecbb480c
 from __future__ import annotations
-import io, os, re, shlex, sys, typer
+import io, math, os, re, shlex, sys, typer
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.files.entries import Entry
 
 # %% auto #0
-__all__ = ['tidy', 'import_', 'export']
+__all__ = ['MOST', 'tidy', 'import_', 'export']
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #83e2fdf9
 if not TYPE_CHECKING:
@@ -110,7 +110,8 @@ def _taken_text(t: files_tidy.Taken) -> Iterator[Text]:
     score = f" (score {t.score:.2f})" if t.score is not None else ""
     told = "" if t.why == "repeated" else f": {plain(t.reason, 120)}{score}"
     head = {"repeated": f"said in{where} already", "replaced": f"replaced by{where}{told}",
-            "budget": f"over the budget{told}", "chosen": "as you say"}[t.why]
+            "budget": f"over the budget{told}", "chosen": "as you say",
+            "emptied": "nothing is left below"}[t.why]
     yield Text(f"{_lines(t.entry).capitalize()}, {head}", style="bold")
     yield from _quoted(t.entry, "-", "red")
     if t.by and t.why == "replaced": yield from _quoted(t.by, "+", "green", 1)
@@ -141,13 +142,29 @@ def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
 def _command(*words: str) -> str: return plain(shlex.join(["gnc", "tidy", *words]))
 
 
+def _how_much(p: files_tidy.FilePlan) -> str:
+    "How many entries go, and how many of them only for a budget."
+    fit = sum(t.why == "budget" for t in p.taken)
+    only = f", {fit} of them only to fit" if fit else ""
+    return f"{len(p.entries)} of {len(p.file.entries)} entries{only}"
+
+
+def _needed(plans: Sequence[files_tidy.FilePlan], most: float | None) -> float:
+    "The share that has to be allowed for a budget; 0 where it is."
+    share = max((p.share for p in plans), default=0.0)
+    return math.ceil(share * 100) / 100 if share > (MOST if most is None else most) else 0.0
+
+
+MOST = 1 / 3  # Share of a file's entries that a budget takes out without being told to
+
+
 def _told(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iterator[Any]:
     "A plan for people."
     was, now = (files_tidy.size_of(x) for x in (p.file.raw, p.after))
     sizes = f"{was['lines']:,} lines, {was['bytes'] / 1000:,.1f} kB"
     then = f" → {now['lines']:,} lines, {now['bytes'] / 1000:,.1f} kB" if p.taken else ""
     yield Text(plain(f"{p.file.path}: {len(p.file.entries)} entries, {sizes}{then}"), style="bold")
-    if p.taken: yield Text(f"\n{'Taken out' if done else 'Would be taken out'}: {len(p.taken)}")
+    if p.taken: yield Text(f"\n{'Taken out' if done else 'Would be taken out'}: {_how_much(p)}")
     shown = p.taken if all_ else p.taken[:most]
     for t in shown: yield from _taken_text(t)
     if len(p.taken) > len(shown): yield Text(f"… and {len(p.taken) - len(shown)} more; -v shows all")
@@ -163,15 +180,20 @@ def _told(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iter
     if not p.taken and not p.asked: yield Text("Nothing to do: no entry is said twice, or replaced.")
     if p.over:
         much = ", ".join(f"{n:,} {k}" for k, n in p.over)
-        yield Text(f"Still over the budget by {much}: the rest is headings, code and what cannot be taken "
-                   f"out by itself.", style="yellow")
+        yield Text(f"Still over the budget by {much}, and nothing is taken out for it: all entries together "
+                   f"would not be enough. The rest is headings, code and numbered steps.", style="yellow")
     yield Text("")
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #3bbf817d
-def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime) -> tuple[dict[str, str], list[str]]:
+def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
+           most: float | None) -> tuple[dict[str, str], list[str]]:
     "The runs by path, and what was refused."
     done, refused = dict[str, str](), list[str]()
     for p in plans:
+        if need := _needed([p], most):
+            refused.append(f"{p.file.path}: {_how_much(p)}. Nothing was written; to allow it, add "
+                           f"--max-change {need:.2f}")
+            continue
         try: done[p.file.path] = files_archive.apply_tidy(p, now)
         except RepoError as e: refused.append(str(e))
         except OSError as e: refused.append(f"{e.filename or p.file.path}: {e.strerror}; nothing is lost")
@@ -219,7 +241,8 @@ def _next(words: Sequence[str], done: Mapping[str, str] | bool) -> Iterator[Text
 @app.command(
     epilog="Examples: `gnc tidy MEMORY.md` shows what would be taken out, "
            "`gnc tidy MEMORY.md --apply` does it, `gnc tidy MEMORY.md --undo` brings it back, "
-           "`gnc tidy MEMORY.md --lines 200` for a host that reads no more, "
+           "`gnc tidy MEMORY.md --lines 200` for a host that reads no more "
+           "(more than a third of the entries go only with --max-change), "
            "`gnc tidy MEMORY.md --take 12` takes out what you say, "
            "`gnc tidy --claude` looks at Claude Code's notes on this project.")
 def tidy(
@@ -231,6 +254,9 @@ def tidy(
     lines: _Lines = None,
     bytes_: _Bytes = None,
     tokens: _Tokens = None,
+    max_change: Annotated[float | None, typer.Option(
+        "--max-change", min=0, max=1, metavar="SHARE", show_default="0.33",
+        help="Share of a file's entries that may go only to fit.")] = None,
     take: Annotated[list[int] | None,
                     typer.Option(help="Take out what begins at this line; may be given again.",
                                  metavar="LINE")] = None,
@@ -247,13 +273,15 @@ def tidy(
     files, passed = _files(found, paths)
     if take and len(files) > 1: raise Usage("--take names lines of one file; name that file alone")
     plans = files_tidy.plan_tidy(files, _settings(call).config, now, budget, take or ())
-    done, refused = _apply(plans, now) if apply else ({}, [])
+    done, refused = _apply(plans, now, max_change) if apply else ({}, [])
     rows = [_plan_row(p, done.get(p.file.path, "")) for p in plans]
     if diff and not call.as_json: sys.stdout.write("".join(plain(r["diff"]) for r in rows))
     else:
         where = [*(paths or ()), *(["--claude"] if claude else [])]
         more = (("lines", lines), ("bytes", bytes_), ("tokens", tokens), *(("take", n) for n in take or ()))
-        again = [*where, *(w for k, v in more if v for w in (f"--{k}", str(v)))]
+        if not apply and (need := _needed(plans, max_change)): max_change = need
+        share = ("max-change", max_change and f"{max_change:.2f}")
+        again = [*where, *(w for k, v in (*more, share) if v for w in (f"--{k}", str(v)))]
         some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
         told = [x for p in some for x in _told(p, p.file.path in done, call.verbose)]
         told += _next(where, done) if apply else _next(again, any(p.taken for p in plans))

@@ -59,23 +59,24 @@ def inject(
     keyword: Annotated[list[str] | None,
                        typer.Option(help="A word that the session is about; may be repeated.")] = None,
 ) -> None:
-    "Print what the hook gives a new session: summaries, as Markdown. With memories, as XML: gnc context."
+    "Print what the hook gives a new session: what holds now, as Markdown. As XML: gnc context."
     call: Call = ctx.obj
     settings = call.settings(summaries_token_budget=budget, summaries_max=most,
                              summaries_min_confidence=min_confidence, summaries_prioritize=prioritize,
                              summaries_superseded=superseded)
     repo = open_repo(call.repo)
     known, before = _session(repo, file, keyword), _given(existing)
-    r = session_inject.SessionStartSummaryInjector(consolidation_stores.SummaryStore(repo), None,
-                                                   session_inject.SummaryInjectionConfig.of(
-                                                       settings)).inject_summaries(before, known)
+    asked = session_inject.SummaryInjectionConfig.of(settings)
+    if budget: asked = replace(asked, max_characters=max(asked.max_characters, 6 * budget))
+    store = consolidation_stores.SummaryStore(repo)
+    r = session_inject.SessionStartSummaryInjector(store, None, asked).inject_summaries(before, known, call.now)
     if call.as_json: return call.show(asdict(r))
     _put(r.context_block + ("\n" if r.context_block and existing is None else ""))
     told = (
-        f"{r.summaries_injected} summaries, {r.tokens_used} of {settings.config.summaries_token_budget} "
-        f"tokens ({r.counter}), {r.left_out} left out, "
-        f"{r.shortened} shortened") if r.summary_block else (
-        "No summary to tell: run gnc consolidate, or allow more with --budget or --min-confidence.")
+        f"{len(r.memories)} memories and {r.summaries_injected} summaries, {r.tokens_used} of "
+        f"{settings.config.summaries_token_budget} tokens ({r.counter}); {r.memories_left_out} memories and "
+        f"{r.left_out} summaries left out") if r.summary_block else (
+        "Nothing to tell: no memory that holds, or a --budget too small for one.")
     if call.verbose or not r.summary_block: call.err.print(Text(told))
 
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #565de526

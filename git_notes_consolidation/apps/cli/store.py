@@ -12,21 +12,20 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import as_utc, UTC
-from ...store.git import git, missing_memories, open_repo, Repo
+from ...store.git import git, MEM, missing_memories, open_repo, Repo, tips
 from ...store.reader import resolve
 from ...store.events import REFS
 from ...store.state import OPERATIONS
 from ...store.oplog import Operation, operations_of, prune_log
 from ...store.compact import compact, Compacted, histories, publish, restore
 from .app import (
-    app, Call, cut, evidence, Item, LazyModule, listed, plain, short, table, Usage, when)
+    app, Call, cut, evidence, Item, LazyModule, listed, plain, short, table, Usage, when, why_empty)
 from .consolidate import done_to
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
         service as consolidation_service, view as consolidation_view)
     from git_notes_consolidation.store import audit as store_audit
-from ...session.prepared import carry
 
 # %% auto #0
 __all__ = ['by_run', 'log', 'sync', 'horizon_of', 'report_lines', 'kept_rows', 'compact_command', 'audit']
@@ -140,8 +139,8 @@ def log(
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #0283ff33
 @app.command(epilog="Examples: `gnc sync --dry-run`, `gnc sync`, `gnc sync upstream --no-push`.  \n"
                     "Neither git's configuration nor its refspecs are touched, and nothing is pushed by "
-                    "force. The memories themselves (refs/notes/mem/*) "
-                    "are not carried: the plugin does that.")
+                    "force. Where both sides wrote memories on one commit (refs/notes/mem/*), both keep "
+                    "all of them. Branches are git push's.")
 def sync(
     ctx: typer.Context,
     remote: Annotated[str,
@@ -152,17 +151,19 @@ def sync(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would come and go.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the remote.", min=1)] = 120.0,
 ) -> None:
-    "Share runs, tiers, edges and summaries with other clones: fetch, unite, push."
+    "Share memories, runs, tiers, edges and summaries with other clones: fetch, unite, push."
     from git_notes_consolidation.store import sync as store_sync
     call: Call = ctx.obj
-    r = store_sync.sync(open_repo(call.repo), remote, send=not no_push, dry_run=dry_run, timeout=timeout)
+    repo = open_repo(call.repo)
+    r = store_sync.sync(repo, remote, send=not no_push, dry_run=dry_run, timeout=timeout)
     rows = [(store, r.came[store] or "·", r.went[store] or "·") for store in r.came]
     runs = [(what, short(i)) for what, ids in (("new here", r.learned), ("new there", r.sent)) for i in ids]
     more = [*(["", *cut("Runs", ("", "run"), runs, call.verbose)] if runs else []),
             *(["", *cut("Not understood, carried along", ("where",), [(p,) for p in r.problems],
                         call.verbose)] if r.problems else [])]
-    title = f"{'Records that sync would move' if dry_run else 'Records moved'}: {plain(r.remote, 60)}"
-    left = missing_memories(open_repo(call.repo))
+    title = f"{'What sync would move' if dry_run else 'Moved'}: {plain(r.remote, 60)}"
+    left = "" if dry_run else missing_memories(repo) or ("" if tips(repo, MEM) else why_empty(repo.path))
+    more += ["", "Nothing was sent (--no-push)."] if no_push else []
     call.show(r.to_dict(), table(title, ("kind", "came", "went"), rows, right=("came", "went")), *more,
               *(["", f"! {left}"] if left else []))
 
@@ -243,11 +244,11 @@ def compact_command(
                       [(r["name"], r["commits"], ", ".join(r["stores"])) for r in rows], right=("commits",))
         return call.show(rows, shown if rows else "No history is kept here: gnc compact makes the first.")
     if restore_ is not None:
-        return call.show({"restored": restore_, "refs": restore(repo, restore_, carry)},
+        return call.show({"restored": restore_, "refs": restore(repo, restore_)},
                          f"{plain(restore_)} is back beneath what was written since.")
     since = horizon_of(horizon, now)
-    if push is None: done = compact(repo, since, now, bundle=bundle, dry_run=dry_run, moved=carry)
-    else: done = publish(repo, since, now, push, bundle=bundle, moved=carry)
+    if push is None: done = compact(repo, since, now, bundle=bundle, dry_run=dry_run)
+    else: done = publish(repo, since, now, push, bundle=bundle)
     call.show(done.to_dict() | {"dry_run": dry_run}, *report_lines(done, dry_run))
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #a138695f

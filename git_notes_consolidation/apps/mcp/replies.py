@@ -103,7 +103,7 @@ def hit(
     "A result, as small as it can be chosen from."
     return Hit(r.id, r.kind, visible_text(r.summary, 160),
                visible_text(recall_rank.excerpt(r.content, query, r.summary), 300),
-               visible_text(r.namespace, 40), r.tier.value, f"{r.timestamp:%Y-%m-%d}", round(r.score, 3),
+               visible_text(r.namespace, 40), r.tier.value, f"{r.memory.told_at:%Y-%m-%d}", round(r.score, 3),
                len(r.stands_for), r.superseded_by, r.superseded_kind)
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #a780374d

@@ -211,6 +211,7 @@ def memory_history(workspace: Workspace, memory_id: Id) -> History:
     i, there = _memory(v, memory_id), {m.id: m for m in v.scan.memories}
     chain, m = writing_history.chain_of(i, there, v.state.edges.values()), there[i]
     rows = [version(x) for x in chain.versions]
+    workspace.recall.note([m])  # Who opens it uses it
     return History(i, chain.id, visible_text(m.namespace, 40), m.status,
                    [visible_text(t, 40) for t in m.tags[:20]], visible_text(m.text, 4000), rows[-30:],
                    [x.id for x in rows if x.current], max(0, len(rows) - 30))

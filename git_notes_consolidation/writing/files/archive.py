@@ -53,7 +53,7 @@ def archive_lines(
     run = digest("tidy", p.file.path, before, after, now.isoformat())
     rows = [_line(t, run, p.file.raw, now) for t in p.taken]
     return run, [*rows, {"kind": "tidy", "run": run, "at": now.isoformat(), "before": before, "after": after,
-                         "entries": len(rows), "text": p.after.decode()}]
+                         "entries": len(p.entries), "text": p.after.decode()}]
 
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #7317922e
 @contextmanager
@@ -274,5 +274,5 @@ def undo_tidy(
                               f"stands in {archive.name}: copy back what you need")
             _replace(path, before, raw)
             _append(handle, [{"kind": "undo", "run": r["run"], "at": now.isoformat()}])
-            return Undone(str(r["run"]), len(entries), r.get("after") != sha(raw))
+            return Undone(str(r["run"]), int(r["entries"]), r.get("after") != sha(raw))
     raise BadFile(f"nothing to take back: {shown} is as it was before it was tidied")

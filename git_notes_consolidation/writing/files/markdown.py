@@ -6,17 +6,19 @@
 from __future__ import annotations
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
+from ...text.sentences import word_set
 from .entries import (
-    Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
+    a_time, Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
 
 # %% auto #0
-__all__ = ['Block', 'blocks_of', 'item_text', 'titled', 'markdown_entries', 'without', 'joined', 'Outline', 'outline',
-           'reads_same']
+__all__ = ['DATED', 'Block', 'blocks_of', 'item_text', 'titled', 'label_of', 'markdown_entries', 'without', 'joined', 'Outline',
+           'outline', 'reads_same', 'emptied']
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #c001ea1c
 @dataclass(frozen=True)
@@ -38,6 +40,24 @@ def _reader() -> Any:
     return md
 
 
+_QUOTES = re.compile(r"<((?:[\w-]+[-_])?(?:code|snippet|example|sample|output|template|schema)s?"
+                     r"(?:[-_][\w-]+)?)(?:\s[^<>]*)?>", re.I)
+
+
+def _as_fences(text: str) -> str:
+    "The text with fences where a tag says that what is in it is quoted."
+    lines, fence, done = text.split("\n"), "", 0
+    for n, line in enumerate(lines):
+        if n < done: continue
+        if m := _FENCE.match(line):
+            fence = "" if fence and m[1].startswith(fence) else fence or m[1]
+        elif not fence and (m := _QUOTES.match(line)):
+            last = next((k for k in range(n + 1, len(lines)) if f"</{m[1]}>" in lines[k]), n)
+            if last > n: lines[n] = lines[last] = "~" * 40; done = last + 1
+    return "\n".join(lines)
+
+
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _KINDS = {"heading_open": "heading", "bullet_list_open": "list", "paragraph_open": "paragraph"}
 
 
@@ -47,7 +67,7 @@ def blocks_of(
     "The blocks of a document, in order."
     env: dict[str, Any] = {}
     out: list[Block] = []
-    tokens = _reader().parse(text, env)
+    tokens = _reader().parse(_as_fences(text), env)
     items: list[tuple[int, int]] = []
     for i, t in enumerate(tokens):
         if t.level == 1 and t.type == "list_item_open" and t.map: items.append((t.map[0], t.map[1]))
@@ -107,18 +127,6 @@ class _File:
 _DAY = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[T ]\d\d:\d\d)?\W*")
 
 
-def _sections(blocks: Sequence[Block]) -> Iterator[tuple[list[Block], list[Block], bool]]:
-    "The headings above, the blocks below, and whether other sections lie inside."
-    above: list[Block] = []
-    heads = [i for i, b in enumerate(blocks) if b.kind == "heading"]
-    if blocks and (not heads or heads[0]): yield [], list(blocks[:heads[0] if heads else len(blocks)]), True
-    for n, i in enumerate(heads):
-        end = heads[n + 1] if n + 1 < len(heads) else len(blocks)
-        above = [*(b for b in above if b.level < blocks[i].level), blocks[i]]
-        deeper = end < len(blocks) and blocks[end].level > blocks[i].level
-        yield above, list(blocks[i + 1:end]), deeper
-
-
 def _named(above: Sequence[Block], only: bool) -> tuple[datetime | None, tuple[str, ...]]:
     "The day that a heading gives, and the headings that say what is below them."
     day = next((at for b in reversed(above) if (at := leading_date(b.title)[0])), None)
@@ -126,15 +134,85 @@ def _named(above: Sequence[Block], only: bool) -> tuple[datetime | None, tuple[s
             and not (only and b.level == 1))
     return day, tuple(told)
 
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #ce5cdbab
+_LABEL = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(?:(\*\*|__)([^\n]{1,60}?)(?:[:：.]\1|\1[ \t]*(?:[:：]|$))"
+                    r"|([A-Z][\w/&' -]{0,40})[:：](?=[ \t]|$))")
+_PARTS = word_set("status date context decision rationale reasoning consequence alternative considered "
+                  "problem solution option author")
+
+
+def label_of(line: str) -> str:  # Empty where it begins with none
+    "The label with which a line begins."
+    m = _LABEL.match(line)
+    return (m[2] or m[3]).strip("*_:. ").casefold() if m else ""
+
+
+def _part(label: str) -> str:  # Empty where it is none
+    "The part of a decision record that a label or a heading names."
+    words = re.findall(r"\w+", label.casefold())
+    first = words[0].removesuffix("s") if 0 < len(words) < 4 else ""
+    return first if first in _PARTS and not label[-1].isdigit() else ""
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #6a4d71d6
+_Unit = tuple[str, int]  # The label of a line or an item, or nothing; and where its list begins, or -1
+
+
+def _units(f: _File, body: Sequence[Block]) -> Iterator[_Unit]:
+    "What a section says, by its labels."
+    led = False
+    for b in body:
+        if b.kind == "paragraph":
+            said = [label_of(x) for x in f.lines[b.start:b.end]]
+            led = bool(said[0])
+            yield from ((x, -1) for x in said if x) if led else [("", -1)]
+        elif b.kind == "list":
+            if not led: yield from ((label_of(f.lines[start]), b.start) for start, _ in b.items)
+            led = False
+
+
+def _recurring(units: Iterable[_Unit]) -> frozenset[str]:
+    "The labels of several lists."
+    seen = Counter(label for label, _ in {*units})
+    return frozenset(x for x, n in seen.items() if x and n > 1)
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #6b997281
+def _is_record(units: Sequence[_Unit], heads: Sequence[str], recurring: Container[str]) -> bool:
+    "Are these the fields of one thing?"
+    found = [_part(x) or (x if at < 0 or x in recurring else "") for x, at in units]
+    fields = [x for x in (*found, *map(_part, heads)) if x]
+    return 1 < len({*fields}) > len(fields) / 2 and 2 * len(fields) >= len(units) + len(heads)
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #d7793e58
+def _sections(f: _File, blocks: Sequence[Block],
+              only: bool) -> Iterator[tuple[list[Block], Sequence[Block], bool, bool]]:
+    "The headings above, the blocks below, whether sections lie inside, and whether it is a record."
+    heads, done, above = [i for i, b in enumerate(blocks) if b.kind == "heading"], 0, list[Block]()
+    if blocks and heads[:1] != [0]: yield [], blocks[:heads[0] if heads else None], True, False
+    heads.append(len(blocks))
+    direct = [[*_units(f, blocks[i + 1:end])] for i, end in zip(heads, heads[1:])]
+    recurring = _recurring(u for units in direct for u in units)
+    for n, (i, units) in enumerate(zip(heads, direct)):
+        b, last = blocks[i], n + 1
+        above = [*(x for x in above if x.level < b.level), b]
+        if i < done: continue
+        while heads[last] < len(blocks) and blocks[heads[last]].level > b.level: last += 1
+        inner = [blocks[k] for k in heads[n + 1:last]]
+        parts = [x.title for x in inner if x.level == min(y.level for y in inner)]
+        able = not only or b.level > 1 or any(_part(x) for x, _ in units)
+        record = able and _is_record(units, parts, recurring)
+        done = heads[last if record else n + 1]
+        yield above, blocks[i + 1:done], done < heads[last], record
+
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #39987165
 _TAG = re.compile(r"</?[\w-]+[^<>\n]*>")
 
 
 def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterator[Entry]:
     "The entries of a section that has a list."
-    lead = ""
+    lead, done, recurring = "", 0, _recurring(_units(f, body))
     for n, b in enumerate(body):
         words = "\n".join(f.lines[b.start:b.end]).strip()
+        if n < done: continue
         if b.kind == "list":
             for start, end in b.items:
                 place = f.place(start, min(end, b.end), headings)
@@ -144,21 +222,32 @@ def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterat
         above, lead = lead, words
         end = next((k for k in range(n + 1, len(body)) if body[k].kind != "other"), len(body))
         introduces = end < len(body) and body[end].kind == "list"
+        fields = introduces and b.kind == "paragraph" and _is_record([*_units(f, body[end:end + 1])], (),
+                                                               recurring)
         label = introduces and words.endswith((":", "：", "**", "__"))
-        if b.kind != "paragraph" or _TAG.fullmatch(words) or label: continue
+        if b.kind != "paragraph" or _TAG.fullmatch(words) or label and not fields: continue
+        if fields: done = end = end + 1
         at, title, text = titled("\n".join(f.lines[b.start:body[end - 1].end]).strip())
         place = f.place(b.start, body[end - 1].end, headings)
-        yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=not introduces)
+        yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=fields or not introduces)
+
+
+_RULE = re.compile(r"[-*_ \t]+")
+DATED = re.compile(r"^(?:[-*][ \t]+)?\**date\**:\**[ \t]*(\d{4}-\d\d-\d\d)", re.I | re.M)
 
 
 def _prose(f: _File, above: Sequence[Block], body: Sequence[Block], headings: tuple[str, ...],
-           deeper: bool, end: int) -> Iterator[Entry]:
-    "A section of prose."
+           deeper: bool) -> Iterator[Entry]:
+    "A section of prose, or a record."
+    end = body[-1].end
+    while body and _RULE.fullmatch("".join(f.lines[body[-1].start:body[-1].end])): body = body[:-1]
+    if not body: return
     words = "\n".join(f.lines[body[0].start:body[-1].end]).strip()
     if not words: return
     day = above and _DAY.fullmatch(above[-1].title)
     head = "" if day or not above else above[-1].title
     at, title, text = titled(f"{head}\n{words}".strip())
+    if not at and (m := DATED.search(words)): at = a_time(m[1])
     loose = bool(above) and above[-1].level > 1 and not deeper
     place = f.place(above[-1].start if loose else body[0].start, end if loose else body[-1].end, headings)
     yield Entry(title, text, place, "section", headings if day else headings[:-1], at, loose=loose)
@@ -173,13 +262,11 @@ def markdown_entries(
     blocks, _ = blocks_of(f.text)
     only = sum(b.level == 1 for b in blocks) == 1
     found: list[Entry] = []
-    parts = [*_sections(blocks)]
-    for n, (above, body, deeper) in enumerate(parts):
+    for above, body, deeper, record in _sections(f, blocks, only):
         if not body: continue
         day, headings = _named(above, only)
-        end = parts[n + 1][0][-1].start if n + 1 < len(parts) else len(f.lines)
-        mine = (_items(f, body, headings) if any(b.kind == "list" for b in body)
-                else _prose(f, above, body, headings, deeper, end))
+        listed = not record and any(b.kind == "list" for b in body)
+        mine = (_items(f, body, headings) if listed else _prose(f, above, body, headings, deeper))
         where = namespace_of(tuple(b.title for b in above))
         found += (replace(e, time=e.time or day, dated="its words" if e.time or day else "", namespace=where)
                   for e in mine)
@@ -227,10 +314,15 @@ class Outline:
 
 
 @lru_cache(8)
+def _read(raw: bytes, path: str) -> tuple[_File, list[Block], dict[str, Any]]:
+    f = _File(raw, path)
+    return f, *blocks_of(f.text)
+
+
+@lru_cache(8)
 def outline(raw: bytes, path: str) -> Outline:
     "What a Markdown file says."
-    f = _File(raw, path)
-    blocks, links = blocks_of(f.text)
+    f, blocks, links = _read(raw, path)
     def words(start: int, end: int) -> str:
         return "\n".join(x.strip() for x in f.lines[start:end]).strip()
     out: list[tuple[int, str, str]] = []
@@ -241,15 +333,49 @@ def outline(raw: bytes, path: str) -> Outline:
     return Outline(tuple(out), frozenset(links))
 
 
+def _inside(places: Iterable[FilePlace]) -> Callable[[int], bool]:
+    "Does a byte lie in one of some places?"
+    ends = sorted((p.start, p.end) for p in places)
+    def inside(at: int) -> bool:
+        n = bisect_right(ends, (at, at + 2 ** 40)) - 1
+        return n >= 0 and at < ends[n][1]
+    return inside
+
+
 def reads_same(
     was: Outline,
     now: Outline,
     gone: Iterable[FilePlace],  # What was taken out
 ) -> bool:
     "Does what stays say what it said, and where it said it?"
-    ends = sorted((p.start, p.end) for p in gone)
-    def inside(at: int) -> bool:
-        n = bisect_right(ends, (at, at + 2 ** 40)) - 1
-        return n >= 0 and at < ends[n][1]
+    inside = _inside(gone)
     stay = [x[1:] for x in was.parts if not inside(x[0])]
     return stay == [x[1:] for x in now.parts] and was.links == now.links
+
+# %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #a36364ad
+def _is_lead(f: _File, blocks: Sequence[Block], n: int) -> bool:
+    "Does a paragraph only introduce the list below it?"
+    b, words = blocks[n], "".join(f.lines[blocks[n].start:blocks[n].end]).strip()
+    return (b.kind == "paragraph" and blocks[n + 1:n + 2] != [] and blocks[n + 1].kind == "list"
+            and words.endswith((":", "：", "**", "__")))
+
+
+def emptied(
+    raw: bytes,
+    path: str,
+    places: Sequence[FilePlace],  # That are taken out
+) -> list[FilePlace]:  # What goes with them
+    "The headings, leads and rules that have nothing left to say."
+    f, blocks, _ = _read(raw, path)
+    inside = _inside(places)
+    gone = [all(inside(f.starts[at]) for at, _ in b.items or ((b.start, b.end),)) for b in blocks]
+    for n in range(len(blocks) - 1): gone[n] = gone[n] or gone[n + 1] and _is_lead(f, blocks, n)
+    rule = [b.kind == "other" and bool(_RULE.fullmatch("".join(f.lines[b.start:b.end]))) for b in blocks]
+    title = [b for b in blocks if b.kind == "heading" and b.level == 1]
+    for n, b in enumerate(blocks):
+        if b.kind != "heading" or title == [b]: continue
+        end = next((k for k in range(n + 1, len(blocks))
+                    if blocks[k].kind == "heading" and blocks[k].level <= b.level), len(blocks))
+        left = [gone[k] for k in range(n + 1, end) if blocks[k].kind != "heading" and not rule[k]]
+        if left and all(left): gone[n:end] = [True] * (end - n)
+    return [f.place(b.start, b.end, ()) for b, g in zip(blocks, gone) if g and not inside(f.starts[b.start])]

@@ -6,12 +6,12 @@
 from __future__ import annotations
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from ...core.memory import digest, Memory
 from ...core.models import EdgeType, MemoryEdge
 from ...llm.client import Client
@@ -22,10 +22,12 @@ from ..records import commit_of
 from ..state import _Held
 from ..write import secret_kinds, WritingService
 from .entries import Entry
+from .markdown import label_of
 from .reading import MemoryFile
 
 # %% auto #0
-__all__ = ['words_of', 'Imported', 'imported', 'versions', 'news', 'Fresh', 'fresh', 'ImportResult', 'import_files']
+__all__ = ['words_of', 'Imported', 'imported', 'versions', 'news', 'Shared', 'shared_titles', 'Fresh', 'fresh', 'ImportResult',
+           'import_files']
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #2f2c4d5f
 def words_of(e: Entry) -> str:
@@ -107,7 +109,8 @@ def news(
     named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
     gone = [x for w, x in there.items() if w not in {*words}]
     changed = {x.of: x for x in gone if x.of}
-    moved = {(*held[x.id].text.split(),) for x in gone if x.id in held}
+    said = [(held[x.id].text, x.title) for x in gone if x.id in held]
+    moved = {(*text[max(0, text.find(title)):].split(),) for text, title in said}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
         e, was = _exported(e, named)
@@ -115,6 +118,44 @@ def news(
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
     over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
     return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
+
+# %% ../../../nbs/16_writing/10_files/08_notes.ipynb #bfb2fd95
+def _over(title: str, headings: Sequence[str]) -> str:  # Empty: none
+    "The heading below which a title stands."
+    return next((h for h in reversed(headings) if h != title), "")
+
+
+class Shared(NamedTuple):
+    "The titles that say several things."
+    headings: frozenset[str]  # They stand under more than one heading
+    files: frozenset[str]  # They stand in several files, which are no copies of each other
+
+
+_TITLE = 200  # Characters of a title in the log
+
+
+def shared_titles(
+    said: Iterable[tuple[str, Entry | Imported]],  # With the file's path
+) -> Shared:
+    "Which titles say something else elsewhere."
+    over, where, files = (defaultdict[str, set[str]](set) for _ in range(3))
+    for path, x in said:
+        title = x.title[:_TITLE]
+        over[title].add(_over(x.title, x.headings if isinstance(x, Imported) else x.place.headings))
+        where[title].add(path)
+        files[path].add(title)
+    def copies(a: str, b: str) -> bool:
+        return 4 * len(files[a] & files[b]) >= 3 * min(len(files[a]), len(files[b]))
+    return Shared(frozenset(t for t, heads in over.items() if len(heads) > 1),
+                  frozenset(t for t, paths in where.items() if not all(copies(min(paths), p) for p in paths)))
+
+
+def _about(e: Entry, path: str, shared: Shared) -> str:  # Empty: it says so itself
+    "What an entry is about."
+    title, field = e.title[:_TITLE], label_of(e.title) or label_of(e.body.partition("\n")[0])
+    told = (Path(path).stem if field and title in shared.files else "",
+            _over(e.title, e.place.headings) if title in shared.headings else "")
+    return ", ".join(filter(None, told))
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #4961c0a7
 @dataclass(frozen=True)
@@ -135,12 +176,13 @@ def _why_not(e: Entry) -> str:
 
 
 def _made(f: MemoryFile, n: int, e: Entry, was: Memory | None, commit: str, namespace: str,
-          now: datetime) -> Memory:
+          now: datetime, head: str) -> Memory:
     "The memory of the n-th entry of a file, newer than the one that it is a version of."
     at = (e.time or f.modified) + timedelta(microseconds=len(f.entries) - n if f.forward is False else n)
     if was and at <= was.event_time: at = was.event_time + timedelta(microseconds=1)
     tag = re.sub(r"[^\w./~ -]", "_", f.path)
-    return a_fact(e.text, commit, min(at, now), e.namespace or namespace, tags=(tag,))
+    text = f"{head}: {e.text}" if head else e.text
+    return a_fact(text, commit, min(at, now), e.namespace or namespace, tags=(tag,))
 
 
 def _edge(newer: Memory, older: str, why: str, now: datetime) -> MemoryEdge:
@@ -159,19 +201,22 @@ def fresh(
     "The entries that are not in the notes yet."
     memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
     rows, left = list[dict[str, Any]](), list[str]()
+    shared = shared_titles((*((f.path, e) for f in files for e in f.entries),
+                            *((path, x) for path, there in before.items() for x in there.values())))
     for f in files:
         new = news(f, before.get(f.path, {}), held)
         known += len(f.entries) - len(new)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
             if not secrets and (why := _why_not(e)): left.append(why); continue
-            try: m = _made(f, n, e, was, commit, namespace, now)
+            try: m = _made(f, n, e, was, commit, namespace, now, _about(e, f.path, shared))
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]), "title": e.title[:200],
-                         "headings": [*_under(e)], "line": e.place.lines[0], "dated": e.dated}
+            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]),
+                         "title": e.title[:_TITLE], "headings": [*_under(e)],
+                         "line": e.place.lines[0], "dated": e.dated}
                         | ({"over": over.words} if over and was else {})
                         | ({"of": named.id} if named else {}))
     said = _told(files, rows, memories, {**held, **memories}, before, now)
@@ -184,12 +229,12 @@ def _told(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: M
     "What decision records say of each other."
     now_at = {r["path"]: str(r["id"]) for r in rows}
     last = {path: x.id for path, known in before.items() for x in known.values()} | now_at
-    records = {(Path(f.path).parent, dict(e.marks).get("number")): f.path for f in files for e in f.entries
-               if e.kind == "record"}
+    records = {(Path(f.path).parent, dict(e.marks).get("number", "")): f.path
+               for f in files for e in f.entries if e.kind == "record"}
     out = []
     for f in files:
         for e in f.entries:
-            by = records.get((Path(f.path).parent, dict(e.marks).get("by")))
+            by = records.get((Path(f.path).parent, dict(e.marks).get("by", "-")))
             older, newer = last.get(f.path), last.get(by or "")
             if not by or not older or not newer or not {older, newer} & new.keys(): continue
             if older in there and newer in there and there[older].event_time < there[newer].event_time:

@@ -13,7 +13,7 @@ from typing import Any
 from ..effects import NAMESPACES
 from .entries import (
     a_time, Entry, FilePlace, front_matter, line_starts, text_of)
-from .markdown import markdown_entries, titled
+from .markdown import DATED, markdown_entries, titled
 
 # %% auto #0
 __all__ = ['JSON_LINES', 'file_entry', 'record_entry', 'piece_entries', 'json_entries', 'entries_of']
@@ -44,11 +44,11 @@ def file_entry(
                  marks=tuple((k, v) for k, v in values.items() if k in ("type", "status", "tags") and v))
 
 # %% ../../../nbs/16_writing/10_files/03_sources.ipynb #fd806d70
-_RECORD = re.compile(r"(?:adr[-_ ]?)?(\d{2,5})[-_ ].+\.md", re.I)
+_RECORD = re.compile(r"(?:adr[-_ ]?)?(\d{2,5})(?:[-_ ].+)?\.md|adr[-_ ].+\.md", re.I)
+_FOLDERS = frozenset(("adr", "adrs", "decisions"))
 _STATUS = re.compile(r"^#+[ \t]*status[ \t]*\n+[ \t]*(?:[-*][ \t]+)?(.+)$"
                      r"|^(?:[-*][ \t]+)?\**status\**:\**[ \t]*(.+)$", re.I | re.M)
-_DATED = re.compile(r"^(?:[-*][ \t]+)?\**date\**:\**[ \t]*(\d{4}-\d\d-\d\d)", re.I | re.M)
-_TITLE = re.compile(r"^#[ \t]+(?:(?:adr[-_ ]?)?\d{1,5}[.:)–—-]*[ \t]+)?(.+)$", re.I | re.M)
+_TITLE = re.compile(r"^#[ \t]+(?:\d{1,5}[.:)–—-]*[ \t]+)?(.+)$", re.M)
 _BY = re.compile(r"superseded\s+by\D{0,40}?(\d{1,5})", re.I)
 
 
@@ -57,16 +57,18 @@ def record_entry(
     path: str,
 ) -> Entry | None:  # None: it is no decision record
     "A decision record."
-    m = _RECORD.fullmatch(Path(path).name)
+    m, kept = _RECORD.fullmatch(Path(path).name), Path(path).parent.name.lower() in _FOLDERS
     text = text_of(raw, path).replace("\r\n", "\n")
     values, n = front_matter(text)
     title, status = _TITLE.search(text, n), _STATUS.search(text, n)
     said = " ".join((values.get("status") or (status and (status[1] or status[2])) or "").split())
-    if not m or not title or not said: return None
-    found = _DATED.search(text, n)
+    told = said or m and (kept or m[0][:3].lower() == "adr")
+    if not (m or kept) or not title or not told: return None
+    found = DATED.search(text, n)
     at = a_time(values.get("date") or (found and found[1]))
     by = _BY.search(said)
-    marks = {"number": str(int(m[1])), "status": said} | ({"by": str(int(by[1]))} if by else {})
+    marks = ({"number": str(int(m[1]))} if m and m[1] else {}) | {"status": said} | (
+        {"by": str(int(by[1]))} if by else {})
     body = (text[n:title.start()] + text[title.end():]).strip()
     return Entry(" ".join(title[1].split()), body, _whole(raw, path), "record", time=at,
                  dated="its fields" if at else "", namespace="decisions", marks=tuple(marks.items()))

@@ -5,6 +5,7 @@
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #6a7bf632
 from __future__ import annotations
 import difflib, re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,14 @@ from ...consolidation.scan import Scanned, Scope
 from ...store.metadata import metadata_of
 from ...consolidation.pipeline import desired_state
 from .entries import BadFile, Entry, FilePlace, line_starts
-from .markdown import joined, outline, reads_same, without
+from .markdown import emptied, joined, outline, reads_same, without
 from .reading import MemoryFile
 from .sources import entries_of
 
 # %% auto #0
 __all__ = ['LIKELY', 'Read', 'as_read', 'order_known', 'doubt', 'apart', 'points', 'Taken', 'Doubt', 'related', 'Budget',
-           'size_of', 'excess', 'least_worth', 'within', 'FilePlan', 'still_says', 'chosen', 'plan_tidy', 'diff_of']
+           'size_of', 'excess', 'by_worth', 'completed', 'within', 'FilePlan', 'still_says', 'chosen', 'plan_tidy',
+           'diff_of']
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #8f49998f
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def as_read(
             rank = len(f.entries) - n if f.forward is False else n
             at = (e.time or f.modified) + timedelta(microseconds=rank)
             name = digest("mem", f.path, n, e.title, e.body)
-            m = Memory(name, "0" * 40, e.namespace or default, e.title, e.body, at)
+            m = Memory(name, "0" * 40, e.namespace or default, e.title, e.body, at, tags=(f.path,))
             out.append(Read(f, e, m, rank))
     return sorted(out, key=lambda r: (r.memory.timestamp, r.memory.id))
 
@@ -102,7 +104,7 @@ def points(a: Entry, b: Entry) -> bool:
 class Taken:
     "An entry that is taken out, and why."
     entry: Entry
-    why: str  # repeated, replaced, budget, or chosen by a person
+    why: str  # repeated, replaced, budget, chosen by a person, or emptied: a heading above those
     by: Entry | None = None  # What says it, or what replaced it
     reason: str = ""
     words: str = ""  # Quoted from what replaced it
@@ -222,13 +224,15 @@ def excess(
     return {k: n - most for k, n in there.items() if (most := getattr(budget, k)) is not None and n > most}
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #3db3a297
-def least_worth(
+def by_worth(
     reads: Sequence[Read],
     config: SubconsciousnessConfig,
     now: datetime,
     gone: Iterable[Taken] = (),  # What was said again counts from then on
-) -> list[tuple[float, Read]]:  # Score and entry, the least worth first
+    asked: Iterable[Doubt] = (),  # What these mark goes first
+) -> list[Taken]:
     "Entries in the order in which a budget takes them."
+    marked = {id(x.older): x for x in asked if x.likely and x.relation != "part"}
     again: dict[int, datetime] = {}
     for t in gone:
         if t.why == "repeated" and t.by and t.entry.time:
@@ -236,27 +240,44 @@ def least_worth(
     memories = [r.memory for r in reads]
     meta = {r.memory.id: MemoryMetadata(r.memory.id, last_accessed=again.get(id(r.entry))) for r in reads}
     scores = retention_scores(memories, meta, config.retention, now)
-    ranked = [(round(s.overall, 4), r) for s, r in zip(scores, reads)]
-    return sorted(ranked, key=lambda x: (x[0], -x[1].entry.place.start))
+    def taken(e: Entry, score: float) -> Taken:
+        if x := marked.get(id(e)): return Taken(e, "budget", x.newer, f"perhaps {x.relation}", score=score)
+        return Taken(e, "budget", reason="the least worth keeping", score=score)
+    found = [taken(r.entry, round(s.overall, 4)) for s, r in zip(scores, reads)]
+    return sorted(found, key=lambda t: (t.by is None, t.score, -t.entry.place.start))
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #96bf9e51
+def completed(
+    f: MemoryFile,
+    taken: Sequence[Taken],
+) -> list[Taken]:  # In the order of the file
+    "With the headings that they leave empty, and no two empty lines where one was."
+    places = [t.entry.place for t in taken]
+    more = [] if _has_lines(f) else emptied(f.raw, f.path, places)
+    heads = [Taken(Entry(f.raw[p.start:p.end].decode().strip(), "", p, "heading"), "emptied") for p in more]
+    out = sorted([*taken, *heads], key=lambda t: t.entry.place)
+    if _has_lines(f): return out
+    return [replace(t, entry=replace(t.entry, place=p))
+            for t, p in zip(out, joined(f.raw, [t.entry.place for t in out]))]
+
+
+def _has_lines(f: MemoryFile) -> bool: return any(e.kind in ("piece", "line", "relation") for e in f.entries)
+
+
 def within(
     f: MemoryFile,
     budget: Budget,
     gone: Sequence[Taken],  # Already taken out
-    ranked: Iterable[tuple[float, Read]],
-) -> list[Taken]:  # More of them
+    ranked: Iterable[Taken],  # In the order in which more of them go
+) -> list[Taken]:  # As few as are enough; none where all are not
     "What a budget takes out of a file."
-    after = without(f.raw, [t.entry.place for t in gone])
-    over, more = excess(budget, after), list[Taken]()
     there = {id(t.entry) for t in gone}
-    for score, r in ranked:
-        if not any(n > 0 for n in over.values()): break
-        if r.file is not f or not r.entry.loose or id(r.entry) in there: continue
-        more.append(Taken(r.entry, "budget", reason="the least worth keeping", score=score))
-        piece = size_of(f.raw[r.entry.place.start:r.entry.place.end])
-        over = {k: n - piece[k] for k, n in over.items()}
-    return more
+    able = [t for t in ranked if t.entry.place.path == f.path and t.entry.loose and id(t.entry) not in there]
+    def over(some: int) -> bool:
+        taken = completed(f, [*gone, *able[:some]])
+        return bool(excess(budget, without(f.raw, [t.entry.place for t in taken])))
+    if over(len(able)): return []
+    return able[:bisect_left(range(len(able)), True, key=lambda n: not over(n))]
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #d3ec395f
 @dataclass(frozen=True)
@@ -270,6 +291,16 @@ class FilePlan:
     @property
     def after(self) -> bytes: return without(self.file.raw, [t.entry.place for t in self.taken])
 
+    @property
+    def entries(self) -> list[Taken]:
+        "What is taken out, but for headings that are left empty."
+        return [t for t in self.taken if t.why != "emptied"]
+
+    @property
+    def share(self) -> float:
+        "Which part of the file's entries goes only because of a budget."
+        return sum(t.why == "budget" for t in self.taken) / max(1, len(self.file.entries))
+
 
 def still_says(
     f: MemoryFile,
@@ -277,19 +308,11 @@ def still_says(
 ) -> bool:
     "Does what stays of a file say what it said?"
     after = without(f.raw, places)
-    if not any(e.kind in ("piece", "line", "relation") for e in f.entries):
+    if not _has_lines(f):
         return reads_same(outline(f.raw, f.path), outline(after, f.path), places)
     gone = {(p.start, p.end) for p in places}
     stay = [(e.title, e.body) for e in f.entries if (e.place.start, e.place.end) not in gone]
     return [(e.title, e.body) for e in entries_of(after, f.path)] == stay
-
-# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #dbf171cb
-def _joined(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
-    "The same, and no two empty lines are left where one was."
-    if any(t.entry.kind not in ("item", "paragraph") for t in taken): return [*taken]
-    places = joined(f.raw, [t.entry.place for t in taken])
-    wide = [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(taken, places)]
-    return wide if still_says(f, places) else [*taken]
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #b9787e4f
 def _settled(f: MemoryFile, taken: Sequence[Taken], checks: int = 40) -> list[Taken]:
@@ -328,7 +351,7 @@ def plan_tidy(
     "What tidying some files would take out of each, and what it asks; nothing is written."
     reads = as_read(files)
     gone, asked = related(reads, config, now)
-    ranked = least_worth(reads, config, now, gone.values()) if budget != Budget() else []
+    ranked = by_worth(reads, config, now, gone.values(), asked) if budget != Budget() else []
     mine: dict[int, list[Taken]] = defaultdict(list)
     for r in reads:
         if r.memory.id in gone: mine[id(r.file)].append(gone[r.memory.id])
@@ -342,7 +365,8 @@ def plan_tidy(
         left = {id(t.entry) for t in taken}
         open_ = tuple(x for x in asked if x.newer.place.path == f.path
                       and not {id(x.older), id(x.newer)} & left)
-        p = FilePlan(f, tuple(_joined(f, taken)), open_)
+        full = completed(f, taken)
+        p = FilePlan(f, tuple(full if still_says(f, [t.entry.place for t in full]) else taken), open_)
         out.append(replace(p, over=tuple(excess(budget, p.after).items())))
     return tuple(out)
 
