@@ -18,8 +18,9 @@ from .slots import Difference, Piece, differences, pieces
 from ..text.factuality import leaves_standing, stance, undecided
 from ..text.names import document_head, names_of, references
 from ..text.subjects import CHANGE, brothers, tie
-from ..text.topics import (
-    _names as names_in, GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
+from git_notes_consolidation.text.topics import (
+    _names as names_in, GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, any_of, content_stems, own_sentences,
+    topic_of)
 from ..text.words import stem, STOP_WORDS
 
 # %% auto #0
@@ -62,7 +63,7 @@ def side_by_side(
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #9eeabd9b
 _SITTING = timedelta(hours=12)
-_NUMBERED = re.compile(r"(?i)^(?:the |our |on )?(?:\w+ ){0,2}?([a-z]+) (\d+|[a-z])\b(?! ?[%°])")
+_NUMBERED = re.compile(r"(?i)^(?:the |our |on )?(?:\w+ ){0,2}?([a-z]+) (\d+|[a-z])\b(?! ?[%°])(?: (\w*))?")
 _RETURNS = re.compile(r"(?i)\b(?:back|again|once more)\b")
 
 
@@ -74,8 +75,9 @@ def _of_one_sitting(older: Memory, newer: Memory) -> bool:
 
 
 def _of_another(older: Memory, newer: Memory) -> bool:
-    a, b = _NUMBERED.match(older.summary), _NUMBERED.match(newer.summary)
-    if a and b and a[1].lower() == b[1].lower() and a[2].lower() != b[2].lower(): return True
+    a, b = (_NUMBERED.match(m.summary) for m in (older, newer))
+    named = a and b and a[1].lower() not in STOP_WORDS and not UNIT_WORDS & {(x[3] or '').lower() for x in (a, b)}
+    if a and b and named and a[1].lower() == b[1].lower() and a[2].lower() != b[2].lower(): return True
     was, now = ({v for _, v in values(m.summary)} for m in (older, newer))
     return bool(now) and now == was and not is_open(older) and (
         bool(_RETURNS.search(newer.summary)) or not _changed(older, newer))
