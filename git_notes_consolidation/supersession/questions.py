@@ -12,7 +12,8 @@ from typing import Literal
 from ..core.memory import Memory
 from ..core.models import Judgment, Relation
 from .blockers import closed
-from .parts import CORRECTS, in_part, is_open, left, rest_goes_on, told, values
+from .parts import (
+    CORRECTS, in_part, is_open, left, rest_goes_on, told, values)
 from .slots import Difference, Piece, differences, pieces
 from ..text.factuality import leaves_standing, stance, undecided
 from ..text.names import document_head, names_of, references
@@ -113,8 +114,8 @@ def _follows(older: Memory, newer: Memory) -> bool:
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #ad8df471
 _DENIES = re.compile(
-    r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off|stopped|ceased|dropp\w+|removed|"
-    r"retired|left|leaves)\b|n['’]t\b")
+    r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off|stopped|ceased|dropp\w+|"
+    r"removed|retired|left|leaves)\b|n['’]t\b")
 _STATE = re.compile(r"(?i)\b" + any_of(
     r"next, planned, done, merged, finished, shipped, cancell?ed, revers\w+, revert\w+, reject\w+, wrong, "
     "reworked, enabled?, disabled?, allowed, only, unless, almost, rarely") + r"\b")

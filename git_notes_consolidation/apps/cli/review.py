@@ -278,8 +278,8 @@ _Session = Annotated[str, typer.Option(help="A name for the log.")]
 def review_accept(
     ctx: typer.Context, ids: _Ids = None, reason: _Why = "", all_: _All = False, code: _Code = None,
     yes: _Yes = False, dry_run: _Dry = False,
-    as_: Annotated[str, typer.Option("--as", help="What it really is: replaces, part (of the older one), same, "
-                                                  "linked or neither.", metavar="ANSWER")] = "yes",
+    as_: Annotated[str, typer.Option("--as", help="What it really is: replaces, part (of the older one), "
+                                                  "same, linked or neither.", metavar="ANSWER")] = "yes",
     max_change: Annotated[float | None,
                           typer.Option(help="With --all: share of the current memories that may be hidden.",
                                        metavar="SHARE")] = None,
