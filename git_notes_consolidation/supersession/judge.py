@@ -14,7 +14,8 @@ from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
 from ..core.memory import as_memory, Memory, repeat_key
-from ..text.factuality import is_fragment, leaves_standing, not_in_force, stance, undecided
+from ..text.factuality import (
+    is_fragment, leaves_standing, not_in_force, stance, undecided)
 from ..text.scopes import continues, other_scope
 
 JUDGE = "offline-9"  # Changes whenever the same pair may be judged otherwise

@@ -76,7 +76,8 @@ def _of_one_sitting(older: Memory, newer: Memory) -> bool:
 
 def _of_another(older: Memory, newer: Memory) -> bool:
     a, b = (_NUMBERED.match(m.summary) for m in (older, newer))
-    named = a and b and a[1].lower() not in STOP_WORDS and not UNIT_WORDS & {(x[3] or '').lower() for x in (a, b)}
+    behind = {(x[3] or "").lower() for x in (a, b) if x}
+    named = a and b and a[1].lower() not in STOP_WORDS and not UNIT_WORDS & behind
     if a and b and named and a[1].lower() == b[1].lower() and a[2].lower() != b[2].lower(): return True
     was, now = ({v for _, v in values(m.summary)} for m in (older, newer))
     return bool(now) and now == was and not is_open(older) and (
