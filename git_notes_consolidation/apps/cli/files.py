@@ -242,7 +242,7 @@ def _next(words: Sequence[str], done: Mapping[str, str] | bool) -> Iterator[Text
     epilog="Examples: `gnc tidy MEMORY.md` shows what would be taken out, "
            "`gnc tidy MEMORY.md --apply` does it, `gnc tidy MEMORY.md --undo` brings it back, "
            "`gnc tidy MEMORY.md --lines 200` for a host that reads no more "
-           "(more than a third of the entries go only with --max-change), "
+           "(more than a third go only with `--max-change SHARE`), "
            "`gnc tidy MEMORY.md --take 12` takes out what you say, "
            "`gnc tidy --claude` looks at Claude Code's notes on this project.")
 def tidy(
