@@ -261,10 +261,11 @@ def _patch(service: ConsolidationService, g: Increment, fresh: _Records, state: 
         s in state.summaries.items() if was.summaries.get(i) != s]
     ops = operations_of(Events(tuple((s, o, dict(r)) for s, o, r in fresh), (), {}), state,
                         {m.id: m.event_time for m in there}, was.edges.values())
-    asked = {"probably_replaced": probably_replaced(state)} if state.reviews != was.reviews else {}
+    asked = {"probably_replaced": probably_replaced(state), "refused": sorted(state.rejected)}
     return replace(_shown(g, state, there), memories=[(m, told[m.id]) for m in g.new.memories],
                    changed={i: d for i, d in told.items() if i in old},
                    edges=[e for i, e in state.edges.items() if was.edges.get(i) != e], summaries=sums,
                    retired=was.summaries.keys() - state.summaries.keys(),
                    runs=[r for i, r in state.runs.items() if i not in was.runs],
-                   operations=[op.row() for op in ops], grown=g.new.grown, keep=asked)
+                   operations=[op.row() for op in ops], grown=g.new.grown,
+                   keep=asked if state.reviews != was.reviews or state.rejected != was.rejected else {})

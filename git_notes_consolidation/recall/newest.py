@@ -4,9 +4,10 @@
 
 # %% ../../nbs/14_recall/05_newest.ipynb #c9373281
 from __future__ import annotations
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from ..core.memory import Memory
+from ..core.models import EdgeType, MemoryEdge
 from .questions import Question, key, read_question, tells_of
 from .rank import content_words, excerpt
 from .search import MemoryResult
@@ -62,6 +63,7 @@ def newest_on_top(
     query: str,
     everywhere: Sequence[MemoryResult] = (),  # Best first, in all tiers
     asked: Mapping[str, str] = {},  # Of what is probably replaced, by what
+    refused: Container[str] = (),  # Names of replacements to which a person said no
 ) -> list[MemoryResult]:
     "The same results, each subject with its newest word first."
     first, mine = _with_deeper(found[:GROUPED], everywhere), {r.id for r in found}
@@ -69,7 +71,8 @@ def newest_on_top(
     q = read_question(query)
     def next_word(a: Memory, b: Memory) -> bool:
         return (not told & {a.id, b.id} and not closed(b) and tells_of(q, a, b)
-                and not _other_subject(q, a, b))
+                and not _other_subject(q, a, b)
+                and MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused)
     there = {r.id: r.memory for r in first}
     probably = {i: j for i, j in asked.items() if {i, j} <= there.keys()
                 and not _other_subject(q, there[i], there[j])}

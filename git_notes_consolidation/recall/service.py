@@ -387,7 +387,8 @@ AND m.superseded_kind = 'full')
             found = scores.found(c, replace(wanted, anywhere=True, summaries=False), least)
             units = np.unique(c.unit[[n for n, i in enumerate(c.ids) if i in more]])
             near += full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))
-        return _relevant(newest_on_top(best, query, near, asked), query)
+        refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
+        return _relevant(newest_on_top(best, query, near, asked, refused), query)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, float]:

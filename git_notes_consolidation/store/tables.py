@@ -161,7 +161,8 @@ def refresh(
         _insert(conn, "consolidation_runs", _run_rows(state.runs.values(), state.undone))
         _insert(conn, "operations", operations)
         # In the same transaction: never one without the other
-        for key, value in {"tables": made_of, "probably_replaced": probably_replaced(state)}.items():
+        for key, value in {"tables": made_of, "probably_replaced": probably_replaced(state),
+                           "refused": sorted(state.rejected)}.items():
             conn.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
 # %% ../../nbs/08_store/08_tables.ipynb #f0812626

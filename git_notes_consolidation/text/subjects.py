@@ -112,7 +112,8 @@ def next_words(
     "For each memory the next words on its subject: the nearest, and what is nearly the same text."
     n, most = len(found), min(len(found), most)
     ties = [[_tie(a, b) if a.event_time < b.event_time else 0.0 for b in found[:most]] for a in found]
-    best = [max(ties[i][j] for i in range(n)) for j in range(most)]
+    def said(i: int) -> str: return found[i].summary.strip()
+    best = [max((ties[i][j] for i in range(n) if said(i) != said(j)), default=0.0) for j in range(most)]
     def next_of(i: int) -> list[int]:
         fits = [j for j in range(most) if ties[i][j] >= max(ONE_SUBJECT, best[j])
                 and not brothers(found[i], found[j]) and not leaves_standing(found[i], found[j])
