@@ -23,7 +23,7 @@ from ..core.memory import Memory, as_utc, digest
 from ..store.events import Events, our_tips
 from ..store.git import Repo
 from ..store.reader import Scan
-from ..store.state import State, probably_replaced, with_run
+from ..store.state import State, probably_replaced, refused, with_run
 from ..store.locks import clone_id
 from ..store.oplog import operations_of
 from ..store.versions import versions_of
@@ -261,11 +261,11 @@ def _patch(service: ConsolidationService, g: Increment, fresh: _Records, state: 
         s in state.summaries.items() if was.summaries.get(i) != s]
     ops = operations_of(Events(tuple((s, o, dict(r)) for s, o, r in fresh), (), {}), state,
                         {m.id: m.event_time for m in there}, was.edges.values())
-    asked = {"probably_replaced": probably_replaced(state), "refused": sorted(state.rejected)}
+    asked = {"probably_replaced": probably_replaced(state), "refused": sorted(refused(state))}
     return replace(_shown(g, state, there), memories=[(m, told[m.id]) for m in g.new.memories],
                    changed={i: d for i, d in told.items() if i in old},
                    edges=[e for i, e in state.edges.items() if was.edges.get(i) != e], summaries=sums,
                    retired=was.summaries.keys() - state.summaries.keys(),
                    runs=[r for i, r in state.runs.items() if i not in was.runs],
                    operations=[op.row() for op in ops], grown=g.new.grown,
-                   keep=asked if state.reviews != was.reviews or state.rejected != was.rejected else {})
+                   keep=asked if (state.reviews, refused(state)) != (was.reviews, refused(was)) else {})

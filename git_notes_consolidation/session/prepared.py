@@ -20,7 +20,7 @@ from ..store.events import REFS, read_events
 from ..store.git import MEM, Repo, tips
 from ..store.reader import read_memories
 from ..store.state import (
-    State, fold, open_questions, probably_replaced, stood_for, with_state)
+    State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
 from ..store.locks import replace_file
 from .budget import (
     FORMAT, SECTIONS, Laid, Line, Note, Told, bag, section, words)
@@ -269,9 +269,10 @@ def lay_notes(
     there = {c.memory.id: c.memory for c in found}
     asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}
-    def refused(older: Memory, newer: Memory) -> bool:
-        return MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in state.rejected
-    heads = _heads(successors([*there.values()], refused=refused) | asked)
+    no = refused(state)
+    def denied(older: Memory, newer: Memory) -> bool:
+        return MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no
+    heads = _heads(successors([*there.values()], refused=denied) | asked)
     parts = {e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
              and e.kind == "partial"}
     at = {i: n for n, i in enumerate(there)}

@@ -16,7 +16,7 @@ from .events import Events
 
 # %% auto #0
 __all__ = ['OPERATIONS', 'FORGOTTEN', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'forgotten',
-           'with_state', 'as_shown', 'stood_for', 'open_questions', 'probably_replaced', 'with_run']
+           'with_state', 'as_shown', 'stood_for', 'open_questions', 'probably_replaced', 'refused', 'with_run']
 
 # %% ../../nbs/08_store/06_state.ipynb #a4c586b6
 def undone_runs(runs: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -278,6 +278,11 @@ def probably_replaced(
     return {r["target"]: r["source"] for r in open_questions(state).values()
             if r.get("type") == "supersedes" and r.get("kind_of") != "partial"
             and {"source", "target"} <= r.keys()}
+
+
+def refused(state: State) -> frozenset[str]:
+    "Names of the edges that nobody wants: undone, or answered with a no."
+    return state.rejected | {i for i, holds in state.verdicts.items() if not holds}
 
 # %% ../../nbs/08_store/06_state.ipynb #30794f93
 def with_run(

@@ -14,7 +14,7 @@ from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..observability.tracing import span
 from ..text.names import names_of
 from ..text.words import memory_names, MemoryNames, spaced
-from .state import State, probably_replaced
+from .state import State, probably_replaced, refused
 from .cache import recalled
 
 # %% auto #0
@@ -162,7 +162,7 @@ def refresh(
         _insert(conn, "operations", operations)
         # In the same transaction: never one without the other
         for key, value in {"tables": made_of, "probably_replaced": probably_replaced(state),
-                           "refused": sorted(state.rejected)}.items():
+                           "refused": sorted(refused(state))}.items():
             conn.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
 # %% ../../nbs/08_store/08_tables.ipynb #f0812626

@@ -75,7 +75,7 @@ def test_a_question_shows_the_sentences_that_differ_what_a_yes_does_and_the_othe
     shown = repo.gnc("review", "list").text
     assert not missing(shown, "at least twelve letters", "at least sixteen letters", "yes")
     assert not missing(shown, "part", "same", "neither")
-    repo.gnc("review", "accept", "1")
+    repo.gnc("review", "accept", "1", "--as", "part")
     assert not missing(repo.block(), "at least sixteen letters", "hashed with bcrypt and never logged"), "what the newer one does not touch"
 
 
