@@ -37,8 +37,10 @@ _FULL = dict(pair.split(":") for pair in (
     "doc:documentation docs:documentation config:configuration repo:repository auth:authentication "
     "env:environment prod:production dev:development db:database admin:administrator app:application "
     "spec:specification info:information deps:dependency perf:performance k8s:kubernetes param:parameter "
-    "max:maximum min:minimum lib:library pkg:package msg:message stats:statistics sync:synchronisation").split())
-_ENDING = re.compile(r"(?<=\w{3})(?:icat(?:ion)?|at(?:ion)?|(?:it)?ion|ment|(?<=[vws])al|er|or|[ae]nce?|ity|y)\Z")
+    "max:maximum min:minimum lib:library pkg:package msg:message stats:statistics "
+    "sync:synchronisation").split())
+_ENDING = re.compile(
+    r"(?<=\w{3})(?:icat(?:ion)?|at(?:ion)?|(?:it)?ion|ment|(?<=[vws])al|er|or|[ae]nce?|ity|y)\Z")
 
 
 @lru_cache(maxsize=2**15)
@@ -52,7 +54,8 @@ def root(
 
 # %% ../../nbs/14_recall/01_rank.ipynb #6da0d4b2
 _PARTICLE = "(in|out|up|down|off|on|over|back|by)"
-_APART, _JOINED = re.compile(rf"(?i)\b([a-z]{{2,}})[ -]{_PARTICLE}\b"), re.compile(rf"([a-z]{{3,}}?){_PARTICLE}")
+_APART = re.compile(rf"(?i)\b([a-z]{{2,}})[ -]{_PARTICLE}\b")
+_JOINED = re.compile(rf"([a-z]{{3,}}?){_PARTICLE}")
 
 
 def joined(
@@ -108,7 +111,8 @@ def query_terms(
     words = content_words(query)
     whole = {f'"{w}"': _texts_with(conn, f'"{w}"') for w in words}
     other = {f'"{w}"': _texts_with(conn, f'"{w}"') for w in spellings(query, words)}
-    return other | {t if n or len(t) < 5 else f"{t}*": n or _texts_with(conn, f"{t}*") for t, n in whole.items()}
+    return other | {t if n or len(t) < 5 else f"{t}*": n or _texts_with(conn, f"{t}*")
+                    for t, n in whole.items()}
 
 # %% ../../nbs/14_recall/01_rank.ipynb #f734a12f
 def rarest(

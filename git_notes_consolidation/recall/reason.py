@@ -284,7 +284,8 @@ def answer_offline(
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
     if off:
         was = "".join(f" Before that: {_at(e)}, {_quote(e)}." for e in rows[:1] if e.date)
-        return ReasonedAnswer(f"{_quote(off)}.", _sure(off), f"{off.result.id[:12]} is the newest word on it.{was}",
+        return ReasonedAnswer(f"{_quote(off)}.", _sure(off),
+                              f"{off.result.id[:12]} is the newest word on it.{was}",
                               (), (off.result, *(e.result for e in rows[:1])))
     if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]

@@ -118,11 +118,13 @@ def lay_out(
     count: Callable[[str], int] = estimate_tokens,  # Of tokens
     most: int = 300,
     notes: Sequence[Note] = (),
+    doubtful: frozenset[str] = frozenset(),  # Memories that may be outdated: no quotation tells them unmarked
 ) -> Laid:
     "Everything that a session may be told."
     live = [x for x in summaries if x.tier in _TIERS and not set(x.source_memory_ids) <= replaced]
-    there = [(x, gone) for x in live for gone in [outdated(x, replaced)] if not gone or x.by == "offline"
-             and _holds(x.summary, gone)]
+    there = [(x, gone) for x in live
+             for gone in [outdated(x, replaced | (doubtful if x.by == "offline" else frozenset()))]
+             if not gone or x.by == "offline" and _holds(x.summary, gone)]
     newest = sorted(there, key=lambda p: (p[0].temporal_range[1], p[0].id))[-most:]
     lines = [[_line(kind, text, count) for kind, text in _rows(x, gone)] for x, gone in newest]
     bags = [bag("\n".join(y.text for y in rows if y.kind != "heading")) for rows in lines]
@@ -292,8 +294,8 @@ def prepare(
         memories = with_state(read_memories(repo).memories, state)
     name, count = token_counter()
     notes = lay_notes(memories, state, count)
-    doubtful = replaced_in(state) | {x.id for x in notes if x.under >= 0}
-    laid = lay_out(state.summaries.values(), doubtful, count, notes=notes)
+    doubtful = frozenset(x.id for x in notes if x.under >= 0)
+    laid = lay_out(state.summaries.values(), replaced_in(state), count, notes=notes, doubtful=doubtful)
     laid = laid._replace(counter=name, questions=len(open_questions(state)))
     with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen(known)))
     return laid

@@ -14,7 +14,8 @@ from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
 from ..core.memory import as_memory, Memory, repeat_key
-from ..text.factuality import is_fragment, leaves_standing, not_in_force, undecided
+from ..text.factuality import (
+    is_fragment, leaves_standing, not_in_force, stance, undecided)
 from ..text.scopes import continues, other_scope
 
 JUDGE = "offline-9"  # Changes whenever the same pair may be judged otherwise
@@ -69,7 +70,7 @@ def weigh(
     if (same := repeated(older, newer)): return same
     if (status := not_in_force(newer)): return abstain(status)
     said, doubt = _outright(older, newer)
-    if said and (said.confidence >= 0.9 or not leaves_standing(older, newer)):
+    if said and (said.confidence >= 0.9 or stance(newer.summary) not in ("adds", "removes")):
         if PROPOSED.search(newer.summary): return abstain("it is proposed, or was rejected")
         return (said if said.confidence >= 0.9 or said.kind == "partial"
                 or not (why := undecided(_unquoted(older, newer))) else abstain(why))

@@ -9,7 +9,8 @@ from functools import lru_cache
 from ..core.memory import Memory
 from ..text.factuality import leaves_standing, stance
 from ..text.facts import Fact, find_facts
-from ..text.topics import GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of
+from ..text.topics import (
+    GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
 
 # %% auto #0
 __all__ = ['Value', 'CORRECTS', 'values', 'told', 'left', 'untouched', 'rest_goes_on', 'is_open', 'in_part']

@@ -12,13 +12,15 @@ from typing import Literal
 from ..core.memory import Memory
 from ..core.models import Judgment, Relation
 from .blockers import closed
-from .parts import CORRECTS, in_part, is_open, left, rest_goes_on, told, values
+from .parts import (
+    CORRECTS, in_part, is_open, left, rest_goes_on, told, values)
 from .slots import Difference, Piece, differences, pieces
 from ..text.factuality import leaves_standing, stance, undecided
 from ..text.names import document_head, names_of, references
 from ..text.subjects import CHANGE, brothers, tie
-from ..text.topics import (
-    _names as names_in, GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
+from git_notes_consolidation.text.topics import (
+    _names as names_in, GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, any_of, content_stems, own_sentences,
+    topic_of)
 from ..text.words import stem, STOP_WORDS
 
 # %% auto #0
@@ -61,7 +63,7 @@ def side_by_side(
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #9eeabd9b
 _SITTING = timedelta(hours=12)
-_NUMBERED = re.compile(r"(?i)^(?:the |our |on )?(?:\w+ ){0,2}?([a-z]+) (\d+|[a-z])\b(?! ?[%°])")
+_NUMBERED = re.compile(r"(?i)^(?:the |our |on )?(?:\w+ ){0,2}?([a-z]+) (\d+|[a-z])\b(?! ?[%°])(?: (\w*))?")
 _RETURNS = re.compile(r"(?i)\b(?:back|again|once more)\b")
 
 
@@ -73,8 +75,10 @@ def _of_one_sitting(older: Memory, newer: Memory) -> bool:
 
 
 def _of_another(older: Memory, newer: Memory) -> bool:
-    a, b = _NUMBERED.match(older.summary), _NUMBERED.match(newer.summary)
-    if a and b and a[1].lower() == b[1].lower() and a[2].lower() != b[2].lower(): return True
+    a, b = (_NUMBERED.match(m.summary) for m in (older, newer))
+    behind = {(x[3] or "").lower() for x in (a, b) if x}
+    named = a and b and a[1].lower() not in STOP_WORDS and not UNIT_WORDS & behind
+    if a and b and named and a[1].lower() == b[1].lower() and a[2].lower() != b[2].lower(): return True
     was, now = ({v for _, v in values(m.summary)} for m in (older, newer))
     return bool(now) and now == was and not is_open(older) and (
         bool(_RETURNS.search(newer.summary)) or not _changed(older, newer))
@@ -113,8 +117,8 @@ def _follows(older: Memory, newer: Memory) -> bool:
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #ad8df471
 _DENIES = re.compile(
-    r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off|stopped|ceased|dropp\w+|removed|"
-    r"retired|left|leaves)\b|n['’]t\b")
+    r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off|stopped|ceased|dropp\w+|"
+    r"removed|retired|left|leaves)\b|n['’]t\b")
 _STATE = re.compile(r"(?i)\b" + any_of(
     r"next, planned, done, merged, finished, shipped, cancell?ed, revers\w+, revert\w+, reject\w+, wrong, "
     "reworked, enabled?, disabled?, allowed, only, unless, almost, rarely") + r"\b")

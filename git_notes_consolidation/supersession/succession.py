@@ -60,8 +60,8 @@ def nearness(a: Gist, b: Gist, r: Rarity) -> float:
             + 0.5 * math.log1p(2 * r.of(a.lead & b.lead)))
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #5451c974
-WEIGHTS = {"title_in_text": 1.56, "title_in_lead": 0.86, "newer_title": 0.86, "rarest": 1.1, "behind_newer": -1.69,
-           "behind_older": -2.88, "blocker": 1.79, "bias": -4.22,  # These cost little
+WEIGHTS = {"title_in_text": 1.56, "title_in_lead": 0.86, "newer_title": 0.86, "rarest": 1.1,
+           "behind_newer": -1.69, "behind_older": -2.88, "blocker": 1.79, "bias": -4.22,  # These cost little
            "may_change": 1.0, "stance": 1.48, "brothers": -2.27, "change": 0.69, "same_unit": 0.18,
            "other_value": -0.72, "same_namespace": 0.33}
 _CHEAP = 8
@@ -128,5 +128,6 @@ def successors(
     "Which memory may be outdated, and by which other."
     best: dict[str, tuple[float, str]] = {}
     for m, n, x in compared(memories, least):
-        if (p := _logistic(x)) >= least and not refused(m, n): best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
+        if (p := _logistic(x)) >= least and not refused(m, n):
+            best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
     return {i: n for i, (_, n) in best.items()}

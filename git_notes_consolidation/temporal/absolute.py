@@ -6,7 +6,8 @@
 from __future__ import annotations
 import re
 from functools import partial
-from .calendar import at_time, civil, floor, index, ordinal, Period, period, shifted
+from .calendar import (
+    at_time, civil, floor, index, ordinal, Period, period, shifted)
 from .grammar import (
     AFTER_YEAR, STEP, Reading, Rules, Scene, dated, dated_thing, production)
 

@@ -191,8 +191,9 @@ def in_english(
     "Times that are told in German, French or Spanish."
     if _HEADS_ELSEWHERE.isdisjoint(re.findall(r"[^\W\d_]+", text.lower())): return
     for m in _PHRASE.finditer(text):
-        before, word = text[:m.start()], m[0].lower()
-        if word == "hier" and not _FRENCH.search(text): continue  # Here, in German
+        before, word = text[max(0, m.start() - 200):m.start()], m[0].lower()
+        if word == "hier" and not _FRENCH.search(before + text[m.end():m.end() + 200]):
+            continue  # Here, in German
         if word in ("morgen", "mañana") and (m[0] != word and before.rstrip()[-1:].isalpha()
                                              or re.search(r"(?i)\b(?:heute|gestern|la|una)\s+\Z", before)):
             continue  # In the morning

@@ -79,13 +79,16 @@ def find_references(
     outlook: int = 0,  # Where a weekday without a verb lies: 1 ahead, -1 and 0 behind
 ) -> tuple[TemporalReference, ...]:  # In order, not overlapping
     "Every time expression of a text, resolved against the moment it was recorded."
-    found = _references(text, recorded, fiscal_start, outlook)
-    for span, said, ahead in in_english(text):
-        told = _references(f"It will be {said}" if ahead else said, recorded, fiscal_start, ahead or outlook)
-        if len(told) != 1 or masked(text)[slice(*span)] != text[slice(*span)]: continue
-        mine = replace(told[0], original_text=text[slice(*span)], span=span)
-        found = (*(r for r in found if r.span[1] <= span[0] or span[1] <= r.span[0]), mine)
-    return tuple(sorted(found, key=lambda r: r.span))
+    found, told = _references(text, recorded, fiscal_start, outlook), list[TemporalReference]()
+    taken, prose = set[int](), ""
+    for (a, b), said, ahead in in_english(text):
+        prose = prose or masked(text)
+        refs = _references(f"It will be {said}" if ahead else said, recorded, fiscal_start, ahead or outlook)
+        if len(refs) != 1 or prose[a:b] != text[a:b]: continue
+        told.append(replace(refs[0], original_text=text[a:b], span=(a, b)))
+        taken |= {*range(a, b)}
+    told += [r for r in found if taken.isdisjoint(range(*r.span))]
+    return tuple(sorted(told, key=lambda r: r.span))
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #96b9cb36
 _OUTLOOK = {"decisions": 1, "blockers": 1, "inception": 1}

@@ -157,7 +157,8 @@ def stance(
 
 # %% ../../nbs/04_text/08_factuality.ipynb #5fe338a2
 _LIMIT = re.compile(
-    r"(?:for|in|on|at|under|during|within|outside|inside|except|unless|when|whenever|if|while|only|apart|other|"
+    r"(?:for|in|on|at|under|during|within|outside|inside|except|unless|when|whenever|if|while|only|apart|"
+    r"other|"
     r"excluding|without)\Z")
 _CASE = re.compile(
     r"(?i)\b(?:except|apart from|unless|other than|excluding|exempt|when(?:ever)?|if|while|during|"

@@ -232,7 +232,8 @@ def _says_else(older: Memory, y: Considered) -> bool:
     "Does a memory that came later say something else on the subject of an older one, or perhaps?"
     m, same = y.memory, y.judgment.relation == "duplicate" and y.judgment.confidence >= SURE
     if same or y.later or m.event_time <= older.event_time or leaves_standing(older, m): return False
-    return y.judgment.relation == "supersede" or tie(older, m) >= PERHAPS_ONE_SUBJECT and not brothers(older, m)
+    return (y.judgment.relation == "supersede"
+            or tie(older, m) >= PERHAPS_ONE_SUBJECT and not brothers(older, m))
 
 
 def _since(x: Considered, considered: Iterable[Considered]) -> Memory | None:

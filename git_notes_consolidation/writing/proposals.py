@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
@@ -19,7 +19,7 @@ from ..consolidation.view import View
 from ..consolidation.status import questions
 
 # %% auto #0
-__all__ = ['Marked', 'Proposal', 'differing', 'marked', 'proposal', 'proposals']
+__all__ = ['Change', 'Proposal', 'differing', 'word_diff', 'proposal', 'proposals']
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #55b218fc
 _HIDES = (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
@@ -292,30 +292,27 @@ def _proposed(w: _Web, q: Mapping[str, Any]) -> Proposal:
     return _of_returned(w, q, e) if late or why.startswith(_RETURNED) else _of_edge(w, q, e)
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #8ba02f47
-Marked = tuple[tuple[str, bool], ...]  # Pieces of a text, and whether the other one has them not
+Change = tuple[str, str, bool]  # What stands in the older text, and in the newer; whether it differs
 
 
 def differing(
     older: str,
     newer: str,
-) -> tuple[Marked, Marked]:
-    "Two sentences, in pieces that they share and pieces that differ."
+) -> tuple[Change, ...]:  # None where the two have little in common, or all
+    "Two sentences side by side, in pieces that they share and pieces that differ."
     x, y = (re.findall(r"\s*\S+", text) for text in (older, newer))
     a, b = ([w.strip(" .,;").casefold() for w in words] for words in (x, y))
     found = SequenceMatcher(None, a, b, autojunk=False)
-    if 3 * sum(b.size for b in found.get_matching_blocks()) < max(len(x), len(y)):
-        return ((older, False),), ((newer, False),)
-    def pieces(words: list[str], from_: int) -> Iterator[tuple[str, bool]]:
-        for op, *at in found.get_opcodes():
-            text = "".join(words[at[from_]:at[from_ + 1]])
-            bare = text.lstrip()
-            yield from (x for x in ((text[:len(text) - len(bare)], False), (bare, op != "equal")) if x[0])
-    return tuple(pieces(x, 0)), tuple(pieces(y, 2))
+    if a == b or 3 * sum(m.size for m in found.get_matching_blocks()) < max(len(x), len(y)): return ()
+    return tuple(("".join(x[i:j]), "".join(y[k:n]), op != "equal") for op, i, j, k, n in found.get_opcodes())
 
 
-def marked(pieces: Marked, begin: str, end: str) -> str:
-    "As plain text, with marks around what differs."
-    return "".join(f"{begin}{text}{end}" if differs else text for text, differs in pieces)
+def word_diff(changes: Sequence[Change]) -> str:
+    "Both in one line of plain text, as git writes it: [-was-] {+is+}."
+    def both(old: str, new: str) -> str:
+        said = (f"[-{old.strip()}-]" if old.strip() else "", f"{{+{new.strip()}+}}" if new.strip() else "")
+        return " " + " ".join(filter(None, said))
+    return "".join(both(old, new) if differs else new for old, new, differs in changes).strip()
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #7adcee2e
 def proposal(

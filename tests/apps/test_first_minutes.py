@@ -82,7 +82,7 @@ def test_a_question_is_answered_by_its_number_in_the_list_that_was_shown(tmp_pat
     assert "  1  " in shown and " 10  " in shown and " 11  " not in shown and "more; gnc review list -v shows all" in shown
     assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
     waiting = gnc("review", "list", "--json", repo=home).json
-    for q in waiting[:3]: assert q["newer"][:40] in " ".join(shown.split())
+    for q in waiting[:3]: assert q["source_says"][:40] in " ".join(shown.split())
     git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
     gnc("review", "list", repo=home)
     first = gnc("review", "accept", "1", "--json", repo=home).json[0]

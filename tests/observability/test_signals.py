@@ -98,7 +98,7 @@ def everything(tmp_path_factory):
         with Client(settings.config, (), replay=lambda q: "{}") as said:
             for task in ("merge", "ping", "answer"): ask_all(said, [(Request(task, ({"role": "user", "content": task},), {}, 10, "1"), dict)])
             assert ReasonedRecallService(recall).answer("When did we last week decide on FastAPI?").answer
-        assert SessionStartSummaryInjector(service.SummaryStore(s.repo)).inject_summaries("").summaries_injected
+        assert SessionStartSummaryInjector(service.SummaryStore(s.repo)).inject_summaries("").memories
         writing.open_writing(home, load_settings({"llm_provider": "off"}, env={}), clock=lambda: SAMPLE_NOW).remember("The harbour worker has nine threads")
         sync.sync(s.repo, str(root / "remote"))
         strict = serve_strict(new_repo(root / "strict", story()))

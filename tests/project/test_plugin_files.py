@@ -322,8 +322,6 @@ def test_the_workflow_is_a_workflow(snippets):
     uses = [s["uses"] for s in job["steps"] if "uses" in s]
     ours = re.findall(r"uses: (\S+)", (ROOT / ".github" / "workflows" / "test.yml").read_text())
     assert set(uses) == set(ours) and calls_of_gnc(job["steps"][-1]["run"]) == NIGHTLY
-    fetch = next(s["run"] for s in job["steps"] if s.get("run", "").startswith("git fetch"))
-    assert shlex.split(fetch)[2:] == ["origin", "refs/notes/mem/*:refs/notes/mem/*"]
 
 
 def test_the_crontab_is_one_line_of_cron(snippets):

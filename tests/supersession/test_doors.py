@@ -245,7 +245,8 @@ REFUNDS = "Refunds: up to 200 nobody is asked, up to 2,000 the shift lead"
     ("The worker is retrying failed mails.", "The worker stopped retrying failed mails.", ("supersede", "full")),
     ("The user's name is Dana Okafor and she lives in Leeds", "Dana moved from Leeds to Bristol", ("supersede", "partial")),
     (MAINTAINERS, "Tom left the maintainers", ("supersede", "partial")), (MAINTAINERS, "Remove Tom from the maintainers.", ("supersede", "partial")),
-    (REFUNDS, "The shift lead decides up to 3,000 now", ("supersede", "partial")), ("We use Postgres and Redis", "Replaced Redis with Valkey", ("supersede", "partial")),
+    (REFUNDS, "The shift lead decides up to 3,000 now", ("supersede", "partial")),
+    ("We use Postgres and Redis", "Replaced Redis with Valkey", ("supersede", "partial")),
     ("The nightly backup goes to the Frankfurt bucket.", "Ignore what I said about the Frankfurt bucket.", ("supersede", "full")),
     ("We keep logs for 7 days", "Logs are kept for 7 days", ("duplicate", None)),
     ("The export supports CSV.", "The export also supports Parquet.", None), (MAINTAINERS, "Cem is also a maintainer", None),
@@ -258,13 +259,14 @@ def test_a_yes_makes_the_relation_that_holds(a, b, proposed, namespace):
     assert (j and (j.relation, j.kind)) == proposed
 
 
-@pytest.mark.parametrize("changed", ["2 s", "Bo", "May", "nobody", "another bucket"])
-def test_nothing_that_differs_is_asked_about_as_the_same(changed):
-    for namespace in ("decisions", "learnings", "patterns"):
-        j = likely(old("The nightly report for the board goes out by Ada in March within 9 s", namespace=namespace),
-                   mem("The nightly report for the board goes out by Ada in March within 9 s".replace(
-                       {"2 s": "9 s", "Bo": "Ada", "May": "March", "nobody": "by Ada", "another bucket": "the board"}[changed], changed), namespace=namespace))
-        assert j is None or j.relation == "supersede"
+REPORT = "The nightly report for the board goes out by Ada in March within 9 s"
+
+
+@pytest.mark.parametrize(("was", "now"), [("9 s", "2 s"), ("Ada", "Bo"), ("March", "May"), ("by Ada", "by nobody"), ("the board", "the staff")])
+@pytest.mark.parametrize("namespace", ["decisions", "learnings", "patterns"])
+def test_nothing_that_differs_is_asked_about_as_the_same(was, now, namespace):
+    j = likely(old(REPORT, namespace=namespace), mem(REPORT.replace(was, now), namespace=namespace))
+    assert j is None or j.relation == "supersede"
 
 
 def test_two_notes_of_one_sitting_need_a_word_of_change():

@@ -165,7 +165,7 @@ def test_masking_keeps_every_place(text):
 
 REPEATED = ["last ", "last last week ", "the week before ", "before ", "1", "1 ", "2024-", "1.", "1:", "٣", "é", "(", "`", '"', "\"a ", "'", "“", "a.",
             "a/", "@a", "#", "<a ", "Monday ", "Monday, ", "on Friday and ", "may ", "in ", "the first of ", "early ", "week of ", "two days after ",
-            "2 days ", "yesterday ", "\0", "\n", ". ", "March 3 ", "end of ", "a ", "Monday to ", "this and that "]
+            "2 days ", "yesterday ", "\0", "\n", ". ", "March 3 ", "end of ", "a ", "Monday to ", "this and that ", "hier ", "gestern, am 3. März, "]
 
 
 @pytest.mark.slow(after=1)

@@ -49,7 +49,8 @@ def result_rows(results: Iterable[recall_search.MemoryResult], query: str, title
         return "\n".join(
             filter(None, (plain(r.summary, 100), plain(recall_rank.excerpt(r.content, query, r.summary),
                                                        200), *notes(r))))
-    return [(short(r.id), f"{r.memory.told_at:%Y-%m-%d}", r.namespace, r.tier.value, says(r)) for r in results]
+    return [(short(r.id), f"{r.memory.told_at:%Y-%m-%d}", r.namespace, r.tier.value, says(r))
+            for r in results]
 
 
 def _recalled(service: recall_service.RecallService,

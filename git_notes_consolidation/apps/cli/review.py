@@ -40,10 +40,11 @@ app.add_typer(review)
 
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #70cb6ed3
-def _marked(pieces: writing_proposals.Marked, style: str, marks: tuple[str, str], else_: str = "") -> Text:
-    "A text in which what differs stands out: by its style, or between marks."
-    return Text.assemble(*((f"{marks[0]}{x}{marks[1]}", style) if differs else (x, else_)
-                           for x, differs in pieces))
+def _side(text: str, changes: Sequence[writing_proposals.Change], newer: bool, style: str = "") -> Text:
+    "One of two texts, in which what the other one has not stands out."
+    out, way = Text(style=style), "bold" if newer else "strike"
+    for old, new, differs in changes: out.append(new if newer else old, way if differs else "")
+    return out if changes else Text(text, style)
 
 
 def _asked(n: int | str, p: writing_proposals.Proposal, there: Mapping[str, Memory],
@@ -51,18 +52,19 @@ def _asked(n: int | str, p: writing_proposals.Proposal, there: Mapping[str, Memo
     "A question: its number, what is asked, both memories, what differs in them, and what a yes does to each."
     q = p.question
     rows = Table.grid(padding=(0, 1))
-    for width in (4, 5, None): rows.add_column(width=width, overflow="fold")
-    old, new = (there.get(str(q.get(k))) for k in ("target", "source"))
-    def says(m: Memory | None, key: str) -> str:
-        return plain(m.summary if m else q.get(f"{key}_says") or "", 200)
-    titles = writing_proposals.differing(says(old, "target"), says(new, "source"))
-    texts = writing_proposals.differing(*(plain(m.content, 160) if m else "" for m in (old, new)))
-    ways = (("older", old, "strike", ("[-", "-]")), ("newer", new, "bold", ("{+", "+}")))
-    for (name, m, style, marks), title, text in zip(ways, titles, texts):
-        there_is, marks = bool(title[:1] and title[0][0]), ("", "") if colour else marks
+    for width in (4, 6, None): rows.add_column(width=width, overflow="fold")
+    ends = tuple((k, there.get(str(q.get(k)))) for k in ("target", "source"))
+    titles = [plain(m.summary if m else q.get(f"{k}_says") or "", 200) for k, m in ends]
+    texts = [plain(m.content if m else "", 160) for _, m in ends]
+    found = [writing_proposals.differing(*x) for x in (titles, texts)]
+    for newer, (name, (_, m)) in enumerate(zip(("older", "newer"), ends)):
         day = Text(f"{m.event_time:%Y-%m-%d}  " if m else "")
-        if there_is: rows.add_row("", name, day + _marked(title, style, marks))
-        if m and m.content.strip(): rows.add_row("", "", _marked(text, style, marks, "dim"))
+        title, text = (_side(x[newer], d if colour else (), bool(newer), style)
+                       for x, d, style in zip((titles, texts), found, ("", "dim")))
+        if title: rows.add_row("", name, day + title)
+        if text: rows.add_row("", "", text)
+    if not colour:
+        for d in filter(None, found): rows.add_row("", "differ", Text(writing_proposals.word_diff(d)))
     if not q.get("type"): rows.add_row("", "title", Text(plain(q.get("title"), 200)))
     why = plain(str(q.get("reason", "")).removeprefix("the judge is not sure: "), 200)
     rows.add_row("", "why", Text(why, style="dim"))
@@ -108,13 +110,6 @@ def _in_full(p: writing_proposals.Proposal, there: Mapping[str, Memory]) -> list
     ]
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #19afe070
-def _differing(q: Mapping[str, Any]) -> dict[str, str]:
-    "Both titles for JSON, with what differs marked."
-    was, now = writing_proposals.differing(*(str(q.get(f"{k}_says") or "") for k in ("target", "source")))
-    return {"older": writing_proposals.marked(was, "[-", "-]"),
-            "newer": writing_proposals.marked(now, "{+", "+}")}
-
-
 def _about(v: consolidation_view.View, name: str | None) -> str | None:
     "The memory or the question that is meant."
     return (resolve(name, [*v.state.reviews, *(m.id for m in v.scan.memories)], v.scan.memories) if name
@@ -187,8 +182,11 @@ def review_list(
         f"gnc review accept {which} --as part (or same, replaces, linked, neither)",
         "One by one, a key for each answer: gnc review. In full: gnc review list ID -v"
     ]
-    data = [dict(p.question) | {"asks": p.asks(), "if_accepted": p.words, "refused": p.refused or None}
-            | _differing(p.question) for p in found]
+    def differ(q: Mapping[str, Any]) -> str:
+        says = (str(q.get(f"{k}_says") or "") for k in ("target", "source"))
+        return writing_proposals.word_diff(writing_proposals.differing(*says))
+    data = [dict(p.question) | {"asks": p.asks(), "differ": differ(p.question), "if_accepted": p.words,
+                                "refused": p.refused or None} for p in found]
     call.show(data, *([*shown, *hint] if found else ["Nothing waits for you."]))
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #b600b95e
@@ -280,8 +278,8 @@ _Session = Annotated[str, typer.Option(help="A name for the log.")]
 def review_accept(
     ctx: typer.Context, ids: _Ids = None, reason: _Why = "", all_: _All = False, code: _Code = None,
     yes: _Yes = False, dry_run: _Dry = False,
-    as_: Annotated[str, typer.Option("--as", help="What it really is: replaces, part (of the older one), same, "
-                                                  "linked or neither.", metavar="ANSWER")] = "yes",
+    as_: Annotated[str, typer.Option("--as", metavar="ANSWER",
+                                     help="Or else: replaces, part, same, linked or neither.")] = "yes",
     max_change: Annotated[float | None,
                           typer.Option(help="With --all: share of the current memories that may be hidden.",
                                        metavar="SHARE")] = None,

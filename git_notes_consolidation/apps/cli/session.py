@@ -69,7 +69,8 @@ def inject(
     asked = session_inject.SummaryInjectionConfig.of(settings)
     if budget: asked = replace(asked, max_characters=max(asked.max_characters, 6 * budget))
     store = consolidation_stores.SummaryStore(repo)
-    r = session_inject.SessionStartSummaryInjector(store, None, asked).inject_summaries(before, known, call.now)
+    injector = session_inject.SessionStartSummaryInjector(store, None, asked)
+    r = injector.inject_summaries(before, known, call.now)
     if call.as_json: return call.show(asdict(r))
     _put(r.context_block + ("\n" if r.context_block and existing is None else ""))
     told = (
