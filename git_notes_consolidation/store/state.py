@@ -281,8 +281,8 @@ def probably_replaced(
 
 
 def refused(state: State) -> frozenset[str]:
-    "Names of the edges that nobody wants: undone, or answered with a no."
-    return state.rejected | {i for i, holds in state.verdicts.items() if not holds}
+    "Names of the edges to which somebody said no; an undo is none."
+    return frozenset(i for i, holds in state.verdicts.items() if not holds)
 
 # %% ../../nbs/08_store/06_state.ipynb #30794f93
 def with_run(
