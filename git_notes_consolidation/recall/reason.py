@@ -72,7 +72,8 @@ def _why(e: Evidence) -> str:
     if not e.date:
         m = e.result.memory
         near = next((r for r in find_references(m.text[:2000], m.timestamp) if r.resolved_date), None)
-        told = f"speaks of “{near.original_text}”, {aloud(near)}, beside it" if near else "names no day for this"
+        told = (f"speaks of “{near.original_text}”, {aloud(near)}, beside it" if near
+                else "names no day for this")
         return f"{e.result.id[:12]} {told}; it was recorded on {day_of(e.recorded)}."
     return (
         f"{e.result.id[:12]} was recorded on {day_of(e.recorded)}, so “{e.date.original_text}” is "
