@@ -313,7 +313,8 @@ class Left(namedtuple("Left", ("notes", "summaries", "unsure", "shortened"), def
 def _notices(left: Left, limit: str, questions: int) -> list[str]:
     what, why = str(left), f" ({limit})" if left.notes or left.summaries else ""
     return ([f"<!-- {what}{why}; ask with: gnc recall -->"] if what else []) + (
-        [f"<!-- {questions} questions wait for an answer: gnc review -->"] if questions else [])
+        [f"<!-- {'1 question waits' if questions == 1 else f'{questions} questions wait'} for an answer: "
+         f"gnc review -->"] if questions else [])
 
 
 def _tag(version: str, made_at: str) -> str: return f'<{TAG} version="{version}" generated_at="{made_at}">'

@@ -269,7 +269,7 @@ def lay_notes(
     there = {c.memory.id: c.memory for c in found}
     asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}
-    no = refused(state)
+    no = refused(state) | state.edges.keys()  # What is settled is no guess any more
     def denied(older: Memory, newer: Memory) -> bool:
         return MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no
     heads = _heads(successors([*there.values()], refused=denied) | asked)
