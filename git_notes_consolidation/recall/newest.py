@@ -48,8 +48,8 @@ def _stated_first(found: Sequence[MemoryResult], query: str) -> list[MemoryResul
     "What asks, guesses, plans, adds or limits below what it leaves standing, unless the question is for it."
     wanted, about, out = stance(query.rstrip(" ?")), read_question(query).about, [*found]
     def below(r: Memory, x: Memory) -> bool:
-        more = topic_of(r).all - topic_of(x).all
-        return (tie(x, r) >= ONE_SUBJECT and bool(leaves_standing(x, r)) and not more.intersection(about)
+        return (tie(x, r) >= ONE_SUBJECT and bool(leaves_standing(x, r))
+                and not (topic_of(r).all - topic_of(x).all).intersection(about)
                 and (not leaves_standing(r, x) or len(r.summary) > len(x.summary)))
     for r in (r for r in found if not wanted or wanted != stance(r.summary)):
         at = out.index(r)
