@@ -145,7 +145,7 @@ def _block_of(s: consolidation_service.ConsolidationService, v: consolidation_vi
     rows = [("all memories", len(v.scan.memories),
              f"{count(chr(10).join(m.text for m in v.scan.memories)):,}"),
             ("those hot or warm", len(at_hand), f"{count(chr(10).join(at_hand)):,}"),
-            ("the session block", r.summaries_injected, f"{r.tokens_used:,}")]
+            ("the session block", len(r.memories) + r.summaries_injected, f"{r.tokens_used:,}")]
     return [table(f"What a new session reads, in tokens ({r.counter})", ("", "pieces", "tokens"), rows,
                   right=("pieces", "tokens")), ""]
 
