@@ -176,9 +176,9 @@ def living(
     there = {m.id: m for m in sorted(memories, key=lambda m: (m.event_time, m.id))}
     for m in there.values():
         if m.status == "tombstone" or closed(m) or is_fragment(m): continue
+        if m.id in gone and m.id not in copies: continue  # Said again since, it is told as of then
         root = copies.get(m.id, m.id)
         if root in there: root = first.setdefault(repeat_key(there[root]), root)
-        if m.id in gone and m.id not in copies: continue
         said.setdefault(root, []).append(m.event_time)
         ids[root] = root
     alive = [i for i in ids if i in there and i not in gone]
