@@ -140,14 +140,17 @@ def settings_of(env: Mapping[str, str], top: str, complaints: list[str]) -> dict
 # %% ../../nbs/15_session/03_fast_start.ipynb #863c2e4e
 def load(
     common_dir: str,
-    seen: str | None,  # None: whatever it was made from
+    seen: str,
+    ours: str | None = None,  # … or, where given, for any memories beside these objects of our refs
 ) -> Laid | None:
     "What was laid out; none if that was for other refs, or never."
     try:
         with open(os.path.join(common_dir, "gnc", "session.jsonl"), encoding="utf-8") as f:
             head, *lines = f.read().split("\n")
         d = json.loads(head)
-        if d["format"] != [FORMAT, __version__] or seen not in (None, d["seen"]): return None
+        if d["format"] != [FORMAT, __version__]: return None
+        near = ours is not None and f"{d['seen']} ".startswith(f"{ours} ".lstrip())
+        if d["seen"] != seen and not near: return None
         return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])], d["counter"],
                     [Note(*x) for x in d["notes"]], d["questions"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError): return None
@@ -302,7 +305,8 @@ def _told_of(here: Here, cwd: str, s: Mapping[str, Any], why: list[str]) -> tupl
     "What is laid out, and the block; where reading takes too long, the last block, which says so."
     import time
     laid = prepared(here)
-    last = laid or (load(here.common_dir, None) if here.seen else None)
+    # The last one only where no run, undo or forgetting came since: what is forgotten is told no more
+    last = laid or (load(here.common_dir, here.seen, here.runs) if here.seen else None)
     packed = block_for(last, session_of(cwd, here.top), s, time.time()) if last else None
     block = packed.block if packed else ""
     if block and not laid: block = f"{_BEHIND}\n\n{block}"
