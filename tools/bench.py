@@ -210,6 +210,14 @@ def one_size(s: Suite, n: int, place: Path, flame: bool) -> None:
     if flame: profile(n, place)
 
 
+def hard(s: Suite, place: Path) -> None:
+    "What looks small and is not: a run over many decisions of one title, and over one note with very many tags."
+    for what, option, n in (("run, all of one title", "--one-title", 2_000), ("run, one note's tags", "--tags", 600_000)):
+        home = place / option
+        subprocess.run([sys.executable, str(OUT / "generate.py"), option, str(n), str(home)], check=True, env=environment())
+        s.run(what, n, [*GNC, "--repo", str(home), "--now", "2026-11-02", "--json", "consolidate"], env=environment())
+
+
 def main(argv: list[str] | None = None) -> int:
     ap = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     ap.add_argument("sizes", nargs="*", type=int, help="how many memories; default: 1000 10000 100000")
@@ -220,6 +228,7 @@ def main(argv: list[str] | None = None) -> int:
     if os.name != "posix": ap.error("a child's CPU time and memory are read with wait4, which only POSIX systems have")
     s, begin, at = Suite(args.limit), time.perf_counter(), machine()
     with tempfile.TemporaryDirectory() as tmp:
+        hard(s, Path(tmp))
         for n in args.sizes or SIZES:
             print(f"\n== {n:,} memories, after {time.perf_counter() - begin:.0f} s\n", flush=True)
             one_size(s, n, Path(tmp) / str(n), n == args.flame)

@@ -94,9 +94,10 @@ def candidates(
     seen = {k: bool(s.vectors[at[k]].any()) for k in {*near[0].tolist(), *near[1].tolist()}}
     pairs: dict[tuple[int, int], float | None] = {(a, b): x if seen[a] and seen[b] else None for a, b,
                                                   x in zip(*(part.tolist() for part in near))}
-    for pair in (*_named(current, first=first, known=s.called),
-                 *_titled(current, first=first, known=s.called)):
-        pairs.setdefault(pair, None)
+    for a, b in {*_named(current, first=first, known=s.called),
+                 *_titled(current, first=first, known=s.called)} - pairs.keys():
+        one, other = s.vectors[at[a]], s.vectors[at[b]]
+        pairs[a, b] = float(one @ other) if one.any() and other.any() else None
     return sorted((a, b, x) for (a, b), x in pairs.items() if s.scope.has(current[a]))
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #35eb9477
@@ -151,6 +152,8 @@ _PER_PAIR = 0.00025  # Seconds, reading the memories included
 def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
     "Every candidate judged."
     edges, failed, open_ = [], [], []
+    fresh = {m.id for m in current if s.scope.has(m)}
+    followed = {e.target_id for e in s.state.edges.values() if e.code == "T" and e.source_id not in fresh}
     guesses: dict[str, list[tuple[Memory, Judgment]]] = defaultdict(list)
     pairs = candidates(s, current)
     n = process_count(len(pairs) * _PER_PAIR, s.config.workers)
@@ -161,6 +164,8 @@ def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
             failed.append(Failed(ConsolidationPhase.SUPERSESSION, f"{newer.id} {older.id}", j))
             continue
         if j and j.relation in _TYPES and j.confidence >= SURE:
+            if j.code == "T" and older.id in followed: continue
+            if j.code == "T": followed.add(older.id)
             edges.append(_edge(newer, older, j, s.now))
             continue
         open_.append((a, b, x))

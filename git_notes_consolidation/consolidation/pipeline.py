@@ -91,8 +91,8 @@ def _surest(
     most = allowed(s.memories, past, s.config)
     ranked = dict.fromkeys(e.target_id for e in sorted(fresh, key=lambda e: (-e.weight, e.id)))
     over = set([i for i in ranked if i not in past][most:])
-    wait = tuple(e for e in fresh if e.target_id in over)
-    return [e for e in edges if e not in wait], wait
+    wait = {e.id: e for e in fresh if e.target_id in over}
+    return [e for e in edges if e.id not in wait], tuple(wait.values())
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #30c3e5b9
 _ANSWERS = (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO, EdgeType.RELATED_TO)
