@@ -38,9 +38,11 @@ def _last_said(r: MemoryResult) -> Memory:
 
 
 def _other_subject(q: Question, a: Memory, b: Memory) -> bool:
-    "Under one title, does the question name something that only the older memory has below it?"
-    x, y = topic_of(a), topic_of(b)
-    below = (x.all - x.title).intersection(map(stem, content_words(q.text)))
+    """Has only the older memory all that is asked for; or under one title, something that the question names
+    below it?"""
+    x, y, asked = topic_of(a), topic_of(b), frozenset(map(stem, content_words(q.text)))
+    if asked and asked <= x.all and not asked & y.all: return True
+    below = (x.all - x.title) & asked
     return x.title == y.title and bool(below) and not below & y.all
 
 # %% ../../nbs/14_recall/05_newest.ipynb #82677063
@@ -74,8 +76,7 @@ def newest_on_top(
                 and not _other_subject(q, a, b)
                 and MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused)
     there = {r.id: r.memory for r in first}
-    probably = {i: j for i, j in asked.items() if {i, j} <= there.keys()
-                and not _other_subject(q, there[i], there[j])}
+    probably = {i: j for i, j in asked.items() if {i, j} <= there.keys() and not _other_subject(q, there[i], there[j])}
     order = newest_first([*map(_last_said, first)], next_word, probably)
     heads = {j for i, j in order if j is not None and first[i].id in mine}
     grouped = [replace(first[i], newer=None if j is None else first[j].id) for i, j in order

@@ -11,6 +11,7 @@ from functools import lru_cache
 from ..core.memory import Memory
 from .factuality import leaves_standing
 from .names import document_head
+from .quantities import _UNITS
 from .scopes import narrower, other_environment
 from .topics import GENERIC_STEMS, any_of, own_sentences, topic_of
 from .words import words_of
@@ -70,13 +71,19 @@ CHANGE = re.compile(r"(?i)\b" + any_of(
     r"replac\w+, switch\w*, renamed, back, again, turned, raised, lowered, new, from \S+ to") + r"\b")
 
 
+def _names_one(words: Sequence[str], k: int) -> bool:
+    "Does a word tell of which thing it is said: a word, or a number behind the noun that begins?"
+    if words[k][0].isalpha(): return not CHANGE.fullmatch(words[k])
+    return (k == 1 or k == 2 and words[0] == "the") and words[k + 1].rstrip("s") not in _UNITS
+
+
 def _own_values(a: Memory, b: Memory) -> bool:
     "Is it one sentence in which of two things each has its own value, and no chain from one to the other?"
     x, y = _statements(a, b)
     if len(x) != len(y) or 2 * sum(v != w for v, w in zip(x, y)) > len(x): return False
     slots = [k for k in range(len(x)) if x[k] != y[k] and (not k or x[k - 1] == y[k - 1])]  # Where they begin
     return (len(slots) > 1 and x[slots[-1]] != y[slots[0]]
-            and all(w[0].isalpha() and not CHANGE.fullmatch(w) for w in (x[slots[0]], y[slots[0]])))
+            and all(_names_one(words, slots[0]) for words in (x, y)))
 
 
 def brothers(a: Memory, b: Memory) -> bool:

@@ -168,7 +168,7 @@ def test_a_resumed_session_hears_of_an_undo(client, tmp_path):
     run = json.loads(gnc("runs", "--json", repo=repo).out)[0]["id"]
     assert json.dumps(first.bodies[0]).count(OPEN) == 1 and gnc("undo", run, "--yes", repo=repo).code == 0
     s = client("-p", "again", "--continue", cwd=repo)
-    assert "no longer holds: a run or an undo came since" in s.hooks["SessionStart:resume"]["stdout"]
+    assert "no longer holds: memories, a run or an undo came since" in s.hooks["SessionStart:resume"]["stdout"]
 
 
 def test_the_tools_are_there_for_who_installs_them(client, hello):

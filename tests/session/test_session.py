@@ -314,7 +314,7 @@ def test_after_an_undo_and_without_the_file_the_block_is_made_anew(sampled, tmp_
     subprocess.run(["git", "-C", str(home), "update-ref", "refs/keep", "refs/notes/mem-runs/v1"], check=True)
     assert gnc("undo", made, repo=home).code == 0
     done = hook(json.dumps({"cwd": str(home)}).encode())
-    assert re.findall("(?m)^### (.*)", context_of(done)) == ["Latest notes"]  # No summary is left
+    assert re.findall("(?m)^### (.*)", context_of(done)) == ["Decisions", "Blockers", "Patterns and learnings", "Lately"]  # No summary is left
 
 
 def test_from_a_worktree_and_a_bare_repository(sampled, tmp_path):
@@ -365,7 +365,7 @@ def test_gnc_inject_says_what_it_did(sampled):
     r = gnc("inject", "--budget", "900", "--max", "2", "--json", repo=sampled).json
     assert r["tokens_used"] <= 900 and r["summaries_injected"] <= 2 and r["counter"] == token_counter()[0] and r["summary_block"] in r["context_block"]
     assert gnc("inject", "--file", "tide/worker/heartbeat.py", repo=sampled).out != gnc("inject", "--keyword", "billing", repo=sampled).out
-    assert gnc("inject", "--budget", "80", repo=sampled).err.startswith("No summary to tell")
+    assert gnc("inject", "--budget", "80", repo=sampled).err.startswith("Nothing to tell")
     for wrong in (["--prioritize", "newest"], ["--existing", "/no/such/file"], ["--budget", "-1"], ["--min-confidence", "2"]):
         assert gnc("inject", *wrong, repo=sampled).code == 2
 

@@ -145,7 +145,7 @@ def whole(place, homes, also=frozenset()):
     "All agree, nothing that was ever written is missing, and each clone passes the audit."
     state = agree(*homes)
     written = set(also).union(*(ever(h) for h in (*homes, place / "team.git")))
-    assert written <= lines(homes[0]) and at(homes[0]) == refs(place / "team.git", "refs/notes/")
+    assert written <= lines(homes[0]) and refs(homes[0], "refs/notes/") == refs(place / "team.git", "refs/notes/")
     assert all(read_events(open_repo(h)).problems == () for h in homes)
     return state
 

@@ -182,7 +182,7 @@ def test_with_review_required_everything_is_only_added(two):
 @pytest.mark.slow
 def test_repeats_that_no_run_has_seen_take_one_place_and_are_replaced_together(tmp_path):
     same = [mem(MYSQL.summary, MYSQL.content, days_ago=90 - i) for i in range(7)]
-    home = made(tmp_path / "many", [*same, mem("Orders: their tables", "The orders service keeps ninety tables.", days_ago=20), TEA])
+    home = made(tmp_path / "many", [*same, mem("Orders: their tables", "The orders service keeps ninety tables.", days_ago=120), TEA])
     w = writer(home)
     asked = [c["summary"] for c in w.remember("The orders service keeps a queue.", dry_run=True).considered]
     assert sorted(asked) == ["Orders live in MySQL", "Orders: their tables"]
