@@ -16,6 +16,8 @@ from ..store import cache as store_cache
 from ..store.changes import last_run
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.loading import Settings
+from ..store.audit import audit
+from ..store.loss import loss_findings
 from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun, steps
 from ..similarity.embedder import EmbeddingError
 from ..similarity.endpoint import EndpointEmbedder, get_embedder
@@ -28,7 +30,7 @@ from ..llm.client import Client, ask_all
 from ..llm.protocol import Request
 from ..observability.tracing import SDK
 from ..store.events import Events, read_events
-from ..store.git import missing_memories, note_paths, read_blobs, Repo, RepoError
+from ..store.git import MEM, missing_memories, note_paths, read_blobs, Repo, RepoError
 from ..store.state import fold
 from ..store.reader import read_memories
 from .plugin_view import (
@@ -265,7 +267,14 @@ def _notes(repo: Repo) -> Iterator[Finding]:
 
 def _records(repo: Repo) -> Iterator[Finding]:
     events = read_events(repo)
-    yield from record_findings(repo, events)
+    found = [*loss_findings(repo, [r for _, _, r in events.records if r["kind"] == "run"]),
+             *record_findings(repo, events)]
+    yield from found
+    told = {MEM, *(f.where.partition(",")[0] for f in found)}  # That no memory is here is said of the notes
+    for f in audit(repo.path).findings:
+        if (where := str(f.where)).partition(",")[0] not in told:
+            yield Finding("records", "broken" if f.level == "error" else "note",
+                          f"{f.what[:1].upper()}{f.what[1:]}.", where=where)
     yield from cache_findings(repo, events)
 
 # %% ../../nbs/17_health/04_doctor.ipynb #15236d22
