@@ -31,7 +31,7 @@ class Lost:
     object: str  # What it hangs on
     parts: tuple[bytes, ...]  # Records of the plugin, or lines of ours
     blob: str = ""  # Where they can be read
-    how: str = ""  # What the commit says that removed them; empty: the ref itself went
+    how: str = ""  # What the commit says that removed them, or what else became of ref or note
     at: datetime | None = None  # When that was
 
     @property
@@ -92,8 +92,9 @@ def _gone_from(repo: Repo, ref: str, tip: str, kept: str, whole: bool) -> list[L
     read, cut = read_blobs(repo, {x.blob for x in found.values()}), pieces if ref.startswith(MEM) else _lines
     out += [Lost(ref, x.object, tuple(cut(read[x.blob])), x.blob, x.how, x.at) for x in found.values()
             if x.blob in read]
-    if kept and not mine:
-        out += [Lost(ref, obj, tuple(parts)) for obj, parts in news(repo, tip, kept, _store(ref)).items()
+    if kept and kept != tip and not (mine and ref.startswith(MEM)):  # A line of ours is never changed
+        how = "the note was written over" if mine else "the ref was removed or set back"
+        out += [Lost(ref, obj, tuple(parts), how=how) for obj, parts in news(repo, tip, kept, _store(ref)).items()
                 if obj not in found]
     return out
 
@@ -183,7 +184,7 @@ def _when(x: Lost) -> str: return f" on {x.at:%Y-%m-%d}" if x.at else ""
 
 
 def _why(x: Lost) -> str:
-    if not x.how: return "the ref was removed or written over"
+    if not x.at: return x.how
     tool = re.search(r"'(git notes \w+)'", x.how)
     return f"{tool[1] if tool else 'the commit “' + x.how[:60] + '”'} removed {'it' if x.ours else 'them'}"
 
