@@ -116,7 +116,7 @@ class Shell:
         home.mkdir(); os.chdir(home)
         git(home, "init", "-q", "-b", "main")
         write_memories(open_repo(home), sample_memories())
-        Path("gnc.toml").write_text("max_change = 0.25\n")  # A year at once hides more than a run usually may
+        os.environ["MEMORY_MAX_CHANGE"] = "0.25"  # A year at once hides more than a run usually may
         for words in commands: self.said(*words)
 
     def said(self, *words: str) -> tuple[int, str]:  # Exit code, and what was printed

@@ -151,7 +151,8 @@ def _built_on_what_was_undone(
     there, over = {m.id for m in s.memories}, set(_hidden_by(edges))
     before: dict[str, set[str]] = defaultdict(set)
     for newer, older in s.state.replacing: before[newer].add(older)
-    asked = (replace(e, target_id=i, weight=DOUBTED, by="offline", created_at=s.now, consolidation_run_id=None)
+    asked = (replace(e, target_id=i, weight=DOUBTED, by="offline", created_at=s.now,
+                     consolidation_run_id=None)
              for e in edges if e.edge_type == EdgeType.SUPERSEDES for i in before.get(e.target_id, ())
              if i in there - over and i != e.source_id)
     return {e.id: (e, "what it replaced had replaced this one, and was taken back") for e in asked}

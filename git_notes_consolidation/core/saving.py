@@ -94,7 +94,7 @@ def _said(text: str, form: str, path: Path) -> dict[str, Any]:
     try: found = flatten_tables((from_yaml if form == "yaml" else from_toml)(text), str(path))
     except ConfigError: raise
     except ValueError as e: raise ConfigError(f"{path} {e}") from None
-    return {file_setting(k, str(path)): parse_setting(k, v, str(path)) for k, v in found.items()}
+    return {file_setting(k, v, str(path)): parse_setting(k, v, str(path)) for k, v in found.items()}
 
 # %% ../../nbs/01_core/12_saving.ipynb #25cbe99a
 class Draft:

@@ -187,7 +187,7 @@ class SimilaritySettings(_Checked):
     embedding_model_dir: str = ""
     # Take the model with quantised weights: twice as fast, slightly other vectors
     embedding_int8: bool = False
-    # OpenAI-compatible server that texts are sent to: "http://127.0.0.1:1234/v1"; not read from files
+    # OpenAI-compatible server that texts are sent to: "http://127.0.0.1:1234/v1"
     embedding_base_url: str = ""
     embedding_model: str = ""  # Its model: "text-embedding-3-small"
     # Cosine similarity that makes a cluster; none: the embedder's own
@@ -216,9 +216,9 @@ class LLMSettings(_Checked):
     # not read from files
     llm_provider: str = "off"
     llm_model: str = ""  # Its model, or several with commas; none: the provider's own
-    # Its address, where it is not the usual one: "http://127.0.0.1:1234/v1"; not read from files
+    # Its address, where it is not the usual one: "http://127.0.0.1:1234/v1"
     llm_base_url: str = ""
-    # Ask nobody outside this machine and its private network; not read from files
+    # Ask nobody outside this machine and its private network
     llm_local_only: bool = False
     llm_timeout_s: float = 0.0  # Seconds for one call; 0: 300 for a model on this machine, 60 for others
     llm_concurrency: int = 0  # Calls at once; 0: 1 for a model on this machine, 8 for others
@@ -227,8 +227,8 @@ class LLMSettings(_Checked):
     # Older memories that a model judges each memory against; those that the offline judge wonders about come
     # first
     llm_candidates: int = 3
-    llm_daily_tokens: int = 2_000_000  # Tokens a day that may cost something; not read from files
-    llm_daily_usd: float = 1.0  # … and dollars; not read from files
+    llm_daily_tokens: int = 2_000_000  # Tokens a day that may cost something
+    llm_daily_usd: float = 1.0  # … and dollars
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -253,11 +253,10 @@ class ConsolidationSettings(_Checked):
     workers: int = 0  # Processes for a large run; 0: one for each core, at most four
     max_change: float = 0.10  # Share of the current memories that one run may supersede or merge
     max_change_floor: int = 5  # … and that many in any case
-    # Run after each run, with its event as JSON on standard input; not read from files
+    # Run after each run, with its event as JSON on standard input
     event_command: str = ""
-    event_webhook: str = ""  # Address that the event is posted to; not read from files
-    # Call the installed packages' entry points of the group git_notes_consolidation.consolidation.notify; not
-    # read from files
+    event_webhook: str = ""  # Address that the event is posted to
+    # Call the installed packages' entry points of the group git_notes_consolidation.consolidation.notify
     event_entry_points: bool = False
 
     def __post_init__(self) -> None:

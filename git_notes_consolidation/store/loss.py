@@ -94,8 +94,8 @@ def _gone_from(repo: Repo, ref: str, tip: str, kept: str, whole: bool) -> list[L
             if x.blob in read]
     if kept and kept != tip and not (mine and ref.startswith(MEM)):  # A line of ours is never changed
         how = "the note was written over" if mine else "the ref was removed or set back"
-        out += [Lost(ref, obj, tuple(parts), how=how) for obj, parts in news(repo, tip, kept, _store(ref)).items()
-                if obj not in found]
+        more = news(repo, tip, kept, _store(ref))
+        out += [Lost(ref, obj, tuple(parts), how=how) for obj, parts in more.items() if obj not in found]
     return out
 
 

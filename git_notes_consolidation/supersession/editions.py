@@ -6,6 +6,7 @@
 from __future__ import annotations
 import re
 from datetime import timedelta
+from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 from ..similarity.lexical import similarity as lexical
@@ -17,6 +18,7 @@ from ..text.sentences import word_set
 from ..text.topics import (
     SHORT_BODY, STATING_NAMESPACES, any_of, other_subject, own_sentences)
 from ..text.factuality import is_fragment, undecided
+from ..text.subjects import CHANGE
 
 # %% auto #0
 __all__ = ['Edition', 'edition', 'new_edition', 'same_title']
@@ -89,6 +91,14 @@ def _side_by_side(older: Memory, newer: Memory) -> bool:
     return all(any(_FILE.search(t) for t in m.tags) for m in (older, newer))
 
 
+def _apart(older: Memory, newer: Memory) -> bool:
+    "Do two bodies of one sentence differ in more than one place? They may be about two things."
+    one, other = older.content.strip(), newer.content.strip()
+    if any(len(own_sentences(m)) > 2 for m in (older, newer)) or CHANGE.search(other): return False
+    ops = SequenceMatcher(None, one.lower().split(), other.lower().split(), autojunk=False).get_opcodes()
+    return sum(op[0] != "equal" for op in ops) > 1
+
+
 def same_title(
     older: Memory,
     newer: Memory,  # Of the same title
@@ -101,6 +111,6 @@ def same_title(
         or _SERIES.search(newer.summary) or other_subject(older, newer) or not _firm(newer)):
         return None
     if (lexical(older.text, newer.text) if similarity is None else similarity) < least: return None
-    sure = 0.7 if _side_by_side(older, newer) else 0.9
+    sure = 0.7 if _side_by_side(older, newer) or _apart(older, newer) else 0.9
     return Judgment("supersede", "full", sure, "T", "the same title again, with another text",
                     newer.summary.strip())

@@ -104,10 +104,9 @@ def test_other_namespaces_and_switched_off(done, change):
 
 
 @pytest.mark.slow
-def test_a_scope_limits_it(done):
+def test_a_scope_limits_it(done, monkeypatch):
     assert gnc("consolidate", "--namespace", "learnings", repo=done, now=LATER).code == 0
-    place = done / "gnc.toml"
-    place.write_text("[retention]\nretention_days = {decisions = 180}\n")
+    monkeypatch.setenv("MEMORY_RETENTION_DAYS", "decisions=180")
     assert gnc("consolidate", "--strategy", "supersede", repo=done, now=LATER).code == 0
     assert gone(done) == set()
     look = gnc("consolidate", "--dry-run", repo=done, now=LATER)
@@ -197,12 +196,11 @@ def test_the_way_there_does_not_matter(story_after, tmp_path_factory, on):
         assert (m.status == "tombstone") == (as_utc(state.runs[r["run"]]["at"]) <= late - 180 * DAY), m.summary
 
 
-@pytest.mark.parametrize("text, name", [("retention_days: {decisions: 180, progress: 30}\n", "gnc.yaml"),
-                                        ("retention_days: decisions=180, progress=30\n", "gnc.yaml"),
-                                        ("[retention_days]\ndecisions = 180\nprogress = 30\n", "gnc.toml")], ids=["yaml", "line", "toml"])
-def test_it_is_read_from_files(tmp_path, text, name):
-    (tmp_path / name).write_text(text)
-    s = load_settings(env={}, file=tmp_path / name)
+def test_it_is_read_from_no_file(tmp_path):
+    "A repository's own file makes nothing expire."
+    (tmp_path / "gnc.yaml").write_text("retention_days: {decisions: 180, progress: 30}\n")
+    with pytest.raises(ConfigError, match="set MEMORY_RETENTION_DAYS"): load_settings(env={}, file=tmp_path / "gnc.yaml")
+    s = load_settings({"retention_days": "progress=30, decisions=180"}, env={})
     assert (s.config.expiry, s.config.retention_days) == ({"decisions": 180, "progress": 30}, "decisions=180, progress=30")
     assert s.id != load_settings(env={}).id
 

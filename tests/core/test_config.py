@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from git_notes_consolidation.session import fast_start as starting
-from git_notes_consolidation.core.parsing import _NOT_FILES, variable_name
+from git_notes_consolidation.core.parsing import _AT_LEAST, _FIELDS, _IN_FILES, variable_name
 from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings, project_file
 from git_notes_consolidation.core.settings_files import from_yaml
@@ -136,7 +136,7 @@ def test_a_key_or_a_value_that_is_none(tmp_path, path, value, said, form):
 
 
 @both_forms
-@pytest.mark.parametrize("name", _NOT_FILES)
+@pytest.mark.parametrize("name", sorted(_FIELDS.keys() - _IN_FILES))
 def test_what_a_file_that_came_with_a_repository_may_not_say(tmp_path, name, form):
     if name == "llm_provider":  # Design 5's own file has it in that table: it stands there, and nobody is asked
         s = load(tmp_path, {"consolidation": {name: "openai"}}, form)
@@ -144,6 +144,23 @@ def test_what_a_file_that_came_with_a_repository_may_not_say(tmp_path, name, for
     for d in ({name: "x"}, *([{"consolidation": {name: "x"}}] if name != "llm_provider" else []), at(f"similarity.{name}", "x")):
         with pytest.raises(ConfigError, match=f"{name} is not read from a file, which may come with a repository; set {variable_name(name)}"):
             load(tmp_path, d, form)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, most in _IN_FILES.items() if most is not None) + sorted(_AT_LEAST))
+def test_a_file_may_set_what_does_no_harm_and_only_so_far(tmp_path, name):
+    most, least = _IN_FILES[name], _AT_LEAST.get(name)
+    if isinstance(most, tuple): good, bad = most[0], "endpoint"
+    else: good, bad = (most, most * 2) if most is not None else (least, least / 2 if isinstance(least, float) else least - 1)
+    assert getattr(load(tmp_path, {name: good}, "toml").config, name) == good
+    with pytest.raises(ConfigError, match=f"{name} is .* in a file, which may come with a repository; set {variable_name(name)}"):
+        load(tmp_path, {name: bad}, "toml")
+
+
+def test_what_a_cloned_file_sets_neither_asks_spends_hides_nor_starts(tmp_path):
+    "Each field is either on the list, or the user's own."
+    ours = _FIELDS.keys() - _IN_FILES
+    assert ours >= {"workers", "llm_model", "embedding_model", "llm_rpm", "llm_concurrency", "retention_days", "event_command"}
+    assert not any(n.startswith(("llm_", "event_", "embedding_")) for n in _IN_FILES)
 
 
 def test_design_fives_tables_in_yaml(tmp_path):
@@ -187,8 +204,8 @@ SETTINGS = st.fixed_dictionaries({}, optional={
     "hot_threshold": st.floats(0.61, 0.99), "importance_half_life_days": st.one_of(st.just(float("inf")), st.floats(1e-6, 1e9)),
     "grace_days": st.integers(0, 99), "linking_enabled": st.booleans(),
     "write_threshold": st.one_of(st.none(), st.floats(0.01, 0.99), st.sampled_from(["strict", "loose"])),
-    "llm_model": st.sampled_from("off|no|1.0|~|010|2026-01-31|a: b|# x|'|null|é\U0001f600|- x|x\ny|.inf|&a|*a|!t".split("|")),
-    "max_cluster_size": st.integers(3, 10**6)})
+    "hook_schedule": st.sampled_from("off|no|1.0|~|010|2026-01-31|a: b|# x|'|null|é\U0001f600|- x|x\ny|.inf|&a|*a|!t".split("|")),
+    "max_cluster_size": st.integers(3, 100)})
 
 
 @pytest.mark.slow
