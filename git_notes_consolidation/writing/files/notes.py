@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from ...core.memory import digest, Memory
 from ...core.models import EdgeType, MemoryEdge
+from ...core.visible import visible
 from ...llm.client import Client
 from ...store.state import State
 from ..decide import Considered, Decision
@@ -114,7 +115,7 @@ def news(
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
         e, was = _exported(e, named)
-        same = was and was.id not in changed and was.text.split() == e.text.split()
+        same = was and was.id not in changed and visible(was.text).split() == visible(e.text).split()
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
     over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
     return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
