@@ -53,9 +53,11 @@ def plain(text: object, width: int | None = None) -> str:
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #bd35a2ed
 class Screen(Console):
     "A console on which no text of others acts; its own colours are no text."
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(self, renderable: RenderableType,
+               options: ConsoleOptions | None = None) -> Iterable[Segment]:
         "The segments of anything."
-        for s in super().render(renderable, options): yield s if s.control else s._replace(text=visible(s.text))
+        for s in super().render(renderable, options):
+            yield s if s.control else s._replace(text=visible(s.text))
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #df223f0b
 _NAME = re.compile(r"(?:[a-z]+_[a-z2-7]+)?")  # What is typed to mean it

@@ -63,8 +63,9 @@ def as_markdown(held: Iterable[Held]) -> str:
     ranked = sorted(held, key=lambda h: (h.memory.namespace, -h.at.timestamp(), h.memory.id))
     out, last = [f"# Memory\n\n{QUOTED}\n"], ""
     for h in ranked:
-        if h.memory.namespace != last: out.append(f"\n## {inert(visible(h.memory.namespace)).capitalize()}\n\n")
-        last = h.memory.namespace
+        where = inert(visible(h.memory.namespace))
+        if where != last: out.append(f"\n## {where.capitalize()}\n\n")
+        last = where
         out.append(_item(h))
     return "".join(out)
 
