@@ -137,7 +137,8 @@ def tell(
                  for e in known.edges.get(m.id, ())[:edges])
     by = known.names.get(d.superseded_by or "") if d.superseded_kind == "partial" else None
     body = marked(*cut(m.content, known.most, known.count), name) if known.most else ""
-    return ContextMemory(name, visible(m.namespace), d.tier, round(d.retention.overall, 4), one_line(m.summary),
+    return ContextMemory(name, visible(m.namespace), d.tier, round(d.retention.overall, 4),
+                         one_line(m.summary),
                          body, _second(m.timestamp),
                          d.activation_count, said, by)
 
@@ -290,7 +291,8 @@ def assemble(
     choices = tuple(choose(order, lambda m: tell(m, known, relations), room - cost, most, count))
     mine = tuple(c.memory for c in choices if c.fits)
     sizes = Counter(m.namespace for m in mine)
-    full = sum(sizes[visible(m.namespace)] >= most for m in order) - sum(n for n in sizes.values() if n >= most)
+    full = (sum(sizes[visible(m.namespace)] >= most for m in order)
+            - sum(n for n in sizes.values() if n >= most))
     out = replace(out, namespace=full, budget=len(near) - len(mine) - full, summaries=len(found) - len(told))
     return fitted(replace(d, memories=mine, summaries=told, left_out=out), count), choices
 
