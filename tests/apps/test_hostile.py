@@ -71,12 +71,14 @@ LEAVES = dict(leaves(cli.program()))
 
 
 def ways(command):
-    "Each option of a command alone: flags as they are, and what can be chosen with each of its choices."
+    "Each option of a command alone: flags as they are, what can be chosen with each of its choices, and a file that is written."
     yield []
     for p in command.params:
         if p.param_type_name != "option" or NOT & {*p.opts}: continue
         if p.is_flag: yield from ([o] for o in (*p.opts[:1], *p.secondary_opts))
-        elif p.metavar != "FILE" and (m := CHOICE.search(re.sub(r"\s*\([^)]*\)", "", p.help or ""))):
+        elif p.metavar == "FILE":
+            if (p.help or "").startswith("Write"): yield [p.opts[0], "written"]
+        elif (m := CHOICE.search(re.sub(r"\s*\([^)]*\)", "", p.help or ""))):
             yield from ([p.opts[0], x] for x in [*m[1].split(", "), m[2]])
 
 
@@ -114,7 +116,8 @@ def test_a_hostile_note_comes_out_of_no_command_and_no_format(hostile, name, tmp
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(event).encode())))
         said = gnc(*name.split(), *typed(name, LEAVES[name], values | {"home": home}), *MORE.get(name, ()), *option, *form, repo=home)
         assert said.code != 2 or [*option, *form], said.err
-        if found := unseen(said.out + said.err): bad.append((*option, *form, *found))
+        files = [f.read_text(encoding="utf-8") for f in (tmp_path / "written", home / "MEMORY.md.archive.jsonl") if f.exists()]
+        if found := unseen("".join([said.out, said.err, *files])): bad.append((*option, *form, *found))
         shown += said.out
         with contextlib.suppress(OSError): shutil.rmtree(tmp_path / str(n))
     assert not bad, f"gnc {name}: {bad}"
