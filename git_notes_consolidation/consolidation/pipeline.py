@@ -5,6 +5,7 @@
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #a597000f
 from __future__ import annotations
 import numpy as np
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from ..similarity.components import reached
 from ..similarity.updates import NearPairs
 from ..similarity.clusters import MemoryCluster
 from ..store.state import State
+from ..supersession.judge import DOUBTED
 from ..supersession.questions import LIKELY
 from .scan import collapse, Scanned, Scope
 from .relate import active_edges, relate, Related
@@ -140,6 +142,21 @@ def _review(
                    for e in related.returned})
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #1cffea67
+def _built_on_what_was_undone(
+    s: Scanned,
+    edges: Sequence[MemoryEdge],  # That hold
+) -> dict[str, tuple[MemoryEdge, str]]:
+    """A replacement of what another clone has taken back leaves what that had replaced: does the newest hold
+    in the place of that too?"""
+    there, over = {m.id for m in s.memories}, set(_hidden_by(edges))
+    before: dict[str, set[str]] = defaultdict(set)
+    for newer, older in s.state.replacing: before[newer].add(older)
+    asked = (replace(e, target_id=i, weight=DOUBTED, by="offline", created_at=s.now, consolidation_run_id=None)
+             for e in edges if e.edge_type == EdgeType.SUPERSEDES for i in before.get(e.target_id, ())
+             if i in there - over and i != e.source_id)
+    return {e.id: (e, "what it replaced had replaced this one, and was taken back") for e in asked}
+
+
 def current_summaries(
     s: Scanned,
     made: Iterable[MemorySummary],  # What this run made
@@ -278,8 +295,8 @@ def desired_state(
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     asked, over = _one_each(s, related.asked, (*edges, *wait))
     related = replace(related, asked=asked)
-    review = {i: x for i, x in _review(related, {**refused, **declined}, edges, withdrawn, wait).items()
-              if i not in s.state.verdicts}
+    review = {i: x for i, x in (_review(related, {**refused, **declined}, edges, withdrawn, wait)
+                                | _built_on_what_was_undone(s, edges)).items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
     if fresh is not None:
         stay = {frozenset(x.source_memory_ids) for x in as_before}

@@ -28,6 +28,7 @@ from ..store.git import missing_memories, open_repo, Repo, RepoError
 from ..store.events import Append, Events
 from ..store.writer import append
 from ..store.locks import clone_id, run_lock
+from ..store.loss import keep, made_whole
 from ..store.state import fold, with_state
 from ..store.accesses import access_counts, flush, forget, with_unflushed
 from ..store.oplog import operations_of
@@ -358,8 +359,11 @@ def run(
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
         if dry_run: return replace(service.look(now, scope, full)[0].result, dry_run=True)
         with _measured(mode) as ended, run_lock(service.repo):
+            said = made_whole(service.repo, now or service.clock())
             short = shortcut(service, now) if not full and scope == Scope() else None
-            ended += [result := short or _plan_and_apply(service, now, scope, full)]
+            result = short or _plan_and_apply(service, now, scope, full)
+            ended += [result := replace(result, warnings=(*said, *result.warnings)) if said else result]
+            keep(service.repo)
         log.set(memories_processed=result.memories_processed, changed=result.changed)
     return _told(service, result, time.perf_counter() - begin)
 
@@ -419,4 +423,5 @@ def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
                                                  service.settings.config),
                                              may_expire=_share(len(memories), service.settings.config)), v)
         ended += [result]
+        keep(service.repo)
     return _told(service, result, time.perf_counter() - begin)

@@ -84,13 +84,16 @@ def explain(service: Place, name: str, now: datetime | None = None) -> dict[str,
     i = resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
     m, d = next(m for m in v.scan.memories if m.id == i), scored(v, service.settings, at)[i]
     due, why = tier_of(d.retention, m, d, service.settings.config.retention, at)
+    hidden = m.status == "tombstone"
+    if hidden: why = ("an undo took back what wrote it" if i in v.state.withdrawn
+                      else f"it was forgotten; gnc restore {i[:12]} shows it again")
     moves = [{**{k: r.get(k) for k in ("from", "tier", "reason", "score", "run")},
               "undone": r.get("run") in v.state.undone}
              for _, _, r in sorted(v.events.records, key=lambda x: (x[2]["seq"], x[2]["id"]))
              if r["kind"] == "tier" and r.get("memory") == i]
     return {"id": i, "namespace": m.namespace, "summary": m.summary, "content": m.content,
             "timestamp": m.told_at.isoformat(), "status": m.status,
-            "tier": d.tier.value, "due_tier": due.value, "reason": why, "score": asdict(d.retention),
+            "tier": None if hidden else d.tier.value, "due_tier": None if hidden else due.value, "reason": why, "score": asdict(d.retention),
             "activation_count": d.activation_count,
             "last_accessed": d.last_accessed and d.last_accessed.isoformat(),
             "superseded_by": d.superseded_by, "superseded_kind": d.superseded_kind,

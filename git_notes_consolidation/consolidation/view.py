@@ -82,7 +82,7 @@ def shown(v: View) -> View:
         return {k: x for k, x in r.items() if k not in WORDS}
     state = replace(v.state, edges={i: told(e) for i, e in v.state.edges.items()},
                     reviews={i: asked(r) for i, r in v.state.reviews.items()})
-    return replace(v, scan=replace(v.scan, memories=tuple(map(as_shown, v.scan.memories))), state=state)
+    return replace(v, scan=replace(v.scan, memories=tuple(as_shown(m, state.withdrawn) for m in v.scan.memories)), state=state)
 
 
 WORDS = ("span", "reason")  # Fields of edges and questions that quote a memory

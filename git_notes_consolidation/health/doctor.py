@@ -5,7 +5,7 @@
 # %% ../../nbs/17_health/04_doctor.ipynb #0f52eb9f
 from __future__ import annotations
 import json, sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,9 @@ from ..store import cache as store_cache
 from ..store.changes import last_run
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.loading import Settings
-from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun, steps
+from ..store.audit import audit
+from ..store.loss import loss_findings
+from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun
 from ..similarity.embedder import EmbeddingError
 from ..similarity.endpoint import EndpointEmbedder, get_embedder
 from ..similarity.minilm import MiniLMEmbedder
@@ -28,7 +30,7 @@ from ..llm.client import Client, ask_all
 from ..llm.protocol import Request
 from ..observability.tracing import SDK
 from ..store.events import Events, read_events
-from ..store.git import missing_memories, note_paths, read_blobs, Repo, RepoError
+from ..store.git import MEM, missing_memories, Repo, RepoError
 from ..store.state import fold
 from ..store.reader import read_memories
 from .plugin_view import (
@@ -44,33 +46,9 @@ __all__ = ['record_findings', 'cache_findings', 'model_findings', 'embedder_find
            'run_check', 'Check', 'checks', 'checkup', 'worst_first']
 
 # %% ../../nbs/17_health/04_doctor.ipynb #9b88735f
-def _overwritten(
-    repo: Repo,
-    ref: str,
-    obj: str,
-    past: Iterable[tuple[str, str, str]],  # The ref's `steps`
-) -> Iterator[Finding]:
-    "What a note of ours has lost to somebody who wrote over it, and what brings it back."
-    was = [old for o, old, _ in past if o == obj and old]
-    here = read_blobs(repo, {*was, *(blob for o, _, blob in note_paths(repo, ref) if o == obj)})
-    now = {line for blob in here.keys() - {*was} for line in here[blob].splitlines()}
-    for blob in (b for b in was if b in here):
-        if lost := [line for line in here[blob].splitlines() if line.startswith(b"- {") and line not in now]:
-            yield Finding(
-                "records", "broken",
-                f"Somebody has written over a note of ours: it had {counted_noun(len(lost), 'record')} more.",
-                f"git notes --ref={ref} append -C {blob[:12]} {obj}", f"{ref} {obj}")
-            return
-
-
 def record_findings(repo: Repo, events: Events) -> Iterator[Finding]:
     "What our refs hold, and what they hold in vain."
     state = fold(events)
-    odd = sorted({p.note for p in events.problems})
-    past = {ref: [*steps(repo, ref)] for ref in {note.split(" ")[0] for note in odd}}
-    for note in odd:
-        ref, obj = note.split(" ")
-        yield from _overwritten(repo, ref, obj, past[ref])
     for p in events.problems:
         yield Finding("records", "warn", f"A line that is no record is left out: {p.reason}.",
                       f"git notes --ref={p.note.replace(' ', ' edit ')}, and take it out",
@@ -265,7 +243,14 @@ def _notes(repo: Repo) -> Iterator[Finding]:
 
 def _records(repo: Repo) -> Iterator[Finding]:
     events = read_events(repo)
-    yield from record_findings(repo, events)
+    found = [*loss_findings(repo, [r for _, _, r in events.records if r["kind"] == "run"]),
+             *record_findings(repo, events)]
+    yield from found
+    told = {MEM, *(f.where.partition(",")[0] for f in found)}  # That no memory is here is said of the notes
+    for f in audit(repo.path).findings:
+        if (where := str(f.where)).partition(",")[0] not in told:
+            yield Finding("records", "broken" if f.level == "error" else "note",
+                          f"{f.what[:1].upper()}{f.what[1:]}.", where=where)
     yield from cache_findings(repo, events)
 
 # %% ../../nbs/17_health/04_doctor.ipynb #15236d22

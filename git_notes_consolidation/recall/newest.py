@@ -76,7 +76,8 @@ def newest_on_top(
                 and not _other_subject(q, a, b)
                 and MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused)
     there = {r.id: r.memory for r in first}
-    probably = {i: j for i, j in asked.items() if {i, j} <= there.keys() and not _other_subject(q, there[i], there[j])}
+    probably = {i: j for i, j in asked.items() if {i, j} <= there.keys()
+                and not _other_subject(q, there[i], there[j])}
     order = newest_first([*map(_last_said, first)], next_word, probably)
     heads = {j for i, j in order if j is not None and first[i].id in mine}
     grouped = [replace(first[i], newer=None if j is None else first[j].id) for i, j in order

@@ -245,6 +245,7 @@ def stands_out(
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
 RANKERS = ("words", "vectors", "names")
+_READ = 5  # To so many of the best a newer word is fetched from anywhere
 
 
 def least_cosine(
@@ -383,7 +384,7 @@ AND m.superseded_kind = 'full')
         if deeper and answers_better(query, every, best): best = every
         if wanted.past: return _relevant(best, query)
         near = every[:GROUPED]
-        if more := {asked[r.id] for r in best if r.id in asked} - {r.id for r in near}:
+        if more := {asked[r.id] for r in best[:_READ] if r.id in asked} - {r.id for r in near}:
             found = scores.found(c, replace(wanted, anywhere=True, summaries=False), least)
             units = np.unique(c.unit[[n for n, i in enumerate(c.ids) if i in more]])
             near += full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))

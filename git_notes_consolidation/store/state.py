@@ -6,7 +6,7 @@
 from __future__ import annotations
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -15,8 +15,9 @@ from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
 from .events import Events
 
 # %% auto #0
-__all__ = ['OPERATIONS', 'FORGOTTEN', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold', 'forgotten',
-           'with_state', 'as_shown', 'stood_for', 'open_questions', 'probably_replaced', 'refused', 'with_run']
+__all__ = ['OPERATIONS', 'FORGOTTEN', 'TAKEN_BACK', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold',
+           'forgotten', 'with_state', 'as_shown', 'stood_for', 'open_questions', 'probably_replaced', 'refused',
+           'with_run']
 
 # %% ../../nbs/08_store/06_state.ipynb #a4c586b6
 def undone_runs(runs: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -148,6 +149,7 @@ class State:
     # Memory id to the fields that were set
     fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     withdrawn: frozenset[str] = frozenset()  # Memories that only undone runs wrote
+    replacing: frozenset[tuple[str, str]] = frozenset()  # Of these, what each had replaced: newer, older
     # The log by operation, without what was taken back
     operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Subject of a question that a person decided, to whether it holds
@@ -177,6 +179,7 @@ def fold(events: Events) -> State:
     best: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {}
     taken: tuple[set[str], set[str]] = set(), set()  # By undone runs: edges and summaries; memories
     counts: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
+    replaced = set[tuple[str, str]]()
     for _, _, r in events.records:
         if r["kind"] == "access": _count(counts, r)
         if (r.get("run"), r["seq"]) not in counted or (value := record_value(r)) is None: continue
@@ -184,7 +187,10 @@ def fold(events: Events) -> State:
         key = r["kind"], named
         if r["run"] not in undone:
             best[key] = (r, value) if key not in best or _later(r, best[key][0]) else best[key]
-        elif r["kind"] in _MADE and r.get("live", True): taken[r["kind"] == "wrote"].add(key[1])
+        elif r["kind"] in _MADE and r.get("live", True):
+            taken[r["kind"] == "wrote"].add(key[1])
+            if isinstance(value, MemoryEdge) and value.edge_type == EdgeType.SUPERSEDES: replaced.add(
+                (value.source_id, value.target_id))
     live: dict[str, dict[str, Any]] = {kind:
                                        {s: v for (k, s), (r, v) in best.items() if k == kind
                                         and r.get("live", True)} for kind in _KINDS}
@@ -198,7 +204,8 @@ def fold(events: Events) -> State:
             x in live["summary"].items()}
     return State(live["tier"], live["edge"], told, live["review"], accesses, runs, undone,
                  frozenset(taken[0] - made), _by_memory(live["set"]),
-                 frozenset(taken[1] - made), live["op"],
+                 frozenset(taken[1] - made), frozenset(x for x in replaced if x[0] in taken[1] - made),
+                 live["op"],
                  {s: r["holds"] for (k, s), (r, _) in best.items() if k == "review" and _decided(r)},
                  live["prune"])
 
@@ -223,7 +230,7 @@ def _later(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     return a != b and json.dumps(a, sort_keys=True) > json.dumps(b, sort_keys=True)
 
 # %% ../../nbs/08_store/06_state.ipynb #78647c62
-FORGOTTEN = "(forgotten)"
+FORGOTTEN, TAKEN_BACK = "(forgotten)", "(taken back)"
 
 
 def forgotten(state: State) -> frozenset[str]:
@@ -238,10 +245,13 @@ def with_state(memories: Iterable[Memory], state: State) -> tuple[Memory, ...]:
                  or m.id in gone else m for m in memories)
 
 
-def as_shown(memory: Memory) -> Memory:
-    "What may be shown of a memory: of a forgotten one only that it was there."
+def as_shown(
+    memory: Memory,
+    withdrawn: Container[str] = (),  # Ids of those whose writing was undone
+) -> Memory:
+    "What may be shown of a memory: of one that is forgotten or was taken back only that it was there."
     if memory.status != "tombstone": return memory
-    return replace(memory, summary=FORGOTTEN, content="", tags=())
+    return replace(memory, summary=TAKEN_BACK if memory.id in withdrawn else FORGOTTEN, content="", tags=())
 
 # %% ../../nbs/08_store/06_state.ipynb #d99c1abb
 _ONLY_LIKELY = "S"  # The judge's code for what stands nowhere and is only likely

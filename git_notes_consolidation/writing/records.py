@@ -21,6 +21,7 @@ from ..store.reader import note_text, resolve
 from ..store.events import Append, encode, Events, op_append, REFS, stamp
 from ..store.writer import retry_races, write
 from ..store.locks import hold
+from ..store.loss import keep
 from ..store.state import State, with_run, with_state
 from ..llm.client import Client
 from ..consolidation.view import View
@@ -154,7 +155,9 @@ class _Writer:
             self._tried.clear()
             with hold(self.repo, "write-lock",
                       f"another program is writing into {self.repo.common_dir}; try again", self.patience):
-                return retry_races(partial(self._attempt, one, session, now, client), self.patience)
+                done = retry_races(partial(self._attempt, one, session, now, client), self.patience)
+                keep(self.repo)
+                return done
 
     def _attempt(self, one: _One, session: str, now: datetime, client: Client | None,
                  dry_run: bool = False) -> WriteResult:

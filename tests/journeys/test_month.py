@@ -179,3 +179,22 @@ def test_no_journey_imports_the_package():
         names = [a.name for n in nodes if isinstance(n, ast.Import) for a in n.names] + \
                 [n.module or "" for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.ImportFrom)]
         assert not [n for n in names if n.split(".")[0] in ("git_notes_consolidation", "calls", "worlds", "clones")], path.name
+
+
+def test_what_one_clone_undoes_and_another_builds_upon_is_asked_about(changed, tmp_path):
+    "One takes FastAPI back while the other replaces it: Flask and Litestar are left, and somebody must say which holds."
+    team = tmp_path / "team.git"
+    git(tmp_path, "init", "--quiet", "--bare", team)
+    git(changed.path, "remote", "add", "origin", team)
+    other = changed.copy(tmp_path / "other")
+    changed.gnc("undo", "last")
+    other.gnc("remember", "We serve everything through Litestar now.", "--supersedes", changed.second)
+    for r in (changed, other, changed): r.gnc("sync")
+    for r in (changed, other):
+        r.later(days=1).gnc("consolidate")
+        asked, = (q for q in r.gnc("--json", "review", "list").json if q["target"] == changed.first)
+        assert "taken back" in asked["reason"] and r.gnc("--json", "explain", changed.second).json["tier"] is None
+        assert "(taken back)" in r.gnc("history", changed.second).out
+        assert "Nothing to do" in r.gnc("consolidate").out
+    assert changed.gnc("review", "accept", asked["id"]).code == 0
+    assert not missing(changed.block(), "Litestar") and missing(changed.block(), OLD)

@@ -194,7 +194,7 @@ def explain(
     facts = [("memory", x["id"]), ("says", plain(x["summary"], 100)),
              ("in",
               f"{x['namespace']}, recorded {x['timestamp'][:16]}, written down {_times(len(x['places']))}"),
-             ("tier", x["tier"] + (f", due: {x['due_tier']}" if x["due_tier"] != x["tier"] else "")),
+             ("tier", (x["tier"] or "none") + (f", due: {x['due_tier']}" if x["due_tier"] != x["tier"] else "")),
              ("because", x["reason"]), ("score", f"{x['score']['overall']:.3f} from {score}{lost}"),
              ("retrieved", used)]
     moves = [(m["from"], m["tier"], plain(m["reason"], 70), short(m["run"]), "undone" if m["undone"] else "")

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import as_utc, UTC
+from ...store.damage import counted_noun
 from ...store.git import git, MEM, missing_memories, open_repo, Repo, tips
 from ...store.reader import resolve
 from ...store.events import REFS
@@ -25,15 +26,16 @@ from .consolidate import done_to
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
         service as consolidation_service, view as consolidation_view)
-    from git_notes_consolidation.store import audit as store_audit
+    from git_notes_consolidation.store import (
+        audit as store_audit, audit_notes as store_audit_notes, loss as store_loss)
 
 # %% auto #0
 __all__ = ['by_run', 'log', 'sync', 'horizon_of', 'report_lines', 'kept_rows', 'compact_command', 'audit']
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #5d513792
 if not TYPE_CHECKING:
-    consolidation_view, consolidation_service, store_audit = map(LazyModule, (
-        "consolidation.view", "consolidation.service", "store.audit"))
+    consolidation_view, consolidation_service, store_audit, store_audit_notes, store_loss = map(LazyModule, (
+        "consolidation.view", "consolidation.service", "store.audit", "store.audit_notes", "store.loss"))
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #2d342880
 def by_run(
@@ -156,6 +158,7 @@ def sync(
     call: Call = ctx.obj
     repo = open_repo(call.repo)
     r = store_sync.sync(repo, remote, send=not no_push, dry_run=dry_run, timeout=timeout)
+    if not dry_run: store_loss.keep(repo)
     rows = [(store, r.came[store] or "·", r.went[store] or "·") for store in r.came]
     runs = [(what, short(i)) for what, ids in (("new here", r.learned), ("new there", r.sent)) for i in ids]
     more = [*(["", *cut("Runs", ("", "run"), runs, call.verbose)] if runs else []),
@@ -256,9 +259,13 @@ def compact_command(
 def audit(ctx: typer.Context) -> None:
     "Check every promise of the records in git, for a script: exit code 1 when one is broken."
     call: Call = ctx.obj
-    r = store_audit.audit(open_repo(call.repo).path)
+    repo = open_repo(call.repo)
+    r, lost = store_audit.audit(repo.path), [f for f in store_loss.loss_findings(repo) if f.level == "broken"]
+    errors = [store_audit_notes.Finding("error", store_audit_notes.Where(f.where), f.what) for f in lost]
+    r = store_audit_notes.Report((*errors, *r.findings), r.checked)
     rows = [(f.level, f.where, f.what) for f in r.findings]
     data = {"ok": r.ok, "checked": r.checked, "findings": [asdict(f) for f in r.findings]}
+    n = sum(f.level == "error" for f in r.findings)
     found = cut("Findings", ("level", "where", "what"), rows, call.verbose) if rows else []
     call.show(
         data,
@@ -266,7 +273,7 @@ def audit(ctx: typer.Context) -> None:
         "",
         *found,
         "All invariants hold." if r.ok else
-        f"{sum(f.level == 'error' for f in r.findings)} invariants are broken; gnc doctor says what heals "
-        f"them.",
+        f"{counted_noun(n, 'finding is', 'findings are')} against what the notes promise; gnc doctor says "
+        f"what heals.",
         rows=map(asdict, r.findings))
     if not r.ok: raise typer.Exit(1)

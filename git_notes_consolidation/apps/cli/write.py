@@ -6,18 +6,21 @@
 from __future__ import annotations
 import os, typer
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import as_utc, mem
+from ...store.damage import counted_noun
 from ...store.git import open_repo
 from ...store.reader import resolve
 from ...recall.as_of import moment
 from ...text.subjects import PERHAPS_ONE_SUBJECT, tie
-from .app import app, Call, LazyModule, plain, short, table, Usage, when
+from .app import app, Call, cut, LazyModule, plain, short, table, Usage, when
 
 if TYPE_CHECKING:
+    from git_notes_consolidation.store import loss as store_loss
     from git_notes_consolidation.consolidation import view as consolidation_view
     from git_notes_consolidation.writing import (
         effects as writing_effects, history as writing_history, timelines as writing_timelines,
@@ -29,8 +32,9 @@ __all__ = ['worded', 'written', 'remember', 'forget', 'restore', 'update', 'hist
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c228129b
 if not TYPE_CHECKING:
-    writing_write, writing_effects, writing_history, writing_timelines, consolidation_view = map(LazyModule, (
-        "writing.write", "writing.effects", "writing.history", "writing.timelines", "consolidation.view"))
+    writing_write, writing_effects, writing_history, writing_timelines, consolidation_view, store_loss = map(
+        LazyModule, ("writing.write", "writing.effects", "writing.history", "writing.timelines",
+                     "consolidation.view", "store.loss"))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #1fc94b1a
 def worded(
@@ -209,13 +213,36 @@ def forget(
     written(ctx.obj, s, s.forget(id, reason))
 
 
-@app.command(epilog="Example: `gnc restore mem_x7k2`")
+def _brought_back(call: Call, dry_run: bool) -> None:
+    repo = open_repo(call.repo)
+    gone = [x for x in store_loss.losses(repo) if not x.meant]
+    if gone and not dry_run:
+        store_loss.bring_back(repo, gone, call.now or datetime.now(UTC))
+        store_loss.keep(repo)
+    memories = [m for x in gone for m in x.memories()]
+    records = sum(len(x.parts) for x in gone if x.ours)
+    rows = [(m.timestamp[:10], m.namespace, m.summary) for m in memories]
+    said = " and ".join(counted_noun(n, *words) for n, words in (
+        (len(rows), ("memory", "memories")), (records, ("record of ours", "records of ours"))) if n)
+    does = "would come back; nothing was written" if dry_run else "are in the notes again"
+    call.show({"dry_run": dry_run, "records": records, "memories": [asdict(m) for m in memories]},
+              *(cut("Gone from the notes", ("recorded", "in", "says"), rows, call.verbose) if rows else ()),
+              f"{said} {does}." if gone else "Nothing is lost: all that stood in the notes still does.")
+
+
+@app.command(epilog="Examples: `gnc restore mem_x7k2`, `gnc restore --lost --dry-run`, `gnc restore --lost`.")
 def restore(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(help="A memory that was forgotten.")],
+    id: Annotated[str, typer.Argument(help="A memory that was forgotten.")] = "",
     reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+    lost: Annotated[bool, typer.Option("--lost",
+                                       help="Bring back what git has pruned, or a fetch or a push has taken "
+                                            "away; gnc doctor names it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --lost: only show it.")] = False,
 ) -> None:
-    "Show a memory again that was forgotten."
+    "Show a memory again that was forgotten, or bring back what git has lost."
+    if bool(id) == lost: raise Usage("one memory, or --lost: gnc restore mem_x7k2, gnc restore --lost")
+    if lost: _brought_back(ctx.obj, dry_run); return
     s = ctx.obj.writing()
     written(ctx.obj, s, s.restore(id, reason))
 

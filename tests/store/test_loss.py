@@ -1,0 +1,124 @@
+"""What git prunes, a fetch removes or a push sets back is seen, named and brought back; what a person removes is left alone."""
+import subprocess
+
+import pytest
+from calls import gnc, made, new_repo, state_of
+from helpers import git, refs
+
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.store.loss import KEPT, bring_back, keep, losses
+from git_notes_consolidation.store.reader import read_memories
+
+OLD = mem("The API runs on Flask", "Small, and all of us know it.", days_ago=40, namespace="decisions")
+NEW = mem("The API runs on FastAPI", "Replaces “The API runs on Flask”.", days_ago=20, namespace="decisions")
+LOGS = mem("Logs are kept for 30 days", days_ago=3, namespace="decisions")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    "A replacement, found by a run; the newest commit carries a memory and the run's record."
+    home = made(tmp_path_factory.mktemp("loss") / "repo", [OLD, NEW, LOGS])
+    for k, v in (("name", "a"), ("email", "a@example.org")): git(home, "config", f"user.{k}", v)
+    assert gnc("consolidate", repo=home).code == 0
+    return home
+
+
+@pytest.fixture
+def home(template, tmp_path):
+    subprocess.run(["cp", "-r", str(template), str(tmp_path / "repo")], check=True)
+    return tmp_path / "repo"
+
+
+def amended(home):
+    "The newest commit goes, as after an amend and a gc."
+    git(home, "commit", "--amend", "--quiet", "--message=again", "--allow-empty")
+    git(home, "reflog", "expire", "--expire=now", "--all")
+    git(home, "gc", "--quiet", "--prune=now")
+
+
+def prune(home, *names):
+    for ref in names: git(home, "notes", f"--ref={ref}", "prune")
+
+
+def verdicts(home): return gnc("audit", repo=home).code, gnc("doctor", repo=home).code
+def summaries(home): return {m.summary for m in read_memories(open_repo(home)).memories}
+
+
+def test_a_pruned_memory_is_named_and_comes_back(home):
+    before, all_ = refs(home, MEM), summaries(home)
+    amended(home)
+    prune(home, *refs(home, MEM), *REFS.values())
+    assert summaries(home) < all_ and verdicts(home) == (1, 1)
+    said = gnc("doctor", "-v", repo=home).out
+    assert "git notes prune removed them" in said and "gnc restore --lost" in said
+    assert gnc("restore", "--lost", "--dry-run", repo=home).out.count(LOGS.summary) == 1 and summaries(home) < all_
+    assert gnc("restore", "--lost", repo=home).code == 0
+    assert summaries(home) == all_ and verdicts(home) == (0, 0) and refs(home, MEM).keys() == before.keys()
+    assert "Nothing is lost" in gnc("restore", "--lost", repo=home).out
+
+
+@pytest.mark.parametrize("store", REFS)
+def test_a_run_does_not_act_on_half_of_its_records(home, store):
+    held = state_of(home)
+    amended(home)
+    prune(home, REFS[store])
+    lost = state_of(home) != held
+    r = gnc("consolidate", repo=home)
+    assert r.code == 0 and ("had gone from the notes" in r.out + r.err) == lost
+    now = state_of(home)
+    assert (now.edges, now.tiers) == (held.edges, held.tiers) and verdicts(home) == (0, 0)
+
+
+def test_a_fetch_that_prunes_and_one_that_is_forced_lose_nothing(home, tmp_path):
+    team, all_ = tmp_path / "team.git", summaries(home)
+    git(tmp_path, "init", "--quiet", "--bare", str(team))
+    git(home, "remote", "add", "origin", str(team))
+    git(home, "config", "--add", "remote.origin.fetch", "+refs/notes/mem/*:refs/notes/mem/*")
+    first = git(home, "rev-list", "--max-parents=0", f"{MEM}decisions").strip()
+    for there in ("", first):
+        if there: git(home, "push", "--quiet", "--force", "origin", f"{there}:{MEM}decisions")
+        git(home, "fetch", "--quiet", "--prune", "origin")
+        assert (f"{MEM}decisions" in refs(home)) is bool(there)
+        if summaries(home) == all_: continue  # The sample's first commit may hold all
+        assert verdicts(home) == (1, 1) and gnc("restore", "--lost", repo=home).code == 0 and summaries(home) == all_
+
+
+def test_what_was_remembered_before_any_run_is_kept(tmp_path):
+    home = new_repo(tmp_path / "young", [])
+    git(home, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--allow-empty", "--message=one")
+    assert gnc("remember", "Logs are kept for 30 days.", repo=home).code == 0
+    git(home, "update-ref", "-d", f"{MEM}decisions")
+    assert verdicts(home) == (1, 1) and gnc("restore", "--lost", repo=home).code == 0
+    assert summaries(home) == {"Logs are kept for 30 days."} and verdicts(home) == (0, 0)
+
+
+def test_what_a_person_removes_by_name_is_told_and_stays_removed(home):
+    git(home, "notes", f"--ref={MEM}decisions", "remove", read_memories(open_repo(home)).memories[-1].commit_sha)
+    repo, left = open_repo(home), summaries(home)
+    assert [x.meant for x in losses(repo)] == [True] and keep(repo) == []
+    assert "git notes remove" in gnc("doctor", "-v", repo=home).out
+    assert gnc("restore", "--lost", repo=home).code == 0 and summaries(home) == left
+
+
+def test_what_an_amend_has_copied_is_not_lost(home):
+    for ref in (MEM + "*", *REFS.values()): git(home, "config", "--add", "notes.rewriteRef", ref)
+    all_ = summaries(home)
+    amended(home)
+    prune(home, *refs(home, MEM), *REFS.values())
+    assert summaries(home) == all_ and losses(open_repo(home)) == [] and verdicts(home) == (0, 0)
+
+
+def test_compacting_and_forgetting_are_no_loss(home):
+    assert gnc("forget", LOGS.id, repo=home).code == 0
+    assert gnc("compact", "--horizon", "0d", repo=home).code == 0
+    assert losses(open_repo(home)) == [] and verdicts(home) == (0, 0)
+    assert gnc("consolidate", repo=home).code == 0 and {t for r, t in refs(home, KEPT).items()} == set(refs(home, "refs/notes/").values())
+
+
+def test_what_comes_back_is_what_was_there(home):
+    before = git(home, "notes", f"--ref={MEM}decisions", "show", (at := read_memories(open_repo(home)).memories[-1].commit_sha))
+    git(home, "update-ref", "-d", f"{MEM}decisions")
+    bring_back(open_repo(home), keep(open_repo(home)), SAMPLE_NOW)
+    assert git(home, "notes", f"--ref={MEM}decisions", "show", at) == before
