@@ -23,6 +23,9 @@ SOFT = "[bold red]markup[/] \u202eredro\u2066 \U000e0049\U000e0047 \u200b\u00ad\
 EVIL = f"[bold red]markup[/] \x1b[2J\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07 \x00\x9b31m\x85\x08\u2028 {SOFT}"
 
 
+FOLDER = "ho\u202eme\x1b[2J\U000e0041"
+
+
 def unseen(text):
     "What a terminal or a model obeys, or nobody sees; two joiners are part of words and of pictures."
     return sorted({hex(ord(c)) for c in text if c not in "\n\t\u200c\u200d" and (unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") or c == "\u3164")})
@@ -34,6 +37,7 @@ def memories():
             *(mem(f"The {w} worker retries {i + 3} times {EVIL}", f"The {w} worker {EVIL} gives up; see `src/{EVIL}.py`.", days_ago=20 + i,
                   namespace="learnings") for i, w in enumerate(("mail", "report", "billing", "search"))),
             *(mem(f"Again {EVIL}", "Same.", days_ago=d) for d in (50, 40)),
+            mem("Ports are odd", "Said in a namespace of its own.", days_ago=5, namespace="od\u202ed\U000e0041\x9b"),
             mem(f"The timeout is 30 s {EVIL}", "", days_ago=9), mem(f"The timeout should perhaps be 60 s {EVIL}", "", days_ago=3)]
 
 
@@ -108,7 +112,7 @@ def test_a_hostile_note_comes_out_of_no_command_and_no_format(hostile, name, tmp
     monkeypatch.chdir(tmp_path)
     bad, shown = [], ""
     for n, way in enumerate([w, g] for w in ways(LEAVES[name]) for g in ([], ["--csv"], *([["--json"], ["-v"]] if not w else []))):
-        home = shutil.copytree(source, tmp_path / str(n) / "home", symlinks=True)
+        home = shutil.copytree(source, tmp_path / str(n) / FOLDER, symlinks=True)
         git(tmp_path / str(n), "init", "--quiet", "--bare", "far")
         (home / "MEMORY.md").write_text(f"# Memory\n\n- 2026-02-01: The port is 1 {SOFT}\n" + f"- 2026-02-02: The port is 2 {EVIL}\n" * 2, encoding="utf-8")
         if name == "restore": gnc("forget", values["memory"], repo=home)
