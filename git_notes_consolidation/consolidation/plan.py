@@ -61,7 +61,7 @@ class Plan:
              "hides": self.hides, "limit": self.limit,
              "may_expire": self.may_expire,
              "result": self.result.to_dict(), "records": rows}
-        return json.dumps(d, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        return json.dumps(d, indent=1, sort_keys=True) + "\n"
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #28e240a5
 def _planned(store: Any, obj: Any, rec: Any) -> Append:

@@ -17,5 +17,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "tables": "table_setting flatten_tables",
     "loading": "Settings load_settings preset_settings project_file",
     "remedies": "remedy NOT_FETCHED FETCH_NOTES PARTIAL",
+    "visible": "visible json_line inert restored",
     "saving": "Draft edit_text changed_settings",
 })

@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints, Literal, TypeVar, Union
 from ..core.memory import digest, Memory
 from ..core.extras import need
+from ..core.visible import json_line
 from ..temporal.resolve import find_references, outlook_of
 from .redact import redact
 from .protocol import BadReply
@@ -19,19 +20,14 @@ from .protocol import BadReply
 __all__ = ['LONGEST', 'Label', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape',
            'Most', 'schema_of', 'PairReply', 'json_object', 'parse_shape', 'find_quote', 'one_line']
 
-# %% ../../nbs/09_llm/15_prompt_parts.ipynb #75465f44
-_UNSEEN = re.compile(
-    "[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\ud800-\udfff\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
-    "|<(?=[|\uff5c]|/?(?:s|bos|eos|think|tool_call|start_of_turn|end_of_turn)>)")
-
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #ae0e6276
+_CONTROL = r"[|\uff5c]|/?(?:s|bos|eos|think|tool_call|start_of_turn|end_of_turn)>"  # Behind a `<`
+
 def escaped(
     value: Any,  # JSON value
 ) -> str:
     "JSON on one line, with what is not seen written as escapes."
-    return _UNSEEN.sub(lambda m: json.dumps(m[0])[1:-1] if m[0] != "<" else "\\u003c",
-                       json.dumps(value, ensure_ascii=False))
+    return json_line(value, _CONTROL)
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #08df9652
 LONGEST = 6000  # Characters of one memory

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
+from ..core.visible import visible
 from .signals import Metric, METRICS, prometheus_name
 from .tracing import (
     attribute_value, feed_plugin, listening, plugin_active)
@@ -192,7 +193,7 @@ def _family(m: Metric, group: Iterable[Series], more: Mapping[str, str]) -> Any:
     name = prometheus_name(m)
     family = Family(name.removesuffix("_total") if m.kind == "counter" else name, m.says, m.kind)
     for s in group:
-        labels = {re.sub(r"\W", "_", k, flags=re.ASCII): v for k, v in s.labels} | {**more}
+        labels = {re.sub(r"\W", "_", k, flags=re.ASCII): visible(v) for k, v in (*s.labels, *more.items())}
         if not s.counts: family.add_sample(name, labels, s.value); continue
         for edge, n in zip([*map(str, m.buckets), "+Inf"], accumulate(s.counts)):
             family.add_sample(f"{name}_bucket", labels | {"le": edge}, n)

@@ -5,6 +5,7 @@
 # %% ../../nbs/15_session/02_block.ipynb #bbf71205
 from __future__ import annotations
 import re
+from ..core.visible import inert, visible
 from .budget import TAG
 
 # %% auto #0
@@ -72,10 +73,6 @@ def with_block(
     return (rest + _GAP + block if rest and block else rest or block), had
 
 # %% ../../nbs/15_session/02_block.ipynb #4ce27359
-_CONTROL = (
-    r"[\x00-\x1f\x7f-\x9f\u061c\u00ad\u200b\u200e\u200f\u2028-\u202e\u3164\u2060-\u2069"
-    r"\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]+")
-_TAGLIKE = r"<(?=[A-Za-z/!?])"
 _STRUCTURE = r"[#>=|+*-]|```|~~~"  # What would make a heading, a list or a fence at the beginning of a line
 
 # %% ../../nbs/15_session/02_block.ipynb #02fefc4f
@@ -84,9 +81,9 @@ def one_line(
     width: int = 400,  # Characters that may be shown
 ) -> str:  # To stand anywhere in the block; empty if nothing is left
     "A piece of a memory as harmless text."
-    line = " ".join(re.sub(_CONTROL, " ", text[:8 * width].encode("utf-8", "replace").decode()).split())
+    line = " ".join(visible(text[:8 * width], " ").split())
     if len(line) > width or len(text) > 8 * width: line = line[:width].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
-    return re.sub(_TAGLIKE, "&lt;", line)
+    return inert(line)
 
 
 def paragraph(text: str, width: int = 800) -> str:

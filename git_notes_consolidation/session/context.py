@@ -13,7 +13,7 @@ from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.loading import load_settings, project_file, Settings
 from .xml import (
     ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context,
-    group_lines, legal, marked, memory_element, one_line, summary_element, written)
+    group_lines, marked, memory_element, one_line, summary_element, written)
 from ..core.models import (
     EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier)
 from ..core.memory import Memory, UTC, as_utc
@@ -22,6 +22,7 @@ from ..store.state import State
 from ..consolidation.scan import living_memories
 from ..consolidation.view import scored, stand_ins, View, view
 from ..core.tokens import token_counter
+from ..core.visible import visible
 from .budget import about, bag, Laid, relevances, SessionContext
 from .fast_start import session_of
 from ..supersession.blockers import closed
@@ -136,7 +137,8 @@ def tell(
                  for e in known.edges.get(m.id, ())[:edges])
     by = known.names.get(d.superseded_by or "") if d.superseded_kind == "partial" else None
     body = marked(*cut(m.content, known.most, known.count), name) if known.most else ""
-    return ContextMemory(name, legal(m.namespace), d.tier, round(d.retention.overall, 4), one_line(m.summary),
+    return ContextMemory(name, visible(m.namespace), d.tier, round(d.retention.overall, 4),
+                         one_line(m.summary),
                          body, _second(m.timestamp),
                          d.activation_count, said, by)
 
@@ -172,7 +174,7 @@ def choose(
     sizes: Counter[str] = Counter()
     for x in memories:
         if sizes[x.namespace] >= most: continue
-        m, group = tell(x), 0 if sizes[x.namespace] else count(group_lines(legal(x.namespace)))
+        m, group = tell(x), 0 if sizes[x.namespace] else count(group_lines(visible(x.namespace)))
         cost = count(written(memory_element(m), 3))
         hot = m.tier is MemoryTier.HOT  # Always in; with its title alone where there is no room for more
         if hot and cost + group > room: m = m.title_only(); cost = count(written(memory_element(m), 3))
@@ -289,7 +291,8 @@ def assemble(
     choices = tuple(choose(order, lambda m: tell(m, known, relations), room - cost, most, count))
     mine = tuple(c.memory for c in choices if c.fits)
     sizes = Counter(m.namespace for m in mine)
-    full = sum(sizes[legal(m.namespace)] >= most for m in order) - sum(n for n in sizes.values() if n >= most)
+    full = (sum(sizes[visible(m.namespace)] >= most for m in order)
+            - sum(n for n in sizes.values() if n >= most))
     out = replace(out, namespace=full, budget=len(near) - len(mine) - full, summaries=len(found) - len(told))
     return fitted(replace(d, memories=mine, summaries=told, left_out=out), count), choices
 

@@ -17,6 +17,7 @@ from ..store.changes import remember_start
 from ..core.loading import Settings, load_settings, project_file
 from ..core.memory import UTC, as_utc
 from ..core.reports import ConsolidationResult
+from ..core.visible import visible
 from ..store.git import Repo, open_repo
 from ..store.locks import _try_lock
 from ..observability.tracing import has_sdk
@@ -119,7 +120,7 @@ class ConsolidationHook:
 # %% ../../nbs/15_session/08_hooks.ipynb #ab0c0bb7
 def plain_line(text: object, width: int = 500) -> str:
     "One line without control codes or direction overrides."
-    return "".join(c if c.isprintable() else "�" for c in " ".join(str(text).split()))[:width]
+    return visible(" ".join(str(text).split()))[:width]
 
 # %% ../../nbs/15_session/08_hooks.ipynb #01ece6f4
 def _environment() -> dict[str, str]:

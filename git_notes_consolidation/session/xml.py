@@ -13,21 +13,13 @@ from typing import Any
 from xml.etree import ElementTree as ET  # nosec B405 # it writes XML, and reads none
 from ..core.settings import ConfigError
 from ..core.models import MemoryTier
+from ..core.visible import visible
 from ..text.sentences import split_sentences
 
 # %% auto #0
-__all__ = ['VERSION', 'ABOUT', 'legal', 'one_line', 'cut', 'marked', 'ContextEdge', 'ContextMemory', 'ContextSummary', 'LeftOut',
+__all__ = ['VERSION', 'ABOUT', 'one_line', 'cut', 'marked', 'ContextEdge', 'ContextMemory', 'ContextSummary', 'LeftOut',
            'ContextDocument', 'written', 'memory_element', 'summary_element', 'group_lines', 'document_element',
            'format_context', 'weighed', 'fitted']
-
-# %% ../../nbs/15_session/05_xml.ipynb #71459b14
-_UNFIT = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-    "\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f]")
-
-def legal(text: str) -> str:
-    "Text that any XML parser gives back as it is."
-    return _UNFIT.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 # %% ../../nbs/15_session/05_xml.ipynb #cea8c7e2
 def one_line(
@@ -35,7 +27,7 @@ def one_line(
     most: int = 200,  # Characters
 ) -> str:
     "A title, a name or an id: one line, cut where it is too long."
-    line = legal(" ".join(text[:most * 8].split()))
+    line = visible(" ".join(text[:most * 8].split()))
     return line if len(line) <= most and len(text) <= most * 8 else line[:most - 1] + "…"
 
 # %% ../../nbs/15_session/05_xml.ipynb #9f8820a8
@@ -46,7 +38,7 @@ def cut(
 ) -> tuple[str, int]:  # The beginning that fits, and how many characters are left out
     "A text that takes at most so many tokens."
     text = text.strip()
-    head = legal(text[:most * 8])
+    head = visible(text[:most * 8])
     if len(text) <= most * 8 and count(head) <= most: return head, 0
     rest, ends = max(0, len(text) - most * 8), [s.end for s in split_sentences(head)
                                                 if s.end < len(head.rstrip())]
@@ -146,8 +138,8 @@ class ContextDocument:
 
 # %% ../../nbs/15_session/05_xml.ipynb #29a44b7b
 def _leaf(parent: ET.Element, tag: str, text: str = "", **attributes: object) -> ET.Element:
-    e = ET.SubElement(parent, tag, {k.replace("_", "-"): legal(str(v)) for k, v in attributes.items()})
-    e.text = legal(text) or None
+    e = ET.SubElement(parent, tag, {k.replace("_", "-"): visible(str(v)) for k, v in attributes.items()})
+    e.text = visible(text) or None
     return e
 
 # %% ../../nbs/15_session/05_xml.ipynb #811f8bdc
@@ -162,7 +154,7 @@ def written(
 # %% ../../nbs/15_session/05_xml.ipynb #84ff4eb0
 def memory_element(m: ContextMemory) -> ET.Element:
     "`memory`"
-    top = ET.Element("memory", {"id": legal(m.id), "tier": m.tier.value, "score": f"{m.score:.2f}"})
+    top = ET.Element("memory", {"id": visible(m.id), "tier": m.tier.value, "score": f"{m.score:.2f}"})
     _leaf(top, "summary", m.summary)
     if m.content: _leaf(top, "content", m.content)
     if not (m.created or m.superseded_by): return top
@@ -179,7 +171,7 @@ def memory_element(m: ContextMemory) -> ET.Element:
 # %% ../../nbs/15_session/05_xml.ipynb #bbc794a3
 def summary_element(s: ContextSummary) -> ET.Element:
     "`cluster-summary`"
-    top = ET.Element("cluster-summary", {"id": legal(s.id)})
+    top = ET.Element("cluster-summary", {"id": visible(s.id)})
     _leaf(top, "title", s.title)
     _leaf(top, "summary", s.summary)
     if s.insights:
@@ -192,7 +184,7 @@ def summary_element(s: ContextSummary) -> ET.Element:
 def group_lines(namespace: str) -> str:
     "What stands around the memories of a namespace."
     return (
-        f"{written(ET.Element('memory-group', {'namespace': legal(namespace), 'count': '9999'}), 2)}  "
+        f"{written(ET.Element('memory-group', {'namespace': visible(namespace), 'count': '9999'}), 2)}  "
         f"</memory-group>\n")
 
 # %% ../../nbs/15_session/05_xml.ipynb #435c4e04

@@ -9,7 +9,6 @@ import pytest
 from calls import gnc, gnc_process, new_repo, state_of
 from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation import __version__
-from git_notes_consolidation.apps.cli import app as cli
 from git_notes_consolidation.apps.cli.app import app
 from git_notes_consolidation.apps.cli.program import register
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
@@ -246,31 +245,6 @@ EVIL = "\x1b[2J\x1b]0;owned\x07[bold red]markup[/bold red] [link=file:///etc/pas
 
 
 def harmless(text): return not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]", text)
-
-
-def evil_story():
-    return [mem(f"ADR-001: We build on {EVIL}", EVIL, days_ago=200), mem(f"ADR-002: No more {EVIL}", f"Supersedes ADR-001. {EVIL}", days_ago=30),
-            *(mem(f"Retry limit {EVIL} of {w}", f"The {w} worker {EVIL} gives up.", days_ago=20 + i, namespace="learnings")
-              for i, w in enumerate(("mail", "report", "billing", "search"))),
-            *(mem(f"Again {EVIL}", "Same.", days_ago=d) for d in (50, 40))]
-
-
-@pytest.mark.slow
-def test_text_cannot_act_on_the_terminal(tmp_path):
-    home = new_repo(tmp_path, evil_story())
-    plan = gnc("consolidate", "--dry-run", "-v", repo=home)
-    assert gnc("consolidate", repo=home).code == 0
-    memories = read_memories(open_repo(home)).memories
-    assert any("\x1b" in m.summary for m in memories) and len(state_of(home).summaries) >= 1
-    looks = [["status", "-v"], ["tiers", "--show", "archived"], ["tiers", "--show", "warm"], ["summaries"], ["diff", run_of(home), "-v"], ["runs"],
-             *(["explain", m.id] for m in memories), *(["edges", m.id] for m in memories), *(["summaries", s] for s in state_of(home).summaries)]
-    told = [plan, *(gnc(*args, repo=home) for args in looks)]
-    for t in told: assert t.code == 0 and harmless(t.out) and harmless(t.err), t.out
-    everything = " ".join(t.out for t in told)
-    assert "[bold red]markup[/bold red]" in everything and "🎉 é" in everything  # shown as it stands, and no more than that is lost
-
-
-def test_no_direction_mark_is_left(): assert all(cli.plain(f"a{c}b") == "a�b" for c in "\u200e\u200f\u061c\u202a\u202e\u2066\u2069")
 
 
 def test_names_typed_and_problems_reported_are_harmless_too(tmp_path):

@@ -49,7 +49,7 @@ def accepted(args):
 
 MANIFEST = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
 TOOLS = ROOT / "plugin-tools"
-VERSIONS = {PLUGIN: "0.0.4 24e2", TOOLS: "0.0.2 caf1"}  # Of each plugin, and the beginning of its files' SHA-256
+VERSIONS = {PLUGIN: "0.0.5 e64c", TOOLS: "0.0.2 caf1"}  # Of each plugin, and the beginning of its files' SHA-256
 
 
 @pytest.mark.parametrize("plugin", VERSIONS, ids=lambda p: p.name)
@@ -102,9 +102,9 @@ def test_front_matter_allows_no_more_than_is_named(path):
     assert front.keys() <= {"description", "argument-hint", "allowed-tools", "disable-model-invocation"} and front["description"]
     for tool in front["allowed-tools"]:
         assert (m := re.fullmatch(r"(Bash|Edit|Read)\((.+)\)", tool)), tool
-        if m[1] == "Bash": assert m[2].startswith(f"gnc {path.stem}") and accepted(shlex.split(m[2].removesuffix(":*"))[1:])
+        if m[1] == "Bash": assert m[2].startswith(f"gnc {path.stem}") and "*" not in m[2] and accepted(shlex.split(m[2])[1:])
         else: assert re.fullmatch(r"\.memory/\w+\.txt", m[2]) and m[2] in body
-    assert not any("--yes" in t or "--plan" in t or "--apply" in t or t.startswith("Bash(gnc consolidate:") for t in front["allowed-tools"])
+    assert not re.search("--(?:yes|plan|apply|repo|config|llm)", " ".join(front["allowed-tools"]))
 
 
 def test_only_a_person_starts_a_run():
@@ -159,31 +159,76 @@ NASTY = "why did we leave \"Redis\"; $(touch pwned) `touch pwned` 'x' && touch p
 def repo(tmp_path): return new_repo(tmp_path / "r", [mem("Redis is gone", "We left Redis for PostgreSQL.", days_ago=3)])
 
 
-def test_a_question_in_a_file_is_the_question(repo, tmp_path):
-    (tmp_path / "q.txt").write_text(f"{NASTY}\n", encoding="utf-8")
-    by_file = gnc("recall", "--query-file", tmp_path / "q.txt", "--json", "--no-count", repo=repo)
-    assert by_file.code == 0 and by_file.json["query"] == NASTY
-    assert by_file.json == gnc("recall", "--json", "--no-count", "--", NASTY, repo=repo).json
-    assert not list(tmp_path.rglob("pwned"))
+def test_a_question_in_a_file_is_the_question(repo):
+    (repo / "q.txt").write_text(f"{NASTY}\n", encoding="utf-8")
+    by_file = gnc("recall", "--query-file", repo / "q.txt", "--json", "--no-count", repo=repo)
+    typed = gnc("recall", "--json", "--no-count", "--", NASTY, repo=repo).json
+    assert by_file.code == 0 and by_file.json == typed | {"query": None} and typed["query"] == NASTY and typed["results"]
+    assert not list(repo.rglob("pwned"))
 
 
-def test_an_id_in_a_file_is_the_id(repo, tmp_path):
+def test_what_was_typed_with_a_question_may_choose_no_repository_no_file_and_no_model(repo):
+    (repo / "q.txt").write_text("--limit 1 Redis --as-of 2026-01-31 --mode deep --namespace decisions --repo ../other --llm openai")
+    said = gnc("recall", "--query-file", repo / "q.txt", "--json", repo=repo).json
+    assert (said["mode"], said["namespace"], said["as_of"][:10]) == ("deep", "decisions", "2026-01-31") and said["results"] == []
+    (repo / "q.txt").write_text("Redis --reason")
+    assert gnc("recall", "--query-file", repo / "q.txt", "--json", repo=repo).json["by"] == "offline"
+    for text, why in (("Redis --namespace nosuch", "--namespace nosuch: choose from"), ("--reason", "holds no question"), ("Redis --mode all", "choose from")):
+        (repo / "q.txt").write_text(text)
+        said = gnc("recall", "--query-file", repo / "q.txt", repo=repo)
+        assert said.code == 2 and why in said.err
+
+
+@pytest.mark.parametrize("name", ["outside", "link out", "folder out", "link within", "pipe", "git"])
+def test_a_question_is_read_from_no_other_file_of_the_user(repo, tmp_path, monkeypatch, name):
+    "Its command is allowed without a question, so whoever may name the file, or push a link, reads what the user may read."
+    secret = tmp_path / "away" / "question.txt"
+    secret.parent.mkdir()
+    secret.write_text("Redis hunter2")
+    (repo / "within").write_text("Redis hunter2")
+    (repo / ".memory").symlink_to(secret.parent) if name == "folder out" else (repo / ".memory").mkdir()
+    q = repo / ".memory" / "question.txt"
+    if name.startswith("link"): q.symlink_to(secret if name == "link out" else repo / "within")
+    if name == "pipe": os.mkfifo(q)
+    monkeypatch.chdir(repo)
+    for file in [secret] if name == "outside" else [q, ".memory/question.txt"] if name != "git" else [repo / ".git"]:
+        for command in (["recall", "--query-file"], ["edges", "--id-file"]):
+            said = gnc(*command, file, repo=repo)
+            assert said.code == 2 and "is not a file in this worktree, or is a link" in said.err and "hunter2" not in said.out + said.err
+
+
+def test_an_option_with_a_value_is_given_once(repo):
+    (repo / "a").write_text("Redis"); (repo / "b").write_text("Redis hunter2")
+    for more in (["--query-file", "b"], ["--query-file=b"], ["--repo", repo], ["--limit", 1, "--limit", 2], ["--as-of", "2026-01-31", "--as-of=2026-02-01"]):
+        said = gnc("recall", "--query-file", repo / "a", *more, repo=repo)
+        assert said.code == 2 and "is given twice; give it once" in said.err and said.out == "", more
+    assert gnc("recall", "-v", "-v", "Redis", repo=repo).code == 0
+
+
+def test_a_question_in_a_file_is_not_shown_again(repo):
+    (repo / "q").write_text("Redis hunter2")
+    for more in ([], ["--json"], ["--csv"], ["--reason"], ["--mode", "reflexive", "--namespace", "blockers"]):
+        said = gnc("recall", "--query-file", repo / "q", *more, repo=repo)
+        assert said.code == 0 and "hunter2" not in said.out + said.err, more
+
+
+def test_an_id_in_a_file_is_the_id(repo):
     i = gnc("recall", "Redis", "--json", repo=repo).json["results"][0]["id"]
-    (tmp_path / "id.txt").write_text(f"\ufeff{i}\n", encoding="utf-8")
-    assert gnc("edges", "--id-file", tmp_path / "id.txt", "--json", repo=repo).json == gnc("edges", i, "--json", repo=repo).json == []
+    (repo / "id.txt").write_text(f"\ufeff{i}\n", encoding="utf-8")
+    assert gnc("edges", "--id-file", repo / "id.txt", "--json", repo=repo).json == gnc("edges", i, "--json", repo=repo).json == []
 
 
 @pytest.mark.slow
 def test_standard_input_is_a_file_too(repo):
-    done = subprocess.run([*COMMAND, "--repo", str(repo), "--json", "recall", "--query-file", "-"], input=NASTY, capture_output=True, encoding="utf-8")
-    assert json.loads(done.stdout)["query"] == NASTY
+    done = subprocess.run([*COMMAND, "--repo", str(repo), "--json", "recall", "--query-file", "-"], input="Redis", capture_output=True, encoding="utf-8")
+    assert json.loads(done.stdout)["results"]
 
 
-@pytest.mark.parametrize("data, why", [(b"x" * 20_001, "longer than 20,000 bytes; say it in fewer words"), (b"\xff\xfe", "no UTF-8 text; write it again"),
+@pytest.mark.parametrize("data, why", [(b"x" * 2_001, "longer than 2,000 bytes; say it in fewer words"), (b"\xff\xfe", "no UTF-8 text; write it again"),
                                        (b" \n\0", "is empty; write the words"), (None, "cannot be read: No such file or directory; write the words")])
-def test_a_file_that_does_not_do_says_what_would(repo, tmp_path, data, why):
-    if data is not None: (tmp_path / "q").write_bytes(data)
-    said = gnc("recall", "--query-file", tmp_path / "q", repo=repo)
+def test_a_file_that_does_not_do_says_what_would(repo, data, why):
+    if data is not None: (repo / "q").write_bytes(data)
+    said = gnc("recall", "--query-file", repo / "q", repo=repo)
     assert said.code == 2 and why in said.err and said.out == ""
 
 
@@ -191,13 +236,8 @@ def test_words_and_a_file_are_one_too_many_and_neither_too_few(repo):
     for args in (("recall", "x", "--query-file", "y"), ("recall",), ("edges", "x", "--id-file", "y"), ("edges",)):
         said = gnc(*args, repo=repo)
         assert said.code == 2 and "give one of the two" in said.err
-    assert "longer than 1,000 bytes" in gnc("edges", "--id-file", ROOT / "README.md", repo=repo).err
-
-
-def test_a_file_with_control_characters_does_not_reach_the_terminal(repo, tmp_path):
-    (tmp_path / "q").write_bytes("Redis \x1b[31m \x00 \u202e".encode())
-    said = gnc("recall", "--query-file", tmp_path / "q", repo=repo)
-    assert said.code == 0 and not re.search("[\x00\x1b\u202e]", said.out)
+    (repo / "id").write_text("x" * 201)
+    assert "longer than 200 bytes" in gnc("edges", "--id-file", repo / "id", repo=repo).err
 
 
 # The launcher

@@ -120,9 +120,11 @@ def test_an_agent_starts_no_run_by_itself(client, hello):
 
 def test_recall_writes_the_question_asks_and_is_answered(client, hello):
     file = str(client.repo / ".memory" / "question.txt")
-    s = client("-p", "/memory:recall Which framework?", plan=[("Write", {"file_path": file, "content": "Which framework does the API run on?"}),
-                                                             ("Bash", {"command": "gnc recall --query-file .memory/question.txt --limit 2"}), "done"])
-    assert s.refused == [False, False] and "Which framework does the API run on?" in str(s.results[-1])
+    s = client("-p", "/memory:recall Which framework?", plan=[("Write", {"file_path": file, "content": "Which framework does the API run on? --limit 2"}),
+                                                             ("Bash", {"command": "gnc recall --query-file .memory/question.txt"}), "done"])
+    assert s.refused == [False, False] and "Litestar" in str(s.results[-1])
+    for more in ("--query-file README.md", "--repo ..", "--llm lmstudio --reason", "--config x"):
+        assert client("-p", "/memory:recall x", plan=[("Bash", {"command": f"gnc recall --query-file .memory/question.txt {more}"}), "done"]).refused == [True]
     below = client.repo / "below"
     below.mkdir(exist_ok=True)
     (below / ".memory").mkdir(exist_ok=True)

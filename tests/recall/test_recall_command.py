@@ -60,13 +60,6 @@ def test_an_empty_repository(tmp_path):
     assert gnc("recall", "x", repo=tmp_path).code == 1
 
 
-def test_hostile_text_is_harmless(tmp_path):
-    evil = mem("\x1b[31mRed\u202e alert [bold]x[/bold]", "Body \x1b]0;title\x07 \x9b2J end.", namespace="decisions")
-    home = new_repo(tmp_path / "repo", [evil])
-    told = gnc("recall", "red alert", repo=home)
-    assert told.code == 0 and not set(told.out) & {"\x1b", "\x07", "\x9b", "\u202e"} and "[bold]" in told.out
-
-
 def test_a_narrow_terminal(home):
     for width in (60, 20, 1): assert gnc("recall", "retries", repo=home, width=width).code == 0
 

@@ -16,13 +16,14 @@ from git_notes_consolidation.session.context import (
     ContextBuildConfig, TellingContext, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
     hook_context, short_names, tell, tell_summary)
 from git_notes_consolidation.session.xml import (
-    ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context, legal,
+    ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context,
     one_line, weighed)
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import (
     CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore)
 from git_notes_consolidation.store.state import State
 from git_notes_consolidation.core.tokens import estimate_tokens
+from git_notes_consolidation.core.visible import visible
 from helpers import ROOT, git, refs, story
 from hypothesis import example, given, settings as limits
 from hypothesis import strategies as st
@@ -88,8 +89,8 @@ def test_every_content_comes_back_from_a_parser(pool):
     root = ET.fromstring(format_context(told(pool, 10_000_000)).encode())
     here = currents(made, meta)
     found = {e.get("id"): (e.findtext("summary") or "", e.findtext("content") or "") for e in root.iter("memory")}
-    assert found == {short_names(meta)[m.id]: (one_line(m.summary), legal(m.content.strip())) for m in here}
-    assert {e.get("namespace") for e in root.iter("memory-group")} == {legal(m.namespace) for m in here}
+    assert found == {short_names(meta)[m.id]: (one_line(m.summary), visible(m.content.strip())) for m in here}
+    assert {e.get("namespace") for e in root.iter("memory-group")} == {visible(m.namespace) for m in here}
     assert [int(e.get("count")) for e in root.iter("memory-group")] == [len(e) for e in root.iter("memory-group")]
     assert int(root.find("memories").get("count")) == len(here)
 
@@ -116,11 +117,12 @@ def test_nothing_reaches_a_terminal_that_moves_it(pool):
 
 @given(st.text(st.characters(exclude_categories=())))
 @example("\x00\x1f\x7f\x85\u061c\u200f\u2028\ud83d\ufffe\U0001fffe\U000e0041\r\n\r")
-def test_legal_keeps_what_xml_can_hold(text):
-    once = legal(text)
-    assert legal(once) == once and len(once) == len(text.replace("\r\n", "\n"))
+def test_what_is_visible_xml_can_hold(text):
+    once = visible(text)
+    assert visible(once) == once and len(once) == len(text.replace("\r\n", "\n"))
     assert ET.fromstring(f"<a>{once.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}</a>").text == (once or None)
-    assert [b for a, b in zip(text.replace("\r\n", "\n"), once) if a.isprintable() and a != b and not "\U000e0000" <= a <= "\U000e007f"] == []
+    kept = [(a, b) for a, b in zip(text.replace("\r\n", "\n"), once) if a.isprintable() and not "\U000e0000" <= a <= "\U000e0fff" and a not in "\u3164\uffa0"]
+    assert all(a == b for a, b in kept)
 
 
 def test_a_document_made_by_hand_is_well_formed():
@@ -128,7 +130,7 @@ def test_a_document_made_by_hand_is_well_formed():
     m = ContextMemory(odd, odd, HOT, 0.5, odd, odd, odd, 1, (ContextEdge(odd, odd, 1.0, odd),), odd)
     d = replace(FRAME, project=odd, complexity=odd, counted_by=odd, last_run=(odd, odd), memories=(m,), summaries=(ContextSummary(odd, odd, odd, (odd,), 1),))
     root = ET.fromstring(format_context(d).encode())
-    assert {root.find("project").get("path"), root.find(".//memory").get("id"), root.findtext(".//insight"), root.find(".//edge").get("kind")} == {legal(odd)}
+    assert {root.find("project").get("path"), root.find(".//memory").get("id"), root.findtext(".//insight"), root.find(".//edge").get("kind")} == {visible(odd)}
 
 
 def test_the_shape_is_the_designs():
@@ -167,7 +169,7 @@ def test_only_titles_of_hot_memories_go_over_the_budget(pool, available, count, 
     assert f'used="{d.used}"' in text
     made, meta, state = pool
     hottest = Counter(m.namespace for m in currents(made, meta) if meta[m.id].tier is HOT)
-    assert {ns: min(n, most) for ns, n in hottest.items()} == {ns: sum((m.namespace, m.tier) == (legal(ns), HOT) for m in d.memories) for ns in hottest}
+    assert {ns: min(n, most) for ns, n in hottest.items()} == {ns: sum((m.namespace, m.tier) == (visible(ns), HOT) for m in d.memories) for ns in hottest}
     assert len(d.memories) + d.left_out.memories == len(currents(made, meta)) and min(vars(d.left_out).values()) >= 0
     assert max([0, *map([m.namespace for m in d.memories].count, {m.namespace for m in d.memories})]) <= most
     assert {m.tier.rank for m in d.memories} <= {*range(tier.rank + 1)}
@@ -257,7 +259,7 @@ def test_a_hundred_that_do_not_fit_are_enough():
 @given(texts, st.integers(1, 200), st.sampled_from([estimate_tokens, octets]))
 def test_a_cut_text_is_a_beginning_that_fits(text, most, count):
     head, left = cut(text, most, count)
-    assert legal(text.strip()).startswith(head) and (left > 0 or head == legal(text.strip()))
+    assert visible(text.strip()).startswith(head) and (left > 0 or head == visible(text.strip()))
     if count is octets: assert count(head) <= most
 
 

@@ -464,13 +464,3 @@ def test_the_command_prunes_and_undo_brings_it_back(busy):
 def test_an_empty_repository(tmp_path):
     home = new_repo(tmp_path / "repo")
     assert logged(home) == [] and logged(home, "--prune")["hidden"] == 0 and refs(home) == {}
-
-
-@pytest.mark.slow
-def test_hostile_text_does_not_reach_the_terminal(busy):
-    evil = "\x1b[2J\x1b]0;owned\x07[bold red]markup[/]\u202e\r"
-    said = {"operation": "ADD", "at": "2026-10-01", "target": evil, "sources": [evil] * 3, "reasoning": evil, "session": evil}
-    write(busy, "run_e", op_append("0" * 40, said, "run_e"))
-    told = gnc("log", repo=busy)
-    assert told.code == 0 and not {*told.out} & {*"\x1b\x07\r\u202e"} and "[bold red]" in told.out
-    assert logged(busy)[0]["reasoning"] == evil

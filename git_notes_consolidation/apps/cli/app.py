@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 from typing import Annotated, Any, NamedTuple, TextIO, TYPE_CHECKING
@@ -21,6 +22,7 @@ from ...core.reports import ConsolidationPhase
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
 from ...core.remedies import FETCH_NOTES, NONE_THERE
+from ...core.visible import visible
 from ...store.git import git, MEM, missing_memories, none_there, open_repo, tips
 
 if TYPE_CHECKING:
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing import write as writing_write
 
 # %% auto #0
-__all__ = ['EMPTY', 'NO_TABLE', 'app', 'plain', 'table', 'short', 'Item', 'evidence', 'listed', 'cut', 'write_csv', 'Steps',
-           'Call', 'why_empty', 'Usage', 'a_namespace', 'when']
+__all__ = ['EMPTY', 'NO_TABLE', 'app', 'plain', 'Screen', 'table', 'short', 'Item', 'evidence', 'listed', 'cut', 'write_csv',
+           'Steps', 'Call', 'why_empty', 'Usage', 'a_namespace', 'when']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #ec5dd63a
 if not TYPE_CHECKING:
@@ -39,18 +41,23 @@ if not TYPE_CHECKING:
         "writing.write", "consolidation.stores", "consolidation.view", "recall.service"))
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #2c1c9df9
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
 _RULE = re.compile(r"([^\w\s])\1{5,}")  # Drawn from one side of a terminal to the other
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #7170945a
 def plain(text: object, width: int | None = None) -> str:
-    """Text for a terminal: no control codes, no direction overrides; when a width is given on one line, with
-    long rules cut short."""
-    clean = _CONTROL.sub("�", str(text))
-    if width is None: return clean
-    line = _RULE.sub(r"\1\1\1", " ".join(clean.split()))
+    "Text for a terminal, without what nobody sees; with a width on one line, with long rules cut short."
+    if width is None: return visible(text)
+    line = _RULE.sub(r"\1\1\1", " ".join(visible(text).split()))
     return line if len(line) <= width else line[: width - 1] + "…"
+
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #bd35a2ed
+class Screen(Console):
+    "A console on which no text of others acts; its own colours are no text."
+    def render(self, renderable: RenderableType,
+               options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        "The segments of anything."
+        for s in super().render(renderable, options):
+            yield s if s.control else s._replace(text=visible(s.text))
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #df223f0b
 _NAME = re.compile(r"(?:[a-z]+_[a-z2-7]+)?")  # What is typed to mean it
@@ -116,13 +123,14 @@ def write_csv(rows: Iterable[Mapping[str, Any]], to: TextIO) -> None:
     found = [*rows]
     columns = list(dict.fromkeys(k for r in found for k in r))
     out = csv.writer(to, lineterminator="\n")
-    if columns: out.writerow(columns)
+    if columns: out.writerow(map(_csv_cell, columns))
     for r in found: out.writerow([_csv_cell(r.get(k)) for k in columns])
 
 
 def _csv_cell(x: object) -> object:
+    if x is None or isinstance(x, (int, float)): return x
     if isinstance(x, (Mapping, list, tuple)): x = json.dumps(x, sort_keys=True, default=str)
-    return f"'{x}" if isinstance(x, str) and x.startswith(("=", "+", "-", "@", "\t", "\r")) else x
+    return f"'{said}" if (said := visible(x)).startswith(("=", "+", "-", "@", "\t")) else said
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #b4ab906b
 class Steps(NamedTuple):
@@ -141,8 +149,8 @@ class Call:
     as_json: bool = False
     verbose: bool = False
     as_csv: bool = False
-    out: Console = Console(highlight=False, soft_wrap=False)
-    err: Console = Console(stderr=True, highlight=False)
+    out: Console = Screen(highlight=False, soft_wrap=False)
+    err: Console = Screen(stderr=True, highlight=False)
 
     def settings(self, **arguments: Any) -> Settings:
         "From arguments, the environment, and a file: the one named, or the one at the top of the worktree."

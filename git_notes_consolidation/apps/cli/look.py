@@ -215,7 +215,7 @@ def edges(
 ) -> None:
     "What a memory or a summary relates to, and the words that say so; /memory:edges in Claude Code."
     call: Call = ctx.obj
-    id = worded(name, id_file, "--id-file", 1000)
+    id = worded(name, id_file, "--id-file", 200, call.repo)
     v = consolidation_view.shown(consolidation_view.view(call.place().repo))
     names = [m.id for m in v.scan.memories] + list(v.state.summaries)
     i = resolve(id, names, v.scan.memories)

@@ -5,10 +5,12 @@
 # %% ../../../nbs/19_apps/03_cli/13_program.ipynb #4ee39db6
 from __future__ import annotations
 import io, json, re, sys, typer
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from importlib import import_module
-from .app import app, plain
+from .app import app, plain, Usage
 
 
 # %% auto #0
@@ -58,6 +60,19 @@ def example_lines(
     return "  \n".join([f"{head}:", *lines, *([rest] if rest else [])])
 
 
+def _once(make: Callable[[Any], Any], ctx: Any) -> Any:
+    "A parser that refuses a second value of an option: typer would take it without a word."
+    parser = make(ctx)
+    def parsed(args: list[str], parse: Callable[[list[str]], Any] = parser.parse_args) -> Any:
+        found = parse(args)
+        for p, n in Counter(found[2]).items():
+            if n > 1 and p.param_type_name == "option" and not (p.is_flag or p.multiple):
+                raise Usage(f"{p.opts[0]} is given twice; give it once")
+        return found
+    parser.parse_args = parsed
+    return parser
+
+
 def _dress(command: Any) -> Any:
     "A command as it is shown."
     if command.epilog: command.epilog = example_lines(command.epilog)
@@ -67,6 +82,7 @@ def _dress(command: Any) -> Any:
     asks_help = command.get_help_option
     command.get_help_option = lambda ctx: plain_flag(asks_help(ctx))
     for p in command.params: plain_flag(p)
+    command.make_parser = partial(_once, command.make_parser)
     for c in getattr(command, "commands", {}).values(): _dress(c)
     return command
 

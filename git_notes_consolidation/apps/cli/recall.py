@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #350b6677
 from __future__ import annotations
-import typer
+import re, typer
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         search as recall_search, service as recall_service)
 
 # %% auto #0
-__all__ = ['result_rows', 'recall']
+__all__ = ['result_rows', 'question_of', 'recall']
 
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #d8689bde
 if not TYPE_CHECKING:
@@ -77,6 +77,17 @@ def _answered(service: recall_service.RecallService, query: str,
             *(["", _recalled(service, query, a.source_memories,
                              "It rests on" if a.confidence > 0.2 else "Found")] if a.source_memories else [])]
 
+# %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #d924b17f
+_FLAG = re.compile(r"(?<!\S)--(?:(mode|namespace)[ =]([a-z]+)|(as-of)[ =](\d{4}-\d\d-\d\d)"
+                   r"|(limit)[ =]([1-9]\d{0,3})|(reason)())(?!\S)")
+
+def question_of(
+    text: str,  # As somebody typed it
+) -> tuple[str, dict[str, str]]:  # And the flags that stood in it
+    "The question."
+    said = ([x for x in m.groups() if x is not None] for m in _FLAG.finditer(text))
+    return _FLAG.sub("", text).strip(), {k: v for k, v in said}
+
 # %% ../../../nbs/19_apps/03_cli/07_recall.ipynb #13a4fa1c
 def _answer(call: Call, service: recall_reason.ReasonedRecallService, query: str,
             **kw: Any) -> recall_reason.ReasonedAnswer:
@@ -109,8 +120,9 @@ def recall(
     words: Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...",
                                                       help="A question or words; `*` lists everything, the "
                                                            "newest first.")] = None,
-    query_file: Annotated[str | None, typer.Option(help="Read the question from a file; - is standard input.",
-                                                   metavar="FILE")] = None,
+    query_file: Annotated[str | None, typer.Option(
+        help="Read the question from a file in the worktree, with any of --mode, --namespace, --limit, "
+             "--as-of and --reason in it; - is standard input.", metavar="FILE")] = None,
     mode: Annotated[str | None, typer.Option(help="How deep: reflexive (hot), standard (… and warm), "
                                                   "deep (… and cold) or exhaustive. Default: standard, and "
                                                   "deeper where that has more to do with the "
@@ -140,8 +152,16 @@ def recall(
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when it was."
     call: Call = ctx.obj
-    query, asked, mode = worded(" ".join(words) if words else None, query_file,
-                                "--query-file"), mode, mode or "standard"
+    query = worded(" ".join(words) if words else None, query_file, "--query-file", 2000, call.repo)
+    shown = query if words else None
+    if query_file:
+        query, told = question_of(query)
+        if not query: raise Usage(f"--query-file {query_file} holds no question; write one there")
+        mode, namespace, as_of = (told.get(k, x) for k, x in (
+            ("mode", mode), ("namespace", namespace), ("as-of", as_of)))
+        limit = int(told.get("limit", limit))
+        if "reason" in told: reason = True
+    asked, mode = mode, mode or "standard"
     if mode not in {m.value for m in recall_search.RetrievalMode}:
         raise Usage(f"--mode {mode}: choose from {', '.join(m.value for m in recall_search.RetrievalMode)}")
     at, known = _day(as_of, "--as-of"), _day(known_at, "--known-at")
@@ -150,14 +170,14 @@ def recall(
     if recall_questions.needs_reasoning(query) if reason is None else reason:
         a = _answer(call, recall_reason.reasoned(s), query, mode=asked, namespace=namespace,
                     limit=max(limit, 20), as_of=at, known_at=known, count=not no_count)
-        call.show({"query": query, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
+        call.show({"query": shown, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
         return
     def search(mode: str | None, limit: int, count: bool) -> list[recall_search.MemoryResult]:
         return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at,
                         known_at=known, count=count)
     found = search(asked, limit, not no_count)
     deeper = len(search("exhaustive", 1000, False)) if not found else 0
-    data: dict[str, Any] = {"query": query, "mode": mode, "namespace": namespace,
+    data: dict[str, Any] = {"query": shown, "mode": mode, "namespace": namespace,
             "as_of": at and at.isoformat(), "known_at": known and known.isoformat(),
             "results": [r.to_dict() for r in found], "deeper": deeper}
     again = s.said_again(r.id for r in found) if mode == "exhaustive" and not (at or known) else {}
@@ -167,5 +187,5 @@ def recall(
     more = (f"; {deeper} deeper down: add --mode exhaustive" if deeper
             else ". Other words may find it; gnc tiers --show hot lists what is there")
     nothing = f"{where}{more}." if there else why_empty(call.repo)
-    call.show(data, _recalled(s, query, found, plain(query, 100), again) if found else nothing,
+    call.show(data, _recalled(s, query, found, plain(shown or "Found", 100), again) if found else nothing,
               rows=data["results"])

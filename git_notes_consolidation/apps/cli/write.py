@@ -4,10 +4,11 @@
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #94bedfdb
 from __future__ import annotations
-import typer
+import os, typer
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
 from ...core.memory import as_utc, mem
@@ -40,12 +41,15 @@ def worded(
     typed: str | None,  # The words themselves
     file: str | None,  # … or a file that holds them; "-" is standard input
     option: str,  # For the message
-    most: int = 20_000,  # Bytes
+    most: int,  # Bytes
+    home: str | None = None,  # A repository, in whose worktree the file must lie
 ) -> str:
     "What was typed, or what a file says in its place."
     if (typed is None) == (file is None):
         raise Usage(f"the words themselves or {option} FILE: give one of the two")
     if file is None: return str(typed)
+    if home and file != "-" and Path(file).exists() and not _lies_in(Path(file), open_repo(home).worktree):
+        raise Usage(f"{option} {file} is not a file in this worktree, or is a link; write the words into one")
     try:
         with open(0, "rb", closefd=False) if file == "-" else open(file, "rb") as f: raw = f.read(most + 1)
         if len(raw) > most:
@@ -57,6 +61,12 @@ def worded(
         f"{option} {file} is no UTF-8 text; write it again as UTF-8") from None
     if not text: raise Usage(f"{option} {file} is empty; write the words there first")
     return text
+
+def _lies_in(file: Path, top: Path | None) -> bool:
+    "Is it a file below a folder, and no link that is there leads to it?"
+    real, top = file.resolve(), (top or Path("nowhere")).resolve()
+    inside = real.relative_to(top).parts if top in real.parents and real.is_file() else ("",)
+    return Path(os.path.abspath(file)).parts[-len(inside):] == inside
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #88a9caf1
 _DID = {"ADD": "Added", "SUPERSEDE": "Added, and it replaces what was there", "MERGE": "Merged",

@@ -4,11 +4,11 @@
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #10efd610
 from __future__ import annotations
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Literal, TYPE_CHECKING
 from ...core.extras import LazyModule
+from ...core.visible import visible
 
 if TYPE_CHECKING:
     from git_notes_consolidation.core.models import MemorySummary
@@ -24,11 +24,6 @@ __all__ = ['visible_text', 'without_empty', 'Status', 'status_of', 'Hit', 'hit',
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #1b3d794f
 if not TYPE_CHECKING: recall_rank = LazyModule("recall.rank")
 
-# %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #af9bff37
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069"
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e01ef]+")
-
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #ec8d9da5
 def visible_text(
     text: object,  # Untrusted
@@ -36,7 +31,7 @@ def visible_text(
 ) -> str:
     "A text without what cannot be seen, cut where it is too long."
     whole = str(text)
-    clean = _UNSEEN.sub(" ", whole[:4 * most].encode("utf-8", "replace").decode()).strip()
+    clean = visible(whole[:4 * most], " ").strip()
     return clean if len(clean) <= most and len(whole) <= 4 * most else clean[:most - 1].rstrip() + "…"
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #45d8f6d2

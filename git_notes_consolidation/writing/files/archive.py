@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, IO
 from ...core.memory import digest
+from ...core.visible import json_line
 from ...store.locks import _try_lock, Locked
 from ...consolidation.plan import Guard
 from .entries import BadFile, FilePlace, line_starts
@@ -83,7 +84,7 @@ def _append(handle: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
     if handle.tell():
         handle.seek(-1, os.SEEK_END)
         torn = b"" if handle.read(1) == b"\n" else b"\n"
-    handle.write(torn + b"".join(json.dumps(r, ensure_ascii=False).encode() + b"\n" for r in rows))
+    handle.write(torn + b"".join(json_line(r).encode() + b"\n" for r in rows))
     handle.flush()
     os.fsync(handle.fileno())
 

@@ -4,15 +4,16 @@
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #44a935cb
 from __future__ import annotations
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from ...core.loading import Settings
 from ...core.memory import Memory, repeat_key
+from ...core.visible import inert, json_line, visible
 from ...consolidation.service import scored, stand_ins
 from ...consolidation.view import View
+from ...session.budget import QUOTED
 from .tidy import Budget, excess
 
 # %% auto #0
@@ -52,18 +53,19 @@ def holding(
 def _item(h: Held) -> str:
     m = h.memory
     part = f"; in part replaced by {h.amended_by[:12]}" if h.amended_by else ""
-    lines = m.content.strip().split("\n") if m.content.strip() else []
-    body = "".join(f"  {x}".rstrip() + "\n" for x in lines)
-    return f"- {h.at:%Y-%m-%d}: {m.summary.strip()} ({m.id[:12]}{part})\n{body}"
+    title, text = " ".join(visible(m.summary).split()), visible(m.content).strip()
+    body = "".join(f"  {x}".rstrip() + "\n" for x in inert(text).split("\n") if text)
+    return f"- {h.at:%Y-%m-%d}: {inert(title)} ({m.id[:12]}{part})\n{body}"
 
 
 def as_markdown(held: Iterable[Held]) -> str:
     "A heading for each namespace, and under it the newest first."
     ranked = sorted(held, key=lambda h: (h.memory.namespace, -h.at.timestamp(), h.memory.id))
-    out, last = ["# Memory\n"], ""
+    out, last = [f"# Memory\n\n{QUOTED}\n"], ""
     for h in ranked:
-        if h.memory.namespace != last: out.append(f"\n## {h.memory.namespace.capitalize()}\n\n")
-        last = h.memory.namespace
+        where = inert(visible(h.memory.namespace))
+        if where != last: out.append(f"\n## {where.capitalize()}\n\n")
+        last = where
         out.append(_item(h))
     return "".join(out)
 
@@ -81,7 +83,7 @@ def rows_of_held(held: Iterable[Held]) -> list[dict[str, Any]]:
 
 def as_json_lines(held: Iterable[Held]) -> str:
     "A line for each."
-    return "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows_of_held(held))
+    return "".join(json_line(r) + "\n" for r in rows_of_held(held))
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #cf9751d7
 def fitting(

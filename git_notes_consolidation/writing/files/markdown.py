@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
+from ...core.visible import restored
+from ...session.budget import QUOTED
 from ...text.sentences import word_set
 from .entries import (
     a_time, Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
@@ -271,6 +273,7 @@ def markdown_entries(
     only = sum(b.level == 1 for b in blocks) == 1
     found: list[Entry] = []
     for above, body, deeper, record in _sections(f, blocks, only):
+        body = [b for b in body if "\n".join(f.lines[b.start:b.end]).strip() != QUOTED]
         if not body: continue
         day, headings = _named(above, only)
         listed = not record and any(b.kind == "list" for b in body)
@@ -278,7 +281,8 @@ def markdown_entries(
         where = namespace_of(tuple(b.title for b in above))
         found += (replace(e, time=e.time or day, dated="its words" if e.time or day else "", namespace=where)
                   for e in mine)
-    return tuple(found)
+    if QUOTED not in f.lines: return tuple(found)
+    return tuple(replace(e, title=restored(e.title), body=restored(e.body)) for e in found)
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #e682ec76
 def without(

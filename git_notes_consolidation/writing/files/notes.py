@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from ...core.memory import digest, Memory
 from ...core.models import EdgeType, MemoryEdge
+from ...core.visible import visible
 from ...llm.client import Client
+from ...session.budget import QUOTED
 from ...store.state import State
 from ..decide import Considered, Decision
 from ..effects import a_fact, BadFact, Draft
@@ -93,11 +95,12 @@ _SHORT = 12  # Characters of a name, as an export in Markdown has it
 _NAME = re.compile(r"\s*\((mem_[a-z2-7]{8,})(?:; in part replaced by mem_[a-z2-7]+)?\)$")
 
 
-def _exported(e: Entry, named: Mapping[str, Memory]) -> tuple[Entry, Memory | None]:
+def _exported(e: Entry, named: Mapping[str, Memory],
+              ours: bool = False) -> tuple[Entry, Memory | None]:
     "An entry without the name that an export gave it, and the memory of that name."
     m = _NAME.search(e.title)
     was = named.get((m[1] if m else dict(e.marks).get("id", ""))[:_SHORT])
-    return (replace(e, title=e.title[:m.start()]) if m and was else e), was
+    return (replace(e, title=e.title[:m.start()]) if m and (was or ours) else e), was
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #4ca491c8
 def news(
@@ -113,8 +116,8 @@ def news(
     moved = {(*text[max(0, text.find(title)):].split(),) for text, title in said}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
-        e, was = _exported(e, named)
-        same = was and was.id not in changed and was.text.split() == e.text.split()
+        e, was = _exported(e, named, QUOTED.encode() in f.raw)
+        same = was and was.id not in changed and visible(was.text).split() == visible(e.text).split()
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
     over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
     return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]

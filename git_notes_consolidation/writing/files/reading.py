@@ -22,15 +22,24 @@ ARCHIVE = ".archive.jsonl"  # What tidying moves out of NAME lies in NAME.archiv
 _ENDINGS = (".md", ".mdc", ".markdown", ".txt", ".jsonl", ".ndjson")
 
 
+def _resolved(path: Path | str) -> Path:
+    "Where a file or a folder is, if no link leads there out of the repository that it is named in."
+    given = Path(path).expanduser()
+    try: real = given.resolve(strict=True)
+    except OSError as e:
+        raise BadFile(f"{path} cannot be read: {e.strerror}; name a file or a folder that is there") from None
+    clones = [d.resolve() for d in Path(os.path.abspath(given)).parents if (d / ".git").exists()]
+    if not all(d in real.parents and ".git" not in real.relative_to(d).parts for d in clones):
+        raise BadFile(f"{path} leads out of its repository by a link; name what it leads to")
+    return real
+
+
 def real_path(
     path: Path | str,  # A file
 ) -> Path:
     "Where a file's bytes are, if that is in its own folder."
-    given = Path(path).expanduser()
-    try: real, home = given.resolve(strict=True), given.parent.resolve(strict=True)
-    except OSError as e:
-        raise BadFile(f"{path} cannot be read: {e.strerror}; name a file or a folder that is there") from None
-    if home not in real.parents:
+    real = _resolved(path)
+    if Path(path).expanduser().parent.resolve() not in real.parents:
         raise BadFile(f"{path} is a link out of its folder; name the file that it leads to")
     if not stat.S_ISREG(real.stat().st_mode): raise BadFile(f"{path} is not a file; name a file or a folder")
     return real
@@ -41,7 +50,7 @@ def memory_files(
 ) -> tuple[Path, ...]:  # In order of name, each file once
     "The files that a path means: itself, or those below it that may hold memories."
     top = Path(path).expanduser()
-    if not top.is_dir(): real_path(top); return (top,)
+    if not _resolved(top).is_dir(): real_path(top); return (top,)
     found: dict[Path, Path] = {}
     for folder, inner, names in os.walk(top):
         inner[:] = sorted(d for d in inner if not d.startswith(".") and not (Path(folder) / d).is_symlink())
