@@ -70,7 +70,7 @@ def load_settings(
     remarks: list[str] = []
     if file is not None:
         for name, value in flatten_tables(_read(file), str(file), remarks).items():
-            found[file_setting(name, value, str(file))] = (value, str(file))
+            found |= {k: (x, str(file)) for k, x in file_setting(name, value, str(file), remarks).items()}
     found.update(plugin_settings(env, (arguments or {}).get("llm_provider")))
     for name in _FIELDS:
         if (value := env.get(variable_name(name))): found[name] = (value, variable_name(name))

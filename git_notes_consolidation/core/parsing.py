@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 from .settings import (
-    ConfigError, days_by_namespace, EMBEDDERS, LLM_PROVIDERS, SubconsciousnessConfig, WRITE_PROFILES)
+    ConfigError, days_by_namespace, LLM_PROVIDERS, Reach, SubconsciousnessConfig, WRITE_PROFILES)
 
 # %% auto #0
 __all__ = ['HOOK_CONFIG', 'parse_setting', 'known_setting', 'variable_name', 'plugin_settings', 'file_setting']
@@ -116,36 +116,22 @@ def plugin_settings(
     if ours != theirs or not theirs: found.pop("llm_model", None)
     return found
 
-# %% ../../nbs/01_core/09_parsing.ipynb #bd75b215
-_OF = SubconsciousnessConfig.chapters()
-# What a file may set, with the most that it may be, or with the values that it may have; none: any
-_IN_FILES: dict[str, float | tuple[str, ...] | None] = {
-    **dict.fromkeys((*_OF["retention"], *_OF["session"], *_OF["writing"])),
-    **dict.fromkeys(n for n in _OF["consolidation"] if n.endswith("_enabled")),
-    "embedder": ("lexical", "minilm", "plugin"), "consolidation_threshold": None, "min_cluster_size": None,
-    "max_cluster_size": 500, "candidates_same": 20, "candidates_other": 20, "write_candidates": 20,
-    "max_change": SubconsciousnessConfig.max_change,
-    "max_change_floor": SubconsciousnessConfig.max_change_floor,
-    "summaries_max": 100, "summaries_token_budget": 8_000, "context_token_budget": 20_000,
-    "context_max_per_namespace": 100}
-del _IN_FILES["retention_days"]
-# Design 4's own file has 0.65
-_AT_LEAST = {"write_confidence": 0.6, "consolidation_batch_size": 1, "consolidation_interval_hours": 1}
-
 # %% ../../nbs/01_core/09_parsing.ipynb #121ba2d3
 def file_setting(
     name: str,  # A setting that stands in a file
     value: Any,
-    origin: str,
-) -> str:
-    "The name itself if a file may set it, and to that value."
-    def refuse(why: str) -> None:
-        raise ConfigError(f"{origin}: {name} {why} a file, which may come with a repository; set "
-                          f"{variable_name(name)}")
-    if known_setting(name, origin) not in _IN_FILES: refuse("is not read from")
-    most, least, x = _IN_FILES[name], _AT_LEAST.get(name), parse_setting(name, value, origin)
-    if isinstance(most, tuple):
-        if x in EMBEDDERS and x not in most: refuse(f"is one of {', '.join(most)} in")
-    elif most is not None and x > most: refuse(f"is at most {most:g} in")
-    if least is not None and x < least: refuse(f"is at least {least:g} in")
-    return name
+    origin: str,  # The file
+    remarks: list[str],  # Gets what counts for less than it says, and who can set it
+) -> dict[str, Any]:  # The setting with its value; empty where the file has no say
+    "A setting as far as a file may set it."
+    reach: Reach | None = _FIELDS[known_setting(name, origin)].metadata.get("file")
+    x: Any = parse_setting(name, value, origin) if reach else None
+    held = value
+    if reach and type(x) in (int, float):
+        held = reach.least if x < reach.least else reach.most if x > reach.most else value
+    ignored = not reach or x in reach.but
+    if ignored or held is not value:
+        said = f"{name} is ignored" if ignored else f"{name} = {x:g} counts as {held:g}"
+        remarks.append(f"{origin}: {said}, because the file may have come with a repository; "
+                       f"set {variable_name(name)} if you want it")
+    return {} if ignored else {name: held}

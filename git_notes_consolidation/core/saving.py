@@ -94,7 +94,8 @@ def _said(text: str, form: str, path: Path) -> dict[str, Any]:
     try: found = flatten_tables((from_yaml if form == "yaml" else from_toml)(text), str(path))
     except ConfigError: raise
     except ValueError as e: raise ConfigError(f"{path} {e}") from None
-    return {file_setting(k, v, str(path)): parse_setting(k, v, str(path)) for k, v in found.items()}
+    return {k: parse_setting(k, x, str(path)) for name, v in found.items()
+            for k, x in file_setting(name, v, str(path), []).items()}
 
 # %% ../../nbs/01_core/12_saving.ipynb #25cbe99a
 class Draft:
@@ -111,7 +112,9 @@ class Draft:
         form = "toml" if self.path.suffix == ".toml" else "yaml"
         self.before = _read(self.path)
         held = _said(self.before or "", form, self.path)
-        self.values = changed_settings(wanted, held)
+        self.values, remarks = changed_settings(wanted, held), list[str]()
+        for name, value in self.values.items(): file_setting(name, value, str(self.path), remarks)
+        if remarks: raise ConfigError(remarks[0])
         # Refuses nonsense, with its remedy
         SubconsciousnessConfig(**_begun(held, self.values) | held | self.values)
         self.text, reads_as = self.before or "", held

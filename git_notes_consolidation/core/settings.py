@@ -6,8 +6,8 @@
 from __future__ import annotations
 import math, re
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NamedTuple, TypeVar
 
 # %% auto #0
 __all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'PRIORITIES', 'SESSION_FORMATS', 'TIERS',
@@ -15,9 +15,9 @@ __all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'PRIOR
            'DEFAULT_MAX_CLUSTER_SIZE', 'DEFAULT_CONSOLIDATION_BATCH_SIZE', 'DEFAULT_CONSOLIDATION_INTERVAL_HOURS',
            'DEFAULT_HOT_THRESHOLD', 'DEFAULT_WARM_THRESHOLD', 'DEFAULT_SUMMARIES_MAX', 'DEFAULT_SUMMARIES_TOKEN_BUDGET',
            'DEFAULT_SUMMARIES_MIN_CONFIDENCE', 'DEFAULT_SUMMARIES_PRIORITIZE', 'NAMESPACE_IMPORTANCE',
-           'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'days_by_namespace', 'RetentionSettings',
-           'SimilaritySettings', 'LLMSettings', 'ConsolidationSettings', 'SessionSettings', 'WritingSettings',
-           'SubconsciousnessConfig']
+           'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'days_by_namespace', 'Reach', 'in_file',
+           'RetentionSettings', 'SimilaritySettings', 'LLMSettings', 'ConsolidationSettings', 'SessionSettings',
+           'WritingSettings', 'SubconsciousnessConfig']
 
 # %% ../../nbs/01_core/08_settings.ipynb #5976d44f
 class ConfigError(ValueError):
@@ -139,31 +139,45 @@ class _Checked:
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} must not be negative, it is {getattr(self, name)}")
 
+# %% ../../nbs/01_core/08_settings.ipynb #2837d0ca
+class Reach(NamedTuple):
+    "How far a file may go with a setting."
+    least: float = -math.inf
+    most: float = math.inf
+    but: tuple[str, ...] = ()  # Values that are the user's alone
+
+
+_T = TypeVar("_T")
+
+def in_file(default: _T, least: float = -math.inf, most: float = math.inf, but: tuple[str, ...] = ()) -> _T:
+    "The default of a setting that a file may set, so far."
+    return field(default=default, metadata={"file": Reach(least, most, but)})
+
 # %% ../../nbs/01_core/08_settings.ipynb #2a8a5773
 @dataclass(frozen=True)
 class RetentionSettings(_Checked):
     "How memories fade."
     # What the numbers of retention begin with: default, gnm, subcog or mycelic; each can still be set by
     # itself
-    retention_preset: str = "default"
+    retention_preset: str = in_file("default")
     # How recency fades: exponential, power, or act-r, which counts every access; `gnc tune` fits it
-    decay: str = "exponential"
-    decay_exponent: float = 0.75  # Of power and act-r: the greater, the faster at first
-    formula: str = "gnm"  # Design 1's sum, or subcog: design 5's, to the letter
-    retention_half_life_days: float = 30.0
-    importance_half_life_days: float = 365.0
-    activation_boost: float = 0.1
-    recency_weight: float = 0.4
-    activation_weight: float = 0.2
-    importance_weight: float = 0.4
-    hot_threshold: float = 0.60
-    warm_threshold: float = 0.35
-    archive_threshold: float = 0.25
-    grace_days: float = 7.0
-    superseded_factor: float = 0.2
-    partial_factor: float = 0.7
-    supersession_rule: bool = True
-    stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
+    decay: str = in_file("exponential")
+    decay_exponent: float = in_file(0.75)  # Of power and act-r: the greater, the faster at first
+    formula: str = in_file("gnm")  # Design 1's sum, or subcog: design 5's, to the letter
+    retention_half_life_days: float = in_file(30.0)
+    importance_half_life_days: float = in_file(365.0)
+    activation_boost: float = in_file(0.1)
+    recency_weight: float = in_file(0.4)
+    activation_weight: float = in_file(0.2)
+    importance_weight: float = in_file(0.4)
+    hot_threshold: float = in_file(0.60)
+    warm_threshold: float = in_file(0.35)
+    archive_threshold: float = in_file(0.25)
+    grace_days: float = in_file(7.0)
+    superseded_factor: float = in_file(0.2)
+    partial_factor: float = in_file(0.7)
+    supersession_rule: bool = in_file(True)
+    stale_factor: float = in_file(1.0)  # Multiplies the score of a memory whose code is gone; 1: no effect
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,7 +196,8 @@ EMBEDDERS = ("lexical", "minilm", "plugin", "endpoint")
 @dataclass(frozen=True)
 class SimilaritySettings(_Checked):
     "What makes vectors and clusters."
-    embedder: str = "lexical"  # What makes vectors: lexical, minilm, plugin or endpoint
+    # What makes vectors: lexical, minilm, plugin or endpoint
+    embedder: str = in_file("lexical", but=("endpoint",))
     # Directory with MiniLM's model.onnx and tokenizer.json; none: the Hugging Face cache
     embedding_model_dir: str = ""
     # Take the model with quantised weights: twice as fast, slightly other vectors
@@ -191,9 +206,9 @@ class SimilaritySettings(_Checked):
     embedding_base_url: str = ""
     embedding_model: str = ""  # Its model: "text-embedding-3-small"
     # Cosine similarity that makes a cluster; none: the embedder's own
-    consolidation_threshold: float | None = None
-    min_cluster_size: int = 3  # Fewer memories are not worth a summary
-    max_cluster_size: int = 20  # More are split
+    consolidation_threshold: float | None = in_file(None)
+    min_cluster_size: int = in_file(3)  # Fewer memories are not worth a summary
+    max_cluster_size: int = in_file(20, most=500)  # More are split
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -242,17 +257,19 @@ class LLMSettings(_Checked):
 @dataclass(frozen=True)
 class ConsolidationSettings(_Checked):
     "What a run does, and how much it may change."
-    consolidation_enabled: bool = True  # Cluster and summarize
-    forgetting_enabled: bool = True  # Move memories between tiers
-    surfacing_enabled: bool = True  # Bring summaries to the next session
-    linking_enabled: bool = True  # Link repeats, and what is outdated to what replaced it
-    supersession_enabled: bool = True  # … of these, what is outdated
-    relations_enabled: bool = True  # … and what replaces nothing: references, related memories
-    candidates_same: int = 10  # Older memories of the same namespace that each memory is judged against
-    candidates_other: int = 5  # … and of all other namespaces
+    consolidation_enabled: bool = in_file(True)  # Cluster and summarize
+    forgetting_enabled: bool = in_file(True)  # Move memories between tiers
+    surfacing_enabled: bool = in_file(True)  # Bring summaries to the next session
+    linking_enabled: bool = in_file(True)  # Link repeats, and what is outdated to what replaced it
+    supersession_enabled: bool = in_file(True)  # … of these, what is outdated
+    relations_enabled: bool = in_file(True)  # … and what replaces nothing: references, related memories
+    # Older memories of the same namespace that each memory is judged against
+    candidates_same: int = in_file(10, most=20)
+    candidates_other: int = in_file(5, most=20)  # … and of all other namespaces
     workers: int = 0  # Processes for a large run; 0: one for each core, at most four
-    max_change: float = 0.10  # Share of the current memories that one run may supersede or merge
-    max_change_floor: int = 5  # … and that many in any case
+    # Share of the current memories that one run may supersede or merge
+    max_change: float = in_file(0.10, most=0.10)
+    max_change_floor: int = in_file(5, most=5)  # … and that many in any case
     # Run after each run, with its event as JSON on standard input
     event_command: str = ""
     event_webhook: str = ""  # Address that the event is posted to
@@ -274,27 +291,30 @@ TIERS = ("hot", "warm", "cold", "archived")
 @dataclass(frozen=True)
 class SessionSettings(_Checked):
     "When a hook starts a run, and what a session reads."
-    consolidation_batch_size: int = 50  # New memories a hook waits for
-    consolidation_interval_hours: int = 24  # Between two runs that a hook starts
-    hook_enabled: bool = True  # Let a hook start runs in the background
-    hook_idle_minutes: int = 30  # After so long without a new memory, a hook starts a run for what is waiting
-    hook_schedule: str = ""  # When a hook may start a run whatever is waiting, as cron says it: "0 3 * * *"
+    consolidation_batch_size: int = in_file(50, least=1)  # New memories a hook waits for
+    consolidation_interval_hours: int = in_file(24, least=1)  # Between two runs that a hook starts
+    hook_enabled: bool = in_file(True)  # Let a hook start runs in the background
+    # After so long without a new memory, a hook starts a run for what is waiting
+    hook_idle_minutes: int = in_file(30, least=1)
+    # When a hook may start a run whatever is waiting, as cron says it: "0 3 * * *"
+    hook_schedule: str = in_file("")
     # Current memories at hand (hot or warm) at which a run is due; 0: never for that
-    hook_pressure: int = 2000
-    summaries_enabled: bool = True  # Give the session block to a session that starts
-    summaries_max: int = 10  # Summaries in it
-    summaries_token_budget: int = 2000  # Tokens that it may take, wrapper and notices included
-    summaries_min_confidence: float = 0.7  # A summary below it stays out
-    summaries_prioritize: str = "relevance"  # What weighs most: relevance, recency or activation
-    summaries_superseded: bool = True  # Tell what was superseded, struck through
+    hook_pressure: int = in_file(2000)
+    summaries_enabled: bool = in_file(True)  # Give the session block to a session that starts
+    summaries_max: int = in_file(10, most=100)  # Summaries in it
+    # Tokens that it may take, wrapper and notices included
+    summaries_token_budget: int = in_file(2000, most=8_000)
+    summaries_min_confidence: float = in_file(0.7)  # A summary below it stays out
+    summaries_prioritize: str = in_file("relevance")  # What weighs most: relevance, recency or activation
+    summaries_superseded: bool = in_file(True)  # Tell what was superseded, struck through
     # What the session hook gives: markdown (summaries), or xml (memories and summaries, as gnc context)
-    session_format: str = "markdown"
+    session_format: str = in_file("markdown")
     # Tokens of gnc context for a simple project; a larger one gets up to 2.5 times as many
-    context_token_budget: int = 4000
-    context_min_tier: str = "warm"  # Memories further away stay out: hot, warm, cold or archived
-    context_max_per_namespace: int = 10  # Memories of one namespace in it
-    context_summaries: bool = True  # Summaries in it
-    context_edges: bool = True  # Relations in it
+    context_token_budget: int = in_file(4000, most=20_000)
+    context_min_tier: str = in_file("warm")  # Memories further away stay out: hot, warm, cold or archived
+    context_max_per_namespace: int = in_file(10, most=100)  # Memories of one namespace in it
+    context_summaries: bool = in_file(True)  # Summaries in it
+    context_edges: bool = in_file(True)  # Relations in it
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -313,19 +333,23 @@ WRITE_PROFILES = {"strict": 0.95, "balanced": 0.85, "loose": 0.75}  # Design 4's
 class WritingSettings(_Checked):
     "What becomes of a memory that is written."
     # Hold what is remembered against what is there; off: it is added, whatever is there
-    write_enabled: bool = True
+    write_enabled: bool = in_file(True)
     # Cosine of MiniLM from which a memory is looked at, or strict, balanced, loose; none: the embedder's own
-    write_threshold: float | None = None
-    write_candidates: int = 5  # Current memories that a new one is judged against
-    write_confidence: float = 0.8  # What is judged with less is added, and becomes a question
-    write_review: bool = False  # Make a question of every judgment that would do more than add
+    write_threshold: float | None = in_file(None)
+    write_candidates: int = in_file(5, most=20)  # Current memories that a new one is judged against
+    # What is judged with less is added, and becomes a question
+    write_confidence: float = in_file(0.8, least=0.6)
+    write_review: bool = in_file(False)  # Make a question of every judgment that would do more than add
     # Unite a memory with the details that are added to it; off: both stand side by side
-    write_merge: bool = True
-    write_supersede: bool = True  # Let a correction replace what it corrects; off: both stand side by side
-    write_delete: bool = True  # Let a memory be forgotten, which `gnc restore` takes back; off: not even that
-    write_max_importance: bool = True  # A merged memory is as important as the most important of its sources
+    write_merge: bool = in_file(True)
+    # Let a correction replace what it corrects; off: both stand side by side
+    write_supersede: bool = in_file(True)
+    # Let a memory be forgotten, which `gnc restore` takes back; off: not even that
+    write_delete: bool = in_file(True)
+    # A merged memory is as important as the most important of its sources
+    write_max_importance: bool = in_file(True)
     # Days that an operation stays in the log when it is pruned; nothing prunes it unasked
-    log_retention_days: int = 90
+    log_retention_days: int = in_file(90)
     # Days after which what is archived and untouched becomes a tombstone, by namespace: "progress=180,
     # reviews=365"; none: never
     retention_days: str = ""

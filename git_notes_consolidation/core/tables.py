@@ -39,10 +39,7 @@ _PASSED_OVER = {("consolidation.operations", "enable_delete"):
                 "write_delete = false forbids that too",
                 ("consolidation", "summary_token_budget"):
                 "a summary's length is fixed, and what a model may cost in a day is set by "
-                "MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS",
-                ("consolidation", "llm_provider"):
-                "a file may come with a repository, and does not say who is asked; set "
-                "MEMORY_CONSOLIDATION_LLM_PROVIDER"}
+                "MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS"}
 
 # %% ../../nbs/01_core/10_tables.ipynb #0db41070
 _KEPT = "an operation that cannot be looked up cannot be taken back either"

@@ -43,7 +43,7 @@ from .operation import (
 
 # %% auto #0
 __all__ = ['record_findings', 'cache_findings', 'model_findings', 'embedder_findings', 'extra_findings', 'hook_findings',
-           'run_check', 'Check', 'checks', 'checkup', 'worst_first']
+           'setting_findings', 'run_check', 'Check', 'checks', 'checkup', 'worst_first']
 
 # %% ../../nbs/17_health/04_doctor.ipynb #9b88735f
 def record_findings(repo: Repo, events: Events) -> Iterator[Finding]:
@@ -219,6 +219,14 @@ def hook_findings(settings: Settings) -> Iterator[Finding]:
     if gone: yield Finding("hooks", "note", f"The background hook is not active: {'; '.join(gone)}.")
     else: yield Finding("hooks", "ok", "The background hook is active.")
 
+# %% ../../nbs/17_health/04_doctor.ipynb #a77fe89c
+def setting_findings(settings: Settings) -> Iterator[Finding]:
+    "What a file says, and what does not count of it."
+    if not settings.remarks: yield Finding("settings", "ok", "Every setting counts as it stands.")
+    else: yield Finding("settings", "note", f"{settings.remarks[0]}.",
+                        "gnc config" + (f", which names {len(settings.remarks) - 1} more"
+                                        if settings.remarks[1:] else ""))
+
 # %% ../../nbs/17_health/04_doctor.ipynb #dd2a302a
 def run_check(area: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
     "What was found, and that the look broke off if it did."
@@ -278,6 +286,7 @@ def checks(
             Check("model", partial(embedder_findings, repo, settings, env)),
             Check("extras", partial(extra_findings, settings)),
             Check("hooks", partial(hook_findings, settings)),
+            Check("settings", partial(setting_findings, settings)),
             Check("runs", partial(run_findings, repo, settings, now, known.last)),
             Check("sync", partial(sync_findings, repo, now)),
             Check("lock", partial(lock_findings, repo)), Check("disk", partial(disk_findings, repo)),

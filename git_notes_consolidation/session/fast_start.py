@@ -100,6 +100,7 @@ DEFAULTS = {"summaries_enabled": True, "summaries_max": 10, "summaries_token_bud
             "summaries_min_confidence": 0.7,
             "summaries_prioritize": "relevance", "summaries_superseded": True, "session_format": "markdown",
             "surfacing_enabled": True}
+_FILES_MOST = {"summaries_max": 100, "summaries_token_budget": 8_000}  # A file may come with a repository
 _CHOICES = {"summaries_prioritize": tuple(WEIGHTS), "session_format": ("markdown", "xml")}
 _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
          "0": False}
@@ -132,9 +133,10 @@ def settings_of(env: Mapping[str, str], top: str, complaints: list[str]) -> dict
                           ("environment", {n: env.get(_variable(n)) for n in DEFAULTS})):
         for name, value in values.items():
             if name not in DEFAULTS or value in (None, ""): continue
-            try: found[name] = _parsed(name, value)
+            try: said: Any = _parsed(name, value)
             except (KeyError, ValueError): complaints.append(
-                f"{where}: {name} cannot be {value!r}, taking {found[name]!r}")
+                f"{where}: {name} cannot be {value!r}, taking {found[name]!r}"); continue
+            found[name] = said if where == "environment" else min(said, _FILES_MOST.get(name, said))
     return found
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #863c2e4e

@@ -181,7 +181,7 @@ def state_of(said): return {Path(o["repository"]).name: o["state"] for o in said
 def test_each_repository_fails_by_itself_and_the_sweep_goes_on(small, tmp_path):
     for name in ("one", "two", "busy", "broken", "addressed", "changed"): small(name)
     shutil.rmtree(tmp_path / "broken" / ".git" / "objects")
-    (tmp_path / "addressed" / "gnc.toml").write_text('llm_base_url = "http://127.0.0.1:1/v1"\n')
+    (tmp_path / "addressed" / "gnc.toml").write_text('llm_base_uri = "http://127.0.0.1:1/v1"\n')
     (tmp_path / "list").write_text(f"# ours\n{tmp_path / 'nowhere'}\n")
     command = ["fleet", "--under", tmp_path, "--list", tmp_path / "list", "--state", tmp_path / "s.jsonl", "--json", "--retries", 1]
     with run_lock(open_repo(tmp_path / "busy")): said = gnc(*command, "--workers", 2)
@@ -190,7 +190,7 @@ def test_each_repository_fails_by_itself_and_the_sweep_goes_on(small, tmp_path):
     why = {Path(o["repository"]).name: (o["why"], o["tries"]) for o in said.json["repositories"]}
     assert "another run is at work" in why["busy"][0] and why["busy"][1] == 2
     assert why["nowhere"] == (f"{tmp_path / 'nowhere'} is not a directory", 1) and "broken" in why["broken"][0]
-    assert "not read from a file" in why["addressed"][0] and why["addressed"][1] == 1
+    assert "no setting 'llm_base_uri'" in why["addressed"][0] and why["addressed"][1] == 1
     assert [f["kind"] for f in said.json["failures"]] == ["repository"] * 2 and (said.json["ok"], said.json["failed"]) == (3, 4)
     assert all(refs(tmp_path / n, "refs/notes/mem-runs") for n in ("one", "two")) and not refs(tmp_path / "busy", "refs/notes/mem-")
     git(tmp_path / "changed", "update-ref", "refs/notes/mem/zz", git(tmp_path / "changed", "rev-parse", "refs/notes/mem/decisions"))

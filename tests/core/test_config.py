@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from git_notes_consolidation.session import fast_start as starting
-from git_notes_consolidation.core.parsing import _AT_LEAST, _FIELDS, _IN_FILES, variable_name
+from git_notes_consolidation.core.parsing import _FIELDS, variable_name
 from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings, project_file
 from git_notes_consolidation.core.settings_files import from_yaml
@@ -135,32 +135,49 @@ def test_a_key_or_a_value_that_is_none(tmp_path, path, value, said, form):
     assert f"gnc.{form}" in str(e.value) and said in str(e.value)
 
 
+USERS = sorted(n for n, f in _FIELDS.items() if "file" not in f.metadata)  # What only the user sets
+
+
 @both_forms
-@pytest.mark.parametrize("name", sorted(_FIELDS.keys() - _IN_FILES))
-def test_what_a_file_that_came_with_a_repository_may_not_say(tmp_path, name, form):
-    if name == "llm_provider":  # Design 5's own file has it in that table: it stands there, and nobody is asked
-        s = load(tmp_path, {"consolidation": {name: "openai"}}, form)
-        assert s.config.llm_provider == "off" and "does not say who is asked" in s.remarks[0]
-    for d in ({name: "x"}, *([{"consolidation": {name: "x"}}] if name != "llm_provider" else []), at(f"similarity.{name}", "x")):
-        with pytest.raises(ConfigError, match=f"{name} is not read from a file, which may come with a repository; set {variable_name(name)}"):
-            load(tmp_path, d, form)
+@pytest.mark.parametrize("name", USERS)
+def test_what_is_the_users_alone_is_ignored_in_a_file_and_said(tmp_path, name, form):
+    for d in ({name: "x"}, {"consolidation": {name: "x"}}, at(f"similarity.{name}", "x")):
+        s = load(tmp_path, d, form)
+        assert s.config == SubconsciousnessConfig() and s.origins[name] == "default"
+        assert [f"{name} is ignored" in r and variable_name(name) in r for r in s.remarks] == [True]
 
 
-@pytest.mark.parametrize("name", sorted(n for n, most in _IN_FILES.items() if most is not None) + sorted(_AT_LEAST))
-def test_a_file_may_set_what_does_no_harm_and_only_so_far(tmp_path, name):
-    most, least = _IN_FILES[name], _AT_LEAST.get(name)
-    if isinstance(most, tuple): good, bad = most[0], "endpoint"
-    else: good, bad = (most, most * 2) if most is not None else (least, least / 2 if isinstance(least, float) else least - 1)
-    assert getattr(load(tmp_path, {name: good}, "toml").config, name) == good
-    with pytest.raises(ConfigError, match=f"{name} is .* in a file, which may come with a repository; set {variable_name(name)}"):
-        load(tmp_path, {name: bad}, "toml")
+@pytest.mark.parametrize("name", sorted(_FIELDS.keys() - USERS))
+def test_a_file_sets_what_does_no_harm_and_only_so_far(tmp_path, name):
+    least, most, but = _FIELDS[name].metadata["file"]
+    default = getattr(SubconsciousnessConfig, name)
+    assert default not in but and (type(default) not in (int, float) or least <= default <= most)
+    same = load(tmp_path, {name: "auto" if default is None else default}, "toml")
+    assert getattr(same.config, name) == default and not same.remarks and same.origins[name] != "default"
+    for limit, beyond in ((least, least / 2 if _FIELDS[name].type == "float" else least - 1), (most, most * 2)):
+        if limit in (float("inf"), float("-inf")): continue
+        s = load(tmp_path, {name: beyond, "max_cluster_size": most} if name == "min_cluster_size" else {name: beyond}, "toml")
+        assert getattr(s.config, name) == limit and f"{name} = " in s.remarks[0] and variable_name(name) in s.remarks[0]
+        assert getattr(load(tmp_path, {}, "toml", {variable_name(name): str(beyond)}).config, name) == beyond
+    for value in but:
+        s = load(tmp_path, {name: value}, "toml")
+        assert getattr(s.config, name) == default and f"{name} is ignored" in s.remarks[0]
 
 
-def test_what_a_cloned_file_sets_neither_asks_spends_hides_nor_starts(tmp_path):
-    "Each field is either on the list, or the user's own."
-    ours = _FIELDS.keys() - _IN_FILES
-    assert ours >= {"workers", "llm_model", "embedding_model", "llm_rpm", "llm_concurrency", "retention_days", "event_command"}
-    assert not any(n.startswith(("llm_", "event_", "embedding_")) for n in _IN_FILES)
+def test_what_a_file_may_not_set_asks_sends_spends_starts_or_lets_expire():
+    assert {*USERS} >= {"workers", "retention_days", *(n for n in _FIELDS if n.startswith(("llm_", "event_", "embedding_")))}
+
+
+def test_a_hostile_file_is_told_by_config_and_doctor_and_by_nothing_else(tmp_path):
+    home = new_repo(tmp_path, story())
+    (home / "gnc.toml").write_text("".join(f"{n} = 100000\n" for n in USERS) + "max_change = 1.0\nsummaries_token_budget = 1000000\n")
+    quiet = gnc("consolidate", "--dry-run", repo=home)
+    assert quiet.code == 0 and "MEMORY_WORKERS" not in quiet.out + quiet.err
+    told = " ".join(gnc("config", repo=home).out.split())
+    assert all(f"{n} is ignored" in told for n in USERS) and "max_change = 1 counts as 0.1" in told and "set MEMORY_WORKERS" in told
+    told = " ".join(gnc("doctor", repo=home).out.split())
+    assert told.count("is ignored") == 1 and f"gnc config, which names {len(USERS) + 1} more" in told
+    assert starting.settings_of({}, str(home), [])["summaries_token_budget"] == 8000
 
 
 def test_design_fives_tables_in_yaml(tmp_path):
@@ -323,7 +340,7 @@ def test_two_files_are_refused_by_name(tmp_path, names):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text, said", [
-    ("event_command: touch here", "event_command is not read from a file"), ("embedder: [", "is not YAML"), ("- a", "has a list"),
+    ("embedder: [", "is not YAML"), ("- a", "has a list"),
     ("embedder: \u009b31m\n", "is not YAML"), ('embedder: "\\e[31m"\n', "embedder must be one of")])
 def test_a_bad_file_in_a_repository_stops_the_command_and_says_why(tmp_path, text, said):
     home = new_repo(tmp_path, story())

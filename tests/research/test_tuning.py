@@ -156,7 +156,7 @@ def test_comments_and_order_stay(tmp_path):
 
 @pytest.mark.parametrize("text, wanted, said", [
     ("", {"warm_threshold": 0.7}, "must fall from hot to warm"), ("", {"max_cluster_size": 2}, "2 <= min_cluster_size <= max_cluster_size"),
-    ("embeder: minilm\n", {"hot_threshold": 0.7}, "did you mean embedder"), ("event_command: x\n", {"hot_threshold": 0.7}, "is not read from a file"),
+    ("embeder: minilm\n", {"hot_threshold": 0.7}, "did you mean embedder"), ("", {"workers": 9}, "workers is ignored"),
     ("- a\n", {"hot_threshold": 0.7}, "has a list"), ("grace_days: soon\n", {"hot_threshold": 0.7}, "grace_days must be a number")], ids=str)
 def test_what_the_configuration_refuses_is_refused_with_its_words(tmp_path, text, wanted, said):
     if text: (tmp_path / "gnc.yaml").write_text(text)

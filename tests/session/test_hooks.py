@@ -126,7 +126,7 @@ def test_settings_that_cannot_be_used(told, tmp_path):
     assert "no line of cron" in stop({"cwd": str(told)}, tmp_path, {})[2]
     (told / "gnc.toml").write_text('event_command = "touch here"\n')
     code, said, why = stop({"cwd": str(told)}, tmp_path)
-    assert (code, said) == (0, {"continue": True}) and "event_command is not read from a file" in why and not (told / "here").exists()
+    assert (code, said) == (0, {"continue": True}) and not why and not (told / "here").exists()
 
 
 # One run, in the right place
