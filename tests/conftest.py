@@ -31,9 +31,10 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session", autouse=True)
 def bare_environment(tmp_path_factory):
     "No configuration of the user, the system or a surrounding git command reaches a test."
+    from git_notes_consolidation.core.authors import AGENTS
     with pytest.MonkeyPatch.context() as m:
         for name in list(os.environ):
-            if name.startswith(("GIT_", "MEMORY_", "GNC_", "HOOK_", "SUBCOG_")) and name != "GNC_SHARED": m.delenv(name)
+            if name.startswith(("GIT_", "MEMORY_", "GNC_", "HOOK_", "SUBCOG_")) and name != "GNC_SHARED" or name in AGENTS: m.delenv(name)
         m.setenv("GIT_CONFIG_GLOBAL", os.devnull)
         m.setenv("GIT_CONFIG_NOSYSTEM", "1")
         m.setenv("GIT_TERMINAL_PROMPT", "0")

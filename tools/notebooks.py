@@ -23,8 +23,11 @@ from pathlib import Path
 import outputs
 import pictures
 
+from git_notes_consolidation.core.authors import AGENTS
+
 ROOT = Path(__file__).resolve().parent.parent
 os.environ |= {"PLOTLY_RENDERER": "plotly_mimetype", "TZ": "UTC"}
+for name in AGENTS: os.environ.pop(name, None)  # What is stored shows a person's answers, whoever ran it
 
 
 def run(

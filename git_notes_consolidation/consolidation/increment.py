@@ -76,7 +76,7 @@ def _state(conn: sqlite3.Connection, base: Mapping[str, Any], rows: Sequence[Seq
     summaries = [*map(MemorySummary.from_dict, told)]
     used = {r[0]: (r[2], as_utc(r[3])) for r in rows if r[3]}
     return State({r[0]: {"tier": r[1]} for r in rows}, inside, {x.id: x for x in summaries}, base["reviews"],
-                 used, verdicts=base["verdicts"],
+                 used, answers=base["answers"],
                  rejected=frozenset(base["rejected"]))
 
 

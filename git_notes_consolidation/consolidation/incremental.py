@@ -61,7 +61,7 @@ def _left(service: ConsolidationService, g: Increment, plan: Plan, v: View, fres
             "waiting": plan.waiting}
     base = _with_new(g) | {"ours": dict(v.events.tips),
                            "seq": max((r["seq"] for _, _, r in fresh), default=g.events.seq), "fresh": [],
-                           "reviews": dict(v.state.reviews), "verdicts": dict(v.state.verdicts),
+                           "reviews": dict(v.state.reviews), "answers": dict(v.state.answers),
                            "rejected": sorted(v.state.rejected),
                            "counts": _counts_after(g, fresh), "seal": word,
                            "seen": [dict(v.scan.tips), dict(v.events.tips)]}

@@ -21,7 +21,7 @@ from ..retention.tiers import tier_of
 from ..similarity.components import reached
 from ..similarity.updates import NearPairs
 from ..similarity.clusters import MemoryCluster
-from ..store.state import State
+from ..store.state import refused, State
 from ..supersession.judge import DOUBTED
 from ..supersession.questions import LIKELY
 from .scan import collapse, Scanned, Scope
@@ -55,10 +55,9 @@ _T = TypeVar("_T", MemoryEdge, MemorySummary)
 
 def _allowed(found: Iterable[_T], state: State) -> tuple[list[_T], dict[str, _T]]:
     "What may be made, and what was taken back before."
-    barred = state.rejected - state.verdicts.keys()
     # What a person said no to is not even asked again
     fit = [x for x in found if state.verdicts.get(x.id, True)]
-    return [x for x in fit if x.id not in barred], {x.id: x for x in fit if x.id in barred}
+    return [x for x in fit if x.id not in state.barred], {x.id: x for x in fit if x.id in state.barred}
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #704e1e1e
 def _hidden_by(edges: Iterable[MemoryEdge]) -> Iterator[str]:
@@ -130,13 +129,15 @@ def _review(
     held: Iterable[MemoryEdge],
     withdrawn: Mapping[str, MemoryEdge] = {},  # From `taken_back`
     wait: Iterable[MemoryEdge] = (),  # From `_surest`
+    over: Container[str] = (),  # To what an agent's no is over
 ) -> dict[str, tuple[MemoryEdge | MemorySummary, str]]:  # What is asked, and why, by its id
     "Everything that a person should decide."
     there = {e.id for e in held}
     out: dict[str, tuple[MemoryEdge | MemorySummary, str]] = {e.id: (e, f"the judge is not sure: {e.reason}")
         for e in related.asked if e.id not in there}
     out |= {e.id: (e, f"one run may not supersede more: {e.reason}") for e in wait}
-    out |= {i: (x, "found again after it was undone") for i, x in undone.items()}
+    out |= {i: (x, "an agent said no, and one of the two has a newer version since" if i in over
+                else "found again after it was undone") for i, x in undone.items()}
     out |= {i: (e, "it was withdrawn: does the older one hold again?") for i, e in withdrawn.items()}
     return (out | {e.id: (e, "said again after it was replaced: was the replacement taken back?")
                    for e in related.returned})
@@ -182,8 +183,7 @@ def _beside(s: Scanned, related: Related, groups: Sequence[MemoryCluster],
         new += references_of(s, [m for m in s.memories if related.stands_for[m.id] == m.id], [*edges, *new])
     out: dict[str, MemoryEdge] = {}
     for e in new: out.setdefault(e.id, e)
-    known = ({e.id for e in edges} | s.state.rejected
-             | {i for i, holds in s.state.verdicts.items() if not holds})
+    known = {e.id for e in edges} | s.state.rejected | refused(s.state) | s.state.barred
     return [e for e in out.values() if e.id not in known]
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #5bbcc20d
@@ -266,7 +266,7 @@ def desired_state(
     new = s if fresh is None else replace(s, scope=Scope(ids=fresh))
     progress(ConsolidationPhase.SUPERSESSION)
     related = relate(new) if s.config.linking_enabled and not settled else Related(collapse(s.memories), ())
-    edges, refused = _allowed(related.edges, s.state)
+    edges, undone = _allowed(related.edges, s.state)
     edges, wait = _surest(s, edges)
     held = [*s.state.edges.values()] if settled else active_edges(new, edges, related.heard)
     edges = held if settled else edges + held
@@ -276,7 +276,7 @@ def desired_state(
     near = s if fresh is None else replace(s, scope=Scope(ids=_around(s, related.stands_for, touched)))
     groups, kept = _clustered(near, related.stands_for) if on else ([], None)
     if s.config.linking_enabled and s.config.relations_enabled and not settled:
-        edges = edges + _beside(new, related, groups, [*edges, *refused.values()])
+        edges = edges + _beside(new, related, groups, [*edges, *undone.values()])
     progress(ConsolidationPhase.SUMMARIZE)
     as_before, due = ([], groups) if fresh is None else _told_before(s, groups, touched)
     members = {i for c in due for i in c.memory_ids}
@@ -296,7 +296,7 @@ def desired_state(
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     asked, over = _one_each(s, related.asked, (*edges, *wait))
     related = replace(related, asked=asked)
-    review = {i: x for i, x in (_review(related, {**refused, **declined}, edges, withdrawn, wait)
+    review = {i: x for i, x in (_review(related, {**undone, **declined}, edges, withdrawn, wait, s.state.over)
                                 | _built_on_what_was_undone(s, edges)).items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and not settled else ()
     if fresh is not None:

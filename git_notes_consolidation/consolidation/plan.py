@@ -99,7 +99,7 @@ def load_plan(text: str) -> Plan:
             f"{' '.join(str(e).split())[:200]}") from None
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #6375db37
-KEPT = ("person", "remember")  # Who made an edge that no run rewrites
+KEPT = ("person", "agent", "remember")  # Who made an edge that no run rewrites
 
 
 def _edge_changes(d: Desired, state: State, anchor: Callable[[str], str], now: datetime) -> Iterator[Append]:

@@ -15,6 +15,7 @@ from ..observability.tracing import span
 from ..text.scopes import other_scope
 from ..supersession.judge import denies, DOUBTED, SURE, to_confirm
 from ..store.metadata import merged_into, replaced_at
+from ..store.state import refused
 from .scan import collapse, Scanned
 from .candidates import _ASKED, _edge, _TYPES, judge, JudgedPairs
 
@@ -36,7 +37,7 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[
 # %% ../../nbs/13_consolidation/03_relate.ipynb #656148ee
 def _to_bear_out(s: Scanned, there: Mapping[str, Memory], judged: JudgedPairs) -> list[MemoryEdge]:
     "New replacements of a treasured memory that nobody names."
-    said_no = s.state.rejected | {i for i, holds in s.state.verdicts.items() if not holds}
+    said_no = s.state.rejected | refused(s.state) | s.state.barred
     return [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and s.scope.does("supersede")
            and e.id not in s.state.edges and e.id not in said_no
            and to_confirm(there[e.target_id], Judgment("supersede", e.kind, e.weight, e.code))]
@@ -179,8 +180,7 @@ def relate(s: Scanned) -> Related:
         found = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and e.edge_type in wanted]
         known = [e for e in active_edges(s, found, judged.heard) if e.edge_type == EdgeType.SUPERSEDES
                  and when.keys() >= {e.source_id, e.target_id}]
-        no = ({i for i, holds in s.state.verdicts.items() if not holds}
-              | (s.state.rejected - s.state.verdicts.keys()))
+        no = refused(s.state) | s.state.barred
         ended = replaced_at((e for e in (*found, *known) if e.id not in no), when)
         stands = collapse(s.memories, ended)
         returned = sorted(i for i in set(stands.values()) if plain[i] != i)
@@ -189,22 +189,21 @@ def relate(s: Scanned) -> Related:
         before = _near_before(s, {m.id: m for m in current})
         alike = judged.edges if EdgeType.DUPLICATE_OF in wanted else ()
         undone = {i for i in s.state.rejected if s.state.verdicts.get(i, True)}
-        near, late, refused = _restated(alike, stands, ended, when, before, lambda e: e.id not in no, undone)
-        told = {e.source_id: replace(e, by="offline", created_at=s.now, consolidation_run_id=None)
-                for e in s.state.edges.values()
-                if e.edge_type == EdgeType.DUPLICATE_OF and e.by == "person" and e.target_id in when}
+        near, late, declined = _restated(alike, stands, ended, when, before, lambda e: e.id not in no, undone)
+        said = {e.source_id: e for e in sorted(s.state.edges.values(), key=lambda e: e.by == "person")
+                if e.edge_type == EdgeType.DUPLICATE_OF and e.decided and e.target_id in when}
+        told = {i: replace(e, by="offline", created_at=s.now, consolidation_run_id=None)
+                for i, e in said.items()}
         copies = ([m.id for m in s.memories if stands[m.id] != m.id and s.scope.has(m)]
                   if s.scope.does("dedupe") else [])
         beside = [e for e in judged.edges if e.edge_type == EdgeType.RELATED_TO]
-        led, lost = told | near, {e.source_id: e for e in refused if e.id in undone}
+        led, lost = told | near, {e.source_id: e for e in declined if e.id in undone}
         repeats = [_copied(i, stands[i], led, lost, undone) or _repeat(i, stands[i], s.now) for i in copies]
         log.set(supersessions=len(found), repeats=len(repeats), near=len(near) - len(before),
                 asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
-    said = {e.source_id: e.target_id for e in s.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF
-            and e.by == "person" and e.target_id in when}
-    stands = {i: merged.get(k, k) for i, j in stands.items() for k in (said.get(j, j),)}
-    edges = sorted([*repeats, *(e for i, e in near.items() if i not in before), *refused, *found, *beside],
+    stands = {i: merged.get(k, k) for i, j in stands.items() for k in (said[j].target_id if j in said else j,)}
+    edges = sorted([*repeats, *(e for i, e in near.items() if i not in before), *declined, *found, *beside],
                    key=lambda e: e.id)
     asked = tuple(e for e in judged.asked if e.edge_type in wanted)
     return Related(stands, tuple(edges), judged.failed,

@@ -268,14 +268,14 @@ def base_of(
     gone = {m.id for m in v.scan.memories if m.status == "tombstone"}
     # A copy of what is forgotten
     odd = any(e.code == "X" and e.target_id in gone and e.source_id not in gone for e in state.edges.values())
-    beside = len(counts) + len(state.reviews) + len(state.verdicts) + len(state.rejected) + len(v.warnings)
+    beside = len(counts) + len(state.reviews) + len(state.answers) + len(state.rejected) + len(v.warnings)
     if v.code or odd or not named <= ids or beside > most: return {}
     there = living_memories(v.scan.memories)
     return {"tips": dict(v.scan.tips), "seen": [dict(v.scan.tips), dict(v.events.tips)], "fresh": [],
             "ours": dict(v.events.tips), "seq": v.events.seq,
             "living": len(there), "last": there[-1].commit_sha if there else "",
             "newest": max((max(m.timestamp, m.event_time).isoformat() for m in there), default=""),
-            "reviews": dict(state.reviews), "verdicts": dict(state.verdicts),
+            "reviews": dict(state.reviews), "answers": dict(state.answers),
             "rejected": sorted(state.rejected),
             "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 from ..store import cache as store_cache
@@ -63,9 +63,10 @@ def edges_of(state: State, i: str) -> list[dict[str, Any]]:
 def questions(
     v: View,
     about: str | None = None,  # Only those that concern this memory
+    of: Mapping[str, Mapping[str, Any]] | None = None,  # By subject; by default what is open
 ) -> list[dict[str, Any]]:  # With the two memories' own lines
-    "Open review items, the latest memory's first."
-    v = shown(v)
+    "Review items, the latest memory's first."
+    v = shown(v if of is None else replace(v, state=replace(v.state, reviews=of)))
     told = {m.id: m for m in v.scan.memories}
     def row(i: str, r: Mapping[str, Any]) -> dict[str, Any]:
         ends = {k: told[r[k]].summary for k in ("source", "target") if r.get(k) in told}
@@ -73,9 +74,10 @@ def questions(
                 **{f"{k}_says": s for k, s in ends.items()}}
     def age(r: Mapping[str, Any]) -> float:
         return told[str(r.get("source"))].timestamp.timestamp() if r.get("source") in told else 0.0
-    open_ = [(i, r) for i, r in (open_questions(v.state) if about is None else v.state.reviews).items()
+    found = open_questions(v.state) if about is None and of is None else v.state.reviews
+    asked = [(i, r) for i, r in found.items()
              if about is None or about in (i, r.get("source"), r.get("target"), *r.get("sources", ()))]
-    return [row(i, r) for i, r in sorted(open_, key=lambda x: (-age(x[1]), x[0]))]
+    return [row(i, r) for i, r in sorted(asked, key=lambda x: (-age(x[1]), x[0]))]
 
 # %% ../../nbs/13_consolidation/12_status.ipynb #cc1125b1
 def explain(service: Place, name: str, now: datetime | None = None) -> dict[str, Any]:

@@ -109,27 +109,32 @@ def keep_facts(
     service: ConsolidationService,
     name: str,  # A run, or the beginning of its name
     now: datetime | None = None,
+    by: str = "person",  # Who wants it
 ) -> tuple[str, str]:  # The name of the run that takes back, and of the other
     "Take back what a run concluded of other memories, and keep what it wrote."
     at = now or service.clock()
     def make(v: View) -> tuple[str, list[Append]]:
         target = resolve(name, v.state.runs)
-        if by := _undoer(v.state, target): raise RepoError(f"{target} is taken back already, by {by}")
+        if over := _undoer(v.state, target): raise RepoError(f"{target} is taken back already, by {over}")
         edges = [e for _, e in sorted(v.state.edges.items()) if e.consolidation_run_id == target
                  and e.edge_type in _CONCLUDED]
         if not edges:
             raise RepoError(f"{target} concluded nothing of other memories; gnc undo {target} takes it back")
+        if by == "agent" and any(e.by == "person" for e in edges):
+            raise RepoError(f"a person decided what {target} did; only a person takes it back so")
         there = {m.id: m for m in v.scan.memories}
         moves = [r for _, _, r in v.events.records if r["kind"] == "tier" and r.get("run") == target
                  and r["memory"] in there and v.state.tier(r["memory"]).value == r["tier"]]
         run_id = digest("run", "keep", target, v.bases, at.isoformat())
         where = there[edges[0].source_id].commit_sha if edges[0].source_id in there else "0" * 40
         out = [
-            edge_append(where, replace(e, reason="decided otherwise"), run_id, at, live=False) for e in edges
+            edge_append(where, replace(e, reason="decided otherwise", by=by), run_id, at, live=False)
+            for e in edges
         ]
         out += [
             review_append(where, e.id,
-                          {"at": at.isoformat(), "holds": False, "live": False, "verdict": "rejected"},
+                          {"at": at.isoformat(), "holds": False, "live": False, "verdict": "rejected"}
+                          | ({"by": by, "about": [e.source_id, e.target_id]} if by == "agent" else {}),
                           run_id) for e in edges
         ]
         out += [

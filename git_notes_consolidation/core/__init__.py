@@ -18,5 +18,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "loading": "Settings load_settings preset_settings project_file",
     "remedies": "remedy NOT_FETCHED FETCH_NOTES PARTIAL",
     "visible": "visible json_line inert restored",
+    "authors": "Author author_of",
     "saving": "Draft edit_text changed_settings",
 })

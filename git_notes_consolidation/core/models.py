@@ -128,7 +128,7 @@ class MemoryEdge:
     kind: Literal["full", "partial"] | None = None  # For supersession
     code: str | None = None  # Reason code of the judge
     span: str | None = None  # The quoted words
-    by: str = "offline"  # Who judged
+    by: str = "offline"  # Who judged: a rule (offline), llm, remember, import, agent or person
 
     def __post_init__(self) -> None:
         if self.source_id == self.target_id:
@@ -140,6 +140,11 @@ class MemoryEdge:
     def id(self) -> str:
         "Named by its ends and its type: the same relation found twice is one edge."
         return digest("edge", self.edge_type.value, self.source_id, self.target_id)
+
+    @property
+    def decided(self) -> bool:
+        "Somebody was asked, and said so; no run says otherwise."
+        return self.by in ("person", "agent")
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON; times as ISO 8601."

@@ -56,7 +56,7 @@ def _within(v: View, there: Mapping[str, Memory], at: datetime) -> View:
 def known_by(v: View, at: datetime) -> View:
     "The repository as it could be read at a time."
     v = _within(v, {m.id: m for m in v.scan.memories if m.timestamp <= at}, at)
-    said = {i: e for i, e in v.state.edges.items() if e.by != "person" or e.created_at is None
+    said = {i: e for i, e in v.state.edges.items() if not e.decided or e.created_at is None
             or e.created_at <= at}
     return replace(v, state=replace(v.state, edges=said))
 

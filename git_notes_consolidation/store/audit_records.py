@@ -140,11 +140,11 @@ _MUST: dict[str, dict[str, type]] = {
     "access": {"memory": str, "clone": str, "count": int, "at": str},
     "run": {"at": str}, "undo": {"at": str, "targets": list}}
 _MAY: dict[str, type] = {"live": bool, "weight": float, "span": str, "edge_kind": str, "counts": dict,
-                         "at": str}
+                         "at": str, "by": str}
 _ALSO: dict[str, dict[str, type]] = {
-    "summary": {"value": dict}, "review": {"holds": bool},
+    "summary": {"value": dict}, "review": {"holds": bool, "about": list},
     "op": {"sources": list, "target": str, "classification": str, "confidence": float, "reasoning": str,
-           "before": dict, "after": dict, "session": str}}
+           "before": dict, "after": dict, "session": str, "client": str}}
 
 # %% ../../nbs/08_store/18_audit_records.ipynb #4616d1a9
 def _is(value: Any, kind: type) -> bool: return type(value) is kind or kind is float and type(value) is int
@@ -280,11 +280,20 @@ def fold(
         if r["kind"] == "undo" and r["id"] not in back:
             back |= {t for t in map(str, r["targets"]) if t in runs and runs[t]["seq"] < r["seq"]}
     held: dict[str, dict[str, Row]] = defaultdict(dict)
-    for row in sorted(_counted(rows), key=lambda x: (x.data["seq"], x.data["id"])):
+    counted = [row for row in _counted(rows) if row.data["run"] not in back]
+    settled = {row.data["subject"] for row in counted if _decides(row.data, "person")}
+    for row in sorted(counted, key=lambda x: (x.data["seq"], x.data["id"])):
         r = row.data
-        if r["run"] not in back: held[r["kind"]][r.get("subject") or r["memory"]] = row
+        if not (_decides(r, "agent") and r["subject"] in settled):
+            held[r["kind"]][r.get("subject") or r["memory"]] = row
     return {kind: {i: row for i, row in of.items() if row.data.get("live", True)} for kind,
             of in held.items()}, back
+
+
+def _decides(r: Mapping[str, Any], who: str) -> bool:
+    "Is this the word of an agent, or of a person, before which no agent's counts?"
+    if r["kind"] == "review": return "holds" in r and (r.get("by") == "agent") == (who == "agent")
+    return r["kind"] == "edge" and r.get("by") == who and (who == "agent" or r.get("live", True))
 
 
 def _counted(rows: Sequence[Row]) -> list[Row]:

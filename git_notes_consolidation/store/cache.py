@@ -20,7 +20,7 @@ __all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory',
            'remember', 'recalled', 'remember_near', 'recalled_near']
 
 # %% ../../nbs/08_store/07_cache.ipynb #e002229f
-SCHEMA = 8  # A cache of another schema is thrown away and built anew
+SCHEMA = 9  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT \

@@ -182,7 +182,9 @@ def edge_append(obj: str, e: MemoryEdge, run: str, at: datetime, live: bool = Tr
     "An edge that holds from now on, or (`live=False`) no longer does."
     ends = {"kind": "edge", "subject": e.id, "source": e.source_id, "target": e.target_id,
             "type": e.edge_type.value, "run": run, "at": at.isoformat()}
-    if not live: return Append("edges", obj, ends | {"live": False, "reason": e.reason})
+    if not live:
+        return Append("edges", obj, ends | {"live": False, "reason": e.reason}
+                      | ({"by": e.by} if e.by == "agent" else {}))
     more = {"weight": e.weight, "reason": e.reason, "code": e.code, "span": e.span, "edge_kind": e.kind,
             "by": e.by}
     return Append("edges", obj, ends | {k: v for k, v in more.items() if v is not None})

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from ..core.memory import as_utc, Memory
 from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
@@ -97,7 +98,7 @@ OPERATIONS = ("ADD", "UPDATE", "DELETE", "MERGE", "SUPERSEDE", "NOOP", "RESTORE"
 def _op_record(r: Mapping[str, Any]) -> Mapping[str, Any] | None:
     states = all(isinstance(r.get(k, {}), dict) for k in ("before", "after"))
     lists = isinstance(r.get("sources", []), list) and all(isinstance(i, str) for i in r.get("sources", []))
-    known = (texts(r, "operation", "at", maybe=("target", "classification", "reasoning", "session"))
+    known = (texts(r, "operation", "at", maybe=("target", "classification", "reasoning", "session", "client"))
              and r["operation"] in OPERATIONS)
     try: as_utc(str(r.get("at")))
     except _ODD: return None
@@ -152,10 +153,32 @@ class State:
     replacing: frozenset[tuple[str, str]] = frozenset()  # Of these, what each had replaced: newer, older
     # The log by operation, without what was taken back
     operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # Subject of a question that a person decided, to whether it holds
-    verdicts: Mapping[str, bool] = field(default_factory=dict)
+    # Subject of a question that somebody decided, to the record that says how
+    answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # What is shown only from a time on ("log"), to that time
     pruned: Mapping[str, datetime] = field(default_factory=dict)
+
+    @cached_property
+    def verdicts(self) -> Mapping[str, bool]:
+        "Subject of a question that was decided, and stays so, to whether it holds."
+        return {i: r["holds"] for i, r in self.answers.items() if i not in self.over}
+
+    @cached_property
+    def over(self) -> frozenset[str]:
+        """To what an agent said no, and it is asked again, or may be: one of the memories got a newer version
+        since."""
+        newer: dict[str, datetime] = {}
+        for e in self.edges.values():
+            if e.edge_type in (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO) and e.created_at:
+                i = e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id
+                newer[i] = max(newer.get(i, e.created_at), e.created_at)
+        return frozenset(s for s, r in self.answers.items() if _no_of_an_agent(r) and (s in self.reviews or any(
+            i in newer and newer[i].isoformat() > str(r.get("at")) for i in _about(r))))
+
+    @cached_property
+    def barred(self) -> frozenset[str]:
+        "What no run makes, but asks about: only undone runs made it, or what an agent said of it is over."
+        return (self.rejected | self.over) - self.verdicts.keys()
 
     def tier(self, memory_id: str) -> MemoryTier:
         "Where a memory is; hot until a run says otherwise."
@@ -177,6 +200,7 @@ def fold(events: Events) -> State:
     for r in logs: runs[r["id"]] = r if r["id"] not in runs or _later(runs[r["id"]], r) else runs[r["id"]]
     undone, counted = undone_runs(runs), {(r["id"], r["seq"]) for r in logs}
     best: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {}
+    agents, settled = list[tuple[tuple[str, str], dict[str, Any], Any]](), set[str]()
     taken: tuple[set[str], set[str]] = set(), set()  # By undone runs: edges and summaries; memories
     counts: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
     replaced = set[tuple[str, str]]()
@@ -186,11 +210,18 @@ def fold(events: Events) -> State:
         if not (named := r.get("subject") or r.get("memory")): continue
         key = r["kind"], named
         if r["run"] not in undone:
-            best[key] = (r, value) if key not in best or _later(r, best[key][0]) else best[key]
+            if _by_agent(r): agents.append((key, r, value))
+            elif key not in best or _later(r, best[key][0]): best[key] = r, value
+            if _by_person(r): settled.add(named)
         elif r["kind"] in _MADE and r.get("live", True):
             taken[r["kind"] == "wrote"].add(key[1])
             if isinstance(value, MemoryEdge) and value.edge_type == EdgeType.SUPERSEDES: replaced.add(
                 (value.source_id, value.target_id))
+    said: dict[str, dict[str, Any]] = {}  # By an agent, whatever was asked since
+    for key, r, value in agents:
+        if key[1] in settled: continue
+        if key not in best or _later(r, best[key][0]): best[key] = r, value
+        if _decided(r) and (key[1] not in said or _later(r, said[key[1]])): said[key[1]] = r
     live: dict[str, dict[str, Any]] = {kind:
                                        {s: v for (k, s), (r, v) in best.items() if k == kind
                                         and r.get("live", True)} for kind in _KINDS}
@@ -206,7 +237,8 @@ def fold(events: Events) -> State:
                  frozenset(taken[0] - made), _by_memory(live["set"]),
                  frozenset(taken[1] - made), frozenset(x for x in replaced if x[0] in taken[1] - made),
                  live["op"],
-                 {s: r["holds"] for (k, s), (r, _) in best.items() if k == "review" and _decided(r)},
+                 {s: r for s, r in said.items() if not r["holds"]}
+                 | {s: r for (k, s), (r, _) in best.items() if k == "review" and _decided(r)},
                  live["prune"])
 
 
@@ -215,6 +247,25 @@ _MADE = ("edge", "summary", "wrote")  # What a person rejects by an undo
 
 def _decided(r: Mapping[str, Any]) -> bool:
     return not r.get("live", True) and isinstance(r.get("holds"), bool)
+
+
+def _by_agent(r: Mapping[str, Any]) -> bool:
+    "Does this make or end an edge, or answer a question, as an agent has said?"
+    return r.get("by") == "agent" and (r["kind"] == "edge" or _decided(r))
+
+
+def _no_of_an_agent(r: Mapping[str, Any] | None) -> bool:
+    return r is not None and _by_agent(r) and not r["holds"]
+
+
+def _by_person(r: Mapping[str, Any]) -> bool:
+    return (_decided(r) and r.get("by") != "agent"
+            or r["kind"] == "edge" and r.get("live", True) and r.get("by") == "person")
+
+
+def _about(r: Mapping[str, Any]) -> list[str]:
+    about = r.get("about")
+    return [i for i in about if isinstance(i, str)] if isinstance(about, list) else []
 
 
 def _by_memory(sets: Mapping[str, tuple[Any]]) -> dict[str, dict[str, Any]]:
@@ -303,8 +354,7 @@ def with_run(
     "The state with one more run."
     here: dict[str, Any] = {k: dict(getattr(state, k))
                             for k in ("tiers", "edges", "reviews", "summaries", "fields", "operations",
-                                      "verdicts",
-                                                                            "accesses", "runs")}
+                                      "answers", "accesses", "runs")}
     made = set()
     for r in sorted(records, key=lambda r: str(r["id"])):
         if r["kind"] == "run": here["runs"][r["id"]] = r; continue
@@ -314,7 +364,8 @@ def with_run(
         i, _, name = subject.partition("/")
         if r["kind"] == "set": here["fields"][i] = {**here["fields"].get(i, {}), name: value[0]}
         elif r["kind"] != "wrote": _put(here[_HELD[r["kind"]]], subject, value if live else None)
-        if r["kind"] == "review": _put(here["verdicts"], subject, r["holds"] if _decided(r) else None)
+        if r["kind"] == "review" and (_decided(r) or not _no_of_an_agent(here["answers"].get(subject))):
+            _put(here["answers"], subject, r if _decided(r) else None)
         if r["kind"] == "op" and r.get("touched") is True: _touched(here["accesses"], r)
     return replace(state, **here, rejected=state.rejected - made, withdrawn=state.withdrawn - made)
 

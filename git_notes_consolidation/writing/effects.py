@@ -110,7 +110,7 @@ class WriteResult:
 
 # %% ../../nbs/16_writing/02_effects.ipynb #5bf40d92
 class Verdict(NamedTuple):
-    "What a person said to a question."
+    "What somebody said to a question."
     subject: str  # The edge or the summary that it was about
     holds: bool  # Whether that may be there
     verdict: str  # accepted, rejected or edited; empty where it follows from another
@@ -264,6 +264,7 @@ _GIVEN = {"supersedes": ("supersede", "full", False), "amends": ("supersede", "p
 def given(
     new: Memory,
     told: Mapping[str, Sequence[Memory]],  # By the names that `remember` gives them
+    by: str = "person",  # Who says it
 ) -> tuple[Decision, list[Considered]]:
     "What somebody says that a fact is."
     out = []
@@ -279,7 +280,7 @@ def given(
                     f"other: use {'--supersedes' if later else '--superseded-by'}, or give "
                     f"--valid-from")
             said = Judgment(relation, kind, 1.0, reason="said when it was written")  # type: ignore[arg-type]
-            out.append(Considered(m, said, 0.0, later, "person"))
+            out.append(Considered(m, said, 0.0, later, by))
     relations = {x.judgment.relation for x in out}
     if len(relations) > 1:
         raise BadFact("a fact repeats, replaces or completes what is there; give one of these relations")

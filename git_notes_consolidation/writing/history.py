@@ -203,7 +203,7 @@ def known_at(
         return (replace(m, status="active") if m.status == "tombstone" and forgotten.get(m.id, when) > when
                 else m)
     known = {i: then(m) for i, m in memories.items() if m.timestamp <= when}
-    def said(e: MemoryEdge) -> bool: return e.by != "person" or e.created_at is None or e.created_at <= when
+    def said(e: MemoryEdge) -> bool: return not e.decided or e.created_at is None or e.created_at <= when
     return known, [e for e in edges if e.source_id in known and e.target_id in known and said(e)]
 
 # %% ../../nbs/16_writing/06_history.ipynb #cc9136e6

@@ -114,13 +114,13 @@ def _sources(q: Mapping[str, Any]) -> list[str]:
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #afade952
 def _edge_of(q: Mapping[str, Any], there: Mapping[str, Memory]) -> MemoryEdge | None:
-    "The edge that a question is about, as a person would make it; none where it makes no sense."
+    "The edge that a question is about, as an answer would make it; none where it makes no sense."
     why = str(q.get("reason", ""))
     for said in _JUDGED: why = why.removeprefix(said)
     code, span, kind = (x if isinstance(x := q.get(k), str) else None for k in ("code", "span", "kind_of"))
     try:
         e = MemoryEdge(str(q["source"]), str(q["target"]), EdgeType(q["type"]), float(q.get("weight", 1.0)),
-                       why or None, code=code, span=span, by="person")
+                       why or None, code=code, span=span)
     except (KeyError, TypeError, ValueError): return None
     if span and (m := there.get(e.source_id)) and span not in m.summary and span not in m.content:
         e = replace(e, span=None)
@@ -183,7 +183,7 @@ def _repeats(w: _Web, e: MemoryEdge) -> tuple[list[MemoryEdge], list[MemoryEdge]
     "The edges that make a memory a repeat, and those that they take the place of."
     first = replace(e, target_id=_root(w, e.target_id)) if _root(w, e.target_id) != e.source_id else e
     led = [x for x in w.under.get(e.source_id, ()) if x.edge_type == EdgeType.DUPLICATE_OF]
-    moved = [replace(x, target_id=first.target_id, by="person",
+    moved = [replace(x, target_id=first.target_id,
                      reason=f"repeats {e.source_id}, which repeats this one", span=None) for x in led]
     return [_alike(w, x) for x in (first, *moved)], led
 
@@ -236,8 +236,7 @@ def _of_returned(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     "What was said again replaces what stands for its first copy."
     now = [i for i in _present(w, e.target_id) if i != e.source_id]
     made = tuple(MemoryEdge(e.source_id, i, EdgeType.SUPERSEDES, 1.0,
-                            f"says {e.target_id} again, which this one had replaced", kind="full",
-                            by="person")
+                            f"says {e.target_id} again, which this one had replaced", kind="full")
                  for i in now)
     why = next((x for f in made if (x := _unfit(w, f))),
                "" if made else f"nothing replaces {e.target_id} now; let gnc consolidate close the question")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
+from ..core.authors import Author
 from ..core.memory import as_utc, digest, Memory, UTC
 from ..core.models import EdgeType
 from ..core.loading import Settings
@@ -44,7 +45,7 @@ def _kind_of(r: Mapping[str, Any]) -> tuple[str, Any]:
     return r["kind"], (r["type"] if r.get("live", True) else False) if r["kind"] == "edge" else None
 
 # %% ../../nbs/16_writing/04_records.ipynb #3c264ed9
-def _records(settings: Settings, held: _Held, draft: Draft, d: Decision, change: Change, session: str,
+def _records(settings: Settings, held: _Held, draft: Draft, d: Decision, change: Change, author: Author,
              now: datetime) -> tuple[list[Append], str]:
     "The records of a run, and its name."
     x = d.chosen
@@ -52,8 +53,8 @@ def _records(settings: Settings, held: _Held, draft: Draft, d: Decision, change:
             "reasoning": x.judgment.reason, "span": x.judgment.span,
             "by": x.by} if x else {"classification": "COEXIST"} if d.relation == "coexist" else {}
     ends = sorted(_ends(draft.edges) - {draft.target})
-    told = {k: v for k, v in {**said, **change.operation, "sources": ends, "session": session,
-                              **draft.said}.items() if v not in (None, "")}
+    told = {k: v for k, v in {**said, **change.operation, "sources": ends, "session": author.session,
+                              "client": author.client, **draft.said}.items() if v not in (None, "")}
     run = digest("run", held.tips, now.isoformat(), told,
                  [[a.store, a.object, encode(a.record)] for a in change.records])
     mine = [replace(a, record=dict(a.record) | {"run": run}) for a in change.records]
@@ -116,6 +117,14 @@ def result_of(draft: Draft, d: Decision, considered: Sequence[Considered], chang
         tuple(e.id for e, _ in draft.questions), rows,
         change.operation["before"], change.operation["after"], (*draft.warnings, *warnings))
 
+# %% ../../nbs/16_writing/04_records.ipynb #3da3a5a8
+def _check_author(held: _Held, draft: Draft, author: Author) -> None:
+    "Refuse to let an agent change what a person decided."
+    live = held.view.state.edges
+    if author.by == "agent" and any(e.id in live and live[e.id].by == "person"
+                                    for e in (*draft.edges, *draft.ended)):
+        raise BadFact("this would change what a person decided; only a person does that")
+
 # %% ../../nbs/16_writing/04_records.ipynb #9e046319
 _One = Callable[[_Held, datetime, "Client | None"], "tuple[Draft, Decision, Sequence[Considered]]"]
 
@@ -130,6 +139,7 @@ class _Writer:
     # Makes what a language model is asked through; none: nobody is asked
     client: Callable[[], Client] | None = None
     patience: float = 120.0  # Seconds to wait for other writers
+    author: Author = Author()  # Who says what is written
 
     def __post_init__(self) -> None:
         self._held: _Held | None = None
@@ -164,8 +174,10 @@ class _Writer:
         held = self.held()
         draft, d, considered = one(held, now, client)
         check_chains(held, draft)
+        _check_author(held, draft, self.author)
         change = change_of(held, draft, self.settings, now)
-        todo, run = _records(self.settings, held, draft, d, change, session, now)
+        todo, run = _records(self.settings, held, draft, d, change,
+                             self.author._replace(session=session or self.author.session), now)
         if dry_run:
             # What cannot be written is refused now
             for text in (*(encode(a.record) for a in todo), *map(note_text, draft.memories)): text.encode()

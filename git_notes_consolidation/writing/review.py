@@ -9,14 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TYPE_CHECKING
+from ..core.authors import Author
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..store.git import RepoError
 from ..store.reader import resolve, UnknownId
+from ..store.state import record_value
 from ..supersession.judge import judgment_html
 from ..consolidation.scan import living_memories
 from ..consolidation.plan import allowed
 from ..consolidation.view import View
 from ..consolidation.status import questions
+from ..consolidation.stores import open_service
+from ..consolidation.undo import NeedsConfirmation, undo
 from .decide import Considered, Decision
 from .effects import BadFact, Draft, united, Verdict, WriteResult
 from .write import WritingService
@@ -29,7 +33,8 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.state import _Held
 
 # %% auto #0
-__all__ = ['ANSWERS', 'open_question', 'accept', 'reject', 'answer', 'edit', 'too_many', 'review_html', 'review_table']
+__all__ = ['ANSWERS', 'open_question', 'answered', 'meant', 'overrule', 'accept', 'reject', 'answer', 'edit', 'too_many',
+           'review_html', 'review_table']
 
 # %% ../../nbs/16_writing/09_review.ipynb #e817a5ae
 def _others(w: _Web, q: Mapping[str, Any], p: Proposal) -> list[MemoryEdge]:
@@ -79,28 +84,30 @@ def _decision(w: _Web, p: Proposal) -> Decision:
     if e is None or e.edge_type not in _RELATIONS: return Decision("coexist" if p.case != "summary" else "")
     relation = _RELATIONS[e.edge_type]
     j = Judgment(relation, e.kind, e.weight, e.code, e.reason or "", e.span)  # type: ignore[arg-type]
-    return Decision(j.relation, (Considered(w.there[e.target_id], j, 0.0, False, "person"),))
+    return Decision(j.relation, (Considered(w.there[e.target_id], j, 0.0),))
 
 # %% ../../nbs/16_writing/09_review.ipynb #f0bf34bc
-def _said(w: _Web, p: Proposal, verdict: str, holds: bool, reason: str) -> dict[str, Any]:
-    "For the log, and the verdicts of a draft."
-    q = p.question
-    why = reason or f"{verdict} by a person: {q.get('reason', '')}".rstrip(": ")
-    return {"question": q["id"], "verdict": verdict, "reasoning": why, "by": "person"}
-
-
 def _drafted(w: _Web, p: Proposal, verdict: str, holds: bool, reason: str) -> tuple[Draft, Decision]:
     "An answer, as what would be written."
     operation, target = _logged(w, p, verdict)
-    said = (_said(w, p, verdict, holds, reason)
-            | {"sources": [i for i in _about(w, p.question) if i != target]})
+    said = {"sources": [i for i in _about(w, p.question) if i != target]}
     if operation == "SUPERSEDE": said["sources"] = sorted({e.target_id for e in p.made})
-    ended = tuple(replace(e, reason=f"{verdict} by a person") for e in p.ended)
+    ended = tuple(replace(e, reason=verdict) for e in p.ended)
     verdicts = (Verdict(str(p.question["id"]), holds, verdict, reason),
                 *(Verdict(e.id, False, "") for e in p.ended if e.id != p.question["id"]))
     made = Draft(operation, target, edges=p.made, ended=(*ended, *_others(w, p.question, p)),
                  verdicts=verdicts, states=_STATES, said=said)
     return made, _decision(w, p)
+
+# %% ../../nbs/16_writing/09_review.ipynb #83de4f2d
+def _signed(draft: Draft, d: Decision, q: Mapping[str, Any], verdict: str, reason: str,
+            author: Author) -> tuple[Draft, Decision]:
+    "An answer with its author."
+    by, why = author.by, reason or f"{verdict} by {author}: {q.get('reason', '')}".rstrip(": ")
+    edges, ended = (tuple(replace(e, by=by) for e in found) for found in (draft.edges, draft.ended))
+    said = {**draft.said, "question": q["id"], "verdict": verdict, "reasoning": why, "by": by}
+    return (draft._replace(edges=edges, ended=ended, said=said),
+            d._replace(act=tuple(x._replace(by=by) for x in d.act)))
 
 # %% ../../nbs/16_writing/09_review.ipynb #3724231b
 def _merged(w: _Web, p: Proposal, writer: WritingService, reason: str, client: Client | None,
@@ -108,14 +115,13 @@ def _merged(w: _Web, p: Proposal, writer: WritingService, reason: str, client: C
     e = _edge_of(p.question, w.there)
     assert e is not None  # A proposal without a refusal has one
     old, new = w.there[e.target_id], w.there[e.source_id]
-    x = Considered(old, Judgment("merge", None, e.weight, e.code, e.reason or "", e.span), 0.0, False,
-                   "person")
+    x = Considered(old, Judgment("merge", None, e.weight, e.code, e.reason or "", e.span), 0.0)
     made = united(new, x, now, writer.settings.config.write_max_importance, writer.texts(old, new, client),
                   there=True)
     if made is None:
         raise BadFact("the two together are longer than the plugin takes; reject the question, and link them")
-    said = {**made.said, **_said(w, p, "accepted", True, reason)}
-    return made._replace(said=said, verdicts=(Verdict(e.id, True, "accepted", reason),),
+    return made._replace(said={**made.said, "sources": [old.id, new.id]},
+                         verdicts=(Verdict(e.id, True, "accepted", reason),),
                          ended=tuple(_others(w, p.question, p)),
                          states=("review", *made.states)), Decision("merge", (x,))
 
@@ -127,11 +133,18 @@ def _decided(v: View, i: str) -> str:
     r = max(found, key=lambda r: (r["seq"], r["id"]), default=None)
     if r is None: return "the run that asked it was taken back"
     if not r.get("verdict"): return f"{r.get('run', 'a run')} found that it no longer arises"
-    session = next((f", session {op['session']}" for op in v.state.operations.values()
-                    if op.get("run") == r["run"] and op.get("session")), "")
+    who = _author(v, r)
+    by, session = f" by {who}" * (who.by == "agent"), f", session {who.session}" * bool(who.session)
     return (
-        f"{r['verdict']} on {str(r.get('at', ''))[:10]} in "
+        f"{r['verdict']}{by} on {str(r.get('at', ''))[:10]} in "
         f"{r['run']}{session}{f': {why}' if (why := r.get('reason')) else ''}")
+
+
+def _author(v: View, r: Mapping[str, Any]) -> Author:
+    "Who gave an answer, as its record and the log say."
+    op: Mapping[str, Any] = next((op for op in v.state.operations.values() if op["run"] == r["run"]), {})
+    return Author("agent" if r.get("by") == "agent" else "person", op.get("client", ""),
+                  op.get("session", ""))
 
 
 def open_question(
@@ -149,6 +162,54 @@ def open_question(
             f"no question is called {name!r}; gnc review list shows those that are open") from None
     raise BadFact(f"{i} is no longer open: {_decided(v, i)}")
 
+# %% ../../nbs/16_writing/09_review.ipynb #46171f0a
+def answered(
+    v: View,
+    by: str = "agent",  # … or person
+) -> list[dict[str, Any]]:  # Questions as `questions` lists them, with answer, client, session, run and time
+    "What somebody has answered, the latest first."
+    asked: dict[str, Mapping[str, Any]] = {}
+    for _, _, r in sorted(v.events.records, key=lambda x: (x[2]["seq"], x[2]["id"])):
+        if r["kind"] == "review" and r.get("live", True) and record_value(r): asked[r["subject"]] = r
+    said = {i: r for i, r in v.state.answers.items() if i in asked and r.get("verdict")
+            and _author(v, r).by == by}
+    def row(q: Mapping[str, Any], r: Mapping[str, Any]) -> dict[str, Any]:
+        who = _author(v, r)._asdict()
+        return {**q, **who, "verdict": r["verdict"], "run": r["run"], "at": str(r.get("at")),
+                "why": r.get("reason", "")}
+    rows = [row(q, said[q["id"]]) for q in questions(v, of={i: asked[i] for i in said})]
+    return sorted(rows, key=lambda q: (q["at"], q["id"]), reverse=True)
+
+
+def meant(
+    writer: WritingService,
+    name: str,
+) -> dict[str, Any]:
+    "The open question of that name; for a person also one that an agent has answered."
+    v = writer.held().view
+    try: return open_question(v, name)
+    except (BadFact, UnknownId):
+        theirs = {q["id"]: q for q in answered(v)} if writer.author.by == "person" else {}
+        try: return theirs[resolve(name, theirs)]
+        except UnknownId: pass
+        raise
+
+
+def overrule(
+    writer: WritingService,
+    name: str,
+    dry_run: bool = False,
+) -> str:  # What is taken back, in words; empty where the question is open
+    "Take back what an agent has answered to the question that a person answers now."
+    if not (q := meant(writer, name)).get("verdict"): return ""
+    said = _decided(writer.held().view, q["id"])
+    if dry_run: raise BadFact(f"{q['id']} was {said}; gnc undo {q['run']} opens it again")
+    try: undo(open_service(writer.repo.path, writer.settings, clock=writer.clock), q["run"])
+    except NeedsConfirmation as e:
+        raise BadFact(f"{e.args[0].partition('; confirm')[0]}: do that with gnc undo {q['run']} --yes, and "
+                      f"answer then") from None
+    return f"it was {said}, which is taken back"
+
 # %% ../../nbs/16_writing/09_review.ipynb #872ff955
 _Make = Callable[[_Web, Mapping[str, Any]], Proposal]
 
@@ -164,7 +225,8 @@ def _answer(writer: WritingService, name: str, verdict: str, make: _Make, reason
         holds = p.case == "summary" and verdict == "accepted" or any(e.id == q["id"] for e in p.made)
         made = (_merged(w, p, writer, reason, client, now) if p.case == "merge" and verdict == "accepted"
                 else _drafted(w, p, verdict, holds, reason))
-        return *made, ()
+        return *_signed(*made, q, verdict, reason, writer.author), ()
+    overrule(writer, name, dry_run)
     return writer.commit(one, session, dry_run)
 
 
@@ -185,7 +247,7 @@ def _declined(w: _Web, q: Mapping[str, Any]) -> Proposal:
     if kept:
         return Proposal(q, "edge", f"{w.title(kept.source_id)} goes on replacing {w.title(kept.target_id)}.",
                         "stays as it is",
-                        (replace(kept, by="person", consolidation_run_id=None),))
+                        (replace(kept, consolidation_run_id=None),))
     return Proposal(q, "edge" if q.get("what") != "summary" else "summary",
                     "Everything stays as it is, and no run asks again.", "stays as it is")
 

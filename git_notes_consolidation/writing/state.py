@@ -143,8 +143,10 @@ def _question(e: MemoryEdge, why: str, where: str) -> Append:
     return review_append(where, e.id, asked | {k: v for k, v in evidence.items() if v is not None}, "")
 
 
-def _said(x: Verdict, where: str, now: datetime) -> Append:
+def _said(x: Verdict, draft: Draft, where: str, now: datetime) -> Append:
     told = {"live": False, "holds": x.holds, "verdict": x.verdict, "reason": x.reason, "at": now.isoformat()}
+    if draft.said.get("by") == "agent":
+        told |= {"by": "agent", "about": sorted({draft.target, *draft.said["sources"]})}
     return review_append(where, x.subject, {k: v for k, v in told.items() if v != ""}, "")
 
 # %% ../../nbs/16_writing/03_state.ipynb #06fece1f
@@ -168,7 +170,7 @@ def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> C
                *(edge_append(there[e.source_id].commit_sha, e, "", now) for e in draft.edges),
                *(_question(e, why, anchor) for e, why in draft.questions),
                *(edge_append(there[e.source_id].commit_sha, e, "", now, live=False) for e in draft.ended),
-               *(_said(x, anchor, now) for x in draft.verdicts),
+               *(_said(x, draft, anchor, now) for x in draft.verdicts),
                *(summary_append(anchor, held.view.state.summaries[i], "", live=False) for i in draft.retired)]
     records += _moves(held, draft, there, after, settings, now)
     then = {i: snapshot(replace(there[i], **sets.get(i, {})), after[i]) for i in sorted(touched)

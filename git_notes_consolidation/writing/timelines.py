@@ -145,7 +145,7 @@ def beliefs(
 ) -> list[Belief]:  # By memory in order of event time, then by known_from
     "What was believed of these memories, and when."
     at = sorted({m.timestamp for m in memories.values()}
-                | {e.created_at for e in edges if e.by == "person" and e.created_at})
+                | {e.created_at for e in edges if e.decided and e.created_at})
     open_: dict[str, Belief] = {}
     out: list[Belief] = []
     for now in at:

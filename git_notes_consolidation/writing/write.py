@@ -4,11 +4,13 @@
 
 # %% ../../nbs/16_writing/05_write.ipynb #762c284c
 from __future__ import annotations
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from ..core.authors import author_of
 from ..core.memory import Memory
 from ..core.models import EdgeType
 from ..core.loading import load_settings, project_file, Settings
@@ -48,11 +50,11 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
     there = held.memories.get(new.id) if new.id not in self._tried else None  # Said at the same instant
     if there and there.status == "tombstone" and new.id not in held.view.state.withdrawn:
         raise BadFact(_gone(held, there))
-    if there and there.status != "tombstone": d, considered = given(new, {"duplicate_of": [there]})
+    if there and there.status != "tombstone": d, considered = given(new, {"duplicate_of": [there]}, self.author.by)
     elif told:
         for name in ("supersedes", "amends", "merges", "duplicate_of"): _stands(held, told.get(name, ()))
         _outdated(held, [*told.get("merges", ()), *told.get("duplicate_of", ())])
-        d, considered = given(new, told)
+        d, considered = given(new, told, self.author.by)
     elif not (judge and c.write_enabled): d, considered = Decision("none"), []
     else:
         found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates,
@@ -218,5 +220,6 @@ def open_writing(
     "What writes into the repository that a path is in."
     repo = open_repo(path)
     settings = settings or load_settings(file=project_file(repo.worktree))
+    kw.setdefault("author", author_of(os.environ))
     if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
     return WritingService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"), **kw)

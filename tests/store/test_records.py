@@ -140,10 +140,19 @@ learnt = st.one_of(
     st.builds(told, st.sampled_from(["sum_x", "sum_y"]), st.booleans(), runs_named, seqs),
     st.builds(lambda e, run, n: record(review_append("", e.id, {"what": "edge"}, run), n), some_edge, runs_named, seqs),
     st.builds(used, some_memory, some_clone, st.integers(0, 9), st.integers(0, 99), seqs))
+def decisions(by, answers):
+    return st.one_of(
+        st.builds(lambda e, by, live, run, n: record(edge_append("", replace(e, by=by), run, NOW, live), n), some_edge, by, st.booleans(), runs_named, seqs),
+        st.builds(lambda e, more, holds, run, n: record(review_append("", e.id, {"live": False, "holds": holds} | more, run), n), some_edge, answers,
+                  st.booleans(), runs_named, seqs))
+
+
+agents = st.sampled_from([{"by": "agent"}, {"by": "agent", "about": [A, B], "at": NOW.isoformat()}, {"by": "agent", "about": 7}])
+by_agents, decided = decisions(st.just("agent"), agents), decisions(st.sampled_from(["agent", "person"]), agents | st.just({}))
 
 
 @st.composite
-def histories(draw):
+def histories(draw, learnt=learnt):
     "Runs, undos of runs and of undos, and what they wrote; some of it by a run that never came to its end."
     runs = [("runs", {"kind": "run", "id": i, "seq": draw(seqs)}) for i in draw(st.sets(st.sampled_from(RUNS), min_size=1))]
     undos = [("runs", {"kind": "undo", "id": i, "seq": draw(seqs), "targets": draw(st.lists(st.sampled_from([*RUNS, *UNDOS]), max_size=3))})
@@ -158,12 +167,26 @@ def folded(history): return fold(Events(tuple((s, "0" * 40, r) for s, r in histo
 
 
 @pytest.mark.slow
-@given(histories(), st.data())
+@given(histories(learnt | decided), st.data())
 @settings(max_examples=250)
 def test_neither_order_nor_repetition_of_records_matters(history, data):
     again = data.draw(st.lists(st.sampled_from(history), max_size=5))
     mixed = data.draw(st.permutations(history + again))
-    assert folded(mixed) == folded(history)
+    one, two = folded(mixed), folded(history)
+    assert one == two and (one.verdicts, one.barred) == (two.verdicts, two.barred)
+
+
+@pytest.mark.slow
+@given(histories(learnt | decided))
+@settings(max_examples=250)
+def test_what_a_person_decided_holds_whatever_an_agent_says_and_when(history):
+    state = folded(history)
+    whole = {r["id"] for s, r in history if s == "runs"} - state.undone
+    counts = [r for _, r in history if r.get("run") in whole and r["seq"] == state.runs[r["run"]]["seq"]]
+    persons = {r["subject"] for r in counts if r["kind"] == "review" and "holds" in r and r.get("by") != "agent"}
+    without = folded([(s, r) for s, r in history if not (r.get("by") == "agent" and r.get("subject") in persons)])
+    assert all((i in state.edges, state.edges.get(i), state.verdicts.get(i)) == (i in without.edges, without.edges.get(i), without.verdicts.get(i))
+               for i in persons)
 
 
 @pytest.mark.slow
@@ -199,9 +222,11 @@ one_more = st.lists(learnt.filter(lambda x: x[1]["kind"] != "access") | answered
 
 
 @pytest.mark.slow
-@given(histories(), one_more, one_more)
+@given(st.tuples(histories(), one_more, one_more) | st.tuples(histories(learnt | by_agents), *[st.lists(
+    (learnt | by_agents).filter(lambda x: x[1]["kind"] != "access"), max_size=9)] * 2))
 @settings(max_examples=250)
-def test_one_more_run_on_top_is_what_the_fold_of_everything_says(history, first, second):
+def test_one_more_run_on_top_is_what_the_fold_of_everything_says(found):
+    history, first, second = found
     def numbered(r, i, k, seq):
         own = {"subject": f"op_{i}_{k}"} if r["kind"] == "op" else {}  # Each is done once
         return r | {"id": f"{i}_{k}", "run": i, "seq": seq} | own

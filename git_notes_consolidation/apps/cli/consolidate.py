@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #491f2229
 from __future__ import annotations
-import json, re, sys, time, typer
+import json, os, re, sys, time, typer
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.progress import Progress as Bar, BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 from typing import Annotated, Any, cast, TYPE_CHECKING
+from ...core.authors import author_of
 from ...core.models import MemoryTier
 from ...core.reports import ConsolidationPhase, ConsolidationResult
 from ...store.changes import last_run
@@ -442,7 +443,7 @@ def undo(
         if not standing: raise Usage("undo last: no run stands; gnc runs lists what there was")
         run = str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
     if keep_facts:
-        name, of = consolidation_undo.keep_facts(s, run)
+        name, of = consolidation_undo.keep_facts(s, run, by=author_of(os.environ).by)
         return call.show({"undo": name, "runs": [of]},
                          f"Took back what {short(of)} did to other memories; what it "
                          f"wrote stays.", f"Bring it back: gnc undo {short(name)}")

@@ -13,7 +13,7 @@ from ...core.memory import Memory
 from ...store.git import Repo
 from ...store.locks import replace_file
 from ...store.reader import resolve
-from .app import app, Call, LazyModule, plain, short, Usage
+from .app import app, Call, Item, LazyModule, listed, plain, short, Usage
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -109,6 +109,19 @@ def _in_full(p: writing_proposals.Proposal, there: Mapping[str, Memory]) -> list
         ""
     ]
 
+# %% ../../../nbs/19_apps/03_cli/05_review.ipynb #fb31a996
+def _answered(call: Call, v: consolidation_view.View, by: str) -> None:
+    "What was answered, the latest first."
+    if by not in ("agent", "person"): raise Usage(f"--by {by}: give agent or person")
+    def beneath(q: Mapping[str, Any]) -> str:
+        return f"{q['client'] or by}, {q['at'][:10]}, {short(q['run'])}{': ' * bool(q['why'])}{q['why']}"
+    rows = writing_review.answered(v, by)
+    items = [Item(q["id"], f"{q['verdict']}: {q.get('source_says') or q.get('title')} / "
+                           f"{q.get('target_says', '')}", (("", beneath(q)),)) for q in rows]
+    hint = ["Decide otherwise: gnc review accept ID, or reject ID. Open it again: gnc undo RUN"] * bool(rows)
+    call.show(rows, *listed(f"Answered by {'an agent' if by == 'agent' else 'a person'}", items, call.verbose),
+              *hint, rows=rows)
+
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #19afe070
 def _about(v: consolidation_view.View, name: str | None) -> str | None:
     "The memory or the question that is meant."
@@ -160,11 +173,15 @@ def review_list(
     id: Annotated[str | None,
                   typer.Argument(
                       help="Only this question, or what concerns this memory; with -v in full.")] = None,
+    by: Annotated[str | None,
+                  typer.Option(help="Show what was answered already: by agent, or by person.",
+                               metavar="WHO")] = None,
 ) -> None:
     "List what waits for a decision, what changes most first."
     call: Call = ctx.obj
     repo = call.place().repo
     v = consolidation_view.shown(consolidation_view.view(repo))
+    if by is not None: return _answered(call, v, by)
     found, there = _weightiest(v, _about(v, id)), {m.id: m for m in v.scan.memories}
     some = found if call.verbose or id else found[:_AT_ONCE]
     if not (id or call.as_json): _number(repo, [str(p.question["id"]) for p in some])
@@ -173,6 +190,8 @@ def review_list(
              for x in (_in_full(p, there) if full else _asked("" if id else n, p, there, colour))]
     shown += [f"… and {len(found) - len(some)} more; gnc review list -v shows all"
               ] if len(found) > len(some) else []
+    theirs = sum(r.get("by") == "agent" and bool(r.get("verdict")) for r in v.state.answers.values())
+    if theirs and not id: shown += [f"{theirs} answered by an agent; look: gnc review list --by agent"]
     behind = len(v.state.reviews) - len(found)
     shown += [f"{behind} more may be asked when these are answered: one about a memory at a time."
               ] if behind and not id else []
@@ -187,7 +206,7 @@ def review_list(
         return writing_proposals.word_diff(writing_proposals.differing(*says))
     data = [dict(p.question) | {"asks": p.asks(), "differ": differ(p.question), "if_accepted": p.words,
                                 "refused": p.refused or None} for p in found]
-    call.show(data, *([*shown, *hint] if found else ["Nothing waits for you."]))
+    call.show(data, *([*shown, *hint] if found else ["Nothing waits for you.", *shown]))
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #b600b95e
 def _which(call: Call, s: writing_write.WritingService, verb: str, ids: Sequence[str], all_: bool,
@@ -196,7 +215,7 @@ def _which(call: Call, s: writing_write.WritingService, verb: str, ids: Sequence
     if bool(ids) == all_: raise Usage("which question? Name one or more (gnc review list), or give --all")
     if code is not None and not all_: raise Usage("--code goes with --all")
     if not all_:
-        return [str(writing_review.open_question(s.held().view, _numbered(s.repo, i))["id"]) for i in ids]
+        return [str(writing_review.meant(s, _numbered(s.repo, i))["id"]) for i in ids]
     found = [p for p in writing_proposals.proposals(s.held().view) if code in (None, p.question.get("code"))
              and not (verb == "accept" and p.refused)]
     if verb == "accept" and (why := writing_review.too_many(s, found)):
@@ -208,23 +227,28 @@ def _which(call: Call, s: writing_write.WritingService, verb: str, ids: Sequence
     return [str(p.question["id"]) for p in found]
 
 
+_ASKED_AGAIN = "is not asked again"
 _SAID = {"part": "the newer replaces a part of the older; both stay", "linked": "linked; both stay",
          "same": "the newer is hidden, and the older stands for both",
          "replaces": "the older is archived, and the newer stands in its place",
-         "neither": "both stay, nothing joins them, and it is not asked again"}
+         "neither": f"both stay, nothing joins them, and it {_ASKED_AGAIN}"}
 
 
 def _outcome_of(
     r: writing_effects.WriteResult, there: Mapping[str, Memory],
     words: str,  # What was proposed and accepted; empty: nothing was
+    by: str,  # Who answered
 ) -> list[str]:
     "What an answer did."
     def said(i: str) -> str: return plain(there[i].summary if i in there else i, 60)
     moved = [i for i in r.before if r.before[i].get("tier") != r.after.get(i, {}).get("tier")]
-    made = f"  {words}" if words else "  nothing else changes, and it is not asked again"
+    made = [f"  {words or f'nothing else changes, and it {_ASKED_AGAIN}'}"]
+    if by == "agent":
+        made = [made[0].replace(_ASKED_AGAIN, "may be asked again"),
+                "  kept as an agent's answer: a person can decide otherwise"]
     tiers = [f"  {short(i)} {said(i)}: {r.before[i]['tier']} → {r.after[i]['tier']}" for i in moved
              if i in r.after]
-    return [made, *tiers, *(f"  ! {plain(w)}" for w in r.warnings),
+    return [*made, *tiers, *(f"  ! {plain(w)}" for w in r.warnings),
             *([f"  take it back: gnc undo {short(r.run_id)}"] if r.run_id else [])]
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #f1341923
@@ -234,11 +258,13 @@ def _decide(call: Call, s: writing_write.WritingService, verb: str, names: Seque
     from git_notes_consolidation.store.git import RepoError
     data, told, failed = list[dict[str, Any]](), list[Any](), 0
     for i in names:
-        v = s.held().view
-        there = {m.id: m for m in v.scan.memories}
-        proposed = writing_proposals.proposals(v, i)
-        if dry_run: told += [x for p in proposed for x in _in_full(p, there)][:-1]
-        try: r = do(i)
+        there, proposed, over = dict[str, Memory](), list[writing_proposals.Proposal](), ""
+        try:
+            if not dry_run: over = writing_review.overrule(s, i)
+            v = s.held().view
+            there, proposed = {m.id: m for m in v.scan.memories}, writing_proposals.proposals(v, i)
+            if dry_run: told += [x for p in proposed for x in _in_full(p, there)][:-1]
+            r = do(i)
         except RepoError as e:  # One that cannot be answered is no reason to leave the others
             if len(names) == 1: raise
             failed += 1
@@ -247,9 +273,10 @@ def _decide(call: Call, s: writing_write.WritingService, verb: str, names: Seque
         data.append({"question": i, "verdict": verb, "dry_run": dry_run} | r.to_dict())
         told += [
             Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"),
+            *([f"  {plain(over)}"] if over else []),
             *_outcome_of(r, there,
                          plain(proposed[0].words, 300) if proposed and verb == "accepted"
-                         else _SAID.get(verb, ""))
+                         else _SAID.get(verb, ""), s.author.by)
         ]
     call.show(data, *(told or ["Nothing waits for you."]))
     if failed: raise typer.Exit(1)

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from pydantic import Field
 from typing import Annotated, Any, Literal, TYPE_CHECKING
+from ...core.authors import Author
 from ...core.extras import LazyModule
 from ...core.loading import Settings, load_settings, project_file
 from ...core.memory import UTC, as_utc
@@ -52,6 +53,7 @@ class Workspace:
     clock: Callable[[], datetime] = partial(datetime.now, UTC)
     arguments: Mapping[str, Any] = field(default_factory=dict)  # Settings that win over all others
     session: str = field(default_factory=lambda: uuid.uuid4().hex)  # Within one, a memory counts as used once
+    client: str = ""  # The agent's program, as it names itself
 
     @cached_property
     def settings(self) -> Settings:
@@ -67,7 +69,8 @@ class Workspace:
     @cached_property
     def writing(self) -> writing_write.WritingService:
         "What writes; it keeps what it holds a new fact against."
-        return writing_write.open_writing(self.path, self.settings, clock=self.clock)
+        return writing_write.open_writing(self.path, self.settings, clock=self.clock,
+                                          author=Author("agent", self.client, self.session))
 
     def service(self, **arguments: Any) -> consolidation_service.ConsolidationService:
         "What plans and applies, perhaps with settings of one call."
@@ -257,7 +260,7 @@ def memory_review(
                    Field(description="accept: what it really is; yes: as proposed.")] = "yes",
 ) -> Reviewed:
     """Questions that the judge left to a person: list them; accept or reject one only when the user has
-    decided it."""
+    decided it. The answer is kept as an agent's, and a person can overrule it."""
     v = workspace.view()
     if action == "list":
         rows = consolidation_status.questions(v, _memory(v, id) if id else None)
@@ -265,14 +268,17 @@ def memory_review(
     if not id:
         raise RepoError(f"{action} needs the id of a question; memory_review with action=list names them")
     i = store_reader.resolve(id, v.state.reviews)
-    run = (writing_review.reject(workspace.writing, i, reason, workspace.session) if action == "reject" else
-           writing_review.answer(workspace.writing, i, as_, reason, workspace.session)).run_id
+    run = (writing_review.reject(workspace.writing, i, reason) if action == "reject"
+           else writing_review.answer(workspace.writing, i, as_, reason)).run_id
     return Reviewed(len(consolidation_status.questions(workspace.view())), [],
                     f"{action}ed" if action == "accept" else "rejected",
                     run)
 
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #cd490d80
+MemoryId = Annotated[
+    str, Field(description="A memory's id, or the beginning of it.", min_length=4, max_length=200)]
+
 def memory_store(
     workspace: Workspace,
     text: Annotated[str, Field(description="One fact, decision or lesson, with the why.",
@@ -287,14 +293,20 @@ def memory_store(
                                 max_length=40)] = None,
     session_id: Annotated[str, Field(max_length=200)] = "",
     content: Annotated[str, Field(description="The same as text.", max_length=20_000)] = "",
+    supersedes: Annotated[tuple[MemoryId, ...],
+                          Field(description="Ids of the memories that it replaces.", max_length=5)] = (),
+    amends: Annotated[tuple[MemoryId, ...],
+                      Field(description="… of which it replaces a part.", max_length=5)] = (),
+    duplicate_of: Annotated[MemoryId | None, Field(description="Id of one that says the same.")] = None,
 ) -> Stored:
     """Remember a fact. It is held against what is known: new, the same again, a correction, or a detail;
-    nothing is lost, and gnc undo takes it back."""
+    nothing is lost, and gnc undo takes it back. Where you know what it replaces or repeats, say so by id."""
     since = None if valid_from is None else _since(valid_from)
     if bool(text.strip()) == bool(content.strip()):
         raise RepoError("give the fact as text: one, and not empty")
     return stored_of(workspace.writing.remember(text or content, namespace=namespace, title=title, tags=tags,
-                                           valid_from=since, session=session_id or workspace.session))
+                                                valid_from=since, session=session_id, supersedes=supersedes,
+                                                amends=amends, duplicate_of=duplicate_of))
 
 
 def _since(text: str) -> datetime:
@@ -303,8 +315,6 @@ def _since(text: str) -> datetime:
         f"valid_from: {visible_text(text, 40)!r} is not a date; write 2026-01-31") from None
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #8f0cf846
-MemoryId = Annotated[
-    str, Field(description="A memory's id, or the beginning of it.", min_length=4, max_length=200)]
 _Because = Annotated[str, Field(description="Why, for the log.", max_length=1000)]
 
 
@@ -319,14 +329,14 @@ def memory_update(
 ) -> Stored:
     "Change what is known about a memory; to change what it says, store the new fact."
     return stored_of(workspace.writing.update(memory_id, importance=importance, tags=tags, status=status,
-                                              reason=reason, session=workspace.session))
+                                              reason=reason))
 
 
 def memory_forget(workspace: Workspace, memory_id: MemoryId, reason: _Because = "") -> Stored:
     "Hide a memory that is wrong or must not be shown, only when the user asked for it; it can be restored."
-    return stored_of(workspace.writing.forget(memory_id, reason, workspace.session))
+    return stored_of(workspace.writing.forget(memory_id, reason))
 
 
 def memory_restore(workspace: Workspace, memory_id: MemoryId, reason: _Because = "") -> Stored:
     "Show a memory again that was forgotten."
-    return stored_of(workspace.writing.restore(memory_id, reason, workspace.session))
+    return stored_of(workspace.writing.restore(memory_id, reason))
