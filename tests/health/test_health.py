@@ -352,7 +352,7 @@ def test_a_component_that_cannot_be_looked_at_does_not_stop_the_others(home, mon
     def fails(repo): raise OSError("no such device")
     replace_everywhere(monkeypatch, operation, "disk_findings", fails)
     h = state(home)
-    assert {c.name for c in h.components if c.status == "unhealthy"} == {"disk"} and "Could not be looked at: no such device" in next(c.detail for c in h.components if c.name == "disk")
+    assert [(c.name, "Could not be looked at: no such device" in c.detail) for c in h.components if c.status == "unhealthy"] == [("disk", True)]
 
 
 def test_a_damaged_cache_hides_no_other_finding(home):

@@ -336,6 +336,23 @@ def test_an_agent_forgets_restores_and_sees_the_history(repo):
     assert not missing(repo.block(), new)
 
 
+@pytest.mark.parametrize("shell", [{}, {"CLAUDECODE": "1"}], ids=["over MCP", "in its shell"])
+def test_what_an_agent_answers_a_person_sees_and_decides_otherwise(repo, shell):
+    old, new = "The nightly dump runs at 02:00.", "The nightly dump runs at 04:30 on the new host."
+    repo.remember(old); repo.gnc("remember", new, env={"MEMORY_CONSOLIDATION_WRITE_REVIEW": "yes"})
+    [asked] = repo.gnc("--json", "review", "list").json
+    async def work(call): return await call("review", action="accept", id=asked["id"])
+    if shell: repo.gnc("review", "accept", asked["id"], env=shell)
+    else: with_tools(repo, work)
+    assert "answered by an agent" in repo.gnc("review", "list").text and repo.gnc("--json", "review", "list").json == []
+    [row] = repo.gnc("--json", "review", "list", "--by", "agent").json
+    assert row["id"] == asked["id"] and row["client"] and missing(repo.block(), old)
+    told = repo.gnc("review", "reject", row["id"], "--reason", "two hosts")
+    assert "by an agent" in told.text and repo.gnc("--json", "review", "list", "--by", "agent").json == []
+    assert not missing(repo.block(), old, new) and repo.gnc("audit").code == 0
+    repo.gnc("review", "accept", row["id"], env={"CLAUDECODE": "1"}, code=2)
+
+
 def test_two_agents_write_at_once_and_both_are_heard(repo):
     facts = ["Orders live in Postgres.", "The parser is maintained by Bo.", "Releases are cut on Tuesdays.", "Sessions are cached in Redis."]
 

@@ -98,7 +98,8 @@ def test_elsewhere_it_is_a_persons(home, question):
 @pytest.mark.parametrize("relation", ["supersedes", "amends", "duplicate_of"])
 def test_an_agent_says_what_its_fact_replaces_and_it_is_the_agents_word(home, relation):
     old = next(m.id for m in view(open_repo(home)).scan.memories if m.summary == "Staging cluster")
-    done = client(home)("memory_store", text="Staging lives in eu-north-1 with one database.", **{relation: old[:14] if relation == "duplicate_of" else [old[:14]]})
+    named = old[:14] if relation == "duplicate_of" else [old[:14]]
+    done = client(home)("memory_store", text="Staging lives in eu-north-1 with one database.", **{relation: named})
     if relation == "duplicate_of": assert (done["operation"], done["memory_id"]) == ("NOOP", old)
     else: assert done["superseded_ids"] == [old] and ("agent", "supersedes") in made(home)
     assert ("agent", "claude-code 2.1", "mcp-1") in logged(home)

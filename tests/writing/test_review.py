@@ -146,8 +146,8 @@ def test_what_was_said_again_replaces_what_stands_now(copy):
     [p] = asked(home)
     there = {m.summary: m.id for m in read_memories(open_repo(home)).memories}
     now = there["ADR-003: Serve with Litestar"]
-    assert (p.case, p.hides, [(e.source_id, e.target_id, e.edge_type, e.kind, e.by) for e in p.made]) == (
-        "returned", (now,), [(p.question["source"], now, EdgeType.SUPERSEDES, "full", "person")])
+    assert (p.case, p.hides, [(e.source_id, e.target_id, e.edge_type, e.kind) for e in p.made]) == (
+        "returned", (now,), [(p.question["source"], now, EdgeType.SUPERSEDES, "full")])
     accept(writer(home), p.question["id"])
     assert known(home)[now].superseded_by == p.question["source"] and not clean(home)
     assert EdgeType.DUPLICATE_OF not in {e.edge_type for e in state_of(home).edges.values()}

@@ -167,7 +167,7 @@ def _ask_or_list(ctx: typer.Context) -> None:
 
 @review.command("list",
                 epilog="Examples: `gnc review list`, `gnc review list mem_x7k2 --json`, `gnc review list "
-                       "edge_4f2a -v`")
+                       "edge_4f2a -v`, `gnc review list --by agent`")
 def review_list(
     ctx: typer.Context,
     id: Annotated[str | None,
@@ -328,7 +328,7 @@ def review_reject(
     yes: _Yes = False, dry_run: _Dry = False,
     session: _Session = "",
 ) -> None:
-    "No: change nothing, and never ask again. It can be undone."
+    "No: change nothing, and never ask again; an agent's no may be asked again. It can be undone."
     call: Call = ctx.obj
     s = call.writing()
     names = _which(call, s, "reject", ids or (), all_, code, yes or dry_run)
