@@ -31,6 +31,9 @@ def git(
 def module_of(path): return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
+NOTES = "refs/notes/"  # Ours and the plugin's
+
+
 def refs(repo, pattern="refs/"):
     "Every ref and the object it points to."
     return dict(line.split(" ")[::-1] for line in git(repo, "for-each-ref", "--format=%(objectname) %(refname)", pattern).splitlines())

@@ -124,7 +124,7 @@ class Shell:
         from git_notes_consolidation.apps.cli.program import main
         from git_notes_consolidation.core.memory import SAMPLE_NOW
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
-            code = main(["--now", SAMPLE_NOW.isoformat(), *words])
+            code = main([*(() if "--now" in words else ("--now", SAMPLE_NOW.isoformat())), *words])
         return code, out.getvalue()
 
     def gnc(self, *words: str) -> int:

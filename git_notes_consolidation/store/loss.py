@@ -14,7 +14,7 @@ from ..core.memory import UTC, as_utc
 from .damage import Finding, Recoverable, counted_noun
 from .events import REFS, shared_tips
 from .git import (
-    MEM, RaceLost, Repo, commit_stream, git, move_refs, note_paths, read_blobs, tips)
+    MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs, tips)
 from .reader import parse_note, pieces
 from .sync import _lines, news
 from .writer import (
@@ -134,9 +134,7 @@ def keep(repo: Repo) -> list[Lost]:  # What is lost since it was last kept
     hurt = {x.ref for x in gone}
     todo = [f"update {KEPT}{ref.removeprefix('refs/notes/')} {tip} {kept.get(ref, repo.zero)}"
             for ref, tip in now.items() if ref not in hurt and kept.get(ref) != tip]
-    try:
-        if todo: move_refs(repo, todo)
-    except RaceLost: pass  # Another run does it
+    if todo: move_refs(repo, todo, final=True)  # What fails now is done by the next
     return gone
 
 # %% ../../nbs/08_store/22_loss.ipynb #72b69839

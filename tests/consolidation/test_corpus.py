@@ -25,7 +25,7 @@ from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.reader import read_memories
-from helpers import ROOT, add_memories, git, long, refs, story
+from helpers import NOTES, ROOT, add_memories, git, long, refs, story
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ def test_the_run_reads_all_of_it(consolidated):
 
 def test_the_plugins_notes_are_what_they_were(consolidated, corpus_template):
     assert refs(consolidated[0], MEM) == refs(corpus_template, MEM) != {}
-    assert set(refs(consolidated[0])) - set(refs(corpus_template)) == set(REFS.values())
+    assert set(refs(consolidated[0], NOTES)) - set(refs(corpus_template)) == set(REFS.values())
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -284,7 +284,7 @@ def test_of_four_at_once_one_runs_and_three_say_so(small):
     assert sorted(p.returncode for p in four) == [0, 4, 4, 4]
     assert all(err.count("\n") == 1 and "another run is at work" in err for p, (_, err) in zip(four, told) if p.returncode)
     hook.unlink()
-    assert len(state_of(small).runs) == 1 and not run(small, SAMPLE_NOW).changed and tips(open_repo(small), "refs/gnc/") == {}
+    assert len(state_of(small).runs) == 1 and not run(small, SAMPLE_NOW).changed and tips(open_repo(small), "refs/gnc/tmp/") == {}
 
 
 def test_four_one_after_another_or_at_once_leave_one_run(small):

@@ -32,7 +32,7 @@ from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.retention.score import compute_retention_score
 from git_notes_consolidation.retention.tiers import tier_by_score, tier_of
 from git_notes_consolidation.consolidation.stores import EdgeStore, MetadataStore, RunLogStore, SummaryStore
-from helpers import add_memories, git, refs, story
+from helpers import NOTES, add_memories, git, refs, story
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -340,7 +340,7 @@ def test_git_notes_read_write_for_new_refs(tmp_path):
     home = new_repo(tmp_path, story())
     before = refs(home, MEM)
     run(home)
-    assert set(refs(home)) - set(before) == set(REFS.values()) and refs(home, MEM) == before
+    assert set(refs(home, NOTES)) - set(before) == set(REFS.values()) and refs(home, MEM) == before
     for ref in REFS.values():
         rows = note_paths(open_repo(home), ref)
         notes = [yaml.safe_load(git(home, "cat-file", "blob", blob)) for _, _, blob in rows]

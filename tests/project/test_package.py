@@ -8,7 +8,7 @@ import git_notes_consolidation
 import pytest
 from calls import new_repo, run, state_of
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from helpers import SOURCES, add_memories, module_of, refs, story
+from helpers import NOTES, SOURCES, add_memories, module_of, refs, story
 
 HEAVY = "numpy yaml typer rich scipy sklearn pandas plotly umap openai pydantic opentelemetry onnxruntime sqlite3 asyncio".split()
 EXTRAS = ("scipy", "sklearn", "openai", "aiolimiter", "onnxruntime", "tokenizers", "pandas", "plotly", "umap", "dask", "distributed", "mcp")
@@ -152,10 +152,10 @@ def test_the_plain_install_consolidates_and_takes_back(tmp_path):
 @pytest.mark.slow
 def test_a_model_that_is_not_installed_is_named(tmp_path):
     home = new_repo(tmp_path / "repo", story())
-    before = refs(home)
+    before = refs(home, NOTES)
     told = cli(home, "consolidate", "--llm", "ollama")
     assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1) and "pip install 'git-notes-consolidation[llm]'" in told.stderr
-    assert refs(home) == before
+    assert refs(home, NOTES) == before
 
 
 # What is imported when
