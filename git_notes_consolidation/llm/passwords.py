@@ -30,10 +30,10 @@ _KEYS = re.compile("(?i)("
                    " vapid webhook "
                    "write".replace(" ", "|") + r")(?:[ _-]access)?[ _-]?$|(?-i:([A-Z0-9]{2,20})_)$")
 _NAMES = (
-    rf"(?=[PpSsTtCcIiKkAaBbDdVvUu])(?i:{_after('A-Za-z')}(?:pass(?!w|phrase|code)|pw(?!d)|psk)|"
+    rf"(?=[PpSsTtCcIiKkAaBbDdVvUu])(?i:{_after('A-Za-z')}(?:pass(?!w|[ _-]?phrase|code)|pw(?!d)|psk)|"
     rf"(?-i:(?<=[a-z])Pass(?![a-z]))|(?<=require)pass|(?<=bind"
     rf"|root)pw|password|passwor[td]"
-    r"|passphrase|passcode|passwd|pwd|secret(?![ _-](?:access[ _-])?key|[ "
+    r"|pass[ _-]?phrase|passcode|passwd|pwd|secret(?![ _-](?:access[ _-])?key|[ "
     r"-]?word)|token|cookie|bearer|credentials?|identified (?:with \w{1,30} )?by|"
     r"(?:device|auth|authorization|verification|invite|user)[_-]?code|"
     r"(?:secret|code)[ -]?word|key|(?:"
@@ -48,7 +48,7 @@ Q = r"\\{0,7}[\"'`]"
 OF = (
     r"(?:\s(?:used\s)?(?:for|of|on|to|in|at|für|fuer|del|du|des|della|de(?:\s(?:la|el))?|para|pour|do|van|"
     r"voor|för|til"
-    r"|pro|na|от|для|к|dla|per|till)\s[\w .@'-]{1,40}?|\s?\([\w .@'-]{1,30}\))?")
+    r"|pro|na|от|для|к|dla|per|till)\s[\w .@'-]{1,40}?|\s?\([\w .@'-]{1,30}\)|,\s[\w '-]{2,30},|\s[–—-]\s[\w ']{2,30}\s[–—-])?")
 _IS = (
     r"\s(?:is|was|are|became|remains|(?:will|should|used\sto)\sbe|ist|war|lautet|es|est|é|è|är|"
     r"jest)(?:\s(?:now|still|just|currently|simply"

@@ -61,7 +61,7 @@ _NOT_IT = re.compile("(?i)^(?:" + "|".join((
     # A variable
     r"|!(?:vault|secret|ref|sub|env\w*|getatt|include|binary)\b|[<{\[…]|%(?:\w+%|\(|[sdr]\b)|\.\.\.",
     # A call, a setting
-    r"\w+[(\[]|(?!base64:)(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|(?:[a-z]+_)?(?:pass\w{0,8}|pwd|secret|"
+    r"\w+[(\[]|(?!base64:)(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|[a-z_]{1,9}=$|(?:[a-z]+_)?(?:pass\w{0,8}|pwd|secret|"
     r"token|key)[=:]|\w+\|\w",
     r"(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)$",  # A name in the environment
     r"[~.]{0,2}/{1,2}[\w.-]+(?:/[\w.-]+)*/?$|[a-z]:\\|\w{2,12}://",  # A path, an address
@@ -173,7 +173,7 @@ def _value(
     if (_WORDS.fullmatch(text) or text.isalpha()) and not scrambled:
         return (name != "pass" or sure == 3) and _word(text, sure)
     numbered = sure > 0 and len(text) > 7 and text[0].isalpha() and sum(c.isdigit() for c in text) > 1
-    if name in ("pass", "pw") and sure < 3: return run or odd or numbered or mixed and len(text) > 5
+    if name == "pass" and sure < 3: return run or odd or numbered or mixed and len(text) > 5
     if len(text) < 6 and not sure: return False
     return not re.fullmatch(r"[\d.,:%/-]+", text) or text.isdigit()
 

@@ -36,6 +36,9 @@ _SAYS = [re.compile(p) for p in (
     rf"(?:^|[\s(\"'`])(?P<u>admin|root|guest|test|demo|sa|administrator|operator|postgres)(?:\s?/\s?|"
     rf":(?=[^\s@]{{6,60}}@))(?:{Q})?"
     r"(?P<v>[^\s\"'`\\()/@]{6,60})")]
+_LIST = re.compile(r"(?i)\b(?:pass(?:[ _-]?phrase|word|code|wd)|pwd?)s\b[^\n:=]{0,40}[:=]"
+                   r"(?P<all>[^\n]{0,400}(?:\n\s{0,8}[*-]\s[^\n]{0,200}){0,20})")
+_EACH = re.compile(r"(?<![\w.@-])(?!sha)[\w.@-]{1,40}\s?[=:]\s?(?P<v>(?=\D*\d)[^\s\"'`\\,;()=_]{6,80})")
 _LAST = re.compile(r"(?<![^\s\"'`\\()])(?P<v>[^\s\"'`\\()]{4,80})$")
 _PEOPLE = frozenset("""
     admin root guest test demo sa administrator operator postgres pi ubnt cisco oracle scott
@@ -57,6 +60,9 @@ def spoken(text: str) -> Iterator[Finding]:
             if (plain and _value(value, "password", 1) and not _PREDICATE.search(value)
                 or _STRONG.match(value) and not _NOT_IT.search(value)):
                 yield Finding("secret:password", v.start("v"), v.start("v") + len(value))
+    for m in _LIST.finditer(text) if word else ():
+        yield from (Finding("secret:password", *v.span("v")) for v in _EACH.finditer(text, *m.span("all"))
+                    if _value(v["v"], "password") and not v["v"].isdigit())
 
 # %% ../../nbs/09_llm/05_spoken_passwords.ipynb #a8000039
 _PHRASE = re.compile(rf"(?i)\b(?P<n>pass\s?phrase|\w{{0,20}}password|passwort)\w{{0,12}}(?:{Q})?{OF}"
