@@ -156,5 +156,5 @@ def test_a_link_in_a_repository_leads_what_is_written_nowhere(story_before, tmp_
     for to in (theirs, tmp_path / "new"):
         (home / "out").unlink(missing_ok=True); (home / "out").symlink_to(to)
         said = gnc(*words, home / "out", repo=home)
-        assert (said.code, theirs.read_text(), (tmp_path / "new").exists()) == (2, "theirs", False) and "is a link, or no file; name the file itself" in said.err
+        assert (said.code, theirs.read_text(), (tmp_path / "new").exists()) == (2, "theirs", False) and "is a link, or no file" in said.err
     assert gnc(*words, theirs, repo=home).code == 0 and theirs.read_text() != "theirs"  # What a person names is meant
