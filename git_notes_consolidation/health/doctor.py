@@ -49,7 +49,7 @@ def record_findings(repo: Repo, events: Events) -> Iterator[Finding]:
     "What our refs hold, and what they hold in vain."
     state = fold(events)
     for p in events.problems:
-        yield Finding("records", "warn", f"A line that is no record is left out: {p.reason}.",
+        yield Finding("records", "broken", f"A line that is no record is left out: {p.reason}.",
                       f"git notes --ref={p.note.replace(' ', ' edit ')}, and take it out",
                       f"{p.note}, byte {p.offset}")
     cut = [r["run"] for _, _, r in events.records if r.get("run") and r["run"] not in state.runs]
