@@ -10,13 +10,13 @@ from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.text.facts import find_facts
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import Quote, SupersededFact
-from git_notes_consolidation.evaluation.mutants import KINDS, mutate, retell
 from git_notes_consolidation.text.sentences import split_sentences
 from git_notes_consolidation.summaries.extraction import summarize_cluster
 from git_notes_consolidation.summaries.verification import parts, verify
 from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mutants import KINDS, mutate, retell
 
 TOPIC = [mem("Retry webhooks six times", "Six attempts over 24 h, because receivers are down for a night at most. Never retry a 410.", days_ago=40),
          mem("Webhook retries need jitter", "Jitter of 20% in `src/webhooks/retry.py` spreads the load. Not cached.", days_ago=30, namespace="learnings"),
