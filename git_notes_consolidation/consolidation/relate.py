@@ -202,7 +202,8 @@ def relate(s: Scanned) -> Related:
         log.set(supersessions=len(found), repeats=len(repeats), near=len(near) - len(before),
                 asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}
-    stands = {i: merged.get(k, k) for i, j in stands.items() for k in (said[j].target_id if j in said else j,)}
+    repeated = {i: said[j].target_id if j in said else j for i, j in stands.items()}
+    stands = {i: merged.get(j, j) for i, j in repeated.items()}
     edges = sorted([*repeats, *(e for i, e in near.items() if i not in before), *declined, *found, *beside],
                    key=lambda e: e.id)
     asked = tuple(e for e in judged.asked if e.edge_type in wanted)

@@ -21,8 +21,8 @@ __all__ = ['COMPONENTS', 'STATES', 'WORST', 'SCHEMA', 'DOCUMENT', 'component_of'
            'examine', 'health', 'document', 'exit_code', 'nagios_line', 'unknown_line', 'collapse']
 
 # %% ../../nbs/17_health/05_monitor.ipynb #9954dfed
-COMPONENTS = ("git", "notes", "records", "index", "embedder", "llm", "runs", "hooks", "settings", "sync", "lock",
-              "disk", "clock", "observability", "packages")
+COMPONENTS = ("git", "notes", "records", "index", "embedder", "llm", "runs", "hooks", "settings", "sync",
+              "lock", "disk", "clock", "observability", "packages")
 
 def component_of(f: Finding) -> str:
     "The component that a finding is about."

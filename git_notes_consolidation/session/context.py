@@ -31,7 +31,7 @@ from ..supersession.blockers import closed
 __all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'HOOK_TOKENS', 'HOOK_CHARACTERS', 'complexity', 'tracked_files',
            'ContextBuildConfig', 'currents', 'short_names', 'TellingContext', 'tell', 'effective_cost', 'Choice',
            'choose', 'worthy', 'tell_summary', 'choose_summaries', 'relevance', 'last_run', 'frame', 'assemble',
-           'SessionContextBuilder', 'tokens_by_tier', 'hook_context']
+           'SessionContextBuilder', 'hook_context']
 
 # %% ../../nbs/15_session/06_context.ipynb #bbadbeb1
 # Halves of the base budget: 1, 1.5, 2 and 2.5 times
@@ -327,14 +327,6 @@ class SessionContextBuilder:
         room = config.budget(size) if available is None else available
         return assemble(frame(self.repo, v, meta, size, room, name), current, meta, v.state, config, count,
                         session)
-
-# %% ../../nbs/15_session/06_context.ipynb #ea6d5be2
-def tokens_by_tier(choices: Iterable[Choice]) -> dict[str, dict[str, int]]:  # Namespace to tier to tokens
-    "What the memories that are in take."
-    out: dict[str, Counter[str]] = defaultdict(Counter)
-    for c in choices:
-        if c.fits: out[c.memory.namespace][c.memory.tier.value] += c.cost
-    return {ns: dict(tiers) for ns, tiers in sorted(out.items(), key=lambda x: (-x[1].total(), x[0]))}
 
 # %% ../../nbs/15_session/06_context.ipynb #862a9b53
 HOOK_TOKENS, HOOK_CHARACTERS = 2_300, 9_500  # As for the session block

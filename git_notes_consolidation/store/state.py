@@ -172,8 +172,10 @@ class State:
             if e.edge_type in (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO) and e.created_at:
                 i = e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id
                 newer[i] = max(newer.get(i, e.created_at), e.created_at)
-        return frozenset(s for s, r in self.answers.items() if _no_of_an_agent(r) and (s in self.reviews or any(
-            i in newer and newer[i].isoformat() > str(r.get("at")) for i in _about(r))))
+        def new(r: Mapping[str, Any]) -> bool:
+            return any(i in newer and newer[i].isoformat() > str(r.get("at")) for i in _about(r))
+        return frozenset(s for s, r in self.answers.items()
+                         if _no_of_an_agent(r) and (s in self.reviews or new(r)))
 
     @cached_property
     def barred(self) -> frozenset[str]:

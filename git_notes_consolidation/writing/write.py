@@ -50,7 +50,8 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
     there = held.memories.get(new.id) if new.id not in self._tried else None  # Said at the same instant
     if there and there.status == "tombstone" and new.id not in held.view.state.withdrawn:
         raise BadFact(_gone(held, there))
-    if there and there.status != "tombstone": d, considered = given(new, {"duplicate_of": [there]}, self.author.by)
+    if there and there.status != "tombstone":
+        d, considered = given(new, {"duplicate_of": [there]}, self.author.by)
     elif told:
         for name in ("supersedes", "amends", "merges", "duplicate_of"): _stands(held, told.get(name, ()))
         _outdated(held, [*told.get("merges", ()), *told.get("duplicate_of", ())])

@@ -143,7 +143,8 @@ def test_yaml_builds_nothing():
 # Words in calls of git that are not written out there, and why none of them can begin with a dash.
 NO_OPTION = {
     "a full name of a ref, from git or written here": "ref *prefixes *refs *REFS.values() f'{spec}:{spec}'",
-    "the name of an object, from git": "kept *([f'^{since}'] if since else []) then now tip commit base top f'{mine}...{tip}' f'{tip}^{{tree}}' mine *tips.values() *ours *theirs",
+    "the name of an object, from git": "kept *([f'^{since}'] if since else []) "
+                                     "then now tip commit base top f'{mine}...{tip}' f'{tip}^{{tree}}' mine *tips.values() *ours *theirs",
     "constants, or words that stand in the function, the names of objects last": "*LOG *LOG[2:] _FIELDS *args *fork *w.since(since) what",
     "a path that was resolved": "str(origin) str(home) str(file.absolute())"}
 

@@ -23,7 +23,7 @@ from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...session.hooks import ConsolidationHook
 from git_notes_consolidation.apps.cli.app import (
     a_namespace, app, Call, evidence, Item, LazyModule, listed, plain, short, Steps, table, Usage,
-    when, why_empty)
+    when, why_empty, write_whole)
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -224,11 +224,6 @@ def _planned(call: Call, s: consolidation_service.ConsolidationService,
     return ["", *_lists(found, call.verbose), *guard] if found else []
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #8f537cf9
-def _save(path: Path, text: str) -> None:
-    try: path.write_text(text, encoding="utf-8")
-    except OSError as e: raise Usage(f"--plan {path} cannot be written: {e.strerror}") from None
-
-
 def _read(path: Path) -> str:
     try: return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e: raise Usage(f"{path} cannot be read: {e}") from None
@@ -338,7 +333,7 @@ def consolidate(
         if apply: result = consolidation_service.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)
         else: result = consolidation_incremental.run(s, full=full, scope=scope)
-    if plan: _save(plan, made.to_json())
+    if plan: write_whole(plan, made.to_json(), "--plan")
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)
     told = report(result, seconds) if result.memories_processed else [why_empty(call.repo)]

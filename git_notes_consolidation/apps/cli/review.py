@@ -119,8 +119,8 @@ def _answered(call: Call, v: consolidation_view.View, by: str) -> None:
     items = [Item(q["id"], f"{q['verdict']}: {q.get('source_says') or q.get('title')} / "
                            f"{q.get('target_says', '')}", (("", beneath(q)),)) for q in rows]
     hint = ["Decide otherwise: gnc review accept ID, or reject ID. Open it again: gnc undo RUN"] * bool(rows)
-    call.show(rows, *listed(f"Answered by {'an agent' if by == 'agent' else 'a person'}", items, call.verbose),
-              *hint, rows=rows)
+    who = "an agent" if by == "agent" else "a person"
+    call.show(rows, *listed(f"Answered by {who}", items, call.verbose), *hint, rows=rows)
 
 # %% ../../../nbs/19_apps/03_cli/05_review.ipynb #19afe070
 def _about(v: consolidation_view.View, name: str | None) -> str | None:

@@ -228,10 +228,10 @@ def _brought_back(call: Call, dry_run: bool) -> None:
     rows = [(m.timestamp[:10], m.namespace, m.summary) for m in memories]
     said = " and ".join(counted_noun(n, *words) for n, words in (
         (len(rows), ("memory", "memories")), (records, ("record of ours", "records of ours"))) if n)
-    does = "would come back; nothing was written" if dry_run else "are in the notes again"
+    does = "Nothing was written; would come back" if dry_run else "Back in the notes"
     call.show({"dry_run": dry_run, "records": records, "memories": [asdict(m) for m in memories]},
               *(cut("Gone from the notes", ("recorded", "in", "says"), rows, call.verbose) if rows else ()),
-              f"{said} {does}." if gone else "Nothing is lost: all that stood in the notes still does.")
+              f"{does}: {said}." if gone else "Nothing is lost: all that stood in the notes still does.")
 
 
 @app.command(epilog="Examples: `gnc restore mem_x7k2`, `gnc restore --lost --dry-run`, `gnc restore --lost`.")
