@@ -82,8 +82,8 @@ def write_ahead(
     seconds: float,  # How long to wait for another process
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Make the file private and switch the write-ahead log on; `sqlite3.OperationalError` where somebody has it
-    for longer."""
+    """Make the file private and switch the write-ahead log on; `sqlite3.OperationalError` where somebody has
+    it for longer."""
     until = clock() + seconds
     for _, _, file in conn.execute("PRAGMA database_list"):
         if file: private(Path(file))

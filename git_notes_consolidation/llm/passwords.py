@@ -48,7 +48,8 @@ Q = r"\\{0,7}[\"'`]"
 OF = (
     r"(?:\s(?:used\s)?(?:for|of|on|to|in|at|für|fuer|del|du|des|della|de(?:\s(?:la|el))?|para|pour|do|van|"
     r"voor|för|til"
-    r"|pro|na|от|для|к|dla|per|till)\s[\w .@'-]{1,40}?|\s?\([\w .@'-]{1,30}\)|,\s[\w '-]{2,30},|\s[–—-]\s[\w ']{2,30}\s[–—-])?")
+    r"|pro|na|от|для|к|dla|per|till)\s[\w .@'-]{1,40}?"
+    r"|\s?\([\w .@'-]{1,30}\)|,\s[\w '-]{2,30},|\s[–—-]\s[\w ']{2,30}\s[–—-])?")
 _IS = (
     r"\s(?:is|was|are|became|remains|(?:will|should|used\sto)\sbe|ist|war|lautet|es|est|é|è|är|"
     r"jest)(?:\s(?:now|still|just|currently|simply"

@@ -19,7 +19,7 @@ from .personal_data import (
     accounts, addresses, emails, persons, phones, _users)
 
 # %% auto #0
-__all__ = ['STAYS', 'findings', 'redact', 'without_secrets', 'masked', 'secret_in']
+__all__ = ['findings', 'redact', 'without_secrets', 'masked', 'secret_in', 'stays']
 
 # %% ../../nbs/09_llm/09_redact.ipynb #8fde5d2c
 _MARK = re.compile(r"\[(?:secret:[a-z0-9-]{2,40}|email|phone|ip|card|iban|user|national-id)\]")
@@ -55,8 +55,8 @@ def _unescaped(
 
 # %% ../../nbs/09_llm/09_redact.ipynb #d1ed38cf
 _Readers = tuple[Callable[[str], Iterator[Finding]], ...]
-_SECRETS: _Readers = (_blocks, headed, formed, placed, _named, commands, wired, spoken, phrases, _codes, tables,
-                      loose, issued, louder, runs, arguments)
+_SECRETS: _Readers = (_blocks, headed, formed, placed, _named, commands, wired, spoken, phrases, _codes,
+                      tables, loose, issued, louder, runs, arguments)
 _READERS: _Readers = (*_SECRETS, emails, accounts, addresses, phones, persons, _users)
 
 # %% ../../nbs/09_llm/09_redact.ipynb #240841d9
@@ -130,11 +130,14 @@ def masked(m: Memory) -> Memory:
     return replace(m, summary=without_secrets(m.summary), content=without_secrets(m.content))
 
 # %% ../../nbs/09_llm/09_redact.ipynb #f4429988
-STAYS = ("git keeps it, where undo and forget do not reach: revoke it; “A secret in a note” in the guide's threat "
-         "model says how a note is rewritten")
-
-
 def secret_in(text: str) -> str:  # Empty: none is seen
     "What keeps a text out of the notes."
     kinds = sorted({f.kind.partition(":")[2] for f in findings(text, _SECRETS)})
     return f"it seems to hold a secret ({', '.join(kinds)})" if kinds else ""
+
+
+def stays(text: str) -> list[str]:  # None or one
+    "A warning where a note holds what no undo takes out of it."
+    said = ("git keeps it, where undo and forget do not reach: revoke it; “A secret in a note” in the "
+            "guide's threat model says how a note is rewritten")
+    return [f"{why}; {said}"] if (why := secret_in(text)) else []

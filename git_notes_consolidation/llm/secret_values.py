@@ -61,8 +61,8 @@ _NOT_IT = re.compile("(?i)^(?:" + "|".join((
     # A variable
     r"|!(?:vault|secret|ref|sub|env\w*|getatt|include|binary)\b|[<{\[…]|%(?:\w+%|\(|[sdr]\b)|\.\.\.",
     # A call, a setting
-    r"\w+[(\[]|(?!base64:)(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|[a-z_]{1,9}=$|(?:[a-z]+_)?(?:pass\w{0,8}|pwd|secret|"
-    r"token|key)[=:]|\w+\|\w",
+    r"\w+[(\[]|(?!base64:)(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|[a-z_]{1,9}=$"
+    r"|(?:[a-z]+_)?(?:pass\w{0,8}|pwd|secret|token|key)[=:]|\w+\|\w",
     r"(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)$",  # A name in the environment
     r"[~.]{0,2}/{1,2}[\w.-]+(?:/[\w.-]+)*/?$|[a-z]:\\|\w{2,12}://",  # A path, an address
     r"v?\d+(?:\.\d+)+$|\d{4}-\d\d-\d\d|\d{8}T\d{6}",  # A version, a date

@@ -20,7 +20,7 @@ from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo
 from ..llm.client import ask_all, Client
 from ..llm.batch import Model
-from ..llm.redact import secret_in, STAYS
+from ..llm.redact import stays
 from ..consolidation.plan import Guard
 from ..consolidation.stores import client_for
 from .decide import (
@@ -78,12 +78,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
         f"{x.memory.id} ({x.memory.summary}) {x.judgment.reason.removeprefix('it ')}; if it replaced this "
         f"fact too, undo this and add "
         f"--superseded-by {x.memory.id}" for x in since)
-    return made._replace(warnings=(*made.warnings, *warnings, *_stays(new))), d, considered
-
-
-def _stays(m: Memory) -> list[str]:
-    "A warning where a note holds what no undo takes out of it."
-    return [f"{why}; {STAYS}"] if (why := secret_in(m.text)) else []
+    return made._replace(warnings=(*made.warnings, *warnings, *stays(new.text))), d, considered
 
 # %% ../../nbs/16_writing/05_write.ipynb #6e365d88
 def remember(
@@ -116,8 +111,8 @@ def remember(
     at = commit_of(self.repo, commit)
     told = {"supersedes": supersedes, "amends": amends, "superseded_by": superseded_by, "merges": merges,
             "duplicate_of": [duplicate_of] if duplicate_of else []}
-    more: dict[str, Any] = {"tags": tuple(dict.fromkeys(tags)), "importance": importance, "spec": spec or None,
-            "phase": phase or None, "secrets": secrets}
+    more: dict[str, Any] = {"tags": tuple(dict.fromkeys(tags)), "importance": importance,
+                            "spec": spec or None, "phase": phase or None, "secrets": secrets}
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision,
         Sequence[Considered]]:
         new = a_fact(text, at, now, namespace, title, valid_from, **more)
@@ -153,7 +148,7 @@ def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> Wri
                  for x in held.memories.values() if x.id != m.id and x.status != "tombstone"
                  and repeat_key(x) == repeat_key(m)]
         return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said,
-                     warnings=(*_stays(m), *told)), Decision(""), ()
+                     warnings=(*stays(m.text), *told)), Decision(""), ()
     return self.commit(one, session)
 
 # %% ../../nbs/16_writing/05_write.ipynb #adc92c38

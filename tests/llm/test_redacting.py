@@ -182,7 +182,7 @@ def test_a_key_needs_no_digit(text):
     "mount -o username=media,password={},vers=3.0 //nas/pub /mnt",
     'expect "assword:"\nsend "{}\\r"', "14:02 <tom> whats the pw for the printer\n14:03 <ina> {}", "username netops privilege 15 secret 0 {}",
     "console: ubuntu, {} as password", "if (body.password === \"{}\") return", "net use Z: \\\\fs01\\share {} /user:ACME\\backup",
-    'variable "db_password" {{\n  default = "{}"\n}}', "the db password, {}, was leaked", "the root password ({}) is written down", "tide:{}@tcp(db:3306)/tide", "pass phrase: {}", "the password - by the way - is {}", "passwords: kim={} ada=no",
+    'variable "db_password" {{\n  default = "{}"\n}}', "the db password, {}, was leaked", "the root password ({}) is written down", "tide:{}@tcp(db:3306)/tide",
     'Credentials::new("indexer", "{}")', "UPDATE t SET pass = crypt('{}', gen_salt('bf'))", "try elastic and {}"])
 def test_a_chosen_password_in_every_place(text):
     secret = "Velv_" + "pick627$"
@@ -232,7 +232,8 @@ def test_a_name_with_a_digit(text): assert "cobbler" not in redact(text.replace(
 
 
 @pytest.mark.parametrize("text", [
-    "the password reset page", "tokens are cut at 500", "the password, if any, is validated", "the token, by the way, is cut at 500", "the pw field is required",
+    "the password reset page", "tokens are cut at 500", "the password, if any, is validated", "the token, by the way, is cut at 500",
+    "the pw field is required",
     "passwords: policy=strict rotation=quarterly", "passwords: min_length=12 rounds=600000", "passwords: sha256:" + "9f3c81ab" * 2, "pw = getpass()",
     "commit " + "9f3c81ab" * 5, "id 550e8400-e29b-41d4-a716-446655440000", "see src/pw/main2.py", "we pass phrase ids to the indexer",
     "The password, once set, is rotated every 90 days", "passwords: changed on 2026-11-03"])
@@ -261,7 +262,8 @@ WORD = "cobb" + "ler"  # No digit, no capital, nothing that tells it from prose
     "os.environ['TIDE_PASSWORD'] = '{}'",
     "#define TIDE_PASS \"{}\"", ":password => '{}'", "define('TIDE_PASSWORD', '{}');", "kim.setPassword('{}')", 'args: ["--password", "{}"]',
     "f(user='kim', password='{}')",
-    "pass phrase: {}", "my password, btw, is {}.", "the password is {}, do not tell", "the password for the lamp is {}", "the pw was {} before May", "The password is: {}",
+    "pass phrase: {}", "my password, btw, is {}.",
+    "the password is {}, do not tell", "the password for the lamp is {}", "the pw was {} before May", "The password is: {}",
     "they reset my password to {} today", "sign in using {} as my password",
     'both have the password "{}"', "sign in with password {}", "use {} as the password", "user: kim, pass: {}", "'{}' is the root password.",
     "login: admin / {}", "wifi passphrase: {}",

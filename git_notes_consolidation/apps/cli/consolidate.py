@@ -416,8 +416,7 @@ def diff(
 def _still_there(v: consolidation_view.View, runs: Collection[str]) -> list[str]:
     "What an undo of these runs takes out of sight, and not out of git."
     wrote = {r["subject"] for *_, r in v.events.records if r["kind"] == "wrote" and r.get("run") in runs}
-    return [f"{short(m.id)}: {why}; {llm_redact.STAYS}" for m in v.scan.memories if m.id in wrote
-            and (why := llm_redact.secret_in(m.text))]
+    return [f"{short(m.id)}: {w}" for m in v.scan.memories if m.id in wrote for w in llm_redact.stays(m.text)]
 
 
 @app.command(
