@@ -348,7 +348,8 @@ AND m.superseded_kind = 'full')
             found = {i: [x for x, in conn.execute(sql, (i,))] for i in dict.fromkeys(ids)}
             known = store_tables.stored_memories(conn, [x for row in found.values() for x in row])
         def told(row: list[str]) -> tuple[Memory, ...]:
-            return tuple(sorted((masked(as_shown(known[x])) for x in row), key=lambda m: (m.event_time, m.id)))
+            there = (masked(as_shown(known[x])) for x in row)
+            return tuple(sorted(there, key=lambda m: (m.event_time, m.id)))
         return {i: told(row) for i, row in found.items() if row}
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None,

@@ -28,7 +28,7 @@ def one_line(
     most: int = 200,  # Characters
 ) -> str:
     "A title, a name or an id: one line, cut where it is too long."
-    line = without_secrets(visible(" ".join(text[:most * 8].split())))
+    line = visible(" ".join(text[:most * 8].split()))
     return line if len(line) <= most and len(text) <= most * 8 else line[:most - 1] + "…"
 
 # %% ../../nbs/15_session/05_xml.ipynb #9f8820a8
@@ -38,8 +38,8 @@ def cut(
     count: Callable[[str], int],
 ) -> tuple[str, int]:  # The beginning that fits, and how many characters are left out
     "A text that takes at most so many tokens."
-    text = without_secrets(text.strip())
-    head = visible(text[:most * 8])
+    text = text.strip()
+    head = without_secrets(visible(text[:most * 8]))
     if len(text) <= most * 8 and count(head) <= most: return head, 0
     rest, ends = max(0, len(text) - most * 8), [s.end for s in split_sentences(head)
                                                 if s.end < len(head.rstrip())]

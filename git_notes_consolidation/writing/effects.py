@@ -60,8 +60,8 @@ def a_fact(
     if any(c < " " and c not in "\n\t" or "\ud800" <= c <= "\udfff" for c in summary + body):
         raise BadFact("the text holds control characters; take them out")
     if not secrets and (why := secret_in(f"{summary}\n\n{body}")):
-        raise BadFact(f"{why}, and a note is for everyone who clones the repository: say it without, or where "
-                      "it is kept; the user may write it all the same (--with-secrets)")
+        raise BadFact(f"{why}, and a note is for everyone who clones the repository: say it without, or "
+                      "where it is kept; the user may write it all the same (--with-secrets)")
     if valid_from is not None and as_utc(valid_from) > now:
         raise BadFact(f"valid from {valid_from:%Y-%m-%d} is not yet true; remember it when it is")
     return _addressed(Memory("", commit, namespace, summary, body, now, valid_from=valid_from, **more))
