@@ -206,7 +206,8 @@ def tell_summary(
     name = known.names[x.id]
     facts = tuple(one_line(without_secrets(t), 300) for t in (x.insights or x.key_facts)[:5])
     return ContextSummary(name, one_line(without_secrets(x.title)),
-                          marked(*cut(x.summary, known.most, known.count), name), facts, len(x.source_memory_ids))
+                          marked(*cut(x.summary, known.most, known.count), name), facts,
+                          len(x.source_memory_ids))
 
 # %% ../../nbs/15_session/06_context.ipynb #e2ae296e
 def choose_summaries(

@@ -228,7 +228,7 @@ def test_ordinary_sentences_about_secrets(text): assert redact(text) == text
 
 @pytest.mark.parametrize("text", ["pw: {}", "The pw is {}", "pass phrase: {}", "the password, by the way, is {}", "passwords: kim={} ada={}",
     "passwords for staging: kim: {}, ada: {}", "Passwords:\n- kim: {}\n- ada: {}"])
-def test_a_name_with_a_digit(text): assert "cobbler" not in redact(text.replace("{}", WORD + "2"))
+def test_a_name_with_a_digit(text): assert WORD[:6] not in redact(text.replace("{}", WORD[:6] + "2"))
 
 
 @pytest.mark.parametrize("text", [
