@@ -106,6 +106,8 @@ def test_what_a_person_removes_by_name_is_told_and_stays_removed(home):
     assert said.code == 0 and "taken out by hand" in said.out and LOGS.summary in said.out and "git show" in said.out and summaries(home) == left
     git(home, "notes", f"--ref={REFS['runs']}", "remove", git(home, "notes", f"--ref={REFS['runs']}", "list").split()[1])  # Ours is no memory
     assert verdicts(home) == (1, 1) and gnc("consolidate", repo=home).code == 0 and verdicts(home) == (0, 0)
+    for m in read_memories(repo).memories: git(home, "notes", f"--ref={MEM}decisions", "remove", m.commit_sha)
+    assert summaries(home) == set() and verdicts(home) == (0, 0)  # And the last one, too
 
 
 def test_a_memory_that_is_written_over_is_named_and_comes_back_and_one_that_is_edited_is_there(home, monkeypatch):
