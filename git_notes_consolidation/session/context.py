@@ -288,7 +288,8 @@ def assemble(
     ids = {s.id for s in told}
     held = {i for x in found if known.names[x.id] in ids for i in x.source_memory_ids}
     order = sorted(near.values(), key=lambda m: (
-        m.id in asked, m.id in held, -meta[m.id].retention.overall * asked.get(m.id, 1.0), m.id))
+        meta[m.id].tier is not MemoryTier.HOT, m.id in held,
+        -meta[m.id].retention.overall * asked.get(m.id, 1.0), m.id))
     most, relations = config.max_per_namespace, 5 if config.include_edges else 0
     choices = tuple(choose(order, lambda m: tell(m, known, relations), room - cost, most, count))
     mine = tuple(c.memory for c in choices if c.fits)

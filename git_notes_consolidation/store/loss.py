@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
-from ..core.memory import UTC, as_utc
+from ..core.memory import UTC, as_utc, digest
 from .audit import audit
 from .audit_notes import Finding as Broken, Report, Where
 from .damage import Finding, Recoverable, counted_noun
@@ -47,8 +47,10 @@ class Lost:
     def memories(self) -> tuple[Recoverable, ...]:
         "What a person knows it by."
         found = [] if self.ours else [r for p in self.parts for r in parse_note(p)[0]]
-        return tuple(Recoverable(self.ref.removeprefix(MEM), r.front["summary"],
-                                 as_utc(r.front["timestamp"]).isoformat(), self.blob) for r in found)
+        ns = self.ref.removeprefix(MEM)
+        return tuple(Recoverable(ns, r.front["summary"], as_utc(r.front["timestamp"]).isoformat(), self.blob,
+                                 id=digest("mem", ns, r.front["timestamp"], r.front["summary"], r.body))
+                     for r in found)
 
 # %% ../../nbs/08_store/22_loss.ipynb #8fda6575
 class Removal(NamedTuple):
@@ -230,8 +232,8 @@ def audited(
     lost: Sequence[Finding],  # From `loss_findings`
 ) -> Report:
     "What the audit finds, and what is lost."
-    r, meant = audit(repo.path), any(f.recoverable and not f.remedy for f in lost)
+    r, meant = audit(repo.path), {m.id for f in lost if not f.remedy for m in f.recoverable}
     return Report((
         *(Broken("error", Where(f.where), f.what) for f in lost if f.remedy),
-        *(replace(f, level="warning") if meant and f.what.endswith("no note holds that") else f
+        *(replace(f, level="warning") if any(i in f.what for i in meant) else f
           for f in r.findings)), r.checked)

@@ -128,16 +128,16 @@ def _decided(v: View, i: str) -> str:
     r = max(found, key=lambda r: (r["seq"], r["id"]), default=None)
     if r is None: return "the run that asked it was taken back"
     if not r.get("verdict"): return f"{r.get('run', 'a run')} found that it no longer arises"
-    who = _author(v, r)
+    who = _author(r, {op["run"]: op for op in v.state.operations.values()})
     by, session = f" by {who}" * (who.by == "agent"), f", session {who.session}" * bool(who.session)
     return (
         f"{r['verdict']}{by} on {str(r.get('at', ''))[:10]} in "
         f"{r['run']}{session}{f': {why}' if (why := r.get('reason')) else ''}")
 
 
-def _author(v: View, r: Mapping[str, Any]) -> Author:
-    "Who gave an answer, as its record and the log say."
-    op: Mapping[str, Any] = next((op for op in v.state.operations.values() if op["run"] == r["run"]), {})
+def _author(r: Mapping[str, Any], ops: Mapping[str, Mapping[str, Any]]) -> Author:
+    "Who gave an answer, as its record and the log, by run, say."
+    op = ops.get(r["run"], {})
     return Author("agent" if r.get("by") == "agent" else "person", op.get("client", ""),
                   op.get("session", ""))
 
@@ -167,11 +167,11 @@ def answered(
     for _, _, r in sorted(v.events.records, key=lambda x: (x[2]["seq"], x[2]["id"])):
         if r["kind"] == "review" and r.get("live", True) and record_value(r): asked[r["subject"]] = r
     said = {i: r for i, r in v.state.answers.items() if i in asked and r.get("verdict")
-            and _author(v, r).by == by}
+            and (r.get("by") == "agent") == (by == "agent")}
+    ops = {op["run"]: op for op in v.state.operations.values()}
     def row(q: Mapping[str, Any], r: Mapping[str, Any]) -> dict[str, Any]:
-        who = _author(v, r)._asdict()
-        return {**q, **who, "verdict": r["verdict"], "run": r["run"], "at": str(r.get("at")),
-                "why": r.get("reason", "")}
+        return {**q, **_author(r, ops)._asdict(), "verdict": r["verdict"], "run": r["run"],
+                "at": str(r.get("at")), "why": r.get("reason", "")}
     rows = [row(q, said[q["id"]]) for q in questions(v, of={i: asked[i] for i in said})]
     return sorted(rows, key=lambda q: (q["at"], q["id"]), reverse=True)
 

@@ -1,15 +1,17 @@
 """What git prunes, a fetch removes or a push sets back is seen, named and brought back; what a person removes is left alone."""
 import subprocess
+from dataclasses import replace
 
 import pytest
 from calls import gnc, made, new_repo, state_of
 from helpers import git, refs
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.events import REFS, Append, edge_append
 from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.store.loss import KEPT, bring_back, keep, losses
+from git_notes_consolidation.store.loss import KEPT, audited, bring_back, keep, loss_findings, losses
 from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.store.writer import append
 
 OLD = mem("The API runs on Flask", "Small, and all of us know it.", days_ago=40, namespace="decisions")
 NEW = mem("The API runs on FastAPI", "Replaces “The API runs on Flask”.", days_ago=20, namespace="decisions")
@@ -100,9 +102,12 @@ def test_what_a_person_removes_by_name_is_told_and_stays_removed(home):
     repo, left = open_repo(home), summaries(home)
     assert [x.meant for x in losses(repo)] == [True] and keep(repo) == []
     assert "git notes remove" in gnc("doctor", "-v", repo=home).out and verdicts(home) == (0, 0)
-    assert gnc("restore", "--lost", repo=home).code == 0 and summaries(home) == left
+    said = gnc("restore", "--lost", repo=home)
+    assert said.code == 0 and "taken out by hand" in said.out and LOGS.summary in said.out and "git show" in said.out and summaries(home) == left
     git(home, "notes", f"--ref={REFS['runs']}", "remove", git(home, "notes", f"--ref={REFS['runs']}", "list").split()[1])  # Ours is no memory
     assert verdicts(home) == (1, 1) and gnc("consolidate", repo=home).code == 0 and verdicts(home) == (0, 0)
+    for m in read_memories(repo).memories: git(home, "notes", f"--ref={MEM}decisions", "remove", m.commit_sha)
+    assert summaries(home) == set() and verdicts(home) == (0, 0)  # And the last one, too
 
 
 def test_a_memory_that_is_written_over_is_named_and_comes_back_and_one_that_is_edited_is_there(home, monkeypatch):
@@ -149,3 +154,15 @@ def test_what_comes_back_is_what_was_there(home):
     git(home, "update-ref", "-d", f"{MEM}decisions")
     bring_back(open_repo(home), keep(open_repo(home)), SAMPLE_NOW)
     assert git(home, "notes", f"--ref={MEM}decisions", "show", at) == before
+
+
+def test_what_a_person_removes_excuses_nothing_else(home):
+    "An edge to a memory that was removed by hand is told; one to a memory that nobody has is broken still."
+    gone = next(m for m in read_memories(open_repo(home)).memories if m.summary == OLD.summary)
+    git(home, "notes", f"--ref={MEM}decisions", "remove", gone.commit_sha)
+    assert verdicts(home) == (0, 0) and f"ends at {gone.id}" in gnc("audit", "-v", repo=home).out.replace("\n", " ")
+    e = replace(next(e for e in state_of(home).edges.values() if e.target_id == gone.id), target_id="mem_" + "z" * 26)
+    run = Append("runs", "0" * 40, {"kind": "run", "id": "run_other", "at": SAMPLE_NOW.isoformat()})
+    append(open_repo(home), lambda events: [edge_append("0" * 40, e, "run_other", SAMPLE_NOW), run], SAMPLE_NOW)
+    found = audited(repo := open_repo(home), [*loss_findings(repo)]).findings
+    assert [f.level for i in (gone.id, e.target_id) for f in found if f"ends at {i}" in f.what] == ["warning", "error"]

@@ -244,6 +244,7 @@ def write_whole(path: Path, text: str, option: str) -> None:
     import tempfile
     if path.is_symlink() or path.exists() and not path.is_file():
         raise Usage(f"{option} {path} is a link, or no file; name the file itself")
+    if not path.parent.is_dir(): raise Usage(f"{option} {path}: there is no directory {path.parent}; make it")
     made = ""
     try:
         fd, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -219,7 +219,8 @@ def forget(
 
 def _brought_back(call: Call, dry_run: bool) -> None:
     repo = open_repo(call.repo)
-    gone = [x for x in store_loss.losses(repo) if not x.meant]
+    found = store_loss.losses(repo)
+    gone, by_hand = [x for x in found if not x.meant], [x for x in found if x.meant and x.memories()]
     if gone and not dry_run:
         store_loss.bring_back(repo, gone, call.now or datetime.now(UTC))
         store_loss.keep(repo)
@@ -231,7 +232,10 @@ def _brought_back(call: Call, dry_run: bool) -> None:
     does = "Nothing was written; would come back" if dry_run else "Back in the notes"
     call.show({"dry_run": dry_run, "records": records, "memories": [asdict(m) for m in memories]},
               *(cut("Gone from the notes", ("recorded", "in", "says"), rows, call.verbose) if rows else ()),
-              f"{does}: {said}." if gone else "Nothing is lost: all that stood in the notes still does.")
+              f"{does}: {said}." if gone else "Nothing is lost: all that stood in the notes still does."
+              if not by_hand else "Nothing is lost; what was taken out by hand stays out:",
+              *(f"  {m.namespace}, {m.timestamp[:10]}  {plain(m.summary, 60)}: {m.command}"
+                for x in by_hand for m in x.memories()))
 
 
 @app.command(epilog="Examples: `gnc restore mem_x7k2`, `gnc restore --lost --dry-run`, `gnc restore --lost`.")
