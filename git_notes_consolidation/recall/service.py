@@ -18,6 +18,7 @@ from ..store import cache as index
 from ..store import tables as store_tables
 from ..core.loading import Settings, load_settings, project_file
 from ..core.settings import SubconsciousnessConfig
+from ..llm.redact import masked
 from ..similarity.embedder import Embedder, EmbeddingError
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.minilm import MiniLMEmbedder
@@ -300,7 +301,7 @@ class RecallService(_Tables):
             log.set(result_count=len(results[:most]))
         count_up("recall.recalls_by_mode", mode=mode_)
         record("recall.latency", perf_counter() - begin, mode=mode_)
-        return results[:most]
+        return [replace(r, memory=masked(r.memory)) for r in results[:most]]
 
     def note(self, results: Iterable[MemoryResult | Memory]) -> None:
         "Count these as used: they stood out, or were opened."
@@ -316,7 +317,7 @@ class RecallService(_Tables):
         wanted = [*ids]
         def look(conn: sqlite3.Connection) -> dict[str, Memory]:
             self._up_to_date(conn)
-            return {i: as_shown(m) for i, m in store_tables.stored_memories(conn, wanted).items()}
+            return {i: masked(as_shown(m)) for i, m in store_tables.stored_memories(conn, wanted).items()}
         return self._sound(look)
 
     def said_again(self, ids: Iterable[str]) -> dict[str, list[str]]:
@@ -346,8 +347,10 @@ AND m.superseded_kind = 'full')
                 SELECT id FROM older"""
             found = {i: [x for x, in conn.execute(sql, (i,))] for i in dict.fromkeys(ids)}
             known = store_tables.stored_memories(conn, [x for row in found.values() for x in row])
-        return {i: tuple(sorted((as_shown(known[x]) for x in row), key=lambda m: (m.event_time, m.id))) for i,
-                row in found.items() if row}
+        def told(row: list[str]) -> tuple[Memory, ...]:
+            there = (masked(as_shown(known[x])) for x in row)
+            return tuple(sorted(there, key=lambda m: (m.event_time, m.id)))
+        return {i: told(row) for i, row in found.items() if row}
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None,
                 asked: AskedTimes | None, deeper: bool = False,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.decide import Pool
 
 # %% auto #0
-__all__ = ['worded', 'written', 'remember', 'forget', 'restore', 'update', 'history']
+__all__ = ['WithSecrets', 'worded', 'written', 'remember', 'forget', 'restore', 'update', 'history']
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c228129b
 if not TYPE_CHECKING:
@@ -124,6 +124,9 @@ def _hint(
     return f"If this replaces “{plain(m.summary, 70)}”, {how} --supersedes {short(m.id)}" if m else ""
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #56465164
+WithSecrets = Annotated[bool, typer.Option("--with-secrets", help="What looks like a secret, too.")]
+
+
 @app.command(
     epilog="Examples: `gnc remember \"Orders live in Postgres since May\" --tag db`, `gnc remember -f "
            "note.md --valid-from 2026-03-01`, "
@@ -171,6 +174,7 @@ def remember(
     judge: Annotated[
         bool,
         typer.Option("--judge/--no-judge", help="Hold it against what is there, or just add it.")] = True,
+    with_secrets: WithSecrets = False,
     dry_run: Annotated[bool,
                        typer.Option("--dry-run", help="Say what would be done, and write nothing.")] = False,
     session: Annotated[str, typer.Option(help="A name for the log.")] = "",
@@ -194,7 +198,7 @@ def remember(
                    commit=commit, session=session, supersedes=supersedes or (), amends=amends or (),
                    superseded_by=superseded_by or (),
                    merges=[merge_with] if merge_with else (), duplicate_of=duplicate_of, judge=judge,
-                   dry_run=dry_run)
+                   secrets=with_secrets, dry_run=dry_run)
     written(call, s, r,
             _hint(r, f"{title or ''} {text.partition(chr(10))[0]}",
                   s.held().pool, s.embedder.floor, since))
