@@ -17,6 +17,7 @@ from .xml import (
 from ..core.models import (
     EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier)
 from ..core.memory import Memory, UTC, as_utc
+from ..llm.redact import without_secrets
 from ..store.git import Repo, RepoError, git, open_repo
 from ..store.state import State
 from ..consolidation.scan import living_memories
@@ -138,7 +139,7 @@ def tell(
     by = known.names.get(d.superseded_by or "") if d.superseded_kind == "partial" else None
     body = marked(*cut(m.content, known.most, known.count), name) if known.most else ""
     return ContextMemory(name, visible(m.namespace), d.tier, round(d.retention.overall, 4),
-                         one_line(m.summary),
+                         one_line(without_secrets(m.summary)),
                          body, _second(m.timestamp),
                          d.activation_count, said, by)
 
@@ -203,8 +204,8 @@ def tell_summary(
 ) -> ContextSummary:
     "A summary as the document tells it; where no model saw more, its key facts are the insights."
     name = known.names[x.id]
-    facts = tuple(one_line(t, 300) for t in (x.insights or x.key_facts)[:5])
-    return ContextSummary(name, one_line(x.title),
+    facts = tuple(one_line(without_secrets(t), 300) for t in (x.insights or x.key_facts)[:5])
+    return ContextSummary(name, one_line(without_secrets(x.title)),
                           marked(*cut(x.summary, known.most, known.count), name), facts,
                           len(x.source_memory_ids))
 
