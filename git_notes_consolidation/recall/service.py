@@ -35,7 +35,8 @@ from ..observability.tracing import span
 from git_notes_consolidation.recall.rank import (
     AHEAD, AKIN, CLEAR, QUESTION, RELEVANT, about_the_past, lists_all, name_scores, relevance, vector_scores,
     word_scores)
-from .newest import GROUPED, answers_better, newest_on_top, stands_for
+from .newest import GROUPED, stands_for
+from .ranker import answering_order
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
@@ -196,6 +197,7 @@ class _Scores(NamedTuple):
     orders: list[np.ndarray]
     weights: list[float]
     cosine: np.ndarray
+    X: np.ndarray
 
     def found(self, c: Columns, wanted: Wanted, least: float | None, without: Collection[int] = ()) -> Found:
         return ranked(c, self.orders, self.cosine, wanted, least, self.weights, without)
@@ -203,12 +205,12 @@ class _Scores(NamedTuple):
 
 def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x: np.ndarray, floor: float,
             weight: float, rankers: Collection[str]) -> _Scores:
-    cosine, near = vector_scores(X, x, QUESTION * floor)
+    cosine, near = vector_scores(X, x, 0.02)
     orders = {"words": word_scores, "names": name_scores}
     scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers}
     if "vectors" in rankers: scores["vectors"] = near
     there = {name: s for name, s in scores.items() if s is not None}
-    return _Scores([*there.values()], [weight if name == "vectors" else 1.0 for name in there], cosine)
+    return _Scores([*there.values()], [weight if name == "vectors" else 1.0 for name in there], cosine, X)
 
 
 def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str,
@@ -372,6 +374,17 @@ AND m.superseded_kind = 'full')
     def _best(self, tables: sqlite3.Connection, c: Columns, scores: _Scores, query: str, wanted: Wanted,
               most: int, least: float | None, full: Callable[[Found], list[MemoryResult]],
               deeper: bool) -> list[MemoryResult]:
+        best, pool, V = self._pool(tables, c, scores, query, wanted, most, least, full)
+        refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
+        order = answering_order(pool, query, V, refused, self.embedder.name if self.name_of is None else self.name_of)
+        mine = {r.id for r in best}
+        lifted = {r.superseded_by for r in pool if r.superseded_kind == "full"}
+        out = [r for n, r in enumerate(order) if r.id in mine or r.id in lifted and not r.superseded_by or deeper and not n]
+        return _relevant(out, query)
+
+    name_of = None
+
+    def _pool(self, tables, c, scores, query, wanted, most, least, full):
         without, asked = set[int](), cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
         def look(w: Wanted, n: int) -> list[MemoryResult]:
             while True:
@@ -380,16 +393,23 @@ AND m.superseded_kind = 'full')
                 if not untold: return found
                 without.update(untold)
         best = look(wanted, max(most, GROUPED))
-        every = look(replace(wanted, anywhere=True, summaries=False), GROUPED)
-        if deeper and answers_better(query, every, best): best = every
-        if wanted.past: return _relevant(best, query)
-        near = every[:GROUPED]
-        if more := {asked[r.id] for r in best[:_READ] if r.id in asked} - {r.id for r in near}:
-            found = scores.found(c, replace(wanted, anywhere=True, summaries=False), least)
+        far = replace(wanted, anywhere=True, summaries=False)
+        every = look(far, GROUPED)[:GROUPED]
+        every += look(replace(far, past=True, mode=RetrievalMode.EXHAUSTIVE), GROUPED)[:GROUPED]
+        pool = {r.id: r for r in (*best[:GROUPED], *every)}
+        want = {asked[r.id] for r in [*pool.values()] if r.id in asked} | {r.superseded_by for r in pool.values() if r.superseded_by}
+        seen = set()
+        while more := want - pool.keys() - seen:
+            seen |= more
+            found = scores.found(c, replace(far, past=True, mode=RetrievalMode.EXHAUSTIVE), None)
             units = np.unique(c.unit[[n for n, i in enumerate(c.ids) if i in more]])
-            near += full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))
-        refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
-        return _relevant(newest_on_top(best, query, near, asked, refused), query)
+            got = full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))
+            pool |= {r.id: r for r in got}
+            want |= {r.superseded_by for r in got if r.superseded_by}
+        for r in best[GROUPED:]: pool.setdefault(r.id, r)
+        row = {i: n for n, i in enumerate(c.ids)}
+        V = scores.X[[row[i] for i in pool]]
+        return best, [*pool.values()], V
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, float]:
