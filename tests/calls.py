@@ -38,7 +38,7 @@ class Said(NamedTuple):
 
 def gnc(*args, repo=None, now=SAMPLE_NOW, width=240):
     "A command in this process."
-    where = [*(["--repo", str(repo)] if repo else []), *(["--now", now.isoformat()] if now else [])]
+    where = [*(["--repo", str(repo)] if repo else []), *(["--now", now.isoformat()] if now and "--now" not in args else [])]
     cli.Call.out.width = width
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         code = apps_program.main([*where, *map(str, args)])

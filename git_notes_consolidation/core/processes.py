@@ -4,14 +4,16 @@
 
 # %% ../../nbs/01_core/05_processes.ipynb #58f463aa
 from __future__ import annotations
-import sqlite3, time
+import os, sqlite3, time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 # %% auto #0
-__all__ = ['POOL', 'MAX_PROCESSES', 'MIN_SECONDS', 'Pool', 'using_pool', 'process_count', 'parallel_map', 'write_ahead']
+__all__ = ['POOL', 'MAX_PROCESSES', 'MIN_SECONDS', 'Pool', 'using_pool', 'process_count', 'parallel_map', 'private',
+           'write_ahead']
 
 # %% ../../nbs/01_core/05_processes.ipynb #d73b6f87
 _S = TypeVar("_S")
@@ -66,14 +68,25 @@ def parallel_map(
     try: return list(joblib.Parallel(n_jobs=n, max_nbytes=None)(joblib.delayed(f)(x) for x in shares))
     except BrokenProcessPool: return [f(x) for x in shares]
 
+# %% ../../nbs/01_core/05_processes.ipynb #beb62173
+def private(path: Path) -> Path:
+    "A file that only its owner reads, made where it is not there."
+    with suppress(OSError):  # Somebody else's: whoever opens it says so
+        os.close(os.open(path, os.O_CREAT, 0o600))
+        os.chmod(path, 0o600)
+    return path
+
 # %% ../../nbs/01_core/05_processes.ipynb #c709ca8a
 def write_ahead(
     conn: sqlite3.Connection,
     seconds: float,  # How long to wait for another process
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    "Switch the write-ahead log on; `sqlite3.OperationalError` where somebody has the file for longer."
+    """Make the file private and switch the write-ahead log on; `sqlite3.OperationalError` where somebody has
+    it for longer."""
     until = clock() + seconds
+    for _, _, file in conn.execute("PRAGMA database_list"):
+        if file: private(Path(file))
     while True:
         try: conn.execute("PRAGMA journal_mode = WAL"); break
         except sqlite3.OperationalError as e:

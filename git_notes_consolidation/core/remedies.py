@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 # %% auto #0
-__all__ = ['NOT_FETCHED', 'NOT_THERE', 'FETCH_NOTES', 'NONE_THERE', 'PARTIAL', 'remedy']
+__all__ = ['NOT_FETCHED', 'NOT_THERE', 'GONE', 'FETCH_NOTES', 'NONE_THERE', 'PARTIAL', 'remedy']
 
 # %% ../../nbs/01_core/13_remedies.ipynb #daa3d1c5
 NOT_FETCHED = ("the memories are not in this clone, only what was made of them; fetch them: git fetch origin "
                "'refs/notes/mem/*:refs/notes/mem/*'")
 NOT_THERE = ("the memories are not in this clone, only what was made of them, and the remote had none at the "
              "last sync; fetch them: gnc sync where they were written, then gnc sync here")
+GONE = ("the memories that were here are gone, only what was made of them is there; bring them back: gnc "
+        "restore --lost")
 # Of a repository with a remote, and no note at all
 FETCH_NOTES = ("A clone brings no notes along; fetch them: gnc sync, or git fetch origin "
                "'refs/notes/*:refs/notes/*'")

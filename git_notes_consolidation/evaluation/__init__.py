@@ -11,6 +11,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "chains": "Chain ChainReport load_chains evaluate_chains",
     "fourway": "FourWayReport RELATIONS evaluate_four_ways",
     "retrieval": "load_questions sample_questions evaluate_recall",
-    "mutants": "KINDS mutate retell",
     "decay": "Tuned tuned evaluate_retention file_touches memory_touches",
 })

@@ -16,8 +16,7 @@ from ..store import cache as store_cache
 from ..store.changes import last_run
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.loading import Settings
-from ..store.audit import audit
-from ..store.loss import loss_findings
+from ..store.loss import audited, loss_findings
 from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun
 from ..similarity.embedder import EmbeddingError
 from ..similarity.endpoint import EndpointEmbedder, get_embedder
@@ -50,7 +49,7 @@ def record_findings(repo: Repo, events: Events) -> Iterator[Finding]:
     "What our refs hold, and what they hold in vain."
     state = fold(events)
     for p in events.problems:
-        yield Finding("records", "warn", f"A line that is no record is left out: {p.reason}.",
+        yield Finding("records", "broken", f"A line that is no record is left out: {p.reason}.",
                       f"git notes --ref={p.note.replace(' ', ' edit ')}, and take it out",
                       f"{p.note}, byte {p.offset}")
     cut = [r["run"] for _, _, r in events.records if r.get("run") and r["run"] not in state.runs]
@@ -240,8 +239,8 @@ def run_check(area: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]
 def _notes(repo: Repo) -> Iterator[Finding]:
     scan = read_memories(repo)
     if gone := missing_memories(repo):
-        what, _, heals = gone.partition("; fetch them: ")
-        yield Finding("notes", "broken", f"{what[0].upper()}{what[1:]}.", heals)
+        what, _, heals = gone.partition("; ")
+        yield Finding("notes", "broken", f"{what[0].upper()}{what[1:]}.", heals.partition(": ")[2])
     notes = notes_of(repo, scan.tips)
     yield from note_findings(repo, scan, notes)
     read = readings(notes)
@@ -251,11 +250,11 @@ def _notes(repo: Repo) -> Iterator[Finding]:
 
 def _records(repo: Repo) -> Iterator[Finding]:
     events = read_events(repo)
-    found = [*loss_findings(repo, [r for _, _, r in events.records if r["kind"] == "run"]),
-             *record_findings(repo, events)]
+    lost = [*loss_findings(repo, [r for _, _, r in events.records if r["kind"] == "run"])]
+    found = [*lost, *record_findings(repo, events)]
     yield from found
     told = {MEM, *(f.where.partition(",")[0] for f in found)}  # That no memory is here is said of the notes
-    for f in audit(repo.path).findings:
+    for f in audited(repo, lost).findings:
         if (where := str(f.where)).partition(",")[0] not in told:
             yield Finding("records", "broken" if f.level == "error" else "note",
                           f"{f.what[:1].upper()}{f.what[1:]}.", where=where)

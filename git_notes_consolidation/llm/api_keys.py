@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections.abc import Iterator
-from .secret_values import _drawn, _START, Finding
+from .secret_values import _drawn, _START, Finding, late
 
 # %% auto #0
 __all__ = ['headed']
@@ -129,7 +129,7 @@ _HEADS = [
     ("zuplo-key", "zpka_", r"\w{30,}+")]
 
 _BY_HEAD = [(f"secret:{kind}", heads.split(),
-             re.compile(f"{_START}(?:{'|'.join(map(re.escape, heads.split()))})(?P<v>{tail})"))
+             late(f"{_START}(?:{'|'.join(map(re.escape, heads.split()))})(?P<v>{tail})"))
             for kind, heads, tail in _HEADS]
 
 # %% ../../nbs/09_llm/06_api_keys.ipynb #d0625021

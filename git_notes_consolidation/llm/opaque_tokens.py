@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64, re
 from collections.abc import Iterator
 from .secret_values import (
-    _after, _drawn, _long, _NOT_IT, _START, _STRONG, _unlikely, _value, Finding)
+    _after, _drawn, _long, _NOT_IT, _START, _STRONG, _unlikely, _value, Finding, late)
 
 # %% auto #0
 __all__ = ['formed', 'placed', 'loose', 'issued', 'louder', 'runs', 'arguments']
@@ -78,10 +78,10 @@ _FORMS = [
     ("password-hash", "}", r"\{(?:S?SHA\d{0,3}|S?MD5|PBKDF2[\w-]{0,10})\}(?P<v>[A-Za-z0-9+/=.$]{16,}+)"),
     ("password-hash", "*", _after(r"\w*") + r"\*[0-9A-F]{40}(?![0-9A-Fa-f])"),
     ("password-hash", "md5", _after(r"\w-") + r"md5[0-9a-f]{32}(?!\w)")]
-_BY_FORM = [(f"secret:{kind}", gate, re.compile(pattern)) for kind, gate, pattern in _FORMS]
+_BY_FORM = [(f"secret:{kind}", gate, late(pattern)) for kind, gate, pattern in _FORMS]
 
 
-_SLUG = re.compile(r"[a-z]+(?:-(?:[a-z]+|\d{1,4}))+")  # The words of a title in an address
+_SLUG = late(r"[a-z]+(?:-(?:[a-z]+|\d{1,4}))+")  # The words of a title in an address
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #947c3b87
 def formed(text: str) -> Iterator[Finding]:
@@ -97,11 +97,11 @@ def formed(text: str) -> Iterator[Finding]:
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #7aa8459c
 _BREAK = r"(?:\n[\d:.,|TZ+\[\]-]{1,32}[ \t]{1,3}|\s|\\{1,4}[nr]|[\"'+>|#*])*+"
-_PEM = re.compile(rf"-----?\s?BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?\s?-----?"
+_PEM = late(rf"-----?\s?BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?\s?-----?"
                   rf"(?:{_BREAK}(?:[A-Za-z-]{{3,20}}: [^\n\\\"]{{1,200}}|=?[A-Za-z0-9+/=]{{16,}}+))++"
                   rf"(?:{_BREAK}=?[A-Za-z0-9+/]{{1,15}}={{0,2}})?(?:{_BREAK}-----END [A-Z0-9 "
                   rf"]{{0,40}}PRIVATE KEY(?: BLOCK)?-----)?")
-_TORN = re.compile(
+_TORN = late(
     rf"(?:^|(?<=\n)|(?<=\\n))(?P<v>(?:[A-Za-z0-9+/=]{{16,}}+{_BREAK}){{1,200}}+(?:[A-Za-z0-9+/]{{1,15}}={{0,"
     rf"2}}{_BREAK})?)"
     r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY")  # Without its head
@@ -133,15 +133,15 @@ def _opens(
     return bool(_STRONG.match(user)) and not _NOT_IT.search(user)
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #770d74fc
-_URL = re.compile(
+_URL = late(
     r"://(?<=[a-z0-9]://)(?:(?P<user>[^\s:/@\"'<>\\\[]{0,80}):(?P<v>[^\s/@\"'<>\\]{3,300})|(?P<t>[^\s:/"
     r"@\"'<>\\\[]{12,200}))@")
 _WEAK = frozenset("""
     password passwd pass pwd pw secret postgres root guest admin user test example changeme token""".split())
-_SCHEME = re.compile(
+_SCHEME = late(
     rf"(?=[AaBb])(?i:{_START}(?:bearer|basic|authorization:\s{{0,3}}(?!digest|negotiate|ntlm)[a-z]{{3,12}}))"
     r"(?:\s{1,3}|%20|\+)(?P<v>[A-Za-z0-9+/_.~=-]{12,}+)")
-_PARAMETER = re.compile(
+_PARAMETER = late(
     r"(?i)(?<=[?&;#])(?:amp;)?(?:[\w.-]{0,24}?(?:token|key|sig|signature|secret|password|passwd|pwd|auth|"
     r"authkey|jwt|ticket)"
     r"|appid|app_id|code|sid|session|hash|hmac"
@@ -166,11 +166,11 @@ def placed(text: str) -> Iterator[Finding]:
             yield Finding("secret:parameter", *m.span("v"))
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #e83fe0a1
-_COOKIE, _CRUMB = re.compile(
-    r"(?i)(?:cookie[\"']?:|\bcurl(?:\s[^\n]{0,200}?)?\s(?:-b|--cookie)\s)([^\n]*)"), re.compile(
+_COOKIE, _CRUMB = late(
+    r"(?i)(?:cookie[\"']?:|\bcurl(?:\s[^\n]{0,200}?)?\s(?:-b|--cookie)\s)([^\n]*)"), late(
         r"[\w.-]{1,60}=([\w%.+/~-]{16,4096})")
-_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_SESSION = re.compile(
+_UUID = late(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_SESSION = late(
     r"(?<![A-Za-z0-9])[\w.]{0,24}(?:SESSI?O?N?_?ID|SESSID|sessionid|SessionId|connect\.sid|_session|"
     r"_session_id|auth_session|sid)="
     r"(?P<v>[\w%.+/-]{20,400}+)")
@@ -185,16 +185,16 @@ def loose(text: str) -> Iterator[Finding]:
             yield Finding("secret:session", *m.span("v"))
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #4a515c5f
-_ISSUED = re.compile("(?=[A-Za-z])(?<!_)" + _START
+_ISSUED = late("(?=[A-Za-z])(?<!_)" + _START
                      + r"(?P<head>(?!ZN)[A-Za-z][A-Za-z0-9]{1,11}(?:[_-][a-z0-9]{2,10}){0,3})[._-]"
                      r"(?P<tail>(?:[A-Za-z0-9]{14,31}[._-])?[A-Za-z0-9]{20,}+)(?!\()")
-_SAYS = re.compile(r"(?:^|[_-])(?:api|sk|key|token|secret|live|prod|pat|test)(?:$|[_-])")
+_SAYS = late(r"(?:^|[_-])(?:api|sk|key|token|secret|live|prod|pat|test)(?:$|[_-])")
 # Of objects
 _IDS = frozenset("""
     toolu msg chatcmpl asst thread run req resp file evt pi ch cus sub seti price acct dpl prj org proj mem
     sum edge cfg""".split())
 # By machines, for everybody
-_MADE = re.compile(r"sha\d|pk[_-]|ssh-|commit|build|image|layer|chunk|asset|digest")
+_MADE = late(r"sha\d|pk[_-]|ssh-|commit|build|image|layer|chunk|asset|digest")
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #0df347ac
 def issued(text: str) -> Iterator[Finding]:
@@ -209,11 +209,11 @@ def issued(text: str) -> Iterator[Finding]:
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #9ad211d8
 _ONES = "A-Za-z0-9!#%^&*?@$_+-"
-_LOUD = re.compile(
+_LOUD = late(
     rf"(?:(?<![^\s\"'`(,;:=|])|(?<=\\[nrt]))(?=[{_ONES}]{{0,39}}[a-z])(?=[{_ONES}]{{0,"
     rf"39}}[A-Z])(?=[{_ONES}]{{0,39}}\d)(?=\w{{0,39}}[!#%^&*?@$])"
     rf"[{_ONES}]{{8,40}}(?![^\s\"'`),;:|.\\])")
-_NOT_LOUD = re.compile(
+_NOT_LOUD = late(
     r"[*=]|\w+![$A-Z]+\$?\d|\w+&&?\w+$|\w*%\d\d?[A-Za-z0-9]+$|[A-Za-z]\w*#\w+$|(?:\w*[A-Za-z]\w*\$+){1,4}\w+$"
     r"|\w+\*\w*$|[A-Za-z-]+#[\d-]+$|[\w.-]{3,}@[\w-]+$|%[0-9A-Z]{2}|[A-Za-z]+\d?[!?]+$|"
     r"#\d|[$%@&#][A-Za-z_]\w*$|\w+\?$")
@@ -224,12 +224,12 @@ def louder(text: str) -> Iterator[Finding]:
                 if not _NOT_LOUD.match(m[0]))
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #5d0f11a2
-_PUBLIC = re.compile(
+_PUBLIC = late(
     r"(?i)(?:public(?:[ _-]?key)?|fingerprint|address|commit|sha\d*|hash|digest|checksum|AAAA|integrity|"
     r"\bcid\b|wallet|\bid|ids|\bh1)"
     r"\W[^\n]{0,12}$|base64,$")
-_STORED = re.compile(r"Qm|AAAA|_Z|MI|sha\d+-")
-_OPEN = re.compile(r"-----BEGIN (?![A-Z0-9 ]*PRIVATE)[A-Z0-9 ]{1,40}-----(?:[^-]|-(?!----)){0,20000}")
+_STORED = late(r"Qm|AAAA|_Z|MI|sha\d+-")
+_OPEN = late(r"-----BEGIN (?![A-Z0-9 ]*PRIVATE)[A-Z0-9 ]{1,40}-----(?:[^-]|-(?!----)){0,20000}")
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #b3f9b3ca
 def _shown(
@@ -251,12 +251,12 @@ def _text(run: str) -> bool:
     return 8 * sum(32 <= b < 127 or b in b"\n\r\t" for b in read) > 7 * len(read)
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #f4893017
-_RUN = re.compile(_after(r"\w+/.@#~%-") + r"(?<!==)[A-Za-z0-9]{20,200}+(?![\w+/=@%(-]|\.\w)")
-_BASE = re.compile(_after(r"\w+/.@#~%-")
+_RUN = late(_after(r"\w+/.@#~%-") + r"(?<!==)[A-Za-z0-9]{20,200}+(?![\w+/=@%(-]|\.\w)")
+_BASE = late(_after(r"\w+/.@#~%-")
                    + r"(?<!==)(?=[\w+-]{0,60}[+/_=-])(?![/_-])[A-Za-z0-9+/_-]{40,200}+={0,2}(?![\w+/=@%(-]|"
                      r"\.\w)")
-_NEAR = re.compile(r"(?i)(?:token|secret|api[ _-]?key|password|credential|passphrase)[^\n]{0,48}$")
-_AFTER = re.compile(
+_NEAR = late(r"(?i)(?:token|secret|api[ _-]?key|password|credential|passphrase)[^\n]{0,48}$")
+_AFTER = late(
     r"(?i)[^A-Za-z][^\n]{0,40}(?:\n|\\n)?[^\n]{0,24}(?:token|secret|api[ "
     r"_-]?key|password|credential|passphrase)")
 
@@ -279,7 +279,7 @@ _KEYED, _HEX = ("(?:(?:api|admin|secret|access|private)[ _-]?key|secret|token)",
                 "(?=[0-9a-f]{0,30}\\d)(?:[0-9a-f]{32}|[0-9a-f]{64})")
 _PLAIN = ("etag", "trace", "request", "cache", "md5", "sha", "count", "scanning", "checksum", "digest",
           "commit")
-_ARGUMENT = re.compile(
+_ARGUMENT = late(
     rf"(?i:{_KEYED}[^\n]{{0,24}}?)[\"'](?P<v>{_HEX})[\"']|[\"'](?P<w>{_HEX})[\"'][^\n\"']{{0,"
     rf"24}}(?i:{_KEYED})")
 

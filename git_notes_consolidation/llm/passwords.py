@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from .secret_values import (
-    _after, _CHOSEN, _drawn, _ISH, _long, _STRONG, _unlikely, _value, Finding)
+    _after, _CHOSEN, _drawn, _ISH, _long, _STRONG, _unlikely, _value, Finding, late)
 
 # %% auto #0
 __all__ = ['ABROAD', 'Q', 'OF', 'ELSEWHERE', 'ENDS']
@@ -21,7 +21,7 @@ def _spelled(
         r"\s") for w in words.split())
 
 # %% ../../nbs/09_llm/04_passwords.ipynb #a8000022
-_KEYS = re.compile("(?i)("
+_KEYS = late("(?i)("
                    + "access account admin aes api app auth bot consumer cookie crypto decryption deploy "
                      "encryption fernet functions? hmac"
                      " ingest integration jwt license "
@@ -30,10 +30,10 @@ _KEYS = re.compile("(?i)("
                    " vapid webhook "
                    "write".replace(" ", "|") + r")(?:[ _-]access)?[ _-]?$|(?-i:([A-Z0-9]{2,20})_)$")
 _NAMES = (
-    rf"(?=[PpSsTtCcIiKkAaBbDdVvUu])(?i:{_after('A-Za-z')}(?:pass(?!w|phrase|code)|pw(?!d)|psk)|"
+    rf"(?=[PpSsTtCcIiKkAaBbDdVvUu])(?i:{_after('A-Za-z')}(?:pass(?!w|[ _-]?phrase|code)|pw(?!d)|psk)|"
     rf"(?-i:(?<=[a-z])Pass(?![a-z]))|(?<=require)pass|(?<=bind"
     rf"|root)pw|password|passwor[td]"
-    r"|passphrase|passcode|passwd|pwd|secret(?![ _-](?:access[ _-])?key|[ "
+    r"|pass[ _-]?phrase|passcode|passwd|pwd|secret(?![ _-](?:access[ _-])?key|[ "
     r"-]?word)|token|cookie|bearer|credentials?|identified (?:with \w{1,30} )?by|"
     r"(?:device|auth|authorization|verification|invite|user)[_-]?code|"
     r"(?:secret|code)[ -]?word|key|(?:"
@@ -48,7 +48,8 @@ Q = r"\\{0,7}[\"'`]"
 OF = (
     r"(?:\s(?:used\s)?(?:for|of|on|to|in|at|für|fuer|del|du|des|della|de(?:\s(?:la|el))?|para|pour|do|van|"
     r"voor|för|til"
-    r"|pro|na|от|для|к|dla|per|till)\s[\w .@'-]{1,40}?|\s?\([\w .@'-]{1,30}\))?")
+    r"|pro|na|от|для|к|dla|per|till)\s[\w .@'-]{1,40}?"
+    r"|\s?\([\w .@'-]{1,30}\)|,\s[\w '-]{2,30},|\s[–—-]\s[\w ']{2,30}\s[–—-])?")
 _IS = (
     r"\s(?:is|was|are|became|remains|(?:will|should|used\sto)\sbe|ist|war|lautet|es|est|é|è|är|"
     r"jest)(?:\s(?:now|still|just|currently|simply"
@@ -64,8 +65,8 @@ _TAIL = (rf"(?P<rest>s?(?:[._-]\w{{1,24}}|[A-Z0-9]\w{{0,24}})?)(?:{Q})?\]?"
                     rf"80}}(?=\\{{0,7}}\")"
                     r"|(?<=')(?:[^\s'\\]|''){4,80}(?=')|[^\s\"'`\\]{4,600})|(?P<bare>[^\s\"'`\\,;<>()\[\]{}|"
                     r"]{4,600}))")
-_NAMED = re.compile(rf"(?P<name>{_NAMES}){_TAIL}")
-_NAMED_ABROAD = re.compile(rf"(?i:(?P<name>{_after('A-Za-z')}(?:{ABROAD}))){_TAIL}")
+_NAMED = late(rf"(?P<name>{_NAMES}){_TAIL}")
+_NAMED_ABROAD = late(rf"(?i:(?P<name>{_after('A-Za-z')}(?:{ABROAD}))){_TAIL}")
 
 # %% ../../nbs/09_llm/04_passwords.ipynb #a8000025
 _OTHER = frozenset(
@@ -74,7 +75,7 @@ _OTHER = frozenset(
     "policy prefix suffix version used budget bound min max reset prompt alias format class "
     "provider store manager usage kind rate hint "
     "label age at stdin command cmd column header regex pattern location source".split())
-_CURSOR = re.compile(
+_CURSOR = late(
     r"(?i)(?:page|next|continuation|public|cache|sort|partition|primary|foreign|idempotency|host|registry|"
     r"hkey|object|routing)"
     r"(?:[ _-]?key)?[ _-]?$")
@@ -101,28 +102,28 @@ def _called(
     return re.sub(r"[\s_-]+", "-", opens[0].lower().rstrip(" _-")) + "-key" if opens else ""
 
 # %% ../../nbs/09_llm/04_passwords.ipynb #a800002a
-_OPTION = re.compile(
+_OPTION = late(
     r"(?i)(?:(?:^|[\s\"'])--?[\w-]{0,20}|login\s\S{1,60}\s|user(?:name)?(?:\s?[:=]\s?\S{1,60}|\s\S{1,60}[,;/"
     r"]|\s\S{1,60}\s/)\s"
     r"|identified by\s?|(?:^|\s)(?:require|master))$")
-_WITH = re.compile(r"\bwith\s$")
-_TRIED = re.compile(
+_WITH = late(r"\bwith\s$")
+_TRIED = late(
     r"(?i)\b(?:with|tried|try|using|used?|enter(?:ed)?|typed?|gave|has|have|set)\s(?:the\s|a\s)?(?:\w{2,"
     r"12}\s)?$")
-_TECHNICAL = re.compile(
+_TECHNICAL = late(
     r"(?i)(?:^|[_.-])(?:service|file|policy|test|flow|length|tool|form|hash(?:ing|es)?|auth|dir|reset"
     r"|field|input|check|rule|case|min|max|gen)"
     r"(?:$|[_.-]|\d)|-(?:file|tool|only)")
-_COMPOUND = re.compile(r"(?=.*[a-z])(?:[A-Za-z]{2,}[_.-]){1,5}[A-Za-z]{0,12}\d{0,6}[!?#$%*]{0,3}$")
-_DECLARED = re.compile(r"(?:^|\s)(?:ENV|ARG|setx|set|set -g?x|export|#define)\s\w{0,40}$")
-_SET = re.compile(r"(?i)\b(?:re)?(?:set|changed?|rotated?|updated?|from)\b")
-_PAIR, _CLOSED = re.compile(rf"(?:\(\s?{Q}|(?<=[\"'`])--?)[\w.#-]{{0,40}}$"), re.compile(rf"{Q}\s?\)")
-ELSEWHERE = re.compile(rf"(?i){ABROAD}")
-_SETS = re.compile(r"(?i)(?:\.|set_?|with_?|update_?)$")
+_COMPOUND = late(r"(?=.*[a-z])(?:[A-Za-z]{2,}[_.-]){1,5}[A-Za-z]{0,12}\d{0,6}[!?#$%*]{0,3}$")
+_DECLARED = late(r"(?:^|\s)(?:ENV|ARG|setx|set|set -g?x|export|#define)\s\w{0,40}$")
+_SET = late(r"(?i)\b(?:re)?(?:set|changed?|rotated?|updated?|from)\b")
+_PAIR, _CLOSED = late(rf"(?:\(\s?{Q}|(?<=[\"'`])--?)[\w.#-]{{0,40}}$"), late(rf"{Q}\s?\)")
+ELSEWHERE = late(rf"(?i){ABROAD}")
+_SETS = late(r"(?i)(?:\.|set_?|with_?|update_?)$")
 _NEXT = (
     "for on in until till and but so which then at as now right or if since from this today yesterday again "
     "after before when because via by with")
-ENDS = re.compile(
+ENDS = late(
     rf"\s*$|[,;.!)}}]|\s*\n|\\+[nr]|[\"'`<|&*]|\s+(?:[#(/|–—-]|(?:{_NEXT.replace(' ', '|')})\b)")
 
 # %% ../../nbs/09_llm/04_passwords.ipynb #a800002b
@@ -190,11 +191,11 @@ def _stands(
 
 # %% ../../nbs/09_llm/04_passwords.ipynb #a8000031
 _GATES = "pass pwd pw psk secret token credential identified key auth cookie bearer code".split()
-_WHOSE = re.compile(
+_WHOSE = late(
     r"(?i)\b(?:user|login|account|wifi|wi-fi|root|admin|db|vpn|ssh|guest|mysql|ftp)\b[^\n]{0,24}$")
-_ASIDE = re.compile(r"^\s?\((?P<v>[\w.@-]{6,30})\)")
-_MORE = re.compile(r"(?:\\[\"'\\][^\s\"'\\]{1,60}){1,4}(?=\")")
-_ON = re.compile(r"(?!\[[a-z:-]{2,40}\])[{\[<|][^\s\"'`\\;&]+")
+_ASIDE = late(r"^\s?\((?P<v>[\w.@-]{6,30})\)")
+_MORE = late(r"(?:\\[\"'\\][^\s\"'\\]{1,60}){1,4}(?=\")")
+_ON = late(r"(?!\[[a-z:-]{2,40}\])[{\[<|][^\s\"'`\\;&]+")
 
 # %% ../../nbs/09_llm/04_passwords.ipynb #b4ee2ce1
 def _named(text: str) -> Iterator[Finding]:

@@ -6,13 +6,13 @@
 from __future__ import annotations
 import ipaddress, re
 from collections.abc import Callable, Iterator
-from .secret_values import _after, _START, Finding
+from .secret_values import _after, _START, Finding, late
 
 # %% auto #0
 __all__ = ['emails', 'phones', 'addresses', 'accounts', 'persons']
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #6d8e1e7b
-_EMAIL = re.compile(_after(r"\w.%+/-") + r"(?P<local>[A-Za-z0-9_](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_-])?)@"
+_EMAIL = late(_after(r"\w.%+/-") + r"(?P<local>[A-Za-z0-9_](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_-])?)@"
                     r"(?P<domain>(?:[A-Za-z0-9-]{1,63}\.){1,8}(?P<last>[A-Za-z]{2,24}))(?![\w@])")
 _NOBODY = frozenset("git hg svn noreply no-reply donotreply nobody".split())
 _NO_DOMAIN = frozenset(
@@ -20,7 +20,7 @@ _NO_DOMAIN = frozenset(
     "png jpg jpeg gif svg"
     " webp py js "
     "ts md json yaml yml toml txt sh html css".split())
-_EXAMPLE = re.compile(
+_EXAMPLE = late(
     r"(?:^|\.)(?:(?:example|domain|yourdomain|mydomain|yourcompany)\.(?:com|org|net)|noreply\.\w+\.\w+)$")
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #3ea02708
@@ -31,10 +31,10 @@ def emails(text: str) -> Iterator[Finding]:
         if not nobody: yield Finding("email", *m.span())
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #a2043eac
-_PHONE = re.compile(r"(?=[+(\d])" + _after(r"\w+./:-")
+_PHONE = late(r"(?=[+(\d])" + _after(r"\w+./:-")
                     + r"(?:\+[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,5}\)?){1,6}|\([2-9]\d\d\) ?[2-9]\d\d[ -]\d{4}"
                     r"|[2-9]\d\d-[2-9]\d\d-\d{4}|0\d{1,4}[ /-]\d{3,5}(?:[ -]?\d{2,5}){0,2})(?![\w-]|[.:,]\d)")
-_RINGS = re.compile(
+_RINGS = late(
     r"(?i)\b(?:tel|phone|telefon|telephone|mobile|mobil|cell|handy|fax|call|ring|sms|whatsapp)\b[^\n\d+]{0,"
     r"20}$")
 
@@ -47,14 +47,14 @@ def phones(text: str) -> Iterator[Finding]:
         if (10 if m[0][0] == "+" else 7) <= digits <= 15: yield Finding("phone", *m.span())
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #c2dcd12e
-_IP = re.compile(r"(?=[\da-fA-F])" + _after(r"\w.:-") + r"(?:(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)"
+_IP = late(r"(?=[\da-fA-F])" + _after(r"\w.:-") + r"(?:(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)"
                  r"|(?i:(?:[23][0-9a-f]{3}|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7})(?![\w:]))(?P<net>/\d{1,"
                  r"3})?")
 _RESERVED = tuple(ipaddress.ip_network(n)
                   for n in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "0.0.0.0/8",
                             "255.255.255.255/32"))
 _RESOLVERS = frozenset("8.8.8.8 8.8.4.4 1.1.1.1 1.0.0.1 9.9.9.9".split())
-_VERSION = re.compile(r"(?i)(?:version|release|ver\.?|[=<>~^]=|\^)\s?$")
+_VERSION = late(r"(?i)(?:version|release|ver\.?|[=<>~^]=|\^)\s?$")
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #5330df85
 def _somebodys(address: str, net: str | None) -> bool:
@@ -75,7 +75,7 @@ def addresses(text: str) -> Iterator[Finding]:
         if _somebodys(address, m["net"]): yield Finding("ip", m.start(), m.start() + len(address))
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #753a1523
-_HOME = re.compile("(?:" + _after(r"\w.~-") + "/(?:home|Users)/|(?:" + _START
+_HOME = late("(?:" + _after(r"\w.~-") + "/(?:home|Users)/|(?:" + _START
                    + r"[A-Za-z]:|/[a-z])(?:\\{1,8}|/)Users(?:\\{1,8}|/))"
                    r"(?P<v>[A-Za-z0-9_](?:[\w.-]{0,40}[\w-])?)(?![\w@(])")
 _EVERYBODY = frozenset(
@@ -90,11 +90,11 @@ def _users(text: str) -> Iterator[Finding]:
                     if m["v"].lower() not in _EVERYBODY)
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #5d6d0786
-_CARD = re.compile(r"(?=\d)" + _after(r"\w.-") + r"(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)")
-_ISSUER = re.compile(
+_CARD = late(r"(?=\d)" + _after(r"\w.-") + r"(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)")
+_ISSUER = late(
     r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|6(?:011|5\d\d|4[4-9]\d)\d{12}|3(?:0[0-5]|"
     r"[68]\d)\d{11}")
-_IBAN = re.compile(r"(?=[A-Z]{2}\d\d)" + _START + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
+_IBAN = late(r"(?=[A-Z]{2}\d\d)" + _START + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
 _COUNTRIES = dict(c.split(":")
                   for c in "AE:23 AT:20 BE:16 BG:22 CH:21 CY:28 CZ:24 DE:22 DK:18 EE:20 ES:24 FI:18 FR:27 "
                            "GB:22 GR:27 HR:21 HU:28 IE:22 IL:23 "
@@ -207,10 +207,10 @@ _STATES = [
      r"|\bnino|\bsvnr|\bamka|\boib")]
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #5d0f11b4
-_DIGITS = re.compile(r"\d(?:[ ./+-]?[\dA-Z]){4,40}+")
-_OF_PERSONS = re.compile("(?i)" + "|".join(word for *_, word in _STATES if word))
-_PERSONS = [(re.compile(_after(r"\w.+/:-") + rf"(?:{form})" + r"(?![\w-]|[.:/]\d)"), _CHECKS[check],
-             word and re.compile(rf"(?i)(?:{word})[^\n]{{0,32}}$"))
+_DIGITS = late(r"\d(?:[ ./+-]?[\dA-Z]){4,40}+")
+_OF_PERSONS = late("(?i)" + "|".join(word for *_, word in _STATES if word))
+_PERSONS = [(late(_after(r"\w.+/:-") + rf"(?:{form})" + r"(?![\w-]|[.:/]\d)"), _CHECKS[check],
+             word and late(rf"(?i)(?:{word})[^\n]{{0,32}}$"))
             for _, form, check, word in _STATES]
 
 # %% ../../nbs/09_llm/08_personal_data.ipynb #23026f08

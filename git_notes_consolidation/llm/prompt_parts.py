@@ -13,7 +13,7 @@ from ..core.memory import digest, Memory
 from ..core.extras import need
 from ..core.visible import json_line
 from ..temporal.resolve import find_references, outlook_of
-from .redact import redact
+from .redact import _MARK, redact
 from .protocol import BadReply
 
 # %% auto #0
@@ -169,9 +169,6 @@ def parse_shape(
         raise BadReply(f"{'.'.join(map(str, told['loc'])) or 'the reply'}: {told['msg']}") from None
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #ac14ce95
-_MARKS = re.compile(r"\[(?:secret:[a-z0-9-]+|email|phone|ip|user|card|iban)\]")
-
-
 def find_quote(
     quote: str,
     memory: Memory,
@@ -183,7 +180,7 @@ def find_quote(
         raise BadReply(f"{where}: the quote does not stand in the text of that memory")
     # Not across the two
     def stands(text: str) -> bool: return text in memory.summary or text in memory.content
-    parts = [p.strip() for piece in _MARKS.split(said) for p in (piece, *piece.split("\n\n", 1))]
+    parts = [p.strip() for piece in _MARK.split(said) for p in (piece, *piece.split("\n\n", 1))]
     own = said if stands(said) else max(filter(stands, parts), key=len, default="")
     if not own or len(own) < min(8, len(memory.text)):
         raise BadReply(f"{where}: the quote is too short to show anything")

@@ -6,6 +6,9 @@
 from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from ..core.memory import Memory
 from .secret_values import Finding
 from .passwords import _named
 from .spoken_passwords import _codes, commands, phrases, spoken, tables, wired
@@ -16,7 +19,7 @@ from .personal_data import (
     accounts, addresses, emails, persons, phones, _users)
 
 # %% auto #0
-__all__ = ['findings', 'redact']
+__all__ = ['findings', 'redact', 'without_secrets', 'masked', 'secret_in', 'stays']
 
 # %% ../../nbs/09_llm/09_redact.ipynb #8fde5d2c
 _MARK = re.compile(r"\[(?:secret:[a-z0-9-]{2,40}|email|phone|ip|card|iban|user|national-id)\]")
@@ -51,21 +54,22 @@ def _unescaped(
     return "".join([*pieces, text[at:]]), [*starts, *range(at, len(text) + 1)]
 
 # %% ../../nbs/09_llm/09_redact.ipynb #d1ed38cf
-_READERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
-    _blocks, headed, formed, placed, _named, commands, wired, spoken, phrases, _codes, tables, loose,
-    issued, louder, runs, arguments, emails,
-    accounts, addresses, phones, persons, _users)
+_Readers = tuple[Callable[[str], Iterator[Finding]], ...]
+_SECRETS: _Readers = (_blocks, headed, formed, placed, _named, commands, wired, spoken, phrases, _codes,
+                      tables, loose, issued, louder, runs, arguments)
+_READERS: _Readers = (*_SECRETS, emails, accounts, addresses, phones, persons, _users)
 
 # %% ../../nbs/09_llm/09_redact.ipynb #240841d9
 def findings(
     text: str,  # Any text, JSON too
+    readers: _Readers = _READERS,
 ) -> tuple[Finding, ...]:  # By place, never overlapping
     "Every secret and every piece of personal data in a text."
-    read = [(rank, f) for rank, reader in enumerate(_READERS) for f in reader(text)]
+    read = [(rank, f) for rank, reader in enumerate(readers) for f in reader(text)]
     if _ESCAPE.search(text):
         plain, at = _unescaped(text)
         read += [(rank, Finding(f.kind, at[f.start], at[f.end])) for rank,
-                 reader in enumerate(_READERS) for f in reader(plain)]
+                 reader in enumerate(readers) for f in reader(plain)]
     found = sorted((f.start, -f.end, rank, f) for rank, f in read if not _is_mark(text, f))
     out: list[tuple[int, Finding]] = []
     for _, _, rank, f in found:
@@ -95,10 +99,12 @@ def _around(
 
 def redact(
     text: str,
+    readers: _Readers = _READERS,
 ) -> str:  # With `[email]`, `[secret:github-token]` and the like in the places found
     "A text that may be shown; where nothing was found, the same text."
     places, rounds = [(0, len(text))], 0
-    while found := [Finding(f.kind, a + f.start, a + f.end) for a, b in places for f in findings(text[a:b])]:
+    while found := [Finding(f.kind, a + f.start, a + f.end) for a, b in places
+                     for f in findings(text[a:b], readers)]:
         pieces, at, size, marks = [], 0, 0, []
         for f in found:
             if f.start < at: continue
@@ -111,3 +117,27 @@ def redact(
         text, rounds = "".join(pieces) + text[at:], rounds + 1
         places = _around(text, marks)
     return text
+
+# %% ../../nbs/09_llm/09_redact.ipynb #380b6189
+@lru_cache(maxsize=2**12)
+def without_secrets(text: str) -> str:
+    "A text of the notes, as it is told."
+    return redact(text, _SECRETS)
+
+
+def masked(m: Memory) -> Memory:
+    "A memory as it is told."
+    return replace(m, summary=without_secrets(m.summary), content=without_secrets(m.content))
+
+# %% ../../nbs/09_llm/09_redact.ipynb #f4429988
+def secret_in(text: str) -> str:  # Empty: none is seen
+    "What keeps a text out of the notes."
+    kinds = sorted({f.kind.partition(":")[2] for f in findings(text, _SECRETS)})
+    return f"it seems to hold a secret ({', '.join(kinds)})" if kinds else ""
+
+
+def stays(text: str) -> list[str]:  # None or one
+    "A warning where a note holds what no undo takes out of it."
+    said = ("git keeps it, where undo and forget do not reach: revoke it; “A secret in a note” in the "
+            "guide's threat model says how a note is rewritten")
+    return [f"{why}; {said}"] if (why := secret_in(text)) else []

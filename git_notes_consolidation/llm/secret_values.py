@@ -5,10 +5,10 @@
 # %% ../../nbs/09_llm/03_secret_values.ipynb #234cea05
 from __future__ import annotations
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 # %% auto #0
-__all__ = ['Finding']
+__all__ = ['Finding', 'late']
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #a8000005
 class Finding(NamedTuple):
@@ -16,6 +16,23 @@ class Finding(NamedTuple):
     kind: str  # "secret:github-token", "email", …
     start: int  # In characters
     end: int  # Exclusive
+
+# %% ../../nbs/09_llm/03_secret_values.ipynb #642777d0
+class _Late:
+    "A pattern that is compiled when it is first used."
+    def __init__(self, pattern: str) -> None: self._said = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        it = getattr(re.compile(self._said), name)
+        setattr(self, name, it)
+        return it
+
+
+def late(
+    pattern: str,  # A regular expression
+) -> re.Pattern[str]:  # Used by its methods alone
+    "The pattern, compiled when it is first used."
+    return cast("re.Pattern[str]", _Late(pattern))
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #a8000007
 _ESCAPED = r"(?!(?<=\\)[nrtbfu])"  # Not with the letter of an escape
@@ -56,13 +73,13 @@ def _unlikely(
     return len(pairs) > 10 and 10 * sum(pairs) > 3 * len(pairs)
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #a800000b
-_NOT_IT = re.compile("(?i)^(?:" + "|".join((
+_NOT_IT = late("(?i)^(?:" + "|".join((
     r"\$(?:[a-z_]+$|(?-i:[A-Z_][A-Z0-9_]*)$|\w+[.\[(:>-]|[({$]|\d$)|@[a-z_]+(?:\.[a-z_]+)*\(?$|@@\w+@@|\*+$"
     # A variable
     r"|!(?:vault|secret|ref|sub|env\w*|getatt|include|binary)\b|[<{\[…]|%(?:\w+%|\(|[sdr]\b)|\.\.\.",
     # A call, a setting
-    r"\w+[(\[]|(?!base64:)(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|(?:[a-z]+_)?(?:pass\w{0,8}|pwd|secret|"
-    r"token|key)[=:]|\w+\|\w",
+    r"\w+[(\[]|(?!base64:)(?:[a-z_]\w*[.:]){1,6}[a-z_]+$|[a-z_]+=[^=]|[a-z_]{1,9}=$"
+    r"|(?:[a-z]+_)?(?:pass\w{0,8}|pwd|secret|token|key)[=:]|\w+\|\w",
     r"(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)$",  # A name in the environment
     r"[~.]{0,2}/{1,2}[\w.-]+(?:/[\w.-]+)*/?$|[a-z]:\\|\w{2,12}://",  # A path, an address
     r"v?\d+(?:\.\d+)+$|\d{4}-\d\d-\d\d|\d{8}T\d{6}",  # A version, a date
@@ -70,7 +87,7 @@ _NOT_IT = re.compile("(?i)^(?:" + "|".join((
     # An algorithm
     r"(?:argon2|bcrypt|scrypt|pbkdf2|sha-?\d|md5|[hre]s\d{3}|ed25519|oauth|base64|x509|aes|utf)[\w-]*$")) +
     r")|example|change_?me|placeholder|redacted|your[_-]|dummy|x{4}|\.\.\.|\*{3}")
-_WORDS = re.compile(r"[A-Za-z]+(?:[ _.-][A-Za-z]+)*[.!?]?")
+_WORDS = late(r"[A-Za-z]+(?:[ _.-][A-Za-z]+)*[.!?]?")
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #a800000f
 _SAID = frozenset("""
@@ -104,12 +121,12 @@ _SAID = frozenset("""
     expire falsch richtig vergessen erforderlich obligatoria obligatorio obligatoire requerida requerido
     requise obrigatória wymagane incorrecte errada onjuist verplicht leer ungültig incorrecto correcta vide
     invalide vacía sbagliata""".split())
-_ISH = re.compile(
+_ISH = late(
     r"(?i)pass(?:w|phrase|code)|^pass(?:es|ed)?$|^my_?(?:pass|pw)|pwd|secret|token|credential|config|setting|"
     r"param|getenv|env_|placeholder"
     r"|replace|random|redact|your|insert|^(?:p|my|the|a|an|some|raw|user|old|new|db|in|get|is|"
     r"has|test|fake|mock|sample|super)[_-]")
-_PREDICATE = re.compile(r"(?i)(?:ed|ly|ing|able|ible|less|ful|ous|ive|ised|ized)$")
+_PREDICATE = late(r"(?i)(?:ed|ly|ing|able|ible|less|ful|ous|ive|ised|ized)$")
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #a8000011
 def _idle(words: str) -> int:
@@ -148,7 +165,7 @@ _CHOSEN = ("pass", "pwd", "pw", "psk", "identified", "login", "kenn", "contras",
            "has", "парол", "parola", "密", "パス", "비밀", "heslo", "jelsz", "şifre", "adgang", "salas", "\\")
 
 
-_JOINED = re.compile("[A-Z]?[a-z]+(?:[A-Z][a-z]+)*")
+_JOINED = late("[A-Z]?[a-z]+(?:[A-Z][a-z]+)*")
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #9c0acecb
 def _value(
@@ -173,7 +190,7 @@ def _value(
     if (_WORDS.fullmatch(text) or text.isalpha()) and not scrambled:
         return (name != "pass" or sure == 3) and _word(text, sure)
     numbered = sure > 0 and len(text) > 7 and text[0].isalpha() and sum(c.isdigit() for c in text) > 1
-    if name in ("pass", "pw") and sure < 3: return run or odd or numbered or mixed and len(text) > 5
+    if name == "pass" and sure < 3: return run or odd or numbered or mixed and len(text) > 5
     if len(text) < 6 and not sure: return False
     return not re.fullmatch(r"[\d.,:%/-]+", text) or text.isdigit()
 
@@ -191,7 +208,7 @@ def _long(
             or len(text) > 27 and kinds == 2 and not hexadecimal)
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #a800001a
-_STRONG = re.compile(
+_STRONG = late(
     r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])(?:(?=.*[^\w.-])|(?=.*[a-z])(?=.*[A-Z])|(?=\D*\d\D*\d))(?!.*[/"
     r"=:@])(?![a-z0-9]*_[a-z0-9_]*$"
     r"|[A-Z0-9]*_[A-Z0-9_]*$)\S{6,}$")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from .secret_values import (
-    _after, _idle, _ISH, _NOT_IT, _PREDICATE, _SAID, _STRONG, _value, Finding)
+    _after, _idle, _ISH, _NOT_IT, _PREDICATE, _SAID, _STRONG, _value, Finding, late)
 from .passwords import ABROAD, ELSEWHERE, ENDS, OF, Q
 
 # %% auto #0
@@ -15,7 +15,7 @@ __all__ = ['spoken', 'phrases', 'commands', 'tables', 'wired']
 
 # %% ../../nbs/09_llm/05_spoken_passwords.ipynb #a8000035
 _PW = r"(?:password|passphrase|passcode|passwd|pwd|pw|pass|passwort|kennwort)"
-_SAYS = [re.compile(p) for p in (
+_SAYS = [late(p) for p in (
     rf"(?i)(?:\b(?:using|with|uses?|used|enter(?:ed)?|tr(?:y|ied)|typed?|gave|set|has|put|sent|of)\s{{1,3}}|"
     rf"[,:]\s)(?:{Q})?(?P<v>[^\s\"'`\\]{{4,80}}?)"
     rf"(?:{Q})?\sas\s(?:[\w-]{{1,20}}\s){{0,4}}?{_PW}\b"
@@ -36,7 +36,10 @@ _SAYS = [re.compile(p) for p in (
     rf"(?:^|[\s(\"'`])(?P<u>admin|root|guest|test|demo|sa|administrator|operator|postgres)(?:\s?/\s?|"
     rf":(?=[^\s@]{{6,60}}@))(?:{Q})?"
     r"(?P<v>[^\s\"'`\\()/@]{6,60})")]
-_LAST = re.compile(r"(?<![^\s\"'`\\()])(?P<v>[^\s\"'`\\()]{4,80})$")
+_LIST = late(r"(?i)\b(?:pass(?:[ _-]?phrase|word|code|wd)|pwd?)s\b[^\n:=]{0,40}[:=]"
+                   r"(?P<all>[^\n]{0,400}(?:\n\s{0,8}[*-]\s[^\n]{0,200}){0,20})")
+_EACH = late(r"(?<![\w.@-])(?!sha)[\w.@-]{1,40}\s?[=:]\s?(?P<v>(?=\D*\d)[^\s\"'`\\,;()=_]{6,80})")
+_LAST = late(r"(?<![^\s\"'`\\()])(?P<v>[^\s\"'`\\()]{4,80})$")
 _PEOPLE = frozenset("""
     admin root guest test demo sa administrator operator postgres pi ubnt cisco oracle scott
     deploy""".split())
@@ -57,21 +60,24 @@ def spoken(text: str) -> Iterator[Finding]:
             if (plain and _value(value, "password", 1) and not _PREDICATE.search(value)
                 or _STRONG.match(value) and not _NOT_IT.search(value)):
                 yield Finding("secret:password", v.start("v"), v.start("v") + len(value))
+    for m in _LIST.finditer(text) if word else ():
+        yield from (Finding("secret:password", *v.span("v")) for v in _EACH.finditer(text, *m.span("all"))
+                    if _value(v["v"], "password") and not v["v"].isdigit())
 
 # %% ../../nbs/09_llm/05_spoken_passwords.ipynb #a8000039
-_PHRASE = re.compile(rf"(?i)\b(?P<n>pass\s?phrase|\w{{0,20}}password|passwort)\w{{0,12}}(?:{Q})?{OF}"
+_PHRASE = late(rf"(?i)\b(?P<n>pass\s?phrase|\w{{0,20}}password|passwort)\w{{0,12}}(?:{Q})?{OF}"
                      rf"(?P<s>\s?[:=]\s?|\s(?:is|was)\s|(?<=phrase)\s)"
                      r"(?P<w>[a-z]{3,12}(?:\s[a-z]{3,12}){2,7}(?:\s?\d{1,6})?)(?=[.,;)\"]|\s*$|\n|\\)")
-_QUOTED = re.compile(
+_QUOTED = late(
     rf"(?i)(?P<b>-|\b|_)(?:pass(?:word|wd|phrase|code|wort)?|pwd|pw|kennwort|identified\sby|{ABROAD})\w{{0,"
     rf"12}}(?:{Q})?\]?{OF}"
     rf"(?P<s>\s?(?:={{1,3}}|:=|=>|->|:|：)\s?|\s(?:is|was|ist|est|es|è)\s|\s)N?(?:{Q}|"
     rf"[«„“])\s?"
     rf"(?P<v>[^\n\"'`\\«»„“”]{{6,80}}?)\s?(?:{Q}|[»“”])")
-_BEFORE = re.compile(
+_BEFORE = late(
     r"(?i)\b(?:with|using|is|was)\s(?P<w>[a-z]{3,12}(?:\s[a-z]{3,12}){2,7}(?:\s?\d{1,6})?)\s\((?:the\s)?"
     r"(?:pass\s?phrase|password)\)")
-_SEED = re.compile(
+_SEED = late(
     r"(?i)(?:\b(?:seed|mnemonic|recovery|backup)[\s_-]?(?:phrase|words?)?|mnemonic\b)[^\n]{0,"
     r"60}?[^A-Za-z](?P<v>[a-z]{3,8}(?:(?:,\s?"
     r"|\s)[a-z]{3,8}){11,23})\b")
@@ -102,21 +108,21 @@ def phrases(text: str) -> Iterator[Finding]:
 
 # %% ../../nbs/09_llm/05_spoken_passwords.ipynb #a800003e
 _CODE = r"(?=[A-Za-z-]{0,11}\d)[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,7}"
-_CODES = re.compile(
+_CODES = late(
     rf"(?i)\b(?:recovery|backup|rescue|scratch|one-time|emergency|2fa|mfa)[\s_-](?:codes?|keys?|"
     rf"pins?)\b(?:\s(?:for|of|is|are"
     rf"|was)\b)?[^\n:=]{{0,30}}?[:=\s]\s?(?P<v>{_CODE}(?:(?:,\s?|;\s?|\s/\s|\s|"
     rf"\\n)(?:and\s)?{_CODE}){{0,15}})")
-_TOTP = re.compile(
+_TOTP = late(
     r"(?i:\b(?:totp|otp|2fa|mfa|authenticator|authy)[^\n]{0,40}?)(?<![A-Za-z0-9])(?P<v>[A-Z2-7]{16,64}={0,6}|"
     r"[A-Z2-7]{4}(?:"
     r" [A-Z2-7]{4}){3,15}|[a-z2-7]{4}(?: [a-z2-7]{4}){3,15})(?![A-Za-z0-9])")
-_PAIRING = re.compile(
+_PAIRING = late(
     r"(?i:\b(?:enter|use|device|user|pairing|verification|one-time|login)\b[^\n]{0,24}\bcode(?:\sis|:)?)\s"
     r"(?P<v>[A-Z0-9]{3,6}-[A-Z0-9]{3,6})(?![\w-])")
-_SERIAL = re.compile(r"(?i:licen[sc]e|serial|activation|product\skey|registration)[^\n]{0,30}?[^A-Za-z0-9-]"
+_SERIAL = late(r"(?i:licen[sc]e|serial|activation|product\skey|registration)[^\n]{0,30}?[^A-Za-z0-9-]"
                      r"(?P<v>(?=[A-Z-]{0,40}\d)[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){2,7})(?![\w-])")
-_PIN = re.compile(
+_PIN = late(
     rf"(?i)(?<![A-Za-z])(?:pin|(?:door|gate|alarm|entry|unlock|security|verification|voicemail|safe|lock|"
     rf"sim)[\s_-]?(?:code|pin))"
     rf"(?:[\s_-]?code)?(?:{Q})?{OF}(?:\s?[:=]\s?(?:{Q})?|\s(?:is|was)\s(?:now\s)?|\s)"
@@ -175,14 +181,14 @@ _OPTIONS = [
 
 # %% ../../nbs/09_llm/05_spoken_passwords.ipynb #a8000044
 _COMMANDS = [(tuple(re.split(r"\\w|[\[]", word)[0].replace("\\s", " ").replace("\\.", ".")
-                    for word in words.split()), re.compile(
+                    for word in words.split()), late(
     _after(r"\w") + rf"(?:{words.replace(' ', '|')})(?![\w-])(?:\s|{_TO})(?:{option})"
     r"(?P<v>(?<=')[^'\n]{4,80}(?=')|(?<=\")[^\"\n]{4,80}(?=\")|[^\s'\"\\]{4,200})")) for words,
     option in _OPTIONS]
-_FED = re.compile(
+_FED = late(
     r"(?:kinit|sudo\s-S|cryptsetup|gpg|login|chpasswd)\b[^\n]{0,100}<<<\s?['\"]?(?:[\w.-]{1,"
     r"40}:)?(?P<v>[^\s'\"\\]{4,80})")
-_PIPED = re.compile(
+_PIPED = late(
     r"(?:echo|printf)\s{1,3}(?:-\w\s)?['\"]?(?:(?:[\w.-]{1,40}:)(?=[^\n|]{1,80}\|"
     r"\s?(?:sudo\s)?chpasswd))?(?P<v>[^\s'\"|\\]{4,80})"
     r"(?:\\n)?['\"]?\s{0,3}\|\s{0,3}"
@@ -191,7 +197,7 @@ _PIPED = re.compile(
     r"|gpg\s[^\n]{0,60}--passphrase-fd|openssl\s[^\n]{0,60}stdin)")
 
 # %% ../../nbs/09_llm/05_spoken_passwords.ipynb #a8000045
-_DOTTED = re.compile(r"[a-z]{3,12}(?:\.[a-z]{3,12}){1,3}(?<!\.txt|\.env|\.key|\.pem|\.com|\.org|\.net)")
+_DOTTED = late(r"[a-z]{3,12}(?:\.[a-z]{3,12}){1,3}(?<!\.txt|\.env|\.key|\.pem|\.com|\.org|\.net)")
 
 
 def commands(text: str) -> Iterator[Finding]:
@@ -207,7 +213,7 @@ def commands(text: str) -> Iterator[Finding]:
         if _value(m["v"], "login", 3): yield Finding("secret:password", *m.span("v"))
 
 # %% ../../nbs/09_llm/05_spoken_passwords.ipynb #a8000049
-_COLUMN = re.compile(
+_COLUMN = late(
     r"(?i)(?:[\w ]{0,20}[\s_])?(?:password|passwd|passwort|kennwort|pwd|pw|passphrase|secret|api[\s_-]?key|"
     r"token|contraseña|mot\sde\spasse)")
 
@@ -284,7 +290,7 @@ _CALLS = [
     ("=",
      r"(?m)^(?:export\s|-\s|\s){0,8}[A-Z0-9_]{0,40}(?:PASS(?:WORD|WD|PHRASE)?|PWD|PW|SECRET)=(?P<v>"
      r"(?=[^\s$\"'`\\]*[,;()\[\]{}<>|])[\w!#%*?@^&+.~-][^\s\"'`\\]{4,200})$")]
-_INSERT = re.compile(
+_INSERT = late(
     r"(?i)insert\sinto\s[\w.`\"]{1,60}\s?\((?P<cols>[^()\n]{1,400})\)\s?values\s?\((?P<vals>[^()\n]{1,"
     r"800})\)")
 
@@ -300,7 +306,7 @@ _TALK = [
      r"passwd|passcode)\b[^\n]{0,60}(?:\n|\\n)"
      r"(?:[\d:]{4,8}\s)?(?:<[\w-]{1,20}>\s?|[\w-]{1,20}:\s|\[\w{1,"
      r"20}\]\s?)?(?:it'?s\s)?(?P<v>[^\s\"'`\\<>]{5,60}?)\.?\s{0,3}(?=\n|\\+n|\\*\"|$)")]
-_WIRED = [(gates.split(), re.compile(pattern)) for gates, pattern in (*_CALLS, *_TALK)]
+_WIRED = [(gates.split(), late(pattern)) for gates, pattern in (*_CALLS, *_TALK)]
 
 # %% ../../nbs/09_llm/05_spoken_passwords.ipynb #a800004f
 def wired(text: str) -> Iterator[Finding]:

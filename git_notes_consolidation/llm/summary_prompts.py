@@ -13,7 +13,7 @@ from ..core.memory import Memory
 from ..core.models import SummaryDecision, SupersededFact
 from .protocol import BadReply, Request
 from .prompt_parts import (
-    _MARKS, _T, escaped, fenced, Label, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
+    _MARK, _T, escaped, fenced, Label, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
 from .supersession_prompt import _DATA, _request
 
 # %% auto #0
@@ -207,7 +207,7 @@ class MergeReply(Shape):
 
 def _merged(text: str) -> str:
     said = parse_shape(text, MergeReply).text.strip()
-    if not said or _MARKS.search(said) or any(c < " " and c not in "\n\t" for c in said):
+    if not said or _MARK.search(said) or any(c < " " and c not in "\n\t" for c in said):
         raise BadReply("text: it is empty, or holds a mark or characters that cannot be seen")
     return said
 

@@ -5,7 +5,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "style": "TIERS COLOURS DASHES SYMBOLS TIER_COLOURS TIER_HATCHES figure",
     "curves": "lines decay_curves clusters_by_threshold histogram_with_threshold confusion_heatmap "
         "intervals",
-    "maps": "umap_layout plane_layout cluster_map cluster_slider tier_map named_map",
+    "maps": "umap_layout plane_layout cluster_map",
     "tiers": "tier_bars tier_slider tier_flow score_parts",
-    "timelines": "bitemporal timeline supersession_chains",
 })

@@ -4,20 +4,17 @@
 
 # %% ../../nbs/02_plots/03_maps.ipynb #e7124fcf
 from __future__ import annotations
-import base64
 import numpy as np
 from collections.abc import Mapping, Sequence
 from typing import Any, TYPE_CHECKING
 from ..core.extras import need
-from git_notes_consolidation.plots.style import (
-    cluster_markers, CLUSTER_SCALE, COLOURS, escape_markup, figure, rounded, short_label, SYMBOLS,
-    TIER_COLOURS, TIERS)
+from .style import COLOURS, escape_markup, figure, rounded, SYMBOLS
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['umap_layout', 'cluster_map', 'plane_layout', 'cluster_slider', 'tier_map', 'named_map']
+__all__ = ['umap_layout', 'cluster_map', 'plane_layout']
 
 # %% ../../nbs/02_plots/03_maps.ipynb #1d685485
 def umap_layout(
@@ -40,19 +37,6 @@ def _main_axes(X: np.ndarray) -> np.ndarray:
 
 # %% ../../nbs/02_plots/03_maps.ipynb #mp000005
 _EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
-
-
-def _dots(points: np.ndarray, hover: Sequence[str], name: str, marker: dict[str, Any],
-          **more: Any) -> dict[str, Any]:
-    return {"type": "scattergl" if len(points) > 3000 else "scatter", "mode": "markers", "name": name,
-            "x": points[:, 0].astype(np.float32),
-            "y": points[:, 1].astype(np.float32), "text": [short_label(h) for h in hover],
-            "hoverinfo": "text", "marker": marker} | more
-
-
-def _bytes(values: Sequence[int]) -> dict[str, str]:
-    "Small whole numbers as plotly's own packed array."
-    return {"dtype": "i1", "bdata": base64.b64encode(bytes(values)).decode()}
 
 # %% ../../nbs/02_plots/03_maps.ipynb #b4ba6e54
 def cluster_map(
@@ -90,97 +74,3 @@ def plane_layout(
     "Places in the plane, with what is installed."
     try: return umap_layout(X, seed), "UMAP" if len(X) >= 15 else "main axes"
     except NotImplementedError: return _main_axes(np.asarray(X, float)), "main axes"
-
-# %% ../../nbs/02_plots/03_maps.ipynb #mp000008
-def cluster_slider(
-    points: np.ndarray,  # (n, 2), from `plane`
-    cuts: Mapping[float, Sequence[int]],  # Similarity threshold to a label for each point
-    hover: Sequence[str],  # Shown under the pointer
-    at: float,  # Threshold at the start
-    superseded: Sequence[bool] = (),  # Marked with a cross
-) -> Figure:
-    "The memories in the plane; the threshold that makes clusters of them is moved by the reader."
-    places, levels, looks = np.asarray(points,
-                                       float), sorted(cuts), {t: cluster_markers(cuts[t], by_place=True)
-                                       for t in cuts}
-    def told(t: float) -> str:
-        labels = np.asarray(cuts[t], np.intp)
-        sizes = np.bincount(np.unique(np.where(labels < 0, -1 - np.arange(len(labels)), labels),
-                                      return_inverse=True)[1])
-        return (
-            f"clusters: {int((sizes > 1).sum())}, the largest of {int(sizes.max(initial=0))}; alone: "
-            f"{int((sizes == 1).sum())}")
-    def step(t: float) -> dict[str, Any]:
-        change = [{f"marker.{k}": [_bytes(v)] for k, v in looks[t].items()}, {"annotations[0].text": told(t)},
-                  [0]]
-        return {"method": "update", "label": f"{t:g}", "args": change}
-    marks = [_dots(places, hover, "memories", {**looks[at], **CLUSTER_SCALE, "line": {"width": 0}},
-                   showlegend=False)]
-    gone = np.asarray(superseded, bool)
-    if gone.any(): marks.append(_crosses(places[gone]))
-    slider = {"active": levels.index(at), "currentvalue": {"prefix": "similarity threshold: "},
-              "steps": [step(t) for t in levels], "pad": {"t": 20}}
-    note = {"text": told(at), "xref": "paper", "yref": "paper", "x": 0, "y": 1, "yshift": 22,
-            "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
-    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=560, sliders=[slider], annotations=[note],
-                  margin={"b": 90, "l": 20, "t": 60}, showlegend=True,
-                  legend={"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"})
-
-
-def _crosses(points: np.ndarray) -> dict[str, Any]:
-    marker = {"symbol": "x-thin", "size": 11, "line": {"width": 1.5, "color": "#000"}}
-    return _dots(points, (), "superseded", marker, hoverinfo="skip")
-
-# %% ../../nbs/02_plots/03_maps.ipynb #mp000013
-def tier_map(
-    points: np.ndarray,  # (n, 2), from `plane`
-    tiers: Sequence[str],  # hot, warm, cold or archived
-    hover: Sequence[str],
-    superseded: Sequence[bool] = (),
-) -> Figure:
-    "The memories in the plane, by tier."
-    places, tier, gone = np.asarray(points, float), np.asarray(tiers), np.asarray(superseded, bool)
-    def dots(i: int, t: str) -> dict[str, Any]:
-        mine = np.flatnonzero(tier == t).tolist()
-        marker = {"color": TIER_COLOURS[t], "symbol": SYMBOLS[i], "size": 10 - 2 * i if i < 3 else 6,
-                  "line": {"color": "#444", "width": 0.8}}
-        return _dots(places[mine], [hover[k] for k in mine], f"{t}: {len(mine)}", marker)
-    marks = [dots(i, t) for i, t in reversed([*enumerate(TIERS)])]
-    if gone.any(): marks.append(_crosses(places[gone]))
-    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=480, legend_traceorder="reversed",
-                  margin={"l": 20})
-
-# %% ../../nbs/02_plots/03_maps.ipynb #7505eb05
-def named_map(
-    points: np.ndarray,  # (n, 2), from `plane`
-    labels: Sequence[int],  # Cluster of each point, −1 for none
-    names: Mapping[int, str],  # Of the clusters that are to be seen, the most important first; seven at most
-    hover: Sequence[str],
-    superseded: Sequence[bool] = (),  # Marked with a cross
-    title: str = "",
-) -> Figure:
-    "The memories in the plane, with the names of some clusters."
-    places, group, gone = np.asarray(points, float), np.asarray(labels, int), np.asarray(superseded, bool)
-    seen, sizes = [*names][:len(COLOURS)], np.bincount(group[group >= 0], minlength=1)
-    several = (group >= 0) & (sizes[np.maximum(group, 0)] > 1)
-    def dots(mask: np.ndarray, name: str, marker: dict[str, Any]) -> dict[str, Any]:
-        mine = np.flatnonzero(mask).tolist()
-        return _dots(places[mine], [hover[i] for i in mine], name, marker)
-    def cluster(n: int, k: int) -> dict[str, Any]:
-        marker = {"color": COLOURS[n], "symbol": SYMBOLS[n], "size": 11,
-                  "line": {"color": "#333", "width": 0.5}}
-        return dots(group == k, f"{escape_markup(names[k])} ({(group == k).sum()})", marker)
-    def word(n: int, k: int) -> dict[str, Any]:
-        x, y = np.median(places[group == k], axis=0)
-        return {"x": round(float(x), 3), "y": round(float(y), 3), "text": f"<b>{escape_markup(names[k])}</b>",
-                "font": {"size": 11, "color": COLOURS[n]}, "showarrow": False, "yshift": 15,
-                "bgcolor": "rgba(255,255,255,0.75)"}
-    rest = several & ~np.isin(group, seen)
-    marks = [dots(~several, f"alone ({(~several).sum()})", {"color": "#C8C8C8", "size": 4}),
-             dots(rest, f"other clusters ({rest.sum()})",
-                  {"color": "#C8C8C8", "size": 8, "symbol": "circle-open"}),
-             *(cluster(n, k) for n, k in enumerate(seen))]
-    if gone.any(): marks.append(_crosses(places[gone]))
-    return figure(marks, xaxis=_EMPTY, yaxis=_EMPTY, height=460, margin={"l": 20, "t": 50, "b": 20},
-                  title={"text": title, "font": {"size": 15}},
-                  annotations=[word(n, k) for n, k in enumerate(seen)])

@@ -18,6 +18,7 @@ from ..store import cache as index
 from ..store import tables as store_tables
 from ..core.loading import Settings, load_settings, project_file
 from ..core.settings import SubconsciousnessConfig
+from ..llm.redact import masked
 from ..similarity.embedder import Embedder, EmbeddingError
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.minilm import MiniLMEmbedder
@@ -26,7 +27,7 @@ from git_notes_consolidation.recall.search import (
     Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, with_equals,
     worthiest)
 from ..store.accesses import note_accesses
-from ..core.memory import UTC, Memory, as_utc, digest
+from ..core.memory import UTC, Memory, digest
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
 from ..store.events import REFS
 from ..store.state import as_shown
@@ -41,7 +42,7 @@ from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
 __all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'stands_out', 'least_cosine', 'RecallService', 'open_recall',
-           'through_plugin', 'get_recall_service', 'reset_recall_service']
+           'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -302,7 +303,7 @@ class RecallService(_Tables):
             log.set(result_count=len(results[:most]))
         count_up("recall.recalls_by_mode", mode=mode_)
         record("recall.latency", perf_counter() - begin, mode=mode_)
-        return results[:most]
+        return [replace(r, memory=masked(r.memory)) for r in results[:most]]
 
     def note(self, results: Iterable[MemoryResult | Memory]) -> None:
         "Count these as used: they stood out, or were opened."
@@ -318,7 +319,7 @@ class RecallService(_Tables):
         wanted = [*ids]
         def look(conn: sqlite3.Connection) -> dict[str, Memory]:
             self._up_to_date(conn)
-            return {i: as_shown(m) for i, m in store_tables.stored_memories(conn, wanted).items()}
+            return {i: masked(as_shown(m)) for i, m in store_tables.stored_memories(conn, wanted).items()}
         return self._sound(look)
 
     def said_again(self, ids: Iterable[str]) -> dict[str, list[str]]:
@@ -348,8 +349,10 @@ AND m.superseded_kind = 'full')
                 SELECT id FROM older"""
             found = {i: [x for x, in conn.execute(sql, (i,))] for i in dict.fromkeys(ids)}
             known = store_tables.stored_memories(conn, [x for row in found.values() for x in row])
-        return {i: tuple(sorted((as_shown(known[x]) for x in row), key=lambda m: (m.event_time, m.id))) for i,
-                row in found.items() if row}
+        def told(row: list[str]) -> tuple[Memory, ...]:
+            there = (masked(as_shown(known[x])) for x in row)
+            return tuple(sorted(there, key=lambda m: (m.event_time, m.id)))
+        return {i: told(row) for i, row in found.items() if row}
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None,
                 asked: AskedTimes | None, deeper: bool = False,
@@ -430,35 +433,6 @@ def open_recall(
     settings = settings or load_settings(file=project_file(repo.worktree))
     kw.setdefault("embedder", recall_embedder(settings.config, repo.cache_dir / "index.db"))
     return RecallService(repo, settings, **kw)
-
-# %% ../../nbs/14_recall/06_service.ipynb #3e37e63f
-def through_plugin(
-    service: RecallService,
-    search: Callable[..., Sequence[Any]],  # The plugin's `RecallService.search`
-    query: str,
-    *,
-    limit: int = 10,
-    mode: RetrievalMode | str = RetrievalMode.STANDARD,
-    namespace: str | None = None,
-    count: bool = True,
-) -> list[MemoryResult]:
-    "The plugin's results without what the mode leaves out, repeats once."
-    everything = service.search("*", limit=10**9, mode=mode, namespace=namespace, count=False)
-    known = {(r.namespace, r.timestamp, r.summary): r for r in everything}
-    want, asked = 4 * limit, 0
-    while True:
-        try: found = search(query, want, namespace=namespace)
-        # Whatever is wrong over there
-        except Exception: return service.search(query, limit=limit, mode=mode, namespace=namespace,
-                                                count=count)
-        mine = {r.id: replace(r, distance=f.distance, similarity=1 - f.distance**2 / 2)
-                for f in reversed(found)
-                if (r := known.get((f.memory.namespace, as_utc(f.memory.timestamp), f.memory.summary)))}
-        if len(mine) >= limit or len(found) in (asked, 0) or len(found) < want: break
-        want, asked = 4 * want, len(found)
-    results = sorted(mine.values(), key=lambda r: r.distance)[:limit]
-    if count: service.note(stands_out(results, query))
-    return results
 
 # %% ../../nbs/14_recall/06_service.ipynb #bab42513
 _services: dict[str, RecallService] = {}

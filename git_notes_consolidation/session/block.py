@@ -6,6 +6,7 @@
 from __future__ import annotations
 import re
 from ..core.visible import inert, visible
+from ..llm.redact import without_secrets
 from .budget import TAG
 
 # %% auto #0
@@ -81,7 +82,7 @@ def one_line(
     width: int = 400,  # Characters that may be shown
 ) -> str:  # To stand anywhere in the block; empty if nothing is left
     "A piece of a memory as harmless text."
-    line = " ".join(visible(text[:8 * width], " ").split())
+    line = " ".join(without_secrets(visible(text[:8 * width], " ")).split())
     if len(line) > width or len(text) > 8 * width: line = line[:width].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
     return inert(line)
 

@@ -17,6 +17,7 @@ from .xml import (
 from ..core.models import (
     EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier)
 from ..core.memory import Memory, UTC, as_utc
+from ..llm.redact import without_secrets
 from ..store.git import Repo, RepoError, git, open_repo
 from ..store.state import State
 from ..consolidation.scan import living_memories
@@ -31,7 +32,7 @@ from ..supersession.blockers import closed
 __all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'TENTHS', 'HOOK_TOKENS', 'HOOK_CHARACTERS', 'complexity', 'tracked_files',
            'ContextBuildConfig', 'currents', 'short_names', 'TellingContext', 'tell', 'effective_cost', 'Choice',
            'choose', 'worthy', 'tell_summary', 'choose_summaries', 'relevance', 'last_run', 'frame', 'assemble',
-           'SessionContextBuilder', 'tokens_by_tier', 'hook_context']
+           'SessionContextBuilder', 'hook_context']
 
 # %% ../../nbs/15_session/06_context.ipynb #bbadbeb1
 # Halves of the base budget: 1, 1.5, 2 and 2.5 times
@@ -138,7 +139,7 @@ def tell(
     by = known.names.get(d.superseded_by or "") if d.superseded_kind == "partial" else None
     body = marked(*cut(m.content, known.most, known.count), name) if known.most else ""
     return ContextMemory(name, visible(m.namespace), d.tier, round(d.retention.overall, 4),
-                         one_line(m.summary),
+                         one_line(without_secrets(m.summary)),
                          body, _second(m.timestamp),
                          d.activation_count, said, by)
 
@@ -203,9 +204,10 @@ def tell_summary(
 ) -> ContextSummary:
     "A summary as the document tells it; where no model saw more, its key facts are the insights."
     name = known.names[x.id]
-    facts = tuple(one_line(t, 300) for t in (x.insights or x.key_facts)[:5])
-    return ContextSummary(name, one_line(x.title), marked(*cut(x.summary, known.most, known.count), name),
-                          facts, len(x.source_memory_ids))
+    facts = tuple(one_line(without_secrets(t), 300) for t in (x.insights or x.key_facts)[:5])
+    return ContextSummary(name, one_line(without_secrets(x.title)),
+                          marked(*cut(x.summary, known.most, known.count), name), facts,
+                          len(x.source_memory_ids))
 
 # %% ../../nbs/15_session/06_context.ipynb #e2ae296e
 def choose_summaries(
@@ -286,7 +288,8 @@ def assemble(
     ids = {s.id for s in told}
     held = {i for x in found if known.names[x.id] in ids for i in x.source_memory_ids}
     order = sorted(near.values(), key=lambda m: (
-        m.id in asked, m.id in held, -meta[m.id].retention.overall * asked.get(m.id, 1.0), m.id))
+        meta[m.id].tier is not MemoryTier.HOT, m.id in held,
+        -meta[m.id].retention.overall * asked.get(m.id, 1.0), m.id))
     most, relations = config.max_per_namespace, 5 if config.include_edges else 0
     choices = tuple(choose(order, lambda m: tell(m, known, relations), room - cost, most, count))
     mine = tuple(c.memory for c in choices if c.fits)
@@ -327,14 +330,6 @@ class SessionContextBuilder:
         room = config.budget(size) if available is None else available
         return assemble(frame(self.repo, v, meta, size, room, name), current, meta, v.state, config, count,
                         session)
-
-# %% ../../nbs/15_session/06_context.ipynb #ea6d5be2
-def tokens_by_tier(choices: Iterable[Choice]) -> dict[str, dict[str, int]]:  # Namespace to tier to tokens
-    "What the memories that are in take."
-    out: dict[str, Counter[str]] = defaultdict(Counter)
-    for c in choices:
-        if c.fits: out[c.memory.namespace][c.memory.tier.value] += c.cost
-    return {ns: dict(tiers) for ns, tiers in sorted(out.items(), key=lambda x: (-x[1].total(), x[0]))}
 
 # %% ../../nbs/15_session/06_context.ipynb #862a9b53
 HOOK_TOKENS, HOOK_CHARACTERS = 2_300, 9_500  # As for the session block

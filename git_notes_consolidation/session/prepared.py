@@ -22,6 +22,7 @@ from ..store.reader import read_memories
 from ..store.state import (
     State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
 from ..store.locks import replace_file
+from ..llm.redact import masked
 from .budget import (
     FORMAT, SECTIONS, Laid, Line, Note, Told, bag, section, words)
 from ..core.tokens import token_counter, estimate_tokens
@@ -216,6 +217,7 @@ def _until(m: Memory) -> int:
 
 def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -> Note:
     "A memory on one line."
+    m = masked(m)
     asks = "question: " if stance(m.summary) == "asked" else ""
     body, more = _body(m)
     text = f"{m.event_time:%Y-%m-%d} {asks}{with_full_stop(one_line(m.summary))} {body}".strip()

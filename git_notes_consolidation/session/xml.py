@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET  # nosec B405 # it writes XML, and reads
 from ..core.settings import ConfigError
 from ..core.models import MemoryTier
 from ..core.visible import visible
+from ..llm.redact import without_secrets
 from ..text.sentences import split_sentences
 
 # %% auto #0
@@ -38,7 +39,7 @@ def cut(
 ) -> tuple[str, int]:  # The beginning that fits, and how many characters are left out
     "A text that takes at most so many tokens."
     text = text.strip()
-    head = visible(text[:most * 8])
+    head = without_secrets(visible(text[:most * 8]))
     if len(text) <= most * 8 and count(head) <= most: return head, 0
     rest, ends = max(0, len(text) - most * 8), [s.end for s in split_sentences(head)
                                                 if s.end < len(head.rstrip())]

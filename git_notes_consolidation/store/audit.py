@@ -213,10 +213,10 @@ def audit(
     path: Path | str,  # Anywhere in a repository
 ) -> Report:
     "Check every promise of a repository's notes; nothing is written."
-    theirs, ours = read_notes(path, _refs(path, "refs/notes/mem/")), read_notes(path,
-        _refs(path, *REFS.values()))
+    refs = _refs(path, "refs/notes/mem/")
+    theirs, ours = read_notes(path, refs), read_notes(path, _refs(path, *REFS.values()))
     r = check(theirs, ours, _refs(path, "refs/gnc/tmp/"))
-    if theirs or not any(r.checked[k] for k in ("live edges", "live summaries", "memories with a tier")):
+    if refs or not any(r.checked[k] for k in ("live edges", "live summaries", "memories with a tier")):
         return r
     return Report((_error(
         Where("refs/notes/mem/"), "no memory is in this clone, only what was made of them; fetch "

@@ -28,6 +28,7 @@ class Recoverable:
     blob: str = ""  # An earlier version of its note
     whole: bool = True  # Nothing in that version is torn
     row: str = ""  # … or its row in the plugin's index
+    id: str = ""  # Its name, where that is known
 
     @property
     def command(self) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from ..core.remedies import NOT_FETCHED, NOT_THERE, remedy
+from ..core.remedies import GONE, NOT_FETCHED, NOT_THERE, remedy
 from ..observability.metrics import OPENED
 
 # %% auto #0
-__all__ = ['MEM', 'IDENT', 'LARGEST_NOTE', 'RepoError', 'NoRepository', 'Repo', 'git_env', 'git', 'broken_off', 'open_repo',
-           'commit_stream', 'tips', 'none_there', 'missing_memories', 'note_paths', 'read_objects', 'read_blobs',
-           'RaceLost', 'move_refs']
+__all__ = ['MEM', 'KEPT', 'IDENT', 'LARGEST_NOTE', 'RepoError', 'NoRepository', 'Repo', 'git_env', 'git', 'broken_off',
+           'open_repo', 'commit_stream', 'tips', 'none_there', 'missing_memories', 'note_paths', 'read_objects',
+           'read_blobs', 'RaceLost', 'move_refs']
 
 # %% ../../nbs/08_store/01_git.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -109,6 +109,7 @@ def _file(path: str, text: str) -> bytes: return b"M 100644 inline %s\n%s" % (pa
 
 # %% ../../nbs/08_store/01_git.ipynb #11a737fc
 MEM = "refs/notes/mem/"
+KEPT = "refs/gnc/kept/"  # What a notes ref had when we last saw it; then its name, without refs/notes/
 IDENT = b"git-notes-consolidation <gnc@localhost>"
 
 def commit_stream(ref: str, when: datetime, message: str, changes: Iterable[bytes], parent: str = "",
@@ -134,7 +135,7 @@ def missing_memories(repo: Repo) -> str:  # What heals it; empty: nothing is mis
     "Are there records of ours, and no memory at all?"
     there = tips(repo, "refs/notes/mem-runs/", MEM)
     if not there or any(ref.startswith(MEM) for ref in there): return ""
-    return NOT_THERE if none_there(repo) else NOT_FETCHED
+    return GONE if tips(repo, f"{KEPT}mem/") else NOT_THERE if none_there(repo) else NOT_FETCHED
 
 # %% ../../nbs/08_store/01_git.ipynb #df3f0858
 def note_paths(repo: Repo, tip: str) -> list[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from ..core.processes import private
 from .git import move_refs, Repo, RepoError, tips
 from .events import REFS
 
@@ -90,12 +91,12 @@ def replace_file(
     name: str,  # In `gnc` of the git directory
     text: str,
 ) -> None:
-    "Write a file as a whole or not at all."
+    "Write a file, for its owner alone, as a whole or not at all."
     home = repo.common_dir / "gnc"
     home.mkdir(exist_ok=True)
     made = home / f"{name}.{uuid.uuid4().hex}.tmp"
     try:
-        made.write_text(text, encoding="utf-8")
+        private(made).write_text(text, encoding="utf-8")
         os.replace(made, home / name)
     finally: made.unlink(missing_ok=True)
 

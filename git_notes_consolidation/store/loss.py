@@ -7,21 +7,23 @@ from __future__ import annotations
 import re, uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
-from ..core.memory import UTC, as_utc
+from ..core.memory import UTC, as_utc, digest
+from .audit import audit
+from .audit_notes import Finding as Broken, Report, Where
 from .damage import Finding, Recoverable, counted_noun
-from .events import REFS, shared_tips
+from .events import REFS, decode, shared_tips
 from .git import (
-    MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs, tips)
+    KEPT, MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs, tips)
 from .reader import parse_note, pieces
 from .sync import _lines, news
 from .writer import (
     _marked, note_changes, notes_on, piece_changes, publish_commits, retry_races)
 
 # %% auto #0
-__all__ = ['KEPT', 'Lost', 'Removal', 'removals', 'losses', 'keep', 'bring_back', 'made_whole', 'loss_findings']
+__all__ = ['Lost', 'Removal', 'removals', 'losses', 'keep', 'bring_back', 'made_whole', 'loss_findings', 'audited']
 
 # %% ../../nbs/08_store/22_loss.ipynb #bb4a1b00
 @dataclass(frozen=True)
@@ -39,22 +41,25 @@ class Lost:
 
     @property
     def meant(self) -> bool:
-        "Did a person remove this note by name?"
-        return "git notes remove" in self.how
+        "Did a person take it out by hand? Our notes are edited, and not removed."
+        return "git notes edit" in self.how or not self.ours and "git notes remove" in self.how
 
     def memories(self) -> tuple[Recoverable, ...]:
         "What a person knows it by."
         found = [] if self.ours else [r for p in self.parts for r in parse_note(p)[0]]
-        return tuple(Recoverable(self.ref.removeprefix(MEM), r.front["summary"],
-                                 as_utc(r.front["timestamp"]).isoformat(), self.blob) for r in found)
+        ns = self.ref.removeprefix(MEM)
+        return tuple(Recoverable(ns, r.front["summary"], as_utc(r.front["timestamp"]).isoformat(), self.blob,
+                                 id=digest("mem", ns, r.front["timestamp"], r.front["summary"], r.body))
+                     for r in found)
 
 # %% ../../nbs/08_store/22_loss.ipynb #8fda6575
 class Removal(NamedTuple):
-    "A note that a commit took away."
+    "A note that a commit took away, or that git notes add, copy or edit has written over."
     object: str
     blob: str
     how: str
     at: datetime
+    over: bool  # The note is there, and says something else
 
 
 def removals(
@@ -63,19 +68,18 @@ def removals(
     since: str = "",  # A commit up to which nothing was lost
 ) -> Iterator[Removal]:  # The newest first
     "What the history of a notes ref has taken away, whether or not it came back."
-    out = git(repo.path, "log", "-m", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=D",
+    out = git(repo.path, "log", "-m", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=DM",
               "--format=%x00%ct %s", tip, *([f"^{since}"] if since else []), "--").decode("utf-8", "replace")
     for part in out.split("\0")[1:]:
         head, *rows = part.splitlines()
         when, _, how = head.partition(" ")
         for row in (r for r in rows if r.startswith(":")):
             meta, _, path = row.partition("\t")
-            yield Removal(path.replace("/", ""), meta.split()[2], how, datetime.fromtimestamp(int(when), UTC))
+            if meta[-1] == "M" and not re.search("'git notes (add|copy|edit)'", how): continue
+            yield Removal(path.replace("/", ""), meta.split()[2], how,
+                          datetime.fromtimestamp(int(when), UTC), meta[-1] == "M")
 
 # %% ../../nbs/08_store/22_loss.ipynb #8ae24aa6
-KEPT = "refs/gnc/kept/"  # Then the name of a notes ref, without refs/notes/
-
-
 def _store(ref: str) -> str: return next((s for s, r in REFS.items() if r == ref), ref)
 
 
@@ -83,19 +87,29 @@ def _stands_on(repo: Repo, tip: str, kept: str) -> bool:
     return bool(tip) and not git(repo.path, "rev-list", "--max-count=1", kept, f"^{tip}").strip()
 
 
+def _dropped(note: bytes, now: bytes) -> list[bytes]:
+    there = {r.front["timestamp"] for r in parse_note(now)[0]}
+    return [p for p in pieces(note) if any(r.front["timestamp"] not in there for r in parse_note(p)[0])]
+
+
 def _gone_from(repo: Repo, ref: str, tip: str, kept: str, whole: bool) -> list[Lost]:
-    here = {obj for obj, _, _ in note_paths(repo, tip)} if tip else set[str]()
-    out, mine = [], kept and _stands_on(repo, tip, kept)
-    found: dict[str, Removal] = {}
+    here = {obj: blob for obj, _, blob in note_paths(repo, tip)} if tip else dict[str, str]()
+    out, mine, plugins = list[Lost](), kept and _stands_on(repo, tip, kept), ref.startswith(MEM)
+    found: dict[tuple[str, str], Removal] = {}
     for x in removals(repo, tip, "" if whole or not mine else kept) if tip else ():
-        if x.object not in here: found.setdefault(x.object, x)
-    read, cut = read_blobs(repo, {x.blob for x in found.values()}), pieces if ref.startswith(MEM) else _lines
-    out += [Lost(ref, x.object, tuple(cut(read[x.blob])), x.blob, x.how, x.at) for x in found.values()
-            if x.blob in read]
-    if kept and kept != tip and not (mine and ref.startswith(MEM)):  # A line of ours is never changed
+        if x.over or x.object not in here: found.setdefault((x.object, x.blob if x.over else ""), x)
+    read = read_blobs(repo, {b for x in found.values() for b in (x.blob, here.get(x.object, "")) if b})
+    texts = {obj: read[blob] for obj, blob in here.items() if blob in read}
+    for x in found.values():
+        note, now = read.get(x.blob, b""), texts.get(x.object, b"")
+        texts[x.object] = now + b"\n" + note
+        parts = _dropped(note, now) if plugins and x.over else (pieces if plugins else _lines)(note)
+        out.append(Lost(ref, x.object, tuple(parts), x.blob, x.how, x.at))
+    if kept and kept != tip and not (mine and plugins):  # A line of ours is never changed
         how = "the note was written over" if mine else "the ref was removed or set back"
         more = news(repo, tip, kept, _store(ref))
-        out += [Lost(ref, obj, tuple(parts), how=how) for obj, parts in more.items() if obj not in found]
+        out += [Lost(ref, obj, tuple(parts), how=how) for obj, parts in more.items()
+                if (obj, "") not in found]
     return out
 
 
@@ -117,8 +131,11 @@ def _losses(repo: Repo, now: Mapping[str, str], kept: Mapping[str, str], whole: 
         if not whole and (tip == held or not held): continue
         if not (found := _gone_from(repo, ref, tip, held, whole)): continue
         there = _elsewhere(repo, ref, tip)
-        left = ((x, tuple(p for p in x.parts if p not in there)) for x in found)
-        out += [Lost(x.ref, x.object, parts, x.blob, x.how, x.at) for x, parts in left if parts]
+        for x in found:
+            parts = tuple(p for p in x.parts if p not in there
+                          and (not x.ours or decode(p.decode("utf-8", "replace"))))
+            there.update(parts)
+            if parts: out.append(replace(x, parts=parts))
     return out
 
 
@@ -184,7 +201,8 @@ def _when(x: Lost) -> str: return f" on {x.at:%Y-%m-%d}" if x.at else ""
 def _why(x: Lost) -> str:
     if not x.at: return x.how
     tool = re.search(r"'(git notes \w+)'", x.how)
-    return f"{tool[1] if tool else 'the commit “' + x.how[:60] + '”'} removed {'it' if x.ours else 'them'}"
+    did = "written over" if tool and tool[1].split()[-1] in ("add", "copy", "edit") else "removed"
+    return f"{did} by {tool[1] if tool else 'the commit “' + x.how[:60] + '”'}"
 
 
 def loss_findings(
@@ -207,3 +225,15 @@ def loss_findings(
         yield Finding(area, "note" if meant else "broken",
                       f"{what} {'is' if what.startswith('1 ') else 'are'} gone from {ref}: {why}{when}{run}.",
                       "" if meant else "gnc restore --lost", ref, memories)
+
+# %% ../../nbs/08_store/22_loss.ipynb #e342182e
+def audited(
+    repo: Repo,
+    lost: Sequence[Finding],  # From `loss_findings`
+) -> Report:
+    "What the audit finds, and what is lost."
+    r, meant = audit(repo.path), {m.id for f in lost if not f.remedy for m in f.recoverable}
+    return Report((
+        *(Broken("error", Where(f.where), f.what) for f in lost if f.remedy),
+        *(replace(f, level="warning") if any(i in f.what for i in meant) else f
+          for f in r.findings)), r.checked)

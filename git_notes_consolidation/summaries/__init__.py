@@ -2,9 +2,9 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "verification": "verify Verification verification_html",
+    "verification": "verify Verification",
     "values": "Finding",
-    "extraction": "summarize_cluster NothingToQuote SUMMARIZER sources_html",
+    "extraction": "summarize_cluster NothingToQuote SUMMARIZER",
     "quotations": "is_statement",
     "generation": "redraft draft_id",
     "merging": "merged_text inherited",

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/11_summaries/09_extraction.ipynb #64eda048
 from __future__ import annotations
-import html, re
+import re
 import numpy as np
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ from .decisions import _DECIDES, Decided, decision
 from .outdated import _IN_PART, Outdated, find_outdated
 
 # %% auto #0
-__all__ = ['SUMMARIZER', 'factors', 'NothingToQuote', 'Selection', 'summarize_cluster', 'places', 'sources_html']
+__all__ = ['SUMMARIZER', 'factors', 'NothingToQuote', 'Selection', 'summarize_cluster', 'places']
 
 # %% ../../nbs/11_summaries/09_extraction.ipynb #5185067e
 SUMMARIZER = "extractive-4"  # Changes whenever the same memories may be summarized otherwise
@@ -179,30 +179,3 @@ def places(
     most = {name: max((len(q.text) for q in quotes), default=0) for name, quotes in found.items()}
     return {name: tuple(q for q in quotes if name == "summary" or len(q.text) == most[name]) for name,
             quotes in found.items()}
-
-# %% ../../nbs/11_summaries/09_extraction.ipynb #f27905f4
-def sources_html(
-    summary: MemorySummary,
-    memories: Iterable[Memory],  # Those that it does not quote are left out, unless they are its sources
-) -> str:  # HTML
-    "A summary's sources with the quoted places marked and the outdated ones struck through."
-    gone = {f.source_memory_id: f.superseded_by for f in summary.superseded_facts}
-    current = {q.memory_id for name, where in places(summary).items() if not name.startswith("superseded")
-               for q in where}
-    def field(m: Memory, name: str) -> str:
-        text, at, out = str(getattr(m, name)), 0, ""
-        for q in sorted((q for q in summary.quotes if q.memory_id == m.id and q.field == name),
-                        key=lambda q: (q.start, -q.end)):
-            if q.start < at: continue
-            out, at = out + html.escape(
-                text[at:q.start]) + f"<mark title='{q.start} to {q.end}'>{html.escape(q.text)}</mark>", q.end
-        return out + html.escape(text[at:])
-    def row(m: Memory) -> str:
-        told = f"<b>{field(m, 'summary')}</b><br>{field(m, 'content')}"
-        if m.id in gone: told = f"{told if m.id in current else f'<s>{told}</s>'} → {html.escape(gone[m.id])}"
-        return f"<tr><td>{m.timestamp:%Y-%m-%d}</td><td style='text-align:left'>{told}</td></tr>"
-    shown = {*summary.source_memory_ids, *(q.memory_id for q in summary.quotes)}
-    return (
-        "<table>"
-        + "".join(row(m) for m in sorted(memories, key=lambda m: (m.timestamp, m.id)) if m.id in shown)
-        + "</table>")

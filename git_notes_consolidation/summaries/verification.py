@@ -4,7 +4,7 @@
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #c396262d
 from __future__ import annotations
-import html, re
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ..core.memory import Memory
@@ -18,7 +18,7 @@ from .values import _backs, _check_value, _LIKE, _reckoned, Finding, Status
 from .negations import check_negations
 
 # %% auto #0
-__all__ = ['parts', 'Verification', 'verify', 'verification_html']
+__all__ = ['parts', 'Verification', 'verify']
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #c15d0483
 def parts(
@@ -205,38 +205,3 @@ def verify(
                         sum(f.status == "kept" for f in found) / len(found) if found else 1.0, coverage,
                         _closeness(sources) if coherence is None else min(max(coherence, 0.0), 1.0),
                         max([f.suspicion for f in (*found, *missing)] + [0.4 * (1 - coverage)]))
-
-# %% ../../nbs/11_summaries/04_verification.ipynb #25576b11
-_COLOURS = {"kept": "#d8f0d8", "changed": "#ffd79a", "invented": "#ffc2c2", "outdated": "#dddddd"}
-
-# %% ../../nbs/11_summaries/04_verification.ipynb #bc6f1281
-def verification_html(
-    summary: MemorySummary | str,
-    verification: Verification,
-) -> str:  # HTML
-    """Each text of a summary with its values marked, beside the sentences that it comes from; below, what is
-    missing where it must be."""
-    def marked(name: str, text: str) -> str:
-        at, out = 0, ""
-        mine = [f for f in verification.findings if f.part == name
-                and (f.kind != "statement" or f.suspicion >= 0.5) and f.status != "dropped"]
-        for f in sorted(mine, key=lambda f: (f.start, -f.end)):
-            if f.start < at: continue
-            hint = html.escape(f"{f.status} {f.kind} {f.value}"
-                               + (f", the sources say {f.was}" if f.was else ""), quote=True)
-            out += (
-                f'{html.escape(text[at:f.start])}<mark style="background:{_COLOURS[f.status]}" '
-                f'title="{hint}">{html.escape(text[f.start:f.end])}</mark>')
-            at = f.end
-        return out + html.escape(text[at:])
-    def sources(name: str) -> str:
-        quotes = dict.fromkeys(f.source.text for f in verification.findings if f.part == name
-                               and f.kind == "statement" and f.source)
-        return "<br>".join(map(html.escape, quotes))
-    rows = "".join(
-        f'<tr><td style="text-align:left">{marked(n, t)}</td><td '
-        f'style="text-align:left">{sources(n)}</td></tr>' for n, t in parts(summary).items())
-    lost = "".join(f"<li>{html.escape(f.value)}</li>" for f in verification.of("dropped")
-                   if f.suspicion >= 0.5)
-    return (f"<table><tr><th>summary</th><th>sources</th></tr>{rows}</table>"
-            + (f"<p>Missing:</p><ul>{lost}</ul>" if lost else ""))

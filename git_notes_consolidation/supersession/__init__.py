@@ -2,6 +2,6 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "judge": "judge_pair weigh unsure repeat_key judgment_html JUDGE SURE",
+    "judge": "judge_pair weigh unsure repeat_key JUDGE SURE",
     "assertions": "ABSTAINS",
 })

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #5b6fe4a3
 from __future__ import annotations
-import html, re
+import re
 from dataclasses import replace
 from .assertions import abstain, explicit
 from .blockers import solved
@@ -22,7 +22,7 @@ JUDGE = "offline-9"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'weigh', 'judge_pair', 'unsure',
-           'to_confirm', 'denies', 'judgment_html']
+           'to_confirm', 'denies']
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #c85da563
 def _outright(
@@ -122,13 +122,3 @@ def denies(
 ) -> bool:
     "Does a model say that nothing is replaced? A shrug is no answer."
     return said.relation != "supersede" and said.confidence >= WORTH_ASKING
-
-# %% ../../nbs/10_supersession/09_judge.ipynb #1fc54269
-def judgment_html(
-    memory: Memory,  # The newer one
-    judgment: Judgment,
-) -> str:  # HTML
-    "A memory's text with the quoted words of a judgment marked in it."
-    before, span, after = memory.text.partition(judgment.span) if judgment.span else (memory.text, "", "")
-    return (f"{html.escape(before)}<mark>{html.escape(span)}</mark>{html.escape(after)}" if span
-            else html.escape(before))

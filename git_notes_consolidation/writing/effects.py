@@ -14,6 +14,7 @@ from ..supersession.judge import SURE
 from ..summaries.merging import LONGEST_BODY, inherited, merged_text, union_of_tags
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata
 from ..core.memory import Memory, as_utc, digest
+from ..llm.redact import secret_in
 from ..store.git import RepoError
 
 # %% auto #0
@@ -44,6 +45,7 @@ def a_fact(
     namespace: str = "decisions",
     title: str | None = None,  # None: the first line
     valid_from: datetime | None = None,  # When it began to be true; none: now
+    secrets: bool = False,  # Also with what seems to be one
     **more: Any,  # Other fields of `Memory`
 ) -> Memory:
     "A memory that can be written."
@@ -57,6 +59,9 @@ def a_fact(
         raise BadFact(f"a memory has at most {LONGEST_BODY:,} bytes; write the rest into a file and name it")
     if any(c < " " and c not in "\n\t" or "\ud800" <= c <= "\udfff" for c in summary + body):
         raise BadFact("the text holds control characters; take them out")
+    if not secrets and (why := secret_in(f"{summary}\n\n{body}")):
+        raise BadFact(f"{why}, and a note is for everyone who clones the repository: say it without, or "
+                      "where it is kept; the user may write it all the same (--with-secrets)")
     if valid_from is not None and as_utc(valid_from) > now:
         raise BadFact(f"valid from {valid_from:%Y-%m-%d} is not yet true; remember it when it is")
     return _addressed(Memory("", commit, namespace, summary, body, now, valid_from=valid_from, **more))

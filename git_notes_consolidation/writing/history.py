@@ -15,8 +15,7 @@ from ..store.state import State
 from ..store.metadata import metadata_of, taken_back
 
 # %% auto #0
-__all__ = ['Version', 'Chain', 'heads', 'chain_of', 'chains', 'true_at', 'true_in', 'known_at', 'get_memory_at_time',
-           'get_current_memory', 'get_supersession_history']
+__all__ = ['Version', 'Chain', 'heads', 'chain_of', 'chains', 'true_at', 'true_in', 'known_at']
 
 # %% ../../nbs/16_writing/06_history.ipynb #938639db
 @dataclass(frozen=True)
@@ -205,22 +204,3 @@ def known_at(
     known = {i: then(m) for i, m in memories.items() if m.timestamp <= when}
     def said(e: MemoryEdge) -> bool: return not e.decided or e.created_at is None or e.created_at <= when
     return known, [e for e in edges if e.source_id in known and e.target_id in known and said(e)]
-
-# %% ../../nbs/16_writing/06_history.ipynb #cc9136e6
-def get_memory_at_time(i: str, when: datetime, memories: Mapping[str, Memory],
-                       edges: Iterable[MemoryEdge]) -> Memory | None:
-    "What the chain of a memory said at a moment; the latest, where several held."
-    found = true_in(chain_of(i, memories, edges), when)
-    return found[-1].memory if found else None
-
-
-def get_current_memory(i: str, memories: Mapping[str, Memory], edges: Iterable[MemoryEdge]) -> Memory | None:
-    "What the chain of a memory says now; the latest, where several hold."
-    found = heads(chain_of(i, memories, edges))
-    return found[-1].memory if found else None
-
-
-def get_supersession_history(i: str, memories: Mapping[str, Memory],
-                             edges: Iterable[MemoryEdge]) -> tuple[Memory, ...]:
-    "Every version of a memory, the first one first."
-    return tuple(v.memory for v in chain_of(i, memories, edges).versions)

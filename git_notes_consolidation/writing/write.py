@@ -20,7 +20,7 @@ from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo
 from ..llm.client import ask_all, Client
 from ..llm.batch import Model
-from ..llm.redact import findings
+from ..llm.redact import stays
 from ..consolidation.plan import Guard
 from ..consolidation.stores import client_for
 from .decide import (
@@ -32,7 +32,7 @@ from .records import (
     _gone, _named, _outdated, _stands, _STATUS, _status_before, _Writer, commit_of, placed)
 
 # %% auto #0
-__all__ = ['texts', 'secret_kinds', 'remember', 'forget', 'restore', 'update', 'WritingService', 'open_writing']
+__all__ = ['texts', 'remember', 'forget', 'restore', 'update', 'WritingService', 'open_writing']
 
 # %% ../../nbs/16_writing/05_write.ipynb #3bd622f8
 def texts(self: _Writer, older: Memory, newer: Memory, client: Client | None) -> list[str]:
@@ -78,19 +78,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
         f"{x.memory.id} ({x.memory.summary}) {x.judgment.reason.removeprefix('it ')}; if it replaced this "
         f"fact too, undo this and add "
         f"--superseded-by {x.memory.id}" for x in since)
-    return made._replace(warnings=(*made.warnings, *warnings, *_secrets(new.text))), d, considered
-
-
-def secret_kinds(text: str) -> list[str]:
-    "What kinds of secrets a text seems to hold."
-    return sorted({f.kind.partition(":")[2] for f in findings(text) if f.kind.startswith("secret:")})
-
-
-def _secrets(text: str) -> list[str]:
-    "A warning where a text holds what should not stand in a note."
-    kinds = secret_kinds(text)
-    return [f"it seems to hold a secret ({', '.join(kinds)}), and a note is for everyone who clones the "
-            f"repository: undo this and write it without"] if kinds else []
+    return made._replace(warnings=(*made.warnings, *warnings, *stays(new.text))), d, considered
 
 # %% ../../nbs/16_writing/05_write.ipynb #6e365d88
 def remember(
@@ -112,6 +100,7 @@ def remember(
     merges: Sequence[str] = (),
     duplicate_of: str | None = None,
     judge: bool = True,  # Off: add it, whatever is there
+    secrets: bool = False,  # Also with what seems to be one
     dry_run: bool = False,  # Only say what would be done
 ) -> WriteResult:
     "Write a fact, and do what it means for those that are there."
@@ -122,8 +111,8 @@ def remember(
     at = commit_of(self.repo, commit)
     told = {"supersedes": supersedes, "amends": amends, "superseded_by": superseded_by, "merges": merges,
             "duplicate_of": [duplicate_of] if duplicate_of else []}
-    more = {"tags": tuple(dict.fromkeys(tags)), "importance": importance, "spec": spec or None,
-            "phase": phase or None}
+    more: dict[str, Any] = {"tags": tuple(dict.fromkeys(tags)), "importance": importance,
+                            "spec": spec or None, "phase": phase or None, "secrets": secrets}
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision,
         Sequence[Considered]]:
         new = a_fact(text, at, now, namespace, title, valid_from, **more)
@@ -159,7 +148,7 @@ def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> Wri
                  for x in held.memories.values() if x.id != m.id and x.status != "tombstone"
                  and repeat_key(x) == repeat_key(m)]
         return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said,
-                     warnings=tuple(told)), Decision(""), ()
+                     warnings=(*stays(m.text), *told)), Decision(""), ()
     return self.commit(one, session)
 
 # %% ../../nbs/16_writing/05_write.ipynb #adc92c38

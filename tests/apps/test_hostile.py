@@ -147,3 +147,14 @@ def test_a_hostile_note_comes_out_of_no_tool(hostile, tool, tmp_path):
     said = [serving.call_tool(desk, tool, given), serving.call_tool(desk, tool, {**given, "nosuch": EVIL})]
     if tool == "memory_get_summary": said += [serving.read_resource(desk, r["uri"] + end) for r in serving.RESOURCES for end in ("", f"/{values['summary']}")]
     assert not said[0].get("isError") and unseen(json.dumps(said, ensure_ascii=False)) == [], said[0]
+
+
+@pytest.mark.parametrize("words", [["consolidate", "--plan"], ["metrics", "--output"]], ids=lambda w: w[1])
+def test_a_link_in_a_repository_leads_what_is_written_nowhere(story_before, tmp_path, words):
+    home, theirs = shutil.copytree(story_before, tmp_path / "home"), tmp_path / "theirs"
+    theirs.write_text("theirs")
+    for to in (theirs, tmp_path / "new"):
+        (home / "out").unlink(missing_ok=True); (home / "out").symlink_to(to)
+        said = gnc(*words, home / "out", repo=home)
+        assert (said.code, theirs.read_text(), (tmp_path / "new").exists()) == (2, "theirs", False) and "is a link, or no file" in said.err
+    assert gnc(*words, theirs, repo=home).code == 0 and theirs.read_text() != "theirs"  # What a person names is meant

@@ -483,15 +483,6 @@ def test_every_kind_of_repository_says_the_same(template, tmp_path, kind):
     assert a.memories == b.memories and superseded(a) == superseded(b) and a.says[0][0] == b.says[0][0] and [*sound(there)] == []
 
 
-def test_a_repository_of_sha256(tmp_path):
-    home = clone(new_repo(tmp_path / "w", (), "--object-format=sha256"), "One")
-    write_memories(open_repo(home), story()[:-1])
-    assert called(home, ["consolidate"], EARLIER).code == called(home, ["remember", NEW]).code == called(home, ["consolidate"]).code == 0
-    hub = new_repo(tmp_path / "hub", (), "--bare", "--object-format=sha256")
-    assert called(home, ["sync", str(hub)]).code == 0 and tips(open_repo(hub), *REFS.values()) == tips(open_repo(home), *REFS.values()) != {}
-    assert called(home, ["undo", [*state_of(home).runs][0], "--yes"]).code == 0 and [*clean(home)] == []
-
-
 # The clock
 
 

@@ -183,9 +183,12 @@ def test_what_replaces_says_so_and_only_then_the_older_one_is_gone(repo):
     assert [says(r) for r in repo.rows("what is the API served with", "--as-of", "2026-03-02")] == [flat(old)]
 
 
-def test_a_secret_is_pointed_out_when_it_is_written(repo):
-    said = repo.gnc("remember", "The deploy token is ghp_" + "a1B2c3D4e5F6" * 3)
-    assert "secret" in said.text and "undo" in said.text
+def test_a_secret_is_refused_and_what_stays_of_it_is_said(repo):
+    text = "The deploy token is ghp_" + "a1B2c3D4e5F6" * 3
+    said = repo.gnc("remember", text, code=2)
+    assert "secret" in said.text and "--with-secrets" in said.text
+    said = repo.gnc("remember", "--with-secrets", text)
+    assert "revoke it" in said.text and "undo" in said.text and "a1b2c3" not in repo.gnc("recall", "deploy token").text
 
 
 def test_a_day_that_the_text_names_is_the_answer(repo):

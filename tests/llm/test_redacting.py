@@ -177,6 +177,7 @@ def test_a_key_needs_no_digit(text):
 
 
 @pytest.mark.parametrize("text", [
+    "pass phrase: {}", "the password - by the way - is {}", "passwords: kim={} ada=no",
     "htpasswd -bc users viewer {}", "Changed the root password from the default one to {} today.",
     "mount -o username=media,password={},vers=3.0 //nas/pub /mnt",
     'expect "assword:"\nsend "{}\\r"', "14:02 <tom> whats the pw for the printer\n14:03 <ina> {}", "username netops privilege 15 secret 0 {}",
@@ -225,6 +226,20 @@ def test_a_table_in_json_stays_json():
 def test_ordinary_sentences_about_secrets(text): assert redact(text) == text
 
 
+@pytest.mark.parametrize("text", ["pw: {}", "The pw is {}", "pass phrase: {}", "the password, by the way, is {}", "passwords: kim={} ada={}",
+    "passwords for staging: kim: {}, ada: {}", "Passwords:\n- kim: {}\n- ada: {}"])
+def test_a_name_with_a_digit(text): assert WORD[:6] not in redact(text.replace("{}", WORD[:6] + "2"))
+
+
+@pytest.mark.parametrize("text", [
+    "the password reset page", "tokens are cut at 500", "the password, if any, is validated", "the token, by the way, is cut at 500",
+    "the pw field is required",
+    "passwords: policy=strict rotation=quarterly", "passwords: min_length=12 rounds=600000", "passwords: sha256:" + "9f3c81ab" * 2, "pw = getpass()",
+    "commit " + "9f3c81ab" * 5, "id 550e8400-e29b-41d4-a716-446655440000", "see src/pw/main2.py", "we pass phrase ids to the indexer",
+    "The password, once set, is rotated every 90 days", "passwords: changed on 2026-11-03"])
+def test_a_name_with_no_value(text): assert redact(text) == text
+
+
 def test_a_mark_is_no_name():
     shown = redact("| user | password | city |\n|---|---|---|\n| bob | " + "hunter22x" + " | Frankfurt |")
     assert "Frankfurt" in shown and "hunter" not in shown
@@ -247,6 +262,7 @@ WORD = "cobb" + "ler"  # No digit, no capital, nothing that tells it from prose
     "os.environ['TIDE_PASSWORD'] = '{}'",
     "#define TIDE_PASS \"{}\"", ":password => '{}'", "define('TIDE_PASSWORD', '{}');", "kim.setPassword('{}')", 'args: ["--password", "{}"]',
     "f(user='kim', password='{}')",
+    "pass phrase: {}", "my password, btw, is {}.",
     "the password is {}, do not tell", "the password for the lamp is {}", "the pw was {} before May", "The password is: {}",
     "they reset my password to {} today", "sign in using {} as my password",
     'both have the password "{}"', "sign in with password {}", "use {} as the password", "user: kim, pass: {}", "'{}' is the root password.",

@@ -26,7 +26,7 @@ from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.embedder import EmbeddingError
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.recall.search import MemoryResult, RetrievalMode
+from git_notes_consolidation.recall.search import RetrievalMode
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryTier
 from git_notes_consolidation.store.git import open_repo
@@ -254,27 +254,7 @@ def test_an_embedder_that_is_no_good(home, embedder):
     assert ids(ask(home, embedder=embedder).search("retries", count=False)) == ids(ask(home).search("retries", count=False))
 
 
-# Beside the plugin, and for programs
-
-
-class Theirs:
-    "The plugin's search: nearest first, whatever the tier."
-    def __init__(self, memories): self.memories, self.asked = memories, []
-    def search(self, query, k=10, *, namespace=None):
-        self.asked.append(k)
-        return [MemoryResult(m, n / 100) for n, m in enumerate(m for m in self.memories if namespace in (None, m.namespace))][:k]
-
-
-def test_the_plugins_results_are_filtered_not_starved(story_after):
-    v = service.view(open_repo(story_after))
-    meta = consolidation_service.scored(v, SETTINGS, SAMPLE_NOW)
-    far_first = sorted(v.scan.memories, key=lambda m: (-meta[m.id].tier.rank, m.id))
-    theirs = Theirs(far_first)
-    found = recall.through_plugin(ask(story_after), theirs.search, "anything", limit=3, mode="reflexive", count=False)
-    assert len(found) == 3 and {r.tier for r in found} == {MemoryTier.HOT} and theirs.asked[0] < theirs.asked[-1] and len({*shown(found)}) == len(shown(found))
-    assert [r.distance for r in found] == sorted(r.distance for r in found)
-    everything = recall.through_plugin(ask(story_after), theirs.search, "anything", limit=99, mode="exhaustive", count=False)
-    assert {*shown(everything)} == {m.id for m in v.scan.memories}
+# For programs
 
 
 def test_the_names_are_there(story_after):

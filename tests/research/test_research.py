@@ -60,7 +60,8 @@ def test_the_map_of_a_readers_own_repository_only_reads(tmp_path, monkeypatch):
     space = {"display": seen.append}
     cells = code(MAP)
     start = next(i for i, c in enumerate(cells) if c.startswith("REPO = None"))
-    for cell in [f"REPO = {str(home)!r}", *cells[start + 1:]]: exec(compile(cell, "cluster-map", "exec"), space)
+    figures = [next(c for c in cells if text in c) for text in ("import ipywidgets", "def _dots")]
+    for cell in [*figures, f"REPO = {str(home)!r}", *cells[start + 1:]]: exec(compile(cell, "cluster-map", "exec"), space)
     assert space["how"] == "main axes" and len(space["there"]) == 14 and space["minilm"] == {} and seen == []
     assert tips(open_repo(home), "refs/") == before and not (home / ".memory").exists()
 
@@ -79,7 +80,10 @@ def test_the_slider_recolours_the_points_in_a_browser(tmp_path):
     if not chromium: pytest.skip("no Chromium on this machine")
     sync_api = pytest.importorskip("playwright.sync_api")
     cuts = {0.2: [0] * 6, 0.5: [0, 0, 0, 1, 1, 2]}
-    fig = plots.cluster_slider(np.arange(12).reshape(6, 2), cuts, ["<b>x</b>"] * 6, 0.2)
+    cells, space = code(MAP), {}
+    for cell in (next(c for c in cells if text in c) for text in ("import ipywidgets", "import base64", "def _dots", "def cluster_slider")):
+        exec(compile(cell, "cluster-map", "exec"), space)
+    fig = space["cluster_slider"](np.arange(12).reshape(6, 2), cuts, ["<b>x</b>"] * 6, 0.2)
     page_file = tmp_path / "map.html"
     fig.write_html(page_file, include_plotlyjs=True, div_id="map")
     read = "[...document.querySelectorAll('#map .points path')].map(p => p.style.fill)"

@@ -1,15 +1,17 @@
 """What git prunes, a fetch removes or a push sets back is seen, named and brought back; what a person removes is left alone."""
 import subprocess
+from dataclasses import replace
 
 import pytest
 from calls import gnc, made, new_repo, state_of
 from helpers import git, refs
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.events import REFS, Append, edge_append
 from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.store.loss import KEPT, bring_back, keep, losses
+from git_notes_consolidation.store.loss import KEPT, audited, bring_back, keep, loss_findings, losses
 from git_notes_consolidation.store.reader import read_memories
+from git_notes_consolidation.store.writer import append
 
 OLD = mem("The API runs on Flask", "Small, and all of us know it.", days_ago=40, namespace="decisions")
 NEW = mem("The API runs on FastAPI", "Replaces “The API runs on Flask”.", days_ago=20, namespace="decisions")
@@ -52,7 +54,7 @@ def test_a_pruned_memory_is_named_and_comes_back(home):
     prune(home, *refs(home, MEM), *REFS.values())
     assert summaries(home) < all_ and verdicts(home) == (1, 1)
     said = gnc("doctor", "-v", repo=home).out
-    assert "git notes prune removed them" in said and "gnc restore --lost" in said
+    assert "removed by git notes prune" in said and "gnc restore --lost" in said
     assert gnc("restore", "--lost", "--dry-run", repo=home).out.count(LOGS.summary) == 1 and summaries(home) < all_
     assert gnc("restore", "--lost", repo=home).code == 0
     assert summaries(home) == all_ and verdicts(home) == (0, 0) and refs(home, MEM).keys() == before.keys()
@@ -90,6 +92,7 @@ def test_what_was_remembered_before_any_run_is_kept(tmp_path):
     git(home, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--allow-empty", "--message=one")
     assert gnc("remember", "Logs are kept for 30 days.", repo=home).code == 0
     git(home, "update-ref", "-d", f"{MEM}decisions")
+    assert gnc("consolidate", repo=home).err.endswith("bring them back: gnc restore --lost\n")  # A fetch would not
     assert verdicts(home) == (1, 1) and gnc("restore", "--lost", repo=home).code == 0
     assert summaries(home) == {"Logs are kept for 30 days."} and verdicts(home) == (0, 0)
 
@@ -98,8 +101,37 @@ def test_what_a_person_removes_by_name_is_told_and_stays_removed(home):
     git(home, "notes", f"--ref={MEM}decisions", "remove", read_memories(open_repo(home)).memories[-1].commit_sha)
     repo, left = open_repo(home), summaries(home)
     assert [x.meant for x in losses(repo)] == [True] and keep(repo) == []
-    assert "git notes remove" in gnc("doctor", "-v", repo=home).out
-    assert gnc("restore", "--lost", repo=home).code == 0 and summaries(home) == left
+    assert "git notes remove" in gnc("doctor", "-v", repo=home).out and verdicts(home) == (0, 0)
+    said = gnc("restore", "--lost", repo=home)
+    assert said.code == 0 and "taken out by hand" in said.out and LOGS.summary in said.out and "git show" in said.out and summaries(home) == left
+    git(home, "notes", f"--ref={REFS['runs']}", "remove", git(home, "notes", f"--ref={REFS['runs']}", "list").split()[1])  # Ours is no memory
+    assert verdicts(home) == (1, 1) and gnc("consolidate", repo=home).code == 0 and verdicts(home) == (0, 0)
+    for m in read_memories(repo).memories: git(home, "notes", f"--ref={MEM}decisions", "remove", m.commit_sha)
+    assert summaries(home) == set() and verdicts(home) == (0, 0)  # And the last one, too
+
+
+def test_a_memory_that_is_written_over_is_named_and_comes_back_and_one_that_is_edited_is_there(home, monkeypatch):
+    all_, at = summaries(home), read_memories(open_repo(home)).memories[-1].commit_sha
+    text = git(home, "notes", f"--ref={MEM}decisions", "show", at)
+    for n, edited in enumerate(("x", "y", text + "\n\nAnd more.")):
+        git(home, "notes", f"--ref={MEM}decisions", "add", "--force", "--message", edited, at)
+        assert verdicts(home) == ((1, 1) if n < 2 else (0, 0)), edited
+        if n == 1: assert "written over by git notes add" in gnc("doctor", repo=home).out and gnc("restore", "--lost", repo=home).code == 0
+    assert summaries(home) == all_ and gnc("consolidate", repo=home).code == 0 and verdicts(home) == (0, 0)
+    monkeypatch.setenv("GIT_EDITOR", "echo no memory >")  # By hand, and so it is meant
+    git(home, "notes", f"--ref={MEM}decisions", "edit", at)
+    assert [x.meant for x in losses(open_repo(home))] == [True] and verdicts(home) == (0, 0)
+
+
+def test_a_line_that_is_no_record_is_taken_out_as_doctor_says_and_stays_out(home, monkeypatch):
+    ref, obj = REFS["edges"], git(home, "notes", f"--ref={REFS['edges']}", "list").split()[1]
+    git(home, "notes", f"--ref={ref}", "append", "--message", "no record", obj)
+    assert gnc("consolidate", repo=home).code == 0 and f"git notes --ref={ref} edit {obj}, and take it out" in gnc("doctor", repo=home).out
+    monkeypatch.setenv("GIT_EDITOR", "sed -i '/no record/d; /^$/d'")
+    git(home, "notes", f"--ref={ref}", "edit", obj)
+    for _ in range(2):
+        assert verdicts(home) == (0, 0) and "no record" not in git(home, "notes", f"--ref={ref}", "show", obj)
+        assert gnc("consolidate", repo=home).code == 0
 
 
 def test_what_an_amend_has_copied_is_not_lost(home):
@@ -122,3 +154,15 @@ def test_what_comes_back_is_what_was_there(home):
     git(home, "update-ref", "-d", f"{MEM}decisions")
     bring_back(open_repo(home), keep(open_repo(home)), SAMPLE_NOW)
     assert git(home, "notes", f"--ref={MEM}decisions", "show", at) == before
+
+
+def test_what_a_person_removes_excuses_nothing_else(home):
+    "An edge to a memory that was removed by hand is told; one to a memory that nobody has is broken still."
+    gone = next(m for m in read_memories(open_repo(home)).memories if m.summary == OLD.summary)
+    git(home, "notes", f"--ref={MEM}decisions", "remove", gone.commit_sha)
+    assert verdicts(home) == (0, 0) and f"ends at {gone.id}" in gnc("audit", "-v", repo=home).out.replace("\n", " ")
+    e = replace(next(e for e in state_of(home).edges.values() if e.target_id == gone.id), target_id="mem_" + "z" * 26)
+    run = Append("runs", "0" * 40, {"kind": "run", "id": "run_other", "at": SAMPLE_NOW.isoformat()})
+    append(open_repo(home), lambda events: [edge_append("0" * 40, e, "run_other", SAMPLE_NOW), run], SAMPLE_NOW)
+    found = audited(repo := open_repo(home), [*loss_findings(repo)]).findings
+    assert [f.level for i in (gone.id, e.target_id) for f in found if f"ends at {i}" in f.what] == ["warning", "error"]

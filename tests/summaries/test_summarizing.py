@@ -10,7 +10,7 @@ from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import MemorySummary
 from git_notes_consolidation.summaries.extraction import (
-    NothingToQuote, sources_html, places, summarize_cluster)
+    NothingToQuote, places, summarize_cluster)
 from git_notes_consolidation.summaries.quotations import (
     readability, headline, lines, sentences, is_statement, with_dates)
 from git_notes_consolidation.summaries.outdated import overturned_sentences, overturns, find_outdated
@@ -342,20 +342,6 @@ def test_relative_days_get_their_day():
 def test_no_summary_of_summaries():
     s = summarize([ADR])
     with pytest.raises(ValueError, match="never summaries"): summarize([ADR, mem(s.title, s.summary, id=s.id)])
-
-
-# Shown
-
-
-def test_outdated_is_struck_through_and_html_is_text():
-    a, b = mem("Use <b>cron</b>", "Simple & old.", days_ago=9), mem("Use NATS for jobs", "Polls stop.", days_ago=1)
-    shown = sources_html(summarize([a, b], {a.id: b}), [a, b])
-    assert shown.count("<s>") == 1 and "&lt;b&gt;cron" in shown and "Simple &amp; old.</s>" in shown and "Use NATS for jobs (2026-10-31)" in shown
-
-
-def test_what_replaced_it_is_shown_also_from_elsewhere():
-    a, b, c = (mem(f"Use {w} for jobs", days_ago=d) for w, d in (("cron", 9), ("NATS", 1), ("queues", 5)))
-    assert sources_html(summarize([a, c], {a.id: b}), [a, b, c]).count("<tr>") == 3
 
 
 # In numbers

@@ -1,5 +1,4 @@
 """The offline judge: what it must find, what it must never say, and that no text is too long or too strange for it."""
-import html
 import json
 import time
 from datetime import UTC, datetime
@@ -7,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from git_notes_consolidation.supersession.assertions import ABSTAINS, explicit
 from git_notes_consolidation.supersession.claims import claims
-from git_notes_consolidation.supersession.judge import NO_CLAIM, SURE, judge_pair, judgment_html, repeat_key, weigh
+from git_notes_consolidation.supersession.judge import NO_CLAIM, SURE, judge_pair, repeat_key, weigh
 from git_notes_consolidation.text.names import mentions, names_of
 from git_notes_consolidation.text.sentences import split_sentences
 from git_notes_consolidation.text.words import title_words
@@ -182,8 +181,7 @@ def test_a_span_is_quoted_from_the_newer_memory(pieces, between):
     for old in (OLDER, TITLED):
         j = judge_pair(old, m)
         assert (j.span is not None) == (j.code is not None and j.code != "X") and (j.code is None) == (j.relation == "coexist") and j.reason
-        if j.span: assert (j.span in m.content or j.span in m.summary) and html.unescape(judgment_html(m, j)).replace("<mark>", "", 1).replace("</mark>", "",
-            1) == m.text
+        if j.span: assert j.span in m.content or j.span in m.summary
         else: assert j.code == "X" or j.confidence == ABSTAINS
         guess = weigh(old, m)
         assert j == guess if guess.relation == "coexist" or guess.confidence >= SURE else j.reason == f"unsure: {guess.reason}"

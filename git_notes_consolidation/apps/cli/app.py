@@ -4,8 +4,9 @@
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #8243d1a6
 from __future__ import annotations
-import csv, json, re, sys, typer
+import csv, json, os, re, sys, typer
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['EMPTY', 'NO_TABLE', 'app', 'plain', 'Screen', 'table', 'short', 'Item', 'evidence', 'listed', 'cut', 'write_csv',
-           'Steps', 'Call', 'why_empty', 'Usage', 'a_namespace', 'when']
+           'Steps', 'Call', 'why_empty', 'Usage', 'a_namespace', 'when', 'write_whole']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #ec5dd63a
 if not TYPE_CHECKING:
@@ -236,6 +237,23 @@ def when(
     try: return as_utc(text)
     except (ValueError, OverflowError): raise Usage(
         f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
+
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #75212ba3
+def write_whole(path: Path, text: str, option: str) -> None:
+    "The file as a whole, or not at all; no link is followed."
+    import tempfile
+    if path.is_symlink() or path.exists() and not path.is_file():
+        raise Usage(f"{option} {path} is a link, or no file; name the file itself")
+    if not path.parent.is_dir(): raise Usage(f"{option} {path}: there is no directory {path.parent}; make it")
+    made = ""
+    try:
+        fd, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(fd, "w", encoding="utf-8", newline="\n") as f: f.write(text)
+        os.chmod(made, 0o644)
+        os.replace(made, path)
+    except OSError as e: raise Usage(f"{option} {path} cannot be written: {e.strerror}") from None
+    finally:
+        with suppress(OSError): os.unlink(made)
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #1b4cbd06
 app = typer.Typer(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import json, os, re, sys, time, typer
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,14 +23,14 @@ from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...session.hooks import ConsolidationHook
 from git_notes_consolidation.apps.cli.app import (
     a_namespace, app, Call, evidence, Item, LazyModule, listed, plain, short, Steps, table, Usage,
-    when, why_empty)
+    when, why_empty, write_whole)
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
         incremental as consolidation_incremental, plan as consolidation_plan, scan as consolidation_scan,
         service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
         undo as consolidation_undo, view as consolidation_view)
-    from git_notes_consolidation.llm import protocol as llm_protocol
+    from git_notes_consolidation.llm import protocol as llm_protocol, redact as llm_redact
 
 # %% auto #0
 __all__ = ['DONE', 'progress', 'llm_rows', 'report', 'done_to', 'changes', 'consolidate', 'runs', 'diff', 'undo']
@@ -39,10 +39,10 @@ __all__ = ['DONE', 'progress', 'llm_rows', 'report', 'done_to', 'changes', 'cons
 if not TYPE_CHECKING:
     consolidation_scan, consolidation_service, consolidation_view, consolidation_plan, \
     consolidation_status, consolidation_incremental, consolidation_undo, consolidation_stores, \
-    llm_protocol = map(LazyModule, (
+    llm_protocol, llm_redact = map(LazyModule, (
         "consolidation.scan", "consolidation.service", "consolidation.view", "consolidation.plan",
         "consolidation.status", "consolidation.incremental", "consolidation.undo", "consolidation.stores",
-        "llm.protocol"))
+        "llm.protocol", "llm.redact"))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #d40a511e
 @contextmanager
@@ -224,11 +224,6 @@ def _planned(call: Call, s: consolidation_service.ConsolidationService,
     return ["", *_lists(found, call.verbose), *guard] if found else []
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #8f537cf9
-def _save(path: Path, text: str) -> None:
-    try: path.write_text(text, encoding="utf-8")
-    except OSError as e: raise Usage(f"--plan {path} cannot be written: {e.strerror}") from None
-
-
 def _read(path: Path) -> str:
     try: return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e: raise Usage(f"{path} cannot be read: {e}") from None
@@ -338,7 +333,7 @@ def consolidate(
         if apply: result = consolidation_service.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)
         else: result = consolidation_incremental.run(s, full=full, scope=scope)
-    if plan: _save(plan, made.to_json())
+    if plan: write_whole(plan, made.to_json(), "--plan")
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)
     told = report(result, seconds) if result.memories_processed else [why_empty(call.repo)]
@@ -418,6 +413,12 @@ def diff(
               rows=({"what": what} | r for what, all_ in done.items() for r in all_))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #af496a21
+def _still_there(v: consolidation_view.View, runs: Collection[str]) -> list[str]:
+    "What an undo of these runs takes out of sight, and not out of git."
+    wrote = {r["subject"] for *_, r in v.events.records if r["kind"] == "wrote" and r.get("run") in runs}
+    return [f"{short(m.id)}: {w}" for m in v.scan.memories if m.id in wrote for w in llm_redact.stays(m.text)]
+
+
 @app.command(
     epilog=
     "Examples: `gnc undo last`, `gnc undo run_4f2a`, `gnc undo last --keep-facts`. To bring it back, undo "
@@ -453,6 +454,8 @@ def undo(
             or not typer.confirm(f"{e.args[0].partition('; confirm')[0]}. Go on?", err=True)):
             raise
         name, *runs = consolidation_undo.undo(s, run, confirmed=True)
-    call.show({"undo": name, "runs": runs},
+    warned = _still_there(consolidation_view.view(s.repo), runs)
+    call.show({"undo": name, "runs": runs, "warnings": warned},
               f"Took back {', '.join(map(short, runs))}; gnc diff {short(runs[0])} shows what that was.",
+              *(f"! {w}" for w in warned),
               f"Bring it back: gnc undo {short(name)}")

@@ -13,6 +13,7 @@ from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
 from .app import (
     a_namespace, app, Call, LazyModule, plain, short, Usage, why_empty, write_csv)
+from .write import WithSecrets
 from ...core.loading import load_settings, project_file, Settings
 from ...core.memory import digest, UTC
 from ...store.git import open_repo, RepoError
@@ -318,8 +319,7 @@ def import_(
     namespace: Annotated[str,
                          typer.Option(help="For what names none: decisions, learnings, …")] = "learnings",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written.")] = False,
-    with_secrets: Annotated[bool, typer.Option("--with-secrets",
-                                               help="What looks like a secret, too.")] = False,
+    with_secrets: WithSecrets = False,
 ) -> None:
     "Read memory files into this repository's notes. A second time it adds what is new."
     call: Call = ctx.obj

@@ -4,9 +4,9 @@
 
 # %% ../../../nbs/19_apps/03_cli/09_health.ipynb #48a1f05a
 from __future__ import annotations
-import os, sys, tempfile, typer
+import os, sys, typer
 from collections import Counter
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from ...store.git import open_repo, Repo
 from ...store.events import read_events
 from ...store.locks import clone_id
 from ...store.accesses import access_counts, unflushed
-from .app import app, Call, LazyModule, plain, Usage
+from .app import app, Call, LazyModule, plain, write_whole
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.health import doctor as health_doctor, monitor as health_monitor
 
 # %% auto #0
-__all__ = ['doctor', 'of_repository', 'write_whole', 'metrics']
+__all__ = ['doctor', 'of_repository', 'metrics']
 
 # %% ../../../nbs/19_apps/03_cli/09_health.ipynb #983d2271
 if not TYPE_CHECKING:
@@ -114,18 +114,6 @@ def of_repository(
     if isinstance(seconds, (int, float)): t.add("repository.last_run_duration", float(seconds), {})
     return t.series()
 
-# %% ../../../nbs/19_apps/03_cli/09_health.ipynb #a084430f
-def write_whole(path: Path, text: str) -> None:
-    "The file as a whole, or not at all."
-    fd, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8", newline="\n") as f: f.write(text)
-        with suppress(OSError): os.chmod(made, 0o644)
-        os.replace(made, path)
-    except BaseException:
-        with suppress(OSError): os.unlink(made)
-        raise
-
 # %% ../../../nbs/19_apps/03_cli/09_health.ipynb #9f82b577
 @app.command(
     epilog="Examples: `gnc metrics`, `gnc metrics --json`, `gnc metrics -o "
@@ -148,9 +136,7 @@ def metrics(
     name = where.parent.name if where.name == ".git" else where.name.removesuffix(".git")
     text = exposition(found, repository=name)
     if output is not None:
-        if not Path(output).resolve().parent.is_dir():
-            raise Usage(f"--output: {Path(output).parent} is no directory; make it first")
-        write_whole(Path(output), text)
+        write_whole(Path(output), text, "--output")
     rows = [{"name": x.metric.name, "kind": x.metric.kind, "unit": x.metric.unit, "labels": dict(x.labels),
              "value": x.value,
              **({"counts": list(x.counts), "buckets": list(x.metric.buckets)} if x.counts else {})}

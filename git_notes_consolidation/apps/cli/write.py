@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.decide import Pool
 
 # %% auto #0
-__all__ = ['worded', 'written', 'remember', 'forget', 'restore', 'update', 'history']
+__all__ = ['WithSecrets', 'worded', 'written', 'remember', 'forget', 'restore', 'update', 'history']
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c228129b
 if not TYPE_CHECKING:
@@ -124,6 +124,9 @@ def _hint(
     return f"If this replaces “{plain(m.summary, 70)}”, {how} --supersedes {short(m.id)}" if m else ""
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #56465164
+WithSecrets = Annotated[bool, typer.Option("--with-secrets", help="What looks like a secret, too.")]
+
+
 @app.command(
     epilog="Examples: `gnc remember \"Orders live in Postgres since May\" --tag db`, `gnc remember -f "
            "note.md --valid-from 2026-03-01`, "
@@ -171,6 +174,7 @@ def remember(
     judge: Annotated[
         bool,
         typer.Option("--judge/--no-judge", help="Hold it against what is there, or just add it.")] = True,
+    with_secrets: WithSecrets = False,
     dry_run: Annotated[bool,
                        typer.Option("--dry-run", help="Say what would be done, and write nothing.")] = False,
     session: Annotated[str, typer.Option(help="A name for the log.")] = "",
@@ -194,7 +198,7 @@ def remember(
                    commit=commit, session=session, supersedes=supersedes or (), amends=amends or (),
                    superseded_by=superseded_by or (),
                    merges=[merge_with] if merge_with else (), duplicate_of=duplicate_of, judge=judge,
-                   dry_run=dry_run)
+                   secrets=with_secrets, dry_run=dry_run)
     written(call, s, r,
             _hint(r, f"{title or ''} {text.partition(chr(10))[0]}",
                   s.held().pool, s.embedder.floor, since))
@@ -215,7 +219,8 @@ def forget(
 
 def _brought_back(call: Call, dry_run: bool) -> None:
     repo = open_repo(call.repo)
-    gone = [x for x in store_loss.losses(repo) if not x.meant]
+    found = store_loss.losses(repo)
+    gone, by_hand = [x for x in found if not x.meant], [x for x in found if x.meant and x.memories()]
     if gone and not dry_run:
         store_loss.bring_back(repo, gone, call.now or datetime.now(UTC))
         store_loss.keep(repo)
@@ -224,10 +229,13 @@ def _brought_back(call: Call, dry_run: bool) -> None:
     rows = [(m.timestamp[:10], m.namespace, m.summary) for m in memories]
     said = " and ".join(counted_noun(n, *words) for n, words in (
         (len(rows), ("memory", "memories")), (records, ("record of ours", "records of ours"))) if n)
-    does = "would come back; nothing was written" if dry_run else "are in the notes again"
+    does = "Nothing was written; would come back" if dry_run else "Back in the notes"
     call.show({"dry_run": dry_run, "records": records, "memories": [asdict(m) for m in memories]},
               *(cut("Gone from the notes", ("recorded", "in", "says"), rows, call.verbose) if rows else ()),
-              f"{said} {does}." if gone else "Nothing is lost: all that stood in the notes still does.")
+              f"{does}: {said}." if gone else "Nothing is lost: all that stood in the notes still does."
+              if not by_hand else "Nothing is lost; what was taken out by hand stays out:",
+              *(f"  {m.namespace}, {m.timestamp[:10]}  {plain(m.summary, 60)}: {m.command}"
+                for x in by_hand for m in x.memories()))
 
 
 @app.command(epilog="Examples: `gnc restore mem_x7k2`, `gnc restore --lost --dry-run`, `gnc restore --lost`.")

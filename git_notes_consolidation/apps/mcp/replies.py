@@ -12,6 +12,7 @@ from ...core.visible import visible
 
 if TYPE_CHECKING:
     from git_notes_consolidation.core.models import MemorySummary
+    from git_notes_consolidation.llm import redact as llm_redact
     from git_notes_consolidation.recall import rank as recall_rank
     from git_notes_consolidation.recall.search import MemoryResult
     from git_notes_consolidation.writing import history as writing_history
@@ -22,16 +23,16 @@ __all__ = ['visible_text', 'without_empty', 'Status', 'status_of', 'Hit', 'hit',
            'summary_of', 'Change', 'change', 'changes_of', 'Question', 'question', 'Stored', 'stored_of']
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #1b3d794f
-if not TYPE_CHECKING: recall_rank = LazyModule("recall.rank")
+if not TYPE_CHECKING: llm_redact, recall_rank = map(LazyModule, ("llm.redact", "recall.rank"))
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #ec8d9da5
 def visible_text(
     text: object,  # Untrusted
     most: int = 200,  # Characters
 ) -> str:
-    "A text without what cannot be seen, cut where it is too long."
+    "A text without secrets and what cannot be seen, cut where it is too long."
     whole = str(text)
-    clean = visible(whole[:4 * most], " ").strip()
+    clean = llm_redact.without_secrets(visible(whole[:4 * most], " ")).strip()
     return clean if len(clean) <= most and len(whole) <= 4 * most else clean[:most - 1].rstrip() + "…"
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #45d8f6d2

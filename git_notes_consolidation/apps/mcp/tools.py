@@ -300,7 +300,8 @@ def memory_store(
     duplicate_of: Annotated[MemoryId | None, Field(description="Id of one that says the same.")] = None,
 ) -> Stored:
     """Remember a fact. It is held against what is known: new, the same again, a correction, or a detail;
-    nothing is lost, and gnc undo takes it back. Where you know what it replaces or repeats, say so by id."""
+    nothing is lost, and gnc undo takes it back. Where you know what it replaces or repeats, say so by id.
+    A fact with a password or a key in it is refused: say where it is kept."""
     since = None if valid_from is None else _since(valid_from)
     if bool(text.strip()) == bool(content.strip()):
         raise RepoError("give the fact as text: one, and not empty")

@@ -22,7 +22,7 @@ from ..decide import Considered, Decision
 from ..effects import a_fact, BadFact, Draft
 from ..records import commit_of
 from ..state import _Held
-from ..write import secret_kinds, WritingService
+from ..write import WritingService
 from .entries import Entry
 from .markdown import label_of
 from .reading import MemoryFile
@@ -172,20 +172,14 @@ class Fresh:
     left: tuple[str, ...] = ()  # What is not written, and why
 
 
-def _why_not(e: Entry) -> str:
-    "What keeps an entry out of the notes."
-    if not (kinds := secret_kinds(e.text)): return ""
-    return f"{e.place}: it seems to hold a secret ({', '.join(kinds)}); --with-secrets writes it all the same"
-
-
 def _made(f: MemoryFile, n: int, e: Entry, was: Memory | None, commit: str, namespace: str,
-          now: datetime, head: str) -> Memory:
+          now: datetime, head: str, secrets: bool) -> Memory:
     "The memory of the n-th entry of a file, newer than the one that it is a version of."
     at = (e.time or f.modified) + timedelta(microseconds=len(f.entries) - n if f.forward is False else n)
     if was and at <= was.event_time: at = was.event_time + timedelta(microseconds=1)
     tag = re.sub(r"[^\w./~ -]", "_", f.path)
     text = f"{head}: {e.text}" if head else e.text
-    return a_fact(text, commit, min(at, now), e.namespace or namespace, tags=(tag,))
+    return a_fact(text, commit, min(at, now), e.namespace or namespace, secrets=secrets, tags=(tag,))
 
 
 def _edge(newer: Memory, older: str, why: str, now: datetime) -> MemoryEdge:
@@ -211,8 +205,7 @@ def fresh(
         known += len(f.entries) - len(new)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
-            if not secrets and (why := _why_not(e)): left.append(why); continue
-            try: m = _made(f, n, e, was, commit, namespace, now, _about(e, f.path, shared))
+            try: m = _made(f, n, e, was, commit, namespace, now, _about(e, f.path, shared), secrets)
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
             memories[m.id] = m
