@@ -24,8 +24,8 @@ from ..similarity.lexical import LexicalEmbedder
 from ..similarity.minilm import MiniLMEmbedder
 from ..similarity.endpoint import get_embedder
 from git_notes_consolidation.recall.search import (
-    Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, with_equals,
-    worthiest)
+    Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for,
+    with_equals)
 from ..store.accesses import note_accesses
 from ..core.memory import UTC, Memory, digest
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
@@ -34,14 +34,13 @@ from ..store.state import as_shown
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from git_notes_consolidation.recall.rank import (
-    AHEAD, AKIN, CLEAR, QUESTION, RELEVANT, about_the_past, lists_all, name_scores, relevance, vector_scores,
+    AHEAD, CLEAR, QUESTION, RELEVANT, about_the_past, lists_all, relevance, vector_scores,
     word_scores)
-from .newest import GROUPED, stands_for
 from .ranker import answering_order
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'stands_out', 'least_cosine', 'RecallService', 'open_recall',
+__all__ = ['RANKERS', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'least_cosine', 'RecallService', 'open_recall',
            'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
@@ -105,14 +104,14 @@ def _compared(
     made: dict[str, np.ndarray],  # The rows' vectors by embedder; grows
     query: str,
     rows: Callable[[Embedder], np.ndarray],  # Makes those that are not there
-) -> tuple[np.ndarray, np.ndarray, float, float]:
-    "All rows' vectors, the question's, and the floor and the weight that belong to them."
+) -> tuple[np.ndarray, np.ndarray, float, str]:
+    "All rows' vectors, the question's, and the floor and the name of what made them."
     for e in (embedder, LexicalEmbedder()):
         with suppress(EmbeddingError, NotImplementedError):
             x, floor = e.embed([query])[0], e.floor
             if not x.any() and e.name != LexicalEmbedder.name: continue
             if e.name not in made: made[e.name] = rows(e)
-            return made[e.name], x, floor, AKIN if e.name == LexicalEmbedder.name else 1.0
+            return made[e.name], x, floor, e.name
     raise AssertionError("the lexical embedder does not fail")
 
 # %% ../../nbs/14_recall/06_service.ipynb #81c49d14
@@ -196,22 +195,19 @@ class _Tables:
 class _Scores(NamedTuple):
     "How well each row answers, in each way to rank."
     orders: list[np.ndarray]
-    weights: list[float]
     cosine: np.ndarray
-    X: np.ndarray
+    vectors: np.ndarray  # (n, d)
+    embedder: str  # The name of what made them
 
     def found(self, c: Columns, wanted: Wanted, least: float | None, without: Collection[int] = ()) -> Found:
-        return ranked(c, self.orders, self.cosine, wanted, least, self.weights, without)
+        return ranked(c, self.orders, self.cosine, wanted, least, without)
 
 
 def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x: np.ndarray, floor: float,
-            weight: float, rankers: Collection[str]) -> _Scores:
-    cosine, near = vector_scores(X, x, 0.02)
-    orders = {"words": word_scores, "names": name_scores}
-    scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers}
-    if "vectors" in rankers: scores["vectors"] = near
-    there = {name: s for name, s in scores.items() if s is not None}
-    return _Scores([*there.values()], [weight if name == "vectors" else 1.0 for name in there], cosine, X)
+            embedder: str, rankers: Collection[str]) -> _Scores:
+    cosine, near = vector_scores(X, x, QUESTION * floor)
+    orders = {"words": word_scores(tables, query, len(c.ids), c.memories), "vectors": near}
+    return _Scores([orders[name] for name in rankers], cosine, X, embedder)
 
 
 def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str,
@@ -232,10 +228,21 @@ def _fit(r: MemoryResult, query: str) -> float:
     return max(r.similarity, relevance(query, said, r.similarity))
 
 
-def _relevant(results: Sequence[MemoryResult], query: str) -> list[MemoryResult]:
-    "What has to do with the question, and what is newer on the same subject."
-    keep = {i for r in results if _fit(r, query) >= RELEVANT for i in (r.id, r.newer)}
-    return [r for r in results if r.id in keep]
+def _shown(
+    order: Sequence[MemoryResult],  # Best first, with what lies deeper, and what replaced something
+    mine: Collection[str],  # What lies in the asked tiers
+    query: str,
+    deeper: bool,  # The best is shown wherever it lies
+) -> list[MemoryResult]:
+    "What has to do with the question, what replaced such, and what is newer on the same subject."
+    worth, lifted = {r.id: _fit(r, query) for r in order}, {*mine}
+    for r in sorted(order, key=lambda r: r.memory.event_time):
+        if r.superseded_kind == "full" and worth[r.id] >= RELEVANT and (by := r.superseded_by) in worth:
+            worth[by] = max(worth[by], RELEVANT)
+            lifted.add(by)
+    if deeper: lifted |= {r.id for r in order[:1]}
+    keep = {i for r in order if worth[r.id] >= RELEVANT and r.id in lifted for i in (r.id, r.newer)}
+    return [r for r in order if r.id in keep]
 
 # %% ../../nbs/14_recall/06_service.ipynb #59233858
 def stands_out(
@@ -247,8 +254,8 @@ def stands_out(
     return results[:1] if first >= max(CLEAR, AHEAD + max(others, default=0.0)) else ()
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
-RANKERS = ("words", "vectors", "names")
-_READ = 5  # To so many of the best a newer word is fetched from anywhere
+RANKERS = ("words", "vectors")
+GROUPED = 20  # So many of the best are looked at, however few are shown: the order must not depend on that
 
 
 def least_cosine(
@@ -267,6 +274,7 @@ class RecallService(_Tables):
     session: str = field(default_factory=lambda: uuid.uuid4().hex)  # Within one, a memory counts as used once
     progress: Callable[[int], None] = lambda n: None  # Called with how many texts are about to be embedded
     rankers: Collection[str] = RANKERS  # The orders that are fused; one alone shows what the others are worth
+    order: Callable[..., list[MemoryResult]] = answering_order  # Of what was found; another may be tried
 
     def search(
         self,
@@ -377,45 +385,32 @@ AND m.superseded_kind = 'full')
     def _best(self, tables: sqlite3.Connection, c: Columns, scores: _Scores, query: str, wanted: Wanted,
               most: int, least: float | None, full: Callable[[Found], list[MemoryResult]],
               deeper: bool) -> list[MemoryResult]:
-        best, pool, V = self._pool(tables, c, scores, query, wanted, most, least, full)
-        refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
-        order = answering_order(pool, query, V, refused, self.embedder.name if self.name_of is None else self.name_of)
-        mine = {r.id for r in best}
-        lifted = {r.superseded_by for r in pool if r.superseded_kind == "full"}
-        out = [r for n, r in enumerate(order) if r.id in mine or r.id in lifted and not r.superseded_by or deeper and not n]
-        return _relevant(out, query)
-
-    name_of = None
-
-    def _pool(self, tables, c, scores, query, wanted, most, least, full):
         without, asked = set[int](), cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
         def look(w: Wanted, n: int) -> list[MemoryResult]:
             while True:
-                found = worthiest(full(with_equals(scores.found(c, w, least, without), n)))
+                found = full(with_equals(scores.found(c, w, least, without), n))
                 untold = set[int]() if w.sources else _telling(tables, c, found, query, asked)
                 if not untold: return found
                 without.update(untold)
-        best = look(wanted, max(most, GROUPED))
-        far = replace(wanted, anywhere=True, summaries=False)
-        every = look(far, GROUPED)[:GROUPED]
-        every += look(replace(far, past=True, mode=RetrievalMode.EXHAUSTIVE), GROUPED)[:GROUPED]
-        pool = {r.id: r for r in (*best[:GROUPED], *every)}
-        want = {asked[r.id] for r in [*pool.values()] if r.id in asked} | {r.superseded_by for r in pool.values() if r.superseded_by}
-        seen = set()
-        while more := want - pool.keys() - seen:
+        mine = look(wanted, max(most, GROUPED))
+        far = replace(wanted, anywhere=True, past=True, summaries=False, mode=RetrievalMode.EXHAUSTIVE)
+        pool = {r.id: r for r in (*mine, *look(far, 2 * GROUPED))}
+        every, seen = scores.found(c, far, None), set[str]()
+        def newer() -> set[str]:
+            said = {r.superseded_by for r in pool.values()} | {asked.get(i) for i in pool}
+            return {i for i in said if i and i in c.row} - pool.keys() - seen
+        while more := newer():
             seen |= more
-            found = scores.found(c, replace(far, past=True, mode=RetrievalMode.EXHAUSTIVE), None)
-            units = np.unique(c.unit[[n for n, i in enumerate(c.ids) if i in more]])
-            got = full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))
-            pool |= {r.id: r for r in got}
-            want |= {r.superseded_by for r in got if r.superseded_by}
-        for r in best[GROUPED:]: pool.setdefault(r.id, r)
-        row = {i: n for n, i in enumerate(c.ids)}
-        V = scores.X[[row[i] for i in pool]]
-        return best, [*pool.values()], V
+            units = np.unique(c.unit[[c.row[i] for i in more]])
+            there = units[(units >= 0) & (every.show[units] >= 0)]
+            pool |= {r.id: r for r in full(every._replace(units=there))}
+        refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
+        V = scores.vectors[[c.row[i] for i in pool]]
+        order = self.order([*pool.values()], query, V, scores.embedder, refused)
+        return _shown(order, {r.id for r in mine}, query, deeper)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
-                 query: str) -> tuple[np.ndarray, np.ndarray, float, float]:
+                 query: str) -> tuple[np.ndarray, np.ndarray, float, str]:
         def texts(names: Sequence[str]) -> Sequence[str]:
             self.progress(len(names))
             return _texts(tables, held.columns, names)
