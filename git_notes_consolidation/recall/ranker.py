@@ -87,10 +87,10 @@ Rarity = Callable[[str], float]
 
 def rarity(
     read: Sequence[Reading],
-) -> Rarity:  # Of a word, from 0 where all have it
+) -> Rarity:  # Of a word, some .7 where all have it, for of two memories all that is alike is in both
     "How rare a word is among those found."
     n, having = len(read), Counter(w for r in read for w in r.all)
-    def rare(word: str) -> float: return max(0.0, math.log((n + 0.5) / (having[word] + 0.5)))
+    def rare(word: str) -> float: return math.log1p(n / (having[word] + 0.5))
     return rare
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #15f0a8a4
@@ -105,7 +105,7 @@ def hit_features(
 ) -> np.ndarray:  # (n, 10)
     "How well each fits a question by itself."
     rare = rarity(read)
-    whole, most = sum(map(rare, q.words)) or 1.0, math.log(len(read) + 1)
+    whole, most = sum(map(rare, q.words)) or 1.0, rare("")
     def share(words: frozenset[str]) -> float: return sum(map(rare, q.words & words)) / whole
     def row(r: MemoryResult, x: Reading) -> tuple[float, ...]:
         return (r.similarity, len(q.words & x.all) / max(1, len(q.words)), share(x.title),
@@ -218,14 +218,17 @@ def sum_features(
                             recent * s.asked.yes])
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #6ee9f032
-def _in_place(z: np.ndarray, pool: Sequence[MemoryResult]) -> np.ndarray:
-    "With what replaced something in its place, and that far below."
+def _in_place(z: np.ndarray, pool: Sequence[MemoryResult], past: bool) -> np.ndarray:
+    "With what replaced something in its place, or the summary that tells it, and that far below."
     out, at = z.copy(), {r.id: n for n, r in enumerate(pool)}
+    told = {i: n for n, r in enumerate(pool) if r.kind == "summary" for i in r.stands_for}
+    def after(n: int) -> int:
+        r = pool[n]
+        if r.superseded_kind == "full" and not past: return at.get(r.superseded_by or "", n)
+        return told.get(r.id, n)
     for n in np.argsort(-z, kind="stable").tolist():
         k, been = n, {n}
-        while pool[k].superseded_kind == "full":
-            then = at.get(pool[k].superseded_by or "", k)
-            if then in been: break
+        while (then := after(k)) not in been:
             k = then
             been.add(k)
         if k != n: out[k], out[n] = max(out[k], out[n] + 1e-6), out[n] - 20.0
@@ -250,7 +253,7 @@ def answering_order(
     for a, b in np.argwhere(p > 0):
         if not may(pool[s.top[a]], pool[s.top[b]]): p[a, b] = 0.0
     z = sum_features(s, s.hits @ w.hits, p) @ w.sums
-    if not s.asked.past: z = _in_place(z, pool)
+    z = _in_place(z, pool, s.asked.past)
     share, order = np.exp(z - z.max()), np.argsort(-z, kind="stable").tolist()
     place = {n: k for k, n in enumerate(order)}
     newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= 0.5)
