@@ -21,8 +21,9 @@ from ..core.settings import SubconsciousnessConfig
 from ..llm.redact import masked
 from ..similarity.embedder import Embedder, EmbeddingError
 from ..similarity.lexical import LexicalEmbedder
-from ..similarity.minilm import MiniLMEmbedder
+from ..similarity.minilm import MiniLMEmbedder, packaged_minilm
 from ..similarity.endpoint import get_embedder
+from ..similarity.static import StaticEmbedder
 from git_notes_consolidation.recall.search import (
     Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for,
     with_equals)
@@ -58,12 +59,12 @@ def recall_embedder(
 ) -> Embedder:
     "What makes the vectors that questions are compared with."
     if config.embedder != "lexical": return get_embedder(config, plugin_index)
-    there = config.embedding_model_dir or _hub(os.environ if env is None else env).is_dir()
-    if not there or not all(importlib.util.find_spec(name) for name in ("onnxruntime", "tokenizers")):
-        return LexicalEmbedder()
+    there = (config.embedding_model_dir or _hub(os.environ if env is None else env).is_dir()
+             or packaged_minilm())
+    if not there or not importlib.util.find_spec("onnxruntime"): return StaticEmbedder()
     minilm = MiniLMEmbedder(config.embedding_model_dir or None, config.embedding_int8)
-    try: return minilm if minilm.files else LexicalEmbedder()
-    except (EmbeddingError, NotImplementedError): return LexicalEmbedder()
+    try: return minilm if minilm.files else StaticEmbedder()
+    except (EmbeddingError, NotImplementedError): return StaticEmbedder()
 
 # %% ../../nbs/14_recall/06_service.ipynb #b856df5a
 def refs_key(repo: Repo) -> str:
