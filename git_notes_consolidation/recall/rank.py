@@ -235,7 +235,7 @@ def excerpt(
 
 # %% ../../nbs/14_recall/01_rank.ipynb #7b23496a
 RELEVANT = 0.2  # Share of the question's words and cosine, together, from which a result is shown
-CLEAR, AHEAD = 1.2, 0.1  # … and from which the first counts as used, so far ahead of all others
+CLEAR, AHEAD = 1.4, 0.1  # … and from which the first counts as used, so far ahead of all others
 
 
 def relevance(

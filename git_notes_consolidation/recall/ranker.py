@@ -218,9 +218,13 @@ def sum_features(
                             recent * s.asked.yes])
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #6ee9f032
-def _in_place(z: np.ndarray, pool: Sequence[MemoryResult], past: bool) -> np.ndarray:
-    "With what replaced something in its place, or the summary that tells it, and that far below."
-    out, at = z.copy(), {r.id: n for n, r in enumerate(pool)}
+def _in_place(
+    z: np.ndarray,  # (n,)
+    pool: Sequence[MemoryResult],
+    past: bool,
+) -> tuple[np.ndarray, np.ndarray]:  # (n,) with what replaced something in its place; (n,) which that is
+    "What stands for each: what replaced it, the summary that tells it, or itself."
+    out, head, at = z.copy(), np.arange(len(pool)), {r.id: n for n, r in enumerate(pool)}
     told = {i: n for n, r in enumerate(pool) if r.kind == "summary" for i in r.stands_for}
     def after(n: int) -> int:
         r = pool[n]
@@ -231,8 +235,8 @@ def _in_place(z: np.ndarray, pool: Sequence[MemoryResult], past: bool) -> np.nda
         while (then := after(k)) not in been:
             k = then
             been.add(k)
-        if k != n: out[k], out[n] = max(out[k], out[n] + 1e-6), out[n] - 20.0
-    return out
+        if k != n: head[n], out[k], out[n] = k, max(out[k], out[n] + 1e-6), out[n] - 20.0
+    return out, head
 
 
 def answering_order(
@@ -253,8 +257,9 @@ def answering_order(
     for a, b in np.argwhere(p > 0):
         if not may(pool[s.top[a]], pool[s.top[b]]): p[a, b] = 0.0
     z = sum_features(s, s.hits @ w.hits, p) @ w.sums
-    z = _in_place(z, pool, s.asked.past)
-    share, order = np.exp(z - z.max()), np.argsort(-z, kind="stable").tolist()
+    z, head = _in_place(z, pool, s.asked.past)
+    order = np.lexsort((-z, head != np.arange(len(z)), -z[head])).tolist()
+    share = np.exp(z - z.max())
     place = {n: k for k, n in enumerate(order)}
     newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= 0.5)
              if place[s.top[b]] < place[s.top[a]]}

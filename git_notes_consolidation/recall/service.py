@@ -238,10 +238,13 @@ def _shown(
     "What has to do with the question, what replaced such, and what is newer on the same subject."
     worth, lifted = {r.id: _fit(r, query) for r in order}, {*mine}
     for r in sorted(order, key=lambda r: r.memory.event_time):
-        if r.superseded_kind == "full" and worth[r.id] >= RELEVANT and (by := r.superseded_by) in worth:
+        there = (deeper or r.id in mine) and worth[r.id] >= RELEVANT
+        if there and r.superseded_kind == "full" and (by := r.superseded_by) in worth:
             worth[by] = max(worth[by], RELEVANT)
             lifted.add(by)
     if deeper: lifted |= {r.id for r in order[:1]}
+    lifted -= {i for r in order if r.kind == "summary" and r.id in mine for i in r.stands_for}
+    lifted -= {r.id for r in order if r.superseded_kind == "full" and r.id not in mine}
     keep = {i for r in order if worth[r.id] >= RELEVANT and r.id in lifted for i in (r.id, r.newer)}
     return [r for r in order if r.id in keep]
 
@@ -250,9 +253,12 @@ def stands_out(
     results: Sequence[MemoryResult],  # Best first
     query: str,
 ) -> Sequence[MemoryResult]:  # The first, or none
-    "What one would call used, without having seen anybody open it."
-    first, *others = [_fit(r, query) for r in results] or [0.0]
-    return results[:1] if first >= max(CLEAR, AHEAD + max(others, default=0.0)) else ()
+    "What one would call used, without having seen anybody open it; with it goes what it replaced."
+    first = {r.id for r in results[:1]}
+    def best(own: bool) -> float:
+        return max((_fit(r, query) for r in results
+                    if own == bool(first & {r.id, r.superseded_by})), default=0.0)
+    return results[:1] if best(True) >= max(CLEAR, AHEAD + best(False)) else ()
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
 RANKERS = ("words", "vectors")
