@@ -16,7 +16,7 @@ import numpy as np
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..similarity.lexical import FUNCTION_WORDS
-from ..text.factuality import is_fragment, stance
+from ..text.factuality import is_fragment, leaves_standing, stance
 from .rank import _roots, _told, about_the_past
 from .search import MemoryResult
 
@@ -217,6 +217,23 @@ def sum_features(
     return np.column_stack([fit, fall * now, fall * (not now), fall * s.asked.yes, takes * now,
                             recent * s.asked.yes])
 
+# %% ../../nbs/14_recall/05_ranker.ipynb #2cbb6199
+def _believed(
+    p: np.ndarray,  # (m, m) from `succession`
+    q: Asking,
+    top: Sequence[MemoryResult],  # In the same order
+    refused: Container[str],  # Names of replacements to which a person said no
+) -> np.ndarray:  # (m, m)
+    "What of the guesses may count, each from what gives way to what takes its place."
+    out = np.zeros(p.shape)
+    for i, j in np.argwhere(p >= 0.1):
+        a, b = top[i], top[j]
+        if "summary" in (a.kind, b.kind): continue
+        if leaves_standing(a.memory, b.memory):
+            if not q.words & (read_memory(b.memory).all - read_memory(a.memory).all): out[j, i] = p[i, j]
+        elif MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused: out[i, j] = p[i, j]
+    return out
+
 # %% ../../nbs/14_recall/05_ranker.ipynb #6ee9f032
 def _in_place(
     z: np.ndarray,  # (n,)
@@ -250,12 +267,7 @@ def answering_order(
     if not pool: return []
     w = weights_of(embedder)
     s = see(pool, query, vectors, w.hits)
-    def may(a: MemoryResult, b: MemoryResult) -> bool:
-        return ("summary" not in (a.kind, b.kind)
-                and MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused)
-    p = succession(w, s)
-    for a, b in np.argwhere(p > 0):
-        if not may(pool[s.top[a]], pool[s.top[b]]): p[a, b] = 0.0
+    p = _believed(succession(w, s), s.asked, [pool[i] for i in s.top], refused)
     z = sum_features(s, s.hits @ w.hits, p) @ w.sums
     z, head = _in_place(z, pool, s.asked.past)
     order = np.lexsort((-z, head != np.arange(len(z)), -z[head])).tolist()
