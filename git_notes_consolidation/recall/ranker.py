@@ -17,6 +17,8 @@ from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..similarity.lexical import FUNCTION_WORDS
 from ..text.factuality import is_fragment, leaves_standing, stance
+from ..text.names import references
+from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie
 from .rank import _roots, _told, about_the_past
 from .search import MemoryResult
 
@@ -54,12 +56,14 @@ class Asking(NamedTuple):
     names: frozenset[str]
     past: bool  # How things were
     yes: bool  # Yes or no
+    documents: frozenset[str]  # ADR-27, meant exactly
 
 
 def read_asking(query: str) -> Asking:
     "A question, read."
     yes = bool(_YES.match(query))
-    return Asking(_roots(query), names_of(query), about_the_past(query) and not yes, yes)
+    return Asking(_roots(query), names_of(query), about_the_past(query) and not yes, yes,
+                  frozenset(r.name for r in references(query[:2000])))
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #c144105e
 class Reading(NamedTuple):
@@ -68,6 +72,7 @@ class Reading(NamedTuple):
     lines: tuple[frozenset[str], ...]  # The title's first
     said: frozenset[str]  # Words as they are written, in lower case
     open: bool  # It asks, guesses, plans, or is a piece of something
+    documents: frozenset[str]  # That its title names
 
     @property
     def title(self) -> frozenset[str]: return self.lines[0]
@@ -79,7 +84,8 @@ def read_memory(m: Memory) -> Reading:
     said = frozenset(w.lower().strip(".:-/") for w in re.findall(r"[\w.:/-]+", _in_digits(m.text)))
     lines = (_roots(m.summary), *(_roots(line) for line, _ in _told(m.content[:4000])))
     return Reading(_roots(m.text[:20_000]), lines, said,
-                   bool(stance(m.summary)) or "?" in m.summary or is_fragment(m))
+                   bool(stance(m.summary)) or "?" in m.summary or is_fragment(m),
+                   frozenset(r.name for r in references(m.summary)))
 
 
 Rarity = Callable[[str], float]
@@ -225,16 +231,22 @@ def _believed(
     refused: Container[str],  # Names of replacements to which a person said no
 ) -> np.ndarray:  # (m, m)
     "What of the guesses may count, each from what gives way to what takes its place."
-    out = np.zeros(p.shape)
-    for i, j in np.argwhere(p >= 0.1):
+    out, first = np.zeros(p.shape), {r.memory.text: r.memory.event_time for r in reversed(top)}
+    def went_back(a: Memory, b: Memory) -> bool:
+        return (first[b.text] < a.event_time and tie(a, b) >= PERHAPS_ONE_SUBJECT and not brothers(a, b))
+    for i, j in np.argwhere(p > 0):
         a, b = top[i], top[j]
-        if "summary" in (a.kind, b.kind): continue
+        if went_back(a.memory, b.memory): p[i, j] = 0.95
+        if p[i, j] < 0.1 or "summary" in (a.kind, b.kind): continue
         if leaves_standing(a.memory, b.memory):
             if not q.words & (read_memory(b.memory).all - read_memory(a.memory).all): out[j, i] = p[i, j]
         elif MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused: out[i, j] = p[i, j]
     return out
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #6ee9f032
+_EXACT = 10.0  # Whoever types ADR-27 means it
+
+
 def _in_place(
     z: np.ndarray,  # (n,)
     pool: Sequence[MemoryResult],
@@ -269,6 +281,7 @@ def answering_order(
     s = see(pool, query, vectors, w.hits)
     p = _believed(succession(w, s), s.asked, [pool[i] for i in s.top], refused)
     z = sum_features(s, s.hits @ w.hits, p) @ w.sums
+    if named := s.asked.documents: z += [_EXACT * (named <= read_memory(r.memory).documents) for r in pool]
     z, head = _in_place(z, pool, s.asked.past)
     order = np.lexsort((-z, head != np.arange(len(z)), -z[head])).tolist()
     share = np.exp(z - z.max())

@@ -229,11 +229,14 @@ def _fit(r: MemoryResult, query: str) -> float:
     return max(r.similarity, relevance(query, said, r.similarity))
 
 
+_BEST = 5
+
+
 def _shown(
     order: Sequence[MemoryResult],  # Best first, with what lies deeper, and what replaced something
     mine: Collection[str],  # What lies in the asked tiers
     query: str,
-    deeper: bool,  # The best is shown wherever it lies
+    deeper: bool,  # The best are shown wherever they lie
 ) -> list[MemoryResult]:
     "What has to do with the question, what replaced such, and what is newer on the same subject."
     worth, lifted = {r.id: _fit(r, query) for r in order}, {*mine}
@@ -242,7 +245,7 @@ def _shown(
         if there and r.superseded_kind == "full" and (by := r.superseded_by) in worth:
             worth[by] = max(worth[by], RELEVANT)
             lifted.add(by)
-    if deeper: lifted |= {r.id for r in order[:1]}
+    if deeper: lifted |= {r.id for r in order[:_BEST]}
     lifted -= {i for r in order if r.kind == "summary" and r.id in mine for i in r.stands_for}
     lifted -= {r.id for r in order if r.superseded_kind == "full" and r.id not in mine}
     keep = {i for r in order if worth[r.id] >= RELEVANT and r.id in lifted for i in (r.id, r.newer)}
