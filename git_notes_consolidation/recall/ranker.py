@@ -231,9 +231,9 @@ def _believed(
     refused: Container[str],  # Names of replacements to which a person said no
 ) -> np.ndarray:  # (m, m)
     "What of the guesses may count, each from what gives way to what takes its place."
-    out, first = np.zeros(p.shape), {r.memory.text: r.memory.event_time for r in reversed(top)}
+    out, first = np.zeros(p.shape), {r.summary: r.memory.event_time for r in reversed(top)}
     def went_back(a: Memory, b: Memory) -> bool:
-        return (first[b.text] < a.event_time and tie(a, b) >= PERHAPS_ONE_SUBJECT and not brothers(a, b))
+        return (first[b.summary] < a.event_time and tie(a, b) >= PERHAPS_ONE_SUBJECT and not brothers(a, b))
     for i, j in np.argwhere(p > 0):
         a, b = top[i], top[j]
         if went_back(a.memory, b.memory): p[i, j] = 0.95
