@@ -79,6 +79,8 @@ class Memory:
         if self.importance is not None and not 0 <= self.importance <= 1:
             raise ValueError(f"importance must be between 0 and 1, not {self.importance}")
 
+    def __hash__(self) -> int: return hash(self.id)  # Which sums up the rest
+
     @property
     def text(self) -> str:
         "Summary and body, as they are embedded and judged."

@@ -214,14 +214,15 @@ _LOUD = late(
     rf"39}}[A-Z])(?=[{_ONES}]{{0,39}}\d)(?=\w{{0,39}}[!#%^&*?@$])"
     rf"[{_ONES}]{{8,40}}(?![^\s\"'`),;:|.\\])")
 _NOT_LOUD = late(
-    r"[*=]|\w+![$A-Z]+\$?\d|\w+&&?\w+$|\w*%\d\d?[A-Za-z0-9]+$|[A-Za-z]\w*#\w+$|(?:\w*[A-Za-z]\w*\$+){1,4}\w+$"
-    r"|\w+\*\w*$|[A-Za-z-]+#[\d-]+$|[\w.-]{3,}@[\w-]+$|%[0-9A-Z]{2}|[A-Za-z]+\d?[!?]+$|"
+    r"[*=]|\w+![$A-Z]+\$?\d|\w+&&?\w+$|[A-Za-z]\w*#\w+$|\w+@@?[A-Z]\w*$|(?:\w*[A-Za-z]\w*\$+){1,4}\w+$"
+    r"|\w+\*\w*$|[A-Za-z-]+#[\d-]+$|[\w.-]{3,}@[\w-]+$|[A-Za-z]+\d?[!?]+$|"
     r"#\d|[$%@&#][A-Za-z_]\w*$|\w+\?$")
+_BYTE = late("%[0-9A-F]{2}")
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #28996e9d
 def louder(text: str) -> Iterator[Finding]:
     yield from (Finding("secret:password", *m.span()) for m in _LOUD.finditer(text)
-                if not _NOT_LOUD.match(m[0]))
+                if not _NOT_LOUD.match(m[0]) and _LOUD.search(_BYTE.sub(" ", m[0])))
 
 # %% ../../nbs/09_llm/07_opaque_tokens.ipynb #5d0f11a2
 _PUBLIC = late(

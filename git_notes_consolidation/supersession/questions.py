@@ -218,6 +218,7 @@ def _stands_beside(older: Memory, newer: Memory) -> bool:
             or bool(leaves_standing(older, newer)) and stance(newer.summary) not in ("", "removes"))
 
 
+@lru_cache(maxsize=2**16)
 def likely(
     older: Memory,
     newer: Memory,

@@ -174,13 +174,13 @@ def test_what_is_said_again_is_in_the_notes_under_its_name_and_can_be_taken_back
     assert {m.id: m.status for m in view(open_repo(home)).scan.memories}[said[2]["memory_id"]] == "tombstone"
 
 
-SWORN = "The codeword for the vault is marmalade"
+SWORN = "The mascot for the vault is marmalade"
 
 
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("newer", [True, False])
 def test_what_is_forgotten_leaves_the_block_the_questions_and_the_quotations(say, newer):
-    home, said = say("The codeword for the vault is marmalade", "The codeword for the vault is marzipan now", "Lunch is at noon")
+    home, said = say("The mascot for the vault is marmalade", "The mascot for the vault is marzipan now", "Lunch is at noon")
     word, gone = ("marzipan", said[1]) if newer else ("marmalade", said[0])
     run(home, LATER)
     assert asked(home) and (word in " ".join(told(home))) == newer
@@ -215,11 +215,11 @@ def test_what_is_found_by_a_tag_a_spec_a_namespace_or_far_down_is_shown(tmp_path
 def test_what_is_forgotten_is_shown_by_nothing(say):
     home, said = say(SWORN, "Lunch is at noon")
     old = said[0]["memory_id"]
-    gnc("remember", "The codeword for the vault is changed daily", "--supersedes", old, repo=home, now=SAMPLE_NOW + 3 * DAY)
+    gnc("remember", "The mascot for the vault is changed daily", "--supersedes", old, repo=home, now=SAMPLE_NOW + 3 * DAY)
     told_by = [r["memory_id"] for r in said]
     assert SWORN in gnc("forget", old, repo=home, now=LATER).out  # It says what
-    for args in (["log"], ["history", old], ["explain", old], ["explain", told_by[1]], ["recall", "--mode", "exhaustive", "codeword vault"],
-                 ["recall", "what was the codeword before"], ["review", "list", "-v"], ["inject"], ["status"], ["tiers", "--show", "archived"]):
+    for args in (["log"], ["history", old], ["explain", old], ["explain", told_by[1]], ["recall", "--mode", "exhaustive", "mascot vault"],
+                 ["recall", "what was the mascot before"], ["review", "list", "-v"], ["inject"], ["status"], ["tiers", "--show", "archived"]):
         for form in ([], ["--json"]):
             shown = gnc(*form, *args, repo=home, now=LATER)
             assert shown.code == 0 and "marmalade" not in shown.out + shown.err, args

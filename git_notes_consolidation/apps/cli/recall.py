@@ -170,7 +170,9 @@ def recall(
     if recall_questions.needs_reasoning(query) if reason is None else reason:
         a = _answer(call, recall_reason.reasoned(s), query, mode=asked, namespace=namespace,
                     limit=max(limit, 20), as_of=at, known_at=known, count=not no_count)
-        call.show({"query": shown, "mode": mode, **a.to_dict()}, *_answered(s, query, a))
+        empty = not a.source_memories and not tips(s.repo, MEM)
+        call.show({"query": shown, "mode": mode, **a.to_dict()},
+                  *([why_empty(call.repo)] if empty else _answered(s, query, a)))
         return
     def search(mode: str | None, limit: int, count: bool) -> list[recall_search.MemoryResult]:
         return s.search(query, namespace=namespace, limit=limit, mode=mode, include_sources=sources, as_of=at,

@@ -68,8 +68,8 @@ def status_of(
     "The status without its tables."
     counts = {k: s[k] for k in ("memories", "distinct", "current", "tiers", "summaries", "review_items",
                                 "runs")}
-    return Status(visible_text(s["repository"], 400), **counts,
-                  namespaces={visible_text(n, 40): sum(t.values()) for n, t in s["namespaces"].items()},
+    return Status(visible(s["repository"], " ")[:400], **counts,
+                  namespaces={visible(n, " ")[:40]: sum(t.values()) for n, t in s["namespaces"].items()},
                   relations=s["edges"],
                   can_consolidate=s["available"], problems=[visible_text(p) for p in s["problems"][:3]],
                   more_problems=max(0, len(s["problems"]) - 3),
