@@ -237,6 +237,7 @@ def _shown(
     mine: Collection[str],  # What lies in the asked tiers
     query: str,
     deeper: bool,  # The best are shown wherever they lie
+    sources: bool = False,  # Also beside the summary that tells them
 ) -> list[MemoryResult]:
     "What has to do with the question, what replaced such, and what is newer on the same subject."
     worth, lifted = {r.id: _fit(r, query) for r in order}, {*mine}
@@ -246,7 +247,7 @@ def _shown(
             worth[by] = max(worth[by], RELEVANT)
             lifted.add(by)
     if deeper: lifted |= {r.id for r in order[:_BEST]}
-    lifted -= {i for r in order if r.kind == "summary" and r.id in mine for i in r.stands_for}
+    if not sources: lifted -= {i for r in order if r.kind == "summary" and r.id in mine for i in r.stands_for}
     lifted -= {r.id for r in order if r.superseded_kind == "full" and r.id not in mine}
     keep = {i for r in order if worth[r.id] >= RELEVANT and r.id in lifted for i in (r.id, r.newer)}
     return [r for r in order if r.id in keep]
@@ -417,7 +418,7 @@ AND m.superseded_kind = 'full')
         refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
         V = scores.vectors[[c.row[i] for i in pool]]
         order = self.order([*pool.values()], query, V, scores.embedder, refused)
-        return _shown(order, {r.id for r in mine}, query, deeper)
+        return _shown(order, {r.id for r in mine}, query, deeper, wanted.sources)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, str]:
