@@ -33,7 +33,8 @@ class Case(NamedTuple):
     replaced: np.ndarray  # (m, m) 1 where the newer takes the older one's place, .5 in part
 
 
-def _labelled(q: Asked, pool: Sequence[MemoryResult], keys: Sequence[str | None]) -> tuple[np.ndarray, np.ndarray]:
+def _labelled(q: Asked, pool: Sequence[MemoryResult],
+              keys: Sequence[str | None]) -> tuple[np.ndarray, np.ndarray]:
     "What answers, and what answers as things no longer are."
     good, bad = (np.array([any(x.search(r.memory.text) for x in xs) for r in pool], bool)
                  for xs in (q.current, q.outdated))
@@ -77,7 +78,8 @@ def _least(loss: Callable[[np.ndarray], tuple[float, np.ndarray]], n: int) -> np
 
 
 def fit_choice(
-    choices: Iterable[tuple[np.ndarray, np.ndarray]],  # (n, k) numbers and (n,) what is right, of each question
+    # (n, k) numbers and (n,) what is right, of each question
+    choices: Iterable[tuple[np.ndarray, np.ndarray]],
     l2: float = 4.0,
 ) -> np.ndarray:  # (k,)
     "Weights with which what is right is likely to be chosen."

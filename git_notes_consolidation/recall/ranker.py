@@ -6,7 +6,7 @@
 from __future__ import annotations
 import json, math, re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -46,8 +46,8 @@ def names_of(text: str) -> frozenset[str]:
     return frozenset(found) - FUNCTION_WORDS
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #2ceb7134
-_YES = re.compile(r"(?i)\A\W*(?:(?:and|so|but) )?(?:is|are|was|were|do|does|did|can|may|must|has|have|had|will|"
-                  r"would|should|am)\b")
+_YES = re.compile(r"(?i)\A\W*(?:(?:and|so|but) )?(?:is|are|was|were|do|does|did|can|may|must|has|have|had|"
+                  r"will|would|should|am)\b")
 
 
 class Asking(NamedTuple):
@@ -123,7 +123,8 @@ def hit_features(
     return np.column_stack([np.array([row(r, x) for r, x in zip(pool, read)], float), recent])
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #0ab31448
-PAIRS = ("cosine", "of older", "of newer", "rarest", "rarest in titles", "follows", "blocker", "change", "days")
+PAIRS = ("cosine", "of older", "of newer", "rarest", "rarest in titles", "follows", "blocker",
+         "change", "days")
 _CHANGE = re.compile(
     r"(?i)\b(?:now|instead|no longer|not any ?more|back|after all|moved|renamed|from today|again|cancel\w*|"
     r"dropped|solved|fixed|done|gone)\b")
@@ -143,7 +144,8 @@ def pair_features(
     for i, j in combinations(range(m), 2):
         a, b = read[i], read[j]
         both, heads = a.all & b.all, a.title & b.title
-        nearer = int((cosine[:j, j] > cosine[i, j]).sum())  # Older ones that the newer is rather the next word on
+        # Older ones that the newer is rather the next word on
+        nearer = int((cosine[:j, j] > cosine[i, j]).sum())
         out[i, j] = (cosine[i, j], worth(both) / (worth(a.all) + 0.1), worth(both) / (worth(b.all) + 0.1),
                      max(map(rare, both), default=0.0) / most, max(map(rare, heads), default=0.0) / most,
                      1 / (1 + nearer), found[i].namespace == "blockers", change[j],
@@ -245,6 +247,7 @@ def _believed(
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #6ee9f032
 _EXACT = 10.0  # Whoever types ADR-27 means it
+_ODDS = 1.8  # That a memory was replaced, where a run asks: ln (183 / 31)
 
 
 def _in_place(
@@ -268,12 +271,28 @@ def _in_place(
     return out, head
 
 
+def _newer_first(
+    z: np.ndarray,  # (n,)
+    pool: Sequence[MemoryResult],
+    waiting: Mapping[str, str],  # What a run asks: name of the newer by that of the older
+) -> tuple[np.ndarray, dict[int, int]]:  # (n,) and what is newer than which
+    "What may have been replaced comes below what may have replaced it."
+    out, at = z.copy(), {r.id: n for n, r in enumerate(pool)}
+    pairs = {at[a]: at[b] for a, b in waiting.items() if a in at and b in at}
+    for n in sorted(pairs, key=lambda n: pool[n].memory.event_time):  # The last of a row is lifted by all
+        k = pairs[n]
+        out[k] = max(out[k], out[n])
+        out[n] = min(out[n], out[k] - _ODDS)
+    return out, pairs
+
+
 def answering_order(
     pool: Sequence[MemoryResult],  # Whatever was found, and what replaced it
     query: str,
     vectors: np.ndarray,  # (n, d) unit rows
     embedder: str,  # The name of what made them
     refused: Container[str] = (),  # Names of replacements to which a person said no
+    waiting: Mapping[str, str] = {},  # What a run asks: name of the newer by that of the older
 ) -> list[MemoryResult]:  # With the share as the score, and what is newer on the same subject
     "The same results, what answers first; of what may be replaced the newer word stands above."
     if not pool: return []
@@ -282,11 +301,16 @@ def answering_order(
     p = _believed(succession(w, s), s.asked, [pool[i] for i in s.top], refused)
     z = sum_features(s, s.hits @ w.hits, p) @ w.sums
     if named := s.asked.documents: z += [_EXACT * (named <= read_memory(r.memory).documents) for r in pool]
+    z, pairs = (z, {}) if s.asked.past else _newer_first(z, pool, waiting)
     z, head = _in_place(z, pool, s.asked.past)
     order = np.lexsort((-z, head != np.arange(len(z)), -z[head])).tolist()
     share = np.exp(z - z.max())
     place = {n: k for k, n in enumerate(order)}
-    newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= 0.5)
-             if place[s.top[b]] < place[s.top[a]]}
-    return [replace(pool[n], score=float(share[n] / share.sum()),
-                    newer=pool[newer[n]].id if n in newer else None) for n in order]
+    newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= 0.5)} | pairs
+    def last(n: int) -> str | None:
+        k, been = n, {n}
+        while (then := newer.get(k, k)) not in been and place[then] < place[n]:
+            k = then
+            been.add(k)
+        return None if k == n else pool[k].id
+    return [replace(pool[n], score=float(share[n] / share.sum()), newer=last(n)) for n in order]

@@ -242,8 +242,8 @@ def _shown(
     "What has to do with the question, what replaced such, and what is newer on the same subject."
     worth, lifted = {r.id: _fit(r, query) for r in order}, {*mine}
     for r in sorted(order, key=lambda r: r.memory.event_time):
-        there = (deeper or r.id in mine) and worth[r.id] >= RELEVANT
-        if there and r.superseded_kind == "full" and (by := r.superseded_by) in worth:
+        fits = (deeper or r.id in mine) and worth[r.id] >= RELEVANT
+        if fits and r.superseded_kind == "full" and (by := r.superseded_by) in worth:
             worth[by] = max(worth[by], RELEVANT)
             lifted.add(by)
     if deeper: lifted |= {r.id for r in order[:_BEST]}
@@ -274,7 +274,8 @@ def least_cosine(
     embedder: Embedder,
 ) -> float | None:  # None: no line but the embedder's own
     "The designs' scale on that of an embedder."
-    if min_similarity is None or embedder.name != LexicalEmbedder.name: return min_similarity
+    ours = (LexicalEmbedder.name, StaticEmbedder.name)
+    if min_similarity is None or embedder.name not in ours: return min_similarity
     if min_similarity <= 0.5: return None
     return embedder.floor + (1 - embedder.floor) * (2 * min_similarity - 1)
 
@@ -417,7 +418,7 @@ AND m.superseded_kind = 'full')
             pool |= {r.id: r for r in full(every._replace(units=there))}
         refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
         V = scores.vectors[[c.row[i] for i in pool]]
-        order = self.order([*pool.values()], query, V, scores.embedder, refused)
+        order = self.order([*pool.values()], query, V, scores.embedder, refused, asked)
         return _shown(order, {r.id for r in mine}, query, deeper, wanted.sources)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
