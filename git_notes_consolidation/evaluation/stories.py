@@ -22,7 +22,7 @@ from ..recall.rank import excerpt
 from ..recall.reason import ReasonedRecallService
 from ..recall.service import open_recall, RecallService
 from ..session.inject import SessionStartSummaryInjector
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.static import StaticEmbedder
 from ..store.events import read_events
 from ..store.git import git, open_repo, Repo
 from ..store.reader import read_memories, write_memories
@@ -193,7 +193,7 @@ def play(story: Story, settings: Settings) -> Played:
     with tempfile.TemporaryDirectory() as folder:
         repo, key = _repository(story, Path(folder))
         def answers() -> list[Answer]:
-            asking = open_recall(repo.path, settings, embedder=LexicalEmbedder(), clock=lambda: story.now)
+            asking = open_recall(repo.path, settings, embedder=StaticEmbedder(), clock=lambda: story.now)
             return [first_answer(asking, q.text) for q in story.questions]
         before = answers()
         run(open_service(repo.path, settings), story.now)

@@ -49,6 +49,11 @@ def names_of(text: str) -> frozenset[str]:
 _YES = re.compile(r"(?i)\A\W*(?:(?:and|so|but) )?(?:is|are|was|were|do|does|did|can|may|must|has|have|had|"
                   r"will|would|should|am)\b")
 
+_LAST_WORD = re.compile(  # Of what is over the last word is asked for: what it came to, its day, why it ended
+    r"(?i)\b(?:finally|in the end|end(?:ed)? up|at last|eventually)\b|\bwhy\b.*\b(?:leave|left|drop|abandon|"
+    r"give up|gave up|stop|move|switch|chang|replac)|\A\W*(?:(?:on|at|by|for) )?"
+    r"(?:when|(?:what|which) (?:day|date)|what (?:was|is) the (?:day|date))\b(?!.*\b(?:at )?first\b)")
+
 
 class Asking(NamedTuple):
     "What a question is after."
@@ -62,7 +67,8 @@ class Asking(NamedTuple):
 def read_asking(query: str) -> Asking:
     "A question, read."
     yes = bool(_YES.match(query))
-    return Asking(_roots(query), names_of(query), about_the_past(query) and not yes, yes,
+    past = about_the_past(query) and not yes and not _LAST_WORD.search(query[:2000])
+    return Asking(_roots(query), names_of(query), past, yes,
                   frozenset(r.name for r in references(query[:2000])))
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #c144105e
@@ -262,6 +268,10 @@ def _in_place(
         r = pool[n]
         if r.superseded_kind == "full" and not past: return at.get(r.superseded_by or "", n)
         return told.get(r.id, n)
+    if past:
+        for n in np.argsort([-r.memory.event_time.timestamp() for r in pool], kind="stable").tolist():
+            k = at.get(pool[n].superseded_by or "", n)
+            if k != n: out[n], out[k] = max(out[n], out[k] + 1e-6), max(out[k], out[n] - 1.0)
     for n in np.argsort(-z, kind="stable").tolist():
         k, been = n, {n}
         while (then := after(k)) not in been:

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/14_recall/06_service.ipynb #02dcd4d7
 from __future__ import annotations
-import importlib.util, json, os, sqlite3, uuid
+import importlib.util, json, os, re, sqlite3, uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from time import perf_counter
@@ -41,8 +41,8 @@ from .ranker import answering_order
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['RANKERS', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'least_cosine', 'RecallService', 'open_recall',
-           'get_recall_service', 'reset_recall_service']
+__all__ = ['SURE', 'NEAR', 'RANKERS', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'least_cosine',
+           'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -263,6 +263,22 @@ def stands_out(
         return max((_fit(r, query) for r in results
                     if own == bool(first & {r.id, r.superseded_by})), default=0.0)
     return results[:1] if best(True) >= max(CLEAR, AHEAD + best(False)) else ()
+
+# %% ../../nbs/14_recall/06_service.ipynb #c298e302
+SURE, NEAR = 0.6, 0.36  # Share of the first; words and cosine of the better of two
+_ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|may|"
+                   r"must|has|have|had|will|should)\b|\?\s*\Z")
+
+
+def margin(
+    results: Sequence[MemoryResult],  # Best first
+    query: str,
+) -> str | None:  # Nothing where the first stands alone, or where words are looked up
+    "What a reader must know of an order that is not sure."
+    if not results or not _ASKS.search(query[:2000]): return None
+    if max(_fit(r, query) for r in results[:2]) < NEAR: return "Nothing here surely answers this. The nearest:"
+    alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
+    return None if alone else "Not sure; the answer is probably one of the first two:"
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
 RANKERS = ("words", "vectors")
