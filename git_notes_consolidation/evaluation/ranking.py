@@ -5,13 +5,15 @@
 # %% ../../nbs/18_evaluation/17_ranking.ipynb #80c3c7ca
 from __future__ import annotations
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 import numpy as np
-from ..core.settings import SubconsciousnessConfig
 from ..core.loading import Settings
 from .intervals import Share, share
+from .retrieval import Question
 from .stories import Asked, Story, _repository, load_stories
 from ..recall.ranker import (
     HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of)
@@ -20,7 +22,7 @@ from ..recall.service import open_recall
 from ..similarity.embedder import Embedder
 
 # %% auto #0
-__all__ = ['Case', 'cases', 'fit_choice', 'fit_pairs', 'fit_weights', 'as_tables', 'evaluate_ranking']
+__all__ = ['Case', 'cases', 'asked_cases', 'fit_choice', 'fit_pairs', 'fit_weights', 'as_tables', 'evaluate_ranking']
 
 # %% ../../nbs/18_evaluation/17_ranking.ipynb #4e334a8e
 class Case(NamedTuple):
@@ -30,46 +32,76 @@ class Case(NamedTuple):
     seen: Seen
     answers: np.ndarray  # (n,) bool
     outdated: np.ndarray  # (n,) bool
-    replaced: np.ndarray  # (m, m) 1 where the newer takes the older one's place, .5 in part
+    # (m, m) 1 where the newer takes the older one's place, .5 in part; (0, 0) where nobody said
+    replaced: np.ndarray = np.zeros((0, 0))
 
 
-def _labelled(q: Asked, pool: Sequence[MemoryResult],
-              keys: Sequence[str | None]) -> tuple[np.ndarray, np.ndarray]:
-    "What answers, and what answers as things no longer are."
-    good, bad = (np.array([any(x.search(r.memory.text) for x in xs) for r in pool], bool)
-                 for xs in (q.current, q.outdated))
-    named = np.array([k in q.answers for k in keys], bool)
-    right = good & (named | ~bad)
-    return right if right.any() else named, bad & ~good
+_Found = tuple[Sequence[MemoryResult], Seen]
+
+
+def _found(path: Path | str, questions: Iterable[tuple[str, str | None]], settings: Settings, embedder: Embedder,
+           now: datetime) -> Iterator[_Found | None]:
+    "What each question, with its namespace, finds, and the same in numbers."
+    got: list[_Found] = []
+    def watch(pool: Sequence[MemoryResult], query: str, vectors: np.ndarray, name: str,
+              *more: Any) -> list[MemoryResult]:
+        if pool: got.append((pool, see(pool, query, vectors, weights_of(name).hits)))
+        return answering_order(pool, query, vectors, name, *more)
+    asking = open_recall(path, settings, embedder=embedder, clock=lambda: now, order=watch)
+    for text, namespace in questions:
+        got.clear()
+        asking.search(text, namespace=namespace, count=False)
+        yield got[-1] if got else None
 
 
 _TRUE = {"supersede": 1.0, "duplicate": 1.0, "partial": 0.5}
 
 
+def _case(story: Story, q: Asked, pool: Sequence[MemoryResult], seen: Seen, keys: Sequence[str | None]) -> Case:
+    own = np.array([k is not None for k in keys], bool)
+    good, bad = (np.array([any(x.search(r.memory.text) for x in xs) for r in pool], bool) & own
+                 for xs in (q.current, q.outdated))
+    named = np.array([k in q.answers for k in keys], bool)
+    right = good & (named | ~bad)
+    true = [[_TRUE.get(story.pairs.get((str(keys[a]), str(keys[b])), ""), 0.0) for b in seen.top]
+            for a in seen.top]
+    return Case(story.id, q.kind, seen, right if right.any() else named, bad & ~good, np.array(true))
+
+
 def cases(
-    story: Story,
+    stories: Sequence[Story],
     settings: Settings,
     embedder: Embedder,
 ) -> list[Case]:
-    "A story's questions, asked before any run."
-    got: list[tuple[Sequence[MemoryResult], Seen]] = []
-    def watch(pool: Sequence[MemoryResult], query: str, vectors: np.ndarray, name: str,
-              *more: Any) -> list[MemoryResult]:
-        if pool: got.append((pool, see(pool, query, vectors, weights_of(name).hits)))
-        return answering_order(pool, query, vectors, name, *more)
-    out = []
+    "The stories' questions, asked before any run of one repository that holds them all."
+    key = {(s.id, k): f"{s.id}\n{k}" for s in stories for k in s.memories}
+    whole = replace(stories[0], memories={key[s.id, k]: m for s in stories for k, m in s.memories.items()})
+    asked, now, out = [(s, q) for s in stories for q in s.questions], max(s.now for s in stories), []
     with tempfile.TemporaryDirectory() as home:
-        repo, key = _repository(story, Path(home))
-        asking = open_recall(repo.path, settings, embedder=embedder, clock=lambda: story.now, order=watch)
-        for q in story.questions:
-            got.clear()
-            asking.search(q.text, count=False)
-            for pool, seen in got:
-                keys = [key.get(r.id) for r in pool]
-                true = [[_TRUE.get(story.pairs.get((str(keys[a]), str(keys[b])), ""), 0.0) for b in seen.top]
-                        for a in seen.top]
-                out.append(Case(story.id, q.kind, seen, *_labelled(q, pool, keys), np.array(true)))
+        repo, named = _repository(whole, Path(home))
+        found = _found(repo.path, ((q.text, None) for _, q in asked), settings, embedder, now)
+        for (s, q), got in zip(asked, found):
+            of = [named.get(r.id, "").partition("\n") for r in got[0]] if got else []
+            if got: out.append(_case(s, q, *got, [k if story == s.id else None for story, _, k in of]))
     return out
+
+
+def asked_cases(
+    name: str,
+    path: Path | str,  # A repository
+    questions: Sequence[Question],
+    settings: Settings,
+    embedder: Embedder,
+    now: datetime,
+    outdated: Mapping[str, Container[str]] = {},  # By question: memories that say how it no longer is
+) -> list[Case]:
+    "Questions whose answers are named; of what replaced what nothing is said."
+    found = _found(path, ((q.question, q.namespace) for q in questions), settings, embedder, now)
+    def answers(q: Question, r: MemoryResult) -> bool:
+        return r.id in q.keys or not q.keys.isdisjoint(r.stands_for)
+    return [Case(name, q.kind, got[1], np.array([answers(q, r) for r in got[0]], bool),
+                 np.array([r.id in outdated.get(q.id, ()) for r in got[0]], bool))
+            for q, got in zip(questions, found) if got]
 
 # %% ../../nbs/18_evaluation/17_ranking.ipynb #a799e460
 def _least(loss: Callable[[np.ndarray], tuple[float, np.ndarray]], n: int) -> np.ndarray:
@@ -119,9 +151,9 @@ def fit_pairs(
 def fit_weights(all_: Sequence[Case]) -> Weights:
     "All three tables: what fits is fitted on what is right or was once, the last on what is right."
     hits = fit_choice((c.seen.hits, c.answers | c.outdated) for c in all_)
-    upper = [np.triu_indices(len(c.seen.top), 1) for c in all_]
-    pairs = fit_pairs(np.vstack([c.seen.pairs[u] for c, u in zip(all_, upper)]),
-                      np.concatenate([c.replaced[u] for c, u in zip(all_, upper)]))
+    said = [(c, np.triu_indices(len(c.seen.top), 1)) for c in all_ if c.replaced.size]
+    pairs = fit_pairs(np.vstack([c.seen.pairs[u] for c, u in said]),
+                      np.concatenate([c.replaced[u] for c, u in said]))
     w = Weights(hits, pairs, np.zeros(len(SUMS)))
     return w._replace(sums=fit_choice((_sums(w, c), c.answers) for c in all_))
 
@@ -139,13 +171,14 @@ def as_tables(w: Weights) -> dict[str, dict[str, float]]:
 def evaluate_ranking(
     all_: Sequence[Case],
     folds: int = 8,  # A story's questions are in one of them
+    fitted_on: Sequence[Case] | None = None,  # Without those of the story; the same when not given
 ) -> dict[str, Share]:
     "Right at 1, 2 and 5, and wrong, by weights that have not seen the story."
     stories = [*dict.fromkeys(c.story for c in all_)]
     fold = {s: n % folds for n, s in enumerate(stories)}
     rows: list[tuple[bool, ...]] = []
     for n in range(min(folds, len(stories))):
-        w = fit_weights([c for c in all_ if fold[c.story] != n])
+        w = fit_weights([c for c in (all_ if fitted_on is None else fitted_on) if fold.get(c.story) != n])
         for c in (c for c in all_ if fold[c.story] == n):
             order = np.argsort(-(_sums(w, c) @ w.sums), kind="stable")
             rows.append((*(bool(c.answers[order[:k]].any()) for k in (1, 2, 5)), bool(c.outdated[order[0]])))

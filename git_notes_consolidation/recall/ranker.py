@@ -187,7 +187,8 @@ def see(
                                             X @ X.T, rarity(read)))
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #a542d84f
-SUMS = ("fit", "overtaken", "overtaken, past", "overtaken, yes or no", "overtakes", "recent, yes or no")
+SUMS = ("fit", "overtaken", "overtaken, past", "overtaken, yes or no", "overtakes", "recent, yes or no",
+        "fit, of many", "overtaken, of many", "overtakes, of many")
 _NEAR = 2.5  # What overtakes has to fit nearly as well as the best, on the scale of a fit
 
 
@@ -195,7 +196,7 @@ class Weights(NamedTuple):
     "One for each number."
     hits: np.ndarray  # (10,)
     pairs: np.ndarray  # (10,) the last stands alone
-    sums: np.ndarray  # (6,)
+    sums: np.ndarray  # (9,)
 
 
 @cache
@@ -221,15 +222,15 @@ def sum_features(
     s: Seen,
     fit: np.ndarray,  # (n,)
     p: np.ndarray,  # (m, m) from `succession`
-) -> np.ndarray:  # (n, 6)
+) -> np.ndarray:  # (n, 9)
     "What a fit and the pairs come to."
     (over, takes), near = np.zeros((2, len(fit))), fit[s.top] - fit.max()
     over[s.top] = (p / (1 + np.exp(-near - _NEAR))).max(axis=1)
     takes[s.top] = (p * np.exp(near)[:, None]).max(axis=0)
     fall, recent = np.log(1 - np.minimum(over, 0.98)), s.hits[:, HITS.index("recent")]
-    now = not s.asked.past
+    now, many = not s.asked.past, min(1.0, max(0.0, (len(fit) - 25) / 35))
     return np.column_stack([fit, fall * now, fall * (not now), fall * s.asked.yes, takes * now,
-                            recent * s.asked.yes])
+                            recent * s.asked.yes, fit * many, fall * now * many, takes * now * many])
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #2cbb6199
 def _believed(
