@@ -17,13 +17,13 @@ from git_notes_consolidation.evaluation.retrieval import Question, load_question
 from git_notes_consolidation.evaluation.stories import load_stories
 from git_notes_consolidation.research.before_after import scratch
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, minilm_files
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
 from git_notes_consolidation.similarity.static import StaticEmbedder
 
 ROOT = Path(__file__).resolve().parents[1]
 WEIGHTS = ROOT / "git_notes_consolidation" / "data" / "ranker.json"
 FIXTURES = ROOT / "tests" / "fixtures"
-EMBEDDERS = {"lexical": LexicalEmbedder, "static": StaticEmbedder, "minilm": lambda: MiniLMEmbedder(int8=True)}
+EMBEDDERS = {"lexical": LexicalEmbedder, "static": StaticEmbedder, "minilm": MiniLMEmbedder}
 
 
 def asked_of_sample():
