@@ -39,8 +39,8 @@ class Case(NamedTuple):
 _Found = tuple[Sequence[MemoryResult], Seen]
 
 
-def _found(path: Path | str, questions: Iterable[tuple[str, str | None]], settings: Settings, embedder: Embedder,
-           now: datetime) -> Iterator[_Found | None]:
+def _found(path: Path | str, questions: Iterable[tuple[str, str | None]], settings: Settings,
+           embedder: Embedder, now: datetime) -> Iterator[_Found | None]:
     "What each question, with its namespace, finds, and the same in numbers."
     got: list[_Found] = []
     def watch(pool: Sequence[MemoryResult], query: str, vectors: np.ndarray, name: str,
@@ -57,7 +57,8 @@ def _found(path: Path | str, questions: Iterable[tuple[str, str | None]], settin
 _TRUE = {"supersede": 1.0, "duplicate": 1.0, "partial": 0.5}
 
 
-def _case(story: Story, q: Asked, pool: Sequence[MemoryResult], seen: Seen, keys: Sequence[str | None]) -> Case:
+def _case(story: Story, q: Asked, pool: Sequence[MemoryResult], seen: Seen,
+          keys: Sequence[str | None]) -> Case:
     own = np.array([k is not None for k in keys], bool)
     good, bad = (np.array([any(x.search(r.memory.text) for x in xs) for r in pool], bool) & own
                  for xs in (q.current, q.outdated))

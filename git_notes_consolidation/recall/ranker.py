@@ -254,6 +254,7 @@ def _believed(
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #6ee9f032
 _EXACT = 10.0  # Whoever types ADR-27 means it
+_MARKED = 0.45  # So likely, the newer is named beside the older
 _ODDS = 1.8  # That a memory was replaced, where a run asks: ln (183 / 31)
 
 
@@ -317,7 +318,7 @@ def answering_order(
     order = np.lexsort((-z, head != np.arange(len(z)), -z[head])).tolist()
     share = np.exp(z - z.max())
     place = {n: k for k, n in enumerate(order)}
-    newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= 0.5)} | pairs
+    newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= _MARKED)} | pairs
     def last(n: int) -> str | None:
         k, been = n, {n}
         while (then := newer.get(k, k)) not in been and place[then] < place[n]:

@@ -266,8 +266,8 @@ def stands_out(
 
 # %% ../../nbs/14_recall/06_service.ipynb #c298e302
 SURE, NEAR = 0.6, 0.36  # Share of the first; words and cosine of the better of two
-_ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|may|"
-                   r"must|has|have|had|will|should)\b|\?\s*\Z")
+_ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|"
+                   r"may|must|has|have|had|will|should)\b|\?\s*\Z")
 
 
 def margin(
@@ -276,7 +276,8 @@ def margin(
 ) -> str | None:  # Nothing where the first stands alone, or where words are looked up
     "What a reader must know of an order that is not sure."
     if not results or not _ASKS.search(query[:2000]): return None
-    if max(_fit(r, query) for r in results[:2]) < NEAR: return "Nothing here surely answers this. The nearest:"
+    if max(_fit(r, query) for r in results[:2]) < NEAR:
+        return "Nothing here surely answers this. The nearest:"
     alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
     return None if alone else "Not sure; the answer is probably one of the first two:"
 
