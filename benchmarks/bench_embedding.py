@@ -19,8 +19,8 @@ def embedder(job: str):
 
 def padded(texts: list[str], e) -> np.ndarray:
     "The usual way: sorted by length, 32 in a batch, padded to the longest."
-    session, tokenizer = e._model
-    ids = [tokenizer.encode(t).ids for t in texts]
+    session, cut = e._model
+    ids = [cut.marked(t) for t in texts]
     order, X = sorted(range(len(ids)), key=lambda i: len(ids[i])), np.zeros((len(ids), 384), np.float32)
     for b in range(0, len(order), 32):
         batch = order[b:b + 32]

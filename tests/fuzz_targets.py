@@ -476,7 +476,7 @@ def query(data):
     "A question: never an error of the full text's language."
     said, conn = typed(data), _tables()
     assert set(store_tables.search_text(conn, said)) <= {m.id for m in PLACED}
-    for f in (ranking.word_scores, ranking.name_scores): assert (x := f(conn, said, 2, 2)) is None or x.shape == (2,)
+    assert (x := ranking.word_scores(conn, said, 2, 2)) is None or x.shape == (2,)
     questions.read_question(said); questions.needs_reasoning(said)
     assert ranking.lists_all(said) in (True, False) and ranking.about_the_past(said) in (True, False)
 

@@ -22,7 +22,7 @@ from ..recall.rank import excerpt
 from ..recall.reason import ReasonedRecallService
 from ..recall.service import open_recall, RecallService
 from ..session.inject import SessionStartSummaryInjector
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.static import StaticEmbedder
 from ..store.events import read_events
 from ..store.git import git, open_repo, Repo
 from ..store.reader import read_memories, write_memories
@@ -42,6 +42,7 @@ class Asked(NamedTuple):
     kind: str  # changed, reverted, withdrawn, resolved, history, look-alike, …
     current: tuple[re.Pattern[str], ...]
     outdated: tuple[re.Pattern[str], ...]
+    answers: tuple[str, ...] = ()  # Keys of the memories that answer
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def story_of(row: Mapping[str, Any]) -> Story:
     if (lost := {k for p in pairs for k in p} - memories.keys()):
         raise ValueError(f"pairs: there is no memory {sorted(lost)[0]}")
     asked = tuple(Asked(text_field(q, "q"), text_field(q, "kind"), _patterns(q, "current"),
-                        _patterns(q, "outdated")) for q in row.get("questions", []))
+                        _patterns(q, "outdated"), tuple(q.get("from", ()))) for q in row.get("questions", []))
     return Story(text_field(row, "id"), as_utc(text_field(row, "now")), memories, pairs, asked,
                  _patterns(row, "told"), _patterns(row, "not_told"), text_field(row, "split", "dev"))
 
@@ -192,7 +193,7 @@ def play(story: Story, settings: Settings) -> Played:
     with tempfile.TemporaryDirectory() as folder:
         repo, key = _repository(story, Path(folder))
         def answers() -> list[Answer]:
-            asking = open_recall(repo.path, settings, embedder=LexicalEmbedder(), clock=lambda: story.now)
+            asking = open_recall(repo.path, settings, embedder=StaticEmbedder(), clock=lambda: story.now)
             return [first_answer(asking, q.text) for q in story.questions]
         before = answers()
         run(open_service(repo.path, settings), story.now)

@@ -155,7 +155,7 @@ def _pinged(config: SubconsciousnessConfig, p: Provider) -> Finding:
 
 # %% ../../nbs/17_health/04_doctor.ipynb #d9c740b6
 _EXTRAS = {"llm": ("openai", "pydantic", "anyio", "aiolimiter"), "tune": ("sklearn",),
-           "minilm": ("onnxruntime", "tokenizers", "huggingface_hub"), "otel": (SDK,)}
+           "minilm": ("onnxruntime", "huggingface_hub"), "otel": (SDK,)}
 
 
 def _there(name: str) -> bool:

@@ -10,14 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 import numpy as np
 from ..similarity.lexical import FUNCTION_WORDS
-from ..text.names import references
 from ..text.sentences import split_sentences
 from ..text.words import spaced, stem
 
 # %% auto #0
-__all__ = ['QUESTION', 'AKIN', 'RELEVANT', 'CLEAR', 'AHEAD', 'content_words', 'root', 'joined', 'spellings', 'lists_all',
-           'about_the_past', 'query_terms', 'rarest', 'word_scores', 'name_scores', 'vector_scores', 'places', 'fused',
-           'excerpt', 'relevance']
+__all__ = ['QUESTION', 'RELEVANT', 'CLEAR', 'AHEAD', 'content_words', 'root', 'joined', 'spellings', 'lists_all',
+           'about_the_past', 'query_terms', 'rarest', 'word_scores', 'vector_scores', 'places', 'fused', 'excerpt',
+           'relevance']
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -157,17 +156,8 @@ def _by_id(conn: sqlite3.Connection) -> np.ndarray:
     out[row] = np.arange(len(row))
     return out
 
-# %% ../../nbs/14_recall/01_rank.ipynb #7ee0b4ae
-# None where the query names nothing
-def name_scores(conn: sqlite3.Connection, query: str, n: int, memories: int) -> np.ndarray | None:
-    "Which texts bear a name that the question mentions."
-    names = dict.fromkeys(r.name for r in references(query[:2000]))
-    if not names: return None
-    found = _scored(conn, "names : (" + " OR ".join(f'"{name}"' for name in names) + ")", n, memories)
-    return np.where(np.isinf(found), -np.inf, 1.0)
-
 # %% ../../nbs/14_recall/01_rank.ipynb #ee9d20f6
-QUESTION = 0.75  # Share of an embedder's floor from which a text counts as an answer
+QUESTION = 0.2  # Share of an embedder's floor from which a text is looked at as an answer
 
 def vector_scores(
     X: np.ndarray,  # (n, d) float32, unit rows
@@ -187,20 +177,11 @@ def places(
     return 1 + np.searchsorted(down, -score, side="left")
 
 
-# Weight of lexical vectors beside full text: they count the same words, so half of what they say is said
-# already
-AKIN = 0.5
-
-
 def fused(
     orders: Sequence[np.ndarray],  # At least one, (n,) each
-    weights: Sequence[float] = (),  # Of the orders; none: all the same
 ) -> np.ndarray:  # (n,) from 0, in no order, to 1, first in all
     "The orders as one."
-    given = weights or [1.0] * len(orders)
-    worth = sum((w * np.where(np.isinf(s), 0.0, 61 / (60 + places(s))) for s,
-                 w in zip(orders, given, strict=True)), np.zeros(len(orders[0])))
-    return worth / sum(given)
+    return np.mean([np.where(np.isinf(s), 0.0, 61 / (60 + places(s))) for s in orders], axis=0)
 
 # %% ../../nbs/14_recall/01_rank.ipynb #ef86fa6a
 _LOOKED_AT = 20_000  # Characters; what is longer is taken as found
@@ -254,7 +235,7 @@ def excerpt(
 
 # %% ../../nbs/14_recall/01_rank.ipynb #7b23496a
 RELEVANT = 0.2  # Share of the question's words and cosine, together, from which a result is shown
-CLEAR, AHEAD = 1.2, 0.1  # … and from which the first counts as used, so far ahead of all others
+CLEAR, AHEAD = 1.4, 0.1  # … and from which the first counts as used, so far ahead of all others
 
 
 def relevance(

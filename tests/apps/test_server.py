@@ -166,9 +166,9 @@ def test_a_recall_is_a_use_once_in_a_session(home):
     def uses():
         with closing(index.open_index(open_repo(home))) as conn: return sum(map(len, journal.unflushed(conn, {}).values()))
     before = uses()
-    first = found(call(d, "memory_recall", query="mail worker retries", limit=1))["results"]
+    first = found(call(d, "memory_recall", query="retry limit", limit=1))["results"]
     once = uses()
-    found(call(d, "memory_recall", query="mail worker retries", limit=1))
+    found(call(d, "memory_recall", query="retry limit", limit=1))
     assert first and once == before + 1 == uses()
 
 

@@ -183,6 +183,12 @@ def test_what_replaces_says_so_and_only_then_the_older_one_is_gone(repo):
     assert [says(r) for r in repo.rows("what is the API served with", "--as-of", "2026-03-02")] == [flat(old)]
 
 
+def test_a_question_in_other_words_finds_it_and_one_in_no_words_finds_nothing(repo):
+    for text in ("The store is closed at weekends", "Backups run at night on the spare disk", "Commit messages are in the imperative"): repo.remember(text)
+    assert [says(r) for r in repo.rows("Is the shop open on Sundays?")] == [flat("The store is closed at weekends")]
+    assert repo.rows("What is the qqq?") == []
+
+
 def test_a_secret_is_refused_and_what_stays_of_it_is_said(repo):
     text = "The deploy token is ghp_" + "a1B2c3D4e5F6" * 3
     said = repo.gnc("remember", text, code=2)

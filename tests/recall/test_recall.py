@@ -282,5 +282,7 @@ def test_what_a_run_has_embedded_is_not_embedded_again(tmp_path):
     def kept():
         with closing(index.open_index(s.repo)) as conn: return sum(len(json.loads(ids)) for ids, in conn.execute("SELECT ids FROM vectors"))
     before, made = kept(), []
-    found = recall.open_recall(tmp_path / "here", s.settings, clock=lambda: SAMPLE_NOW, progress=made.append).search("purring cats")
-    assert found[0].memory.summary == "Cats purr" and (made, kept(), before) == ([], 2, 2)
+    def first(embedder): return ask(tmp_path / "here", embedder=embedder, progress=made.append).search("purring cats")[0].summary
+    assert first(s.embedder) == "Cats purr" and (made, kept(), before) == ([], 2, 2)
+    for _ in range(2): assert first(recall.recall_embedder(s.settings.config, env={"HF_HOME": "nowhere"})) == "Cats purr"
+    assert (made, kept()) == ([2], 4)  # By the table that questions are asked with, each text once

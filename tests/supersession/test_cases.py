@@ -128,7 +128,8 @@ def test_a_change_that_no_rule_is_sure_of_is_asked_about(say, pair):
     home, _ = say(*pair, namespace="decisions")
     run(home, LATER)
     assert {kind for kind, _ in asked(home)} == {"supersedes"} and not hidden(home)
-    assert first(home, pair[0])[0]["summary"] == pair[1]
+    there = [r["summary"] for r in first(home, pair[0])]
+    assert pair[1] in there[:1 if ("supersedes", "full") in asked(home) else 2]  # Of what is changed in part both hold
 
 
 def test_a_name_with_a_digit_in_it_is_a_name(say):

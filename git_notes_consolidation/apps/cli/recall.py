@@ -189,5 +189,6 @@ def recall(
     more = (f"; {deeper} deeper down: add --mode exhaustive" if deeper
             else ". Other words may find it; gnc tiers --show hot lists what is there")
     nothing = f"{where}{more}." if there else why_empty(call.repo)
-    call.show(data, _recalled(s, query, found, plain(shown or "Found", 100), again) if found else nothing,
-              rows=data["results"])
+    data["sure"] = sure = recall_service.margin(found, query)
+    title = plain(shown or "Found", 100) + (f"\n{sure}" if sure else "")
+    call.show(data, _recalled(s, query, found, title, again) if found else nothing, rows=data["results"])

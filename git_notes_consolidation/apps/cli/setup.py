@@ -111,7 +111,8 @@ def _demo_story(s: consolidation_service.ConsolidationService, r: ConsolidationR
     chains, asks = _chains(edges), recall_service.open_recall(s.repo.path, s.settings, clock=s.clock)
     named = [c for c in chains if m[c[0].target_id].summary.startswith("ADR-005")]
     best = [_chain_table(c, m) for c in [*named, *chains][:1]]
-    shown = asks.search(_QUESTION, limit=1, count=False)
+    shown = asks.search(_QUESTION, limit=2, count=False)
+    sure = recall_service.margin(shown, _QUESTION)
     dated = _answered(asks, _DATED, recall_reason.reasoned(asks).answer(_DATED, count=False))[:1]
     head = [
         f"Tidewater, an invented job scheduler: {before['memories']} memories of a year.",
@@ -121,7 +122,8 @@ def _demo_story(s: consolidation_service.ConsolidationService, r: ConsolidationR
         f"deleted.",
         ""
     ]
-    asked = [f"Asked: {_QUESTION}", *(f"  {plain(x.summary, 100)}. {_line(x)}" for x in shown), "",
+    asked = [f"Asked: {_QUESTION}", *([sure] if sure else []),
+             *(f"  {plain(x.summary, 100)}. {_line(x)}" for x in shown[:2 if sure else 1]), "",
              f"Asked: {_DATED}", *(Text.assemble("  ", x) for x in dated), ""]
     tiers = table("Tiers, before and after (repeats behind their first)",
                   ("tier", "before", "after", ""), both, right=("before", "after"))
@@ -151,7 +153,7 @@ def _block_of(s: consolidation_service.ConsolidationService, v: consolidation_vi
 
 
 _DATED = "When did brackwater paste a token into a public build log?"
-_QUESTION = "Which web framework does the API run on now?"
+_QUESTION = "Which framework serves the API?"
 
 
 def _me() -> str:

@@ -161,7 +161,7 @@ def _day(text: str, name: str) -> datetime:
 class Recalled:
     "Results, the best first."
     results: list[Hit]
-    hint: str | None = None  # What to try where nothing was found
+    hint: str | None = None  # How sure the order is, or what to try where nothing was found
 
 
 Mode = Literal["reflexive", "standard", "deep", "exhaustive"]
@@ -188,7 +188,8 @@ def memory_recall(
     deeper = (len(search(limit=100, mode="exhaustive", count=False)) if not found and mode != "exhaustive"
               else 0)
     hint = f"{deeper} further down: mode=exhaustive" if deeper else "memory_status tells what is here"
-    return Recalled([hit(r, query) for r in found], None if found else f"nothing found; {hint}")
+    told = recall_service.margin(found, query) if found else f"nothing found; {hint}"
+    return Recalled([hit(r, query) for r in found], told)
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #a526e386
 @dataclass(frozen=True)
