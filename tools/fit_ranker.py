@@ -64,7 +64,8 @@ def main(argv=None):
         told = [*alone, *alone, *together, *asked_cases("corpus", home, dev, settings, embedder, now),
                 *asked_cases("sample, asked", sample, asked, settings, embedder, SAMPLE_NOW, old)]
         kept = asked_cases("sample", sample, sample_questions(sample_memories()), settings, embedder, SAMPLE_NOW)
-        tests = {"stories": alone, "dev-2": own["dev-2"], "all stories in one": together, "sample": kept, "sample, asked": [c for c in told if c.story == "sample, asked"],
+        tests = {"stories": alone, "dev-2": own["dev-2"], "all stories in one": together, "sample": kept,
+                 "sample, asked": [c for c in told if c.story == "sample, asked"],
                  "corpus, dev": [c for c in told if c.story == "corpus"]}
         if a.locked: tests["corpus, locked"] = asked_cases("corpus", home, locked, settings, embedder, now)
     for name, asked in tests.items(): print(f"{name}: {shown(evaluate_ranking(asked, fitted_on=told))}", flush=True)

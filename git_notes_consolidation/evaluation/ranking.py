@@ -14,7 +14,7 @@ import numpy as np
 from ..core.loading import Settings
 from .intervals import Share, share
 from .retrieval import Question
-from .stories import Asked, Story, _repository, load_stories
+from .stories import Asked, Story, _repository
 from ..recall.ranker import (
     HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of)
 from ..recall.search import MemoryResult
