@@ -266,8 +266,8 @@ def stands_out(
 
 # %% ../../nbs/14_recall/06_service.ipynb #c298e302
 SURE, NEAR = 0.6, 0.36  # Share of the first; words and cosine of the better of two
-_ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|"
-                   r"may|must|has|have|had|will|should)\b|\?\s*\Z")
+_ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|"
+                   r"can|may|must|has|have|had|will|should)\b|\?\s*\Z")
 
 
 def margin(
