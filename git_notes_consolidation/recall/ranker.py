@@ -246,7 +246,7 @@ def _believed(
     for i, j in np.argwhere(p > 0):
         a, b = top[i], top[j]
         if went_back(a.memory, b.memory): p[i, j] = 0.95
-        if p[i, j] < 0.1 or "summary" in (a.kind, b.kind): continue
+        if p[i, j] < 0.1 or "summary" in (a.kind, b.kind) or brothers(a.memory, b.memory): continue
         if leaves_standing(a.memory, b.memory):
             if not q.words & (read_memory(b.memory).all - read_memory(a.memory).all): out[j, i] = p[i, j]
         elif MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused: out[i, j] = p[i, j]
@@ -254,6 +254,7 @@ def _believed(
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #6ee9f032
 _EXACT = 10.0  # Whoever types ADR-27 means it
+_FAR = 8.0  # What fits so much worse has nothing to do with the question
 _MARKED = 0.45  # So likely, the newer is named beside the older
 _ODDS = 1.8  # That a memory was replaced, where a run asks: ln (183 / 31)
 
@@ -290,9 +291,11 @@ def _newer_first(
 ) -> tuple[np.ndarray, dict[int, int]]:  # (n,) and what is newer than which
     "What may have been replaced comes below what may have replaced it."
     out, at = z.copy(), {r.id: n for n, r in enumerate(pool)}
-    pairs = {at[a]: at[b] for a, b in waiting.items() if a in at and b in at}
+    there = ((at[a], at[b]) for a, b in waiting.items() if a in at and b in at)
+    pairs = {n: k for n, k in there if not brothers(pool[n].memory, pool[k].memory)}
     for n in sorted(pairs, key=lambda n: pool[n].memory.event_time):  # The last of a row is lifted by all
         k = pairs[n]
+        if z[n] - z[k] > _FAR: continue
         out[k] = max(out[k], out[n])
         out[n] = min(out[n], out[k] - _ODDS)
     return out, pairs
