@@ -269,8 +269,8 @@ def _in_place(
     told = {i: n for n, r in enumerate(pool) if r.kind == "summary" for i in r.stands_for}
     def after(n: int) -> int:
         r = pool[n]
-        if r.superseded_kind == "full" and not past: return at.get(r.superseded_by or "", n)
-        return told.get(r.id, n)
+        if r.superseded_kind == "full": return n if past else at.get(r.superseded_by or "", n)
+        return k if (k := told.get(r.id, n)) != n and z[k] >= z[n] else n
     if past:
         for n in np.argsort([-r.memory.event_time.timestamp() for r in pool], kind="stable").tolist():
             k = at.get(pool[n].superseded_by or "", n)

@@ -283,6 +283,8 @@ def answer_offline(
     far = q.kind in ("often", "before", "after")
     found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names,
                         q.past)
+    if not (q.past or far):  # What was replaced answers nothing about now
+        rows = [e for e in rows if e.result.superseded_kind != "full"]
     if q.rule: return _rule(rows[0]) if rows else _nothing(q, found)
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]

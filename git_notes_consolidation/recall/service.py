@@ -247,7 +247,8 @@ def _shown(
             worth[by] = max(worth[by], RELEVANT)
             lifted.add(by)
     if deeper: lifted |= {r.id for r in order[:_BEST]}
-    if not sources: lifted -= {i for r in order if r.kind == "summary" and r.id in mine for i in r.stands_for}
+    if not sources: lifted -= {i for n, r in enumerate(order) if r.kind == "summary" and r.id in mine
+                               for i in {x.id for x in order[n:]}.intersection(r.stands_for)}
     lifted -= {r.id for r in order if r.superseded_kind == "full" and r.id not in mine}
     keep = {i for r in order if worth[r.id] >= RELEVANT and r.id in lifted for i in (r.id, r.newer)}
     return [r for r in order if r.id in keep]
@@ -279,7 +280,7 @@ def margin(
     if max(_fit(r, query) for r in results[:2]) < NEAR:
         return "Nothing here surely answers this. The nearest:"
     alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
-    return None if alone else "Not sure; the answer is probably one of the first two:"
+    return None if alone else "Not sure; compare the first two:"
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
 RANKERS = ("words", "vectors")
