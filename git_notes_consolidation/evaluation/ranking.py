@@ -18,7 +18,7 @@ from .stories import Asked, Story, _repository
 from ..recall.ranker import (
     HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of)
 from ..recall.search import MemoryResult
-from ..recall.service import open_recall
+from ..recall.service import SURE, open_recall
 from ..similarity.embedder import Embedder
 
 # %% auto #0
@@ -174,13 +174,19 @@ def evaluate_ranking(
     folds: int = 8,  # A story's questions are in one of them
     fitted_on: Sequence[Case] | None = None,  # Without those of the story; the same when not given
 ) -> dict[str, Share]:
-    "Right at 1, 2 and 5, and wrong, by weights that have not seen the story."
+    "Right at 1, 2 and 5, wrong, and how sure, by weights that have not seen the story."
     stories = [*dict.fromkeys(c.story for c in all_)]
     fold = {s: n % folds for n, s in enumerate(stories)}
     rows: list[tuple[bool, ...]] = []
     for n in range(min(folds, len(stories))):
         w = fit_weights([c for c in (all_ if fitted_on is None else fitted_on) if fold.get(c.story) != n])
         for c in (c for c in all_ if fold[c.story] == n):
-            order = np.argsort(-(_sums(w, c) @ w.sums), kind="stable")
-            rows.append((*(bool(c.answers[order[:k]].any()) for k in (1, 2, 5)), bool(c.outdated[order[0]])))
-    return {name: share(r[n] for r in rows) for n, name in enumerate(("at 1", "at 2", "at 5", "wrong"))}
+            z = _sums(w, c) @ w.sums
+            order, first = np.argsort(-z, kind="stable"), 1 / np.exp(z - z.max()).sum()
+            rows.append((*(bool(c.answers[order[:k]].any()) for k in (1, 2, 5)), bool(c.outdated[order[0]]),
+                         bool(first >= SURE)))
+    told = {name: share(r[n] for r in rows)
+            for n, name in enumerate(("at 1", "at 2", "at 5", "wrong", "sure"))}
+    return told | {"at 1, sure": share(r[0] for r in rows if r[4]),
+                   "at 1, not sure": share(r[0] for r in rows if not r[4]),
+                   "at 2, not sure": share(r[1] for r in rows if not r[4])}
