@@ -229,6 +229,17 @@ def _fit(r: MemoryResult, query: str) -> float:
     return max(r.similarity, relevance(query, said, r.similarity))
 
 
+def _without_echoes(order: Sequence[MemoryResult],
+                    shows: Callable[[MemoryResult], bool]) -> list[MemoryResult]:
+    "Without summaries below a memory that they are entitled with."
+    titles, out = set[str](), list[MemoryResult]()
+    for r in order:
+        if r.kind == "summary" and r.summary in titles: continue
+        out.append(r)
+        if shows(r): titles.add(r.summary)
+    return out
+
+
 _BEST = 5
 
 
@@ -240,6 +251,7 @@ def _shown(
     sources: bool = False,  # Also beside the summary that tells them
 ) -> list[MemoryResult]:
     "What has to do with the question, what replaced such, and what is newer on the same subject."
+    if not sources: order = _without_echoes(order, lambda r: deeper or r.id in mine)
     worth, lifted = {r.id: _fit(r, query) for r in order}, {*mine}
     for r in sorted(order, key=lambda r: r.memory.event_time):
         fits = (deeper or r.id in mine) and worth[r.id] >= RELEVANT
