@@ -272,7 +272,7 @@ def cached(template, tmp_path_factory):
     "The clone after a run and a recall: a full cache, with an access that waits."
     place = tmp_path_factory.mktemp("cached")
     home = copied(template, place / "w")
-    assert gnc("consolidate", repo=home).code == gnc("recall", "worker retries", repo=home).code == 0
+    assert gnc("consolidate", repo=home).code == gnc("recall", "retry limit", repo=home).code == 0
     return place / "w"
 
 
