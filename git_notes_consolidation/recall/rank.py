@@ -7,16 +7,18 @@ from __future__ import annotations
 import re, sqlite3, unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 import numpy as np
 from ..similarity.lexical import FUNCTION_WORDS
 from ..text.sentences import split_sentences
 from ..text.words import spaced, stem
 
 # %% auto #0
-__all__ = ['QUESTION', 'RELEVANT', 'CLEAR', 'AHEAD', 'content_words', 'root', 'joined', 'spellings', 'lists_all',
-           'about_the_past', 'query_terms', 'rarest', 'word_scores', 'vector_scores', 'places', 'fused', 'excerpt',
-           'relevance']
+__all__ = ['QUESTION', 'RELEVANT', 'CLEAR', 'AHEAD', 'content_words', 'root', 'joined', 'spellings', 'Listing', 'listing',
+           'about_the_past', 'query_terms', 'rarest', 'word_scores', 'vector_scores', 'places', 'fused', 'best_line',
+           'excerpt', 'relevance']
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -75,9 +77,41 @@ def spellings(
     return list(dict.fromkeys([*full, *short, *apart, *(v for k, v in joined(query).items() if k in words)]))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #e79f2f12
-def lists_all(query: str) -> bool:
-    "Is it a request for a list?"
-    return query.strip(" \t\n\r*") == ""
+class Listing(NamedTuple):
+    "What is to be listed."
+    namespace: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+_NOW = (r"(?:us|me|you|the team|right|now|today|still|currently|at (?:the|this) moment|at present|open|there|"
+        r"left)")
+_BLOCKERS = re.compile(
+    r"(?i)\A\W*(?:(?:what|who|which|anything|is|are|does|do we have|show|list)\b[\w'’ ]{0,20}?\b)?"
+    r"(?:(?:open|current|unresolved|our|all|the|any) )*"
+    rf"block(?:s|ed|ing|ers?)\b(?: (?:is|are|do we have|{_NOW}))*\W*\Z")
+_NEWS = re.compile(
+    r"(?i)\A\W*(?:what|anything|everything)(?:['’](?:s|ve))?"
+    r"(?: (?:is|has|have|was|were|been|did we|else|that|we))* (?P<what>new|chang\w+|happen\w*|decided?|learn\w*|done|do)\b"
+    r"(?P<when>(?P<from> since)?.*?)\W*\Z")
+_BARE = re.compile(r"(?i)(?:\W|\b(?:since|in|on|over|during|within|the)\b)*")
+_OF = {"decid": "decisions", "learn": "learnings"}
+
+
+def listing(
+    query: str,
+    now: datetime,
+) -> Listing | None:  # None where it is no list that is asked for
+    "Everything, what is in the way, or what is new, as a question asks for it."
+    if query.strip(" \t\n\r*") == "": return Listing()
+    if _BLOCKERS.match(query[:200]): return Listing("blockers")
+    if (m := _NEWS.match(query[:200])) is None: return None
+    if not m["when"]: return None if m["from"] else Listing()
+    from git_notes_consolidation.temporal.resolve import find_references
+    r = next((r for r in find_references(query[:200], now) if r.interval), None)
+    if r is None or r.interval is None: return None
+    if not _BARE.fullmatch(m["when"].replace(r.original_text, "")): return None
+    return Listing(_OF.get(m["what"].lower()[:5]), r.interval[0], None if m["from"] else r.interval[1])
 
 # %% ../../nbs/14_recall/01_rank.ipynb #1947de2b
 _ALWAYS = re.compile(
@@ -87,6 +121,8 @@ _ALWAYS = re.compile(
     r"(?:decision|version|value|way|choice)s?|not any ?more|prior to)\b"
     r"|\bbefore(?: (?:that|then|this|now|it))?[\s?.!]*\Z")
 _WORDS = r"(?:what|which|who|whom|whose|where|when|why|how)\b"
+_CHOSEN = re.compile(r"(?i)\A(?!\W*why\b).*\b(?:decid|cho(?:se|ose|sen)\b|agreed?\b|settled? (?:on|for)|"
+                     r"pick(?:ed)?\b|opt(?:ed)? for)")
 _ASKED = re.compile(rf"(?i)\A\W*(?:(?:and|so|but|or|then|since|until|from|by|for|in|on|at|with)\s+){{0,2}}"
                     rf"(?:{_WORDS}(?:\s+[\w'’-]+){{0,3}}?\s+)?(?:was|were|did|had)(?:n['’]t)?\s")
 
@@ -94,7 +130,7 @@ _ASKED = re.compile(rf"(?i)\A\W*(?:(?:and|so|but|or|then|since|until|from|by|for
 def about_the_past(query: str) -> bool:
     "Does a question ask how things were?"
     head = query[:2000]
-    return bool(_ALWAYS.search(head) or _ASKED.search(head + " "))
+    return bool(_ALWAYS.search(head) or _ASKED.search(head + " ") and not _CHOSEN.search(head))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #4bb8f975
 def _texts_with(conn: sqlite3.Connection, term: str) -> int:
@@ -219,7 +255,7 @@ def _told(text: str) -> Iterator[tuple[str, str]]:
             yield text[s.start:at], s.under
 
 
-def excerpt(
+def best_line(
     text: str,  # A body
     query: str,
     title: str = "",  # Not to be said twice
@@ -232,6 +268,17 @@ def excerpt(
     for _, roots in lines: having.update(roots & asked)
     best = max(lines, key=lambda x: sum(1 / having[w] for w in x[1] & asked), default=("", frozenset[str]()))
     return _around(best[0], asked)
+
+
+def excerpt(
+    text: str,  # A body
+    query: str,
+    title: str = "",  # Not to be said twice
+) -> str:
+    "A short paragraph as it is, of a longer text the line that answers best."
+    whole, said = text.strip(), title.strip(" .")
+    cut = len(whole) > _WIDE or "\n" in whole or (said and said in whole)
+    return best_line(text, query, title) if cut else whole
 
 # %% ../../nbs/14_recall/01_rank.ipynb #7b23496a
 RELEVANT = 0.2  # Share of the question's words and cosine, together, from which a result is shown

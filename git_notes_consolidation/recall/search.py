@@ -18,7 +18,7 @@ from ..core.memory import UTC, Memory, as_utc, digest
 from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
 from ..observability.metrics import count
 from ..observability.tracing import span
-from .rank import excerpt, fused
+from .rank import best_line, fused
 from ..retention.score import compute_retention_score
 from ..text.subjects import last_words
 from ..text.words import words_of
@@ -184,6 +184,8 @@ class Wanted:
     summaries: bool = True
     sources: bool = False  # Also beside the summary that tells them
     anywhere: bool = False  # In every tier, what was replaced aside
+    since: datetime | None = None  # Recorded then or later
+    until: datetime | None = None
 
 # %% ../../nbs/14_recall/02_search.ipynb #c20979e6
 def shown(
@@ -210,6 +212,8 @@ def _shown(c: Columns, w: Wanted, without: Iterable[int]) -> np.ndarray:
     if w.namespace is not None:
         rows = rows[c.namespace[rows] == (c.names.index(w.namespace) if w.namespace in c.names else -1)]
     if w.spec is not None: rows = np.array([r for r in rows.tolist() if c.specs[r] == w.spec], dtype=np.intp)
+    if w.since: rows = rows[c.when[rows] >= w.since.timestamp()]
+    if w.until: rows = rows[c.when[rows] < w.until.timestamp()]
     rows = rows[np.lexsort((rows, rows != c.unit[rows]))]
     units, first = np.unique(c.unit[rows], return_index=True)
     out = np.full(len(c.ids), -1, dtype=np.intp)
@@ -259,7 +263,7 @@ def stands_for(
     "May a summary be shown in the place of its sources?"
     if not sources or len(sources) > _MANY or len(last_words(sources)) < len(sources): return False
     best = sources[0]
-    said = " ".join(words_of(excerpt(best.content, query, best.summary) or best.summary))
+    said = " ".join(words_of(best_line(best.content, query, best.summary) or best.summary))
     return f" {said} " in f" {' '.join(words_of(summary.text))} "
 
 # %% ../../nbs/14_recall/02_search.ipynb #4c00970b

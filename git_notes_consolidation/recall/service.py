@@ -34,9 +34,8 @@ from ..store.events import REFS
 from ..store.state import as_shown
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
-from git_notes_consolidation.recall.rank import (
-    AHEAD, CLEAR, QUESTION, RELEVANT, about_the_past, lists_all, relevance, vector_scores,
-    word_scores)
+from .rank import (
+    AHEAD, CLEAR, QUESTION, RELEVANT, Listing, about_the_past, listing, relevance, vector_scores, word_scores)
 from .ranker import answering_order
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
@@ -286,13 +285,31 @@ _ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is
 def margin(
     results: Sequence[MemoryResult],  # Best first
     query: str,
-) -> str | None:  # Nothing where the first stands alone, or where words are looked up
+) -> str | None:  # Nothing where the first stands alone, words are looked up, or all is listed
     "What a reader must know of an order that is not sure."
-    if not results or not _ASKS.search(query[:2000]): return None
+    if not results or not results[0].score or not _ASKS.search(query[:2000]): return None
     if max(_fit(r, query) for r in results[:2]) < NEAR:
         return "Nothing here surely answers this. The nearest:"
     alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
     return None if alone else "Not sure; compare the first two:"
+
+# %% ../../nbs/14_recall/06_service.ipynb #2ddf433b
+def _to_list(w: Wanted, asks: Listing, deeper: bool) -> Wanted:
+    "What a list that was asked for in words may show."
+    if asks == Listing(): return w
+    return replace(w, namespace=w.namespace or asks.namespace, since=asks.since, until=asks.until,
+                   summaries=False, anywhere=deeper)
+
+
+def _questions(tables: sqlite3.Connection) -> dict[str, str]:
+    "What a run asks: name of the newer by that of the older."
+    return cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
+
+
+def _unended(results: Iterable[MemoryResult], asked: Mapping[str, str]) -> list[MemoryResult]:
+    "What is in the way: without what is resolved, and last what a run thinks is over."
+    still = (replace(r, newer=asked.get(r.id)) for r in results if r.status != "resolved")
+    return sorted(still, key=lambda r: r.newer is not None)
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
 RANKERS = ("words", "vectors")
@@ -343,13 +360,17 @@ class RecallService(_Tables):
         deeper, mode = mode is None, mode or RetrievalMode.STANDARD
         wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries,
                         include_sources)
+        then, asks = asked_times(as_of, known_at), listing(query, self.clock())
         begin, mode_ = perf_counter(), wanted.mode.value
         with span("recall.search", query_length=len(query), mode=mode_, limit=most) as log:
-            least = least_cosine(min_similarity, self.embedder)
-            results = self._sound(lambda conn: self._answer(conn, query, wanted, most, least,
-                asked_times(as_of, known_at), deeper))
-            if count and not lists_all(query):
-                self.note(stands_out(results, query)[:most])
+            least, results = least_cosine(min_similarity, self.embedder), list[MemoryResult]()
+            if asks:
+                what = _to_list(wanted, asks, deeper)
+                results = self._sound(lambda conn: self._answer(conn, "", what, most, least, then))
+            if not asks or asks.namespace and not asks.since and not results:
+                results = self._sound(lambda conn: self._answer(conn, query, wanted, most, least, then,
+                                                                deeper))
+                if count: self.note(stands_out(results, query)[:most])
             log.set(result_count=len(results[:most]))
         count_up("recall.recalls_by_mode", mode=mode_)
         record("recall.latency", perf_counter() - begin, mode=mode_)
@@ -408,7 +429,7 @@ AND m.superseded_kind = 'full')
                 asked: AskedTimes | None, deeper: bool = False,
                 tries: int = 5) -> list[MemoryResult]:
         tables, held = self._at(asked) if asked else (conn, self._up_to_date(conn))
-        vectors = None if lists_all(query) else self._vectors(conn, tables, held, query[:4000])
+        vectors = self._vectors(conn, tables, held, query[:4000]) if query else None
         with _snapshot(tables):
             if asked or index.recalled(tables, "tables") == held.key or not tries:
                 c, now = held.columns, asked.now if asked else self.clock()
@@ -418,6 +439,7 @@ AND m.superseded_kind = 'full')
                     count_up("store.summary_searches", int(wanted.summaries))
                     if vectors is None:
                         every = listed(c, wanted)
+                        if wanted.namespace == "blockers": return _unended(full(every), _questions(tables))
                         return full(every._replace(units=every.units[:most]))
                     scores = _scored(tables, c, query, *vectors, self.rankers)
                     return self._best(tables, c, scores, query, wanted, most, least, full, deeper)
@@ -427,7 +449,7 @@ AND m.superseded_kind = 'full')
     def _best(self, tables: sqlite3.Connection, c: Columns, scores: _Scores, query: str, wanted: Wanted,
               most: int, least: float | None, full: Callable[[Found], list[MemoryResult]],
               deeper: bool) -> list[MemoryResult]:
-        without, asked = set[int](), cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
+        without, asked = set[int](), _questions(tables)
         def look(w: Wanted, n: int) -> list[MemoryResult]:
             while True:
                 found = full(with_equals(scores.found(c, w, least, without), n))

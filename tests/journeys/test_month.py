@@ -130,6 +130,16 @@ def test_open_blockers_are_told_and_resolved_ones_are_not(repo):
     assert not missing(repo.block(), "Checkout fails for Safari") and missing(repo.block(), "CI has no disk left")
     row = next(r for r in repo.rows("what has no disk left", "--mode", "exhaustive") if r["id"] == name)
     assert row["status"] == "resolved"
+    assert [r["summary"] for r in repo.rows("What is blocking us right now?")] == ["Checkout fails for Safari"]
+
+
+def test_what_is_new_is_listed_by_when_it_was_written(repo):
+    repo.remember("The parser is maintained by Bo.")
+    repo = repo.later(days=9)
+    assert "since" in repo.gnc("recall", "what changed since last week?").text and repo.rows("What is new since yesterday?") == []
+    repo.remember("Orders live in Postgres.")
+    assert [says(r) for r in repo.rows("What is new since yesterday?")] == [flat("Orders live in Postgres.")]
+    assert [says(r) for r in repo.rows("What's new?")] == [flat("Orders live in Postgres."), flat("The parser is maintained by Bo.")]
 
 
 # The house in order

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re, typer
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from rich.table import Table
 from rich.text import Text
 from typing import Annotated, Any, TYPE_CHECKING
@@ -114,7 +114,7 @@ def _day(text: str | None, option: str) -> datetime | None:
            "2026-03-01`, "
            "`gnc recall \"retry policy\" --as-of 2026-03-01 --known-at 2026-04-01`, "
            "`gnc recall \"when did we leave Redis\"`, `gnc recall backups --mode deep --sources`, "
-           "`gnc recall '*' --namespace blockers`.")
+           "`gnc recall \"what changed since Monday\"`, `gnc recall \"what is blocking us\"`.")
 def recall(
     ctx: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...",
@@ -189,6 +189,11 @@ def recall(
     more = (f"; {deeper} deeper down: add --mode exhaustive" if deeper
             else ". Other words may find it; gnc tiers --show hot lists what is there")
     nothing = f"{where}{more}." if there else why_empty(call.repo)
+    asks = recall_rank.listing(query, at or s.clock())
+    if there and asks and asks.since:
+        last = asks.until and f"{asks.until - timedelta(days=1):%Y-%m-%d}"
+        when = f"from {asks.since:%Y-%m-%d} to {last}" if last else f"since {asks.since:%Y-%m-%d}"
+        nothing = f"No {asks.namespace or 'memories'} recorded {when}."
     data["sure"] = sure = recall_service.margin(found, query)
     title = plain(shown or "Found", 100) + (f"\n{sure}" if sure else "")
     call.show(data, _recalled(s, query, found, title, again) if found else nothing, rows=data["results"])
