@@ -92,7 +92,8 @@ _BLOCKERS = re.compile(
     rf"block(?:s|ed|ing|ers?)\b(?: (?:is|are|do we have|{_NOW}))*\W*\Z")
 _NEWS = re.compile(
     r"(?i)\A\W*(?:what|anything|everything)(?:['’](?:s|ve))?"
-    r"(?: (?:is|has|have|was|were|been|did we|else|that|we))* (?P<what>new|chang\w+|happen\w*|decided?|learn\w*|done|do)\b"
+    r"(?: (?:is|has|have|was|were|been|did we|else|that|we))*"
+    r" (?P<what>new|chang\w+|happen\w*|decided?|learn\w*|done|do)\b"
     r"(?P<when>(?P<from> since)?.*?)\W*\Z")
 _BARE = re.compile(r"(?i)(?:\W|\b(?:since|in|on|over|during|within|the)\b)*")
 _OF = {"decid": "decisions", "learn": "learnings"}
