@@ -369,7 +369,7 @@ def memory_verdicts(
             span = (prompt_parts.find_quote(x.quote, newer, "quote") if newer and x.relation != "coexist"
                     else None)
             said[x.id] = writing_review.Answer(_AS[x.relation, kind], x.reason, span)
-        except (RepoError, ValueError) as e: refused[x.id] = visible_text(e, 200)
+        except (RepoError, ValueError) as e: refused[visible_text(x.id, 60)] = visible_text(e, 200)
     run, why = writing_review.answer_all(workspace.writing, said) if said else (None, {})
     return Judged(len(said) - len(why), len(consolidation_status.questions(workspace.view())),
                   refused | {i: visible_text(x, 200) for i, x in why.items()},
