@@ -7,7 +7,7 @@ MESSAGE = {"type": "message", "role": "assistant", "content": [], "stop_reason":
 
 
 def block_of(reply, n):
-    "A reply of a plan: a text, or the name of a tool and its input."
+    "A reply of a plan: a text, or the name of a tool and its input. A plan may also hold what makes one of the request."
     if isinstance(reply, str): return {"type": "text", "text": reply}
     tool, given = reply
     return {"type": "tool_use", "id": f"toolu_{n:024}", "name": tool, "input": given}
@@ -69,7 +69,8 @@ class MessagesAPI:
         "Requests with tools are the conversation itself, and use up the plan."
         with self._lock:
             self.bodies.append(body)
-            return self.plan.pop(0) if body.get("tools") and self.plan else "done"
+            reply = self.plan.pop(0) if body.get("tools") and self.plan else "done"
+            return reply(body) if callable(reply) else reply
 
     def __enter__(self):
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -286,14 +286,14 @@ def notices(
     ready: bool = True,  # Could the summaries be read?
 ) -> dict[str, str]:  # By name; empty: nothing of that kind
     "What a person should know of this repository's memory."
-    waiting, ask = _last_run(here).get("waiting"), "gnc review list"
+    waiting = _last_run(here).get("waiting")
     return {
         "missing": "" if here.memories or not here.runs else NOT_FETCHED,
         "partial": PARTIAL if here.memories and not ready and _partial(here) else "",
         "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
                  "gnc consolidate in a terminal" if here.memories and not here.runs else "",
-        "questions": f"one question waits for you: {ask}" if questions == 1
-                     else f"{questions} questions wait for you: {ask}" if questions else "",
+        "questions": f"{questions} question{'s wait' if questions > 1 else ' waits'} for you: gnc review "
+                     "list; or let an agent judge: /memory-tools:answer-questions" if questions else "",
         "guard": f"the last run superseded as many memories as one run may, and {waiting} more are outdated: "
                  f"gnc consolidate --dry-run shows them" if isinstance(waiting, int) and waiting > 0 else ""}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TYPE_CHECKING
+from typing import Any, NamedTuple, TYPE_CHECKING
 from ..core.authors import Author
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..store.reader import resolve, UnknownId
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.state import _Held
 
 # %% auto #0
-__all__ = ['ANSWERS', 'open_question', 'answered', 'meant', 'overrule', 'accept', 'reject', 'answer', 'edit', 'too_many']
+__all__ = ['ANSWERS', 'open_question', 'answered', 'meant', 'overrule', 'accept', 'reject', 'answer', 'edit', 'too_many',
+           'Answer', 'answer_all']
 
 # %% ../../nbs/16_writing/09_review.ipynb #e817a5ae
 def _others(w: _Web, q: Mapping[str, Any], p: Proposal) -> list[MemoryEdge]:
@@ -266,7 +267,7 @@ _GIVEN = {"supersede": EdgeType.SUPERSEDES, "duplicate": EdgeType.DUPLICATE_OF,
           "related": EdgeType.RELATED_TO, "coexist": None}
 
 # %% ../../nbs/16_writing/09_review.ipynb #044c9fcf
-def _as_told(kind: str | None, relation: str | None, swap: bool) -> _Make:
+def _as_told(kind: str | None, relation: str | None, swap: bool, span: str | None = None) -> _Make:
     def make(w: _Web, q: Mapping[str, Any]) -> Proposal:
         e = None if q.get("what") == "summary" else _edge_of(q, w.there)
         if e is None: raise BadFact("this question is about no two memories; accept or reject it")
@@ -281,6 +282,7 @@ def _as_told(kind: str | None, relation: str | None, swap: bool) -> _Make:
             raise BadFact("only a replacement is full or partial; give --relation supersede too")
         told = replace(e, edge_type=type_, kind=kind or e.kind or "full" if type_ == EdgeType.SUPERSEDES
                        else None)  # type: ignore[arg-type]
+        if span: told = replace(told, span=span)
         if swap: told = replace(told, source_id=e.target_id, target_id=e.source_id, span=None)
         p = _of_edge(w, q, told, {x.id for x in live})
         return replace(p, ended=(*p.ended, *(x for x in live if x.id not in {f.id for f in p.made})))
@@ -334,3 +336,56 @@ def too_many(
     return (
         f"this would hide {len(hides)} current memories, and may {most} (max_change, max_change_floor); "
         f"nothing was written" if len(hides) > most else "")
+
+# %% ../../nbs/16_writing/09_review.ipynb #9a1a8f8e
+class Answer(NamedTuple):
+    "What somebody says to a question."
+    as_: str  # As for `answer`, or no
+    reason: str = ""
+    span: str | None = None  # Words of the newer memory that decide it
+
+
+def _together(parts: Sequence[tuple[Draft, Decision]]) -> tuple[Draft, Decision]:
+    "Several answers as one write, under the weightiest."
+    draft, d = min(parts, key=lambda x: x[0].operation != "SUPERSEDE")
+    made = {e.id: e for x, _ in parts for e in x.edges}
+    ended = {e.id: e for x, _ in parts for e in x.ended if e.id not in made}
+    about = {i for x, _ in parts for i in (x.target, *x.said["sources"])} - {draft.target}
+    said = {**draft.said, "sources": sorted(about), "question": [x.said["question"] for x, _ in parts]}
+    if len(parts) > 1: said["reasoning"] = f"{len(parts)} questions answered"
+    said_of = sorted((v for x, _ in parts for v in x.verdicts), key=lambda v: v.verdict != "")
+    verdicts = {v.subject: v for v in said_of}  # What was answered counts before what follows from it
+    return draft._replace(edges=(*made.values(),), ended=(*ended.values(),), said=said,
+                          verdicts=(*verdicts.values(),)), d
+
+
+def answer_all(
+    service: WritingService,
+    answers: Mapping[str, Answer],  # By the question's id
+    session: str = "",
+) -> tuple[WriteResult | None, dict[str, str]]:  # The run, if there is one, and why not, by question
+    "Answer several questions in one run."
+    why: dict[str, str] = {}
+    def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision,
+        Sequence[Considered]]:
+        w, found = _web(held.view), list[tuple[Proposal, Draft, Decision]]()
+        why.clear()
+        for i, a in answers.items():
+            other, no = ANSWERS.get(a.as_, {}), a.as_ == "no"
+            try:
+                if not no and not other: raise BadFact(f"{a.as_!r} is no answer")
+                q = open_question(held.view, i)
+                p = _declined(w, q) if no else _as_told(other.get("kind"), other["relation"], False,
+                                                        a.span)(w, q)
+                if p.refused: raise BadFact(p.refused)
+                verdict = "rejected" if no else "edited"
+                made = _drafted(w, p, verdict, any(e.id == q["id"] for e in p.made), a.reason)
+                found.append((p, *_signed(*made, q, verdict, a.reason, service.author)))
+            except (BadFact, UnknownId) as e: why[i] = str(e)
+        if not found: raise BadFact("none of these could be answered")
+        if many := too_many(service, [p for p, _, _ in found]): raise BadFact(many)
+        return *_together([(x, d) for _, x, d in found]), ()
+    try: return service.commit(one, session), why
+    except BadFact:
+        if len(why) == len(answers): return None, why
+        raise

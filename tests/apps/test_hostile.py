@@ -133,7 +133,8 @@ def test_a_hostile_note_comes_out_of_no_command_and_no_format(hostile, name, tmp
 
 ONE = {"memory_id": "{memory}"}
 GIVEN = {"memory_store": {"text": f"The timeout is 90 s {SOFT}"}, "memory_recall": {"query": "worker", "mode": "exhaustive"}, "memory_history": ONE,
-         "memory_status": {}, "memory_consolidate": {"apply": False}, "memory_review": {}, "memory_get_summary": {"id": "{summary}"},
+         "memory_status": {}, "memory_consolidate": {"apply": False}, "memory_review": {}, "memory_questions": {},
+         "memory_verdicts": {"verdicts": [{"id": EVIL, "relation": "coexist"}]}, "memory_get_summary": {"id": "{summary}"},
          "memory_update": ONE | {"tags": [SOFT]}, "memory_forget": ONE, "memory_restore": ONE}
 
 

@@ -46,7 +46,7 @@ class Client:
         self.bin = Path(sys.executable).parent
         self.env = {"HOME": str(self.home), "TERM": "dumb", "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": api.url, "IS_SANDBOX": "1"}
         off = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC")
-        self.env |= dict.fromkeys(off, "1")
+        self.env |= dict.fromkeys(off, "1") | {k: os.environ[k] for k in ("PYTHONPATH",) if k in os.environ}
 
     def __call__(self, *words, path=None, cwd=None, plan=(), plugin=PLUGIN):
         self.api.plan[:], at, begin = plan, len(self.api.bodies), time.monotonic()
@@ -185,3 +185,30 @@ def test_the_agent_asks_the_memory_by_a_tool(client, hello):
     s = client("-p", "hello", "--allowedTools", tool, plugin=ROOT / "plugin-tools", plan=[(tool, {"query": "backups", "limit": 1}), "done"])
     (found,) = json.loads(s.results[0]["content"])["results"]
     assert s.refused == [False] and "backup" in found["summary"].lower()
+
+
+ASK, SAY = (f"mcp__plugin_memory-tools_memory__memory_{name}" for name in ("questions", "verdicts"))
+
+
+def test_the_agent_answers_questions_in_a_fork_that_has_two_tools_and_no_block(client, tmp_path):
+    repo = tmp_path / "repo"
+    assert gnc("demo", repo).code == 0
+    def waiting(): return len(json.loads(gnc("review", "list", "--json", repo=repo).out))
+    before, shown = waiting(), {}
+    def verdicts(body):
+        "What a judge would say: a true quotation, and an invented one."
+        said = [c for m in body["messages"] if isinstance(m["content"], list) for c in m["content"]]
+        told = next(c for c in said if c["type"] == "tool_result")["content"]
+        shown.update(json.loads(told if isinstance(told, str) else told[0]["text"]))
+        texts = dict(line.split(" ", 1) for line in shown["memories"].splitlines()[1:-1])
+        one, two = shown["pairs"]
+        quote = json.loads(texts[one["newer"]])["text"].splitlines()[0]
+        return SAY, {"verdicts": [{"id": one["id"], "relation": "supersede", "kind": "partial", "quote": quote, "reason": "It is so."},
+                                  {"id": two["id"], "relation": "supersede", "kind": "full", "quote": "said nowhere", "reason": "It seems so."}]}
+    s = client("-p", "/memory-tools:answer-questions 2", cwd=repo, plugin=ROOT / "plugin-tools", plan=[(ASK, {"limit": 2}), verdicts, "One replaces in part."])
+    judged = [b for b in s.bodies if b.get("tools")]
+    assert len(judged) == 3 and all({t["name"] for t in b["tools"]} == {ASK, SAY} for b in judged)
+    assert OPEN not in json.dumps(s.bodies) and len(shown["pairs"]) == 2
+    answered = json.loads(gnc("review", "list", "--by", "agent", "--json", repo=repo).out)
+    assert [(q["verdict"], q["by"]) for q in answered] == [("edited", "agent")] and "claude-code" in answered[0]["client"]
+    assert gnc("undo", answered[0]["run"], "--yes", repo=repo).code == 0 and waiting() == before
