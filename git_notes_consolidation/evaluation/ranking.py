@@ -18,7 +18,7 @@ from .stories import Asked, Story, _repository
 from ..recall.ranker import (
     HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of)
 from ..recall.search import MemoryResult
-from ..recall.service import SURE, open_recall
+from ..recall.service import SURE, TWO, open_recall
 from ..similarity.embedder import Embedder
 
 # %% auto #0
@@ -184,9 +184,9 @@ def evaluate_ranking(
             z = _sums(w, c) @ w.sums
             order, first = np.argsort(-z, kind="stable"), 1 / np.exp(z - z.max()).sum()
             rows.append((*(bool(c.answers[order[:k]].any()) for k in (1, 2, 5)), bool(c.outdated[order[0]]),
-                         bool(first >= SURE)))
+                         bool(first >= SURE), bool(first >= TWO)))
     told = {name: share(r[n] for r in rows)
             for n, name in enumerate(("at 1", "at 2", "at 5", "wrong", "sure"))}
     return told | {"at 1, sure": share(r[0] for r in rows if r[4]),
-                   "at 1, not sure": share(r[0] for r in rows if not r[4]),
-                   "at 2, not sure": share(r[1] for r in rows if not r[4])}
+                   "at 2, one of two": share(r[1] for r in rows if r[5] and not r[4]),
+                   "at 5, any of these": share(r[2] for r in rows if not r[5])}

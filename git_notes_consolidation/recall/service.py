@@ -40,7 +40,7 @@ from .ranker import answering_order
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['SURE', 'NEAR', 'RANKERS', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'least_cosine',
+__all__ = ['SURE', 'TWO', 'NEAR', 'RANKERS', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'least_cosine',
            'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
@@ -277,7 +277,8 @@ def stands_out(
     return results[:1] if best(True) >= max(CLEAR, AHEAD + best(False)) else ()
 
 # %% ../../nbs/14_recall/06_service.ipynb #c298e302
-SURE, NEAR = 0.6, 0.36  # Share of the first; words and cosine of the better of two
+SURE, TWO = 0.6, 0.4  # Share of the first, from which it stands alone, and from which it is one of two
+NEAR = 0.36  # Words and cosine of the better of two
 _ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|"
                    r"can|may|must|has|have|had|will|should)\b|\?\s*\Z")
 
@@ -291,7 +292,8 @@ def margin(
     if max(_fit(r, query) for r in results[:2]) < NEAR:
         return "Nothing here surely answers this. The nearest:"
     alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
-    return None if alone else "Not sure; compare the first two:"
+    if alone: return None
+    return "Not sure; compare the first two:" if results[0].score >= TWO else "Not sure; it may be any of these:"
 
 # %% ../../nbs/14_recall/06_service.ipynb #2ddf433b
 def _to_list(w: Wanted, asks: Listing, deeper: bool) -> Wanted:
