@@ -362,7 +362,7 @@ def as_client(
         text = next((x for name in ("content", "text") if isinstance(x := getattr(reply, name, None), str)),
                     reply)
         return text if isinstance(text, str) else json.dumps(text)
-    return Client(config, (), replay=said)
+    return Client(replace(config, llm_batch=1), (), replay=said)  # The designs ask of one pair a call
 
 # %% ../../nbs/09_llm/14_client.ipynb #0e3afd32
 async def _gather(client: Client, asked: Sequence[tuple[Request, Callable[[str], _T]]],

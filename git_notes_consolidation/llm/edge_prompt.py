@@ -4,6 +4,7 @@
 
 # %% ../../nbs/09_llm/18_edge_prompt.ipynb #e0844ba1
 from __future__ import annotations
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,9 +12,10 @@ from typing import Annotated, Literal
 from ..core.memory import Memory
 from ..core.models import edge_type, EdgeType
 from .protocol import BadReply, Request
-from .prompt_parts import (
-    CONFIDENCE, fenced, find_quote, Label, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
-from .supersession_prompt import _DATA, _each, _request
+from git_notes_consolidation.llm.prompt_parts import (
+    CONFIDENCE, fenced, find_quote, json_object, kindly, Label, labels, Level, Most, one_line, parse_shape,
+    schema_of, Shape)
+from .supersession_prompt import _DATA, _request
 from .summary_prompts import _few
 
 # %% auto #0
@@ -87,9 +89,16 @@ def _link(edge: EdgeReply, memories: Mapping[str, Memory], where: str) -> Link:
 
 # %% ../../nbs/09_llm/18_edge_prompt.ipynb #43c09a8e
 def _links(memories: Mapping[str, Memory], text: str) -> tuple[Link, ...]:
-    "The edges of a reply, each once."
-    edges = _few(parse_shape(text, EdgesReply).edges, "edges", 5 * len(memories))
-    found = _each(partial(_link, e, memories, f"edges.{i}") for i, e in enumerate(edges))
+    "The edges of a reply, each once; a bad one spoils no other."
+    given = json.loads(json_object(text)).get("edges")
+    if not isinstance(given, list): raise BadReply("edges: a list is expected")
+    found, wrong = list[Link](), list[str]()
+    for i, e in enumerate(_few(given, "edges", 5 * len(memories))):
+        try: edge = parse_shape(json.dumps(kindly(e, EdgeReply) if isinstance(e, dict) else e), EdgeReply)
+        except BadReply as x: wrong.append(f"edges.{i} {x}"); continue
+        try: found.append(_link(edge, memories, f"edges.{i}"))
+        except BadReply as x: wrong.append(str(x))
+    if wrong and not found: raise BadReply("; ".join(wrong[:8]))
     return tuple({(x.source_id, x.edge_type, x.target_id, x.hint.casefold()): x for x in found}.values())
 
 # %% ../../nbs/09_llm/18_edge_prompt.ipynb #ed36dd3d

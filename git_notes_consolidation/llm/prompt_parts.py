@@ -18,7 +18,7 @@ from .protocol import BadReply
 
 # %% auto #0
 __all__ = ['LONGEST', 'Label', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape',
-           'Most', 'schema_of', 'PairReply', 'json_object', 'parse_shape', 'find_quote', 'one_line']
+           'Most', 'schema_of', 'PairReply', 'json_object', 'parse_shape', 'kindly', 'find_quote', 'one_line']
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #ae0e6276
 _CONTROL = r"[|\uff5c]|/?(?:s|bos|eos|think|tool_call|start_of_turn|end_of_turn)>"  # Behind a `<`
@@ -168,23 +168,52 @@ def parse_shape(
                 else {"loc": (), "msg": "it is no JSON"})
         raise BadReply(f"{'.'.join(map(str, told['loc'])) or 'the reply'}: {told['msg']}") from None
 
+# %% ../../nbs/09_llm/15_prompt_parts.ipynb #e5439054
+def kindly(
+    given: Mapping[str, Any],  # An object of a reply
+    shape: Any,
+) -> dict[str, Any]:
+    "The same in the words of a shape: another case, a plural, a number for a level; nothing unasked."
+    of = get_type_hints(shape, include_extras=True)
+    def fold(kind: Any, x: Any) -> Any:
+        if kind == Level and isinstance(x, (int, float)) and not isinstance(x, bool):
+            return "high" if x >= 0.8 else "medium" if x >= 0.5 else "low"
+        choices = [c for k in (kind, *get_args(kind)) if get_origin(k) is Literal for c in get_args(k)]
+        if not (choices and isinstance(x, str)): return x
+        said = x.strip().lower()
+        if type(None) in get_args(kind) and said in ("", "none", "null"): return None
+        return next((c for c in choices if said in (c, f"{c}s")), x)
+    return {k: fold(of[k], x) for k, x in given.items() if k in of}
+
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #ac14ce95
+_KIN = {c: f"[{re.escape(row)}]" for row in ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−") for c in row}
+
+
+def _spelt(words: str) -> re.Pattern[str]:
+    "These words in any case, with any apostrophes, dashes and blanks."
+    return re.compile(r"\s+".join("".join(_KIN.get(c, re.escape(c)) for c in w) for w in words.split()),
+                      re.IGNORECASE)
+
+
 def find_quote(
     quote: str,
     memory: Memory,
     where: str,  # For the message
-) -> str:  # A part of the memory's text
+) -> str:  # A part of the memory's text, as it is written there
     "What a reply quotes from a memory."
-    said = quote.strip()
-    if not said or said not in memory_as_data(memory):
-        raise BadReply(f"{where}: the quote does not stand in the text of that memory")
-    # Not across the two
-    def stands(text: str) -> bool: return text in memory.summary or text in memory.content
+    told = memory_as_data(memory)
+    given = dict.fromkeys((quote.strip(), quote.strip("\"“”… \t\n").rstrip(" .")))
+    said = next((x for x in given if x and _spelt(x).search(told)), "")
+    if not said: raise BadReply(f"{where}: the quote does not stand in the text of that memory")
+    def own(words: str) -> str:  # Not across the two
+        of = _spelt(words)
+        found = (of.search(text) for text in (memory.summary, memory.content) if words)
+        return next((m[0] for m in found if m), "")
     parts = [p.strip() for piece in _MARK.split(said) for p in (piece, *piece.split("\n\n", 1))]
-    own = said if stands(said) else max(filter(stands, parts), key=len, default="")
-    if not own or len(own) < min(8, len(memory.text)):
+    span = own(said) or max(map(own, parts), key=len, default="")
+    if len(span) < min(4, len(memory.text)):
         raise BadReply(f"{where}: the quote is too short to show anything")
-    return own
+    return span
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #f90a169b
 def one_line(text: str, where: str, most: int) -> str:

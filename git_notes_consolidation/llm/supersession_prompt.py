@@ -13,8 +13,8 @@ from ..core.memory import Memory
 from ..core.models import Judgment
 from .protocol import BadReply, Request
 from git_notes_consolidation.llm.prompt_parts import (
-    _T, CONFIDENCE, escaped, fenced, find_quote, json_object, labels, one_line, PairReply, parse_shape,
-    schema_of)
+    _T, CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, labels, one_line, PairReply,
+    parse_shape, schema_of)
 
 # %% auto #0
 __all__ = ['JUDGE_PROMPT', 'SUPERSESSION_SYSTEM_PROMPT', 'JUDGE', 'ODDS_PROMPT', 'ODDS_SYSTEM_PROMPT', 'Prompt', 'judge_request',
@@ -72,16 +72,15 @@ def _request(task: str, version: str, system: str, user: str, schema: Mapping[st
     return Request(task, messages, schema, max_tokens, version)
 
 # %% ../../nbs/09_llm/16_supersession_prompt.ipynb #822ba70b
-def _judgment(where: str, answer: PairReply, newer: Memory) -> Judgment:
-    replaced, said = answer.relation == "supersede", answer.quote or ""
-    if replaced and not answer.kind: raise BadReply(f"{where}: supersede needs a kind, full or partial")
+def _judgment(where: str, answer: PairReply, newer: Memory, needs_quote: bool = True) -> Judgment:
+    replaced, said = answer.relation == "supersede", (answer.quote or "").strip()
     reason = one_line(answer.reason, f"{where} reason", 80)
     try: span = find_quote(said, newer, where)
     except BadReply:
-        if answer.relation != "coexist": raise
+        if said and answer.relation != "coexist" or replaced and needs_quote: raise
         span = None
-    return Judgment(answer.relation, answer.kind if replaced else None, CONFIDENCE[answer.confidence], "L",
-                    reason, span)
+    kind = (answer.kind or "partial") if replaced else None  # A part hides nothing
+    return Judgment(answer.relation, kind, CONFIDENCE[answer.confidence], "L", reason, span)
 
 # %% ../../nbs/09_llm/16_supersession_prompt.ipynb #0740961b
 def _each(
@@ -96,14 +95,24 @@ def _each(
     return out
 
 # %% ../../nbs/09_llm/16_supersession_prompt.ipynb #fa8ba495
+def _designs(given: Any) -> bool:
+    "Is it an answer as the designs have it?"
+    return isinstance(given, dict) and isinstance(given.get("supersedes"), bool) and "relation" not in given
+
+
 def _read(label: str, given: Any, fields: Sequence[str]) -> PairReply:
     "An answer whose left-out fields, where a prompt asks for fewer, are what nobody denies."
     rest = {"quote": None, "reason": "No reason was asked for.", "kind": None, "confidence": "medium"}
-    if isinstance(given, dict) and given.get("relation") == "supersede" and "kind" not in fields:
-        rest["kind"] = "full"
-    if not isinstance(given, dict) or given.keys() != set(fields):
+    if _designs(given):
+        outdated = given["supersedes"]
+        given = {"relation": "supersede" if outdated else "coexist", "kind": "full" if outdated else None,
+                 "quote": None, **given, "reason": given.get("reason") or "No reason was given."}
+    wanted = {*fields} - {"quote", "kind"} | {"relation"}
+    if not isinstance(given, dict) or not wanted <= given.keys():
         raise BadReply(f"{label}: an object with {', '.join(fields)} is expected")
-    try: return parse_shape(json.dumps(rest | given), PairReply)
+    said = kindly(given, PairReply)
+    if said["relation"] == "supersede" and "kind" not in fields: rest["kind"] = "full"
+    try: return parse_shape(json.dumps(rest | said), PairReply)
     except BadReply as e: raise BadReply(f"{label} {e}") from None
 
 
@@ -114,9 +123,11 @@ def _judgments(
 ) -> tuple[Judgment | BadReply, ...]:  # In the order of the pairs; why not, for what is not believed
     "What is believed of a reply."
     found = json.loads(json_object(text))
+    if len(newer) == 1 and {"relation", "supersedes"} & found.keys(): found = dict.fromkeys(newer, found)
     if strange := [*found.keys() - newer.keys()]: raise BadReply(f"there is no {strange[0][:20]}")
     def one(label: str, m: Memory) -> Judgment | BadReply:
-        try: return _judgment(label, _read(label, found.get(label), fields), m)
+        given = found.get(label)
+        try: return _judgment(label, _read(label, given, fields), m, needs_quote=not _designs(given))
         except BadReply as e: return e
     said = tuple(one(label, m) for label, m in newer.items())
     if all(isinstance(x, BadReply) for x in said): raise BadReply("; ".join(map(str, said[:8])))

@@ -219,14 +219,30 @@ def test_judgments_come_in_the_order_of_the_pairs():
 
 
 @pytest.mark.parametrize("wrong,told", [
-    ({"kind": None}, "needs a kind"), ({"quote": None}, "quote"), ({"quote": ""}, "quote"),
-    ({"quote": "Serve the API with Flask"}, "does not stand"), ({"quote": "flask goes."}, "does not stand"), ({"quote": "F"}, "too short"),
+    ({"quote": None}, "quote"), ({"quote": ""}, "quote"), ({"quote": "Serve the API with Flask"}, "does not stand"), ({"quote": "F"}, "too short"),
     ({"quote": "M1"}, "does not stand"), ({"reason": " "}, "empty"), ({"reason": "a\u202eb"}, "seen"), ({"reason": "x" * 5000}, "words"),
-    ({"relation": "SUPERSEDE"}, "relation"), ({"confidence": 0.9}, "confidence"), ({"relation": "duplicate", "quote": "x"}, "quote"),
-    ({"id": "mem_x"}, "is expected")])
+    ({"relation": "replaces"}, "relation"), ({"confidence": "sure"}, "confidence"), ({"relation": "duplicate", "quote": "x"}, "quote")])
 def test_a_judgment_that_does_not_fit_spoils_no_other(wrong, told):
     bad, good = judged(ANSWER | wrong, NONE)
     assert isinstance(bad, BadReply) and re.search(told, str(bad)) and good.relation == "coexist"
+
+
+@pytest.mark.parametrize("other", [
+    {"relation": "SUPERSEDES"}, {"confidence": "High"}, {"confidence": 0.95}, {"quote": "flask  goes"}, {"quote": "“Flask goes.”"}, {"id": "mem_x"}])
+def test_what_is_meant_and_written_otherwise_is_taken(other):
+    "The case, a plural, a number, blanks, quotation marks, a field more: nothing is lost by it."
+    said, _ = judged(ANSWER | other, NONE)
+    assert (said.relation, said.kind, said.confidence) == ("supersede", "full", 0.9) and said.span in FASTAPI.text and said.span.startswith("Flask goes")
+
+
+def test_a_replacement_without_a_kind_hides_nothing():
+    assert [judged(ANSWER | {"kind": x}, NONE)[0].kind for x in (None, "none")] == ["partial"] * 2
+
+
+def test_the_designs_own_answer_is_taken_for_a_lone_pair():
+    alone = llm_supersession_prompt.judge_request([(FLASK, FASTAPI)])[1]
+    yes, no = (alone(json.dumps({"supersedes": x, "confidence": "high", "reason": "It goes." if x else None}))[0] for x in (True, False))
+    assert (yes.relation, yes.kind, yes.confidence, no.relation) == ("supersede", "full", 0.9, "coexist")
 
 
 @pytest.mark.parametrize("reply", [{"P1": ANSWER}, {"P1": ANSWER, "P2": None}, {"P1": ANSWER, "P2": [NONE]}])
