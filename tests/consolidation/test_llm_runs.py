@@ -67,6 +67,20 @@ def test_a_model_sees_what_the_offline_judge_does_not(two, monkeypatch):
     assert e.span in FASTAPI.text and r.llm["calls"] == server.calls and not r.llm["failures"]
 
 
+def test_the_designs_client_and_the_designs_answer_make_a_run(two):
+    "An object with `complete`, asked of one pair a call, that says supersedes, confidence and reason."
+    asked = []
+
+    class Theirs:
+        async def complete(self, prompt, system="", json_mode=False):
+            asked.append(prompt)
+            return json.dumps({"supersedes": True, "confidence": "high", "reason": "FastAPI serves the API now."})
+    settings = load_settings({"max_change": 1.0}, env={})
+    r = service.run(service.ConsolidationService(open_repo(two), settings, clock=lambda: SAMPLE_NOW, llm_client=Theirs()), SAMPLE_NOW)
+    (e,) = (e for e in edges_of(two) if e.edge_type.value == "supersedes")
+    assert (e.by, e.kind, e.reason, r.supersessions_detected, len(asked)) == ("llm", "full", "FastAPI serves the API now.", 1, 1)
+
+
 @pytest.mark.parametrize("relation", ["coexist", "merge"])
 def test_other_relations_hide_nothing(two, monkeypatch, relation):
     with FaultyServer(brain=sensible(lambda newer, older: relation)) as server: service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
