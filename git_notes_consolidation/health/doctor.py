@@ -34,7 +34,7 @@ from ..store.state import fold
 from ..store.reader import read_memories
 from .plugin_view import (
     in_folders, index_findings, reader_findings, readings, unseen, open_readonly)
-from ..llm.providers import Provider, is_local, pace, providers
+from ..llm.providers import Provider, is_local, outside, pace, providers
 from ..recall.service import refs_key
 from .operation import (
     provider_findings, clock_findings, note_count_findings, disk_findings, cached_runs, lock_findings,
@@ -280,7 +280,7 @@ def checks(
     deep = Check("notes", partial(note_count_findings, repo)), Check("records", partial(cache_findings, repo))
     if not quick: deep = Check("notes", partial(_notes, repo)), Check("records", partial(_records, repo))
     return (Check("git", partial(git_findings, repo, now)), *deep,
-            Check("model", lambda: model_findings(settings, env, online,
+            Check("model", lambda: model_findings(settings, outside(env, repo.worktree), online,
                                                   lambda who: provider_findings(who, known, now))),
             Check("model", partial(embedder_findings, repo, settings, env)),
             Check("extras", partial(extra_findings, settings)),
