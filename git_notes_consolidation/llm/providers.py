@@ -165,8 +165,9 @@ def _look_for(name: str, env: Mapping[str, str], found: list[Provider], notes: l
     path = outside(env)["PATH"]
     if find_program(name, path):
         found.append(Provider(name, "", ("haiku" if name == "claude" else name,), path=path))
-    else: notes.append(f"{name} is skipped: there is no such program on the PATH, the repository's own folders "
-                       f"aside; install it ({_INSTALL[name]}) or name another with --llm")
+    else: notes.append(
+        f"{name} is skipped: there is no such program on the PATH, the repository's own folders aside; "
+        f"install it ({_INSTALL[name]}) or name another with --llm")
 
 # %% ../../nbs/09_llm/01_providers.ipynb #be71279c
 def _never_outwards(found: list[Provider], notes: list[str], local_only: bool) -> tuple[tuple[Provider, ...],

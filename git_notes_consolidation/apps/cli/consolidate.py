@@ -306,14 +306,14 @@ def consolidate(
     llm: Annotated[
         str | None,
         typer.Option(help="Ask a language model too: auto, openai, lmstudio, ollama or plugin, or one of the "
-                     "programs claude, codex and gemini with your login there; off: nobody. A program is asked "
-                     "about open questions only, and not by a dry run; others by a dry run too. "
+                     "programs claude, codex and gemini with your login there; off: nobody. A program is "
+                     "asked about open questions only, and not by a dry run; others by a dry run too. "
                      "Default: off, or what the environment says.",
                      metavar="WHO")] = None,
     all_: Annotated[
         bool,
-        typer.Option("--all", help="Let a program such as claude judge every near pair, and write summaries and "
-                     "links: many more calls.")] = False,
+        typer.Option("--all", help="Let a program such as claude judge every near pair, and write summaries "
+                     "and links: many more calls.")] = False,
     local_only: Annotated[
         bool,
         typer.Option("--local-only", help="Ask no model outside this machine and its private "
