@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 from ..store import cache as store_cache
 from ..store.changes import last_run
-from ..core.settings import ConfigError, SubconsciousnessConfig
+from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 from ..core.loading import Settings
 from ..store.loss import audited, loss_findings
 from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun
@@ -126,6 +126,7 @@ def model_findings(
     if not who:
         yield Finding("model", "note" if off else "broken",
                       "--llm auto would find nobody to ask." if off else "There is nobody to ask.",
+                      "" if config.llm_provider in PROGRAMS else
                       "Set OPENAI_API_KEY, OLLAMA_HOST or MEMORY_CONSOLIDATION_LLM_BASE_URL")
     if not off: yield from known(who)
     if online: yield from (_pinged(config, p) for p in who)
