@@ -59,6 +59,11 @@ def _at_most(seconds: float, answer: str) -> None:
     signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
+# %% ../../nbs/19_apps/04_entry.ipynb #90c5867d
+def _works_for_a_judge() -> bool:
+    "Is this a hook, or a run that a hook has started, below a program that judges for us?"
+    return bool(os.environ.get("GNC_JUDGING")) and not {"hook", "--if-due"}.isdisjoint(sys.argv[1:])
+
 # %% ../../nbs/19_apps/04_entry.ipynb #c0844855
 def main() -> None:
     "Run `gnc` and leave with its exit code."
@@ -66,6 +71,7 @@ def main() -> None:
     os.environ.setdefault("PYTHONSAFEPATH", "1")
     if tuple(sys.version_info) < (3, 11): _too_old(sys.argv[1:], sys.version.split()[0])
     if sys.argv[1:] == ["--version"]: print(f"gnc {__version__}"); return
+    if _works_for_a_judge(): print('{"continue": true}'); return
     if sys.argv[1:] == ["hook", "session-start"]: _session_start()
     if sys.argv[1:] == ["hook", "stop"]: _stop()
     gc.set_threshold(100_000, 20, 50)

@@ -110,11 +110,11 @@ def target_of(
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #85e1af72
 def linked(s: Scanned, clusters: Iterable[MemoryCluster], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
     "What a model reads in the clusters, where it is sure."
-    if s.model is None: return []
+    if s.writer is None: return []
     by_id = {m.id: m for m in s.memories}
     titles, known = {m.id: topic_of(m).title for m in s.memories}, {(e.source_id, e.target_id) for e in edges}
     out: dict[str, MemoryEdge] = {}
-    for x in (x for links in s.model.link([[by_id[i] for i in c.memory_ids] for c in clusters])
+    for x in (x for links in s.writer.link([[by_id[i] for i in c.memory_ids] for c in clusters])
               for x in links):
         target = x.target_id or target_of(x.hint, {i: t for i, t in titles.items() if i != x.source_id})
         if x.confidence < SURE or not target or (x.source_id, target) in known: continue
@@ -169,8 +169,9 @@ def summarize_groups(groups: Sequence[Group]) -> list[MemorySummary | str | None
 def _written_by_model(s: Scanned, plain: list[MemorySummary], jobs: Sequence[Job]) -> list[MemorySummary]:
     "The summaries, those that a model wrote before among them, and new ones where there is a model."
     there = [s.state.summaries.get(draft_id(x), x) for x in plain]
-    due = [i for i, (x, y) in enumerate(zip(plain, there)) if x is y] if s.model else []
-    new = dict(zip(due, redraft(s.model, [plain[i] for i in due], [jobs[i] for i in due]))) if s.model else {}
+    due = [i for i, (x, y) in enumerate(zip(plain, there)) if x is y] if s.writer else []
+    new = (dict(zip(due, redraft(s.writer, [plain[i] for i in due], [jobs[i] for i in due]))) if s.writer
+           else {})
     return [new.get(i, x) for i, x in enumerate(there)]
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #3c2c54a8

@@ -25,12 +25,14 @@ __all__ = ['ask_model', 'active_edges', 'Related', 'relate']
 # %% ../../nbs/13_consolidation/03_relate.ipynb #73072226
 def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[tuple[int, int]]:
     "The undecided pairs that are worth a model's look: newer and older."
-    wondered = {(e.source_id, e.target_id) for e in judged.asked}
+    wondered = {(e.source_id, e.target_id) for e in judged.asked if e.id not in s.state.verdicts}
+    only = s.model is not None and s.model.open_only
     near: dict[int, list[tuple[bool, float, int]]] = defaultdict(list)
     for a, b, x in judged.open:
         newer, older = current[a], current[b]
         if newer.event_time < older.event_time or other_scope(older, newer): continue
-        near[a].append(((newer.id, older.id) in wondered, x if x is not None else 1.0, b))
+        asked = (newer.id, older.id) in wondered
+        if asked or not only: near[a].append((asked, x if x is not None else 1.0, b))
     return [(a, b) for a, found in sorted(near.items()) for _, _,
             b in sorted(found, reverse=True)[:s.config.llm_candidates]]
 
@@ -60,6 +62,7 @@ def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> Jud
     there = {m.id: m for m in current}
     due = _to_bear_out(s, there, judged)
     if s.model is None: return _borne_out(s, judged, ((e, None) for e in due))
+    if s.model.open_only: judged, due = _borne_out(s, judged, ((e, None) for e in due)), []
     first = [(there[e.target_id], there[e.source_id]) for e in due]
     pairs = [(current[b], current[a]) for a, b in _to_ask(s, current, judged)]
     said = s.model.judge([*first, *pairs])

@@ -74,6 +74,11 @@ class Scanned:
     # What memories are called, where that is known
     called: Mapping[str, MemoryNames] = field(default_factory=dict)
 
+    @property
+    def writer(self) -> Model | None:
+        "The model, if it may write and link too."
+        return None if self.model and self.model.open_only else self.model
+
     def rows(self) -> np.ndarray:  # (n,)
         "Each memory's row among the vectors."
         return np.arange(len(self.memories)) if self.at is None else self.at

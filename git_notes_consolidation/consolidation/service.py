@@ -16,7 +16,7 @@ from ..core.memory import digest, Memory, UTC
 from ..core.models import EdgeType, MemoryTier
 from ..core.reports import ConsolidationPhase, ConsolidationResult
 from ..core.loading import load_settings, project_file, Settings
-from ..core.settings import SubconsciousnessConfig
+from ..core.settings import PROGRAMS, SubconsciousnessConfig
 from ..observability.logs import log_event
 from ..observability.tracing import span
 from ..observability.metrics import count, gauge, record as measure
@@ -38,7 +38,8 @@ from ..llm.client import as_client, ask_all, Client
 from ..llm.supersession_prompt import JUDGE_PROMPT
 from ..llm.summary_prompts import SUMMARY_PROMPT
 from ..llm.edge_prompt import EDGES_PROMPT
-from ..llm.batch import Model
+from ..llm.batch import Model, Parser
+from ..llm.protocol import Answer, Request
 from ..supersession.judge import JUDGE
 from ..summaries.extraction import SUMMARIZER
 from ..staleness.history import tip_of
@@ -54,7 +55,7 @@ from .view import _waiting, scored, stand_ins, view, View
 
 # %% auto #0
 __all__ = ['Shortcut', 'ConsolidationService', 'Stale', 'check_bases', 'refresh_index', 'refresh_tables', 'base_of', 'apply_plan',
-           'run', 'apply_file']
+           'without_program', 'run', 'apply_file']
 
 # %% ../../nbs/13_consolidation/10_service.ipynb #d6c34f71
 def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
@@ -155,8 +156,12 @@ class ConsolidationService:
                     buried={m.id: m for m in v.scan.memories if m.status == "tombstone"}, at=rows)
         warnings = [*v.warnings, *without_vector(known, map(X.__getitem__, rows.tolist()), self.embedder)]
         with closing(self.client()) if self.client and not settled else nullcontext() as client:
-            model = (Model(partial(ask_all, client, progress=self.calls), client.pace.pairs) if client
-                     else None)
+            def ask(asked: Sequence[tuple[Request, Parser]]) -> Sequence[Answer[Any]]:
+                if client and asked: self.calls(0, len(asked))
+                return ask_all(client, asked, self.calls) if client else ()
+            c = self.settings.config
+            only = c.llm_provider in PROGRAMS and not c.llm_all
+            model = Model(ask, client.pace.pairs, open_only=only) if client else None
             s = replace(s, model=model)
             d = desired_state(s, settled, self.progress)
             if expired := still_due(expired, d.transitions, state, s.row()):
@@ -339,6 +344,13 @@ def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: 
         time.sleep(random.uniform(0, 1.6 / 2**tries))
         return _plan_and_apply(service, now, scope, full, tries - 1)
 
+# %% ../../nbs/13_consolidation/10_service.ipynb #20e13b8c
+def without_program(service: ConsolidationService) -> ConsolidationService:
+    "The service for a dry run."
+    c = service.settings.config
+    if not service.client or c.llm_provider not in PROGRAMS: return service
+    return replace(service, client=partial(Client, c, (), (f"a dry run does not start {c.llm_provider}",)))
+
 # %% ../../nbs/13_consolidation/10_service.ipynb #2a034adb
 Shortcut = Callable[[ConsolidationService, "datetime | None"], "ConsolidationResult | None"]
 
@@ -357,7 +369,7 @@ def run(
     "One consolidation run."
     mode, begin = "full" if full else "incremental", time.perf_counter()
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
-        if dry_run: return replace(service.look(now, scope, full)[0].result, dry_run=True)
+        if dry_run: return replace(without_program(service).look(now, scope, full)[0].result, dry_run=True)
         with _measured(mode) as ended, run_lock(service.repo):
             said = made_whole(service.repo, now or service.clock())
             short = shortcut(service, now) if not full and scope == Scope() else None

@@ -27,11 +27,11 @@ from ..store.git import open_repo, Repo
 from ..store.events import Append, edge_append, summary_append, tier_append
 from ..store.writer import append
 from ..llm.client import Client, get_client
+from ..llm.providers import outside
 from ..store.metadata import metadata_of
 from .scan import Scope
 from .view import counted, View, view
 from .service import ConsolidationService, refresh_tables
-
 
 # %% auto #0
 __all__ = ['STRATEGIES', 'open_service', 'client_for', 'scope_of', 'get_consolidation_service', 'reset_consolidation_service',
@@ -54,7 +54,8 @@ def client_for(repo: Repo, settings: Settings) -> Callable[[], Client]:
 
 def _client(repo: Repo, settings: Settings) -> Client:
     store_cache.open_index(repo).close()  # The same file holds the replies
-    return get_client(settings.config, os.environ, store_cache.index_path(repo))
+    env = outside(os.environ, repo.worktree or repo.common_dir)
+    return get_client(settings.config, env, store_cache.index_path(repo))
 
 # %% ../../nbs/13_consolidation/13_stores.ipynb #fb22ad8e
 STRATEGIES = ("dedupe", "supersede", "summarize", "tier")

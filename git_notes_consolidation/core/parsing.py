@@ -8,8 +8,9 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
-from .settings import (
-    ConfigError, days_by_namespace, LLM_PROVIDERS, Reach, SubconsciousnessConfig, WRITE_PROFILES)
+from git_notes_consolidation.core.settings import (
+    ConfigError, days_by_namespace, LLM_PROVIDERS, PROGRAMS, Reach, SubconsciousnessConfig,
+    WRITE_PROFILES)
 
 # %% auto #0
 __all__ = ['HOOK_CONFIG', 'parse_setting', 'known_setting', 'variable_name', 'plugin_settings', 'file_setting']
@@ -111,7 +112,8 @@ def plugin_settings(
     said = next((var for var in ("MEMORY_LLM_PROVIDER", "SUBCOG_LLM_PROVIDER") if env.get(var, "").strip()),
                 "")
     theirs = env.get(said, "").strip().lower()
-    if theirs: found["llm_provider"] = (theirs if theirs in LLM_PROVIDERS else "plugin", said)
+    known = theirs in LLM_PROVIDERS and theirs not in PROGRAMS  # Started for our own setting only
+    if theirs: found["llm_provider"] = (theirs if known else "plugin", said)
     ours = provider or env.get(variable_name("llm_provider"), "").strip() or theirs
     if ours != theirs or not theirs: found.pop("llm_model", None)
     return found

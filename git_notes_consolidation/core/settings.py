@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple, TypeVar
 
 # %% auto #0
-__all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'LLM_PROVIDERS', 'PRIORITIES', 'SESSION_FORMATS', 'TIERS',
+__all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'PROGRAMS', 'LLM_PROVIDERS', 'PRIORITIES', 'SESSION_FORMATS', 'TIERS',
            'WRITE_PROFILES', 'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTIVATION_BOOST', 'DEFAULT_MIN_CLUSTER_SIZE',
            'DEFAULT_MAX_CLUSTER_SIZE', 'DEFAULT_CONSOLIDATION_BATCH_SIZE', 'DEFAULT_CONSOLIDATION_INTERVAL_HOURS',
            'DEFAULT_HOT_THRESHOLD', 'DEFAULT_WARM_THRESHOLD', 'DEFAULT_SUMMARIES_MAX', 'DEFAULT_SUMMARIES_TOKEN_BUDGET',
@@ -222,21 +222,26 @@ class SimilaritySettings(_Checked):
                 f"{self.min_cluster_size} and {self.max_cluster_size}")
 
 # %% ../../nbs/01_core/08_settings.ipynb #63e325e4
-LLM_PROVIDERS = ("off", "auto", "openai", "lmstudio", "ollama", "plugin")
+PROGRAMS = ("claude", "codex", "gemini")  # Started on this machine, with the login that they have
+LLM_PROVIDERS = ("off", "auto", "openai", "lmstudio", "ollama", "plugin", *PROGRAMS)
 
 @dataclass(frozen=True)
 class LLMSettings(_Checked):
     "Who is asked, and what it may cost."
-    # Who judges and writes summaries: off, auto (whoever is configured), openai, lmstudio, ollama or plugin;
-    # not read from files
+    # Who judges and writes summaries: off, auto (whoever is configured), openai, lmstudio, ollama, plugin, or
+    # the program claude, codex or gemini, which auto never takes; not read from files
     llm_provider: str = "off"
     llm_model: str = ""  # Its model, or several with commas; none: the provider's own
     # Its address, where it is not the usual one: "http://127.0.0.1:1234/v1"
     llm_base_url: str = ""
     # Ask nobody outside this machine and its private network
     llm_local_only: bool = False
-    llm_timeout_s: float = 0.0  # Seconds for one call; 0: 300 for a model on this machine, 60 for others
-    llm_concurrency: int = 0  # Calls at once; 0: 1 for a model on this machine, 8 for others
+    # Ask a program such as claude about every near pair, links and summaries too, not only about open
+    # questions
+    llm_all: bool = False
+    # Seconds for one call; 0: 300 for a model on this machine, 120 for a program, 60 for others
+    llm_timeout_s: float = 0.0
+    llm_concurrency: int = 0  # Calls at once; 0: 1 for a model on this machine, 2 for a program, 8 for others
     llm_rpm: int = 500  # Calls a minute to one provider; 0: as many as there are
     llm_batch: int = 0  # Pairs judged in one call; 0: 6 for a model on this machine, 30 for others
     # Older memories that a model judges each memory against; those that the offline judge wonders about come

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 from ..store import cache as store_cache
 from ..store.changes import last_run
-from ..core.settings import ConfigError, SubconsciousnessConfig
+from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 from ..core.loading import Settings
 from ..store.loss import audited, loss_findings
 from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun
@@ -34,7 +34,7 @@ from ..store.state import fold
 from ..store.reader import read_memories
 from .plugin_view import (
     in_folders, index_findings, reader_findings, readings, unseen, open_readonly)
-from ..llm.providers import Provider, is_local, pace, providers
+from ..llm.providers import Provider, is_local, outside, pace, providers
 from ..recall.service import refs_key
 from .operation import (
     provider_findings, clock_findings, note_count_findings, disk_findings, cached_runs, lock_findings,
@@ -126,6 +126,7 @@ def model_findings(
     if not who:
         yield Finding("model", "note" if off else "broken",
                       "--llm auto would find nobody to ask." if off else "There is nobody to ask.",
+                      "" if config.llm_provider in PROGRAMS else
                       "Set OPENAI_API_KEY, OLLAMA_HOST or MEMORY_CONSOLIDATION_LLM_BASE_URL")
     if not off: yield from known(who)
     if online: yield from (_pinged(config, p) for p in who)
@@ -280,7 +281,7 @@ def checks(
     deep = Check("notes", partial(note_count_findings, repo)), Check("records", partial(cache_findings, repo))
     if not quick: deep = Check("notes", partial(_notes, repo)), Check("records", partial(_records, repo))
     return (Check("git", partial(git_findings, repo, now)), *deep,
-            Check("model", lambda: model_findings(settings, env, online,
+            Check("model", lambda: model_findings(settings, outside(env, repo.worktree), online,
                                                   lambda who: provider_findings(who, known, now))),
             Check("model", partial(embedder_findings, repo, settings, env)),
             Check("extras", partial(extra_findings, settings)),

@@ -94,6 +94,7 @@ class Model:
     ask: Ask
     pairs: int = 30  # In one call
     prompt: Prompt = JUDGE
+    open_only: bool = False  # Only what would be asked of a person
     # Kind of question (pairs, summaries) to what came of it
     heard: dict[str, Heard] = field(default_factory=lambda: defaultdict(Heard), compare=False)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re, sqlite3, threading, time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from ..core.processes import write_ahead
@@ -39,6 +39,9 @@ PRICES: Mapping[str, tuple[float, float]] = {
     "gpt-4.1-nano": (0.10, 0.40), "gpt-4.1-mini": (0.40, 1.60),
     "gpt-4.1": (2.00, 8.00), "gpt-4o": (2.50, 10.00), "claude-sonnet-4": (3.00, 15.00),
     "gpt-5-pro": (15.00, 120.00),
+    # The names that claude takes; and what stands for the models that codex and gemini choose themselves
+    "haiku": (1.00, 5.00), "sonnet": (3.00, 15.00), "opus": (5.00, 25.00), "codex": (5.00, 30.00),
+    "gemini": (4.00, 18.00),
 }
 
 # %% ../../nbs/09_llm/02_budget.ipynb #1212379c
@@ -149,9 +152,11 @@ class Ledger:
             return Ticket(conn.execute(f"INSERT INTO llm_ledger VALUES (NULL, {', '.join('?' * 8)})",
                                        row).lastrowid or 0, bound)
 
-    def settle(self, ticket: Ticket, usage: tuple[int, int] | None) -> Bound:
-        "The bill, tokens in and out; without one the reservation stays charged."
+    def settle(self, ticket: Ticket, usage: tuple[int, int] | None, usd: float | None = None) -> Bound:
+        """The bill, tokens in and out, and dollars where it says them; without one the reservation stays
+        charged."""
         paid = ticket.bound if usage is None else Bound(*usage, ticket.bound.prices)
+        if usage and usd is not None: paid = replace(paid, prices=(usd * 1e6 / max(1, sum(usage)),) * 2)
         with self._tables.writing() as conn:
             conn.execute(
                 "UPDATE llm_ledger SET tokens_in = ?, tokens_out = ?, usd = ?, settled = 1 WHERE id = ?",

@@ -111,7 +111,8 @@ async def try_model(
         wait = (got.wait if got.wait is not None else backoff(tries[got.kind], rng())
                 if got.kind in ("rate", "server") else 0.0)
         if got.kind == "rate": pause[p.name] = max(pause.get(p.name, 0.0), now() + wait)
-        same = got.kind == "length" and not thinks(model) or got.kind == "timeout" and p.local
+        same = (got.kind == "length" and not thinks(model)
+                or got.kind == "timeout" and (p.local or bool(p.path)))
         again = 0 if same else RULES[got.kind].again  # The same would come again
         if tries[got.kind] > again or spent.calls >= _CALLS or now() + wait > end:
             return Answer(None, got.kind, got.note, p.name, model), None, spent

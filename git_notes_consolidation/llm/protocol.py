@@ -126,6 +126,7 @@ class Fault:
     wait: float | None = None  # Seconds that the server asked for
     parameter: str = ""  # What it does not support
     usage: tuple[int, int] | None = None  # Tokens in and out, if it said
+    usd: float | None = None  # Dollars, if it said
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #03496b5a
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ class Reply:
     text: str
     model: str = ""  # As the server calls itself
     usage: tuple[int, int] | None = None
+    usd: float | None = None
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #4fa5635d
 _DROPPABLE = ("reasoning_effort", "temperature", "max_completion_tokens", "max_tokens", "response_format")

@@ -4,25 +4,27 @@
 
 # %% ../../nbs/09_llm/01_providers.ipynb #a4c8aa86
 from __future__ import annotations
-import importlib, ipaddress
+import importlib, ipaddress, os, shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from urllib.parse import urlsplit
-from ..core.settings import ConfigError, SubconsciousnessConfig
+from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 
 # %% auto #0
 __all__ = ['MODELS', 'Provider', 'Pace', 'pace', 'is_local', 'checked_url', 'ollama_url', 'key_of', 'address_of', 'plugin_speaks',
-           'providers']
+           'outside', 'find_program', 'providers']
 
 # %% ../../nbs/09_llm/01_providers.ipynb #606cbb9e
 @dataclass(frozen=True)
 class Provider:
     "Somebody who answers, at an address, with models in the order in which they are tried."
-    name: str  # openai, lmstudio, ollama or plugin
+    name: str  # openai, lmstudio, ollama, plugin, or a program
     base_url: str  # "http://127.0.0.1:1234/v1"; empty for the plugin's own client
     models: tuple[str, ...]
     key: str = field(default="", repr=False)
     local: bool = False  # On this machine or its private network
+    path: str = field(default="", repr=False)  # Where a program is looked for; empty: it is none
 
     def __str__(self) -> str: return f"{self.name} at {self.base_url or 'its own address'}"
 
@@ -40,7 +42,8 @@ def pace(
     config: SubconsciousnessConfig,
 ) -> Pace:
     "As the settings say, and where they say nothing as fits the provider."
-    usual = Pace(1, 6, 300.0) if provider and provider.local else Pace(8, 30, 60.0)
+    usual = (Pace(1, 6, 300.0) if provider and provider.local else
+             Pace(2, 30, 120.0) if provider and provider.path else Pace(8, 30, 60.0))
     return Pace(config.llm_concurrency or usual.at_once, config.llm_batch or usual.pairs,
                 config.llm_timeout_s or usual.timeout_s)
 
@@ -136,6 +139,36 @@ def plugin_speaks() -> bool:
     except Exception: return False  # whatever is wrong over there, it is not to be had
     return hasattr(theirs, "LLMClient") and hasattr(theirs, "get_default_llm_client")
 
+# %% ../../nbs/09_llm/01_providers.ipynb #f2252cf2
+def outside(
+    env: Mapping[str, str],
+    top: Path | str | None = None,  # Of the repository
+) -> dict[str, str]:
+    "The environment, with nothing on its PATH that a repository could have brought."
+    def fits(folder: str) -> bool:
+        return os.path.isabs(folder) and not (top and Path(folder).resolve().is_relative_to(
+            Path(top).resolve()))
+    return {**env, "PATH": os.pathsep.join(filter(fits, env.get("PATH", "").split(os.pathsep)))}
+
+# %% ../../nbs/09_llm/01_providers.ipynb #6b9e8b94
+_INSTALL = {"claude": "npm install -g @anthropic-ai/claude-code", "codex": "npm install -g @openai/codex",
+            "gemini": "npm install -g @google/gemini-cli"}
+
+
+def find_program(name: str, path: str) -> str:  # Empty: it is not there
+    "A program's whole name."
+    found = shutil.which(name, path=path) or ""
+    return found if os.path.isabs(found) else ""
+
+
+def _look_for(name: str, env: Mapping[str, str], found: list[Provider], notes: list[str]) -> None:
+    path = outside(env)["PATH"]
+    if find_program(name, path):
+        found.append(Provider(name, "", ("haiku" if name == "claude" else name,), path=path))
+    else: notes.append(
+        f"{name} is skipped: there is no such program on the PATH, the repository's own folders aside; "
+        f"install it ({_INSTALL[name]}) or name another with --llm")
+
 # %% ../../nbs/09_llm/01_providers.ipynb #be71279c
 def _never_outwards(found: list[Provider], notes: list[str], local_only: bool) -> tuple[tuple[Provider, ...],
     tuple[str, ...]]:
@@ -175,6 +208,7 @@ def providers(
     notes: list[str] = []
     theirs = env.get("MEMORY_LLM_PROVIDER", "").strip().lower()
     if config.llm_provider == "off": return (), ()
+    if config.llm_provider in PROGRAMS: _look_for(config.llm_provider, env, found, notes)
     if config.llm_provider == "plugin" or (config.llm_provider == "auto" and theirs and theirs not in MODELS):
         if speaks(): found.append(Provider("plugin", "", (config.llm_model or theirs or "plugin",)))
         else: notes.append(_unspoken(theirs))

@@ -20,6 +20,7 @@ from .budget import Bound, BudgetExceeded, input_bound, Ledger, price, Ticket
 from .protocol import (
     _T, Answer, arguments, Fault, fault_of_status, one_line, read_reply, Reply, Request, RULES)
 from .breaker import Breakers
+from .programs import send_cli
 from .reply_cache import CachedReply, Spent, Usage
 
 # %% auto #0
@@ -179,7 +180,8 @@ class Accounts:
         with self._lock:
             if called: self._faults[fault.kind] += 1
             if fault.kind not in _MENDS or (p.name, fault.kind) in self._notes: return fault
-            self._notes[p.name, fault.kind] = said = f"{p}: {fault.note}{_MENDS[fault.kind]}"
+            mend = "" if p.path and fault.kind in ("auth", "connection") else _MENDS[fault.kind]
+            self._notes[p.name, fault.kind] = said = f"{p}: {fault.note}{mend}"
         _LOG.log(logging.WARNING if fault.kind == "model" else logging.ERROR, "%s", said)
         return fault
 
@@ -252,17 +254,21 @@ class Caller:
         event, note = "left", ""
         try:
             ticket = self.ledger.reserve(bound, p.name, model, p.local)
-            got = await measured_call(p, model, limit, self._send(p, model, request, limit))
+            got = await measured_call(p, model, limit, self._send(p, model, request, limit, bound.usd))
             if isinstance(got, Fault):
                 event, note = RULES[got.kind].breaker or "left", self.books.clean(got.note)
+                if p.path and event == "configuration": event = "counts"  # Nothing tells us of a login
             else: event = "answered"
         except BudgetExceeded as e: return self.books.failed(p, Fault("budget", str(e)),
             called=False), Spent()
         finally: self.breakers.tell(p, model, event, note)
         return self._billed(p, model, got, ticket)
 
-    def _send(self, p: Provider, model: str, request: Request, limit: int) -> Awaitable[Reply | Fault]:
+    def _send(self, p: Provider, model: str, request: Request, limit: int,
+              reserved: float) -> Awaitable[Reply | Fault]:
         seconds = pace(p, self.config).timeout_s
+        left = self.ledger.daily_usd - self.ledger.spent()[1] + reserved
+        if p.path: return send_cli(request, p, model, seconds, left)
         if p.name == "plugin": return send_plugin(request, limit, seconds)
         call = arguments(request, model, limit, self.dropped.get((p, model), frozenset()))
         return send(self.here().client(p), call, seconds, self._clock())
@@ -271,7 +277,7 @@ class Caller:
         Spent]:
         "What it came to; a refusal costs nothing, silence costs what was reserved."
         free = isinstance(got, Fault) and not RULES[got.kind].charged
-        paid = self.ledger.settle(ticket, got.usage or ((0, 0) if free else None))
+        paid = self.ledger.settle(ticket, got.usage or ((0, 0) if free else None), got.usd)
         told = got.usage or (0, 0)
         spent = Spent(1, *told, paid.usd, paid.tokens - sum(told))
         self.books.called(p, model, spent)

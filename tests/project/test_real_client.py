@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from calls import gnc, new_repo
+from calls import gnc, gnc_process, new_repo
 from helpers import ROOT, git
+from llm_servers import asked_about
 from messages_api import MessagesAPI
 
 PLUGIN = ROOT / "plugin"
@@ -212,3 +213,50 @@ def test_the_agent_answers_questions_in_a_fork_that_has_two_tools_and_no_block(c
     answered = json.loads(gnc("review", "list", "--by", "agent", "--json", repo=repo).out)
     assert [(q["verdict"], q["by"]) for q in answered] == [("edited", "agent")] and "claude-code" in answered[0]["client"]
     assert gnc("undo", answered[0]["run"], "--yes", repo=repo).code == 0 and waiting() == before
+
+
+class Judge(MessagesAPI):
+    "Answers each question of the package with the tool that Claude Code gives its model for that: every third pair is a replacement."
+    def next_reply(self, body):
+        with self._lock: self.bodies.append(body)
+        texts = [c["text"] for m in body["messages"] if m["role"] == "user" and isinstance(m["content"], list) for c in m["content"] if c["type"] == "text"]
+        memories, pairs = asked_about({"messages": [None, {"content": "\n".join(texts)}]})
+        if not pairs: return "done"
+        def said(i, newer):
+            new = i % 3 == 0
+            return {"quote": memories[newer][:80].strip(), "reason": "The words say so.", "relation": "supersede" if new else "coexist",
+                    "kind": "full" if new else None, "confidence": "high"}
+        return "StructuredOutput", {p: said(i, newer) for i, (p, (newer, _)) in enumerate(pairs.items())}
+
+
+def test_as_a_judge_it_has_one_tool_and_sees_no_hook_and_no_instructions(tmp_path):
+    "A user with hooks, ours among them, and a CLAUDE.md; a project with the same. `gnc consolidate --llm claude`, and back again."
+    repo, ran = tmp_path / "repo", tmp_path / "ran"
+    assert gnc("demo", repo).code == 0
+    with Judge() as api:
+        client = Client(tmp_path, api, repo)
+        hooks = {name: [{"hooks": [{"type": "command", "command": f"echo {name} >> {ran}; {client.bin}/gnc hook {ours}"}]}]
+                 for name, ours in (("SessionStart", "session-start"), ("Stop", "stop"))}
+        for place in (client.home, repo):
+            (place / ".claude").mkdir(exist_ok=True)
+            (place / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+            (place / ".claude" / "CLAUDE.md").write_text("INSTRUCTIONS-OF-SOMEBODY")
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "claude").symlink_to(CLIENT)
+        env = client.env | {"PATH": os.pathsep.join([str(tmp_path / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]), "PYTHONPATH": str(ROOT)}
+        def run(*words): return gnc_process("--repo", str(repo), *words, cwd=repo, env=env)
+        before = {r["id"] for r in run("review", "list", "--json").json}
+        done = run("consolidate", "--llm", "claude", "--json")
+        assert done.code == 0 and "claude gets 3 calls at most" in done.err, done.err
+        used = done.json["llm"]
+        assert used["calls"] == len(api.bodies) == 3 and used["pairs"]["taken"] == used["pairs"]["asked"] > 0 and used["cost"] > 0 and not used["failures"]
+        for body in api.bodies:
+            text = json.dumps(body)
+            assert [t["name"] for t in body["tools"]] == ["StructuredOutput"] and "haiku" in body["model"]
+            assert not any(s in text for s in (OPEN, "INSTRUCTIONS-OF-SOMEBODY", "CLAUDE.md", str(repo))) and "BEGIN DATA" in text
+        assert not ran.exists() and done.json["supersessions_detected"] > 0
+        assert {r["id"] for r in run("review", "list", "--json").json} != before
+        assert run("undo", "last").code == 0 and {r["id"] for r in run("review", "list", "--json").json} == before
+        made = json.loads(subprocess.run([str(CLIENT), "-p", "--output-format", "json", "hello"], cwd=repo, env=env, stdin=subprocess.DEVNULL,
+                                         capture_output=True, timeout=120).stdout)
+        assert ran.exists() and OPEN in json.dumps(api.bodies[3]) and made["type"] == "result"  # The same client without our flags runs them all

@@ -15,6 +15,7 @@ from rich.text import Text
 from typing import Annotated, Any, cast, TYPE_CHECKING
 from ...core.authors import author_of
 from ...core.models import MemoryTier
+from ...core.settings import PROGRAMS
 from ...core.reports import ConsolidationPhase, ConsolidationResult
 from ...store.changes import last_run
 from ...store.oplog import Operation, operations_of
@@ -249,6 +250,20 @@ def _not_due(call: Call, s: consolidation_service.ConsolidationService, event: E
     else: call.show({"due": False, "why": said.why}, f"not due: {plain(said.why)}")
     return said.trigger is None
 
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #6daa04da
+def _told_of_calls(call: Call, s: consolidation_service.ConsolidationService, step: Steps,
+                   dry: bool) -> consolidation_service.ConsolidationService:
+    "The service; where it asks a program, each round of calls is announced, and a dry run makes none."
+    who = s.settings.config.llm_provider
+    if who not in PROGRAMS: return s
+    def asked(done: int, of: int) -> None:
+        if not done:
+            n = f"{of} call{'s' * (of != 1)}"
+            call.err.print(Text(f"{who} would get {n} at most" if dry else
+                                f"{who} gets {n} at most, with your login or key there"))
+        step.asked(done, of)
+    return replace(consolidation_service.without_program(s) if dry else s, calls=asked)
+
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #42d977e2
 @app.command(
     epilog="Examples: `gnc consolidate --dry-run` looks first. `gnc consolidate --plan p.json`, read it, "
@@ -290,10 +305,15 @@ def consolidate(
                                        metavar="SHARE")] = None,
     llm: Annotated[
         str | None,
-        typer.Option(help="Ask a language model too: auto, openai, lmstudio, ollama or plugin; off: "
-                     "nobody. A dry run asks too. "
+        typer.Option(help="Ask a language model too: auto, openai, lmstudio, ollama or plugin, or one of the "
+                     "programs claude, codex and gemini with your login there; off: nobody. A program is "
+                     "asked about open questions only, and not by a dry run; others by a dry run too. "
                      "Default: off, or what the environment says.",
                      metavar="WHO")] = None,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help="Let a program such as claude judge every near pair, and write summaries "
+                     "and links: many more calls.")] = False,
     local_only: Annotated[
         bool,
         typer.Option("--local-only", help="Ask no model outside this machine and its private "
@@ -319,14 +339,15 @@ def consolidate(
     call: Call = ctx.obj
     begin = time.perf_counter()
     if (apply and (dry_run or plan or full or namespace or since or until or days or query or strategy
-                   or threshold or min_memories or llm or local_only)):
+                   or threshold or min_memories or llm or all_ or local_only)):
         raise Usage("--apply does what its plan says; it goes with --max-change and --yes only")
     if domain is not None: in_domain(domain)
     asks = _who_asks(event, if_due, alone=not (apply or plan or dry_run or full))
     with progress(call) as step:
         s = call.service(step, consolidation_threshold=threshold, min_cluster_size=min_memories,
                          max_change=1.0 if yes else max_change,
-                         llm_provider=llm, llm_local_only=local_only or None)
+                         llm_provider=llm, llm_all=all_ or None, llm_local_only=local_only or None)
+        s = _told_of_calls(call, s, step, dry_run and not plan)
         scope = _scope(s, [str(a_namespace(call.repo, x)) for x in namespace or ()], since, until, days=days,
                        query=query, strategies=strategy or ())
         if if_due and _not_due(call, s, asks, scope): return

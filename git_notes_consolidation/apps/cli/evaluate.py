@@ -218,13 +218,14 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
     if not pairs: raise Usage("--llm: all pairs of that file are of the locked half, and that stays closed")
     config, prompts = load_settings({"llm_provider": llm}, file=call.config).config, _prompts(prompt)
     nobody = {"MEMORY_CONSOLIDATION_LLM_API_KEY": "none"} if dry_run else {}  # A price needs no key
-    found, notes = llm_providers.providers(config, os.environ | nobody)
+    env = llm_providers.outside(os.environ, call.repo)
+    found, notes = llm_providers.providers(config, env | nobody)
     if not found: raise Usage(f"--llm {llm}: {'; '.join(notes) or llm_client.NOBODY}")
     size = llm_providers.pace(found[0], config).pairs
     asked = {p.name: e.trial_requests(pairs, size, p) for p in prompts}
     if rank: asked[odds] = e.odds_requests(pairs)
     if dry_run: return _estimated(call, pairs, found[0], asked)
-    def client() -> llm_client.Client: return llm_client.get_client(config, os.environ, _replies(call))
+    def client() -> llm_client.Client: return llm_client.get_client(config, env, _replies(call))
     trials, ranked = [e.offline_trial(pairs)], [e.rank_offline(pairs)] if rank else []
     with _counted(call) as begin:
         steps = {name: begin(name, len(r)) for name, r in asked.items()}
@@ -305,7 +306,7 @@ def supersession(
         typer.Option(
             help=
             "Ask a language model about each pair of the development half instead, and show it beside the "
-            "judge that needs none: auto, openai, lmstudio, ollama or plugin.",
+            "judge that needs none: auto, openai, lmstudio, ollama, plugin, claude, codex or gemini.",
             metavar="WHO")] = None,
     prompt: Annotated[Path | None,
                       typer.Option(help="With --llm: also in these words. YAML; what it leaves out is as "
@@ -351,7 +352,8 @@ def supersession(
                                        step=begin("candidates", len(sources)))
         whole = (evaluation_chains.evaluate_chains(traced, embedder, config,
                                                    step=begin("chains", len(traced))) if traced else None)
-        ways = (evaluation_fourway.evaluate_four_ways(pairs, embedder, config, os.environ,
+        ways = (evaluation_fourway.evaluate_four_ways(pairs, embedder, config,
+                                                      llm_providers.outside(os.environ, call.repo),
                                                       begin("four ways", len(pairs))) if four_way else None)
     r = evaluation_judge.report_of(judged)
     document = {"pairs": r.to_dict(failures), "candidates": found.to_dict(failures),

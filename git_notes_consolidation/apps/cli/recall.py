@@ -142,7 +142,7 @@ def recall(
     llm: Annotated[str | None,
                    typer.Option(
                        help="With --reason: let a language model put it together: auto, openai, lmstudio, "
-                            "ollama or plugin. Default: "
+                            "ollama, plugin, claude, codex or gemini. Default: "
                             "off, or what the environment says.", metavar="WHO")] = None,
     local_only: Annotated[bool, typer.Option("--local-only",
                                              help="Ask no model outside this machine and its private "

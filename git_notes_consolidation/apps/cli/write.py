@@ -181,7 +181,7 @@ def remember(
     llm: Annotated[
         str | None,
         typer.Option(help="Let a language model judge what is not certain: auto, openai, lmstudio, ollama, "
-                     "plugin.",
+                     "plugin, claude, codex or gemini.",
                      metavar="WHO")] = None,
     local_only: Annotated[
         bool,
