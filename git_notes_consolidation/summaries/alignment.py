@@ -17,8 +17,8 @@ from ..text.words import NEGATIONS, STOP_WORDS, stem
 from ..text.sentences import split_sentences, word_set
 
 # %% auto #0
-__all__ = ['word_key', 'words', 'content_keys', 'abbreviates', 'same_word', 'has_word', 'Token', 'numbered_names', 'Piece',
-           'pieces', 'SourcePiece', 'source_pieces', 'Vocabulary']
+__all__ = ['word_key', 'words', 'content_keys', 'abbreviates', 'same_word', 'has_word', 'Token', 'Piece', 'pieces', 'SourcePiece',
+           'source_pieces', 'Vocabulary']
 
 # %% ../../nbs/11_summaries/01_alignment.ipynb #fe353889
 _WORD, _SAID = re.compile(r"\w[\w’']*"), re.compile(r"\w+|[%$€£]")
@@ -93,26 +93,13 @@ def _tokens(text: str, start: int, end: int, values: Sequence[Fact]) -> Iterator
             yield from (Token(m.start(), k) for k in content_keys(m.group()))
         if f: yield Token(f.start, f.value, f); at = f.end
 
-# %% ../../nbs/11_summaries/01_alignment.ipynb #e53b29d4
-_NUMBERED = re.compile(r"(?i)\b([a-z]{2,})\s(\d|1\d|one|two|three|four|five)(?!\w|[.,:/]\d|\s?%)")
-_DIGITS = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5"}
-
-
-def numbered_names(text: str) -> frozenset[str]:
-    "Things that have a number: house 1, ch 3."
-    plain = {f.start for f in find_facts(text) if f.kind == "number" and f.value.isdigit()}
-    return frozenset(f"{word_key(m[1].lower())} {_DIGITS.get(m[2].lower(), m[2])}"
-                     for m in _NUMBERED.finditer(text)
-                     if m.start(2) in plain and m[1].lower() not in STOP_WORDS)
-
 # %% ../../nbs/11_summaries/01_alignment.ipynb #8b90d155
 class Piece(NamedTuple):
     "A sentence, or a line that is none, with what can be compared of it."
     start: int
     end: int
     tokens: tuple[Token, ...]  # In order
-    keys: frozenset[str]  # Those of the words within names and paths among them, and numbered names
-    numbered: frozenset[str]
+    keys: frozenset[str]  # Those of the words within names and paths among them
     every: frozenset[str]  # Keys of all its words
     values: frozenset[str]  # Of its facts, without negations
     facts: tuple[Fact, ...]  # Negations among them
@@ -128,13 +115,13 @@ def pieces(
     for start, end in _spans(text):
         mine = tuple(f for f in found if start <= f.start < end)
         values = [f for f in mine if f.kind != "negation"]
-        tokens, numbered = tuple(_tokens(text, start, end, values)), numbered_names(text[start:end])
+        tokens = tuple(_tokens(text, start, end, values))
         within = {word_key(w) for f in values if f.kind in ("identifier", "path")
                   for w in re.findall(r"[a-z]{3,}", text[f.start:f.end].lower())}
         every = frozenset(word_key(w) for w in words(text[start:end]))
-        keys = frozenset(t.key for t in tokens if not t.fact) | within | numbered
+        keys = frozenset(t.key for t in tokens if not t.fact) | within
         said = " ".join(_SAID.findall(text[start:end].casefold()))
-        out.append(Piece(start, end, tokens, keys, numbered, every, frozenset(f.value for f in values), mine,
+        out.append(Piece(start, end, tokens, keys, every, frozenset(f.value for f in values), mine,
                          said))
     return tuple(out)
 

@@ -160,7 +160,8 @@ def summarize_cluster(
         created_at=created_at, temporal_range=(members[0].timestamp, members[-1].timestamp), summary="",
         key_facts=(), decisions=(), superseded_facts=(),
         source_memory_ids=tuple(ids), consolidation_run_id=run_id, confidence=CaptureConfidence(0.0)))
-    heard = [p for text in (draft.summary, *draft.key_facts) for p in pieces(text)]
+    heard = [p for name, text in parts(draft).items() if not name.startswith(("title", "superseded"))
+             for p in pieces(text)]
     share = coverage(heard, Sources.of(members, gone, part), gone)
     decided = {d.what for _, d in t.decisions}
     sure = factors(_distinct([*t.text, *t.facts]), decided, rows, min(max(coherence, 0.0), 1.0))
