@@ -4,7 +4,7 @@
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #1a4f4d2e
 from __future__ import annotations
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 from ..llm.batch import Job, Model
@@ -52,7 +52,7 @@ def trimmed(
                        outcome=left(f"{at}.outcome", d.outcome or "") or None)
     decisions = (decision(f"decisions[{i}]", d) for i, d in enumerate(summary.decisions)
                  if f"decisions[{i}].decision" not in wrong)
-    return replace(summary, title=plain.title if "title" in wrong else summary.title,
+    return replace(summary, title=plain.title if "title" in wrong or not summary.title else summary.title,
                    summary=left("summary", summary.summary), decisions=tuple(decisions),
                    key_facts=several("key_facts", summary.key_facts),
                    insights=several("insights", summary.insights))
@@ -68,10 +68,12 @@ def check(
     summary: MemorySummary,  # With a draft's texts
     plain: MemorySummary,
     job: Job,
+    quotes: Mapping[str, str] | None = None,  # Text to the words that are to show it
 ) -> Checked:
     "What of a draft may stand."
     def verified(x: MemorySummary) -> Verification:
-        return verify(x, job.members, outdated=job.outdated, amended=job.amended, expected=plain)
+        return verify(x, job.members, outdated=job.outdated, amended=job.amended, expected=plain,
+                      quotes=quotes)
     v = verified(summary)
     less = trimmed(summary, plain, v.findings)
     if not less.summary or 2 * len(v.wrong) > len(v.findings): return Checked(None, v.wrong)
@@ -83,8 +85,8 @@ def check(
                                           c.specificity, c.coherence)
     known = (q for q in plain.quotes if any(q.memory_id == f.source_memory_id for f in plain.superseded_facts)
              or any(q.text in t for t in told))
-    quotes = dict.fromkeys((*(f.source for f in v.findings if f.source and not f.faults), *known))
-    return Checked(replace(whole, quotes=tuple(quotes), confidence=sure, coverage=share), v.wrong)
+    shown = dict.fromkeys((*(f.source for f in v.findings if f.source and not f.faults), *known))
+    return Checked(replace(whole, quotes=tuple(shown), confidence=sure, coverage=share), v.wrong)
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #b30e24e2
 def objections(
@@ -107,7 +109,7 @@ def redraft(
     heard.asked += len(jobs)
     for again in (True, False):
         def checked_at(k: int, d: Draft, at: Sequence[int] = tuple(open_)) -> Checked:
-            return check(drafted_summary(plain[at[k]], d), plain[at[k]], jobs[at[k]])
+            return check(drafted_summary(plain[at[k]], d), plain[at[k]], jobs[at[k]], d.quotes)
         checked = {i: c for i, c in zip(open_, model.draft([asked[i] for i in open_], checked_at))
                    if c is not None}
         for i, c in checked.items():

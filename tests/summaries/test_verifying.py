@@ -120,6 +120,16 @@ def test_what_is_missing_is_no_fault():
     assert v.ok() and v.missing == ("Never retry a 410.",) and verify(more, TOPIC, expected=more).missing == ()
 
 
+def test_relative_dates_mean_nothing_to_a_reader():
+    assert "undated" in doubts("Webhooks were retried six times yesterday.")
+
+
+def test_quotations_are_held_to_their_words():
+    def shown(quote): return not verify("Webhooks are retried six times.", TOPIC, quotes={"Webhooks are retried six times.": quote}).wrong
+    assert shown("retry webhooks SIX times") and shown("six  attempts, over 24 h") and not shown("seven attempts") and not shown("Not cached")
+    assert verify("Jitter is 20%.", TOPIC, quotes={"another": "x"}).wrong[0].faults[0].kind == "unquoted"
+
+
 def test_the_figures():
     whole, half = verify(" ".join(f"{m.summary}. {m.content}" for m in TOPIC), TOPIC), verify("Webhook signatures are HMAC.", TOPIC)
     assert (whole.faithfulness, whole.coverage) == (1.0, 1.0) and (half.faithfulness, half.coverage) == (1.0, pytest.approx(1 / 3))
