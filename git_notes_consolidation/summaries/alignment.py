@@ -9,16 +9,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from ..text.facts import Fact, find_facts
-from ..core.memory import Memory
-from ..core.models import Quote
 from ..text.words import NEGATIONS, STOP_WORDS, stem
 from ..text.sentences import split_sentences, word_set
 
 # %% auto #0
-__all__ = ['word_key', 'words', 'content_keys', 'abbreviates', 'same_word', 'has_word', 'Token', 'Piece', 'pieces', 'SourcePiece',
-           'source_pieces', 'Vocabulary']
+__all__ = ['word_key', 'words', 'content_keys', 'abbreviates', 'same_word', 'has_word', 'Token', 'Piece', 'pieces', 'Vocabulary']
 
 # %% ../../nbs/11_summaries/01_alignment.ipynb #fe353889
 _WORD, _SAID = re.compile(r"\w[\w’']*"), re.compile(r"\w+|[%$€£]")
@@ -125,30 +122,6 @@ def pieces(
                          said))
     return tuple(out)
 
-# %% ../../nbs/11_summaries/01_alignment.ipynb #30cd5dd5
-class SourcePiece(NamedTuple):
-    "A piece of a source."
-    memory: Memory
-    field: Literal["summary", "content"]
-    piece: Piece
-
-    @property
-    def text(self) -> str: return getattr(self.memory, self.field)[self.piece.start:self.piece.end]
-
-    def quote(self, start: int = -1, end: int = -1) -> Quote:
-        "The piece, or a part of it."
-        a, b = (self.piece.start, self.piece.end) if start < 0 else (start, end)
-        return Quote(self.memory.id, self.field, a, b, getattr(self.memory, self.field)[a:b])
-
-# %% ../../nbs/11_summaries/01_alignment.ipynb #5b1e6c20
-def source_pieces(
-    sources: Iterable[Memory],  # In any order
-) -> Iterator[SourcePiece]:
-    "What the sources say."
-    fields: tuple[Literal["summary", "content"], ...] = ("summary", "content")
-    for m in sorted(sources, key=lambda m: (m.timestamp, m.id)):
-        for f in fields: yield from (SourcePiece(m, f, p) for p in pieces(getattr(m, f)))
-
 # %% ../../nbs/11_summaries/01_alignment.ipynb #1654cc93
 @dataclass(frozen=True)
 class Vocabulary:
@@ -158,8 +131,8 @@ class Vocabulary:
     _alike: dict[str, frozenset[str]] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, said: Sequence[SourcePiece]) -> Vocabulary:
-        seen = Counter(k for s in said for k in s.piece.keys | s.piece.values)
+    def of(cls, said: Sequence[Piece]) -> Vocabulary:
+        seen = Counter(k for p in said for k in p.keys | p.values)
         return cls({k: math.log(1 + (len(said) + 1) / (1 + n)) for k, n in seen.items()},
                    math.log(2 + len(said)))
 
