@@ -13,7 +13,7 @@ from ..core.models import edge_type, EdgeType
 from .protocol import BadReply, Request
 from .prompt_parts import (
     CONFIDENCE, fenced, find_quote, Label, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
-from .supersession_prompt import _DATA, _each, _request
+from .supersession_prompt import _DATA, _request
 from .summary_prompts import _few
 
 # %% auto #0
@@ -87,9 +87,12 @@ def _link(edge: EdgeReply, memories: Mapping[str, Memory], where: str) -> Link:
 
 # %% ../../nbs/09_llm/18_edge_prompt.ipynb #43c09a8e
 def _links(memories: Mapping[str, Memory], text: str) -> tuple[Link, ...]:
-    "The edges of a reply, each once."
-    edges = _few(parse_shape(text, EdgesReply).edges, "edges", 5 * len(memories))
-    found = _each(partial(_link, e, memories, f"edges.{i}") for i, e in enumerate(edges))
+    "The edges of a reply, each once; one that does not fit is left out, unless none does."
+    found, wrong = list[Link](), list[str]()
+    for i, e in enumerate(_few(parse_shape(text, EdgesReply).edges, "edges", 5 * len(memories))):
+        try: found.append(_link(e, memories, f"edges.{i}"))
+        except BadReply as why: wrong.append(str(why))
+    if wrong and not found: raise BadReply("; ".join(wrong[:8]))
     return tuple({(x.source_id, x.edge_type, x.target_id, x.hint.casefold()): x for x in found}.values())
 
 # %% ../../nbs/09_llm/18_edge_prompt.ipynb #ed36dd3d

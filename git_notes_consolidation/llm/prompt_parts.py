@@ -173,15 +173,17 @@ def find_quote(
     quote: str,
     memory: Memory,
     where: str,  # For the message
-) -> str:  # A part of the memory's text
-    "What a reply quotes from a memory."
-    said = quote.strip()
-    if not said or said not in memory_as_data(memory):
-        raise BadReply(f"{where}: the quote does not stand in the text of that memory")
+) -> str:  # A part of the memory's text, in its own spelling
+    "What a reply quotes from a memory; case, marks, dashes and blanks make no difference."
+    def stands(said: str, *texts: str) -> str:
+        if any(said.strip() in t for t in texts): return said.strip()
+        words = r"[\W_]+".join(map(re.escape, re.findall(r"[^\W_]+", said)))
+        return next((m[0] for t in texts if words and (m := re.search(rf"(?i)\b{words}\b", t))), "")
+    said = stands(quote, memory_as_data(memory))
+    if not said: raise BadReply(f"{where}: the quote does not stand in the text of that memory")
     # Not across the two
-    def stands(text: str) -> bool: return text in memory.summary or text in memory.content
-    parts = [p.strip() for piece in _MARK.split(said) for p in (piece, *piece.split("\n\n", 1))]
-    own = said if stands(said) else max(filter(stands, parts), key=len, default="")
+    parts = [said, *(p for piece in _MARK.split(said) for p in (piece, *piece.split("\n\n", 1)))]
+    own = max((stands(p, memory.summary, memory.content) for p in parts), key=len)
     if not own or len(own) < min(8, len(memory.text)):
         raise BadReply(f"{where}: the quote is too short to show anything")
     return own

@@ -227,7 +227,7 @@ def test_what_stands_of_a_written_summary(tmp_path, mock_consolidation_llm, chan
     asked = [r for r in mock_consolidation_llm.requests if r.task == "summary"]
     assert x.by == by and len(asked) == (1 if by == "llm" else 2) and not audit.audit(home).findings
     everything = " ".join([x.title, x.summary, *x.key_facts])
-    assert wrong not in everything and all(word in everything for word in ("90 s", "bus B", "warden"))
+    assert wrong not in everything and all(word in everything for word in ("90 s", "Bus B", "warden"))
     assert by == "offline" or x.quotes and all(q.text in m.text for q in x.quotes for m in POLLED if m.id == q.memory_id)
 
 

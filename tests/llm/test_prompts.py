@@ -134,7 +134,7 @@ def test_a_schema_has_what_strict_mode_knows(task):
 @pytest.mark.slow
 def test_schema_and_validator_agree():
     import jsonschema
-    for reply, shape in ((ANSWER, llm_prompt_parts.PairReply), (SUMMARY, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
+    for reply, shape in ((ANSWER, llm_prompt_parts.PairReply), (SHOWN, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
         jsonschema.validate(reply, llm_prompt_parts.schema_of(shape))
         assert llm_prompt_parts.parse_shape(json.dumps(reply), shape)
         for bad in broken(reply):
@@ -157,6 +157,9 @@ JUDGED = {"P1": ANSWER}
 SUMMARY = {"title": "The API runs on FastAPI", "summary": "It is served with FastAPI.", "key_facts": ["It answers in 40 ms."],
            "decisions": [{"decision": "Use FastAPI.", "rationale": "OpenAPI.", "outcome": None, "confidence": "high"}],
            "superseded_facts": [{"original_fact": "It ran on Flask.", "superseded_by": "FastAPI.", "source": "M1"}], "insights": ["Small is not enough."]}
+SHOWN = {"title": "The API runs on FastAPI", "summary": [{"text": "It is served with FastAPI.", "quote": "Serve the API with FastAPI"}], "key_facts": [],
+         "decisions": [{"decision": "Use FastAPI.", "quote": "FastAPI", "rationale": "OpenAPI.", "rationale_quote": "OpenAPI is needed", "outcome": None,
+                        "outcome_quote": None, "confidence": "high"}], "insights": ["Small is not enough."]}  # As it is asked for
 EDGES = {"edges": [{"source": "M2", "type": "contradicts", "target": "M1", "hint": None, "confidence": "low", "quote": "Flask goes."}]}
 REPLIES = {"judge": JUDGED, "summary": SUMMARY | {"superseded_facts": []}, "edges": EDGES}
 
@@ -220,7 +223,7 @@ def test_judgments_come_in_the_order_of_the_pairs():
 
 @pytest.mark.parametrize("wrong,told", [
     ({"kind": None}, "needs a kind"), ({"quote": None}, "quote"), ({"quote": ""}, "quote"),
-    ({"quote": "Serve the API with Flask"}, "does not stand"), ({"quote": "flask goes."}, "does not stand"), ({"quote": "F"}, "too short"),
+    ({"quote": "Serve the API with Flask"}, "does not stand"), ({"quote": "F"}, "too short"),
     ({"quote": "M1"}, "does not stand"), ({"reason": " "}, "empty"), ({"reason": "a\u202eb"}, "seen"), ({"reason": "x" * 5000}, "words"),
     ({"relation": "SUPERSEDE"}, "relation"), ({"confidence": 0.9}, "confidence"), ({"relation": "duplicate", "quote": "x"}, "quote"),
     ({"id": "mem_x"}, "is expected")])
@@ -372,6 +375,17 @@ def test_relates_to_is_related_to(): assert links(EDGE | {"type": "relates_to"})
     ({"type": "supersedes"}, "type"), ({"hint": "w " * 30, "target": None}, "words")])
 def test_an_edge_that_does_not_fit(wrong, told):
     with pytest.raises(BadReply, match=told): links(EDGE | wrong)
+
+
+def test_one_bad_edge_spoils_no_good_one():
+    assert links(EDGE | {"source": "M3"}, EDGE) == links(EDGE)
+
+
+def test_a_quotation_is_read_kindly_and_kept_as_it_stands():
+    m = mem("Don’t retry a 410", "It is final – the receiver has gone.\nAsk Ruth.")
+    found = [llm_prompt_parts.find_quote(q, m, "x") for q in ("don't RETRY a 410.", "final - the receiver", "has gone. Ask Ruth")]
+    assert found == ["Don’t retry a 410", "final – the receiver", "has gone.\nAsk Ruth"]
+    with pytest.raises(BadReply, match="does not stand"): llm_prompt_parts.find_quote("a receiver has gone", m, "x")
 
 
 def test_there_are_not_more_edges_than_can_be():
