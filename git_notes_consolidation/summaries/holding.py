@@ -45,7 +45,8 @@ class Clause(NamedTuple):
 @lru_cache(maxsize=2**14)
 def clauses(text: str, piece: Piece) -> tuple[Clause, ...]:
     "What a sentence says, one after the other."
-    cuts, out = [piece.start, *(m.end() for m in _CUT.finditer(text, piece.start + 1, piece.end)), piece.end], []
+    cuts = [piece.start, *(m.end() for m in _CUT.finditer(text, piece.start + 1, piece.end)), piece.end]
+    out: list[Clause] = []
     for a, b in zip(cuts, cuts[1:]):
         if not text[a:b].strip(): continue
         nots = [f for f in piece.facts if f.kind == "negation" and a <= f.start < b
@@ -163,6 +164,7 @@ def statements(
             gone |= _amended_away(s, new)
         was = [f for x in (outdated, amended) for i, n in x.items() if n.id == m.id and i in every
                for f in find_facts(every[i].text)]
-        no = [f for t in (m.summary, m.content) for p in pieces(t) for f in _denied(t, p, True)] if was else []
-        gone |= {f for f in s.values() if any(same_value(f, g) for g in no) and any(same_value(f, g) for g in was)}
+        no = [f for t in (m.summary, m.content) if was for p in pieces(t) for f in _denied(t, p, True)]
+        gone |= {f for f in s.values() if any(same_value(f, g) for g in no)
+                 and any(same_value(f, g) for g in was)}
         yield s._replace(gone=frozenset(gone))

@@ -32,7 +32,8 @@ def amounts(facts: Sequence[Fact]) -> Iterator[tuple[Fact, float, str]]:
             yield f, float(unit.split()[0]), "per " + unit.split()[1]
         elif re.fullmatch(r"[\d.]+(?:e[+-]?\d+)?", n := n.split("|")[0]) and n.count(".") < 2:
             yield f, float(n), unit
-            if g and g.value.startswith("per ") and f.value.isdigit() and f.value != "0" and g.start - f.end < 24:
+            if g and g.value.startswith("per ") and f.value.isdigit() and f.value != "0" and (
+                g.start - f.end < 24):
                 every, base = g.value.split()[1:3]
                 yield from ((x, float(every) / float(n), "per " + base) for x in (f, g))
 

@@ -43,13 +43,13 @@ def parts(
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #bd0625d7
 _COMMON = frozenset(map(word_key, word_set(
-    "able add again allow already always appear back become begin between bring call change choose come cost do done "
-    "each even ever every far finish first former full get give given good happen help hold itself job just "
-    "keep kept large last late later leave left less let like limit long longer look made make many mean more "
-    "most move much need new next number old one once only other own part place possible put reach remain "
-    "return run same see set several show simply since single small some soon start stay still take taken "
-    "thank thing time too turn two use used value way well went what whatever whom work yet background mr mrs ms dr "
-    "prof")))
+    "able add again allow already always appear back become begin between bring call change choose come "
+    "cost do done each even ever every far finish first former full get give given good happen help hold "
+    "itself job just keep kept large last late later leave left less let like limit long longer look made "
+    "make many mean more most move much need new next number old one once only other own part place possible "
+    "put reach remain return run same see set several show simply since single small some soon start stay "
+    "still take taken thank thing time too turn two use used value way well went what whatever whom work "
+    "yet background mr mrs ms dr prof")))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #50d13a28
 class Fault(NamedTuple):
@@ -188,7 +188,8 @@ def _value(text: str, p: Piece, f: Fact, c: Clause, given: Sources) -> Fault | N
     same = [s for s in (given.all if past else given.holds) if _has(s, raw, f, p.facts, past)]
     vague, named = bool(_VAGUE.fullmatch(raw)), f.kind in ("identifier", "path")
     if same and not past:
-        there = [x for s in same for x in clauses(s.text, s.piece) if raw.casefold() in s.text[x.start:x.end].casefold()]
+        there = [x for s in same for x in clauses(s.text, s.piece)
+                 if raw.casefold() in s.text[x.start:x.end].casefold()]
         if named and there and all(x.denies for x in there) and not any(x.denies for x in clauses(text, p)):
             return Fault("affirmed", raw, same[0].said, f)
         rival = "" if vague or not measure(f) else _rival(text, p, f, c, same, given)
@@ -296,7 +297,8 @@ def judge(text: str, p: Piece, given: Sources) -> tuple[Fault, ...]:
     dated = any(measure(f) in ("day", "month") for f in stated(p.facts))
     when = "" if dated else relative_date(text[p.start:p.end])
     checks = (_strange, _values, _strangers, _misplaced, _turned, _outdated)
-    return (Fault("undated", when),) * bool(when) + tuple(f for check in checks for f in check(text, p, given))
+    undated = [Fault("undated", when)] if when else []
+    return (*undated, *(f for check in checks for f in check(text, p, given)))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #7adc7b51
 def _unquoted(text: str, p: Piece, quote: str, given: Sources) -> Iterator[Fault]:
@@ -377,7 +379,8 @@ def coverage(told: Sequence[Piece], given: Sources, gone: Collection[str]) -> fl
     v, current = given.known, {s.memory.id for s in given.all} - {*gone}
     heard = [p.keys | p.values for p in told]
     near = {s.memory.id for keys in heard for share, s in [given.best(keys, given.all)] if s and share > 0.5}
-    near |= {s.memory.id for s in given.all for keys in heard if v.share(s.piece.keys | s.piece.values, keys) > 0.5}
+    near |= {s.memory.id for s in given.all for keys in heard
+             if v.share(s.piece.keys | s.piece.values, keys) > 0.5}
     return len(current & near) / len(current) if current else 1.0
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #20ecceda
@@ -395,13 +398,15 @@ def verify(
     given = Sources.of(sources, outdated or {}, amended or {}, strange)
     told, wanted = ({name: t for name, t in parts(x or "").items() if not name.startswith("superseded_facts")}
                     for x in (summary, expected))
-    found, heard = list[Finding](), [p for name, text in told.items() if name != "title" for p in pieces(text)]
+    found = list[Finding]()
+    heard = [p for name, text in told.items() if name != "title" for p in pieces(text)]
     for name, text in told.items():
         for p in pieces(text):
             s, said = given.best(p.keys | p.values, given.holds)[1], text[p.start:p.end]
             faults = judge(text, p, given)
             if quotes and not faults and not name.startswith(("title", "insights")):
-                faults = tuple(_unquoted(text, p, next((q for t, q in quotes.items() if said in t), ""), given))
+                quote = next((q for t, q in quotes.items() if said in t), "")
+                faults = tuple(_unquoted(text, p, quote, given))
             found.append(Finding(name, p.start, p.end, said, faults, s.quote() if s else None))
     missing = (text[p.start:p.end] for text in wanted.values()
                for p in pieces(text) if retold(text, p, heard, given) < 0.5)

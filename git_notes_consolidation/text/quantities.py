@@ -120,7 +120,8 @@ _PHRASE = re.compile(
 _BEFORE = word_set(
     "for within in after of than about under over takes took lasts waits nearly almost only roughly is was "
     "to from by least most and until")
-_RATES = {"hourly": "hour", "daily": "day", "nightly": "day", "night": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
+_RATES = {"hourly": "hour", "daily": "day", "nightly": "day", "night": "day", "weekly": "week",
+          "monthly": "month", "yearly": "year"}
 
 # %% ../../nbs/04_text/04_quantities.ipynb #dd85d0d6
 def _sum(m: re.Match[str]) -> str:
