@@ -58,6 +58,9 @@ def trimmed(
                    insights=several("insights", summary.insights))
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #b1d5862e
+_FALL = 1  # Sentences
+
+
 class Checked(NamedTuple):
     "What is left of a draft, and what was wrong with it."
     summary: MemorySummary | None  # None: too little is left
@@ -76,7 +79,7 @@ def check(
                       quotes=quotes)
     v = verified(summary)
     less = trimmed(summary, plain, v.findings)
-    if not less.summary or 2 * len(v.wrong) > len(v.findings): return Checked(None, v.wrong)
+    if not less.summary or len(v.wrong) > _FALL: return Checked(None, v.wrong)
     missing = verified(less).missing
     told = [t for t in (*plain.key_facts, plain.summary) if any(m in t for m in missing)]
     whole = replace(less, key_facts=(*less.key_facts, *missing))

@@ -167,6 +167,11 @@ def _counts_anew(text: str, f: Fact, given: Sources) -> bool:
                         for s in given.holds for g in s.values()))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #f167b370
+def _marks(p: Piece) -> frozenset[str]:
+    "What a sentence names by an identifier: of its brother nothing is said."
+    return frozenset(f.value for f in p.facts if f.kind == "identifier")
+
+
 def _rival(text: str, p: Piece, f: Fact, c: Clause, same: Sequence[Statement], given: Sources) -> str:
     "The value that the sources give for what a clause is about, when it is not this one."
     mine = stated(p.facts)
@@ -175,6 +180,7 @@ def _rival(text: str, p: Piece, f: Fact, c: Clause, same: Sequence[Statement], g
               if re.search(r"\w\W? and ", text[a.start:b.start + 1])]
     for s, g in [(x, g) for x in given.holds for g in x.values() if measure(g) == measure(f)]:
         if any(tells(h, p.facts, g, s.piece.facts) for h in mine): continue
+        if (theirs := _marks(s.piece)) and (ours := _marks(p)) and not theirs & ours: continue
         if measure(f) == "number " and not same_noun(text, f, s.text, g): continue
         only, own = given.apart(c.keys - {g.value for g in mine}, s, near)
         if _NARROWS.search(s.said) and given.known.share(s.piece.keys - _COMMON, p.every) < 0.8: continue
@@ -331,7 +337,9 @@ def _spread(found: Sequence[Finding], told: Mapping[str, str], given: Sources) -
     fell = [(piece(f).keys, x) for f in found for x in f.faults if x.fact or x.kind == "name"]
     for f in found:
         p = piece(f)
+        past = any(told_as_past(told[f.part], p, c) for c in clauses(told[f.part], p))
         for keys, x in fell if not f.faults and not quoted(told[f.part], p, given) else ():
+            if x.kind == "outdated" and past: continue
             again = [g for g in stated(p.facts) if x.fact and (
                 same_value(g, x.fact) or g.value == x.fact.value.split()[0]
                 or told[f.part][g.start:g.end].split()[0].lower() == x.value.split()[0].lower())]
