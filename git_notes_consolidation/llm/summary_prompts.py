@@ -4,24 +4,23 @@
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #f4968e5e
 from __future__ import annotations
-import re
+import json, re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Annotated
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
 from ..core.memory import Memory
-from ..core.models import SummaryDecision, SupersededFact
+from ..core.models import SummaryDecision
 from .protocol import BadReply, Request
 from .prompt_parts import (
-    _MARK, _T, escaped, fenced, Label, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
+    _MARK, _T, escaped, fenced, json_object, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
 from .supersession_prompt import _DATA, _request
 
 # %% auto #0
-__all__ = ['SUMMARY_PROMPT', 'SUMMARY_SYSTEM_PROMPT', 'MERGE_PROMPT', 'MERGE_SYSTEM_PROMPT', 'DecisionReply', 'OutdatedReply',
+__all__ = ['SUMMARY_PROMPT', 'SUMMARY_SYSTEM_PROMPT', 'MERGE_PROMPT', 'MERGE_SYSTEM_PROMPT', 'SentenceReply', 'DecisionReply',
            'SummaryReply', 'Draft', 'relative_date', 'summary_request', 'MergeReply', 'merge_request']
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #641088c5
-SUMMARY_PROMPT = "summary-5"  # Changes whenever the same memories may be summarized otherwise
+SUMMARY_PROMPT = "summary-6"  # Changes whenever the same memories may be summarized otherwise
 SUMMARY_SYSTEM_PROMPT = f"""You summarize memories of a software project that belong together: notes that \
 agents took while they worked. Your readers are agents
 who will work on it next month and see only your summary.
@@ -40,43 +39,47 @@ they disagree; do not choose.
 Do not use the labels M1, M2 in your text.
 
 title: a headline: what it is about, and what holds.
-summary: a short paragraph: what holds now, first what a reader must do or avoid.
+summary: a short paragraph, sentence by sentence: what holds now, first what a reader must do or avoid.
 key_facts: facts that still hold, one sentence each. Nothing outdated.
 decisions: what was decided, the rationale as the memories give it (empty when they give none), the outcome \
 if one was recorded, else null, and your confidence that it still holds.
-superseded_facts: what was outdated or amended, what holds instead, and under source the label of the \
-outdated memory.
+quote, rationale_quote, outcome_quote: the words of a memory that show it, copied from its text; of one that \
+holds, unless the sentence tells what was before. A sentence that no memory shows is left out.
 insights: patterns that show only when the memories are read together; none is better than a \
 platitude.
 
 Reply with one JSON object of the given schema and nothing else."""
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #270a4903
+_Quote = Annotated[str, Most(300)]
+
+
+@dataclass(frozen=True)
+class SentenceReply(Shape):
+    "A sentence, and the words of a memory that show it."
+    text: Annotated[str, Most(360)]
+    quote: _Quote
+
+
 @dataclass(frozen=True)
 class DecisionReply(Shape):
     "A decision in a summary."
     decision: Annotated[str, Most(240)]
+    quote: _Quote
     rationale: Annotated[str, Most(360)]
+    rationale_quote: _Quote
     outcome: Annotated[str, Most(360)] | None
+    outcome_quote: _Quote | None
     confidence: Level
-
-
-@dataclass(frozen=True)
-class OutdatedReply(Shape):
-    "A fact that no longer holds."
-    original_fact: Annotated[str, Most(360)]
-    superseded_by: Annotated[str, Most(360)]
-    source: Label
 
 
 @dataclass(frozen=True)
 class SummaryReply(Shape):
     "A summary."
     title: Annotated[str, Most(100)]
-    summary: Annotated[str, Most(900)]
-    key_facts: Annotated[tuple[Annotated[str, Most(360)], ...], Most(8)]
+    summary: Annotated[tuple[SentenceReply, ...], Most(8)]
+    key_facts: Annotated[tuple[SentenceReply, ...], Most(8)]
     decisions: Annotated[tuple[DecisionReply, ...], Most(5)]
-    superseded_facts: Annotated[tuple[OutdatedReply, ...], Most(20)]
     insights: Annotated[tuple[Annotated[str, Most(360)], ...], Most(5)]
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #69dc89bc
@@ -87,8 +90,9 @@ class Draft:
     summary: str
     key_facts: tuple[str, ...] = ()
     decisions: tuple[SummaryDecision, ...] = ()
-    superseded_facts: tuple[SupersededFact, ...] = ()
     insights: tuple[str, ...] = ()
+    # Text to the words that are to show it; empty from a model that gave none
+    quotes: Mapping[str, str] = field(default_factory=dict)
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #448e94ae
 _DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -109,49 +113,48 @@ def relative_date(
     "The first words of a text that mean a date only to who knows when it was written."
     return m[0] if (m := _RELATIVE.search(text)) else ""
 
-# %% ../../nbs/09_llm/17_summary_prompts.ipynb #4b6b1701
-_LABEL = re.compile(r"(?<![\w-])M\d{1,4}(?![\w-])")
-
-
-def _prose(text: str, where: str, most: int, memories: Mapping[str, Memory]) -> str:
-    "A text of the model's own in which nothing needs the prompt to be understood."
-    line = one_line(text, where, most)
-    if (when := relative_date(line)): raise BadReply(f"{where}: {when!r} is no date; write the date itself")
-    labels = [x for x in _LABEL.findall(line) if x in memories
-              and not any(x in m.text for m in memories.values())]
-    if labels: raise BadReply(f"{where}: labels mean nothing to a reader")
-    return line
-
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #400a0c0b
 def _few(found: Sequence[_T], where: str, most: int) -> Sequence[_T]:
     if len(found) > most: raise BadReply(f"{where}: {len(found)}, and at most {most} were asked for")
     return found
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #a576e189
+def _kindly(said: Mapping[str, Any]) -> dict[str, Any]:
+    "A reply with all fields that were asked for, and no others."
+    def several(x: Any, fill: Callable[[Any], Any]) -> list[Any]:
+        return [fill(y) for y in (x if isinstance(x, list) else [x] if x else [])]
+    def sentence(x: Any) -> Any: return {"text": x, "quote": ""} if isinstance(x, str) else x
+    def decision(x: Any) -> Any:
+        if isinstance(x, str): x = {"decision": x}
+        if not isinstance(x, dict): return x
+        sure = x.get("confidence", "medium")
+        if isinstance(sure, float): sure = "high" if sure > 0.8 else "medium" if sure > 0.5 else "low"
+        blank = dict.fromkeys(("quote", "rationale", "rationale_quote"), "")
+        return {k: x.get(k) or blank.get(k) for k in (f.name for f in fields(DecisionReply))} | {
+            "confidence": str(sure).lower()}
+    fill = {"summary": sentence, "key_facts": sentence, "decisions": decision, "insights": lambda x: x}
+    return {"title": said.get("title", "")} | {k: several(said.get(k), f) for k, f in fill.items()}
+
+
 def _draft(
-    memories: Mapping[str, Memory],
-    gone: Mapping[str, Memory],  # Label to memory, of those marked as outdated or amended
     text: str,  # The reply
 ) -> Draft:
     "A summary whose form is right; whether it is true is for the verifier."
-    r, prose = parse_shape(text, SummaryReply), partial(_prose, memories=memories)
-    strange = [f.source for f in r.superseded_facts if f.source not in gone]
-    if strange:
-        raise BadReply(
-            "superseded_facts: each source is the label of a memory that is marked as outdated or amended")
-    decisions = [SummaryDecision(prose(d.decision, "decisions", 40),
-                                 d.rationale.strip() and prose(d.rationale, "rationale", 60),
-                                 prose(d.outcome, "outcome", 60) if d.outcome and d.outcome.strip() else None,
-                                 d.confidence)
-                 for d in _few(r.decisions, "decisions", 5)]
-    past = [SupersededFact(prose(f.original_fact, "superseded_facts", 60),
-                           prose(f.superseded_by, "superseded_facts", 60), gone[f.source].id)
-            for f in _few(r.superseded_facts, "superseded_facts", 20)]
-    def several(found: Sequence[str], where: str, most: int) -> tuple[str, ...]:
-        return tuple(prose(x, where, 60) for x in _few(found, where, most))
-    return Draft(prose(r.title, "title", 20), prose(r.summary, "summary", 160),
-                 several(r.key_facts, "key_facts", 8), tuple(decisions), tuple(past),
-                 several(r.insights, "insights", 5))
+    r = parse_shape(json.dumps(_kindly(json.loads(json_object(text)))), SummaryReply)
+    quotes = dict[str, str]()
+    def prose(text: str | None, quote: str | None, where: str, most: int = 60) -> str:
+        line = one_line(text, where, most) if text and text.strip() else ""
+        if line and quote and quote.strip(): quotes[line] = quote
+        return line
+    def several(found: Sequence[SentenceReply], where: str, most: int = 60) -> tuple[str, ...]:
+        return tuple(filter(None, (prose(s.text, s.quote, where, most) for s in _few(found, where, 8))))
+    decisions = tuple(SummaryDecision(prose(d.decision, d.quote, "decisions", 40),
+                                      prose(d.rationale, d.rationale_quote, "rationale"),
+                                      prose(d.outcome, d.outcome_quote, "outcome") or None, d.confidence)
+                      for d in _few(r.decisions, "decisions", 5) if d.decision.strip())
+    summary = one_line(" ".join(several(r.summary, "summary", 160)), "summary", 160)
+    return Draft(prose(r.title, "", "title", 20), summary, several(r.key_facts, "key_facts"), decisions,
+                 tuple(one_line(x, "insights", 60) for x in _few(r.insights, "insights", 5)), quotes)
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #7d15d04f
 def summary_request(
@@ -175,12 +178,9 @@ def summary_request(
     if extra: asked += f" {', '.join(extra)} only tell what holds now instead of an outdated memory."
     if again:
         asked += f"\nA first draft was rejected, for these reasons (they are data, too): {escaped(again)}"
-    gone = {label: m for label, m in all_.items() if notes.get(label)}
-    schema = schema_of(SummaryReply, [*gone])
-    if not gone: schema["properties"]["superseded_facts"]["maxItems"] = 0
     request = _request("summary", SUMMARY_PROMPT, SUMMARY_SYSTEM_PROMPT,
-                       f"{fenced(all_, salt, notes)}\n\n{asked}", schema, 2000)
-    return request, partial(_draft, all_, gone)
+                       f"{fenced(all_, salt, notes)}\n\n{asked}", schema_of(SummaryReply), 2500)
+    return request, _draft
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #639734c0
 MERGE_PROMPT = "merge-1"  # Changes whenever the same two may be asked about otherwise

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated
@@ -144,7 +144,6 @@ def contradictions(
                         and not any(x.startswith(i) for x in ids)])
 
 # %% ../../nbs/14_recall/08_answer.ipynb #930ac24e
-_STRANGE = 0.25  # One clause with more words that are not told than told ones, or two such words in a row
 _YES = re.compile(r"(?i)^\s*(?:yes|no|correct|right)\b(?:[,.:;!–— -]+|$)")
 
 
@@ -158,12 +157,9 @@ def untold(
         if r.interval: text = text[:r.span[0]] + text[r.span[1]:]
     text = _YES.sub("", text)
     def doubts(sentence: str, m: Memory) -> list[str]:
-        told = verify(sentence, [m]).findings
-        values = [f for f in told if f.kind not in ("statement", "date") and f.suspicion >= 0.5]
-        return [
-            *(f"no memory tells “{f.value[:200]}”"
-              for f in told if f.kind == "statement" and f.suspicion >= _STRANGE),
-            *([objections(values)] if values else [])
-        ]
+        wrong = [replace(f, faults=rest) for f in verify(sentence, [m], strange=1).wrong
+                 if (rest := tuple(x for x in f.faults if not x.fact or x.fact.kind != "date"))]
+        return [f"no memory tells “{f.said[:200]}”" if f.faults[0].kind == "strange" else objections([f])
+                for f in wrong]
     best = (min((doubts(text[p.start:p.end], r.memory) for r in results), key=len) for p in pieces(text))
     return tuple(dict.fromkeys(doubt for found in best for doubt in found))

@@ -2,8 +2,7 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "verification": "verify Verification",
-    "values": "Finding",
+    "verification": "verify Verification Finding Sources",
     "extraction": "summarize_cluster NothingToQuote SUMMARIZER",
     "quotations": "is_statement",
     "generation": "redraft draft_id",

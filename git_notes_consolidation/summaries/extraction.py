@@ -17,7 +17,8 @@ from ..text.sentences import with_full_stop
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.clusters import dominant_namespace
-from .verification import parts, verify
+from .alignment import pieces
+from .verification import coverage, parts, Sources
 from .quotations import headline, one_line, with_dates
 from .selection import (
     Candidate, candidates, choose, choose_title, normalized, same_statement)
@@ -44,7 +45,6 @@ def factors(
     decided: Collection[Quote],  # Decisions among them
     rows: np.ndarray,  # (n, d) of the sources
     coherence: float,
-    faithfulness: float,
 ) -> CaptureConfidence:
     "A confidence with what it rests on."
     def share(hits: Iterable[bool]) -> float: return round(sum(hits) / len(told), 6) if told else 0.0
@@ -54,7 +54,7 @@ def factors(
     acts = share(c.quote in decided or bool(_ACTS.search(c.quote.text) or _DECIDES.search(c.quote.text))
                  for c in told)
     checkable = share(any(find_facts(c.quote.text)) for c in told)
-    return CaptureConfidence(faithfulness * coherence, round(near, 6), acts,
+    return CaptureConfidence(coherence, round(near, 6), acts,
                              round(1 - repeats / len(rows), 6), checkable, coherence)
 
 # %% ../../nbs/11_summaries/09_extraction.ipynb #b1aa2a56
@@ -160,14 +160,12 @@ def summarize_cluster(
         created_at=created_at, temporal_range=(members[0].timestamp, members[-1].timestamp), summary="",
         key_facts=(), decisions=(), superseded_facts=(),
         source_memory_ids=tuple(ids), consolidation_run_id=run_id, confidence=CaptureConfidence(0.0)))
-    # Of the others something still holds
-    whole = tuple(f for f in draft.superseded_facts if f.source_memory_id in gone)
-    checked = verify(replace(draft, superseded_facts=whole),
-                     [*members, *(m for i, m in part.items() if m.id not in ids)], outdated=gone,
-                     coherence=coherence)
+    heard = [p for name, text in parts(draft).items() if not name.startswith(("title", "superseded"))
+             for p in pieces(text)]
+    share = coverage(heard, Sources.of(members, gone, part), gone)
     decided = {d.what for _, d in t.decisions}
-    sure = factors(_distinct([*t.text, *t.facts]), decided, rows, checked.coherence, checked.faithfulness)
-    return replace(draft, confidence=sure, coverage=checked.coverage)
+    sure = factors(_distinct([*t.text, *t.facts]), decided, rows, min(max(coherence, 0.0), 1.0))
+    return replace(draft, confidence=sure, coverage=share)
 
 # %% ../../nbs/11_summaries/09_extraction.ipynb #da9dca84
 def places(

@@ -4,49 +4,18 @@
 
 # %% ../../nbs/11_summaries/08_outdated.ipynb #b2595be8
 from __future__ import annotations
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from ..core.memory import Memory
 from ..core.models import Quote, SupersededFact
-from ..text.words import stem, STOP_WORDS, title_words, words_of
-from ..text.facts import Fact, frame, frame_stems, same_value
+from ..text.words import title_words
 from .quotations import (
     iso_day, headline, is_statement, lines, sentences, with_dates, with_remarks)
 from .selection import _PER_MEMORY
+from .values import overturns
 
 # %% auto #0
-__all__ = ['overturns', 'overturned_sentences', 'Outdated', 'find_outdated']
-
-# %% ../../nbs/11_summaries/08_outdated.ipynb #b7639461
-_PAST = re.compile(
-    r"(?i)\b(?:instead of|rather than|not|previously|formerly|before it was|up from|down "
-    r"from|against|from|was|no longer)\s\W?$")
-
-# %% ../../nbs/11_summaries/08_outdated.ipynb #13b4fedd
-def _comparable(a: str, f: Fact, b: str, g: Fact) -> int:
-    "How alike two values are in what they count: 0 not at all, 1 the same unit, 2 the same noun."
-    if f.kind != g.kind or f.kind == "negation" or f.value.partition(" ")[2] != g.value.partition(" ")[2]:
-        return 0
-    nouns = [stem(w[0]) if (w := words_of(text[x.end:x.end + 30])) else "" for text, x in ((a, f), (b, g))]
-    return 2 if nouns[0] == nouns[1] != "" and nouns[0] not in STOP_WORDS else 1
-
-# %% ../../nbs/11_summaries/08_outdated.ipynb #e36dce39
-def overturns(
-    new: str,  # A sentence
-    old: str,  # Another
-    topic: Collection[str] = (),  # Stems of what the newer memory is about
-) -> bool:
-    "Does one sentence give another value for what the other tells?"
-    a, b = frame(old), frame(new)
-    shared = set(frame_stems(a)) & set(frame_stems(b)) - {"NUM", "DATE", "VER", "ID", "PATH"}
-    if ((shared or set(frame_stems(a)) & set(topic))
-        and any(_PAST.search(new[:g.start]) and same_value(f, g) for g in b.values for f in a.values)):
-        return True
-    enough = len(shared) >= max(2, min(len(set(frame_stems(a))), len(set(frame_stems(b)))) / 2)
-    gone = [f for f in a.values if not any(same_value(f, h) for h in b.values)]
-    return any((alike := _comparable(old, f, new, g)) and (enough or alike > 1) for f in gone
-               for g in b.values)
+__all__ = ['overturned_sentences', 'Outdated', 'find_outdated']
 
 # %% ../../nbs/11_summaries/08_outdated.ipynb #0eddb298
 def overturned_sentences(

@@ -110,17 +110,18 @@ def _words(m: re.Match[str]) -> str:
 # %% ../../nbs/04_text/04_quantities.ipynb #0c469b18
 _TIMES = r"(?:days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|ms)"
 _SUM = re.compile(rf"(?<![\w.])(?:\d{{1,6}}\s?{_TIMES}(?:\sand\s|\s)?){{2,4}}(?![\w.]\w)(?<=\w)")
-_SPAN = "minute|hour|day|week|month|year"
+_SPAN = "minute|hour|day|week|fortnight|month|year"
 _PHRASE = re.compile(
     rf"(?<![\w-])(?:(?<!and\sa\s)(?P<half>half)(?:\s(?:an?\s)?(?P<unit>second|dozen|million|{_SPAN})\b|\b)"
     rf"|(?P<one>an?)\s(?P<u>{_SPAN})\b(?P<more>\sand\sa\shalf\b)?|(?:per|each|"
     rf"every)\s(?P<rate>[a-z]{{1,7}})\b"
-    rf"|(?P<ly>hourly|daily|weekly|monthly|yearly)\b)|(?<=\w)/(?P<slash>s|sec|min|h|d|"
+    rf"|(?P<ly>hourly|daily|nightly|weekly|monthly|yearly)\b)|(?<=\w)/(?P<slash>s|sec|min|h|d|"
     rf"{_SPAN})\b", re.I)
 _BEFORE = word_set(
     "for within in after of than about under over takes took lasts waits nearly almost only roughly is was "
     "to from by least most and until")
-_RATES = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
+_RATES = {"hourly": "hour", "daily": "day", "nightly": "day", "night": "day", "weekly": "week",
+          "monthly": "month", "yearly": "year"}
 
 # %% ../../nbs/04_text/04_quantities.ipynb #dd85d0d6
 def _sum(m: re.Match[str]) -> str:
@@ -141,5 +142,6 @@ def _phrase(m: re.Match[str]) -> str:
                     if re.search(r"\d|\b(?:once|twice|times)\b", m.string[max(0, m.start() - 30):m.start()])
                     else "")
     if m["one"]: return quantity(Fraction(3, 2) if m["more"] else Fraction(1), m["u"])
-    unit = _RATES.get((m["ly"] or "").lower(), "") or (m["rate"] or m["slash"]).lower()
+    said = (m["ly"] or m["rate"] or m["slash"]).lower()
+    unit = _RATES.get(said, said)
     return f"per {quantity(Fraction(1), unit)}" if unit in _UNITS and _UNITS[unit][0] in ("s", "mo") else ""

@@ -65,7 +65,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
 # %% ../../nbs/04_text/01_sentences.ipynb #48438ce5
 _STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+(?=\s|\Z)")
 _SHORT = re.compile(
-    r"\b(?:(?i:e\.g|i\.e|cf|vs|approx|resp|nos?|fig|sec|vol|pp?|dr|mrs?|st|al|ca|incl)|[A-Z])\.$")
+    r"\b(?:(?i:e\.g|i\.e|cf|vs?|approx|resp|nos?|fig|sec|vol|pp?|dr|mrs?|st|al|ca|incl)|Ms|[A-Z])\.$")
 _QUOTED = re.compile(r'"[^"]{1,400}"|“[^”]{1,400}”|«[^»]{1,400}»|\[[^\[\]\n]{1,300}\](?=\()')
 
 # %% ../../nbs/04_text/01_sentences.ipynb #f16520a8

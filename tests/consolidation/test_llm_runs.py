@@ -227,10 +227,11 @@ def told(texts, **changed):
     return said | {k: f(said[k]) for k, f in changed.items()}
 
 
-@pytest.mark.parametrize(("changed", "by"), [({}, "llm"), ({"summary": lambda s: s.replace("90 s", "60 s")}, "offline"),
-                                             ({"summary": lambda s: s[:60]}, "offline"),
-                                             ({"key_facts": lambda k: [*k, "Ruth replaced 14 valves in `attic/roof.py`."]}, "offline")])
-def test_a_written_summary_stands_if_nothing_is_wrong_in_it(tmp_path, mock_consolidation_llm, changed, by):
+@pytest.mark.parametrize(("changed", "by", "wrong"), [
+    ({}, "llm", "no such"), ({"summary": lambda s: s.replace("90 s", "60 s")}, "llm", "60 s"), ({"summary": lambda s: s[:60]}, "llm", "no such"),
+    ({"key_facts": lambda k: [*k, "Ruth replaced 14 valves in `attic/roof.py`."]}, "llm", "Ruth"),
+    ({"summary": lambda s: "Ruth replaced 14 valves."}, "offline", "Ruth")])
+def test_what_stands_of_a_written_summary(tmp_path, mock_consolidation_llm, changed, by, wrong):
     home = new_repo(tmp_path / "valves", POLLED)
     def summary(texts): return told(texts, **changed)
     mock_consolidation_llm.summary = summary
@@ -239,6 +240,8 @@ def test_a_written_summary_stands_if_nothing_is_wrong_in_it(tmp_path, mock_conso
     x, = consolidation_view.view(open_repo(home)).state.summaries.values()
     asked = [r for r in mock_consolidation_llm.requests if r.task == "summary"]
     assert x.by == by and len(asked) == (1 if by == "llm" else 2) and not audit.audit(home).findings
+    everything = " ".join([x.title, x.summary, *x.key_facts])
+    assert wrong not in everything and all(word in everything for word in ("90 s", "Bus B", "warden"))
     assert by == "offline" or x.quotes and all(q.text in m.text for q in x.quotes for m in POLLED if m.id == q.memory_id)
 
 

@@ -319,7 +319,8 @@ def test_no_prompt_takes_a_bad_reply(fault, faulty_llm, asking):
     client = asking(cloud(faulty_llm(always=fault, brain=sensible(lambda newer, older: "supersede"))))
     for task, made in ASK.items():
         a = ask_all(client, [made()])[0]
-        assert a.failure or (fault, task) == ("unknown id", "summary")  # in which no id stands
+        # In a summary no id stands, and a field that nobody asked for is read over; a pair that nobody asked about is not
+        assert a.failure or (fault, task) in {("unknown id", "summary"), ("extra key", "summary"), ("extra key", "edges")}
 
 
 # What an observer sees

@@ -134,7 +134,7 @@ def test_a_schema_has_what_strict_mode_knows(task):
 @pytest.mark.slow
 def test_schema_and_validator_agree():
     import jsonschema
-    for reply, shape in ((ANSWER, llm_prompt_parts.PairReply), (SUMMARY, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
+    for reply, shape in ((ANSWER, llm_prompt_parts.PairReply), (SHOWN, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
         jsonschema.validate(reply, llm_prompt_parts.schema_of(shape))
         assert llm_prompt_parts.parse_shape(json.dumps(reply), shape)
         for bad in broken(reply):
@@ -157,6 +157,9 @@ JUDGED = {"P1": ANSWER}
 SUMMARY = {"title": "The API runs on FastAPI", "summary": "It is served with FastAPI.", "key_facts": ["It answers in 40 ms."],
            "decisions": [{"decision": "Use FastAPI.", "rationale": "OpenAPI.", "outcome": None, "confidence": "high"}],
            "superseded_facts": [{"original_fact": "It ran on Flask.", "superseded_by": "FastAPI.", "source": "M1"}], "insights": ["Small is not enough."]}
+SHOWN = {"title": "The API runs on FastAPI", "summary": [{"text": "It is served with FastAPI.", "quote": "Serve the API with FastAPI"}], "key_facts": [],
+         "decisions": [{"decision": "Use FastAPI.", "quote": "FastAPI", "rationale": "OpenAPI.", "rationale_quote": "OpenAPI is needed", "outcome": None,
+                        "outcome_quote": None, "confidence": "high"}], "insights": ["Small is not enough."]}  # As it is asked for
 EDGES = {"edges": [{"source": "M2", "type": "contradicts", "target": "M1", "hint": None, "confidence": "low", "quote": "Flask goes."}]}
 REPLIES = {"judge": JUDGED, "summary": SUMMARY | {"superseded_facts": []}, "edges": EDGES}
 
@@ -315,19 +318,27 @@ def draft(outdated=None, amended=None, **wrong):
 
 def test_a_draft_is_what_a_summary_is_made_of():
     d = draft()
-    assert d.superseded_facts[0].source_memory_id == FLASK.id and d.decisions[0].outcome is None and d.insights == ("Small is not enough.",)
-    assert {f for f in d.__dataclass_fields__ if f != "insights"} <= set(MemorySummary.__dataclass_fields__)
+    assert d.decisions[0].outcome is None and d.insights == ("Small is not enough.",) and d.quotes == {}
+    assert {*d.__dataclass_fields__} <= set(MemorySummary.__dataclass_fields__)
+
+
+def test_a_draft_with_quotations():
+    said = {"text": "It answers in 40 ms.", "quote": "answers in 40 ms"}
+    d = draft(summary=[said, {"text": "It is small.", "quote": ""}], key_facts=[said])
+    assert d.summary == "It answers in 40 ms. It is small." and d.quotes == {said["text"]: said["quote"]}
+
+
+@pytest.mark.parametrize("kind", [{"confidence": "High"}, {"confidence": 0.95}, {"extra": 1}, {"rationale": None}])
+def test_a_draft_is_read_kindly(kind):
+    d = draft(decisions=[SUMMARY["decisions"][0] | kind, "Use it"], more="x", superseded_facts="none")
+    assert d.decisions[0].confidence == SUMMARY["decisions"][0]["confidence"] and d.decisions[1].decision == "Use it"
+    assert p.summary_request(MEMBERS)[1]('{"summary": "It runs."}') == p.Draft("", "It runs.")
 
 
 @pytest.mark.parametrize("when", ["yesterday", "Yesterday", "today", "last week", "last Monday", "next month", "3 days ago", "two weeks ago", "an hour ago",
                                   "this morning", "the past few days", "tomorrow", "last night", "earlier this year", "last month's"])
 def test_dates_are_absolute(when):
     assert p.relative_date(f"It broke {when} in staging.")
-    for key, value in (("title", f"It broke {when}"), ("summary", f"It broke {when}."), ("key_facts", [f"It broke {when}."]),
-                       ("insights", [f"It broke {when}."]),
-                       ("decisions", [SUMMARY["decisions"][0] | {"outcome": f"It broke {when}."}]),
-                       ("superseded_facts", [SUMMARY["superseded_facts"][0] | {"superseded_by": f"It broke {when}."}])):
-        with pytest.raises(BadReply, match="no date"): draft(**{key: value})
 
 
 @pytest.mark.parametrize("fine", ["on 2026-10-31", "for three days", "in the last week of October 2026", "with yesterday's release against today's schema",
@@ -336,26 +347,18 @@ def test_what_is_no_relative_date(fine): assert p.relative_date(f"It runs {fine}
 
 
 @pytest.mark.parametrize("wrong,told", [
-    ({"title": "word " * 21}, "title: 21"), ({"title": " "}, "title"), ({"summary": "w " * 161}, "summary: 161"),
+    ({"title": "word " * 21}, "title: 21"), ({"summary": "w " * 161}, "summary: 161"),
     ({"summary": ""}, "summary"), ({"insights": ["A pattern."] * 6}, "insights: 6"), ({"key_facts": ["A fact."] * 9}, "key_facts: 9"),
-    ({"key_facts": [""]}, "key_facts"), ({"summary": "As M2 says, it runs."}, "labels"),
-    ({"superseded_facts": [SUMMARY["superseded_facts"][0] | {"source": "M2"}]}, "marked"),
-    ({"superseded_facts": [SUMMARY["superseded_facts"][0] | {"source": FLASK.id}]}, "marked"),
     ({"decisions": [SUMMARY["decisions"][0] | {"confidence": "sure"}]}, "confidence"), ({"title": "The\u200bAPI"}, "seen")])
 def test_a_draft_that_does_not_fit(wrong, told):
     with pytest.raises(BadReply, match=told): draft(**wrong)
-
-
-def test_a_label_that_is_a_word_of_theirs_may_stand():
-    chip = mem("CI runs on an M1", "The M1 is slow.")
-    assert p.summary_request([chip])[1](json.dumps(SUMMARY | {"title": "CI runs on an M1", "superseded_facts": []})).title == "CI runs on an M1"
 
 
 def test_what_replaced_a_member_goes_along_without_being_summarized():
     request, _ = p.summary_request([FLASK, HOSTS], {FLASK.id: FASTAPI})
     assert [d.get("outdated_by") for d in data(request)] == ["M3", None, None] and "Summarize M1, M2. M3 only" in user(request)
     request, parse = p.summary_request(MEMBERS, {}, {FLASK.id: FASTAPI})
-    assert data(request)[0]["amended_by"] == "M2" and parse(json.dumps(SUMMARY)).superseded_facts
+    assert data(request)[0]["amended_by"] == "M2" and parse(json.dumps(SUMMARY)).summary == SUMMARY["summary"]
 
 
 def test_a_second_try_says_why():
@@ -388,6 +391,17 @@ def test_relates_to_is_related_to(): assert links(EDGE | {"type": "relates_to"})
     ({"type": "supersedes"}, "type"), ({"hint": "w " * 30, "target": None}, "words")])
 def test_an_edge_that_does_not_fit(wrong, told):
     with pytest.raises(BadReply, match=told): links(EDGE | wrong)
+
+
+def test_one_bad_edge_spoils_no_good_one():
+    assert links(EDGE | {"source": "M3"}, EDGE) == links(EDGE)
+
+
+def test_a_quotation_is_read_kindly_and_kept_as_it_stands():
+    m = mem("Don’t retry a 410", "It is final – the receiver has gone.\nAsk Ruth.")
+    found = [llm_prompt_parts.find_quote(q, m, "x") for q in ("don't RETRY a 410.", "final - the receiver", "has gone. Ask Ruth")]
+    assert found == ["Don’t retry a 410", "final – the receiver", "has gone.\nAsk Ruth"]
+    with pytest.raises(BadReply, match="does not stand"): llm_prompt_parts.find_quote("a receiver has gone", m, "x")
 
 
 def test_there_are_not_more_edges_than_can_be():

@@ -13,9 +13,10 @@ from git_notes_consolidation.summaries.extraction import (
     NothingToQuote, places, summarize_cluster)
 from git_notes_consolidation.summaries.quotations import (
     readability, headline, lines, sentences, is_statement, with_dates)
-from git_notes_consolidation.summaries.outdated import overturned_sentences, overturns, find_outdated
+from git_notes_consolidation.summaries.outdated import overturned_sentences, find_outdated
 from git_notes_consolidation.summaries.decisions import decision, outcome, reason, is_decision
 from git_notes_consolidation.summaries.selection import normalized, same_statement, as_title
+from git_notes_consolidation.summaries.values import overturns
 from git_notes_consolidation.summaries.verification import parts, verify
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -120,9 +121,7 @@ def test_a_summary_of_anything(ms, rnd, data):
     assert s.title and len(s.title.split()) <= 10 and len(s.key_facts) <= 5 and len(s.decisions) <= 3 and s.summary
     assert s.title[-1] not in ":,;" and not s.title.startswith(("...", "…", "#", "- ", "* ", "1. ")) and not s.title.endswith(("...", "…"))
     assert MemorySummary.from_dict(json.loads(json.dumps(s.to_dict()))) == s
-    whole = replace(s, superseded_facts=tuple(f for f in s.superseded_facts if f.source_memory_id in gone))
-    checked = verify(whole, [*ms, *(m for m in part.values() if m not in ms)], outdated=gone, coherence=0.6)
-    assert s.confidence.overall == pytest.approx(0.6 * checked.faithfulness) and s.coverage == checked.coverage
+    assert s.confidence.overall == pytest.approx(0.6) and s.coverage == verify(s, ms, outdated=gone, amended=part).coverage
 
 
 @pytest.mark.slow
@@ -358,7 +357,7 @@ def clusters():
 def test_the_sample(clusters):
     for ms in clusters:
         s = summarize(ms)
-        assert s.confidence.overall == pytest.approx(0.6) and verify(s, ms, coherence=0.6).ok()
+        assert s.confidence.overall == pytest.approx(0.6) and verify(s, ms).ok()
         assert all(any(q.holds(m) for m in ms) for q in s.quotes) and all(places(s).values()) and len(s.summary.split()) <= 100
         assert 0 < s.coverage <= 1 and s.title and places(s)["title"]
         assert as_title(max((q for q in places(s)["title"]), key=lambda q: len(q.text))) is not None
