@@ -478,7 +478,7 @@ def query(data):
     assert set(store_tables.search_text(conn, said)) <= {m.id for m in PLACED}
     assert (x := ranking.word_scores(conn, said, 2, 2)) is None or x.shape == (2,)
     questions.read_question(said); questions.needs_reasoning(said)
-    assert ranking.lists_all(said) in (True, False) and ranking.about_the_past(said) in (True, False)
+    assert isinstance(ranking.listing(said, SAMPLE_NOW), ranking.Listing | None) and ranking.about_the_past(said) in (True, False)
 
 
 @cache

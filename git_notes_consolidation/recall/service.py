@@ -293,7 +293,8 @@ def margin(
         return "Nothing here surely answers this. The nearest:"
     alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
     if alone: return None
-    return "Not sure; compare the first two:" if results[0].score >= TWO else "Not sure; it may be any of these:"
+    two = results[0].score >= TWO
+    return f"Not sure; {'compare the first two' if two else 'it may be any of these'}:"
 
 # %% ../../nbs/14_recall/06_service.ipynb #2ddf433b
 def _to_list(w: Wanted, asks: Listing, deeper: bool) -> Wanted:
