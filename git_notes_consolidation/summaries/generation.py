@@ -79,15 +79,16 @@ def check(
                       quotes=quotes)
     v = verified(summary)
     less = trimmed(summary, plain, v.findings)
-    if not less.summary or len(v.wrong) > _FALL: return Checked(None, v.wrong)
+    fell = [f for f in v.wrong if not f.part.startswith("insights")]
+    if not less.summary or len(fell) > _FALL: return Checked(None, v.wrong)
     missing = verified(less).missing
-    told = [t for t in (*plain.key_facts, plain.summary) if any(m in t for m in missing)]
+    added = [t for t in (*plain.key_facts, plain.summary) if any(m in t for m in missing)]
     whole = replace(less, key_facts=(*less.key_facts, *missing))
     c, share = plain.confidence, verified(whole).coverage
     sure = CaptureConfidence.from_factors(v.faithfulness * c.coherence, c.actionability, c.novelty,
                                           c.specificity, c.coherence)
     known = (q for q in plain.quotes if any(q.memory_id == f.source_memory_id for f in plain.superseded_facts)
-             or any(q.text in t for t in told))
+             or any(q.text in t for t in added))
     shown = dict.fromkeys((*(f.source for f in v.findings if f.source and not f.faults), *known))
     return Checked(replace(whole, quotes=tuple(shown), confidence=sure, coverage=share), v.wrong)
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 from ..core.memory import Memory
 from ..core.models import MemorySummary, Quote
+from ..llm.prompt_parts import dates_in
 from ..llm.summary_prompts import relative_date
 from ..text.facts import Fact, same_value
 from ..text.sentences import word_set
@@ -128,7 +129,8 @@ _PAST = re.compile(
     r"revert\w*|correct\w*|from \S+(?: \S+)? to|not \S+ any ?more|wrong)\b")
 _PAST_HERE = re.compile(
     r"(?i)\b(?:earlier|old|dropped|until|once|before|was|were|had|gone|deleted|removed|ended|asked|tried|"
-    r"considered|wanted|noted|said|took|came|thought|proposed|went)\b")
+    r"considered|wanted|noted|said|took|came|thought|proposed|went|turned|refused|declined|rejected|broke|"
+    r"failed)\b")
 
 
 def told_as_past(text: str, p: Piece, c: Clause) -> bool:
@@ -146,6 +148,7 @@ def _outdated(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
         yield Fault("outdated", old.said)
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #a493545e
+_CALENDARIC = re.compile(r"\d{4}(?:-[\w-]+)?|W\d\d?")
 _VAGUE = re.compile(r"(?i)an?\s.*|one|once|twice|single|both|half|zero")
 
 
@@ -202,7 +205,8 @@ def _value(text: str, p: Piece, f: Fact, c: Clause, given: Sources) -> Fault | N
         return Fault("changed", raw, rival, f) if rival else None
     if same or vague or f.kind == "date" and any(means_day(s.memory, f) for s in given.all): return None
     if any(_has(s, raw, f, p.facts, True) for s in given.all): return Fault("outdated", raw, fact=f)
-    if _counts_anew(text, f, given): return None
+    if _counts_anew(text, f, given) or _CALENDARIC.fullmatch(raw) and any(
+            raw in dates_in(s.memory) for s in given.all): return None
     return Fault("invented", raw, fact=f)
 
 
@@ -307,8 +311,8 @@ def judge(text: str, p: Piece, given: Sources) -> tuple[Fault, ...]:
     return (*undated, *(f for check in checks for f in check(text, p, given)))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #7adc7b51
-def _unquoted(text: str, p: Piece, quote: str, given: Sources) -> Iterator[Fault]:
-    "A sentence without words that show it."
+def _shown_by(text: str, p: Piece, quote: str, given: Sources) -> frozenset[str]:
+    "The memories that hold, and have the words that are to show a sentence."
     said = " ".join(q.said for q in pieces(quote))
     past = any(told_as_past(text, p, c) for c in clauses(text, p))
     read = dict[str, str]()
@@ -316,8 +320,19 @@ def _unquoted(text: str, p: Piece, quote: str, given: Sources) -> Iterator[Fault
         read[s.memory.id] = f"{read.get(s.memory.id, '')} {s.piece.said}"
     mine = p.keys | p.values
     akin = any(q.values & p.values or given.known.read(mine) & q.keys for q in pieces(quote))
-    if len(said) < 4 or not akin or not any(f" {said} " in f"{x} " for x in read.values()):
-        yield Fault("unquoted", quote)
+    return frozenset(i for i, x in read.items() if len(said) >= 4 and akin and f" {said} " in f"{x} ")
+
+
+def _by_quote(text: str, p: Piece, quote: str, given: Sources) -> tuple[Fault, ...]:
+    "What is wrong with a sentence that comes with words that are to show it."
+    faults, shown = judge(text, p, given), _shown_by(text, p, quote, given)
+    if not shown: return faults or (Fault("unquoted", quote),)
+    if not faults: return ()
+    there = frozenset[str]().union(*(given.memories[i] for i in shown))
+    named = {word_key(x.lower()) for x, _ in _names(text[p.start:p.end])}
+    marks = frozenset[str]().union(*(_marks(s.piece) for s in given.all if s.memory.id in shown))
+    if not (named <= there and _marks(p) <= marks): return faults
+    return judge(text, p, replace(given, all=tuple(s for s in given.all if s.memory.id in shown)))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #1221c7cb
 @dataclass(frozen=True)
@@ -334,7 +349,8 @@ class Finding:
 def _spread(found: Sequence[Finding], told: Mapping[str, str], given: Sources) -> Iterator[Finding]:
     "The findings, and with each fault its value wherever it is told of the same."
     def piece(f: Finding) -> Piece: return next(p for p in pieces(told[f.part]) if p.start == f.start)
-    fell = [(piece(f).keys, x) for f in found for x in f.faults if x.fact or x.kind == "name"]
+    fell = [(piece(f).keys, x) for f in found if not f.part.startswith("insights")  # Which may have counted
+            for x in f.faults if x.fact or x.kind == "name"]
     for f in found:
         p = piece(f)
         past = any(told_as_past(told[f.part], p, c) for c in clauses(told[f.part], p))
@@ -411,10 +427,9 @@ def verify(
     for name, text in told.items():
         for p in pieces(text):
             s, said = given.best(p.keys | p.values, given.holds)[1], text[p.start:p.end]
-            faults = judge(text, p, given)
-            if quotes and not faults and not name.startswith(("title", "insights")):
-                quote = next((q for t, q in quotes.items() if said in t), "")
-                faults = tuple(_unquoted(text, p, quote, given))
+            quote = next((q for t, q in (quotes or {}).items() if said in t or t in said), "")
+            by_quote = quotes and not name.startswith(("title", "insights"))
+            faults = _by_quote(text, p, quote, given) if by_quote else judge(text, p, given)
             found.append(Finding(name, p.start, p.end, said, faults, s.quote() if s else None))
     missing = (text[p.start:p.end] for text in wanted.values()
                for p in pieces(text) if retold(text, p, heard, given) < 0.5)
