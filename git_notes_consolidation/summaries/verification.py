@@ -327,12 +327,12 @@ def _by_quote(text: str, p: Piece, quote: str, given: Sources) -> tuple[Fault, .
     "What is wrong with a sentence that comes with words that are to show it."
     faults, shown = judge(text, p, given), _shown_by(text, p, quote, given)
     if not shown: return faults or (Fault("unquoted", quote),)
-    if not faults: return ()
+    theirs = replace(given, all=tuple(s for s in given.all if s.memory.id in shown))
     there = frozenset[str]().union(*(given.memories[i] for i in shown))
-    named = {word_key(x.lower()) for x, _ in _names(text[p.start:p.end])}
-    marks = frozenset[str]().union(*(_marks(s.piece) for s in given.all if s.memory.id in shown))
-    if not (named <= there and _marks(p) <= marks): return faults
-    return judge(text, p, replace(given, all=tuple(s for s in given.all if s.memory.id in shown)))
+    named = [x for x, opens in _names(text[p.start:p.end]) if not opens and word_key(x.lower()) not in there]
+    foreign = [*named, *(x.value for x in _values(text, p, theirs))]
+    if foreign: return faults or tuple(Fault("unquoted", x) for x in foreign)
+    return judge(text, p, theirs) if faults else ()
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #1221c7cb
 @dataclass(frozen=True)
