@@ -175,7 +175,8 @@ def _never_outwards(found: list[Provider], notes: list[str], local_only: bool) -
     kept: list[Provider] = []
     for p in found:
         if local_only and not p.local:
-            notes.append(f"{p} is skipped: llm_local_only, and that address is not local")
+            why = "its model is not on this machine" if p.path else "that address is not local"
+            notes.append(f"{p.name if p.path else p} is skipped: llm_local_only, and {why}")
         elif not p.local and any(k.local for k in kept):
             notes.append(
                 f"{p} is skipped: {kept[-1].name} is local, and from local to cloud there is no way on")

@@ -309,10 +309,10 @@ def _questions(tables: sqlite3.Connection) -> dict[str, str]:
     return cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
 
 
-def _unended(results: Iterable[MemoryResult], asked: Mapping[str, str]) -> list[MemoryResult]:
-    "What is in the way: without what is resolved, and last what a run thinks is over."
-    still = (replace(r, newer=asked.get(r.id)) for r in results if r.status != "resolved")
-    return sorted(still, key=lambda r: r.newer is not None)
+def _marked(results: Iterable[MemoryResult], asked: Mapping[str, str], blockers: bool) -> list[MemoryResult]:
+    "With what a run thinks newer; of what is in the way without what is resolved, and last what may be over."
+    found = [replace(r, newer=asked.get(r.id)) for r in results if not (blockers and r.status == "resolved")]
+    return sorted(found, key=lambda r: blockers and r.newer is not None)
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
 RANKERS = ("words", "vectors")
@@ -442,8 +442,10 @@ AND m.superseded_kind = 'full')
                     count_up("store.summary_searches", int(wanted.summaries))
                     if vectors is None:
                         every = listed(c, wanted)
-                        if wanted.namespace == "blockers": return _unended(full(every), _questions(tables))
-                        return full(every._replace(units=every.units[:most]))
+                        blockers = wanted.namespace == "blockers"
+                        some = every if blockers else every._replace(units=every.units[:most])
+                        guesses = _questions(tables) if wanted.namespace or wanted.since else {}
+                        return _marked(full(some), guesses, blockers)
                     scores = _scored(tables, c, query, *vectors, self.rankers)
                     return self._best(tables, c, scores, query, wanted, most, least, full, deeper)
         # Somebody filled the tables in between

@@ -20,6 +20,7 @@ from ...core.reports import ConsolidationPhase, ConsolidationResult
 from ...store.changes import last_run
 from ...store.oplog import Operation, operations_of
 from ...store.reader import resolve
+from ...store.state import open_questions
 from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...session.hooks import ConsolidationHook
 from git_notes_consolidation.apps.cli.app import (
@@ -255,7 +256,7 @@ def _told_of_calls(call: Call, s: consolidation_service.ConsolidationService, st
                    dry: bool) -> consolidation_service.ConsolidationService:
     "The service; where it asks a program, each round of calls is announced, and a dry run makes none."
     who = s.settings.config.llm_provider
-    if who not in PROGRAMS: return s
+    if who not in PROGRAMS or s.settings.config.llm_local_only: return s
     def asked(done: int, of: int) -> None:
         if not done:
             n = f"{of} call{'s' * (of != 1)}"
@@ -358,6 +359,8 @@ def consolidate(
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)
     told = report(result, seconds) if result.memories_processed else [why_empty(call.repo)]
+    if not result.changed and (n := len(open_questions(consolidation_view.view(s.repo).state))):
+        told.append(f"{n} question{'s wait' if n > 1 else ' waits'} for an answer: gnc review")
     if dry_run and not plan:
         call.show(json.loads(made.to_json()),
                   *told,
