@@ -23,16 +23,33 @@ from .candidates import _ASKED, _edge, _TYPES, judge, JudgedPairs
 __all__ = ['ask_model', 'active_edges', 'Related', 'relate']
 
 # %% ../../nbs/13_consolidation/03_relate.ipynb #73072226
+_SOLVE = ("learnings", "progress")
+
+
+def _may_solve(s: Scanned, current: Sequence[Memory],
+               judged: JudgedPairs) -> Iterable[tuple[int, int, float]]:
+    "What is new beside each older blocker that stands: a fix may share no word with it. Behind all likenesses."
+    edges = (*s.state.edges.values(), *judged.edges)
+    ended = {e.target_id for e in edges if e.edge_type == EdgeType.SUPERSEDES}
+    known, row, at = {(a, b) for a, b, _ in judged.open}, s.row(), s.rows()
+    stand = [i for i, m in enumerate(current) if m.namespace == "blockers" and m.id not in ended]
+    theirs = s.vectors[at[[row[current[i].id] for i in stand]]]
+    for a, m in enumerate(current if stand else ()):
+        if m.namespace in _SOLVE and s.scope.has(m):
+            near = (theirs @ s.vectors[at[row[m.id]]]).tolist()
+            yield from ((a, b, x - 1) for b, x in zip(stand, near) if b < a and (a, b) not in known)
+
+
 def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[tuple[int, int]]:
     "The undecided pairs that are worth a model's look: newer and older."
     wondered = {(e.source_id, e.target_id) for e in judged.asked if e.id not in s.state.verdicts}
     only = s.model is not None and s.model.open_only
     near: dict[int, list[tuple[bool, float, int]]] = defaultdict(list)
-    for a, b, x in judged.open:
+    for a, b, x in (*judged.open, *(() if only else _may_solve(s, current, judged))):
         newer, older = current[a], current[b]
-        if newer.event_time < older.event_time or other_scope(older, newer): continue
         asked = (newer.id, older.id) in wondered
-        if asked or not only: near[a].append((asked, x if x is not None else 1.0, b))
+        if newer.event_time >= older.event_time and (asked or not only):
+            near[a].append((asked, x if x is not None else 1.0, b))
     return [(a, b) for a, found in sorted(near.items()) for _, _,
             b in sorted(found, reverse=True)[:s.config.llm_candidates]]
 
@@ -57,6 +74,12 @@ def _borne_out(s: Scanned, judged: JudgedPairs,
                    asked=(*judged.asked, *doubts.values()))
 
 
+def _careful(older: Memory, newer: Memory, j: Judgment) -> Judgment:
+    "Less sure where one scope's memory would take the place of another's."
+    foreign = j.kind == "full" and other_scope(older, newer)
+    return replace(j, confidence=min(j.confidence, DOUBTED)) if foreign else j
+
+
 def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
     "The judgments, with the model's beside the offline judge's."
     there = {m.id: m for m in current}
@@ -67,7 +90,8 @@ def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> Jud
     pairs = [(current[b], current[a]) for a, b in _to_ask(s, current, judged)]
     said = s.model.judge([*first, *pairs])
     judged = _borne_out(s, judged, zip(due, said))
-    answers = {(newer, older): j for (older, newer), j in zip(pairs, said[len(due):]) if j is not None}
+    answers = {(newer, older): _careful(older, newer, j) for (older, newer), j in zip(pairs, said[len(due):])
+               if j is not None}
     heard = frozenset((newer.id, older.id) for newer, older in answers)
     sure = [(n, o, j) for (n, o), j in answers.items() if j.confidence >= SURE]
     edges = [_edge(n, o, j, s.now, "llm") for n, o, j in sure if j.relation in _TYPES]

@@ -246,7 +246,7 @@ class LLMSettings(_Checked):
     llm_batch: int = 0  # Pairs judged in one call; 0: 6 for a model on this machine, 30 for others
     # Older memories that a model judges each memory against; those that the offline judge wonders about come
     # first
-    llm_candidates: int = 3
+    llm_candidates: int = 6
     llm_daily_tokens: int = 2_000_000  # Tokens a day that may cost something
     llm_daily_usd: float = 1.0  # … and dollars
 
