@@ -28,7 +28,7 @@ _SOLVE = ("learnings", "progress")
 
 def _may_solve(s: Scanned, current: Sequence[Memory],
                judged: JudgedPairs) -> Iterable[tuple[int, int, float]]:
-    "What is new beside each older blocker that stands: a fix may share no word with it. Behind all likenesses."
+    "Something new beside each older blocker that stands, behind all likenesses."
     edges = (*s.state.edges.values(), *judged.edges)
     ended = {e.target_id for e in edges if e.edge_type == EdgeType.SUPERSEDES}
     known, row, at = {(a, b) for a, b, _ in judged.open}, s.row(), s.rows()
