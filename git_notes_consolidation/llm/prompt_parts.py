@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hint
 from ..core.memory import digest, Memory
 from ..core.extras import need
 from ..core.visible import json_line
+from ..text.words import STOP_WORDS
 from ..temporal.resolve import find_references, outlook_of
 from .redact import _MARK, redact
 from .protocol import BadReply
@@ -190,9 +191,10 @@ _KIN = {c: f"[{re.escape(row)}]" for row in ("'’‘ʼ`", '"“”„«»', "-�
 
 
 def _spelt(words: str) -> re.Pattern[str]:
-    "These words in any case, with any apostrophes, dashes and blanks."
-    return re.compile(r"\s+".join("".join(_KIN.get(c, re.escape(c)) for c in w) for w in words.split()),
-                      re.IGNORECASE)
+    "These words in any case, with any apostrophes, dashes and blanks; none of them cut."
+    said = r"\s+".join("".join(_KIN.get(c, re.escape(c)) for c in w) for w in words.split())
+    begin = "(?<![a-z0-9])" if words[:1].isalnum() else ""
+    return re.compile(begin + said + ("(?![a-z0-9])" if words[-1:].isalnum() else ""), re.IGNORECASE)
 
 
 def find_quote(
@@ -211,7 +213,7 @@ def find_quote(
         return next((m[0] for m in found if m), "")
     parts = [p.strip() for piece in _MARK.split(said) for p in (piece, *piece.split("\n\n", 1))]
     span = own(said) or max(map(own, parts), key=len, default="")
-    if len(span) < min(4, len(memory.text)):
+    if len(span) < min(4, len(memory.text)) or not {*re.findall(r"\w+", span.lower())} - STOP_WORDS:
         raise BadReply(f"{where}: the quote is too short to show anything")
     return span
 

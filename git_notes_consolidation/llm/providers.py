@@ -146,8 +146,8 @@ def outside(
 ) -> dict[str, str]:
     "The environment, with nothing on its PATH that a repository could have brought."
     def fits(folder: str) -> bool:
-        return os.path.isabs(folder) and not (top and Path(folder).resolve().is_relative_to(
-            Path(top).resolve()))
+        return os.path.isabs(folder) and not (top and Path(os.path.realpath(folder)).is_relative_to(
+            os.path.realpath(top)))
     return {**env, "PATH": os.pathsep.join(filter(fits, env.get("PATH", "").split(os.pathsep)))}
 
 # %% ../../nbs/09_llm/01_providers.ipynb #6b9e8b94

@@ -6,13 +6,14 @@
 from __future__ import annotations
 import json, re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 from ..core.memory import Memory
 from ..core.models import SummaryDecision
 from .protocol import BadReply, Request
-from .prompt_parts import (
-    _MARK, _T, escaped, fenced, json_object, labels, Level, Most, one_line, parse_shape, schema_of, Shape)
+from git_notes_consolidation.llm.prompt_parts import (
+    _MARK, _T, escaped, fenced, json_object, kindly, labels, Level, Most, one_line, parse_shape, schema_of,
+    Shape)
 from .supersession_prompt import _DATA, _request
 
 # %% auto #0
@@ -123,15 +124,15 @@ def _kindly(said: Mapping[str, Any]) -> dict[str, Any]:
     "A reply with all fields that were asked for, and no others."
     def several(x: Any, fill: Callable[[Any], Any]) -> list[Any]:
         return [fill(y) for y in (x if isinstance(x, list) else [x] if x else [])]
-    def sentence(x: Any) -> Any: return {"text": x, "quote": ""} if isinstance(x, str) else x
-    def decision(x: Any) -> Any:
-        if isinstance(x, str): x = {"decision": x}
+    def full(x: Any, name: str, shape: Any, blank: dict[str, Any]) -> Any:
+        if isinstance(x, str): x = {name: x}
         if not isinstance(x, dict): return x
-        sure = x.get("confidence", "medium")
-        if isinstance(sure, float): sure = "high" if sure > 0.8 else "medium" if sure > 0.5 else "low"
-        blank = dict.fromkeys(("quote", "rationale", "rationale_quote"), "")
-        return {k: x.get(k) or blank.get(k) for k in (f.name for f in fields(DecisionReply))} | {
-            "confidence": str(sure).lower()}
+        return blank | {k: y for k, y in kindly(x, shape).items() if y is not None}
+    def sentence(x: Any) -> Any: return full(x, "text", SentenceReply, {"quote": ""})
+    def decision(x: Any) -> Any:
+        return full(x, "decision", DecisionReply, {
+            "quote": "", "rationale": "", "rationale_quote": "", "outcome": None, "outcome_quote": None,
+            "confidence": "medium"})
     fill = {"summary": sentence, "key_facts": sentence, "decisions": decision, "insights": lambda x: x}
     return {"title": said.get("title", "")} | {k: several(said.get(k), f) for k, f in fill.items()}
 
@@ -153,7 +154,8 @@ def _draft(
                                       prose(d.outcome, d.outcome_quote, "outcome") or None, d.confidence)
                       for d in _few(r.decisions, "decisions", 5) if d.decision.strip())
     summary = one_line(" ".join(several(r.summary, "summary", 160)), "summary", 160)
-    return Draft(prose(r.title, "", "title", 20), summary, several(r.key_facts, "key_facts"), decisions,
+    title = prose(r.title, "", "title", 20) if len(r.title.split()) <= 20 else ""  # The quoted one's is shown
+    return Draft(title, summary, several(r.key_facts, "key_facts"), decisions,
                  tuple(one_line(x, "insights", 60) for x in _few(r.insights, "insights", 5)), quotes)
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #7d15d04f

@@ -13,7 +13,7 @@ from ..core.memory import Memory
 from ..core.models import Judgment
 from .protocol import BadReply, Request
 from git_notes_consolidation.llm.prompt_parts import (
-    _T, CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, labels, one_line, PairReply,
+    CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, labels, one_line, PairReply,
     parse_shape, schema_of)
 
 # %% auto #0
@@ -82,18 +82,6 @@ def _judgment(where: str, answer: PairReply, newer: Memory, needs_quote: bool = 
     kind = (answer.kind or "partial") if replaced else None  # A part hides nothing
     return Judgment(answer.relation, kind, CONFIDENCE[answer.confidence], "L", reason, span)
 
-# %% ../../nbs/09_llm/16_supersession_prompt.ipynb #0740961b
-def _each(
-    checks: Iterable[Callable[[], _T]],
-) -> list[_T]:
-    "What the checks give, or one `BadReply` with all that is wrong."
-    out, wrong = [], []
-    for check in checks:
-        try: out.append(check())
-        except BadReply as e: wrong.append(str(e))
-    if wrong: raise BadReply("; ".join(wrong[:8]))
-    return out
-
 # %% ../../nbs/09_llm/16_supersession_prompt.ipynb #fa8ba495
 def _designs(given: Any) -> bool:
     "Is it an answer as the designs have it?"
@@ -127,7 +115,8 @@ def _judgments(
     if strange := [*found.keys() - newer.keys()]: raise BadReply(f"there is no {strange[0][:20]}")
     def one(label: str, m: Memory) -> Judgment | BadReply:
         given = found.get(label)
-        try: return _judgment(label, _read(label, given, fields), m, needs_quote=not _designs(given))
+        alone = len(newer) == 1 and _designs(given)
+        try: return _judgment(label, _read(label, given, fields), m, needs_quote=not alone)
         except BadReply as e: return e
     said = tuple(one(label, m) for label, m in newer.items())
     if all(isinstance(x, BadReply) for x in said): raise BadReply("; ".join(map(str, said[:8])))

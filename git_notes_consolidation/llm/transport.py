@@ -267,8 +267,9 @@ class Caller:
     def _send(self, p: Provider, model: str, request: Request, limit: int,
               reserved: float) -> Awaitable[Reply | Fault]:
         seconds = pace(p, self.config).timeout_s
-        left = self.ledger.daily_usd - self.ledger.spent()[1] + reserved
-        if p.path: return send_cli(request, p, model, seconds, left)
+        if p.path:
+            left = self.ledger.daily_usd - self.ledger.spent()[1] + reserved
+            return send_cli(request, p, model, seconds, left)
         if p.name == "plugin": return send_plugin(request, limit, seconds)
         call = arguments(request, model, limit, self.dropped.get((p, model), frozenset()))
         return send(self.here().client(p), call, seconds, self._clock())

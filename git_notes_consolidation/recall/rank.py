@@ -87,8 +87,8 @@ class Listing(NamedTuple):
 _NOW = (r"(?:us|me|you|the team|right|now|today|still|currently|at (?:the|this) moment|at present|open|there|"
         r"left)")
 _BLOCKERS = re.compile(
-    r"(?i)\A\W*(?:(?:what|who|which|anything|is|are|does|do we have|show|list)\b[\w'’ ]{0,20}?\b)?"
-    r"(?:(?:open|current|unresolved|our|all|the|any) )*"
+    r"(?i)\A\W*(?:(?:what(?:['’]s)?|who(?:['’]s)?|which|anything|is|are|does|do we have|there|show|list|me|"
+    r"us|we|else|ones?|things?|that)\b\W+)*(?:(?:open|current|unresolved|our|all|the|any) )*"
     rf"block(?:s|ed|ing|ers?)\b(?: (?:is|are|do we have|{_NOW}))*\W*\Z")
 _NEWS = re.compile(
     r"(?i)\A\W*(?:what|anything|everything)(?:['’](?:s|ve))?"
@@ -107,12 +107,13 @@ def listing(
     if query.strip(" \t\n\r*") == "": return Listing()
     if _BLOCKERS.match(query[:200]): return Listing("blockers")
     if (m := _NEWS.match(query[:200])) is None: return None
-    if not m["when"]: return None if m["from"] else Listing()
+    kind = _OF.get(m["what"].lower()[:5])
+    if not m["when"]: return None if m["from"] else Listing(kind)
     from git_notes_consolidation.temporal.resolve import find_references
     r = next((r for r in find_references(query[:200], now) if r.interval), None)
-    if r is None or r.interval is None: return None
+    if r is None or r.interval is None or r.interval[0] > now: return None
     if not _BARE.fullmatch(m["when"].replace(r.original_text, "")): return None
-    return Listing(_OF.get(m["what"].lower()[:5]), r.interval[0], None if m["from"] else r.interval[1])
+    return Listing(kind, r.interval[0], None if m["from"] else r.interval[1])
 
 # %% ../../nbs/14_recall/01_rank.ipynb #1947de2b
 _ALWAYS = re.compile(
@@ -122,8 +123,11 @@ _ALWAYS = re.compile(
     r"(?:decision|version|value|way|choice)s?|not any ?more|prior to)\b"
     r"|\bbefore(?: (?:that|then|this|now|it))?[\s?.!]*\Z")
 _WORDS = r"(?:what|which|who|whom|whose|where|when|why|how)\b"
-_CHOSEN = re.compile(r"(?i)\A(?!\W*why\b).*\b(?:decid|cho(?:se|ose|sen)\b|agreed?\b|settled? (?:on|for)|"
-                     r"pick(?:ed)?\b|opt(?:ed)? for)")
+_THEN = (r"before|until|last (?:week|month|year|spring|summer|autumn|winter)|in (?:(?:19|20)\d\d|"
+         r"(?:jan|febr)uary|march|april|may|june|july|august|(?:septem|octo|novem|decem)ber)")
+_CHOSEN = re.compile(
+    rf"(?i)\A(?!\W*(?:why|when)\b)(?!.*\b(?:{_THEN})\b).*\b(?:decid|cho(?:se|ose|sen)\b|agreed?\b|"
+    r"settled? (?:on|for)|pick(?:ed)?\b|opt(?:ed)? for)")
 _ASKED = re.compile(rf"(?i)\A\W*(?:(?:and|so|but|or|then|since|until|from|by|for|in|on|at|with)\s+){{0,2}}"
                     rf"(?:{_WORDS}(?:\s+[\w'’-]+){{0,3}}?\s+)?(?:was|were|did|had)(?:n['’]t)?\s")
 

@@ -363,14 +363,17 @@ class RecallService(_Tables):
         deeper, mode = mode is None, mode or RetrievalMode.STANDARD
         wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries,
                         include_sources)
-        then, asks = asked_times(as_of, known_at), listing(query, self.clock())
+        then = asked_times(as_of, known_at)
+        asks = listing(query, then.as_of if then and then.as_of else self.clock())
+        if asks and namespace and asks.namespace not in (None, namespace): asks = None
         begin, mode_ = perf_counter(), wanted.mode.value
         with span("recall.search", query_length=len(query), mode=mode_, limit=most) as log:
             least, results = least_cosine(min_similarity, self.embedder), list[MemoryResult]()
             if asks:
                 what = _to_list(wanted, asks, deeper)
                 results = self._sound(lambda conn: self._answer(conn, "", what, most, least, then))
-            if not asks or asks.namespace and not asks.since and not results:
+            # A day may be told of later, and what is in the way in other words
+            if not asks or not results and (not asks.since if asks.namespace else asks.until):
                 results = self._sound(lambda conn: self._answer(conn, query, wanted, most, least, then,
                                                                 deeper))
                 if count: self.note(stands_out(results, query)[:most])

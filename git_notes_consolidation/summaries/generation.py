@@ -11,6 +11,7 @@ from ..llm.batch import Job, Model
 from ..core.models import CaptureConfidence, MemorySummary, SummaryDecision
 from ..core.memory import digest
 from ..llm.summary_prompts import SUMMARY_PROMPT, Draft
+from .alignment import pieces
 from .verification import Finding, Verification, verify
 
 # %% auto #0
@@ -27,12 +28,11 @@ def draft_id(
 def drafted_summary(
     plain: MemorySummary,  # The quoted one
     draft: Draft,
-    by: str = "llm",
 ) -> MemorySummary:
     "The summary that the draft would make."
     return replace(plain, id=draft_id(plain), title=draft.title, summary=draft.summary,
                    key_facts=draft.key_facts, decisions=draft.decisions,
-                   insights=draft.insights, quotes=(), by=by)
+                   insights=draft.insights, quotes=(), by="llm")
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #51f99a43
 def trimmed(
@@ -80,7 +80,7 @@ def check(
     v = verified(summary)
     less = trimmed(summary, plain, v.findings)
     fell = [f for f in v.wrong if not f.part.startswith("insights")]
-    if not less.summary or len(fell) > _FALL: return Checked(None, v.wrong)
+    if not pieces(less.summary) or len(fell) > _FALL: return Checked(None, v.wrong)
     missing = verified(less).missing
     added = [t for t in (*plain.key_facts, plain.summary) if any(m in t for m in missing)]
     whole = replace(less, key_facts=(*less.key_facts, *missing))

@@ -29,6 +29,7 @@ _CUES = frozenset(map(word_key, word_set(
     "exempt disabled absent except forbid forbidden ban nobody nowhere off out down broken unavailable "
     "exclude ignore remove delete decline shelve without nothing none never neither nor cannot unless "
     "instead")))
+_PARTS = re.compile(r"\b(?!out of\b)[A-Z]?[a-z’']+\b")
 _NO_DENIAL = re.compile(r"(?i)no (?:more|less|later|fewer|earlier|sooner)\b|not only\b")
 
 
@@ -51,7 +52,8 @@ def clauses(text: str, piece: Piece) -> tuple[Clause, ...]:
         if not text[a:b].strip(): continue
         nots = [f for f in piece.facts if f.kind == "negation" and a <= f.start < b
                 and not _NO_DENIAL.match(text, f.start)]
-        every = {word_key(w) for w in re.findall(r"\b[A-Z]?[a-z’']+\b", text[a:b])}
+        said = ((w.lower(), word_key(w)) for w in _PARTS.findall(text[a:b]))
+        every = {k for w, k in said if len(k) > 3 or w == k}
         keys = frozenset(t.key for t in piece.tokens if a <= t.start < b)
         out.append(Clause(a, b, keys,
                           frozenset(word_key(w, cut=True) for f in nots for w in words(f.value[4:])[-1:]),
@@ -92,7 +94,7 @@ class Statement(NamedTuple):
         return next(c for c in clauses(self.text, self.piece) if c.start <= at < c.end)
 
 # %% ../../nbs/11_summaries/03_holding.ipynb #4999b945
-_BACK = re.compile(r"(?i)\b(?:again|back|return\w*|revert\w*|restor\w*|after all)\b")
+_BACK = re.compile(r"(?i)\b(?:again|back|return\w*|revert\w*|restor\w*|after all|once more)\b")
 
 
 def _last_word(i: str, outdated: Mapping[str, Memory]) -> list[str]:
@@ -121,21 +123,28 @@ _NARROWS = re.compile(
     r"(?i)^\W*(?:on|in|for|at|under|during|within|outside|if|when|who\w*)\b|\w['’]s\b")
 
 
+_MOVES = re.compile(r"(?i)\b(?:now|later|earlier|instead|shift|mov|postpon|push|adjourn|delay|put off|chang)")
+
+
 def _amended_away(s: Statement, new: Memory) -> set[Fact]:
     "The values of a statement for which an amendment gives others."
-    out = set[Fact]()
+    out, every = set[Fact](), stated(find_facts(s.memory.text))
     for p in pieces(new.text):
         line = new.text[p.start:p.end]
-        if _NARROWS.search(line) or not overturns(line, s.said, title_words(new.summary)): continue
+        if _NARROWS.search(line): continue
+        about = overturns(line, s.said, title_words(new.summary))
         for f in s.values():
             rest = s.clause(f.start).keys - {h.value for h in s.values()}
             several = sum(measure(h) == measure(f) for h in s.values()) > 1
             if several and rest and not any(has_word(p.every, k) for k in rest): continue
             fresh = any(measure(g) == measure(f) and not any(same_value(g, h) for h in s.values())
                         for g in stated(p.facts))
+            # The one day or hour that a memory gives is the one that moves
+            lone = (measure(f) in ("day", "time") and sum(measure(h) == measure(f) for h in every) == 1
+                    and bool(_MOVES.search(line)))
             kept = any(same_value(f, g) and not _GONE.search(new.text[max(p.start, g.start - 24):g.start])
                        for g in p.facts)
-            if fresh and not kept: out.add(f)
+            if (about or lone) and fresh and not kept: out.add(f)
     return out
 
 

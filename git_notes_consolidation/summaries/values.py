@@ -110,6 +110,7 @@ _RATE = re.compile(r"\s?[\w-]*\s?(?:/|(?:per|an?|each|every)\b)")
 def same_noun(a: str, f: Fact, b: str, g: Fact) -> bool:
     "Do two numbers count the same, or both something in a time?"
     x, y = noun(a, f), noun(b, g)
+    if a[f.start:f.end].endswith(" times") and b[g.start:g.end].endswith(" times"): return True
     return (bool(x) and (x == y or abbreviates(x, y) or abbreviates(y, x))
             or bool(_RATE.match(a, f.end) and _RATE.match(b, g.end)))
 

@@ -29,7 +29,7 @@ __all__ = ['parts', 'Fault', 'Sources', 'told_as_past', 'quoted', 'judge', 'Find
 def parts(
     summary: MemorySummary | str,
 ) -> dict[str, str]:
-    "The texts of a summary, by name; what it lists as superseded is known from the edges and not verified."
+    "The texts of a summary, by name."
     if isinstance(summary, str): return {"summary": summary}
     found = ({"title": summary.title, "summary": summary.summary}
              | {f"key_facts[{i}]": t for i, t in enumerate(summary.key_facts)})
@@ -55,7 +55,8 @@ _COMMON = frozenset(map(word_key, word_set(
 # %% ../../nbs/11_summaries/04_verification.ipynb #50d13a28
 class Fault(NamedTuple):
     "Why a sentence is not borne out."
-    # strange, invented, outdated, changed, denied, affirmed, name, unquoted, or spread: it goes with another
+    # strange, invented, outdated, undated, changed, denied, affirmed, scope, name, unquoted, or spread: it
+    # goes with another
     kind: str
     value: str  # As the sentence has it
     instead: str = ""  # What the sources say
@@ -67,20 +68,23 @@ class Sources:
     "What a summary can rely on."
     all: tuple[Statement, ...]
     known: Vocabulary
+    kin: frozenset[frozenset[str]] = frozenset()  # Ids of the two, where one replaced the other or amended it
     strange: int = 2  # So many more strange words than known ones in a clause, and it is invented
 
     @classmethod
     def of(cls, members: Sequence[Memory], outdated: Mapping[str, Memory] = {},
            amended: Mapping[str, Memory] = {}, strange: int = 2) -> Sources:
         found = tuple(statements(members, outdated, amended))
-        return cls(found, Vocabulary.of([s.piece for s in found]), strange)
+        kin = frozenset(frozenset((i, m.id)) for x in (outdated, amended) for i, m in x.items())
+        return cls(found, Vocabulary.of([s.piece for s in found]), kin, strange)
 
     @cached_property
     def holds(self) -> tuple[Statement, ...]: return tuple(s for s in self.all if not s.over)
 
     @cached_property
     def clauses(self) -> tuple[tuple[Clause, Statement], ...]:
-        return tuple((c, s) for s in self.holds for c in clauses(s.text, s.piece))
+        return tuple((c, s) for s in self.holds if not s.said.rstrip().endswith("?")
+                     for c in clauses(s.text, s.piece))
 
     @cached_property
     def memories(self) -> dict[str, frozenset[str]]:
@@ -124,25 +128,30 @@ def _strange(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #98d9882d
 _PAST = re.compile(
-    r"(?i)\b(?:no longer|former(?:ly)?|previous(?:ly)?|used to|supersed\w*|replac\w*|outdated|deprecat\w*|"
-    r"abandon\w*|instead of|rather than|away from|original(?:ly)?|initial(?:ly)?|at first|again|back|"
-    r"revert\w*|correct\w*|from \S+(?: \S+)? to|not \S+ any ?more|wrong)\b")
+    r"(?i)\A\W*(?:before|until|till|once|in the past)\b|\b(?:former(?:ly)?|previous(?:ly)?|earlier|used to|"
+    r"had|supersed\w*|replaced|outdated|deprecat\w*|abandon\w*|at first|original(?:ly)?|initial(?:ly)?|"
+    r"not \S+ any ?more)\b")
 _PAST_HERE = re.compile(
-    r"(?i)\b(?:earlier|old|dropped|until|once|before|was|were|had|gone|deleted|removed|ended|asked|tried|"
-    r"considered|wanted|noted|said|took|came|thought|proposed|went|turned|refused|declined|rejected|broke|"
-    r"failed)\b")
+    r"(?i)\b(?:no longer|any ?more|old|dropped|was|were|gone|deleted|removed|ended|asked|came|broke|tried|"
+    r"considered|wanted|proposed|refused|declined|rejected|failed)\b")
+_DENIED = re.compile(
+    r"(?i)\b(?:not|no longer|neither|nor|never|without|instead of|rather than|away from|"
+    r"replac(?:es|ed|ing))\b|\bfrom\s(?:the\s)?\W*\Z")
 
 
-def told_as_past(text: str, p: Piece, c: Clause) -> bool:
-    "Does a clause speak of what was?"
-    return bool(_PAST.search(text, p.start, p.end) or _PAST_HERE.search(text, c.start, c.end))
+def told_as_past(text: str, p: Piece, c: Clause, at: int = 0) -> bool:
+    "Does a clause speak of what was, or deny what stands at a place?"
+    return bool(_PAST.search(text[p.start:p.end]) or _PAST_HERE.search(text, c.start, c.end)
+                or _DENIED.search(text[c.start:at]))
 
 
 def _outdated(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
     "A sentence that tells what is over better than anything that holds."
     mine, keys = [f for f in stated(p.facts) if measure(f) not in ("day", "month")], p.keys | p.values
     if len(keys) < 2 or told_as_past(text, p, clauses(text, p)[0]): return
-    was, old = given.best(keys, (s for s in given.all if s.over and all(
+    denies = any(c.negated for c in clauses(text, p))
+    was, old = given.best(keys, (s for s in given.all if s.over and denies == any(
+        c.negated for c in clauses(s.text, s.piece)) and all(
         any(tells(f, p.facts, g, s.piece.facts) for g in s.values()) for f in mine)))
     if old and was > given.best(keys, given.holds)[0] + 0.1:
         yield Fault("outdated", old.said)
@@ -159,7 +168,9 @@ def _has(s: Statement, raw: str, f: Fact, facts: Sequence[Fact], all: bool = Fal
     "Does a statement tell a value, as a value or letter by letter?"
     if any(tells(f, facts, g, s.piece.facts) for g in s.values(all)): return True
     if raw.isalpha() and f.kind == "number": return False
-    if not re.search(rf"(?<![\w.]){re.escape(_joined(raw))}(?!\w)", _joined(s.said)): return False
+    if re.match(r"\d[\d.,]+\d\s", raw): raw = raw.split()[0]  # The unit may be understood
+    begin = "" if f.kind == "identifier" and len(raw) > 3 else r"(?<![\w.])"  # WLE5 is STM32WLE5
+    if not re.search(rf"{begin}{re.escape(_joined(raw))}(?!\w)", _joined(s.said)): return False
     return all or not any(_joined(s.text[g.start:g.end]).strip("`") == _joined(raw) for g in s.gone)
 
 
@@ -193,7 +204,7 @@ def _rival(text: str, p: Piece, f: Fact, c: Clause, same: Sequence[Statement], g
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #6e408cfb
 def _value(text: str, p: Piece, f: Fact, c: Clause, given: Sources) -> Fault | None:
-    raw, past = text[f.start:f.end].strip("`"), told_as_past(text, p, c)
+    raw, past = text[f.start:f.end].strip("`"), told_as_past(text, p, c, f.start)
     same = [s for s in (given.all if past else given.holds) if _has(s, raw, f, p.facts, past)]
     vague, named = bool(_VAGUE.fullmatch(raw)), f.kind in ("identifier", "path")
     if same and not past:
@@ -204,7 +215,9 @@ def _value(text: str, p: Piece, f: Fact, c: Clause, given: Sources) -> Fault | N
         rival = "" if vague or not measure(f) else _rival(text, p, f, c, same, given)
         return Fault("changed", raw, rival, f) if rival else None
     if same or vague or f.kind == "date" and any(means_day(s.memory, f) for s in given.all): return None
-    if any(_has(s, raw, f, p.facts, True) for s in given.all): return Fault("outdated", raw, fact=f)
+    if was := {s.memory.id: s.over for s in given.all if _has(s, raw, f, p.facts, True)}:
+        # What several editions name is what they are about
+        return None if named and len(was) > 1 and all(was.values()) else Fault("outdated", raw, fact=f)
     if _counts_anew(text, f, given) or _CALENDARIC.fullmatch(raw) and any(
             raw in dates_in(s.memory) for s in given.all): return None
     return Fault("invented", raw, fact=f)
@@ -256,7 +269,8 @@ def _misplaced(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
             near = frozenset[str]().union(*(s.titled for s, has in there if name in has))
             for s, has in there:
                 others = {x for x in has if word_key(x.lower()) not in p.every}
-                if (near and others and name not in has and given.known.share(context, s.piece.keys) >= 0.6
+                if (near and others and name not in s.memory.text
+                    and given.known.share(context, s.piece.keys) >= 0.6
                     and given.points_to(*given.apart(context, s, near))):
                     yield Fault("name", name, ", ".join(sorted(others))); return
 
@@ -268,6 +282,7 @@ _NOT = re.compile(r"\b(?:not|never|no|does|do|did|cannot|can|without) ?\b")
 def _turned(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
     "Clauses that the sources tell with the other sign, and not with this one."
     mine, v, bare = clauses(text, p), given.known, _NOT.sub("", p.said)
+    over = frozenset[str]().union(*(s.piece.keys for s in given.all if s.over or s.gone))
     for s in given.holds if len(bare.split()) > 2 else ():
         more = sum(c.negated for c in mine) - sum(c.negated for c in clauses(s.text, s.piece))
         theirs = _NOT.sub("", s.piece.said)
@@ -279,13 +294,29 @@ def _turned(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
             shared, share = (d.keys - _NO_SUBJECT) & read, v.share(keys, d.keys)
             told = v.mass(shared) / (v.mass(d.keys - _NO_SUBJECT) or 1.0)
             affirms = not c.negated and (not c.denies or d.negated and c.keys & _CUES <= d.keys)
-            if (shared and d.denies and affirms and told >= 0.5 and share >= (0.4 if d.negated else 0.75)
+            if (shared and d.denies and affirms and (not d.denied or d.denied & read or share >= 0.6)
+                and told >= 0.5 and share >= (0.4 if d.negated else 0.75)
                 and not any(not t.denies and shared <= t.keys for t, _ in given.clauses)):
                 yield Fault("affirmed", said, s.said); return
-            if (shared and c.negated and not d.denies and (
+            if (shared and c.negated and not d.denies and not c.denied & over and (
                 c.denied & d.keys and share >= 0.5 or len(shared) > 1 and told > 0.7 and share > 0.8)
                 and not any(t.denies and c.denied & (t.keys | t.denied) for t, _ in given.clauses)):
                 yield Fault("denied", said, s.said); return
+
+# %% ../../nbs/11_summaries/04_verification.ipynb #3f3a9344
+_ALL = re.compile(r"(?i)\b(?:all|every|each|both)\s(?:of\s)?(?:(?:the|our|its|their)\s)?([a-z][\w-]+)")
+_WHOLE = re.compile(
+    r"(?i)\b(?:all|every\w*|each|both|any\w*|always|whole|throughout|entire|never|no|only|none|together)\b")
+_NO_SCOPE = word_set("time minute hour day night morning evening week month quarter change side sides")
+
+
+def _widened(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
+    "What is said of all where the sources that tell it say it of some."
+    for m in _ALL.finditer(text, p.start, p.end):
+        if m[1].lower() in _NO_SCOPE or not given.known.has(given.words, word_key(m[1].lower())): continue
+        mine = p.keys | p.values
+        told = [s for s in given.all if given.known.share(mine, s.piece.keys | s.piece.values) > 0.3]
+        if told and not any(_WHOLE.search(s.said) for s in told): yield Fault("scope", m[0]); return
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #12fb03f3
 _DATED = re.compile(r"(?<=\w)(?: (?:week of )?\d{4} \d\d(?: \d\d)?)+$")
@@ -306,7 +337,7 @@ def judge(text: str, p: Piece, given: Sources) -> tuple[Fault, ...]:
     if quoted(text, p, given): return ()
     dated = any(measure(f) in ("day", "month") for f in stated(p.facts))
     when = "" if dated else relative_date(text[p.start:p.end])
-    checks = (_strange, _values, _strangers, _misplaced, _turned, _outdated)
+    checks = (_strange, _values, _strangers, _misplaced, _turned, _widened, _outdated)
     undated = [Fault("undated", when)] if when else []
     return (*undated, *(f for check in checks for f in check(text, p, given)))
 
@@ -327,8 +358,9 @@ def _by_quote(text: str, p: Piece, quote: str, given: Sources) -> tuple[Fault, .
     "What is wrong with a sentence that comes with words that are to show it."
     faults, shown = judge(text, p, given), _shown_by(text, p, quote, given)
     if not shown: return faults or (Fault("unquoted", quote),)
-    theirs = replace(given, all=tuple(s for s in given.all if s.memory.id in shown))
-    there = frozenset[str]().union(*(given.memories[i] for i in shown))
+    near = shown.union(*(two for two in given.kin if two & shown))
+    theirs = replace(given, all=tuple(s for s in given.all if s.memory.id in near))
+    there = frozenset[str]().union(*(given.memories[i] for i in near))
     named = [x for x, opens in _names(text[p.start:p.end]) if not opens and word_key(x.lower()) not in there]
     foreign = [*named, *(x.value for x in _values(text, p, theirs))]
     if foreign: return faults or tuple(Fault("unquoted", x) for x in foreign)
@@ -349,8 +381,9 @@ class Finding:
 def _spread(found: Sequence[Finding], told: Mapping[str, str], given: Sources) -> Iterator[Finding]:
     "The findings, and with each fault its value wherever it is told of the same."
     def piece(f: Finding) -> Piece: return next(p for p in pieces(told[f.part]) if p.start == f.start)
-    fell = [(piece(f).keys, x) for f in found if not f.part.startswith("insights")  # Which may have counted
-            for x in f.faults if x.fact or x.kind == "name"]
+    # Insights may have counted, and a title has too few words to be sure of what it says of what
+    fell = [(piece(f).keys, x) for f in found if not f.part.startswith("insights")
+            for x in f.faults if (x.fact or x.kind == "name") and (f.part != "title" or x.kind != "changed")]
     for f in found:
         p = piece(f)
         past = any(told_as_past(told[f.part], p, c) for c in clauses(told[f.part], p))
@@ -427,7 +460,8 @@ def verify(
     for name, text in told.items():
         for p in pieces(text):
             s, said = given.best(p.keys | p.values, given.holds)[1], text[p.start:p.end]
-            quote = next((q for t, q in (quotes or {}).items() if said in t or t in said), "")
+            akin = ((min(len(t), len(said)), q) for t, q in (quotes or {}).items() if said in t or t in said)
+            quote = max(akin, key=lambda x: x[0], default=(0, ""))[1]
             by_quote = quotes and not name.startswith(("title", "insights"))
             faults = _by_quote(text, p, quote, given) if by_quote else judge(text, p, given)
             found.append(Finding(name, p.start, p.end, said, faults, s.quote() if s else None))

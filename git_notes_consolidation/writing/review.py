@@ -370,11 +370,14 @@ def answer_all(
         Sequence[Considered]]:
         w, found = _web(held.view), list[tuple[Proposal, Draft, Decision]]()
         why.clear()
+        seen = set[str]()
         for i, a in answers.items():
             other, no = ANSWERS.get(a.as_, {}), a.as_ == "no"
             try:
                 if not no and not other: raise BadFact(f"{a.as_!r} is no answer")
                 q = open_question(held.view, i)
+                if q["id"] in seen: raise BadFact(f"{q['id']} has more than one answer")
+                seen.add(q["id"])
                 p = _declined(w, q) if no else _as_told(other.get("kind"), other["relation"], False,
                                                         a.span)(w, q)
                 if p.refused: raise BadFact(p.refused)

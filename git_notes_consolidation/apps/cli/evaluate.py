@@ -170,6 +170,12 @@ def _counted(call: Call) -> Iterator[Callable[[str, int], Callable[[], None]]]:
         yield begin
 
 # %% ../../../nbs/19_apps/03_cli/10_evaluate.ipynb #ad6f9e97
+def _top(call: Call) -> Path | None:
+    "The top of the repository that this is called in, if there is one."
+    try: return open_repo(call.repo).worktree
+    except NoRepository: return None
+
+
 def _write_prompt(call: Call, path: Path) -> None:
     "The package's own prompt, never over a file that is there."
     try:
@@ -218,7 +224,7 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
     if not pairs: raise Usage("--llm: all pairs of that file are of the locked half, and that stays closed")
     config, prompts = load_settings({"llm_provider": llm}, file=call.config).config, _prompts(prompt)
     nobody = {"MEMORY_CONSOLIDATION_LLM_API_KEY": "none"} if dry_run else {}  # A price needs no key
-    env = llm_providers.outside(os.environ, call.repo)
+    env = llm_providers.outside(os.environ, _top(call))
     found, notes = llm_providers.providers(config, env | nobody)
     if not found: raise Usage(f"--llm {llm}: {'; '.join(notes) or llm_client.NOBODY}")
     size = llm_providers.pace(found[0], config).pairs
@@ -353,7 +359,7 @@ def supersession(
         whole = (evaluation_chains.evaluate_chains(traced, embedder, config,
                                                    step=begin("chains", len(traced))) if traced else None)
         ways = (evaluation_fourway.evaluate_four_ways(pairs, embedder, config,
-                                                      llm_providers.outside(os.environ, call.repo),
+                                                      llm_providers.outside(os.environ, _top(call)),
                                                       begin("four ways", len(pairs))) if four_way else None)
     r = evaluation_judge.report_of(judged)
     document = {"pairs": r.to_dict(failures), "candidates": found.to_dict(failures),

@@ -194,7 +194,8 @@ def recall(
         last = asks.until and f"{asks.until - timedelta(days=1):%Y-%m-%d}"
         when = f"from {asks.since:%Y-%m-%d} to {last}" if last else f"since {asks.since:%Y-%m-%d}"
         nothing = f"No {asks.namespace or 'memories'} recorded {when}."
-    elif there and asks and asks.namespace: nothing = f"No open {asks.namespace}."
+    elif there and asks and asks.namespace:
+        nothing = f"No {'open ' * (asks.namespace == 'blockers')}{asks.namespace}."
     data["sure"] = sure = recall_service.margin(found, query)
     title = plain(shown or "Found", 100) + (f"\n{sure}" if sure else "")
     call.show(data, _recalled(s, query, found, title, again) if found else nothing, rows=data["results"])

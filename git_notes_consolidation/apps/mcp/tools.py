@@ -5,6 +5,7 @@
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #10efd610
 from __future__ import annotations
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -310,14 +311,17 @@ def memory_questions(
     there = {m.id: m for m in v.scan.memories}
     rows = [q for q in consolidation_status.questions(v)
             if {q.get("source"), q.get("target")} <= there.keys()]
-    begin = next((n for n, q in enumerate(rows, 1) if q["id"] == after), 0)
+    begin, open_ = next((n for n, q in enumerate(rows, 1) if q["id"] == after), 0), len(rows)
+    if after and not begin:  # It was answered: what nobody has seen comes next
+        if after not in workspace.asked: raise RepoError(f"there is no question {visible_text(after, 60)}")
+        rows = [q for q in rows if q["id"] not in workspace.asked]
     some = rows[begin:begin + limit]
     told = prompt_parts.labels(there[q[k]] for q in some for k in ("source", "target"))
     name = {m.id: label for label, m in told.items()}
     workspace.asked |= {q["id"] for q in some}
     pairs = [Pair(q["id"], name[q["source"]], name[q["target"]], visible_text(q.get("type", ""), 40))
              for q in some]
-    return Questions(len(rows), prompt_parts.fenced(told, workspace.session), pairs,
+    return Questions(open_, prompt_parts.fenced(told, workspace.session), pairs,
                      some[-1]["id"] if begin + limit < len(rows) else None)
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #4793b475
@@ -358,10 +362,11 @@ def memory_verdicts(
     agent's: a person can overrule each, and gnc undo takes back the whole call. In doubt: coexist, unsure."""
     v = workspace.view()
     there, refused = {m.id: m for m in v.scan.memories}, dict[str, str]()
-    said: dict[str, writing_review.Answer] = {}
-    for x in (x for x in verdicts if x.relation != "unsure"):
+    said, times = dict[str, writing_review.Answer](), Counter(x.id for x in verdicts)
+    for x in (x for x in verdicts if x.relation != "unsure" or times[x.id] > 1):
         kind = x.kind if x.relation == "supersede" else None
         try:
+            if times[x.id] > 1: raise RepoError("it has more than one answer")
             if x.id not in workspace.asked:
                 raise RepoError("memory_questions has not shown it in this session")
             if (x.relation, kind) not in _AS: raise RepoError("supersede needs a kind, full or partial")
