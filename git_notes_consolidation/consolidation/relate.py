@@ -80,11 +80,6 @@ def _careful(older: Memory, newer: Memory, j: Judgment) -> Judgment:
     return replace(j, confidence=min(j.confidence, DOUBTED)) if foreign else j
 
 
-def _enough(j: Judgment) -> bool:
-    "May it be acted on? A part hides nothing, so *medium* will do."
-    return j.confidence >= (0.7 if j.kind == "partial" else SURE)
-
-
 def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
     "The judgments, with the model's beside the offline judge's."
     there = {m.id: m for m in current}
@@ -98,13 +93,13 @@ def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> Jud
     answers = {(newer, older): _careful(older, newer, j) for (older, newer), j in zip(pairs, said[len(due):])
                if j is not None}
     heard = frozenset((newer.id, older.id) for newer, older in answers)
-    sure = [(n, o, j) for (n, o), j in answers.items() if _enough(j)]
+    sure = [(n, o, j) for (n, o), j in answers.items() if j.confidence >= SURE]
     edges = [_edge(n, o, j, s.now, "llm") for n, o, j in sure if j.relation in _TYPES]
     edges += [MemoryEdge(n.id, o.id, EdgeType.RELATED_TO, j.confidence, j.reason, s.now, code="M",
                          span=j.span, by="llm") for n, o, j in sure
               if j.relation == "merge"]
     settled = {(n.id, o.id) for n, o, _ in sure}
-    wondered = [_edge(n, o, j, s.now, "llm") for (n, o), j in answers.items() if not _enough(j)
+    wondered = [_edge(n, o, j, s.now, "llm") for (n, o), j in answers.items() if j.confidence < SURE
                 and j.relation in _ASKED]
     mine = settled | {(e.source_id, e.target_id) for e in wondered}
     asked = [*(e for e in judged.asked if (e.source_id, e.target_id) not in mine), *wondered]

@@ -1,8 +1,12 @@
 """A run leaves the memory of small projects truer than before: their questions before it and after it, and what it hides."""
+import hashlib
 import json
+import re
+from pathlib import Path
 
 import pytest
 from calls import gnc
+from llm_servers import FaultyServer
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.evaluation.labelled import fixture
 from git_notes_consolidation.evaluation.stories import closure, evaluate_stories, load_stories
@@ -18,6 +22,35 @@ def test_stories_by_others_are_truer_after_a_run(shared):
     assert r.found.value >= 0.55 and r.asked.value >= 0.70
     assert after.value >= 0.75 and after.k > before.k and r.wrong[1].value <= 0.05 and r.wrong[1].k < r.wrong[0].k
     assert r.told.value >= 0.90 and r.not_told.value >= 0.95
+
+
+def capable_reader(replies):
+    "Who answers about pairs as the file says; what it does not list coexists, and no summary is written."
+    known = {r["pair"]: r for r in map(json.loads, replies.read_text().splitlines()[1:])}
+    def answer(newer, older):
+        r = known.get(hashlib.sha256(f"{newer}\0{older}".encode()).hexdigest()[:16], {})
+        quote = newer[slice(*r["quote"])] if "quote" in r else None
+        return {"quote": quote, "reason": "As it was read.", "relation": r.get("relation", "coexist"), "kind": r.get("kind"),
+                "confidence": r.get("confidence", "high")}
+    def brain(body):
+        asked, kind = body["messages"][-1]["content"], body["response_format"]["json_schema"]["name"]
+        text = {m: json.loads(t)["text"] for m, t in re.findall(r"^(M\d+) (\{.*\})$", asked, re.M)}
+        pairs = re.findall(r"(P\d+): newer (M\d+), older (M\d+)", asked)
+        return json.dumps({p: answer(text[new], text[old]) for p, new, old in pairs} if kind == "judge" else {"edges": []})
+    return brain
+
+
+@pytest.mark.slow
+def test_with_a_capable_readers_answers_most_of_what_changed_is_done_and_nothing_harmful(shared):
+    stories = load_stories(shared / "stories" / "dev-2.jsonl")
+    with FaultyServer(brain=capable_reader(Path(__file__).parent.parent / "fixtures" / "capable_reader.jsonl")) as server:
+        asks = {"llm_provider": "lmstudio", "llm_base_url": server.url, "llm_model": "reader"}
+        r, _ = evaluate_stories(stories, load_settings({"max_change": 1.0} | asks, env={}))
+    before, after = r.right["all"]
+    assert server.calls > len(stories) and r.wrongly == 0 and r.hidden.value >= 0.99
+    assert r.done.value >= 0.74 and r.found.value >= 0.82
+    assert after.value - before.value >= 0.05 and r.wrong[1].value <= 0.06 < r.wrong[0].value
+    assert r.told.value >= 0.8 and r.not_told.value >= 0.94
 
 
 def test_what_the_labels_imply_holds_for_every_copy():
