@@ -304,7 +304,8 @@ def _turned(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
                 yield Fault("denied", said, s.said); return
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #3f3a9344
-_ALL = re.compile(r"(?i)\b(?:all|every|each|both)\s(?:of\s)?(?:(?:the|our|its|their)\s)?([a-z][\w-]+)")
+_ALL = re.compile(
+    r"(?i)\b(?:both\s(?=\w+s\b)|(?:all|every|each)\s)(?:of\s)?(?:(?:the|our|its|their)\s)?([a-z][\w-]+)")
 _WHOLE = re.compile(
     r"(?i)\b(?:all|every\w*|each|both|any\w*|always|whole|throughout|entire|never|no|only|none|together)\b")
 _NO_SCOPE = word_set("time minute hour day night morning evening week month quarter change side sides")

@@ -33,8 +33,7 @@ def _month_day(c: Scene, m: re.Match[str], month: int, dom: int, year: int | Non
             or c.tense(m))
     if c.t.low[max(0, m.start() - 2):m.start()] == ["as", "of"] and past is not None and future is not None:
         said = 1 if future - c.day < c.day - past else -1
-    if said == 0 and past is not None and future is not None and c.day - past > 300 and future - c.day < 61:
-        said = 1
+    if said == 0 and past is not None and future is not None and c.day - past > future - c.day: said = 1
     day = future if past is None or said > 0 and future is not None else past
     return dated(floor(day, "day"), 0.85, named=("date", 0)) if day is not None else None
 
@@ -179,7 +178,9 @@ def _numbered_week(c: Scene, m: re.Match[str]) -> Reading | None:
     if m["y"]: return dated(_week(c.t.values[m.start("y")], n), sure)
     weeks = [w for y in (here - 1, here, here + 1) if (w := _week(y, n)).value[-2:] == f"{n:02}"]
     ahead, behind = (w for w in weeks if w.end > c.now), (w for w in weeks[::-1] if w.start <= c.now)
-    found = next(ahead if c.tense(m) > 0 else behind, None)
+    said, next_, last = c.tense(m), next(ahead, None), next(behind, None)
+    nearer = next_ and last and next_.start - c.now < c.now - last.end
+    found = next_ if said > 0 or not said and nearer else last
     return dated(found, sure - 0.05) if found else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #cbb78989

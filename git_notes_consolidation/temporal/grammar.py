@@ -205,11 +205,11 @@ def dated_thing(c: Scene, m: re.Match[str]) -> int:
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #97daaabc
 def _is_ahead(c: Scene, i: int, j: int, grain: str, k: int) -> bool:
-    "Of what no verb tells: a weekday in the present, and a month or a quarter that is nearly here."
+    "Of what no verb tells: a weekday in the present, and a month or a quarter that is nearer than the last."
     whose = c.t.text[c.t.spans[j - 1][1]:][:2] in ("'s", "’s")  # Friday's build is there already
     if grain == "day": return not whose and presently(c.t.low, i)
-    if grain == "quarter": return (k - index(c.day, grain)) % 4 == 1  # Q4 goals, written in the third
-    return grain == "month" and 0 < (k - index(c.day, grain)) % 12 < 3
+    if grain == "quarter": return (k - index(c.day, grain)) % 4 in (1, 2)  # Q4 goals, written in the third
+    return grain == "month" and 0 < (k - index(c.day, grain)) % 12 < 6
 
 
 def _directed(c: Scene, said: int, i: int, j: int, grain: str, k: int) -> tuple[int, float]:

@@ -477,7 +477,8 @@ def test_a_weekday_that_contradicts_its_date_makes_it_less_certain():
 
 @pytest.mark.parametrize("text, day", [
     ("Done on May 1.", "2026-05-01"), ("Due on November 1.", "2026-11-01"),
-    ("The list of December 31.", "2026-12-31"), ("The list of January 1.", "2026-01-01")])  # 60 days ahead, and 61
+    ("The list of December 31.", "2026-12-31"), ("The list of January 1.", "2027-01-01"), ("Ski trip of year 9: 8 to 12 February", "2027-02-08"),
+    ("Inspection: 3 May.", "2026-05-03"), ("Inspection: 30 April.", "2027-04-30"), ("On call in week 3: Deniz", "2027-W03"), ("Look at it in Q2.", "2027-Q2")])
 def test_a_day_of_a_month_is_the_nearest_that_makes_sense(text, day): assert only(text)[0] == day
 
 
