@@ -191,10 +191,11 @@ _KIN = {c: f"[{re.escape(row)}]" for row in ("'’‘ʼ`", '"“”„«»', "-�
 
 
 def _spelt(words: str) -> re.Pattern[str]:
-    "These words in any case, with any apostrophes, dashes and blanks; none of them cut."
+    "These words in any case, with any apostrophes, dashes and blanks; no number is cut, and of a few none."
     said = r"\s+".join("".join(_KIN.get(c, re.escape(c)) for c in w) for w in words.split())
-    begin = "(?<![a-z0-9])" if words[:1].isalnum() else ""
-    return re.compile(begin + said + ("(?![a-z0-9])" if words[-1:].isalnum() else ""), re.IGNORECASE)
+    whole = "[a-z0-9]" if len(words) < 16 else r"\d"
+    begin, end = (re.fullmatch(whole, x.lower(), re.ASCII) for x in (words[:1], words[-1:]))
+    return re.compile(f"(?<!{whole})" * bool(begin) + said + f"(?!{whole})" * bool(end), re.IGNORECASE)
 
 
 def find_quote(

@@ -272,8 +272,11 @@ def lay_notes(
     asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}
     no = refused(state) | state.edges.keys()  # What is settled is no guess any more
+    # What a model has seen is known, and no guess any more
+    read = max((e.created_at for e in state.edges.values() if e.by == "llm"), default=None)
     def denied(older: Memory, newer: Memory) -> bool:
-        return MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no
+        return (read is not None and newer.timestamp <= read
+                or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no)
     heads = _heads(successors([*there.values()], refused=denied) | asked)
     parts = {e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
              and e.kind == "partial"}

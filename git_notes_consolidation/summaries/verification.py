@@ -304,8 +304,8 @@ def _turned(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
                 yield Fault("denied", said, s.said); return
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #3f3a9344
-_ALL = re.compile(
-    r"(?i)\b(?:both\s(?=\w+s\b)|(?:all|every|each)\s)(?:of\s)?(?:(?:the|our|its|their)\s)?([a-z][\w-]+)")
+_ALL = re.compile(r"(?i)\b(?:both\s(?=\w+s\b)|(?:all|every)\s)(?:of\s)?(?:(?:the|our|its|their)\s)?"
+                  r"([a-z][\w-]+)(?:\s([a-z]\w+))?")
 _WHOLE = re.compile(
     r"(?i)\b(?:all|every\w*|each|both|any\w*|always|whole|throughout|entire|never|no|only|none|together)\b")
 _NO_SCOPE = word_set("time minute hour day night morning evening week month quarter change side sides")
@@ -315,9 +315,11 @@ def _widened(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
     "What is said of all where the sources that tell it say it of some."
     for m in _ALL.finditer(text, p.start, p.end):
         if m[1].lower() in _NO_SCOPE or not given.known.has(given.words, word_key(m[1].lower())): continue
+        if m[2] and m[2].lower() not in STOP_WORDS: continue  # All webhook events
         mine = p.keys | p.values
         told = [s for s in given.all if given.known.share(mine, s.piece.keys | s.piece.values) > 0.3]
-        if told and not any(_WHOLE.search(s.said) for s in told): yield Fault("scope", m[0]); return
+        if told and not any(_WHOLE.search(s.said) for s in told):
+            yield Fault("scope", text[m.start():m.end(1)]); return
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #12fb03f3
 _DATED = re.compile(r"(?<=\w)(?: (?:week of )?\d{4} \d\d(?: \d\d)?)+$")
