@@ -273,7 +273,7 @@ def lay_notes(
              and there[a].event_time < there[b].event_time}
     no = refused(state) | state.edges.keys()  # What is settled is no guess any more
     # What a model has seen is known, and no guess any more
-    read = max((e.created_at for e in state.edges.values() if e.by == "llm"), default=None)
+    read = max((e.created_at for e in state.edges.values() if e.by == "llm" and e.created_at), default=None)
     def denied(older: Memory, newer: Memory) -> bool:
         return (read is not None and newer.timestamp <= read
                 or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no)
