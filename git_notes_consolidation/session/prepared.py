@@ -272,10 +272,11 @@ def lay_notes(
     asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}
     no = refused(state) | state.edges.keys()  # What is settled is no guess any more
-    # What a model has seen is known, and no guess any more
-    read = max((e.created_at for e in state.edges.values() if e.by == "llm" and e.created_at), default=None)
+    # What a model called the newer word gives way to nothing that it could have seen
+    sure = {e.source_id: e.created_at for e in state.edges.values() if e.by == "llm" and e.created_at
+            and e.edge_type == EdgeType.SUPERSEDES}
     def denied(older: Memory, newer: Memory) -> bool:
-        return (read is not None and newer.timestamp <= read
+        return (older.id in sure and newer.timestamp <= sure[older.id]
                 or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no)
     heads = _heads(successors([*there.values()], refused=denied) | asked)
     parts = {e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES

@@ -50,7 +50,7 @@ def test_with_a_capable_readers_answers_most_of_what_changed_is_done_and_nothing
     assert server.calls > len(stories) and r.wrongly == 0 and r.hidden.value >= 0.99
     assert r.done.value >= 0.74 and r.found.value >= 0.82
     assert after.value - before.value >= 0.05 and r.wrong[1].value <= 0.06 < r.wrong[0].value
-    assert r.told.value >= 0.94 and r.not_told.value >= 0.94
+    assert r.told.value >= 0.9 and r.not_told.value >= 0.94
 
 
 def test_what_the_labels_imply_holds_for_every_copy():
