@@ -13,7 +13,7 @@ from .protocol import Answer, BadReply, Request
 from ..core.models import Judgment
 from ..core.memory import Memory
 from ..observability.tracing import current_span
-from .summary_prompts import Draft, merge_request, summary_request
+from .summary_prompts import Draft, merge_request, summary_request, support_request
 from .edge_prompt import edges_request, Link
 from .supersession_prompt import (
     batches, JUDGE, judge_request, odds_request, Prompt)
@@ -113,19 +113,27 @@ class Model:
         "How probable it is that each newer memory replaces the older one; for an order only."
         return [a.value for a in self.ask([odds_request(*p) for p in pairs])] if pairs else []
 
-    def draft(
-        self, jobs: Sequence[Job],
-        # Of a job's position and its draft; done while others are waited for
-        then: Callable[[int, Draft], Any] = lambda i, draft: draft,
-    ) -> list[Any]:  # What came of each; none where no acceptable answer came
+    def draft(self, jobs: Sequence[Job]) -> list[Draft | None]:  # None where no acceptable answer came
         "A summary of each cluster."
         asked = [summary_request(j.members, j.outdated, j.amended, again=j.again) for j in jobs]
+        answers = self.ask(asked) if asked else []
+        current_span().add(tokens_used=sum(a.tokens_in + a.tokens_out for a in answers))
+        for a in answers:
+            if a.value is None: self.heard["summaries"].refuse(a.note or a.failure)
+        return [a.value for a in answers]
+
+    def objections(
+        self, jobs: Sequence[Job],
+        sentences: Sequence[Sequence[str]],  # Of each job's draft
+        # Of a job's position and what is wrong with which sentence; done while others are waited for
+        then: Callable[[int, Mapping[str, str]], Any] = lambda i, wrong: wrong,
+    ) -> list[Any]:  # What came of each; none where no acceptable answer came
+        "What a second reading finds wrong with the sentences of each draft."
+        asked = [support_request(said, j.members, j.outdated, j.amended) for j, said in zip(jobs, sentences)]
         def read(i: int, parse: Parser, text: str) -> Any: return then(i, parse(text))
         answers = (self.ask([(r, partial(read, i, parse)) for i, (r, parse) in enumerate(asked)]) if asked
                    else [])
         current_span().add(tokens_used=sum(a.tokens_in + a.tokens_out for a in answers))
-        for a in answers:
-            if a.value is None: self.heard["summaries"].refuse(a.note or a.failure)
         return [a.value for a in answers]
 
     def link(self, groups: Sequence[Sequence[Memory]]) -> list[tuple[Link, ...]]:

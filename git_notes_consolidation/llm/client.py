@@ -224,7 +224,7 @@ class Thread:
 
 # %% ../../nbs/09_llm/14_client.ipynb #a35f3486
 _CALLED = {"summary": "summarize", "judge": "detect_supersession", "edges": "detect_edges",
-           "answer": "reason"}
+           "answer": "reason", "support": "check_summary"}
 
 # %% ../../nbs/09_llm/14_client.ipynb #eff7a2b4
 @contextmanager

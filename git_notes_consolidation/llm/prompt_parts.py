@@ -19,7 +19,8 @@ from .protocol import BadReply
 
 # %% auto #0
 __all__ = ['LONGEST', 'Label', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape',
-           'Most', 'schema_of', 'PairReply', 'json_object', 'parse_shape', 'kindly', 'find_quote', 'one_line']
+           'Most', 'schema_of', 'object_of', 'PairReply', 'json_object', 'parse_shape', 'kindly', 'find_quote',
+           'one_line']
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #ae0e6276
 _CONTROL = r"[|\uff5c]|/?(?:s|bos|eos|think|tool_call|start_of_turn|end_of_turn)>"  # Behind a `<`
@@ -114,7 +115,18 @@ def schema_of(
     if get_origin(kind) is tuple: return {"type": "array", "items": schema_of(get_args(kind)[0], given)}
     if get_origin(kind) in (Union, types.UnionType):
         return {"anyOf": [schema_of(k, given) for k in get_args(kind)]}
-    return {"type": {str: "string", type(None): "null"}[kind]}
+    return {"type": {str: "string", bool: "boolean", type(None): "null"}[kind]}
+
+# %% ../../nbs/09_llm/15_prompt_parts.ipynb #55fdd5b1
+def object_of(
+    labels: Iterable[str],
+    name: str,  # Of what each of them is
+    schema: Mapping[str, Any],  # … as a JSON schema
+) -> dict[str, Any]:
+    "The JSON schema of an answer to each label."
+    keys = list(labels)
+    return {"type": "object", "properties": {k: {"$ref": f"#/$defs/{name}"} for k in keys}, "required": keys,
+            "additionalProperties": False, "$defs": {name: schema}}
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #a832f4a6
 Level = Literal["high", "medium", "low"]

@@ -13,8 +13,8 @@ from ..core.memory import Memory
 from ..core.models import Judgment
 from .protocol import BadReply, Request
 from git_notes_consolidation.llm.prompt_parts import (
-    CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, labels, one_line, PairReply,
-    parse_shape, schema_of)
+    CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, labels, object_of, one_line,
+    PairReply, parse_shape, schema_of)
 
 # %% auto #0
 __all__ = ['JUDGE_PROMPT', 'SUPERSESSION_SYSTEM_PROMPT', 'JUDGE', 'ODDS_PROMPT', 'ODDS_SYSTEM_PROMPT', 'Prompt', 'judge_request',
@@ -133,10 +133,9 @@ def _instructions(prompt: Prompt) -> str:
 
 
 def _pairs_schema(labels: Iterable[str], fields: Sequence[str]) -> dict[str, Any]:
-    of, keys = schema_of(PairReply), list(labels)
+    of = schema_of(PairReply)
     pair = of | {"properties": {f: of["properties"][f] for f in fields}, "required": list(fields)}
-    return {"type": "object", "properties": {k: {"$ref": "#/$defs/pair"} for k in keys}, "required": keys,
-            "additionalProperties": False, "$defs": {"pair": pair}}
+    return object_of(labels, "pair", pair)
 
 
 def judge_request(

@@ -12,10 +12,10 @@ from ..core.models import CaptureConfidence, MemorySummary, SummaryDecision
 from ..core.memory import digest
 from ..llm.summary_prompts import SUMMARY_PROMPT, Draft
 from .alignment import pieces
-from .verification import Finding, Verification, verify
+from .verification import Fault, Finding, parts, Verification, verify
 
 # %% auto #0
-__all__ = ['draft_id', 'drafted_summary', 'trimmed', 'Checked', 'check', 'objections', 'redraft']
+__all__ = ['draft_id', 'drafted_summary', 'trimmed', 'reread', 'Checked', 'check', 'objections', 'redraft']
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #fd49bac1
 def draft_id(
@@ -57,6 +57,20 @@ def trimmed(
                    key_facts=several("key_facts", summary.key_facts),
                    insights=several("insights", summary.insights))
 
+# %% ../../nbs/11_summaries/10_generation.ipynb #5375f779
+# What is suspected for want of the same words
+_BY_WORDS = frozenset({"strange", "denied", "affirmed", "scope", "unquoted", "spread"})
+
+
+def reread(
+    f: Finding,
+    heard: Mapping[str, str],  # Sentence to what a second reading finds wrong with it; empty: nothing
+) -> Finding:
+    "A finding, with what a second reading makes of its sentence."
+    if (wrong := heard.get(f.said)) is None: return f
+    if wrong: return replace(f, faults=(*f.faults, Fault("unsupported", f"{f.said} ({wrong})")))
+    return replace(f, faults=tuple(x for x in f.faults if x.kind not in _BY_WORDS))
+
 # %% ../../nbs/11_summaries/10_generation.ipynb #b1d5862e
 _FALL = 1  # Sentences
 
@@ -72,12 +86,14 @@ def check(
     plain: MemorySummary,
     job: Job,
     quotes: Mapping[str, str] | None = None,  # Text to the words that are to show it
+    heard: Mapping[str, str] = {},  # Sentence to what a second reading finds wrong with it; empty: nothing
 ) -> Checked:
     "What of a draft may stand."
     def verified(x: MemorySummary) -> Verification:
         return verify(x, job.members, outdated=job.outdated, amended=job.amended, expected=plain,
                       quotes=quotes)
     v = verified(summary)
+    v = replace(v, findings=tuple(reread(f, heard) for f in v.findings))
     less = trimmed(summary, plain, v.findings)
     fell = [f for f in v.wrong if not f.part.startswith("insights")]
     if not pieces(less.summary) or len(fell) > _FALL: return Checked(None, v.wrong)
@@ -102,6 +118,11 @@ def objections(
     return "; ".join(t[:200] for t in [*dict.fromkeys(told)][:8])
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #9aea9533
+def _sentences(summary: MemorySummary) -> list[str]:
+    told = parts(replace(summary, superseded_facts=()))
+    return [text[p.start:p.end] for text in told.values() for p in pieces(text)]
+
+
 def redraft(
     model: Model,
     plain: Sequence[MemorySummary],  # The quoted summaries
@@ -112,10 +133,15 @@ def redraft(
     asked, heard = [*jobs], model.heard["summaries"]
     heard.asked += len(jobs)
     for again in (True, False):
-        def checked_at(k: int, d: Draft, at: Sequence[int] = tuple(open_)) -> Checked:
-            return check(drafted_summary(plain[at[k]], d), plain[at[k]], jobs[at[k]], d.quotes)
-        checked = {i: c for i, c in zip(open_, model.draft([asked[i] for i in open_], checked_at))
-                   if c is not None}
+        drafts = zip(open_, model.draft([asked[i] for i in open_]))
+        made = {i: (drafted_summary(plain[i], d), d.quotes) for i, d in drafts if d is not None}
+        def checked_at(k: int, wrong: Mapping[str, str], at: Sequence[int] = tuple(made),
+                       of: Mapping[int, tuple[MemorySummary, Mapping[str, str]]] = made) -> Checked:
+            s, quotes = of[i := at[k]]
+            return check(s, plain[i], jobs[i], quotes, wrong)
+        found = model.objections([jobs[i] for i in made], [_sentences(s) for s, _ in made.values()],
+                                 checked_at)
+        checked = {i: c or checked_at(k, {}) for k, (i, c) in enumerate(zip(made, found))}
         for i, c in checked.items():
             if c.summary: out[i], heard.taken = c.summary, heard.taken + 1
             else: asked[i] = replace(jobs[i], again=objections(c.wrong))

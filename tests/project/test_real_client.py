@@ -219,7 +219,8 @@ class Judge(MessagesAPI):
     "Answers each question of the package with the tool that Claude Code gives its model for that: every third pair is a replacement."
     def next_reply(self, body):
         with self._lock: self.bodies.append(body)
-        texts = [c["text"] for m in body["messages"] if m["role"] == "user" and isinstance(m["content"], list) for c in m["content"] if c["type"] == "text"]
+        told = [m["content"] for m in body["messages"] if m["role"] == "user"]
+        texts = [c["text"] for x in told for c in ([{"type": "text", "text": x}] if isinstance(x, str) else x) if c["type"] == "text"]
         memories, pairs = asked_about({"messages": [None, {"content": "\n".join(texts)}]})
         if not pairs: return "done"
         def said(i, newer):
@@ -252,7 +253,8 @@ def test_as_a_judge_it_has_one_tool_and_sees_no_hook_and_no_instructions(tmp_pat
         assert used["calls"] == len(api.bodies) == 3 and used["pairs"]["taken"] == used["pairs"]["asked"] > 0 and used["cost"] > 0 and not used["failures"]
         for body in api.bodies:
             text = json.dumps(body)
-            assert [t["name"] for t in body["tools"]] == ["StructuredOutput"] and "haiku" in body["model"]
+            # 2.1.332 has a placeholder beside it, which can do nothing
+            assert {t["name"] for t in body["tools"]} - {"DeferredToolPlaceholder"} == {"StructuredOutput"} and "haiku" in body["model"]
             assert not any(s in text for s in (OPEN, "INSTRUCTIONS-OF-SOMEBODY", "CLAUDE.md", str(repo))) and "BEGIN DATA" in text
         assert not ran.exists() and done.json["supersessions_detected"] > 0
         assert {r["id"] for r in run("review", "list", "--json").json} != before
