@@ -6,6 +6,7 @@ PYTEST_ARGS ?=
 SOAK_ARGS ?=
 PLUGIN_PYTHON ?=
 MODULE ?=
+ANSWER ?=
 SAMPLE ?=
 MINUTES ?= 10
 TARGETS ?=
@@ -29,7 +30,7 @@ NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab tuning docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test model recording audit install journeys check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab tuning docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test model relay recording audit install journeys check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -87,6 +88,9 @@ client-test: $(VENV)/.installed-dev .client/.installed  ## The plugin in the rea
 
 model: $(VENV)/.installed-dev .model/.installed  ## A small language model on this machine, and how to point gnc at it; it judges at chance
 	@$(PY) tools/model.py serve
+
+relay: $(VENV)/.installed-dev  ## A model made of whoever answers: questions become files; ANSWER='llm -m MODEL' lets a program answer
+	@$(PY) tools/relay.py $(if $(ANSWER),--answer '$(ANSWER)')
 
 recording: $(VENV)/.installed-dev .model/.installed  ## Write down what that model says, for the tests and the notebook that play it
 	@$(PY) tools/model.py record

@@ -122,11 +122,21 @@ def _one_each(
     return (tuple(e for i, e in mine.items() if i in kept or e.code != LIKELY),
             frozenset(open_.keys() - kept))
 
+# %% ../../nbs/13_consolidation/05_pipeline.ipynb #706f055f
+def _holds_again(e: MemoryEdge, held: Iterable[MemoryEdge]) -> bool:
+    "Has a memory that says an older one again replaced all that had replaced that?"
+    after, seen, todo = defaultdict[str, list[str]](list), set[str](), [e.target_id]
+    for x in held:
+        if x.edge_type == EdgeType.SUPERSEDES and x.kind != "partial": after[x.target_id].append(x.source_id)
+    while todo:
+        if (i := todo.pop()) not in seen: seen.add(i); todo += after.get(i, ())
+    return seen - after.keys() == {e.source_id}
+
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #7c9956b8
 def _review(
     related: Related,
     undone: Mapping[str, MemoryEdge | MemorySummary],
-    held: Iterable[MemoryEdge],
+    held: Sequence[MemoryEdge],
     withdrawn: Mapping[str, MemoryEdge] = {},  # From `taken_back`
     wait: Iterable[MemoryEdge] = (),  # From `_surest`
     over: Container[str] = (),  # To what an agent's no is over
@@ -140,7 +150,7 @@ def _review(
                 else "found again after it was undone") for i, x in undone.items()}
     out |= {i: (e, "it was withdrawn: does the older one hold again?") for i, e in withdrawn.items()}
     return (out | {e.id: (e, "said again after it was replaced: was the replacement taken back?")
-                   for e in related.returned})
+                   for e in related.returned if not _holds_again(e, held)})
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #1cffea67
 def _built_on_what_was_undone(

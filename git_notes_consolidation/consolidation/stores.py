@@ -129,11 +129,11 @@ class Store:
         "Values of a tier, by id; for metadata and summaries."
         return [x for _, x in sorted(self.all().items()) if x.tier == tier]
 
-    def search(self, words: str) -> list[Any]:
+    def search(self, words: str, limit: int | None = None) -> list[Any]:
         "Values in whose text all of the words stand, by id."
         wanted = words.casefold().split()
         return [x for _, x in sorted(self.all().items())
-                if all(w in self._text(x).casefold() for w in wanted)]
+                if all(w in self._text(x).casefold() for w in wanted)][:limit]
 
     def _text(self, value: Any) -> str: raise NotImplementedError
 
@@ -216,17 +216,20 @@ class MetadataStore(Store):
         v = counted(self.repo, v)
         return metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(), v.state)
 
-    def search(self, words: str) -> list[MemoryMetadata]:
+    def search(self, words: str, limit: int | None = None) -> list[MemoryMetadata]:
         "What is known of the memories in whose text all of the words stand."
         v, wanted = view(self.repo), words.casefold().split()
         there = self._all(v)
-        return [there[m.id] for m in v.scan.memories if all(w in m.text.casefold() for w in wanted)]
+        return [there[m.id] for m in v.scan.memories if all(w in m.text.casefold() for w in wanted)][:limit]
 
-    def increment_activation(self, i: str, now: datetime | None = None) -> None:
-        "One use more, as if it had been recalled; git holds it after the next run."
-        if (m := self.get(i)) is None: raise UnknownId(f"nothing here is called {i!r}")
+    def increment_activation(self, memory_ids: str | Iterable[str], now: datetime | None = None) -> None:
+        "One use more of each, as if it had been recalled; git holds it after the next run."
+        ids = [memory_ids] if isinstance(memory_ids, str) else [*memory_ids]
+        there = self.get_batch(ids)
+        if lost := [i for i in ids if i not in there]: raise UnknownId(f"nothing here is called {lost[0]!r}")
         with closing(store_cache.open_index(self.repo)) as conn:
-            note_accesses(conn, [m.memory_id], now or datetime.now(UTC), uuid.uuid4().hex)
+            note_accesses(conn, [m.memory_id for m in there.values()], now or datetime.now(UTC),
+                          uuid.uuid4().hex)
 
     def _record(self, value: MemoryMetadata, v: View, run_id: str, at: datetime) -> Append:
         where = {m.id: m for m in v.scan.memories}

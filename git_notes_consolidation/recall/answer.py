@@ -17,14 +17,14 @@ from ..core.models import TemporalReference
 from ..llm.prompt_parts import (
     CONFIDENCE, Label, Level, Most, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
 from ..llm.redact import redact
-from ..summaries.generation import objections
+from ..summaries.generation import objections, reread
 from ..summaries.alignment import pieces
 from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
 
 # %% auto #0
 __all__ = ['REASONING_PROMPT', 'REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved',
-           'answer_request', 'contradictions', 'untold']
+           'answer_request', 'contradictions', 'sentences', 'untold']
 
 # %% ../../nbs/14_recall/08_answer.ipynb #23da2962
 REASONING_PROMPT = "answer-3"  # Changes whenever the same question may be asked otherwise
@@ -147,19 +147,27 @@ def contradictions(
 _YES = re.compile(r"(?i)^\s*(?:yes|no|correct|right)\b(?:[,.:;!–— -]+|$)")
 
 
+def sentences(text: str) -> list[str]: return [text[p.start:p.end] for p in pieces(text)]
+
+
 def untold(
     text: str,  # Of the model
     results: Sequence[MemoryResult],  # That it rests on
     now: datetime,
+    heard: Mapping[str, str] = {},  # Sentence to what a second reading finds wrong with it; empty: nothing
 ) -> tuple[str, ...]:
     "What a sentence of an answer states and no single memory does, dates aside."
-    for r in reversed(find_references(text, now)):
-        if r.interval: text = text[:r.span[0]] + text[r.span[1]:]
-    text = _YES.sub("", text)
-    def doubts(sentence: str, m: Memory) -> list[str]:
-        wrong = [replace(f, faults=rest) for f in verify(sentence, [m], strange=1).wrong
+    def bare(sentence: str) -> str:
+        for r in reversed(find_references(sentence, now)):
+            if r.interval: sentence = sentence[:r.span[0]] + sentence[r.span[1]:]
+        return _YES.sub("", sentence)
+    def doubts(sentence: str, memories: Sequence[Memory]) -> list[str]:
+        found = (reread(replace(f, said=sentence), heard) for f in verify(bare(sentence), memories,
+                                                                          strange=1).findings)
+        wrong = [replace(f, faults=rest) for f in found
                  if (rest := tuple(x for x in f.faults if not x.fact or x.fact.kind != "date"))]
         return [f"no memory tells “{f.said[:200]}”" if f.faults[0].kind == "strange" else objections([f])
                 for f in wrong]
-    best = (min((doubts(text[p.start:p.end], r.memory) for r in results), key=len) for p in pieces(text))
+    all_, each = [r.memory for r in results], [[r.memory] for r in results]
+    best = (min((doubts(s, ms) for ms in ([all_] if s in heard else each)), key=len) for s in sentences(text))
     return tuple(dict.fromkeys(doubt for found in best for doubt in found))

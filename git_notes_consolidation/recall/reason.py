@@ -11,12 +11,13 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from .answer import Said, answer_request, contradictions, untold
+from .answer import Said, answer_request, contradictions, sentences, untold
 from .evidence import (
     Evidence, aloud, apart, calls_off, day_of, duration, evidence, told_of, unreal)
 from .search import MemoryResult, RetrievalMode
 from ..observability.logs import content
 from ..core.memory import Memory
+from ..llm.summary_prompts import support_request
 from ..core.models import TemporalReference
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
@@ -308,7 +309,15 @@ def answer_offline(
 
 # %% ../../nbs/14_recall/09_reason.ipynb #b3bfdc4a
 # A request and its parser to the client's `Answer`: what was said, or why nothing was
-Asked = Callable[[Any, Callable[[str], Said]], Any]
+Asked = Callable[[Any, Callable[[str], Any]], Any]
+
+
+def _second_reading(text: str, results: Sequence[MemoryResult], ask: Asked) -> Mapping[str, str]:
+    "What a model finds wrong with each sentence, held against all that it was shown."
+    there = {r.id: r.memory for r in results}
+    outdated = {r.id: there[r.superseded_by] for r in results if r.superseded_by in there}
+    said = ask(*support_request(sentences(text), [*there.values()], outdated)).value
+    return said if isinstance(said, Mapping) else {}
 
 
 def with_model(
@@ -329,8 +338,10 @@ def with_model(
         return replace(offline, reasoning=f"{offline.reasoning} The language model gave no answer: {why}.")
     sure = offline.temporal_resolutions[:1] if offline.confidence >= 0.6 else ()
     sources = tuple(r for r in results if r.id in said.sources)
-    wrong = contradictions(said.answer, results, now, sure) + untold(said.answer, sources or results, now)
-    if wrong:
+    wrong, rests = contradictions(said.answer, results, now), sources or tuple(results)
+    heard = {} if wrong else _second_reading(said.answer, results, ask)
+    if not heard or any(heard.values()): wrong = contradictions(said.answer, results, now, sure)
+    if wrong := wrong + untold(said.answer, rests, now, heard):
         why = "A language model's answer is not shown: the memories do not bear it out."
         return replace(offline, reasoning=f"{offline.reasoning} {why}", contradictions=wrong)
     confidence = said.confidence if sources else min(said.confidence, 0.5)
@@ -338,10 +349,11 @@ def with_model(
         return replace(offline, reasoning=f"{offline.reasoning} A language model is less sure of its answer.")
     shown = " ".join(r.memory.text for r in results)
     doubts = (contradictions(said.reasoning, results, now, sure, shown)
-              + untold(said.reasoning, sources or results, now))
+              + untold(said.reasoning, rests, now))
     why = f"It rests on {', '.join(r.id[:12] for r in sources or results[:3])}."
-    return ReasonedAnswer(said.answer, confidence, why if doubts else said.reasoning,
-                          offline.temporal_resolutions, sources or offline.source_memories, True, (), "llm")
+    dates = () if contradictions(said.answer, results, now, sure) else offline.temporal_resolutions
+    return ReasonedAnswer(said.answer, confidence, why if doubts else said.reasoning, dates,
+                          sources or offline.source_memories, True, (), "llm")
 
 # %% ../../nbs/14_recall/09_reason.ipynb #8d252675
 @dataclass

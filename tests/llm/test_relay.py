@@ -1,0 +1,49 @@
+"""`make relay`: whoever answers is a language model at an address of this machine."""
+import subprocess
+import sys
+
+import pytest
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.llm.client import ask_all, get_client
+from git_notes_consolidation.llm.supersession_prompt import judge_request
+from helpers import ROOT
+
+OLD, NEW = mem("Logs are kept for 30 days", days_ago=9), mem("From today on logs are kept for 90 days")
+REPLY = '{"P1": {"quote": "kept for 90 days", "reason": "90 now.", "relation": "supersede", "kind": "full", "confidence": "high"}}'
+
+
+@pytest.fixture
+def relay(tmp_path):
+    "Starts one; the address."
+    started = []
+    def start(*words):
+        p = subprocess.Popen([sys.executable, str(ROOT / "tools" / "relay.py"), str(tmp_path / "asked"), "--port", "0", "--patience", "20", *words],
+                             stdout=subprocess.PIPE, text=True)
+        started.append(p)
+        return p.stdout.readline().split(" at ")[1].split()[0]
+    yield start
+    for p in started: p.kill(); p.communicate()
+
+
+def ask(url):
+    with_ = load_settings({"llm_provider": "lmstudio", "llm_base_url": url, "llm_model": "relay"}, env={}).config
+    client = get_client(with_, {}, ":memory:")
+    try: return ask_all(client, [judge_request([(OLD, NEW)])])[0]
+    finally: client.close()
+
+
+def test_a_program_answers_once(relay, tmp_path):
+    url = relay("--answer", f"cat > {tmp_path / 'heard'}; echo '{REPLY}'")
+    assert [ask(url).value[0].relation for _ in range(2)] == ["supersede"] * 2
+    question, = (tmp_path / "asked").glob("*.txt")
+    text = question.read_text()
+    assert text == (tmp_path / "heard").read_text() and "kept for 30 days" in text and '"additionalProperties"' in text
+
+
+def test_who_writes_the_reply_answers_and_a_program_that_fails_does_not(relay, tmp_path):
+    url = relay("--answer", "exit 3")
+    assert ask(url).failure == "server"
+    question, = (tmp_path / "asked").glob("*.txt")
+    question.with_suffix(".reply").write_text(REPLY)
+    assert ask(url).value[0].kind == "full"
