@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from ..core.memory import Memory
 from ..core.models import Judgment
 from ..text.sentences import word_set
+from ..text.factuality import HEDGE
 from ..text.names import references
-from ..text.words import LIGHT_VERBS, NEGATIONS, stem, STOP_WORDS, words_of
+from ..text.topics import OPEN_LABEL
+from ..text.words import LIGHT_VERBS, negates, stem, STOP_WORDS, words_of
 from .claims import (
     _BE, _clause, _FAVOUR, _ITSELF, _PARTLY, Claim, claims, Token)
 from .referents import (
@@ -93,23 +95,13 @@ def _given_to_another(c: Claim, m: _Match, newer: Memory) -> bool:
     return named is not None and named.kind == "ref" and not refers_to(named, identity(newer))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #456df750
-_MAYBE = re.compile(
-    r"might|may|could|would|should|if|unless|whether|perhaps|maybe|possibly|probably|potentially|eventually|"
-    r"someday|once|until|when|todo|tbd|"
-    r"almost|nearly|rarely|seldom|hardly|barely|unlikely|failed|thought|asked|tr(?:y|ies|ied|ying)|(?:suppos|"
-    r"imagin|hop|refus)(?:es?|ed|ing)|aims?|asks?|"
-    r"(?:wonder|want|wish|attempt|think|expect|avoid)(?:s|es|ed|ing)?|(?:consider|propos|evaluat|discuss|"
-    r"debat|suggest|explor|investigat|intend|hypothe|"
-    r"tentativ|reject|declin|postpon|defer|contemplat|plann|recommend)\w*")
+_UNTIL = word_set("should if unless once until when attempt attempts tries")
 _NEARLY = word_set(
     "can must will shall ought to need needs option options alternative alternatives idea draft candidate "
     "about before against rather "
     "than future later goal talk talks like without being")
 _COMMITTED, _KEEP = word_set("decided decide agreed agree voted chose chosen resolved approved"), word_set(
     "kept keep keeps keeping")
-
-# %% ../../nbs/10_supersession/03_assertions.ipynb #ea3eb304
-def _negates(word: str) -> bool: return word in NEGATIONS or word.endswith(("n't", "n’t"))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #f9ba48d9
 def _renewed(c: Claim) -> int:
@@ -128,32 +120,25 @@ def _hedged(c: Claim, spare: range = range(0)) -> str:
     for j in range(c.lo, c.at):
         word, near = toks[j].text, c.at - j <= 4
         if toks[j].kind != "word" or j in spare or j >= verb and c.verb == "no longer": continue
-        if _MAYBE.fullmatch(word): return f"hedged: “{word}”"
+        if (word in _UNTIL or HEDGE.fullmatch(word)): return f"hedged: “{word}”"
         committed = word == "to" and _COMMITTED.intersection(t.text for t in toks[c.lo:j])
         if word in _NEARLY and near and not committed: return f"hedged: “{word}”"
         if word in _KEEP: return f"negated: “{word}”"
         instead = word == "instead" and c.form != "phrase"
-        if (j >= renewed and (_negates(word) or instead)
+        if (j >= renewed and (negates(word) or instead)
             and toks[j + 1].text not in ("only", "just", "merely")):
             return f"negated: “{word}”"
     return ""
-
-# %% ../../nbs/10_supersession/03_assertions.ipynb #54073214
-_OPEN = re.compile(
-    r"(?i)\b(?:proposals?|options?|ideas?|questions?|rejected|todo|drafts?|alternatives?|considered|next "
-    r"steps?|future|hypothe\w*|"
-    r"deferred|maybe|not (?:done|chosen)|out of scope|non-goals?|rolled "
-    r"back|undone|(?:old|previous|quoted) text)\b")
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #a4d7941e
 def _framed(text: str, c: Claim, summary: str = "") -> str:
     "The question, heading or label that leaves its claim open."
     if text[max(c.sentence.start, c.sentence.end - 12):c.sentence.end].rstrip("\"'”’)]*_` ").endswith("?"):
         return "a question"
-    if (m := _OPEN.search(c.sentence.under)): return f"it stands under “{m.group()}”"
+    if (m := OPEN_LABEL.search(c.sentence.under)): return f"it stands under “{m.group()}”"
     labelled = 0 < c.lo <= 6 and c.tokens[c.lo - 1].text == ":"
     label = text[c.sentence.start:c.tokens[c.lo - 1].start] if labelled else ""
-    m = _OPEN.search(label) or (_OPEN.match(summary) if ":" in summary else None)
+    m = OPEN_LABEL.search(label) or (OPEN_LABEL.match(summary) if ":" in summary else None)
     return f"it stands behind “{m.group()}:”" if m else ""
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #99f855fe
@@ -175,9 +160,9 @@ def _taken_back(toks: Sequence[Token]) -> str:
             return f"taken back: “{t.text}”"
         if t.text in _ELSEWHERE and k < 4 and {"in", "on", "for"}.intersection(x.text for x in toks[:k]):
             return f"only elsewhere: “{t.text}”"
-        if reach > 0 and (_MAYBE.fullmatch(t.text) or _negates(t.text) and k and toks[k - 1].text != ","):
+        if reach > 0 and ((t.text in _UNTIL or HEDGE.fullmatch(t.text)) or negates(t.text) and k and toks[k - 1].text != ","):
             return f"taken back: “{t.text}”"
-    return f"taken back: “{last}”" if _negates(last) else ""
+    return f"taken back: “{last}”" if negates(last) else ""
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #8c6a19b6
 def _trailing(c: Claim, m: _Match) -> tuple[str, bool]:

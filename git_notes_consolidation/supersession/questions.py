@@ -21,7 +21,7 @@ from ..text.subjects import CHANGE, brothers, tie
 from git_notes_consolidation.text.topics import (
     _names as names_in, GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, any_of, content_stems, own_sentences,
     topic_of)
-from ..text.words import stem, STOP_WORDS
+from ..text.words import DENIAL, stem, STOP_WORDS
 
 # %% auto #0
 __all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'likely', 'to_ask_about']
@@ -117,8 +117,8 @@ def _follows(older: Memory, newer: Memory) -> bool:
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #ad8df471
 _DENIES = re.compile(
-    r"(?i)\b(?:no|not|cannot|never|without|none|withdrawn|reverted|returns?|off|stopped|ceased|dropp\w+|"
-    r"removed|retired|left|leaves)\b|n['’]t\b")
+    rf"(?i)\b(?:{DENIAL}|withdrawn|reverted|returns?|off|stopped|ceased|dropp\w+|removed|retired|left|"
+    r"leaves)\b")
 _STATE = re.compile(r"(?i)\b" + any_of(
     r"next, planned, done, merged, finished, shipped, cancell?ed, revers\w+, revert\w+, reject\w+, wrong, "
     "reworked, enabled?, disabled?, allowed, only, unless, almost, rarely") + r"\b")

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from .sentences import word_set
 from .names import references
-from .words import LIGHT_VERBS, stem, STOP_WORDS
+from .words import DENIAL, LIGHT_VERBS, NEGATIONS, stem, STOP_WORDS
 from git_notes_consolidation.text.quantities import (
     _DIGITS, _digits, _LONG, _PHRASE, _phrase, _RATES, _SCALE, _SHORT, _SMALL, _SPAN, _SUM, _sum, _TENS,
     _WORDS, _words, parse_number, quantity)
@@ -138,9 +138,7 @@ def _identifier(m: re.Match[str]) -> str:
     return normal_name(bare) if coded else ""
 
 # %% ../../nbs/04_text/05_facts.ipynb #c7851c81
-_NOT = re.compile(
-    r"(?<![\w'’-])(?:no longer|not|no|never|without|cannot|none|nothing|nobody|neither|nor|zero|[a-z]{1,"
-    r"7}n['’]t)(?![\w'’-])", re.I)
+_NOT = re.compile(rf"(?<![\w'’-])(?:{DENIAL}|zero)(?![\w'’-])", re.I)
 _GOVERNED, _CLAUSE = re.compile(r"\w[\w’'./+-]*"), re.compile(r"[.;:!?](?=\s|$)|[()|]|\n\s{0,4}[-*#\n]")
 _EASY = (LIGHT_VERBS | word_set(
     "yet any only more longer ever even just really simply very so much need needs"))
@@ -171,7 +169,7 @@ _COUNTS = (frozenset(_SMALL) | frozenset(_TENS.split("|")),)
 _LOWER, _NUMERAL = re.compile("[a-z]+"), re.compile(r"\d")
 _FORMS = {"0-0": re.compile(r"\d-\d"), "0/0": re.compile(r"\d/\d"), "0:0": re.compile(r"\d:\d"),
           "2000": re.compile(r"(?:19|20)\d")}
-_DENIES = word_set("not no never without cannot none nothing nobody neither nor zero t")  # The t of "can't"
+_DENIES = NEGATIONS | {"zero", "t"}  # The t of "can't"
 
 # %% ../../nbs/04_text/05_facts.ipynb #743433ec
 def _there(text: str) -> set[str]:

@@ -9,11 +9,11 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from ..core.memory import Memory
 from .facts import find_facts
-from .topics import _OPEN, any_of, own_sentences, SHORT_BODY
+from .topics import OPEN_LABEL, any_of, own_sentences, SHORT_BODY
 from .words import words_of
 
 # %% auto #0
-__all__ = ['is_fragment', 'not_in_force', 'undecided', 'hedge', 'stance', 'leaves_standing']
+__all__ = ['HEDGE', 'is_fragment', 'not_in_force', 'undecided', 'hedge', 'stance', 'leaves_standing']
 
 # %% ../../nbs/04_text/08_factuality.ipynb #463156ab
 _CUT = re.compile(
@@ -91,7 +91,7 @@ def undecided(
 ) -> str:  # Empty when it may well state a change
     "Why a whole memory states no change."
     if "?" in memory.summary: return "a question"
-    if (m := _OPEN.match(memory.summary)): return f"it stands behind “{m.group()}”"
+    if (m := OPEN_LABEL.match(memory.summary)): return f"it stands behind “{m.group()}”"
     if ((m := _IF.search(memory.summary)) or (
         m := _SUPPOSE.match("".join(s.line for s in own_sentences(memory)[1:2])))):
         return f"conditional: “{m.group()}”"
@@ -99,7 +99,7 @@ def undecided(
     return next((f"undecided: “{m.group().strip()}”" for m in found if m), "")
 
 # %% ../../nbs/04_text/08_factuality.ipynb #86454a1f
-_MAYBE = re.compile(r"(?i)\b" + any_of(
+HEDGE = re.compile(r"(?i)\b" + any_of(
     "might, (?-i:may|MAY), could, would, perhaps, maybe, possibly, probably, potentially, eventually, "
     "someday, whether, todo, tbd",
     "almost, nearly, rarely, seldom, hardly, barely, unlikely, failed",
@@ -116,7 +116,7 @@ def hedge(
 ) -> str:  # Empty when it is said plainly
     "Why a sentence states nothing: it asks, or it is unsure."
     if sentence.rstrip("\"'”’)]*_` ").endswith("?"): return "a question"
-    m = _MAYBE.search(sentence)
+    m = HEDGE.search(sentence)
     return f"hedged: “{m.group()}”" if m else ""
 
 # %% ../../nbs/04_text/08_factuality.ipynb #aad22a94

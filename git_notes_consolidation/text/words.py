@@ -13,8 +13,8 @@ from .sentences import word_set
 from .names import document_head, names_of, NUMBERED
 
 # %% auto #0
-__all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'stem', 'spaced', 'words_of', 'title_words', 'MemoryNames',
-           'memory_names', 'stems_of', 'min_title_words', 'mentions_title']
+__all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'DENIAL', 'stem', 'negates', 'denies', 'spaced', 'words_of',
+           'title_words', 'MemoryNames', 'memory_names', 'stems_of', 'min_title_words', 'mentions_title']
 
 # %% ../../nbs/04_text/03_words.ipynb #f1bd4758
 MODALS = word_set("will would shall should can could may might must")
@@ -29,7 +29,6 @@ STOP_WORDS = MODALS | word_set(
 LIGHT_VERBS = word_set(
     "use uses using used adopt adopts adopting choose chooses chosen choosing go going pick decide decided "
     "decision")
-NEGATIONS = word_set("not no never neither nor none nothing without cannot")
 _WORD = re.compile(r"\w[\w’'./+-]*")
 
 # %% ../../nbs/04_text/03_words.ipynb #9c53522e
@@ -45,6 +44,15 @@ def stem(
             w = w[:-len(end)]
             return w[:-1] if len(end) > 1 and end != "es" and w[-1] == w[-2] and w[-1] not in "lsz" else w
     return w
+
+# %% ../../nbs/04_text/03_words.ipynb #8c69293b
+NEGATIONS = word_set("not no never neither nor none nothing nobody nowhere without cannot")
+DENIAL = f"no longer|{'|'.join(sorted(NEGATIONS, key=len, reverse=True))}|[a-z]{{1,7}}n['’]t"  # For a pattern
+_DENIAL = re.compile(rf"(?i)(?<![\w'’-])(?:{DENIAL})(?![\w'’-])")
+
+
+def negates(word: str) -> bool: return word in NEGATIONS or word.endswith(("n't", "n’t"))
+def denies(text: str) -> bool: return bool(_DENIAL.search(text))
 
 # %% ../../nbs/04_text/03_words.ipynb #3ce4932f
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"  # Thai … Kana
