@@ -252,7 +252,8 @@ def support_request(
     asked = "\n".join(f"{label} {escaped(redact(s))}" for label, s in named.items())
     return _request("support", SUPPORT_PROMPT, SUPPORT_SYSTEM_PROMPT,
                     f"{_cluster(memories, outdated, amended, salt)[0]}\n\nCheck these sentences:\n{asked}",
-                    object_of(named, "sentence", schema_of(SupportReply)), 200 + 90 * len(named)), partial(_objections, named)
+                    object_of(named, "sentence", schema_of(SupportReply)),
+                    200 + 90 * len(named)), partial(_objections, named)
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #639734c0
 MERGE_PROMPT = "merge-1"  # Changes whenever the same two may be asked about otherwise

@@ -11,7 +11,7 @@ from ..core.models import Judgment
 from ..text.sentences import word_set
 from ..text.factuality import HEDGE
 from ..text.names import references
-from ..text.topics import OPEN_LABEL
+from ..text.topics import OPEN
 from ..text.words import LIGHT_VERBS, negates, stem, STOP_WORDS, words_of
 from .claims import (
     _BE, _clause, _FAVOUR, _ITSELF, _PARTLY, Claim, claims, Token)
@@ -103,6 +103,9 @@ _NEARLY = word_set(
 _COMMITTED, _KEEP = word_set("decided decide agreed agree voted chose chosen resolved approved"), word_set(
     "kept keep keeps keeping")
 
+
+def _hedges(word: str) -> bool: return word in _UNTIL or bool(HEDGE.fullmatch(word))
+
 # %% ../../nbs/10_supersession/03_assertions.ipynb #f9ba48d9
 def _renewed(c: Claim) -> int:
     "Where the last part of a clause begins that has a subject of its own; a negation before it has no reach."
@@ -120,7 +123,7 @@ def _hedged(c: Claim, spare: range = range(0)) -> str:
     for j in range(c.lo, c.at):
         word, near = toks[j].text, c.at - j <= 4
         if toks[j].kind != "word" or j in spare or j >= verb and c.verb == "no longer": continue
-        if (word in _UNTIL or HEDGE.fullmatch(word)): return f"hedged: “{word}”"
+        if _hedges(word): return f"hedged: “{word}”"
         committed = word == "to" and _COMMITTED.intersection(t.text for t in toks[c.lo:j])
         if word in _NEARLY and near and not committed: return f"hedged: “{word}”"
         if word in _KEEP: return f"negated: “{word}”"
@@ -135,10 +138,10 @@ def _framed(text: str, c: Claim, summary: str = "") -> str:
     "The question, heading or label that leaves its claim open."
     if text[max(c.sentence.start, c.sentence.end - 12):c.sentence.end].rstrip("\"'”’)]*_` ").endswith("?"):
         return "a question"
-    if (m := OPEN_LABEL.search(c.sentence.under)): return f"it stands under “{m.group()}”"
+    if (m := OPEN.search(c.sentence.under)): return f"it stands under “{m.group()}”"
     labelled = 0 < c.lo <= 6 and c.tokens[c.lo - 1].text == ":"
     label = text[c.sentence.start:c.tokens[c.lo - 1].start] if labelled else ""
-    m = OPEN_LABEL.search(label) or (OPEN_LABEL.match(summary) if ":" in summary else None)
+    m = OPEN.search(label) or (OPEN.match(summary) if ":" in summary else None)
     return f"it stands behind “{m.group()}:”" if m else ""
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #99f855fe
@@ -160,7 +163,7 @@ def _taken_back(toks: Sequence[Token]) -> str:
             return f"taken back: “{t.text}”"
         if t.text in _ELSEWHERE and k < 4 and {"in", "on", "for"}.intersection(x.text for x in toks[:k]):
             return f"only elsewhere: “{t.text}”"
-        if reach > 0 and ((t.text in _UNTIL or HEDGE.fullmatch(t.text)) or negates(t.text) and k and toks[k - 1].text != ","):
+        if reach > 0 and (_hedges(t.text) or negates(t.text) and k and toks[k - 1].text != ","):
             return f"taken back: “{t.text}”"
     return f"taken back: “{last}”" if negates(last) else ""
 

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from ..core.memory import Memory
 from .facts import find_facts
-from .topics import OPEN_LABEL, any_of, own_sentences, SHORT_BODY
+from .topics import OPEN, any_of, own_sentences, SHORT_BODY
 from .words import words_of
 
 # %% auto #0
@@ -91,7 +91,7 @@ def undecided(
 ) -> str:  # Empty when it may well state a change
     "Why a whole memory states no change."
     if "?" in memory.summary: return "a question"
-    if (m := OPEN_LABEL.match(memory.summary)): return f"it stands behind “{m.group()}”"
+    if (m := OPEN.match(memory.summary)): return f"it stands behind “{m.group()}”"
     if ((m := _IF.search(memory.summary)) or (
         m := _SUPPOSE.match("".join(s.line for s in own_sentences(memory)[1:2])))):
         return f"conditional: “{m.group()}”"

@@ -12,8 +12,8 @@ from .sentences import split_sentences, word_set
 from .words import LIGHT_VERBS, stem, STOP_WORDS, title_words, words_of
 
 # %% auto #0
-__all__ = ['GENERIC_STEMS', 'OPEN_LABEL', 'SHORT_BODY', 'STATING_NAMESPACES', 'UNIT_WORDS', 'content_stems', 'any_of',
-           'OwnSentence', 'own_sentences', 'Topic', 'topic_of', 'other_subject']
+__all__ = ['GENERIC_STEMS', 'OPEN', 'SHORT_BODY', 'STATING_NAMESPACES', 'UNIT_WORDS', 'content_stems', 'any_of', 'OwnSentence',
+           'own_sentences', 'Topic', 'topic_of', 'other_subject']
 
 # %% ../../nbs/04_text/06_topics.ipynb #df633f25
 GENERIC_STEMS = frozenset(stem(w) for w in word_set(
@@ -45,7 +45,7 @@ def any_of(
     return "(?:" + "|".join(phrase for group in groups for phrase in group.split(", ")) + ")"
 
 
-OPEN_LABEL = re.compile(r"(?i)\b" + any_of(
+OPEN = re.compile(r"(?i)\b" + any_of(
     r"proposals?, options?, ideas?, questions?, rejected, todo, drafts?, alternatives?, considered, next "
     r"steps?, future, hypothe\w*, deferred, maybe, "
     r"not (?:done|chosen), out of scope, non-goals?, rolled back, undone, (?:old|previous|quoted) text")
@@ -79,7 +79,7 @@ def own_sentences(
     out = [OwnSentence(memory.summary, 0, len(memory.summary), True)]
     body, title = memory.content, memory.summary.strip()
     for s in split_sentences(body):
-        if (s.kind in ("quote", "heading") or OPEN_LABEL.search(s.under) or body[s.start:s.end].strip() == title
+        if (s.kind in ("quote", "heading") or OPEN.search(s.under) or body[s.start:s.end].strip() == title
             or _FIELD.match(body, s.start, s.end)):
             continue
         out.append(OwnSentence(body, s.start, s.end, False))

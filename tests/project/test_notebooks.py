@@ -2,6 +2,7 @@
 import ast
 import json
 import re
+from functools import cache
 
 import pytest
 from helpers import ROOT, SOURCES, module_of
@@ -11,10 +12,11 @@ PATHS = sorted(p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints
 DIRECTIVE = re.compile(r"^\s*#\s*\|\s*(\S+?):?(?:\s+(.*?))?\s*$", re.M)
 SILENT = {"append", "add", "extend", "update", "sort", "clear", "remove", "discard", "insert", "close", "observe", "rmtree", "unlink", "mkdir", "rmdir",
           "cleanup", "seed", "expect_fail", "setattr", "chdir", "execute", "commit", "write_text", "write_bytes"}  # calls that show nothing
-notebooks = pytest.mark.parametrize("path", PATHS, ids=lambda p: str(p.relative_to(ROOT / "nbs")))
 
 
-def cells(path, kind=None): return [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if kind in (None, c["cell_type"])]
+@cache
+def notebook(path): return json.loads(path.read_text(encoding="utf-8"))
+def cells(path, kind=None): return [c for c in notebook(path)["cells"] if kind in (None, c["cell_type"])]
 def source(cell): return "".join(cell["source"])
 def directives(cell): return dict(DIRECTIVE.findall(source(cell))) if cell["cell_type"] == "code" else {}
 
@@ -67,10 +69,6 @@ def faults(
             if word in bundle(o): yield f"{word!r}: {bundle(o)[:300]}"
 
 
-@notebooks
-def test_is_small_and_clean(path): assert list(faults(path.read_bytes())) == []
-
-
 PATHS_OF_MACHINES = ("/t|mp/x", "/t|mp is no repository", "/v|ar/folders/zz/T/x", "/p|rivate/tmp/x", "/h|ome/ann", "/U|sers/ann", "/u|sr/lib/python3",
                      "C:\\U|sers\\ann", "C:\\\\U|sers\\\\ann", "D:/T|emp/x")
 def printed(text, name="stdout"): return {"output_type": "stream", "name": name, "text": [text]}
@@ -101,27 +99,28 @@ def test_a_fault_outside_of_outputs_is_found():
 def test_what_is_no_absolute_path(text): assert absolute(text) == []
 
 
-@notebooks
-def test_opens_in_jupyterlab_without_a_question(path):
-    "Without a kernelspec JupyterLab asks which kernel; what another program kept in the metadata is of no use to it."
-    metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
-    assert metadata == {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}}
-
-
-@notebooks
-def test_begins_with_module_title_and_subtitle(path):
-    all_ = cells(path)
-    if exports(path): assert directives(all_[0]).get("default_exp"), "the first cell is `#| default_exp name`"
-    title = next((source(c) for c in all_ if c["cell_type"] == "markdown"), "")
-    assert re.match(r"# \S.*\n+> \S", title), "the first text is `# Title`, an empty line and `> subtitle`"
-    assert all_.index(next(c for c in all_ if c["cell_type"] == "markdown")) <= 1
-
-
-@notebooks
-def test_number_and_name_are_those_of_the_module(path):
-    "`nbs/05_temporal/11_relative.ipynb` exports `temporal.relative`; what has no number, and an overview, export nothing."
+def form(path):
+    "What is wrong with a notebook's form."
+    yield from faults(path.read_bytes())
+    all_, d = cells(path), exports(path)
+    # Without a kernelspec JupyterLab asks which kernel; what another program kept in the metadata is of no use to it
+    if notebook(path)["metadata"] != {"kernelspec": {"display_name": "python3", "language": "python", "name": "python3"}}: yield "other metadata"
+    if d and not directives(all_[0]).get("default_exp"): yield "the first cell is not `#| default_exp name`"
+    at, title = next(((k, source(c)) for k, c in enumerate(all_) if c["cell_type"] == "markdown"), (9, ""))
+    if not re.match(r"# \S.*\n+> \S", title) or at > 1: yield "the first text is not `# Title`, an empty line and `> subtitle`"
+    # `nbs/05_temporal/11_relative.ipynb` exports `temporal.relative`; what has no number, and an overview, export nothing
     parts = [re.fullmatch(r"(?!00_overview)\d\d_(\w+)", part) for part in path.relative_to(ROOT / "nbs").with_suffix("").parts]
-    assert exports(path) == (".".join(p[1] for p in parts) if all(parts) else None)
+    if d != (".".join(p[1] for p in parts) if all(parts) else None): yield f"it exports {d}, and its name says otherwise"
+    for line in (line for c in cells(path, "code") for line in source(c).splitlines() if len(line) > 110):
+        yield f"JupyterLab and the site cut what is over 110 characters: {line}"
+    for c in cells(path, "code"):
+        named = directives(c)
+        quiet = named.keys() & {"hide", "export", "exporti", "exports", "default_exp"}
+        quiet = quiet or "false" in (named.get("eval"), named.get("output"), named.get("include"))
+        if not quiet and shows(source(c)) and not c["outputs"]: yield f"`make notebooks` stores what this shows: {source(c)}"
+
+
+def test_the_form_of_all_notebooks(): assert [f"{path.relative_to(ROOT)}: {fault}" for path in PATHS for fault in form(path)] == []
 
 
 def test_every_module_has_its_notebook():
@@ -132,13 +131,6 @@ def test_a_notebook_is_called_by_its_name():
     names = {part for p in PATHS for part in p.relative_to(ROOT / "nbs").with_suffix("").parts}
     texts = {p: "\n".join(source(c) for c in cells(p, "markdown")) for p in PATHS} | {ROOT / "CONTRIBUTING.md": (ROOT / "CONTRIBUTING.md").read_text()}
     assert {(p.name, n) for p, text in texts.items() for n in re.findall(r"\b\d\d_[a-z][a-z_-]+\b", text) if n not in names} == set()
-
-
-@notebooks
-def test_lines_fit_the_window(path):
-    if not (ROOT / "nbs" / "01_core").exists(): pytest.skip("chapters come first")
-    long = [line for c in cells(path, "code") for line in source(c).splitlines() if len(line) > 110]
-    assert long == [], "JupyterLab and the site cut what is over 110 characters"
 
 
 def shows(code):
@@ -160,11 +152,3 @@ def shows(code):
 def test_what_counts_as_shown():
     assert shows("x = 1\nx") and shows("print(x)") and shows("def f(): return 1\nf()") and shows("f(x)") and shows("for i in y: pass\nx.head()")
     assert not any(map(shows, ("x = 1", "x;", "test_eq(f(1), 2)", "y.append(3)", "assert f(x)", "def f(): pass\nf()", "%load_ext autoreload", "")))
-
-
-@notebooks
-def test_examples_have_their_outputs(path):
-    hidden = {"hide", "export", "exporti", "exports", "default_exp"}
-    quiet = lambda d: d.keys() & hidden or "false" in (d.get("eval"), d.get("output"), d.get("include"))
-    bare = [source(c) for c in cells(path, "code") if not quiet(directives(c)) and shows(source(c)) and not c["outputs"]]
-    assert bare == [], "run `make notebooks`: these cells show something, and nothing is stored"

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from urllib.request import Request, urlopen
 
 import pytest
@@ -26,7 +27,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 if not CHROMIUM: pytest.skip("no Chromium on the path", allow_module_level=True)
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 sync_playwright, PlaywrightTimeout = playwright.sync_playwright, playwright.TimeoutError
-pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
+if not find_spec("jupyterlab"): pytest.skip("jupyterlab is not installed", allow_module_level=True)
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
          "--disable-sync"]
 HERE = "127.0.0.1"
