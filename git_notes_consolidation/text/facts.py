@@ -180,7 +180,7 @@ def _there(text: str) -> set[str]:
             *forms}
 
 # %% ../../nbs/04_text/05_facts.ipynb #dcad4373
-_TICKS = re.compile(r"(?<![`\w])`([^`\n]{1,120})`(?!`)")
+_TICKS = re.compile(r"(?<![`\w])`[ \t]{0,9}([^`\s](?:[^`\n]{0,118}[^`\s])?)[ \t]{0,9}`(?!`)")
 _FIRST = [("path", _TOKEN, _path, _PATHS), *(("date", p, _date, signs) for p, signs in zip(_DATES, _DATED)),
           ("version", _VERSION, _version, _DIGIT)]
 _THEN = [("identifier", _HYPHENED, _identifier, _HYPHEN), ("number", _SUM, _sum, _DIGIT),
@@ -207,7 +207,7 @@ def _claims(
             if free(r.start, r.end): yield Fact("identifier", r.name, r.start, r.end)
     for m in _TICKS.finditer(text):
         if any(c.isalpha() for c in m[1]) and free(*m.span(1)):
-            yield Fact("identifier", normal_name(m[1].strip()), *m.span(1))
+            yield Fact("identifier", normal_name(m[1]), *m.span(1))
 
 # %% ../../nbs/04_text/05_facts.ipynb #60200db3
 _UNIT_COMES = re.compile(r"\s?(?:-|–|—|to|or|and)\s?")
