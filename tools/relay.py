@@ -1,17 +1,20 @@
 """`make relay`: a language model made of whoever answers, at an address of this machine.
 
-Each question becomes FOLDER/NAME.txt: the instructions, the question, the schema of the reply. It waits until the answer stands in FOLDER/NAME.reply, written
-by a person, an agent or a program. With `--answer COMMAND` the command gets the question on its standard input, and what it prints is the answer: so any model
-with a program of its own stands behind it, such as `--answer 'llm -m MODEL'`. What was answered once is not asked again. All of it is a project's memory: keep
-the folder to yourself.
+Each question becomes FOLDER/NAME.txt: the instructions, the question, the schema of the reply. It waits until the answer stands in FOLDER/NAME.reply,
+written by a person, an agent or a program (an empty file is none yet). With `--answer COMMAND` the command gets the question on its standard input, and
+what it prints is the answer: so any model with a program of its own stands behind it, such as `--answer 'llm -m MODEL'`. What was answered once is not
+asked again. All of it is a project's memory: the folder is yours alone.
 """
 import argparse
 import hashlib
 import json
+import shlex
 import subprocess
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+HOSTS = ("127.0.0.1", "localhost")
 
 
 def told(body):
@@ -26,18 +29,22 @@ def answer(body, folder, command, patience):
     text = told(body)
     name = hashlib.sha256(text.encode()).hexdigest()[:16]
     asked, reply = folder / f"{name}.txt", folder / f"{name}.reply"
-    if not reply.exists():
+    def given(): return reply.read_text(encoding="utf-8") if reply.exists() else ""
+    if not given().strip():
         asked.write_text(text, encoding="utf-8")
         print(f"? {asked}", flush=True)
         if command:
-            done = subprocess.run(command, shell=True, input=text, capture_output=True, encoding="utf-8", timeout=patience)  # nosec B602 # the user's own words
-            if done.returncode: return print(f"! {done.stderr[-500:]}", flush=True)
-            reply.write_text(done.stdout, encoding="utf-8")
-    until = time.monotonic() + patience
-    while not reply.exists():
+            done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", timeout=patience)  # nosec B603 # the user's own words
+            if done.returncode or not done.stdout.strip(): return print(f"! {done.stderr[-500:] or 'it printed nothing'}", flush=True)
+            half = reply.with_suffix(".part")
+            half.write_text(done.stdout, encoding="utf-8")
+            half.rename(reply)
+    until, said = time.monotonic() + patience, None
+    while not said or said != given():  # Whoever writes it is done when it stays as it is
         if time.monotonic() > until: return None
+        said = given().strip() and given()
         time.sleep(0.2)
-    return reply.read_text(encoding="utf-8")
+    return said
 
 
 def handler(folder, command, patience):
@@ -47,9 +54,13 @@ def handler(folder, command, patience):
         def do_GET(self): self.send(200, {"object": "list", "data": [{"id": "relay", "object": "model"}]})
 
         def do_POST(self):
+            # A page in a browser may not ask: it says where it is from
+            host, kind = self.headers.get("host", "").rpartition(":")[0], self.headers.get("content-type", "")
+            if host not in HOSTS or "origin" in self.headers or not kind.startswith("application/json"):
+                return self.send(403, {"error": {"message": "only programs of this machine are answered"}})
             try: said = answer(json.loads(self.rfile.read(int(self.headers.get("content-length") or 0))), folder, command, patience)
-            except (ValueError, KeyError, TypeError): return self.send(400, {"error": {"message": "this is no chat request"}})
-            except subprocess.TimeoutExpired: said = None
+            except (ValueError, KeyError, TypeError, AttributeError): return self.send(400, {"error": {"message": "this is no chat request"}})
+            except (OSError, subprocess.TimeoutExpired) as e: said = print(f"! {e}", flush=True)
             if said is None: return self.send(503, {"error": {"message": "nobody answered"}})
             message = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
             self.send(200, {"id": "relay", "object": "chat.completion", "model": "relay", "choices": [message]})
@@ -72,7 +83,8 @@ def main():
     a.add_argument("--patience", type=float, default=900, help="seconds for an answer")
     args = a.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    server = ThreadingHTTPServer(("127.0.0.1", args.port), handler(args.folder, args.answer, args.patience))
+    args.folder.chmod(0o700)
+    server = ThreadingHTTPServer(("127.0.0.1", args.port), handler(args.folder, shlex.split(args.answer), args.patience))
     print(f"The relay listens at http://127.0.0.1:{server.server_port}/v1 and keeps questions in {args.folder}. Ctrl-C ends it. In another terminal:\n"
           f"  export MEMORY_CONSOLIDATION_LLM_BASE_URL=http://127.0.0.1:{server.server_port}/v1 MEMORY_CONSOLIDATION_LLM_MODEL=relay\n"
           f"  export MEMORY_CONSOLIDATION_LLM_TIMEOUT_S={args.patience:g}\n"

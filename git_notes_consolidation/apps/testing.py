@@ -38,7 +38,7 @@ def pairs_in(
 
 # %% ../../nbs/19_apps/05_testing.ipynb #95c12eb6
 class MockLLM:
-    "A language model for tests; set its four functions."
+    "A language model for tests; set its functions."
     def __init__(self) -> None:
         # Two texts to duplicate, supersede, merge or coexist
         self.judge: Callable[[str, str], str] = lambda newer, older: "coexist"
@@ -48,6 +48,8 @@ class MockLLM:
         self.edges: Callable[[dict[str, str]], list[dict[str, Any]]] = lambda memories: []
         # A question with what it is asked about, and labels and texts, to an answer's parts
         self.answer: Callable[[str, dict[str, str]], dict[str, Any] | None] = lambda question, memories: None
+        # A sentence of a summary or an answer, read again, to whether the memories support it
+        self.supports: Callable[[str], bool] = lambda sentence: True
         self.confidence = "high"  # Of its judgments
         self.requests: list[Request] = []  # Everything it was asked
 
@@ -59,6 +61,12 @@ class MockLLM:
             pairs = pairs_in(request).items()
             return json.dumps({p: self._answer(texts[n], texts[o]) for p, (n, o) in pairs})
         if request.task == "edges": return json.dumps({"edges": self.edges(texts)})
+        if request.task == "support":
+            from git_notes_consolidation.llm.summary_prompts import CONTROL
+            listed = re.findall(r"^(S\d+) (.*)$", request.messages[-1]["content"], re.M)
+            return json.dumps({label: {"reason": "The test says so.",
+                                       "supported": (s := json.loads(said)) != CONTROL and self.supports(s)}
+                               for label, said in listed})
         if request.task == "answer":
             said = self.answer(request.messages[-1]["content"].rpartition("Question: ")[2], texts)
             whole = {
@@ -84,8 +92,8 @@ class MockLLM:
 # %% ../../nbs/19_apps/05_testing.ipynb #6df8e83b
 @pytest.fixture
 def mock_consolidation_llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockLLM]:
-    """A deterministic language model in the place of the configured one: set `judge`, `summary`, `edges`
-    and `answer`; `requests` holds what it was asked."""
+    """A deterministic language model in the place of the configured one: set `judge`, `summary`, `edges`,
+    `answer` and `supports`; `requests` holds what it was asked."""
     from git_notes_consolidation.consolidation import stores as service
     mock = MockLLM()
     monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_PROVIDER", "openai")

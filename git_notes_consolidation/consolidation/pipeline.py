@@ -123,11 +123,17 @@ def _one_each(
             frozenset(open_.keys() - kept))
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #706f055f
-def _holds_again(e: MemoryEdge, held: Iterable[MemoryEdge]) -> bool:
+def _after(held: Iterable[MemoryEdge]) -> dict[str, list[str]]:
+    "What has replaced each memory as a whole."
+    out = defaultdict[str, list[str]](list)
+    for e in held:
+        if e.edge_type == EdgeType.SUPERSEDES and e.kind != "partial": out[e.target_id].append(e.source_id)
+    return out
+
+
+def _holds_again(e: MemoryEdge, after: Mapping[str, Sequence[str]]) -> bool:
     "Has a memory that says an older one again replaced all that had replaced that?"
-    after, seen, todo = defaultdict[str, list[str]](list), set[str](), [e.target_id]
-    for x in held:
-        if x.edge_type == EdgeType.SUPERSEDES and x.kind != "partial": after[x.target_id].append(x.source_id)
+    seen, todo = set[str](), [e.target_id]
     while todo:
         if (i := todo.pop()) not in seen: seen.add(i); todo += after.get(i, ())
     return seen - after.keys() == {e.source_id}
@@ -142,7 +148,7 @@ def _review(
     over: Container[str] = (),  # To what an agent's no is over
 ) -> dict[str, tuple[MemoryEdge | MemorySummary, str]]:  # What is asked, and why, by its id
     "Everything that a person should decide."
-    there = {e.id for e in held}
+    there, after = {e.id for e in held}, _after(held)
     out: dict[str, tuple[MemoryEdge | MemorySummary, str]] = {e.id: (e, f"the judge is not sure: {e.reason}")
         for e in related.asked if e.id not in there}
     out |= {e.id: (e, f"one run may not supersede more: {e.reason}") for e in wait}
@@ -150,7 +156,7 @@ def _review(
                 else "found again after it was undone") for i, x in undone.items()}
     out |= {i: (e, "it was withdrawn: does the older one hold again?") for i, e in withdrawn.items()}
     return (out | {e.id: (e, "said again after it was replaced: was the replacement taken back?")
-                   for e in related.returned if not _holds_again(e, held)})
+                   for e in related.returned if not _holds_again(e, after)})
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #1cffea67
 def _built_on_what_was_undone(

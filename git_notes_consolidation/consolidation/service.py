@@ -36,7 +36,7 @@ from ..store.versions import versions_of
 from ..store.changes import LastRun, remember_run, seal
 from ..llm.client import as_client, ask_all, Client
 from ..llm.supersession_prompt import JUDGE_PROMPT
-from ..llm.summary_prompts import SUMMARY_PROMPT
+from ..llm.summary_prompts import SUMMARY_PROMPT, SUPPORT_PROMPT
 from ..llm.edge_prompt import EDGES_PROMPT
 from ..llm.batch import Model, Parser
 from ..llm.protocol import Answer, Request
@@ -194,7 +194,7 @@ class ConsolidationService:
         # How much a run may do changes no relation
         asked = replace(self.settings, config=replace(self.settings.config, max_change=1.0,
                                                       max_change_floor=1))
-        prompts = (JUDGE_PROMPT, SUMMARY_PROMPT, EDGES_PROMPT) if self.client else ()
+        prompts = ((JUDGE_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT, EDGES_PROMPT) if self.client else ())
         return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, dict(v.scan.tips),
                       ours)
 

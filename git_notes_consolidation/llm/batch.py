@@ -134,6 +134,11 @@ class Model:
         answers = (self.ask([(r, partial(read, i, parse)) for i, (r, parse) in enumerate(asked)]) if asked
                    else [])
         current_span().add(tokens_used=sum(a.tokens_in + a.tokens_out for a in answers))
+        heard = self.heard["second readings"] if asked else Heard()
+        heard.asked += len(asked)
+        for a in answers:
+            if a.value is None: heard.refuse(a.note or a.failure)
+            else: heard.taken += 1
         return [a.value for a in answers]
 
     def link(self, groups: Sequence[Sequence[Memory]]) -> list[tuple[Link, ...]]:

@@ -75,7 +75,7 @@ def backoff(
 # %% ../../nbs/09_llm/14_client.ipynb #f101b897
 # Most calls to one provider for one question; after the time of that many timeouts nothing new is tried
 _CALLS = 5
-_PATIENCE = {"answer": 1.0}  # Somebody waits for it; 3 for other tasks
+_PATIENCE = {"answer": 1.0, "support": 1.0}  # Somebody may wait for it; 3 for other tasks
 
 
 async def try_model(

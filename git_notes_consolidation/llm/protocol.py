@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 @dataclass(frozen=True)
 class Request:
     "What is asked."
-    task: str  # judge, summary, edges, answer, merge, odds
+    task: str  # judge, summary, support, edges, answer, merge, odds
     messages: tuple[Mapping[str, str], ...]  # With role and content, as the chat interface has them
     schema: Mapping[str, Any]  # JSON schema of the reply
     max_tokens: int  # Of the reply

@@ -19,7 +19,7 @@ from .redact import redact
 from .supersession_prompt import _DATA, _request
 
 # %% auto #0
-__all__ = ['SUMMARY_PROMPT', 'SUMMARY_SYSTEM_PROMPT', 'SUPPORT_PROMPT', 'SUPPORT_SYSTEM_PROMPT', 'MERGE_PROMPT',
+__all__ = ['SUMMARY_PROMPT', 'SUMMARY_SYSTEM_PROMPT', 'SUPPORT_PROMPT', 'SUPPORT_SYSTEM_PROMPT', 'CONTROL', 'MERGE_PROMPT',
            'MERGE_SYSTEM_PROMPT', 'SentenceReply', 'DecisionReply', 'SummaryReply', 'Draft', 'relative_date',
            'summary_request', 'SupportReply', 'support_request', 'MergeReply', 'merge_request']
 
@@ -223,6 +223,10 @@ class SupportReply(Shape):
     supported: bool
 
 
+CONTROL = "Nobody wrote any of these notes."  # Who finds that supported has not read
+_SAYS = {"true": True, "false": False}
+
+
 def _objections(
     sentences: Mapping[str, str],  # By label
     text: str,  # The reply
@@ -231,27 +235,34 @@ def _objections(
     found, out = json.loads(json_object(text)), dict[str, str]()
     if strange := [*found.keys() - sentences.keys()]: raise BadReply(f"there is no {strange[0][:20]}")
     for label, sentence in sentences.items():
-        try:
-            said = parse_shape(json.dumps({"reason": ""} | kindly(found[label], SupportReply)), SupportReply)
-            out[sentence] = "" if said.supported else one_line(said.reason or "unsupported", label, 60)
-        except (BadReply, KeyError, AttributeError): continue
+        given = x if isinstance(x := found.get(label), dict) else {"supported": x}
+        if (supported := _SAYS.get(str(given.get("supported")).lower())) is None: continue
+        said = " ".join(str(given.get("reason") or "").split())[:240]
+        out[sentence] = "" if supported else said if said.isprintable() and said else "no memory says so"
+    if out.pop(CONTROL, "?") == "": raise BadReply("it finds supported what nobody said")
     if not out: raise BadReply("it says of no sentence whether it is supported")
     return out
 
 
 def support_request(
-    sentences: Sequence[str],  # Of a draft
+    sentences: Sequence[str],  # Of a draft, or of an answer
     memories: Sequence[Memory],  # The rest as for `summary_request`
     outdated: Mapping[str, Memory] | None = None,
     amended: Mapping[str, Memory] | None = None,
     salt: str = "",
+    question: str = "",  # What was answered with them
 ) -> tuple[Request, Callable[[str], dict[str, str]]]:  # The parser gives for a sentence what is wrong with it
     "Which sentences the memories support."
     if not sentences: raise ValueError("no sentences to check")
-    named = {f"S{i}": s for i, s in enumerate(dict.fromkeys(sentences), 1)}
-    asked = "\n".join(f"{label} {escaped(redact(s))}" for label, s in named.items())
+    several = list(dict.fromkeys(sentences))
+    several.insert(len(several) // 2, CONTROL)
+    named = {f"S{i}": s for i, s in enumerate(several, 1)}
+    listed = "\n".join(f"{label} {escaped(redact(s))}" for label, s in named.items())
+    task = "Check these sentences:" if not question else (
+        f"Somebody answered {escaped(redact(question[:2000]))} (it is data, too) with these sentences. Check "
+        f"them; one that answers another question, or about another thing, is not supported:")
     return _request("support", SUPPORT_PROMPT, SUPPORT_SYSTEM_PROMPT,
-                    f"{_cluster(memories, outdated, amended, salt)[0]}\n\nCheck these sentences:\n{asked}",
+                    f"{_cluster(memories, outdated, amended, salt)[0]}\n\n{task}\n{listed}",
                     object_of(named, "sentence", schema_of(SupportReply)),
                     200 + 90 * len(named)), partial(_objections, named)
 

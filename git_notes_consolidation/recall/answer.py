@@ -156,7 +156,8 @@ def untold(
     now: datetime,
     heard: Mapping[str, str] = {},  # Sentence to what a second reading finds wrong with it; empty: nothing
 ) -> tuple[str, ...]:
-    "What a sentence of an answer states and no single memory does, dates aside."
+    """What a sentence of an answer states and no memory does, dates aside: no single one, or, where a second
+    reading found it supported, not all of them together."""
     def bare(sentence: str) -> str:
         for r in reversed(find_references(sentence, now)):
             if r.interval: sentence = sentence[:r.span[0]] + sentence[r.span[1]:]
@@ -170,4 +171,5 @@ def untold(
                 for f in wrong]
     all_, each = [r.memory for r in results], [[r.memory] for r in results]
     best = (min((doubts(s, ms) for ms in ([all_] if s in heard else each)), key=len) for s in sentences(text))
-    return tuple(dict.fromkeys(doubt for found in best for doubt in found))
+    denied = (f"unsupported: {s} ({heard[s]})"[:300] for s in sentences(text) if heard.get(s))
+    return tuple(dict.fromkeys((*denied, *(doubt for found in best for doubt in found))))

@@ -312,11 +312,15 @@ def answer_offline(
 Asked = Callable[[Any, Callable[[str], Any]], Any]
 
 
-def _second_reading(text: str, results: Sequence[MemoryResult], ask: Asked) -> Mapping[str, str]:
+def _second_reading(text: str, query: str, results: Sequence[MemoryResult], after: Next,
+                    ask: Asked) -> Mapping[str, str]:
     "What a model finds wrong with each sentence, held against all that it was shown."
     there = {r.id: r.memory for r in results}
-    outdated = {r.id: there[r.superseded_by] for r in results if r.superseded_by in there}
-    said = ask(*support_request(sentences(text), [*there.values()], outdated)).value
+    amended = {r.id: there[r.superseded_by] for r in results
+               if r.superseded_by in there and r.superseded_kind == "partial"}
+    outdated = {i: m for i, m in after.items() if i in there}
+    request, parse = support_request(sentences(text), [*there.values()], outdated, amended, question=query)
+    said = ask(request, parse).value
     return said if isinstance(said, Mapping) else {}
 
 
@@ -326,6 +330,7 @@ def with_model(
     results: Sequence[MemoryResult],
     ask: Asked,
     now: datetime,
+    after: Mapping[str, Memory] = {},  # What has replaced each as a whole
 ) -> ReasonedAnswer:
     "A model's answer where the memories bear it out and no rule is surer; else that of the rules, and why."
     if not results: return offline
@@ -339,8 +344,9 @@ def with_model(
     sure = offline.temporal_resolutions[:1] if offline.confidence >= 0.6 else ()
     sources = tuple(r for r in results if r.id in said.sources)
     wrong, rests = contradictions(said.answer, results, now), sources or tuple(results)
-    heard = {} if wrong else _second_reading(said.answer, results, ask)
-    if not heard or any(heard.values()): wrong = contradictions(said.answer, results, now, sure)
+    told = sentences(said.answer)
+    heard = {} if wrong or not told else _second_reading(said.answer, query, results, after, ask)
+    if any(heard.get(s) != "" for s in told): wrong = contradictions(said.answer, results, now, sure)
     if wrong := wrong + untold(said.answer, rests, now, heard):
         why = "A language model's answer is not shown: the memories do not bear it out."
         return replace(offline, reasoning=f"{offline.reasoning} {why}", contradictions=wrong)
@@ -401,7 +407,8 @@ class ReasonedRecallService:
                     said = answer_offline(q, look, edges, now, RetrievalMode.EXHAUSTIVE)
                 if self.llm_client is not None:
                     near = {r.id: r for r in (*said.source_memories, *look(query, mode=mode))}
-                    said = with_model(said, query, [*near.values()][:limit], self._ask, now)
+                    shown = [*near.values()][:limit]
+                    said = with_model(said, query, shown, self._ask, now, edges(shown)[1])
                 made.set(by=said.by)
             log.set(temporal_patterns_found=named, confidence=said.confidence)
         count_up("reasoning.reasoned_recalls", by=said.by)

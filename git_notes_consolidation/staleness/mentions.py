@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 from ..text.facts import find_facts
 from ..core.memory import Memory
 from ..text.sentences import split_sentences
-from ..text.words import DENIAL
 
 # %% auto #0
 __all__ = ['Kind', 'LONGEST', 'Mention', 'symbol_parts', 'reports', 'mentions_of']
@@ -105,7 +104,7 @@ _WEAK = (
     r"|unused|dead|becom\w+|became|inlin\w+|swapp?\w*|strip\w*|rip(?:s|ped|ping)?|into")
 _REPORTS, _TITLE = re.compile(rf"\b(?:{_STRONG}|{_WEAK})\b|→|->|=>", re.I), re.compile(rf"\b(?:{_STRONG})\b",
     re.I)
-_NOT = re.compile(rf"\b(?:{DENIAL})\b[^.;,]{{0,15}}$", re.I)
+_NOT = re.compile(r"\b(?:not|never|without|\w+n[’']t)\b[^.;,]{0,15}$", re.I)  # Not of what it has
 
 # %% ../../nbs/12_staleness/02_mentions.ipynb #ac52fa7d
 def reports(

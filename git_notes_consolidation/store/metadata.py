@@ -14,7 +14,7 @@ from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..text.factuality import hedge
 from ..text.names import names_of, references
 from ..text.topics import content_stems, GENERIC_STEMS, own_sentences, topic_of
-from ..text.words import denies, title_words
+from ..text.words import title_words
 from .state import State
 
 # %% auto #0
@@ -51,6 +51,8 @@ _GOES_ON = re.compile(
     r"(?:out|off|away|dead|gone|removed|retired|disabled))"
     r"|holds|stands|applies|(?:back )?in force|valid|as before|keeps?|kept)\b")
 _INSTEAD = re.compile(r"(?i)\b(?:instead|in favou?r of|replaced by)\b")
+# Of what goes on: "without interruption" is no denial of it
+_DENIED = re.compile(r"(?i)\b(?:not|no|never|nothing|neither|nor|cannot)\b|n['’]t\b")
 _CLAUSES = re.compile(r"[,;:()]\s|\s(?:and|but|while|so)\s")
 
 # %% ../../nbs/08_store/21_metadata.ipynb #1113ada4
@@ -66,7 +68,7 @@ def _goes_on(
         return ""
     own = a.subject - b.subject - GENERIC_STEMS
     for clause in (c for s in own_sentences(third) if not hedge(s.line) for c in _CLAUSES.split(s.line)):
-        if not _GOES_ON.search(clause) or denies(clause): continue
+        if not _GOES_ON.search(clause) or _DENIED.search(clause): continue
         said = content_stems(clause) - GENERIC_STEMS
         if (own & said or len(said & a.all) > 1 and not said & (b.subject - a.all)
             or {r.name for r in references(clause)} & {*names_of(first)}):

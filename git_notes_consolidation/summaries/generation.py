@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..llm.batch import Job, Model
 from ..core.models import CaptureConfidence, MemorySummary, SummaryDecision
 from ..core.memory import digest
-from ..llm.summary_prompts import SUMMARY_PROMPT, Draft
+from ..llm.summary_prompts import SUMMARY_PROMPT, SUPPORT_PROMPT, Draft
 from .alignment import pieces
 from .verification import Fault, Finding, parts, Verification, verify
 
@@ -22,7 +22,7 @@ def draft_id(
     plain: MemorySummary,  # The quoted one
 ) -> str:
     "What a model's summary of the same memories is called."
-    return digest("sum", plain.id, SUMMARY_PROMPT)
+    return digest("sum", plain.id, SUMMARY_PROMPT, SUPPORT_PROMPT)
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #8d291072
 def drafted_summary(
@@ -59,7 +59,7 @@ def trimmed(
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #5375f779
 # What is suspected for want of the same words
-_BY_WORDS = frozenset({"strange", "denied", "affirmed", "scope", "unquoted", "spread"})
+_BY_WORDS = frozenset({"strange", "scope", "unquoted", "spread"})
 
 
 def reread(
@@ -134,7 +134,8 @@ def redraft(
     heard.asked += len(jobs)
     for again in (True, False):
         drafts = zip(open_, model.draft([asked[i] for i in open_]))
-        made = {i: (drafted_summary(plain[i], d), d.quotes) for i, d in drafts if d is not None}
+        made = {i: (drafted_summary(plain[i], d), d.quotes) for i, d in drafts
+                if d is not None and pieces(d.summary)}
         def checked_at(k: int, wrong: Mapping[str, str], at: Sequence[int] = tuple(made),
                        of: Mapping[int, tuple[MemorySummary, Mapping[str, str]]] = made) -> Checked:
             s, quotes = of[i := at[k]]
@@ -145,6 +146,8 @@ def redraft(
         for i, c in checked.items():
             if c.summary: out[i], heard.taken = c.summary, heard.taken + 1
             else: asked[i] = replace(jobs[i], again=objections(c.wrong))
-            if not c.summary and not again: heard.refuse(f"draft: {c.wrong[0].faults[0].kind}")
+            if not c.summary and not again:
+                why = c.wrong[0].faults[0].kind if c.wrong else "too little is left"
+                heard.refuse(f"draft: {why}")
         open_ = [i for i, c in checked.items() if not c.summary]
     return out

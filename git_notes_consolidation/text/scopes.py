@@ -57,9 +57,8 @@ _HEADERS = word_set(
     "problem fix cause root lesson new old monday tuesday wednesday thursday friday saturday sunday "
     "obsoletes supersedes replaces replaced links good bad "
     "perf meeting trade pro pros con cons rationale motivation consequence consequences tradeoff tradeoffs "
-    "risk risks alternatives options evidence details impact lessons action actions next plan example "
-    "examples references related solution resolution workaround symptom symptoms conclusion finding findings "
-    "caveat caveats benefits drawbacks approach implementation verification")
+    "risk risks alternatives evidence impact lessons example examples references solution resolution "
+    "workaround symptom symptoms conclusion finding findings caveat caveats benefits drawbacks")
 
 # %% ../../nbs/04_text/07_scopes.ipynb #4cf3b99f
 def _label(memory: Memory) -> frozenset[str]:

@@ -1,6 +1,8 @@
 """`make relay`: whoever answers is a language model at an address of this machine."""
 import subprocess
 import sys
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from git_notes_consolidation.core.loading import load_settings
@@ -34,7 +36,8 @@ def ask(url):
 
 
 def test_a_program_answers_once(relay, tmp_path):
-    url = relay("--answer", f"cat > {tmp_path / 'heard'}; echo '{REPLY}'")
+    url = relay("--answer", f"""sh -c 'cat > {tmp_path / "heard"}; cat {tmp_path / "reply"}'""")
+    (tmp_path / "reply").write_text(REPLY)
     assert [ask(url).value[0].relation for _ in range(2)] == ["supersede"] * 2
     question, = (tmp_path / "asked").glob("*.txt")
     text = question.read_text()
@@ -42,8 +45,17 @@ def test_a_program_answers_once(relay, tmp_path):
 
 
 def test_who_writes_the_reply_answers_and_a_program_that_fails_does_not(relay, tmp_path):
-    url = relay("--answer", "exit 3")
+    url = relay("--answer", "false")
     assert ask(url).failure == "server"
     question, = (tmp_path / "asked").glob("*.txt")
     question.with_suffix(".reply").write_text(REPLY)
     assert ask(url).value[0].kind == "full"
+
+
+def test_a_page_in_a_browser_is_not_answered(relay, tmp_path):
+    url = relay("--answer", "true")
+    for headers in ({"origin": "http://evil.example", "content-type": "application/json"}, {"content-type": "text/plain"},
+                    {"host": "evil.example:80", "content-type": "application/json"}):
+        with pytest.raises(HTTPError) as e: urlopen(Request(f"{url}/chat/completions", b"{}", headers))
+        assert e.value.code == 403
+    assert not [*(tmp_path / "asked").iterdir()] and (tmp_path / "asked").stat().st_mode & 0o077 == 0

@@ -68,4 +68,9 @@ def test_by_words_alone_true_drafts_come_through_and_few_faults_stand(rows):
 def test_read_a_second_time_no_planted_fault_stands(rows, heard):
     found = {r["id"]: outcome(r, heard[r["id"]]) for r in rows}
     fell, stands = ([found[r["id"]] for r in rows if r["faithful"] is kind] for kind in (True, False))
-    assert not sum(fell) and not sum(stands)
+    assert all(n <= 1 for n in fell) and not sum(stands)
+
+
+def test_who_supports_everything_helps_few_faults(rows):
+    found = {r["id"]: outcome(r, Second(())) for r in rows if not r["faithful"]}
+    assert sum(found.values()) <= 0.25 * len(found)  # Words alone: 2 of 26; such a model is not heard, for it supports the control too
