@@ -46,6 +46,8 @@ _PIPELINE = (
 # %% ../../nbs/03_observability/01_signals.ipynb #679eaaf0
 _MODEL = (
     _span("llm.summarize", "model provider prompt_tokens completion_tokens", "", "a summary is asked for"),
+    _span("llm.check_summary", "model provider prompt_tokens completion_tokens", "",
+          "which sentences of a summary or an answer the memories support is asked"),
     _span("llm.detect_supersession",
           "older_id newer_id result confidence model provider prompt_tokens completion_tokens", "",
           "judgments of some pairs"),
