@@ -66,6 +66,7 @@ soak: $(VENV)/.installed-dev  ## A simulated year of 1,000 runs with syncs and f
 	$(PY) benchmarks/soak.py --json benchmarks/soak.json $(SOAK_ARGS)
 
 long: $(VENV)/.installed-dev  ## The slow tests, and those that take a minute or more each
+	@$(MAKE) --no-print-directory .model/.installed || echo "The small model cannot be fetched; its test is skipped."
 	GNC_LONG=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 faults: $(VENV)/.installed-dev  ## Every call of git fails once, in every way; make test tries a sample
@@ -141,7 +142,6 @@ test-more: slow notebooks-test docs-check wheel  # What `make test-all` does bey
 
 slow: install  ## pytest, what is slow
 	@printf '\n== slow tests\n'
-	@$(MAKE) --no-print-directory .model/.installed || echo "The small model cannot be fetched; its test is skipped."
 	@$(MAKE) --no-print-directory .client/.installed || echo "Claude Code cannot be fetched; its tests are skipped."
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 

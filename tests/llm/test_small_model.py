@@ -1,4 +1,4 @@
-"""A small model with real weights, which judges at chance: nothing that it says makes a memory worse. From a recording, and once from the model itself."""
+"""A small model with real weights, which judges at chance: nothing that it says makes a memory worse. From a recording; `make long` asks the model itself."""
 import json
 import sys
 
@@ -9,7 +9,7 @@ from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.summaries.verification import verify
 from git_notes_consolidation.core.memory import SAMPLE_NOW
-from helpers import FIXTURES, ROOT
+from helpers import FIXTURES, ROOT, long
 from small_model import walk
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -49,6 +49,7 @@ def test_the_recording_holds_real_replies():
     assert {(r["provider"], r["model"]) for r in lines} == {("lmstudio", "smollm2")} and all(r["tokens_out"] > 0 for r in lines)
 
 
+@long
 @pytest.mark.slow
 @pytest.mark.skipif(tool.weights() is None, reason="the model is not here: make model fetches it (93 MB)")
 def test_the_model_itself(tmp_path):
