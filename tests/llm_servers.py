@@ -348,6 +348,7 @@ def sensible(
     def opening(text): return text[:80].strip()
 
     def brain(body):
+        from git_notes_consolidation.llm.summary_prompts import CONTROL
         memories, pairs = asked_about(body)
         firsts = [" ".join(t.split("\n")[0].split()) for t in memories.values()]
         judged = {p: judge(memories[n], memories[o]) for p, (n, o) in pairs.items()}
@@ -357,6 +358,8 @@ def sensible(
                                       kind="full" if r == "supersede" else None, confidence=confidence) for p, r in judged.items()},
             "summary": lambda: dict(title=" ".join(firsts[0].split()[:10]), summary=" ".join(". ".join(firsts).split()[:100]), key_facts=firsts[:5],
                                     decisions=[], superseded_facts=[], insights=[]),
+            "support": lambda: {label: {"reason": "The words say so.", "supported": json.loads(said) != CONTROL}
+                                for label, said in re.findall(r"^(S\d+) (.*)$", body["messages"][-1]["content"], re.M)},
             "edges": lambda: {"edges": [link] if "M2" in memories else []},
             "merge": lambda: {"text": join(*memories.values())},
         }[body["response_format"]["json_schema"]["name"]]())

@@ -26,7 +26,8 @@ from ..supersession.judge import DOUBTED
 from ..supersession.questions import LIKELY
 from .scan import collapse, Scanned, Scope
 from .relate import active_edges, relate, Related
-from ..store.metadata import metadata_of, replacements, taken_back
+from ..store.metadata import (
+    metadata_of, replacements, replacers, standing, taken_back)
 from .cluster import _clustered, linked, references_of, summarize
 
 # %% auto #0
@@ -122,22 +123,6 @@ def _one_each(
     return (tuple(e for i, e in mine.items() if i in kept or e.code != LIKELY),
             frozenset(open_.keys() - kept))
 
-# %% ../../nbs/13_consolidation/05_pipeline.ipynb #706f055f
-def _after(held: Iterable[MemoryEdge]) -> dict[str, list[str]]:
-    "What has replaced each memory as a whole."
-    out = defaultdict[str, list[str]](list)
-    for e in held:
-        if e.edge_type == EdgeType.SUPERSEDES and e.kind != "partial": out[e.target_id].append(e.source_id)
-    return out
-
-
-def _holds_again(e: MemoryEdge, after: Mapping[str, Sequence[str]]) -> bool:
-    "Has a memory that says an older one again replaced all that had replaced that?"
-    seen, todo = set[str](), [e.target_id]
-    while todo:
-        if (i := todo.pop()) not in seen: seen.add(i); todo += after.get(i, ())
-    return seen - after.keys() == {e.source_id}
-
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #7c9956b8
 def _review(
     related: Related,
@@ -148,7 +133,7 @@ def _review(
     over: Container[str] = (),  # To what an agent's no is over
 ) -> dict[str, tuple[MemoryEdge | MemorySummary, str]]:  # What is asked, and why, by its id
     "Everything that a person should decide."
-    there, after = {e.id for e in held}, _after(held)
+    there, after = {e.id for e in held}, replacers(held)
     out: dict[str, tuple[MemoryEdge | MemorySummary, str]] = {e.id: (e, f"the judge is not sure: {e.reason}")
         for e in related.asked if e.id not in there}
     out |= {e.id: (e, f"one run may not supersede more: {e.reason}") for e in wait}
@@ -156,7 +141,8 @@ def _review(
                 else "found again after it was undone") for i, x in undone.items()}
     out |= {i: (e, "it was withdrawn: does the older one hold again?") for i, e in withdrawn.items()}
     return (out | {e.id: (e, "said again after it was replaced: was the replacement taken back?")
-                   for e in related.returned if not _holds_again(e, after)})
+                   for e in related.returned
+                   if standing(e.target_id, lambda i: after.get(i, ())) != {e.source_id}})
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #1cffea67
 def _built_on_what_was_undone(

@@ -194,7 +194,7 @@ class ConsolidationService:
         # How much a run may do changes no relation
         asked = replace(self.settings, config=replace(self.settings.config, max_change=1.0,
                                                       max_change_floor=1))
-        prompts = ((JUDGE_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT, EDGES_PROMPT) if self.client else ())
+        prompts = (JUDGE_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT, EDGES_PROMPT) if self.client else ()
         return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, dict(v.scan.tips),
                       ours)
 

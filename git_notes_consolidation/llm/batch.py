@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from .protocol import Answer, BadReply, Request
 from ..core.models import Judgment
@@ -125,17 +124,14 @@ class Model:
     def objections(
         self, jobs: Sequence[Job],
         sentences: Sequence[Sequence[str]],  # Of each job's draft
-        # Of a job's position and what is wrong with which sentence; done while others are waited for
-        then: Callable[[int, Mapping[str, str]], Any] = lambda i, wrong: wrong,
-    ) -> list[Any]:  # What came of each; none where no acceptable answer came
+    ) -> list[Mapping[str, str] | None]:  # None where no acceptable answer came
         "What a second reading finds wrong with the sentences of each draft."
-        asked = [support_request(said, j.members, j.outdated, j.amended) for j, said in zip(jobs, sentences)]
-        def read(i: int, parse: Parser, text: str) -> Any: return then(i, parse(text))
-        answers = (self.ask([(r, partial(read, i, parse)) for i, (r, parse) in enumerate(asked)]) if asked
-                   else [])
+        if not jobs: return []
+        answers = self.ask([support_request(said, j.members, j.outdated, j.amended)
+                            for j, said in zip(jobs, sentences)])
         current_span().add(tokens_used=sum(a.tokens_in + a.tokens_out for a in answers))
-        heard = self.heard["second readings"] if asked else Heard()
-        heard.asked += len(asked)
+        heard = self.heard["second readings"]
+        heard.asked += len(jobs)
         for a in answers:
             if a.value is None: heard.refuse(a.note or a.failure)
             else: heard.taken += 1

@@ -18,13 +18,13 @@ from ..llm.prompt_parts import (
     CONFIDENCE, Label, Level, Most, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
 from ..llm.redact import redact
 from ..summaries.generation import objections, reread
-from ..summaries.alignment import pieces
+from ..summaries.alignment import sentences
 from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
 
 # %% auto #0
 __all__ = ['REASONING_PROMPT', 'REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved',
-           'answer_request', 'contradictions', 'sentences', 'untold']
+           'answer_request', 'contradictions', 'untold']
 
 # %% ../../nbs/14_recall/08_answer.ipynb #23da2962
 REASONING_PROMPT = "answer-3"  # Changes whenever the same question may be asked otherwise
@@ -147,9 +147,6 @@ def contradictions(
 _YES = re.compile(r"(?i)^\s*(?:yes|no|correct|right)\b(?:[,.:;!–— -]+|$)")
 
 
-def sentences(text: str) -> list[str]: return [text[p.start:p.end] for p in pieces(text)]
-
-
 def untold(
     text: str,  # Of the model
     results: Sequence[MemoryResult],  # That it rests on
@@ -169,7 +166,8 @@ def untold(
                  if (rest := tuple(x for x in f.faults if not x.fact or x.fact.kind != "date"))]
         return [f"no memory tells “{f.said[:200]}”" if f.faults[0].kind == "strange" else objections([f])
                 for f in wrong]
-    all_, each = [r.memory for r in results], [[r.memory] for r in results]
-    best = (min((doubts(s, ms) for ms in ([all_] if s in heard else each)), key=len) for s in sentences(text))
-    denied = (f"unsupported: {s} ({heard[s]})"[:300] for s in sentences(text) if heard.get(s))
-    return tuple(dict.fromkeys((*denied, *(doubt for found in best for doubt in found))))
+    def doubt(sentence: str) -> list[str]:
+        if wrong := heard.get(sentence): return [f"unsupported: {sentence} ({wrong})"[:300]]
+        if sentence in heard: return doubts(sentence, [r.memory for r in results])
+        return min((doubts(sentence, [r.memory]) for r in results), key=len)
+    return tuple(dict.fromkeys(d for s in sentences(text) for d in doubt(s)))

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from .answer import Said, answer_request, contradictions, sentences, untold
+from .answer import Said, answer_request, contradictions, untold
 from .evidence import (
     Evidence, aloud, apart, calls_off, day_of, duration, evidence, told_of, unreal)
 from .search import MemoryResult, RetrievalMode
@@ -24,6 +24,7 @@ from ..observability.tracing import span
 from .questions import (
     Question, names_in, needs_reasoning, read_question, tells_of, topic)
 from .service import RecallService, get_recall_service, stands_out
+from ..summaries.alignment import sentences
 from ..summaries.quotations import is_statement
 from ..text.subjects import newest_first
 from ..temporal.resolve import find_references

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from ..core.memory import Memory
@@ -18,7 +18,7 @@ from ..text.words import title_words
 from .state import State
 
 # %% auto #0
-__all__ = ['replaced_at', 'replacements', 'taken_back', 'merged_into', 'metadata_of']
+__all__ = ['replaced_at', 'standing', 'replacers', 'replacements', 'taken_back', 'merged_into', 'metadata_of']
 
 # %% ../../nbs/08_store/21_metadata.ipynb #0f53823a
 def replaced_at(
@@ -29,6 +29,28 @@ def replaced_at(
     times: dict[str, list[datetime]] = defaultdict(list)
     for e in found: times[e.target_id] += [when[e.source_id]] if e.kind != "partial" else []
     return {i: sorted(ts) for i, ts in times.items()}
+
+# %% ../../nbs/08_store/21_metadata.ipynb #0af13299
+def standing(
+    i: str,
+    replaced_by: Callable[[str], Iterable[str]],  # What has replaced a memory as a whole
+) -> set[str]:
+    "What stands for a memory at the end of all that replaced it; nothing where nothing did."
+    seen, todo, out = {i}, [*replaced_by(i)], set[str]()
+    while todo:
+        if (j := todo.pop()) in seen: continue
+        seen.add(j)
+        todo += (more := [*replaced_by(j)])
+        if not more: out.add(j)
+    return out
+
+
+def replacers(edges: Iterable[MemoryEdge]) -> dict[str, list[str]]:
+    "What has replaced each memory as a whole."
+    out = defaultdict[str, list[str]](list)
+    for e in edges:
+        if e.edge_type == EdgeType.SUPERSEDES and e.kind != "partial": out[e.target_id].append(e.source_id)
+    return dict(out)
 
 # %% ../../nbs/08_store/21_metadata.ipynb #c585db15
 def replacements(edges: Iterable[MemoryEdge], when: Mapping[str, datetime]) -> dict[str, MemoryEdge]:

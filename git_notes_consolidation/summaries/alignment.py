@@ -15,7 +15,8 @@ from ..text.words import NEGATIONS, STOP_WORDS, stem
 from ..text.sentences import split_sentences, word_set
 
 # %% auto #0
-__all__ = ['word_key', 'words', 'content_keys', 'abbreviates', 'same_word', 'has_word', 'Token', 'Piece', 'pieces', 'Vocabulary']
+__all__ = ['word_key', 'words', 'content_keys', 'abbreviates', 'same_word', 'has_word', 'Token', 'Piece', 'pieces', 'sentences',
+           'Vocabulary']
 
 # %% ../../nbs/11_summaries/01_alignment.ipynb #fe353889
 _WORD, _SAID = re.compile(r"\w[\w’']*"), re.compile(r"\w+|[%$€£]")
@@ -121,6 +122,11 @@ def pieces(
         out.append(Piece(start, end, tokens, keys, every, frozenset(f.value for f in values), mine,
                          said))
     return tuple(out)
+
+
+def sentences(text: str) -> list[str]:
+    "The sentences of a text, as they stand in it."
+    return [text[p.start:p.end] for p in pieces(text)]
 
 # %% ../../nbs/11_summaries/01_alignment.ipynb #1654cc93
 @dataclass(frozen=True)

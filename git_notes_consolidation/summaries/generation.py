@@ -11,7 +11,7 @@ from ..llm.batch import Job, Model
 from ..core.models import CaptureConfidence, MemorySummary, SummaryDecision
 from ..core.memory import digest
 from ..llm.summary_prompts import SUMMARY_PROMPT, SUPPORT_PROMPT, Draft
-from .alignment import pieces
+from .alignment import pieces, sentences
 from .verification import Fault, Finding, parts, Verification, verify
 
 # %% auto #0
@@ -118,11 +118,6 @@ def objections(
     return "; ".join(t[:200] for t in [*dict.fromkeys(told)][:8])
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #9aea9533
-def _sentences(summary: MemorySummary) -> list[str]:
-    told = parts(replace(summary, superseded_facts=()))
-    return [text[p.start:p.end] for text in told.values() for p in pieces(text)]
-
-
 def redraft(
     model: Model,
     plain: Sequence[MemorySummary],  # The quoted summaries
@@ -136,13 +131,11 @@ def redraft(
         drafts = zip(open_, model.draft([asked[i] for i in open_]))
         made = {i: (drafted_summary(plain[i], d), d.quotes) for i, d in drafts
                 if d is not None and pieces(d.summary)}
-        def checked_at(k: int, wrong: Mapping[str, str], at: Sequence[int] = tuple(made),
-                       of: Mapping[int, tuple[MemorySummary, Mapping[str, str]]] = made) -> Checked:
-            s, quotes = of[i := at[k]]
-            return check(s, plain[i], jobs[i], quotes, wrong)
-        found = model.objections([jobs[i] for i in made], [_sentences(s) for s, _ in made.values()],
-                                 checked_at)
-        checked = {i: c or checked_at(k, {}) for k, (i, c) in enumerate(zip(made, found))}
+        told = [[x for text in parts(replace(s, superseded_facts=())).values() for x in sentences(text)]
+                for s, _ in made.values()]
+        found = model.objections([jobs[i] for i in made], told)
+        checked = {i: check(s, plain[i], jobs[i], quotes, wrong or {})
+                   for (i, (s, quotes)), wrong in zip(made.items(), found)}
         for i, c in checked.items():
             if c.summary: out[i], heard.taken = c.summary, heard.taken + 1
             else: asked[i] = replace(jobs[i], again=objections(c.wrong))

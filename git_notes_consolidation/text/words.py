@@ -13,8 +13,8 @@ from .sentences import word_set
 from .names import document_head, names_of, NUMBERED
 
 # %% auto #0
-__all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'DENIAL', 'stem', 'negates', 'denies', 'spaced', 'words_of',
-           'title_words', 'MemoryNames', 'memory_names', 'stems_of', 'min_title_words', 'mentions_title']
+__all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'DENIAL', 'stem', 'negates', 'spaced', 'words_of', 'title_words',
+           'MemoryNames', 'memory_names', 'stems_of', 'min_title_words', 'mentions_title']
 
 # %% ../../nbs/04_text/03_words.ipynb #f1bd4758
 MODALS = word_set("will would shall should can could may might must")
@@ -48,11 +48,9 @@ def stem(
 # %% ../../nbs/04_text/03_words.ipynb #8c69293b
 NEGATIONS = word_set("not no never neither nor none nothing nobody nowhere without cannot")
 DENIAL = f"no longer|{'|'.join(sorted(NEGATIONS, key=len, reverse=True))}|[a-z]{{1,7}}n['’]t"  # For a pattern
-_DENIAL = re.compile(rf"(?i)(?<![\w'’-])(?:{DENIAL})(?![\w'’-])")
 
 
 def negates(word: str) -> bool: return word in NEGATIONS or word.endswith(("n't", "n’t"))
-def denies(text: str) -> bool: return bool(_DENIAL.search(text))
 
 # %% ../../nbs/04_text/03_words.ipynb #3ce4932f
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"  # Thai … Kana

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
+from functools import partial
 from typing import Any
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..supersession.judge import repeat_key
 from ..supersession.parts import untouched
-from ..store.metadata import taken_back
+from ..store.metadata import standing, taken_back
 from ..consolidation.view import View
 from ..consolidation.status import questions
 
@@ -61,12 +62,7 @@ def _whole(w: _Web, i: str) -> list[str]:
 
 def _present(w: _Web, i: str) -> list[str]:
     "What stands for a memory that was replaced as a whole; nothing where it was not."
-    seen, todo, out = {i}, _whole(w, i), list[str]()
-    while todo:
-        if (j := todo.pop()) in seen: continue
-        seen.add(j); todo += (more := _whole(w, j))
-        if not more: out.append(j)
-    return sorted(out, key=lambda j: (w.there[j].event_time, j))
+    return sorted(standing(i, partial(_whole, w)), key=lambda j: (w.there[j].event_time, j))
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #9a715c84
 def _behind(w: _Web, i: str, without: Collection[str] = ()) -> set[str]:

@@ -7,6 +7,7 @@ import pytest
 from git_notes_consolidation.consolidation.scan import collapse
 from git_notes_consolidation.store import audit
 from git_notes_consolidation.apps.cli import program as cli
+from git_notes_consolidation.apps.cli.consolidate import llm_rows
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.consolidation import service
@@ -245,6 +246,18 @@ def test_what_stands_of_a_written_summary(tmp_path, mock_consolidation_llm, chan
     everything = " ".join([x.title, x.summary, *x.key_facts])
     assert wrong not in everything and all(word in everything for word in ("90 s", "Bus B", "warden"))
     assert by == "offline" or x.quotes and all(q.text in m.text for q in x.quotes for m in POLLED if m.id == q.memory_id)
+
+
+@pytest.mark.parametrize(("supported", "by", "taken"), [(None, "llm", 1), (True, "offline", 0), (False, "offline", 0)])
+def test_a_summary_is_read_again_and_of_who_supports_anything_nothing_is_taken(tmp_path, monkeypatch, supported, by, taken):
+    home, sane = new_repo(tmp_path / "valves", POLLED), sensible()
+    def brain(body):
+        if supported is None or body["response_format"]["json_schema"]["name"] != "support": return sane(body)
+        return json.dumps({label: {"reason": "", "supported": supported} for label in json.loads(sane(body))})
+    with FaultyServer(brain=brain) as server: r = service.run(serve(home, server, monkeypatch, consolidation_threshold=0.05), SAMPLE_NOW)
+    x, = consolidation_view.view(open_repo(home)).state.summaries.values()
+    count = dict(llm_rows(r.llm))
+    assert x.by == by and count["summaries taken"] == f"{taken} of 1" and count["second readings taken"] == ("1 of 1" if taken else "2 of 2")
 
 
 def test_a_written_summary_outlives_the_model(tmp_path, mock_consolidation_llm, monkeypatch):

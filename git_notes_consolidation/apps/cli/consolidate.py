@@ -77,7 +77,7 @@ def llm_rows(usage: Mapping[str, Any]) -> list[tuple[str, object]]:
             ("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
     why = llm_protocol.FAILURES
     rows += [(f"no answer: {why.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
-    for kind in ("pairs", "summaries"):
+    for kind in ("pairs", "summaries", "second readings"):
         if (heard := usage.get(kind)) is None: continue
         rows.append((f"{kind} taken", f"{heard['taken']} of {heard['asked']}"))
         rows += [(f"… refused: {plain(why, 70)}", n) for why, n in [*heard["refused"].items()][:4]]

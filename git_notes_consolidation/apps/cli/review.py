@@ -223,7 +223,8 @@ def _which(call: Call, s: writing_write.WritingService, verb: str, ids: Sequence
             f"{why}. Look at them with --dry-run, and allow it with a larger --max-change")
     if found and not yes:
         raise consolidation_undo.NeedsConfirmation(
-            f"this would {verb} {len(found)} questions; look at them with --dry-run, and confirm with --yes")
+            f"this would {verb} {len(found)} question{'s' * (len(found) != 1)}; look first with "
+            "--dry-run, and confirm with --yes")
     return [str(p.question["id"]) for p in found]
 
 
