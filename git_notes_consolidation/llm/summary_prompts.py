@@ -239,7 +239,7 @@ def _objections(
         if (supported := _SAYS.get(str(given.get("supported")).lower())) is None: continue
         said = " ".join(str(given.get("reason") or "").split())[:240]
         out[sentence] = "" if supported else said if said.isprintable() and said else "no memory says so"
-    if out.pop(CONTROL, "?") == "": return dict.fromkeys(out, "whoever read it supports what nobody said")
+    if out.pop(CONTROL, "?") == "": return dict.fromkeys(out, "the model also supports what nobody said")
     if not out: raise BadReply("it says of no sentence whether it is supported")
     return out
 
