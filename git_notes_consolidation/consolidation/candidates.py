@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
-from typing import NamedTuple
+from itertools import groupby, islice
+from typing import Any, NamedTuple
 from ..core.memory import Memory
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..core.reports import ConsolidationPhase, Failed
@@ -21,8 +21,11 @@ from ..text.words import (
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.neighbours import SearchVectors
 from ..similarity.tiles import tiled_older
-from ..supersession.judge import SURE, unsure, weigh
+from ..supersession.judge import HARDLY, SURE, unsure, weigh
 from ..supersession.questions import to_ask_about
+from ..supersession.succession import gist, probability, Rarity, weighed
+from ..store.metadata import replaced_at
+from ..store.state import refused
 from .scan import Scanned
 
 # %% auto #0
@@ -124,29 +127,60 @@ _Pair = tuple[int, int, "float | None"]  # As `candidates` gives them
 
 
 class Share(NamedTuple):
-    "Pairs to judge, and the embedder's line for a title that comes again."
-    pairs: tuple[tuple[int, Memory, Memory, float | None], ...]  # Number, newer, older, cosine
-    least: float
+    "Pairs to judge, and what they are judged by."
+    # Number, position of the newer, newer, older, cosine
+    pairs: tuple[tuple[int, int, Memory, Memory, float | None], ...]
+    titles: tuple[frozenset[str], ...]  # The stems of all titles, up to the last of the newer ones
+    least: float  # The embedder's line for a title that comes again
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #552c03e0
 def _shares(s: Scanned, current: Sequence[Memory], pairs: Sequence[_Pair], n: int) -> list[Share]:
-    rows = [(i, current[a], current[b], x) for i, (a, b, x) in enumerate(pairs)]
-    if n > 1: rows.sort(key=lambda r: (r[1].namespace, r[0]))
-    size = -(-len(rows) // n) or 1
-    return [Share(tuple(rows[at:at + size]), s.embedder.same_title) for at in range(0, len(rows), size)]
+    rows = [(i, a, current[a], current[b], x) for i, (a, b, x) in enumerate(pairs)]
+    if n > 1: rows.sort(key=lambda r: (r[2].namespace, r[0]))
+    size, at, dealt = -(-len(rows) // n) or 1, dict[int, int](), defaultdict[int, list[Any]](list)
+    for k, row in enumerate(rows): dealt[at.setdefault(row[1], k // size)].append(row)
+    last = max((a for a, _, _ in pairs), default=-1)
+    titles = tuple(s.called[m.id].title if m.id in s.called else title_words(m.summary)
+                   for m in current[:last + 1])
+    return [Share(tuple(x), titles, s.embedder.same_title) for x in dealt.values()]
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #d7bcca70
+def _chances(newer: Memory, olders: Sequence[Memory], r: Rarity) -> dict[str, float]:
+    "How likely the newer memory has taken the place of each, by id; empty where one cannot be read."
+    try: found = [*weighed(gist(newer), [*map(gist, olders)], r, HARDLY)]
+    except Exception: return {}  # The judge says of which pair
+    return {m.id: 0.0 for m in olders} | {a.memory.id: probability(x) for a, x in found}
+
+
 def judge_pairs(share: Share) -> list[tuple[int, Judgment | str]]:
     "What the pairs of a share come to, where that is anything, by number; an error in words."
-    out: list[tuple[int, Judgment | str]] = []
-    for n, newer, older, x in share.pairs:
-        try: j = weigh(older, newer, similarity=x, least=share.least)
-        except Exception as e: out.append((n, f"{type(e).__name__}: {e}")); continue
-        if j.relation != "coexist": out.append((n, j))
+    out, r = list[tuple[int, Judgment | str]](), Rarity()
+    for a, rows in groupby(sorted(share.pairs, key=lambda p: (p[1], p[0])), key=lambda p: p[1]):
+        mine = [*rows]
+        for t in share.titles[r.n:a + 1]: r.add(t)
+        chances = _chances(mine[0][2], [p[3] for p in mine], r)
+        for n, _, newer, older, x in mine:
+            try: j = weigh(older, newer, similarity=x, least=share.least, chance=chances.get(older.id))
+            except Exception as e: out.append((n, f"{type(e).__name__}: {e}")); continue
+            if j.relation != "coexist": out.append((n, j))
     return out
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #255a581b
 _PER_PAIR = 0.00025  # Seconds, reading the memories included
+
+
+def _asked(s: Scanned, current: Sequence[Memory], guesses: Mapping[str, Sequence[tuple[Memory, Judgment]]],
+           edges: Iterable[MemoryEdge]) -> tuple[MemoryEdge, ...]:
+    "One question about each newer memory, and none about what had been replaced before it came."
+    there, no = {m.id: m for m in current}, refused(s.state) | s.state.barred
+    over = replaced_at((e for e in (*edges, *s.state.edges.values()) if e.id not in no
+                        and e.edge_type == EdgeType.SUPERSEDES and {e.source_id, e.target_id} <= there.keys()),
+                       {i: m.event_time for i, m in there.items()})
+    out = []
+    for i, all_ in guesses.items():
+        found = [x for x in all_ if all(t >= there[i].event_time for t in over.get(x[0].id, ()))]
+        if found: out.append(_edge(there[i], *found[to_ask_about(found)], s.now))
+    return tuple(out)
 
 
 def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
@@ -170,6 +204,4 @@ def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
             continue
         open_.append((a, b, x))
         if j and unsure(j): guesses[newer.id].append((older, j))
-    newer_of = {m.id: m for m in current}
-    asked = (_edge(newer_of[i], *found[to_ask_about(found)], s.now) for i, found in guesses.items())
-    return JudgedPairs(tuple(edges), tuple(asked), tuple(failed), tuple(open_))
+    return JudgedPairs(tuple(edges), _asked(s, current, guesses, edges), tuple(failed), tuple(open_))

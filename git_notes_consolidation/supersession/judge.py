@@ -9,7 +9,7 @@ from dataclasses import replace
 from .assertions import abstain, explicit
 from .blockers import solved
 from .editions import same_title
-from .questions import likely, PROPOSED
+from .questions import later_word, likely, PROPOSED
 from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
@@ -21,8 +21,8 @@ from ..text.scopes import continues, other_scope
 JUDGE = "offline-9"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
-__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'weigh', 'judge_pair', 'unsure',
-           'to_confirm', 'denies']
+__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'HARDLY', 'PROBABLE', 'weigh',
+           'judge_pair', 'unsure', 'to_confirm', 'denies']
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #c85da563
 def _outright(
@@ -55,6 +55,18 @@ WORTH_ASKING = 0.6  # From this confidence on an unsure judgment is a question
 SAME_TITLE_COSINE = 0.5  # Lexical cosine from which a title that comes again replaces the older one
 
 
+HARDLY = 0.07  # What is less likely, by all that the repository says, is not asked
+PROBABLE = 0.3  # What is likelier is asked, though no rule says so
+
+
+def _guess(older: Memory, newer: Memory, chance: float | None) -> Judgment | None:
+    "What a rule asks, and what is probable without one."
+    if chance is None or leaves_standing(older, newer): return likely(older, newer)
+    if chance < HARDLY: return None
+    probable = later_word(older, newer, round(WORTH_ASKING + 0.01 * chance, 3)) if chance >= PROBABLE else None
+    return likely(older, newer) or probable
+
+
 def weigh(
     older: Memory,
     newer: Memory,
@@ -62,6 +74,8 @@ def weigh(
     # Cosine of the two; when not given, the lexical one is computed where it is needed
     similarity: float | None = None,
     least: float = SAME_TITLE_COSINE,  # That embedder's line for a title that comes again
+    # How likely the newer one takes the older one's place, by all that the repository says
+    chance: float | None = None,
 ) -> Judgment:  # Of any confidence; `coexist` when there is not even a guess
     "The best guess at the relation of a newer memory to an older one."
     if newer.event_time < older.event_time: return abstain("the older text arrived late")
@@ -82,7 +96,7 @@ def weigh(
              None if undecided(newer) else solved(older, newer)])
     found = next(filter(None, sure), None)
     if found and not leaves_standing(older, newer): return found
-    return likely(older, newer) or abstain(doubt or NO_CLAIM)
+    return _guess(older, newer, chance) or abstain(doubt or NO_CLAIM)
 
 
 def judge_pair(

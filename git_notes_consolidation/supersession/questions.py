@@ -24,7 +24,7 @@ from git_notes_consolidation.text.topics import (
 from ..text.words import DENIAL, stem, STOP_WORDS
 
 # %% auto #0
-__all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'likely', 'to_ask_about']
+__all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'later_word', 'likely', 'to_ask_about']
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4ab654e3
 _CHANGES_NOTHING = frozenset({"elicitation", "retrospective", "research", "reviews", "blockers"})
@@ -218,6 +218,16 @@ def _stands_beside(older: Memory, newer: Memory) -> bool:
             or bool(leaves_standing(older, newer)) and stance(newer.summary) not in ("", "removes"))
 
 
+_GUESSED = 0.62  # Least confidence of what a rule asks; what only the fitted guess asks has less
+
+
+def later_word(older: Memory, newer: Memory, sure: float) -> Judgment:
+    "The question whether a newer memory takes the place of an older one, or of a part of it."
+    part = in_part(older, newer)
+    why = "it changes a part on the same subject" if part else "the later word on the same subject"
+    return Judgment("supersede", "partial" if part else "full", sure, LIKELY, why, newer.summary)
+
+
 @lru_cache(maxsize=2**16)
 def likely(
     older: Memory,
@@ -227,8 +237,8 @@ def likely(
     pointed = _points_at(older, newer)
     near = max(tie(older, newer), _WORTH_ASKING if pointed else 0.0)
     if near < _WORTH_ASKING or _stands_beside(older, newer): return None
+    sure = round(min(0.79, _GUESSED + 0.1 * (near - _WORTH_ASKING)), 3)
     def guess(relation: Relation, kind: Literal["full", "partial"] | None, why: str) -> Judgment:
-        sure = round(min(0.79, 0.6 + 0.1 * (near - _WORTH_ASKING)), 3)
         return Judgment(relation, kind, sure, LIKELY, why, newer.summary)
     if older.namespace == "blockers": return guess("supersede", "full", "it speaks of what was in the way")
     if not rest_goes_on(older, newer):
@@ -239,8 +249,7 @@ def likely(
         if _of_another(older, newer) or beside and not (pointed or is_open(older) or _changed(older, newer)
                                                         or leaves_standing(older, newer)):
             return None
-    if in_part(older, newer): return guess("supersede", "partial", "it changes a part on the same subject")
-    return guess("supersede", "full", "the later word on the same subject")
+    return later_word(older, newer, sure)
 
 
 _FINDS = frozenset({"learnings", "research", "reviews"})

@@ -6,21 +6,24 @@
 from __future__ import annotations
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from ..core.memory import Memory
-from .questions import changes
-from ..text.factuality import leaves_standing, stance
+from .parts import is_open, left
+from .questions import _again, _of_one_sitting, changes, side_by_side
+from ..text.factuality import leaves_standing
 from ..text.facts import Fact, find_facts, same_value
-from ..text.subjects import CHANGE, brothers
+from ..text.subjects import brothers
 from ..text.topics import GENERIC_STEMS, content_stems, topic_of
+from ..text.words import title_words
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'MAY_BE', 'Gist', 'gist', 'Rarity', 'nearness', 'plain_features', 'read_features', 'compared', 'successors']
+__all__ = ['WEIGHTS', 'MAY_BE', 'Gist', 'gist', 'Rarity', 'nearness', 'plain_features', 'read_features', 'probability', 'weighed',
+           'compared', 'successors']
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #7b74a944
 class Gist(NamedTuple):
-    "What is compared of a memory; all but the last two of them stems."
+    "What is compared of a memory; the first three of it stems."
     title: frozenset[str]
     lead: frozenset[str]
     all: frozenset[str]
@@ -37,18 +40,21 @@ def gist(m: Memory) -> Gist:
 
 
 class Rarity(dict[str, float]):
-    "How rare each stem is among some memories: 1 in one of them, 0 in all."
-    def __init__(self, gists: Sequence[Gist]) -> None:
-        n = len(gists)
-        for w, k in Counter(w for g in gists for w in g.lead).items():
-            usual = 0.5 if w in GENERIC_STEMS or len(w) < 3 else 1.0
-            self[w] = usual * math.log((n + 1) / (k + 0.5)) / math.log((n + 1) / 1.5)
+    "How rare each stem is among some titles: 1 in one of them, 0 in all."
+    def __init__(self, titles: Iterable[frozenset[str]] = ()) -> None:
+        self.having, self.n = Counter[str](), 0
+        for t in titles: self.add(t)
 
-    def __missing__(self, stem: str) -> float: return 1.0
+    def add(self, title: frozenset[str]) -> None: self.having.update(title); self.n += 1; self.clear()
+
+    def __missing__(self, stem: str) -> float:
+        usual, k = 0.5 if stem in GENERIC_STEMS or len(stem) < 3 else 1.0, max(self.having[stem], 1)
+        rare = usual * math.log((self.n + 1) / (k + 0.5)) / math.log((max(self.n, 1) + 1) / 1.5)
+        return self.setdefault(stem, rare)
 
     def of(self, stems: Iterable[str]) -> float:
         "What stems weigh together; sums of floats depend on their order."
-        return sum(self[w] for w in sorted(stems))
+        return sum(map(self.__getitem__, sorted(stems)))
 
     def share(self, part: Iterable[str], whole: Iterable[str]) -> float:
         return self.of(part) / max(self.of(whole), 1e-9)
@@ -60,24 +66,25 @@ def nearness(a: Gist, b: Gist, r: Rarity) -> float:
             + 0.5 * math.log1p(2 * r.of(a.lead & b.lead)))
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #5451c974
-WEIGHTS = {"title_in_text": 1.56, "title_in_lead": 0.86, "newer_title": 0.86, "rarest": 1.1,
-           "behind_newer": -1.69, "behind_older": -2.88, "blocker": 1.79, "bias": -4.22,  # These cost little
-           "may_change": 1.0, "stance": 1.48, "brothers": -2.27, "change": 0.69, "same_unit": 0.18,
-           "other_value": -0.72, "same_namespace": 0.33}
-_CHEAP = 8
+WEIGHTS = {"title_in_text": 2.96, "newer_title": 2.0, "rarest": 1.03, "behind": -2.49, "blocker": 1.6,
+           "decisions": 0.61, "open": 1.1, "log_days": 0.01, "bias": -5.22,  # These cost little
+           "may_change": 1.17, "left": 0.84, "brothers": -1.08, "side_by_side": -0.96,
+           "one_sitting": -1.14, "again": -1.01, "other_value": -0.79}
+_CHEAP = 9
 
 
 def plain_features(
     a: Gist,  # Older
     b: Gist,
     r: Rarity,
-    behind_newer: float,  # How much nearer the older one is to some other newer memory
-    behind_older: float,  # How much nearer the newer one is to some other older memory
+    behind: float,  # How much nearer the newer one is to some other older memory
 ) -> tuple[float, ...]:  # In the order of `WEIGHTS`
     "What is weighed at once: the words in common."
-    return (r.share(a.title & b.all, a.title), r.share(a.title & b.lead, a.title),
-            r.share(b.title & a.lead, b.title), max((r[w] for w in a.lead & b.lead), default=0.0),
-            behind_newer, behind_older, a.memory.namespace == "blockers", 1.0)
+    m, n = a.memory, b.memory
+    return (r.share(a.title & b.all, a.title), r.share(b.title & a.lead, b.title),
+            max((r[w] for w in a.lead & b.lead), default=0.0), behind, m.namespace == "blockers",
+            m.namespace == n.namespace == "decisions", is_open(m),
+            math.log1p((n.event_time - m.event_time).days), 1.0)
 
 
 def read_features(a: Gist, b: Gist) -> tuple[float, ...]:  # In the order of `WEIGHTS`
@@ -86,48 +93,61 @@ def read_features(a: Gist, b: Gist) -> tuple[float, ...]:  # In the order of `WE
     unit = any(x.kind == y.kind and x.value.partition(" ")[2] == y.value.partition(" ")[2]
                and not same_value(x, y) for x in a.values for y in b.values)
     m, n = a.memory, b.memory
-    return (changes(m, n), bool(stance(m.summary)), brothers(m, n), bool(CHANGE.search(n.summary)), unit,
-            bool(a.values and b.values and not same and not unit), m.namespace == n.namespace)
+    return (changes(m, n), left(m, n), brothers(m, n), side_by_side(m, n), _of_one_sitting(m, n),
+            _again(m, n), bool(a.values and b.values and not same and not unit))
+
+
+def probability(x: Sequence[float], more: float = 0.0) -> float:
+    "What features, in the order of `WEIGHTS`, come to."
+    return 1 / (1 + math.exp(-more - sum(w * v for w, v in zip(WEIGHTS.values(), x))))
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #b5eb4953
+_BEST = sum(w for w in [*WEIGHTS.values()][_CHEAP:] if w > 0)
+
+
+def weighed(
+    b: Gist,  # The newer one
+    olders: Sequence[Gist],
+    r: Rarity,  # As of the newer one
+    least: float = 0.0,  # What cannot come to this probability is left out
+) -> Iterator[tuple[Gist, tuple[float, ...]]]:
+    "The older memories that it may have taken the place of, with what is weighed of each."
+    near = [nearness(a, b, r) for a in olders]
+    first, second = sorted(near, reverse=True)[:2] if len(near) > 1 else (0.0, 0.0)
+    for a, x in zip(olders, near):
+        plain = plain_features(a, b, r, max(0.0, (second if x == first else first) - x))
+        if probability(plain, _BEST) >= least and not leaves_standing(a.memory, b.memory):
+            yield a, (*plain, *read_features(a, b))
+
+
 def compared(
-    memories: Sequence[Memory],  # In any order
+    memories: Iterable[Memory],  # In any order
     least: float = 0.0,  # Pairs that cannot come to this probability are left out
 ) -> list[tuple[Memory, Memory, tuple[float, ...]]]:  # Older, newer, features
-    "The pairs that have a word in common, with what is weighed of them."
-    gists = [gist(m) for m in sorted(memories, key=lambda m: (m.event_time, m.id))]
-    r, having = Rarity(gists), defaultdict[str, list[int]](list)
-    near: dict[tuple[int, int], float] = {}
-    for j, b in enumerate(gists):
-        for i in sorted({i for w in b.lead if r[w] > 0.2 for i in having[w]}):
-            if gists[i].memory.event_time < b.memory.event_time: near[i, j] = nearness(gists[i], b, r)
-        for w in b.lead: having[w].append(j)
-    newer, older = defaultdict[int, float](float), defaultdict[int, float](float)
-    for (i, j), x in near.items(): newer[i], older[j] = max(newer[i], x), max(older[j], x)
-    best, out = sum(w for w in [*WEIGHTS.values()][_CHEAP:] if w > 0), []
-    for (i, j), x in near.items():
-        a, b = gists[i], gists[j]
-        plain = plain_features(a, b, r, newer[i] - x, older[j] - x)
-        if _logistic(plain, best) >= least and not leaves_standing(a.memory, b.memory):
-            out.append((a.memory, b.memory, (*plain, *read_features(a, b))))
+    "The pairs of which one has a word of the other's title, with what is weighed of them."
+    out, r = [], Rarity()
+    titled, leading = defaultdict[str, list[Gist]](list), defaultdict[str, list[Gist]](list)
+    for b in map(gist, sorted(memories, key=lambda m: (m.event_time, m.id))):
+        r.add(title_words(b.memory.summary))
+        near = {a.memory.id: a for said, having in ((b.lead, titled), (b.title, leading)) for w in sorted(said)
+                if r[w] > 0.2 for a in having[w] if a.memory.event_time < b.memory.event_time}
+        out += [(a.memory, b.memory, x) for a, x in weighed(b, [*near.values()], r, least)]
+        for said, having in ((b.title, titled), (b.lead, leading)):
+            for w in said: having[w].append(b)
     return out
 
 
-def _logistic(x: Sequence[float], more: float = 0.0) -> float:
-    return 1 / (1 + math.exp(-more - sum(w * v for w, v in zip(WEIGHTS.values(), x))))
-
-
-MAY_BE = 0.2  # From here on a memory may be outdated
+MAY_BE = 0.15  # From here on a memory may be outdated
 
 
 def successors(
-    memories: Sequence[Memory],
+    memories: Iterable[Memory],
     least: float = MAY_BE,
     refused: Callable[[Memory, Memory], bool] = lambda older, newer: False,  # A person said no
 ) -> dict[str, str]:  # The older one's id to the newer one's
     "Which memory may be outdated, and by which other."
     best: dict[str, tuple[float, str]] = {}
     for m, n, x in compared(memories, least):
-        if (p := _logistic(x)) >= least and not refused(m, n):
+        if (p := probability(x)) >= least and not refused(m, n):
             best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
     return {i: n for i, (_, n) in best.items()}

@@ -86,7 +86,7 @@ def doubt(
     return "each has a date of its own" if own and gone.entry.time != stays.entry.time else ""
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #0bcbd29c
-LIKELY = 0.7  # Least confidence of a guess about two that were written at one time
+LIKELY = 0.72  # Least confidence of a guess about two that were written at one time
 
 
 def apart(older: Read, newer: Read) -> bool:
