@@ -4,27 +4,46 @@
 
 # %% ../../nbs/05_temporal/05_names.ipynb #466eb165
 from __future__ import annotations
-from .prose import BLANK
+from functools import cached_property
 from .tense import _BASE, cue
-from .lexicon import _ENDS, around, letter_at, low_at, Tokens, word_at
+from .lexicon import _ENDS, around, Place, Tokens
 
 # %% auto #0
-__all__ = ['timeless', 'starts_line', 'in_heading', 'is_compound', 'is_named']
+__all__ = ['Word', 'starts_line', 'is_compound', 'is_named']
 
 # %% ../../nbs/05_temporal/05_names.ipynb #ddab42bf
 _HYPOTHETICAL = frozenset("""
     should can can't cannot could may might must would if unless maybe perhaps need needs want wants
     start starts begin begins open opens drop drops hits comes available free
     schedule plan plans freeze""".split())
+# Have none in headings
+_SMALL = frozenset("in on at and or but for with from to of the a an by as".split())
 
 
-def timeless(t: Tokens, k: int) -> bool:
-    "Does no verb around a word tell of the past or the future?"
-    if low_at(t, k + 1) in ("is", "has", "may") and letter_at(t,
-                                                              k - 1) not in "@iBARlxtp":  # It is the subject
-        return (t.low[k + 1:k + 3] != ["has", "been"]
-                and not any(cue(t.low, j) > 0 for j in range(k + 2, min(k + 5, len(t.low)))))
-    return not any(cue(t.low, j) for j in around(t, k, 9, 12) if t.low[j] not in _HYPOTHETICAL)
+class Word(Place):
+    "A word that may be a time, with what is asked about it."
+
+    def __init__(self, t: Tokens, k: int):
+        super().__init__(t, k, k + 1)
+        self.x, self.said, self.written = t.letters[k], t.low[k], self.word(k)
+        self.cap = self.written[0].isupper()
+
+    @cached_property
+    def timeless(self) -> bool:
+        "Does no verb around it tell of the past or the future?"
+        low = self.t.low
+        # The subject
+        if self.after in ("is", "has", "may"): return all(cue(low, self.end + j) <= 0 for j in (1, 2, 3))
+        return not any(cue(low, j) for j in around(self.t, self.start, 9, 12) if low[j] not in _HYPOTHETICAL)
+
+    @cached_property
+    def first(self) -> bool: return starts_line(self, self.start)
+
+    @cached_property
+    def in_heading(self) -> bool:
+        "Does every word around it, but the small ones, begin with a capital?"
+        near = around(self.t, self.start, 30, 30)
+        return not any(self.word(j).islower() and self.t.low[j] not in _SMALL for j in near)
 
 # %% ../../nbs/05_temporal/05_names.ipynb #cb20ac94
 _JOINTS = frozenset("""
@@ -32,102 +51,58 @@ _JOINTS = frozenset("""
     that which when as after before if while so then i we you he she it they""".split())
 
 
-_SMALL = frozenset("in on at and or but for with from to of the a an by as".split())  # Have none in headings
-
-
-def _title(word: str) -> bool: return word.istitle() and word.isalpha() and len(word) > 1
-
-
-def starts_line(t: Tokens, k: int) -> bool:
+def starts_line(p: Place, k: int) -> bool:
     "Does a sentence, a line or a link begin here?"
-    return k == 0 or t.low[k - 1] in _ENDS or t.low[k - 1][0] in "\n:-•*[(\"“#>"
+    return k == 0 or p.low(k - 1) in _ENDS or p.low(k - 1)[0] in "\n:-•*[(\"“#>"
 
 
-def in_heading(t: Tokens, k: int) -> bool:
-    "Does every word around it, but the small ones, begin with a capital?"
-    return not any(word_at(t, j).islower() and t.low[j] not in _SMALL for j in around(t, k, 30, 30))
-
-
-def _joined_to_next(t: Tokens, k: int) -> bool:
-    return 0 <= k < len(t.low) - 1 and t.text[t.spans[k][1]:t.spans[k + 1][0]] == " "
-
-
-def _other_name(t: Tokens, k: int) -> bool:
-    "A word with a capital that is no time and no small word."
-    return letter_at(t, k) == "." and _title(word_at(t, k)) and low_at(t, k) not in _JOINTS
+def _other_name(p: Place, k: int) -> bool:
+    "A word with a capital that is no time."
+    return p.letter(k) == "." and p.word(k).istitle()
 
 # %% ../../nbs/05_temporal/05_names.ipynb #f8122373
-_NO_NAMES = frozenset("happy see let do does did could should would may shall later".split())
+_NO_NAMES = _BASE | frozenset("happy see let do does did could should would may shall later".split())
 
 
-def _name_before(t: Tokens, k: int) -> bool:
-    "Black Friday, USA Today; not Happy Friday, Ship Friday or See Friday's notes."
-    low = low_at(t, k - 1)
-    if not _joined_to_next(
-            t, k - 1) or low in _BASE or low in _NO_NAMES or low[-3:] == "ing" or low[-2:] == "ed":
-        return False
-    if t.letters[k] == "W" and starts_line(t, k - 1) and t.text[t.spans[k][1]:][:2] in ("'s", "’s"):
-        return False
-    word = word_at(t, k - 1)
-    return (_other_name(t, k - 1)
-            or t.letters[k] == "d" and letter_at(t, k - 1) == "." and word.isupper() and len(word) > 1)
+def _name_before(w: Word) -> bool:
+    "Black Friday, USA Today; not Happy Friday, Ship Friday or Shipping Friday."
+    k = w.start - 1
+    if w.before in _NO_NAMES or w.before[-3:] == "ing": return False
+    return _other_name(w, k) or w.x == "d" and w.left == "." and w.word(k).isupper()
 
 
-def _proper(t: Tokens, k: int) -> bool:
+def _proper(w: Word) -> bool:
     "Is it part of a name in capitals?"
-    x, first = t.letters[k], starts_line(t, k)
-    if not _title(word_at(t, k)) or x in "WM" and in_heading(t, k): return False
-    if _joined_to_next(t, k) and letter_at(t, k + 1) == "P" and _title(word_at(t, k + 1)): return True
-    near = _joined_to_next(t, k) or t.text[t.spans[k][1]:][:3] in ("'s ", "’s ")
-    behind, ahead = near and _other_name(t, k + 1), _name_before(t, k)
-    if x in "dT":
-        listed = low_at(t, k + 1) in (",", "|", "/") and _title(word_at(t, k + 2))  # Today, Upcoming
-        return not first and ahead or (behind or listed or not first and not in_heading(t, k)) and timeless(
-            t, k)
-    if x == "W" and ahead: return behind and not starts_line(t, k - 1) or timeless(t, k)
-    if not behind or len(t.low[k]) < 4: return False
-    if first: return x == "M" or timeless(t, k) or low_at(t, k + 2) in ("is", "has")
-    if x == "W" and low_at(t, k - 1) in ("in", "with", "of", "for", "at"): return True
-    return (letter_at(t, k - 1) == "e" or word_at(t, k - 1).islower() and cue(t.low, k - 1) == 0
-            and letter_at(t, k - 1) not in "@iBARlxtp")
+    if not w.written.istitle() or w.x in "WM" and w.in_heading: return False
+    behind, ahead = _other_name(w, w.end), _name_before(w)
+    if w.right == "P" and w.word(w.end).istitle(): return True
+    if w.x in "dT":
+        listed = w.after in (",", "|", "/") and w.word(w.end + 1).istitle()  # Today, Upcoming
+        return not w.first and ahead or (behind or listed or not w.first and not w.in_heading) and w.timeless
+    if w.x == "W" and ahead: return w.timeless
+    if not behind: return False
+    if w.first: return w.x == "M" or w.timeless or w.low(w.end + 1) in ("is", "has")
+    return w.left == "e" or w.x == "W" and w.before in ("in", "with", "of", "for", "at")
 
 # %% ../../nbs/05_temporal/05_names.ipynb #b7631d9c
-def is_compound(t: Tokens, k: int) -> bool:
+def is_compound(w: Word) -> bool:
     "Tuesday-cli, monday-03, Day.Friday."
-    a = t.spans[k][0]
-    if k and a and t.text[a - 1] in "._/=@" and letter_at(t, k - 2) not in "noMDWd": return True
-    for s in (-1, 1):
-        if not 0 <= k + 2 * s < len(t.low) or letter_at(t, k + s) != "-": continue
-        glued = t.spans[k + max(s, 0)][0] == t.spans[k + min(s, 0)][1]
-        other = low_at(t, k + 2 * s)
-        word = letter_at(
-            t, k + 2 * s) == "." and other.isalpha() and other not in ("long", "old", "mid", "pre", "post")
-        if glued and (word or s > 0 and other[:1] == "0"): return True
+    a, spans = w.t.spans[w.start][0], w.t.spans
+    if a and w.t.text[a - 1] in "._/=@" and w.letter(w.start - 2) not in "noMDWd": return True
+    for k, s in ((w.start, -1), (w.end, 1)):
+        other = w.start + 2 * s
+        glued = w.letter(w.start + s) == "-" and spans[k][0] == spans[k - 1][1]
+        if glued and (w.letter(other) == "." and w.low(other)[0] not in "\0'"
+                or w.low(other)[:1] == "0"): return True
     return False
-
-
-def _constant(t: Tokens, k: int) -> bool:
-    "FRIDAY among words that do not shout; day = Friday."
-    if "=" in (low_at(t, k - 1), low_at(t, k + 1)): return True
-    (a, b), word = t.spans[k], word_at(t, k)
-    if t.text[a - 1:a] == BLANK and t.text[b:b + 1] == BLANK: return True
-    if (len(word) < 5 or not word.isupper() or letter_at(t, k - 1) in "@lxtp" or letter_at(t, k + 1) in "eo"
-        or low_at(t, k + 1) == ":" and starts_line(t, k) or not timeless(t, k)):
-        return False
-    beside = (word_at(t, j) for j in (k - 2, k - 1, k + 1, k + 2) if letter_at(t, j) not in "dTWMw")
-    return (not any(w.isupper() and len(w) > 1 for w in beside)
-            and any(word_at(t, j).islower() for j in range(max(0, k - 30), min(len(t.low), k + 30))))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #46b83821
 _NAMES = frozenset("codename codenamed named dubbed nicknamed word string keyword literal".split())
 _IS = frozenset("is are was were be been it him her".split())
 
 
-def is_named(
-    t: Tokens,
-    k: int,
-) -> bool:
+def is_named(w: Word) -> bool:
     "Does the word stand for a thing, not for a time?"
-    before = low_at(t, k - 1)
-    if before == "called" and (low_at(t, k - 2) in _IS or low_at(t, k - 3) in ("a", "an")): return True
-    return before in _NAMES or is_compound(t, k) or _proper(t, k) or _constant(t, k)
+    k = w.start
+    if w.before == "called" and (w.low(k - 2) in _IS or w.low(k - 3) in ("a", "an")): return True
+    return w.before in _NAMES or "=" in (w.before, w.after) or is_compound(w) or _proper(w)
