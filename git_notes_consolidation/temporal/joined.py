@@ -10,7 +10,7 @@ from .calendar import (
     at_time, CYCLES, DAY, floor, index, nearest, part, period, Period, shifted, start)
 from git_notes_consolidation.temporal.grammar import (
     ANAPHORIC, anywhere, clock, dated, longest, moved, Phrase, production, Reading, Rules, Scene, SECONDS,
-    unresolved)
+    toward, unresolved)
 from .lexicon import _ENDS
 from .absolute import DATES
 from .named_periods import NAMED
@@ -215,6 +215,9 @@ _PARTS = frozenset("day week month weekend quarter".split())
 @_join(r"(?=e?[olz])e?(?P<o>o?)(?P<l>[lz]?)(?:(?P<u>[UE])|(?P<w>X_*))[Oi]e?(?P<r>X_*)")
 def _nth_of(p: Phrase) -> Reading | None:
     within, n = p.reading("r"), p.value("o") or 1
+    if p.t.letters[p.at("r"):p.end] == "M":  # The drill is on the first Monday of July
+        i, sure = toward(p, *p.value("r"))
+        within = dated(period(i, "month"), sure)
     grain, k = (p.value("u")[0], None) if p["u"] else p.reading("w").named or ("", None)
     if grain not in _PARTS: return None
     found = counted(within, grain, k if grain in CYCLES else None, -n if p["l"] else n)

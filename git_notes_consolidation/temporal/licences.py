@@ -62,10 +62,9 @@ def _month(w: Word) -> bool:
     if is_named(w) or len(low) == 3 and w.written.isupper() and left not in "i@lxtpbzkOBAR": return False
     if left in "lxp" or left in "tbzkj" and (cap or low != "may"): return True
     if right in "ltxp" and right2 == "U": return True  # March last year
-    if w.after == "is" and right2 == "a": return False
     if low not in _ALSO_NAMES and (cap or len(low) > 3) or w.before in _BEFORE_MONTHS: return True
     if w.before in _BETWEEN_MONTHS: return cap and not w.word(w.end).istitle() or low not in _ALSO_NAMES
-    return cap and (left in ",&-/" and w.letter(w.start - 2) == "M" or right in "&-/" and right2 == "M")
+    return cap and left in ",&-/" and w.letter(w.start - 2) == "M"
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #d49feaaa
 def _season(w: Word) -> bool:

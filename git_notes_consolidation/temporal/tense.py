@@ -168,9 +168,9 @@ def presently(
     i: int,  # Where an expression begins of which no verb tells
 ) -> bool:
     "Is its sentence about now? Who speaks of a weekday then means the one ahead."
-    first = _opening(words, i)
-    last = next((x for x in range(i, min(i + 12, len(words))) if words[x] in _ENDS), min(i + 12, len(words)))
-    return "or" in words[max(0, i - 1):i + 2] or not _PRESENT.isdisjoint(words[first:last])
+    ahead = words[i:i + 12]
+    last = next((x for x, word in enumerate(ahead) if word in _ENDS), 12)
+    return not _PRESENT.isdisjoint(words[_opening(words, i):i + last])
 
 
 _MOVED = frozenset("""
