@@ -10,6 +10,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "habits": "is_habit",
     "licences": "licensed",
     "grammar": "Reading Rules Scene",
-    "calendar": "Period ordinal civil index start period floor part at_time shifted nearest intersection "
+    "calendar": "Period ordinal civil index start period floor part at_time shifted nearest "
         "iso_week DAY CYCLES DAYS_OF MONTHS_OF",
 })

@@ -5,11 +5,13 @@
 # %% ../../nbs/05_temporal/09_absolute.ipynb #943077f1
 from __future__ import annotations
 import re
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 from .calendar import (
-    at_time, civil, floor, index, ordinal, Period, period, shifted)
+    DAY, at_time, civil, floor, ordinal, period, shifted)
 from .grammar import (
-    AFTER_YEAR, STEP, Reading, Rules, Scene, dated, dated_thing, production)
+    AFTER_YEAR, STEP, Phrase, Reading, Rules, dated, dated_thing, production)
 
 # %% auto #0
 __all__ = ['DATES', 'start_of']
@@ -19,110 +21,71 @@ DATES: Rules = []
 _rule = partial(production, DATES)
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #799b915f
-def _month_day(c: Scene, m: re.Match[str], month: int, dom: int, year: int | None,
-               side: str = "") -> Reading | None:
-    if not 1 <= dom <= 31: return None
-    here = civil(c.day)[0]
-    days = [ordinal(y, month + 1, dom) for y in ([year] if year is not None else (here - 1, here, here + 1))]
-    days = [d for d in days if civil(d)[1:] == (month + 1, dom)]
-    if not days: return None
-    if year is not None: return dated(floor(days[0], "day"), 0.97, named=("date", 1))
-    past, future = max((d for d in days if d <= c.day), default=None), min((d for d in days if d >= c.day),
-        default=None)
-    said = (STEP.get(side) or (dated_thing(c, m) if past is not None and c.day - past <= 300 else 0)
-            or c.tense(m))
-    if c.t.low[max(0, m.start() - 2):m.start()] == ["as", "of"] and past is not None and future is not None:
-        said = 1 if future - c.day < c.day - past else -1
-    if said == 0 and past is not None and future is not None and c.day - past > future - c.day: said = 1
-    day = future if past is None or said > 0 and future is not None else past
+def _day_of(year: int, month: int, dom: int) -> int | None:
+    "The day of that date, if there is one."
+    if not 1 <= month <= 12: return None
+    day = ordinal(year, month, dom)
+    return day if civil(day)[2] == dom else None
+
+
+def _nearest_day(days: Iterable[int | None], today: int, said: int) -> int | None:
+    "Of some days the closest in the direction of a tense."
+    return min((d for d in days if d is not None and (d - today) * said >= 0),
+               key=lambda d: (abs(d - today), d > today), default=None)
+
+
+def _month_day(p: Phrase, dom: int) -> Reading | None:
+    (_, month), here = p.value("m"), civil(p.day)[0]
+    if p["y"]:
+        day = _day_of(p.value("y"), month + 1, dom)
+        return dated(floor(day, "day"), 0.97, named=("date", 1)) if day is not None else None
+    days = [_day_of(y, month + 1, dom) for y in range(here - 4, here + 5)]
+    past = _nearest_day(days, p.day, -1)
+    thing = dated_thing(p) if past is not None and p.day - past <= 300 else 0
+    said = 0 if p.before == "of" and p.low(p.start - 2) == "as" else STEP.get(p["x"]) or thing or p.tense
+    day = _nearest_day(days, p.day, said)
     return dated(floor(day, "day"), 0.85, named=("date", 0)) if day is not None else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #0ae23741
-@_rule(
-    "(?P<x>[lpxt])?(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?|e?(?P<d2>[no])[O-]?(?P<m2>M)(?:[,"
-    "O-]?(?P<y2>y))?|(?P<y3>y)(?P<m3>M)(?P<d3>n)")
-def _day_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
-    s = "" if m["m"] else "2" if m["m2"] else "3"
-    if (not s and c.t.letters[m.end("d"):m.end("d") + 1] in ("U", "V", "c")
-        or c.t.low[m.start("d" + s)].isalpha() and not s and not m["y"]):
-        return None
-    return _month_day(c, m, c.t.values[m.start("m" + s)], c.t.values[m.start("d" + s)],
-                      c.t.values[m.start("y" + s)] if m["y" + s] else None, m["x"] or "")
+@_rule("(?P<x>[lpxt])?(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?",
+       "e?(?P<d>[no])[O-]?(?P<m>M)(?:[,O-]?(?P<y>y))?", "(?P<y>y)(?P<m>M)(?P<d>n)")
+def _day_of_month(p: Phrase) -> Reading | None:
+    word = p.low(p.at("d")).isalpha() and not p["y"] and p.at("m") < p.at("d")  # March one
+    return None if word or p["d"] == "n" and p.right in "UVc" else _month_day(p, p.value("d"))
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #d6b44285
-@_rule("(?P<a>n)[-@&](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?|(?P<m2>M)(?P<a2>n)-(?P<d2>n)(?:,?(?P<y2>y))?")
-def _days_of_month(c: Scene, m: re.Match[str]) -> Reading | None:
-    s = "" if m["m"] else "2"
-    month, year = c.t.values[m.start("m" + s)], c.t.values[m.start("y" + s)] if m["y" + s] else None
-    first, last = (_month_day(c, m, month, c.t.values[m.start(g + s)], year) for g in "ad")
-    if not first or not last or first.start is None or first.start >= last.end: return None
-    return first._replace(end=last.end)
+@_rule("(?P<a>n)[-@&](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
+def _days_of_month(p: Phrase) -> Reading | None:
+    first, last = (_month_day(p, p.value(g)) for g in "ad")
+    return first._replace(end=last.end) if first and last and (first.start or 0) < last.end else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #a81ccdcb
 _STRONG = frozenset("in since until till during early late mid".split())
-_YEARLY = frozenset("""
-    audit election elections season budget conference survey outage incident roadmap report""".split())
-_PARTLY = frozenset("mid early late".split())
-
-
-
 _UNITS = frozenset("""
     bytes items rows lines characters chars entries mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps
     fps""".split())
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #dd20d6c3
-@_rule("(?<=[iO@BARbzk-])y|(?<=e)y(?=[.])|(?<=[@i]y&)y|(?P<u>U)y")
-def _year(c: Scene, m: re.Match[str]) -> Reading | None:
-    i, k = m.start(), m.end()
-    before, after = c.t.low[i - 1] if i else "", c.t.low[k] if k < len(c.t.low) else "."
-    if (before in ("from", "between") and c.t.letters[k:k + 2] in ("@y", "&y", "Ay") and c.t.low[k + 2:k + 3]
-        and c.t.low[k + 2] in _UNITS):
-        return None
-    if before in ("to", "and") and c.t.letters[i - 2:i - 1] == "y" and after in _UNITS: return None
-    # Since 2000 is a limit
-    if before == "since" and after == "is" and c.t.letters[k + 1:k + 2] in ("e", "a"): return None
-    if before == "of" and c.t.low[max(0, i - 2):i - 1] in (["duplicate"], ["copy"], ["instead"]): return None
-    if (before == "the" and after not in _YEARLY or before == "to" and c.t.letters[i - 2:i - 1] == "y"
-        and c.t.letters[i - 3:i - 2] not in tuple("iR@")):
-        return None
-    if before == "-" and (i < 2 or c.t.low[i - 2] not in ("mid", "early", "late", "pre", "post")): return None
-    noun = (after[0].isalpha() and after not in AFTER_YEAR and after[-2:] not in ("ed", "ly")
-            and (c.t.text[c.t.spans[k][0]].islower() or before == "-"))
-    year = c.t.values[k - 1]
-    if m["u"]:
-        return (dated(floor(ordinal(year, 1), "year"), 0.95) if c.t.values[i][0] == "year"
-                and c.t.low[i][-1] != "s" else None)
-    if c.t.low[i - 1 - (before == "-")] in _PARTLY if i > 1 or before != "-" else False:
-        noun = after[0] in "%°/="
-    if before == "the" or noun:
-        return dated(floor(ordinal(year, 1), "year"), 0.75, named=("year", year)) if before == "the" else None
-    if (after[0] in "%°-/=" or after == ":" and before not in _STRONG
-        or before in ("on", "at", "over", "for", "into")):
-        return None
-    if (before not in _STRONG and (year % 100 == 0 or year in (1920, 1980, 2048)
-                                   or c.t.letters[i - 2:i - 1] in ("n", "m"))):
-        return None
-    return dated(floor(ordinal(year, 1), "year"), 0.9 if before in _STRONG else 0.75, named=("year", year))
+@_rule("(?<=[iO@BARbzk-])y|(?<=[@i]y&)y", "(?P<u>U)y")
+def _year(p: Phrase) -> Reading | None:
+    before, after, year = p.before, p.after or ".", p.t.values[p.end - 1]
+    found = dated(floor(ordinal(year, 1), "year"), 0.9 if before in _STRONG else 0.75, named=("year", year))
+    if p["u"]: return found._replace(confidence=0.95) if p.low(p.start) == "year" else None
+    if not _UNITS.isdisjoint((after, p.low(p.end + 2))): return None
+    if before == "-" and p.letter(p.start - 2) not in "bzk": return None
+    if before in ("on", "at", "over", "for", "into"): return None
+    if p.word(p.end).islower() and after not in AFTER_YEAR or after[0] in "%°-/=": return None
+    return found if before in _STRONG or year % 100 and year not in (1920, 1980, 2048) else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #a340505e
-@_rule("(?<=[eibzk-])Z")
-def _decade(c: Scene, m: re.Match[str]) -> Reading | None:
-    n = c.t.values[m.start()]
-    if (n < 100 and (c.t.letters[:m.start()][-1:] != "e" or c.t.letters[m.end():m.end() + 1] == "."
-                     and c.t.low[m.end()].isalpha())):
-        return None
-    return (dated(period((n if n > 99 else 1900 + n) // 10, "decade"), 0.85)
-            if 1700 <= (n if n > 99 else 1900 + n) < 2100 else None)
+@_rule("(?<=[eibzk-])(?P<z>Z)")
+def _decade(p: Phrase) -> Reading | None:
+    n = p.value("z")
+    if n < 100 and p.left != "e": return None  # In 90s
+    return dated(period((n if n > 99 else 1900 + n) // 10, "decade"), 0.85)
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #7ebdd41c
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-
-
-def _dom(year: int, month: int, dom: int) -> int | None:
-    "The day of that date, if there is one."
-    if not 1 <= month <= 12 or not 1 <= dom <= 31: return None
-    day = ordinal(year, month, dom)
-    return day if civil(day)[2] == dom else None
 
 
 def _month_number(word: str) -> int: return int(word) if word.isdigit() else _MONTHS.index(word[:3]) + 1
@@ -133,98 +96,88 @@ _DAY_FIRST = re.compile(
 
 
 def _either_order(a: int, sign: str, b: str, year: int, text: str) -> Reading | None:
-    if not b.isdigit():
-        day = _dom(year, _month_number(b), a)
-        return dated(floor(day, "day"), 0.95, named=("date", 1)) if day is not None else None
-    orders = [_dom(year, a, int(b)), _dom(year, int(b), a)]
-    days = [d for d in (orders[::-1] if sign == "." or _DAY_FIRST.search(text) else orders) if d is not None]
-    if not days: return None
-    others = tuple(floor(d, "day").value for d in days[1:] if d != days[0])
-    return dated(floor(days[0], "day"), 0.6 if others else 0.95, named=("date", 1), alternatives=others)
+    if not b.isdigit(): orders = [_day_of(year, _month_number(b), a)]
+    else: orders = [_day_of(year, a, int(b)), _day_of(year, int(b), a)]
+    if sign == "." or _DAY_FIRST.search(text): orders.reverse()
+    first, *others = dict.fromkeys(floor(d, "day") for d in orders if d is not None) or [None]
+    return first and dated(first, 0.6 if others else 0.95, named=("date", 1),
+                           alternatives=tuple(d.value for d in others if d))
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #339397f1
-_DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::(\d\d))?)?.*"
+_DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::\d\d)?)?.*"
                      r"|(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})|(\d{4})-w(\d\d)|(\d{4})-?q([1-4])|"
                      r"(\d{4})-(\d\d)")
 
-def _week(year: int, n: int) -> Period: return floor(ordinal(year, 1, 4) + 7 * n - 7, "week")
+
+
+def _first_of_week(year: int, n: int) -> int: return floor(ordinal(year, 1, 4), "week").day + 7 * n - 7
+
+
+def _week(year: int, n: int) -> Reading | None:
+    return dated(floor(_first_of_week(year, n), "week"), 0.9) if 0 < n < 54 else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #b02c12c8
-@_rule("D")
-def _date_in_digits(c: Scene, m: re.Match[str]) -> Reading | None:
-    d = _DIGITS.fullmatch(c.t.values[m.start()])
-    if not d or c.t.text[c.t.spans[m.start()][0] - 1] == ":" and m.start(): return None
-    if d[1]:
-        day = _dom(int(d[1]), _month_number(d[2]), int(d[3]))
-        if day is None or d[4] and int(d[4]) > 24: return None
-        return (dated(at_time(day, int(d[4]), int(d[5])), 0.98) if d[4]
-                else dated(floor(day, "day"), 0.98, named=("date", 1)))
-    if d[7]: return _either_order(int(d[7]), d[8], d[9], int(d[10]),
-                             c.t.text[max(0, c.t.spans[m.start()][0] - 500):c.t.spans[m.start()][0] + 500])
-    if d[11]: return dated(_week(int(d[11]), int(d[12])), 0.9) if 0 < int(d[12]) < 54 else None
-    if d[13]: return dated(period(int(d[13]) * 4 + int(d[14]) - 1, "quarter"), 0.9)
-    near = c.t.letters[m.start() - 1:m.start()]
-    return (dated(floor(ordinal(int(d[15]), int(d[16])), "month"), 0.8) if near and near in "i@OBARbzk"
-            and 1900 <= int(d[15]) < 2100 else None)
+@_rule("(?P<d>D)")
+def _date_in_digits(p: Phrase) -> Reading | None:
+    d, at = _DIGITS.fullmatch(p.value("d")), p.t.spans[p.start][0]
+    if not d: return None
+    said: list[Any] = [int(x) if x and x.isdigit() else x for x in d.groups()]
+    (year, month, dom, hour, minute, a, sign, b, its_year, week_year, week, quarter_year, quarter, month_year,
+     alone) = said
+    if year is not None:
+        day = _day_of(year, _month_number(d[2]), dom)
+        if day is None: return None
+        return (dated(floor(day, "day"), 0.98, named=("date", 1)) if hour is None
+                else dated(at_time(day * DAY + hour * 3600 + minute * 60, "minute"), 0.98))
+    if a is not None: return _either_order(a, sign, d[8], its_year, p.t.text[max(0, at - 500):at + 500])
+    if week is not None: return _week(week_year, week)
+    if quarter: return dated(period(quarter_year * 4 + quarter - 1, "quarter"), 0.9)
+    return (dated(floor(ordinal(month_year, alone), "month"), 0.8) if p.left in "i@OBARbzk" else None)
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #a0b5e001
-@_rule("(?:(?P<u>U)|I)(?P<n>n)(?:[,O]?(?P<y>y)|(?![OUV]))|I(?![nmo])")
-def _numbered_week(c: Scene, m: re.Match[str]) -> Reading | None:
-    i, n = m.start(), c.t.values[m.start("n") if m["n"] else m.start()]
-    named = c.t.low[i - 1:i] in (["calendar"], ["iso"]) or not m["u"]
-    if not 0 < n < 54 or m["u"] and c.t.values[i] != ("week", 1): return None
-    if not named and c.t.letters[i - 1:i] not in tuple("i@BAR"): return None
-    here, sure = civil(c.day)[0], 0.9 if named else 0.75
-    if m["y"]: return dated(_week(c.t.values[m.start("y")], n), sure)
-    weeks = [w for y in (here - 1, here, here + 1) if (w := _week(y, n)).value[-2:] == f"{n:02}"]
-    ahead, behind = (w for w in weeks if w.end > c.now), (w for w in weeks[::-1] if w.start <= c.now)
-    said, next_, last = c.tense(m), next(ahead, None), next(behind, None)
-    nearer = next_ and last and next_.start - c.now < c.now - last.end
-    found = next_ if said > 0 or not said and nearer else last
-    return dated(found, sure - 0.05) if found else None
+@_rule("(?P<u>U)(?P<n>n)(?:[,O]?(?P<y>y)|(?![OUV]))", "I(?P<n>n)(?:[,O]?(?P<y>y)|(?![OUV]))",
+       "(?P<n>I)(?![nmo])")
+def _numbered_week(p: Phrase) -> Reading | None:
+    n, here, said = p.value("n"), civil(p.day)[0], p.tense
+    if p["u"] and (p.value("u") != ("week", 1) or p.left not in "i@BAR"): return None
+    if p["y"]: return _week(p.value("y"), n)
+    last = 6 * (said > 0)  # A week that is not over lies ahead as well
+    day = _nearest_day((_first_of_week(y, n) + last for y in (here - 1, here, here + 1)), p.day, said)
+    return dated(floor(day, "week"), 0.85) if day is not None and 0 < n < 54 else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #cbb78989
-def start_of(c: Scene, months: int) -> int:
+def start_of(day: int, months: int) -> int:
     "The first day of a month, so many from this one."
-    return ordinal((index(c.day, "month") + months) // 12, (index(c.day, "month") + months) % 12 + 1)
+    return floor(shifted(day, months, "month"), "month").day
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #46cca82b
-_RUNS = frozenset("runs fires triggers executes happens recurs renews".split())
 _AFTER_DAY = AFTER_YEAR | frozenset("""
     onward too though instead last next will would should can could may might must today""".split())
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #79ba32ea
-@_rule(
-    "(?<=[@BARi])e(?P<o>o)(?:Oe?(?P<x>[lpxt])(?P<u>U)|Oe(?P<m>U))?|"
-    "e?(?P<o2>[on])O(?:e?(?P<x2>[lpxt])(?P<u2>U))")
-def _the_11th(c: Scene, m: re.Match[str]) -> Reading | None:
-    s = "" if m["o"] else "2"
-    n, i, k = c.t.values[m.start("o" + s)], m.start("o" + s), m.end()
-    if m["x" + s] or m.groupdict()["m"]:
-        if not _RUNS.isdisjoint(c.t.low[max(0, i - 3):i]): return None
-        if c.t.values[m.end() - 1][0] != "month" or not 1 <= n <= 31: return None
-        month = start_of(c, STEP[m["x" + s]] if m["x" + s] else 0)
-        return dated(floor(min(month + n - 1, shifted(month, 1, "month") - 1), "day"), 0.85)
-    after = c.t.low[k] if k < len(c.t.low) else "."
+@_rule("(?<=[@BARi])e(?P<o>o)(?:Oe?(?P<x>[lpxt])(?P<u>U)|Oe(?P<u2>U))?",
+       "e?(?P<o>[on])Oe?(?P<x>[lpxt])(?P<u>U)")
+def _the_11th(p: Phrase) -> Reading | None:
+    n, i = p.value("o"), p.at("o")
+    if not 1 <= n <= 31: return None
+    if unit := p.value("u") or p.value("u2"):
+        first = start_of(p.day, STEP[p["x"] or "t"])
+        last = shifted(first, 1, "month") - 1
+        return dated(floor(min(first + n - 1, last), "day"), 0.85) if unit[0] == "month" else None
     # "monthly on the 1st" is no day
-    if set(c.t.letters[max(0, i - 5):i]) & {"s", "v"} or not _RUNS.isdisjoint(c.t.low[max(0, i - 3):i]):
-        return None
-    if not c.t.low[i][0].isdigit() or not 1 <= n <= 31: return None
-    if after[0].isalnum() and after not in _AFTER_DAY: return None
-    side = c.tense(m)
-    days = [d for shift in range(-3, 4) if civil(d := start_of(c, shift) + n - 1)[2] == n]
-    return dated(floor(min(d for d in days if d >= c.day) if side > 0 else max(d for d in days if d <= c.day),
-                       "day"), 0.75)
+    if {*p.t.letters[max(0, i - 5):i]} & {"s", "v"} or p.low(i).isalpha(): return None
+    if p.after[:1].isalnum() and p.after not in _AFTER_DAY: return None
+    return _numbered_day(p, n, 3, p.tense or -1)
+
+
+def _numbered_day(p: Phrase, n: int, months: int, said: int,
+        weekdays: Iterable[int] = range(7)) -> Reading | None:
+    days = (start_of(p.day, k) + n - 1 for k in range(-months, months + 1))
+    day = _nearest_day((d for d in days if civil(d)[2] == n and d % 7 in weekdays), p.day, said)
+    return dated(floor(day, "day"), 0.8) if day is not None else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")
-def _friday_the_13th(c: Scene, m: re.Match[str]) -> Reading | None:
-    k, n = c.t.values[m.start("w")], c.t.values[m.start("o")]
-    if not c.t.low[m.start("o")][0].isdigit(): return None
-    said = c.tense(m)
-    for months in range(60):
-        for step in (-1, 1) if said == 0 else (said,):
-            day = start_of(c, step * months) + n - 1
-            if (day - 1) % 7 == k and civil(day)[2] == n and (day - c.day) * step >= -31 * (said == 0):
-                return dated(floor(day, "day"), 0.85)
-    return None
+def _friday_the_13th(p: Phrase) -> Reading | None:
+    return None if p.low(p.at("o")).isalpha() else _numbered_day(p, p.value("o"), 60, p.tense,
+        [p.value("w")[1] % 7])

@@ -8,8 +8,8 @@ from datetime import date
 from typing import NamedTuple
 
 # %% auto #0
-__all__ = ['MONTHS_OF', 'DAYS_OF', 'DAY', 'PARTS', 'CYCLES', 'ordinal', 'civil', 'index', 'start', 'Period', 'iso_week', 'period',
-           'floor', 'part', 'at_time', 'shifted', 'nearest', 'intersection']
+__all__ = ['MONTHS_OF', 'DAYS_OF', 'DAY', 'PARTS', 'SECONDS', 'CYCLES', 'ordinal', 'civil', 'index', 'start', 'Period',
+           'iso_week', 'period', 'floor', 'part', 'at_time', 'shifted', 'nearest']
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #3a72f87a
 _CYCLE = 146_097  # Days in 400 years
@@ -111,7 +111,7 @@ def floor(
     return period(index(day, grain), grain)
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #01af18ba
-PARTS = {"MO": (6, 12), "MI": (11, 14), "AF": (12, 18), "EV": (18, 24), "NI": (18, 30)}  # Hours
+PARTS = {"MO": (6, 12), "AF": (12, 18), "EV": (18, 24), "NI": (18, 30)}  # Hours
 
 
 def part(
@@ -124,19 +124,19 @@ def part(
                   f"{_value(0, 'day', day)}T{name}")
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #190cde25
+SECONDS = {"second": 1, "minute": 60, "hour": 3600}
+
+
 def at_time(
-    day: int,
-    hour: int,  # 24 is the midnight that ends the day
-    minute: int | None = None,
-    second: int | None = None,
+    then: int,  # Seconds since midnight of day 0
+    grain: str,  # hour minute second
 ) -> Period:
-    "An hour, a minute or a second of a day."
-    day, hour = day + hour // 24, hour % 24
-    said = [x for x in (hour, minute, second) if x is not None]
-    first = day * DAY + hour * 3600 + (minute or 0) * 60 + (second or 0)
-    value = f"{_value(0, 'day', day)}T" + ":".join(f"{x:02}" for x in said)
-    return Period(first, first + (3600, 60, 1)[len(said) - 1], ("hour", "minute", "second")[len(said) - 1],
-                  value)
+    "The hour, the minute or the second that holds a moment."
+    first = then // SECONDS[grain] * SECONDS[grain]
+    day, rest = divmod(first, DAY)
+    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"[:{"hour": 2, "minute": 5,
+        "second": 8}[grain]]
+    return Period(first, first + SECONDS[grain], grain, f"{_value(0, 'day', day)}T{clock}")
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #2bb801ad
 def shifted(
@@ -167,13 +167,3 @@ def nearest(
     if side in ("last", "past"): i -= side == "last"; return i - (i - k) % n
     i += side == "next"
     return i + (k - i) % n
-
-# %% ../../nbs/05_temporal/01_calendar.ipynb #cdbc8d16
-def intersection(
-    a: Period,
-    b: Period,
-) -> Period | None:
-    "The part that two periods share."
-    first, last = max(a.start, b.start), min(a.end, b.end)
-    fine = a if a.end - a.start <= b.end - b.start else b
-    return fine._replace(start=first, end=last) if first < last else None

@@ -6,16 +6,17 @@
 from __future__ import annotations
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from .calendar import (
-    CYCLES, DAY, Period, at_time, floor, index, nearest, shifted)
-from .tense import cue, presently, rescheduled, tense
-from .lexicon import Tokens
+    CYCLES, DAY, SECONDS, Period, at_time, floor, index, nearest, shifted)
+from .tense import cue, presently, tense
+from .lexicon import Place, Tokens
 
 # %% auto #0
-__all__ = ['Rule', 'Rules', 'SECONDS', 'NUMBER', 'STEP', 'CODES', 'UNKNOWN', 'ANAPHORIC', 'AFTER_YEAR', 'Reading', 'Scene',
-           'dated', 'unresolved', 'production', 'longest', 'anywhere', 'phrases', 'moved', 'amount_of', 'few', 'cyclic',
-           'quarter_of', 'dated_thing', 'toward', 'beside', 'of_period', 'clock']
+__all__ = ['Rule', 'Rules', 'NUMBER', 'STEP', 'CODES', 'UNKNOWN', 'ANAPHORIC', 'AFTER_YEAR', 'Reading', 'Scene', 'Phrase',
+           'dated', 'unresolved', 'production', 'longest', 'anywhere', 'phrases', 'later', 'moved', 'amount_of', 'few',
+           'length', 'dated_thing', 'toward', 'of_period', 'clock']
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #259a1c31
 class Reading(NamedTuple):
@@ -35,15 +36,37 @@ class Reading(NamedTuple):
     named: tuple[str, int] | None = None
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #f0608bd0
-class Scene(NamedTuple):
-    "Who says it when."
+@dataclass(frozen=True)
+class Scene:
+    "Who says it when, and what was read in it so far."
     t: Tokens
     now: int  # Seconds since day 0
-    day: int
-    fiscal: int | None = None  # The month in which the fiscal year begins
     outlook: int = 0  # Where a weekday lies of which no verb tells: 1 ahead, -1 behind
+    found: dict[int, Reading] = field(default_factory=dict)  # By their first word
 
-    def tense(self, m: re.Match[str]) -> int: return tense(self.t.low, m.start(), m.end())
+    @property
+    def day(self) -> int: return self.now // DAY
+
+
+class Phrase(Place):
+    "Where a production fits."
+
+    def __init__(self, c: Scene, m: re.Match[str]):
+        super().__init__(c.t, m.start(), m.end())
+        self.c, self.day, self.m, self.groups = c, c.now // DAY, m, m.groupdict()
+
+    def __getitem__(self, group: str) -> str: return self.groups.get(group) or ""
+
+    def at(self, group: str) -> int: return self.m.start(group)
+
+    def value(self, group: str) -> Any:
+        "What the lexicon has for the word; None where it is not said."
+        return self.t.values[self.at(group)] if self[group] else None
+
+    def reading(self, group: str) -> Reading: return self.c.found[self.at(group)]
+
+    @property
+    def tense(self) -> int: return tense(self.t.low, self.start, self.end)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #7cce1a76
 def dated(
@@ -61,28 +84,21 @@ def dated(
                    mod, alternatives, kind, named=named)
 
 
-def unresolved(
-    value: str,
-    reason: str,
-    type: str = "DATE",
-    *,
-    named: tuple[str, int] | None = None,
-    grain: str = "",
-) -> Reading:
+def unresolved(value: str, reason: str, type: str = "DATE", named: tuple[str, int] | None = None) -> Reading:
     "A reading without a date, and why."
-    return Reading(value, grain, confidence=0.5, type=type, reason=reason, named=named)
+    return Reading(value, confidence=0.5, type=type, reason=reason, named=named)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #fa76f629
-Rule = Callable[[Scene, "re.Match[str]"], "Reading | None"]
+Rule = Callable[[Phrase], "Reading | None"]
 Rules = list[tuple[re.Pattern[str], Rule]]
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e22bd5b4
 def production(
     rules: Rules,  # Where it goes
-    pattern: str,  # Over the letters of the words
+    *patterns: str,  # Over the letters of the words
 ) -> Callable[[Rule], Rule]:
     "Registers a production."
-    def register(f: Rule) -> Rule: rules.append((re.compile(pattern), f)); return f
+    def register(f: Rule) -> Rule: rules.extend((re.compile(p), f) for p in patterns); return f
     return register
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #31fe6487
@@ -93,11 +109,9 @@ def longest(
     at: int,  # Where one of them fits
 ) -> tuple[int, Reading] | None:  # Where it ends
     "The longest production that fits and has a reading."
-    fits = sorted(((m.end(), -i, m) for i, (p, _) in enumerate(rules) if (m := p.match(letters, at))),
-                  reverse=True, key=lambda x: x[:2])
-    for end, i, m in fits:
-        r = rules[-i][1](c, m)
-        if r: return end, r if r.rule else r._replace(rule=rules[-i][1].__name__.strip("_"))
+    fits = [(m, f) for p, f in rules if (m := p.match(letters, at))]
+    for m, f in sorted(fits, key=lambda fit: -fit[0].end()):
+        if r := f(Phrase(c, m)): return m.end(), r._replace(rule=f.__name__.strip("_"))
     return None
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e6e2d3d3
@@ -122,55 +136,49 @@ def phrases(
         if hit: found.append((m.start(), at, hit[1]))
     return found
 
-# %% ../../nbs/05_temporal/08_grammar.ipynb #bd397e06
-SECONDS = {"second": 1, "minute": 60, "hour": 3600}
-_FINE = {"hour": 0, "minute": 1, "second": 2}
-
 # %% ../../nbs/05_temporal/08_grammar.ipynb #0afb5a25
+def later(now: int, n: int, grain: str) -> int:
+    "The moment so many units away."
+    return now + n * SECONDS[grain] if grain in SECONDS else shifted(now // DAY, n, grain) * DAY + now % DAY
+
+
 def moved(
-    c: Scene,
+    now: int,
     n: int,
     grain: str,
     confidence: float = 0.95,
     mod: str = "",
 ) -> Reading:
-    "So many units from now."
-    if grain in SECONDS:
-        then = c.now + n * SECONDS[grain]
-        clock = (then // 3600 % 24, then // 60 % 60, then % 60)
-        return dated(at_time(then // DAY, *clock[:_FINE[grain] + 1]), confidence,
-                     mod=mod)._replace(anchor=then)
-    day = shifted(c.day, n, grain)
-    r = dated(floor(day, grain), confidence, anchor=day, mod=mod)
-    return (r._replace(start=day * DAY, end=(day + 1) * DAY, alternatives=(floor(day, "day").value,))
-            if grain == "week" else r)
+    "So many units from a moment."
+    then = later(now, n, grain)
+    if grain in SECONDS: return dated(at_time(then, grain), confidence, mod=mod)._replace(anchor=then)
+    day = floor(then // DAY, "day")
+    r = dated(floor(day.day, grain), confidence, anchor=day.day, mod=mod)
+    return r._replace(start=day.start, end=day.end, alternatives=(day.value,)) if grain == "week" else r
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e27c85e7
 NUMBER = r"(?P<n>[nmy]|a?cO?|a?f|a)"
 
 
-def amount_of(c: Scene, m: re.Match[str], group: str = "n") -> int | None:
+def amount_of(p: Phrase, group: str = "n") -> int | None:
     "A number; None for a few, 0 for nobody knows how many."
-    said, first = m[group], m.start(group)
+    said = p[group]
     if "c" in said: return 2
-    if "f" in said: return None if c.t.low[m.end(group) - 1] in ("few", "several") else 0
-    return 1 if said == "a" else min(int(c.t.values[first]), 10**6)
+    if "f" in said: return None if p.low(p.m.end(group) - 1) in ("few", "several") else 0
+    return 1 if said == "a" else min(p.value(group), 10**6)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #cbb5c783
-_FEW = (2, 5, 3)
-
-
 def few(
-    c: Scene,
+    now: int,
     side: int,  # -1 back, 1 ahead
     grain: str,
 ) -> Reading:
     "A few units from now."
-    near, far, middle = (moved(c, side * n, grain) for n in _FEW)
-    assert near.start is not None and far.start is not None
-    return Reading("PAST_REF" if side < 0 else "FUTURE_REF", grain, min(near.start, far.start),
-                   max(near.end, far.end), middle.anchor, 0.35, "APPROX",
-                   (middle.value,), middle.type)
+    near, far, middle = (moved(now, side * n, grain) for n in (2, 5, 3))
+    return middle._replace(value="PAST_REF" if side < 0 else "FUTURE_REF", start=min(near.start or 0,
+        far.start or 0),
+                           end=max(near.end, far.end), confidence=0.35, mod="APPROX",
+                               alternatives=(middle.value,))
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e82659e3
 STEP = {"l": -1, "p": -1, "x": 1, "t": 0}
@@ -178,12 +186,9 @@ CODES = {"second": "S", "minute": "M", "hour": "H", "day": "D", "week": "W", "mo
          "year": "Y", "decade": "DE", "century": "CE"}
 
 
-def cyclic(letter: str, value: int) -> tuple[str, int]:
-    return {"W": ("day", value + 1), "M": ("month", value), "S": ("season", value)}[letter]
-
-
-def quarter_of(word: str) -> tuple[str, int]:
-    return ("quarter" if word[0] == "q" else "half"), int(word[1]) - 1
+def length(n: int | str, grain: str) -> str:
+    "As a value: P3D, PT2H."
+    return f"P{'T' * (grain in SECONDS)}{n}{CODES[grain]}"
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #83ca94da
 _NO_THING = frozenset("""
@@ -194,59 +199,33 @@ _NO_THING = frozenset("""
 _ON = frozenset("on onward onwards to until till through - –".split())
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #ee7b6950
-def dated_thing(c: Scene, m: re.Match[str]) -> int:
+def dated_thing(p: Phrase) -> int:
     "The backup from Sunday and the mail of Friday are there already."
-    i, k = m.start(), m.end()
-    if (i < 2 or c.t.letters[i] not in "WMno" or c.t.low[i - 1] not in ("from", "of")
-        or c.t.letters[i - 2] != "." or not c.t.low[i - 2].isalpha()):
-        return 0
-    return (0 if c.t.low[i - 2] in _NO_THING or cue(c.t.low, i - 2) or c.t.low[k:k + 1] and c.t.low[k] in _ON
-            else -1)
+    thing = p.low(p.start - 2)
+    if p.before not in ("from", "of") or p.letter(p.start - 2) != ".": return 0
+    return 0 if thing in _NO_THING or cue(p.t.low, p.start - 2) or p.after in _ON else -1
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #97daaabc
-def _is_ahead(c: Scene, i: int, j: int, grain: str, k: int) -> bool:
+def _is_ahead(p: Phrase, grain: str, k: int) -> bool:
     "Of what no verb tells: a weekday in the present, and a month or a quarter that is nearer than the last."
-    whose = c.t.text[c.t.spans[j - 1][1]:][:2] in ("'s", "’s")  # Friday's build is there already
-    if grain == "day": return not whose and presently(c.t.low, i)
-    if grain == "quarter": return (k - index(c.day, grain)) % 4 in (1, 2)  # Q4 goals, written in the third
-    return grain == "month" and 0 < (k - index(c.day, grain)) % 12 < 6
+    if grain == "day": return not p.owns and presently(p.t.low, p.start)  # Friday's build is there already
+    return 0 < (k - index(p.day, grain)) % CYCLES[grain] <= CYCLES[grain] // 2
 
 
-def _directed(c: Scene, said: int, i: int, j: int, grain: str, k: int) -> tuple[int, float]:
-    side = "future" if (said or c.outlook or int(_is_ahead(c, i, j, grain, k))) > 0 else "past"
-    return nearest(index(c.day, grain), k, grain, side), {
-        1: 0.8, 0: 0.5 if grain == "day" else 0.75, -1: 0.9}[said]
-
-
-def toward(c: Scene, m: re.Match[str], grain: str, k: int) -> tuple[int, float]:
+def toward(p: Phrase, grain: str, k: int) -> tuple[int, float]:
     "The number of the period of that name, in the direction of the tense, and how sure that is."
-    return _directed(c, dated_thing(c, m) or c.tense(m), m.start(), m.end(), grain, k)
-
-# %% ../../nbs/05_temporal/08_grammar.ipynb #175402f9
-_THROUGH = frozenset("to - – through thru until till".split())
-
-
-def beside(c: Scene, i: int, grain: str, depth: int = 0) -> tuple[int, float] | None:
-    "A weekday or month that goes on from another: Monday to Friday, March and April."
-    sign = c.t.low[i - 1] if i > 1 and c.t.letters[i - 2] == c.t.letters[i] else ""
-    if depth > 6 or sign not in _THROUGH and sign not in ("and", "or", ",", "/", "&"): return None
-    if sign == "to" and rescheduled(c.t.low, i): return None  # Brought forward from June to April
-    found = beside(c, i - 2, grain, depth + 1)
-    if not found:
-        said, k = tense(c.t.low, i - 2, i - 1), c.t.values[i - 2] + (grain == "day")
-        found = _directed(c, said, i - 2, i - 1, grain, k)
-    later = found[0] + (c.t.values[i] - c.t.values[i - 2]) % CYCLES[grain]
-    if sign not in _THROUGH and found[0] <= index(c.day, grain) < later: return None
-    return (later if sign in _THROUGH or later - found[0] == c.t.values[i] - c.t.values[i - 2]
-            else later - CYCLES[grain]), found[1]
+    said = dated_thing(p) or p.tense
+    side = "future" if (said or p.c.outlook or _is_ahead(p, grain, k)) > 0 else "past"
+    sure = 0.8 if said > 0 else 0.9 if said else 0.5 if grain == "day" else 0.75
+    return nearest(index(p.day, grain), k, grain, side), sure
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #9e853f0f
-_OF = re.compile(r"[Oi](?:[MylxtSQDGZ]|e[UMSQ])")
+_OF = re.compile(r"O(?:[MylxtSQDGZ]|e[UMSQ])")
 
 
-def of_period(c: Scene, k: int) -> bool:
-    "Is the phrase that ends here the last week *of* something?"
-    return bool(_OF.match(c.t.letters, k)) and c.t.low[k] == "of"
+def of_period(p: Place) -> bool:
+    "Is it the last week *of* something?"
+    return bool(_OF.match(p.t.letters, p.end))
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #0115573e
 UNKNOWN, ANAPHORIC = "how many is not said", "relative to another event, which the phrase does not name"
@@ -261,10 +240,9 @@ _CLOCK = re.compile(r"(\d\d?)(?::(\d\d)(?::(\d\d))?)?\s?(?:([ap])\.?m\.?)?")
 
 
 def clock(
-    said: str | tuple[int, int],  # "5pm", "17:30", or already read
+    said: str,  # "5pm", "17:30"
 ) -> tuple[int, int]:  # Hour (24 ends the day) and minute
     "A time of day."
-    if not isinstance(said, str): return said
     m = _CLOCK.fullmatch(said)
     if not m: return 99, 0
     hour = int(m[1])

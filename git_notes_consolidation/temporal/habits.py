@@ -6,104 +6,80 @@
 from __future__ import annotations
 import re
 from .tense import cue
-from .lexicon import around, letter_at, low_at, Tokens
-from .names import _JOINTS, _NAMES, in_heading, timeless
+from .lexicon import around
+from .names import _JOINTS, _NAMES, Word
 
 # %% auto #0
-__all__ = ['is_often', 'noun_follows', 'is_attribute', 'begins_a_period', 'is_habit']
+__all__ = ['is_often', 'noun_follows', 'is_attribute', 'is_habit']
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #1ef3b895
 _OFTEN = frozenset("""
     always usually never often sometimes generally typically normally whenever every each nobody typical usual
     average normal weekly daily monthly whatever""".split())
-_WILL = frozenset("will won't wont 'll shall going gonna ill youll".split())
 
 
-def is_often(t: Tokens, k: int) -> bool:
-    "Does an adverb of frequency stand beside it, in its clause?"
-    near = around(t, k, 7, 4)
-    i = max((j + 1 for j in near if j < k and t.low[j] in ",("), default=near.start)
-    return not _OFTEN.isdisjoint(t.low[i:near.stop])
+def is_often(w: Word) -> bool:
+    "Does an adverb of frequency stand beside it?"
+    near = around(w.t, w.start, 7, 4)
+    return not _OFTEN.isdisjoint(w.t.low[near.start:near.stop])
 
 
-def _untold(t: Tokens, k: int) -> bool:
-    "Is nothing told that was or will be?"
-    return not any(cue(t.low, j) < 0 or t.low[j] in _WILL for j in around(t, k, 9, 12))
+def _untold(w: Word) -> bool:
+    "Is nothing told that was?"
+    return not any(cue(w.t.low, j) < 0 for j in around(w.t, w.start, 9, 12))
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #797cc50c
 _GO_ON = _JOINTS | frozenset("""
     unless because since until though although where why how this these our my your please too also instead
     already again without then once than""".split())
-_OWNERS = frozenset("our my your their its".split())
 _HOLIDAY = frozenset("holiday day deadline date".split())
 _STATES = frozenset("is are has have takes need needs can't cannot".split())
 
 
-def noun_follows(t: Tokens, k: int) -> bool:
+def noun_follows(w: Word, k: int = 0) -> bool:
     "Does a plain word stand behind it, which opens no clause?"
-    return letter_at(t, k + 1) == "." and low_at(t, k + 1).isalpha() and low_at(t, k + 1) not in _GO_ON
+    return w.letter(w.end + k) == "." and w.low(w.end + k) not in _GO_ON
 
 
-def is_attribute(t: Tokens, k: int) -> bool:
+def is_attribute(w: Word) -> bool:
     "The Friday demo is optional; Monday is a bot; Sunday is 0."
-    if low_at(t, k + 1) == "is" and (letter_at(t, k + 2) in "an" or low_at(t, k + 3) in _NAMES):
-        return _HOLIDAY.isdisjoint(t.low[x] for x in around(t, k + 2, 0, 4))
-    if t.text[t.spans[k][1]:][:2] in ("'s", "’s"): return False
-    j = k + (letter_at(t, k + 1) == "P")
-    if not noun_follows(t, j) or letter_at(t, k - 1) != "e" and low_at(t, k - 1) not in _OWNERS: return False
-    return any(t.low[x] in _STATES for x in around(t, j, 0, 9))
+    if w.after == "is" and (w.letter(w.end + 1) in "an" or w.low(w.end + 2) in _NAMES):
+        return _HOLIDAY.isdisjoint(w.t.low[w.end + 1:around(w.t, w.end + 1, 0, 4).stop])
+    if w.left != "e" or not noun_follows(w, int(w.right == "P")): return False
+    return not _STATES.isdisjoint(w.t.low[w.end:around(w.t, w.end, 0, 9).stop])
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #46dfdd54
 _OF_TIME = re.compile("[Oi](?:e?[lxtp][UMSQ]|e?[MSQy])")  # Of March, of last month, of 2024
-_DATE_BESIDE = re.compile(",?e?(?:oO?M|nM|M[no]|o(?![A-Za-z.]))")  # Tuesday, the 19th
 _THAT_WEEK = re.compile("[lxt]U")  # Tuesday to Thursday next week
 _WEEKS = frozenset("week weeks month year locales locale".split())
 _BEGIN = frozenset("start starts begin begins starting".split())
+_TAKE_PLACE = frozenset("is are happens runs run place meets goes".split())
 _STANDING = frozenset("""
     standup stand-up standups sync retro retrospective planning backup backups digest newsletter""".split())
-_TAKE_PLACE = frozenset("is are happens runs run place meets goes".split())
 
 
-def _row_or_span(t: Tokens, k: int) -> bool:
-    "Mon, Tue, Wed; Monday to Friday."
-    for i in (k - 4, k - 2, k):
-        signs = low_at(t, i + 1), low_at(t, i + 3)
-        if all(letter_at(t, j) == "W" for j in (i, i + 2, i + 4)) and all(s in (",", "/", "|")
-                                                                          for s in signs):
-            return True
-    return any(
-        letter_at(t, i) == letter_at(t, i + 2) == "W" and low_at(t, i + 1) in ("to", "-", "–", "through")
-        for i in (k - 2, k))
+_ROW = re.compile("(?:W[,|/])+W[,|/]W|W[@-]W")  # Mon, Tue, Wed; Monday to Friday
 
 
-def begins_a_period(t: Tokens, k: int) -> bool:
-    "The week starts on Sunday, the fiscal year in April."
-    left = t.low[around(t, k, 9, 0).start:k]
-    return not _WEEKS.isdisjoint(left) and not _BEGIN.isdisjoint(left)
-
-
-def _of_all_weeks(t: Tokens, k: int) -> bool:
-    left = t.low[around(t, k, 9, 0).start:k]
-    near = around(t, k, 9, 9)
-    if _THAT_WEEK.search(t.letters, near.start, near.stop): return False
-    verb = low_at(t, k - 1 - (low_at(t, k - 1) == "on"))
-    if verb in _TAKE_PLACE and not _STANDING.isdisjoint(left): return True
-    return _row_or_span(t, k) or begins_a_period(t, k)
+def _of_all_weeks(w: Word) -> bool:
+    "The standup is on Monday; the week starts on Sunday."
+    k, near, left = w.start, around(w.t, w.start, 9, 9), w.t.low[around(w.t, w.start, 9, 0).start:w.start]
+    if _THAT_WEEK.search(w.t.letters, near.start, near.stop): return False
+    row = any(m.start() <= k < m.end() for m in _ROW.finditer(w.t.letters, max(0, k - 4), k + 5))
+    return (row or not _WEEKS.isdisjoint(left) and not _BEGIN.isdisjoint(left)
+            or not _STANDING.isdisjoint(left) and not _TAKE_PLACE.isdisjoint(left[-2:]))
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #a5e4dfc5
 def is_habit(
-    t: Tokens,
-    k: int,  # A weekday
+    w: Word,  # A weekday
 ) -> bool:
     "Is it every such day, and none in particular?"
-    before, of = letter_at(t, k - 1), letter_at(t, k + 1) == "O"
-    if before in "vs" or before == "@" and letter_at(t, k - 2) == "s" or low_at(t, k - 1) in ("any", "given"):
+    letters, k = w.t.letters, w.end
+    if w.before in ("any", "given"): return True
+    if w.right == "P" and w.after[-1] == "s": return True  # Sunday nights
+    if w.left in ("ol" if w.right == "O" else "o") and not _OF_TIME.match(letters, k):
         return True
-    if letter_at(t, k + 1) == "P" and low_at(t, k + 1)[-1] == "s": return True  # Sunday nights
-    if before in ("ol" if of else "o") and not _OF_TIME.match(t.letters, k + 1):
-        return t.letters[k + 1:k + 4] != "OeU" or _untold(t, k)  # We met on the last Friday of the month
-    if before in "lxtp" or low_at(t, k - 1) == "since" or in_heading(t, k): return False
-    if _DATE_BESIDE.match(t.letters, k + 1): return False
-    often = is_often(t, k) and low_at(t, k - 1) not in ("by", "until", "till", "from")
-    if (before == "a" or often) and _untold(t, k): return True
-    return timeless(t, k) and (_of_all_weeks(t, k) or is_attribute(t, k))
+    if w.left in "lxtp" or w.before == "since" or w.in_heading: return False
+    often = is_often(w) and w.before not in ("by", "until", "till", "from")
+    if (w.left == "a" or often) and _untold(w): return True
+    return w.timeless and (_of_all_weeks(w) or is_attribute(w))

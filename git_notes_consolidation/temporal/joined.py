@@ -5,11 +5,12 @@
 # %% ../../nbs/05_temporal/13_joined.ipynb #f39eaad4
 from __future__ import annotations
 import re
-from collections.abc import Callable
+from functools import partial
 from .calendar import (
-    at_time, CYCLES, DAY, floor, index, intersection, nearest, part, period, Period, shifted, start)
-from .grammar import (
-    ANAPHORIC, anywhere, clock, dated, moved, Reading, Scene, SECONDS, toward, unresolved)
+    at_time, CYCLES, DAY, floor, index, nearest, part, period, Period, shifted, start)
+from git_notes_consolidation.temporal.grammar import (
+    ANAPHORIC, anywhere, clock, dated, longest, moved, Phrase, production, Reading, Rules, Scene, SECONDS,
+    toward, unresolved)
 from .lexicon import _ENDS
 from .absolute import DATES
 from .named_periods import NAMED
@@ -17,49 +18,43 @@ from .relative import RELATIVE
 from .undated import UNDATED
 
 # %% auto #0
-__all__ = ['RULES', 'ANYWHERE', 'Found', 'JOINS', 'marked', 'before_what', 'counted']
+__all__ = ['RULES', 'ANYWHERE', 'JOINS', 'marked', 'before_what', 'counted']
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #dd43828a
 RULES = [*RELATIVE, *NAMED, *DATES, *UNDATED]
 ANYWHERE = anywhere(RULES)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #793383b4
-Found = dict[int, Reading]
-_Join = Callable[[Scene, Found, "re.Match[str]"], "Reading | None"]
-JOINS: list[tuple[re.Pattern[str], _Join]] = []
+JOINS: Rules = []
+_join = partial(production, JOINS)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #4807f87f
-def _join(pattern: str) -> Callable[[_Join], _Join]:
-    "Registers a production over phrases."
-    def register(f: _Join) -> _Join: JOINS.append((re.compile(pattern), f)); return f
-    return register
-
-
 def _first(r: Reading) -> int:
-    "The day on which it starts."
-    assert r.start is not None
-    return r.start // DAY
+    "The day on which it starts; one before all days where there is none."
+    return -1 if r.start is None else r.start // DAY
+
+
+def _kind(r: Reading) -> str: return r.named[0] if r.named else ""
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #4fe84967
 def _mark(r: Reading, n: int) -> str: return ("X" if r.start is not None else "u") + "_" * (n - 1)
 
 
-def marked(c: Scene, found: Found, ends: dict[int, int]) -> str:
+def marked(c: Scene, ends: dict[int, int]) -> str:
     letters = list(c.t.letters)
-    for at, r in found.items(): letters[at:ends[at]] = _mark(r, ends[at] - at)
+    for at, r in c.found.items(): letters[at:ends[at]] = _mark(r, ends[at] - at)
     return "".join(letters)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #f576efa9
-def _weekday_of_date(a: Reading, b: Reading) -> Reading | None:
+def _weekday_of_date(k: int, b: Reading) -> Reading | None:
     """A weekday beside its date; when they contradict each other, the date counts, unless its year is a guess
     and the next or last one fits."""
-    assert a.named and b.named
-    fits = (_first(b) - 1) % 7 + 1 == a.named[1]
-    if not fits and not b.named[1]:  # A year that nobody said
-        for day in (floor(shifted(_first(b), n, "year"), "day") for n in (-1, 1)):
-            if (day.start // DAY - 1) % 7 + 1 == a.named[1] and day.value[5:] == b.value[5:]:
-                return dated(day, b.confidence, named=b.named)
-    return b._replace(confidence=min(b.confidence + 0.05, 0.98) if fits else b.confidence - 0.3)
+    if (_first(b) - 1) % 7 + 1 == k: return b._replace(confidence=min(b.confidence + 0.05, 0.98))
+    for n in (-1, 1) if b.named == ("date", 0) else ():  # A year that nobody said
+        day = floor(shifted(_first(b), n, "year"), "day")
+        if (day.day - 1) % 7 + 1 == k and day.value[5:] == b.value[5:]: return dated(day, b.confidence,
+                named=b.named)
+    return b._replace(confidence=b.confidence - 0.3)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #26aae5f9
 _LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month"),
@@ -67,93 +62,70 @@ _LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month"),
            "quarter": ("year", "half"), "half": ("year",)}
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #d94c317e
-@_join(r"(?P<a>X_*)(?:,|-|[OiR@]e?|[.]|)(?P<b>X_*)")
-def _name_within(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    a, b = found[m.start("a")], found[m.start("b")]
-    if "." in m.group() and c.t.low[m.start("b") - 1] != "(": return None
-    if (a.named or ("",))[0] == "date" or b.named and b.named[0] == "day" and a.grain != "day": a, b = b, a
-    if not a.named: a, b = b, a
-    if (not a.named or a.start is None or b.start is None or b.mod or "R" in m.group()
-        and b.rule == "units_ago" or a.mod and "," in m.group()):
-        return None
+@_join(r"(?P<a>X_*)(?:,|-|[OiR@]e?|[(]|)(?P<b>X_*)")
+def _name_within(p: Phrase) -> Reading | None:
+    a, b = p.reading("a"), p.reading("b")
+    if _kind(a) == "date" or not a.named: a, b = b, a
+    if not a.named: return None
     grain, k = a.named
-    if grain == "day" and b.named and b.named[0] == "date": return _weekday_of_date(a, b)
-    if b.grain not in _LARGER.get(grain, ()) or b.type != "DATE": return None
+    if grain == "day" and _kind(b) == "date": return _weekday_of_date(k, b)
+    if b.grain not in _LARGER.get(grain, ()): return None
     last = index((b.end - 1) // DAY, grain)
     i = nearest(last, k, grain, "past") if grain in CYCLES else last
-    if start(i, grain) < _first(b) or last - i > CYCLES.get(grain, 1): return None
     return dated(period(i, grain), min(a.confidence + 0.1, b.confidence), mod=a.mod)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #8e4650c9
 @_join(r"(?P<a>X_*)(?P<b>X_*)")
-def _ago_today(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
+def _ago_today(p: Phrase) -> Reading | None:
     "A year ago today."
-    a, b = found[m.start("a")], found[m.start("b")]
-    if (a.rule != "units_ago" or b.rule != "relative_day" or b.start is None
-        or a.grain not in ("week", "month", "year")):
-        return None
-    return dated(floor(a.anchor // DAY + _first(b) - c.day, "day"), a.confidence)
+    a, b = p.reading("a"), p.reading("b")
+    if (a.rule, b.rule) != ("units_ago", "relative_day"): return None
+    return dated(floor(a.anchor // DAY + _first(b) - p.day, "day"), a.confidence)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #d2db82d7
-@_join(r"(?P<a>X_*)[.nmyu_]{0,3}[.](?P<b>X_*)")
-def _weekday_aside(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    a, b = found[m.start("a")], found[m.start("b")]
-    if c.t.low[m.start("b") - 1] != "(" or b.grain not in ("day", "hour", "minute") or b.start is None:
-        return None
-    if a.start is None or a.grain not in ("day", "hour", "minute") or c.t.letters[m.start("b")] != "W":
-        return None
-    return a
+@_join(r"(?P<a>X_*)[.nmyu_]{0,3}[(](?P<b>X_*)")
+def _weekday_aside(p: Phrase) -> Reading | None:
+    return p.reading("a") if _kind(p.reading("b")) == "day" else None
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #5c278c3c
-@_join(r"(?P<r>X_*)(?:ie|@e|@|,|)(?P<p>P)|(?P<p2>P)O?(?P<r2>X_*)")
-def _part_of(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    s = "2" if m["r2"] else ""
-    r, name = found[m.start("r" + s)], c.t.values[m.start("p" + s)]
-    if r.grain != "day" or r.start is None or s and c.t.letters[:m.start()][-1:] not in ("e", "@", "i", ""):
-        return None
-    if s and not (r.named or ("",))[0] and c.t.letters[m.start() + 1:m.start() + 2] != "O": return None
+@_join(r"(?P<r>X_*)(?:ie|@e|@|,|)(?P<p>P)", r"(?P<p>P)O?(?P<r>X_*)")
+def _part_of(p: Phrase) -> Reading | None:
+    r, name = p.reading("r"), p.value("p")
+    if r.grain != "day": return None
     return dated(part(_first(r), name), r.confidence)._replace(
         alternatives=tuple(f"{v}T{name}" for v in r.alternatives))
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #5edfbba6
-@_join(r"(?P<r>X_*)(?:@|,|B|A|)(?P<c>u)(?!_)|(?P<r3>X_*)@(?P<n>n)(?![UVM])|(?P<c2>u)(?:,|@|O|)(?P<r2>X_*)")
-def _time_of_day(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    s = "2" if m["r2"] else "3" if m["r3"] else ""
-    r = found[m.start("r" + s)]
-    if r.grain not in ("day", "part") or r.start is None or r.end - r.start > DAY: return None
+@_join(r"(?P<r>X_*)(?:@|,|B|A|)(?P<c>u)(?!_)", r"(?P<r>X_*)@(?P<n>n)(?![UVM])",
+       r"(?P<c>u)(?:,|@|O|)(?P<r>X_*)")
+def _time_of_day(p: Phrase) -> Reading | None:
+    r, (hour, minute) = p.reading("r"), clock(f"{p.t.values[p.at('n' if p['n'] else 'c')]}")
+    if r.grain not in ("day", "part") or p["n"] and (r.grain != "part" or hour > 12): return None
     # It was noon, yesterday's run …
-    if s == "2" and "," in m.group() and c.t.text[c.t.spans[m.end() - 1][1]:][:2] in ("'s", "’s"): return None
-    if s == "3": hour, minute = c.t.values[m.start("n")], 0
-    elif found[m.start("c" + s)].type != "TIME": return None
-    else: hour, minute = clock(c.t.values[m.start("c" + s)])
-    if s == "3" and (r.grain != "part" or hour > 12): return None
-    if (r.grain == "part" and hour < 12 and r.value[-2:] in ("AF", "EV", "NI")
-        and (s == "3" or "m" not in str(c.t.values[m.start("c" + s)]))):
-        hour += 12 if r.value[-2:] != "NI" or hour > 5 else 24
-    return dated(at_time(_first(r), hour, minute), r.confidence)._replace(type="TIME") if hour <= 30 else None
+    if p.owns: return None
+    if r.value[-2:] in ("AF", "EV",
+            "NI") and hour < 12: hour += 12 if r.value[-2:] != "NI" or hour > 5 else 24
+    return dated(at_time(_first(r) * DAY + hour * 3600 + minute * 60, "minute"),
+        r.confidence)._replace(type="TIME") if hour <= 30 else None
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #e1372b36
-@_join(r"e?(?P<x>[bzkj])(?P<s>Oe?|-|[i@]e?|)(?P<r>X_*)")
-def _early_or_late(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    r, x = found[m.start("r")], c.t.letters[m.start("x")]
-    if r.start is None or r.mod or r.type == "DURATION": return None
-    if (x == "k" and (r.grain == "day" or m["s"][:1] in ("i", "@") or not m["s"]
-                      and c.t.low[m.start("x")] in ("start", "beginning"))):
-        return None
-    mod = c.t.values[m.start("x")]
-    if r.grain != "day" or x != "j": mod = {"BEFORE": "START", "AFTER": "END"}.get(mod, mod)
-    ends = mod == "END" and r.end - r.start > DAY
-    return r._replace(mod=mod, anchor=r.end - DAY if ends else r.anchor, confidence=r.confidence - 0.03)
+@_join("e?(?P<x>[bzj])(?:Oe?|-|[i@]e?|)(?P<r>X_*)", "e?(?P<x>k)(?:Oe?|-)(?P<r>X_*)")
+def _early_or_late(p: Phrase) -> Reading | None:
+    r, mod = p.reading("r"), p.value("x")
+    if p["x"] == "k" and r.grain == "day": return None
+    if r.grain != "day": mod = {"BEFORE": "START", "AFTER": "END"}.get(mod, mod)
+    return r._replace(mod=mod, anchor=max(r.start or 0, r.end - DAY) if mod == "END" else r.anchor,
+                      confidence=r.confidence - 0.03)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #c48034ff
-@_join(r"(?P<s>u_*)(?:@|,|)(?:(?P<c>u)(?!_)|(?<=@)(?P<n>n)(?![UVM]))")
-def _recurring_at(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
+@_join(r"(?P<s>u_*)(?:@|,|)(?P<c>u)(?!_)", r"(?P<s>u_*)@(?P<n>n)(?![UVM])")
+def _recurring_at(p: Phrase) -> Reading | None:
     "Every Monday at ten."
-    s, time = found[m.start("s")], found[m.start("c")] if m["c"] else None
-    if s.type != "SET" or (time.type != "TIME" if time else c.t.values[m.start("n")] > 24): return None
-    at = time.value if time else f"T{c.t.values[m.start('n')]:02}:00"
-    if s.value in ("P1D", "TNI", "TMO", "TEV", "TAF"): return s._replace(value=f"XXXX-XX-XX{at}")
-    return s._replace(value=s.value + at) if re.fullmatch("XXXX-WXX-.{1,2}", s.value) else None
+    s, hour = p.reading("s"), p.value("n") or 0
+    if s.type != "SET" or p["c"] and p.reading("c").type != "TIME" or hour > 24: return None
+    day = "XXXX-XX-XX" if s.value in ("P1D", "TNI", "TMO", "TEV", "TAF") else s.value
+    at = p.reading("c").value if p["c"] else f"T{hour:02}:00"
+    return s._replace(value=day + at) if re.fullmatch("XXXX-(WXX-.{1,2}|XX-XX)", day) else None
 
 
 def _weekend_beside(day: int, after: int, side: int) -> Period:
@@ -161,86 +133,65 @@ def _weekend_beside(day: int, after: int, side: int) -> Period:
     return period(i + (side > 0 and start(i, "weekend") < after), "weekend")
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #e7e0a001
-_EVENT = r"(?P<of>[ea.&,-]{1,8}[O@R]?e?)?"  # Three days before *the release of* 12 June
+_EVENT = r"(?P<of>[ea.&,(-]{1,8}[O@R]?e?)?"  # Three days before *the release of* 12 June
 
 
-def _is_event_of(c: Scene, m: re.Match[str]) -> bool:
-    "Does what stands between the two, if anything, have that day?"
-    of = next((k for k in ("of", "of2") if m.groupdict().get(k)), "")
-    between = c.t.low[m.start(of):m.end(of)] if of else ["of"]
-    return (_ENDS.isdisjoint(between) and between[-1 - (between[-1] == "the")] in ("of", "on", "from", "("))
+def _is_event_of(p: Phrase) -> bool:
+    "Does what stands between the two, if anything, stand in the same sentence?"
+    return not p["of"] or _ENDS.isdisjoint(p.t.low[p.at("of"):p.m.end("of")])
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #e7e0a002
-def _units_from(c: Scene, r: Reading, n: int, grain: str) -> Reading:
+def _units_from(r: Reading, n: int, grain: str) -> Reading | None:
     "So many units from a day, which is a day."
-    if grain in SECONDS or grain == "week":
-        there = moved(Scene(c.t, r.start or 0, _first(r)), n, grain, r.confidence - 0.03)
-        return there._replace(grain="day") if grain == "week" else there
-    return dated(floor(shifted(_first(r), n, grain), "day"), r.confidence - 0.03)
+    if r.grain not in ("day", "part"): return None
+    there = moved(r.start or 0, n, grain, r.confidence - 0.03)
+    if grain in SECONDS: return there
+    return there._replace(grain="day") if grain == "week" else dated(floor(there.anchor // DAY, "day"),
+        there.confidence)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #1492b1a3
-@_join(
-    rf"(?P<e>[ea])?(?P<u>[UEP])(?P<s>[BA]|(?<=aU)R){_EVENT}(?P<r>X_*)"
-    rf"|(?P<e2>[ea])(?P<w>X_*)(?P<s2>[BA]){_EVENT.replace('of', 'of2')}(?P<r2>X_*)")
-def _before_date(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    s = "2" if m["r2"] else ""
-    r, side = found[m.start("r" + s)], -1 if m["s" + s] == "B" else 1
-    if r.start is None or r.type == "DURATION" or not _is_event_of(c, m): return None
-    day, after = _first(r), (r.end - 1) // DAY + 1
-    if s:
-        grain, k = found[m.start("w")].named or ("", 0)
-        if grain == "day":
-            return dated(floor(nearest(day if side < 0 else after - 1, k, "day",
-                                       "last" if side < 0 else "next"), "day"), r.confidence - 0.03)
-        if grain == "weekend": return dated(_weekend_beside(day, after, side), r.confidence - 0.05)
-        return None
-    grain, n = ("part", 1) if m["u"] == "P" else c.t.values[m.start("u")] or ("weekend", 1)
-    if m["e"] == "a" and m["u"] == "U":
-        return _units_from(c, r, side * n, grain) if r.grain == "day" else None
-    if m["u"] == "P":
-        return (dated(part(day + side, c.t.values[m.start("u")]), r.confidence - 0.05) if r.grain == "day"
-                else None)
-    if grain == "weekend": return dated(_weekend_beside(day, after, side), r.confidence - 0.05)
-    if grain == "day": return dated(floor(day - 1 if side < 0 else after, "day"), r.confidence - 0.02)
+_SIDE = rf"(?P<s>[BA]){_EVENT}(?P<r>X_*)"
+
+
+@_join(rf"(?P<e>[ea])?(?P<u>[UE]){_SIDE}", rf"(?P<e>a)(?P<u>U)(?P<s>R){_EVENT}(?P<r>X_*)",
+       rf"[ea](?P<w>X_*){_SIDE}")
+def _before_date(p: Phrase) -> Reading | None:
+    r, side, (grain,
+        n) = p.reading("r"), -1 if p["s"] == "B" else 1, p.value("u") or p.reading("w").named or ("", 0)
+    if not _is_event_of(p): return None
+    day, after, sure = _first(r), (r.end - 1) // DAY + 1, r.confidence - 0.05
+    if p["e"] == "a": return _units_from(r, side * n, grain)
+    if grain == "weekend": return dated(_weekend_beside(day, after, side), sure)
+    if p["w"] and grain not in CYCLES or grain in SECONDS: return None
+    here = index(day if side < 0 else after - 1, grain)
+    if p["w"]: return dated(period(nearest(here, n, grain, "last" if side < 0 else "next"), grain), sure)
     if grain == "week" and r.grain == "day":
         first = day - 7 * n if side < 0 else after
-        return Reading(floor(first, "week").value, "week", first * DAY, (first + 7 * n) * DAY, first * DAY,
-                       r.confidence - 0.05)
-    if grain in ("second", "minute", "hour"): return None
-    return dated(period(index(day if side < 0 else after - 1, grain) + side * n, grain), r.confidence - 0.05)
+        return dated(floor(first, "week"), sure)._replace(
+            start=first * DAY, end=(first + 7 * n) * DAY, anchor=first * DAY)
+    return dated(period(here + side * n, grain), sure)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #07839344
 @_join(rf"(?P<d>u_*)(?P<s>[BAR]){_EVENT}(?P<r>X_*)")
-def _units_from_date(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    d, r = found[m.start("d")], found[m.start("r")]
-    if (d.type != "DURATION" or not d.named or not d.named[1] or r.start is None
-        or r.grain not in ("day", "part") or not _is_event_of(c, m)):
-        return None
-    grain, n = d.named
-    return _units_from(c, r, -n if m["s"] == "B" else n, grain)
+def _units_from_date(p: Phrase) -> Reading | None:
+    grain, n = p.reading("d").named or ("", 0)
+    if not n or not _is_event_of(p): return None
+    return _units_from(p.reading("r"), -n if p["s"] == "B" else n, grain)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #6e73bc9a
-@_join(r"(?P<d>u_*)[BAj]|[ea][UE][BA]|aUj|j(?![UXu.bzkj])|e(?P<w>X_*)[BA](?!e?X)")
-def before_what(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    if m["d"] and found[m.start("d")].type != "DURATION": return None
-    i, k = m.start(), m.end()
+@_join(r"(?P<d>u_*)[BAj]", "[ea][UE][BA]|aUj", "(?P<j>j)(?![UXu.bzkj])", r"e(?P<w>X_*)[BA](?!e?X)")
+def before_what(p: Phrase) -> Reading | None:
+    if p["d"] and p.reading("d").type != "DURATION": return None
     # … the weekend after a deal
-    if m["w"] and c.t.low[i - 1:i] in (["over"], ["during"]) and c.t.letters[k:k + 1] in ("a", "n", "m", "f"):
-        return None
-    if m["w"] and (found[m.start("w")].named or ("",))[0] not in ("day", "weekend"): return None
-    return unresolved("" if m["d"] or m.group() != "j" else "FUTURE_REF" if c.t.values[m.start()] == "AFTER"
-                      else "PAST_REF", ANAPHORIC)
+    if p["w"] and (p.right in "anmf" or _kind(p.reading("w")) not in ("day", "weekend")): return None
+    return unresolved(p["j"] and ("FUTURE_REF" if p.value("j") == "AFTER" else "PAST_REF"), ANAPHORIC)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #f0ea2df1
-@_join(r"e?(?P<u>[UE])(?:O|A|B|,)?e?(?P<r>X_*)")
-def _week_of(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    r, (grain, _) = found[m.start("r")], c.t.values[m.start("u")] or ("weekend", 1)
-    between = m.group()[m.group().index(m["u"]) + 1:m.start("r") - m.start()]
-    if r.start is None or between[:1] in ("A", "B", ","): return None
-    if between[:1] == "O" and grain in ("week", "weekend") and r.grain == "day":
-        return dated(floor(_first(r), grain), r.confidence - 0.05)
-    return (dated(floor(_first(r), "weekend"), r.confidence) if grain == "weekend" and r.grain == "week"
-            and r.rule != "units_ago" else None)
+@_join("e?(?P<u>[UE])(?P<o>O)?e?(?P<r>X_*)")
+def _week_of(p: Phrase) -> Reading | None:
+    r, (grain, _) = p.reading("r"), p.value("u")
+    fits = p["o"] and r.grain == "day" and grain not in SECONDS or grain == "weekend" and r.grain == "week"
+    return dated(floor(_first(r), grain), r.confidence - 0.05) if fits else None
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #5ca4e57c
 def counted(
@@ -248,60 +199,45 @@ def counted(
     grain: str,
     k: int | None,  # A weekday's number
     n: int,  # From 1; negative counts from the end
-) -> Period | None:
+) -> Period:
     "The n-th such period within another."
-    first, last = _first(within), (within.end - 1) // DAY
-    step = 7 if k is not None and grain == "day" else 1
-    if n > 0:
-        i = nearest(first, k, grain, "future") if k is not None and grain in CYCLES else index(first, grain)
-        if grain == "week" and start(i, grain) < first: i += 1
-        return period(i + (n - 1) * step, grain)
-    i = nearest(last, k, grain, "past") if k is not None and grain in CYCLES else index(last, grain)
-    if grain == "week" and start(i + 1, grain) - 1 > last: i -= 1
-    return period(i + (n + 1) * step, grain)
+    edge = _first(within) if n > 0 else (within.end - 1) // DAY
+    i = index(edge, grain) if k is None else nearest(edge, k, grain, "future" if n > 0 else "past")
+    if grain == "week":  # It is whole
+        i += (start(i, grain) < edge) if n > 0 else -(start(i + 1, grain) - 1 > edge)
+    step = 1 if k is None else 7
+    return period(i + (n - 1 if n > 0 else n + 1) * step, grain)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #267bcc3e
-_WHOLE = frozenset("month year quarter week season half".split())
+_PARTS = frozenset("day week month weekend quarter".split())
 
 
-@_join(r"e?(?P<o>o?)(?P<l>[lz]?)(?P<u>[UE]|X_*)[Oi]e?(?P<r>X_*)")
-def _nth_of(c: Scene, found: Found, m: re.Match[str]) -> Reading | None:
-    if not m["o"] and not m["l"]: return None
-    within = found[m.start("r")]
-    if c.t.letters[m.start("r"):m.end()] == "M":  # The drill is on the first Monday of July
-        i, sure = toward(c, m, "month", c.t.values[m.start("r")])
+@_join(r"(?=e?[olz])e?(?P<o>o?)(?P<l>[lz]?)(?:(?P<u>[UE])|(?P<w>X_*))[Oi]e?(?P<r>X_*)")
+def _nth_of(p: Phrase) -> Reading | None:
+    within, n = p.reading("r"), p.value("o") or 1
+    if p.t.letters[p.at("r"):p.end] == "M":  # The drill is on the first Monday of July
+        i, sure = toward(p, *p.value("r"))
         within = dated(period(i, "month"), sure)
-    grain, k = (((c.t.values[m.start("u")] or ("weekend",))[0], None) if m["u"] in "UE"
-                else found[m.start("u")].named or ("", None))
-    if (within.start is None or within.grain not in _WHOLE
-        or grain not in ("day", "week", "month", "weekend", "quarter")):
-        return None
-    n = c.t.values[m.start("o")] if m["o"] else 1
-    found_ = counted(within, grain, k, -n if m["l"] else n)
-    return (dated(found_, within.confidence - 0.05) if found_
-            and intersection(found_, Period(within.start, within.end, "", "")) else None)
-
-# %% ../../nbs/05_temporal/13_joined.ipynb #0cda5eb7
-_ANY_JOIN = anywhere(JOINS)  # type: ignore[arg-type]
-
-
-def _longest_join(c: Scene, found: Found, text: str, at: int) -> tuple[int, Reading] | None:
-    fits = sorted(((m.end(), -i, m) for i, (p, _) in enumerate(JOINS) if (m := p.match(text, at))),
-                  reverse=True, key=lambda x: x[:2])
-    for end, i, m in fits:
-        if r := JOINS[-i][1](c, found, m): return end, r._replace(rule=JOINS[-i][1].__name__.strip("_"))
-    return None
+    grain, k = (p.value("u")[0], None) if p["u"] else p.reading("w").named or ("", None)
+    if grain not in _PARTS: return None
+    found = counted(within, grain, k if grain in CYCLES else None, -n if p["l"] else n)
+    inside = found.start < within.end and (within.start or 0) < found.end
+    return dated(found, within.confidence - 0.05) if inside else None
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #2b20ac60
-def _joined(c: Scene, found: Found, ends: dict[int, int]) -> None:
+_ANY_JOIN = anywhere(JOINS)
+
+
+def _joined(c: Scene, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
-    text, at = marked(c, found, ends), 0
+    text, at = marked(c, ends), 0
     while m := _ANY_JOIN.search(text, at):
-        hit = _longest_join(c, found, text, m.start())
-        if not hit: at = m.start() + 1; continue
-        first, (end, r) = m.start(), hit
-        for k in range(first, end): found.pop(k, None)
-        found[first], ends[first] = r, end
+        first = m.start()
+        hit = longest(JOINS, c, text, first)
+        if not hit: at = first + 1; continue
+        end, r = hit
+        for k in range(first, end): c.found.pop(k, None)
+        c.found[first], ends[first] = r, end
         text = text[:first] + _mark(r, end - first) + text[end:]
         at = max(0, first - 3)
         while at and text[at] == "_": at -= 1

@@ -9,92 +9,145 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 # %% auto #0
-__all__ = ['GLUED', 'tells_time', 'in_english', 'Tokens', 'tokens', 'word_at', 'low_at', 'letter_at', 'around']
+__all__ = ['Token', 'tells_time', 'in_english', 'Tokens', 'tokens', 'Place', 'around']
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #4621b271
+# A letter, what it stands for, and the words for it
+_TABLE = """
+    d -1 yesterday yesterdays yesteday yesterady yestarday yestoday yday yest ystrday yestrday
+    d 0 today todays 2day tday tdy
+    d 1 tomorrow tomorrows tomorow tommorow tommorrow tomorrrow tomorro tmrw tmr tmw tmrow tmrrw tmoro tomoro
+    d 1 tomrw 2maro 2morrow 2morrows 2moro 2mrw 2moz tomoz
+    T NI tonight tonights tonite 2nite 2night tonigth
+    W day/1 monday mon
+    W day/2 tuesday tue tues
+    W day/3 wednesday wed weds
+    W day/4 thursday thu thur thurs
+    W day/5 friday fri
+    W day/6 saturday sat
+    W day/7 sunday sun
+    M month/0 january jan
+    M month/1 february feb
+    M month/2 march mar
+    M month/3 april apr
+    M month/4 may
+    M month/5 june jun
+    M month/6 july jul
+    M month/7 august aug
+    M month/8 september sep sept
+    M month/9 october oct
+    M month/10 november nov
+    M month/11 december dec
+    S season/0 winter
+    S season/1 spring springtime
+    S season/2 summer summertime
+    S season/3 autumn fall
+    P MO morning mornings mornin morn
+    P AF afternoon afternoons aft
+    P EV evening evenings eve
+    P NI night nights nite
+    U second/1 sec
+    U minute/1 minute min
+    U hour/1 hour hr
+    U day/1 day
+    U week/1 week wk
+    U week/2 fortnight
+    U month/1 month mo mth
+    U quarter/1 quarter qtr
+    U year/1 year yr
+    U decade/1 decade
+    U century/1 century
+    E weekend/1 weekend wknd wkend wkd
+    F WE weekends
+    F WD weekday weekdays workday workdays
+    I 0 kw cw
+    m 12 dozen
+    m 100 hundred
+    m 1000 thousand
+    o 30 thirtieth
+    l 0 last
+    p 0 past previous prior preceding
+    x 0 next nxt coming upcoming
+    t 0 this current
+    h 0 that those following same
+    g 0 ago
+    a 0 a an
+    e 0 the
+    c 0 couple
+    f 0 few several some many
+    B 0 before
+    A 0 after
+    R 0 from
+    i 0 in within
+    O 0 of
+    @ 0 on at by since until till til to for during over through throughout around between into
+    b START early
+    z END late
+    j BEFORE earlier
+    j AFTER later
+    k START beginning start
+    b MID mid
+    k MID middle
+    k END end
+    H 0 hence
+    v 0 every each per
+    & 0 and
+    q 0 about approximately roughly nearly almost exactly just approx circa only over
+    N PRESENT_REF now currently nowadays
+    N PAST_REF recently lately formerly
+    N FUTURE_REF soon shortly eventually someday
+    s PT1H hourly
+    s P1D daily nightly
+    s P1W weekly
+    s P2W biweekly fortnightly
+    s P1M monthly
+    s P1Q quarterly
+    s P1Y yearly annually
+    C 12:00 noon midday
+    C 24:00 midnight
+    L 0 half
+    K 0 fiscal fy financial
+    Q quarter/0 q1
+    Q quarter/1 q2
+    Q quarter/2 q3
+    Q quarter/3 q4
+    Q half/0 h1
+    Q half/1 h2
+    J day eod
+    J week eow
+    J month eom
+    J quarter eoq
+    J year eoy
+    , 0 ,
+    - 0 - – —
+    / 0 /
+    | 0 |
+    ( 0 ("""
+
+
+def _value_of(said: str) -> Any:
+    name, slash, n = said.partition("/")
+    return (name, int(n)) if slash else int(said) if said.lstrip("-").isdigit() else said
+
+
 _WORDS: dict[str, tuple[str, Any]] = {}
-
-
-def _lexicon(letter: str, **values: Any) -> None:
-    for words, value in values.items():
-        for word in words.split("_"): _WORDS[word] = (letter, value)
-
-
-def _listed(letter: str, words: str, value: Any = 0) -> None:
-    _WORDS.update(dict.fromkeys(words.split(), (letter, value)))
-
-# %% ../../nbs/05_temporal/04_lexicon.ipynb #1b6bf889
-_listed("d", "yesterday yesterdays yesteday yesterady yestarday yestoday yday yest ystrday yestrday", -1)
-_listed("d", "today todays 2day tday tdy", 0)
-_listed("d",
-        "tomorrow tomorrows tomorow tommorow tommorrow tomorrrow tomorro tmrw tmr tmw tmrow tmrrw tmoro "
-        "tomoro tomrw"
-        " 2maro 2morrow 2morrows 2moro 2mrw 2moz tomoz", 1)
-_listed("T", "tonight tonights tonite 2nite 2night tonigth")
-for _i, _names in enumerate(
-    "monday mon|tuesday tue tues|wednesday wed weds|thursday thu thur thurs|friday fri|saturday sat|sunday "
-    "sun".split("|")):
-    _listed("W", _names, _i); _listed("w", _names.split()[0] + "s", _i)
-for _i, _names in enumerate(
-    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept"
-    "|october oct|november nov|december dec".split("|")): _listed("M", _names, _i)
-_lexicon("S", winter=0, spring=1, springtime=1, summer=2, summertime=2, autumn_fall=3)
-_lexicon("P", morning_mornings_mornin_morn=0, afternoon_afternoons_aft=2, evening_evenings_eve=3,
-         night_nights_nite=4)
-_WORDS |= {w: ("P", ("MO", "MI", "AF", "EV", "NI")[v]) for w, (x, v) in _WORDS.items() if x == "P"}
-
-# %% ../../nbs/05_temporal/04_lexicon.ipynb #cea4be6c
-for _unit, _names in dict(second="second sec", minute="minute min", hour="hour hr", day="day", week="week wk",
-                          month="month mo mth", quarter="quarter qtr",
-                          year="year yr", decade="decade", century="century").items():
-    _listed("U", _names, (_unit, 1)); _listed("V", " ".join(f"{n}s" for n in _names.split()), (_unit, 1))
-_WORDS["centuries"] = ("V", ("century", 1)); _listed("I", "kw cw")  # Calendar week
-_WORDS["fortnight"] = ("U", ("week", 2)); _WORDS["fortnights"] = ("V", ("week", 2))
-_listed("E", "weekend wknd wkend wkd"); _listed("F", "weekends", "WE")
-_listed("F", "weekday weekdays workday workdays", "WD")
-GLUED = dict(d="day", day="day", days="day", w="week", wk="week", wks="week", week="week", weeks="week",
-             mo="month", mos="month", month="month", months="month",
-             y="year", yr="year", yrs="year", year="year", years="year", h="hour", hr="hour", hrs="hour",
-             hour="hour", hours="hour",
-             m="minute", min="minute", mins="minute", s="second", sec="second", secs="second")
+for _letter, _value, *_names in map(str.split, _TABLE.strip().split("\n")):
+    _WORDS |= dict.fromkeys(_names, (_letter, _value_of(_value)))
+_WORDS |= {w + "s": ("w", v) for w, (x, v) in _WORDS.items() if x == "W" and w[-3:] == "day"}
+_WORDS |= {w + "s": ("V", v) for w, (x, v) in _WORDS.items() if x == "U"}
+_WORDS |= {"centuries": ("V", ("century", 1)), "seconds": ("V", ("second", 1))}
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #28b4db10
-_NUMBERS = """
+_LETTERS = {"d": "day", "w": "week", "y": "year", "h": "hour", "m": "minute", "s": "second"}
+_GLUED = {w: v for w, (x, v) in _WORDS.items() if x in "UV"} | {w: (unit, 1) for w, unit in _LETTERS.items()}
+_COUNTED = [("m", 0, 1, """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-    seventeen eighteen nineteen""".split()
-_ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-    "fifteenth sixteenth seventeenth "
-    "eighteenth nineteenth twentieth").split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-for _i, _w in enumerate(_NUMBERS): _listed("m", _w, _i)
-for _i, _w in enumerate(_TENS, 2): _listed("m", _w, 10 * _i)
-for _i, _w in enumerate(_ORDINALS, 1): _listed("o", _w, _i)
-_listed("o", "thirtieth", 30)
-_listed("m", "dozen", 12); _listed("m", "hundred", 100); _listed("m", "thousand", 1000)
-
-# %% ../../nbs/05_temporal/04_lexicon.ipynb #13f30c7c
-_listed("l", "last"); _listed("p", "past previous prior preceding"); _listed("x", "next nxt coming upcoming")
-_listed("t", "this current"); _listed("h", "that those following same")
-_listed("g", "ago")
-_listed("a", "a an"); _listed("e", "the"); _listed("c", "couple"); _listed("f", "few several some many")
-_listed("B", "before")
-_listed("A", "after"); _listed("R", "from"); _listed("i", "in within"); _listed("O", "of")
-_listed("@", "on at by since until till til to for during over through throughout around between into")
-_listed("b", "early", "START")
-_listed("z", "late", "END"); _listed("j", "earlier", "BEFORE"); _listed("j", "later", "AFTER")
-_lexicon("k", beginning_start=("START"), middle_mid=("MID"), end=("END"))
-_listed("H", "hence"); _listed("v", "every each per"); _listed("&", "and")
-_listed("q", "about approximately roughly nearly almost exactly just approx circa only over")
-_listed("N", "now currently nowadays", "PRESENT_REF"); _listed("N", "recently lately formerly", "PAST_REF")
-_listed("N", "soon shortly eventually someday", "FUTURE_REF")
-_lexicon("s", hourly="PT1H", daily_nightly="P1D", weekly="P1W", biweekly_fortnightly="P2W", monthly="P1M",
-         quarterly="P1Q", yearly_annually="P1Y")
-_lexicon("C", noon_midday=(12, 0), midnight=(24, 0))
-_listed("L", "half"); _listed("K", "fiscal fy financial")
-for _q in "q1 q2 q3 q4 h1 h2".split(): _listed("Q", _q, _q)
-_lexicon("J", eod="day", eow="week", eom="month", eoq="quarter", eoy="year")
-_WORDS |= {",": (",", 0), "-": ("-", 0), "–": ("-", 0), "—": ("-", 0), "/": ("/", 0)}
+    seventeen eighteen nineteen"""), ("m", 20, 10, "twenty thirty forty fifty sixty seventy eighty ninety"),
+    ("o", 1, 1, """
+    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
+    fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""")]
+for _letter, _first, _step, _names_ in _COUNTED:
+    _WORDS |= {w: (_letter, _first + _step * i) for i, w in enumerate(_names_.split())}
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #1600d2e8
 _HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKCI" and w.isalpha())
@@ -180,6 +233,7 @@ _HEADS_ELSEWHERE = {"aujourd", "april", "august", "september", "november", *_any
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #1e71c003
 _FRENCH = re.compile(r"(?i)\b(?:le|la|les|une?|est|été|a|nous|du|des)\b")
+_MORNING = re.compile(r"(?i)\b(?:heute|gestern|am|jeden|guten|la|una|cada)\s+\Z")
 _COMING = re.compile(
     r"(?i)\b(?:wird|werden|sollen?|geplant|sera|seront|va|vont|prévue?|será|serán|previst[oa])\b"
     r"|\b(?:ist|est|es)(?:\s+(?:am|le|el))?\s+\Z")
@@ -194,9 +248,7 @@ def in_english(
         before, word = text[max(0, m.start() - 200):m.start()], m[0].lower()
         if word == "hier" and not _FRENCH.search(before + text[m.end():m.end() + 200]):
             continue  # Here, in German
-        if word in ("morgen", "mañana") and (m[0] != word and before.rstrip()[-1:].isalpha()
-                                             or re.search(r"(?i)\b(?:heute|gestern|la|una)\s+\Z", before)):
-            continue  # In the morning
+        if word in ("morgen", "mañana") and _MORNING.search(before): continue
         parts = sorted((k, v) for k, v in m.groupdict().items() if v)  # in, last, n, unit, year, ago
         order = sorted(parts, key=lambda p: "dilnmuwyz".index(p[0][0]))
         yield m.span(), " ".join(_ENGLISH.get(v.lower(), v if k[0] != "z" else "ago") for k, v in order), int(
@@ -216,39 +268,35 @@ _TOKEN = re.compile(
     r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<p>\n\s*\n|\n|[^\w\s\0]|\0+)", re.I)
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #c6e81926
-_NUMBER = re.compile(r"(\d+)(?:(st|nd|rd|th)|('?s)|([a-z]+))?")
+Token = tuple[str, str, Any, int, int]  # Its letter, in lower case, its value, its place
+_DECADES = {*range(40, 100), *range(1000, 2100)}
+_NUMBER = re.compile(r"(\d+)(st|nd|rd|th|'?s|[a-z]+)?")
 
 
-def _number(word: str) -> list[tuple[str, Any]]:
+def _number(word: str, a: int, b: int) -> list[Token]:
+    "2nd, 90s, 3d (which is two), 2024, 5."
     m = _NUMBER.fullmatch(word.replace(",", "")) if len(word) < 10 else None
-    if not m: return [(".", 0)]
-    n = int(m[1])
-    if m[2]: return [("o", n)]
-    if m[3] and n % 10 == 0 and (1000 < n < 2100 or 40 < n < 100): return [("Z", n)]
-    if m[4] or m[3]:
-        return ([("n" if n < 100 else "m", n), ("V", (GLUED[m[4] or "s"], 1))] if (m[4] or "s") in GLUED
-                else [(".", 0)])
-    return [("y" if 1900 <= n < 2100 and len(m[1]) == 4 and len(word) == 4 else "n" if n < 100
-             and len(word) < 3 else "m", n)]
+    n, tail = (int(m[1]), (m[2] or "").lstrip("'")) if m else (0, "?")
+    if tail in ("st", "nd", "rd", "th"): return [("o", word, n, a, b)]
+    if tail == "s" and n % 10 == 0 and n in _DECADES: return [("Z", word, n, a, b)]
+    x = "y" if 1900 <= n < 2100 and len(word) == 4 else "n" if n < 100 else "m"
+    if not tail: return [(x, word, n, a, b)]
+    cut = a + len(word.rstrip("abcdefghijklmnopqrstuvwxyz"))
+    return ([(x, word, n, a, cut), ("V", word, _GLUED[tail], cut, b)] if tail in _GLUED else [(".", word, 0,
+        a, b)])
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #013ce732
-def _joined(letter: str, value: Any, a: int, letters: list[str], *lists: list[Any]) -> tuple[str, Any, int]:
-    values, spans = lists[1:]
-    dash = letters[-1] == "-" and len(letters) > 1
-    k = -1 - dash
-    tens = letters[k] == "m" and 20 <= values[k] < 100 and values[k] % 10 == 0 and 0 < value < 10
-    hundreds = not dash and value >= 100 and letters[k] in "mna" and (values[k] or 1) < 100
-    if not (tens or hundreds): return letter, value, a
-    value, a = (values[k] + value if tens else (values[k] or 1) * value), spans[k][0]
-    for x in (letters, *lists): del x[k:]
-    return letter, value, a
+def _compound(value: int, a: int, out: list[Token]) -> tuple[int, int]:
+    "Twenty-one, two hundred: what it begins with is taken back."
+    dash = out[-1][0] == "-" and len(out) > 1
+    x, _, n, first, _ = out[-1 - dash]
+    if x == "m" and n in range(20, 100, 10) and 0 < value < 10: value += n
+    elif x in "mna" and value >= 100 and not dash: value *= n or 1
+    else: return value, a
+    del out[-1 - dash:]
+    return value, first
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #3ee7edf3
-_DOTTED = frozenset(w for w, (x, _) in _WORDS.items() if x in "WM" and len(w) < 6) - set("""
-    march april may june july""".split())
-_DOTTED |= set("yr yrs hr hrs min mins mo".split())
-
-
 def _bare(word: str) -> str:
     "Without the dot at its end and whose it is."
     word = word.rstrip(".")
@@ -268,8 +316,6 @@ _ITEM = re.compile(r"[ \t]{0,12}(?:[-*+•–][ \t]|\d{1,3}[.)][ \t]|#)")
 _HANGING = frozenset("""
     , the a an my our your his her its their on in of at by for to from and or with is are was were will until
     since before after between""".split())
-# A capital that any line may begin with
-_DAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b(?!:)")
 _SHORT = 30  # Characters; prose is wrapped later
 
 
@@ -279,67 +325,83 @@ def _is_heading(
 ) -> bool:
     "A short line, behind which another begins; a longer one was only wrapped."
     short = at <= _SHORT or text.rfind("\n", at - _SHORT - 1, at) >= 0
-    return short and not text[at + 1:at + 2].islower() and not _DAY.match(text, at + 1)
+    return short and not text[at + 1:at + 2].islower()
 
 
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
 
 
-_WEEK, _AT = re.compile(r"([kc]?)w(\d\d?)"), [*map(list, "i@BAR")]  # KW14; in W14
+_WEEK = re.compile(r"([kc]?)w(\d\d?)")  # KW14; in W14
+
+
+def _word(text: str, word: str, a: int, out: list[Token]) -> None:
+    bare, b = word if word.isalnum() else _bare(word), a + len(word)
+    letter, value = _WORDS.get(bare, (".", 0))
+    if bare[:2] == "fy" and bare[2:].isdecimal() and len(bare) in (4, 6): letter = "G"
+    if (week := _WEEK.fullmatch(bare)) and (week[1] or out and out[-1][0] in "i@BAR"):
+        letter, value = "I", int(week[2])
+    end = a + len(bare)
+    if letter in "mo" and out: value, a = _compound(value, a, out)
+    out.append((letter, bare, value, a, end))
+    goes_on = len(bare) < 2 or letter in "WMUV" and len(bare) < 5 and text[b:b + 2].strip()[:1] in _GOES_ON
+    if word[-1] == "." and not goes_on: out.append((".", ".", 0, b - 1, b))
+
+
+def _breaks(text: str, a: int, b: int, out: list[Token]) -> bool:
+    "Does a line end where a sentence does?"
+    letter, low, *_ = out[-1] if out else ("", "")
+    below = letter == "." and low not in _HANGING and _is_heading(text, a)
+    return "\n" in text[a + 1:b] or below or letter != "" and _ITEM.match(text, b) is not None
 
 
 def tokens(
     text: str,  # Masked
 ) -> Tokens:
     "Words, numbers and signs with their letters."
-    letters: list[str] = []; low: list[str] = []; values: list[Any] = []; spans: list[tuple[int, int]] = []
-    known, missing = _WORDS.get, (".", 0)
-
-    def add(letter: str, word: str, value: Any, a: int, b: int) -> None:
-        letters.append(letter); low.append(word); values.append(value); spans.append((a, b))
-
+    out: list[Token] = []
     for m in _TOKEN.finditer(text):
-        kind, word, (a, b) = m.lastgroup, m[0].lower().replace("’", "'"), m.span()
-        if kind == "w":
-            bare = word if word.isalnum() else _bare(word)
-            letter, value = (known(bare) or (("G", bare) if bare[:2] == "fy" and bare[2:].isdecimal()
-                                             and len(bare) in (4, 6) else missing))
-            if bare[-1].isdecimal() and (week := _WEEK.fullmatch(bare)) and (week[1] or letters[-1:] in _AT):
-                letter, value = "I", int(week[2])
-            end = a + len(bare)
-            if letter in "mo" and letters:
-                letter, value, a = _joined(letter, value, a, letters, low, values, spans)
-            add(letter, bare, value, a, end)
-            if (word[-1] == "." and not (len(bare) < 2 or bare in _DOTTED
-                                         and text[b:b + 2].strip()[:1] in _GOES_ON)):
-                add(".", ".", 0, b - 1, b)
-        elif (kind == "n" and len(word) == 2 and low and low[-1] == "'" and spans[-1][1] == a
-              and word.isdecimal()):
-            for x in (letters, low, values): x.pop()
-            add("y", word, int(word) + (2000 if word < "50" else 1900), spans.pop()[0], b)  # '24
-        elif kind == "n":
-            found = _number(word) if word not in _WORDS else [_WORDS[word]]
-            if len(found) == 2:
-                cut = a + len(word.rstrip("abcdefghijklmnopqrstuvwxyz"))
-                add(found[0][0], word, found[0][1], a, cut)
-                a = cut
-            add(found[-1][0], word, found[-1][1], a, b)
-        elif word[0] == "\n":
-            below = bool(letters) and letters[-1] == "." and low[-1] not in _HANGING and _is_heading(text, a)
-            if "\n" in word[1:] or below or letters and _ITEM.match(text, b): add(".", "\n", 0, a, b)
-        elif kind == "p": letter, value = known(word) or missing; add(letter, word, value, a, b)
-        else: add(str(kind), word, word, a, b)
-    return Tokens("".join(letters), low, values, spans, text)
+        kind, word, (a, b) = m.lastgroup or "", m[0].lower().replace("’", "'"), m.span()
+        if kind == "w": _word(text, word, a, out)
+        elif (kind == "n" and len(word) == 2 and word.isdecimal()
+              and out and out[-1][1] == "'" and out[-1][4] == a):
+            out[-1] = "y", word, int(word) + (2000 if word < "50" else 1900), a - 1, b  # '24
+        elif kind in "np" and word in _WORDS: out.append((_WORDS[word][0], word, _WORDS[word][1], a, b))
+        elif kind == "n": out += _number(word, a, b)
+        elif word[0] != "\n": out.append(("." if kind == "p" else kind, word, word, a, b))
+        elif _breaks(text, a, b, out): out.append((".", "\n", 0, a, b))
+    letters, low, values, starts, ends = zip(*out) if out else ((),) * 5
+    return Tokens("".join(letters), [*low], [*values], [*zip(starts, ends)], text)
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #02718a87
-def word_at(t: Tokens, k: int) -> str:
-    return t.text[t.spans[k][0]:t.spans[k][1]] if 0 <= k < len(t.low) else ""
+class Place:
+    "Some words of a text, and what stands beside them."
 
+    def __init__(self, t: Tokens, start: int, end: int):
+        self.t, self.start, self.end = t, start, end
 
-def low_at(t: Tokens, k: int) -> str: return t.low[k] if 0 <= k < len(t.low) else ""
+    def letter(self, k: int) -> str: return self.t.letters[k] if 0 <= k < len(self.t.low) else "^"
 
+    def low(self, k: int) -> str: return self.t.low[k] if 0 <= k < len(self.t.low) else ""
 
-def letter_at(t: Tokens, k: int) -> str: return t.letters[k] if 0 <= k < len(t.low) else "^"
+    def word(self,
+            k: int) -> str: return self.t.text[slice(*self.t.spans[k])] if 0 <= k < len(self.t.low) else ""
+
+    @property
+    def left(self) -> str: return self.letter(self.start - 1)
+
+    @property
+    def right(self) -> str: return self.letter(self.end)
+
+    @property
+    def before(self) -> str: return self.low(self.start - 1)
+
+    @property
+    def after(self) -> str: return self.low(self.end)
+
+    @property
+    def owns(self) -> bool:
+        "Does it end in 's?"
+        return self.t.text.startswith(("'s", "’s"), self.t.spans[self.end - 1][1])
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #353cd95f
 _ENDS = frozenset([*". ! ? ; …".split(), "\n"])

@@ -6,47 +6,38 @@
 from __future__ import annotations
 from .prose import BLANK
 from .tense import cue
-from .lexicon import letter_at, low_at, Tokens, word_at
-from .names import (
-    _title, in_heading, is_compound, is_named, starts_line, timeless)
-from .habits import _OWNERS, begins_a_period, is_habit
+from .lexicon import Tokens
+from .names import Word, is_compound, is_named
+from .habits import is_habit
 
 # %% auto #0
 __all__ = ['licensed']
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #2af4277b
-_PREPOSED = "lxtpBARbzkvji"
+_PREPOSED = "lxtpBARbzkvji@"
 _SUBJECTS = frozenset("i you he she it we they who that which everybody someone nobody and".split())
-_NO_DAY_FOLLOWS = frozenset("at over through into around between during to".split())
 _CLOSES = frozenset(". , ? ! ; ) & … and but or so at".split())
 
 
-def _closes(after: str) -> bool:
-    return not after or after in _CLOSES or after[0] in (BLANK, "\n") or ord(after[0]) > 0x2fff
-
-
-def _short_weekday(t: Tokens, k: int) -> bool:
-    low, word, before, after = t.low[k], word_at(t, k), letter_at(t, k - 1), letter_at(t, k + 1)
-    cap, closes = word[0].isupper(), _closes(low_at(t, k + 1))
-    if "W" in (before, after) or after == "n" and letter_at(t, k + 2) not in "MOC": return before in _PREPOSED
-    if word.isupper() and before not in "@lxtp" and after not in "DCnoM":
-        return False  # SUN and MON are values
-    if low in ("sat", "sun") and not cap and before in "te" and after != "P": return before == "t" and closes
-    if before in _PREPOSED or after in "PoDCn": return True
-    if before == "@": return low_at(t, k - 1) not in _NO_DAY_FOLLOWS or cap
-    if after in ",M-/&" and letter_at(t, k + 2) in "nMoDdW" and cap: return True
-    if before in "-/&," and letter_at(t, k - 2) == "W" or low_at(t, k - 1) == "due": return True
-    if low_at(t, k + 1) == ":" and starts_line(t, k): return cap or low not in ("sat", "sun")
-    if low in ("thu", "fri", "tue"): return word.islower() or closes
+def _short_weekday(w: Word) -> bool:
+    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.letter(w.end + 1)
+    if right == "n" and right2 not in "MOC": return left in _PREPOSED
+    if w.written.isupper() and left not in "@lxtp": return False  # SUN and MON are values
+    if left in _PREPOSED or right in "PoDCn" or cap and right in ",M-/&" and right2 in "nMoDdW": return True
+    if left in "-/&," and w.letter(w.start - 2) == "W" or w.before == "due": return True
+    if w.after == ":" and w.first: return cap or low not in ("sat", "sun")
+    closes = w.after in _CLOSES or w.after[:1] in ("", BLANK, "\n") or not w.after.isascii()
+    if low in ("thu", "fri", "tue"): return w.written.islower() or closes
     if not closes: return False
-    if cap: return not starts_line(t, k) and (low != "sun" or cue(t.low, k - 1) != 0)
-    if low == "sat": return before in ".P" and low_at(t, k - 1) not in _SUBJECTS and cue(t.low, k - 1) == 0
-    return low in ("wed", "mon") and (low_at(t, k - 1) in ("u", "ya", "you") or cue(t.low, k - 1) != 0)
+    told = cue(w.t.low, w.start - 1) != 0
+    if cap: return not w.first and (low != "sun" or told)
+    if low == "sat": return left in ".P" and w.before not in _SUBJECTS and not told
+    return low in ("wed", "mon") and (w.before in ("u", "ya", "you") or told)
 
 
-def _weekday(t: Tokens, k: int) -> bool:
-    full = len(t.low[k]) > 5 or t.low[k] in ("tues", "weds", "thurs", "thur")
-    return not is_named(t, k) and (full or _short_weekday(t, k))
+def _weekday(w: Word) -> bool:
+    full = len(w.said) > 5 or w.said in ("tues", "weds", "thurs", "thur")
+    return not is_named(w) and (full or _short_weekday(w))
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #926d5045
 _ALSO_WORDS = frozenset("may march mar sep dec oct".split())
@@ -55,86 +46,59 @@ _BEFORE_MONTHS = frozenset("in since until till during within by".split())
 _BETWEEN_MONTHS = frozenset("from to through of before after between for the".split())
 
 
-def _dated_month(t: Tokens, k: int) -> bool | None:
+def _dated_month(w: Word) -> bool | None:
     "By a number or a year beside it; None where there is none."
-    low, cap = t.low[k], word_at(t, k)[0].isupper()
-    before, after = letter_at(t, k - 1), letter_at(t, k + 1)
-    if after == "o" and t.values[k + 1] > 31: return False
-    if before == "o" and (cap or low != "may" or low_at(t, k - 1)[0].isdigit()): return True
-    if before == "O" and letter_at(t, k - 2) in "on": return True
-    if before in "ny" and (cap or after == "y" or low not in _ALSO_WORDS): return True
-    if (after in "noy" and not (after == "o" and low_at(t, k + 1).isalpha())
-        or after in ",O" and letter_at(t, k + 2) == "y"):
-        return cap or low not in _ALSO_WORDS or before in "i@Oe"
-    return True if before == "-" and letter_at(t, k - 2) in "bzk" else None
+    left, word = w.left, not w.cap and w.said in _ALSO_WORDS
+    if left == "O" or left == "o" and (w.cap
+            or w.before[0].isdigit()) or left in "ny" and not word: return True
+    if w.right in "noy" or w.letter(w.end + 1) == "y": return not word or left in "i@Oe"
+    return True if left == "-" and w.letter(w.start - 2) in "bzk" else None
 
 
-def _month(t: Tokens, k: int) -> bool:
-    dated = _dated_month(t, k)
+def _month(w: Word) -> bool:
+    dated = _dated_month(w)
     if dated is not None: return dated
-    low, word, before, after = t.low[k], word_at(t, k), letter_at(t, k - 1), letter_at(t, k + 1)
-    cap, preposition = word[0].isupper(), low_at(t, k - 1)
-    if is_named(t, k) or len(low) == 3 and word.isupper() and before not in "i@lxtpbzkOBAR": return False
-    if before in "lxp" or before in "tbzkj" and (cap or low != "may"): return True
-    if cap and after in "ltxp" and letter_at(t, k + 2) == "U": return True  # March last year
-    if begins_a_period(t, k) and timeless(t, k): return False
-    if low_at(t, k + 1) == "is" and (letter_at(t, k + 2) == "a" or low_at(t, k + 2) in _OWNERS): return False
-    if low not in _ALSO_NAMES and (cap or len(low) > 3): return True
-    if preposition in _BEFORE_MONTHS: return True
-    if preposition in _BETWEEN_MONTHS:
-        return cap and not word_at(t, k + 1).istitle() or low not in _ALSO_NAMES
-    return cap and (before in ",&-/" and letter_at(t, k - 2) == "M"
-                    or after in "&-/" and letter_at(t, k + 2) == "M")
+    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.letter(w.end + 1)
+    if is_named(w) or len(low) == 3 and w.written.isupper() and left not in "i@lxtpbzkOBAR": return False
+    if left in "lxp" or left in "tbzkj" and (cap or low != "may"): return True
+    if right in "ltxp" and right2 == "U": return True  # March last year
+    if low not in _ALSO_NAMES and (cap or len(low) > 3) or w.before in _BEFORE_MONTHS: return True
+    if w.before in _BETWEEN_MONTHS: return cap and not w.word(w.end).istitle() or low not in _ALSO_NAMES
+    return cap and left in ",&-/" and w.letter(w.start - 2) == "M"
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #d49feaaa
-def _season(t: Tokens, k: int) -> bool:
-    before, after, low = letter_at(t, k - 1), letter_at(t, k + 1), t.low[k]
-    if word_at(t, k).istitle() and is_named(t, k) or is_compound(t, k): return False
-    if after == "O" and letter_at(t, k + 2) not in "ylxt": return False  # The autumn of a career
-    if before in "lxptbzk" or after in "yO" or after == "," and letter_at(t, k + 2) == "y": return True
-    i = k - 1 - (before == "e")
-    return (letter_at(t, i) in "i@BA" or low_at(t, i) == "over") and (low not in ("spring", "fall")
-                                          or low_at(t, i) in ("in", "by", "since", "until"))
+def _season(w: Word) -> bool:
+    left, right, right2, k = w.left, w.right, w.letter(w.end + 1), w.start - 1 - (w.left == "e")
+    if w.written.istitle() and is_named(w) or is_compound(w): return False
+    if right == "O" and right2 not in "ylxt": return False  # The autumn of a career
+    if left in "lxptbzk" or right in "yO": return True
+    return (w.letter(k) in "i@BA" or w.low(k) == "over") and (w.said not in ("spring", "fall")
+        or w.low(k) in ("in", "by", "since",
+        "until"))
 
 
-def _quarter(t: Tokens, k: int) -> bool:
-    before, after = letter_at(t, k - 1), letter_at(t, k + 1)
-    return (word_at(t, k)[0] == "Q" or before in "i@lxtpbzkBARKy"
-            or before == "O" and letter_at(t, k - 2) in "bzk" or after in "ytlx"
-            or after in "O," and letter_at(t, k + 2) in "ytlx")
+def _quarter(w: Word) -> bool:
+    return w.written[0] == "Q" or w.left in "i@lxtpbzkBARKy" or w.right in "ytlx"
 
 
-def _day(t: Tokens, k: int) -> bool: return letter_at(t, k - 1) not in "ae" and not is_named(t, k)
+def _day(w: Word) -> bool: return w.left not in "ae" and not is_named(w)
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #cad0473e
-def _label(t: Tokens, k: int) -> bool:
+def _label(w: Word) -> bool:
     "Is it a title, a label, or what is current whenever it is read?"
-    x, follows, cap = t.letters[k], letter_at(t, k + 1), _title(word_at(t, k))
-    unit = follows in "UES" and x != "d"
-    if cap:
-        if unit and _title(word_at(t, k + 1)) and (timeless(t, k) or not in_heading(t, k)): return True
-        if x != "d" and not starts_line(t, k) and not in_heading(t, k): return True
-        a, b = t.spans[k][0], t.spans[k + unit][1]
-        marks = t.text[a - 1:a] + t.text[b:b + 1]
-        if a and marks == "**" and t.text[b:].lstrip("*")[:1] not in (":", "("): return True
-    if letter_at(t, k - 2) == "O" and letter_at(t, k - 3) in "on":
-        return False  # The 20th of the current month
-    return low_at(t, k) in ("current", "previous") and letter_at(
-        t, k - 1) == "e" and follows == "U" and timeless(t, k)
+    unit = w.right in "UES" and w.x != "d"
+    if w.written.istitle():
+        if unit and w.word(w.end).istitle() and (w.timeless or not w.in_heading): return True
+        if w.x != "d" and not w.first and not w.in_heading: return True
+        a, b = w.t.spans[w.start][0], w.t.spans[w.start + unit][1]
+        bold = a and w.t.text[a - 1] == w.t.text[b:b + 1] == "*"
+        if bold and w.t.text[b:].lstrip("*")[:1] not in (":", "("): return True
+    # The 20th of the current month
+    if w.letter(w.start - 2) == "O" and w.letter(w.start - 3) in "on": return False
+    return w.said in ("current", "previous") and w.left == "e" and w.right == "U" and w.timeless
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #a2b1e11b
 _LICENCES = {"W": _weekday, "M": _month, "S": _season, "Q": _quarter, "d": _day, "T": _day}
-
-
-def _goes_on(t: Tokens, k: int, letters: list[str]) -> bool:
-    "Every Monday and Thursday."
-    habit = letters[k - 2:k - 1] == ["w"] or letters[max(0, k - 3):k - 1] == ["v", "W"]
-    return habit and low_at(t, k - 1) in ("and", "or", ",", "to")
-
-
-def _is_ordinal(t: Tokens, k: int) -> bool:
-    "The second week; no unit of time."
-    return t.low[k] == "second" and letter_at(t, k + 1 + (letter_at(t, k + 1) == "-")) in "UWELl"
 
 
 def licensed(
@@ -143,10 +107,9 @@ def licensed(
     "The tokens, those without a licence turned to mere words, habits to a set."
     letters = list(t.letters)
     for k, x in enumerate(t.letters):
-        if x == "U" and _is_ordinal(t, k): letters[k] = "o"; t.values[k] = 2
-        elif x in "lxtpd" and _label(t, k): letters[k] = "."
-        elif x in _LICENCES and not _LICENCES[x](t, k): letters[k] = "."
-        elif x == "W" and letter_at(t, k - 1) != "v" and (is_habit(t, k) or _goes_on(t, k, letters)):
-            letters[k] = "w"
+        if x not in "lxtpdWMSQT": continue
+        w = Word(t, k)
+        if x in "lxtpd" and _label(w) or x in _LICENCES and not _LICENCES[x](w): letters[k] = "."
+        elif x == "W" and (is_habit(w) or "".join(letters[max(0, k - 2):k]) in ("w&", "w,")): letters[k] = "w"
         elif x == "M": t.low[k] = t.low[k].title()  # No modal, no verb
     return t._replace(letters="".join(letters))

@@ -7,10 +7,9 @@ from __future__ import annotations
 import re
 from functools import partial
 from .calendar import (
-    CYCLES, DAY, civil, floor, index, nearest, ordinal, period, shifted)
-from git_notes_consolidation.temporal.grammar import (
-    SECONDS, STEP, Reading, Rules, Scene, beside, cyclic, dated, of_period, production, quarter_of, toward,
-    unresolved)
+    CYCLES, DAY, civil, floor, index, nearest, ordinal, period)
+from .grammar import (
+    SECONDS, Phrase, Reading, Rules, dated, of_period, production, toward, unresolved)
 
 # %% auto #0
 __all__ = ['NAMED']
@@ -21,23 +20,19 @@ _rule = partial(production, NAMED)
 
 # %% ../../nbs/05_temporal/10_named_periods.ipynb #b4e07475
 @_rule("(?P<x>t?[lpxt])?(?P<w>[MSQ])")
-def _month_or_season(c: Scene, m: re.Match[str]) -> Reading | None:
-    letter, value, x = m["w"], c.t.values[m.start("w")], (m["x"] or "")[-1:]
-    grain, k = cyclic(letter, value) if letter != "Q" else quarter_of(value)
-    d = m.start() - 1 - (c.t.letters[m.start() - 1:m.start()] == "O")
-    days = [c.t.values[j] for j, kinds in ((m.end(), "n"), (d, "no")) if 0 <= j < len(c.t.letters)
-            and c.t.letters[j] in kinds]
+def _month_or_season(p: Phrase) -> Reading | None:
+    (grain, k), x, here = p.value("w"), p["x"][-1:], index(p.day, p.value("w")[0])
+    d = p.start - 1 - (p.left == "O")
     # There is no 30 February, and no 31st of June
-    if letter == "M" and any(29 < x < 32 for x in days): return None
-    if x == "l" and of_period(c, m.end()) and c.t.letters[m.end() + 1:m.end() + 2] != "y": return None
-    here = index(c.day, grain)
-    if x == "t": i = _this(c.day, grain, k)
-    elif x: i = nearest(here, k, grain, "next" if x == "x" else "last")
-    else:
-        i, sure = (beside(c, m.start(), grain) if letter == "M" else None) or toward(c, m, grain, k)
-        return dated(period(i, grain), sure - 0.1, named=(grain, k),
-                     alternatives=(period(i + CYCLES[grain] * (-1 if i > here else 1), grain).value,))
-    return dated(period(i, grain), 0.85, named=(grain, k))
+    if grain == "month" and any(p.letter(j) in on and p.t.values[j] in (30, 31)
+                                for j, on in ((p.end, "n"), (d, "no"))):
+        return None
+    if x:
+        i = _this(p.day, grain, k) if x == "t" else nearest(here, k, grain, "next" if x == "x" else "last")
+        return dated(period(i, grain), 0.85, named=(grain, k))
+    i, sure = toward(p, grain, k)
+    return dated(period(i, grain), sure - 0.1, named=(grain, k),
+                 alternatives=(period(i + CYCLES[grain] * (-1 if i > here else 1), grain).value,))
 
 
 def _this(day: int, grain: str, k: int) -> int:
@@ -48,39 +43,27 @@ def _this(day: int, grain: str, k: int) -> int:
     return first + (k - first) % CYCLES[grain]
 
 # %% ../../nbs/05_temporal/10_named_periods.ipynb #0bcdb0dd
-@_rule(
-    "t?(?P<m>[MSQ])[,O-]?e?(?P<y>y)|(?P<y2>y)-?(?P<m2>Q)|e?(?P<o>o)(?P<u>U)[,O]?e?(?P<y3>y)|"
-    "e?(?P<o2>o)LO(?P<y4>y)")
-def _month_of_year(c: Scene, m: re.Match[str]) -> Reading | None:
-    s = next(s for s in ("", "2", "3", "4") if m["y" + s])
-    year = c.t.values[m.start("y" + s)]
-    if s in ("3", "4"):
-        n, grain = c.t.values[m.start("o" if s == "3" else "o2")], c.t.values[m.start("u")][
-            0] if s == "3" else "half"
-        return (dated(period(year * CYCLES[grain] + n - 1, grain), 0.95) if grain in ("quarter", "half")
-                and n <= CYCLES[grain] else None)
-    letter, value = m["m" + s], c.t.values[m.start("m" + s)]
-    grain, k = cyclic(letter, value) if letter != "Q" else quarter_of(value)
-    return dated(period(year * CYCLES[grain] + (k or (4 if grain == "season" else 0)), grain), 0.96)
+@_rule("t?(?P<m>[MSQ])[,O-]?e?(?P<y>y)", "(?P<y>y)-?(?P<m>Q)", "e?(?P<o>o)(?P<u>U)[,O]?e?(?P<y>y)",
+       "e?(?P<o>o)LO(?P<y>y)")
+def _month_of_year(p: Phrase) -> Reading | None:
+    grain, k = p.value("m") or ((p.value("u") or ("half",))[0], p.value("o") - 1)
+    if p["o"] and (grain not in ("quarter", "half") or k >= CYCLES[grain]): return None
+    year = p.value("y")
+    return dated(period(year * CYCLES[grain] + (k or 4 * (grain == "season")), grain), 0.96)
 
 # %% ../../nbs/05_temporal/10_named_periods.ipynb #509ea736
-@_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)|(?P<o2>o)-(?P<u2>U)")
-def _third_quarter(c: Scene, m: re.Match[str]) -> Reading | None:
-    n, unit = c.t.values[m.start("o" if m["o"] else "o2")], m.end() - 1
-    if (n > 4 or c.t.low[unit] != "quarter" or of_period(c, m.end()) is False
-        and c.t.low[unit + 1:unit + 2] == ["of"]):
-        return None
-    i, sure = toward(c, m, "quarter", n - 1)
-    return dated(period(i, "quarter"), sure - 0.1, named=("quarter", n - 1))
+@_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)")
+def _third_quarter(p: Phrase) -> Reading | None:
+    named = "quarter", p.value("o") - 1
+    if p.value("o") > 4 or p.low(p.end - 1) != "quarter" or p.after == "of" and not of_period(p): return None
+    i, sure = toward(p, *named)
+    return dated(period(i, "quarter"), sure - 0.1, named=named)
 
 
 @_rule("e?(?P<o>o)L(?=Oe?[lpxty])")
-def _first_half(c: Scene, m: re.Match[str]) -> Reading | None:
-    n, of = c.t.values[m.start("o")], slice(m.end(), m.end() + 4)
-    # The first half of this year, and not of this function
-    if "y" not in c.t.letters[of] and "year" not in c.t.low[of]: return None
-    return (dated(period(index(c.day, "year") * 2 + n - 1, "half"), 0.7, named=("half", n - 1)) if n < 3
-            else None)
+def _first_half(p: Phrase) -> Reading | None:
+    n = p.value("o") - 1
+    return dated(period(index(p.day, "year") * 2 + n, "half"), 0.7, named=("half", n)) if n < 2 else None
 
 # %% ../../nbs/05_temporal/10_named_periods.ipynb #449e29b4
 _CHORES = frozenset("""
@@ -88,56 +71,22 @@ _CHORES = frozenset("""
     calculation test tests code boundary rollover stats invoice""".split())
 
 # %% ../../nbs/05_temporal/10_named_periods.ipynb #f1b19db1
-@_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])|(?P<j>J)|(?P<v>U)-?k")
-def _end_of_unit(c: Scene, m: re.Match[str]) -> Reading | None:
-    before = c.t.low[m.start() - 1] if m.start() else ""
-    if (m["v"] and (before not in ("by", "at", "before", "until", "till", "through")
-                    or c.t.low[m.end() - 1] != "end")):
-        return None
-    grain = (c.t.values[m.start("j")] if m["j"] else c.t.values[m.start("v")][0] if m["v"]
-             else (c.t.values[m.start("u")] or ("weekend", 1))[0])
-    if grain in SECONDS or grain == "day" and not m["j"] and before not in ("by", "before", "until", "till"):
-        return None
-    if not _CHORES.isdisjoint(c.t.low[m.end():m.end() + 2]) and c.t.letters[m.end():m.end() + 1] == ".":
-        return None
-    if not m["v"] and c.t.text[c.t.spans[m.end() - 1][1]:][:1] == "-": return None
-    if (m["j"] or grain == "day") and c.t.letters[m.end():m.end() + 1] in ("W", "d", "D", "M"): return None
-    mod = "END" if m["j"] or m["v"] else c.t.values[m.start("k")]
-    return dated(floor(c.day, grain), 0.75,
-                 anchor=c.day if grain == "day" else (floor(c.day, grain).end // DAY - 1 if mod == "END"
-                                                      else None), mod=mod)
+_BY = frozenset("by before until till".split())
 
-# %% ../../nbs/05_temporal/10_named_periods.ipynb #db724d0a
-def _fiscal_period(c: Scene, first: int, year: int, grain: str, k: int | None, step: int) -> Reading:
-    begin = ordinal(year - (first > 1), first)
-    if grain == "year":
-        return Reading(f"FY{year:04}", "year", begin * DAY, shifted(begin, 1, "year") * DAY, begin * DAY,
-                       0.85)
-    if k is None:
-        quarters = ((index(c.day, "month") - (first - 1)) // 3 + step)
-        begin, year = ordinal((quarters * 3 + first - 1) // 12,
-                              (quarters * 3 + first - 1) % 12 + 1), quarters // 4 + (first > 1)
-        k = quarters % 4
-    else: begin = shifted(begin, k, "quarter")
-    return Reading(f"FY{year:04}-Q{k + 1}", "quarter", begin * DAY, shifted(begin, 1, "quarter") * DAY,
-                   begin * DAY, 0.8)
+
+@_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])", "(?P<j>J)", "(?P<u>U)-?(?P<v>k)")
+def _end_of_unit(p: Phrase) -> Reading | None:
+    grain, mod = p.value("j") or p.value("u")[0], p.value("k") or "END"
+    if p["v"] and (p.before not in _BY or p.low(p.end - 1) != "end"): return None
+    if grain in SECONDS or grain == "day" and not p["j"] and p.before not in _BY: return None
+    if p.right == "." and not _CHORES.isdisjoint(p.t.low[p.end:p.end + 2]): return None
+    if not p["v"] and p.right == "-" or (p["j"] or grain == "day") and p.right in "WdDM": return None
+    last = floor(p.day, grain).end // DAY - 1 if mod == "END" else None
+    return dated(floor(p.day, grain), 0.75, anchor=last, mod=mod)
 
 # %% ../../nbs/05_temporal/10_named_periods.ipynb #e863f649
-_NO_FISCAL = "fiscal years begin in a month that nobody configured (fiscal_start)"
-
-
-@_rule("(?P<g>G)|(?P<x>[lpxt])K(?P<u>U)|KU?(?P<y>y)|(?P<x2>[lpxt])?K(?P<q>Q)")
-def _fiscal(c: Scene, m: re.Match[str]) -> Reading | None:
-    year, month, _ = civil(c.day)
-    first = c.fiscal or 1
-    here = year + (first > 1 and month >= first)
-    if m["g"]:
-        digits = re.sub(r"\D", "", c.t.low[m.start()])
-        n = int(digits) + (2000 if len(digits) == 2 else 0)
-    else: n = c.t.values[m.start("y")] if m["y"] else here + STEP[m["x"] or m["x2"] or "t"]
-    grain = c.t.values[m.start("u")][0] if m["u"] else "quarter" if m["q"] else "year"
-    if grain not in ("year", "quarter") or m["q"] and quarter_of(c.t.values[m.start("q")])[0] == "half":
-        return None
-    if c.fiscal is None: return unresolved(f"FY{n:04}" if m["g"] or m["y"] else "", _NO_FISCAL, grain=grain)
-    return _fiscal_period(c, first, n, grain, quarter_of(c.t.values[m.start("q")])[1] if m["q"] else None,
-                          STEP[m["x"] or "t"])
+@_rule("(?P<y>G)", "[lpxt]KU", "KU?(?P<y>y)", "[lpxt]?KQ")
+def _fiscal(p: Phrase) -> Reading:
+    digits = re.sub(r"\D", "", p["y"] and p.low(p.end - 1))
+    return unresolved(digits and f"FY{digits if len(digits) > 2 else '20' + digits}",
+        "no text tells in which month fiscal years begin")

@@ -4,16 +4,14 @@
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #339f1524
 from __future__ import annotations
-import re
 from functools import partial
 from .calendar import (
     CYCLES, DAY, floor, index, nearest, part, period, shifted)
 from .grammar import (
-    CODES, NUMBER, SECONDS, STEP, UNKNOWN, Reading, Rules, Scene, amount_of, beside, cyclic, dated, few,
-    moved, of_period, production, toward, unresolved)
-from .lexicon import word_at
-from .habits import is_often, noun_follows
-from .names import starts_line, timeless
+    NUMBER, SECONDS, STEP, UNKNOWN, Phrase, Reading, Rules, amount_of, dated, few, later, length, moved,
+    of_period, production, toward, unresolved)
+from .habits import noun_follows
+from .names import Word
 from .tense import tense
 
 # %% auto #0
@@ -24,208 +22,147 @@ RELATIVE: Rules = []
 _rule = partial(production, RELATIVE)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #6edda31d
-@_rule("d")
-def _relative_day(c: Scene, m: re.Match[str]) -> Reading | None:
-    return dated(floor(c.day + c.t.values[m.start()], "day"), 0.98)
+@_rule("(?P<d>d)")
+def _relative_day(p: Phrase) -> Reading | None: return dated(floor(p.day + p.value("d"), "day"), 0.98)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #ab08d96f
-@_rule("T|t(?P<p>P)|l(?P<l>P)")
-def _part_of_day(c: Scene, m: re.Match[str]) -> Reading:
-    name = c.t.values[m.end() - 1] if m.group() != "T" else "NI"
-    return dated(part(c.day - bool(m["l"]), name), 0.95)
+@_rule("(?P<p>T)", "(?P<x>[tl])(?P<p>P)")
+def _part_of_day(p: Phrase) -> Reading: return dated(part(p.day - (p["x"] == "l"), p.value("p")), 0.95)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #eb714f05
 _COUNT = rf"(?P<q>q@?)?{NUMBER}-?(?P<u>[UV])(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
 
 
-def _away(c: Scene, m: re.Match[str], side: int) -> Reading | None:
-    grain, times = c.t.values[m.start("u")]
-    n = amount_of(c, m)
-    if n is None: return few(c, side, grain)
+def _away(p: Phrase, side: int) -> Reading | None:
+    (grain, times), n, now = p.value("u"), amount_of(p), p.c.now
+    if n is None: return few(now, side, grain)
     if not n: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
-    mod = "APPROX" if m.groupdict().get("q") or "c" in m["n"] else ""
-    # A bound, which is no day
-    if side < 0 and c.t.low[max(0, m.start() - 2):m.start()] in (["less", "than"], ["more", "than"]):
-        return moved(c, side * n * times, grain, 0.4,
-                     "AFTER" if c.t.low[m.start() - 2] == "less" else "BEFORE")
-    if m["n2"] and (more := amount_of(c, m, "n2")):
-        fine, coarse = c.t.values[m.start("u2")][0], grain
-        if fine in SECONDS or coarse in SECONDS:
-            return moved(c, side * (n * SECONDS.get(coarse, DAY) + more * SECONDS.get(fine, DAY)), "second",
-                         mod=mod)
-        return moved(c._replace(day=shifted(c.day, side * n * times, coarse)), side * more, fine, mod=mod)
-    return moved(c, side * n * times, grain, 0.8 if mod else 0.95, mod)
+    mod = "APPROX" if p["q"] or "c" in p["n"] else ""
+    bound = {"less": "AFTER", "more": "BEFORE"}.get(p.low(p.start - 2)) if p.before == "than" else None
+    if side < 0 and bound: return moved(now, side * n * times, grain, 0.4, bound)  # Which is no day
+    if p["n2"]:
+        return moved(later(now, side * n * times, grain), side * (amount_of(p, "n2") or 0),
+            p.value("u2")[0], mod=mod)
+    return moved(now, side * n * times, grain, 0.8 if mod else 0.95, mod)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #b799340b
 @_rule(_COUNT + "g")
-def _units_ago(c: Scene, m: re.Match[str]) -> Reading | None: return _away(c, m, -1)
+def _units_ago(p: Phrase) -> Reading | None: return _away(p, -1)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #d48d3633
-_HALF = {"minute": (30, "second"), "hour": (30, "minute"), "day": (12, "hour"), "week": (3, "day"),
-         "month": (15, "day"),
-         "year": (6, "month"), "decade": (5, "year"), "century": (50, "year")}
+_HALF = {"minute": (30, "second"), "hour": (1800, "second"), "day": (12, "hour"), "week": (3, "day"),
+         "month": (15, "day"), "year": (6, "month"), "decade": (5, "year"), "century": (50, "year")}
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #09fdb127
-@_rule("(?P<i>i?)q?(?:(?P<u>a?U)&aL|(?P<n>[nm])&aL(?P<v>[UV])|La?(?P<h>U))(?P<s>g?)")
-def _and_a_half(c: Scene, m: re.Match[str]) -> Reading | None:
-    where = m.end("u") - 1 if m["u"] else m.start("v") if m["v"] else m.start("h")
-    grain, times = c.t.values[where]
-    if (bool(m["i"]) == bool(m["s"]) or grain not in _HALF or m["i"]
-        and (c.tense(m) < 0 or c.t.low[m.start()] != "in")):
-        return None
-    n = 0 if m["h"] else c.t.values[m.start("n")] if m["n"] else 1
-    half, fine = _HALF[grain]
-    side = -1 if m["s"] else 1
-    if grain in SECONDS:
-        return moved(c, side * (min(n, 10**6) * SECONDS[grain] + half * SECONDS[fine]), "second", 0.8,
-                     "APPROX")
-    return moved(c._replace(day=shifted(c.day, side * min(n, 10**6) * times, grain)), side * half * times,
-                 fine, 0.8, "APPROX")
-
-# %% ../../nbs/05_temporal/11_relative.ipynb #3340ae55
-@_rule("[UV]g")
-def _long_ago(c: Scene, m: re.Match[str]) -> Reading: return unresolved("PAST_REF", UNKNOWN)
+@_rule("(?P<i>i?)q?a?(?P<u>U)&aL(?P<s>g?)", "(?P<i>i?)q?(?P<n>[nm])&aL(?P<u>[UV])(?P<s>g?)",
+       "(?P<i>i?)q?(?P<h>L)a?(?P<u>U)(?P<s>g?)")
+def _and_a_half(p: Phrase) -> Reading | None:
+    (grain, times), side = p.value("u"), -1 if p["s"] else 1
+    if bool(p["i"]) == bool(p["s"]) or grain not in _HALF or p["i"] and p.tense < 0: return None
+    n, (half, fine) = min(p.value("n") or int(not p["h"]), 10**6), _HALF[grain]
+    return moved(later(p.c.now, side * n * times, grain), side * half * times, fine, 0.8, "APPROX")
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #6f00d239
 @_rule("i" + _COUNT)
-def _in_units(c: Scene, m: re.Match[str]) -> Reading | None:
-    grain, alone = c.t.values[m.start("u")][0], len(c.t.low) == m.end() - m.start()
-    if c.t.low[m.start()] != "in" or c.t.letters[m.end():m.end() + 1] in ("g", "j", "B", "A"): return None
-    if (grain == "second" and m["n"] == "a" or grain in SECONDS
-        and c.t.low[m.start() - 1:m.start()] in (["finishes"], ["completes"])):
-        return None
-    i = m.start()
-    # Eleven requests in six months
-    counted = i > 1 and c.t.low[i - 1][-1] == "s" and c.t.letters[i - 2] in "nm"
-    if counted or c.t.low[i - 1:i] in (["once"], ["twice"], ["times"]): return None
-    a, b = max(0, i - 40), min(len(c.t.low), m.end() + 40)
-    comma = next((k for k in range(m.end(), b) if c.t.low[k] == ","), b)
-    said = tense(c.t.low[a:comma], i - a, m.end() - a)  # What is told behind a comma is another story
+def _in_units(p: Phrase) -> Reading | None:
+    (grain, _), alone = p.value("u"), len(p.t.low) == p.end - p.start
+    if p.low(p.start) != "in": return None
+    if p.before[-1:] == "s" and p.letter(p.start - 2) in "nm": return None  # Eleven requests in six months
+    a, near = max(0, p.start - 40), [*p.t.low[p.end:p.end + 40], ","]
+    # What is told behind a comma is another story
+    said = tense(p.t.low[a:p.end + near.index(",")], p.start - a, p.end - a)
     if said < 0 or grain in SECONDS and said < 1 and not alone: return None
-    return _away(c, m, 1)
+    return _away(p, 1)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #6656796f
 @_rule(_COUNT + "(?:H|RN)")
-def _units_hence(c: Scene, m: re.Match[str]) -> Reading | None:
-    return _away(c, m, 1) if c.t.low[m.end() - 1] in ("hence", "now") else None
+def _units_hence(p: Phrase) -> Reading | None:
+    return _away(p, 1) if p.low(p.end - 1) in ("hence", "now") else None
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #7135e9c0
 @_rule("(?P<n>[nm]|a?cO?)(?P<u>[wWFEP])(?:g|(?P<f>H|RN))")
-def _named_ago(c: Scene, m: re.Match[str]) -> Reading | None:
-    n = (amount_of(c, m) or 1) - 1
-    if m["u"] == "P":
-        return dated(part(c.day + (n + 1) * (1 if m["f"] else -1), c.t.values[m.start("u")]), 0.9)
-    if m["u"] in "FE":
-        return dated(period(index(c.day, "weekend") + (n + 1 if m["f"] else -n - 1), "weekend"), 0.9)
-    return dated(floor(nearest(c.day, c.t.values[m.start("u")] + 1, "day", "next" if m["f"] else "last")
-                       + (7 * n if m["f"] else -7 * n), "day"), 0.85)
+def _named_ago(p: Phrase) -> Reading | None:
+    n = (amount_of(p) or 1) * (1 if p["f"] else -1)
+    if p["u"] == "P": return dated(part(p.day + n, p.value("u")), 0.9)
+    if p["u"] in "FE": return dated(period(index(p.day, "weekend") + n, "weekend"), 0.9)
+    first = nearest(p.day, p.value("u")[1], "day", "next" if p["f"] else "last")
+    return dated(floor(first + 7 * (n - (1 if p["f"] else -1)), "day"), 0.85)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #ea6fbc04
-_OVER, _WITHIN = re.compile("[i@q]e$"), frozenset("in over during within for through throughout".split())
-_SURE = {("l", "week"): 0.85, ("t", "week"): 0.95, ("x", "week"): 0.9}
+def _away_from_here(p: Phrase, step: int, grain: str, sure: float) -> Reading:
+    "So many periods away; what stands for it is the day as far from today, of a weekend its first one."
+    anchor = None if grain == "weekend" else shifted(p.day, step, grain)
+    return dated(period(index(p.day, grain) + step, grain), sure, anchor=anchor)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #8afb69a1
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UEV])")
-def _last_this_next(c: Scene, m: re.Match[str]) -> Reading | None:
-    x, (grain, n) = m["x"], c.t.values[m.start("u")] or ("weekend", 1)
-    if (m["u"] == "V" and (x == "p" or c.t.letters[:m.start()][-1:] == "e"
-                           or c.t.letters[m.end():m.end() + 1] != "." or not c.t.low[m.end()].isalpha())):
-        return None
-    if grain in SECONDS or grain == "day" and x != "t" or x == "l" and of_period(c, m.end()): return None
-    if (x == "p" and c.t.low[m.start("x")] != "past" and c.t.letters[:m.start()][-1:] == "e"
-        and grain == "weekend"):
-        x = "l"
-    over = _OVER.search(c.t.letters[max(0, m.start() - 2):m.start()]) and c.t.low[m.start() - 2] in _WITHIN
-    if x in "lp" and over and m["u"] == "U":
-        first = shifted(c.day, -n, grain) * DAY  # In the last week: up to now
-        return Reading(f"P{n}{CODES[grain]}", grain, first, c.day * DAY, first, 0.7, type="DURATION")
-    step = STEP[x] * n
-    return dated(period(index(c.day, grain) + step, grain), _SURE.get((x, grain), 0.9 if x != "p" else 0.65),
-                 anchor=None if grain == "weekend" else shifted(c.day, step, grain), named=None)
+def _last_this_next(p: Phrase) -> Reading | None:
+    x, (grain, n), the = p["x"], p.value("u"), p.left == "e"
+    if p["u"] == "V" and (x == "p" or the or p.right != "."): return None
+    if grain in SECONDS or grain == "day" and x != "t" or of_period(p): return None
+    if x in "lp" and p["u"] == "U" and the:
+        first = shifted(p.day, -n, grain) * DAY  # In the last week: up to now
+        return Reading(length(n, grain), grain, first, p.day * DAY, first, 0.7, type="DURATION")
+    return _away_from_here(p, STEP[x] * n, grain, 0.9 if x != "p" else 0.65)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #cc5b256d
 @_rule("e?(?P<u>[UEPWMS])(?:Bl|(?P<x>Ax))(?![UVEFWMSPQnmf])")
-def _before_last(c: Scene, m: re.Match[str]) -> Reading | None:
-    u, value, step = m["u"], c.t.values[m.start("u")], 2 if m["x"] else -2
-    if u == "P": return dated(part(c.day + step, value), 0.85)
+def _before_last(p: Phrase) -> Reading | None:
+    u, value, step = p["u"], p.value("u"), 2 if p["x"] else -2
+    if u == "P": return dated(part(p.day + step, value), 0.85)
+    grain, n = value
     if u in "WMS":
-        grain, k = cyclic(u, value)
-        return dated(period(nearest(index(c.day, grain), k, grain, "next" if m["x"] else "last")
-                            + CYCLES[grain] * step // 2, grain), 0.8)
-    grain, n = value or ("weekend", 1)
+        i = nearest(index(p.day, grain), n, grain, "next" if p["x"] else "last")
+        return dated(period(i + CYCLES[grain] * step // 2, grain), 0.8)
     if grain in SECONDS: return None
-    return dated(period(index(c.day, grain) + step * n, grain), 0.85,
-                 anchor=None if grain == "weekend" else shifted(c.day, step * n, grain))
+    return _away_from_here(p, step * n, grain, 0.85)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #aefe0d4c
-@_rule("(?P<x>[lpx])(?P<q>q?)(?P<n>[nm]|a?cO?|a?f)(?P<u>[UV])")
-def _last_units(c: Scene, m: re.Match[str]) -> Reading | None:
-    grain, times = c.t.values[m.start("u")]
-    n, side = amount_of(c, m), STEP[m["x"]]
+@_rule("(?P<x>[lpx])q?(?P<n>[nm]|a?cO?|a?f)(?P<u>[UV])")
+def _last_units(p: Phrase) -> Reading | None:
+    (grain, times), n, side = p.value("u"), amount_of(p), STEP[p["x"]]
     if n == 0: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
     count = (n or 3) * times
-    value = f"P{'T' * (grain in SECONDS)}{'X' if n is None else count}{CODES[grain]}"
-    if grain in SECONDS: a, b = c.now + side * count * SECONDS[grain], c.now
-    else: a, b = (shifted(c.day, side * count, grain) + (side > 0)) * DAY, (c.day + (side > 0)) * DAY
-    return Reading(value, grain, min(a, b), max(a, b), min(a, b), 0.7, "" if n else "APPROX", type="DURATION")
+    here = p.c.now if grain in SECONDS else (p.day + (side > 0)) * DAY
+    first, end = sorted((here, later(here, side * count, grain)))
+    return Reading(length("X" if n is None else count, grain), grain, first, end, first, 0.7, "" if n
+        else "APPROX",
+                   type="DURATION")
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #91e69497
-@_rule("(?P<n>[nma])(?P<u>[UV])(?:(?P<d>d)|@(?P<w>W))|(?P<w2>W)(?P<u2>U)(?![A-Za-z])")
-def _week_today(c: Scene, m: re.Match[str]) -> Reading | None:
-    i, unit = m.start(), m.start("u") if m["u"] else m.start("u2")
-    if (c.t.values[unit][0] != "week" or c.t.low[i - 1:i] in (["once"], ["twice"], ["times"])
-        or c.tense(m) < 0):
-        return None
-    n = (amount_of(c, m) if m["n"] else 1) or 1
-    if m["d"]:
-        return (dated(floor(c.day + c.t.values[m.start("d")] + 7 * n, "day"), 0.7)
-                if c.t.values[m.start("d")] >= 0 else None)
-    if m["w"] and (c.t.low[m.start("w") - 1] != "on" or c.tense(m) < 1 and i): return None
-    k = c.t.values[m.start("w") if m["w"] else i] + 1
-    return dated(floor(nearest(c.day, k, "day", "next") + 7 * n, "day"), 0.6)
+@_rule("(?P<n>[nma])(?P<u>[UV])(?P<d>d)", "(?P<w>W)(?P<u>U)(?![A-Za-z])")
+def _week_today(p: Phrase) -> Reading | None:
+    n, ahead = amount_of(p) if p["n"] else 1, p.value("d") or 0
+    if p.value("u")[0] != "week" or p.tense < 0 or ahead < 0: return None
+    first = nearest(p.day, p.value("w")[1], "day", "next") if p["w"] else p.day + ahead
+    return dated(floor(first + 7 * (n or 1), "day"), 0.65)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #a4b31831
-@_rule("W")
-def _weekday(c: Scene, m: re.Match[str]) -> Reading | None:
-    k = c.t.values[m.start()] + 1
-    # "a Friday" is none in particular, and hardly ever one to come
-    generic = c.t.letters[:m.start()][-1:] == "a"
-    ahead = c.t.letters[max(0, m.start() - 2):m.start()] in ("UR", "VR")  # a week from Friday
-    day, sure = beside(c, m.start(), "day") or toward(c, m, "day", k)
-    if generic or ahead:
-        day, sure = nearest(c.day, k, "day", "past" if generic else "next"), 0.4 if generic else 0.75
-    other = floor(day + (7 if day < c.day or day == c.day and c.tense(m) > 0 else -7), "day").value
-    if day != c.day:
-        return dated(floor(day, "day"), sure, named=("day", k), alternatives=(other,) if sure < 0.6 else ())
-    return dated(floor(day, "day"), 0.6, named=("day", k), alternatives=(other,))
+@_rule("(?P<w>W)")
+def _weekday(p: Phrase) -> Reading | None:
+    named = p.value("w")
+    ahead = p.left == "R" and p.letter(p.start - 2) in "UV"  # a week from Friday
+    day, sure = (nearest(p.day, named[1], "day", "next"), 0.75) if ahead else toward(p, *named)
+    if day == p.day: sure = 0.6
+    other = floor(day + (7 if day < p.day else -7), "day").value
+    return dated(floor(day, "day"), sure, named=named, alternatives=(other,) if sure <= 0.6 else ())
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #f00038b1
-@_rule("(?P<x>t?[lpxt])(?P<w>W)|(?P<w2>W)(?P<x2>[lx])(?![UVEFWMSPQnmfcaK])")
-def _last_weekday(c: Scene, m: re.Match[str]) -> Reading | None:
-    x, k = (m["x"] or m["x2"])[-1], c.t.values[m.start("w" if m["w"] else "w2")] + 1
-    if x == "l" and (of_period(c, m.end()) or m["x2"] and c.t.letters[m.end():m.end() + 1] == "."):
-        return None
-    if x == "t": return dated(floor(c.day - (c.day - 1) % 7 + k - 1, "day"), 0.85)
-    day = nearest(c.day, k, "day", "next" if x == "x" else "last")
-    coming = m["x"] and m["x"] != "x" or c.t.low[m.start()] in ("coming", "upcoming")
-    later = (floor(day + 7, "day").value,) if x == "x" and not coming else ()
-    return dated(floor(day, "day"), 0.6 if later else 0.93 if x == "l" else 0.8, alternatives=later,
-                 named=("day", k) if x == "x" else None)
+@_rule("(?P<x>t?[lpxt])(?P<w>W)", "(?P<w>W)(?P<x>[lx])(?![UVEFWMSPQnmfcaK])")
+def _last_weekday(p: Phrase) -> Reading | None:
+    x, named, open_ = p["x"][-1], p.value("w"), p.low(p.at("x")) in ("next", "nxt")
+    if of_period(p): return None
+    if x == "t": return dated(floor(p.day - (p.day - 1) % 7 + named[1] - 1, "day"), 0.85)
+    day = nearest(p.day, named[1], "day", "next" if x == "x" else "last")
+    return dated(floor(day, "day"), 0.6 if open_ else 0.9, named=named if x == "x" else None,
+                 alternatives=(floor(day + 7, "day").value,) if open_ else ())
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #f362c19f
 @_rule("E")
-def _weekend(c: Scene, m: re.Match[str]) -> Reading | None:
-    i = m.start()
-    if c.t.letters[i - 1:i] not in ("e", "@") if i else c.t.low[m.end():m.end() + 1] not in (["was"], ["is"]):
-        return None
-    if noun_follows(c.t, i) and timeless(c.t, i): return None
-    if word_at(c.t, i).istitle() and (word_at(c.t, i + 1).istitle() or i and not starts_line(c.t, i - 1)):
-        return None
-    if (is_often(c.t, i) or not {"no", "never"}.isdisjoint(c.t.low[max(0, i - 4):i])) and c.tense(m) == 0:
-        return None
-    within = (c.day - 1) % 7 > 4
-    if (c.t.low[max(0, m.start() - 2):m.start()] in (["before", "the"], ["by", "the"], ["until", "the"])
-        and c.tense(m) == 0):
-        within = True
-    return dated(period(index(c.day, "weekend") - (c.tense(m) <= 0 and not within), "weekend"), 0.7,
+def _weekend(p: Phrase) -> Reading | None:
+    if p.left not in "e@" if p.start else p.after not in ("was", "is"): return None
+    w, said = Word(p.t, p.start), p.tense
+    if noun_follows(w) and w.timeless: return None
+    within = (p.day - 1) % 7 > 4
+    return dated(period(index(p.day, "weekend") - (said <= 0 and not within), "weekend"), 0.7,
                  named=("weekend", 0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, time, timezone
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from ..core.models import TemporalReference
 from .calendar import DAY
@@ -15,7 +15,7 @@ from .prose import masked
 from .lexicon import in_english, tells_time, tokens
 from .licences import licensed
 from .grammar import phrases, Reading, Scene
-from .joined import ANYWHERE, Found, _joined, RULES
+from .joined import ANYWHERE, _joined, RULES
 
 # %% auto #0
 __all__ = ['TEMPORAL_PATTERNS', 'find_references', 'outlook_of', 'detect_temporal_references', 'resolve_temporal_reference']
@@ -28,62 +28,48 @@ _YEARED = re.compile(r"\d{4}(?:-|\Z)")  # A value inside them
 # %% ../../nbs/05_temporal/14_resolve.ipynb #83679ed6
 def _moment(seconds: int, zone: timezone | None) -> datetime | None:
     "A datetime, or None where there is none."
-    day, rest = divmod(seconds, DAY)
-    return (datetime.combine(datetime.fromordinal(day), time(rest // 3600, rest // 60 % 60, rest % 60), zone)
-            if 1 <= day <= _LAST else None)
-
-
-def _zone(recorded: datetime) -> timezone | None:
-    offset = recorded.utcoffset()
-    return timezone(offset) if offset is not None else None
+    try: return datetime.min.replace(tzinfo=zone) + timedelta(seconds=seconds - DAY)
+    except OverflowError: return None
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #a6f3c59a
-def _reference(text: str, span: tuple[int, int], r: Reading, recorded: datetime,
-               zone: timezone | None) -> TemporalReference:
-    interval = day = None
-    reason = r.reason
-    if r.start is not None:
-        first, last, day = _moment(r.start, zone), _moment(r.end, zone), _moment(r.anchor, zone)
-        if r.end == (_LAST + 1) * DAY: last = datetime.max.replace(tzinfo=zone)
-        if first and last and day: interval = first, last
-        else: day, reason = None, _OUTSIDE
-    sure = round(min(max(r.confidence, 0.05), 0.99), 2) if interval else 0.0
-    return TemporalReference(text[slice(*span)], recorded, day, sure, span, r.type,
-                             r.value if interval or not r.start else "", r.grain, interval, r.mod,
-                             tuple(v for v in r.alternatives if interval and _YEARED.match(v)),
-                             r.rule, reason)
+def _reference(text: str, span: tuple[int, int], r: Reading, recorded: datetime) -> TemporalReference:
+    offset = recorded.utcoffset()
+    zone = timezone(offset) if offset is not None else None
+    ref = TemporalReference(text[slice(*span)], recorded, None, 0.0, span, r.type, r.value, r.grain, None,
+        r.mod,
+                            (), r.rule, r.reason)
+    if r.start is None: return ref
+    end = datetime.max.replace(tzinfo=zone) if r.end == (_LAST + 1) * DAY else _moment(r.end, zone)
+    first, day = _moment(r.start, zone), _moment(r.anchor, zone)
+    if not first or not end or not day: return replace(ref, value="" if r.start else r.value, reason=_OUTSIDE)
+    return replace(ref, resolved_date=day, confidence=round(min(max(r.confidence, 0.05), 0.99), 2),
+                   interval=(first, end), alternatives=tuple(filter(_YEARED.match, r.alternatives)))
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #f5aa18ca
-def _references(text: str, recorded: datetime, fiscal_start: int | None,
-                outlook: int) -> tuple[TemporalReference, ...]:
+def _references(text: str, recorded: datetime, outlook: int) -> tuple[TemporalReference, ...]:
     "Those that are in English."
     if not tells_time(text): return ()
-    t = licensed(tokens(masked(text)))
-    day = recorded.toordinal()
-    c = Scene(t, day * DAY + recorded.hour * 3600 + recorded.minute * 60 + recorded.second, day,
-              fiscal_start if fiscal_start in range(1, 13) else None, outlook)
-    found: Found = {}
+    now = recorded.toordinal() * DAY + recorded.hour * 3600 + recorded.minute * 60 + recorded.second
+    c = Scene(licensed(tokens(masked(text))), now, outlook)
     ends: dict[int, int] = {}
-    for a, b, r in phrases(c, RULES, ANYWHERE): found[a], ends[a] = r, b
-    _joined(c, found, ends)
-    zone = _zone(recorded)
-    return tuple(_reference(text, (t.spans[a][0], t.spans[ends[a] - 1][1]), found[a], recorded, zone)
-                 for a in sorted(found))
+    for a, b, r in phrases(c, RULES, ANYWHERE): c.found[a], ends[a] = r, b
+    _joined(c, ends)
+    return tuple(_reference(text, (c.t.spans[a][0], c.t.spans[ends[a] - 1][1]), c.found[a], recorded)
+                 for a in sorted(c.found))
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #4e501002
 def find_references(
     text: str,
     recorded: datetime,  # Naive or aware; the dates that come out are alike
     *,
-    fiscal_start: int | None = None,  # The month in which the fiscal year begins, 1 to 12
     outlook: int = 0,  # Where a weekday without a verb lies: 1 ahead, -1 and 0 behind
 ) -> tuple[TemporalReference, ...]:  # In order, not overlapping
     "Every time expression of a text, resolved against the moment it was recorded."
-    found, told = _references(text, recorded, fiscal_start, outlook), list[TemporalReference]()
+    found, told = _references(text, recorded, outlook), list[TemporalReference]()
     taken, prose = set[int](), ""
     for (a, b), said, ahead in in_english(text):
         prose = prose or masked(text)
-        refs = _references(f"It will be {said}" if ahead else said, recorded, fiscal_start, ahead or outlook)
+        refs = _references(f"It will be {said}" if ahead else said, recorded, ahead or outlook)
         if len(refs) != 1 or prose[a:b] != text[a:b]: continue
         told.append(replace(refs[0], original_text=text[a:b], span=(a, b)))
         taken |= {*range(a, b)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # %% auto #0
-__all__ = ['cue', 'presently', 'rescheduled', 'tense']
+__all__ = ['cue', 'presently', 'tense']
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #a4415199
 _FUTURE = frozenset("""
@@ -40,40 +40,41 @@ _OF_THE = frozenset("the a an our my your his her its their each every of in wit
 _BE = frozenset("be to get getting being is are".split())
 
 
+def _at(words: Sequence[str], k: int) -> str: return words[k] if 0 <= k < len(words) else ""
+
+
 def _past(words: Sequence[str], k: int) -> int:
-    before = words[k - 1] if k else ""
-    if k > 1 and words[k - 2] == "be": return 0  # Will be pretty destroyed
+    before = _at(words, k - 1)
     return -1 if before not in _BE and (words[k] in _PAST or before not in _OF_THE) else 0
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #b0d2d00e
-_DECIDED = frozenset("""
-    comes hits drops drop got i've we've they've you've ill due going see to go goes have has take
-    takes""".split())
+_IS, _AM = frozenset("is are be".split()), frozenset("i'm im we're they're he's she's it's am".split())
+_WE, _WHO = frozenset("we i they you".split()), frozenset("who which he she".split())
+_AHEAD = """
+    see you u ya
+    go on to live out into away back
+    goes on to live out into away back
+    take effect place over
+    takes effect place over
+    have to a an another our
+    has to a an another our
+    going to 2
+    ill be pay do see get come send bring call meet make take give go let try have tell ask fix ship check"""
+_FOLLOWED = {w: frozenset(after) for w, *after in map(str.split, _AHEAD.strip().split("\n"))}
 _TO = frozenset("""
     decided agreed voted promised is are be was were due likely about bound happy supposed
     able willing""".split())
-_IS, _AM = frozenset("is are be".split()), frozenset("i'm im we're they're he's she's it's am".split())
-_WE, _WHO = frozenset("we i they you".split()), frozenset("who which he she".split())
+_DECIDED = _FOLLOWED.keys() | frozenset("comes hits drops drop got i've we've they've you've due to".split())
 
 
 def _goes(words: Sequence[str], k: int) -> int:
     "Verbs of which the next word decides."
-    w, before, after = words[k], words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
-    if w == "going": return int(after in ("to", "2") or before[-1:] in ("m", "e", "s"))
-    if w in ("comes", "hits", "drops", "drop"): return int(after not in ("from", "to", "in", "back"))
-    if w == "got" or w[-3:] == "'ve":  # I've got the dentist Tuesday
-        has = w == "got" and before[-3:] == "'ve" or after == "got"
-        return int(has and any(x in ("a", "the", "my") for x in words[k + 1:k + 3])) or -1
-    if w == "ill": return int(after.isalpha() and after[-2:] != "ed" and after not in _OF_THE)
-    if w == "due": return -1 if before in ("was", "were") and after != "to" else 1
-    if w == "see": return int(after in ("you", "u", "ya"))
-    if w == "to":  # Was able to; agreed to
-        if before in ("able", "supposed", "happy") and words[k - 2:k - 1] in (["was"], ["were"]): return -1
-        return int(before in _TO)
-    if w in ("go", "goes"):
-        return int(after in ("on", "to", "live", "out", "into", "away", "back") and before != "to")
-    if w in ("take", "takes"): return int(after in ("effect", "place", "over") or before in _WHO)
-    return int(after in ("to", "a", "an", "another", "our"))  # have, has
+    w, before, after = words[k], _at(words, k - 1), _at(words, k + 1)
+    if w in _FOLLOWED: return int(after in _FOLLOWED[w])
+    if w == "to": return 0 if before not in _TO else -1 if _at(words, k - 2) in ("was", "were") else 1
+    if w == "due": return -1 if before in ("was", "were") else 1
+    if w == "got" or w[-3:] == "'ve": return -1
+    return int(after not in ("from", "to", "in", "back"))
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #82338c61
 _BASE = frozenset("""
@@ -95,20 +96,17 @@ def cue(
     k: int,
 ) -> int:  # 1 future, -1 past, 0 neither
     "What one word says about the time of its clause."
-    if not 0 <= k < len(words): return 0
-    w = words[k]
-    if w in _DECIDED: return _goes(words, k)
-    before, after = words[k - 1] if k else "", words[k + 1] if k + 1 < len(words) else ""
+    w, before, after = _at(words, k), _at(words, k - 1), _at(words, k + 1)
+    if not w: return 0
+    if w in _DECIDED and (told := _goes(words, k)): return told
     if w == "could" and after == "not": return -1
     if w in _REPLANNED and before in _WE: return 1 if after == "to" else -1
     if w == "let": return int(not before or before in _ENDS)  # Let's meet Friday
-    if w == "next": return int(after.isalpha() and after not in _TIMES)  # The next meeting: Aug 23
     if w in _FUTURE and after in ("was", "were", "had"): return 0  # The deadline was moved
     if w in _FUTURE or w[-3:] == "'ll" or w in _BASE and before in _WE: return 1
     if w in _STATE and (before in _AM or before in _IS and before != "be"): return 1
-    if w in _OPENS: return int(before[-1:] == "s" and len(before) > 3 or before in ("that", "which"))
-    if w[-3:] == "ing" and len(w) > 4 and (before in _AM or before in _WE and k > 1 and words[k - 2] in _IS):
-        return 1
+    if w in _OPENS: return int(before[-1:] == "s")
+    if w[-3:] == "ing" and len(w) > 4 and before in _AM: return 1
     if w in _PAST or w[-2:] == "ed" and len(w) > 3 and w not in _NOT_ED: return _past(words, k)
     return int(w[-1] == "s" and before in _WHO and len(w) > 3)
 
@@ -117,38 +115,32 @@ _COMMAS = frozenset(", ( ) – — and but then so".split())
 _REACH = 24  # Tokens to either side
 _MODAL = frozenset(
     "will should must can could may might would won't".split())  # What came in Friday will be read
-_SAID = frozenset(
-    "said says told think thought hope announced reported".split())  # He said Friday will be busy
+
+
+def _first_cue(words: Sequence[str], places: range, stops: frozenset[str]) -> tuple[int, int]:
+    "What the first word says that says something, and how far away it is."
+    for far, k in enumerate(places):
+        if words[k] in stops or words[k][0] == "\n": break
+        if told := cue(words, k): return told, far
+    return 0, _REACH
 
 
 def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) -> int:
-    left = right = 0
-    dl = dr = _REACH + 1
-    for d in range(1, _REACH):
-        if i - d < 0 or words[i - d] in stops or words[i - d][0] == "\n": break
-        if left := cue(words, i - d): dl = d; break
-    for d in range(_REACH):
-        if j + d >= len(words) or words[j + d] in stops or words[j + d][0] == "\n": break
-        if right := cue(words, j + d): dr = d + 1; break
-    if left > 0 > right and dr == 1 and "'ll" in "".join(words[max(0, i - dl - 2):i - dl + 1]): return left
-    if left < 0 and dr == 1 and words[j] in _MODAL and words[i - 1] not in _SAID: return left
-    return left if dl <= dr else right
+    left, before = _first_cue(words, range(i - 1, max(i - _REACH, -1), -1), stops)
+    right, after = _first_cue(words, range(j, min(j + _REACH, len(words))), stops)
+    modal = left < 0 and _at(words, j) in _MODAL
+    return left if before <= after or after == 0 and (left > 0 > right or modal) else right
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #92330201
 _OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
 _UNTIL = frozenset("until till til due through by before".split())
-_BULLETS = frozenset("- * + • –".split())
-_SAME_IN_THE_PAST = frozenset("set read shut cast cost hurt spread bet upset reset beat cut let".split())
 _HAPPENED = frozenset("was were had did wasn't weren't hadn't didn't".split())
 
 
 def _opening(words: Sequence[str], i: int) -> int:
-    "Where the sentence begins that holds the word at i, behind the sign of a list."
+    "Where the sentence begins that holds the word at i."
     far = max(i - _REACH, 0)
-    first = next((x + 1 for x in range(i - 1, far - 1, -1)
-                  if words[x] in _ENDS or words[x][0] in "\n\0"), far)
-    while first < i and words[first] in _BULLETS: first += 1
-    return first
+    return next((x + 1 for x in range(i - 1, far - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), far)
 
 
 def _schedules(verb: str, subject: str) -> bool:
@@ -159,21 +151,12 @@ def _schedules(verb: str, subject: str) -> bool:
 
 
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
-    before = words[i - 1] if i else ""
+    before, k = _at(words, i - 1), i - 1 if _at(words, i - 1) in _OPENERS else i
     if before in _UNTIL or before == "for" and words[i] in _TIMES or "?" in words[j:j + 3]: return 1
     if before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)): return 1  # ETA: Friday
-    k = i - 1 if before in _OPENERS else i
-    verb, is_ = (words[k - 1] if k else ""), words[k - 2] if k > 1 else ""
-    if verb in _IS or is_ in _IS and (verb[-3:] == "ing" or verb[-2:] == "ed" or verb in _PAST): return 1
-    if "in" not in (before, words[i]) and _schedules(verb, is_): return 1  # "runs in 5 minutes" is how long
-    first = _opening(words, i)
-    opens = first == i or first == i - 1 and before in _OPENERS
-    if opens and words[j:j + 1] and words[j] in _BASE: return 1  # On Monday merge this
-    if before == "from" and not (_AM | _IS).isdisjoint(words[first:i]): return 1  # On holiday from Friday
-    if words[first] in ("we", "i", "they") and i > first + 1 and words[first + 1] not in _SAME_IN_THE_PAST:
-        return 1
-    return int(first < i and (words[first] in _BASE or words[first] in _STATE
-                              or len(words[first]) > 5 and words[first][-3:] == "ing"))
+    first = words[_opening(words, i)]
+    scheduled = "in" not in (before, words[i]) and _schedules(_at(words, k - 1), _at(words, k - 2))
+    return int(scheduled or first in _BASE or first[-3:] == "ing")
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #006f5aec
 _PRESENT = frozenset("""
@@ -185,23 +168,14 @@ def presently(
     i: int,  # Where an expression begins of which no verb tells
 ) -> bool:
     "Is its sentence about now? Who speaks of a weekday then means the one ahead."
-    first = _opening(words, i)
-    last = next((x for x in range(i, min(i + 12, len(words))) if words[x] in _ENDS), min(i + 12, len(words)))
-    return "or" in words[max(0, i - 1):i + 2] or not _PRESENT.isdisjoint(words[first:last])
+    ahead = words[i:i + 12]
+    last = next((x for x, word in enumerate(ahead) if word in _ENDS), 12)
+    return not _PRESENT.isdisjoint(words[_opening(words, i):i + last])
 
 
 _MOVED = frozenset("""
     slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set
     slated booked shifted push move postpone brought bring put pulled advanced""".split())
-
-
-def rescheduled(
-    words: Sequence[str],
-    i: int,  # Where the expression begins
-) -> bool:
-    "Is it a time to which, or from which, something was moved?"
-    at = words[i - 1] in ("to", "until", "till", "for") or words[i - 1] == "from" and words[i][0].isupper()
-    return at and not _MOVED.isdisjoint(words[max(0, i - 9):i])
 
 
 def tense(
@@ -210,23 +184,16 @@ def tense(
     j: int,  # … and ends
 ) -> int:  # 1 future, -1 past, 0 unknown
     "The tense around an expression."
-    entry = words[j:j + 1] == [":"] and _opening(words, i) == i  # Friday: will ship
-    while i > 1 and words[i - 1] in ("early", "late", "mid", "middle", "eod", "cob", "-"): i -= 1
-    if list(words[max(0, i - 3):i]) == ["end", "of", "day"]: i -= 3
-    before = words[i - 1] if i else ""
+    entry = _at(words, j) == ":" and _opening(words, i) == i  # Friday: will ship
+    before = _at(words, i - 1)
     if before == "since": return -1
-    if words[j:j + 1] and words[j] in ("works", "sounds", "suits"): return 1
-    if i and rescheduled(words, i): return 1
-    due = before in ("by", "until",
-                     "till") or before == "than" and words[i - 2:i - 1] in (["later"], ["sooner"])
-    if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]):
-        ended = words[j:j + 1] == [","] and not _HAPPENED.isdisjoint(words[j:j + 4])  # Until May, it was
-        return -1 if ended else 1
-    k = i - (before == "on" or before == "in" and words[i][:1].isupper())  # A month: see `licensed`
-    k -= words[k - 1:k] == ["now"]
-    if k > 1 and words[k - 1] in ("is", "are"): return 1
+    to = before in ("to", "until", "till", "for") or before == "from" and words[i][0].isupper()  # A month
+    if to and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
+    due = before in ("by", "until", "till") or before == "than" and _at(words, i - 2) in ("later", "sooner")
+    if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]): return 1
+    if _at(words, i - 1 - (before == "on")) in ("is", "are"): return 1
     if entry:
         told = _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS)
-        return told or int(words[j + 1:j + 2] != [] and words[j + 1] in _BASE) or _without_verb(words, i, j)
+        return told or _without_verb(words, i, j)
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)

@@ -4,10 +4,10 @@
 
 # %% ../../nbs/05_temporal/12_undated.ipynb #111eec5e
 from __future__ import annotations
-import re
 from functools import partial
+from typing import Any
 from .grammar import (
-    ANAPHORIC, CODES, SECONDS, UNKNOWN, Reading, Rules, Scene, amount_of, clock, production, unresolved)
+    ANAPHORIC, SECONDS, Phrase, Reading, Rules, amount_of, clock, length, production, unresolved)
 
 # %% auto #0
 __all__ = ['UNDATED']
@@ -17,61 +17,51 @@ UNDATED: Rules = []
 _rule = partial(production, UNDATED)
 
 # %% ../../nbs/05_temporal/12_undated.ipynb #6fe40957
-@_rule("N")
-def _vague(c: Scene, m: re.Match[str]) -> Reading:
-    return unresolved(c.t.values[m.start()], "says no more than that it is past, present or future")
-
-# %% ../../nbs/05_temporal/12_undated.ipynb #ffe80930
-@_rule("e.U")
-def _other_day(c: Scene, m: re.Match[str]) -> Reading | None:
-    return (unresolved("PAST_REF", UNKNOWN) if c.t.low[m.start() + 1] == "other"
-            and c.t.values[m.start() + 2][0] in ("day", "week") else None)
+@_rule("(?P<n>N)")
+def _vague(p: Phrase) -> Reading:
+    return unresolved(p.value("n"), "says no more than that it is past, present or future")
 
 # %% ../../nbs/05_temporal/12_undated.ipynb #e84a441d
-@_rule(
-    r"(?P<q>q@?)?(?P<n>[nmy]|a?cO?|a?f)-?(?P<u>[UV])(?!g|H|RN)|(?<=[@iAR])(?P<a>a)(?P<u2>U)(?!g|H|RN|[ABj])")
-def _duration(c: Scene, m: re.Match[str]) -> Reading | None:
-    g = m.groupdict()
-    u = "u" if g.get("u") else "u2"
-    grain, times = c.t.values[m.start(u)]
-    n = amount_of(c, m) if g.get("n") else 1
-    if n and c.t.letters[m.start(u)] == "U" and n > 1 and "-" not in m.group() and grain == "second":
-        return None
-    value = f"P{'T' * (grain in SECONDS)}{n * times if n else 'X'}{CODES[grain]}"
-    return unresolved(value, "a length of time, not a date", "DURATION", named=(grain, (n or 0) * times))
+@_rule(r"(?:q@?)?(?P<n>[nmy]|a?cO?|a?f)-?(?P<u>[UV])(?!g|H|RN)",
+       r"(?<=[@iAR])(?P<n>a)(?P<u>U)(?!g|H|RN|[ABj])")
+def _duration(p: Phrase) -> Reading | None:
+    (grain, times), n = p.value("u"), amount_of(p)
+    return unresolved(length(n * times if n else "X", grain), "a length of time, not a date", "DURATION",
+        (grain, (n or 0) * times))
 
 
-@_rule("s|v[nmo.]?(?:[UVWwPEFMS])|w|F(?!g)|(?<=[.mn])a(?P<u>U)(?!g)")
-def _set(c: Scene, m: re.Match[str]) -> Reading | None:
-    k = m.end() - 1
-    letter, value = c.t.letters[k], c.t.values[k]
-    if m.group()[1:2] == "." and c.t.low[m.start() + 1] not in ("other", "single"): return None
-    if m["u"] and c.t.low[m.start() - 1] not in ("once", "twice", "thrice", "times"): return None
-    if letter in "MS":
-        name = f"XXXX-{value + 1:02}" if letter == "M" else "XXXX-" + ("WI", "SP", "SU", "FA")[value]
-    elif letter in "Ww": name = f"XXXX-WXX-{value + 1}"
-    elif letter in "EF": name = f"XXXX-WXX-{value or 'WE'}"
-    elif letter == "P": name = f"T{value}"
-    elif letter == "s": name = value
-    else:
-        name = (
-            f"P{'T' * (value[0] in SECONDS)}"
-            f"{c.t.values[k - 1] if m.group()[-2] in 'nm' else value[1]}{CODES[value[0]]}")
-    return unresolved(name, "happens again and again", "SET")
+_SEASONS = ("WI", "SP", "SU", "FA")
+
+
+def _recurring(letter: str, value: Any, n: int | None) -> str:
+    "As a value of what comes back."
+    if letter in "FP": return f"XXXX-WXX-{value}" if letter == "F" else f"T{value}"
+    if letter == "s": return str(value)
+    grain, k = value
+    if letter in "Ww": return f"XXXX-WXX-{k}"
+    if letter in "MS": return f"XXXX-{k + 1:02}" if letter == "M" else f"XXXX-{_SEASONS[k]}"
+    return "XXXX-WXX-WE" if letter == "E" else length(n or k, grain)
+
+
+@_rule("(?P<x>s)", "v[.]?(?P<n>[nmo])?(?P<x>[UVWwPEFMS])", "(?P<x>w)", "(?P<x>F)(?!g)",
+       "(?<=[.mn])(?P<a>a)(?P<x>U)(?!g)")
+def _set(p: Phrase) -> Reading | None:
+    if p["a"] and p.before not in ("once", "twice", "thrice", "times"): return None
+    n = p.value("n") if p["n"] in "nm" else None
+    return unresolved(_recurring(p["x"], p.value("x"), n), "happens again and again", "SET")
 
 # %% ../../nbs/05_temporal/12_undated.ipynb #0ba620b4
-@_rule("e?h(?P<u>[UVPE])|(?<=[@iBAe])h(?P<w>W)|h(?P<w2>W)|e(?P<p>[xp])W|ex(?:(?P<d>U)|P)")
-def _that_week(c: Scene, m: re.Match[str]) -> Reading | None:
-    if (m["d"] and c.t.values[m.start("d")][0] != "day" or m["u"] and m["u"] in "UV"
-        and c.t.values[m.start("u")][0] in SECONDS):
-        return None
-    if (m["w2"] and c.t.text[c.t.spans[m.start()][0]:][:4] != "That" or m["p"]
-        and c.t.low[m.start("p")] in ("past", "coming", "upcoming")):
+@_rule("e?h(?P<u>[UVPE])", "(?<=[@iBAe])hW", "(?P<that>h)W", "e(?P<x>[xp])W", "ex(?P<u>[UP])")
+def _that_week(p: Phrase) -> Reading | None:
+    unit = p.value("u") if p["u"] in "UV" and p["u"] else ("day", 1)
+    if unit[0] in SECONDS or p.letter(p.end - 2) == "x" and unit[0] != "day": return None
+    if p["that"] and p.word(p.start) != "That" or p["x"] and p.low(p.at("x")) in ("past", "coming",
+            "upcoming"):
         return None
     return unresolved("", ANAPHORIC)
 
 
-@_rule("C")
-def _clock(c: Scene, m: re.Match[str]) -> Reading | None:
-    h, minute = clock(c.t.values[m.start()])
+@_rule("(?P<c>C)")
+def _clock(p: Phrase) -> Reading | None:
+    h, minute = clock(p.value("c"))
     return unresolved(f"T{h % 24:02}:{minute:02}", "a time of day without a day", "TIME") if h < 25 else None

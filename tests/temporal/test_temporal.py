@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 import yaml
 from git_notes_consolidation.temporal.calendar import (
-    CYCLES, DAY, DAYS_OF, MONTHS_OF, Period, at_time, civil, floor, index, intersection, nearest, ordinal, part,
-    period, shifted, start)
+    CYCLES, DAY, DAYS_OF, MONTHS_OF, Period, at_time, civil, floor, index, nearest, ordinal, part, period, shifted,
+    start)
 from git_notes_consolidation.temporal.prose import masked
 from git_notes_consolidation.temporal.resolve import find_references
 from git_notes_consolidation.temporal.lexicon import _WORDS, tells_time, tokens
@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 _DATED = re.compile(
-    r"(?P<y>\d{4})(?:-(?:(?P<m>\d\d)(?:-(?P<d>\d\d)(?:T(?:(?P<p>MO|MI|AF|EV|NI)|(?P<t>\d\d(?::\d\d){0,"
+    r"(?P<y>\d{4})(?:-(?:(?P<m>\d\d)(?:-(?P<d>\d\d)(?:T(?:(?P<p>MO|AF|EV|NI)|(?P<t>\d\d(?::\d\d){0,"
     r"2})))?)?"
     r"|W(?P<w>\d\d)(?P<we>-WE)?|Q(?P<q>[1-4])|H(?P<h>[12])|(?P<s>SP|SU|FA|WI)))?|"
     r"(?P<dec>\d{3})|(?P<c>\d\d)")
 _OTHER = re.compile(
     r"(?:PAST|PRESENT|FUTURE)_REF|P(?:\d+(?:\.\d+)?|X)(?:D|W|M|Y|Q|WE|DE|CE|SE)(?:\d+[DWM])?|"
     r"PT(?:\d+(?:\.\d+)?|X)[HMS](?:\d+[MS])?"
-    r"|T\d\d(?::\d\d){0,2}|T(?:MO|MI|AF|EV|NI)|XXXX-(?:WXX-(?:[1-7]|WE|WD)|XX-XX)(?:T\d\d:\d\d)?"
+    r"|T\d\d(?::\d\d){0,2}|T(?:MO|AF|EV|NI)|XXXX-(?:WXX-(?:[1-7]|WE|WD)|XX-XX)(?:T\d\d:\d\d)?"
     r"|XXXX-(?:\d\d|SP|SU|FA|"
     r"WI)|FY\d{4,5}(?:-Q[1-4])?")
 
@@ -48,7 +48,9 @@ def read_value(
         found = (period(year * 4 + int(m["q"]) - 1, "quarter") if m["q"]
                  else period(year * 2 + int(m["h"]) - 1, "half"))
     elif m["p"]: found = part(day, m["p"])
-    elif m["t"]: found = at_time(day, *map(int, m["t"].split(":")))
+    elif m["t"]:
+        h, minute, second = (*map(int, m["t"].split(":")), 0, 0)[:3]
+        found = at_time(day * DAY + h * 3600 + minute * 60 + second, ("hour", "minute", "second")[m["t"].count(":")])
     else: found = floor(day, "day" if m["d"] else "month" if m["m"] else "year")
     return found if found.value == text else None
 
@@ -104,14 +106,6 @@ def test_the_nearest_of_a_name(day, grain, k):
     assert after - last in (n, 2 * n) and future - past in (0, n)
 
 
-@given(DAYS, DAYS, st.sampled_from(GRAINS), st.sampled_from(GRAINS))
-def test_an_intersection_lies_in_both(a, b, g, h):
-    p, q = floor(a, g), floor(b, h)
-    both = intersection(p, q)
-    assert (both is None) == (p.end <= q.start or q.end <= p.start)
-    if both: assert (both.start, both.end) == (max(p.start, q.start), min(p.end, q.end)) and intersection(q, p)[:2] == both[:2]
-
-
 @given(st.integers(1, date.max.toordinal() - 366), st.sampled_from(GRAINS))
 def test_values_are_read_back(day, grain):
     p = floor(day, grain)
@@ -122,9 +116,9 @@ def test_values_are_read_back(day, grain):
 def test_anything_can_be_asked_for_a_value(text): assert is_value(text) in (True, False)
 
 
-def checked(text, recorded, **kw):
+def checked(text, recorded):
     "The references of a text, held against what all of them promise."
-    refs, end = find_references(text, recorded, **kw), 0
+    refs, end = find_references(text, recorded), 0
     for r in refs:
         a, b = r.span
         assert end <= a < b <= len(text) and text[a:b] == r.original_text and r.memory_timestamp is recorded and r.rule
@@ -143,10 +137,9 @@ def period_days(p): return p.start // DAY, -(-p.end // DAY)
 
 
 @pytest.mark.slow
-@given(st.one_of(st.text(max_size=80), WORDY), st.one_of(MOMENTS, EDGES), st.sampled_from([None, 1, 4, 10, 0, 13]))
+@given(st.one_of(st.text(max_size=80), WORDY), st.one_of(MOMENTS, EDGES))
 @settings(max_examples=600)
-def test_no_text_and_no_year_breaks_it(text, recorded, fiscal):
-    checked(text, recorded, fiscal_start=fiscal)
+def test_no_text_and_no_year_breaks_it(text, recorded): checked(text, recorded)
 
 
 @pytest.mark.slow
@@ -312,7 +305,7 @@ The sidebar puts Past quarter above This year, and a click on Last 90 days is sl
 SHOWN = """The doorbell answers "Nobody is home until Monday" in German.
 “Your parcel came yesterday” is cut off on a watch; the kiosk greets with "See you on Friday!".
 The parser has to cope with "a fortnight after last Sunday", and the tutor's exercise "She came on Tuesday" is wrong on purpose.""".splitlines()
-RULES = """Since 2000 is a limit of ours, and between 1990 and 1999 bytes are read, this is a copy of 2017.""".splitlines()
+RULES = """Between 1990 and 1999 bytes are read.""".splitlines()
 STAY = """"We lost the index on Friday," the night operator told us. -> 2025-03-07
 The ferry company wrote: 'Boats will run again tomorrow.' -> 2025-03-13
 "It broke yesterday," mused Ines, "and nobody looked." Ola was like "we ship on Friday, bro". -> 2025-03-11 2025-03-14
@@ -392,7 +385,6 @@ Monday: merged it. Thursday: will ship. -> 2025-03-10 2025-03-13
 We shipped Friday: notes are in the wiki. -> 2025-03-07
 The OCT scanner driver was rewritten; JUN and JUL are swapped in the enum. ->
 Released SEP 3. -> 2024-09-03
-The enum has three members: YESTERDAY, TODAY and TOMORROW. ->
 SHIPPED YESTERDAY, REVERT TODAY -> 2025-03-11 2025-03-12
 RSS climbed from 1950 to 2040 MB, and swings between 1990 and 2010 ms. ->
 The fleet grew from 2019 to 2021. -> 2019 2021
