@@ -201,7 +201,7 @@ def hook_start(data):
 
 def _laid(seen="x"):
     lines = [["heading", "Serving", 3, "serving"], ["text", "FastAPI serves.", 4, "fastapi serves"]]
-    item = packing.Told("sum_a", "decisions", 1.0, SAMPLE_NOW.isoformat(), 0, 0.9, [], lines=lines)
+    item = packing.Told("sum_a", "decisions", 1.0, SAMPLE_NOW.isoformat(), 0, 0.9, lines=lines)
     return json.dumps({"format": [packing.FORMAT, starting.__version__], "seen": seen, "laid": packing.Laid([item], {"serve": [0]})})
 
 

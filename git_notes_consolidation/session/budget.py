@@ -7,14 +7,12 @@ from __future__ import annotations
 import math, re, zlib
 from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
-from itertools import islice
 
 # %% auto #0
 __all__ = ['SessionContext', 'Line', 'Told', 'Note', 'UNDER', 'UNTIL', 'Laid', 'FORMAT', 'WEIGHTS', 'SECTIONS', 'TAG',
            'SUMMARY_CONTEXT_TAG', 'SUMMARY_CONTEXT_START', 'SUMMARY_CONTEXT_END', 'SUMMARY_CONTEXT_HEADER', 'QUOTED',
-           'Left', 'Packed', 'bag', 'about', 'words', 'relevances', 'section', 'scores', 'diverse', 'note_rows',
-           'price', 'fitting', 'unsaid', 'Packing', 'block_of', 'pack']
+           'Left', 'Packed', 'bag', 'about', 'words', 'relevances', 'section', 'scores', 'note_rows', 'price',
+           'fitting', 'unsaid', 'Packing', 'block_of', 'pack']
 
 # %% ../../nbs/15_session/01_budget.ipynb #8eb4ad5a
 SessionContext = namedtuple("SessionContext", (  # What a session that starts is about, as far as one can know
@@ -72,7 +70,6 @@ Told = namedtuple("Told", (  # A summary, ready to be told
     "made_at",  # When it was written, as ISO 8601 in UTC
     "activation",  # How often it was asked for
     "confidence",  # 0 to 1
-    "near",  # Pairs of another's position and the share of words that both have, 0 to 1
     "model",  # Did a language model write it?
     "sources",  # Positions of the notes that it sums up
     "lines",  # Of `Line`, in the order in which they are shown, heading and text first
@@ -128,9 +125,9 @@ SECTIONS = {  # Namespaces, the share of the room, and days after which a note i
     "Patterns and learnings": (("patterns", "learnings"), 0.2, 365), "Lately": ((), 0.2, 14)}
 
 
-def section(note: Note) -> str:
+def section(namespace: str) -> str:
     "Under which heading a note stands."
-    return next((name for name, (spaces, _, _) in SECTIONS.items() if note.namespace in spaces), "Lately")
+    return next((name for name, (spaces, _, _) in SECTIONS.items() if namespace in spaces), "Lately")
 
 
 def scores(
@@ -144,29 +141,11 @@ def scores(
             else [max(0.0, similar.get(x.id, 0.0)) for x in (*laid.items, *laid.notes)])
     a, b, c = WEIGHTS[prioritize_by]
     newest, latest = (max((x.at for x in xs), default=0.0) for xs in (laid.items, laid.notes))
-    return [a * r + b * 2.0 ** ((x.at - newest) / (30 * 86400)) + c * min(1.0, x.activation / 10)
+    def fresh(seconds: float, days: int) -> float: return 2.0 ** (seconds / (86400 * days))
+    return [a * r + b * fresh(x.at - newest, 30) + c * min(1.0, x.activation / 10)
             for x, r in zip(laid.items, near)] + [
-        (a * r + b * 2.0 ** ((x.at - latest) / (86400 * SECTIONS[section(x)][2])) + 2 * c * x.worth) / (1 + c)
+        (a * r + b * fresh(x.at - latest, SECTIONS[section(x.namespace)][2]) + 2 * c * x.worth) / (1 + c)
         for x, r in zip(laid.notes, near[len(laid.items):])]
-
-# %% ../../nbs/15_session/01_budget.ipynb #277be816
-_DIVERSITY = 0.3  # Weight of what was told already
-
-def diverse(
-    items: Sequence[Told],
-    values: Sequence[float],  # Their scores
-    least: float = 0.0,  # Confidence; what is below it stays out
-) -> Iterator[int]:  # Positions
-    "From the best to the least, each as new as possible; ties by confidence, then by name."
-    near = [0.0] * len(items)
-    def worth(i: int) -> float: return _DIVERSITY * near[i] - (1 - _DIVERSITY) * values[i]
-    heap = [(worth(i), -x.confidence, x.id, i) for i, x in enumerate(items) if x.confidence >= least]
-    heapify(heap)
-    while heap:
-        old, *ties, i = heappop(heap)
-        if worth(i) > old: heappush(heap, (worth(i), *ties, i)); continue  # Something like it was taken since
-        yield i
-        for j, share in items[i].near: near[j] = max(near[j], share)
 
 # %% ../../nbs/15_session/01_budget.ipynb #db2f0977
 def note_rows(
@@ -180,7 +159,7 @@ def note_rows(
         over = " (this time is over)" if 0 < notes[i].until <= now else ""
         return f"{notes[i].text} {notes[i].more if told[i] else ''}".strip() + over
     for name in SECTIONS:
-        mine = [i for i in newest if section(notes[i]) == name and notes[i].under not in told]
+        mine = [i for i in newest if section(notes[i].namespace) == name and notes[i].under not in told]
         if mine: yield from (f"### {name}", "")
         for i in mine:
             yield f"- {line(i)}" if notes[i].under < 0 else f"- may be outdated: ~~{line(i)}~~"
@@ -260,8 +239,8 @@ class Packing:
             return notes[i].under >= 0, -self.values[len(self.laid.items) + i], notes[i].id
         best = sorted(among, key=worth)
         for i, shared in [*((i, True) for i in best if notes[i].under < 0), *((i, False) for i in best)]:
-            x, name = notes[i], section(notes[i])
-            cost = x.tokens + _HEADING * all(section(notes[j]) != name for j in self.notes)
+            x, name = notes[i], section(notes[i].namespace)
+            cost = x.tokens + _HEADING * all(section(notes[j].namespace) != name for j in self.notes)
             if i in self.notes or x.words in self.said or shared and cost > part[name]: continue
             if self.take(cost, len(x.text) + 25, always):
                 self.notes[i] = False; self.said.add(x.words); part[name] -= cost
@@ -269,12 +248,12 @@ class Packing:
             x = notes[i]
             if x.more_tokens and not more: self.notes[i] = self.take(x.more_tokens, len(x.more))
 
-    def add_summaries(self, order: Iterable[int], most: int, room: int, superseded: bool = True) -> None:
-        "As many in this order as there is room for, at most so many."
-        rest = self.room - room
-        for i in islice(order, 5 * most):
+    def add_summaries(self, among: Iterable[int], most: int, room: int, superseded: bool = True) -> None:
+        "As many as there is room for, the best first."
+        rest, items = self.room - room, self.laid.items
+        for i in sorted(among, key=lambda i: (-self.values[i], -items[i].confidence, items[i].id)):
             if len(self.summaries) == most: break
-            said, lines = {*self.said}, map(Line._make, self.laid.items[i].lines)
+            said, lines = {*self.said}, map(Line._make, items[i].lines)
             fresh = unsaid((x for x in lines if superseded or x.kind != "superseded"), said)
             if not any(x.kind in ("text", "fact", "decision") for x in fresh): continue
             kept = fitting(fresh, self.room - rest)
@@ -373,11 +352,11 @@ def pack(
     "The best block for a budget."
     room = max(0, budget - (_WRAPPER if budget >= _ROOMY else _SMALL))
     p, items = Packing(laid, values, room, characters - len(_HEAD) - 500), laid.items
-    best = [*diverse(items, values, least)]
-    own = [i for i in best if items[i].model]
+    sure = [i for i, x in enumerate(items) if x.confidence >= least]
+    own = [i for i in sure if items[i].model]
     p.add_summaries(own, most, int(0.4 * room) if laid.notes else room, superseded)
     p.add_notes(range(len(laid.notes)))
-    others = [i for i in best if i not in own and not p.notes.keys() >= {*(items[i].sources or (-1,))}]
+    others = [i for i in sure if i not in own and not p.notes.keys() >= {*(items[i].sources or (-1,))}]
     p.add_summaries(others, most, p.room, superseded)
     left = Left(len(laid.notes) - len(p.notes), p.small, sum(x.confidence < least for x in items), p.cut)
     if not p.notes and not p.summaries: return Packed("", 0, (), (), left)

@@ -194,8 +194,9 @@ def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
     mark, end = os.path.join(here.common_dir, "gnc", "preparing"), time.monotonic() + patience
     first, here.busy = _first(mark, 5 * patience), True
     try:
-        child = _apart("store.git import open_repo; from git_notes_consolidation.session.prepared import "
-                       "prepare; prepare(open_repo(sys.argv[1]))", here.top or here.common_dir) if first else None
+        code = ("store.git import open_repo; from git_notes_consolidation.session.prepared import prepare; "
+                "prepare(open_repo(sys.argv[1]))")
+        child = _apart(code, here.top or here.common_dir) if first else None
         # It goes on without us
         while time.monotonic() < end and (child.poll() is None if child else os.path.exists(mark)):
             time.sleep(0.01)

@@ -108,15 +108,13 @@ class ConsolidationHook:
     async def execute(self) -> ConsolidationResult:
         "An incremental run."
         import asyncio
-        from git_notes_consolidation.consolidation import incremental as consolidation_incremental
-        from git_notes_consolidation.consolidation import stores as consolidation_stores
+        from git_notes_consolidation.consolidation.incremental import run
         from git_notes_consolidation.consolidation.scan import Scope
-        repo = open_repo(self.path)
-        s, now = consolidation_stores.open_service(self.path,
-                                                   self.settings or settings_of(repo)), self.clock()
+        from git_notes_consolidation.consolidation.stores import open_service
+        repo, now = open_repo(self.path), self.clock()
+        service = open_service(self.path, self.settings or settings_of(repo))
         if self.event != "manual": remember_start(repo, now)
-        return await asyncio.to_thread(consolidation_incremental.run, s, as_utc(now),
-                                       scope=self.scope or Scope())
+        return await asyncio.to_thread(run, service, as_utc(now), scope=self.scope or Scope())
 
 # %% ../../nbs/15_session/08_hooks.ipynb #ab0c0bb7
 def plain_line(text: object, width: int = 500) -> str:

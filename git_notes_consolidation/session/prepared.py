@@ -33,8 +33,8 @@ from ..supersession.blockers import closed
 from ..supersession.claims import claims
 
 # %% auto #0
-__all__ = ['PREPARED', 'outdated', 'index_of', 'overlaps', 'lay_out', 'to_text', 'seen', 'replaced_in', 'living', 'candidates',
-           'lay_notes', 'prepare', 'refs_moved']
+__all__ = ['PREPARED', 'outdated', 'index_of', 'lay_out', 'to_text', 'seen', 'replaced_in', 'living', 'candidates', 'lay_notes',
+           'prepare', 'refs_moved']
 
 # %% ../../nbs/15_session/04_prepared.ipynb #7fa416af
 def outdated(
@@ -87,11 +87,10 @@ def _line(kind: str, text: str, count: Callable[[str], int]) -> Line:
     return Line(kind, text, count(f"{text}\n\n"), "\n".join(map(words, said)))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #3765e0d5
-def _told(x: MemorySummary, lines: Sequence[Line], near: Sequence[tuple[int, float]],
-          at: Mapping[str, int]) -> Told:
+def _told(x: MemorySummary, lines: Sequence[Line], at: Mapping[str, int]) -> Told:
     made, known = as_utc(x.created_at), all(m in at for m in x.source_memory_ids)
     return Told(x.id, x.namespace, as_utc(x.temporal_range[1]).timestamp(), f"{made:%Y-%m-%dT%H:%M:%SZ}",
-                x.activation_count, x.confidence.overall, near, x.by != "offline",
+                x.activation_count, x.confidence.overall, x.by != "offline",
                 [at[m] for m in x.source_memory_ids] if known else [], lines)
 
 # %% ../../nbs/15_session/04_prepared.ipynb #14f1b422
@@ -101,13 +100,6 @@ def index_of(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
     for i, b in enumerate(bags):
         for w in b: where[w].append(i)
     return dict(sorted(where.items()))
-
-# %% ../../nbs/15_session/04_prepared.ipynb #7470b675
-def overlaps(bags: Sequence[frozenset[str]], least: float = 0.2) -> list[list[tuple[int, float]]]:
-    "For each bag of words the others that share much with it, and how much (overlap coefficient)."
-    shares = [[(j, round(len(a & b) / min(len(a), len(b)), 3)) for j, b in enumerate(bags)
-               if j != i and a & b] for i, a in enumerate(bags)]
-    return [sorted((p for p in row if p[1] >= least), key=lambda p: (-p[1], p[0]))[:12] for row in shares]
 
 # %% ../../nbs/15_session/04_prepared.ipynb #b614d077
 def lay_out(
@@ -125,10 +117,10 @@ def lay_out(
              if not gone or x.by == "offline" and _holds(x.summary, gone)]
     newest = sorted(there, key=lambda p: (p[0].temporal_range[1], p[0].id))[-most:]
     lines = [[_line(kind, text, count) for kind, text in _rows(x, gone)] for x, gone in newest]
-    bags = [bag("\n".join(y.text for y in rows if y.kind != "heading")) for rows in lines]
+    bags = (bag("\n".join(y.text for y in rows if y.kind != "heading")) for rows in lines)
     at = {x.id: i for i, x in enumerate(notes)}
-    items = [_told(x, rows, near, at) for (x, _), rows, near in zip(newest, lines, overlaps(bags))]
-    return Laid(items, index_of([*bags, *(bag(x.text) for x in notes)]), notes=notes)
+    return Laid([_told(x, rows, at) for (x, _), rows in zip(newest, lines)],
+                index_of([*bags, *(bag(x.text) for x in notes)]), notes=notes)
 
 # %% ../../nbs/15_session/04_prepared.ipynb #9bbf67f9
 PREPARED = "session.jsonl"
@@ -231,7 +223,7 @@ def candidates(
     for m, said in found:
         asked = state.accesses[m.id][0] if m.id in state.accesses else 0
         worth = max(1 - 1 / (1 + over[m.id] + (said - 1) / 2 + asked / 3), m.importance or 0.0)
-        name = section(Note(m.id, m.namespace, 0, 0, "", 0, ""))
+        name = section(m.namespace)
         age = (newest - m.event_time).total_seconds() / 86400 if newest else 0.0
         rows[name].append((-worth - 2.0 ** (-age / SECTIONS[name][2]), m.id, m, worth))
     return [x[2:] for name, xs in rows.items() for x in sorted(xs, key=lambda x: x[:2])[:_MOST[name]]]

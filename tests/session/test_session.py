@@ -440,7 +440,7 @@ def test_inside_the_git_directory(sampled):
 def test_the_order_of_words_is_no_matter(monkeypatch):
     from git_notes_consolidation.session import budget as packing
     many = {"a": 12, "b": 19, "c": 7, "d": 17, "e": 5}
-    item = packing.Told("x", "decisions", 0.0, "", 0, 1.0, [])
+    item = packing.Told("x", "decisions", 0.0, "", 0, 1.0)
     laid = packing.Laid([item] * 25, {w: [0, *range(1, n)] for w, n in many.items()})
     said = set()
     for order in permutations(many):
