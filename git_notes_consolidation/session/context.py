@@ -24,6 +24,7 @@ from ..store.state import State
 from ..text.sentences import split_sentences
 from ..consolidation.scan import living_memories
 from ..consolidation.view import scored, view
+from .block import one_line
 from .budget import (
     about, bag, Laid, Line, Note, Packing, relevances, SessionContext)
 from .fast_start import session_of
@@ -78,13 +79,9 @@ class ContextBuildConfig:
         return self.base_token_budget * COMPLEXITY[complexity] // 2
 
 # %% ../../nbs/15_session/06_context.ipynb #7f3eac3a
-def title(
-    text: str,
-    most: int = 200,  # Characters
-) -> str:
-    "A title, a name or an id: one line, cut where it is too long."
-    line = without_secrets(visible(" ".join(text[:most * 8].split())))
-    return line if len(line) <= most and len(text) <= most * 8 else line[:most - 1] + "…"
+def title(text: str, width: int = 200) -> str:
+    "A title or a fact: one line, cut where it is too long."
+    return restored(one_line(text, width))
 
 # %% ../../nbs/15_session/06_context.ipynb #73b05df4
 _OURS = re.compile(r"(?:mem|sum)_[a-z2-7]{8,26}")
@@ -309,7 +306,7 @@ class SessionContextBuilder:
         tiers = Counter(meta[m.id].tier for m in living_memories(v.scan.memories)
                         if not meta[m.id].duplicate_of)
         room = config.budget(size) if available is None else available
-        frame = {"project": title((self.repo.worktree or self.repo.common_dir).name, 80), "complexity": size,
+        frame = {"project": visible((self.repo.worktree or self.repo.common_dir).name), "complexity": size,
                  "available": room, "used": room, "counted_by": name, "total": tiers.total(),
                  "tiers": {t.value: tiers[t] for t in MemoryTier}, "last_run": last_run(v.state)}
         return assemble(frame, current, meta, v.state, config, count, session, space)

@@ -103,12 +103,13 @@ _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no":
 # %% ../../nbs/15_session/03_fast_start.ipynb #36b91fcb
 def _parsed(name: str, value: object) -> object:
     "The value as its default is; `ValueError` if it cannot be."
-    like, text = DEFAULTS[name], str(value).strip().lower()
+    like: Any = DEFAULTS[name]
+    text = str(value).strip().lower()
     if isinstance(like, bool): return _BOOL[text]
-    if isinstance(like, str) and text not in _CHOICES[name]: raise ValueError
-    number = int(text) if isinstance(like, int) else float(text) if isinstance(like, float) else 0
+    if isinstance(like, str): return dict.fromkeys(_CHOICES[name], text)[text]
+    number = type(like)(text)
     if not 0 <= number <= (1 if isinstance(like, float) else 10**6): raise ValueError
-    return text if isinstance(like, str) else number
+    return number
 
 
 def _variable(name: str) -> str:
