@@ -72,8 +72,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
         "handle_recall_command reset_reasoned_recall_service",
     "session.budget": "SessionContext SUMMARY_CONTEXT_END SUMMARY_CONTEXT_HEADER SUMMARY_CONTEXT_START "
         "SUMMARY_CONTEXT_TAG",
-    "session.xml": "format_context",
-    "session.context": "ContextBuildConfig SessionContextBuilder",
+    "session.context": "ContextBuildConfig SessionContextBuilder format_context",
     "session.inject": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult "
         "get_session_start_additional_context get_summary_injector reset_summary_injector",
     "session.hooks": "ConsolidationHook",

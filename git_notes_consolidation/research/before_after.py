@@ -11,8 +11,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from ..core.loading import Settings
-from ..session.context import SessionContextBuilder
-from ..session.xml import format_context
+from ..session.context import format_context, SessionContextBuilder
 from ..supersession.judge import repeat_key
 from ..core.reports import ConsolidationResult
 from ..core.memory import Memory

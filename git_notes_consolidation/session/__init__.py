@@ -5,7 +5,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "budget": "SessionContext",
     "inject": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult "
         "get_session_start_additional_context get_summary_injector reset_summary_injector",
-    "context": "ContextBuildConfig SessionContextBuilder",
-    "xml": "format_context",
+    "context": "ContextBuildConfig SessionContextBuilder format_context",
     "hooks": "ConsolidationHook",
 })

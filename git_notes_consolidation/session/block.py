@@ -23,31 +23,24 @@ def _opens(text: str, m: re.Match[str]) -> bool:
     "Does a block begin here, or is the tag only mentioned?"
     return _begins_line(text, m) and ("version=" in m[0] or text[m.end():m.end() + 1] in ("", "\n", "\r"))
 
-# %% ../../nbs/15_session/02_block.ipynb #4a8ac232
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    "Without those that lie inside others."
-    out: list[tuple[int, int]] = []
-    for a, b in spans:
-        if out and a < out[-1][1]: out[-1] = out[-1][0], max(b, out[-1][1])
-        else: out.append((a, b))
-    return out
-
 # %% ../../nbs/15_session/02_block.ipynb #4ba92515
 def _spans(text: str) -> list[tuple[int, int]]:
     "Start and end of everything that is ours, in order, not overlapping."
     marks = list(re.finditer(_MARK, text))
     open_: list[int] = []
-    blocks: list[tuple[int, int]] = []
-    tags: list[tuple[int, int]] = []
+    found, last = list[tuple[int, int]](), -1  # The latter is where the last block begins
+    def add(start: int, end: int) -> None:
+        while found and found[-1][0] >= start: del found[-1]  # What lies inside of another goes with it
+        found.append((start, end))
     for i, m in enumerate(marks):
         if not m[1]: open_.append(i)
-        elif open_: blocks.append((marks[open_.pop()].start(), m.end()))
-        elif blocks and _begins_line(text, m): blocks[-1] = blocks[-1][0], m.end()
-        else: tags.append(m.span())
+        elif open_: add(last := marks[open_.pop()].start(), m.end())
+        elif last >= 0 and _begins_line(text, m): add(last, m.end())
+        else: add(*m.span())
     for i in open_:
         upto = marks[i + 1].start() if i + 1 < len(marks) else len(text)
-        tags.append((marks[i].start(), upto if _opens(text, marks[i]) else marks[i].end()))
-    return _joined(sorted(blocks + tags))
+        found.append((marks[i].start(), upto if _opens(text, marks[i]) else marks[i].end()))
+    return sorted(found)
 
 # %% ../../nbs/15_session/02_block.ipynb #418b2134
 _GAP = "\n\n"  # Between others' text and the block

@@ -4,17 +4,15 @@
 
 # %% ../../nbs/15_session/01_budget.ipynb #ed004e76
 from __future__ import annotations
-import json, math, re, zlib
+import math, re, zlib
 from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
-from itertools import islice
 
 # %% auto #0
-__all__ = ['SessionContext', 'Line', 'Told', 'Note', 'Laid', 'FORMAT', 'WEIGHTS', 'SECTIONS', 'TAG', 'SUMMARY_CONTEXT_TAG',
-           'SUMMARY_CONTEXT_START', 'SUMMARY_CONTEXT_END', 'SUMMARY_CONTEXT_HEADER', 'QUOTED', 'Packed', 'bag', 'about',
-           'lines_of', 'words', 'relevances', 'recencies', 'section', 'scores', 'diverse', 'choose_notes', 'note_rows',
-           'price', 'fitting', 'unsaid', 'Left', 'pack']
+__all__ = ['SessionContext', 'Line', 'Told', 'Note', 'UNDER', 'UNTIL', 'Laid', 'FORMAT', 'WEIGHTS', 'SECTIONS', 'TAG',
+           'SUMMARY_CONTEXT_TAG', 'SUMMARY_CONTEXT_START', 'SUMMARY_CONTEXT_END', 'SUMMARY_CONTEXT_HEADER', 'QUOTED',
+           'Left', 'Packed', 'bag', 'about', 'words', 'relevances', 'section', 'scores', 'note_rows', 'price',
+           'fitting', 'unsaid', 'Packing', 'block_of', 'pack']
 
 # %% ../../nbs/15_session/01_budget.ipynb #8eb4ad5a
 SessionContext = namedtuple("SessionContext", (  # What a session that starts is about, as far as one can know
@@ -72,10 +70,10 @@ Told = namedtuple("Told", (  # A summary, ready to be told
     "made_at",  # When it was written, as ISO 8601 in UTC
     "activation",  # How often it was asked for
     "confidence",  # 0 to 1
-    "near",  # Pairs of another's position and the share of words that both have, 0 to 1
     "model",  # Did a language model write it?
     "sources",  # Positions of the notes that it sums up
-), defaults=(False, ()))
+    "lines",  # Of `Line`, in the order in which they are shown, heading and text first
+), defaults=(False, (), ()))
 
 Note = namedtuple("Note", (  # A memory, ready to be told
     "id",
@@ -83,31 +81,25 @@ Note = namedtuple("Note", (  # A memory, ready to be told
     "at",  # When it was said last, in seconds
     "worth",  # What speaks for it besides: what it replaced, how often it was said and asked for; 0 to 1
     "text",  # As it is shown, harmless, on one line
-    "tokens",  # What its line costs
+    "tokens",  # What its line costs, with what is said of it
     "words",  # As in `Line`
     "under",  # Position of the note that may have replaced it; -1: none
     "until",  # When it stops to hold by its own words, in seconds; 0: it does not say
     "more",  # Further sentences, for whoever has room
     "more_tokens",  # What they cost
 ), defaults=(-1, 0, "", 0))
+UNDER, UNTIL = 11, 7  # Tokens of the words before what may be outdated, and behind what is over
 
 Laid = namedtuple("Laid", (  # All that can be told
     "items",  # Of `Told`
     "index",  # A word to the positions of the items that have it, and behind these of the notes
-    # For each item JSON text: its lines in the order in which they are shown, heading and text first
-    "lines",
     "counter",  # Who counted the tokens
     "notes",  # Of `Note`
     "questions",  # How many wait for a person
 ), defaults=("estimate", (), 0))
 
 # %% ../../nbs/15_session/01_budget.ipynb #51fdf6b3
-FORMAT = 4  # Of the file that holds it all
-
-
-def lines_of(laid: Laid, i: int) -> list[Line]:
-    "The lines of an item."
-    return [Line(*x) for x in json.loads(laid.lines[i])]
+FORMAT = 5  # Of the file that holds it all
 
 
 def words(text: str) -> str:
@@ -125,12 +117,6 @@ def relevances(laid: Laid, session: SessionContext) -> list[float]:  # Of the it
     return [1 - (0.5 if x.namespace in session.active_namespaces else 1.0) * 2 / (s + 2)
             for s, x in zip(shared, all_)]
 
-# %% ../../nbs/15_session/01_budget.ipynb #1a9f27df
-def recencies(items: Sequence[Told]) -> list[float]:
-    "1 for the newest, half of it for one thirty days older."
-    newest = max((x.at for x in items), default=0.0)
-    return [2.0 ** ((x.at - newest) / (30 * 86400)) for x in items]
-
 # %% ../../nbs/15_session/01_budget.ipynb #099d1897
 # Of relevance, recency, activation; design 1, section 10.2
 WEIGHTS = {"relevance": (0.5, 0.3, 0.2), "recency": (0.3, 0.5, 0.2), "activation": (0.3, 0.2, 0.5)}
@@ -139,9 +125,9 @@ SECTIONS = {  # Namespaces, the share of the room, and days after which a note i
     "Patterns and learnings": (("patterns", "learnings"), 0.2, 365), "Lately": ((), 0.2, 14)}
 
 
-def section(note: Note) -> str:
+def section(namespace: str) -> str:
     "Under which heading a note stands."
-    return next((name for name, (spaces, _, _) in SECTIONS.items() if note.namespace in spaces), "Lately")
+    return next((name for name, (spaces, _, _) in SECTIONS.items() if namespace in spaces), "Lately")
 
 
 def scores(
@@ -154,61 +140,12 @@ def scores(
     near = (relevances(laid, session) if similar is None
             else [max(0.0, similar.get(x.id, 0.0)) for x in (*laid.items, *laid.notes)])
     a, b, c = WEIGHTS[prioritize_by]
-    newest = max((x.at for x in laid.notes), default=0.0)
-    def fresh(x: Note) -> float: return 2.0 ** ((x.at - newest) / (86400 * SECTIONS[section(x)][2]))
-    return [a * r + b * t + c * min(1.0, x.activation / 10)
-            for x, r, t in zip(laid.items, near, recencies(laid.items))] + [
-        (a * r + b * fresh(x) + 2 * c * x.worth) / (1 + c)
+    newest, latest = (max((x.at for x in xs), default=0.0) for xs in (laid.items, laid.notes))
+    def fresh(seconds: float, days: int) -> float: return 2.0 ** (seconds / (86400 * days))
+    return [a * r + b * fresh(x.at - newest, 30) + c * min(1.0, x.activation / 10)
+            for x, r in zip(laid.items, near)] + [
+        (a * r + b * fresh(x.at - latest, SECTIONS[section(x.namespace)][2]) + 2 * c * x.worth) / (1 + c)
         for x, r in zip(laid.notes, near[len(laid.items):])]
-
-# %% ../../nbs/15_session/01_budget.ipynb #277be816
-_DIVERSITY = 0.3  # Weight of what was told already
-
-def diverse(
-    items: Sequence[Told],
-    values: Sequence[float],  # Their scores
-    least: float = 0.0,  # Confidence; what is below it stays out
-) -> Iterator[int]:  # Positions
-    "From the best to the least, each as new as possible; ties by confidence, then by name."
-    near = [0.0] * len(items)
-    def worth(i: int) -> float: return _DIVERSITY * near[i] - (1 - _DIVERSITY) * values[i]
-    heap = [(worth(i), -x.confidence, x.id, i) for i, x in enumerate(items) if x.confidence >= least]
-    heapify(heap)
-    while heap:
-        old, *ties, i = heappop(heap)
-        if worth(i) > old: heappush(heap, (worth(i), *ties, i)); continue  # Something like it was taken since
-        yield i
-        for j, share in items[i].near: near[j] = max(near[j], share)
-
-# %% ../../nbs/15_session/01_budget.ipynb #94bd1f01
-_HEADING, _UNDER = 13, 11  # Tokens of the longest heading, and of the words before what may be outdated
-
-
-def choose_notes(
-    notes: Sequence[Note],
-    values: Sequence[float],  # Their scores
-    room: int,  # Tokens
-    space: int,  # Characters
-    said: set[str],  # What stands in the block already; what is new is added
-) -> tuple[dict[int, bool], int, int]:  # Position to whether there is room for more of it; what is left
-    "As many notes as there is room for, the best first."
-    best = sorted(range(len(notes)), key=lambda i: (notes[i].under >= 0, -values[i], notes[i].id))
-    part = {name: int(share * room) for name, (_, share, _) in SECTIONS.items()}
-    out: dict[int, bool] = {}
-    for i, shared in [*((i, True) for i in best if notes[i].under < 0), *((i, False) for i in best)]:
-        x, name = notes[i], section(notes[i])
-        cost = x.tokens + (_UNDER if x.under >= 0 else 0) + (7 if x.until else 0)
-        cost += _HEADING if not any(section(notes[j]) == name for j in out) else 0
-        long = len(x.text) + (40 if x.under >= 0 else 4) + len(name)
-        if i in out or x.words in said: continue
-        if cost > room or long > space or shared and cost > part[name]: continue
-        out[i] = False; said.add(x.words)
-        room, space, part[name] = room - cost, space - long, part[name] - cost
-    for i in out:
-        cost, long = notes[i].more_tokens, len(notes[i].more)
-        if notes[i].under >= 0 or not cost or cost > room or long > space: continue
-        out[i], room, space = True, room - cost, space - long
-    return out, room, space
 
 # %% ../../nbs/15_session/01_budget.ipynb #db2f0977
 def note_rows(
@@ -220,9 +157,9 @@ def note_rows(
     newest = sorted(told, key=lambda i: (-notes[i].at, notes[i].id))
     def line(i: int) -> str:
         over = " (this time is over)" if 0 < notes[i].until <= now else ""
-        return f"{notes[i].text} {notes[i].more}".strip() + over if told[i] else notes[i].text + over
+        return f"{notes[i].text} {notes[i].more if told[i] else ''}".strip() + over
     for name in SECTIONS:
-        mine = [i for i in newest if section(notes[i]) == name and notes[i].under not in told]
+        mine = [i for i in newest if section(notes[i].namespace) == name and notes[i].under not in told]
         if mine: yield from (f"### {name}", "")
         for i in mine:
             yield f"- {line(i)}" if notes[i].under < 0 else f"- may be outdated: ~~{line(i)}~~"
@@ -276,6 +213,58 @@ def unsaid(
         said.update(x.words.split("\n")); here += f" {x.words} ".replace("\n", " \n ") + "\n"
     return out
 
+# %% ../../nbs/15_session/01_budget.ipynb #ace41781
+_HEADING = 13  # Tokens of the longest heading
+
+class Packing:
+    "What is told of all that is laid out, and the room that is left."
+    def __init__(self, laid: Laid, values: Sequence[float], room: int, space: int) -> None:
+        self.laid, self.values = laid, values  # The latter from `scores`
+        self.room, self.space = room, space  # Tokens and characters
+        self.notes: dict[int, bool] = {}  # Position to whether its further sentences are told
+        self.summaries: dict[int, list[Line]] = {}  # Position to its lines
+        self.said: set[str] = set()  # What no line says again
+        self.small = self.cut = 0  # Summaries that had no room; that lost lines
+
+    def take(self, tokens: int, characters: int, always: bool = False) -> bool:
+        "Is there room? Then it is less from now on."
+        if tokens > self.room and not always or characters > self.space: return False
+        self.room -= tokens; self.space -= characters
+        return True
+
+    def add_notes(self, among: Iterable[int], always: bool = False) -> None:
+        "As many as there is room for, the best first."
+        notes, part = self.laid.notes, {name: int(s * self.room) for name, (_, s, _) in SECTIONS.items()}
+        def worth(i: int) -> tuple[bool, float, str]:
+            return notes[i].under >= 0, -self.values[len(self.laid.items) + i], notes[i].id
+        best = sorted(among, key=worth)
+        for i, shared in [*((i, True) for i in best if notes[i].under < 0), *((i, False) for i in best)]:
+            x, name = notes[i], section(notes[i].namespace)
+            cost = x.tokens + _HEADING * all(section(notes[j].namespace) != name for j in self.notes)
+            if i in self.notes or x.words in self.said or shared and cost > part[name]: continue
+            if self.take(cost, len(x.text) + 25, always):
+                self.notes[i] = False; self.said.add(x.words); part[name] -= cost
+        for i, more in self.notes.items():
+            x = notes[i]
+            if x.more_tokens and not more: self.notes[i] = self.take(x.more_tokens, len(x.more))
+
+    def add_summaries(self, among: Iterable[int], most: int, room: int, superseded: bool = True) -> None:
+        "As many as there is room for, the best first."
+        rest, items = self.room - room, self.laid.items
+        for i in sorted(among, key=lambda i: (-self.values[i], -items[i].confidence, items[i].id)):
+            if len(self.summaries) == most: break
+            said, lines = {*self.said}, map(Line._make, items[i].lines)
+            fresh = unsaid((x for x in lines if superseded or x.kind != "superseded"), said)
+            if not any(x.kind in ("text", "fact", "decision") for x in fresh): continue
+            kept = fitting(fresh, self.room - rest)
+            while kept and not self.take(price(kept), _size(kept)): kept = fitting(kept, price(kept) - 1)
+            if not kept: self.small += 1; continue
+            self.summaries[i], self.said = kept, said
+            self.cut += len(kept) < len(fresh)
+
+
+def _size(lines: Iterable[Line]) -> int: return 90 + sum(len(x.text) + 2 for x in lines)
+
 # %% ../../nbs/15_session/01_budget.ipynb #fd7d083f
 TAG = SUMMARY_CONTEXT_TAG = "memory_consolidated_summaries"
 # The designs' names. Their start is `<…>` without an attribute, and stands in no block that has their header
@@ -299,26 +288,23 @@ _ROOMY = 600  # Tokens of a budget from which the frame is whole
 _LITTLE = 200  # Tokens; where more are left, it is not for want of them that something is not told
 
 # %% ../../nbs/15_session/01_budget.ipynb #106cf215
-class Left(namedtuple("Left", ("notes", "summaries", "unsure", "shortened"), defaults=(0, 0, 0, 0))):
-    "What is not in a block: for want of room, or because a summary is not sure enough; and what lost lines."
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        many = ((self.notes, "more memories"), (self.summaries, "more summaries"),
-                (self.unsure, "summaries below the confidence asked for"))
-        out = [f"{n} {what if n > 1 else what.replace('ies', 'y')}" for n, what in many if n]
-        cut = f"{self.shortened} shortened" if self.shortened else ""
-        return "; ".join(x for x in (f"not shown: {', '.join(out)}" if out else "", cut) if x)
+Left = namedtuple("Left", (  # What is not in a block
+    "notes",  # For want of room, as the next
+    "summaries",
+    "unsure",  # Summaries that are not sure enough
+    "shortened",  # Summaries that lost lines
+), defaults=(0, 0, 0, 0))
 
 
 def _notices(left: Left, limit: str, questions: int) -> list[str]:
-    what, why = str(left), f" ({limit})" if left.notes or left.summaries else ""
-    return ([f"<!-- {what}{why}; ask with: gnc recall -->"] if what else []) + (
-        [f"<!-- {'1 question waits' if questions == 1 else f'{questions} questions wait'} for an answer: "
-         f"gnc review -->"] if questions else [])
-
-
-def _tag(version: str, made_at: str) -> str: return f'<{TAG} version="{version}" generated_at="{made_at}">'
+    many = ((left.notes, "more memories"), (left.summaries, "more summaries"),
+            (left.unsure, "summaries below the confidence asked for"))
+    out = ", ".join(f"{n} {what if n > 1 else what.replace('ies', 'y')}" for n, what in many if n)
+    cut, why = f"{left.shortened} shortened", f" ({limit})" if left.notes or left.summaries else ""
+    said = "; ".join([f"not shown: {out}"] * bool(out) + [cut] * bool(left.shortened))
+    waits = "1 question waits" if questions == 1 else f"{questions} questions wait"
+    return [f"<!-- {said}{why}; ask with: gnc recall -->"] * bool(said) + [
+        f"<!-- {waits} for an answer: gnc review -->"] * bool(questions)
 
 # %% ../../nbs/15_session/01_budget.ipynb #9f7e20f6
 def _rendered(lines: Iterable[Line]) -> Iterator[str]:
@@ -332,7 +318,18 @@ def _rendered(lines: Iterable[Line]) -> Iterator[str]:
         before = kind
     yield ""
 
-# %% ../../nbs/15_session/01_budget.ipynb #b5c388a0
+# %% ../../nbs/15_session/01_budget.ipynb #3b1672ae
+def block_of(p: Packing, left: Left, budget: int, now: float = 0.0) -> str:
+    "What is told, as Markdown between its tags."
+    notes, items, roomy = p.laid.notes, p.laid.items, budget >= _ROOMY
+    rows = [*note_rows(notes, p.notes, now), *(r for x in p.summaries.values() for r in _rendered(x))]
+    limit = f"token budget {budget}" if p.room < _LITTLE else "a hook's limit of characters"
+    said = _notices(left, limit, p.laid.questions) if roomy else []
+    body = "\n".join(["", _HEAD if roomy else _BRIEF, *rows, *said, *[""] * bool(said), ""])
+    made = max([items[i].made_at for i in p.summaries] + [f"{notes[i].text[:10]}T00:00:00Z" for i in p.notes])
+    return f'<{TAG} version="{zlib.crc32(body.encode()):08x}" generated_at="{made}">{body}</{TAG}>'
+
+# %% ../../nbs/15_session/01_budget.ipynb #22fb1cb0
 Packed = namedtuple("Packed", (  # A block and what it took
     "block",  # Text; empty when there is nothing to tell
     "tokens",  # Not more than the budget
@@ -340,36 +337,6 @@ Packed = namedtuple("Packed", (  # A block and what it took
     "told",  # Ids of single memories, the most important first
     "left",  # A `Left`
 ))
-
-# %% ../../nbs/15_session/01_budget.ipynb #3b1672ae
-def _packed(laid: Laid, chosen: Sequence[tuple[Told, list[Line]]], told: Mapping[int, bool], left: Left,
-            budget: int, room: int, now: float) -> Packed:
-    if not chosen and not told: return Packed("", 0, (), (), left)
-    rows = [*note_rows(laid.notes, told, now), *(row for _, lines in chosen for row in _rendered(lines))]
-    roomy = budget >= _ROOMY
-    limit = f"token budget {budget}" if room < _LITTLE else "a hook's limit of characters"
-    notices = [*_notices(left, limit, laid.questions), ""] if roomy else []
-    body = "\n".join(["", _HEAD if roomy else _BRIEF, *rows, *(notices if notices != [""] else []), ""])
-    made = max([x.made_at for x, _ in chosen] + [f"{laid.notes[i].text[:10]}T00:00:00Z" for i in told])
-    return Packed(_tag(f"{zlib.crc32(body.encode()):08x}", made) + body + f"</{TAG}>", budget - room,
-                  tuple(x.id for x, _ in chosen), tuple(laid.notes[i].id for i in told), left)
-
-# %% ../../nbs/15_session/01_budget.ipynb #22fb1cb0
-def _add_summaries(laid: Laid, order: Iterable[int], room: int, space: int, most: int, superseded: bool,
-                   said: set[str], chosen: list[tuple[Told, list[Line]]]) -> tuple[int, int, int, int]:
-    "Put in what fits; the room and the space that are left, how many lost lines, how many had no room."
-    cut = out = 0
-    for i in islice(order, 5 * most):
-        if len(chosen) == most: break
-        new = set(said)
-        fresh = unsaid((x for x in lines_of(laid, i) if superseded or x.kind != "superseded"), new)
-        if not any(x.kind in ("text", "fact", "decision") for x in fresh): continue
-        kept = fitting(fresh, room)
-        while kept and _size(kept) > space: kept = fitting(kept, price(kept) - 1)
-        if not kept: out += 1; continue
-        chosen.append((laid.items[i], kept)); said.update(new)
-        room, space, cut = room - price(kept), space - _size(kept), cut + (len(kept) < len(fresh))
-    return room, space, cut, out
 
 
 def pack(
@@ -383,20 +350,15 @@ def pack(
     now: float = 0.0,  # In seconds
 ) -> Packed:
     "The best block for a budget."
-    said: set[str] = set()
-    chosen: list[tuple[Told, list[Line]]] = []
     room = max(0, budget - (_WRAPPER if budget >= _ROOMY else _SMALL))
-    space = characters - len(_HEAD) - 500
-    best = [*diverse(laid.items, values, least)] if room else []
-    own = [i for i in best if laid.items[i].model]
-    first = int(0.4 * room) if laid.notes else room
-    rest, space, cut, out = _add_summaries(laid, own, first, space, most, superseded, said, chosen)
-    told, room, space = choose_notes(laid.notes, values[len(laid.items):], room - first + rest, space, said)
-    others = [i for i in best if i not in own and not told.keys() >= {*(laid.items[i].sources or (-1,))}]
-    room, space, also, small = _add_summaries(laid, others, room, space, most, superseded, said, chosen)
-    unsure = sum(x.confidence < least for x in laid.items)
-    left = Left(len(laid.notes) - len(told), out + small, unsure, cut + also)
-    return _packed(laid, chosen, told, left, budget, room, now)
-
-
-def _size(lines: Iterable[Line]) -> int: return 90 + sum(len(x.text) + 2 for x in lines)
+    p, items = Packing(laid, values, room, characters - len(_HEAD) - 500), laid.items
+    sure = [i for i, x in enumerate(items) if x.confidence >= least]
+    own = [i for i in sure if items[i].model]
+    p.add_summaries(own, most, int(0.4 * room) if laid.notes else room, superseded)
+    p.add_notes(range(len(laid.notes)))
+    others = [i for i in sure if i not in own and not p.notes.keys() >= {*(items[i].sources or (-1,))}]
+    p.add_summaries(others, most, p.room, superseded)
+    left = Left(len(laid.notes) - len(p.notes), p.small, sum(x.confidence < least for x in items), p.cut)
+    if not p.notes and not p.summaries: return Packed("", 0, (), (), left)
+    return Packed(block_of(p, left, budget, now), budget - p.room, tuple(items[i].id for i in p.summaries),
+                  tuple(laid.notes[i].id for i in p.notes), left)

@@ -13,39 +13,43 @@ from .budget import (
     FORMAT, WEIGHTS, Laid, Note, Packed, SessionContext, Told, pack, scores)
 
 # %% auto #0
-__all__ = ['TYPE_CHECKING', 'DEFAULTS', 'printed', 'Here', 'refused', 'session_of', 'settings_of', 'load', 'prepared', 'given',
-           'something_new', 'look_later', 'block_for', 'xml_for', 'notices', 'read_event', 'session_start']
+__all__ = ['TYPE_CHECKING', 'DEFAULTS', 'environment', 'printed', 'Here', 'session_of', 'switched_on', 'settings_of', 'load',
+           'prepared', 'given', 'something_new', 'block_for', 'xml_for', 'notices', 'read_event', 'session_start']
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #fe20afb3
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from subprocess import Popen
+    from subprocess import CompletedProcess, Popen
     from typing import Any
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #e0a02049
-def _environment() -> dict[str, str]:
-    outer = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NOTES_REF", "GIT_COMMON_DIR",
-             "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
-    ours = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "PYTHONSAFEPATH": "1"}
-    return {k: v for k, v in os.environ.items() if k not in outer} | ours
+_COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+
+def environment() -> dict[str, str]:
+    "Of a process that starts in somebody's project, and may write to a log."
+    env = {k: v for k, v in os.environ.items()
+           if (not k.startswith("GIT_") or k.startswith("GIT_CONFIG")) and k not in _COLOURS}
+    there = [p for p in env.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(p)]
+    return env | {"PYTHONPATH": os.pathsep.join(there), "PYTHONSAFEPATH": "1", "NO_COLOR": "1", "LC_ALL": "C",
+                  "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #7d8c061a
-def _printed(args: tuple[str, ...]) -> str:
+def _run(*args: str) -> CompletedProcess[str]:
     import subprocess
     try:
-        return subprocess.run(["git", *args], capture_output=True, env=_environment(), encoding="utf-8",
-                              errors="replace", stdin=subprocess.DEVNULL).stdout
-    except OSError: return ""
+        return subprocess.run(["git", *args], capture_output=True, env=environment(), encoding="utf-8",
+                              errors="replace", stdin=subprocess.DEVNULL)
+    except OSError: return subprocess.CompletedProcess(args, 1, "", "")
 
 
 def printed(*args: str) -> str:
     "What git prints; its errors are dropped."
-    if not hasattr(os, "posix_spawnp"): return _printed(args)
+    if not hasattr(os, "posix_spawnp"): return _run(*args).stdout
     out, into = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, into, 1), (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
                (os.POSIX_SPAWN_CLOSE, out)]
-    try: child = os.posix_spawnp("git", ["git", *args], _environment(), file_actions=actions)
+    try: child = os.posix_spawnp("git", ["git", *args], environment(), file_actions=actions)
     except OSError: os.close(out); return ""
     finally: os.close(into)
     with open(out, encoding="utf-8", errors="replace") as f: said = f.read()
@@ -71,15 +75,6 @@ class Here:
         # Objects of the refs that the plugin writes
         self.memories = " ".join(rows[bare + 1:len(rows) - len(top)])
         self.seen = f"{self.runs} {self.memories}".strip()  # All that a block is made from
-
-
-def refused(cwd: str) -> str:  # Git's words; empty: it did not
-    "Why git sees no repository."
-    import subprocess
-    try:
-        return subprocess.run(["git", "-C", cwd, "rev-parse"], capture_output=True, env=_environment(),
-                              encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL).stderr
-    except OSError: return ""
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #f8b8dedb
 _MANY = 12  # Commits; more say what was worked on, not what is
@@ -108,64 +103,78 @@ _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no":
 # %% ../../nbs/15_session/03_fast_start.ipynb #36b91fcb
 def _parsed(name: str, value: object) -> object:
     "The value as its default is; `ValueError` if it cannot be."
-    like, text = DEFAULTS[name], str(value).strip().lower()
+    like: Any = DEFAULTS[name]
+    text = str(value).strip().lower()
     if isinstance(like, bool): return _BOOL[text]
-    if isinstance(like, str) and text not in _CHOICES[name]: raise ValueError
-    number = int(text) if isinstance(like, int) else float(text) if isinstance(like, float) else 0
+    if isinstance(like, str): return dict.fromkeys(_CHOICES[name], text)[text]
+    number = type(like)(text)
     if not 0 <= number <= (1 if isinstance(like, float) else 10**6): raise ValueError
-    return text if isinstance(like, str) else number
+    return number
 
 
 def _variable(name: str) -> str:
     prefix = "MEMORY" if name == "surfacing_enabled" else "HOOK_SESSION_START"
     return f"{prefix}_{name.removeprefix('session_').upper()}"
 
-# %% ../../nbs/15_session/03_fast_start.ipynb #3b0aba92
-def _file(top: str, complaints: list[str]) -> tuple[str, Mapping[str, object]]:
-    try: return (os.path.basename(file), read_file(file)) if (file := find_file(top)) else ("", {})
-    except ValueError as e: complaints.append(str(e)); return "", {}
+
+def switched_on(env: Mapping[str, str], name: str = "HOOK_ENABLED") -> bool:
+    "Is a switch on, as it is where nobody touched it?"
+    return _BOOL.get(env.get(name, "").strip().lower(), True)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #4efa1614
 def settings_of(env: Mapping[str, str], top: str, complaints: list[str]) -> dict[str, Any]:
     "What holds for the session block."
     found: dict[str, Any] = dict(DEFAULTS)
-    for where, values in (_file(top, complaints),
-                          ("environment", {n: env.get(_variable(n)) for n in DEFAULTS})):
-        for name, value in values.items():
+    file = ""
+    try: values = read_file(file) if (file := find_file(top)) else {}
+    except ValueError as e: complaints.append(str(e)); values = {}
+    for where, said in ((os.path.basename(file), values),
+                        ("environment", {n: env.get(_variable(n)) for n in DEFAULTS})):
+        for name, value in said.items():
             if name not in DEFAULTS or value in (None, ""): continue
-            try: said: Any = _parsed(name, value)
+            try: kept: Any = _parsed(name, value)
             except (KeyError, ValueError): complaints.append(
                 f"{where}: {name} cannot be {value!r}, taking {found[name]!r}"); continue
-            found[name] = said if where == "environment" else min(said, _FILES_MOST.get(name, said))
+            found[name] = kept if where == "environment" else min(kept, _FILES_MOST.get(name, kept))
     return found
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #863c2e4e
+def _kept(common_dir: str, name: str) -> dict[str, Any]:
+    "A file of ours as it was written; nothing where it cannot be read."
+    try:
+        with open(os.path.join(common_dir, "gnc", name), encoding="utf-8") as f: d = json.load(f)
+        return d if isinstance(d, dict) else {}
+    except (OSError, ValueError, RecursionError): return {}
+
+
 def load(
     common_dir: str,
     seen: str,
     ours: str | None = None,  # … or, where given, for any memories beside these objects of our refs
 ) -> Laid | None:
     "What was laid out; none if that was for other refs, or never."
+    d = _kept(common_dir, "session.jsonl")
+    if d.get("format") != [FORMAT, __version__]: return None
     try:
-        with open(os.path.join(common_dir, "gnc", "session.jsonl"), encoding="utf-8") as f:
-            head, *lines = f.read().split("\n")
-        d = json.loads(head)
-        if d["format"] != [FORMAT, __version__]: return None
         near = ours is not None and f"{d['seen']} ".startswith(f"{ours} ".lstrip())
         if d["seen"] != seen and not near: return None
-        return Laid([Told(*x) for x in d["items"]], d["index"], lines[:len(d["items"])], d["counter"],
-                    [Note(*x) for x in d["notes"]], d["questions"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError): return None
+        items, index, counter, notes, questions = d["laid"]
+        return Laid([Told(*x) for x in items], index, counter, [Note(*x) for x in notes], questions)
+    except (ValueError, KeyError, TypeError, AttributeError): return None
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #d9d4b612
+def _python(code: str, where: str) -> list[str]:
+    """The command of a Python of its own, which imports nothing from the directory that it starts in: that is
+    somebody's project."""
+    return [sys.executable, "-P", "-c", f"import sys; from git_notes_consolidation.{code}", where]
+
+
 def _apart(code: str, where: str) -> Popen[bytes]:
-    """A Python of its own, which imports nothing from the directory that it starts in: that is somebody's
-    project."""
+    "Such a process, which may outlive this one."
     import subprocess
     quiet = subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, "-P", "-c", f"import sys; {code}", where], stdin=quiet,
-                            stdout=quiet, stderr=quiet, env=_environment(),
-                            start_new_session=True)
+    return subprocess.Popen(_python(code, where), stdin=quiet, stdout=quiet, stderr=quiet,
+                            env=environment(), start_new_session=True)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #6f8946d7
 def _first(mark: str, seconds: float) -> bool:
@@ -186,10 +195,9 @@ def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
     mark, end = os.path.join(here.common_dir, "gnc", "preparing"), time.monotonic() + patience
     first, here.busy = _first(mark, 5 * patience), True
     try:
-        child = _apart(
-            "from git_notes_consolidation.store.git import open_repo; from "
-            "git_notes_consolidation.session.prepared import prepare; "
-            "prepare(open_repo(sys.argv[1]))", here.top or here.common_dir) if first else None
+        code = ("store.git import open_repo; from git_notes_consolidation.session.prepared import prepare; "
+                "prepare(open_repo(sys.argv[1]))")
+        child = _apart(code, here.top or here.common_dir) if first else None
         # It goes on without us
         while time.monotonic() < end and (child.poll() is None if child else os.path.exists(mark)):
             time.sleep(0.01)
@@ -206,43 +214,24 @@ def given(
     now: Mapping[str, str],  # Session, or "!" and the name of a notice, to what it is told
 ) -> dict[str, str]:  # To what it was told before; empty: nothing
     "What each was told before. From now on it is this."
-    file = os.path.join(common_dir, "gnc", "told.json")
-    try:
-        with open(file, encoding="utf-8") as f: known = json.load(f)
-        if not isinstance(known, dict): known = {}
-    except (OSError, ValueError, RecursionError): known = {}
+    file, known = os.path.join(common_dir, "gnc", "told.json"), _kept(common_dir, "told.json")
     before = {name: str(known.get(name, "")) for name in now}
     if before != dict(now):
-        notices = {k: v for k, v in known.items() if k.startswith("!")}  # Said once for good
-        sessions = [x for x in known.items() if x[0] not in notices and x[0] not in now][-99:]
+        older = [x for x in known.items() if x[0] not in now][-99:]
         try:
             os.makedirs(os.path.dirname(file), exist_ok=True)
             with open(f"{file}.{os.getpid()}", "w", encoding="utf-8") as f:
-                json.dump(notices | dict(sessions) | dict(now), f)
+                json.dump(dict(older) | dict(now), f)
             os.replace(f"{file}.{os.getpid()}", file)
         except OSError: pass
     return before
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #276f7446
-def _last_run(here: Here) -> dict[str, Any]:
-    try:
-        with open(os.path.join(here.common_dir, "gnc", "last-run.json"), encoding="utf-8") as f:
-            d = json.load(f)
-        return d if isinstance(d, dict) else {}
-    except (OSError, ValueError, RecursionError): return {}
-
-
 def something_new(here: Here) -> bool:
     "Have memories come since the last run?"
-    try: return here.memories != " ".join(tip for _, tip in sorted(_last_run(here)["tips"].items()))
-    except (KeyError, TypeError, AttributeError): return bool(here.memories)
-
-# %% ../../nbs/15_session/03_fast_start.ipynb #a986514e
-def look_later(here: Here, cwd: str) -> None:
-    "Start the process that decides whether a run is due."
-    _apart(
-        "from git_notes_consolidation.session.hooks import background; background(sys.argv[1], "
-        "'session_start', lambda why: None)", cwd)
+    tips = _kept(here.common_dir, "last-run.json").get("tips")
+    known = [str(tips[ref]) for ref in sorted(tips)] if isinstance(tips, dict) else []
+    return here.memories != " ".join(known)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #977fdf3b
 def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any], now: float = 0.0) -> Packed:
@@ -259,16 +248,15 @@ def xml_for(
 ) -> str:
     "The document of `gnc context` for the session that starts; empty where it cannot be had in time."
     import subprocess
-    code = ("import sys; from git_notes_consolidation.session.context import hook_context; "
-            "sys.stdout.buffer.write(hook_context(sys.argv[1]).encode())")
+    code = "session.context import hook_context; sys.stdout.buffer.write(hook_context(sys.argv[1]).encode())"
     try:
-        done = subprocess.run([sys.executable, "-P", "-c", code, here.top or here.common_dir],
-                              capture_output=True, env=_environment(), stdin=subprocess.DEVNULL,
-                              timeout=patience)
-        if not done.returncode: return done.stdout.decode("utf-8", "replace").strip()
-        why.append(f"no XML: {done.stderr.decode('utf-8', 'replace').strip().splitlines()[-1:]}")
+        done = subprocess.run(_python(code, here.top or here.common_dir), capture_output=True, check=True,
+                              env=environment(), stdin=subprocess.DEVNULL, timeout=patience)
+        return done.stdout.decode().strip()
     except subprocess.TimeoutExpired:
         why.append(f"no XML within {patience:g} s; the summaries take its place")
+    except subprocess.CalledProcessError as e:
+        why.append(f"no XML: {e.stderr.decode('utf-8', 'replace').strip().splitlines()[-1:]}")
     return ""
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #bb5af832
@@ -286,7 +274,7 @@ def notices(
     ready: bool = True,  # Could the summaries be read?
 ) -> dict[str, str]:  # By name; empty: nothing of that kind
     "What a person should know of this repository's memory."
-    waiting = _last_run(here).get("waiting")
+    waiting = _kept(here.common_dir, "last-run.json").get("waiting")
     return {
         "missing": "" if here.memories or not here.runs else NOT_FETCHED,
         "partial": PARTIAL if here.memories and not ready and _partial(here) else "",
@@ -324,11 +312,11 @@ def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str,
             notes: list[str]) -> str:
     "The context to add; empty when there is a reason to add none."
     s = settings_of(env, here.top, why)
-    wanted = (s["summaries_enabled"] and s["surfacing_enabled"]
-              and _BOOL.get(env.get("HOOK_ENABLED", "").lower(), True))
+    wanted = s["summaries_enabled"] and s["surfacing_enabled"] and switched_on(env)
     if not (here.common_dir and wanted):
         why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository")
-        if wanted and not here.common_dir and (heals := remedy(refused(cwd))): notes.append(heals)
+        if wanted and not here.common_dir and (heals := remedy(_run("-C", cwd, "rev-parse").stderr)):
+            notes.append(heals)
         return ""
     laid, block = _told_of(here, cwd, s, why)
     if here.busy and not block:
@@ -377,10 +365,9 @@ def session_start(
         if not (isinstance(where := event["cwd"], str) and os.path.isdir(where)): where = os.getcwd()
         here = Here(where)
         text = _answer(here, where, event, env, why, notes)
-        if (here.common_dir and not here.busy
-                and _BOOL.get(env.get("HOOK_CONSOLIDATION_ENABLED", "").lower(), True)
+        if (here.common_dir and not here.busy and switched_on(env, "HOOK_CONSOLIDATION_ENABLED")
                 and something_new(here)):
-            look_later(here, where)
+            _apart("session.hooks import background; background(sys.argv[1], 'session_start', len)", where)
     except Exception as e: why.append(f"{type(e).__name__}: {e}")
     told = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}
             } if text else {}

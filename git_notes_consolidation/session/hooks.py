@@ -6,7 +6,7 @@
 from __future__ import annotations
 import json, os, signal, subprocess, sys, threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.machinery import PathFinder
@@ -21,12 +21,13 @@ from ..core.visible import visible
 from ..store.git import Repo, open_repo
 from ..store.locks import _try_lock
 from ..observability.tracing import has_sdk
+from .fast_start import environment, read_event, switched_on
 from ..consolidation.triggers import Due, Event, answer, facts
 
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 
 # %% auto #0
-__all__ = ['missing', 'settings_of', 'ConsolidationHook', 'plain_line', 'spawn', 'background', 'stop', 'read_event', 'speak']
+__all__ = ['missing', 'settings_of', 'ConsolidationHook', 'plain_line', 'spawn', 'background', 'stop', 'event_of', 'speak']
 
 # %% ../../nbs/15_session/08_hooks.ipynb #00e4a530
 def _there(package: str, inner: str = "") -> bool:
@@ -107,47 +108,25 @@ class ConsolidationHook:
     async def execute(self) -> ConsolidationResult:
         "An incremental run."
         import asyncio
-        from git_notes_consolidation.consolidation import incremental as consolidation_incremental
-        from git_notes_consolidation.consolidation import stores as consolidation_stores
+        from git_notes_consolidation.consolidation.incremental import run
         from git_notes_consolidation.consolidation.scan import Scope
-        repo = open_repo(self.path)
-        s, now = consolidation_stores.open_service(self.path,
-                                                   self.settings or settings_of(repo)), self.clock()
+        from git_notes_consolidation.consolidation.stores import open_service
+        repo, now = open_repo(self.path), self.clock()
+        service = open_service(self.path, self.settings or settings_of(repo))
         if self.event != "manual": remember_start(repo, now)
-        return await asyncio.to_thread(consolidation_incremental.run, s, as_utc(now),
-                                       scope=self.scope or Scope())
+        return await asyncio.to_thread(run, service, as_utc(now), scope=self.scope or Scope())
 
 # %% ../../nbs/15_session/08_hooks.ipynb #ab0c0bb7
 def plain_line(text: object, width: int = 500) -> str:
     "One line without control codes or direction overrides."
     return visible(" ".join(str(text).split()))[:width]
 
-# %% ../../nbs/15_session/08_hooks.ipynb #01ece6f4
-def _environment() -> dict[str, str]:
-    """Without what git told a hook of its own, without places that depend on where a process starts, and
-    without colours: it writes to a log."""
-    env = ({k: v for k, v in os.environ.items() if (not k.startswith("GIT_") or k.startswith("GIT_CONFIG"))
-            and k not in _COLOURS} | {"NO_COLOR": "1"})
-    env["PYTHONPATH"] = os.pathsep.join(p for p in env.get("PYTHONPATH", "").split(os.pathsep)
-                                        if os.path.isabs(p))
-    return env
-
-
-_COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
-
 # %% ../../nbs/15_session/08_hooks.ipynb #743defc5
 def _log(repo: Repo, most: int = 65_536) -> IO[bytes]:
-    "The log, open for more; when it is long its second half is what stays."
+    "The log, open for more; when it is long it begins anew."
     path = repo.common_dir / "gnc" / "hook.log"
     path.parent.mkdir(exist_ok=True)
-    if path.exists() and path.stat().st_size > most:
-        with path.open("rb") as f: _ = f.seek(-most // 2, os.SEEK_END); kept = f.read()
-        path.write_bytes(kept.partition(b"\n")[2])
-    return path.open("ab")
-
-# %% ../../nbs/15_session/08_hooks.ipynb #f3bcd287
-_LAUNCH = (
-    "import os; getattr(os, 'nice', int)(10); from git_notes_consolidation.apps.entry import main; main()")
+    return path.open("wb" if path.exists() and path.stat().st_size > most else "ab")
 
 # %% ../../nbs/15_session/08_hooks.ipynb #6535670d
 def spawn(
@@ -159,15 +138,16 @@ def spawn(
 ) -> int:  # The process
     "Start `gnc consolidate --if-due` and let go of it."
     top = repo.worktree or repo.common_dir
-    named = ["--config", str(Path(config).resolve())] if config else []
-    command = [sys.executable, "-P", "-c", _LAUNCH, "--repo", str(top), *named, "consolidate", "--if-due",
-               "--event", event]
+    code = "import os; getattr(os, 'nice', int)(10); from git_notes_consolidation.apps.entry import main"
+    command = [sys.executable, "-P", "-c", f"{code}; main()", "--repo", str(top),
+               *(["--config", str(Path(config).resolve())] if config else []),
+               "consolidate", "--if-due", "--event", event]
     # below normal, own group, no console
     apart: dict[str, Any] = {"start_new_session": True} if os.name != "nt" else {"creationflags": 0x4208}
     with _log(repo) as log:
         log.write(f"\n{now or _here():%Y-%m-%d %H:%M:%S} {event}: {plain_line(why)}\n".encode()); log.flush()
-        p = subprocess.Popen(command, cwd=top, env=_environment(), stdin=subprocess.DEVNULL, stdout=log,
-                             stderr=log, close_fds=True, **apart)
+        p = subprocess.Popen(command, cwd=top, env=environment(), stdin=subprocess.DEVNULL, stdout=log,
+                             stderr=log, **apart)
     p.returncode = 0  # nobody waits for it
     return p.pid
 
@@ -175,14 +155,13 @@ def spawn(
 def background(
     path: Path | str,  # Where the session is
     event: Event,
-    say: Callable[[str], None],  # Gets the reason when nothing is started
+    say: Callable[[str], object],  # Gets the reason when nothing is started
     config: str | None = None,  # A settings file
 ) -> Due:
     "Start a run in the background if one is due."
     repo = open_repo(path)
-    if os.environ.get("HOOK_ENABLED", "").strip().lower() in ("false", "0", "no", "off"):
-        said = Due(None, "HOOK_ENABLED is off")
-    else: said = ConsolidationHook(path, settings_of(repo, config), event).due()
+    said = (ConsolidationHook(path, settings_of(repo, config), event).due() if switched_on(os.environ)
+            else Due(None, "HOOK_ENABLED is off"))
     if said.trigger: spawn(repo, event, said.why, config)
     else: say(f"no run is started: {said.why}")
     return said
@@ -201,24 +180,11 @@ def stop(
                    say, config)
     return {"continue": True}
 
-# %% ../../nbs/15_session/08_hooks.ipynb #09933aed
-def read_event(
-    fd: int = 0,  # A file descriptor
-    seconds: float = 2.0,
-    most: int = 1_000_000,  # Bytes; an event has a few hundred
-) -> dict[str, Any]:
-    "The event on an input, or a `ValueError` that says what was there instead."
-    got = bytearray()
-    def work() -> None:
-        try:
-            while block := os.read(fd, 65_536):
-                if len(got) <= most: got.extend(block)
-        except OSError: pass
-    t = threading.Thread(target=work, daemon=True)
-    t.start(); t.join(seconds)
-    if not got.strip(): raise ValueError("no event on standard input")
-    if len(got) > most: raise ValueError(f"an event of more than {most} bytes")
-    try: event = json.loads(bytes(got))
+# %% ../../nbs/15_session/08_hooks.ipynb #05dd789f
+def event_of(raw: str) -> dict[str, Any]:
+    "The event, or a `ValueError` that says what was there instead."
+    if not raw.strip(): raise ValueError("no event on standard input")
+    try: event = json.loads(raw)
     except (ValueError, RecursionError) as e: raise ValueError(f"the event is not JSON: {e}") from None
     if not isinstance(event, dict): raise ValueError("the event is no JSON object")
     return event
@@ -242,18 +208,16 @@ def speak(
     handle: Callable[[dict[str, Any], Callable[[str], None]], Mapping[str, Any]],
     name: str,  # Of the hook, for what is said on standard error
     fd: int = 0,
-    seconds: float = 5.0,
 ) -> int:  # The exit code: 0
     "Run a hook: one event in, one JSON object out."
     def say(text: str) -> None:
-        try:
-            # to a closed one print would say it on stdout
+        # to a closed one print would say it on stdout
+        with suppress(OSError, ValueError):
             if sys.stderr: print(f"gnc hook {name}: {plain_line(text)}", file=sys.stderr, flush=True)
-        except (OSError, ValueError): pass
     try:
-        with _at_most(seconds + 2): said = json.dumps(handle(read_event(fd), say))
-    except (Exception, SystemExit, KeyboardInterrupt) as e: said = json.dumps({"continue": True}); say(
-        f"nothing done: {e or type(e).__name__}")
+        with _at_most(7): said = json.dumps(handle(event_of(read_event(fd)), say))
+    except (Exception, SystemExit, KeyboardInterrupt) as e:
+        said = json.dumps({"continue": True}); say(f"nothing done: {e or type(e).__name__}")
     try: print(said, flush=True)
     except (OSError, ValueError): os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody listens any more
     return 0

@@ -8,17 +8,19 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from .block import with_block, without_block
 from ..core.settings import PRIORITIES, ConfigError
 from ..core.loading import Settings, load_settings, project_file
 from ..core.models import MemoryTier
+from ..store.events import shared_tips
 from ..store.git import open_repo
 from ..observability.metrics import count, record
 from ..observability.tracing import span
-from .budget import Laid, SessionContext, lines_of, pack, scores
-from .prepared import lay_out, prepare, seen_refs
+from .budget import Laid, SessionContext, pack, scores
+from .prepared import lay_out, prepare, seen
 from ..recall.service import RecallService
 from ..consolidation.stores import Store, SummaryStore
 from .fast_start import load, session_of
@@ -71,17 +73,17 @@ class SummaryInjectionResult:
 
 # %% ../../nbs/15_session/07_inject.ipynb #dd9e4ecd
 def cosines(
-    summaries: Sequence[tuple[str, str]],  # Ids and texts
-    vector: Sequence[float],  # What the session is about
+    laid: Laid,
+    vector: Sequence[float] | None,  # What the session is about
     recall: RecallService | None,
-) -> dict[str, float] | None:  # None where the vectors cannot be compared
-    "How near each summary is."
-    if recall is None or not summaries: return None
-    made = recall.embedder.embed([text for _, text in summaries])
-    if made.shape[1] != len(vector): return None
-    norm = sum(x * x for x in vector) ** 0.5
-    return ({i: float(sum(a * b for a, b in zip(row, vector)) / norm) for (i, _), row in zip(summaries, made)}
-            if norm else None)
+) -> dict[str, float] | None:  # By id; None where the vectors cannot be compared
+    "How near each summary and each memory is."
+    said = {x.id: x.text for x in laid.notes}
+    for x in laid.items: said[x.id] = "\n".join(y[1] for y in x.lines if y[0] in ("text", "fact"))
+    if vector is None or recall is None or not said: return None
+    made, norm = recall.embedder.embed([*said.values()]), sum(x * x for x in vector) ** 0.5
+    if not norm or made.shape[1] != len(vector): return None
+    return dict(zip(said, (made @ vector / norm).tolist()))
 
 # %% ../../nbs/15_session/07_inject.ipynb #c78c94d5
 def _from(store: Any) -> Laid:
@@ -89,12 +91,6 @@ def _from(store: Any) -> Laid:
     name, count = token_counter()
     found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM) for x in store.get_by_tier(t)}
     return lay_out(found.values(), count=count)._replace(counter=name)
-
-
-def _texts(laid: Laid) -> list[tuple[str, str]]:
-    said = [(x.id, "\n".join(y.text for y in lines_of(laid, i) if y.kind in ("text", "fact")))
-            for i, x in enumerate(laid.items)]
-    return said + [(x.id, x.text) for x in laid.notes]
 
 # %% ../../nbs/15_session/07_inject.ipynb #0fea0c16
 @dataclass
@@ -108,7 +104,7 @@ class SessionStartSummaryInjector:
         "All that can be told: as the last run prepared it, else now."
         if not isinstance(self.summary_store, Store): return _from(self.summary_store)
         repo = self.summary_store.repo
-        return load(str(repo.common_dir), seen_refs(repo)) or prepare(repo)
+        return load(str(repo.common_dir), seen(shared_tips(repo))) or prepare(repo)
 
     def inject_summaries(self, existing_context: str | None, session_context: SessionContext | None = None,
                          now: datetime | None = None) -> SummaryInjectionResult:
@@ -119,9 +115,8 @@ class SessionStartSummaryInjector:
             return SummaryInjectionResult(0, 0, rest, had)
         with span("session.inject_summaries") as log:
             laid = self.laid()
-            near = (cosines(_texts(laid), session.embedding, self.recall_service)
-                    if session.embedding is not None else None)
             with span("session.select_summaries", candidates=len(laid.items)):
+                near = cosines(laid, session.embedding, self.recall_service)
                 worth = scores(laid, session, c.prioritize_by, near)
             with span("session.format_block") as made:
                 packed = pack(laid, worth, c.token_budget, c.max_summaries, c.include_supersession_context,
@@ -137,22 +132,21 @@ class SessionStartSummaryInjector:
                                       laid.counter, packed.told, packed.left.notes)
 
 # %% ../../nbs/15_session/07_inject.ipynb #e6342b3f
-_injectors: dict[str, SessionStartSummaryInjector] = {}
+@cache
+def _injector(path: str) -> SessionStartSummaryInjector:
+    repo = open_repo(path)
+    settings = load_settings(file=project_file(repo.worktree))
+    return SessionStartSummaryInjector(SummaryStore(repo), None, SummaryInjectionConfig.of(settings))
+
 
 def get_summary_injector(path: Path | str = ".") -> SessionStartSummaryInjector:
     "The injector of the repository that a path is in; the same one for the same path until reset."
-    key = str(Path(path).resolve())
-    if key not in _injectors:
-        repo = open_repo(path)
-        settings = load_settings(file=project_file(repo.worktree))
-        _injectors[key] = SessionStartSummaryInjector(SummaryStore(repo), None,
-                                                      SummaryInjectionConfig.of(settings))
-    return _injectors[key]
+    return _injector(str(Path(path).resolve()))
 
 
 def reset_summary_injector() -> None:
     "Forget the injectors that `get_summary_injector` made."
-    _injectors.clear()
+    _injector.cache_clear()
 
 # %% ../../nbs/15_session/07_inject.ipynb #ac680db4
 def get_session_start_additional_context(

@@ -10,21 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 from .. import __version__
 from .block import one_line, paragraph
 from .fast_start import load
 from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
 from ..core.memory import as_utc, Memory, repeat_key
 from ..store.events import REFS, read_events
-from ..store.git import MEM, Repo, tips
+from ..store.git import MEM, Repo
 from ..store.reader import read_memories
 from ..store.state import (
     State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
 from ..store.locks import replace_file
 from ..llm.redact import masked
 from .budget import (
-    FORMAT, SECTIONS, Laid, Line, Note, Told, bag, section, words)
+    FORMAT, SECTIONS, UNDER, UNTIL, Laid, Line, Note, Told, bag, section, words)
 from ..core.tokens import token_counter, estimate_tokens
 from ..supersession.succession import successors
 from ..text.factuality import is_fragment, stance
@@ -34,8 +33,8 @@ from ..supersession.blockers import closed
 from ..supersession.claims import claims
 
 # %% auto #0
-__all__ = ['PREPARED', 'outdated', 'overlaps', 'lay_out', 'to_text', 'seen', 'seen_refs', 'replaced_in', 'living', 'Candidate',
-           'candidates', 'lay_notes', 'prepare', 'refs_moved']
+__all__ = ['PREPARED', 'outdated', 'index_of', 'lay_out', 'to_text', 'seen', 'replaced_in', 'living', 'candidates', 'lay_notes',
+           'prepare', 'refs_moved']
 
 # %% ../../nbs/15_session/04_prepared.ipynb #7fa416af
 def outdated(
@@ -88,52 +87,40 @@ def _line(kind: str, text: str, count: Callable[[str], int]) -> Line:
     return Line(kind, text, count(f"{text}\n\n"), "\n".join(map(words, said)))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #3765e0d5
-def _told(x: MemorySummary, near: Sequence[tuple[int, float]], at: Mapping[str, int] = {}) -> Told:
+def _told(x: MemorySummary, lines: Sequence[Line], at: Mapping[str, int]) -> Told:
     made, known = as_utc(x.created_at), all(m in at for m in x.source_memory_ids)
     return Told(x.id, x.namespace, as_utc(x.temporal_range[1]).timestamp(), f"{made:%Y-%m-%dT%H:%M:%SZ}",
-                x.activation_count, x.confidence.overall, near, x.by != "offline",
-                [at[m] for m in x.source_memory_ids] if known else [])
+                x.activation_count, x.confidence.overall, x.by != "offline",
+                [at[m] for m in x.source_memory_ids] if known else [], lines)
 
 # %% ../../nbs/15_session/04_prepared.ipynb #14f1b422
-def _index(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
+def index_of(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
+    "A word to the positions of the bags that hold it."
     where: dict[str, list[int]] = defaultdict(list)
     for i, b in enumerate(bags):
         for w in b: where[w].append(i)
-    return where
-
-# %% ../../nbs/15_session/04_prepared.ipynb #7470b675
-def overlaps(bags: Sequence[frozenset[str]], least: float = 0.2) -> list[list[tuple[int, float]]]:
-    "For each bag of words the others that share much with it, and how much (overlap coefficient)."
-    where = _index(bags)
-    shared = [Counter(j for w in b for j in where[w] if j != i) for i, b in enumerate(bags)]
-    shares = [[(j, round(n / min(len(bags[i]), len(bags[j])), 3)) for j, n in sorted(c.items())] for i,
-              c in enumerate(shared)]
-    return [sorted((p for p in row if p[1] >= least), key=lambda p: (-p[1], p[0]))[:12] for row in shares]
+    return dict(sorted(where.items()))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #b614d077
-_TIERS = (MemoryTier.HOT, MemoryTier.WARM)
-
 def lay_out(
     summaries: Iterable[MemorySummary],
     replaced: frozenset[str] = frozenset(),  # Memories that are superseded as a whole
     count: Callable[[str], int] = estimate_tokens,  # Of tokens
     most: int = 300,
-    notes: Sequence[Note] = (),
-    doubtful: frozenset[str] = frozenset(),  # Memories that may be outdated: no quotation tells them unmarked
+    notes: Sequence[Note] = (),  # What may be outdated among them no quotation tells unmarked
 ) -> Laid:
     "Everything that a session may be told."
-    live = [x for x in summaries if x.tier in _TIERS and not set(x.source_memory_ids) <= replaced]
-    there = [(x, gone) for x in live
-             for gone in [outdated(x, replaced | (doubtful if x.by == "offline" else frozenset()))]
+    doubtful = replaced | {x.id for x in notes if x.under >= 0}
+    live = [x for x in summaries if x.tier in (MemoryTier.HOT, MemoryTier.WARM)
+            and not set(x.source_memory_ids) <= replaced]
+    there = [(x, gone) for x in live for gone in [outdated(x, doubtful if x.by == "offline" else replaced)]
              if not gone or x.by == "offline" and _holds(x.summary, gone)]
     newest = sorted(there, key=lambda p: (p[0].temporal_range[1], p[0].id))[-most:]
     lines = [[_line(kind, text, count) for kind, text in _rows(x, gone)] for x, gone in newest]
-    bags = [bag("\n".join(y.text for y in rows if y.kind != "heading")) for rows in lines]
+    bags = (bag("\n".join(y.text for y in rows if y.kind != "heading")) for rows in lines)
     at = {x.id: i for i, x in enumerate(notes)}
-    items = [_told(x, near, at) for (x, _), near in zip(newest, overlaps(bags))]
-    index = _index([*bags, *(bag(x.text) for x in notes)])
-    return Laid(items, {w: i for w, i in sorted(index.items())},
-                [json.dumps(rows, ensure_ascii=False) for rows in lines], notes=notes)
+    return Laid([_told(x, rows, at) for (x, _), rows in zip(newest, lines)],
+                index_of([*bags, *(bag(x.text) for x in notes)]), notes=notes)
 
 # %% ../../nbs/15_session/04_prepared.ipynb #9bbf67f9
 PREPARED = "session.jsonl"
@@ -141,10 +128,8 @@ PREPARED = "session.jsonl"
 
 def to_text(laid: Laid, seen: str) -> str:
     "The file's content."
-    head = {"format": [FORMAT, __version__], "seen": seen, "counter": laid.counter, "items": laid.items,
-            "index": laid.index, "notes": laid.notes, "questions": laid.questions}
-    return "".join(f"{x}\n" for x in (json.dumps(head, ensure_ascii=False, separators=(",", ":")),
-                                      *laid.lines))
+    said = {"format": [FORMAT, __version__], "seen": seen, "laid": laid}
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 # %% ../../nbs/15_session/04_prepared.ipynb #d53e8247
 def seen(
@@ -153,11 +138,6 @@ def seen(
     "What a file was made from."
     ours = [known[r] for r in sorted(REFS.values()) if r in known]
     return " ".join([*ours, *(tip for ref, tip in sorted(known.items()) if ref.startswith(MEM))])
-
-
-def seen_refs(repo: Repo) -> str:
-    "What a file made now would be made from."
-    return seen(tips(repo, *REFS.values(), MEM))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #199461a8
 def replaced_in(state: State) -> frozenset[str]:
@@ -221,35 +201,32 @@ def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -
     asks = "question: " if stance(m.summary) == "asked" else ""
     body, more = _body(m)
     text = f"{m.event_time:%Y-%m-%d} {asks}{with_full_stop(one_line(m.summary))} {body}".strip()
-    text = text.replace("~~", "") + (" (in part outdated)" if in_part else "")
-    return Note(m.id, m.namespace, m.event_time.timestamp(), round(worth, 3), text, count(f"- {text}\n"),
-                words(text[11:]), -1, _until(m), "" if in_part else more, count(f" {more}"))
+    text, until = text.replace("~~", "") + (" (in part outdated)" if in_part else ""), _until(m)
+    more = "" if in_part else more
+    return Note(m.id, m.namespace, m.event_time.timestamp(), round(worth, 3), text,
+                count(f"- {text}\n") + UNTIL * bool(until), words(text[11:]), -1, until, more,
+                count(f" {more}"))
 
 # %% ../../nbs/15_session/04_prepared.ipynb #1eb7476c
 _MOST = {"Decisions": 90, "Blockers": 30, "Patterns and learnings": 50, "Lately": 50}
 
 
-class Candidate(NamedTuple):
-    "A memory that a session may be told."
-    memory: Memory
-    worth: float  # 0 to 1
-    value: float  # The same with its age
-
-
-def candidates(memories: Iterable[Memory], state: State) -> list[Candidate]:
+def candidates(
+    memories: Iterable[Memory],
+    state: State,
+) -> list[tuple[Memory, float]]:  # … and what speaks for each but its age; 0 to 1
     "The memories of each section that matter most."
     found = living(memories, state)
     over = Counter(e.source_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES)
     newest = max((m.event_time for m, _ in found), default=None)
-    rows: dict[str, list[Candidate]] = defaultdict(list)
+    rows: dict[str, list[tuple[float, str, Memory, float]]] = defaultdict(list)
     for m, said in found:
         asked = state.accesses[m.id][0] if m.id in state.accesses else 0
         worth = max(1 - 1 / (1 + over[m.id] + (said - 1) / 2 + asked / 3), m.importance or 0.0)
-        name = section(Note(m.id, m.namespace, 0, 0, "", 0, ""))
+        name = section(m.namespace)
         age = (newest - m.event_time).total_seconds() / 86400 if newest else 0.0
-        rows[name].append(Candidate(m, worth, 2.0 ** (-age / SECTIONS[name][2]) + worth))
-    def best(c: Candidate) -> tuple[float, str]: return -c.value, c.memory.id
-    return [c for name, cs in rows.items() for c in sorted(cs, key=best)[:_MOST[name]]]
+        rows[name].append((-worth - 2.0 ** (-age / SECTIONS[name][2]), m.id, m, worth))
+    return [x[2:] for name, xs in rows.items() for x in sorted(xs, key=lambda x: x[:2])[:_MOST[name]]]
 
 
 def _heads(later: Mapping[str, str]) -> dict[str, str]:
@@ -262,13 +239,12 @@ def _heads(later: Mapping[str, str]) -> dict[str, str]:
 
 
 def lay_notes(
-    memories: Iterable[Memory],
+    found: Sequence[tuple[Memory, float]],  # From `candidates`
     state: State,
     count: Callable[[str], int] = estimate_tokens,
 ) -> list[Note]:
     "The single memories that a session may be told."
-    found = candidates(memories, state)
-    there = {c.memory.id: c.memory for c in found}
+    worth, there = {m.id: x for m, x in found}, {m.id: m for m, _ in found}
     asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}
     no = refused(state) | state.edges.keys()  # What is settled is no guess any more
@@ -282,27 +258,25 @@ def lay_notes(
     parts = {e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
              and e.kind == "partial"}
     at = {i: n for n, i in enumerate(there)}
-    notes = [_note(c.memory, c.worth, c.memory.id in parts, count) for c in found]
-    return [x._replace(under=at[heads[x.id]] if x.id in heads else -1) for x in notes]
+    notes = [_note(m, worth[i], i in parts, count) for i, m in there.items()]
+    return [x._replace(under=at[heads[x.id]], tokens=x.tokens + UNDER, more="", more_tokens=0)
+            if x.id in heads else x for x in notes]
 
 # %% ../../nbs/15_session/04_prepared.ipynb #b21dce07
 def prepare(
     repo: Repo,
-    state: State | None = None,  # As folded from the refs; read when one of the three is not given
-    memories: Iterable[Memory] | None = None,
-    known: Mapping[str, str] | None = None,  # The refs that both were read from
+    state: State | None = None,  # As folded from the refs; none: all three are read
+    memories: Iterable[Memory] = (),
+    known: Mapping[str, str] = {},  # The refs that both were read from
 ) -> Laid:
     "Bring the file to the state of the refs; where nothing can be written, only the value is new."
-    if state is None or memories is None or known is None:
-        known = tips(repo, *REFS.values(), MEM)
-        events = read_events(repo)
-        state = fold(events)
-        known = {r: t for r, t in known.items() if r.startswith(MEM)} | dict(events.tips)
-        memories = with_state(read_memories(repo).memories, state)
+    if state is None:
+        scan, events = read_memories(repo), read_events(repo)
+        state, known = fold(events), {**scan.tips, **events.tips}
+        memories = with_state(scan.memories, state)
     name, count = token_counter()
-    notes = lay_notes(memories, state, count)
-    doubtful = frozenset(x.id for x in notes if x.under >= 0)
-    laid = lay_out(state.summaries.values(), replaced_in(state), count, notes=notes, doubtful=doubtful)
+    notes = lay_notes(candidates(memories, state), state, count)
+    laid = lay_out(state.summaries.values(), replaced_in(state), count, notes=notes)
     laid = laid._replace(counter=name, questions=len(open_questions(state)))
     with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen(known)))
     return laid

@@ -13,11 +13,8 @@ from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.session.budget import SessionContext
 from git_notes_consolidation.session.context import (
-    ContextBuildConfig, TellingContext, SessionContextBuilder, assemble, choose, complexity, currents, effective_cost,
-    hook_context, short_names, tell, tell_summary)
-from git_notes_consolidation.session.xml import (
-    ContextDocument, ContextEdge, ContextMemory, ContextSummary, LeftOut, cut, fitted, format_context,
-    one_line, weighed)
+    ContextBuildConfig, SessionContextBuilder, assemble, beginning, complexity, format_context, hook_context, title, told_summary)
+from git_notes_consolidation.session.prepared import living
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import (
     CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore)
@@ -29,7 +26,8 @@ from hypothesis import example, given, settings as limits
 from hypothesis import strategies as st
 
 HOT, WARM, COLD, ARCHIVED = MemoryTier
-FRAME = ContextDocument("tidewater", "simple", 4000, 4000, "estimate", 9, {"hot": 9}, ("run_abc", "2026-10-31T08:00:00Z"))
+FRAME = {"project": "tidewater", "complexity": "simple", "available": 4000, "used": 4000, "counted_by": "estimate", "total": 9, "memories": [], "summaries": [],
+         "tiers": {"hot": 9, "warm": 0, "cold": 0, "archived": 0}, "last_run": ("run_abc", "2026-10-31T08:00:00Z"), "left_out": {"memories": 0, "summaries": 0}}
 ALL = ContextBuildConfig(min_tier=ARCHIVED, max_per_namespace=1000)
 
 
@@ -52,12 +50,8 @@ def pools(draw, size=8, text=texts):
     "Memories and what is known of them, consistent or not."
     made = [mem(draw(text), draw(text), days_ago=i, namespace=draw(spaces), status=draw(st.sampled_from(["active"] * 4 + ["tombstone", "archived"])))
             for i in range(draw(st.integers(0, size)))]
-    ids, meta = [m.id for m in made], {}
-    for i, m in enumerate(made, 1):
-        by = draw(st.sampled_from([None, None, None, *ids]))
-        meta[m.id] = MemoryMetadata(m.id, draw(st.sampled_from(MemoryTier)), draw(st.integers(0, 30)), retention=RetentionScore(draw(st.floats(0, 1))),
-                                    superseded_by=by, superseded_kind=by and draw(st.sampled_from(["full", "partial"])),
-                                    duplicate_of=draw(st.sampled_from([None, None, None, None, *ids[i:]])))
+    ids = [m.id for m in made]
+    meta = {i: MemoryMetadata(i, draw(st.sampled_from(MemoryTier)), draw(st.integers(0, 30)), retention=RetentionScore(draw(st.floats(0, 1)))) for i in ids}
     edges = [MemoryEdge(a, b, kind, draw(st.floats(0, 1))) for a in ids for b in ids if a < b and (kind := draw(st.sampled_from([None, *EdgeType])))]
     odd = st.sampled_from(["sum_" + "a" * 26, "--help", "; rm -rf ~", '"<x>\n\x00'])
     told = [summary(draw(odd), draw(st.lists(st.sampled_from(ids), min_size=1)), draw(texts))
@@ -70,9 +64,11 @@ def summary(name, sources, text="They say it.", **kw):
     return MemorySummary(name, "decisions", SAMPLE_NOW, (SAMPLE_NOW, SAMPLE_NOW), text, source_memory_ids=tuple(sources), consolidation_run_id="run_x", **made)
 
 
-def told(pool, available=100_000, config=ALL, count=estimate_tokens):
-    made, meta, state = pool
-    return assemble(replace(FRAME, available=available, used=available), currents(made, meta), meta, state, config, count)[0]
+def holding(pool): return [m for m, _ in living(pool[0], pool[2])]
+
+
+def told(pool, available=100_000, config=ALL, count=estimate_tokens, session=SessionContext()):
+    return assemble(FRAME | {"available": available}, holding(pool), *pool[1:], config, count, session)
 
 
 def hot(*made, tier=HOT): return list(made), {m.id: MemoryMetadata(m.id, tier, retention=RetentionScore(0.5)) for m in made}, State()
@@ -85,14 +81,14 @@ def hot(*made, tier=HOT): return list(made), {m.id: MemoryMetadata(m.id, tier, r
 @limits(max_examples=60)
 @given(pools())
 def test_every_content_comes_back_from_a_parser(pool):
-    made, meta, _ = pool
-    root = ET.fromstring(format_context(told(pool, 10_000_000)).encode())
-    here = currents(made, meta)
+    d = told(pool, 10_000_000)
+    root = ET.fromstring(format_context(d).encode())
+    here = {m.id[:12]: m for m in holding(pool)}
     found = {e.get("id"): (e.findtext("summary") or "", e.findtext("content") or "") for e in root.iter("memory")}
-    assert found == {short_names(meta)[m.id]: (one_line(m.summary), visible(m.content.strip())) for m in here}
-    assert {e.get("namespace") for e in root.iter("memory-group")} == {visible(m.namespace) for m in here}
+    assert found == {i: (title(here[i].summary), visible(here[i].content.strip())) for i in found} and len(found) == len(d["memories"])
+    assert {e.get("namespace") for e in root.iter("memory-group")} == {visible(here[i].namespace) for i in found}
     assert [int(e.get("count")) for e in root.iter("memory-group")] == [len(e) for e in root.iter("memory-group")]
-    assert int(root.find("memories").get("count")) == len(here)
+    assert int(root.find("memories").get("count")) == len(found) and len({m.text for m in here.values()}) <= len(found) + len(here) - len({*here})
 
 
 @pytest.mark.slow
@@ -127,8 +123,10 @@ def test_what_is_visible_xml_can_hold(text):
 
 def test_a_document_made_by_hand_is_well_formed():
     odd = '\x00</x>"\ud800]]>'
-    m = ContextMemory(odd, odd, HOT, 0.5, odd, odd, odd, 1, (ContextEdge(odd, odd, 1.0, odd),), odd)
-    d = replace(FRAME, project=odd, complexity=odd, counted_by=odd, last_run=(odd, odd), memories=(m,), summaries=(ContextSummary(odd, odd, odd, (odd,), 1),))
+    m = dict.fromkeys(("id", "namespace", "tier", "summary", "content", "created", "activations", "superseded_by", "superseded_kind"), odd) | {
+        "score": 0.5, "edges": [{"type": odd, "target": odd, "confidence": 1.0, "kind": odd}]}
+    s = {"id": odd, "title": odd, "summary": odd, "insights": [odd], "members": 1}
+    d = FRAME | {"project": odd, "complexity": odd, "counted_by": odd, "last_run": (odd, odd), "memories": [m], "summaries": [s]}
     root = ET.fromstring(format_context(d).encode())
     assert {root.find("project").get("path"), root.find(".//memory").get("id"), root.findtext(".//insight"), root.find(".//edge").get("kind")} == {visible(odd)}
 
@@ -161,51 +159,34 @@ def test_only_titles_of_hot_memories_go_over_the_budget(pool, available, count, 
     config = ContextBuildConfig(min_tier=tier, max_per_namespace=most, include_summaries=summaries, include_edges=edges)
     try: d = told(pool, available, config, count)
     except ConfigError as e:
-        assert f"{available} tokens are too few" in str(e) and fitted(replace(FRAME, available=10**9), count).used + 500 > available
+        assert f"{available} tokens are too few" in str(e) and count(format_context(FRAME)) + 900 > available
         return
-    text = format_context(d)
-    over = d.used > available
-    assert count(text) <= d.used and not (over and (d.summaries or any(m != m.title_only() or m.tier is not HOT for m in d.memories)))
-    assert f'used="{d.used}"' in text
-    made, meta, state = pool
-    hottest = Counter(m.namespace for m in currents(made, meta) if meta[m.id].tier is HOT)
-    assert {ns: min(n, most) for ns, n in hottest.items()} == {ns: sum((m.namespace, m.tier) == (visible(ns), HOT) for m in d.memories) for ns in hottest}
-    assert len(d.memories) + d.left_out.memories == len(currents(made, meta)) and min(vars(d.left_out).values()) >= 0
-    assert max([0, *map([m.namespace for m in d.memories].count, {m.namespace for m in d.memories})]) <= most
-    assert {m.tier.rank for m in d.memories} <= {*range(tier.rank + 1)}
-    assert d.left_out.tier == sum(meta[m.id].tier.rank > tier.rank for m in currents(made, meta))
-    assert (summaries or not d.summaries) and (edges or not any(m.edges for m in d.memories))
+    text, here = format_context(d), holding(pool)
+    over = d["used"] > available
+    assert count(text) <= d["used"] and not (over and (d["summaries"] or any(m["content"] or m["tier"] != "hot" for m in d["memories"])))
+    assert f'used="{d["used"]}"' in text
+    hottest = Counter(m.namespace for m in here if pool[1][m.id].tier is HOT)
+    assert {ns: min(n, most) for ns, n in hottest.items()} == {ns: sum((m["namespace"], m["tier"]) == (visible(ns), "hot") for m in d["memories"])
+                                                               for ns in hottest}
+    assert len(d["memories"]) + d["left_out"]["memories"] == len(here) and min(d["left_out"].values()) >= 0
+    assert max([0, *Counter(m["namespace"] for m in d["memories"]).values()]) <= most
+    assert {MemoryTier(m["tier"]).rank for m in d["memories"]} <= {*range(tier.rank + 1)}
+    assert d["left_out"]["tier"] == sum(pool[1][m.id].tier.rank > tier.rank for m in here)
+    assert (summaries or not d["summaries"]) and (edges or not any(m["edges"] for m in d["memories"]))
 
 
 @pytest.mark.slow
 def test_what_is_used_is_what_is_counted():
     for n in range(1, 40):
         d = told(hot(*(mem(f"Number {i}", "It is so. " * i, days_ago=i) for i in range(n))))
-        assert estimate_tokens(format_context(d)) <= d.used <= estimate_tokens(format_context(d)) + 2
+        assert estimate_tokens(format_context(d)) <= d["used"] <= estimate_tokens(format_context(d)) + 2
 
 
-def test_a_number_that_changes_what_it_counts():
-    def odd(text): return 999 + 2 * (re.search(r'used="(\d+)"', text)[1] == "999")  # No number says what the document with it costs
-    d = weighed(replace(FRAME, available=5000), odd)
-    assert odd(format_context(d)) <= d.used <= 1001
-
-
-def test_what_was_chosen_last_goes_first():
-    made = tuple(ContextMemory(f"mem_{i}", "decisions", WARM, 0.5, f"Decision {i}", "", "2026-10-31T08:00:00Z") for i in range(6))
-    whole = replace(FRAME, memories=made, summaries=tuple(ContextSummary(f"sum_{i}", "Title", "Text.", (), 2) for i in range(6)))
-    sizes = [(d.memories, d.summaries, d.left_out) for n in range(500, 1800, 50) for d in [fitted(replace(whole, available=n), estimate_tokens)]]
-    for memories, summaries, out in sizes:
-        assert memories == made[:len(memories)] and summaries == whole.summaries[:len(summaries)] and (len(summaries) == 6 or not memories)
-        assert (out.budget, out.summaries) == (6 - len(memories), 6 - len(summaries))
-    assert {len(m) for m, _, _ in sizes} > {0, 3, 6} and {len(s) for _, s, _ in sizes} > {1, 3, 6}
-
-
-@pytest.mark.parametrize("budget, whole", [(20_000, 50), (9000, 24), (100, 0)])
+@pytest.mark.parametrize("budget, whole", [(20_000, 50), (9000, 20), (100, 0)])
 def test_every_hot_memory_is_in_and_the_budget_says_how_much_of_it(budget, whole):
-    many = hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50)))
-    d, _ = assemble(replace(FRAME, available=budget, used=budget), many[0], *many[1:], ALL, estimate_tokens)
-    assert len(d.memories) == 50 and d.left_out.budget == 0 and sum(m.content != "" for m in d.memories) == whole
-    assert estimate_tokens(format_context(d)) <= d.used and (d.used <= budget) is (whole > 0)
+    d = told(hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50))), budget)
+    assert len(d["memories"]) == 50 and d["left_out"]["budget"] == 0 and whole <= sum(m["content"] != "" for m in d["memories"]) <= whole + 9
+    assert estimate_tokens(format_context(d)) <= d["used"] and (d["used"] <= budget) is (whole > 0)
 
 
 def test_a_hook_gives_no_more_than_a_host_takes(tmp_path):
@@ -218,55 +199,47 @@ def test_a_hook_gives_no_more_than_a_host_takes(tmp_path):
 
 def test_a_warm_memory_is_in_where_the_session_is_about_it():
     lease, mail = mem("Leases last 90 seconds"), mem("Mail goes out at noon")
-    pool = hot(lease, mail, tier=WARM)
-    both, one = (assemble(FRAME, pool[0], *pool[1:], ALL, estimate_tokens, SessionContext(keywords=words))[0] for words in ((), ("lease", "reaper")))
-    assert {m.summary for m in both.memories} == {lease.summary, mail.summary} and both.left_out.relevance == 0
-    assert [m.summary for m in one.memories] == [lease.summary] and one.left_out.relevance == 1 and 'not-relevant="1"' in format_context(one)
-    hottest = hot(lease, mail)
-    assert len(assemble(FRAME, hottest[0], *hottest[1:], ALL, estimate_tokens, SessionContext(keywords=("lease",)))[0].memories) == 2
+    both, one = (told(hot(lease, mail, tier=WARM), session=SessionContext(keywords=words)) for words in ((), ("lease", "reaper")))
+    assert {m["summary"] for m in both["memories"]} == {lease.summary, mail.summary} and both["left_out"]["relevance"] == 0
+    assert [m["summary"] for m in one["memories"]] == [lease.summary] and one["left_out"]["relevance"] == 1 and 'not-relevant="1"' in format_context(one)
+    assert len(told(hot(lease, mail), session=SessionContext(keywords=("lease",)))["memories"]) == 2
 
 
 def test_what_is_left_out_has_its_reason():
     made = [mem(f"{i} of {ns}", "It is so.", days_ago=i, namespace=ns) for i in range(6) for ns in ("decisions", "learnings")]
-    pool = hot(*made, mem("Long", "words " * 4000, namespace="patterns"), mem("Cold", days_ago=9))
+    pool = hot(*made, mem("Long " * 30, "words " * 4000, namespace="patterns"), mem("Cold", days_ago=9))
     for m, tier in zip(pool[0][-2:], (COLD, ARCHIVED)): pool[1][m.id] = replace(pool[1][m.id], tier=tier, retention=RetentionScore(0.1))
-    d = told(pool, 1500, ContextBuildConfig(min_tier=COLD, max_per_namespace=2))
-    assert (len(d.memories), d.left_out) == (4, LeftOut(tier=1, namespace=8, budget=1, summaries=0))
+    d = told(pool, 750, ContextBuildConfig(min_tier=COLD, max_per_namespace=2))
+    assert (len(d["memories"]), d["left_out"]) == (4, {"tier": 1, "relevance": 0, "namespace": 8, "budget": 1, "summaries": 0, "memories": 10})
 
 
 def test_what_is_too_long_does_not_hide_what_is_short():
     long, short = mem("Long", "words " * 4000), mem("Short", "Said.", days_ago=1)
     pool = hot(long, short)
     pool[1][long.id] = replace(pool[1][long.id], retention=RetentionScore(0.9), tier=ARCHIVED)
-    assert [m.summary for m in told(pool, 2000).memories] == ["Short"]
+    assert [m["summary"] for m in told(pool, 900)["memories"] if m["content"]] == ["Short"]
 
 
 def test_colder_costs_more():
-    assert [effective_cost(7, t) for t in MemoryTier] == [7, 10, 18, 70] and ContextBuildConfig().budget("enterprise") == 10_000
+    assert ContextBuildConfig().budget("enterprise") == 10_000
     made = [mem(f"Decision {i}", "Some words that cost something.", days_ago=i) for i in range(60)]
-    counts = [len(told(hot(*made, tier=t), 4000).memories) for t in MemoryTier]
-    assert counts == sorted(counts, reverse=True) and counts[0] > 1.3 * counts[1] > 1.3 * counts[2] and counts[3] < counts[0] / 8
+    counts = [sum(m["content"] != "" for m in told(hot(*made, tier=t), 4000)["memories"]) for t in MemoryTier]
+    assert counts == sorted(counts, reverse=True) and counts[0] > counts[2]
+    alone = [len(told(hot(*made, tier=t), 2000)["memories"]) for t in MemoryTier]
+    assert alone[0] == 60 > alone[1] > alone[2] > alone[3]
 
 
-def test_a_hundred_that_do_not_fit_are_enough():
-    looked = []
-    def count(text): looked.append(text); return 1000
-    made, meta, state = hot(*(mem(f"Decision {i}", days_ago=i) for i in range(500)), tier=WARM)
-    known = TellingContext.of(meta, state, 100, estimate_tokens)
-    assert len([*choose(made, lambda m: tell(m, known), 50, 1000, count)]) == 100 and len(looked) <= 200
-
-
-@given(texts, st.integers(1, 200), st.sampled_from([estimate_tokens, octets]))
-def test_a_cut_text_is_a_beginning_that_fits(text, most, count):
-    head, left = cut(text, most, count)
-    assert visible(text.strip()).startswith(head) and (left > 0 or head == visible(text.strip()))
-    if count is octets: assert count(head) <= most
+@given(texts, st.integers(1, 200))
+def test_a_cut_text_is_a_beginning_that_fits(text, most):
+    whole, cut = visible(text.strip()), beginning(text, most, "mem_k3v7p2qa")
+    head = cut.rpartition("\n[… ")[0]
+    assert cut == whole if len(whole) <= most else whole.startswith(head) and len(head) <= most
 
 
 def test_a_cut_is_neither_within_a_sentence_nor_within_a_word():
-    assert cut("A sentence. " + "word " * 200, 10, lambda text: 0) == ("A sentence.", 1000)
-    assert cut("word " * 300, 43, octets)[0].endswith("word") and cut("word" * 300, 43, octets) == ("word" * 10 + "wor", 1157)
-    assert cut("Two\r\nlines. " * 99, 20, octets)[0] == "Two\nlines."
+    def cut(text, most): return beginning(text, most, "").rpartition("\n[")[0]
+    assert cut("A sentence. " + "word " * 200, 40) == "A sentence." and cut("word " * 300, 43).endswith("word")
+    assert cut("word" * 300, 43) == "word" * 10 + "wor" and cut("Two\r\nlines. " * 99, 20) == "Two\nlines."
 
 
 @pytest.mark.slow
@@ -288,58 +261,54 @@ def test_a_cut_is_at_a_sentence_and_can_be_read_on(tmp_path):
 @limits(max_examples=60)
 @given(pools())
 def test_only_what_holds_and_once(pool):
-    made, meta, _ = pool
-    ids = {i: n for n, i in short_names(meta).items()}
-    there = [ids[m.id] for m in told(pool, 10_000_000).memories]
-    assert len(set(there)) == len(there)
-    gone = {m.id for m in made if m.status == "tombstone"}
-    for i in there:
-        assert i not in gone and meta[i].superseded_kind != "full"
-        assert meta[i].duplicate_of is None or meta[i].duplicate_of in gone or meta[i].duplicate_of == i
-    assert len({(m.summary, m.content, m.namespace) for m in made if m.id in there}) == len(there)
+    made, _, state = pool
+    there = [m["id"] for m in told(pool, 10_000_000)["memories"]]
+    gone = {m.id[:12] for m in made if m.status == "tombstone"} | {
+        e.target_id[:12] for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES and e.kind != "partial"}
+    assert len({*there}) == len(there) and not gone & {*there}
+    assert len({(m.summary, m.content, m.namespace) for m in made if m.id[:12] in there}) == len(there)
 
 
-def test_order_is_by_score_and_summed_up_ones_wait():
+def test_order_is_by_score():
     made = [mem(f"Decision {i}", f"Because of {i}.", days_ago=i) for i in range(4)]
     meta = {m.id: MemoryMetadata(m.id, HOT, retention=RetentionScore(s)) for m, s in zip(made, (0.2, 0.9, 0.5, 0.7))}
-    state = State(summaries={"sum_x": summary("sum_x", [made[1].id, made[0].id])})
-    names = [m.summary[-1] for m in told((made, meta, State())).memories]
-    assert names == list("1320")
-    assert [m.summary[-1] for m in told((made, meta, state)).memories] == list("3210")
-    alone = replace(ALL, include_summaries=False)
-    assert [m.summary[-1] for m in told((made, meta, state), config=alone).memories] == list("1320")
+    assert [m["summary"][-1] for m in told((made, meta, State()))["memories"]] == list("1320")
+
+
+def test_what_may_be_outdated_says_by_what():
+    old, new = mem("The API runs on port 80", days_ago=9), mem("The API listens on port 8080 now")
+    m, = (m for m in told(hot(old, new))["memories"] if m["superseded_by"])
+    assert (m["summary"], m["superseded_by"], m["superseded_kind"]) == (old.summary, new.id[:12], "perhaps")
 
 
 def test_ties_do_not_depend_on_the_order_of_reading():
     made, meta, state = hot(*(mem(f"Decision {i}", "It is so.") for i in range(20)), tier=WARM)
-    both = [assemble(replace(FRAME, available=2500), x, meta, state, ALL, estimate_tokens)[0] for x in (made, made[::-1])]
-    assert format_context(both[0]) == format_context(both[1]) and 0 < len(both[0].memories) < 20
+    both = [told((x, meta, state), 1500) for x in (made, made[::-1])]
+    assert format_context(both[0]) == format_context(both[1]) and 0 < len(both[0]["memories"]) < 20
 
 
 def test_a_summary_of_nothing_at_hand_is_not_told():
     a, b = mem("Near"), mem("Far", days_ago=300)
     meta = {a.id: MemoryMetadata(a.id, HOT, retention=RetentionScore(0.9)), b.id: MemoryMetadata(b.id, ARCHIVED, retention=RetentionScore(0.1))}
-    state = State(summaries={"sum_a": summary("sum_a", [a.id, b.id]), "sum_b": summary("sum_b", [b.id])})
-    assert [s.id for s in told(([a, b], meta, state), config=ContextBuildConfig()).summaries] == ["sum_a"]
-    assert len(told(([a, b], meta, state)).summaries) == 2
+    state = State(summaries={"sum_a": summary("sum_a", [a.id, b.id]), "sum_b": summary("sum_b", [b.id], "They say more.", key_facts=("Another.",))})
+    assert [s["id"] for s in told(([a, b], meta, state), config=ContextBuildConfig())["summaries"]] == ["sum_a"]
+    assert len(told(([a, b], meta, state))["summaries"]) == 2
 
 
 def test_summaries_leave_room_for_memories():
     made, meta, _ = hot(*(mem(f"Decision {i}", "It is so.", days_ago=i) for i in range(30)))
     sums = [summary(f"sum_{n:026d}", [made[n].id, made[n + 1].id], f"Number {n} is told here at some length. " * 4) for n in range(29)]
     state = State(summaries={x.id: x for x in sums})
-    d = told((made, meta, state))
-    some = told((made, meta, state), 6000)
-    assert len(d.summaries) == 29 and 2 < len(some.summaries) < 12 and len(some.memories) > 15
-    assert fitted(replace(some, memories=()), estimate_tokens).used < 0.25 * 6000 + fitted(FRAME, estimate_tokens).used + 60
+    d, some = told((made, meta, state)), told((made, meta, state), 6000)
+    assert len(d["summaries"]) == 29 and 2 < len(some["summaries"]) < 15 and len(some["memories"]) == 30
 
 
-def test_relations_are_the_five_surest_to_what_is_there():
+def test_relations_are_the_five_surest():
     made = [mem(f"Decision {i}", days_ago=i) for i in range(9)]
     edges = [MemoryEdge(made[0].id, m.id, EdgeType.REFERENCES, i / 10) for i, m in enumerate(made) if i]
-    edges += [MemoryEdge(made[0].id, "mem_elsewhere", EdgeType.REFERENCES), MemoryEdge(made[0].id, made[1].id, EdgeType.DUPLICATE_OF)]
+    edges += [MemoryEdge(made[8].id, made[0].id, EdgeType.REFERENCES)]
     pool = *hot(*made)[:2], State(edges={e.id: e for e in edges})
-    assert [e.confidence for e in told(pool).memories[[m.summary for m in told(pool).memories].index("Decision 0")].edges] == [0.8, 0.7, 0.6, 0.5, 0.4]
+    assert [e["confidence"] for m in told(pool)["memories"] if m["summary"] == "Decision 0" for e in m["edges"]] == [0.8, 0.7, 0.6, 0.5, 0.4]
 
 
 # In a repository
@@ -471,10 +440,8 @@ def test_hostile_memories(tmp_path, monkeypatch):
 
 
 def test_a_hostile_name_is_never_part_of_a_command():
-    made, meta, _ = hot(mem("Decision"))
-    told_ = [summary(i, [made[0].id], "They say it. " * 900) for i in ("; rm -rf ~", "--output=x", "sum_$(id)aaaaaaaa", "sum_" + "a2" * 13)]
-    known = TellingContext.of(meta, State(summaries={x.id: x for x in told_}), 60, estimate_tokens)
-    tails = {s.id: s.summary.splitlines()[-1] for s in (tell_summary(x, known) for x in told_)}
+    told_ = [summary(i, ["mem_a"], "They say it. " * 900) for i in ("; rm -rf ~", "--output=x", "sum_$(id)aaaaaaaa", "sum_" + "a2" * 13)]
+    tails = {s["id"]: s["summary"].splitlines()[-1] for s in (told_summary(x, (), 60) for x in told_)}
     assert len(tails) == 4 and [t for i, t in tails.items() if "gnc" in t] == [tails["sum_a2a2a2a2"]]
     assert "gnc summaries sum_a2a2a2a2 --json" in tails["sum_a2a2a2a2"]
 
@@ -485,16 +452,11 @@ def test_names_are_short_and_mean_one_thing(told_repo):
         assert len(e.get("id")) == 12 and gnc("explain", e.get("id"), "--json", repo=told_repo).json["summary"] == e.findtext("summary")
 
 
-def test_names_that_begin_alike_stay_whole():
-    assert short_names(("mem_k3v7p2qaaaa", "mem_k3v7p2qabbb", "mem_p2qak3v7ccc")) == {
-        "mem_k3v7p2qaaaa": "mem_k3v7p2qaaaa", "mem_k3v7p2qabbb": "mem_k3v7p2qabbb", "mem_p2qak3v7ccc": "mem_p2qak3v7"}
-
-
 def test_the_builder_takes_another_counter_and_config(told_repo):
     s = serve(told_repo)
     d = SessionContextBuilder(s.repo, s.settings, ContextBuildConfig(base_token_budget=5000), ("bytes", octets)).build(SAMPLE_NOW)
-    assert (d.available, d.counted_by) == (5000, "bytes") and octets(format_context(d)) <= 5000 and 0 < len(d.memories)
-    assert json.loads(json.dumps(d.to_dict()))["counted_by"] == "bytes"
+    assert (d["available"], d["counted_by"]) == (5000, "bytes") and octets(format_context(d)) <= 5000 and 0 < len(d["memories"])
+    assert json.loads(json.dumps(d))["counted_by"] == "bytes"
 
 
 # The designs' settings

@@ -29,7 +29,7 @@ from git_notes_consolidation.core.models import (
     CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact)
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories
-from git_notes_consolidation.session.budget import TAG, SessionContext, lines_of
+from git_notes_consolidation.session.budget import TAG, Laid, Line, Note, SessionContext
 from git_notes_consolidation.session.prepared import lay_out
 from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
 from git_notes_consolidation.session.inject import (
@@ -170,9 +170,10 @@ class Compass:
 
 
 def test_how_near_a_summary_is_to_what_a_session_is_about():
-    recall, two = SimpleNamespace(embedder=Compass()), [("sum_1", "East."), ("sum_2", "North east.")]
-    assert cosines(two, [3.0, 4.0], recall) == pytest.approx({"sum_1": 0.6, "sum_2": 1.0}) and recall.embedder.asked == ["East.", "North east."]
-    assert [cosines(two, [3.0, 4.0], None), cosines([], [3.0, 4.0], recall), cosines(two, [1.0], recall), cosines(two, [0.0, 0.0], recall)] == [None] * 4
+    recall, none = SimpleNamespace(embedder=Compass()), Laid([], {})
+    two = none._replace(notes=[Note(f"mem_{i}", "decisions", 0, 0, text, 9, "") for i, text in enumerate(("East.", "North east."))])
+    assert cosines(two, [3.0, 4.0], recall) == pytest.approx({"mem_0": 0.6, "mem_1": 1.0}) and recall.embedder.asked == ["East.", "North east."]
+    assert [cosines(two, [3.0, 4.0], None), cosines(none, [3.0, 4.0], recall), cosines(two, [1.0], recall), cosines(two, [0.0, 0.0], recall)] == [None] * 4
 
 
 def test_a_summary_is_compared_by_its_text_and_its_facts():
@@ -412,7 +413,7 @@ def test_the_block_does_not_depend_on_the_hash_seed(sampled):
 def test_a_quote_is_known_by_its_words_whatever_date_was_put_into_it():
     s = a_summary("x", "The pool is small.", ["We switched to NATS (2026-09-14) for jobs.", "It has ten routes."])
     s = replace(s, quotes=(Quote("mem_b", "content", 0, 9, "We switched to NATS\nfor jobs."),))
-    texts = [x.text for x in lines_of(lay_out([s], frozenset({"mem_b"})), 0)]
+    texts = [Line._make(x).text for x in lay_out([s], frozenset({"mem_b"})).items[0].lines]
     assert "- It has ten routes." in texts and not any("NATS" in t for t in texts)
     assert lay_out([replace(s, by="llm")], frozenset({"mem_b"})).items == []
 
@@ -439,8 +440,8 @@ def test_inside_the_git_directory(sampled):
 def test_the_order_of_words_is_no_matter(monkeypatch):
     from git_notes_consolidation.session import budget as packing
     many = {"a": 12, "b": 19, "c": 7, "d": 17, "e": 5}
-    item = packing.Told("x", "decisions", 0.0, "", 0, 1.0, [])
-    laid = packing.Laid([item] * 25, {w: [0, *range(1, n)] for w, n in many.items()}, [])
+    item = packing.Told("x", "decisions", 0.0, "", 0, 1.0)
+    laid = packing.Laid([item] * 25, {w: [0, *range(1, n)] for w, n in many.items()})
     said = set()
     for order in permutations(many):
         monkeypatch.setattr(packing, "about", lambda session, order=order: order)

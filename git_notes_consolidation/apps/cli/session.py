@@ -130,15 +130,14 @@ def context(
 ) -> None:
     """What a session should know, memories and relations too, as XML: for hosts that have no hook. Hot
     memories, and of the warm ones those that have to do with the session."""
-    from git_notes_consolidation.session.context import SessionContextBuilder
-    from git_notes_consolidation.session.xml import format_context
+    from git_notes_consolidation.session.context import format_context, SessionContextBuilder
     call: Call = ctx.obj
     s = call.service(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace,
                      context_summaries=False if no_summaries else None,
                      context_edges=False if no_edges else None)
     known = _session(s.repo, file, keyword)
     document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget, known)
-    if call.as_json: call.show(document.to_dict())
+    if call.as_json: call.show(document)
     else: print(format_context(document), end="")
 
 # %% ../../../nbs/19_apps/03_cli/08_session.ipynb #450b5bbc
