@@ -107,14 +107,14 @@ class ConsolidationHook:
     async def execute(self) -> ConsolidationResult:
         "An incremental run."
         import asyncio
-        from git_notes_consolidation.consolidation import incremental as consolidation_incremental
+        from git_notes_consolidation.consolidation import service as consolidation_service
         from git_notes_consolidation.consolidation import stores as consolidation_stores
         from git_notes_consolidation.consolidation.scan import Scope
         repo = open_repo(self.path)
         s, now = consolidation_stores.open_service(self.path,
                                                    self.settings or settings_of(repo)), self.clock()
         if self.event != "manual": remember_start(repo, now)
-        return await asyncio.to_thread(consolidation_incremental.run, s, as_utc(now),
+        return await asyncio.to_thread(consolidation_service.run, s, as_utc(now),
                                        scope=self.scope or Scope())
 
 # %% ../../nbs/15_session/08_hooks.ipynb #ab0c0bb7
