@@ -6,7 +6,7 @@
 from __future__ import annotations
 import numpy as np
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -28,10 +28,10 @@ from .scan import collapse, Scanned, Scope
 from .relate import active_edges, relate, Related
 from ..store.metadata import (
     metadata_of, replacements, replacers, standing, taken_back)
-from .cluster import _clustered, linked, references_of, summarize
+from .cluster import cluster, linked, references_of, summarize
 
 # %% auto #0
-__all__ = ['Progress', 'tier', 'allowed', 'current_summaries', 'Desired', 'desired_state']
+__all__ = ['Progress', 'tier', 'not_current', 'allowed', 'share_of', 'current_summaries', 'Desired', 'desired_state']
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #239073d9
 def tier(
@@ -61,24 +61,24 @@ def _allowed(found: Iterable[_T], state: State) -> tuple[list[_T], dict[str, _T]
     return [x for x in fit if x.id not in state.barred], {x.id: x for x in fit if x.id in state.barred}
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #704e1e1e
-def _hidden_by(edges: Iterable[MemoryEdge]) -> Iterator[str]:
+def _hidden_by(edges: Iterable[MemoryEdge]) -> set[str]:
     "Memories that something else stands for; exact repeats do not count, they lose nothing."
-    for e in edges:
-        if e.edge_type == EdgeType.SUPERSEDES: yield e.target_id
-        elif e.edge_type == EdgeType.DUPLICATE_OF and e.code != "X": yield e.source_id
+    return ({e.target_id for e in edges if e.edge_type == EdgeType.SUPERSEDES}
+            | {e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF and e.code != "X"})
 
 
-def _copies(memories: Sequence[Memory]) -> set[str]:
-    "Those that say exactly what an earlier one says."
-    return {i for i, first in collapse(memories).items() if i != first}
+def not_current(memories: Sequence[Memory], edges: Iterable[MemoryEdge]) -> set[str]:
+    "Those, and whatever says exactly what an earlier one says."
+    return _hidden_by([*edges]) | {i for i, first in collapse(memories).items() if i != first}
 
 
 def allowed(memories: Sequence[Memory], past: set[str], config: SubconsciousnessConfig) -> int:
     "How many current memories one run may supersede, where `past` are no longer or do not count."
-    return _share(sum(m.id not in past for m in memories), config)
+    return share_of(sum(m.id not in past for m in memories), config)
 
 
-def _share(n: int, config: SubconsciousnessConfig) -> int:
+def share_of(n: int, config: SubconsciousnessConfig) -> int:
+    "What one run may hide of so many."
     return max(config.max_change_floor, int(config.max_change * n))
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #2f029a86
@@ -89,7 +89,7 @@ def _surest(
     "The surest replacements, as many as one run may make."
     fresh = [e for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.id not in s.state.edges]
     if len(fresh) <= s.config.max_change_floor: return [*edges], ()
-    past = set(_hidden_by(s.state.edges.values())) | _copies(s.memories)
+    past = not_current(s.memories, s.state.edges.values())
     most = allowed(s.memories, past, s.config)
     ranked = dict.fromkeys(e.target_id for e in sorted(fresh, key=lambda e: (-e.weight, e.id)))
     over = set([i for i in ranked if i not in past][most:])
@@ -106,7 +106,7 @@ def _one_each(
     edges: Iterable[MemoryEdge],  # That hold
 ) -> tuple[tuple[MemoryEdge, ...], frozenset[str]]:  # What is asked now, and the open questions that are over
     "The likeliest question of each newer memory."
-    gone = set(_hidden_by(edges)) | _copies(s.memories)
+    gone = not_current(s.memories, edges)
     def answered(e: MemoryEdge) -> bool:
         return any(replace(e, edge_type=t, kind=None).id in s.state.verdicts for t in _ANSWERS)
     mine = {e.id: e for e in asked if e.code != LIKELY or not answered(e)}
@@ -151,7 +151,7 @@ def _built_on_what_was_undone(
 ) -> dict[str, tuple[MemoryEdge, str]]:
     """A replacement of what another clone has taken back leaves what that had replaced: does the newest hold
     in the place of that too?"""
-    there, over = {m.id for m in s.memories}, set(_hidden_by(edges))
+    there, over = {m.id for m in s.memories}, _hidden_by(edges)
     before: dict[str, set[str]] = defaultdict(set)
     for newer, older in s.state.replacing: before[newer].add(older)
     asked = (replace(e, target_id=i, weight=DOUBTED, by="offline", created_at=s.now,
@@ -268,7 +268,7 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
         touched = fresh | _newly_replaced(s, edges)
         near = _around(s, related.stands_for, touched)
     summarizes = c.consolidation_enabled and s.scope.does("summarize") and looks
-    groups, kept = _clustered(near, related.stands_for) if summarizes else ([], None)
+    groups, kept = cluster(near, related.stands_for) if summarizes else ([], None)
     if c.linking_enabled and c.relations_enabled and looks:
         edges += _beside(new, related, groups, [*edges, *undone.values()])
     progress(ConsolidationPhase.SUMMARIZE)

@@ -26,7 +26,7 @@ from ..similarity.lexical import LexicalEmbedder
 from ..similarity.plugin_vectors import without_vector
 from ..similarity.updates import NearPairs
 from ..store.git import missing_memories, open_repo, Repo, RepoError
-from ..store.events import Append, Events, our_tips
+from ..store.events import Append, Events, our_tips, shared_tips
 from ..store.writer import append
 from ..store.locks import clone_id, run_lock
 from ..store.loss import keep, made_whole
@@ -49,9 +49,8 @@ from .cluster import cluster
 from .pipeline import Desired, desired_state, Progress
 from .expiry import _without, Due, due, still_due
 from .notify import finished, publish, refs_moved
-from git_notes_consolidation.consolidation.plan import (
-    _copies, _FINAL, _HIDES, _share, allowed, check_blast_radius, Guard, load_plan, make_plan,
-    model_answers, Plan)
+from .plan import (
+    _FINAL, allowed, check_blast_radius, Guard, load_plan, make_plan, model_answers, not_current, Plan, share_of)
 from .view import made_of, refresh_tables, uncounted, view, View
 from .increment import (
     base_in, base_of, catch_up, patch_of, read_increment, TORN, with_records)
@@ -64,7 +63,7 @@ def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
     "That a threshold which somebody set leaves no cluster, and what would be clusters without it."
     if s.config.consolidation_threshold is None or d.clusters or not s.scope.does("summarize"): return ""
     own = replace(s, config=replace(s.config, consolidation_threshold=None))
-    if not (n := len(cluster(own, collapse(s.memories)))): return ""
+    if not (n := len(cluster(own, collapse(s.memories))[0])): return ""
     own_line = f"{s.embedder.name}'s own line, {s.embedder.cluster_threshold:g}"
     return (f"no memories are as near as consolidation_threshold {s.config.consolidation_threshold:g}: by "
             f"the embedder {own_line}, there would be {n} clusters; leave the setting out")
@@ -424,27 +423,23 @@ def _told(service: ConsolidationService, result: ConsolidationResult, seconds: f
     return replace(result, warnings=(*result.warnings, *problems)) if problems else result
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #5958fb06
-def _tips(repo: Repo, plan: Plan) -> dict[str, str]:
+def _check_file(service: ConsolidationService, plan: Plan, tips: Mapping[str, str]) -> None:
     "What a plan was made from, as it is now; the code's branch too where that counted."
-    return view(repo).bases | ({"HEAD": tip_of(repo)} if "HEAD" in plan.bases else {})
+    check_bases(plan, {**tips, **({"HEAD": tip_of(service.repo)} if "HEAD" in plan.bases else {})})
 
 
 def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
     """Apply a plan that was written to a file. How much it may hide is for the present settings to say, not
     for the file."""
-    plan, begin = load_plan(text), time.perf_counter()
-    check_bases(plan, _tips(service.repo, plan))  # A refusal should not even leave a lock file
+    plan, begin, c = load_plan(text), time.perf_counter(), service.settings.config
+    _check_file(service, plan, shared_tips(service.repo))  # A refusal should not even leave a lock file
     asked = {"mode": "plan", "dry_run": False, "checkpoint_id": ""}
     with span("consolidation.run", **asked), _measured("plan") as ended, run_lock(service.repo):
         v = view(service.repo)
-        check_bases(plan, v.bases | _tips(service.repo, plan))
-        past = {e.source_id if e.edge_type == EdgeType.DUPLICATE_OF else e.target_id
-                for e in v.state.edges.values() if e.edge_type in _HIDES}
+        _check_file(service, plan, v.bases)
         memories = living_memories(v.scan.memories)
-        result = apply_plan(service, replace(plan,
-                                             limit=allowed(memories, past | _copies(memories),
-                                                 service.settings.config),
-                                             may_expire=_share(len(memories), service.settings.config)), v)
+        limit = allowed(memories, not_current(memories, v.state.edges.values()), c)
+        result = apply_plan(service, replace(plan, limit=limit, may_expire=share_of(len(memories), c)), v)
         ended += [result]
         keep(service.repo)
     return _told(service, result, time.perf_counter() - begin)

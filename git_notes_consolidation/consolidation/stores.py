@@ -22,7 +22,6 @@ from ..store.accesses import note_accesses
 from ..store.reader import UnknownId
 from ..core.loading import load_settings, project_file, Settings
 from ..core.settings import ConfigError
-from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo, Repo
 from ..store.events import Append, edge_append, summary_append, tier_append
 from ..store.writer import append
@@ -43,8 +42,7 @@ def open_service(path: Path | str = ".", settings: Settings | None = None, **kw:
     repo = open_repo(path)
     settings = settings or load_settings(file=project_file(repo.worktree))
     if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
-    return ConsolidationService(repo, settings, get_embedder(settings.config, repo.cache_dir / "index.db"),
-                                **kw)
+    return ConsolidationService(repo, settings, **kw)
 
 
 def client_for(repo: Repo, settings: Settings) -> Callable[[], Client]:
@@ -130,16 +128,23 @@ class Store:
         return [x for _, x in sorted(self.all().items()) if x.tier == tier]
 
     def search(self, words: str, limit: int | None = None) -> list[Any]:
-        "Values in whose text all of the words stand, by id."
-        wanted = words.casefold().split()
-        return [x for _, x in sorted(self.all().items())
-                if all(w in self._text(x).casefold() for w in wanted)][:limit]
+        "Values in whose text all of the words stand."
+        v, wanted = view(self.repo), words.casefold().split()
+        there = self._all(v)
+        return [there[i] for i, said in self._texts(v) if all(w in said.casefold() for w in wanted)][:limit]
 
-    def _text(self, value: Any) -> str: raise NotImplementedError
+    def _texts(self, v: View) -> list[tuple[str, str]]:
+        return [(i, repr(x)) for i, x in sorted(self._all(v).items())]
 
-    def put(self, value: Any, now: datetime | None = None) -> str:
+    def put(self, value: Any, now: datetime | None = None, live: bool = True) -> str:
         "Append a value, or another state of one; the name of the run that holds it."
-        return self._append(value, now, lambda v, run, at: self._record(value, v, run, at))
+        v, at = view(self.repo), now or datetime.now(UTC)
+        run_id = digest("run", v.bases, at.isoformat(), self.kind, live, repr(value))
+        log = {"kind": "run", "id": run_id, "at": at.isoformat(), **self._log(value, run_id)}
+        made = self._made(value, v, run_id, at, live)
+        where = made[0].object if made else _commit_of(v, "")
+        append(self.repo, lambda e: [*made, Append("runs", where, log)], at)
+        return run_id
 
     update = put
 
@@ -147,21 +152,11 @@ class Store:
         "End a value; the name of the run that did, which `gnc undo` takes back."
         value = self.get(i)
         if value is None: raise UnknownId(f"nothing here is called {i!r}")
-        return self._append((i, "ended"), now, lambda v, run, at: self._ended(value, v, run, at))
+        return self.put(value, now, live=False)
 
-    def _append(self, named: Any, now: datetime | None, make: Callable[[View, str, datetime], Append]) -> str:
-        v, at = view(self.repo), now or datetime.now(UTC)
-        run_id = digest("run", v.bases, at.isoformat(), self.kind, repr(named))
-        a = make(v, run_id, at)
-        log = Append("runs", a.object,
-                     {"kind": "run", "id": run_id, "at": at.isoformat(), "counts": {self.kind: 1}})
-        append(self.repo, lambda e: [a, log] if self.kind != "runs" else [a], at)
-        return run_id
+    def _log(self, value: Any, run_id: str) -> dict[str, Any]: return {"counts": {self.kind: 1}}
 
-    def _record(self, value: Any, v: View, run_id: str, at: datetime) -> Append:
-        raise NotImplementedError(f"{type(self).__name__} has no values of its own")
-
-    def _ended(self, value: Any, v: View, run_id: str, at: datetime) -> Append:
+    def _made(self, value: Any, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
         raise NotImplementedError(
             f"nothing of {type(self).__name__} can be deleted; gnc undo takes a run back")
 
@@ -176,27 +171,19 @@ class EdgeStore(Store):
     "Relations."
     kind = "edges"
 
-    def _text(self, value: MemoryEdge) -> str: return f"{value.edge_type.value} {value.reason} {value.span}"
-
-    def _record(self, value: MemoryEdge, v: View, run_id: str, at: datetime) -> Append:
-        return edge_append(_commit_of(v, value.source_id), value, run_id, at)
-
-    def _ended(self, value: MemoryEdge, v: View, run_id: str, at: datetime) -> Append:
-        return edge_append(_commit_of(v, value.source_id), value, run_id, at, live=False)
+    def _made(self, value: MemoryEdge, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
+        return [edge_append(_commit_of(v, value.source_id), value, run_id, at, live)]
 
 
 class SummaryStore(Store):
     "Summaries."
     kind = "summaries"
 
-    def _text(self, value: MemorySummary) -> str:
-        return " ".join((value.title, value.summary, *value.key_facts))
+    def _texts(self, v: View) -> list[tuple[str, str]]:
+        return [(i, f"{x.title} {x.summary} {' '.join(x.key_facts)}") for i, x in sorted(self._all(v).items())]
 
-    def _record(self, value: MemorySummary, v: View, run_id: str, at: datetime) -> Append:
-        return summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id)
-
-    def _ended(self, value: MemorySummary, v: View, run_id: str, at: datetime) -> Append:
-        return summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id, live=False)
+    def _made(self, value: MemorySummary, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
+        return [summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id, live)]
 
 # %% ../../nbs/13_consolidation/14_stores.ipynb #cc1d0f68
 _SAID_BY = {
@@ -216,11 +203,7 @@ class MetadataStore(Store):
         v = counted(self.repo, v)
         return metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(), v.state)
 
-    def search(self, words: str, limit: int | None = None) -> list[MemoryMetadata]:
-        "What is known of the memories in whose text all of the words stand."
-        v, wanted = view(self.repo), words.casefold().split()
-        there = self._all(v)
-        return [there[m.id] for m in v.scan.memories if all(w in m.text.casefold() for w in wanted)][:limit]
+    def _texts(self, v: View) -> list[tuple[str, str]]: return [(m.id, m.text) for m in v.scan.memories]
 
     def increment_activation(self, memory_ids: str | Iterable[str], now: datetime | None = None) -> None:
         "One use more of each, as if it had been recalled; git holds it after the next run."
@@ -231,24 +214,21 @@ class MetadataStore(Store):
             note_accesses(conn, [m.memory_id for m in there.values()], now or datetime.now(UTC),
                           uuid.uuid4().hex)
 
-    def _record(self, value: MemoryMetadata, v: View, run_id: str, at: datetime) -> Append:
-        where = {m.id: m for m in v.scan.memories}
-        if value.memory_id not in where: raise UnknownId(f"no memory here is called {value.memory_id!r}")
-        known, blank = self._all(v)[value.memory_id], MemoryMetadata(value.memory_id)
+    def _made(self, value: MemoryMetadata, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
+        m = next((m for m in v.scan.memories if m.id == value.memory_id), None)
+        if m is None: raise UnknownId(f"no memory here is called {value.memory_id!r}")
+        if not live: return super()._made(value, v, run_id, at, live)
+        known, blank = self._all(v)[m.id], MemoryMetadata(m.id)
         for name, why in _SAID_BY.items():
             said = getattr(value, name)
             if said not in (getattr(blank, name), getattr(known, name)):
                 raise ValueError(f"{name} {said!r} cannot be put: {why}")
-        return tier_append(where[value.memory_id], known.tier, value.tier, "set by hand",
-                           value.retention.overall, run_id)
+        return [tier_append(m, known.tier, value.tier, "set by hand", value.retention.overall, run_id)]
 
 
 class RunLogStore(Store):
     "What runs did. It is appended to, and nothing is deleted."
     kind = "runs"
-
-    def _text(self, value: ConsolidationResult) -> str:
-        return " ".join((value.run_id, *(move.reason for move in value.tier_transitions)))
 
     def _all(self, v: View) -> dict[str, ConsolidationResult]:
         moves = defaultdict[str, list[TierTransition]](list)
@@ -259,20 +239,17 @@ class RunLogStore(Store):
                                    str(r.get("reason", "")), float(r.get("score", 0))))
         return {i: _result_of(r, moves[i]) for i, r in v.state.runs.items()}
 
-    def _record(self, value: ConsolidationResult, v: View, run_id: str, at: datetime) -> Append:
-        return Append("runs", _commit_of(v, ""), {
-            "kind": "run", "id": run_id, "at": at.isoformat(), "result": value.to_dict() | {"run_id": run_id},
-            "counts": {"memories_processed": value.memories_processed}})
+    def _log(self, value: ConsolidationResult, run_id: str) -> dict[str, Any]:
+        return {"result": value.to_dict() | {"run_id": run_id},
+                "counts": {"memories_processed": value.memories_processed}}
+
+    def _made(self, value: ConsolidationResult, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
+        return [] if live else super()._made(value, v, run_id, at, live)
 
 
 def _result_of(r: Mapping[str, Any], moves: Sequence[TierTransition]) -> ConsolidationResult:
     "A run's record as the result that it was, as far as the notes tell."
     if isinstance(r.get("result"), Mapping): return ConsolidationResult.from_dict(r["result"])
     at, names = as_utc(r["at"]), {f.name for f in fields(ConsolidationResult) if f.type == "int"}
-    return ConsolidationResult(str(r["id"]),
-                               at,
-                               at,
-                               ConsolidationPhase.COMPLETED,
-                               tier_transitions=tuple(moves),
-                               **{k: n
-                                  for k, n in r.get("counts", {}).items() if k in names})
+    return ConsolidationResult(str(r["id"]), at, at, ConsolidationPhase.COMPLETED, tier_transitions=tuple(moves),
+                               **{k: n for k, n in r.get("counts", {}).items() if k in names})

@@ -18,7 +18,7 @@ from ..store.git import Repo
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 
 # %% auto #0
-__all__ = ['Event', 'EVENTS', 'Trigger', 'Facts', 'facts', 'Due', 'elapsed', 'last_firing', 'answer', 'due', 'in_domain']
+__all__ = ['Event', 'EVENTS', 'Trigger', 'Facts', 'facts', 'Due', 'elapsed', 'last_firing', 'answer', 'in_domain']
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #a873ee23
 class Trigger(str, Enum):
@@ -48,13 +48,20 @@ class Facts:
     more: bool = False  # There are more new ones than were counted
 
     @property
-    def newest(self) -> datetime | None:
-        "When the latest of those that wait was recorded."
-        return self.new[-1].timestamp if self.new else None
+    def since(self) -> datetime | None:
+        "Since when something may wait: the last run, or the first memory where there was none."
+        return self.last_run or (self.new[0].timestamp if self.new else None)
 
-    def of(self, scope: Scope | None) -> Facts:
-        "What concerns a scope."
-        return replace(self, new=tuple(m for m in self.new if scope.has(m))) if scope else self
+    def __str__(self) -> str:
+        "How many wait, and mostly of which namespaces."
+        n, top = len(self.new), Counter(m.namespace for m in self.new).most_common(2)
+        which = " and ".join(f"{k} in {ns}" for ns, k in top)
+        return f"{n}{' or more' if self.more else ''} new {'memory' if n == 1 else 'memories'} ({which})"
+
+    @property
+    def wait(self) -> str:
+        "The same with its verb."
+        return f"{self} wait{'s' if len(self.new) == 1 else ''}"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #a2da2490
 def facts(
@@ -79,14 +86,7 @@ class Due:
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #9d243504
 def _threshold(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     n, most = len(f.new), max(c.consolidation_batch_size, 1)
-    return f"{_waiting(f)} since the last run, and a hook waits for {most}" if n >= most else ""
-
-
-def _waiting(f: Facts) -> str:
-    "How many, and mostly of which namespaces."
-    n, top = len(f.new), Counter(m.namespace for m in f.new).most_common(2)
-    which = " and ".join(f"{k} in {ns}" for ns, k in top)
-    return f"{n}{' or more' if f.more else ''} new {'memory' if n == 1 else 'memories'} ({which})"
+    return f"{f} since the last run, and a hook waits for {most}" if n >= most else ""
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #9e21335c
 def elapsed(
@@ -133,23 +133,14 @@ def last_firing(
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #b44a696c
 def _schedule(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     if not c.hook_schedule or (fired := last_firing(c.hook_schedule, now)) is None: return ""
-    since = f.last_run or (f.new[0].timestamp if f.new else None)
-    if since is None or not since < fired: return ""
-    return (
-        f"hook_schedule {c.hook_schedule!r} came round at {fired:%Y-%m-%d %H:%M}, and the last run was "
-        f"{_when(f.last_run, now)}")
-
-
-def _when(t: datetime | None, now: datetime) -> str:
-    return f"{t.astimezone(now.tzinfo):%Y-%m-%d %H:%M}" if t else "never"
+    if f.since is None or f.since >= fired: return ""
+    last = f"{f.last_run.astimezone(now.tzinfo):%Y-%m-%d %H:%M}" if f.last_run else "never"
+    return f"hook_schedule {c.hook_schedule!r} came round at {fired:%Y-%m-%d %H:%M}, and the last run was {last}"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #c037f4dc
 def _session_end(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     if f.event != "session_end" or len(f.new) < c.min_cluster_size: return ""
-    return f"a session may end here, and {_waiting(f)} {_wait(f)}; {c.min_cluster_size} are worth a summary"
-
-
-def _wait(f: Facts) -> str: return "waits" if len(f.new) == 1 else "wait"
+    return f"a session may end here, and {f.wait}; {c.min_cluster_size} are worth a summary"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #4fc06117
 def _long(t: timedelta) -> str:
@@ -159,25 +150,15 @@ def _long(t: timedelta) -> str:
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #d65ccf28
 def _idle(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
-    if (not f.newest or not (quiet := now - f.newest)
-        >= timedelta(minutes=min(c.hook_idle_minutes, 10_000_000))):
-        return ""
-    return (
-        f"{_waiting(f)} {_wait(f)}, the latest for {_long(quiet)}; after {c.hook_idle_minutes} minutes a "
-        f"hook takes what there is")
+    enough = timedelta(minutes=min(c.hook_idle_minutes, 10_000_000))
+    if not f.new or (quiet := now - f.new[-1].timestamp) < enough: return ""
+    return (f"{f.wait}, the latest for {_long(quiet)}; after {c.hook_idle_minutes} minutes a hook takes what "
+            "there is")
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #c9d31602
 def _waited(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
-    since = f.last_run or (f.new[0].timestamp if f.new else None)
-    if not f.new or since is None or (gone := now - since) < _interval(c): return ""
-    return f"{_waiting(f)} {_wait(f)}, and the last run was {_long(gone) + ' ago' if f.last_run else 'never'}"
-
-# %% ../../nbs/13_consolidation/15_triggers.ipynb #d8761849
-def _nothing(f: Facts, c: SubconsciousnessConfig) -> Due:
-    if not f.new: return Due(None, "nothing new since the last run")
-    return Due(None,
-               f"{_waiting(f)} {_wait(f)} for more: {c.consolidation_batch_size}, or {c.hook_idle_minutes} "
-               f"minutes without another")
+    if not f.new or f.since is None or (gone := now - f.since) < _interval(c): return ""
+    return f"{f.wait}, and the last run was {_long(gone) + ' ago' if f.last_run else 'never'}"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #366f2687
 _RULES = ((Trigger.THRESHOLD, _threshold), (Trigger.PRESSURE, _pressure), (Trigger.SCHEDULE, _schedule),
@@ -192,7 +173,7 @@ def answer(
     scope: Scope | None = None,  # What somebody wants to be looked at; none: everything
 ) -> Due:
     "Whether a run is due, and why or why not."
-    f = facts.of(scope)
+    f = replace(facts, new=tuple(m for m in facts.new if scope.has(m))) if scope else facts
     if elapsed(now, f.last_run) == timedelta.max: f = replace(f, last_run=None)
     if f.event == "manual": return Due(Trigger.MANUAL, "somebody asked for it", scope)
     if f.locked: return Due(None, "another run is at work")
@@ -200,15 +181,10 @@ def answer(
         return Due(None,
                    f"a hook started a run {_long(ago)} ago, and consolidation_interval_hours is "
                    f"{config.consolidation_interval_hours}")
-    found = ((trigger, rule(f, config, now)) for trigger, rule in _RULES)
-    return next((Due(trigger, why, scope) for trigger, why in found if why), _nothing(f, config))
-
-# %% ../../nbs/13_consolidation/15_triggers.ipynb #8e0599b4
-def due(facts: Facts, config: SubconsciousnessConfig, now: datetime,
-        scope: Scope | None = None) -> Due | None:
-    "The run that is due, if one is."
-    said = answer(facts, config, now, scope)
-    return said if said.trigger else None
+    for trigger, rule in _RULES:
+        if why := rule(f, config, now): return Due(trigger, why, scope)
+    return Due(None, f"{f.wait} for more: {config.consolidation_batch_size}, or {config.hook_idle_minutes} "
+                     "minutes without another" if f.new else "nothing new since the last run")
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #0d755ec4
 def in_domain(
