@@ -100,9 +100,14 @@ def _copies_among(conn: sqlite3.Connection, ids: Collection[str]) -> bool:
                              (json.dumps([*ids]),)).fetchone())
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #088d37a3
-def read_increment(repo: Repo, conn: sqlite3.Connection, base: Mapping[str, Any]) -> View | None:
-    "The repository from the tables and from what came since; accesses aside. None: look at everything."
-    if ((new := additions_since(repo, base["tips"])) is None
+def read_increment(
+    repo: Repo,
+    conn: sqlite3.Connection,
+    base: Mapping[str, Any],
+    refs: Mapping[str, str] | None = None,  # refs/notes/mem/* as they are now, if that is known
+) -> View | None:  # None: look at everything
+    "The repository from the tables and from what came since; accesses aside."
+    if ((new := additions_since(repo, base["tips"], refs=refs)) is None
         or (known := read_previous_run(conn, base, new)) is None or not _later(known)):
         return None
     v = View(Scan((*known.memories, *new.memories), new.problems, new.tips),

@@ -25,11 +25,11 @@ from ..similarity.endpoint import get_embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.plugin_vectors import without_vector
 from ..similarity.updates import NearPairs
-from ..store.git import missing_memories, open_repo, Repo, RepoError
-from ..store.events import Append, Events, our_tips, shared_tips
+from ..store.git import MEM, missing_memories, open_repo, Repo, RepoError
+from ..store.events import Append, Events, shared_tips
 from ..store.writer import append
 from ..store.locks import clone_id, run_lock
-from ..store.loss import keep, made_whole
+from ..store.loss import hold_on, keep, made_whole, Whole
 from ..store.state import State
 from ..store.reader import Scan
 from ..store.accesses import access_counts, flush, forget, with_unflushed
@@ -133,16 +133,17 @@ class ConsolidationService:
                   checkpoint_id=""):
             return self.look(now, scope, full)[0]
 
-    def _grown(self, conn: sqlite3.Connection, now: datetime) -> View | None:
+    def _grown(self, conn: sqlite3.Connection, now: datetime, refs: Mapping[str, str]) -> View | None:
         "The repository from the cache and what is new, where that comes to what a look at everything does."
         c, base = self.settings.config, base_in(self.repo, conn)
-        if base and our_tips(self.repo) != base["ours"] and catch_up(self.repo, self.settings, conn, now):
+        ours, theirs = ({r: tip for r, tip in refs.items() if r.startswith(MEM) == plugins} for plugins in (False, True))
+        if base and ours != base["ours"] and catch_up(self.repo, self.settings, conn, now):
             base = base_in(self.repo, conn)
-        if not base or self.client or c.stale_factor != 1 or c.expiry: return None
+        if not base or self.client or c.stale_factor != 1 or c.expiry or ours != base["ours"]: return None
         then = View(Scan((), (), base["seen"][0]), Events((), (), base["seen"][1]), State())
         if store_cache.recalled(conn, "settled") != self.settled(then): return None
-        if our_tips(self.repo) != base["ours"] or now - as_utc(base["whole"]) >= _MONTH: return None
-        return read_increment(self.repo, conn, base)
+        fresh_enough = now - as_utc(base["whole"]) < _MONTH
+        return read_increment(self.repo, conn, base, theirs) if fresh_enough else None
 
     def _scan(self, conn: sqlite3.Connection, v: View, now: datetime, scope: Scope,
               full: bool) -> tuple[View, Scanned, dict[str, Due]]:
@@ -171,21 +172,28 @@ class ConsolidationService:
 
 
     def _found(self, now: datetime, scope: Scope, full: bool,
-               short: bool) -> tuple[View, Scanned, dict[str, Due]]:
+               refs: Mapping[str, str] | None) -> tuple[View, Scanned, dict[str, Due]]:
         "From the cache where that can be; a cache that cannot be read is for a look at everything to mend."
         try:
             with closing(store_cache.open_index(self.repo, check=False)) as conn:
-                if short and (v := self._grown(conn, now)): return self._scan(conn, v, now, scope, full)
+                if refs and not full and scope == Scope() and (v := self._grown(conn, now, refs)):
+                    return self._scan(conn, v, now, scope, full)
         except TORN as e: LOG.debug("the cache is not built on: %s", e)
         with closing(store_cache.open_index(self.repo)) as conn:
-            return self._scan(conn, view(self.repo, self.settings), now, scope, full)
+            return self._scan(conn, view(self.repo, self.settings, refs), now, scope, full)
 
-    def look(self, now: datetime | None = None, scope: Scope = Scope(), full: bool = False,
-             short: bool = False) -> tuple[Plan, View]:
-        "A plan, and the repository as it was made from it; `short`: read what is new alone, where that is enough."
+    def look(
+        self,
+        now: datetime | None = None,
+        scope: Scope = Scope(),
+        full: bool = False,
+        # Our refs and the plugin's, if they are known: then only what is new is read, where that is enough
+        refs: Mapping[str, str] | None = None,
+    ) -> tuple[Plan, View]:
+        "A plan, and the repository as it was made from it."
         self.progress(ConsolidationPhase.SCAN)
         with span("consolidation.scan") as log:
-            v, s, expired = self._found(now or self.clock(), scope, full, short)
+            v, s, expired = self._found(now or self.clock(), scope, full, refs)
             log.set(memories_count=len(s.memories) + s.apart, metadata_loaded=len(v.state.tiers))
         measure("consolidation.scan.memories", len(s.memories) + s.apart)
         asks = self.client if s.fresh != frozenset() else None
@@ -332,7 +340,7 @@ def apply_plan(
     plan: Plan,
     v: View,  # The repository as the plan was made from it
     whole: bool = False,  # It was made over everything, so relations are up to date afterwards
-) -> ConsolidationResult:
+) -> tuple[ConsolidationResult, View]:  # And the repository as it is now
     "Append a plan's records: the last phase, and the only one that writes. Call it under the lock."
     check_blast_radius(plan)
     def make(events: Events) -> Sequence[Append]:
@@ -346,19 +354,19 @@ def apply_plan(
         if (plan.appends or asked) and (events := append(service.repo, make, plan.now, seen=v.events)):
             v = with_records(v, events, asked)
         with _spared(said): _persist(service, conn, plan, v, whole, before)
-    return replace(plan.result, warnings=(*plan.result.warnings, *said)) if said else plan.result
+    return replace(plan.result, warnings=(*plan.result.warnings, *said)), v
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #152a9b0b
 _MONTH = timedelta(days=30)
 
 
 def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: Scope, full: bool,
-                    tries: int = 5, short: bool = False) -> ConsolidationResult:
-    try: return apply_plan(service, *service.look(now, scope, full, short), whole=scope == Scope())
+                    refs: Mapping[str, str] | None = None, tries: int = 5) -> tuple[ConsolidationResult, View]:
+    try: return apply_plan(service, *service.look(now, scope, full, refs), whole=scope == Scope())
     except Stale:
-        if tries == 1: raise
-        if not short: time.sleep(random.uniform(0, 1.6 / 2**tries))
-        return _plan_and_apply(service, now, scope, full, tries - (not short))
+        if tries == 0: raise
+        if not refs: time.sleep(random.uniform(0, 1.6 / 2**tries))
+        return _plan_and_apply(service, now, scope, full, None, tries - 1)
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #20e13b8c
 def without_program(service: ConsolidationService) -> ConsolidationService:
@@ -381,13 +389,22 @@ def run(
     mode, begin = "full" if full else "incremental", time.perf_counter()
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
         if dry_run: return replace(without_program(service).look(now, scope, full)[0].result, dry_run=True)
-        with _measured(mode) as ended, run_lock(service.repo):
-            said = made_whole(service.repo, now or service.clock())
-            result = _plan_and_apply(service, now, scope, full, short=not full and scope == Scope())
-            ended += [result := replace(result, warnings=(*said, *result.warnings)) if said else result]
-            keep(service.repo)
+        with _measured(mode) as ended, run_lock(service.repo) as refs, _held(service, now, refs) as (whole, moved):
+            notes = {ref: tip for ref, tip in whole.refs.items() if ref.startswith("refs/notes/")}
+            result, v = _plan_and_apply(service, now, scope, full, notes)
+            moved |= v.events.tips
+            ended += [result := replace(result, warnings=(*whole.said, *result.warnings))]
         log.set(memories_processed=result.memories_processed, changed=result.changed)
     return _told(service, result, time.perf_counter() - begin)
+
+
+@contextmanager
+def _held(service: ConsolidationService, now: datetime | None,
+          refs: Mapping[str, str]) -> Iterator[tuple[Whole, dict[str, str]]]:
+    "Our records brought back before a run, and the notes held on to after it, as they are then."
+    whole, moved = made_whole(service.repo, now or service.clock(), refs), dict[str, str]()
+    try: yield whole, moved
+    finally: hold_on(service.repo, whole.refs, whole.gone, moved)
 
 
 @contextmanager
@@ -439,7 +456,7 @@ def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
         _check_file(service, plan, v.bases)
         memories = living_memories(v.scan.memories)
         limit = allowed(memories, not_current(memories, v.state.edges.values()), c)
-        result = apply_plan(service, replace(plan, limit=limit, may_expire=share_of(len(memories), c)), v)
+        result, _ = apply_plan(service, replace(plan, limit=limit, may_expire=share_of(len(memories), c)), v)
         ended += [result]
         keep(service.repo)
     return _told(service, result, time.perf_counter() - begin)

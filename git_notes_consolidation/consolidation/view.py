@@ -14,9 +14,9 @@ from ..core.loading import Settings
 from ..core.memory import digest, Memory
 from ..core.models import MemoryEdge, MemoryMetadata
 from ..retention.score import retention_scores
-from ..store.git import Repo
+from ..store.git import read_notes, Repo
 from ..store.reader import read_memories, Scan
-from ..store.events import Events, read_events
+from ..store.events import Events, read_events, shared_tips
 from ..store.locks import clone_id
 from ..store.metadata import metadata_of
 from ..store.state import as_shown, fold, State, with_state
@@ -90,9 +90,11 @@ class View:
 def view(
     repo: Repo,
     settings: Settings | None = None,  # With a stale_factor the code's history is read too
+    refs: Mapping[str, str] | None = None,  # Where they point, if that is known
 ) -> View:
     "Read everything."
-    scan, events = read_memories(repo), read_events(repo)
+    seen = read_notes(repo, shared_tips(repo) if refs is None else refs)
+    scan, events = read_memories(repo, seen), read_events(repo, seen)
     state = fold(events)
     v = View(replace(scan, memories=with_state(scan.memories, state)), events, state)
     if settings is None or settings.config.stale_factor == 1: return v
