@@ -171,7 +171,8 @@ def _begun(now: State, known: PreviousRun) -> set[str]:
     moved = {i for theirs, mine in ((was.tiers, now.tiers), (was.accesses, now.accesses))
              for i, x in mine.items() if theirs.get(i) is not x}
     linked = {i for e in other(now.edges, was.edges) for i in (e.source_id, e.target_id)}
-    return {*(m.id for m in known.new.memories), *moved, *linked, *(i for s in told for i in s.source_memory_ids)}
+    sources = {i for s in told for i in s.source_memory_ids}
+    return {m.id for m in known.new.memories} | moved | linked | sources
 
 
 def _concerned(v: View, known: PreviousRun) -> list[Memory]:
@@ -197,7 +198,8 @@ def _shown(state: State, known: PreviousRun, there: Sequence[Memory],
         stands_in={i: j for i, j in shown.items() if known.shown.get(i) != j},
         repeats={m.id: plain[m.id] for m in known.new.memories},
         versions={i: x for i, x in versions.items() if known.versions.get(i) != x},
-        chains={str(w[0]): str(x[0]) for i, x in versions.items() if (w := known.versions.get(i, x))[0] != x[0]})
+        chains={str(w[0]): str(x[0]) for i, x in versions.items()
+                if (w := known.versions.get(i, x))[0] != x[0]})
 
 
 def patch_of(

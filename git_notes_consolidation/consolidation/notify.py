@@ -30,10 +30,12 @@ def finished(
     edges = result.supersessions_detected + result.duplicates_found + result.relations_found
     counts = {"clusters_formed": result.clusters_found, "edges_extracted": edges,
               "tier_transitions": len(result.tier_transitions), "errors": len(result.errors)}
-    counts |= {k: getattr(result, k) for k in ("memories_processed", "supersessions_detected", "edges_removed",
-                                               "summaries_created", "summaries_retired", "review_items")}
-    return {"event": "consolidation_completed", "schema": 1, "run_id": result.run_id, "repository": repository,
-            "at": as_utc(result.started_at).isoformat(), "duration_s": round(seconds, 3), "counts": counts}
+    counts |= {k: getattr(result, k) for k in (
+        "memories_processed", "supersessions_detected", "edges_removed", "summaries_created",
+        "summaries_retired", "review_items")}
+    return {"event": "consolidation_completed", "schema": 1, "run_id": result.run_id,
+            "repository": repository, "at": as_utc(result.started_at).isoformat(),
+            "duration_s": round(seconds, 3), "counts": counts}
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #e9c97da6
 def _within(seconds: float, what: str, do: Callable[[], str]) -> str:
@@ -91,8 +93,8 @@ def _refused(url: str, local_only: bool) -> str:  # Empty: it may be asked
     except ValueError: return "event_webhook is no address"
     plain = url.isprintable() and url.isascii() and not set(url) & set("\\ ")
     if not (plain and parts.scheme in ("http", "https") and parts.hostname and parts.username is None):
-        return ("event_webhook is no address that can be used: it needs http or https and a host, and neither a "
-                "name nor a password")
+        return ("event_webhook is no address that can be used: it needs http or https and a host, and "
+                "neither a name nor a password")
     if not local_only or is_local(url): return ""
     return f"event_webhook: {parts.hostname} is not told anything: llm_local_only, and it is not local"
 

@@ -289,9 +289,10 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
     distinct = len(there.keys() - {e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     asked, over = _one_each(s, related.asked, (*edges, *wait))
-    review = _review(replace(related, asked=asked), {**undone, **declined}, edges, withdrawn, wait, s.state.over)
-    review |= _built_on_what_was_undone(s, edges)
-    review = {i: x for i, x in review.items() if i not in s.state.verdicts}
+    related = replace(related, asked=asked)
+    review = _review(related, {**undone, **declined}, edges, withdrawn, wait, s.state.over)
+    review = {i: x for i, x in (review | _built_on_what_was_undone(s, edges)).items()
+              if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and looks else ()
     if fresh:
         closed = tuple(i for i in closed if i in s.state.edges or i in over or _looked_at_anew(

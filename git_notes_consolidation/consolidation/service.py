@@ -49,8 +49,9 @@ from .cluster import cluster
 from .pipeline import Desired, desired_state, Progress
 from .expiry import _without, Due, due, still_due
 from .notify import finished, publish, refs_moved
-from .plan import (
-    _FINAL, allowed, check_blast_radius, Guard, load_plan, make_plan, model_answers, not_current, Plan, share_of)
+from git_notes_consolidation.consolidation.plan import (
+    _FINAL, allowed, check_blast_radius, Guard, load_plan, make_plan, model_answers, not_current, Plan,
+    share_of)
 from .view import made_of, refresh_tables, uncounted, view, View
 from .increment import (
     base_in, base_of, catch_up, patch_of, read_increment, TORN, with_records)
@@ -61,7 +62,8 @@ __all__ = ['ConsolidationService', 'Stale', 'check_bases', 'refresh_index', 'app
 # %% ../../nbs/13_consolidation/11_service.ipynb #d6c34f71
 def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
     "That a threshold which somebody set leaves no cluster, and what would be clusters without it."
-    if s.config.consolidation_threshold is None or d.clusters or not s.scope.does("summarize"): return ""
+    looked = s.fresh is None and s.scope.does("summarize")
+    if s.config.consolidation_threshold is None or d.clusters or not looked: return ""
     own = replace(s, config=replace(s.config, consolidation_threshold=None))
     if not (n := len(cluster(own, collapse(s.memories))[0])): return ""
     own_line = f"{s.embedder.name}'s own line, {s.embedder.cluster_threshold:g}"
@@ -136,7 +138,8 @@ class ConsolidationService:
     def _grown(self, conn: sqlite3.Connection, now: datetime, refs: Mapping[str, str]) -> View | None:
         "The repository from the cache and what is new, where that comes to what a look at everything does."
         c, base = self.settings.config, base_in(self.repo, conn)
-        ours, theirs = ({r: tip for r, tip in refs.items() if r.startswith(MEM) == plugins} for plugins in (False, True))
+        theirs = {r: tip for r, tip in refs.items() if r.startswith(MEM)}
+        ours = {r: tip for r, tip in refs.items() if r not in theirs}
         if base and ours != base["ours"] and catch_up(self.repo, self.settings, conn, now):
             base = base_in(self.repo, conn)
         if not base or self.client or c.stale_factor != 1 or c.expiry or ours != base["ours"]: return None
@@ -169,7 +172,6 @@ class ConsolidationService:
         return v, replace(s, last="" if v.known.new.memories else v.known.base["last"],
                           near=NearPairs.from_bytes(store_cache.recalled_near(conn, e.name)),
                           called=store_tables.stored_names(conn)), expired
-
 
     def _found(self, now: datetime, scope: Scope, full: bool,
                refs: Mapping[str, str] | None) -> tuple[View, Scanned, dict[str, Due]]:
@@ -361,7 +363,8 @@ _MONTH = timedelta(days=30)
 
 
 def _plan_and_apply(service: ConsolidationService, now: datetime | None, scope: Scope, full: bool,
-                    refs: Mapping[str, str] | None = None, tries: int = 5) -> tuple[ConsolidationResult, View]:
+                    refs: Mapping[str, str] | None = None,
+                    tries: int = 5) -> tuple[ConsolidationResult, View]:
     try: return apply_plan(service, *service.look(now, scope, full, refs), whole=scope == Scope())
     except Stale:
         if tries == 0: raise
@@ -389,7 +392,8 @@ def run(
     mode, begin = "full" if full else "incremental", time.perf_counter()
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
         if dry_run: return replace(without_program(service).look(now, scope, full)[0].result, dry_run=True)
-        with _measured(mode) as ended, run_lock(service.repo) as refs, _held(service, now, refs) as (whole, moved):
+        with _measured(mode) as ended, run_lock(service.repo) as refs, _held(
+            service, now, refs) as (whole, moved):
             notes = {ref: tip for ref, tip in whole.refs.items() if ref.startswith("refs/notes/")}
             result, v = _plan_and_apply(service, now, scope, full, notes)
             moved |= v.events.tips

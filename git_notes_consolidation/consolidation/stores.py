@@ -180,7 +180,7 @@ class SummaryStore(Store):
     kind = "summaries"
 
     def _texts(self, v: View) -> list[tuple[str, str]]:
-        return [(i, f"{x.title} {x.summary} {' '.join(x.key_facts)}") for i, x in sorted(self._all(v).items())]
+        return [(i, " ".join((x.title, x.summary, *x.key_facts))) for i, x in sorted(self._all(v).items())]
 
     def _made(self, value: MemorySummary, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
         return [summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id, live)]
@@ -243,7 +243,8 @@ class RunLogStore(Store):
         return {"result": value.to_dict() | {"run_id": run_id},
                 "counts": {"memories_processed": value.memories_processed}}
 
-    def _made(self, value: ConsolidationResult, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
+    def _made(self, value: ConsolidationResult, v: View, run_id: str, at: datetime,
+              live: bool) -> list[Append]:
         return [] if live else super()._made(value, v, run_id, at, live)
 
 
@@ -251,5 +252,5 @@ def _result_of(r: Mapping[str, Any], moves: Sequence[TierTransition]) -> Consoli
     "A run's record as the result that it was, as far as the notes tell."
     if isinstance(r.get("result"), Mapping): return ConsolidationResult.from_dict(r["result"])
     at, names = as_utc(r["at"]), {f.name for f in fields(ConsolidationResult) if f.type == "int"}
-    return ConsolidationResult(str(r["id"]), at, at, ConsolidationPhase.COMPLETED, tier_transitions=tuple(moves),
-                               **{k: n for k, n in r.get("counts", {}).items() if k in names})
+    return ConsolidationResult(str(r["id"]), at, at, ConsolidationPhase.COMPLETED,
+                               tier_transitions=tuple(moves), **{k: n for k, n in r.get("counts", {}).items() if k in names})

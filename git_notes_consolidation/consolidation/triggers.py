@@ -135,7 +135,8 @@ def _schedule(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     if not c.hook_schedule or (fired := last_firing(c.hook_schedule, now)) is None: return ""
     if f.since is None or f.since >= fired: return ""
     last = f"{f.last_run.astimezone(now.tzinfo):%Y-%m-%d %H:%M}" if f.last_run else "never"
-    return f"hook_schedule {c.hook_schedule!r} came round at {fired:%Y-%m-%d %H:%M}, and the last run was {last}"
+    return (f"hook_schedule {c.hook_schedule!r} came round at {fired:%Y-%m-%d %H:%M}, and the last run was "
+            f"{last}")
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #c037f4dc
 def _session_end(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:

@@ -104,8 +104,8 @@ def _read_store(seen: Notes, store: str) -> list[tuple[str, tuple[list[dict[str,
         notes = seen.of(REFS[store])
         s.set(count=len(notes))
         count(f"store.{_SPANS[store]}_reads", len(notes))
-        return [(obj, _decode_note(seen.texts[blob], blob) if blob in seen.texts else ([], [Problem(blob, 0, _GONE)]))
-                for obj, blob in notes]
+        return [(obj, _decode_note(seen.texts[blob], blob) if blob in seen.texts
+                 else ([], [Problem(blob, 0, _GONE)])) for obj, blob in notes]
 
 # %% ../../nbs/08_store/03_events.ipynb #1bdf7f2f
 @dataclass(frozen=True)

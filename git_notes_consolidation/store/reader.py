@@ -259,7 +259,8 @@ def read_memories(
     seen = seen or read_notes(repo, tips(repo, MEM))
     refs = {ref: tip for ref, tip in seen.tips.items() if ref.startswith(MEM)}
     notes = [(ref.removeprefix(MEM), obj, blob) for ref in refs for obj, blob in seen.of(ref)]
-    parsed = {blob: parse_note(seen.texts[blob], blob) for blob in sorted({b for *_, b in notes}) if blob in seen.texts}
+    parsed = {blob: parse_note(seen.texts[blob], blob) for blob in sorted({b for *_, b in notes})
+              if blob in seen.texts}
     found: dict[tuple[str, ...], list[tuple[Place, Record]]] = defaultdict(list)
     problems: list[Problem] = []
     for ns, obj, blob in notes:

@@ -238,8 +238,8 @@ def append(
     def attempt() -> Events | None:
         known = tries.pop() if tries else None
         before = known or read_events(repo)
-        todo = make(before)
-        return written(before, todo, write(repo, before, todo, now, alone=known is not None)) if todo else None
+        if not (todo := make(before)): return None
+        return written(before, todo, write(repo, before, todo, now, alone=known is not None))
     return retry_races(attempt, patience)
 
 
