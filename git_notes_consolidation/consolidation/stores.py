@@ -252,5 +252,6 @@ def _result_of(r: Mapping[str, Any], moves: Sequence[TierTransition]) -> Consoli
     "A run's record as the result that it was, as far as the notes tell."
     if isinstance(r.get("result"), Mapping): return ConsolidationResult.from_dict(r["result"])
     at, names = as_utc(r["at"]), {f.name for f in fields(ConsolidationResult) if f.type == "int"}
+    counts = {k: n for k, n in r.get("counts", {}).items() if k in names}
     return ConsolidationResult(str(r["id"]), at, at, ConsolidationPhase.COMPLETED,
-                               tier_transitions=tuple(moves), **{k: n for k, n in r.get("counts", {}).items() if k in names})
+                               tier_transitions=tuple(moves), **counts)
