@@ -31,7 +31,6 @@ from helpers import git
 from llm_servers import BAD_REPLIES, FaultyServer, sensible
 
 from git_notes_consolidation.store import audit
-from git_notes_consolidation.consolidation import incremental as increments
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import service
@@ -167,8 +166,8 @@ class Soak:
         "A run, a second run, a sync and a write in one clone, and a run in another."
         other = next(x for x in self.clones if x is not c)
         def fact(): c.known.add(c.writer.remember(f"Step {n} of {c.name}: {self.rng.choice(WORDS)} {n * 7919}").memory_id)
-        jobs = [lambda: increments.run(c.service(), c.now), lambda: increments.run(c.service(), c.now), fact, lambda: sync(open_repo(c.home)),
-                lambda: increments.run(other.service(), other.now)]
+        jobs = [lambda: service.run(c.service(), c.now), lambda: service.run(c.service(), c.now), fact, lambda: sync(open_repo(c.home)),
+                lambda: service.run(other.service(), other.now)]
         with ThreadPoolExecutor(len(jobs)) as pool:
             for job in [pool.submit(j) for j in jobs]:
                 try: job.result()
@@ -180,7 +179,7 @@ class Soak:
         there = {"MEMORY_CONSOLIDATION_LLM_BASE_URL": self.server.url}
         model = {"llm_provider": "lmstudio", "llm_timeout_s": 5.0, "env": there} if n % self.moments["model"] == 0 else {}
         begin, used = time.perf_counter(), cpu()
-        try: result = increments.run(c.service(**model), c.now, full=n % 97 == 0)
+        try: result = service.run(c.service(**model), c.now, full=n % 97 == 0)
         except consolidation_plan.Guard: self.did["stopped by the guard"] += 1; return
         self.seconds.append((time.perf_counter() - begin, cpu() - used))
         self.did["runs with a model" if model else "runs without"] += 1
@@ -215,16 +214,16 @@ class Soak:
         views = [c.view() for c in self.clones]
         said = [(v.state, {m.id: m for m in v.scan.memories}) for v in views]
         if any(s != said[0] for s in said[1:]): self.wrong(n, "the clones do not agree after they met")
-        try: increments.run(self.clones[0].service(), self.clones[0].now)  # What two clones found apart, a repeat of a repeat say, the next run puts right
+        try: service.run(self.clones[0].service(), self.clones[0].now)  # What two clones found apart, a repeat of a repeat say, the next run puts right
         except consolidation_plan.Guard: self.did["stopped by the guard"] += 1
         for c in (*self.clones, *self.clones[:-1]): self.meet(c)
         for c in self.clones:
             if bad := [str(f) for f in audit.audit(c.home).findings if f.level == "error"]: self.wrong(n, f"audit of {c.name}: {bad[:3]}")
         c = self.clones[n // self.every % len(self.clones)]
-        try: increments.run(c.service(), c.now)
+        try: service.run(c.service(), c.now)
         except consolidation_plan.Guard: self.did["stopped by the guard"] += 1
         else:
-            if again := increments.run(c.service(), c.now).changed: self.wrong(n, f"a second run finds something to do: {again}")
+            if again := service.run(c.service(), c.now).changed: self.wrong(n, f"a second run finds something to do: {again}")
         self.rebuilt(n, c)
         self.measure(n)
 
@@ -235,13 +234,13 @@ class Soak:
             with closing(index.open_index(open_repo(c.home))) as conn:
                 rows = {t: conn.execute(f"SELECT * FROM {t} ORDER BY id").fetchall() for t in ("memories", "mem_summaries", "mem_edges", "operations")}
             return [r.id for r in found], rows
-        increments.run(c.service(), c.now)
+        service.run(c.service(), c.now)
         with closing(index.open_index(open_repo(c.home))) as conn: service.refresh_tables(conn, c.view(), c.service().settings, c.now)
         was = answers()
         waiting = self.journal(c)
         shutil.rmtree(c.home / ".memory")
         if waiting: self.wrong(n, f"accesses wait after a run: {waiting}")
-        again = increments.run(c.service(), c.now)
+        again = service.run(c.service(), c.now)
         if again.changed: self.wrong(n, f"without its cache a run finds something to do: {again.to_dict()}")
         with closing(index.open_index(open_repo(c.home))) as conn: service.refresh_tables(conn, c.view(), c.service().settings, c.now)
         for kind, a, b in zip(("answers", "tables"), was, answers()):

@@ -35,13 +35,12 @@ __all__ = ['cluster', 'references_of', 'target_of', 'linked', 'Group', 'summariz
 _MANY = 5_000  # Memories from which on it pays to keep who is near
 
 
-def cluster(s: Scanned, stands_for: Mapping[str, str]) -> list[MemoryCluster]:
-    "Groups of memories about the same thing."
-    return _clustered(s, stands_for)[0]
-
-
-def _clustered(s: Scanned, stands_for: Mapping[str, str]) -> tuple[list[MemoryCluster], NearPairs | None]:
-    "… and the near pairs to keep, where all memories are looked at and are many."
+def cluster(
+    s: Scanned,
+    stands_for: Mapping[str, str],  # Memory id to the id that stands for it
+) -> tuple[list[MemoryCluster], NearPairs | None]:
+    """Groups of memories about the same thing, and the near pairs to keep, where all memories are looked at
+    and are many."""
     kept: list[NearPairs | None] = [None]
     def flat(X: np.ndarray, distance: float, at: np.ndarray) -> np.ndarray:
         if len(current) < max(_MANY, sum(i == j for i, j in stands_for.items())):
@@ -185,19 +184,14 @@ def summarize(
 ) -> tuple[list[MemorySummary], list[Failed]]:
     "A summary for every cluster that still holds something current."
     groups = [*_groups(s, clusters, metadata)]
+    sources = sum(len(g.job.members) for g in groups)
     with span("consolidation.summarize", tokens_used=0) as log:
-        log.set(cluster_id=[g.label for g in groups[:100]],
-                source_count=sum(len(g.job.members) for g in groups))
-        return _summarized(s, groups)
-
-
-def _summarized(s: Scanned, groups: Sequence[Group]) -> tuple[list[MemorySummary], list[Failed]]:
-    n = process_count(sum(len(g.job.members) for g in groups) * _PER_SOURCE, s.config.workers)
-    size = -(-len(groups) // (4 * n)) or 1
-    told = [x for part in parallel_map(summarize_groups,
-                                       [groups[i:i + size] for i in range(0, len(groups), size)] if n > 1
-                                       else [groups], n) for x in part]
-    failed = [Failed(ConsolidationPhase.SUMMARIZE, f"cluster {g.label}", x) for g,
-              x in zip(groups, told) if isinstance(x, str)]
-    made = [(x, g.job) for g, x in zip(groups, told) if isinstance(x, MemorySummary)]
-    return _written_by_model(s, [x for x, _ in made], [job for _, job in made]), failed
+        log.set(cluster_id=[g.label for g in groups[:100]], source_count=sources)
+        n = process_count(sources * _PER_SOURCE, s.config.workers)
+        size = (-(-len(groups) // (4 * n)) if n > 1 else len(groups)) or 1
+        parts = [groups[i:i + size] for i in range(0, len(groups), size)]
+        told = [*zip(groups, (x for part in parallel_map(summarize_groups, parts, n) for x in part))]
+        made = [(x, g.job) for g, x in told if isinstance(x, MemorySummary)]
+        failed = [Failed(ConsolidationPhase.SUMMARIZE, f"cluster {g.label}", x) for g, x in told
+                  if isinstance(x, str)]
+        return _written_by_model(s, [x for x, _ in made], [job for _, job in made]), failed

@@ -12,7 +12,7 @@ from ..core.settings import SubconsciousnessConfig
 from ..core.models import EdgeType, MemoryTier, TierTransition
 from ..core.memory import Memory, as_utc
 from ..store.events import Append, Events, op_append, set_append
-from ..store.state import State
+from ..store.state import State, stood_for
 from .scan import Scanned
 
 # %% auto #0
@@ -44,23 +44,13 @@ def brought_back(events: Events, state: State) -> set[str]:
     return ({str(r.get("target")) for r in mine}
             | {str(op.get("target")) for op in state.operations.values() if op["operation"] == "RESTORE"})
 
-# %% ../../nbs/13_consolidation/06_expiry.ipynb #27ae49a7
-_HIDES = {EdgeType.SUPERSEDES: "target_id", EdgeType.DUPLICATE_OF: "source_id",
-          EdgeType.MERGED_INTO: "source_id"}
-
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #5fdc4122
-def _hidden(state: State) -> set[str]:
-    "Memories that something else stands for."
-    return {getattr(e, end) for e in state.edges.values() if (end := _HIDES.get(e.edge_type))
-            and e.kind != "partial"}
-
-
 def spoken_for(
     memories: Iterable[Memory],
     state: State,
 ) -> set[str]:
     "Memories that are important, an open blocker, or part of an open question."
-    over = _hidden(state)
+    over = stood_for(state)
     asked = {str(i) for r in state.reviews.values()
              for i in (r.get("source"), r.get("target"), *(r.get("sources") or ())) if i}
     def stays(m: Memory) -> bool:
@@ -71,7 +61,7 @@ def spoken_for(
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #8032d6b5
 def _groups(state: State) -> Iterator[tuple[set[str], set[str]]]:
     "Memories that stay as long as one of the others does."
-    over = _hidden(state)
+    over = stood_for(state)
     for x in state.summaries.values():
         mine = {*x.source_memory_ids, *(q.memory_id for q in x.quotes)} - over
         yield mine, mine

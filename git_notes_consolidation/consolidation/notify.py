@@ -6,13 +6,11 @@
 from __future__ import annotations
 import json, os, shlex, signal, subprocess, tempfile, threading, urllib.error, urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 from urllib.parse import urlsplit
-from ..core.settings import ConfigError, SubconsciousnessConfig
+from ..core.settings import SubconsciousnessConfig
 from ..core.reports import ConsolidationResult
 from ..core.memory import as_utc, Memory
 from ..store.git import Repo
@@ -20,37 +18,24 @@ from ..store.state import State
 from ..llm.providers import is_local
 
 # %% auto #0
-__all__ = ['GROUP', 'LISTENERS', 'RunFinished', 'finished', 'publish', 'refs_moved']
-
-# %% ../../nbs/13_consolidation/07_notify.ipynb #02ea996a
-@dataclass(frozen=True)
-class RunFinished:
-    "A run has changed something."
-    run_id: str
-    repository: str  # The name of its directory, without the path
-    at: datetime  # The run's own time
-    duration_s: float  # Seconds, as a clock on the wall would say
-    counts: dict[str, int] = field(default_factory=dict)  # What the run did
-
-    def to_dict(self) -> dict[str, Any]:
-        "For JSON; `schema` grows when a field changes its meaning."
-        return {"event": "consolidation_completed", "schema": 1} | asdict(self) | {"at": self.at.isoformat()}
+__all__ = ['GROUP', 'LISTENERS', 'finished', 'publish', 'refs_moved']
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #c0fd0064
 def finished(
     result: ConsolidationResult,
-    repository: str,
-    duration_s: float,
-) -> RunFinished:
-    "The event of a run."
+    repository: str,  # The name of its directory, without the path
+    seconds: float,  # As a clock on the wall would say
+) -> dict[str, Any]:  # For JSON
+    "The event of a run that has changed something."
     edges = result.supersessions_detected + result.duplicates_found + result.relations_found
-    told = {"memories_processed": result.memories_processed, "clusters_formed": result.clusters_found,
-            "supersessions_detected": result.supersessions_detected, "edges_extracted": edges,
-            "edges_removed": result.edges_removed,
-            "summaries_created": result.summaries_created, "summaries_retired": result.summaries_retired,
-            "tier_transitions": len(result.tier_transitions), "review_items": result.review_items,
-            "errors": len(result.errors)}
-    return RunFinished(result.run_id, repository, as_utc(result.started_at), round(duration_s, 3), told)
+    counts = {"clusters_formed": result.clusters_found, "edges_extracted": edges,
+              "tier_transitions": len(result.tier_transitions), "errors": len(result.errors)}
+    counts |= {k: getattr(result, k) for k in (
+        "memories_processed", "supersessions_detected", "edges_removed", "summaries_created",
+        "summaries_retired", "review_items")}
+    return {"event": "consolidation_completed", "schema": 1, "run_id": result.run_id,
+            "repository": repository, "at": as_utc(result.started_at).isoformat(),
+            "duration_s": round(seconds, 3), "counts": counts}
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #e9c97da6
 def _within(seconds: float, what: str, do: Callable[[], str]) -> str:
@@ -67,13 +52,13 @@ def _within(seconds: float, what: str, do: Callable[[], str]) -> str:
 # %% ../../nbs/13_consolidation/07_notify.ipynb #b174fd66
 GROUP = "git_notes_consolidation.events"
 
-def _entry_points(event: RunFinished, seconds: float = 10) -> Iterator[str]:
+def _entry_points(event: Mapping[str, Any], seconds: float = 10) -> Iterator[str]:
     for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
-        def call(point: Any = point) -> str: point.load()(event.to_dict()); return ""
+        def call(point: Any = point) -> str: point.load()(dict(event)); return ""
         yield _within(seconds, f"entry point {point.name}", call)
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #fcf3f4ed
-def _command(line: str, event: RunFinished, seconds: float = 10) -> str:
+def _command(line: str, event: Mapping[str, Any], seconds: float = 10) -> str:
     try: words = shlex.split(line)
     except ValueError as e: return f"event_command cannot be split into words: {e}"
     if not words: return ""
@@ -86,7 +71,7 @@ def _command(line: str, event: RunFinished, seconds: float = 10) -> str:
         except (OSError,
                 ValueError) as e: return (
                     f"event_command: {words[0]} cannot be started: {getattr(e, 'strerror', None) or e}")
-        try: p.communicate(json.dumps(event.to_dict()).encode(), timeout=seconds)
+        try: p.communicate(json.dumps(event).encode(), timeout=seconds)
         except subprocess.TimeoutExpired: _end(
             p); return f"event_command did not end within {seconds:g} seconds"
         err.seek(max(0, err.seek(0, os.SEEK_END) - 200))
@@ -102,29 +87,26 @@ def _end(p: subprocess.Popen[bytes]) -> None:
     p.wait()
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #877906a4
-def _address(url: str, local_only: bool) -> str:
-    "The host, or a `ConfigError`."
+def _refused(url: str, local_only: bool) -> str:  # Empty: it may be asked
+    "Why an address is not used."
     try: parts = urlsplit(url); _ = parts.port
-    except ValueError: raise ConfigError("event_webhook is no address") from None
+    except ValueError: return "event_webhook is no address"
     plain = url.isprintable() and url.isascii() and not set(url) & set("\\ ")
     if not (plain and parts.scheme in ("http", "https") and parts.hostname and parts.username is None):
-        raise ConfigError(
-            "event_webhook is no address that can be used: it needs http or https and a host, and neither a "
-            "name nor a password")
-    if local_only and not is_local(url):
-        raise ConfigError(
-            f"event_webhook: {parts.hostname} is not told anything: llm_local_only, and it is not local")
-    return parts.hostname
+        return ("event_webhook is no address that can be used: it needs http or https and a host, and "
+                "neither a name nor a password")
+    if not local_only or is_local(url): return ""
+    return f"event_webhook: {parts.hostname} is not told anything: llm_local_only, and it is not local"
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #e59f5147
 class _NoWayOn(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: Any) -> None: return None
 
 
-def _webhook(url: str, event: RunFinished, local_only: bool, seconds: float = 5) -> str:
-    try: host = _address(url, local_only)
-    except ConfigError as e: return str(e)
-    ask = urllib.request.Request(url, json.dumps(event.to_dict()).encode(),
+def _webhook(url: str, event: Mapping[str, Any], local_only: bool, seconds: float = 5) -> str:
+    if said := _refused(url, local_only): return said
+    host = urlsplit(url).hostname
+    ask = urllib.request.Request(url, json.dumps(event).encode(),
                                  {"Content-Type": "application/json",
                                   "User-Agent": "git-notes-consolidation"})
     proxies = [urllib.request.ProxyHandler({})] if is_local(url) else []
@@ -141,7 +123,7 @@ def _webhook(url: str, event: RunFinished, local_only: bool, seconds: float = 5)
     return _within(seconds, f"event_webhook: {host}", post)
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #6800a3e1
-def publish(event: RunFinished, config: SubconsciousnessConfig) -> tuple[str, ...]:
+def publish(event: Mapping[str, Any], config: SubconsciousnessConfig) -> tuple[str, ...]:
     "Tell everybody who is configured; what went wrong, in a sentence each."
     said = list(_entry_points(event)) if config.event_entry_points else []
     if config.event_command: said.append(_command(config.event_command, event))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import numpy as np
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -28,10 +28,10 @@ from .scan import collapse, Scanned, Scope
 from .relate import active_edges, relate, Related
 from ..store.metadata import (
     metadata_of, replacements, replacers, standing, taken_back)
-from .cluster import _clustered, linked, references_of, summarize
+from .cluster import cluster, linked, references_of, summarize
 
 # %% auto #0
-__all__ = ['Progress', 'tier', 'allowed', 'current_summaries', 'Desired', 'desired_state']
+__all__ = ['Progress', 'tier', 'not_current', 'allowed', 'share_of', 'current_summaries', 'Desired', 'desired_state']
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #239073d9
 def tier(
@@ -61,24 +61,24 @@ def _allowed(found: Iterable[_T], state: State) -> tuple[list[_T], dict[str, _T]
     return [x for x in fit if x.id not in state.barred], {x.id: x for x in fit if x.id in state.barred}
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #704e1e1e
-def _hidden_by(edges: Iterable[MemoryEdge]) -> Iterator[str]:
+def _hidden_by(edges: Iterable[MemoryEdge]) -> set[str]:
     "Memories that something else stands for; exact repeats do not count, they lose nothing."
-    for e in edges:
-        if e.edge_type == EdgeType.SUPERSEDES: yield e.target_id
-        elif e.edge_type == EdgeType.DUPLICATE_OF and e.code != "X": yield e.source_id
+    return ({e.target_id for e in edges if e.edge_type == EdgeType.SUPERSEDES}
+            | {e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF and e.code != "X"})
 
 
-def _copies(memories: Sequence[Memory]) -> set[str]:
-    "Those that say exactly what an earlier one says."
-    return {i for i, first in collapse(memories).items() if i != first}
+def not_current(memories: Sequence[Memory], edges: Iterable[MemoryEdge]) -> set[str]:
+    "Those, and whatever says exactly what an earlier one says."
+    return _hidden_by([*edges]) | {i for i, first in collapse(memories).items() if i != first}
 
 
 def allowed(memories: Sequence[Memory], past: set[str], config: SubconsciousnessConfig) -> int:
     "How many current memories one run may supersede, where `past` are no longer or do not count."
-    return _share(sum(m.id not in past for m in memories), config)
+    return share_of(sum(m.id not in past for m in memories), config)
 
 
-def _share(n: int, config: SubconsciousnessConfig) -> int:
+def share_of(n: int, config: SubconsciousnessConfig) -> int:
+    "What one run may hide of so many."
     return max(config.max_change_floor, int(config.max_change * n))
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #2f029a86
@@ -89,7 +89,7 @@ def _surest(
     "The surest replacements, as many as one run may make."
     fresh = [e for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.id not in s.state.edges]
     if len(fresh) <= s.config.max_change_floor: return [*edges], ()
-    past = set(_hidden_by(s.state.edges.values())) | _copies(s.memories)
+    past = not_current(s.memories, s.state.edges.values())
     most = allowed(s.memories, past, s.config)
     ranked = dict.fromkeys(e.target_id for e in sorted(fresh, key=lambda e: (-e.weight, e.id)))
     over = set([i for i in ranked if i not in past][most:])
@@ -106,7 +106,7 @@ def _one_each(
     edges: Iterable[MemoryEdge],  # That hold
 ) -> tuple[tuple[MemoryEdge, ...], frozenset[str]]:  # What is asked now, and the open questions that are over
     "The likeliest question of each newer memory."
-    gone = set(_hidden_by(edges)) | _copies(s.memories)
+    gone = not_current(s.memories, edges)
     def answered(e: MemoryEdge) -> bool:
         return any(replace(e, edge_type=t, kind=None).id in s.state.verdicts for t in _ANSWERS)
     mine = {e.id: e for e in asked if e.code != LIKELY or not answered(e)}
@@ -151,7 +151,7 @@ def _built_on_what_was_undone(
 ) -> dict[str, tuple[MemoryEdge, str]]:
     """A replacement of what another clone has taken back leaves what that had replaced: does the newest hold
     in the place of that too?"""
-    there, over = {m.id for m in s.memories}, set(_hidden_by(edges))
+    there, over = {m.id for m in s.memories}, _hidden_by(edges)
     before: dict[str, set[str]] = defaultdict(set)
     for newer, older in s.state.replacing: before[newer].add(older)
     asked = (replace(e, target_id=i, weight=DOUBTED, by="offline", created_at=s.now,
@@ -219,91 +219,83 @@ def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
     "The memories that something else stands for now and did not before, or the other way round."
     there = {m.id: m for m in (*s.memories, *s.buried.values())}
     when = {i: m.event_time for i, m in there.items()}
-    def replaced(edges: Iterable[MemoryEdge]) -> dict[str, tuple[str, str]]:
+    def replaced(edges: Iterable[MemoryEdge]) -> set[tuple[str, str, str | None]]:
         inside = [e for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.source_id in there
                   and e.target_id in there]
         over, _ = taken_back(there, inside)
-        return {i: (e.source_id, e.kind or "") for i,
-                e in replacements((e for e in inside if e.id not in over), when).items()}
-    was, now = replaced(s.state.edges.values()), replaced(edges)
-    return frozenset(i for i in was.keys() | now.keys() if was.get(i) != now.get(i))
+        found = replacements((e for e in inside if e.id not in over), when)
+        return {(i, e.source_id, e.kind) for i, e in found.items()}
+    return frozenset(i for i, *_ in replaced(s.state.edges.values()) ^ replaced(edges))
 
 
-def _around(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) -> frozenset[str]:
-    "The memories whose clusters and summaries may change."
+def _around(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) -> Scanned:
+    "With a scope of the memories whose clusters and summaries may change."
     current = [(m.id, n) for m, n in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id]
     level = s.config.consolidation_threshold or s.embedder.cluster_threshold
     there, near = np.zeros((2, len(s.vectors)), bool)
     there[[n for _, n in current]] = True
     near[reached(s.vectors, [n for i, n in current if i in touched], 1 - level, there)] = True
-    return touched | {i for i, n in current if near[n]}
+    return replace(s, scope=Scope(ids=touched | {i for i, n in current if near[n]}))
 
 
-def _told_before(s: Scanned, groups: Iterable[MemoryCluster],
-                 touched: frozenset[str]) -> tuple[list[MemorySummary], list[MemoryCluster]]:
-    "The summaries of clusters that are as they were, and the other clusters."
+def _told_before(s: Scanned, groups: Iterable[MemoryCluster], touched: frozenset[str]) -> list[MemorySummary]:
+    "The summaries of clusters that are as they were."
     told = {frozenset(x.source_memory_ids): x for x in s.state.summaries.values()}
-    due = [c for c in groups if frozenset(c.memory_ids) not in told or not touched.isdisjoint(c.memory_ids)]
-    left = {c.label for c in due}
-    return [told[frozenset(c.memory_ids)] for c in groups if c.label not in left], due
-
+    return [told[ids] for c in groups if (ids := frozenset(c.memory_ids)) in told and ids.isdisjoint(touched)]
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #514bc2ad
-def _told_anew(sources: object, scope: Scope, as_before: Container[Set[str]]) -> bool:
+def _looked_at_anew(s: Scanned, sources: object, as_before: Iterable[MemorySummary]) -> bool:
     "Are these the sources of a summary, all of them looked at, and not those of one that stays?"
     if not isinstance(sources, (list, tuple)) or not sources: return False
-    asked = frozenset(map(str, sources))
-    return (scope.ids or frozenset()).issuperset(asked) and asked not in as_before
+    asked = {*map(str, sources)}
+    return (s.scope.ids or frozenset()) >= asked and all(asked != {*x.source_memory_ids} for x in as_before)
 
 
 Progress = Callable[[ConsolidationPhase], None]  # Called when a phase begins
 
-def desired_state(
-    s: Scanned,
-    settled: bool = False,  # Relations are known to be up to date
-    progress: Progress = lambda phase: None,
-    fresh: frozenset[str] | None = None,  # Relations are known to be up to date, these later memories aside
-) -> Desired:
+def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desired:
     "Everything that should hold."
+    c, fresh, looks = s.config, s.fresh, s.fresh != frozenset()
     new = s if fresh is None else replace(s, scope=Scope(ids=fresh))
     progress(ConsolidationPhase.SUPERSESSION)
-    related = relate(new) if s.config.linking_enabled and not settled else Related(collapse(s.memories), ())
+    related = relate(new) if c.linking_enabled and looks else Related(collapse(s.memories), ())
     edges, undone = _allowed(related.edges, s.state)
     edges, wait = _surest(s, edges)
-    held = [*s.state.edges.values()] if settled else active_edges(new, edges, related.heard)
-    edges = held if settled else edges + held
+    edges += active_edges(new, edges, related.heard)
     progress(ConsolidationPhase.CLUSTER)
-    on = s.config.consolidation_enabled and s.scope.does("summarize") and not settled
-    touched = frozenset[str]() if fresh is None else fresh | _newly_replaced(s, edges)
-    near = s if fresh is None else replace(s, scope=Scope(ids=_around(s, related.stands_for, touched)))
-    groups, kept = _clustered(near, related.stands_for) if on else ([], None)
-    if s.config.linking_enabled and s.config.relations_enabled and not settled:
-        edges = edges + _beside(new, related, groups, [*edges, *undone.values()])
+    touched, near = frozenset[str](), new
+    if fresh:
+        touched = fresh | _newly_replaced(s, edges)
+        near = _around(s, related.stands_for, touched)
+    summarizes = c.consolidation_enabled and s.scope.does("summarize") and looks
+    groups, kept = cluster(near, related.stands_for) if summarizes else ([], None)
+    if c.linking_enabled and c.relations_enabled and looks:
+        edges += _beside(new, related, groups, [*edges, *undone.values()])
     progress(ConsolidationPhase.SUMMARIZE)
-    as_before, due = ([], groups) if fresh is None else _told_before(s, groups, touched)
-    members = {i for c in due for i in c.memory_ids}
-    made, failed = summarize(s, due, metadata_of((*s.memories, *s.buried.values()), edges, (), s.state,
-                                                 members) if due else {})
+    as_before = [] if fresh is None else _told_before(s, groups, touched)
+    stay = {frozenset(x.source_memory_ids) for x in as_before}
+    due = [g for g in groups if frozenset(g.memory_ids) not in stay]
+    everything, members = (*s.memories, *s.buried.values()), {i for g in due for i in g.memory_ids}
+    made, failed = summarize(s, due, metadata_of(everything, edges, (), s.state, members) if due else {})
     made += as_before
     told, declined = _allowed(made, s.state)
     may = {x.id for x in told}
-    told = ([*s.state.summaries.values()] if settled
-            else told + current_summaries(near, told, [x for x in made if x.id not in may]))
+    told += current_summaries(near, told, [x for x in made if x.id not in may])
     progress(ConsolidationPhase.TIER)
-    on = s.config.forgetting_enabled and s.scope.does("tier")
     # What a tombstone replaced is still outdated
-    moves = tier(s, metadata_of((*s.memories, *s.buried.values()), edges, told, s.state)) if on else []
+    moves = (tier(s, metadata_of(everything, edges, told, s.state))
+             if c.forgetting_enabled and s.scope.does("tier") else [])
     there = {m.id: m for m in s.memories}
     distinct = len(there.keys() - {e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     asked, over = _one_each(s, related.asked, (*edges, *wait))
     related = replace(related, asked=asked)
-    review = {i: x for i, x in (_review(related, {**undone, **declined}, edges, withdrawn, wait, s.state.over)
-                                | _built_on_what_was_undone(s, edges)).items() if i not in s.state.verdicts}
-    closed = _closed(s, review) if s.scope == Scope() and not settled else ()
-    if fresh is not None:
-        stay = {frozenset(x.source_memory_ids) for x in as_before}
-        closed = tuple(i for i in closed if i in s.state.edges or i in over
-                       or _told_anew(s.state.reviews[i].get("sources"), near.scope, stay))
+    review = _review(related, {**undone, **declined}, edges, withdrawn, wait, s.state.over)
+    review = {i: x for i, x in (review | _built_on_what_was_undone(s, edges)).items()
+              if i not in s.state.verdicts}
+    closed = _closed(s, review) if s.scope == Scope() and looks else ()
+    if fresh:
+        closed = tuple(i for i in closed if i in s.state.edges or i in over or _looked_at_anew(
+            near, s.state.reviews[i].get("sources"), as_before))
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed),
                    review, closed, len(wait), kept)

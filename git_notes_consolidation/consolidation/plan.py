@@ -23,7 +23,7 @@ from ..store.events import (
 from ..store.state import State
 from .scan import Scanned
 from git_notes_consolidation.consolidation.pipeline import (
-    _copies, _hidden_by, _share, allowed, Desired)
+    allowed, Desired, not_current, share_of)
 from .expiry import Due, reasons, RULE, tombstones
 
 if TYPE_CHECKING:
@@ -184,10 +184,9 @@ def _result(run: str, s: Scanned, d: Desired, changes: Sequence[Append],
 # %% ../../nbs/13_consolidation/08_plan.ipynb #b5cf4a12
 def _hidden(s: Scanned, d: Desired) -> tuple[int, int]:
     "Current memories that would be superseded, and how many may be."
-    copies = _copies(s.memories)
-    old = set(_hidden_by(s.state.edges.values()))
-    hides = {e.target_id for e in d.edges if e.edge_type == EdgeType.SUPERSEDES} - old - copies
-    return len(hides), allowed(s.memories, old | copies, s.config)
+    past = not_current(s.memories, s.state.edges.values())
+    hides = {e.target_id for e in d.edges if e.edge_type == EdgeType.SUPERSEDES} - past
+    return len(hides), allowed(s.memories, past, s.config)
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #aaaf2afe
 def make_plan(
@@ -199,12 +198,11 @@ def make_plan(
     expired: Mapping[str, Due] = {},  # What is not among the memories any more, because its time is over
 ) -> Plan:
     "The records that turn what holds into what should."
-    changes = [*_changes(s, d), *tombstones(expired)]
+    changes, (hides, limit) = [*_changes(s, d), *tombstones(expired)], _hidden(s, d)
     if d.waiting:
         warnings = [*warnings, f"{d.waiting} replacement{'s wait' if d.waiting > 1 else ' waits'} for the "
                                f"next run, asked about until then: one run may supersede "
-                               f"{_hidden(s, d)[1]} memories "
-                               "(max_change, max_change_floor)"]
+                               f"{limit} memories (max_change, max_change_floor)"]
     run = (digest("run", dict(bases), settings.id, s.now.isoformat(),
                   [[a.store, a.object, encode(a.record)] for a in changes]) if changes else "")
     result = replace(_result(run, s, d, changes, warnings), memories_expired=len(expired))
@@ -214,8 +212,8 @@ def make_plan(
         log = {"kind": "run", "id": run, "at": s.now.isoformat(), "config": settings.id, "counts": counts}
         changes = ([replace(a, record=dict(a.record) | {"run": run}) for a in changes]
                    + reasons(expired, run, s.now) + [Append("runs", _newest(s), log)])
-    return Plan(s.now, bases, settings.id, tuple(changes), result, *_hidden(s, d),
-                _share(len(s.memories) + s.apart + len(expired), s.config), d.waiting, near=d.near)
+    return Plan(s.now, bases, settings.id, tuple(changes), result, hides, limit,
+                share_of(len(s.memories) + s.apart + len(expired), s.config), d.waiting, near=d.near)
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #a86d5dc5
 def model_answers(plan: Plan, usage: Usage, heard: Mapping[str, Heard] = MappingProxyType({})) -> Plan:

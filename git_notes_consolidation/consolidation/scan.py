@@ -73,6 +73,8 @@ class Scanned:
     at: np.ndarray | None = None  # (n,) the row of each memory's vector; none: as they come
     # What memories are called, where that is known
     called: Mapping[str, MemoryNames] = field(default_factory=dict)
+    # The memories whose relations are not known; none: all of them
+    fresh: frozenset[str] | None = None
 
     @property
     def writer(self) -> Model | None:

@@ -11,27 +11,47 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
 from ..core.loading import Settings
-from ..core.memory import Memory
+from ..core.memory import digest, Memory
 from ..core.models import MemoryEdge, MemoryMetadata
 from ..retention.score import retention_scores
-from ..store.git import Repo
+from ..store.git import read_notes, Repo
 from ..store.reader import read_memories, Scan
-from ..store.events import Events, read_events
+from ..store.events import Events, read_events, shared_tips
 from ..store.locks import clone_id
 from ..store.metadata import metadata_of
 from ..store.state import as_shown, fold, State, with_state
-from ..store import cache as store_cache
+from ..store import cache as store_cache, tables as store_tables
+from ..store.oplog import operations_of
+from ..store.versions import versions_of
 from ..store.accesses import access_counts, unflushed, with_unflushed
 from .scan import collapse, living_memories
 
 if TYPE_CHECKING:
+    from git_notes_consolidation.store.changes import Additions
     from git_notes_consolidation.staleness.lifetimes import Stale as Gone
     from git_notes_consolidation.staleness.staleness import Comparison
 
 # %% auto #0
-__all__ = ['WORDS', 'View', 'view', 'shown', 'counted', 'Place', 'Looking', 'scored', 'stand_ins']
+__all__ = ['WORDS', 'PreviousRun', 'View', 'view', 'shown', 'uncounted', 'counted', 'Place', 'Looking', 'scored', 'stand_ins',
+           'refresh_tables', 'made_of']
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #7c0b06c7
+@dataclass(frozen=True)
+class PreviousRun:
+    "What the tables and the last run's base say."
+    base: Mapping[str, Any]
+    memories: tuple[Memory, ...]  # All that stand for themselves, and tombstones
+    state: State  # Of these
+    shown: Mapping[str, str]  # Memory id to what is shown for it
+    versions: Mapping[str, tuple[object, ...]]  # Memory id to its row of `versions_of`
+    new: Additions  # What came to the notes since
+
+    @property
+    def apart(self) -> int:
+        "Exact repeats that are not among the memories."
+        return int(self.base["living"]) - sum(m.status != "tombstone" for m in self.memories)
+
+
 @dataclass(frozen=True)
 class View:
     "The repository at one moment."
@@ -39,6 +59,13 @@ class View:
     events: Events
     state: State
     code: Comparison | None = None  # The memories beside the code, where that is to count
+    known: PreviousRun | None = None  # Where only what is new was read
+    fresh: frozenset[str] | None = None  # The memories that no run has looked at; none: look at all
+
+    @property
+    def apart(self) -> int:
+        "Exact repeats that are not among the memories, because all is known of them."
+        return self.known.apart if self.known else 0
 
     @property
     def bases(self) -> dict[str, str]:
@@ -55,16 +82,20 @@ class View:
     @property
     def warnings(self) -> tuple[str, ...]:
         "What could not be read, with its place."
-        return (tuple(str(p) for p in (*self.scan.problems, *self.events.problems))
+        before = tuple(self.known.base["warnings"]) if self.known else ()
+        return (before + tuple(str(p) for p in (*self.scan.problems, *self.events.problems))
                 + (self.code.remarks if self.code else ()))
 
 
 def view(
     repo: Repo,
     settings: Settings | None = None,  # With a stale_factor the code's history is read too
+    refs: Mapping[str, str] | None = None,  # Where they point, if that is known
 ) -> View:
     "Read everything."
-    scan, events, state = read_memories(repo), *_events(repo)
+    seen = read_notes(repo, shared_tips(repo) if refs is None else refs)
+    scan, events = read_memories(repo, seen), read_events(repo, seen)
+    state = fold(events)
     v = View(replace(scan, memories=with_state(scan.memories, state)), events, state)
     if settings is None or settings.config.stale_factor == 1: return v
     from git_notes_consolidation.staleness.staleness import compare
@@ -88,13 +119,8 @@ def shown(v: View) -> View:
 
 WORDS = ("span", "reason")  # Fields of edges and questions that quote a memory
 
-
-def _events(repo: Repo) -> tuple[Events, State]:
-    events = read_events(repo)
-    return events, fold(events)
-
 # %% ../../nbs/13_consolidation/09_view.ipynb #d4960a8b
-def _waiting(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str, list[tuple[str, datetime]]]:
+def uncounted(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str, list[tuple[str, datetime]]]:
     "Accesses that git does not hold; a clone's name is only made where there are some."
     return unflushed(conn, access_counts(events, clone_id(repo))) if unflushed(conn, {}) else {}
 
@@ -103,7 +129,7 @@ def counted(repo: Repo, v: View) -> View:
     "The view with the uses that git does not hold yet, as the next run will see it."
     if not store_cache.index_path(repo).exists(): return v  # Looking makes no cache
     with closing(store_cache.open_index(repo, check=False)) as conn:
-        return replace(v, state=with_unflushed(v.state, _waiting(repo, conn, v.events)))
+        return replace(v, state=with_unflushed(v.state, uncounted(repo, conn, v.events)))
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #b2c3d4e5
 class Place(Protocol):
@@ -145,3 +171,18 @@ def stand_ins(
              j in collapse(there, over).items()}
     first |= {i: str(meta[i].merged_into) for i in when if meta[i].merged_into in when}
     return {i: first.get(j, j) for i, j in first.items()}
+
+# %% ../../nbs/13_consolidation/09_view.ipynb #1ca7de34
+def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
+    "Fill the tables; they say of which refs they were made."
+    # Recall reads no history of code; there the tier tells
+    meta = scored(replace(v, code=None), settings, now)
+    memories, when = v.scan.memories, {m.id: m.event_time for m in v.scan.memories}
+    versions = {i: x.row() for i, x in versions_of(memories, meta, v.state.edges.values()).items()}
+    store_tables.refresh(conn, memories, meta, v.state, stand_ins(memories, meta), made_of(v.bases), versions,
+                         (op.row() for op in operations_of(v.events, v.state, when)))
+
+
+def made_of(bases: Mapping[str, str]) -> str:
+    "What the tables remember of the refs that they were made from."
+    return digest("tables", dict(sorted(bases.items())))

@@ -27,8 +27,10 @@ from ..similarity.static import StaticEmbedder
 from git_notes_consolidation.recall.search import (
     Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for,
     with_equals)
+from ..consolidation.increment import catch_up
+from ..consolidation.view import made_of, refresh_tables, scored, stand_ins, view
 from ..store.accesses import note_accesses
-from ..core.memory import UTC, Memory, digest
+from ..core.memory import UTC, Memory
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
 from ..store.events import REFS
 from ..store.state import as_shown
@@ -68,22 +70,20 @@ def recall_embedder(
 # %% ../../nbs/14_recall/06_service.ipynb #b856df5a
 def refs_key(repo: Repo) -> str:
     "Changes when any note does."
-    return digest("tables", dict(sorted(tips(repo, MEM, *REFS.values()).items())))
+    return made_of(tips(repo, MEM, *REFS.values()))
 
 # %% ../../nbs/14_recall/06_service.ipynb #adce18d9
 def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: AskedTimes) -> None:
     "Tables as they would have been."
-    from git_notes_consolidation.consolidation import view as consolidation_view
     from git_notes_consolidation.retention.tiers import tier_of
-    v, config = consolidation_view.view(repo), settings.config.retention
+    v, config = view(repo), settings.config.retention
     if asked.known_at: v = known_by(v, asked.known_at)
     if asked.as_of: v = true_by(v, asked.as_of)
     v, there = replace(v, state=replace(v.state, tiers={})), {m.id: m for m in v.scan.memories}
-    meta = consolidation_view.scored(v, settings, asked.now)
+    meta = scored(v, settings, asked.now)
     meta = {i: replace(d, tier=tier_of(d.retention, there[i], d, config, asked.now)[0]) for i,
             d in meta.items()}
-    store_tables.refresh(conn, v.scan.memories, meta, v.state,
-                         consolidation_view.stand_ins(v.scan.memories, meta))
+    store_tables.refresh(conn, v.scan.memories, meta, v.state, stand_ins(v.scan.memories, meta))
 
 # %% ../../nbs/14_recall/06_service.ipynb #799fca95
 @contextmanager
@@ -173,15 +173,10 @@ class _Tables:
             return self._now
 
     def _fill(self, conn: sqlite3.Connection) -> None:
-        from git_notes_consolidation.consolidation import incremental as consolidation_incremental
-        from git_notes_consolidation.consolidation import view as consolidation_view
-        from git_notes_consolidation.consolidation import service as sv
-        done = consolidation_incremental.catch_up(
-            sv.ConsolidationService(self.repo, self.settings, self.embedder), conn,
-                                   self.clock())
+        done = catch_up(self.repo, self.settings, conn, self.clock())
         # By us, or by somebody who was faster
         if done or index.recalled(conn, "tables") == refs_key(self.repo): return
-        sv.refresh_tables(conn, consolidation_view.view(self.repo), self.settings, self.clock())
+        refresh_tables(conn, view(self.repo), self.settings, self.clock())
 
     def _at(self, asked: AskedTimes) -> tuple[sqlite3.Connection, _Held]:
         key = refs_key(self.repo)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 import numpy as np
 from ..consolidation.scan import living_memories
-from ..consolidation.service import scored, stand_ins
+from ..consolidation.view import scored, stand_ins
 from ..consolidation.view import view
 from ..core.loading import load_settings, project_file
 from ..core.memory import Memory, SAMPLE_NOW, sample_memories

@@ -108,7 +108,7 @@ class ConsolidationHook:
     async def execute(self) -> ConsolidationResult:
         "An incremental run."
         import asyncio
-        from git_notes_consolidation.consolidation.incremental import run
+        from git_notes_consolidation.consolidation.service import run
         from git_notes_consolidation.consolidation.scan import Scope
         from git_notes_consolidation.consolidation.stores import open_service
         repo, now = open_repo(self.path), self.clock()

@@ -189,9 +189,11 @@ def additions_since(
     repo: Repo,
     since: Mapping[str, str],  # The tips of refs/notes/mem/* that a scan saw
     most: int = 2_000,  # Records, or notes with something new
+    refs: Mapping[str, str] | None = None,  # Where they point now, if that is known
 ) -> Additions | None:  # None: something else happened too, or it is more than that; read everything
     "What came to the notes, if records were appended and that was all."
-    refs, problems, grown, count = tips(repo, MEM), list[Problem](), {}, 0
+    refs = tips(repo, MEM) if refs is None else refs
+    problems, grown, count = list[Problem](), {}, 0
     found: dict[tuple[str, ...], list[tuple[Place, Record]]] = defaultdict(list)
     try:
         changes = _changes(repo, since, refs)

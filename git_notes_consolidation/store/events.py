@@ -15,13 +15,13 @@ from ..core.memory import digest, Memory
 from ..core.models import MemoryEdge, MemorySummary, MemoryTier
 from ..observability.tracing import span
 from ..observability.metrics import count
-from .git import MEM, note_paths, read_blobs, Repo, tips
+from .git import MEM, Notes, read_notes, Repo, tips
 from .reader import _GONE, Problem
 
 # %% auto #0
-__all__ = ['REFS', 'encode', 'decode', 'Events', 'our_tips', 'ref_of', 'shared_tips', 'read_events', 'Append', 'stamp',
-           'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append', 'op_append',
-           'prune_append', 'access_append']
+__all__ = ['REFS', 'encode', 'decode', 'Events', 'our_tips', 'ref_of', 'shared_tips', 'every_tip', 'read_events', 'Append',
+           'stamp', 'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append',
+           'op_append', 'prune_append', 'access_append']
 
 # %% ../../nbs/08_store/03_events.ipynb #b8cf227d
 def _plain(value: Any) -> Any:
@@ -98,16 +98,14 @@ def _decode_note(data: bytes, name: str) -> tuple[list[dict[str, Any]], list[Pro
 # %% ../../nbs/08_store/03_events.ipynb #aa588297
 _SPANS = {"meta": "metadata", "summaries": "summary", "edges": "edge", "runs": "run"}
 
-def _read_store(repo: Repo, store: str,
-                tip: str | None) -> list[tuple[str, tuple[list[dict[str, Any]], list[Problem]]]]:
+def _read_store(seen: Notes, store: str) -> list[tuple[str, tuple[list[dict[str, Any]], list[Problem]]]]:
     "Annotated object and content of each note of a store."
     with span(f"store.{_SPANS[store]}.read") as s:
-        notes = [(obj, blob) for obj, _, blob in note_paths(repo, tip)] if tip else []
-        data = read_blobs(repo, {b for _, b in notes})
+        notes = seen.of(REFS[store])
         s.set(count=len(notes))
-    count(f"store.{_SPANS[store]}_reads", len(notes))
-    return [(obj, _decode_note(data[blob], blob) if blob in data else ([], [Problem(blob, 0, _GONE)]))
-            for obj, blob in notes]
+        count(f"store.{_SPANS[store]}_reads", len(notes))
+        return [(obj, _decode_note(seen.texts[blob], blob) if blob in seen.texts
+                 else ([], [Problem(blob, 0, _GONE)])) for obj, blob in notes]
 
 # %% ../../nbs/08_store/03_events.ipynb #1bdf7f2f
 @dataclass(frozen=True)
@@ -124,9 +122,12 @@ class Events:
         return min(max(self.before, max((r["seq"] for _, _, r in self.records), default=0)), _LAST - 1)
 
 # %% ../../nbs/08_store/03_events.ipynb #0726f2ae
+_DATA = [REFS[s] for s in ("meta", "summaries", "edges")]
+
+
 def our_tips(repo: Repo) -> dict[str, str]:
     "Where our refs point, such that no run is seen without its records."
-    return tips(repo, REFS["runs"]) | tips(repo, *(REFS[s] for s in ("meta", "summaries", "edges")))
+    return tips(repo, *_DATA, first=[REFS["runs"]])
 
 # %% ../../nbs/08_store/03_events.ipynb #ca087efd
 def ref_of(
@@ -138,16 +139,25 @@ def ref_of(
 
 def shared_tips(repo: Repo) -> dict[str, str]:
     "Where our refs point, and the plugin's."
-    return our_tips(repo) | tips(repo, MEM)
+    return tips(repo, *_DATA, MEM, first=[REFS["runs"]])
+
+
+def every_tip(repo: Repo) -> dict[str, str]:
+    "The same, and those of refs that nobody shares."
+    return tips(repo, *_DATA, MEM, "refs/gnc/", first=[REFS["runs"]])
 
 # %% ../../nbs/08_store/03_events.ipynb #b81e227f
-def read_events(repo: Repo) -> Events:
+def read_events(
+    repo: Repo,
+    seen: Notes | None = None,  # What was read already
+) -> Events:
     "All records of our four refs."
-    refs = our_tips(repo)
+    seen = seen or read_notes(repo, our_tips(repo))
+    refs = {ref: tip for ref, tip in seen.tips.items() if ref in REFS.values()}
     unique: dict[tuple[str, str, int], list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
     problems: list[Problem] = []
     for store in REFS:
-        for obj, (records, bad) in _read_store(repo, store, refs.get(REFS[store])):
+        for obj, (records, bad) in _read_store(seen, store):
             problems += [Problem(f"{REFS[store]} {obj}", p.offset, p.reason) for p in bad]
             for r in records:
                 # More than one where somebody forged a name: which counts is for the fold to say

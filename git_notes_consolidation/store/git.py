@@ -5,17 +5,18 @@
 # %% ../../nbs/08_store/01_git.ipynb #5129f938
 from __future__ import annotations
 import json, os, re, subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 from ..core.remedies import GONE, NOT_FETCHED, NOT_THERE, remedy
 from ..observability.metrics import OPENED
 
 # %% auto #0
 __all__ = ['MEM', 'KEPT', 'IDENT', 'LARGEST_NOTE', 'RepoError', 'NoRepository', 'Repo', 'git_env', 'git', 'broken_off',
            'open_repo', 'commit_stream', 'tips', 'none_there', 'missing_memories', 'note_paths', 'read_objects',
-           'read_blobs', 'RaceLost', 'move_refs']
+           'read_blobs', 'Notes', 'read_notes', 'RaceLost', 'move_refs']
 
 # %% ../../nbs/08_store/01_git.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -119,10 +120,16 @@ def commit_stream(ref: str, when: datetime, message: str, changes: Iterable[byte
     return head + (b"from %s\n" % parent.encode() if parent else b"") + b"".join(changes) + b"\n"
 
 # %% ../../nbs/08_store/01_git.ipynb #a41edb4f
-def tips(repo: Repo, *prefixes: str) -> dict[str, str]:
+def tips(
+    repo: Repo,
+    *prefixes: str,
+    first: Sequence[str] = (),  # Prefixes whose refs are read before the others
+) -> dict[str, str]:
     "Refs under the prefixes, with the object each points to."
-    out = git(repo.path, "for-each-ref", "--format=%(refname) %(objectname)", *prefixes).decode()
-    return dict(line.rsplit(" ", 1) for line in out.splitlines())
+    def read(under: Sequence[str]) -> dict[str, str]:
+        out = git(repo.path, "for-each-ref", "--format=%(refname) %(objectname)", *under).decode()
+        return dict(line.rsplit(" ", 1) for line in out.splitlines())
+    return (read(first) if first else {}) | read(prefixes)
 
 # %% ../../nbs/08_store/01_git.ipynb #ba810a91
 def none_there(repo: Repo) -> bool:
@@ -186,6 +193,23 @@ def read_blobs(
     fit = [i for i, _, size in (row.rsplit(" ", 2) for row in rows[:-1] if " blob " in row)
            if int(size) <= most]
     return {i: data for i, (_, data) in read_objects(repo, fit).items()}
+
+# %% ../../nbs/08_store/01_git.ipynb #235ea5f8
+class Notes(NamedTuple):
+    "What notes refs hold at one moment."
+    tips: Mapping[str, str]  # The refs, and where they point
+    places: Mapping[str, list[tuple[str, str, str]]]  # Ref to annotated object, path and blob of each note
+    texts: Mapping[str, bytes]  # By blob, those aside that are missing or too large
+
+    def of(self, ref: str) -> list[tuple[str, str]]:
+        "Annotated object and blob of a ref's notes."
+        return [(obj, blob) for obj, _, blob in self.places.get(ref, ())]
+
+
+def read_notes(repo: Repo, refs: Mapping[str, str]) -> Notes:
+    "All notes of some refs."
+    places = {ref: note_paths(repo, tip) for ref, tip in refs.items()}
+    return Notes(refs, places, read_blobs(repo, {blob for rows in places.values() for *_, blob in rows}))
 
 # %% ../../nbs/08_store/01_git.ipynb #8616c8a1
 class RaceLost(Exception):

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from ..core.processes import private
-from .git import move_refs, Repo, RepoError, tips
-from .events import REFS
+from .git import move_refs, Repo, RepoError
+from .events import every_tip, REFS
 
 # %% auto #0
 __all__ = ['tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file', 'lock_held']
@@ -26,14 +26,19 @@ def _try_lock(handle: Any) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 # %% ../../nbs/08_store/05_locks.ipynb #8dfdb6db
-def tidy(repo: Repo, patience: float = 1.0) -> None:
+_TMP = "refs/gnc/tmp/"
+
+
+def tidy(repo: Repo, patience: float = 1.0) -> dict[str, str]:  # The refs that are left, as `every_tip`
     "Remove the lock files of our refs that stay for longer than any git needs, and temporary refs."
     locks = _locks(repo)
     if locks: time.sleep(patience)
     for p, mark in _locks(repo).items():
         if locks.get(p) == mark: p.unlink(missing_ok=True)
-    left = tips(repo, "refs/gnc/tmp/")
-    if left: move_refs(repo, [f"delete {ref} {tip}" for ref, tip in left.items()], final=True)
+    refs = every_tip(repo)
+    left = [f"delete {ref} {tip}" for ref, tip in refs.items() if ref.startswith(_TMP)]
+    if left: move_refs(repo, left, final=True)
+    return {ref: tip for ref, tip in refs.items() if not ref.startswith(_TMP)}
 
 
 def _locks(repo: Repo) -> dict[Path, tuple[int, int]]:
@@ -66,13 +71,12 @@ def hold(
 
 # %% ../../nbs/08_store/05_locks.ipynb #57c3030f
 @contextmanager
-def run_lock(repo: Repo) -> Iterator[None]:
-    "Held for the length of a run; `Locked` if another has it."
+def run_lock(repo: Repo) -> Iterator[dict[str, str]]:
+    "Held for the length of a run, and the refs as they are then; `Locked` if another has it."
     with hold(repo, "lock",
               f"another run is at work in {repo.common_dir}; wait for it, or look at `gnc runs` afterwards",
               0.05):
-        tidy(repo)
-        yield
+        yield tidy(repo)
 
 # %% ../../nbs/08_store/05_locks.ipynb #ff20e2b8
 def clone_id(repo: Repo) -> str:

@@ -14,16 +14,17 @@ from ..core.memory import UTC, as_utc, digest
 from .audit import audit
 from .audit_notes import Finding as Broken, Report, Where
 from .damage import Finding, Recoverable, counted_noun
-from .events import REFS, decode, shared_tips
+from .events import REFS, decode, every_tip, shared_tips
 from .git import (
-    KEPT, MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs, tips)
+    KEPT, MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs)
 from .reader import parse_note, pieces
 from .sync import _lines, news
 from .writer import (
     _marked, note_changes, notes_on, piece_changes, publish_commits, retry_races)
 
 # %% auto #0
-__all__ = ['Lost', 'Removal', 'removals', 'losses', 'keep', 'bring_back', 'made_whole', 'loss_findings', 'audited']
+__all__ = ['Lost', 'Removal', 'removals', 'losses', 'lost_since', 'hold_on', 'keep', 'bring_back', 'Whole', 'made_whole',
+           'loss_findings', 'audited']
 
 # %% ../../nbs/08_store/22_loss.ipynb #bb4a1b00
 @dataclass(frozen=True)
@@ -120,8 +121,12 @@ def _elsewhere(repo: Repo, ref: str, tip: str) -> set[bytes]:
     return {p for text in texts.values() for p in cut(text)}
 
 # %% ../../nbs/08_store/22_loss.ipynb #75a63079
-def _kept(repo: Repo) -> dict[str, str]:
-    return {f"refs/notes/{ref.removeprefix(KEPT)}": tip for ref, tip in tips(repo, KEPT).items()}
+def _kept(refs: Mapping[str, str]) -> dict[str, str]:
+    return {f"refs/notes/{r.removeprefix(KEPT)}": tip for r, tip in refs.items() if r.startswith(KEPT)}
+
+
+def _notes(refs: Mapping[str, str]) -> dict[str, str]:
+    return {ref: tip for ref, tip in refs.items() if ref.startswith("refs/notes/")}
 
 
 def _losses(repo: Repo, now: Mapping[str, str], kept: Mapping[str, str], whole: bool) -> list[Lost]:
@@ -141,17 +146,35 @@ def _losses(repo: Repo, now: Mapping[str, str], kept: Mapping[str, str], whole: 
 
 def losses(repo: Repo) -> list[Lost]:
     "What stood in the notes, ours and the plugin's, and stands in none of them."
-    return _losses(repo, shared_tips(repo), _kept(repo), whole=True)
+    refs = every_tip(repo)
+    return _losses(repo, _notes(refs), _kept(refs), whole=True)
+
+
+def lost_since(
+    repo: Repo,
+    refs: Mapping[str, str],  # From `every_tip`
+) -> list[Lost]:
+    "What is lost since it was last kept, what a person took out aside."
+    return [x for x in _losses(repo, _notes(refs), _kept(refs), whole=False) if not x.meant]
+
+
+def hold_on(
+    repo: Repo,
+    refs: Mapping[str, str],  # From `every_tip`
+    gone: Iterable[Lost],  # From `lost_since`, of these refs
+    now: Mapping[str, str] = {},  # Where we have moved them since
+) -> None:
+    "Hold on to what the notes refs have now, but where something is missing to what they had."
+    kept, hurt = _kept(refs), {x.ref for x in gone}
+    todo = [f"update {KEPT}{ref.removeprefix('refs/notes/')} {tip} {kept.get(ref, repo.zero)}"
+            for ref, tip in {**_notes(refs), **now}.items() if ref not in hurt and kept.get(ref) != tip]
+    if todo: move_refs(repo, todo, final=True)  # What fails now is done by the next
 
 
 def keep(repo: Repo) -> list[Lost]:  # What is lost since it was last kept
-    "Hold on to what the notes refs have now, but where something is missing to what they had."
-    now, kept = shared_tips(repo), _kept(repo)
-    gone = [x for x in _losses(repo, now, kept, whole=False) if not x.meant]
-    hurt = {x.ref for x in gone}
-    todo = [f"update {KEPT}{ref.removeprefix('refs/notes/')} {tip} {kept.get(ref, repo.zero)}"
-            for ref, tip in now.items() if ref not in hurt and kept.get(ref) != tip]
-    if todo: move_refs(repo, todo, final=True)  # What fails now is done by the next
+    "Both, one after the other."
+    refs = every_tip(repo)
+    hold_on(repo, refs, gone := lost_since(repo, refs))
     return gone
 
 # %% ../../nbs/08_store/22_loss.ipynb #72b69839
@@ -177,22 +200,31 @@ def bring_back(
     retry_races(attempt)
 
 
+class Whole(NamedTuple):
+    "A repository whose own records are all there."
+    said: tuple[str, ...]  # What a person should know
+    refs: Mapping[str, str]  # As `every_tip` gives them
+    gone: list[Lost]  # What is still lost
+
+
 def made_whole(
     repo: Repo,
     now: datetime,
-) -> tuple[str, ...]:  # What a person should know
+    refs: Mapping[str, str],  # From `every_tip`
+) -> Whole:
     """Our own records brought back, before somebody acts on the half of them; the plugin's notes are only
     spoken of."""
-    gone = keep(repo)
+    gone = lost_since(repo, refs)
     if ours := [x for x in gone if x.ours]:
         bring_back(repo, ours, now)
-        keep(repo)
+        refs = every_tip(repo)
     n = sum(len(x.memories()) or len(x.parts) for x in gone if not x.ours)
     lines = sum(len(x.parts) for x in ours)
-    return (*((f"{counted_noun(lines, 'record')} of ours had gone from the notes, and "
+    said = (*((f"{counted_noun(lines, 'record')} of ours had gone from the notes, and "
                f"{'is' if lines == 1 else 'are'} there again",) if ours else ()),
             *((f"{counted_noun(n, 'memory is', 'memories are')} gone from the notes: gnc doctor names what, "
                f"gnc restore --lost brings it back",) if n else ()))
+    return Whole(said, refs, lost_since(repo, refs) if ours else gone)
 
 # %% ../../nbs/08_store/22_loss.ipynb #3ca7a344
 def _when(x: Lost) -> str: return f" on {x.at:%Y-%m-%d}" if x.at else ""

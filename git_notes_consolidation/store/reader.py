@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from ..core.memory import as_utc, digest, Memory, Place
 from .git import (
-    _file, commit_stream, git, LARGEST_NOTE, MEM, note_paths, read_blobs, Repo, RepoError, tips)
+    _file, commit_stream, git, LARGEST_NOTE, MEM, Notes, read_notes, Repo, RepoError, tips)
 
 # %% auto #0
 __all__ = ['Problem', 'Record', 'parse_note', 'note_text', 'pieces', 'with_pieces', 'write_memories', 'Scan', 'read_memories',
@@ -251,13 +251,16 @@ def _scan(found: Mapping[tuple[str, ...], list[tuple[Place, Record]]], problems:
 # %% ../../nbs/08_store/02_reader.ipynb #e6257e18
 _GONE = f"the note's blob is missing from this clone, or has more than {LARGEST_NOTE // 2**20} MB"
 
-def read_memories(repo: Repo) -> Scan:
+def read_memories(
+    repo: Repo,
+    seen: Notes | None = None,  # What was read already
+) -> Scan:
     "Every memory in the repository's notes."
-    refs = tips(repo, MEM)
-    notes = [(ref.removeprefix(MEM), obj, blob) for ref, tip in refs.items() for obj, _,
-             blob in note_paths(repo, tip)]
-    parsed = {blob: parse_note(data, blob) for blob,
-              data in read_blobs(repo, {b for _, _, b in notes}).items()}
+    seen = seen or read_notes(repo, tips(repo, MEM))
+    refs = {ref: tip for ref, tip in seen.tips.items() if ref.startswith(MEM)}
+    notes = [(ref.removeprefix(MEM), obj, blob) for ref in refs for obj, blob in seen.of(ref)]
+    parsed = {blob: parse_note(seen.texts[blob], blob) for blob in sorted({b for *_, b in notes})
+              if blob in seen.texts}
     found: dict[tuple[str, ...], list[tuple[Place, Record]]] = defaultdict(list)
     problems: list[Problem] = []
     for ns, obj, blob in notes:

@@ -17,7 +17,7 @@ from git_notes_consolidation.store.git import (
     RepoError)
 from .reader import note_text, with_pieces
 from .events import (
-    _line, _SPANS, Append, decode, Events, our_tips, read_events, REFS, stamp)
+    _line, _SPANS, Append, decode, Events, read_events, REFS, stamp)
 
 # %% auto #0
 __all__ = ['notes_on', 'is_small', 'note_changes', 'piece_changes', 'memory_changes', 'publish_commits', 'write', 'retry_races',
@@ -54,6 +54,7 @@ def notes_on(
     wanted: Mapping[str, Collection[str]],  # Notes commit to annotated objects
 ) -> dict[str, dict[str, list[tuple[str, bytes]]]]:  # Notes commit to object to path and content
     "What is in some notes, and where they lie."
+    if not wanted: return {}
     where: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     if sum(map(len, wanted.values())) > _FEW:
         for tip, objects in wanted.items():
@@ -178,10 +179,14 @@ def publish_commits(
     repo: Repo,
     old: Mapping[str, str],  # Our refs and where they were seen
     new: Mapping[str, str],  # Store, or a ref of the plugin's, to its new commit
+    alone: bool = False,  # Only if none of our other refs has moved either
 ) -> None:
     "Move the refs: first those of the data, then, as the commit point, that of the runs."
     rows = {s: f"update {(ref := REFS.get(s, s))} {c} {old.get(ref, repo.zero)}" for s, c in new.items()}
-    for part in ([r for s, r in rows.items() if s != "runs"], [r for s, r in rows.items() if s == "runs"]):
+    stay = [f"verify {ref} {old.get(ref, repo.zero)}" for s, ref in REFS.items() if alone and s not in rows]
+    data, runs = [r for s, r in rows.items() if s != "runs"], [rows["runs"]] if "runs" in rows else []
+    if data and alone and runs: stay.append(f"verify {(ref := REFS['runs'])} {old.get(ref, repo.zero)}")
+    for part in ([*data, *stay], runs) if data else (runs + stay,):
         if part: move_refs(repo, part)
 
 
@@ -192,11 +197,12 @@ def write(
     now: datetime,
     memories: Sequence[Memory] = (),  # To be added to the plugin's notes, in the same step
     plugins: Mapping[str, str] = {},  # Where its refs were seen
+    alone: bool = False,  # As for `publish_commits`
 ) -> dict[str, str]:  # The refs that moved, and where to
     """Write records, and memories; all of them, or none that counts. `RaceLost` if a ref is no longer where
     it was seen."""
     new, tmp = _import(repo, before, todo, now, memories, plugins)
-    try: publish_commits(repo, {**plugins, **before.tips}, new)
+    try: publish_commits(repo, {**plugins, **before.tips}, new, alone)
     finally: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True)
     return {REFS.get(s, s): c for s, c in new.items()}
 
@@ -228,10 +234,12 @@ def append(
     seen: Events | None = None,  # Read before; read again only if the refs have moved since
 ) -> Events | None:  # What is there after the write; none if there was nothing to write
     "Append records to our refs: all of them, or none that counts."
+    tries = [seen]
     def attempt() -> Events | None:
-        before = seen if seen is not None and our_tips(repo) == seen.tips else read_events(repo)
-        todo = make(before)
-        return written(before, todo, write(repo, before, todo, now)) if todo else None
+        known = tries.pop() if tries else None
+        before = known or read_events(repo)
+        if not (todo := make(before)): return None
+        return written(before, todo, write(repo, before, todo, now, alone=known is not None))
     return retry_races(attempt, patience)
 
 

@@ -29,7 +29,7 @@ from helpers import ROOT, add_memories, git, refs, replace_everywhere, story
 
 pytest.importorskip("mcp", reason="the SDK is not installed (pip install 'git-notes-consolidation[dev]')")
 import anyio
-from git_notes_consolidation.consolidation import incremental
+from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.apps.mcp import server as serving
 from git_notes_consolidation.consolidation.view import shown, view
 from git_notes_consolidation.apps.mcp.tools import Workspace
@@ -457,7 +457,7 @@ def test_a_search_waits_for_no_run(home, monkeypatch):
     import threading
     begun, over = threading.Event(), threading.Event()
     def slow(*_, **__): begun.set(); over.wait(10); raise consolidation_plan.Guard("stopped")
-    monkeypatch.setattr(incremental, "run", slow)
+    monkeypatch.setattr(consolidation_service, "run", slow)
     async def ask(client):
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(client.call_tool("memory_consolidate", {"apply": True}))

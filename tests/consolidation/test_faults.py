@@ -18,7 +18,7 @@ from calls import COMMAND, Said, gnc, holds, new_repo, state_of
 from faulty_git import KINDS, faulty_git
 from git_notes_consolidation.store import tables as store_tables
 from git_notes_consolidation.store import audit
-from git_notes_consolidation.consolidation import incremental as increments
+from git_notes_consolidation.consolidation import service as sv
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.store import git as service
 from git_notes_consolidation.session import fast_start as starting
@@ -256,7 +256,7 @@ def test_a_run_has_happened_though_the_cache_could_not_follow(template, tmp_path
     def full(*a, **kw): raise sqlite3.OperationalError("database or disk is full")
     with monkeypatch.context() as m:
         replace_everywhere(m, store_tables, "refresh", full)
-        m.setattr(increments, "patch", full)
+        m.setattr(sv, "patch", full)
         done = gnc("consolidate", "--json", repo=home)
         assert done.code == 0 and done.json["warnings"][-1].startswith("the cache is not up to date (database or disk is full); nothing is lost")
         assert called(home, ["undo", done.json["run_id"]]).code == 0

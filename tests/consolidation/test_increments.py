@@ -12,7 +12,7 @@ import pytest
 from git_notes_consolidation.supersession import judge
 from git_notes_consolidation.similarity import components, tiles
 from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
-from git_notes_consolidation.consolidation import cluster as phases, incremental as increments, service as sv
+from git_notes_consolidation.consolidation import cluster as phases, service as sv
 from git_notes_consolidation.consolidation import plan as consolidation_plan, stores as consolidation_stores, undo as consolidation_undo
 from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.writing import review as rv
@@ -24,6 +24,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.store.events import encode, read_events
 from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.recall import service as recall_service
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.writing.effects import BadFact
 from git_notes_consolidation.writing.write import open_writing
@@ -38,7 +39,7 @@ from generate import generate  # noqa: E402
 def never_due():
     "Runs here are months apart, so that tiers change between them."
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(increments, "_MONTH", timedelta(days=9999))
+        m.setattr(sv, "_MONTH", timedelta(days=9999))
         yield
 
 
@@ -118,8 +119,8 @@ def both(home, tmp_path, old, steps, then=lambda home, first: None, ask=lambda h
             for some in (new[:len(new) // 2], new[len(new) // 2:]):
                 if some: add_memories(place, some)
                 if place == home: ask(home, now - timedelta(hours=1))
-        def short(s, t): taken.append(increments.increment(s, t)); return taken[-1]
-        sv.run(at(home, **change), now, shortcut=short)
+        result, short = tried(home, now, **change)
+        taken.append(result if short else None)
         with closing(index.open_index(open_repo(twin))) as conn: index.remember(conn, "settled", None)
         sv.run(at(twin, **change), now)
         assert records(home) == records(twin), k
@@ -276,9 +277,16 @@ def append_to_head(home, memories):
 
 def tried(home, now=SAMPLE_NOW + timedelta(days=1), **change):
     "A run, and whether what is new was enough for it."
-    taken = []
-    def short(s, t): taken.append(increments.increment(s, t)); return taken[-1]
-    return sv.run(at(home, **change), now, shortcut=short), taken[0] is not None
+    whole = []
+    def view(*a): whole.append(a); return consolidation_view.view(*a)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(sv, "view", view)
+        return sv.run(at(home, **change), now), not whole
+
+
+def looked_at_whole(path, now):
+    with closing(index.open_index(open_repo(path))) as conn: index.remember(conn, "base", {})
+    sv.run(at(path), now)
 
 
 @pytest.fixture
@@ -303,13 +311,14 @@ def test_notes_that_grow_on_the_same_commit(settled):
 @pytest.mark.slow
 def test_somebody_writes_while_it_looks(settled, monkeypatch):
     "The soak found it, when a run, a sync and a write came together at its 40th step."
-    (home, new), look = settled, increments.look
+    (home, new), look = settled, sv.ConsolidationService.look
     append_to_head(home, new)
     def slowly(*a):
         plan = look(*a)
-        open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW).remember("The lake is frozen")
+        if "The lake is frozen" not in {m.summary for m in consolidation_view.view(open_repo(home)).scan.memories}:
+            open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW).remember("The lake is frozen")
         return plan
-    monkeypatch.setattr(increments, "look", slowly)
+    monkeypatch.setattr(sv.ConsolidationService, "look", slowly)
     result, short = tried(home)
     assert result.changed and not short and tables(home) == rebuilt(home, SAMPLE_NOW)
     assert "The lake is frozen" in {m.summary for m in consolidation_view.view(open_repo(home)).scan.memories}
@@ -324,7 +333,7 @@ def test_what_was_recalled_counts_once(settled, tmp_path):
     twin = tmp_path / "twin"
     shutil.copytree(home, twin)
     assert shown and tried(home)[1]
-    sv.run(at(twin), SAMPLE_NOW + timedelta(days=1))
+    looked_at_whole(twin, SAMPLE_NOW + timedelta(days=1))
     assert records(home) == records(twin) and any(store == "meta" and "access" in line for store, _, line in records(home))
     assert tables(home) == tables(twin) == rebuilt(home, SAMPLE_NOW)
     later_ = SAMPLE_NOW + timedelta(days=2)
@@ -344,7 +353,7 @@ def test_who_asks_between_two_runs_neither_waits_nor_makes_the_next_one_look_at_
     home, new = settled
     s, half = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), len(new) // 2
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(sv, "refresh_tables", nothing_whole)
+        m.setattr(recall_service, "refresh_tables", nothing_whole)
         for part in (new[:half], new[half:]):
             append_to_head(home, part)
             assert part[-1].summary in {r.memory.summary for r in s.search(part[-1].summary, 3, count=False)}
@@ -373,7 +382,7 @@ def test_what_an_agent_remembers_is_no_reason_to_look_at_everything(settled, tmp
     home, new = settled
     s = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(sv, "refresh_tables", nothing_whole)
+        m.setattr(recall_service, "refresh_tables", nothing_whole)
         for k in range(3):
             done = remembered(home, k)
             assert done.operation == "ADD"
@@ -466,14 +475,14 @@ def test_what_cannot_be_told_from_what_is_new_is_looked_at_whole(settled, tmp_pa
     shutil.copytree(home, twin)
     with closing(index.open_index(open_repo(twin))) as conn: index.remember(conn, "base", {})
     assert not tried(home)[1]
-    sv.run(at(twin), SAMPLE_NOW + timedelta(days=1))
+    looked_at_whole(twin, SAMPLE_NOW + timedelta(days=1))
     assert records(home) == records(twin) and tables(home) == rebuilt(home, SAMPLE_NOW)
 
 
 @pytest.mark.slow
 def test_once_a_month_everything_is_looked_at(settled, monkeypatch):
     home, _ = settled
-    monkeypatch.setattr(increments, "_MONTH", timedelta(days=30))
+    monkeypatch.setattr(sv, "_MONTH", timedelta(days=30))
     with closing(index.open_index(open_repo(home))) as conn, conn: conn.execute("UPDATE memories SET summary = 'Bits that a disk has turned'")
     assert tried(home)[1] and not tried(home, SAMPLE_NOW + timedelta(days=29))[1]
     with closing(index.open_index(open_repo(home))) as conn: assert not conn.execute("SELECT 1 FROM memories WHERE summary LIKE 'Bits%'").fetchall()
@@ -513,7 +522,7 @@ def test_a_crash_after_the_records_is_healed_by_the_next_run(settled, monkeypatc
     home, new = settled
     append_to_head(home, new)
     def crash(*args, **kw): raise KeyboardInterrupt
-    monkeypatch.setattr(increments, "patch", crash)
+    monkeypatch.setattr(sv, "patch", crash)
     with pytest.raises(KeyboardInterrupt): tried(home)
     monkeypatch.undo()
     assert not tried(home)[1] and tried(home, SAMPLE_NOW + timedelta(days=2))[1]
@@ -525,7 +534,7 @@ def test_the_cache_that_cannot_be_written_costs_a_warning(settled, monkeypatch):
     home, new = settled
     append_to_head(home, new)
     def full(*args, **kw): raise sqlite3.OperationalError("database or disk is full")
-    monkeypatch.setattr(increments, "patch", full)
+    monkeypatch.setattr(sv, "patch", full)
     result, taken = tried(home)
     assert taken and result.changed and "not up to date" in result.warnings[-1]
     monkeypatch.undo()
@@ -550,7 +559,7 @@ def test_a_stop_between_cache_and_git_counts_once(settled, stop, monkeypatch):
         else: a[1](read_events(open_repo(home)))
         raise KeyboardInterrupt
     with monkeypatch.context() as m:
-        m.setattr(increments, "append", stopped)
+        m.setattr(sv, "append", stopped)
         with pytest.raises(KeyboardInterrupt): tried(home)
     assert counted(home) == (dict.fromkeys(found, 1) if stop == "after git" else {})
     ask()

@@ -555,7 +555,8 @@ def test_how_often_one_runs_does_not_matter(tmp_path):
     for day in range(31): run(daily, start + day * DAY, max_change=1.0)
     run(once, SAMPLE_NOW, max_change=1.0)
     assert holds(state_of(daily)) == holds(state_of(once)) and len(state_of(daily).runs) > 3
-    scores = [{i: d.retention for i, d in service.scored(consolidation_view.view(open_repo(h)), serve(h).settings, SAMPLE_NOW).items()} for h in (daily, once)]
+    seen = [consolidation_view.scored(consolidation_view.view(open_repo(h)), serve(h).settings, SAMPLE_NOW) for h in (daily, once)]
+    scores = [{i: d.retention for i, d in meta.items()} for meta in seen]
     assert scores[0] == scores[1]
 
 

@@ -17,7 +17,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import MEM, open_repo, tips
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.consolidation.scan import Scope
-from git_notes_consolidation.consolidation.triggers import EVENTS, Facts, Trigger, answer, due, facts
+from git_notes_consolidation.consolidation.triggers import EVENTS, Facts, Trigger, answer, facts
 from helpers import add_memories, git, refs, story
 
 HOUR = timedelta(hours=1)
@@ -87,7 +87,7 @@ def test_a_scope_is_counted_alone():
         d = said(f, scope=scope, consolidation_batch_size=n)
         assert (d.trigger, d.scope) == (Trigger.THRESHOLD, scope) and d.why.startswith(f"{n} new ")
         assert said(f, scope=scope, consolidation_batch_size=n + 1, hook_idle_minutes=999).trigger is None
-    assert due(f, CONFIG, SAMPLE_NOW).scope is None
+    assert answer(f, CONFIG, SAMPLE_NOW).scope is None
 
 
 def test_the_variables_of_the_designs():
@@ -96,7 +96,7 @@ def test_the_variables_of_the_designs():
     c = load_settings(env=env).config
     assert c.hook_enabled is False and CONFIG.hook_enabled is True
     ran = Facts(last_run=SAMPLE_NOW - HOUR, last_start=SAMPLE_NOW - 2 * HOUR)
-    def of(f): return (d := due(f, c, SAMPLE_NOW)) and d.trigger.value
+    def of(f): return (d := answer(f, c, SAMPLE_NOW)).trigger and d.trigger.value
     assert [of(replace(ran, new=waiting(n))) for n in (6, 7)] == [None, "threshold"]
     assert [of(replace(ran, new=waiting(1, minutes=m))) for m in (40, 44)] == [None, "idle"]
     assert of(replace(ran, new=waiting(9), last_start=SAMPLE_NOW - HOUR)) is None

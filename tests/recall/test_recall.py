@@ -173,7 +173,7 @@ def test_the_order_in_which_notes_came_does_not_matter(tmp_path):
 
 def standing(v, i):
     "A memory, what repeats it, and what replaced it, to the end."
-    meta, out = consolidation_service.scored(v, SETTINGS, SAMPLE_NOW), [i]
+    meta, out = service.scored(v, SETTINGS, SAMPLE_NOW), [i]
     while (by := meta[out[-1]].superseded_by) and by not in out: out.append(by)
     return meta[i].tier, {*out}
 

@@ -68,7 +68,7 @@ def test_a_narrow_terminal(home):
 HEAVY = "sklearn scipy openai onnxruntime tokenizers huggingface_hub pandas plotly anyio".split()
 OURS = tuple(f"git_notes_consolidation.{m}" for m in (
     "consolidation.service consolidation.candidates supersession.judge evaluation.pairs llm.client store.audit apps.fleet.sweep "
-    "consolidation.incremental temporal.resolve").split())
+    "temporal.resolve").split())
 
 
 def loaded(code, *args, watch=HEAVY):

@@ -100,10 +100,10 @@ def test_a_part_is_cut_as_it_is_in_the_whole(seed):
     config = SubconsciousnessConfig(consolidation_threshold=0.6, min_cluster_size=2, max_cluster_size=60)
     s = phases.Scanned(memories, X, LexicalEmbedder(), State(), config, SAMPLE_NOW)
     alone, part = {m.id: m.id for m in memories}, components(X, 0.4)
-    whole = {c.memory_ids for c in consolidation_cluster.cluster(s, alone)}
+    whole = {c.memory_ids for c in consolidation_cluster.cluster(s, alone)[0]}
     for k in range(part.max() + 1):
         mine = frozenset(m.id for m, p in zip(memories, part) if p == k)
-        assert {c.memory_ids for c in consolidation_cluster.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)} == {x for x in whole
+        assert {c.memory_ids for c in consolidation_cluster.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)[0]} == {x for x in whole
             if mine.issuperset(x)}
 
 

@@ -18,7 +18,6 @@ from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.store.metadata import metadata_of
 from git_notes_consolidation.core.loading import load_settings
@@ -62,7 +61,7 @@ class World:
             if (x := rnd.random()) < 0.5: return d
             return replace(d, tier=rnd.choice([*MemoryTier]), activation_count=rnd.randrange(3), retention=RetentionScore(x, x / 2, x / 3, x / 4))
         self.meta = {i: scored(i, d) for i, d in found.items()}
-        self.stands = service.stand_ins(self.memories, self.meta)
+        self.stands = consolidation_view.stand_ins(self.memories, self.meta)
         self.versions = {i: x.row() for i, x in versions_of(self.memories, self.meta, edges).items()}
         self.repeats = {}
         first = {}
@@ -184,7 +183,7 @@ def test_a_real_run(tmp_path):
         run(home, max_change=1.0)
         v = consolidation_view.view(store_git.open_repo(home))
         w = World(v.scan.memories, [*v.state.edges.values()], [*v.state.summaries.values()], [*v.state.runs.values()])
-        w.meta = service.scored(v, config, SAMPLE_NOW)
+        w.meta = consolidation_view.scored(v, config, SAMPLE_NOW)
         return w
     all_of_it = world("all", SAMPLE)
     part = world("part", [m for m in SAMPLE if m.timestamp < SAMPLE[-100].timestamp])

@@ -42,7 +42,7 @@ def two(tmp_path): return made(tmp_path / "two", [MYSQL, TEA])
 
 def notes(home): return tips(open_repo(home), MEM)
 def said(home): return {m.summary: m for m in service.view(open_repo(home)).scan.memories}
-def known(home): return consolidation_service.scored(service.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
+def known(home): return service.scored(service.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
 def sound(home): return [str(f) for f in audit.audit(home).findings] == []
 
 

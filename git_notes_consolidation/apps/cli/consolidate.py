@@ -29,7 +29,7 @@ from git_notes_consolidation.apps.cli.app import (
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
-        incremental as consolidation_incremental, plan as consolidation_plan, scan as consolidation_scan,
+        plan as consolidation_plan, scan as consolidation_scan,
         service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
         undo as consolidation_undo, view as consolidation_view)
     from git_notes_consolidation.llm import protocol as llm_protocol, redact as llm_redact
@@ -40,10 +40,10 @@ __all__ = ['DONE', 'progress', 'llm_rows', 'report', 'done_to', 'changes', 'cons
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #c05e6688
 if not TYPE_CHECKING:
     consolidation_scan, consolidation_service, consolidation_view, consolidation_plan, \
-    consolidation_status, consolidation_incremental, consolidation_undo, consolidation_stores, \
+    consolidation_status, consolidation_undo, consolidation_stores, \
     llm_protocol, llm_redact = map(LazyModule, (
         "consolidation.scan", "consolidation.service", "consolidation.view", "consolidation.plan",
-        "consolidation.status", "consolidation.incremental", "consolidation.undo", "consolidation.stores",
+        "consolidation.status", "consolidation.undo", "consolidation.stores",
         "llm.protocol", "llm.redact"))
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #d40a511e
@@ -354,7 +354,7 @@ def consolidate(
         if if_due and _not_due(call, s, asks, scope): return
         if apply: result = consolidation_service.apply_file(s, _read(apply))
         elif plan or dry_run: made = s.plan(None, scope, full); result = replace(made.result, dry_run=True)
-        else: result = consolidation_incremental.run(s, full=full, scope=scope)
+        else: result = consolidation_service.run(s, full=full, scope=scope)
     if plan: write_whole(plan, made.to_json(), "--plan")
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)

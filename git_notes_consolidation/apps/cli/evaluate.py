@@ -514,7 +514,7 @@ def tune(
         v, step = consolidation_view.view(repo), begin("to read, to fit", 3)
         with closing(store_cache.open_index(repo)) as conn:
             reads = evaluation_decay.memory_touches(v.scan.memories, v.events,
-                                                    consolidation_view._waiting(repo, conn, v.events))
+                                                    consolidation_view.uncounted(repo, conn, v.events))
         step()
         files = evaluation_decay.file_touches(repo, now=call.now or datetime.now(UTC))
         step()

@@ -16,7 +16,7 @@ from ...core.settings import ConfigError
 from ...core.loading import load_settings, project_file
 from .workers import (
     PermanentFailure, InlineExecutor, in_words, outcomes, local_processes)
-from ...consolidation.incremental import run
+from ...consolidation.service import run
 from ...core.reports import ConsolidationResult
 from ...core.memory import digest
 from ...store.git import MEM, NoRepository, Repo, RepoError, open_repo, tips

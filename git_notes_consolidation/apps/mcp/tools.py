@@ -23,7 +23,7 @@ from .replies import (
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
-        incremental as consolidation_incremental, plan as consolidation_plan,
+        plan as consolidation_plan,
         service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
         view as consolidation_view)
     from git_notes_consolidation.llm import prompt_parts
@@ -40,10 +40,10 @@ __all__ = ['Mode', 'When', 'Id', 'MemoryId', 'Workspace', 'memory_status', 'Cons
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #7c67471b
 if not TYPE_CHECKING:
-    consolidation_incremental, consolidation_plan, consolidation_service, consolidation_status, \
+    consolidation_plan, consolidation_service, consolidation_status, \
     consolidation_stores, consolidation_view, prompt_parts, recall_as_of, recall_service, \
     store_reader, writing_history, writing_review, writing_write = map(LazyModule, (
-        "consolidation.incremental", "consolidation.plan", "consolidation.service", "consolidation.status",
+        "consolidation.plan", "consolidation.service", "consolidation.status",
         "consolidation.stores", "consolidation.view", "llm.prompt_parts", "recall.as_of", "recall.service",
         "store.reader", "writing.history", "writing.review", "writing.write"))
 
@@ -140,7 +140,7 @@ def memory_consolidate(
     scope = consolidation_stores.scope_of(s, filter(None, (namespace, *namespaces)), days=days, query=query,
                                           strategies=filter(None, (strategy,)))
     if apply:
-        r, stop = consolidation_incremental.run(s, scope=scope), None
+        r, stop = consolidation_service.run(s, scope=scope), None
         records = [x for rows in consolidation_status.run_changes(workspace.view(), r.run_id).values()
                    for x in rows]
     else:
