@@ -272,9 +272,9 @@ def answer_offline(
     if not (q.past or far):  # What was replaced answers nothing about now
         rows = [e for e in rows if e.result.superseded_kind != "full"]
     if q.rule:
-        return next((_said(_quote(e), min(0.9, 0.25 + 0.6 * e.share),
-                           f"{e.result.id[:12]} says when it may be done, which is no date.", [e], dated=False)
-                     for e in rows), _nothing(found))
+        why = "{} says when it may be done, which is no date."
+        return next((_said(_quote(e), min(0.9, 0.25 + 0.6 * e.share), why.format(e.result.id[:12]), [e],
+                           dated=False) for e in rows), _nothing(found))
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
     if off:
