@@ -175,18 +175,13 @@ def word_scores(
     memories: int,  # How many of them are memories
 ) -> np.ndarray:  # (n,) larger is better, minus infinity where no word occurs
     "How well each text answers by its words."
-    return _scored(conn, " OR ".join(rarest(query_terms(conn, query), n)), n, memories)
-
-
-def _scored(conn: sqlite3.Connection, expression: str, n: int, memories: int) -> np.ndarray:
-    score = np.full(n, -np.inf)
+    score, expression = np.full(n, -np.inf), " OR ".join(rarest(query_terms(conn, query), n))
     if not expression: return score
     sql = "SELECT rowid, bm25(memories_fts, 1.0, 1.0, 0.5) FROM memories_fts WHERE memories_fts MATCH ?"
-    if found := conn.execute(sql, (expression,)).fetchall():
-        row, worth = np.fromiter((r for r, _ in found), np.intp,
-                                 len(found)), np.fromiter((x for _, x in found), float, len(found))
-        score[np.where(row > 0, row - 1, memories + _by_id(conn)[np.maximum(-row, 0)])] = (
-            np.rint(-worth * 1e9) / 1e9)
+    row, worth = np.array(conn.execute(sql, (expression,)).fetchall()).reshape(-1, 2).T
+    row = row.astype(np.intp)
+    at = np.where(row > 0, row - 1, memories + _by_id(conn)[np.maximum(-row, 0)])
+    score[at] = np.rint(-worth * 1e9) / 1e9
     return score
 
 

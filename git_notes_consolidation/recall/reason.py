@@ -8,7 +8,7 @@ import asyncio, re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from .answer import Said, answer_request, contradictions, untold
@@ -82,8 +82,18 @@ def _why(e: Evidence) -> str:
         f"{aloud(e.date)}.")
 
 
-def _resolutions(rows: Iterable[Evidence]) -> tuple[TemporalReference, ...]:
-    return tuple(e.date for e in rows if e.date)
+def _said(
+    text: str,
+    sure: float,
+    why: str,
+    rows: Iterable[Evidence],  # That it rests on
+    inferred: bool = False,
+    dated: bool = True,  # It uses their dates
+) -> ReasonedAnswer:
+    rows = [*rows]
+    dates = tuple(e.date for e in rows if e.date and dated)
+    return ReasonedAnswer(text[:1].upper() + text[1:], round(sure, 2), why, dates,
+                          tuple(e.result for e in rows), inferred)
 
 # %% ../../nbs/14_recall/09_reason.ipynb #fef202d1
 def _when(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
@@ -98,14 +108,12 @@ def _when(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswe
         said = (f"{past}: {said}" if q.kind == "ago"
                 else f"since {said if best.date else day_of(best.recorded) + ' or earlier'} ({past})")
     also = f" Also: {', '.join(_at(e) for e in others[:3])}." if others else ""
-    sure = best.confidence - 0.1 * bool(others)
-    return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {_quote(best)}{also}", round(sure, 2),
-                          " ".join(_why(e) for e in (best, *others[:3])),
-                          _resolutions((best, *others[:3])), tuple(e.result for e in (best, *others[:3])),
-                          bool(best.date) or q.kind != "when")
+    told = (best, *others[:3])
+    return _said(f"{said}. {_quote(best)}{also}", best.confidence - 0.1 * bool(others),
+                 " ".join(map(_why, told)), told, bool(best.date) or q.kind != "when")
 
 # %% ../../nbs/14_recall/09_reason.ipynb #288f9a0b
-def _order(q: Question, a: Evidence, b: Evidence, now: datetime) -> ReasonedAnswer:
+def _order(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
     (one, x), (two, y) = sorted(((q.events[0], a), (q.events[1], b)), key=lambda p: p[1].interval)
     days, off = apart(x.interval, y.interval)
     clear = x.interval[1] <= y.interval[0]
@@ -115,9 +123,7 @@ def _order(q: Question, a: Evidence, b: Evidence, now: datetime) -> ReasonedAnsw
     elif not clear: said, sure = "That cannot be told", min(sure, 0.3)
     elif q.order: said = "Yes" if (one == q.events[0]) == (q.order == "before") else "No"
     else: said = f"{one} came first"
-    return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {told}. {_quote(x)}; {_quote(y)}", round(sure, 2),
-                          f"{_why(x)} {_why(y)}", _resolutions((x, y)),
-                          (x.result, y.result), True)
+    return _said(f"{said}. {told}. {_quote(x)}; {_quote(y)}", sure, f"{_why(x)} {_why(y)}", (x, y), True)
 
 # %% ../../nbs/14_recall/09_reason.ipynb #0eebdd0b
 _EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
@@ -128,26 +134,16 @@ def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
     r = next((r for r in find_references(e.line, e.result.timestamp) if r.type == "SET"), None)
     if r is None: return None
     said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
-    return ReasonedAnswer(f"{said[:1].upper()}{said[1:]}. {_quote(e)}",
-                          round(min(0.9, 0.25 + 0.7 * e.share), 2), f"{e.result.id[:12]} names a rate.",
-                          (r, ), (e.result, ))
-
-
-def _rule(e: Evidence) -> ReasonedAnswer:
-    return ReasonedAnswer(_quote(e), round(min(0.9, 0.25 + 0.6 * e.share), 2),
-                          f"{e.result.id[:12]} says when it may be done, which is no date.", (), (e.result,))
+    return _said(f"{said}. {_quote(e)}", min(0.9, 0.25 + 0.7 * e.share), f"{e.result.id[:12]} names a rate.",
+                 [replace(e, date=r)])
 
 # %% ../../nbs/14_recall/09_reason.ipynb #7693c0ad
-def _often(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
+def _often(rows: Sequence[Evidence]) -> ReasonedAnswer:
     fits = [e for e in rows if e.share >= 0.75] or [*rows[:1]]
-    days = {e.interval[0].date(): e for e in sorted(fits, key=lambda e: e.interval[0])}
-    told = [*days.values()]
-    said = (
-        f"{'Once' if len(told) == 1 else f'{len(told)} times'} that is remembered: "
-        f"{', '.join(_at(e) for e in told[:8])}")
-    sure = round(min(e.confidence for e in told) * 0.8, 2)
-    return ReasonedAnswer(f"{said}. {_quote(told[-1])}", sure, " ".join(_why(e) for e in told[:8]),
-                          _resolutions(told), tuple(e.result for e in told), True)
+    told = [*{e.interval[0].date(): e for e in sorted(fits, key=lambda e: e.interval[0])}.values()]
+    said = f"{'Once' if len(told) == 1 else f'{len(told)} times'} that is remembered: "
+    return _said(f"{said}{', '.join(_at(e) for e in told[:8])}. {_quote(told[-1])}",
+                 min(e.confidence for e in told) * 0.8, " ".join(_why(e) for e in told[:8]), told, True)
 
 # %% ../../nbs/14_recall/09_reason.ipynb #671b76fa
 Chains = Mapping[str, Sequence[Memory]]  # Name of a memory to what it replaced, oldest first
@@ -156,15 +152,11 @@ Next = Mapping[str, Memory]  # … to what replaced it
 
 def _title(m: Memory) -> str: return f"“{m.summary}” (recorded {day_of(m.told_at)})"
 
-# %% ../../nbs/14_recall/09_reason.ipynb #cc5b4812
-def _worth(e: Evidence, replaced: Chains) -> tuple[bool, bool, float]:
-    return e.result.id in replaced, e.result.namespace == "decisions", e.share
-
 # %% ../../nbs/14_recall/09_reason.ipynb #11f4d807
 def _current(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     live = [e for e in rows if not e.result.superseded_by and e.share >= rows[0].share - 0.25]
     if not live: return None
-    e = max(live, key=lambda e: _worth(e, replaced))
+    e = max(live, key=lambda e: (e.result.id in replaced, e.result.namespace == "decisions", e.share))
     older, decided = replaced.get(e.result.id, ()), e.result.namespace == "decisions"
     was = f" Before that: {_title(older[-1])}." if older else ""
     sure = (min(0.95, 0.25 + 0.6 * e.share + 0.1 * bool(older)) if older or decided
@@ -172,43 +164,36 @@ def _current(rows: Sequence[Evidence], replaced: Chains, after: Next) -> Reasone
     why = (", which replaced others." if older else ", a decision." if decided
            else "; whether it settles the question is open.")
     line = "" if e.line.strip() == e.result.summary.strip() else f" It says: {_quote(e)}."
-    said = f"{_title(e.result.memory)}.{line}{was}"
-    return ReasonedAnswer(said, round(sure, 2), f"Nothing has replaced {e.result.id[:12]}{why}", (),
-                          (e.result,), bool(older))
+    return _said(f"{_title(e.result.memory)}.{line}{was}", sure,
+                 f"Nothing has replaced {e.result.id[:12]}{why}", [e], bool(older), dated=False)
 
 # %% ../../nbs/14_recall/09_reason.ipynb #fff36584
-def _sure(e: Evidence) -> float: return round(min(0.95, 0.35 + 0.6 * e.share), 2)
+def _sure(e: Evidence) -> float: return min(0.95, 0.35 + 0.6 * e.share)
+
+
+def _edge(text: str, e: Evidence, newer: str, older: str) -> ReasonedAnswer:
+    return _said(text, _sure(e), f"{newer[:12]} supersedes {older[:12]}.", [e], True, dated=False)
 
 # %% ../../nbs/14_recall/09_reason.ipynb #36683169
 def _before(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     for e in sorted(rows, key=lambda e: (-e.share, -e.result.memory.event_time.timestamp())):
         older, new = replaced.get(e.result.id, ()), after.get(e.result.id)
-        if new is not None and not older:
-            why = f"{new.id[:12]} supersedes {e.result.id[:12]}."
-            return ReasonedAnswer(f"{_title(e.result.memory)}, until {_title(new)}.", _sure(e), why, (),
-                                  (e.result,), True)
-        if not older: continue
-        chain = f" Before that: {'; '.join(map(_title, reversed(older[:-1])))}." if older[1:] else ""
-        why = f"{e.result.id[:12]} supersedes {older[-1].id[:12]}."
-        return ReasonedAnswer(f"{_title(older[-1])}, until {_quote(e)}.{chain}", _sure(e), why, (), (e.result,
-                              ), True)
+        if older:
+            chain = f" Before that: {'; '.join(map(_title, reversed(older[:-1])))}." if older[1:] else ""
+            return _edge(f"{_title(older[-1])}, until {_quote(e)}.{chain}", e, e.result.id, older[-1].id)
+        if new: return _edge(f"{_title(e.result.memory)}, until {_title(new)}.", e, new.id, e.result.id)
     return None
 
 # %% ../../nbs/14_recall/09_reason.ipynb #a3822677
 def _after(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
-    e = next((e for e in rows if e.result.id in after), None)
-    if e is None: return None
-    new = after[e.result.id]
-    return ReasonedAnswer(f"{_title(new)}, in the place of {_quote(e)}.", _sure(e),
-                          f"{new.id[:12]} supersedes {e.result.id[:12]}.", (), (e.result,), True)
+    told = ((e, after[e.result.id]) for e in rows if e.result.id in after)
+    return next((_edge(f"{_title(new)}, in the place of {_quote(e)}.", e, new.id, e.result.id)
+                 for e, new in told), None)
 
 
 _BY_EDGES = {"current": _current, "before": _before, "after": _after}
 
 # %% ../../nbs/14_recall/09_reason.ipynb #4e37b9d1
-_DEEPER: dict[RetrievalMode | None, RetrievalMode] = {
-    RetrievalMode.REFLEXIVE: RetrievalMode.STANDARD, None: RetrievalMode.DEEP,
-    RetrievalMode.STANDARD: RetrievalMode.DEEP, RetrievalMode.DEEP: RetrievalMode.EXHAUSTIVE}
 _FOUND = 0.2  # Confidence where nothing settles the question
 _ENOUGH = 0.8  # Share of a question's words that ends the search
 
@@ -223,16 +208,16 @@ def _look(
     past: bool = False,
 ) -> tuple[list[MemoryResult], list[Evidence]]:
     "What was found, and what of it is evidence; deeper where that is little."
-    found = search(text, mode=mode)
-    rows = evidence(found, about, dated, names, past)
-    while (not rows or rows[0].share < _ENOUGH) and mode in _DEEPER:
-        mode = _DEEPER[mode]
-        found = search(text, mode=mode)
+    modes: list[RetrievalMode | None] = [*RetrievalMode]
+    deeper = [None, *modes[2:]] if mode is None else modes[modes.index(mode):]
+    for m in deeper:
+        found = search(text, mode=m)
         rows = evidence(found, about, dated, names, past)
+        if rows and rows[0].share >= _ENOUGH: break
     return found, rows
 
 # %% ../../nbs/14_recall/09_reason.ipynb #ae794b3e
-def _nothing(q: Question, found: Sequence[MemoryResult]) -> ReasonedAnswer:
+def _nothing(found: Sequence[MemoryResult]) -> ReasonedAnswer:
     if not found: return ReasonedAnswer("No relevant memories found.", 0.0, "No memories matched the query.")
     # What holds, and can be read, first
     found = sorted(found, key=lambda r: (r.superseded_kind == "full", not is_statement(r.summary)))
@@ -280,21 +265,22 @@ def answer_offline(
         sides = [_look(search, event, topic(event), mode, True, names_in(f"the {event}"), True)
                  for event in q.events]
         rows = [side[1][0] for side in sides if side[1]]
-        return (_order(q, rows[0], rows[1], now) if len(rows) == 2
-                else _nothing(q, [r for found, _ in sides for r in found]))
+        return _order(q, *rows) if len(rows) == 2 else _nothing([r for found, _ in sides for r in found])
     far = q.kind in ("often", "before", "after")
     found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names,
                         q.past)
     if not (q.past or far):  # What was replaced answers nothing about now
         rows = [e for e in rows if e.result.superseded_kind != "full"]
-    if q.rule: return _rule(rows[0]) if rows else _nothing(q, found)
+    if q.rule:
+        why = "{} says when it may be done, which is no date."
+        return next((_said(_quote(e), min(0.9, 0.25 + 0.6 * e.share), why.format(e.result.id[:12]), [e],
+                           dated=False) for e in rows), _nothing(found))
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
     if off:
         was = "".join(f" Before that: {_at(e)}, {_quote(e)}." for e in rows[:1] if e.date)
-        return ReasonedAnswer(f"{_quote(off)}.", _sure(off),
-                              f"{off.result.id[:12]} is the newest word on it.{was}",
-                              (), (off.result, *(e.result for e in rows[:1])))
+        return _said(f"{_quote(off)}.", _sure(off), f"{off.result.id[:12]} is the newest word on it.{was}",
+                     [off, *rows[:1]], dated=False)
     if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
         # "By the day on which it was written" says nothing of what is to come
@@ -302,11 +288,11 @@ def answer_offline(
     if not q.past:
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
         rows = [rows[i] for i, _ in order]
-    if not rows: return _nothing(q, found)
-    if q.kind == "often": return _rate(rows) or _often(q, rows, now)
+    if not rows: return _nothing(found)
+    if q.kind == "often": return _rate(rows) or _often(rows)
     if dated: return _when(q, rows, now)
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
-    return said or _nothing(q, [e.result for e in rows])
+    return said or _nothing([e.result for e in rows])
 
 # %% ../../nbs/14_recall/09_reason.ipynb #b3bfdc4a
 # A request and its parser to the client's `Answer`: what was said, or why nothing was
@@ -431,7 +417,7 @@ class ReasonedRecallService:
         if require_temporal_reasoning and not needs_reasoning(query):
             found = await asyncio.to_thread(partial(self.recall_service.search, query, mode=mode,
                                                     include_summaries=False))
-            return replace(_nothing(read_question(query), found),
+            return replace(_nothing(found),
                            reasoning="It is not a question about time.")
         return await asyncio.to_thread(partial(self.answer, query, mode=mode, **kw))
 
@@ -454,21 +440,17 @@ def reasoned(
     return ReasonedRecallService(s, consolidation_stores._client(s.repo, s.settings))
 
 
-def get_reasoned_recall_service(
-    path: Path | str = ".",
-) -> ReasonedRecallService:
+_reasoned = cache(reasoned)
+
+
+def get_reasoned_recall_service(path: Path | str = ".") -> ReasonedRecallService:
     "For the repository that a path is in; the same one for the same path until reset."
-    s, key = get_recall_service(path), str(Path(path).resolve())
-    if key not in _reasoned or _reasoned[key].recall_service is not s: _reasoned[key] = reasoned(s)
-    return _reasoned[key]
-
-
-_reasoned: dict[str, ReasonedRecallService] = {}
+    return _reasoned(get_recall_service(path))
 
 
 def reset_reasoned_recall_service() -> None:
     "Forget the services that `get_reasoned_recall_service` made."
-    _reasoned.clear()
+    _reasoned.cache_clear()
 
 # %% ../../nbs/14_recall/09_reason.ipynb #93a15aee
 async def handle_recall_command(

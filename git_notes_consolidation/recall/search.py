@@ -25,8 +25,7 @@ from ..text.words import words_of
 
 # %% auto #0
 __all__ = ['ABOUT_AS_WELL', 'RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'by_unit',
-           'told_by_summaries', 'stands_for', 'Found', 'ranked', 'listed', 'read_full', 'relevant', 'in_full',
-           'with_equals']
+           'told_by_summaries', 'stands_for', 'Found', 'ranked', 'listed', 'read_full', 'in_full']
 
 # %% ../../nbs/14_recall/02_search.ipynb #6cc3d24e
 class RetrievalMode(str, Enum):
@@ -58,30 +57,10 @@ class MemoryResult:
     newer: str | None = None  # The newest on the same subject among what was found; it stands above
     again: datetime | None = None  # When it was written down last, where that was more than once
 
-    @property
-    def id(self) -> str: return self.memory.id
-    @property
-    def commit_sha(self) -> str: return self.memory.commit_sha
-    @property
-    def namespace(self) -> str: return self.memory.namespace
-    @property
-    def summary(self) -> str: return self.memory.summary
-    @property
-    def content(self) -> str: return self.memory.content
-    @property
-    def timestamp(self) -> datetime: return self.memory.timestamp
-    @property
-    def spec(self) -> str | None: return self.memory.spec
-    @property
-    def phase(self) -> str | None: return self.memory.phase
-    @property
-    def tags(self) -> tuple[str, ...]: return self.memory.tags
-    @property
-    def status(self) -> str: return self.memory.status
-    @property
-    def relates_to(self) -> tuple[str, ...]: return self.memory.relates_to
-    @property
-    def repo_path(self) -> str | None: return self.memory.repo_path
+    def __getattr__(self, name: str) -> Any:
+        "The memory's fields, as its own."
+        if name.startswith("_"): raise AttributeError(name)
+        return getattr(self.memory, name)
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
@@ -120,6 +99,10 @@ class Columns:
     def row(self) -> dict[str, int]:
         "Where each stands."
         return {i: n for n, i in enumerate(self.ids)}
+
+    def current(self, summary: int) -> list[int]:
+        "What of a summary's sources holds, by the rows that are shown for them."
+        return [u for u in {*self.unit[self.sources[summary]].tolist()} if u >= 0 and not self.replaced[u]]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -194,30 +177,23 @@ def shown(
     without: Iterable[int] = (),  # Rows of summaries whose sources may be shown wherever they lie
 ) -> np.ndarray:  # (n,) for each unit the row that is shown for it; −1 where none may be
     "The rows among which a search may choose."
+    deep, rows = w.mode in (RetrievalMode.DEEP, RetrievalMode.EXHAUSTIVE), np.arange(len(c.ids))
     with span("recall.filter_by_tier", mode=w.mode.value) as log:
-        out = _shown(c, w, without)
-        kept, far = int((out >= 0).sum()), int(((c.unit >= 0) & (c.tier >= len(w.mode.tiers))).sum())
-        log.set(kept=kept, filtered=far)
+        near = c.tier < (len(MemoryTier) if w.anywhere else len(w.mode.tiers))
+        for s in without: near[c.current(s)] = True
+        fits = near & (~c.replaced | deep) | c.replaced & (w.past and w.mode != RetrievalMode.REFLEXIVE)
+        rows = rows[(c.unit >= 0) & fits[c.unit] & ((rows < c.memories) | w.summaries)]
+        if w.namespace is not None: rows = rows[np.array(c.names)[c.namespace[rows]] == w.namespace]
+        if w.spec is not None: rows = rows[[c.specs[r] == w.spec for r in rows]]
+        if w.since: rows = rows[c.when[rows] >= w.since.timestamp()]
+        if w.until: rows = rows[c.when[rows] < w.until.timestamp()]
+        rows = rows[np.lexsort((rows, rows != c.unit[rows]))]
+        units, first = np.unique(c.unit[rows], return_index=True)
+        out = np.full(len(c.ids), -1, dtype=np.intp)
+        out[units] = rows[first]
+        far = int(((c.unit >= 0) & (c.tier >= len(w.mode.tiers))).sum())
+        log.set(kept=len(units), filtered=far)
     count("recall.tier_filtered_results", far, mode=w.mode.value)
-    return out
-
-
-def _shown(c: Columns, w: Wanted, without: Iterable[int]) -> np.ndarray:
-    near = c.tier < (len(MemoryTier) if w.anywhere else len(w.mode.tiers))
-    for s in without: near[[u for u in c.unit[c.sources[s]].tolist() if u >= 0 and not c.replaced[u]]] = True
-    fits = near & ~c.replaced | near & c.replaced & (w.mode in (RetrievalMode.DEEP, RetrievalMode.EXHAUSTIVE))
-    if w.past and w.mode != RetrievalMode.REFLEXIVE: fits |= c.replaced
-    rows = np.flatnonzero((c.unit >= 0) & fits[c.unit]
-                          & (np.arange(len(c.ids)) < (len(c.ids) if w.summaries else c.memories)))
-    if w.namespace is not None:
-        rows = rows[c.namespace[rows] == (c.names.index(w.namespace) if w.namespace in c.names else -1)]
-    if w.spec is not None: rows = np.array([r for r in rows.tolist() if c.specs[r] == w.spec], dtype=np.intp)
-    if w.since: rows = rows[c.when[rows] >= w.since.timestamp()]
-    if w.until: rows = rows[c.when[rows] < w.until.timestamp()]
-    rows = rows[np.lexsort((rows, rows != c.unit[rows]))]
-    units, first = np.unique(c.unit[rows], return_index=True)
-    out = np.full(len(c.ids), -1, dtype=np.intp)
-    out[units] = rows[first]
     return out
 
 # %% ../../nbs/14_recall/02_search.ipynb #25d708ff
@@ -243,8 +219,7 @@ def told_by_summaries(
     "Either a summary or its sources that still hold."
     out = score.copy()
     for s in sorted((s for s in c.sources if score[s] > 0), key=lambda s: (-score[s], c.ids[s])):
-        mine = np.unique([u for u in c.unit[c.sources[s]].tolist() if u >= 0 and not c.replaced[u]]).astype(
-            np.intp)
+        mine = np.array(c.current(s), dtype=np.intp)
         best = out[mine].max(initial=0.0)
         if s not in without and score[s] >= ABOUT_AS_WELL * best:
             out[s] = max(score[s], best); out[mine] = 0.0
@@ -301,13 +276,12 @@ def listed(c: Columns, w: Wanted) -> Found:
     return Found(units[np.lexsort((-units, -c.when[show[units]]))], zero, zero, show)
 
 # %% ../../nbs/14_recall/02_search.ipynb #8fbdb52a
-_KNOWN = (
-    "SELECT id, tier, activation_count, last_accessed, superseded_by, superseded_kind, duplicate_of, "
-    "consolidated_into FROM memories")
+_KNOWN = """SELECT id, tier, activation_count, last_accessed, superseded_by, superseded_kind, duplicate_of, \
+consolidated_into FROM memories WHERE id IN (SELECT value FROM json_each(?))"""
 _TOLD = """SELECT s.id, coalesce(m.commit_sha, ''), s.namespace, s.title, s.told, s.temporal_end, s.tier, \
 s.activation_count
-    FROM mem_summaries s LEFT JOIN memories m ON m.id = json_extract(s.source_memory_ids, '$[#-1]')"""
-_AMONG = "WHERE {}id IN (SELECT value FROM json_each(?))"
+    FROM mem_summaries s LEFT JOIN memories m ON m.id = json_extract(s.source_memory_ids, '$[#-1]')
+    WHERE s.id IN (SELECT value FROM json_each(?))"""
 
 # %% ../../nbs/14_recall/02_search.ipynb #028e35bb
 def read_full(
@@ -315,22 +289,17 @@ def read_full(
     ids: Iterable[str],
 ) -> dict[str, tuple[Memory, MemoryMetadata]]:
     "Memories and summaries with what is known of them."
-    wanted = json.dumps([*ids])
-    memories = store_tables.stored_memories(conn, json.loads(wanted))
+    wanted = [*ids]
+    memories, among = store_tables.stored_memories(conn, wanted), (json.dumps(wanted),)
     out = {}
-    for i, tier, n, at, by, kind, copy, held in conn.execute(f"{_KNOWN} {_AMONG.format('')}", (wanted,)):
+    for i, tier, n, at, by, kind, copy, held in conn.execute(_KNOWN, among):
         out[i] = memories[i], MemoryMetadata(i, MemoryTier(tier), n, as_utc(at) if at else None,
                                              superseded_by=by, superseded_kind=kind, duplicate_of=copy,
                                              consolidated_into=held)
-    for i, commit, ns, title, told, at, tier, n in conn.execute(f"{_TOLD} {_AMONG.format('s.')}", (wanted,)):
-        out[i] = Memory(i, commit or "0" * 40, ns, title, told, as_utc(at)), MemoryMetadata(i,
-            MemoryTier(tier), n)
+    for i, commit, ns, title, told, at, tier, n in conn.execute(_TOLD, among):
+        out[i] = (Memory(i, commit or "0" * 40, ns, title, told, as_utc(at)),
+                  MemoryMetadata(i, MemoryTier(tier), n))
     return out
-
-# %% ../../nbs/14_recall/02_search.ipynb #ba822c97
-def relevant(score: RetentionScore, cosine: float) -> RetentionScore:
-    "The score with its relevance to a question."
-    return replace(score, relevance=min(max(cosine, 0.0), 1.0))
 
 # %% ../../nbs/14_recall/02_search.ipynb #198e6a06
 def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
@@ -355,18 +324,10 @@ def in_full(
         (m, d), mine = known[c.ids[found.show[u]]], _stood_for(c, u, found)
         near = float(found.cosine[[found.show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))
         kind: Literal["memory", "summary"] = "memory" if u < c.memories else "summary"
-        worth = relevant(compute_retention_score(m, d, config, now), near)
+        kept = replace(compute_retention_score(m, d, config, now), relevance=min(max(near, 0.0), 1.0))
         again = (datetime.fromtimestamp(float(c.when[[found.show[u], *mine]].max()), UTC)
                  if mine and kind == "memory" else None)
         out.append(MemoryResult(m, math.sqrt(max(0.0, 2 - 2 * near)), float(found.score[u]), near,
                                 tuple(MemoryTier)[c.tier[u]], kind, d.superseded_by,
-                                d.superseded_kind, tuple(c.ids[i] for i in mine), worth, again=again))
+                                d.superseded_kind, tuple(c.ids[i] for i in mine), kept, again=again))
     return out
-
-# %% ../../nbs/14_recall/02_search.ipynb #0f511667
-def with_equals(found: Found, most: int) -> Found:
-    "The first few, and those that are as good as the last of them."
-    down = -found.score[found.units]
-    n = (min(3 * most, int(np.searchsorted(down, down[most - 1], side="right"))) if 0 < most < len(down)
-         else most)
-    return found._replace(units=found.units[:n])

@@ -6,27 +6,26 @@
 from __future__ import annotations
 import importlib.util, json, os, re, sqlite3, uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from time import perf_counter
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from ..store import cache as index
 from ..store import tables as store_tables
 from ..core.loading import Settings, load_settings, project_file
-from ..core.settings import SubconsciousnessConfig
+from ..core.settings import RetentionConfig, SubconsciousnessConfig
 from ..llm.redact import masked
 from ..similarity.embedder import Embedder, EmbeddingError
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.minilm import MiniLMEmbedder, packaged_minilm
 from ..similarity.endpoint import get_embedder
 from ..similarity.static import StaticEmbedder
-from git_notes_consolidation.recall.search import (
-    Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for,
-    with_equals)
+from .search import (
+    Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for)
 from ..consolidation.increment import catch_up
 from ..consolidation.view import made_of, refresh_tables, scored, stand_ins, view
 from ..store.accesses import note_accesses
@@ -42,7 +41,7 @@ from .ranker import answering_order
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['SURE', 'TWO', 'NEAR', 'RANKERS', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'least_cosine',
+__all__ = ['SURE', 'TWO', 'NEAR', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'least_cosine',
            'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
@@ -91,12 +90,6 @@ def _snapshot(conn: sqlite3.Connection) -> Iterator[None]:
     conn.execute("BEGIN")
     try: yield
     finally: conn.rollback()
-
-# %% ../../nbs/14_recall/06_service.ipynb #c2f143e9
-def _texts(tables: sqlite3.Connection, c: Columns, names: Sequence[str]) -> list[str]:
-    "What the rows say, for the embedder."
-    found = store_tables.stored_memories(tables, names)
-    return [found[i].text if i in found else c.told[i] for i in names]
 
 # %% ../../nbs/14_recall/06_service.ipynb #81266a0d
 def _compared(
@@ -188,50 +181,23 @@ class _Tables:
 
 # %% ../../nbs/14_recall/06_service.ipynb #79c139b1
 class _Scores(NamedTuple):
-    "How well each row answers, in each way to rank."
-    orders: list[np.ndarray]
+    "How well each row answers."
+    orders: tuple[np.ndarray, np.ndarray]  # By words and by vectors
     cosine: np.ndarray
     vectors: np.ndarray  # (n, d)
     embedder: str  # The name of what made them
 
-    def found(self, c: Columns, wanted: Wanted, least: float | None, without: Collection[int] = ()) -> Found:
-        return ranked(c, self.orders, self.cosine, wanted, least, without)
-
 
 def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x: np.ndarray, floor: float,
-            embedder: str, rankers: Collection[str]) -> _Scores:
+            embedder: str) -> _Scores:
     cosine, near = vector_scores(X, x, QUESTION * floor)
-    orders = {"words": word_scores(tables, query, len(c.ids), c.memories), "vectors": near}
-    return _Scores([orders[name] for name in rankers], cosine, X, embedder)
-
-
-def _telling(tables: sqlite3.Connection, c: Columns, results: Sequence[MemoryResult], query: str,
-             asked: Mapping[str, str]) -> set[int]:
-    "Rows of the summaries that must not stand for their sources, of which one may be outdated."
-    row = {c.ids[s]: s for s in c.sources}
-    def sources(r: MemoryResult) -> list[Memory]:
-        current = {c.ids[u] for u in c.unit[c.sources[row[r.id]]].tolist() if u >= 0 and not c.replaced[u]}
-        there = store_tables.stored_memories(tables, current)
-        return [there[i] for i in r.stands_for if i in there]
-    return {row[r.id] for r in results if r.kind == "summary"
-            and (asked.keys() & r.stands_for or not stands_for(r.memory, sources(r), query))}
+    return _Scores((word_scores(tables, query, len(c.ids), c.memories), near), cosine, X, embedder)
 
 # %% ../../nbs/14_recall/06_service.ipynb #10c9089b
 def _fit(r: MemoryResult, query: str) -> float:
     m = r.memory
     said = " ".join((m.text, m.namespace, m.spec or "", m.phase or "", *m.tags))
     return max(r.similarity, relevance(query, said, r.similarity))
-
-
-def _without_echoes(order: Sequence[MemoryResult],
-                    shows: Callable[[MemoryResult], bool]) -> list[MemoryResult]:
-    "Without summaries below a memory that they are entitled with."
-    titles, out = set[str](), list[MemoryResult]()
-    for r in order:
-        if r.kind == "summary" and r.summary in titles: continue
-        out.append(r)
-        if shows(r): titles.add(r.summary)
-    return out
 
 
 _BEST = 5
@@ -245,11 +211,10 @@ def _shown(
     sources: bool = False,  # Also beside the summary that tells them
 ) -> list[MemoryResult]:
     "What has to do with the question, what replaced such, and what is newer on the same subject."
-    if not sources: order = _without_echoes(order, lambda r: deeper or r.id in mine)
     worth, lifted = {r.id: _fit(r, query) for r in order}, {*mine}
     for r in sorted(order, key=lambda r: r.memory.event_time):
         fits = (deeper or r.id in mine) and worth[r.id] >= RELEVANT
-        if fits and r.superseded_kind == "full" and (by := r.superseded_by) in worth:
+        if fits and r.superseded_kind == "full" and (by := r.superseded_by) and by in worth:
             worth[by] = max(worth[by], RELEVANT)
             lifted.add(by)
     if deeper: lifted |= {r.id for r in order[:_BEST]}
@@ -298,19 +263,80 @@ def _to_list(w: Wanted, asks: Listing, deeper: bool) -> Wanted:
     return replace(w, namespace=w.namespace or asks.namespace, since=asks.since, until=asks.until,
                    summaries=False, anywhere=deeper)
 
+# %% ../../nbs/14_recall/06_service.ipynb #78317268
+@dataclass(frozen=True)
+class _Search:
+    "A search among tables that nobody changes meanwhile."
+    tables: sqlite3.Connection
+    c: Columns
+    query: str
+    wanted: Wanted
+    least: float | None  # Cosine
+    config: RetentionConfig
+    now: datetime
 
-def _questions(tables: sqlite3.Connection) -> dict[str, str]:
-    "What a run asks: name of the newer by that of the older."
-    return cast(dict[str, str], index.recalled(tables, "probably_replaced") or {})
+    def full(self, found: Found) -> list[MemoryResult]:
+        return in_full(self.tables, self.c, found, self.config, self.now)
 
+    @cached_property
+    def asked(self) -> dict[str, str]:
+        "What a run asks: name of the newer by that of the older."
+        return cast(dict[str, str], index.recalled(self.tables, "probably_replaced") or {})
 
-def _marked(results: Iterable[MemoryResult], asked: Mapping[str, str], blockers: bool) -> list[MemoryResult]:
-    "With what a run thinks newer; of what is in the way without what is resolved, and last what may be over."
-    found = [replace(r, newer=asked.get(r.id)) for r in results if not (blockers and r.status == "resolved")]
-    return sorted(found, key=lambda r: blockers and r.newer is not None)
+    def listed(self, most: int) -> list[MemoryResult]:
+        """With what a run thinks newer; of what is in the way without what is resolved, and last what may be
+        over."""
+        w, every = self.wanted, listed(self.c, self.wanted)
+        blockers, newer = w.namespace == "blockers", self.asked if w.namespace or w.since else {}
+        some = every if blockers else every._replace(units=every.units[:most])
+        found = [replace(r, newer=newer.get(r.id)) for r in self.full(some)
+                 if not (blockers and r.status == "resolved")]
+        return sorted(found, key=lambda r: blockers and r.newer is not None)
+
+    def telling(self, results: Sequence[MemoryResult]) -> set[int]:
+        "Rows of the summaries that must not stand for their sources, of which one may be outdated."
+        c = self.c
+        def sources(r: MemoryResult) -> list[Memory]:
+            there = store_tables.stored_memories(self.tables, [c.ids[u] for u in c.current(c.row[r.id])])
+            return [there[i] for i in r.stands_for if i in there]
+        return {c.row[r.id] for r in results if r.kind == "summary"
+                and (self.asked.keys() & r.stands_for or not stands_for(r.memory, sources(r), self.query))}
+
+    def found(self, scores: _Scores, w: Wanted, most: int, without: set[int]) -> list[MemoryResult]:
+        "The best of what may be shown; a summary that must not stand for its sources is put with `without`."
+        while True:
+            every = ranked(self.c, scores.orders, scores.cosine, w, self.least, without)
+            found = self.full(every._replace(units=every.units[:most]))
+            untold = set[int]() if w.sources else self.telling(found)
+            if not untold: return found
+            without |= untold
+
+    def with_newer(self, pool: dict[str, MemoryResult], every: Found) -> dict[str, MemoryResult]:
+        "And what replaced any of them, or may have."
+        c, seen = self.c, set[str]()
+        def newer() -> set[str]:
+            said = {r.superseded_by for r in pool.values()} | {self.asked.get(i) for i in pool}
+            return {i for i in said if i and i in c.row} - pool.keys() - seen
+        while more := newer():
+            seen |= more
+            units = np.unique(c.unit[[c.row[i] for i in more]])
+            there = units[(units >= 0) & (every.show[units] >= 0)]
+            pool |= {r.id: r for r in self.full(every._replace(units=there))}
+        return pool
+
+    def best(self, scores: _Scores, most: int, deeper: bool,
+             order: Callable[..., list[MemoryResult]]) -> list[MemoryResult]:
+        w, without = self.wanted, set[int]()
+        mine = self.found(scores, w, max(most, GROUPED), without)
+        far = replace(w, anywhere=True, past=True, summaries=False, mode=RetrievalMode.EXHAUSTIVE)
+        near = [*mine, *self.found(scores, far, 2 * GROUPED, without)]
+        pool = self.with_newer({r.id: r for r in near}, ranked(self.c, scores.orders, scores.cosine, far))
+        refused = frozenset(cast(list[str], index.recalled(self.tables, "refused") or ()))
+        V = scores.vectors[[self.c.row[i] for i in pool]]
+        found = order([*pool.values()], self.query, V, scores.embedder, refused, self.asked)
+        return _shown(found, {r.id for r in mine}, self.query, deeper, w.sources)
 
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
-RANKERS = ("words", "vectors")
 GROUPED = 20  # So many of the best are looked at, however few are shown: the order must not depend on that
 
 
@@ -330,7 +356,6 @@ class RecallService(_Tables):
     "Searches one repository's memory."
     session: str = field(default_factory=lambda: uuid.uuid4().hex)  # Within one, a memory counts as used once
     progress: Callable[[int], None] = lambda n: None  # Called with how many texts are about to be embedded
-    rankers: Collection[str] = RANKERS  # The orders that are fused; one alone shows what the others are worth
     order: Callable[..., list[MemoryResult]] = answering_order  # Of what was found; another may be tried
 
     def search(
@@ -355,26 +380,24 @@ class RecallService(_Tables):
     ) -> list[MemoryResult]:
         "The best answers, best first."
         query, most = query.encode("utf-8", "replace").decode(), max(0, limit if k is None else k)
-        deeper, mode = mode is None, mode or RetrievalMode.STANDARD
-        wanted = Wanted(RetrievalMode(mode), namespace, spec, about_the_past(query), include_summaries,
-                        include_sources)
-        then = asked_times(as_of, known_at)
+        wanted = Wanted(RetrievalMode(mode or RetrievalMode.STANDARD), namespace, spec, about_the_past(query),
+                        include_summaries, include_sources)
+        then, begin, how = asked_times(as_of, known_at), perf_counter(), wanted.mode.value
         asks = listing(query, then.as_of if then and then.as_of else self.clock())
         if asks and namespace and asks.namespace not in (None, namespace): asks = None
-        begin, mode_ = perf_counter(), wanted.mode.value
-        with span("recall.search", query_length=len(query), mode=mode_, limit=most) as log:
-            least, results = least_cosine(min_similarity, self.embedder), list[MemoryResult]()
-            if asks:
-                what = _to_list(wanted, asks, deeper)
-                results = self._sound(lambda conn: self._answer(conn, "", what, most, least, then))
+        least = least_cosine(min_similarity, self.embedder)
+        def look(query: str, wanted: Wanted) -> list[MemoryResult]:
+            return self._sound(partial(self._answer, query=query, wanted=wanted, most=most, least=least,
+                                       then=then, deeper=mode is None))
+        with span("recall.search", query_length=len(query), mode=how, limit=most) as log:
+            results = look("", _to_list(wanted, asks, mode is None)) if asks else []
             # A day may be told of later, and what is in the way in other words
             if not asks or not results and (not asks.since if asks.namespace else asks.until):
-                results = self._sound(lambda conn: self._answer(conn, query, wanted, most, least, then,
-                                                                deeper))
+                results = look(query, wanted)
                 if count: self.note(stands_out(results, query)[:most])
             log.set(result_count=len(results[:most]))
-        count_up("recall.recalls_by_mode", mode=mode_)
-        record("recall.latency", perf_counter() - begin, mode=mode_)
+        count_up("recall.recalls_by_mode", mode=how)
+        record("recall.latency", perf_counter() - begin, mode=how)
         return [replace(r, memory=masked(r.memory)) for r in results[:most]]
 
     def note(self, results: Iterable[MemoryResult | Memory]) -> None:
@@ -427,60 +450,27 @@ AND m.superseded_kind = 'full')
         return {i: told(row) for i, row in found.items() if row}
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None,
-                asked: AskedTimes | None, deeper: bool = False,
-                tries: int = 5) -> list[MemoryResult]:
-        tables, held = self._at(asked) if asked else (conn, self._up_to_date(conn))
+                then: AskedTimes | None, deeper: bool, tries: int = 5) -> list[MemoryResult]:
+        tables, held = self._at(then) if then else (conn, self._up_to_date(conn))
         vectors = self._vectors(conn, tables, held, query[:4000]) if query else None
         with _snapshot(tables):
-            if asked or index.recalled(tables, "tables") == held.key or not tries:
-                c, now = held.columns, asked.now if asked else self.clock()
-                full = partial(in_full, tables, c, config=self.settings.config.retention, now=now)
-                with span("store.summary.search") if wanted.summaries else nullcontext() as log:
-                    if log: log.set(count=len(c.ids) - c.memories)
-                    count_up("store.summary_searches", int(wanted.summaries))
-                    if vectors is None:
-                        every = listed(c, wanted)
-                        blockers = wanted.namespace == "blockers"
-                        some = every if blockers else every._replace(units=every.units[:most])
-                        guesses = _questions(tables) if wanted.namespace or wanted.since else {}
-                        return _marked(full(some), guesses, blockers)
-                    scores = _scored(tables, c, query, *vectors, self.rankers)
-                    return self._best(tables, c, scores, query, wanted, most, least, full, deeper)
+            if then or index.recalled(tables, "tables") == held.key or not tries:
+                s = _Search(tables, held.columns, query, wanted, least, self.settings.config.retention,
+                            then.now if then else self.clock())
+                told = wanted.summaries * len(held.columns.sources)
+                count_up("store.summary_searches", int(wanted.summaries))
+                with span("store.summary.search", count=told):
+                    if vectors is None: return s.listed(most)
+                    return s.best(_scored(tables, s.c, query, *vectors), most, deeper, self.order)
         # Somebody filled the tables in between
-        return self._answer(conn, query, wanted, most, least, asked, deeper, tries - 1)
-
-    def _best(self, tables: sqlite3.Connection, c: Columns, scores: _Scores, query: str, wanted: Wanted,
-              most: int, least: float | None, full: Callable[[Found], list[MemoryResult]],
-              deeper: bool) -> list[MemoryResult]:
-        without, asked = set[int](), _questions(tables)
-        def look(w: Wanted, n: int) -> list[MemoryResult]:
-            while True:
-                found = full(with_equals(scores.found(c, w, least, without), n))
-                untold = set[int]() if w.sources else _telling(tables, c, found, query, asked)
-                if not untold: return found
-                without.update(untold)
-        mine = look(wanted, max(most, GROUPED))
-        far = replace(wanted, anywhere=True, past=True, summaries=False, mode=RetrievalMode.EXHAUSTIVE)
-        pool = {r.id: r for r in (*mine, *look(far, 2 * GROUPED))}
-        every, seen = scores.found(c, far, None), set[str]()
-        def newer() -> set[str]:
-            said = {r.superseded_by for r in pool.values()} | {asked.get(i) for i in pool}
-            return {i for i in said if i and i in c.row} - pool.keys() - seen
-        while more := newer():
-            seen |= more
-            units = np.unique(c.unit[[c.row[i] for i in more]])
-            there = units[(units >= 0) & (every.show[units] >= 0)]
-            pool |= {r.id: r for r in full(every._replace(units=there))}
-        refused = frozenset(cast(list[str], index.recalled(tables, "refused") or ()))
-        V = scores.vectors[[c.row[i] for i in pool]]
-        order = self.order([*pool.values()], query, V, scores.embedder, refused, asked)
-        return _shown(order, {r.id for r in mine}, query, deeper, wanted.sources)
+        return self._answer(conn, query, wanted, most, least, then, deeper, tries - 1)
 
     def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
                  query: str) -> tuple[np.ndarray, np.ndarray, float, str]:
-        def texts(names: Sequence[str]) -> Sequence[str]:
+        def texts(names: Sequence[str]) -> list[str]:
             self.progress(len(names))
-            return _texts(tables, held.columns, names)
+            found = store_tables.stored_memories(tables, names)
+            return [found[i].text if i in found else held.columns.told[i] for i in names]
         return _compared(self.embedder, held.vectors, query,
                          lambda e: index.vectors_of(conn, held.columns.texts, e, texts))
 
@@ -497,17 +487,14 @@ def open_recall(
     return RecallService(repo, settings, **kw)
 
 # %% ../../nbs/14_recall/06_service.ipynb #bab42513
-_services: dict[str, RecallService] = {}
+_opened = cache(open_recall)
 
-def get_recall_service(
-    path: Path | str = ".",
-) -> RecallService:
+
+def get_recall_service(path: Path | str = ".") -> RecallService:
     "The service of the repository that a path is in; the same one for the same path until reset."
-    key = str(Path(path).resolve())
-    if key not in _services: _services[key] = open_recall(path)
-    return _services[key]
+    return _opened(Path(path).resolve())
 
 
 def reset_recall_service() -> None:
     "Forget the services that `get_recall_service` made."
-    _services.clear()
+    _opened.cache_clear()

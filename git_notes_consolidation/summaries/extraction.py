@@ -26,7 +26,7 @@ from .decisions import _DECIDES, Decided, decision
 from .outdated import _IN_PART, Outdated, find_outdated
 
 # %% auto #0
-__all__ = ['SUMMARIZER', 'factors', 'NothingToQuote', 'Selection', 'summarize_cluster', 'places']
+__all__ = ['SUMMARIZER', 'factors', 'NothingToQuote', 'Selection', 'summarize_cluster']
 
 # %% ../../nbs/11_summaries/09_extraction.ipynb #5185067e
 SUMMARIZER = "extractive-4"  # Changes whenever the same memories may be summarized otherwise
@@ -166,14 +166,3 @@ def summarize_cluster(
     decided = {d.what for _, d in t.decisions}
     sure = factors(_distinct([*t.text, *t.facts]), decided, rows, min(max(coherence, 0.0), 1.0))
     return replace(draft, confidence=sure, coverage=share)
-
-# %% ../../nbs/11_summaries/09_extraction.ipynb #da9dca84
-def places(
-    summary: MemorySummary,
-) -> dict[str, tuple[Quote, ...]]:  # title, summary, key_facts[0], decisions[0].rationale, …
-    "Where each part of a summary stands in its sources."
-    found = {name: [q for q in summary.quotes if same_statement(normalized(q.text), normalized(text))]
-             for name, text in parts(summary).items()}
-    most = {name: max((len(q.text) for q in quotes), default=0) for name, quotes in found.items()}
-    return {name: tuple(q for q in quotes if name == "summary" or len(q.text) == most[name]) for name,
-            quotes in found.items()}

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #bed941b3
 from __future__ import annotations
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -12,19 +13,31 @@ from .alignment import content_keys, has_word, words
 from ..core.memory import Memory
 
 # %% auto #0
-__all__ = ['LONGEST_BODY', 'lost', 'invented', 'juxtaposed', 'merged_text', 'tag_name', 'union_of_tags', 'entities', 'Inherited',
-           'inherited']
+__all__ = ['LONGEST_BODY', 'lost', 'invented', 'juxtaposed', 'merged_text', 'union_of_tags', 'entities', 'Inherited', 'inherited']
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #ef310004
+def _unsaid(
+    text: str,
+    others: Iterable[str],
+) -> list[str]:  # As the text has it
+    "The facts of a text that no other states."
+    there = [f for t in others for f in find_facts(t)]
+    return [text[f.start:f.end] for f in find_facts(text) if not any(same_value(f, g) for g in there)]
+
+
+def _beyond(text: str, said: str) -> list[str]:
+    "Words with content that another text does not have, in any form."
+    keys = {*content_keys(said)}
+    return [w for w in words(text) if not all(has_word(keys, k) for k in content_keys(w))]
+
+
 def lost(
     sources: Sequence[Memory],
     text: str,  # Of the merged memory, title and body
 ) -> list[str]:  # As the sources have it; empty when nothing is lost
     "Facts and words of the sources that a text does not state."
-    said = find_facts(text)
-    values = [t[f.start:f.end] for t in (m.text for m in sources) if t not in text for f in find_facts(t)
-              if not any(same_value(f, g) for g in said)]
-    return values or [w for m in sources for w in _beyond(m.text, text)]
+    return ([x for m in sources if m.text not in text for x in _unsaid(m.text, [text])]
+            or [w for m in sources for w in _beyond(m.text, text)])
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #133d6e68
 def invented(
@@ -32,15 +45,8 @@ def invented(
     text: str,  # Of the merged memory
 ) -> list[str]:
     "Facts and words of a text that no source states."
-    said = [f for m in sources for f in find_facts(m.text)]
-    values = [text[f.start:f.end] for f in find_facts(text) if not any(same_value(f, g) for g in said)]
-    return values or _beyond(text, " ".join(m.text for m in sources))
-
-
-def _beyond(text: str, said: str) -> list[str]:
-    "Words with content that another text does not have, in any form."
-    keys = {*content_keys(said)}
-    return [w for w in words(text) if not all(has_word(keys, k) for k in content_keys(w))]
+    said = [m.text for m in sources]
+    return _unsaid(text, said) or _beyond(text, " ".join(said))
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #e80dbefd
 def juxtaposed(
@@ -73,14 +79,10 @@ def merged_text(
     return juxtaposed(older, newer), why
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #d6e92fe8
-def tag_name(tag: str) -> str:
-    "A tag in its one spelling."
-    return "-".join(tag.lower().replace("_", " ").replace("-", " ").split())
-
-
 def union_of_tags(memories: Iterable[Memory]) -> tuple[str, ...]:
-    "Every tag once."
-    return tuple(dict.fromkeys(name for m in memories for t in m.tags if (name := tag_name(t))))
+    "Every tag once, in its one spelling."
+    found = ("-".join(re.findall(r"[^\s_-]+", t.lower())) for m in memories for t in m.tags)
+    return tuple(dict.fromkeys(filter(None, found)))
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #c182e0c6
 def entities(memories: Iterable[Memory]) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from ..core.memory import Memory
 from ..core.models import Quote
 from ..text.words import STOP_WORDS
-from ..text.factuality import is_fragment
 from ..similarity.embedder import Embedder
 from .quotations import balanced, headline, is_statement, lines, readability
 
@@ -50,14 +49,13 @@ _PER_MEMORY = 40  # Of a longer memory only the first sentences are considered
 def _weighted(memory: Memory, without: Collection[Quote]) -> Iterator[tuple[Quote, float]]:
     "What of a memory may be told, and how it is weighed."
     head = headline(memory)
-    whole = 1.0 if head or not is_fragment(memory) else 0.5
     for i, x in enumerate([*([head] if head else []),
                            *(x for x in lines(memory)[:_PER_MEMORY] if x != head)]):
         text = x.quote.text
         if (not x.own or x.quote in without or not is_statement(text) or text.isascii()
             and " " not in normalized(text)):
             continue
-        yield x.quote, whole * readability(text) * (1.1 if x is head else 1.0 if i == 1 else 0.9)
+        yield x.quote, readability(text) * (1.1 if x is head else 1.0 if i == 1 else 0.9)
 
 # %% ../../nbs/11_summaries/06_selection.ipynb #1d43d350
 def candidates(

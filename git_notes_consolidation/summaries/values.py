@@ -6,10 +6,10 @@
 from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 from functools import lru_cache
 from ..core.memory import Memory
-from ..text.facts import Fact, find_facts, frame, frame_stems, same_value
+from ..text.facts import Fact, frame, frame_stems, same_value
 from ..text.words import stem, STOP_WORDS, words_of
 from ..temporal.resolve import find_references, outlook_of
 from .alignment import abbreviates, word_key
@@ -64,21 +64,11 @@ def tells(
 
 # %% ../../nbs/11_summaries/02_values.ipynb #0f029a0f
 @lru_cache(maxsize=2**12)
-def _resolved(memory: Memory) -> tuple[date, ...]:
-    found = [r.interval[0].date() for r in find_references(
-        memory.text[:20_000], memory.told_at, outlook=outlook_of(memory.namespace))
-             if r.interval]
-    return tuple(dict.fromkeys(d for d in found if d.year > 1))
-
-
-def _days(memory: Memory) -> Iterator[date]:
-    "The days that a memory tells without writing them."
-    day = memory.told_at.date()
-    yield day
-    yield from _resolved(memory)
-    named = {f.value for f in find_facts(memory.text) if f.kind == "date" and len(f.value) == 3}
-    if named:
-        yield from (d for n in range(-7, 8) if (d := day + timedelta(n)).strftime("%a").lower() in named)
+def _days(memory: Memory) -> tuple[date, ...]:
+    "The day on which a memory was recorded, and those that it tells without writing them."
+    found = find_references(memory.text[:20_000], memory.told_at, outlook=outlook_of(memory.namespace))
+    days = (r.interval[0].date() for r in found if r.interval)
+    return tuple(dict.fromkeys([memory.told_at.date(), *(d for d in days if d.year > 1)]))
 
 
 def means_day(memory: Memory, fact: Fact) -> bool:

@@ -31,15 +31,13 @@ def parts(
 ) -> dict[str, str]:
     "The texts of a summary, by name."
     if isinstance(summary, str): return {"summary": summary}
-    found = ({"title": summary.title, "summary": summary.summary}
-             | {f"key_facts[{i}]": t for i, t in enumerate(summary.key_facts)})
-    found |= {f"insights[{i}]": t for i, t in enumerate(summary.insights)}
-    for i, d in enumerate(summary.decisions):
-        found |= {f"decisions[{i}].{name}": str(getattr(d, name) or "")
-                  for name in ("decision", "rationale", "outcome")}
-    for i, f in enumerate(summary.superseded_facts):
-        found |= {f"superseded_facts[{i}].{name}": getattr(f, name)
-                  for name in ("original_fact", "superseded_by")}
+    found = {"title": summary.title, "summary": summary.summary}
+    for of in ("key_facts", "insights"):
+        found |= {f"{of}[{i}]": t for i, t in enumerate(getattr(summary, of))}
+    for of, names in (("decisions", ("decision", "rationale", "outcome")),
+                      ("superseded_facts", ("original_fact", "superseded_by"))):
+        found |= {f"{of}[{i}].{name}": getattr(x, name) or "" for i, x in enumerate(getattr(summary, of))
+                  for name in names}
     return {name: text for name, text in found.items() if text.strip()}
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #bd0625d7
@@ -167,10 +165,7 @@ def _joined(text: str) -> str: return re.sub(r"(?<=[a-z])-(?=\d)", "", text.case
 def _has(s: Statement, raw: str, f: Fact, facts: Sequence[Fact], all: bool = False) -> bool:
     "Does a statement tell a value, as a value or letter by letter?"
     if any(tells(f, facts, g, s.piece.facts) for g in s.values(all)): return True
-    if raw.isalpha() and f.kind == "number": return False
-    if re.match(r"\d[\d.,]+\d\s", raw): raw = raw.split()[0]  # The unit may be understood
-    begin = "" if f.kind == "identifier" and len(raw) > 3 else r"(?<![\w.])"  # WLE5 is STM32WLE5
-    if not re.search(rf"{begin}{re.escape(_joined(raw))}(?!\w)", _joined(s.said)): return False
+    if not re.search(rf"(?<![\w.]){re.escape(_joined(raw))}(?!\w)", _joined(s.said)): return False
     return all or not any(_joined(s.text[g.start:g.end]).strip("`") == _joined(raw) for g in s.gone)
 
 
@@ -181,11 +176,6 @@ def _counts_anew(text: str, f: Fact, given: Sources) -> bool:
                         for s in given.holds for g in s.values()))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #f167b370
-def _marks(p: Piece) -> frozenset[str]:
-    "What a sentence names by an identifier: of its brother nothing is said."
-    return frozenset(f.value for f in p.facts if f.kind == "identifier")
-
-
 def _rival(text: str, p: Piece, f: Fact, c: Clause, same: Sequence[Statement], given: Sources) -> str:
     "The value that the sources give for what a clause is about, when it is not this one."
     mine = stated(p.facts)
@@ -194,7 +184,6 @@ def _rival(text: str, p: Piece, f: Fact, c: Clause, same: Sequence[Statement], g
               if re.search(r"\w\W? and ", text[a.start:b.start + 1])]
     for s, g in [(x, g) for x in given.holds for g in x.values() if measure(g) == measure(f)]:
         if any(tells(h, p.facts, g, s.piece.facts) for h in mine): continue
-        if (theirs := _marks(s.piece)) and (ours := _marks(p)) and not theirs & ours: continue
         if measure(f) == "number " and not same_noun(text, f, s.text, g): continue
         only, own = given.apart(c.keys - {g.value for g in mine}, s, near)
         if _NARROWS.search(s.said) and given.known.share(s.piece.keys - _COMMON, p.every) < 0.8: continue

@@ -9,8 +9,7 @@ from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import MemorySummary
-from git_notes_consolidation.summaries.extraction import (
-    NothingToQuote, places, summarize_cluster)
+from git_notes_consolidation.summaries.extraction import NothingToQuote, summarize_cluster
 from git_notes_consolidation.summaries.quotations import (
     readability, headline, lines, sentences, is_statement, with_dates)
 from git_notes_consolidation.summaries.outdated import overturned_sentences, find_outdated
@@ -33,6 +32,13 @@ memories = st.lists(st.builds(lambda s, b, d, ns: mem(s, b, days_ago=d, namespac
 
 
 def summarize(ms, outdated=None, **kw): return summarize_cluster(ms, outdated or {}, LEXICAL, **{"coherence": 0.6, "created_at": SAMPLE_NOW} | kw)
+
+
+def places(summary):
+    "Where each part of a summary stands in its sources."
+    found = {name: [q for q in summary.quotes if same_statement(normalized(q.text), normalized(text))] for name, text in parts(summary).items()}
+    most = {name: max((len(q.text) for q in quotes), default=0) for name, quotes in found.items()}
+    return {name: [q for q in quotes if name == "summary" or len(q.text) == most[name]] for name, quotes in found.items()}
 
 
 # Sentences
