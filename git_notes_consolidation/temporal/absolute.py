@@ -70,7 +70,8 @@ _UNITS = frozenset("""
 def _year(p: Phrase) -> Reading | None:
     before, after, year = p.before, p.after or ".", p.t.values[p.end - 1]
     found = dated(floor(ordinal(year, 1), "year"), 0.9 if before in _STRONG else 0.75, named=("year", year))
-    if p["u"]: return found._replace(confidence=0.95) if p.low(p.start) == "year" else None
+    if p["u"]: return found if p.low(p.start) == "year" else None
+    if before in ("on", "at", "over", "for", "into"): return None
     if not _UNITS.isdisjoint((after, p.low(p.end + 2))): return None
     if before == "-" and p.letter(p.start - 2) not in "bzk": return None
     if p.word(p.end).islower() and after not in AFTER_YEAR or after[0] in "%°-/=": return None

@@ -221,7 +221,7 @@ def _nth_of(p: Phrase) -> Reading | None:
     if grain not in _PARTS: return None
     found = counted(within, grain, k if grain in CYCLES else None, -n if p["l"] else n)
     inside = found.start < within.end and (within.start or 0) < found.end
-    return dated(found, within.confidence - 0.05) if inside else None
+    return dated(found, within.confidence) if inside else None
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
