@@ -51,7 +51,7 @@ def _month_day(p: Phrase, dom: int) -> Reading | None:
        "e?(?P<d>[no])[O-]?(?P<m>M)(?:[,O-]?(?P<y>y))?", "(?P<y>y)(?P<m>M)(?P<d>n)")
 def _day_of_month(p: Phrase) -> Reading | None:
     word = p.low(p.at("d")).isalpha() and not p["y"] and p.at("m") < p.at("d")  # March one
-    return None if word or p["d"] == "n" and p.right in "UVc" else _month_day(p, p.value("d"))
+    return None if word or p.right in "UVc" else _month_day(p, p.value("d"))
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #d6b44285
 @_rule("(?P<a>n)[-@&](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
@@ -70,10 +70,10 @@ _UNITS = frozenset("""
 def _year(p: Phrase) -> Reading | None:
     before, after, year = p.before, p.after or ".", p.t.values[p.end - 1]
     found = dated(floor(ordinal(year, 1), "year"), 0.9 if before in _STRONG else 0.75, named=("year", year))
-    if p["u"]: return found._replace(confidence=0.95) if p.low(p.start) == "year" else None
+    if p["u"]: return found if p.low(p.start) == "year" else None
+    if before in ("on", "at", "over", "for", "into"): return None
     if not _UNITS.isdisjoint((after, p.low(p.end + 2))): return None
     if before == "-" and p.letter(p.start - 2) not in "bzk": return None
-    if before in ("on", "at", "over", "for", "into"): return None
     if p.word(p.end).islower() and after not in AFTER_YEAR or after[0] in "%°-/=": return None
     return found if before in _STRONG or year % 100 and year not in (1920, 1980, 2048) else None
 

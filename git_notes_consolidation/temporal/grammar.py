@@ -90,7 +90,7 @@ def unresolved(value: str, reason: str, type: str = "DATE", named: tuple[str, in
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #fa76f629
 Rule = Callable[[Phrase], "Reading | None"]
-Rules = list[tuple[re.Pattern[str], Rule]]
+Rules = list[tuple[re.Pattern[str], list[re.Pattern[str]], Rule]]  # Where any of its patterns fits, and these
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e22bd5b4
 def production(
@@ -98,7 +98,8 @@ def production(
     *patterns: str,  # Over the letters of the words
 ) -> Callable[[Rule], Rule]:
     "Registers a production."
-    def register(f: Rule) -> Rule: rules.extend((re.compile(p), f) for p in patterns); return f
+    some = re.compile("|".join(re.sub("[?]P<[a-z0-9]+>", "?:", f"(?:{p})") for p in patterns))
+    def register(f: Rule) -> Rule: rules.append((some, [*map(re.compile, patterns)], f)); return f
     return register
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #31fe6487
@@ -109,7 +110,8 @@ def longest(
     at: int,  # Where one of them fits
 ) -> tuple[int, Reading] | None:  # Where it ends
     "The longest production that fits and has a reading."
-    fits = [(m, f) for p, f in rules if (m := p.match(letters, at))]
+    fits = [(m, f) for some, patterns, f in rules if some.match(letters, at)
+            for p in patterns if (m := p.match(letters, at))]
     for m, f in sorted(fits, key=lambda fit: -fit[0].end()):
         if r := f(Phrase(c, m)): return m.end(), r._replace(rule=f.__name__.strip("_"))
     return None
@@ -119,8 +121,7 @@ def anywhere(
     rules: Rules,
 ) -> re.Pattern[str]:
     "Where any of the productions fits."
-    return re.compile("(?=[^.,])(?:" + "|".join(f"(?:{re.sub(r'[?]P<[a-z0-9]+>', '?:', p.pattern)})" for p,
-                                                _ in rules) + ")")
+    return re.compile("(?=[^.,])(?:" + "|".join(some.pattern for some, *_ in rules) + ")")
 
 
 def phrases(

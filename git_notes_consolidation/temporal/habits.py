@@ -75,7 +75,6 @@ def is_habit(
 ) -> bool:
     "Is it every such day, and none in particular?"
     letters, k = w.t.letters, w.end
-    if w.before in ("any", "given"): return True
     if w.right == "P" and w.after[-1] == "s": return True  # Sunday nights
     if w.left in ("ol" if w.right == "O" else "o") and not _OF_TIME.match(letters, k):
         return True

@@ -112,7 +112,6 @@ def _time_of_day(p: Phrase) -> Reading | None:
 @_join("e?(?P<x>[bzj])(?:Oe?|-|[i@]e?|)(?P<r>X_*)", "e?(?P<x>k)(?:Oe?|-)(?P<r>X_*)")
 def _early_or_late(p: Phrase) -> Reading | None:
     r, mod = p.reading("r"), p.value("x")
-    if p["x"] == "k" and r.grain == "day": return None
     if r.grain != "day": mod = {"BEFORE": "START", "AFTER": "END"}.get(mod, mod)
     return r._replace(mod=mod, anchor=max(r.start or 0, r.end - DAY) if mod == "END" else r.anchor,
                       confidence=r.confidence - 0.03)
@@ -222,7 +221,7 @@ def _nth_of(p: Phrase) -> Reading | None:
     if grain not in _PARTS: return None
     found = counted(within, grain, k if grain in CYCLES else None, -n if p["l"] else n)
     inside = found.start < within.end and (within.start or 0) < found.end
-    return dated(found, within.confidence - 0.05) if inside else None
+    return dated(found, within.confidence) if inside else None
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)

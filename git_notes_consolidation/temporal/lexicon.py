@@ -90,7 +90,7 @@ _TABLE = """
     k MID middle
     k END end
     H 0 hence
-    v 0 every each per
+    v 0 every each per any
     & 0 and
     q 0 about approximately roughly nearly almost exactly just approx circa only over
     N PRESENT_REF now currently nowadays
@@ -138,8 +138,8 @@ _WORDS |= {w + "s": ("V", v) for w, (x, v) in _WORDS.items() if x == "U"}
 _WORDS |= {"centuries": ("V", ("century", 1)), "seconds": ("V", ("second", 1))}
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #28b4db10
-_LETTERS = {"d": "day", "w": "week", "y": "year", "h": "hour", "m": "minute", "s": "second"}
-_GLUED = {w: v for w, (x, v) in _WORDS.items() if x in "UV"} | {w: (unit, 1) for w, unit in _LETTERS.items()}
+_GLUED = {w: v for w, (x, v) in _WORDS.items() if x in "UV"} | {
+    unit[0]: (unit, 1) for unit in ("day", "week", "year", "hour", "minute", "second")}
 _COUNTED = [("m", 0, 1, """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
     seventeen eighteen nineteen"""), ("m", 20, 10, "twenty thirty forty fifty sixty seventy eighty ninety"),
@@ -337,9 +337,10 @@ _WEEK = re.compile(r"([kc]?)w(\d\d?)")  # KW14; in W14
 def _word(text: str, word: str, a: int, out: list[Token]) -> None:
     bare, b = word if word.isalnum() else _bare(word), a + len(word)
     letter, value = _WORDS.get(bare, (".", 0))
-    if bare[:2] == "fy" and bare[2:].isdecimal() and len(bare) in (4, 6): letter = "G"
-    if (week := _WEEK.fullmatch(bare)) and (week[1] or out and out[-1][0] in "i@BAR"):
-        letter, value = "I", int(week[2])
+    if bare[-1].isdecimal():
+        week = _WEEK.fullmatch(bare)
+        if bare[:2] == "fy" and bare[2:].isdecimal() and len(bare) in (4, 6): letter = "G"
+        elif week and (week[1] or out and out[-1][0] in "i@BAR"): letter, value = "I", int(week[2])
     end = a + len(bare)
     if letter in "mo" and out: value, a = _compound(value, a, out)
     out.append((letter, bare, value, a, end))

@@ -57,7 +57,7 @@ def _third_quarter(p: Phrase) -> Reading | None:
     named = "quarter", p.value("o") - 1
     if p.value("o") > 4 or p.low(p.end - 1) != "quarter" or p.after == "of" and not of_period(p): return None
     i, sure = toward(p, *named)
-    return dated(period(i, "quarter"), sure - 0.1, named=named)
+    return dated(period(i, "quarter"), sure, named=named)
 
 
 @_rule("e?(?P<o>o)L(?=Oe?[lpxty])")
