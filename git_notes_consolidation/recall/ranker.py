@@ -18,7 +18,7 @@ from ..core.models import EdgeType, MemoryEdge
 from ..similarity.lexical import FUNCTION_WORDS
 from ..text.factuality import is_fragment, leaves_standing, stance
 from ..text.names import references
-from ..text.subjects import brothers
+from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie
 from .rank import _roots, _told, about_the_past
 from .search import MemoryResult
 
@@ -240,9 +240,12 @@ def _believed(
     refused: Container[str],  # Names of replacements to which a person said no
 ) -> np.ndarray:  # (m, m)
     "What of the guesses may count, each from what gives way to what takes its place."
-    out = np.zeros(p.shape)
+    out, first = np.zeros(p.shape), {r.summary: r.memory.event_time for r in reversed(top)}
+    def went_back(a: Memory, b: Memory) -> bool:
+        return (first[b.summary] < a.event_time and tie(a, b) >= PERHAPS_ONE_SUBJECT and not brothers(a, b))
     for i, j in np.argwhere(p > 0):
         a, b = top[i], top[j]
+        if went_back(a.memory, b.memory): p[i, j] = 0.95
         if p[i, j] < 0.1 or "summary" in (a.kind, b.kind) or brothers(a.memory, b.memory): continue
         if leaves_standing(a.memory, b.memory):
             if not q.words & (read_memory(b.memory).all - read_memory(a.memory).all): out[j, i] = p[i, j]

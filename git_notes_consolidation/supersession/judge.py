@@ -9,7 +9,7 @@ from dataclasses import replace
 from .assertions import abstain, explicit
 from .blockers import solved
 from .editions import same_title
-from .questions import later_word, likely, PROPOSED
+from .questions import _carries_out, later_word, likely, PROPOSED
 from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
@@ -60,11 +60,11 @@ PROBABLE = 0.3  # What is likelier is asked, though no rule says so
 
 
 def _guess(older: Memory, newer: Memory, chance: float | None) -> Judgment | None:
-    "What a rule asks, and what is probable without one."
+    "What a rule asks, and what is probable without one, unless it only carries out what was decided."
     if chance is None or leaves_standing(older, newer): return likely(older, newer)
     if chance < HARDLY: return None
-    probable = later_word(older, newer, round(WORTH_ASKING + 0.01 * chance, 3)) if chance >= PROBABLE else None
-    return likely(older, newer) or probable
+    if (asked := likely(older, newer)) or chance < PROBABLE or _carries_out(older, newer): return asked
+    return later_word(older, newer, round(WORTH_ASKING + 0.01 * chance, 3))
 
 
 def weigh(
