@@ -173,9 +173,9 @@ def _asked(s: Scanned, current: Sequence[Memory], guesses: Mapping[str, Sequence
            edges: Iterable[MemoryEdge]) -> tuple[MemoryEdge, ...]:
     "One question about each newer memory, and none about what had been replaced before it came."
     there, no = {m.id: m for m in current}, refused(s.state) | s.state.barred
-    over = replaced_at((e for e in (*edges, *s.state.edges.values()) if e.id not in no
-                        and e.edge_type == EdgeType.SUPERSEDES and {e.source_id, e.target_id} <= there.keys()),
-                       {i: m.event_time for i, m in there.items()})
+    hold = (e for e in (*edges, *s.state.edges.values()) if e.edge_type == EdgeType.SUPERSEDES
+            and e.id not in no and {e.source_id, e.target_id} <= there.keys())
+    over = replaced_at(hold, {i: m.event_time for i, m in there.items()})
     out = []
     for i, all_ in guesses.items():
         found = [x for x in all_ if all(t >= there[i].event_time for t in over.get(x[0].id, ()))]

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #e0a02049
-_COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+_OUTER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NOTES_REF", "GIT_COMMON_DIR", "GIT_NAMESPACE",
+          "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX", "GIT_EDITOR",
+          "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 
 def environment() -> dict[str, str]:
     "Of a process that starts in somebody's project, and may write to a log."
     env = {k: v for k, v in os.environ.items()
-           if (not k.startswith("GIT_") or k.startswith("GIT_CONFIG")) and k not in _COLOURS}
+           if k not in _OUTER and not k.startswith(("GIT_AUTHOR_", "GIT_COMMITTER_"))}
     there = [p for p in env.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(p)]
     return env | {"PYTHONPATH": os.pathsep.join(there), "PYTHONSAFEPATH": "1", "NO_COLOR": "1", "LC_ALL": "C",
                   "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
@@ -172,8 +174,8 @@ def _python(code: str, where: str) -> list[str]:
 def _apart(code: str, where: str) -> Popen[bytes]:
     "Such a process, which may outlive this one."
     import subprocess
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(_python(code, where), stdin=quiet, stdout=quiet, stderr=quiet,
+    quiet, command = subprocess.DEVNULL, _python(code, where)
+    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet,
                             env=environment(), start_new_session=True)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #6f8946d7
@@ -250,7 +252,8 @@ def xml_for(
     import subprocess
     code = "session.context import hook_context; sys.stdout.buffer.write(hook_context(sys.argv[1]).encode())"
     try:
-        done = subprocess.run(_python(code, here.top or here.common_dir), capture_output=True, check=True,
+        command = _python(code, here.top or here.common_dir)
+        done = subprocess.run(command, capture_output=True, check=True,
                               env=environment(), stdin=subprocess.DEVNULL, timeout=patience)
         return done.stdout.decode().strip()
     except subprocess.TimeoutExpired:

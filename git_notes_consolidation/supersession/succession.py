@@ -129,8 +129,9 @@ def compared(
     titled, leading = defaultdict[str, list[Gist]](list), defaultdict[str, list[Gist]](list)
     for b in map(gist, sorted(memories, key=lambda m: (m.event_time, m.id))):
         r.add(title_words(b.memory.summary))
-        near = {a.memory.id: a for said, having in ((b.lead, titled), (b.title, leading)) for w in sorted(said)
-                if r[w] > 0.2 for a in having[w] if a.memory.event_time < b.memory.event_time}
+        near = {a.memory.id: a for said, having in ((b.lead, titled), (b.title, leading))
+                for w in sorted(said) if r[w] > 0.2
+                for a in having[w] if a.memory.event_time < b.memory.event_time}
         out += [(a.memory, b.memory, x) for a, x in weighed(b, [*near.values()], r, least)]
         for said, having in ((b.title, titled), (b.lead, leading)):
             for w in said: having[w].append(b)

@@ -276,7 +276,7 @@ def test_order_is_by_score():
 
 
 def test_what_may_be_outdated_says_by_what():
-    old, new = mem("The API runs on port 80", days_ago=9), mem("The API listens on port 8080 now")
+    old, new = mem("The API runs on port 80", days_ago=9), mem("The API runs on port 8080 now")
     m, = (m for m in told(hot(old, new))["memories"] if m["superseded_by"])
     assert (m["summary"], m["superseded_by"], m["superseded_kind"]) == (old.summary, new.id[:12], "perhaps")
 
