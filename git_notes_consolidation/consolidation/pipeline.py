@@ -113,7 +113,9 @@ def _one_each(
     open_ = {i: (float(r.get("weight", 0.0)), str(r.get("source")), str(r.get("target")))
              for i, r in s.state.reviews.items() if r.get("code") == LIKELY and i not in mine}
     when = {m.id: m.event_time for m in s.memories}
-    every = ({i: x for i, x in open_.items() if x[2] in when}  # What was forgotten is not asked about
+    anew = {e.source_id for e in mine.values() if e.code == LIKELY}
+    # What was forgotten is not asked about
+    every = ({i: x for i, x in open_.items() if x[2] in when and x[1] not in anew}
              | {i: (e.weight, e.source_id, e.target_id) for i, e in mine.items() if e.code == LIKELY})
     def rank(i: str) -> tuple[float, datetime, str]:  # Of equals about the latest
         weight, _, target = every[i]

@@ -126,8 +126,8 @@ def tips(
     first: Sequence[str] = (),  # Prefixes whose refs are read before the others
 ) -> dict[str, str]:
     "Refs under the prefixes, with the object each points to."
-    def read(under: Sequence[str]) -> dict[str, str]:
-        out = git(repo.path, "for-each-ref", "--format=%(refname) %(objectname)", *under).decode()
+    def read(prefixes: Sequence[str]) -> dict[str, str]:
+        out = git(repo.path, "for-each-ref", "--format=%(refname) %(objectname)", *prefixes).decode()
         return dict(line.rsplit(" ", 1) for line in out.splitlines())
     return (read(first) if first else {}) | read(prefixes)
 

@@ -92,7 +92,8 @@ def hook(home, state, ref):
     "Kills the git that is about to change (prepared), or has changed (committed), a ref of ours."
     path = home / ".git" / "hooks" / "reference-transaction"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(f'#!/bin/sh\n[ "$1" = {state} ] && grep -q " {ref}" && kill -9 $PPID\nexit 0\n')
+    moves = f" [0-9a-f]*[1-9a-f][0-9a-f]* {ref}"  # A ref that is only verified has no new value
+    path.write_text(f'#!/bin/sh\n[ "$1" = {state} ] && grep -q "{moves}" && kill -9 $PPID\nexit 0\n')
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 

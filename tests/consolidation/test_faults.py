@@ -192,15 +192,21 @@ def test_a_session_starts_whatever_git_does(template, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="the faulty git is a shell script")
 def test_half_an_answer_is_not_taken_for_the_whole(template, tmp_path):
-    "Half a list of notes, or half of their contents, would end what the other half says."
-    home = copied(template, tmp_path / "w")
-    before = refs(home)
+    "Half a list of notes, or half of their contents, would end what the other half says: the run fails, or comes to what it came to."
+    once, failed = copied(template, tmp_path / "once"), 0
     with faulty_git(tmp_path / "bin") as shim:
-        shim.set(0, "fails"); gnc("consolidate", "--dry-run", repo=home)
-        for k in [n for n, c in enumerate(shim.calls, 1) if " ls-tree " in c or " cat-file " in c][:2 if not LONG else None]:
+        shim.set(0, "fails")
+        assert called(once, ["consolidate"]).code == 0
+        for k in [n for n, c in enumerate(shim.calls, 1) if " ls-tree " in c or " cat-file " in c][:4 if not LONG else None]:
+            home = copied(template, tmp_path / "w")
+            before = refs(home)
             shim.set(k, "cut short")
             done = called(home, ["consolidate"])
-            assert (done.code, "broke off in the middle of its answer" in done.err, refs(home)) == (1, True, before), done
+            shim.set(0, "fails")
+            if done.code: assert (done.code, "broke off in the middle of its answer" in done.err, refs(home)) == (1, True, before), done
+            else: assert holds(state_of(home)) == holds(state_of(once)), k
+            failed += done.code
+    assert failed
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the faulty git is a shell script")

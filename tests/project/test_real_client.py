@@ -1,6 +1,7 @@
 """The plugin in the real Claude Code, with a stand-in for the model's API on this machine: what a session is told, shown, allowed and made to wait for."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -248,9 +249,9 @@ def test_as_a_judge_it_has_one_tool_and_sees_no_hook_and_no_instructions(tmp_pat
         def run(*words): return gnc_process("--repo", str(repo), *words, cwd=repo, env=env)
         before = {r["id"] for r in run("review", "list", "--json").json}
         done = run("consolidate", "--llm", "claude", "--json")
-        assert done.code == 0 and "claude gets 3 calls at most" in done.err, done.err
-        used = done.json["llm"]
-        assert used["calls"] == len(api.bodies) == 3 and used["pairs"]["taken"] == used["pairs"]["asked"] > 0 and used["cost"] > 0 and not used["failures"]
+        most = sum(map(int, re.findall(r"claude gets (\d+) calls? at most", done.err)))
+        used, n = done.json["llm"], len(api.bodies)
+        assert done.code == 0 and 3 <= used["calls"] == n <= most and used["pairs"]["taken"] == used["pairs"]["asked"] > 0 and used["cost"] > 0 and not used["failures"]
         for body in api.bodies:
             text = json.dumps(body)
             # 2.1.332 has a placeholder beside it, which can do nothing
@@ -261,4 +262,4 @@ def test_as_a_judge_it_has_one_tool_and_sees_no_hook_and_no_instructions(tmp_pat
         assert run("undo", "last").code == 0 and {r["id"] for r in run("review", "list", "--json").json} == before
         made = json.loads(subprocess.run([str(CLIENT), "-p", "--output-format", "json", "hello"], cwd=repo, env=env, stdin=subprocess.DEVNULL,
                                          capture_output=True, timeout=120).stdout)
-        assert ran.exists() and OPEN in json.dumps(api.bodies[3]) and made["type"] == "result"  # The same client without our flags runs them all
+        assert ran.exists() and OPEN in json.dumps(api.bodies[n]) and made["type"] == "result"  # The same client without our flags runs them all
