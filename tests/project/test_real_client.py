@@ -226,7 +226,7 @@ class Judge(MessagesAPI):
         if not pairs: return "done"
         def said(i, newer):
             new = i % 3 == 0
-            return {"quote": memories[newer][:80].strip(), "reason": "The words say so.", "relation": "supersede" if new else "coexist",
+            return {"quote": memories[newer][:40].strip(), "reason": "The words say so.", "relation": "supersede" if new else "coexist",
                     "kind": "full" if new else None, "confidence": "high"}
         return "StructuredOutput", {p: said(i, newer) for i, (p, (newer, _)) in enumerate(pairs.items())}
 
@@ -251,7 +251,8 @@ def test_as_a_judge_it_has_one_tool_and_sees_no_hook_and_no_instructions(tmp_pat
         done = run("consolidate", "--llm", "claude", "--json")
         most = sum(map(int, re.findall(r"claude gets (\d+) calls? at most", done.err)))
         used, n = done.json["llm"], len(api.bodies)
-        assert done.code == 0 and 3 <= used["calls"] == n <= most and used["pairs"]["taken"] == used["pairs"]["asked"] > 0 and used["cost"] > 0 and not used["failures"]
+        assert done.code == 0 and 3 <= used["calls"] == n <= most, done.err
+        assert used["pairs"]["taken"] == used["pairs"]["asked"] > 0 and used["cost"] > 0 and not used["failures"]
         for body in api.bodies:
             text = json.dumps(body)
             # 2.1.332 has a placeholder beside it, which can do nothing
