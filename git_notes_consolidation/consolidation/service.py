@@ -32,7 +32,8 @@ from ..store.locks import clone_id, run_lock
 from ..store.loss import hold_on, keep, made_whole, Whole
 from ..store.state import State
 from ..store.reader import Scan
-from ..store.accesses import access_counts, flush, forget, with_unflushed
+from ..store.accesses import (
+    access_counts, flush, forget, unflushed, with_unflushed)
 from ..store.changes import LastRun, remember_run, seal
 from ..store.tables import patch
 from ..llm.client import as_client, ask_all, Client
@@ -333,7 +334,8 @@ def _persist(service: ConsolidationService, conn: sqlite3.Connection, plan: Plan
         _refresh(service, conn, v, plan.now)
         for k, x in keep.items(): store_cache.remember(conn, k, x)
     if plan.near: store_cache.remember_near(conn, service.embedder.name, plan.near.to_bytes())
-    forget(conn, access_counts(v.events, clone_id(service.repo)), plan.now)
+    # A copied repository has a name of its own: it is made only where there is something to count
+    if unflushed(conn, {}): forget(conn, access_counts(v.events, clone_id(service.repo)), plan.now)
     if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v), plan.waiting))
 
 
