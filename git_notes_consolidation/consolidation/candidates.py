@@ -23,7 +23,7 @@ from ..similarity.neighbours import SearchVectors
 from ..similarity.tiles import tiled_older
 from ..supersession.judge import HARDLY, SURE, unsure, weigh
 from ..supersession.questions import to_ask_about
-from ..supersession.succession import gist, probability, Rarity, weighed
+from ..supersession.succession import probability, weighed
 from ..store.metadata import replaced_at
 from ..store.state import refused
 from .scan import Scanned
@@ -127,39 +127,33 @@ _Pair = tuple[int, int, "float | None"]  # As `candidates` gives them
 
 
 class Share(NamedTuple):
-    "Pairs to judge, and what they are judged by."
-    # Number, position of the newer, newer, older, cosine
-    pairs: tuple[tuple[int, int, Memory, Memory, float | None], ...]
-    titles: tuple[frozenset[str], ...]  # The stems of all titles, up to the last of the newer ones
-    least: float  # The embedder's line for a title that comes again
+    "Pairs to judge, all of a newer memory in a row, and the embedder's line for a title that comes again."
+    pairs: tuple[tuple[int, Memory, Memory, float | None], ...]  # Number, newer, older, cosine
+    least: float
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #552c03e0
 def _shares(s: Scanned, current: Sequence[Memory], pairs: Sequence[_Pair], n: int) -> list[Share]:
-    rows = [(i, a, current[a], current[b], x) for i, (a, b, x) in enumerate(pairs)]
-    if n > 1: rows.sort(key=lambda r: (r[2].namespace, r[0]))
-    size, at, dealt = -(-len(rows) // n) or 1, dict[int, int](), defaultdict[int, list[Any]](list)
-    for k, row in enumerate(rows): dealt[at.setdefault(row[1], k // size)].append(row)
-    last = max((a for a, _, _ in pairs), default=-1)
-    titles = tuple(s.called[m.id].title if m.id in s.called else title_words(m.summary)
-                   for m in current[:last + 1])
-    return [Share(tuple(x), titles, s.embedder.same_title) for x in dealt.values()]
+    rows = [(i, current[a], current[b], x) for i, (a, b, x) in enumerate(pairs)]
+    if n > 1: rows.sort(key=lambda r: (r[1].namespace, r[0]))
+    size, at, dealt = -(-len(rows) // n) or 1, dict[str, int](), defaultdict[int, list[Any]](list)
+    for k, row in enumerate(rows): dealt[at.setdefault(row[1].id, k // size)].append(row)
+    return [Share(tuple(x), s.embedder.same_title) for x in dealt.values()]
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #d7bcca70
-def _chances(newer: Memory, olders: Sequence[Memory], r: Rarity) -> dict[str, float]:
+def _chances(newer: Memory, olders: Sequence[Memory]) -> dict[str, float]:
     "How likely the newer memory has taken the place of each, by id; empty where one cannot be read."
-    try: found = [*weighed(gist(newer), [*map(gist, olders)], r, HARDLY)]
+    try: return (dict.fromkeys((m.id for m in olders), 0.0)
+                 | {m.id: probability(x) for m, x in weighed(newer, olders, HARDLY)})
     except Exception: return {}  # The judge says of which pair
-    return {m.id: 0.0 for m in olders} | {a.memory.id: probability(x) for a, x in found}
 
 
 def judge_pairs(share: Share) -> list[tuple[int, Judgment | str]]:
     "What the pairs of a share come to, where that is anything, by number; an error in words."
-    out, r = list[tuple[int, Judgment | str]](), Rarity()
-    for a, rows in groupby(sorted(share.pairs, key=lambda p: (p[1], p[0])), key=lambda p: p[1]):
+    out: list[tuple[int, Judgment | str]] = []
+    for _, rows in groupby(share.pairs, key=lambda p: p[1].id):
         mine = [*rows]
-        for t in share.titles[r.n:a + 1]: r.add(t)
-        chances = _chances(mine[0][2], [p[3] for p in mine], r)
-        for n, _, newer, older, x in mine:
+        chances = _chances(mine[0][1], [p[2] for p in mine])
+        for n, newer, older, x in mine:
             try: j = weigh(older, newer, similarity=x, least=share.least, chance=chances.get(older.id))
             except Exception as e: out.append((n, f"{type(e).__name__}: {e}")); continue
             if j.relation != "coexist": out.append((n, j))

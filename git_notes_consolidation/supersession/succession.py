@@ -5,96 +5,43 @@
 # %% ../../nbs/10_supersession/10_succession.ipynb #d422d36d
 from __future__ import annotations
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 from ..core.memory import Memory
-from .parts import is_open, left
+from .parts import is_open, left, values
 from .questions import _again, _of_one_sitting, changes, side_by_side
 from ..text.factuality import leaves_standing
-from ..text.facts import Fact, find_facts, same_value
-from ..text.subjects import brothers
-from ..text.topics import GENERIC_STEMS, content_stems, topic_of
-from ..text.words import title_words
+from ..text.subjects import brothers, tie, weight_of
+from ..text.topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'MAY_BE', 'Gist', 'gist', 'Rarity', 'nearness', 'plain_features', 'read_features', 'probability', 'weighed',
-           'compared', 'successors']
-
-# %% ../../nbs/10_supersession/10_succession.ipynb #7b74a944
-class Gist(NamedTuple):
-    "What is compared of a memory; the first three of it stems."
-    title: frozenset[str]
-    lead: frozenset[str]
-    all: frozenset[str]
-    values: tuple[Fact, ...]  # Amounts, versions and dates of the title
-    memory: Memory
-
-
-def gist(m: Memory) -> Gist:
-    "A memory, ready to be compared."
-    t = topic_of(m)
-    title = t.title | content_stems(m.summary)
-    values = tuple(f for f in find_facts(m.summary) if f.kind in ("number", "version", "date"))
-    return Gist(title, t.lead | t.title, t.all, values, m)
-
-
-class Rarity(dict[str, float]):
-    "How rare each stem is among some titles: 1 in one of them, 0 in all."
-    def __init__(self, titles: Iterable[frozenset[str]] = ()) -> None:
-        self.having, self.n = Counter[str](), 0
-        for t in titles: self.add(t)
-
-    def add(self, title: frozenset[str]) -> None: self.having.update(title); self.n += 1; self.clear()
-
-    def __missing__(self, stem: str) -> float:
-        usual, k = 0.5 if stem in GENERIC_STEMS or len(stem) < 3 else 1.0, max(self.having[stem], 1)
-        rare = usual * math.log((self.n + 1) / (k + 0.5)) / math.log((max(self.n, 1) + 1) / 1.5)
-        return self.setdefault(stem, rare)
-
-    def of(self, stems: Iterable[str]) -> float:
-        "What stems weigh together; sums of floats depend on their order."
-        return sum(map(self.__getitem__, sorted(stems)))
-
-    def share(self, part: Iterable[str], whole: Iterable[str]) -> float:
-        return self.of(part) / max(self.of(whole), 1e-9)
-
-# %% ../../nbs/10_supersession/10_succession.ipynb #36b65c10
-def nearness(a: Gist, b: Gist, r: Rarity) -> float:
-    "How much two memories speak of one thing."
-    return (r.share(a.title & b.lead, a.title) + r.share(b.title & a.lead, b.title)
-            + 0.5 * math.log1p(2 * r.of(a.lead & b.lead)))
+__all__ = ['WEIGHTS', 'MAY_BE', 'plain_features', 'read_features', 'probability', 'weighed', 'compared', 'successors']
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #5451c974
-WEIGHTS = {"title_in_text": 2.96, "newer_title": 2.0, "rarest": 1.03, "behind": -2.49, "blocker": 1.6,
-           "decisions": 0.61, "open": 1.1, "log_days": 0.01, "bias": -5.22,  # These cost little
-           "may_change": 1.17, "left": 0.84, "brothers": -1.08, "side_by_side": -0.96,
-           "one_sitting": -1.14, "again": -1.01, "other_value": -0.79}
-_CHEAP = 9
+WEIGHTS = {"title_in_text": 2.76, "newer_title": 1.82, "behind": -2.61, "blocker": 1.61, "decisions": 0.63,
+           "open": 1.17, "bias": -4.41,  # These cost little
+           "may_change": 1.19, "left": 0.89, "brothers": -1.09, "side_by_side": -0.93,
+           "one_sitting": -1.49, "again": -0.92, "other_value": -0.84}
+_CHEAP = 7
 
 
 def plain_features(
-    a: Gist,  # Older
-    b: Gist,
-    r: Rarity,
+    a: Memory,  # Older
+    b: Memory,
     behind: float,  # How much nearer the newer one is to some other older memory
 ) -> tuple[float, ...]:  # In the order of `WEIGHTS`
     "What is weighed at once: the words in common."
-    m, n = a.memory, b.memory
-    return (r.share(a.title & b.all, a.title), r.share(b.title & a.lead, b.title),
-            max((r[w] for w in a.lead & b.lead), default=0.0), behind, m.namespace == "blockers",
-            m.namespace == n.namespace == "decisions", is_open(m),
-            math.log1p((n.event_time - m.event_time).days), 1.0)
+    was, now = topic_of(a), topic_of(b)
+    return (weight_of(was.title & now.all) / (weight_of(was.title) or 1.0),
+            weight_of(now.title & (was.lead | was.title)) / (weight_of(now.title) or 1.0), behind,
+            a.namespace == "blockers", a.namespace == b.namespace == "decisions", is_open(a), 1.0)
 
 
-def read_features(a: Gist, b: Gist) -> tuple[float, ...]:  # In the order of `WEIGHTS`
+def read_features(a: Memory, b: Memory) -> tuple[float, ...]:  # In the order of `WEIGHTS`
     "What is weighed where the words leave it open: what both titles say."
-    same = any(same_value(x, y) for x in a.values for y in b.values)
-    unit = any(x.kind == y.kind and x.value.partition(" ")[2] == y.value.partition(" ")[2]
-               and not same_value(x, y) for x in a.values for y in b.values)
-    m, n = a.memory, b.memory
-    return (changes(m, n), left(m, n), brothers(m, n), side_by_side(m, n), _of_one_sitting(m, n),
-            _again(m, n), bool(a.values and b.values and not same and not unit))
+    was, now = ({kind for kind, _ in values(m.summary)} for m in (a, b))
+    return (changes(a, b), left(a, b), brothers(a, b), side_by_side(a, b), _of_one_sitting(a, b),
+            _again(a, b), bool(was and now and not was & now))
 
 
 def probability(x: Sequence[float], more: float = 0.0) -> float:
@@ -106,18 +53,17 @@ _BEST = sum(w for w in [*WEIGHTS.values()][_CHEAP:] if w > 0)
 
 
 def weighed(
-    b: Gist,  # The newer one
-    olders: Sequence[Gist],
-    r: Rarity,  # As of the newer one
+    newer: Memory,
+    olders: Sequence[Memory],
     least: float = 0.0,  # What cannot come to this probability is left out
-) -> Iterator[tuple[Gist, tuple[float, ...]]]:
-    "The older memories that it may have taken the place of, with what is weighed of each."
-    near = [nearness(a, b, r) for a in olders]
-    first, second = sorted(near, reverse=True)[:2] if len(near) > 1 else (0.0, 0.0)
-    for a, x in zip(olders, near):
-        plain = plain_features(a, b, r, max(0.0, (second if x == first else first) - x))
-        if probability(plain, _BEST) >= least and not leaves_standing(a.memory, b.memory):
-            yield a, (*plain, *read_features(a, b))
+) -> Iterator[tuple[Memory, tuple[float, ...]]]:
+    "The older memories whose place it may have taken, with what is weighed of each."
+    near = [tie(m, newer) for m in olders]
+    first, second = sorted([*near, 0.0, 0.0], reverse=True)[:2]
+    for m, x in zip(olders, near):
+        plain = plain_features(m, newer, max(0.0, (second if x == first else first) - x))
+        if probability(plain, _BEST) >= least and not leaves_standing(m, newer):
+            yield m, (*plain, *read_features(m, newer))
 
 
 def compared(
@@ -125,16 +71,15 @@ def compared(
     least: float = 0.0,  # Pairs that cannot come to this probability are left out
 ) -> list[tuple[Memory, Memory, tuple[float, ...]]]:  # Older, newer, features
     "The pairs of which one has a word of the other's title, with what is weighed of them."
-    out, r = [], Rarity()
-    titled, leading = defaultdict[str, list[Gist]](list), defaultdict[str, list[Gist]](list)
-    for b in map(gist, sorted(memories, key=lambda m: (m.event_time, m.id))):
-        r.add(title_words(b.memory.summary))
-        near = {a.memory.id: a for said, having in ((b.lead, titled), (b.title, leading))
-                for w in sorted(said) if r[w] > 0.2
-                for a in having[w] if a.memory.event_time < b.memory.event_time}
-        out += [(a.memory, b.memory, x) for a, x in weighed(b, [*near.values()], r, least)]
-        for said, having in ((b.title, titled), (b.lead, leading)):
-            for w in said: having[w].append(b)
+    out = []
+    titled, leading = defaultdict[str, list[Memory]](list), defaultdict[str, list[Memory]](list)
+    for n in sorted(memories, key=lambda m: (m.event_time, m.id)):
+        title, lead = topic_of(n).title - GENERIC_STEMS, topic_of(n).lead - GENERIC_STEMS
+        near = {m.id: m for said, having in ((lead | title, titled), (title, leading)) for w in sorted(said)
+                for m in having[w] if m.event_time < n.event_time}
+        out += [(m, n, x) for m, x in weighed(n, [*near.values()], least)]
+        for said, having in ((title, titled), (lead, leading)):
+            for w in said: having[w].append(n)
     return out
 
 

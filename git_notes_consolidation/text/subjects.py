@@ -17,11 +17,11 @@ from .topics import GENERIC_STEMS, any_of, own_sentences, topic_of
 from .words import words_of
 
 # %% auto #0
-__all__ = ['ONE_SUBJECT', 'PERHAPS_ONE_SUBJECT', 'VERY_NEAR', 'CHANGE', 'tie', 'brothers', 'next_words', 'last_words',
-           'newest_first']
+__all__ = ['ONE_SUBJECT', 'PERHAPS_ONE_SUBJECT', 'VERY_NEAR', 'CHANGE', 'weight_of', 'tie', 'brothers', 'next_words',
+           'last_words', 'newest_first']
 
 # %% ../../nbs/04_text/09_subjects.ipynb #6ade10af
-def _weight(words: Iterable[str]) -> float:
+def weight_of(words: Iterable[str]) -> float:
     "What stems weigh together."
     return sum(0.3 if w in GENERIC_STEMS or len(w) < 3 else 1.0 for w in words)
 
@@ -30,7 +30,7 @@ def _weight(words: Iterable[str]) -> float:
 def _stems(memory: Memory) -> tuple[frozenset[str], frozenset[str], float]:
     "The stems of the lead, those of the title, and what the title weighs."
     t = topic_of(memory)
-    return t.lead | t.title, t.title, _weight(t.title)
+    return t.lead | t.title, t.title, weight_of(t.title)
 
 # %% ../../nbs/04_text/09_subjects.ipynb #ce0f66e9
 ONE_SUBJECT = 1.2  # From here on two memories speak of one thing
@@ -41,10 +41,10 @@ VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's wo
 def tie(a: Memory, b: Memory) -> float:  # 0: not a word in common; 3 and more: nearly the same text
     "How much two memories speak of one thing."
     (x, title, weight), (y, other, other_weight) = _stems(a), _stems(b)
-    shared = _weight(x & y)
+    shared = weight_of(x & y)
     if not shared: return 0.0
-    return (0.5 * math.log1p(shared) + _weight(title & y) / (weight or 1.0)
-            + _weight(other & x) / (other_weight or 1.0))
+    return (0.5 * math.log1p(shared) + weight_of(title & y) / (weight or 1.0)
+            + weight_of(other & x) / (other_weight or 1.0))
 
 # %% ../../nbs/04_text/09_subjects.ipynb #daba1f10
 _NUMBERED_NAME = re.compile(r"(?<![\w.-])([A-Za-z]+)[-_]?(\d+)(?![\w.])")
