@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 from ..core.memory import Memory
@@ -21,9 +22,9 @@ from ..text.words import (
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.neighbours import SearchVectors
 from ..similarity.tiles import tiled_older
-from ..supersession.judge import HARDLY, SURE, unsure, weigh
+from ..supersession.judge import SURE, unsure, weigh
 from ..supersession.questions import to_ask_about
-from ..supersession.succession import probability, weighed
+from ..supersession.succession import behind_others, chance
 from ..store.metadata import replaced_at
 from ..store.state import refused
 from .scan import Scanned
@@ -140,11 +141,10 @@ def _shares(s: Scanned, current: Sequence[Memory], pairs: Sequence[_Pair], n: in
     return [Share(tuple(x), s.embedder.same_title) for x in dealt.values()]
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #d7bcca70
-def _chances(newer: Memory, olders: Sequence[Memory]) -> dict[str, float]:
-    "How likely the newer memory has taken the place of each, by id; empty where one cannot be read."
-    try: return (dict.fromkeys((m.id for m in olders), 0.0)
-                 | {m.id: probability(x) for m, x in weighed(newer, olders, HARDLY)})
-    except Exception: return {}  # The judge says of which pair
+def _behind(newer: Memory, olders: Sequence[Memory]) -> Sequence[float | None]:
+    "As `behind_others`; unknown where one of them cannot be read: the judge says which."
+    try: return behind_others(newer, olders)
+    except Exception: return [None] * len(olders)
 
 
 def judge_pairs(share: Share) -> list[tuple[int, Judgment | str]]:
@@ -152,9 +152,9 @@ def judge_pairs(share: Share) -> list[tuple[int, Judgment | str]]:
     out: list[tuple[int, Judgment | str]] = []
     for _, rows in groupby(share.pairs, key=lambda p: p[1].id):
         mine = [*rows]
-        chances = _chances(mine[0][1], [p[2] for p in mine])
-        for n, newer, older, x in mine:
-            try: j = weigh(older, newer, similarity=x, least=share.least, chance=chances.get(older.id))
+        for (n, newer, older, x), far in zip(mine, _behind(mine[0][1], [p[2] for p in mine])):
+            likely = None if far is None else partial(chance, older, newer, far)
+            try: j = weigh(older, newer, similarity=x, least=share.least, chance=likely)
             except Exception as e: out.append((n, f"{type(e).__name__}: {e}")); continue
             if j.relation != "coexist": out.append((n, j))
     return out

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #5b6fe4a3
 from __future__ import annotations
+from collections.abc import Callable
 import re
 from dataclasses import replace
 from .assertions import abstain, explicit
@@ -55,16 +56,18 @@ WORTH_ASKING = 0.6  # From this confidence on an unsure judgment is a question
 SAME_TITLE_COSINE = 0.5  # Lexical cosine from which a title that comes again replaces the older one
 
 
-HARDLY = 0.07  # What is less likely, by all that the repository says, is not asked
+HARDLY = 0.07  # What is less likely is not asked, though a rule says so
 PROBABLE = 0.3  # What is likelier is asked, though no rule says so
 
 
-def _guess(older: Memory, newer: Memory, chance: float | None) -> Judgment | None:
+def _guess(older: Memory, newer: Memory, chance: Callable[[float], float] | None) -> Judgment | None:
     "What a rule asks, and what is probable without one, unless it only carries out what was decided."
-    if chance is None or leaves_standing(older, newer): return likely(older, newer)
-    if chance < HARDLY: return None
-    if (asked := likely(older, newer)) or chance < PROBABLE or _carries_out(older, newer): return asked
-    return later_word(older, newer, round(WORTH_ASKING + 0.01 * chance, 3))
+    asked = likely(older, newer)
+    if chance is None: return asked
+    if asked: return asked if chance(HARDLY) >= HARDLY or leaves_standing(older, newer) else None
+    if (p := chance(PROBABLE)) < PROBABLE: return None
+    if leaves_standing(older, newer) or _carries_out(older, newer): return None
+    return later_word(older, newer, round(WORTH_ASKING + 0.01 * p, 3))
 
 
 def weigh(
@@ -74,8 +77,8 @@ def weigh(
     # Cosine of the two; when not given, the lexical one is computed where it is needed
     similarity: float | None = None,
     least: float = SAME_TITLE_COSINE,  # That embedder's line for a title that comes again
-    # How likely the newer one takes the older one's place, by all that the repository says
-    chance: float | None = None,
+    # How likely the newer one takes the older one's place, given the others; 0 where not so likely as asked
+    chance: Callable[[float], float] | None = None,
 ) -> Judgment:  # Of any confidence; `coexist` when there is not even a guess
     "The best guess at the relation of a newer memory to an older one."
     if newer.event_time < older.event_time: return abstain("the older text arrived late")

@@ -42,15 +42,16 @@ def changes(
     return newer.namespace != "progress" or bool(CHANGE.search(newer.summary))
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #cf0dc73b
-def _swaps(older: Memory, newer: Memory) -> list[Difference]:
+@lru_cache(maxsize=2**12)
+def _swaps(older: Memory, newer: Memory) -> tuple[Difference, ...]:
     "Places in which two titles of one form say different words; none where they are not of one form."
     found = differences(older.summary, newer.summary)
     same = len(pieces(older.summary)) - sum(len(d.older) for d in found)
-    if 2 * same < max(len(pieces(older.summary)), len(pieces(newer.summary))): return []
+    if 2 * same < max(len(pieces(older.summary)), len(pieces(newer.summary))): return ()
     def tells(ps: Iterable[Piece]) -> bool:
         return any(p.word not in STOP_WORDS and not CHANGE.fullmatch(p.word) for p in ps)
     def stems(ps: Iterable[Piece]) -> set[str]: return {stem(p.word) for p in ps}
-    return [d for d in found if tells(d.older) and tells(d.newer) and stems(d.older) != stems(d.newer)]
+    return tuple(d for d in found if tells(d.older) and tells(d.newer) and stems(d.older) != stems(d.newer))
 
 
 def side_by_side(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ..core.memory import Memory
 from .parts import is_open, left, values
 from .questions import _again, _of_one_sitting, changes, side_by_side
@@ -15,7 +15,8 @@ from ..text.subjects import brothers, tie, weight_of
 from ..text.topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'MAY_BE', 'plain_features', 'read_features', 'probability', 'weighed', 'compared', 'successors']
+__all__ = ['WEIGHTS', 'MAY_BE', 'plain_features', 'read_features', 'probability', 'features', 'chance', 'behind_others',
+           'compared', 'successors']
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #5451c974
 WEIGHTS = {"title_in_text": 2.76, "newer_title": 1.82, "behind": -2.61, "blocker": 1.61, "decisions": 0.63,
@@ -52,18 +53,27 @@ def probability(x: Sequence[float], more: float = 0.0) -> float:
 _BEST = sum(w for w in [*WEIGHTS.values()][_CHEAP:] if w > 0)
 
 
-def weighed(
+def features(
+    older: Memory,
     newer: Memory,
-    olders: Sequence[Memory],
-    least: float = 0.0,  # What cannot come to this probability is left out
-) -> Iterator[tuple[Memory, tuple[float, ...]]]:
-    "The older memories whose place it may have taken, with what is weighed of each."
+    behind: float,  # As for `plain_features`
+    least: float = 0.0,
+) -> tuple[float, ...]:  # In the order of `WEIGHTS`; empty where they cannot come to this probability
+    "What is weighed of a pair."
+    plain = plain_features(older, newer, behind)
+    return (*plain, *read_features(older, newer)) if probability(plain, _BEST) >= least else ()
+
+
+def chance(older: Memory, newer: Memory, behind: float, least: float = 0.0) -> float:
+    "How likely the newer memory has taken the older one's place; 0 where it cannot be so likely as that."
+    return probability(x) if (x := features(older, newer, behind, least)) else 0.0
+
+
+def behind_others(newer: Memory, olders: Sequence[Memory]) -> list[float]:
+    "For each older memory how much nearer the newer one is to another of them."
     near = [tie(m, newer) for m in olders]
     first, second = sorted([*near, 0.0, 0.0], reverse=True)[:2]
-    for m, x in zip(olders, near):
-        plain = plain_features(m, newer, max(0.0, (second if x == first else first) - x))
-        if probability(plain, _BEST) >= least and not leaves_standing(m, newer):
-            yield m, (*plain, *read_features(m, newer))
+    return [max(0.0, (second if x == first else first) - x) for x in near]
 
 
 def compared(
@@ -75,9 +85,10 @@ def compared(
     titled, leading = defaultdict[str, list[Memory]](list), defaultdict[str, list[Memory]](list)
     for n in sorted(memories, key=lambda m: (m.event_time, m.id)):
         title, lead = topic_of(n).title - GENERIC_STEMS, topic_of(n).lead - GENERIC_STEMS
-        near = {m.id: m for said, having in ((lead | title, titled), (title, leading)) for w in sorted(said)
-                for m in having[w] if m.event_time < n.event_time}
-        out += [(m, n, x) for m, x in weighed(n, [*near.values()], least)]
+        near = [*{m.id: m for said, having in ((lead | title, titled), (title, leading)) for w in sorted(said)
+                  for m in having[w] if m.event_time < n.event_time}.values()]
+        out += [(m, n, x) for m, behind in zip(near, behind_others(n, near))
+                if (x := features(m, n, behind, least)) and not leaves_standing(m, n)]
         for said, having in ((title, titled), (lead, leading)):
             for w in said: having[w].append(n)
     return out
