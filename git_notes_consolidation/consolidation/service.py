@@ -26,7 +26,7 @@ from ..similarity.lexical import LexicalEmbedder
 from ..similarity.plugin_vectors import without_vector
 from ..similarity.updates import NearPairs
 from ..store.git import MEM, missing_memories, open_repo, Repo, RepoError
-from ..store.events import Append, Events, shared_tips
+from ..store.events import Append, Events, every_tip, shared_tips
 from ..store.writer import append
 from ..store.locks import clone_id, run_lock
 from ..store.loss import hold_on, keep, made_whole, Whole
@@ -349,6 +349,7 @@ def apply_plan(
     check_blast_radius(plan)
     def make(events: Events) -> Sequence[Append]:
         check_bases(plan, events.tips, "refs/notes/mem-")
+        if v.known and events is not v.events: raise Stale("somebody's counters have come meanwhile")
         return [*plan.appends, *(_counts(conn, service.repo, events, v) if asked else ())]
     said: list[str] = []
     service.progress(ConsolidationPhase.PERSIST)
@@ -410,7 +411,7 @@ def _held(service: ConsolidationService, now: datetime | None,
     "Our records brought back before a run, and the notes held on to after it, as they are then."
     whole, moved = made_whole(service.repo, now or service.clock(), refs), dict[str, str]()
     try: yield whole, moved
-    finally: hold_on(service.repo, whole.refs, whole.gone, moved)
+    finally: hold_on(service.repo, whole.refs, whole.gone, every_tip(service.repo), moved)
 
 
 @contextmanager

@@ -158,23 +158,35 @@ def lost_since(
     return [x for x in _losses(repo, _notes(refs), _kept(refs), whole=False) if not x.meant]
 
 
+def _appended(repo: Repo, was: Mapping[str, str], mine: Mapping[str, str]) -> set[str]:
+    "The refs whose commit was made upon the one they had."
+    tips = [*mine.values()]
+    out = git(repo.path, "log", "--no-walk=unsorted", "--format=%P", *tips, "--").decode() if tips else ""
+    return {ref for ref, parent in zip(mine, out.splitlines()) if parent == was.get(ref, "")}
+
+
 def hold_on(
     repo: Repo,
-    refs: Mapping[str, str],  # From `every_tip`
+    then: Mapping[str, str],  # From `every_tip`
     gone: Iterable[Lost],  # From `lost_since`, of these refs
-    now: Mapping[str, str] = {},  # Where we have moved them since
+    now: Mapping[str, str],  # From `every_tip`, later
+    mine: Mapping[str, str] = {},  # Where we have moved refs between the two
 ) -> None:
     "Hold on to what the notes refs have now, but where something is missing to what they had."
-    kept, hurt = _kept(refs), {x.ref for x in gone}
+    was, here, kept, hurt = _notes(then), _notes(now), _kept(now), {x.ref for x in gone}
+    moved = {ref for ref in was.keys() | here.keys() if was.get(ref) != here.get(ref)}
+    moved -= _appended(repo, was, {r: here[r] for r in moved & here.keys() if here[r] == mine.get(r)})
+    before, after = ({r: tip for r, tip in x.items() if r in moved} for x in (was, here))
+    lost = {x.ref: was[x.ref] for x in _losses(repo, after, before, whole=False) if not x.meant}
     todo = [f"update {KEPT}{ref.removeprefix('refs/notes/')} {tip} {kept.get(ref, repo.zero)}"
-            for ref, tip in {**_notes(refs), **now}.items() if ref not in hurt and kept.get(ref) != tip]
+            for ref, tip in {**here, **lost}.items() if ref not in hurt and kept.get(ref) != tip]
     if todo: move_refs(repo, todo, final=True)  # What fails now is done by the next
 
 
 def keep(repo: Repo) -> list[Lost]:  # What is lost since it was last kept
     "Both, one after the other."
     refs = every_tip(repo)
-    hold_on(repo, refs, gone := lost_since(repo, refs))
+    hold_on(repo, refs, gone := lost_since(repo, refs), refs)
     return gone
 
 # %% ../../nbs/08_store/22_loss.ipynb #72b69839

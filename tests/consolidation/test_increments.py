@@ -325,6 +325,22 @@ def test_somebody_writes_while_it_looks(settled, monkeypatch):
 
 
 @pytest.mark.slow
+def test_counts_of_another_clone_that_come_while_it_looks_bring_nothing_undone_back(settled):
+    home, new = settled
+    consolidation_undo.undo(at(home), next(iter(consolidation_view.view(open_repo(home)).state.runs)), SAMPLE_NOW - timedelta(days=1), confirmed=True)
+    sv.run(at(home), SAMPLE_NOW)
+    append_to_head(home, new)
+    head, todo = git(home, "rev-parse", "HEAD").strip(), [1]
+    access = store_accesses.access_append(mem("Somebody asked"), "another clone", 1, SAMPLE_NOW)
+    def synced(phase):
+        if phase.name == "PERSIST" and todo and todo.pop():
+            store_writer.append(open_repo(home), lambda events: [replace(access, object=head)], SAMPLE_NOW)
+    s = at(home)
+    sv.run(sv.replace(s, progress=synced), SAMPLE_NOW + timedelta(days=1))
+    assert not todo and tables(home) == rebuilt(home, SAMPLE_NOW + timedelta(days=1))
+
+
+@pytest.mark.slow
 def test_what_was_recalled_counts_once(settled, tmp_path):
     home, new = settled
     asked = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)

@@ -3,10 +3,12 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from calls import gnc, made, new_repo, state_of
+from calls import add_memories, gnc, made, new_repo, serve, state_of
 from helpers import git, refs
 
+from git_notes_consolidation.consolidation.service import run
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.reports import ConsolidationPhase
 from git_notes_consolidation.store.events import REFS, Append, edge_append
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.loss import KEPT, audited, bring_back, keep, loss_findings, losses
@@ -166,3 +168,38 @@ def test_what_a_person_removes_excuses_nothing_else(home):
     append(open_repo(home), lambda events: [edge_append("0" * 40, e, "run_other", SAMPLE_NOW), run], SAMPLE_NOW)
     found = audited(repo := open_repo(home), [*loss_findings(repo)]).findings
     assert [f.level for i in (gone.id, e.target_id) for f in found if f"ends at {i}" in f.what] == ["warning", "error"]
+
+
+def run_while(home, happens):
+    "A run, and what happens before it writes."
+    todo = [happens]
+    def progress(phase):
+        if phase == ConsolidationPhase.PERSIST and todo: todo.pop()()
+    return run(replace(serve(home), progress=progress), SAMPLE_NOW)
+
+
+CACHE = mem("Sessions are cached in Redis", days_ago=1, namespace="decisions")
+
+
+def test_refs_that_are_set_back_during_a_run_are_mended_by_the_next(home):
+    before = {ref: tip for ref, tip in refs(home, "refs/notes/").items() if not ref.startswith(MEM)}
+    assert gnc("undo", "last", repo=home).code == 0 and not state_of(home).edges
+    add_memories(home, [CACHE])
+    run_while(home, lambda: [git(home, "update-ref", ref, tip) for ref, tip in before.items()])
+    assert state_of(home).edges and losses(open_repo(home))
+    assert any("there again" in w for w in run(serve(home), SAMPLE_NOW).warnings)
+    assert not state_of(home).edges and not losses(open_repo(home))
+
+
+def test_what_a_run_writes_is_held_though_somebody_else_holds_meanwhile(home):
+    add_memories(home, [CACHE])
+    run_while(home, lambda: keep(open_repo(home)))
+    now = {KEPT + ref.removeprefix("refs/notes/"): tip for ref, tip in refs(home, "refs/notes/").items()}
+    assert refs(home, KEPT) == now
+
+
+def test_a_memory_that_is_written_during_a_run_is_held(home):
+    before = refs(home, MEM)
+    run_while(home, lambda: add_memories(home, [CACHE]))
+    for ref, tip in before.items(): git(home, "update-ref", ref, tip)
+    assert [m.summary for x in losses(open_repo(home)) for m in x.memories()] == [CACHE.summary]
