@@ -10,7 +10,7 @@ from dataclasses import replace
 from .assertions import abstain, explicit
 from .blockers import solved
 from .editions import same_title
-from .questions import _carries_out, later_word, likely, PROPOSED
+from .questions import later_word, likely, PROPOSED, stands_apart
 from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
@@ -19,7 +19,7 @@ from ..text.factuality import (
     is_fragment, leaves_standing, not_in_force, stance, undecided)
 from ..text.scopes import continues, other_scope
 
-JUDGE = "offline-9"  # Changes whenever the same pair may be judged otherwise
+JUDGE = "offline-10"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'HARDLY', 'PROBABLE', 'weigh',
@@ -66,7 +66,7 @@ def _guess(older: Memory, newer: Memory, chance: Callable[[float], float] | None
     if chance is None: return asked
     if asked: return asked if chance(HARDLY) >= HARDLY or leaves_standing(older, newer) else None
     if (p := chance(PROBABLE)) < PROBABLE: return None
-    if leaves_standing(older, newer) or _carries_out(older, newer): return None
+    if stands_apart(older, newer): return None
     return later_word(older, newer, round(WORTH_ASKING + 0.01 * p, 3))
 
 

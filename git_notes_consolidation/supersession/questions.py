@@ -24,7 +24,7 @@ from git_notes_consolidation.text.topics import (
 from ..text.words import DENIAL, stem, STOP_WORDS
 
 # %% auto #0
-__all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'later_word', 'likely', 'to_ask_about']
+__all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'stands_apart', 'later_word', 'likely', 'to_ask_about']
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4ab654e3
 _CHANGES_NOTHING = frozenset({"elicitation", "retrospective", "research", "reviews", "blockers"})
@@ -48,10 +48,14 @@ def _swaps(older: Memory, newer: Memory) -> tuple[Difference, ...]:
     found = differences(older.summary, newer.summary)
     same = len(pieces(older.summary)) - sum(len(d.older) for d in found)
     if 2 * same < max(len(pieces(older.summary)), len(pieces(newer.summary))): return ()
+    names = {w.lower() for m in (older, newer) for w in re.findall(r"\b[A-Z]{2,}\b", m.summary)}  # US, not us
     def tells(ps: Iterable[Piece]) -> bool:
-        return any(p.word not in STOP_WORDS and not CHANGE.fullmatch(p.word) for p in ps)
+        return any(p.word not in STOP_WORDS - names and not CHANGE.fullmatch(p.word) for p in ps)
     def stems(ps: Iterable[Piece]) -> set[str]: return {stem(p.word) for p in ps}
     return tuple(d for d in found if tells(d.older) and tells(d.newer) and stems(d.older) != stems(d.newer))
+
+
+_ARTICLES = frozenset({"a", "an", "the", "our"})
 
 
 def side_by_side(
@@ -61,7 +65,10 @@ def side_by_side(
     "Do two titles of one form speak of two things?"
     found = _swaps(older, newer)
     told = [all(any(p.value for p in x) for x in (d.older, d.newer)) for d in found]
-    return len(found) > 1 and not all(told) and not told[0]
+    word_for_word = all(len(d.older) == len(d.newer) == 1 for d in found)
+    if len(found) > 1: return not all(told) and (word_for_word or not told[0])
+    leads = bool(found) and {p.word for p in pieces(newer.summary)[:found[0].at]} <= _ARTICLES
+    return leads and word_for_word and not told[0] and not CHANGE.search(newer.summary)
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #9eeabd9b
 _SITTING = timedelta(hours=12)
@@ -212,10 +219,21 @@ def _points_at(older: Memory, newer: Memory) -> bool:
         len(_swaps(older, newer)) == 1 and _states(older) != _states(newer))
 
 
+def _beside(older: Memory, newer: Memory) -> bool:
+    return brothers(older, newer) or side_by_side(older, newer) or _carries_out(older, newer)
+
+
+def stands_apart(
+    older: Memory,
+    newer: Memory,
+) -> bool:
+    "Does the newer note leave the older one standing, carry it out, or speak of another thing?"
+    return bool(leaves_standing(older, newer)) or _beside(older, newer) or _of_another(older, newer)
+
+
 def _stands_beside(older: Memory, newer: Memory) -> bool:
     "Is the newer note about something else, or does it state nothing that could take the older one's place?"
-    return (not changes(older, newer) or brothers(older, newer) or side_by_side(older, newer)
-            or _of_one_sitting(older, newer) or _carries_out(older, newer)
+    return (not changes(older, newer) or _beside(older, newer) or _of_one_sitting(older, newer)
             or _follows(older, newer) and not left(older, newer)
             or bool(leaves_standing(older, newer)) and stance(newer.summary) not in ("", "removes"))
 

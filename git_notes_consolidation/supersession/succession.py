@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from ..core.memory import Memory
 from .parts import is_open, left, values
-from .questions import _again, _of_one_sitting, changes, side_by_side
-from ..text.factuality import leaves_standing
-from ..text.subjects import brothers, tie, weight_of
+from .questions import _again, _of_one_sitting, changes, stands_apart
+from ..text.subjects import tie, weight_of
 from ..text.topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
@@ -19,11 +18,10 @@ __all__ = ['WEIGHTS', 'MAY_BE', 'plain_features', 'read_features', 'probability'
            'compared', 'successors']
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #5451c974
-WEIGHTS = {"title_in_text": 2.76, "newer_title": 1.82, "behind": -2.61, "blocker": 1.61, "decisions": 0.63,
-           "open": 1.17, "bias": -4.41,  # These cost little
-           "may_change": 1.19, "left": 0.89, "brothers": -1.09, "side_by_side": -0.93,
-           "one_sitting": -1.49, "again": -0.92, "other_value": -0.84}
-_CHEAP = 7
+WEIGHTS = {"title_in_text": 2.19, "newer_title": 1.55, "one_word": -1.53, "behind": -2.42,
+           "blocker": 1.67, "decisions": 0.76, "open": 1.13, "bias": -3.55,  # These cost little
+           "may_change": 1.03, "left": 0.89, "one_sitting": -1.14, "again": -0.69, "other_value": -0.92}
+_CHEAP = 8
 
 
 def plain_features(
@@ -33,16 +31,18 @@ def plain_features(
 ) -> tuple[float, ...]:  # In the order of `WEIGHTS`
     "What is weighed at once: the words in common."
     was, now = topic_of(a), topic_of(b)
+    leads = was.lead | was.title
     return (weight_of(was.title & now.all) / (weight_of(was.title) or 1.0),
-            weight_of(now.title & (was.lead | was.title)) / (weight_of(now.title) or 1.0), behind,
+            weight_of(now.title & leads) / (weight_of(now.title) or 1.0),
+            weight_of(leads & (now.lead | now.title)) <= 1, behind,
             a.namespace == "blockers", a.namespace == b.namespace == "decisions", is_open(a), 1.0)
 
 
 def read_features(a: Memory, b: Memory) -> tuple[float, ...]:  # In the order of `WEIGHTS`
     "What is weighed where the words leave it open: what both titles say."
     was, now = ({kind for kind, _ in values(m.summary)} for m in (a, b))
-    return (changes(a, b), left(a, b), brothers(a, b), side_by_side(a, b), _of_one_sitting(a, b),
-            _again(a, b), bool(was and now and not was & now))
+    return (changes(a, b), left(a, b), _of_one_sitting(a, b), _again(a, b),
+            bool(was and now and not was & now))
 
 
 def probability(x: Sequence[float], more: float = 0.0) -> float:
@@ -88,13 +88,13 @@ def compared(
         near = [*{m.id: m for said, having in ((lead | title, titled), (title, leading)) for w in sorted(said)
                   for m in having[w] if m.event_time < n.event_time}.values()]
         out += [(m, n, x) for m, behind in zip(near, behind_others(n, near))
-                if (x := features(m, n, behind, least)) and not leaves_standing(m, n)]
+                if (x := features(m, n, behind, least)) and not stands_apart(m, n)]
         for said, having in ((title, titled), (lead, leading)):
             for w in said: having[w].append(n)
     return out
 
 
-MAY_BE = 0.15  # From here on a memory may be outdated
+MAY_BE = 0.19  # From here on a memory may be outdated
 
 
 def successors(
