@@ -239,7 +239,8 @@ def assemble(
     config: ContextBuildConfig,
     count: Callable[[str], int],
     session: SessionContext = SessionContext(),  # What it is about; nothing known: that keeps nothing out
-    space: int = 10**7,  # Characters of what is told
+    # Characters of what is told; with it not even what is hot is told beyond the budget
+    space: int | None = None,
 ) -> dict[str, Any]:
     "The document."
     found, out = ranked(memories, meta, config, session)
@@ -253,11 +254,12 @@ def assemble(
     worth = [max(near.get(i, 0.0) for i in state.summaries[x.id].source_memory_ids) for x in laid.items]
     room = d["available"]
     while True:
-        p = Packing(laid, [*worth, *near.values()], room, space)
+        p = Packing(laid, [*worth, *near.values()], room, 10**7 if space is None else space)
         p.add_summaries(range(len(worth)), 100, room // 4, False)
         p.said.clear()  # What a summary says is no reason to leave a memory out
         for tier in MemoryTier:
-            p.add_notes([i for i, m in enumerate(whole) if m["tier"] == tier.value], tier is MemoryTier.HOT)
+            p.add_notes([i for i, m in enumerate(whole) if m["tier"] == tier.value],
+                        tier is MemoryTier.HOT and space is None)
         left = out | {"budget": len(found) - len(p.notes), "summaries": len(kept) - len(p.summaries)}
         said = {**d, "memories": [whole[i] if p.notes[i] else whole[i] | BRIEF for i in sorted(p.notes)],
                 "summaries": [told_summary(state.summaries[laid.items[i].id], lines, most)
@@ -295,7 +297,7 @@ class SessionContextBuilder:
         now: datetime,
         available: int | None = None,  # Tokens that it may take, whatever the project's size
         session: SessionContext = SessionContext(),
-        space: int = 10**7,  # Characters of what is told
+        space: int | None = None,  # As for `assemble`
     ) -> dict[str, Any]:
         "The document, for `format_context` and for JSON."
         config = self.config or ContextBuildConfig.of(self.settings.config)
