@@ -174,8 +174,9 @@ def presently(
 
 
 _MOVED = frozenset("""
-    slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set
-    slated booked shifted push move postpone brought bring put pulled advanced""".split())
+    slipped moved pushed postponed delayed rescheduled deferred bumped shifted push move postpone brought
+    bring put pulled advanced""".split())
+_SET = _MOVED | {*"extended scheduled planned set slated booked".split()}
 
 
 def tense(
@@ -188,10 +189,10 @@ def tense(
     before = _at(words, i - 1)
     if before == "since": return -1
     to = before in ("to", "until", "till", "for") or before == "from" and words[i][0].isupper()  # A month
-    if to and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
+    if to and not _SET.isdisjoint(words[max(0, i - 9):i]): return 1
     due = before in ("by", "until", "till") or before == "than" and _at(words, i - 2) in ("later", "sooner")
     if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]): return 1
-    if _at(words, i - 1 - (before == "on")) in ("is", "are"): return 1
+    if _at(words, i - 1 - (before in ("on", "from", "during", "between"))) in ("is", "are"): return 1
     if entry:
         told = _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS)
         return told or _without_verb(words, i, j)
