@@ -187,8 +187,9 @@ def tense(
     j: int,  # … and ends
 ) -> int:  # 1 future, -1 past, 0 unknown
     "The tense around an expression."
-    entry = _at(words, j) == ":" and i - _opening(words, i) < 2  # Friday: will ship; in May: hired
     before = _at(words, i - 1)
+    # Friday: will ship; in May: hired
+    entry = _at(words, j) == ":" and _opening(words, i) >= i - (before in ("in", "on"))
     if before == "since": return -1
     to = before in ("to", "until", "till", "for") or before == "from" and words[i][0].isupper()  # A month
     if to and not _SET.isdisjoint(words[max(0, i - 9):i]): return 1
