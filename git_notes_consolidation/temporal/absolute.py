@@ -61,20 +61,24 @@ def _days_of_month(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #a81ccdcb
 _STRONG = frozenset("in since until till during early late mid".split())
+_YEARLY = frozenset("""
+    audit election elections season budget conference survey outage incident roadmap report""".split())
 _UNITS = frozenset("""
     bytes items rows lines characters chars entries mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps
     fps""".split())
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #dd20d6c3
-@_rule("(?<=[iO@BARbzk-])y|(?<=[@i]y&)y", "(?P<u>U)y")
+@_rule("(?<=[ieO@BARbzk-])y|(?<=[@i]y&)y", "(?P<u>U)y")
 def _year(p: Phrase) -> Reading | None:
     before, after, year = p.before, p.after or ".", p.t.values[p.end - 1]
     found = dated(floor(ordinal(year, 1), "year"), 0.9 if before in _STRONG else 0.75, named=("year", year))
     if p["u"]: return found if p.low(p.start) == "year" else None
+    if before == "the": return found if after in _YEARLY else None
     if before in ("on", "at", "over", "for", "into"): return None
     if not _UNITS.isdisjoint((after, p.low(p.end + 2))): return None
     if before == "-" and p.letter(p.start - 2) not in "bzk": return None
-    if p.word(p.end).islower() and after not in AFTER_YEAR or after[0] in "%°-/=": return None
+    partly = p.letter(p.start - 1 - (before == "-")) in "bz"  # Late 2022 customers complained
+    if p.word(p.end).islower() and after not in AFTER_YEAR and not partly or after[0] in "%°-/=": return None
     return found if before in _STRONG or year % 100 and year not in (1920, 1980, 2048) else None
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #a340505e
@@ -139,7 +143,8 @@ def _date_in_digits(p: Phrase) -> Reading | None:
        "(?P<n>I)(?![nmo])")
 def _numbered_week(p: Phrase) -> Reading | None:
     n, here, said = p.value("n"), civil(p.day)[0], p.tense
-    if p["u"] and (p.value("u") != ("week", 1) or p.left not in "i@BAR"): return None
+    led = p.left in "i@BAR" or p.before in ("calendar", "iso")
+    if p["u"] and (p.value("u") != ("week", 1) or not led): return None
     if p["y"]: return _week(p.value("y"), n)
     last = 6 * (said > 0)  # A week that is not over lies ahead as well
     day = _nearest_day((_first_of_week(y, n) + last for y in (here - 1, here, here + 1)), p.day, said)

@@ -5,13 +5,16 @@
 # %% ../../nbs/05_temporal/13_joined.ipynb #f39eaad4
 from __future__ import annotations
 import re
+from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from .calendar import (
     at_time, CYCLES, DAY, floor, index, nearest, part, period, Period, shifted, start)
 from git_notes_consolidation.temporal.grammar import (
     ANAPHORIC, anywhere, clock, dated, longest, moved, Phrase, production, Reading, Rules, Scene, SECONDS,
     toward, unresolved)
 from .lexicon import _ENDS
+from .tense import _MOVED
 from .absolute import DATES
 from .named_periods import NAMED
 from .relative import RELATIVE
@@ -223,12 +226,41 @@ def _nth_of(p: Phrase) -> Reading | None:
     inside = found.start < within.end and (within.start or 0) < found.end
     return dated(found, within.confidence) if inside else None
 
+# %% ../../nbs/05_temporal/13_joined.ipynb #da8b6071
+_TO = frozenset("to - – through thru until till".split())
+_AND = frozenset("and or , / &".split())
+
+
+def _goes_on(c: Scene, a: int, signs: Sequence[str]) -> bool:
+    "Is it a range, or a list of what lies ahead?"
+    if [*signs] == ["to"] and not _MOVED.isdisjoint(c.t.low[max(0, a - 9):a]): return False
+    listed = not _AND.isdisjoint(signs) and ((c.found[a].start or 0) > c.now or c.t.low[a - 1] == "between")
+    return listed or not _TO.isdisjoint(signs)
+
+
+def _beside(r: Reading, other: Reading, side: str) -> Reading:
+    "The one of that name that is closest to the other."
+    grain, k = r.named or ("", 0)
+    i = nearest(index(_first(other), grain), k, grain, side)
+    return dated(period(i, grain), other.confidence, named=r.named)._replace(rule=r.rule)
+
+
+def _follow(c: Scene, ends: dict[int, int]) -> None:
+    "Monday to Friday, May and June, May to July 2024: the members of a range or a list, in place."
+    for a, b in pairwise(sorted(c.found)):
+        first, r, signs = c.found[a], c.found[b], c.t.low[ends[a]:b]
+        x, y = c.t.letters[a:ends[a]], c.t.letters[b:ends[b]]
+        if first.grain != r.grain or not signs or not _TO | _AND >= {*signs}: continue
+        if x == "M" and y[-1] == "y": c.found[a] = _beside(first, r, "last")
+        if y in ("W", "M") and y == x[-1] and _goes_on(c, a, signs): c.found[b] = _beside(r, first, "next")
+
 # %% ../../nbs/05_temporal/13_joined.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
 
 
 def _joined(c: Scene, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
+    _follow(c, ends)
     text, at = marked(c, ends), 0
     while m := _ANY_JOIN.search(text, at):
         first = m.start()

@@ -64,7 +64,8 @@ def _month(w: Word) -> bool:
     if right in "ltxp" and right2 == "U": return True  # March last year
     if low not in _ALSO_NAMES and (cap or len(low) > 3) or w.before in _BEFORE_MONTHS: return True
     if w.before in _BETWEEN_MONTHS: return cap and not w.word(w.end).istitle() or low not in _ALSO_NAMES
-    return cap and left in ",&-/" and w.letter(w.start - 2) == "M"
+    listed = left in ",&-/" and w.letter(w.start - 2) == "M" or right in "&-/@" and right2 == "M"
+    return cap and listed
 
 # %% ../../nbs/05_temporal/07_licences.ipynb #d49feaaa
 def _season(w: Word) -> bool:

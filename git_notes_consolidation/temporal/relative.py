@@ -100,7 +100,7 @@ def _last_this_next(p: Phrase) -> Reading | None:
     x, (grain, n), the = p["x"], p.value("u"), p.left == "e"
     if p["u"] == "V" and (x == "p" or the or p.right != "."): return None
     if grain in SECONDS or grain == "day" and x != "t" or of_period(p): return None
-    if x in "lp" and p["u"] == "U" and the:
+    if p.low(p.at("x")) in ("last", "past") and p["u"] == "U" and the:
         first = shifted(p.day, -n, grain) * DAY  # In the last week: up to now
         return Reading(length(n, grain), grain, first, p.day * DAY, first, 0.7, type="DURATION")
     return _away_from_here(p, STEP[x] * n, grain, 0.9 if x != "p" else 0.65)

@@ -80,7 +80,7 @@ def _goes(words: Sequence[str], k: int) -> int:
 _BASE = frozenset("""
     ship deploy merge release check call remind don't dont bring visit watch start finish send register
     book submit try revisit rotate migrate switch move come meet prepare review rerun retry announce
-    publish tag bump cut stop begin follow ask talk give get pay push post""".split())
+    hire publish tag bump cut stop begin follow ask talk give get pay push post""".split())
 _ENDS = frozenset(". ! ? ; : … •".split())
 _TIMES = frozenset("""
     second minute hour day week weekend fortnight month quarter year spring summer autumn fall winter to
@@ -134,6 +134,7 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
 # %% ../../nbs/05_temporal/03_tense.ipynb #92330201
 _OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
 _UNTIL = frozenset("until till til due through by before".split())
+_EDGES = frozenset("eod cob early late mid".split())
 _HAPPENED = frozenset("was were had did wasn't weren't hadn't didn't".split())
 
 
@@ -151,6 +152,7 @@ def _schedules(verb: str, subject: str) -> bool:
 
 
 def _without_verb(words: Sequence[str], i: int, j: int) -> int:
+    i -= 3 if [*words[max(0, i - 3):i]] == ["end", "of", "day"] else _at(words, i - 1) in _EDGES
     before, k = _at(words, i - 1), i - 1 if _at(words, i - 1) in _OPENERS else i
     if before in _UNTIL or before == "for" and words[i] in _TIMES or "?" in words[j:j + 3]: return 1
     if before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)): return 1  # ETA: Friday
@@ -174,8 +176,9 @@ def presently(
 
 
 _MOVED = frozenset("""
-    slipped moved pushed postponed delayed rescheduled deferred bumped extended scheduled planned set
-    slated booked shifted push move postpone brought bring put pulled advanced""".split())
+    slipped moved pushed postponed delayed rescheduled deferred bumped shifted push move postpone brought
+    bring put pulled advanced""".split())
+_SET = _MOVED | {*"extended scheduled planned set slated booked".split()}
 
 
 def tense(
@@ -184,16 +187,17 @@ def tense(
     j: int,  # … and ends
 ) -> int:  # 1 future, -1 past, 0 unknown
     "The tense around an expression."
-    entry = _at(words, j) == ":" and _opening(words, i) == i  # Friday: will ship
     before = _at(words, i - 1)
+    # Friday: will ship; in May: hired
+    entry = _at(words, j) == ":" and _opening(words, i) >= i - (before in ("in", "on"))
     if before == "since": return -1
     to = before in ("to", "until", "till", "for") or before == "from" and words[i][0].isupper()  # A month
-    if to and not _MOVED.isdisjoint(words[max(0, i - 9):i]): return 1
+    if to and not _SET.isdisjoint(words[max(0, i - 9):i]): return 1
     due = before in ("by", "until", "till") or before == "than" and _at(words, i - 2) in ("later", "sooner")
     if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]): return 1
-    if _at(words, i - 1 - (before == "on")) in ("is", "are"): return 1
+    if _at(words, i - 1 - (before in ("on", "from", "during", "between"))) in ("is", "are"): return 1
     if entry:
         told = _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS)
-        return told or _without_verb(words, i, j)
+        return told or int(_at(words, j + 1) in _BASE) or _without_verb(words, i, j)
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
     return found or _without_verb(words, i, j)

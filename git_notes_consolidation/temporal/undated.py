@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 from .grammar import (
-    ANAPHORIC, SECONDS, Phrase, Reading, Rules, amount_of, clock, length, production, unresolved)
+    ANAPHORIC, SECONDS, UNKNOWN, Phrase, Reading, Rules, amount_of, clock, length, production, unresolved)
 
 # %% auto #0
 __all__ = ['UNDATED']
@@ -20,6 +20,13 @@ _rule = partial(production, UNDATED)
 @_rule("(?P<n>N)")
 def _vague(p: Phrase) -> Reading:
     return unresolved(p.value("n"), "says no more than that it is past, present or future")
+
+
+@_rule("[UV]g", "e(?P<o>[.])(?P<u>U)")
+def _some_time_ago(p: Phrase) -> Reading | None:
+    "The other day; years ago."
+    other = not p["o"] or p.low(p.at("o")) == "other" and p.value("u")[0] in ("day", "week")
+    return unresolved("PAST_REF", UNKNOWN) if other else None
 
 # %% ../../nbs/05_temporal/12_undated.ipynb #e84a441d
 @_rule(r"(?:q@?)?(?P<n>[nmy]|a?cO?|a?f)-?(?P<u>[UV])(?!g|H|RN)",
