@@ -162,7 +162,7 @@ def living(
         if root in there: root = first.setdefault(repeat_key(there[root]), root)
         said.setdefault(root, []).append(m.event_time)
         ids[root] = root
-    alive = [i for i in ids if i in there and i not in gone]
+    alive = [i for i in ids if i in there and i not in gone and there[i].status != "tombstone"]
     return [(replace(there[i], timestamp=max(said[i]), valid_from=None), len(said[i])) for i in alive]
 
 # %% ../../nbs/15_session/04_prepared.ipynb #bb587bff

@@ -17,6 +17,7 @@ from .parts import (
 from .slots import Difference, Piece, differences, pieces
 from ..text.factuality import leaves_standing, stance, undecided
 from ..text.names import document_head, names_of, references
+from ..text.scopes import other_environment
 from ..text.subjects import CHANGE, brothers, tie
 from git_notes_consolidation.text.topics import (
     _names as names_in, GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, any_of, content_stems, own_sentences,
@@ -24,7 +25,8 @@ from git_notes_consolidation.text.topics import (
 from ..text.words import DENIAL, stem, STOP_WORDS
 
 # %% auto #0
-__all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'stands_apart', 'later_word', 'likely', 'to_ask_about']
+__all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'another_thing', 'stands_apart', 'later_word', 'likely',
+           'to_ask_about']
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4ab654e3
 _CHANGES_NOTHING = frozenset({"elicitation", "retrospective", "research", "reviews", "blockers"})
@@ -66,9 +68,10 @@ def side_by_side(
     found = _swaps(older, newer)
     told = [all(any(p.value for p in x) for x in (d.older, d.newer)) for d in found]
     word_for_word = all(len(d.older) == len(d.newer) == 1 for d in found)
-    if len(found) > 1: return not all(told) and (word_for_word or not told[0])
-    leads = bool(found) and {p.word for p in pieces(newer.summary)[:found[0].at]} <= _ARTICLES
-    return leads and word_for_word and not told[0] and not CHANGE.search(newer.summary)
+    head = {p.word for p in pieces(newer.summary)[:found[0].at]} if found else set[str]()
+    if len(found) > 1: return not all(told) and (word_for_word or not told[0] and not head & {"is", "are"})
+    another = bool(found) and head <= _ARTICLES and word_for_word and not told[0]
+    return another and not CHANGE.search(newer.summary)
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #9eeabd9b
 _SITTING = timedelta(hours=12)
@@ -219,8 +222,9 @@ def _points_at(older: Memory, newer: Memory) -> bool:
         len(_swaps(older, newer)) == 1 and _states(older) != _states(newer))
 
 
-def _beside(older: Memory, newer: Memory) -> bool:
-    return brothers(older, newer) or side_by_side(older, newer) or _carries_out(older, newer)
+def another_thing(older: Memory, newer: Memory) -> bool:
+    "Do two notes speak of two things, or of two environments?"
+    return other_environment(older, newer) or brothers(older, newer) or side_by_side(older, newer)
 
 
 def stands_apart(
@@ -228,12 +232,14 @@ def stands_apart(
     newer: Memory,
 ) -> bool:
     "Does the newer note leave the older one standing, carry it out, or speak of another thing?"
-    return bool(leaves_standing(older, newer)) or _beside(older, newer) or _of_another(older, newer)
+    return (bool(leaves_standing(older, newer)) or another_thing(older, newer) or _carries_out(older, newer)
+            or _of_another(older, newer))
 
 
 def _stands_beside(older: Memory, newer: Memory) -> bool:
     "Is the newer note about something else, or does it state nothing that could take the older one's place?"
-    return (not changes(older, newer) or _beside(older, newer) or _of_one_sitting(older, newer)
+    return (not changes(older, newer) or brothers(older, newer) or side_by_side(older, newer)
+            or _of_one_sitting(older, newer) or _carries_out(older, newer)
             or _follows(older, newer) and not left(older, newer)
             or bool(leaves_standing(older, newer)) and stance(newer.summary) not in ("", "removes"))
 

@@ -30,7 +30,8 @@ _GOES_FOR = re.compile(
 
 # %% ../../nbs/04_text/07_scopes.ipynb #ca51cd72
 def _environments(text: str) -> frozenset[str]:
-    return frozenset({_ENVIRONMENTS[w] for w in _ENVIRONMENTS.keys() & words_of(text)}
+    said = {re.sub("['’]s$", "", w) for w in words_of(text)}
+    return frozenset({_ENVIRONMENTS[w] for w in _ENVIRONMENTS.keys() & said}
                      | {m[m.lastindex or 0].lower() for m in _PLACE.finditer(text)})
 
 # %% ../../nbs/04_text/07_scopes.ipynb #54e19fab

@@ -93,6 +93,7 @@ def test_a_question_is_answered_by_its_number_in_the_list_that_was_shown(tmp_pat
     assert gnc("review", "accept", "3", "--dry-run", "--json", repo=home).json[0]["question"] == waiting[2]["id"]
     said = gnc("review", "accept", "3", "--dry-run", repo=home).out
     assert "NOOP" not in said and "SUPERSEDE" not in said
+    assert waiting[2]["id"] in gnc("review", "list", "3", "-v", repo=home).out
     refused = gnc("review", "accept", "99", repo=home)
     assert refused.code == 2 and "gnc review list numbers them" in refused.err
 
@@ -102,6 +103,9 @@ def test_runs_say_what_was_done_to_which_memory_and_a_hint_needs_a_common_subjec
     git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
     assert "--supersedes" not in gnc("remember", "Request timeout 30 seconds", repo=home).out
     assert "--supersedes" in gnc("remember", "Sessions are kept by the gateway, with a TTL of a day", repo=home).out
+    for a, b in (("Staging keeps its logs for 7 days", "Production keeps its logs for 90 days"), ("Gate 1 opens at eight", "Gate 2 opens at ten")):
+        gnc("remember", a, repo=home)
+        assert "--supersedes" not in gnc("remember", b, repo=home).out  # Both hold
     told = gnc("runs", repo=home).out
     assert "added “Request timeout 30 seconds”" in told and "operations" not in told and "gnc diff RUN" in told
 

@@ -172,7 +172,8 @@ def review_list(
     ctx: typer.Context,
     id: Annotated[str | None,
                   typer.Argument(
-                      help="Only this question, or what concerns this memory; with -v in full.")] = None,
+                      help="Only this question, by its number or name, or what concerns this memory; with "
+                      "-v in full.")] = None,
     by: Annotated[str | None,
                   typer.Option(help="Show what was answered already: by agent, or by person.",
                                metavar="WHO")] = None,
@@ -180,7 +181,7 @@ def review_list(
     "List what waits for a decision, what changes most first."
     call: Call = ctx.obj
     repo = call.place().repo
-    v = consolidation_view.shown(consolidation_view.view(repo))
+    v, id = consolidation_view.shown(consolidation_view.view(repo)), _numbered(repo, id) if id else None
     if by is not None: return _answered(call, v, by)
     found, there = _weightiest(v, _about(v, id)), {m.id: m for m in v.scan.memories}
     some = found if call.verbose or id else found[:_AT_ONCE]

@@ -22,6 +22,7 @@ from .app import app, Call, cut, LazyModule, plain, short, table, Usage, when
 if TYPE_CHECKING:
     from git_notes_consolidation.store import loss as store_loss
     from git_notes_consolidation.consolidation import view as consolidation_view
+    from git_notes_consolidation.supersession import questions
     from git_notes_consolidation.writing import (
         effects as writing_effects, history as writing_history, timelines as writing_timelines,
         write as writing_write)
@@ -32,9 +33,10 @@ __all__ = ['WithSecrets', 'worded', 'written', 'remember', 'forget', 'restore', 
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c228129b
 if not TYPE_CHECKING:
-    writing_write, writing_effects, writing_history, writing_timelines, consolidation_view, store_loss = map(
-        LazyModule, ("writing.write", "writing.effects", "writing.history", "writing.timelines",
-                     "consolidation.view", "store.loss"))
+    (writing_write, writing_effects, writing_history, writing_timelines, consolidation_view, store_loss,
+     questions) = map(LazyModule, (
+         "writing.write", "writing.effects", "writing.history", "writing.timelines", "consolidation.view",
+         "store.loss", "supersession.questions"))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #1fc94b1a
 def worded(
@@ -118,7 +120,8 @@ def _hint(
     if r.operation != "ADD" or r.review: return ""
     near = (pool.memories[pool.row[c["id"]]] for c in r.considered if c["by"] != "person"
             and c["cosine"] >= floor and pool.current(c["id"]))
-    m = next((m for m in near if tie(m, mem(text)) >= PERHAPS_ONE_SUBJECT
+    new = mem(text)
+    m = next((m for m in near if tie(m, new) >= PERHAPS_ONE_SUBJECT and not questions.another_thing(m, new)
               and (since is None or m.event_time <= since)), None)
     how = "take it back and say it with" if r.run_id else "add"
     return f"If this replaces “{plain(m.summary, 70)}”, {how} --supersedes {short(m.id)}" if m else ""
