@@ -158,11 +158,11 @@ def lost_since(
     return [x for x in _losses(repo, _notes(refs), _kept(refs), whole=False) if not x.meant]
 
 
-def _appended(repo: Repo, was: Mapping[str, str], mine: Mapping[str, str]) -> set[str]:
+def _appended(repo: Repo, was: Mapping[str, str], tips: Mapping[str, str]) -> set[str]:
     "The refs whose commit was made upon the one they had."
-    tips = [*mine.values()]
-    out = git(repo.path, "log", "--no-walk=unsorted", "--format=%P", *tips, "--").decode() if tips else ""
-    return {ref for ref, parent in zip(mine, out.splitlines()) if parent == was.get(ref, "")}
+    if not tips: return set()
+    out = git(repo.path, "log", "--no-walk=unsorted", "--format=%P", *tips.values(), "--").decode()
+    return {ref for ref, parent in zip(tips, out.splitlines()) if parent == was.get(ref, "")}
 
 
 def hold_on(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from .assertions import abstain, explicit
 from .blockers import solved
 from .editions import same_title
-from .questions import later_word, likely, PROPOSED, stands_apart
+from .questions import changes, later_word, likely, PROPOSED, stands_apart
 from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
@@ -66,7 +66,7 @@ def _guess(older: Memory, newer: Memory, chance: Callable[[float], float] | None
     if chance is None: return asked
     if asked: return asked if chance(HARDLY) >= HARDLY or leaves_standing(older, newer) else None
     if (p := chance(PROBABLE)) < PROBABLE: return None
-    if stands_apart(older, newer): return None
+    if stands_apart(older, newer) or not changes(older, newer): return None
     return later_word(older, newer, round(WORTH_ASKING + 0.01 * p, 3))
 
 

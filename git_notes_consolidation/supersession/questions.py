@@ -233,7 +233,7 @@ def stands_apart(
 ) -> bool:
     "Does the newer note leave the older one standing, carry it out, or speak of another thing?"
     return (bool(leaves_standing(older, newer)) or another_thing(older, newer) or _carries_out(older, newer)
-            or _of_another(older, newer))
+            or not CHANGE.search(newer.summary) and _of_another(older, newer))
 
 
 def _stands_beside(older: Memory, newer: Memory) -> bool:

@@ -94,7 +94,7 @@ def compared(
     return out
 
 
-MAY_BE = 0.25  # From here on a memory may be outdated
+MAY_BE = 0.15  # From here on a memory may be outdated
 
 
 def successors(
