@@ -70,7 +70,7 @@ def test_what_the_documents_say(home):
     runs = gnc("runs", "--json", repo=home).json
     assert [(r["id"], r["kind"], r["undone"], r["counts"]["supersessions_detected"]) for r in runs] == [(run_id, "run", False, 3)]
     diff = gnc("diff", run_id[:10], "--json", repo=home).json
-    assert {k: len(v) for k, v in diff.items() if k in ("edges", "edges_ended", "reviews")} == {"edges": 6, "edges_ended": 0, "reviews": 11}
+    assert {k: len(v) for k, v in diff.items() if k in ("edges", "edges_ended", "reviews")} == {"edges": 6, "edges_ended": 0, "reviews": 15}
     status = gnc("status", "--json", repo=home).json
     assert (status["memories"], status["distinct"], status["current"], status["edges"]) == (36, 33, 30, {"duplicate_of": 3, "supersedes": 3})
     assert gnc("tiers", "--json", repo=home).json["tiers"] == status["tiers"] and sum(status["tiers"].values()) == 33
