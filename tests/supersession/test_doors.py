@@ -1,4 +1,5 @@
 """What hides without a word of replacement: each door with twins that only its guard holds back, and what is asked instead."""
+import gc
 import time
 from dataclasses import replace
 
@@ -233,7 +234,10 @@ def test_no_text_is_too_long(unit):
         o, m = old("Keep " + unit * 30, text), mem("Keep " + unit * 31, text + " 7")
         for f in (repeated, refilled, likely, solved, editions.new_edition): f(o, m)
         return time.process_time() - start
+    gc.collect()
+    gc.freeze()  # What other tests have left is not gone through again and again
     times = [took(n) for n in (SHORT_BODY, 50_000, 100_000)]
+    gc.unfreeze()
     assert times[2] < 3 * times[1] + 0.5 and times[2] < 20, times
 
 
