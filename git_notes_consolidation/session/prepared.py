@@ -25,7 +25,7 @@ from ..llm.redact import masked
 from .budget import (
     FORMAT, SECTIONS, UNDER, UNTIL, Laid, Line, Note, Told, bag, section, words)
 from ..core.tokens import token_counter, estimate_tokens
-from ..supersession.succession import successors
+from ..supersession.succession import MAY_BE, PROBABLE, successors
 from ..text.factuality import is_fragment, stance
 from ..text.sentences import with_full_stop
 from ..text.topics import own_sentences
@@ -251,10 +251,13 @@ def lay_notes(
     # What a model called the newer word gives way to nothing that it could have seen
     sure = {e.source_id: e.created_at for e in state.edges.values() if e.by == "llm" and e.created_at
             and e.edge_type == EdgeType.SUPERSEDES}
-    def denied(older: Memory, newer: Memory) -> bool:
-        return (older.id in sure and newer.timestamp <= sure[older.id]
-                or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no)
-    heads = _heads(successors([*there.values()], refused=denied) | asked)
+    placed = {e.source_id for e in state.edges.values() if e.by != "llm" and e.kind != "partial"
+              and e.edge_type == EdgeType.SUPERSEDES}
+    def line(older: Memory, newer: Memory) -> float:
+        if older.id in sure and newer.timestamp <= sure[older.id] or newer.id in placed: return 2.0
+        if MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no: return 2.0
+        return PROBABLE if newer.id in asked.values() else MAY_BE
+    heads = _heads(successors([*there.values()], line) | asked)
     parts = {e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
              and e.kind == "partial"}
     at = {i: n for n, i in enumerate(there)}

@@ -11,6 +11,7 @@ from .assertions import abstain, explicit
 from .blockers import solved
 from .editions import same_title
 from .questions import changes, later_word, likely, PROPOSED, stands_apart
+from .succession import HARDLY, PROBABLE
 from .repeats import repeated
 from .slots import refilled
 from ..core.models import Judgment
@@ -22,8 +23,8 @@ from ..text.scopes import continues, other_scope
 JUDGE = "offline-10"  # Changes whenever the same pair may be judged otherwise
 
 # %% auto #0
-__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'HARDLY', 'PROBABLE', 'weigh',
-           'judge_pair', 'unsure', 'to_confirm', 'denies']
+__all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'weigh', 'judge_pair', 'unsure',
+           'to_confirm', 'denies']
 
 # %% ../../nbs/10_supersession/09_judge.ipynb #c85da563
 def _outright(
@@ -54,10 +55,6 @@ SURE = 0.8  # From this confidence on a judgment is acted on
 DOUBTED = 0.79  # What a model does not bear out, and what is asked then
 WORTH_ASKING = 0.6  # From this confidence on an unsure judgment is a question
 SAME_TITLE_COSINE = 0.5  # Lexical cosine from which a title that comes again replaces the older one
-
-
-HARDLY = 0.07  # What is less likely is not asked, though a rule says so
-PROBABLE = 0.3  # What is likelier is asked, though no rule says so
 
 
 def _guess(older: Memory, newer: Memory, chance: Callable[[float], float] | None) -> Judgment | None:

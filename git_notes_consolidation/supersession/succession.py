@@ -14,14 +14,17 @@ from ..text.subjects import tie, weight_of
 from ..text.topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'MAY_BE', 'plain_features', 'read_features', 'probability', 'features', 'chance', 'behind_others',
-           'compared', 'successors']
+__all__ = ['WEIGHTS', 'MAY_BE', 'PROBABLE', 'HARDLY', 'plain_features', 'read_features', 'probability', 'features', 'chance',
+           'behind_others', 'compared', 'successors']
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #5451c974
-WEIGHTS = {"title_in_text": 2.19, "newer_title": 1.55, "one_word": -1.53, "behind": -2.42,
-           "blocker": 1.67, "decisions": 0.76, "open": 1.13, "bias": -3.55,  # These cost little
-           "may_change": 1.03, "left": 0.89, "one_sitting": -1.14, "again": -0.69, "other_value": -0.92}
+WEIGHTS = {"title_in_text": 2.12, "newer_title": 1.5, "one_word": -1.51, "behind": -2.45,
+           "blocker": 1.7, "decisions": 0.72, "open": 1.15, "bias": -3.52,  # These cost little
+           "may_change": 1.0, "left": 0.92, "one_sitting": -1.12, "again": -0.71, "other_value": -0.89}
 _CHEAP = 8
+MAY_BE = 0.15  # From here on a memory is marked as perhaps outdated
+PROBABLE = 0.3  # From here on it is asked, though no rule says so
+HARDLY = 0.07  # What is less likely is not asked, though a rule says so
 
 
 def plain_features(
@@ -94,17 +97,14 @@ def compared(
     return out
 
 
-MAY_BE = 0.15  # From here on a memory may be outdated
-
-
 def successors(
     memories: Iterable[Memory],
-    least: float = MAY_BE,
-    refused: Callable[[Memory, Memory], bool] = lambda older, newer: False,  # A person said no
+    # From which probability on the newer one marks the older one
+    line: Callable[[Memory, Memory], float] = lambda older, newer: MAY_BE,
 ) -> dict[str, str]:  # The older one's id to the newer one's
     "Which memory may be outdated, and by which other."
     best: dict[str, tuple[float, str]] = {}
-    for m, n, x in compared(memories, least):
-        if (p := probability(x)) >= least and not refused(m, n):
+    for m, n, x in compared(memories, MAY_BE):
+        if (p := probability(x)) >= line(m, n):
             best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
     return {i: n for i, (_, n) in best.items()}

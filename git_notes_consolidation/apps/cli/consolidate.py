@@ -359,7 +359,7 @@ def consolidate(
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)
     told = report(result, seconds) if result.memories_processed else [why_empty(call.repo)]
-    if not result.changed and (n := len(open_questions(consolidation_view.view(s.repo).state))):
+    if not result.review_items and (n := len(open_questions(consolidation_view.view(s.repo).state))):
         told.append(f"{n} question{'s wait' if n > 1 else ' waits'} for an answer: gnc review")
     if dry_run and not plan:
         call.show(json.loads(made.to_json()),
