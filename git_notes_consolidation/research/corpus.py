@@ -4,7 +4,7 @@
 
 # %% ../../nbs/20_research/07_corpus.ipynb #6e3c4355
 from __future__ import annotations
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -20,10 +20,11 @@ from ..core.models import MemoryEdge, MemoryMetadata
 from ..core.settings import SubconsciousnessConfig
 from ..similarity.endpoint import get_embedder
 from ..similarity.lexical import LexicalEmbedder
-from ..store.git import open_repo
+from ..store.git import Repo, RepoError, git, open_repo
+from ..store.reader import write_memories
 
 # %% auto #0
-__all__ = ['NoMemories', 'Corpus', 'load_corpus']
+__all__ = ['NoMemories', 'Corpus', 'load_corpus', 'scratch']
 
 # %% ../../nbs/20_research/07_corpus.ipynb #7d2f5745
 class NoMemories(ValueError):
@@ -76,3 +77,22 @@ def load_corpus(
     return Corpus((r.worktree or r.common_dir).name, memories, now, settings.config,
                   get_embedder(settings.config, index), known, tuple(seen.state.edges.values()),
                   stand_ins(seen.scan.memories, known), bool(seen.state.tiers), str(r.worktree or ""))
+
+# %% ../../nbs/20_research/07_corpus.ipynb #b0148e8e
+def scratch(
+    home: Path,  # Does not exist yet; its name is that of the project
+    source: Path | str | None = None,  # A repository, which is only read
+    memories: Sequence[Memory] = (),  # … or what to make one of
+) -> Repo:
+    "A repository to try things in."
+    if not source:
+        home.mkdir(parents=True)
+        git(home, "init", "-q", "-b", "main")
+        write_memories(open_repo(home), memories)
+        return open_repo(home)
+    origin = open_repo(Path(source).expanduser().resolve()).common_dir
+    git(home.parent, "clone", "-q", "--no-checkout", str(origin), str(home))
+    git(home, "fetch", "-q", str(origin), "refs/notes/mem/*:refs/notes/mem/*")
+    try: git(home, "read-tree", "HEAD")  # What is tracked, without a file of it
+    except RepoError: pass  # No commit yet
+    return open_repo(home)
