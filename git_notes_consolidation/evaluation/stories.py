@@ -15,7 +15,7 @@ from ..consolidation.stores import SummaryStore, open_service
 from ..core.loading import Settings
 from ..core.memory import as_utc, Memory
 from ..core.models import EdgeType
-from .intervals import Share, share
+from .intervals import Scored, Share, share
 from .labelled import load_rows, one_of, text_field
 from ..recall.questions import needs_reasoning
 from ..recall.rank import excerpt
@@ -215,7 +215,7 @@ def play(story: Story, settings: Settings) -> Played:
 
 # %% ../../nbs/18_evaluation/15_stories.ipynb #7fcd21d9
 @dataclass(frozen=True)
-class StoryReport:
+class StoryReport(Scored):
     "The figures over all stories."
     hidden: Share  # Of what a run hides, what is right
     wrongly: int  # Hidden though it holds, or turned round
@@ -226,14 +226,6 @@ class StoryReport:
     wrong: tuple[Share, Share]  # Answers that give as true what no longer is
     told: Share
     not_told: Share
-
-    def to_dict(self) -> dict[str, Any]:
-        "For JSON."
-        def plain(x: Any) -> Any:
-            if isinstance(x, Share): return x.to_dict()
-            if isinstance(x, Mapping): return {k: plain(v) for k, v in x.items()}
-            return [plain(y) for y in x] if isinstance(x, tuple) else x
-        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
 def story_report(all_: Sequence[Played]) -> StoryReport:
