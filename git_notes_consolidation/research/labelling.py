@@ -8,28 +8,20 @@ import hashlib, json, os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import Any
 from ..consolidation.candidates import candidates
-from ..core.extras import need
 from ..core.memory import digest, Memory
 from ..core.models import EdgeType, Judgment, Relation
 from ..evaluation.candidates import scan_of
-from ..evaluation.intervals import Share, wilson
+from ..evaluation.intervals import Share
 from ..evaluation.labelled import DataError
 from ..evaluation.pairs import load_pairs, Pair, pair_of
-from ..plots.curves import lines
-from ..plots.style import escape_markup
-from .corpus import Corpus, load_corpus
-from .desk import Desk, doing, line_field, marked, repo_field, wrapped
+from .corpus import Corpus
 from ..supersession.judge import SURE, weigh
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 # %% auto #0
-__all__ = ['QUEUES', 'ANSWERS', 'KEYS', 'Candidate', 'judge_candidates', 'edges_of', 'informative_order', 'random_order',
-           'labelled_row', 'LabelFile', 'EdgePrecision', 'edge_precision', 'clicks_figure', 'memory_card',
-           'compare_answer', 'LabellingDesk', 'label']
+__all__ = ['QUEUES', 'ANSWERS', 'Candidate', 'judge_candidates', 'edges_of', 'informative_order', 'random_order', 'labelled_row',
+           'LabelFile', 'EdgePrecision', 'edge_precision']
 
 # %% ../../nbs/20_research/05_labelling.ipynb #b13bc550
 @dataclass(frozen=True)
@@ -173,119 +165,3 @@ def edge_precision(
     known = [(x, labels[x.id]) for x in sample if x.id in labels]
     right = Share(sum(p.relation == x.said.relation for x, p in known), len(known))
     return EdgePrecision(right, len(order), len(sample) - len(known))
-
-# %% ../../nbs/20_research/05_labelling.ipynb #b5de734f
-def clicks_figure(most: int = 100) -> Figure:
-    "The 95 % interval of a precision by the number of labels, for three shares that are right."
-    n = range(10, most + 1, 10)
-    def end(share: float, i: int) -> list[float]: return [round(wilson(round(share * k), k)[i], 3) for k in n]
-    frame = need("pandas", "notebook").DataFrame(
-        {f"{share:.0%} right, {way}": end(share, i) for share in (1.0, 0.9, 0.8)
-         for i, way in enumerate(("from", "to"))}, index=n)
-    return lines(frame, x="edges labelled", y="precision, 95 % interval").update_layout(
-        title={"text": "What so many labels can tell", "font": {"size": 15}}, yaxis_range=[0, 1.02])
-
-# %% ../../nbs/20_research/05_labelling.ipynb #a750dc6f
-KEYS = dict(zip("123456", ANSWERS))
-
-
-def memory_card(m: Memory, role: str) -> str:
-    "A memory as HTML, all of it."
-    return (f"<div style='line-height:1.4'><b>{role}</b> <span style='color:#666'>{m.timestamp:%Y-%m-%d}, "
-            f"{escape_markup(m.namespace)}</span><br><b>{escape_markup(m.summary)}</b>"
-            f"<div style='white-space:pre-wrap;margin-top:4px'>{escape_markup(m.content)}</div></div>")
-
-
-def compare_answer(x: Candidate, answer: str) -> str:
-    "What the judge had said, for whoever has answered."
-    said = x.said
-    same = "the judge says so too" if ANSWERS[answer][1] == said.relation else "the judge says otherwise"
-    return f"“{answer}”: {same} ({said.relation}, {said.confidence:.2f}: {said.reason[:120]})"
-
-# %% ../../nbs/20_research/05_labelling.ipynb #72692a17
-class LabellingDesk(Desk):
-    "One pair at a time, and what the labels say so far."
-    waits = "reading the memories, and judging their pairs…"
-
-    def __init__(self, repo: Path | str = "", path: Path | str = "labels.jsonl") -> None:
-        w = need("ipywidgets", "notebook")
-        self.queues: dict[str, tuple[Candidate, ...]] = {}
-        self.skipped: set[str] = set()
-        self.repo = repo_field(repo)
-        self.path = line_field(path, width=260, description="labels in", style={"description_width": "60px"})
-        self.queue = w.ToggleButtons(options=QUEUES, style={"button_width": "150px"})
-        self.key = w.Text(placeholder="or type 1–6, s, u here", layout={"width": "170px"})
-        names = {**KEYS, "s": "skip", "u": "undo"}
-        self.buttons = {k: w.Button(description=f"{k}  {name}", tooltip=ANSWERS.get(name, ("",))[-1],
-                                    layout={"width": "135px" if k in KEYS else "80px"})
-                        for k, name in names.items()}
-        card = {"flex": "1 1 380px", "max_height": "230px", "overflow": "auto", "border": "1px solid #ddd",
-                "padding": "4px 8px"}
-        self.older, self.newer = w.HTML(layout=card), w.HTML(layout=card)
-        self.said, self.count, self.note = w.HTML(), w.HTML(), w.HTML()
-        for k, b in self.buttons.items(): b.on_click(lambda _, k=k: self.press(k))
-        self.key.observe(self.read_key, names="value")
-        self.queue.observe(self.show, names="value")
-        for where in (self.repo, self.path): where.observe(self.read, names="value")
-        marked("label", **{name: getattr(self, name) for name in (
-            "older", "newer", "said", "count", "note", "key", "repo", "path")})
-        *answers, skip, undo = self.buttons.values()
-        self.box = w.VBox([wrapped(self.repo, self.path), self.queue, wrapped(self.older, self.newer),
-                           wrapped(*answers), wrapped(skip, undo, self.key, self.said), self.count, self.note])
-
-    def open(self) -> None:
-        corpus, self.file = load_corpus(self.repo.value), LabelFile(self.path.value)
-        judged = judge_candidates(corpus)
-        found = informative_order(judged), random_order(edges_of(corpus, judged))
-        self.queues, self.said.value = dict(zip(QUEUES, found)), ""
-        self.note.value = escape_markup(
-            f"{corpus}; {len(found[0]):,} pairs, {len(found[1]):,} edges. The file holds the texts of the "
-            "pairs: do not publish what is not public.")
-        self.show()
-
-    def next(self) -> Candidate | None:
-        "The pair to be labelled next; none at the end of the queue."
-        done = self.file.labels.keys() | self.skipped
-        return next((x for x in self.queues[self.queue.value] if x.id not in done), None)
-
-    def show(self, _: Any = None) -> None:
-        "The next pair, and what the labels say."
-        if not self.queues: return
-        x = self.next()
-        self.older.value = memory_card(x.older, "older") if x else "<i>Nothing is left in this queue.</i>"
-        self.newer.value = memory_card(x.newer, "newer") if x else ""
-        for k, b in self.buttons.items(): b.disabled = x is None and k != "u"
-        p = edge_precision(self.queues[QUEUES[1]], self.file.labels)
-        self.count.value = (f"<b>{len(self.file.pairs)} labelled.</b> Precision of the edges, from random "
-                            f"ones alone: {escape_markup(str(p))}")
-
-    def answer(self, key: str) -> str:  # What there is to say of it
-        "An answer, or one of the two ways out."
-        if key == "u": return "taken back" if self.file.take_back() else "there is nothing to take back"
-        if (x := self.next()) is None: return ""
-        if key == "s": self.skipped.add(x.id)
-        if key not in KEYS: return ""
-        self.file.add(labelled_row(x, KEYS[key], self.queue.value))
-        return compare_answer(x, KEYS[key])
-
-    def press(self, key: str) -> None:
-        if not self.queues: return
-        with doing(self.said, ""):
-            self.said.value = escape_markup(self.answer(key))
-            self.show()
-
-    def read_key(self, change: Any) -> None:
-        "A key in the field."
-        if not change.new: return
-        self.key.value = ""
-        self.press(change.new.strip().lower()[:1])
-
-    def figure(self) -> Figure: return clicks_figure()
-
-
-def label(
-    repo: Path | str = "",  # Of a repository; empty for the sample
-    path: Path | str = "labels.jsonl",  # Where the labels go
-) -> LabellingDesk:
-    "Label pairs of a repository's memories. Of the repository nothing is changed."
-    return LabellingDesk(repo, path)

@@ -93,16 +93,6 @@ def test_the_settings_of_writing_hold(dev, offline):
 # What is counted
 
 
-def test_the_table_against_numbers_made_by_hand():
-    answers = {("supersede", "supersede"): 3, ("supersede", "coexist"): 1, ("coexist", "supersede"): 1, ("merge", "coexist"): 2, ("coexist", "coexist"): 5}
-    t = fw.Table.of(a for a, n in answers.items() for _ in range(n))
-    assert (str(t.precision("supersede")), str(t.recall("supersede"))) == ("0.750 [0.301, 0.954]", "0.750 [0.301, 0.954]")
-    assert t.f1("supersede").value == 0.75 and t.f1("merge").value == 0 and t.f1("duplicate").value is None
-    assert t.macro_f1 == pytest.approx((0.75 + 0 + 2 * 5 / (6 + 8)) / 3) and (t.right.k, t.right.n) == (8, 12)
-    assert t.f1("supersede").interval == pytest.approx(tuple(2 * j / (1 + j) for j in (0.23072, 0.88237)), abs=1e-3)  # 3 of 5
-    assert t.rows()["merge"] == {"duplicate": 0, "supersede": 0, "merge": 0, "coexist": 2}
-
-
 @pytest.mark.slow
 def test_every_group_adds_up_and_the_ceiling_is_no_lower(pairs):
     r = fw.evaluate_four_ways(pairs)
