@@ -108,7 +108,8 @@ class Table:
     @property
     def right(self) -> Share:
         "All of the diagonal."
-        return Share(sum(n for (gold, said), n in self.cells.items() if gold == said), sum(self.cells.values()))
+        right = sum(n for (gold, said), n in self.cells.items() if gold == said)
+        return Share(right, sum(self.cells.values()))
 
     @property
     def macro_f1(self) -> float | None:

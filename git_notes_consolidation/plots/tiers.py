@@ -32,7 +32,7 @@ def tier_trace(
 
 
 _STACKED: dict[str, Any] = {"barmode": "stack", "yaxis_autorange": "reversed",
-                            "legend_traceorder": "normal", "uniformtext": {"minsize": 9, "mode": "hide"}}
+                            "legend_traceorder": "normal", "uniformtext": {"minsize": 10, "mode": "hide"}}
 
 
 def tier_bars(

@@ -84,8 +84,9 @@ def _knobs(at: Mapping[str, float]) -> dict[str, Any]:
         return kind(at[name], min=min(low, at[name]), max=max(high, at[name]), step=step, description=label,
                     **look)
     presets = (RetentionConfig.preset(name).importance_half_life_days for name in PRESETS)
-    fade = w.SelectionSlider(options=[*map(stop, sorted({*_FADES, at["importance_half_life_days"], *presets}))],
-                             value=at["importance_half_life_days"], description="importance halves", **look)
+    now = at["importance_half_life_days"]
+    fade = w.SelectionSlider(options=[*map(stop, sorted({*_FADES, now, *presets}))], value=now,
+                             description="importance halves", **look)
     made = {name: slider(name, *_RANGES[name]) for name in _RANGES}
     return {"retention_half_life_days": made.pop("retention_half_life_days"),
             "importance_half_life_days": fade, **made}
@@ -154,7 +155,8 @@ class SettingsFile:
             self.draft = d = Draft(self.folder.value, self.wanted())
             lines = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
                                  "as it would be", lineterm="")
-            self.text.value = f"<pre style='margin:0;line-height:1.3'>{escape_markup(chr(10).join(lines))}</pre>"
+            diff = escape_markup("\n".join(lines))
+            self.text.value = f"<pre style='margin:0;line-height:1.3'>{diff}</pre>"
             self.text.layout.display, self.save.disabled = "" if d.values else "none", not d.values
             self.note.value = escape_markup(f"{len(d.values)} of the settings change in {d.path}:" if d.values
                                             else f"nothing to change in {d.path}")
