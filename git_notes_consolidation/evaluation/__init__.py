@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "labelled": "DataError LOCKED fixture load_rows shown",
     "dates": "Accuracy Outcome evaluate_dates load_dated",
     "pairs": "Pair load_pairs judge_pairs",
-    "judge": "Failure Scores report_of",
+    "judge": "Failure Scores evaluate_pairs report_of",
     "candidates": "CandidateReport evaluate_candidates",
     "chains": "Chain ChainReport load_chains evaluate_chains",
     "fourway": "FourWayReport evaluate_four_ways",

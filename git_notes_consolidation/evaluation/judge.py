@@ -12,14 +12,15 @@ from ..plots.style import figure
 from .intervals import (
     Report, rounded, score_groups, Scored, Share, share, Table)
 from .labelled import shown
-from .pairs import BY_DATE, Judged, Pair, TRAPS
+from .pairs import BY_DATE, Judge, Judged, judge_pairs, Pair, TRAPS
+from ..supersession.judge import judge_pair
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
 __all__ = ['Point', 'precision_recall_curve', 'Bin', 'reliability', 'brier', 'Scores', 'score', 'score_pairs', 'Failure',
-           'failures', 'report_of', 'reliability_figure']
+           'failures', 'report_of', 'evaluate_pairs', 'reliability_figure']
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #25e34e03
 @dataclass(frozen=True)
@@ -170,6 +171,11 @@ def failures(judged: Iterable[Judged]) -> tuple[Failure, ...]:
 def report_of(judged: Sequence[Judged]) -> Report[Scores, Failure]:
     "The report on what a judge said."
     return Report(score_pairs(judged, score, lambda x: x.pair), failures(judged))
+
+
+def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report[Scores, Failure]:
+    "Ask a judge about every pair, and count."
+    return report_of(judge_pairs(pairs, judge))
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #cb4f204c
 def reliability_figure(s: Scores) -> Figure:

@@ -49,7 +49,6 @@ def write(path, rows):
     return path
 
 
-def evaluate_pairs(pairs, judge): return evaluation_judge.report_of(evaluation_pairs.judge_pairs(pairs, judge))
 def pairs(*rows): return tuple(map(evaluation_pairs.pair_of, rows))
 
 
@@ -62,7 +61,7 @@ def mixed():
 
 
 def test_a_model_without_an_answer_is_a_failed_pair(mixed):
-    r = evaluate_pairs(pairs(*mixed), lambda older, newer: None)
+    r = evaluation_judge.evaluate_pairs(pairs(*mixed), lambda older, newer: None)
     assert r.all.failed == len(mixed) and r.all.precision.n == 0 and {f.reason for f in r.failures} == {"no answer"}
 
 
@@ -70,7 +69,7 @@ def test_a_model_without_an_answer_is_a_failed_pair(mixed):
 
 
 def test_known_answers_give_known_numbers(mixed):
-    s = evaluate_pairs(pairs(*mixed[:7]), told).all
+    s = evaluation_judge.evaluate_pairs(pairs(*mixed[:7]), told).all
     assert (s.n, s.precision, s.recall, s.traps) == (7, ev.Share(3, 4), ev.Share(3, 4), ev.Share(1, 3))
     assert s.kinds == {"full": {"full": 2, "partial": 1}}
     assert s.relations.counts() == {"coexist": {"coexist": 1, "duplicate": 1, "supersede": 1}, "supersede": {"coexist": 1, "supersede": 3}}
@@ -87,7 +86,7 @@ def test_a_judge_that_fails_has_missed_and_is_counted(mixed):
     def judge(older, newer):
         if "breaks" in newer.content: raise RuntimeError("no answer")
         return told(older, newer)
-    r = evaluate_pairs(pairs(*mixed), judge)
+    r = evaluation_judge.evaluate_pairs(pairs(*mixed), judge)
     assert (r.all.failed, r.all.recall) == (2, ev.Share(6, 10))
     assert [(f.what, f.reason) for f in r.failures][0] == ("failed", "RuntimeError: no answer")
 
@@ -97,22 +96,22 @@ def test_the_turned_pair_is_asked_with_its_dates():
     def judge(older, newer):
         asked.append((older.id, newer.id, older.timestamp < newer.timestamp))
         return Judgment("supersede", "full", 0.9, "V" if older.id.endswith("b") else "E")
-    s = evaluate_pairs(pairs(row(1)), judge).all
+    s = evaluation_judge.evaluate_pairs(pairs(row(1)), judge).all
     assert asked == [("d1a", "d1b", True), ("d1b", "d1a", True)]
     assert (s.wrong_direction, s.by_date) == (ev.Share(0, 1), 1)
-    s = evaluate_pairs(pairs(row(1)), lambda a, b: Judgment("supersede", "full", 0.9, "E")).all
+    s = evaluation_judge.evaluate_pairs(pairs(row(1)), lambda a, b: Judgment("supersede", "full", 0.9, "E")).all
     assert (s.wrong_direction, s.by_date) == (ev.Share(1, 1), 0)
     assert evaluation_judge.score(evaluation_pairs.judge_pairs(pairs(row(1)), told, turn=False)).wrong_direction == ev.Share(0, 0)
 
 
 def test_a_mention_is_a_trap_and_a_neighbour_is_none():
     rows = [row(i, "coexist", "supersede full 0.9", kind=kind) for i, kind in enumerate(("trap", "mention", "near", "hard_sim"))]
-    assert evaluate_pairs(pairs(*rows), told).all.traps == ev.Share(2, 2)
+    assert evaluation_judge.evaluate_pairs(pairs(*rows), told).all.traps == ev.Share(2, 2)
 
 
 def test_groups_have_their_own_scores():
     rows = [row(1, say="supersede full 0.9"), row(2, "coexist", source="rfc", category="other"), row(3, split="locked")]
-    r = evaluate_pairs(pairs(*rows), told)
+    r = evaluation_judge.evaluate_pairs(pairs(*rows), told)
     assert {c: {n: s.n for n, s in named.items()} for c, named in r.scores.items()} == {
         "pooled": {"all": 3, "outside rfc": 2}, "source": {"made": 2, "rfc": 1}, "category": {"some": 2, "other": 1},
         "kind": {"positive": 2, "trap": 1}, "split": {"dev": 2, "locked": 1}, "label": {"full": 2, "coexist": 1}}
@@ -142,7 +141,7 @@ def chains():
 
 def test_the_locked_half_gives_numbers_only(mixed, chains):
     ps = pairs(*mixed)
-    r = evaluate_pairs(ps, told)
+    r = evaluation_judge.evaluate_pairs(ps, told)
     c = evaluation_candidates.evaluate_candidates(ps, k=0, config=core_settings.SubconsciousnessConfig(candidates_other=0))
     h = evaluation_chains.evaluate_chains(tuple(map(evaluation_chains.chain_of, chains)))
     assert r.scores["split"]["locked"].n == 8 and c.scores["split"]["locked"].recall == ev.Share(0, 5) and h.scores["split"]["locked"].recall.n == 2
