@@ -95,10 +95,20 @@ def draw(
         chart.children = [fitted(fig)]
         return
     shown = chart.children[0]
+    same = [x.type for x in shown.data] == [x.type for x in fig.data]
     with shown.batch_update():
-        shown.data = []
-        shown.add_traces(fig.data)
-        shown.update_layout(fig.layout.to_plotly_json() | {"autosize": True}, overwrite=True)
+        if same:
+            for old, new in zip(shown.data, fig.data): old.update(_replacing(old, new), overwrite=True)
+        else:
+            shown.data = []
+            shown.add_traces(fig.data)
+        shown.update_layout(_replacing(shown.layout, fig.layout) | {"autosize": True}, overwrite=True)
+
+
+def _replacing(old: Any, new: Any) -> dict[str, Any]:
+    "What makes the new part of a figure of the old one; what it has no more is None."
+    both = dict.fromkeys(old.to_plotly_json()) | new.to_plotly_json()
+    return {k: v for k, v in both.items() if k not in ("type", "uid")}
 
 
 def chart_box() -> Any:
