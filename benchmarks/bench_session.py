@@ -14,7 +14,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from bench_pipeline import RUN, gnc
 from generate import generate
 
 from git_notes_consolidation.store.writer import append
@@ -26,8 +25,15 @@ from git_notes_consolidation.store.events import Append
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.session.prepared import prepare
 
+RUN = ("consolidate", "--yes")  # Four hundred titles over and over: a sixth of the memories are replaced, which the guard would stop
 BARE = [sys.executable, "-c", "pass"]
 HOOK = [sys.executable, "-c", "from git_notes_consolidation.apps.entry import main; main()", "hook", "session-start"]
+
+
+def gnc(home: Path, *args: str) -> None:
+    "One `gnc`, in a process of its own."
+    code = "from git_notes_consolidation.apps.entry import main; main()"
+    subprocess.run([sys.executable, "-c", code, "--repo", str(home), "--now", "2026-11-01", "--json", *args], stdout=subprocess.DEVNULL, check=True)
 
 
 def cpu(command: list[str], said: str = "") -> float:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from bench_pipeline import RUN, gnc
+from bench_session import RUN, gnc
 from generate import generate
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -69,6 +70,15 @@ def plugin_answered(
     return {"records indexed": indexed, "questions": evaluate_recall(questions, lambda q: results[q.id]).all.to_dict()}
 
 
+def counting():
+    "The functions with which nbs/research/05_walk.ipynb counts."
+    cells = json.loads((ROOT / "nbs" / "research" / "05_walk.ipynb").read_text(encoding="utf-8"))["cells"]
+    page, names = {}, ("capture_report", "differences", "session_costs", "snapshot")
+    for text in ("".join(c["source"]) for c in cells if c["cell_type"] == "code"):
+        if text.startswith("#| hide") or any(f"def {name}(" in text for name in names): exec(text, page)  # nosec B102 # A page of this repository
+    return [page[name] for name in names]
+
+
 def measure(
     home,  # A repository that holds the notes; a run is made in it and taken back
 ):
@@ -81,8 +91,7 @@ def measure(
     from git_notes_consolidation.consolidation.status import status
     from git_notes_consolidation.consolidation.undo import undo
     from git_notes_consolidation.consolidation.view import view
-    from git_notes_consolidation.research.before_after import (
-        differences, capture_report, moves, session_costs, snapshot)
+    capture_report, differences, session_costs, snapshot = counting()
     settings = load_settings({"max_change": 1.0}, env={})
     repo, s = open_repo(home), open_service(home, settings, clock=lambda: NOW)
     left, at_first = capture_report(read_memories(repo)), snapshot(s)
@@ -90,10 +99,11 @@ def measure(
     result = run(s)
     after = {"tokens": session_costs(repo, settings, NOW), "questions": answered(home, settings), "tiers": status(s)["tiers"], "edges": status(s)["edges"]}
     made = {k: getattr(result, k) for k in ("memories_distinct", "duplicates_found", "supersessions_detected", "summaries_created", "review_items")}
+    moved = dict(sorted(Counter(f"{t.from_tier.value} → {t.to_tier.value}" for t in result.tier_transitions).items()))
     records = len(view(repo).events.records)
     undo(s, result.run_id)
     back = {"differs": differences(at_first, snapshot(s)), "records added by the undo": len(view(repo).events.records) - records}
-    return {"left": left.to_dict(), "before": before, "run": made | {"moves": moves(result)}, "after": after, "undone": back}
+    return {"left": left, "before": before, "run": made | {"moves": moved}, "after": after, "undone": back}
 
 
 def fetched(bundle, home):

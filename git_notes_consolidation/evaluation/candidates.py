@@ -4,8 +4,8 @@
 
 # %% ../../nbs/18_evaluation/06_candidates.ipynb #27c4f91b
 from __future__ import annotations
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 from ..core.memory import Memory
@@ -15,10 +15,10 @@ from ..similarity.lexical import LexicalEmbedder
 from ..store.state import State
 from ..consolidation.scan import living_memories, Scanned
 from ..consolidation.candidates import candidates
-from .intervals import nested, rounded, Share, share
+from .intervals import Report, rounded, Scored, Share, share
 from .labelled import shown
 from .pairs import Pair
-from .judge import _failure, Failure, groups
+from .judge import _failure, Failure, score_pairs
 
 # %% auto #0
 __all__ = ['document_pool', 'scan_of', 'candidate_pairs', 'CandidateScores', 'CandidateReport', 'evaluate_candidates']
@@ -52,35 +52,25 @@ def candidate_pairs(s: Scanned) -> set[tuple[str, str]]:  # Newer, older
 
 # %% ../../nbs/18_evaluation/06_candidates.ipynb #c43add0b
 @dataclass(frozen=True)
-class CandidateScores:
+class CandidateScores(Scored):
     "What of the supersessions in the data the search brings up."
     recall: Share  # Among the candidates
     end_to_end: Share  # … and found by the judge
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"recall": self.recall.to_dict(), "end_to_end": self.end_to_end.to_dict()}
-
 # %% ../../nbs/18_evaluation/06_candidates.ipynb #67b48c28
 @dataclass(frozen=True)
-class CandidateReport:
-    "How well the candidate search does, and what it costs."
+class CandidateReport(Report[CandidateScores, Failure]):
+    "How well the candidate search does, and what it costs; the failures never reach the judge."
     embedder: str
     k: int  # Nearest older memories of the same namespace
     documents: int
     candidates: int  # Pairs to judge
     seconds: float  # To embed and to search
-    scores: Mapping[str, Mapping[str, CandidateScores]]  # As in `Report`
-    failures: tuple[Failure, ...]  # Supersessions that never reach the judge
-
-    @property
-    def all(self) -> CandidateScores: return self.scores["pooled"]["all"]
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        "For JSON, with so many failures."
         cost = {k: getattr(self, k) for k in ("embedder", "k", "documents", "candidates")}
         return cost | {"per_document": rounded(self.candidates / self.documents),
-                       "seconds": round(self.seconds, 3),
-                       **nested(self.scores), "failures": [asdict(f) for f in self.failures[:most]]}
+                       "seconds": round(self.seconds, 3)} | super().to_dict(most)
 
 # %% ../../nbs/18_evaluation/06_candidates.ipynb #246105d7
 def evaluate_candidates(
@@ -107,10 +97,8 @@ def evaluate_candidates(
         size, cost = size + len(documents), cost + len(found)
         step()
     there = [p for p in pairs if p.positive]
-    def count(rows: Sequence[Pair]) -> CandidateScores:
+    def score(rows: Sequence[Pair]) -> CandidateScores:
         return CandidateScores(share(p.id in near for p in rows),
                                share(p.id in near and p.id in emitted for p in rows))
-    scores = {concern: {name: count(rows) for name, rows in named.items()} for concern,
-              named in groups(there, lambda p: p).items()}
     missed = tuple(_failure("candidate", p) for p in shown(there) if p.id not in near)
-    return CandidateReport(embedder.name, k, size, cost, clock() - begin, scores, missed)
+    return CandidateReport(score_pairs(there, score), missed, embedder.name, k, size, cost, clock() - begin)

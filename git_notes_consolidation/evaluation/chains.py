@@ -4,7 +4,7 @@
 
 # %% ../../nbs/18_evaluation/07_chains.ipynb #4fe32c75
 from __future__ import annotations
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,14 +18,14 @@ from ..store.state import State
 from ..consolidation.scan import living_memories
 from ..consolidation.relate import relate
 from ..store.metadata import metadata_of
-from .intervals import nested, Share
+from .intervals import Report, score_groups, Scored, Share, share
 from .labelled import load_rows, shown, text_field
 from .pairs import memory_of, POSITIVE
 from .candidates import scan_of
 
 # %% auto #0
-__all__ = ['Edge', 'Chain', 'chain_of', 'load_chains', 'related', 'implied_edges', 'ChainScores', 'ChainOutcome', 'score_chains',
-           'chain_failures', 'ChainReport', 'evaluate_chains']
+__all__ = ['Edge', 'ChainReport', 'Chain', 'chain_of', 'load_chains', 'related', 'implied_edges', 'ChainScores', 'ChainOutcome',
+           'score_chains', 'chain_failures', 'evaluate_chains']
 
 # %% ../../nbs/18_evaluation/07_chains.ipynb #ba589e83
 Edge = tuple[str, str, str]  # Newer, older, full or partial
@@ -98,15 +98,12 @@ def implied_edges(chain: Chain) -> set[tuple[str, str]]:
 
 # %% ../../nbs/18_evaluation/07_chains.ipynb #5f6a7bcd
 @dataclass(frozen=True)
-class ChainScores:
+class ChainScores(Scored):
     "How some chains come out."
     precision: Share  # Of the edges found; those implied are left out
     recall: Share  # Of the edges in the data
     kinds: Share  # Full or partial as in the data, of those
     current: Share  # Chains whose current memories are exactly the right ones
-
-    def to_dict(self) -> dict[str, Any]:
-        return {k: getattr(self, k).to_dict() for k in ("precision", "recall", "kinds", "current")}
 
 # %% ../../nbs/18_evaluation/07_chains.ipynb #824d1a6c
 @dataclass(frozen=True)
@@ -130,15 +127,11 @@ class ChainOutcome:
 # %% ../../nbs/18_evaluation/07_chains.ipynb #437916ef
 def score_chains(traced: Iterable[ChainOutcome]) -> ChainScores:
     "Edges and current memories, counted over some chains."
-    total, n, exact = Counter[str](), 0, 0
-    for x in traced:
-        gold, got, false = x.ends()
-        hit = gold.keys() & got.keys()
-        total.update(gold=len(gold), hit=len(hit), false=len(false), kind=sum(gold[e] == got[e] for e in hit))
-        n, exact = n + 1, exact + (x.current == x.chain.current)
-    hits = total["hit"]
-    return ChainScores(Share(hits, hits + total["false"]), Share(hits, total["gold"]),
-                       Share(total["kind"], hits), Share(exact, n))
+    ends = [(x, *x.ends()) for x in traced]
+    hits = [gold[e] == got[e] for _, gold, got, _ in ends for e in gold.keys() & got.keys()]
+    return ChainScores(Share(len(hits), len(hits) + sum(len(false) for *_, false in ends)),
+                       Share(len(hits), sum(len(gold) for _, gold, _, _ in ends)), share(hits),
+                       share(x.current == x.chain.current for x, *_ in ends))
 
 
 def chain_failures(traced: Iterable[ChainOutcome]) -> tuple[dict[str, Any], ...]:
@@ -157,18 +150,7 @@ def chain_failures(traced: Iterable[ChainOutcome]) -> tuple[dict[str, Any], ...]
     return tuple(out)
 
 # %% ../../nbs/18_evaluation/07_chains.ipynb #68f51a3f
-@dataclass(frozen=True)
-class ChainReport:
-    "How chains come out: numbers of all, examples of what may be looked at."
-    scores: Mapping[str, Mapping[str, ChainScores]]  # Concern (pooled, type, split) to name to scores
-    failures: tuple[dict[str, Any], ...]
-
-    @property
-    def all(self) -> ChainScores: return self.scores["pooled"]["all"]
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        "For JSON, with so many failures."
-        return {**nested(self.scores), "failures": list(self.failures[:most])}
+ChainReport = Report[ChainScores, dict[str, Any]]
 
 
 def evaluate_chains(
@@ -182,9 +164,5 @@ def evaluate_chains(
     for c in chains:
         traced.append(ChainOutcome(c, *related(c, embedder or LexicalEmbedder(), config)))
         step()
-    scores = {"pooled": {"all": score_chains(traced)}}
-    for concern in ("type", "split"):
-        names = sorted({getattr(x.chain, concern) for x in traced})
-        scores[concern] = {n: score_chains(x for x in traced if getattr(x.chain, concern) == n)
-                           for n in names}
+    scores = score_groups(traced, score_chains, type=lambda x: x.chain.type, split=lambda x: x.split)
     return ChainReport(scores, chain_failures(traced))

@@ -4,14 +4,13 @@
 
 # %% ../../nbs/18_evaluation/03_dates.ipynb #8ae814b5
 from __future__ import annotations
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from ..core.models import TemporalReference
-from .intervals import Share, nested, share
+from .intervals import Report, Scored, Share, plain, score_groups, share
 from .labelled import load_rows, shown, text_field
 from ..temporal.resolve import find_references
 
@@ -103,6 +102,12 @@ class Outcome:
     @property
     def split(self) -> str: return self.row.split
 
+    def to_dict(self) -> dict[str, Any]:
+        r = self.row
+        return {"id": r.id, "kind": r.kind, "text": r.text, "said_at": r.reference.isoformat(),
+                "phrase": r.phrase, "meant": [[t and t.isoformat() for t in g] for g in r.golds],
+                "found": [[w, a.isoformat(), b.isoformat()] for w, a, b in self.said]}
+
 # %% ../../nbs/18_evaluation/03_dates.ipynb #5048e25f
 def outcome(row: Dated, resolve: Resolver = find_references) -> Outcome:
     "The best overlap of what was found with what was meant."
@@ -120,15 +125,12 @@ def outcome(row: Dated, resolve: Resolver = find_references) -> Outcome:
 
 # %% ../../nbs/18_evaluation/03_dates.ipynb #4beeda9c
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(Scored):
     "How many of the phrases, and how many lines without one were left alone."
     found: Share
     right: Share
     exact: Share
     false: Share  # Lines without a date in which one was found
-
-    def to_dict(self) -> dict[str, Any]:
-        return {k: getattr(self, k).to_dict() for k in ("found", "right", "exact", "false")}
 
 # %% ../../nbs/18_evaluation/03_dates.ipynb #67d92645
 def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
@@ -139,23 +141,11 @@ def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
                     share(o.exact for o in there), share(not o.right for o in none))
 
 # %% ../../nbs/18_evaluation/03_dates.ipynb #7a998847
-@dataclass(frozen=True)
-class DatingReport:
+class DatingReport(Report[Accuracy, Outcome]):
     "The shares by concern and name, and the mistakes that may be read."
-    scores: Mapping[str, Mapping[str, Accuracy]]
-    failures: tuple[Outcome, ...]
-
-    @property
-    def all(self) -> Accuracy: return self.scores["pooled"]["all"]
 
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        "For JSON."
-        told = [{"id": o.id, "kind": o.row.kind, "text": o.row.text, "said_at": o.row.reference.isoformat(),
-                 "phrase": o.row.phrase,
-                 "meant": [[t and t.isoformat() for t in g] for g in o.row.golds],
-                 "found": [[w, a.isoformat(), b.isoformat()] for w, a, b in o.said]}
-                for o in self.failures[:most]]
-        return {"scores": nested(self.scores), "failures": told}
+        return {"scores": plain(self.scores), "failures": plain(self.failures[:most])}
 
 # %% ../../nbs/18_evaluation/03_dates.ipynb #0c2e073b
 def evaluate_dates(
@@ -164,13 +154,7 @@ def evaluate_dates(
     step: Callable[[], None] = lambda: None,  # Called after each row
 ) -> DatingReport:
     "How good a resolver is."
-    outcomes: list[Outcome] = []
-    by: dict[str, dict[str, list[Outcome]]] = {"pooled": defaultdict(list), "split": defaultdict(list),
-                                               "kind": defaultdict(list)}
-    for row in rows:
-        outcomes.append(o := outcome(row, resolve))
-        for concern, name in (("pooled", "all"), ("split", row.split), ("kind", row.kind or "–")):
-            by[concern][name].append(o)
-        step()
-    scores = {c: {name: accuracy(found) for name, found in sorted(names.items())} for c, names in by.items()}
+    outcomes = []
+    for row in rows: outcomes.append(outcome(row, resolve)); step()
+    scores = score_groups(outcomes, accuracy, split=lambda o: o.split, kind=lambda o: o.row.kind or "–")
     return DatingReport(scores, tuple(o for o in shown(outcomes) if o.row.core and not o.right))

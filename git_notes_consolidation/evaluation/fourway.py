@@ -6,9 +6,10 @@
 from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from itertools import product
+from typing import Any
 from ..llm.batch import Heard, Model
 from ..llm.supersession_prompt import JUDGE, Prompt
 from ..core.settings import SubconsciousnessConfig
@@ -19,32 +20,17 @@ from ..llm.client import Client, ask_all, get_client
 from ..llm.reply_cache import Usage
 from ..core.models import Judgment
 from ..core.memory import Memory
-from .labelled import Row
-from .intervals import Share, nested, rounded, share, wilson
+from .intervals import (
+    plain, RELATIONS, Report, score_groups, Scored, Share, share, Table)
+from .pairs import Pair
 
 # %% auto #0
-__all__ = ['RELATIONS', 'Ask', 'LabelledPair', 'looked_at', 'WriteOutcome', 'asking', 'write_outcomes', 'F1', 'Table', 'table_of',
-           'if_answered', 'FourWay', 'score_four_ways', 'FourWayReport', 'report_four_ways', 'evaluate_four_ways',
-           'difference']
-
-# %% ../../nbs/18_evaluation/09_fourway.ipynb #c0184968
-RELATIONS = ("duplicate", "supersede", "merge", "coexist")
-
-
-class LabelledPair(Row, Protocol):
-    "A pair whose relation is known."
-    @property
-    def older(self) -> Memory: ...
-    @property
-    def newer(self) -> Memory: ...
-    @property
-    def relation(self) -> str | None: ...  # None: the data does not say
-    @property
-    def category(self) -> str: ...
+__all__ = ['Ask', 'looked_at', 'WriteOutcome', 'model_of', 'write_outcomes', 'if_answered', 'FourWay', 'score_four_ways',
+           'FourWayReport', 'evaluate_four_ways']
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #514df7c6
 def looked_at(
-    pair: LabelledPair,
+    pair: Pair,
     embedder: Embedder,
     config: SubconsciousnessConfig,
 ) -> list[Neighbour]:  # The older memory, or nothing
@@ -60,7 +46,7 @@ def looked_at(
 @dataclass(frozen=True)
 class WriteOutcome:
     "A pair, and what would be done with its newer memory."
-    pair: LabelledPair
+    pair: Pair
     done: str  # One of the four; coexist: it is added, and nothing else happens
     asked: str = ""  # The relation that is left as a question
     near: bool = True  # Was the older memory looked at?
@@ -82,7 +68,7 @@ class WriteOutcome:
 Ask = Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]]
 
 
-def asking(
+def model_of(
     client: Client,
     prompt: Prompt = JUDGE,
     progress: Callable[[int, int], None] = lambda done, of: None,  # Called after each answer
@@ -92,7 +78,7 @@ def asking(
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #7b7eeafe
 def write_outcomes(
-    pairs: Iterable[LabelledPair],
+    pairs: Iterable[Pair],
     embedder: Embedder | None = None,  # The lexical one
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     ask: Ask | None = None,  # None: nobody is asked
@@ -107,7 +93,7 @@ def write_outcomes(
     if ask:
         for p, near in found: consider(p.newer, near, known, note)
     said = iter(ask(open_) if ask and open_ else ())
-    def one(p: LabelledPair, near: list[Neighbour]) -> WriteOutcome:
+    def one(p: Pair, near: list[Neighbour]) -> WriteOutcome:
         judged = consider(p.newer, near, known, (lambda asked: [next(said) for _ in asked]) if ask else None)
         d = decide(judged, config)
         step()
@@ -116,80 +102,14 @@ def write_outcomes(
                        judged[0].by if judged else "")
     return tuple(one(p, near) for p, near in found)
 
-# %% ../../nbs/18_evaluation/09_fourway.ipynb #bf04c69d
-@dataclass(frozen=True)
-class F1:
-    "The harmonic mean of precision and recall."
-    k: int  # Right
-    there: int
-    found: int
-
-    @property
-    def value(self) -> float | None:
-        "0 to 1; none where nothing is there and nothing was found."
-        return 2 * self.k / (self.there + self.found) if self.there + self.found else None
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        "Both ends, that of the share of right ones among all that are there or found."
-        low, high = (2 * j / (1 + j) for j in wilson(self.k, self.there + self.found - self.k))
-        return low, high
-
-    def to_dict(self) -> dict[str, Any]:
-        return dict(zip(("value", "low", "high"), map(rounded, (self.value, *self.interval))))
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return "–" if self.value is None else f"{self.value:.3f} [{low:.3f}, {high:.3f}]"
-
-# %% ../../nbs/18_evaluation/09_fourway.ipynb #c60a86bc
-@dataclass(frozen=True)
-class Table:
-    "How often what was done where which relation is right."
-    cells: Mapping[tuple[str, str], int]  # What is right and what was done, to count
-
-    def total(self, at: int, name: str) -> int:
-        "Of a row (0) or a column (1)."
-        return sum(n for names, n in self.cells.items() if names[at] == name)
-
-    def hits(self, name: str) -> int: return self.cells.get((name, name), 0)
-    def precision(self, name: str) -> Share: return Share(self.hits(name), self.total(1, name))
-    def recall(self, name: str) -> Share: return Share(self.hits(name), self.total(0, name))
-    def f1(self, name: str) -> F1: return F1(self.hits(name), self.total(0, name), self.total(1, name))
-
-    @property
-    def right(self) -> Share:
-        "All of the diagonal."
-        return Share(sum(map(self.hits, RELATIONS)), sum(self.cells.values()))
-
-    @property
-    def macro_f1(self) -> float | None:
-        some = [v for name in RELATIONS if (v := self.f1(name).value) is not None]
-        return sum(some) / len(some) if some else None
-
-    def rows(self) -> dict[str, dict[str, int]]:
-        "Right to done to count, zeros too."
-        return {gold: {done: self.cells.get((gold, done), 0) for done in RELATIONS} for gold in RELATIONS}
-
-    def to_dict(self) -> dict[str, Any]:
-        of = {name: {k: getattr(self, k)(name).to_dict() for k in ("precision", "recall", "f1")}
-              for name in RELATIONS}
-        return {"counts": self.rows(), "relations": of, "right": self.right.to_dict(),
-                "macro_f1": rounded(self.macro_f1)}
-
-# %% ../../nbs/18_evaluation/09_fourway.ipynb #1b92b8cc
-def table_of(answers: Iterable[tuple[str, str]]) -> Table:
-    "Counted from what is right and what was done."
-    return Table(dict(Counter(answers)))
-
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #ada9ec86
-def if_answered(x: WriteOutcome) -> WriteOutcome:
-    "What comes of it when its question is answered rightly."
-    return replace(x, done=x.asked, asked="") if x.asked and x.asked == x.gold else replace(x, asked="")
+def if_answered(x: WriteOutcome) -> str:
+    "What is done in the end when its question is answered rightly."
+    return x.asked if x.asked and x.asked == x.gold else x.done
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #bf15bc46
 @dataclass(frozen=True)
-class FourWay:
+class FourWay(Scored):
     "How some pairs come out."
     done: Table
     answered: Table  # … if each question is answered rightly
@@ -200,50 +120,34 @@ class FourWay:
     by_model: int  # Judged by a language model
 
     def to_dict(self) -> dict[str, Any]:
-        asked = {gold: {r: n for r in RELATIONS if (n := self.asked.get((gold, r), 0))} for gold in RELATIONS}
-        return {"n": self.review.n, "done": self.done.to_dict(), "answered": self.answered.to_dict(),
-                "asked": {g: some for g, some in asked.items() if some},
-                "review": self.review.to_dict(), "near": self.near.to_dict(), "wrong": self.wrong.to_dict(),
-                "by_model": self.by_model}
+        asked: dict[str, dict[str, int]] = {}
+        for gold, said in product(RELATIONS, RELATIONS):
+            if n := self.asked.get((gold, said), 0): asked.setdefault(gold, {})[said] = n
+        return {"n": self.review.n} | super().to_dict() | {"asked": asked}
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #3e43e4e9
 def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
     "Everything that is counted, over some pairs."
-    return FourWay(table_of((x.gold, x.done) for x in rows),
-                   table_of((x.gold, if_answered(x).done) for x in rows),
+    return FourWay(Table.of((x.gold, x.done) for x in rows),
+                   Table.of((x.gold, if_answered(x)) for x in rows),
                    Counter((x.gold, x.asked) for x in rows if x.asked), share(bool(x.asked) for x in rows),
                    share(x.near for x in rows),
                    share(x.wrong for x in rows), sum(x.by == "llm" for x in rows))
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #736860eb
 @dataclass(frozen=True)
-class FourWayReport:
+class FourWayReport(Report[FourWay, Any]):
     "How the four relations come out."
-    scores: Mapping[str, Mapping[str, FourWay]]  # Concern (pooled, split, category) to name to scores
     usage: Usage | None = None  # Of a language model; none: nobody was asked
     heard: Heard | None = None  # How many pairs it was asked about, and how many answers were taken
 
-    @property
-    def all(self) -> FourWay: return self.scores["pooled"]["all"]
-
-    def to_dict(self) -> dict[str, Any]:
-        "For JSON."
+    def to_dict(self, most: int | None = None) -> dict[str, Any]:
         model = {"pairs": self.heard.to_dict() if self.heard else None}
-        return {**nested(self.scores), "model": self.usage.to_dict() | model if self.usage else None}
-
-# %% ../../nbs/18_evaluation/09_fourway.ipynb #f67cf911
-def report_four_ways(rows: Sequence[WriteOutcome], usage: Usage | None = None,
-                     heard: Heard | None = None) -> FourWayReport:
-    "Counted together, by half and by category."
-    scores = {"pooled": {"all": score_four_ways(rows)}}
-    for concern, of in (("split", lambda x: x.split), ("category", lambda x: x.pair.category)):
-        scores[concern] = {name: score_four_ways([x for x in rows if of(x) == name])
-                           for name in sorted({of(x) for x in rows} - {""})}
-    return FourWayReport(scores, usage, heard)
+        return {**plain(self.scores), "model": self.usage.to_dict() | model if self.usage else None}
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #1f435269
 def evaluate_four_ways(
-    pairs: Iterable[LabelledPair],
+    pairs: Iterable[Pair],
     embedder: Embedder | None = None,  # The lexical one
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     # The environment, for the model that the configuration names; none: nobody is asked
@@ -251,26 +155,13 @@ def evaluate_four_ways(
     step: Callable[[], object] = lambda: None,  # Called after each pair
 ) -> FourWayReport:
     "Remember the newer memory of each pair, and count."
+    def report(rows: Sequence[WriteOutcome], *model: Any) -> FourWayReport:
+        scores = score_groups(rows, score_four_ways, split=lambda x: x.split,
+                              category=lambda x: x.pair.category)
+        return FourWayReport(scores, (), *model)
     if env is None or config.llm_provider == "off":
-        return report_four_ways(write_outcomes(pairs, embedder, config, step=step))
+        return report(write_outcomes(pairs, embedder, config, step=step))
     with get_client(config, env) as client:
-        model = asking(client)
+        model = model_of(client)
         rows = write_outcomes(pairs, embedder, config, model.judge, step)
-        return report_four_ways(rows, client.usage(), model.heard["pairs"])
-
-# %% ../../nbs/18_evaluation/09_fourway.ipynb #1592a371
-def difference(
-    before: Sequence[WriteOutcome],  # Without a model
-    after: Sequence[WriteOutcome],  # With one, the same pairs
-) -> dict[str, int]:
-    "What a model changed."
-    both = list(zip(before, after, strict=True))
-    def good(x: WriteOutcome) -> bool: return x.done == x.gold
-    return {"wrong acts more": sum(b.wrong and a.done != b.done for a, b in both),
-            "wrong acts fewer": sum(a.wrong and a.done != b.done for a, b in both),
-            "right more": sum(good(b) and not good(a) for a, b in both),
-            "right fewer": sum(good(a) and not good(b) for a, b in both),
-            "questions more": sum(bool(b.asked and not a.asked) for a, b in both),
-            "questions fewer": sum(bool(a.asked and not b.asked) for a, b in both),
-            "right questions lost": sum(if_answered(a).done == a.gold != if_answered(b).done for a,
-                                        b in both if a.asked)}
+        return report(rows, client.usage(), model.heard["pairs"])

@@ -4,45 +4,27 @@
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #a96ced66
 from __future__ import annotations
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TYPE_CHECKING, TypeVar
 from ..plots.style import figure
+from .intervals import (
+    Report, rounded, score_groups, Scored, Share, share, Table)
+from .labelled import shown
+from .pairs import BY_DATE, Judge, Judged, judge_pairs, Pair, TRAPS
 from ..supersession.judge import judge_pair
-from .intervals import nested, rounded, Share, share
-from .labelled import Row, shown
-from .pairs import BY_DATE, Judge, judge_pairs, Judged, Pair, TRAPS
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Confusion', 'confusion', 'macro_f1', 'Point', 'precision_recall_curve', 'Bin', 'reliability', 'brier', 'Scores',
-           'score', 'groups', 'Failure', 'failures', 'Report', 'report_of', 'evaluate_pairs', 'reliability_figure']
-
-# %% ../../nbs/18_evaluation/05_judge.ipynb #99bcc2aa
-Confusion = dict[str, dict[str, int]]  # Gold to said to count
-
-def confusion(answers: Iterable[tuple[str, str]]) -> Confusion:
-    "How often which answer was given where which was right."
-    table: dict[str, Counter[str]] = defaultdict(Counter)
-    for gold, said in answers: table[gold][said] += 1
-    return {gold: dict(sorted(table[gold].items())) for gold in sorted(table)}
-
-# %% ../../nbs/18_evaluation/05_judge.ipynb #14001f08
-def macro_f1(table: Confusion) -> float | None:
-    "The mean F1 of all relations that occur."
-    said: Counter[str] = Counter()
-    for row in table.values(): said.update(row)
-    names = table.keys() | said.keys()
-    def f1(name: str) -> float:
-        return 2 * table.get(name, {}).get(name, 0) / (sum(table.get(name, {}).values()) + said[name])
-    return sum(map(f1, names)) / len(names) if names else None
+__all__ = ['Point', 'precision_recall_curve', 'Bin', 'reliability', 'brier', 'Scores', 'score', 'score_pairs', 'Failure',
+           'failures', 'report_of', 'evaluate_pairs', 'reliability_figure']
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #25e34e03
 @dataclass(frozen=True)
-class Point:
+class Point(Scored):
     "What is had by taking only supersessions of at least this confidence."
     confidence: float
     precision: float
@@ -59,7 +41,7 @@ def precision_recall_curve(judged: Sequence[Judged]) -> tuple[Point, ...]:
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #d70d7e6d
 @dataclass(frozen=True)
-class Bin:
+class Bin(Scored):
     "Supersessions of about the same confidence."
     low: float  # Of the bin
     high: float
@@ -84,7 +66,7 @@ def brier(judged: Sequence[Judged]) -> float | None:
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #a3e903a0
 @dataclass(frozen=True)
-class Scores:
+class Scores(Scored):
     "How a judge did on some pairs."
     n: int
     precision: Share  # Of the supersessions found
@@ -93,8 +75,8 @@ class Scores:
     wrong_direction: Share  # Turned pairs in which it reads a supersession from the words
     by_date: int  # Turned pairs whose supersession has no direction but that of the dates
     abstained: Share
-    kinds: Confusion  # full or partial, where it was right that there is one
-    relations: Confusion  # The four relations
+    kinds: Mapping[str, Mapping[str, int]]  # full or partial, where it was right that there is one
+    relations: Table
     brier: float | None
     bins: tuple[Bin, ...]
     curve: tuple[Point, ...]
@@ -102,25 +84,17 @@ class Scores:
     failed: int  # Pairs that the judge failed on
 
     @property
-    def macro_f1(self) -> float | None: return macro_f1(self.relations)
+    def macro_f1(self) -> float | None: return self.relations.macro_f1
 
     def recall_at(self, precision: float = 0.95) -> float:
         "The most that can be had at this precision, by taking only what the judge is surer of."
         return max((p.recall for p in self.curve if p.precision >= precision), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        "For JSON."
-        shares = {k: getattr(self, k).to_dict()
-                  for k in ("precision", "recall", "traps", "wrong_direction", "abstained")}
-        return {"n": self.n, "positives": self.recall.n, "emitted": self.precision.n, "right": self.recall.k,
-                **shares, "by_date": self.by_date,
-                "failed": self.failed, "kinds": self.kinds, "relations": self.relations,
-                "macro_f1": rounded(self.macro_f1), "brier": rounded(self.brier),
-                "recall_at_precision_95": rounded(self.recall_at()),
-                "codes": {c: s.to_dict() for c, s in self.codes.items()},
-                "curve": [{k: rounded(v) for k, v in asdict(p).items()} for p in self.curve],
-                "bins": [{"low": b.low, "high": b.high, "confidence": rounded(b.confidence),
-                          "right": b.right.to_dict()} for b in self.bins]}
+        return super().to_dict() | {
+            "positives": self.recall.n, "emitted": self.precision.n, "right": self.recall.k,
+            "relations": self.relations.counts(), "macro_f1": rounded(self.macro_f1),
+            "recall_at_precision_95": rounded(self.recall_at())}
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #5aff0af7
 def score(judged: Sequence[Judged]) -> Scores:
@@ -134,29 +108,31 @@ def score(judged: Sequence[Judged]) -> Scores:
                   abstained=share(x.abstained for x in judged),
                   wrong_direction=share(read), by_date=sum(b.relation == "supersede" for b in back)
                   - sum(read),
-                  kinds=confusion((x.pair.label, x.said.kind or "full") for x in found if x.right),
-                  relations=confusion((x.pair.relation, x.said.relation) for x in judged if x.pair.relation),
+                  kinds=Table.of((x.pair.label, x.said.kind or "full") for x in found if x.right).counts(),
+                  relations=Table.of((x.pair.relation, x.said.relation) for x in judged if x.pair.relation),
                   brier=brier(judged), bins=reliability(judged), curve=precision_recall_curve(judged),
                   failed=sum(bool(x.failed) for x in judged),
                   codes={c: share(x.right for x in found if (x.said.code or "") == c) for c in codes})
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #fb74f366
-_R = TypeVar("_R", bound=Row)
+_S = TypeVar("_S")
 
 
-def groups(rows: Sequence[_R], of: Callable[[_R], Pair]) -> dict[str, dict[str, list[_R]]]:
-    "Rows by concern and by name: pooled, source, category, kind, split, label."
-    out: dict[str, dict[str, list[_R]]] = {"pooled": {"all": list(rows)}}
+def score_pairs(
+    rows: Sequence[Any],
+    score: Callable[[Sequence[Any]], _S],
+    of: Callable[[Any], Pair] = lambda row: row,
+) -> dict[str, dict[str, _S]]:
+    "Scores by concern and by name: pooled, source, category, kind, split, label."
+    concerns = ("source", "category", "kind", "split", "label")
+    out = score_groups(rows, score, **{c: lambda row, c=c: str(getattr(of(row), c)) for c in concerns})
     rest = [r for r in rows if of(r).source != "rfc"]
-    if 0 < len(rest) < len(rows): out["pooled"]["outside rfc"] = rest
-    for concern in ("source", "category", "kind", "split", "label"):
-        names = sorted({getattr(of(r), concern) for r in rows} - {""})
-        out[concern] = {n: [r for r in rows if getattr(of(r), concern) == n] for n in names}
+    if 0 < len(rest) < len(rows): out["pooled"]["outside rfc"] = score(rest)
     return out
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #84584cd3
 @dataclass(frozen=True)
-class Failure:
+class Failure(Scored):
     "A mistake on a pair that may be looked at."
     # failed, false, kind (full or partial), missed, relation; candidate for a pair that was not even judged
     what: str
@@ -192,29 +168,12 @@ def failures(judged: Iterable[Judged]) -> tuple[Failure, ...]:
     return tuple(sorted(out, key=lambda f: (order.index(f.what), f.source, f.id)))
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #30855845
-@dataclass(frozen=True)
-class Report:
-    "How a judge did: numbers of everything, examples of what may be looked at."
-    # Concern (pooled, source, category, kind, split, label) to name to scores
-    scores: Mapping[str, Mapping[str, Scores]]
-    failures: tuple[Failure, ...]
-
-    @property
-    def all(self) -> Scores: return self.scores["pooled"]["all"]
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        "For JSON, with so many failures."
-        return {**nested(self.scores), "failures": [asdict(f) for f in self.failures[:most]]}
-
-
-def report_of(judged: Sequence[Judged]) -> Report:
+def report_of(judged: Sequence[Judged]) -> Report[Scores, Failure]:
     "The report on what a judge said."
-    scores = {concern: {name: score(rows) for name, rows in named.items()} for concern,
-              named in groups(judged, lambda x: x.pair).items()}
-    return Report(scores, failures(judged))
+    return Report(score_pairs(judged, score, lambda x: x.pair), failures(judged))
 
 
-def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report:
+def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report[Scores, Failure]:
     "Ask a judge about every pair, and count."
     return report_of(judge_pairs(pairs, judge))
 

@@ -15,8 +15,8 @@ from ..core.extras import need
 from ..core.memory import digest
 from ..core.models import Judgment
 from ..core.tokens import estimate_tokens
-from .fourway import asking, Table, table_of
-from .intervals import rounded, Share, share
+from .fourway import model_of
+from .intervals import Scored, Share, share, Table
 from .labelled import shown
 from .pairs import Pair
 from ..llm.batch import Heard
@@ -128,7 +128,7 @@ class Trial:
     @property
     def four(self) -> Table:
         "What is right and what would be done, of the pairs whose relation is known."
-        return table_of((p.relation, d) for p, d in zip(self.pairs, self.done) if p.relation)
+        return Table.of((p.relation, d) for p, d in zip(self.pairs, self.done) if p.relation)
 
     @property
     def precision(self) -> Share:
@@ -176,7 +176,7 @@ def try_prompt(
     progress: Callable[[int, int], None] = lambda done, of: None,  # Called after each answer
 ) -> Trial:
     "What a model says that is asked in the words of a prompt, as many pairs a call as in a run."
-    model = asking(client, prompt, progress)
+    model = model_of(client, prompt, progress)
     said = model.judge([(p.older, p.newer) for p in pairs])
     heard = model.heard.get("pairs", Heard())
     return Trial(prompt.name, tuple(pairs), tuple(said), dict(heard.refused), client.usage())
@@ -233,17 +233,13 @@ def estimate(
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #57f20c6b
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Scored):
     "How well an order puts outdated pairs first."
     name: str
     n: int  # Pairs with a number
     auc: float | None  # Area under the ROC curve; none where all pairs are of one kind
     average_precision: float | None
     usage: Usage = Usage()
-
-    def to_dict(self) -> dict[str, Any]:
-        numbers = {"auc": rounded(self.auc), "average_precision": rounded(self.average_precision)}
-        return {"name": self.name, "n": self.n, **numbers, "usage": self.usage.to_dict()}
 
 
 def _ranking(name: str, pairs: Sequence[Pair], odds: Sequence[float | None],
@@ -268,5 +264,5 @@ def rank_pairs(
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Ranking:
     "By the probability of a yes."
-    odds = asking(client, progress=progress).odds([(p.older, p.newer) for p in pairs])
+    odds = model_of(client, progress=progress).odds([(p.older, p.newer) for p in pairs])
     return _ranking("yes or no", pairs, odds, client.usage())

@@ -13,11 +13,11 @@ from typing import Any
 from ..recall.search import MemoryResult
 from ..core.memory import Memory
 from .labelled import DataError, fixture, load_rows, shown, text_field
-from .intervals import Share, nested, rounded, share
+from .intervals import Report, Scored, Share, score_groups, share
 
 # %% auto #0
 __all__ = ['Question', 'question_of', 'load_questions', 'sample_questions', 'SearchOutcome', 'search_outcome', 'Retrieval',
-           'retrieval', 'RetrievalReport', 'evaluate_recall']
+           'retrieval', 'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/10_retrieval.ipynb #083372cb
 @dataclass(frozen=True)
@@ -91,17 +91,12 @@ def search_outcome(q: Question, results: Sequence[MemoryResult]) -> SearchOutcom
 
 # %% ../../nbs/18_evaluation/10_retrieval.ipynb #a130ba66
 @dataclass(frozen=True)
-class Retrieval:
+class Retrieval(Scored):
     "How well questions are answered."
     recall: Share  # With an answer among the first k
     first: Share  # … in the first place
     mrr: float  # Mean reciprocal rank
     repeats: Share  # Results that say what an earlier one said
-
-    def to_dict(self) -> dict[str, Any]:
-        "For JSON."
-        return {"recall": self.recall.to_dict(), "first": self.first.to_dict(), "mrr": rounded(self.mrr),
-                "repeats": self.repeats.to_dict()}
 
 # %% ../../nbs/18_evaluation/10_retrieval.ipynb #d9c3e991
 def retrieval(all_: Sequence[SearchOutcome], k: int = 5) -> Retrieval:
@@ -110,38 +105,14 @@ def retrieval(all_: Sequence[SearchOutcome], k: int = 5) -> Retrieval:
     return Retrieval(share(s.rank is not None and s.rank <= k for s in all_),
                      share(s.rank == 1 for s in all_), mrr, share(x for s in all_ for x in s.repeated))
 
-# %% ../../nbs/18_evaluation/10_retrieval.ipynb #2058a5e4
-@dataclass(frozen=True)
-class RetrievalReport:
-    "The figures by concern and name, and the questions without an answer that may be read."
-    scores: Mapping[str, Mapping[str, Retrieval]]
-    failures: tuple[SearchOutcome, ...]
-
-    @property
-    def all(self) -> Retrieval: return self.scores["pooled"]["all"]
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        "For JSON."
-        told = [{"id": s.id, "kind": s.question.kind, "question": s.question.question, "rank": s.rank,
-                 "found": list(s.said)} for s in self.failures[:most]]
-        return {"scores": nested(self.scores), "failures": told}
-
 # %% ../../nbs/18_evaluation/10_retrieval.ipynb #68aeb430
 def evaluate_recall(
     questions: Iterable[Question],
     search: Callable[[Question], Sequence[MemoryResult]],
     k: int = 5,
-    step: Callable[[], None] = lambda: None,  # Called after each question
-) -> RetrievalReport:
+) -> Report[Retrieval, SearchOutcome]:
     "How often a search finds what was asked for."
-    by: dict[str, dict[str, list[SearchOutcome]]] = {"pooled": defaultdict(list), "split": defaultdict(list),
-                                                     "kind": defaultdict(list)}
-    for q in questions:
-        s = search_outcome(q, search(q))
-        for concern, name in (("pooled", "all"), ("split", q.split), ("kind", q.kind or "–")):
-            by[concern][name].append(s)
-        step()
-    scores = {c: {name: retrieval(found, k) for name, found in sorted(names.items())} for c,
-              names in by.items()}
-    return RetrievalReport(scores,
-                           tuple(s for s in shown(by["pooled"]["all"]) if s.rank is None or s.rank > k))
+    found = [search_outcome(q, search(q)) for q in questions]
+    scores = score_groups(found, lambda rows: retrieval(rows, k), split=lambda s: s.split,
+                          kind=lambda s: s.question.kind or "–")
+    return Report(scores, tuple(s for s in shown(found) if s.rank is None or s.rank > k))

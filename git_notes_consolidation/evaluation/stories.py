@@ -15,7 +15,7 @@ from ..consolidation.stores import SummaryStore, open_service
 from ..core.loading import Settings
 from ..core.memory import as_utc, Memory
 from ..core.models import EdgeType
-from .intervals import Share, share
+from .intervals import Scored, Share, share
 from .labelled import load_rows, one_of, text_field
 from ..recall.questions import needs_reasoning
 from ..recall.rank import excerpt
@@ -30,7 +30,7 @@ from ..store.state import fold, open_questions, State
 
 # %% auto #0
 __all__ = ['RELATIONS', 'Pairs', 'Asked', 'Story', 'story_of', 'load_stories', 'closure', 'Answer', 'first_answer', 'outcome',
-           'Played', 'play', 'StoryReport', 'story_report', 'evaluate_stories']
+           'Played', 'write_story', 'play', 'StoryReport', 'story_report', 'evaluate_stories']
 
 # %% ../../nbs/18_evaluation/15_stories.ipynb #5627eef0
 RELATIONS = ("supersede", "partial", "duplicate")
@@ -154,7 +154,7 @@ class Played(NamedTuple):
     not_told: tuple[tuple[str, bool], ...]  # What must not be told, and whether it is not
 
 
-def _repository(story: Story, home: Path) -> tuple[Repo, dict[str, str]]:  # And a key for each id
+def write_story(story: Story, home: Path) -> tuple[Repo, dict[str, str]]:  # And a key for each id
     git(home, "init", "--quiet", "--template=", "--initial-branch=main")
     repo = open_repo(home)
     write_memories(repo, [*story.memories.values()])
@@ -191,7 +191,7 @@ def _true_of(pair: tuple[str, str], relation: str, truth: Mapping[tuple[str, str
 def play(story: Story, settings: Settings) -> Played:
     "One story, from its notes to what the next session is told."
     with tempfile.TemporaryDirectory() as folder:
-        repo, key = _repository(story, Path(folder))
+        repo, key = write_story(story, Path(folder))
         def answers() -> list[Answer]:
             asking = open_recall(repo.path, settings, embedder=StaticEmbedder(), clock=lambda: story.now)
             return [first_answer(asking, q.text) for q in story.questions]
@@ -215,7 +215,7 @@ def play(story: Story, settings: Settings) -> Played:
 
 # %% ../../nbs/18_evaluation/15_stories.ipynb #7fcd21d9
 @dataclass(frozen=True)
-class StoryReport:
+class StoryReport(Scored):
     "The figures over all stories."
     hidden: Share  # Of what a run hides, what is right
     wrongly: int  # Hidden though it holds, or turned round
@@ -226,14 +226,6 @@ class StoryReport:
     wrong: tuple[Share, Share]  # Answers that give as true what no longer is
     told: Share
     not_told: Share
-
-    def to_dict(self) -> dict[str, Any]:
-        "For JSON."
-        def plain(x: Any) -> Any:
-            if isinstance(x, Share): return x.to_dict()
-            if isinstance(x, Mapping): return {k: plain(v) for k, v in x.items()}
-            return [plain(y) for y in x] if isinstance(x, tuple) else x
-        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
 def story_report(all_: Sequence[Played]) -> StoryReport:

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/02_plots/01_style.ipynb #87d31cda
 from __future__ import annotations
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from typing import Any, TYPE_CHECKING
 from ..core.models import MemoryTier
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'NO_CLUSTER', 'CLUSTER_SCALE', 'figure',
-           'hatched', 'cluster_markers', 'escape_markup', 'short_label', 'rounded']
+           'add_levels', 'hatched', 'cluster_markers', 'escape_markup', 'short_label', 'rounded']
 
 # %% ../../nbs/02_plots/01_style.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -44,6 +44,19 @@ def figure(
             "legend": {"tracegroupgap": 2}}
     return go.Figure(list(traces), layout={"template": {"layout": look}, "xaxis": {"title": {"text": x}},
                                            "yaxis": {"title": {"text": y}}} | layout)
+
+
+def add_levels(
+    fig: Figure,
+    levels: Mapping[str, float] | None,  # Name to value
+    axis: str = "y",  # The axis that they are values of
+) -> Figure:
+    "The figure with a dotted line for each level."
+    add_line = fig.add_hline if axis == "y" else fig.add_vline
+    for name, level in (levels or {}).items():
+        add_line(**{axis: level}, line={"color": "#777", "width": 1, "dash": "dot"},
+                 annotation={"text": name, "font": {"size": 11, "color": "#555"}})
+    return fig
 
 
 def hatched(colour: str | list[str], shape: str | list[str]) -> dict[str, Any]:

@@ -2,11 +2,8 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "tuning": "Prepared answer scores tiers",
-    "tuning_panel": "Panel",
-    "corpus": "Corpus load_corpus",
-    "tuning_desk": "tune",
+    "corpus": "Corpus load_corpus scratch",
+    "tuning": "Answer answer",
+    "tuning_desk": "Panel tune",
     "labelling": "LabelFile edge_precision",
-    "labelling_desk": "label",
-    "before_after": "scratch capture_report snapshot differences",
 })

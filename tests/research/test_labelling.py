@@ -16,7 +16,8 @@ from git_notes_consolidation.evaluation.labelled import DataError
 from git_notes_consolidation.evaluation.pairs import load_pairs
 from git_notes_consolidation.evaluation.prompts import offline_trial, sample
 from git_notes_consolidation.research.corpus import load_corpus
-from git_notes_consolidation.research.labelling import ANSWERS, LabelFile, dealt, edge_precision, edges_of, judged_candidates, labelled_row, most_taught
+from git_notes_consolidation.research.labelling import (
+    ANSWERS, LabelFile, edge_precision, edges_of, informative_order, judge_candidates, labelled_row, random_order)
 
 REPLIES = {"supersede": "replaces it", "duplicate": "says the same", "coexist": "both hold", "merge": "adds to it"}
 
@@ -24,10 +25,10 @@ REPLIES = {"supersede": "replaces it", "duplicate": "says the same", "coexist": 
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory):
     "Forty labels of the sample, by somebody who always agrees with the judge: where that is wrong, the counts below would differ."
-    judged = judged_candidates(load_corpus())
+    judged = judge_candidates(load_corpus())
     file = LabelFile(tmp_path_factory.mktemp("own") / "labels.jsonl")
-    for x in dealt(edges_of(load_corpus(), judged))[:20]: file.add(labelled_row(x, REPLIES[x.said.relation], "random edges"))
-    for x in most_taught(judged):
+    for x in random_order(edges_of(load_corpus(), judged))[:20]: file.add(labelled_row(x, REPLIES[x.said.relation], "random edges"))
+    for x in informative_order(judged):
         if x.id not in file.labels and len(file.pairs) < 40:
             file.add(labelled_row(x, REPLIES[x.said.relation] if x.is_edge else "both hold", "what teaches most"))
     return file
@@ -57,7 +58,7 @@ def test_edges_of_a_repository_are_those_of_its_runs(tmp_path):
     git(tmp_path, "config", "user.name", "T"); git(tmp_path, "config", "user.email", "t@example.org")
     add_memories(tmp_path, story())
     fresh = load_corpus(tmp_path)
-    would = {(x.newer.id, x.older.id) for x in edges_of(fresh, judged_candidates(fresh))}
+    would = {(x.newer.id, x.older.id) for x in edges_of(fresh, judge_candidates(fresh))}
     assert fresh.edges == () and would
     run(open_service(tmp_path, load_settings({"max_change": 1.0}, env={}), clock=lambda: SAMPLE_NOW))
     before, after = refs(tmp_path, "refs/"), load_corpus(tmp_path)
@@ -66,7 +67,7 @@ def test_edges_of_a_repository_are_those_of_its_runs(tmp_path):
 
 
 def test_what_is_skipped_or_labelled_elsewhere_does_not_choose_the_sample(labels):
-    order = dealt(edges_of(load_corpus(), judged_candidates(load_corpus())))
+    order = random_order(edges_of(load_corpus(), judge_candidates(load_corpus())))
     known = labels.labels
     whole = edge_precision(order, known)
     assert (whole.right.n, whole.skipped, whole.edges) == (20, 0, len(order))
@@ -95,7 +96,7 @@ def test_two_writers_lose_no_label(labels, tmp_path):
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_every_answer_reads_back(answer, tmp_path):
-    x = dealt(judged_candidates(load_corpus()))[0]
+    x = random_order(judge_candidates(load_corpus()))[0]
     LabelFile(tmp_path / "a.jsonl").add(labelled_row(x, answer, "random edges"))
     pair, = load_pairs(tmp_path / "a.jsonl")
     assert (pair.label, pair.relation) == ANSWERS[answer][:2]

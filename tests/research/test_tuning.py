@@ -1,117 +1,29 @@
-"""The quick computation says what the exact one says, for any configuration and any memories; and a file of settings is changed only where it is meant."""
+"""A file of settings is changed only where it is meant, and a preset goes through the panel unchanged."""
 import math
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from git_notes_consolidation.similarity.clusters import cluster_memories
-from git_notes_consolidation.similarity.linkage import dendrogram, flat_clusters
-from git_notes_consolidation.core.settings import (
-    DECAYS, NAMESPACE_IMPORTANCE, PRESETS, ConfigError, RetentionConfig, SubconsciousnessConfig)
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.core.models import MemoryMetadata, MemoryTier
-from git_notes_consolidation.core.memory import mem, sample_memories
-from git_notes_consolidation.retention.tiers import days_in_tiers, retention_frame, weights
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.saving import Draft
-from git_notes_consolidation.research.tuning import (
-    Prepared, answer, by_namespace, cluster_sizes, counts, days_by_namespace, scores, tiers, transitions,
-    merge_heights)
+from git_notes_consolidation.core.settings import PRESETS, ConfigError, RetentionConfig, SubconsciousnessConfig
+from git_notes_consolidation.research.corpus import Corpus
+from git_notes_consolidation.research.tuning import answer
 
-pd = pytest.importorskip("pandas", reason="pandas is not installed")
-NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
-NAMES = [t.value for t in MemoryTier]
-SPACES = [*NAMESPACE_IMPORTANCE, "my-own"]
-ages = st.floats(-20, 2000) | st.integers(0, 60)  # Whole days meet the grace period to the day
-memories = st.lists(st.builds(lambda d, ns, i, status: mem("x", days_ago=d, namespace=ns, importance=i, status=status, now=NOW), ages, st.sampled_from(SPACES),
-                              st.none() | st.floats(0, 1), st.sampled_from(["active", "resolved", "archived"])), max_size=12)
-known = st.fixed_dictionaries({
-    "activation_count": st.integers(0, 60), "last_accessed": st.none() | ages.map(lambda d: NOW - timedelta(days=d)),
-    "superseded_by": st.sampled_from([None, None, "mem_new"]), "superseded_kind": st.sampled_from([None, "full", "partial"]),
-    "duplicate_of": st.sampled_from([None, None, None, "mem_first"]), "merged_into": st.sampled_from([None, None, None, "mem_both"]),
-    "gone_by": st.sampled_from([None, "3f2a91c"]), "consolidated_into": st.sampled_from([None, "sum_x"]), "tier": st.sampled_from(list(MemoryTier))})
+pytest.importorskip("pandas", reason="pandas is not installed")
 
 
-@st.composite
-def configs(draw):
-    hot, warm, low = sorted(draw(st.lists(st.floats(0.01, 0.99), min_size=3, max_size=3, unique=True)), reverse=True)
-    made = RetentionConfig(hot_threshold=hot, warm_threshold=warm, archive_threshold=low, **weights(*draw(st.tuples(*[st.floats(0, 1)] * 3))),
-                           half_life_days=draw(st.floats(0.5, 500)), importance_half_life_days=draw(st.floats(1, 2000) | st.just(math.inf)),
-                           grace_days=draw(st.sampled_from([0.0, 7.0, 30.0])), superseded_factor=draw(st.floats(0, 1)), partial_factor=draw(st.floats(0, 1)),
-                           stale_factor=draw(st.just(1.0) | st.floats(0, 1)), supersession_rule=draw(st.booleans()),
-                           decay=draw(st.sampled_from(DECAYS)), decay_exponent=draw(st.floats(0.05, 3)))
-    return draw(st.just(made) | st.sampled_from([RetentionConfig.preset(name) for name in PRESETS]))
+def corpus(*memories, **more): return Corpus("made", memories, SAMPLE_NOW, **more)
 
 
-@pytest.mark.slow
-@given(memories, st.lists(known, min_size=12, max_size=12), configs())
-def test_tiers_and_scores_are_those_of_the_frame(group, facts, config):
-    table = {m.id: MemoryMetadata(m.id, **k) for m, k in zip(group[1:], facts)}  # Of the first nothing is known
-    frame, p = retention_frame(group, table, config, NOW), Prepared.of(group, table, NOW)
-    assert scores(p, config).tolist() == frame["overall"].tolist()
-    assert [NAMES[t] for t in tiers(p, config)] == frame["tier"].tolist()
-
-
-@pytest.mark.parametrize("fact, status, rank", [
-    ({}, "active", 0), ({"superseded_kind": "partial"}, "active", 1), ({"superseded_kind": "partial"}, "archived", 2), ({}, "archived", 2),
-    ({"superseded_kind": "full"}, "active", 3), ({"duplicate_of": "mem_first"}, "active", 3), ({"merged_into": "mem_both"}, "active", 3)], ids=str)
-def test_each_rule(fact, status, rank):
-    "A memory that by its score alone would be hot."
-    m, config = mem("x", days_ago=30, status=status, now=NOW), RetentionConfig(partial_factor=1.0, superseded_factor=1.0)
-    k = MemoryMetadata(m.id, activation_count=20, superseded_by="mem_new" if "superseded_kind" in fact else None, **fact)
-    assert tiers(Prepared.of([m], {m.id: k}, NOW), config).tolist() == [rank]
-
-
-@pytest.mark.slow
-@given(memories, st.lists(known, min_size=12, max_size=12), configs(), configs())
-def test_what_is_counted_is_what_the_frames_count(group, facts, one, two):
-    table = {m.id: MemoryMetadata(m.id, **k) for m, k in zip(group, facts)}
-    p, a, b = Prepared.of(group, table, NOW), *(retention_frame(group, table, c, NOW) for c in (one, two))
-    x, y = tiers(p, one), tiers(p, two)
-    pairs = [(u, v) for u, v in zip(a["tier"], b["tier"]) if u != v]
-    assert transitions(x, y) == {pair: pairs.count(pair) for pair in pairs} and counts(x) == {t: (a["tier"] == t).sum() for t in NAMES}
-    assert by_namespace(p, y) == {n: {t: int(((b["namespace"] == n) & (b["tier"] == t)).sum()) for t in NAMES} for n in {m.namespace for m in group}}
-
-
-@given(configs())
-def test_the_days_are_those_of_days_in_tiers(config):
-    assert days_by_namespace(SPACES[::3], config, NOW) == {n: days_in_tiers(n, config) for n in SPACES[::3]}
-
-
-# Clusters from one tree
-
-
-SAMPLE = sample_memories()
-X = LexicalEmbedder().embed([m.text for m in SAMPLE])
-WALL = merge_heights(dendrogram(X))
-
-
-@pytest.mark.parametrize("threshold", [0.05, 0.1, 0.17, 0.25, 0.33, 0.5, 0.7, 0.95])
-def test_a_cut_of_the_tree_is_the_clustering(threshold):
-    assert sorted(cluster_sizes(WALL, threshold, 2, 10**6)) == sorted(np.bincount(flat_clusters(X, 1 - threshold)).tolist())
-
-
-@pytest.mark.parametrize("least, most", [(2, 2), (2, 5), (3, 20), (4, 4), (7, 30)])
-@pytest.mark.parametrize("threshold", [0.1, 0.2, 0.25, 0.4])
-def test_with_both_limits_it_is_what_a_run_would_make(threshold, least, most):
-    config = SubconsciousnessConfig(consolidation_threshold=threshold, min_cluster_size=least, max_cluster_size=most)
-    found = cluster_memories(SAMPLE, {m.id: x for m, x in zip(SAMPLE, X)}, config)
-    by_size = sorted(cluster_sizes(WALL, threshold, least, most), reverse=True)
-    assert [n for n in by_size if n >= least] == [n for n in sorted((len(c.memory_ids) for c in found), reverse=True) if n >= least]
-    assert sum(by_size) == len(SAMPLE)
-
-
-def test_of_nothing_and_of_one():
-    assert cluster_sizes(np.zeros(0), 0.5, 3, 20) == [1]
-    one = [mem("x", now=NOW)]
-    said = answer(Prepared.of(one, {}, NOW), SubconsciousnessConfig(), np.zeros(1, np.int8), np.zeros(0), 0.25)
-    assert (said.counts["hot"], said.moves, said.sizes) == (1, {}, [1])
+def test_of_one_memory():
+    said = answer(corpus(mem("x")), SubconsciousnessConfig(), ["hot"])
+    assert (said.counts["hot"], dict(said.moves), said.sizes) == (1, {}, [1])
 
 
 # The file
@@ -184,7 +96,7 @@ def test_a_text_in_toml_that_looks_like_a_setting_is_left_alone(tmp_path):
 
 
 def test_columns_need_no_widgets():
-    code = ("import sys, git_notes_consolidation.research.tuning, git_notes_consolidation.research.tuning_panel\n"
+    code = ("import sys, git_notes_consolidation.research.tuning, git_notes_consolidation.research.tuning_desk\n"
             "print([m for m in ('ipywidgets', 'plotly', 'scipy', 'pandas') if m in sys.modules])")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
@@ -195,11 +107,11 @@ def test_columns_need_no_widgets():
 def test_a_preset_goes_through_the_panel_into_the_file_unchanged(begun, name, tmp_path):
     "Its weights need not add up to 1, and a file that begins with another preset must be told what that one would say otherwise."
     pytest.importorskip("ipywidgets")
-    from git_notes_consolidation.research.tuning_panel import Panel
+    from git_notes_consolidation.research.tuning_desk import Panel
     file = tmp_path / "gnc.yaml"
     file.write_text(begun)
-    base, memories = load_settings(env={}, file=file).config, [mem("Use FastAPI", days_ago=40)]
-    panel = Panel(Prepared.of(memories, {}, NOW), base, np.zeros(0), 0.25, np.zeros(1, int), 0, str(tmp_path))
+    base = load_settings(env={}, file=file).config
+    panel = Panel(corpus(mem("Use FastAPI", days_ago=40), config=base, folder=str(tmp_path)))
     panel.presets.value = name if base.retention != RetentionConfig.preset(name) else panel.presets.value
     assert panel.config.retention == RetentionConfig.preset(name)
     panel.keeper.look()
