@@ -222,4 +222,4 @@ def test_without_a_listener_there_is_nothing(tmp_path, monkeypatch):
 
 def test_only_observe_and_exporting_name_opentelemetry():
     for path in SOURCES:
-        if path.name not in ("tracing.py", "metrics.py", "export.py"): assert "opentelemetry" not in path.read_text(encoding="utf-8"), path.name
+        if path.name not in ("tracing.py", "metrics.py", "telemetry.py"): assert "opentelemetry" not in path.read_text(encoding="utf-8"), path.name
