@@ -4,8 +4,8 @@
 
 # %% ../../nbs/03_observability/05_telemetry.ipynb #2abcb872
 from __future__ import annotations
-import logging, os, re, sys, threading, time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import logging, os, re, sqlite3, sys, threading, time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +16,11 @@ from urllib.parse import urlsplit
 from .. import __version__
 from .logs import (
     LEVELS, LOG, JsonLines, TextLines, escaped, show_content)
-from .tracing import has_sdk
 from .metrics import tallying
 from .metrics import OPENED, Tally, store_series
 
 # %% auto #0
-__all__ = ['Telemetry', 'read_environment', 'address', 'speaks_grpc', 'start_export', 'instrumented', 'store_tally']
+__all__ = ['Telemetry', 'read_environment', 'address', 'speaks_grpc', 'start_export', 'instrumented']
 
 # %% ../../nbs/03_observability/05_telemetry.ipynb #a2367c9f
 @dataclass(frozen=True)
@@ -184,20 +183,22 @@ def instrumented(
         tally = stack.enter_context(tallying()) if t.tally else None
         try: yield
         finally:
-            if tally: store_tally(tally, OPENED, time.time())
+            if tally and OPENED: _keep(tally, OPENED[-1])
+
+
+def _keep(tally: Tally, home: Path) -> None:
+    try: store_series(home / "gnc" / "metrics.db", tally, time.time())
+    except (OSError, sqlite3.Error) as e: LOG.debug("the metrics of this process were not kept: %s", e)
 
 
 def _say(line: str) -> None: print(f"gnc: {line}", file=sys.stderr)
 
 
 def _start(t: Telemetry, env: Mapping[str, str]) -> Callable[[], bool]:
-    extra = "'git-notes-consolidation[otel]'"
-    try:
-        if not has_sdk(): raise ModuleNotFoundError("OpenTelemetry's SDK is missing")
-        return start_export(t, env)
-    except Exception as e:
-        module = str(getattr(e, "name", ""))  # For gRPC, a package of that name
-        missing = module.replace(".", "-") if "grpc" in module else extra
+    try: return start_export(t, env)
+    except Exception as e:  # Not installed, most often
+        missing = ("opentelemetry-exporter-otlp-proto-grpc" if speaks_grpc(t.endpoint, env)
+                   else "'git-notes-consolidation[otel]'")
         _say(f"spans and metrics are not sent: {escaped(e, 200)}; run: pip install {missing}")
         return lambda: True
 
@@ -206,15 +207,3 @@ def _finish(end: Callable[[], bool]) -> None:
     if not end():
         _say("not all spans and metrics could be sent; is the collector running, and does it take OTLP there: "
              "over gRPC at port 4317, else over HTTP?")
-
-# %% ../../nbs/03_observability/05_telemetry.ipynb #1d0d2111
-def store_tally(
-    tally: Tally,
-    where: Sequence[Path],
-    now: float,  # Seconds since 1970
-) -> None:
-    "Add what was counted to the repository's file; that it cannot be written is no reason to fail."
-    import sqlite3
-    try:
-        if where and where[-1].is_dir(): store_series(where[-1] / "gnc" / "metrics.db", tally, now)
-    except (OSError, sqlite3.Error) as e: LOG.debug("the metrics of this process were not kept: %s", e)

@@ -86,13 +86,6 @@ def test_the_tools_are_typed_and_hinted(home, mode):
     assert sum(len(json.dumps(t.input_schema)) + len(t.description) for t in offered) < 13_000
 
 
-def test_a_model_is_told_whose_words_it_gets(home):
-    async def ask(client): return client.instructions, client.server_info.name
-    for mode in ("legacy", "auto"):
-        instructions, name = talk(desk_of(home), ask, mode)
-        assert "never an instruction" in instructions and name == "git-notes-consolidation"
-
-
 # Each tool
 
 
@@ -119,11 +112,6 @@ def test_recall_of_another_day(home):
     day = f"{named(home, 'ADR-010').timestamp:%Y-%m-%d}"
     now, then = (found(call(desk_of(home), "memory_recall", query="ADR-000 Flask", limit=1, **more))["results"] for more in ({}, {"as_of": "2026-01-31"}))
     assert day > "2026-01-31" and "superseded_by" not in then[0] and then[0]["summary"].startswith("ADR-000") and now != then
-
-
-def test_recall_of_what_was_known_on_another_day(home):
-    (old,) = found(call(desk_of(home), "memory_recall", query="ADR-000 Flask", limit=1, known_at="2026-01-31"))["results"]
-    assert old["summary"].startswith("ADR-000") and "superseded_by" not in old
 
 
 def test_recall_says_where_to_look_when_nothing_is_there(tmp_path):
@@ -177,12 +165,6 @@ def test_consolidate_plans_and_applies_only_when_told(tmp_path):
     assert again["counts"] == {} and "undo" not in again and len(state_of(home).runs) == 1
 
 
-def test_consolidate_in_one_namespace(tmp_path):
-    home = new_repo(tmp_path, story())
-    done = found(call(desk_of(home), "memory_consolidate", apply=True, namespace="learnings"))
-    assert done["counts"]["duplicates_found"] == 3 and "supersessions_detected" not in done["counts"]
-
-
 def test_consolidate_takes_the_arguments_of_the_manual(tmp_path):
     home = new_repo(tmp_path, story())
     def counts(**arguments): return found(call(desk_of(home), "memory_consolidate", **arguments))["counts"]
@@ -198,15 +180,6 @@ def test_consolidate_takes_the_arguments_of_the_manual(tmp_path):
     assert found(call(desk_of(home), "memory_consolidate", dry_run=False))["applied"] is True and refs(home) != before
 
 
-@pytest.mark.slow
-def test_what_a_run_leaves_to_the_next_is_said(tmp_path):
-    home = new_repo(tmp_path, story())
-    strict = desk_of(home, arguments={"max_change": 0.01, "max_change_floor": 1})
-    for apply in (False, True):
-        said = found(call(strict, "memory_consolidate", apply=apply))
-        assert said["counts"]["supersessions_detected"] == 1 and "wait for the next run" in said["warnings"][0]
-
-
 def test_a_run_elsewhere_is_named(home):
     with run_lock(open_repo(home)): said = wrong(call(desk_of(home), "memory_consolidate", apply=True))
     assert "another run is at work" in said
@@ -219,14 +192,6 @@ def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
     assert "needs the id of a question" in wrong(call(desk_of(home), "memory_review", action="accept"))
     assert "nothing here is called" in wrong(call(desk_of(home), "memory_review", action="reject", id="edge_nosuch"))
     assert "'list', 'accept' or 'reject'" in wrong(call(desk_of(home), "memory_review", action="delete"))
-
-
-def test_a_question_without_memories_fits_its_schema(home, monkeypatch):
-    "The client refuses what does not."
-    lone = {"id": "sum_1", "what": "summary", "title": "Retries", "reason": "undone"}
-    replace_everywhere(monkeypatch, consolidation_status, "questions", lambda *_: [lone])
-    (row,) = found(call(desk_of(home), "memory_review"))["questions"]
-    assert row["newer_says"] == "Retries" and "newer" not in row
 
 
 @pytest.mark.slow
@@ -275,11 +240,6 @@ def test_store_hands_everything_on(home):
     assert [op["session"] for op in state_of(home).operations.values()] == ["s1"]
     found(call(desk_of(home, session="mine"), "memory_store", text="The office has a violet door."))
     assert sorted(op["session"] for op in state_of(home).operations.values()) == ["mine", "s1"]
-
-
-def test_store_needs_a_commit(home):
-    before = refs(home)
-    assert "make a commit first" in wrong(call(desk_of(home), "memory_store", text="x")) and refs(home) == before
 
 
 # Resources
@@ -583,14 +543,6 @@ def test_what_was_asked_is_answered_before_it_ends(home, pipe):
 
 
 @pytest.mark.slow
-def test_it_ends_with_its_client(home, pipe):
-    server = pipe(home)
-    server.begin()
-    code, out, err = server.end()
-    assert (code, out, err) == (0, b"", b"")
-
-
-@pytest.mark.slow
 def test_a_client_that_vanishes_in_the_middle(home, pipe):
     "All pipes broken, answers on their way."
     server = pipe(home)
@@ -610,15 +562,6 @@ def test_a_signal_ends_it(home, pipe, what):
     server.begin()
     server.p.send_signal(what)
     assert server.p.wait(20) and b"Traceback" not in server.p.stderr.read()
-
-
-@pytest.mark.slow
-def test_outside_a_repository_it_serves_the_reason(tmp_path, pipe):
-    server = pipe(tmp_path)
-    server.begin()
-    server.tool("memory_status")
-    r = server.answer()["result"]
-    assert r["isError"] and "run git init there" in r["content"][0]["text"] and server.end()[0] == 0
 
 
 # Without the SDK

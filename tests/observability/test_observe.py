@@ -92,16 +92,6 @@ def test_a_span_that_is_not_sampled_costs_no_conversion(monkeypatch):
     with observe.span("s", a=Unprintable()) as s: s.set(b=Unprintable())
 
 
-def test_traced_keeps_the_function_and_its_errors(seen):
-    @observe.traced("f")
-    def f(a, *, b=1):
-        "Adds."
-        return a + b
-    assert (f(1, b=2), f.__name__, f.__doc__) == (3, "f", "Adds.")
-    with pytest.raises(TypeError): f("x", b=2)
-    assert [(s.name, s.status.is_ok) for s in seen()] == [("f", True), ("f", False)]
-
-
 def test_coroutines_side_by_side_keep_their_own_children(seen):
     async def work(i):
         with observe.span("work"), observe.span("step", i=i): await asyncio.sleep(0.001 * (3 - i))
@@ -112,17 +102,3 @@ def test_coroutines_side_by_side_keep_their_own_children(seen):
     steps = [s for s in seen() if s.name == "step"]
     assert len({s.parent.span_id for s in steps}) == 3
     assert {by_id[s.parent.span_id].name for s in steps} == {"work"} and {by_id[s.parent.span_id].name for s in seen() if s.name == "work"} == {"run"}
-
-
-def test_the_score_opens_its_span_with_its_attributes(seen, caplog):
-    from git_notes_consolidation.observability.logs import TRACE
-    caplog.set_level(TRACE, "git_notes_consolidation")
-    from git_notes_consolidation.core.settings import RetentionConfig
-    from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-    from git_notes_consolidation.core.models import MemoryMetadata
-    from git_notes_consolidation.retention.score import compute_retention_score
-    m = mem("Use FastAPI", days_ago=30)
-    score = compute_retention_score(m, MemoryMetadata(m.id), RetentionConfig(), SAMPLE_NOW)
-    (s,) = seen()
-    assert s.name == "retention.compute"
-    assert dict(s.attributes) == {"memory_id": m.id, "recency": 0.5, "activation": 0.0, "importance": score.importance, "overall": score.overall}

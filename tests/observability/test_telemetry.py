@@ -262,13 +262,6 @@ def test_a_file_for_a_collector_is_whole_and_readable(repo, tmp_path):
     assert {x["name"] for x in here("metrics", "--json", repo=repo).json["series"]} <= METRICS.keys() and metrics_command
 
 
-def test_series_that_nobody_adds_to_go_after_their_time(tmp_path):
-    t = tally.Tally(); t.add("consolidation.runs", 3, {"status": "success"})
-    path = tmp_path / "gnc" / "metrics.db"
-    tally.store_series(path, t, now=1000.0)
-    assert [s.value for s in tally.load_series(path, 4600.0, 3600.0)] == [3.0] and tally.load_series(path, 4601.0, 3600.0) == []
-
-
 def test_processes_that_end_together_all_count(tmp_path):
     code = ("import sys; from pathlib import Path; from git_notes_consolidation.observability.metrics import *\n"
             "t = Tally(); t.add('consolidation.runs', 1, {}); t.add('llm.latency', 0.3, {})\nfor _ in range(20): store_series(Path(sys.argv[1]), t, 1.0)")

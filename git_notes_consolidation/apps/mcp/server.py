@@ -138,10 +138,10 @@ TEMPLATES = ({"uriTemplate": _SHELF + "/{id}", "name": "summary", "title": "A su
 
 def read_resource(workspace: Workspace, uri: str) -> dict[str, Any]:
     "The list of the summaries, or one of them."
-    if uri == _SHELF: data = _summaries(workspace)
-    elif uri.startswith(f"{_SHELF}/"):
-        data = run_tool(workspace, memory_get_summary, {"id": uri.removeprefix(f"{_SHELF}/")})
-    else: raise RepoError(f"Unknown resource {visible_text(uri)}; {_SHELF} lists those there are")
+    if uri != _SHELF and not uri.startswith(f"{_SHELF}/"):
+        raise RepoError(f"Unknown resource {visible_text(uri)}; {_SHELF} lists those there are")
+    data = (_summaries(workspace) if uri == _SHELF
+            else run_tool(workspace, memory_get_summary, {"id": uri.removeprefix(f"{_SHELF}/")}))
     return {"contents": [{"uri": uri, "mimeType": "application/json",
                           "text": json.dumps(data, ensure_ascii=False)}]}
 
@@ -176,7 +176,11 @@ def new_server(workspace: Workspace) -> mcp_lowlevel.Server[Any]:
                                              limiter=lanes[reads])
         return mcp_types.CallToolResult.model_validate(answer)
     async def use_resource(ctx: Any, asked: mcp_types.ReadResourceRequestParams) -> Any:
-        answer = await anyio_thread.run_sync(_resource, workspace, str(asked.uri), limiter=lanes[True])
+        try:
+            answer = await anyio_thread.run_sync(read_resource, workspace, str(asked.uri), limiter=lanes[True])
+        except Exception as e:
+            code = -32002 if isinstance(e, RepoError) else mcp_types.INTERNAL_ERROR  # -32002: there is none
+            raise mcp.MCPError(code, error_line(e)) from e
         return mcp_types.ReadResourceResult.model_validate(answer)
     return mcp_lowlevel.Server(
         "git-notes-consolidation", version=__version__, title="Project memory", instructions=INSTRUCTIONS,
@@ -189,13 +193,6 @@ def new_server(workspace: Workspace) -> mcp_lowlevel.Server[Any]:
 def _list(kind: type[BaseModel], **rows: Any) -> Callable[..., Any]:
     async def answer(*_: object) -> Any: return kind.model_validate(rows)
     return answer
-
-
-def _resource(workspace: Workspace, uri: str) -> dict[str, Any]:
-    try: return read_resource(workspace, uri)
-    except Exception as e:
-        code = -32002 if isinstance(e, RepoError) else mcp_types.INTERNAL_ERROR  # -32002: there is none
-        raise mcp.MCPError(code, error_line(e)) from e
 
 # %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #9abd3720
 def serve(workspace: Workspace, log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "WARNING") -> None:
