@@ -134,7 +134,8 @@ def start_export(
     export = partial(_exporter, t.endpoint, speaks_grpc(t.endpoint, env), seconds)
     if t.traces:
         providers.append(tracing := TracerProvider(**own))
-        tracing.add_span_processor(BatchSpanProcessor(export("trace", "OTLPSpanExporter"), max_queue_size=20_000))
+        out = export("trace", "OTLPSpanExporter")
+        tracing.add_span_processor(BatchSpanProcessor(out, max_queue_size=20_000))
         trace.set_tracer_provider(tracing)
     if t.metrics:
         reader = PeriodicExportingMetricReader(export("metric", "OTLPMetricExporter"))
@@ -205,5 +206,5 @@ def _start(t: Telemetry, env: Mapping[str, str]) -> Callable[[], bool]:
 
 def _finish(end: Callable[[], bool]) -> None:
     if not end():
-        _say("not all spans and metrics could be sent; is the collector running, and does it take OTLP there: "
-             "over gRPC at port 4317, else over HTTP?")
+        _say("not all spans and metrics could be sent; is the collector running, and does it take OTLP "
+             "there: over gRPC at port 4317, else over HTTP?")

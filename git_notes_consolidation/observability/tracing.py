@@ -41,7 +41,8 @@ def attribute_value(
     "The value in a form that OpenTelemetry carries."
     if isinstance(value, Enum): value = value.value
     if hasattr(value, "item"): value = value.item()  # Of NumPy
-    if not isinstance(value, (list, tuple)): return value if isinstance(value, (str, int, float)) else str(value)
+    if isinstance(value, (str, int, float)): return value
+    if not isinstance(value, (list, tuple)): return str(value)
     items = [attribute_value(v) for v in value]
     kinds = {type(v) for v in items}
     return tuple(items) if len(kinds) <= 1 and tuple not in kinds else tuple(map(str, items))

@@ -177,7 +177,8 @@ def new_server(workspace: Workspace) -> mcp_lowlevel.Server[Any]:
         return mcp_types.CallToolResult.model_validate(answer)
     async def use_resource(ctx: Any, asked: mcp_types.ReadResourceRequestParams) -> Any:
         try:
-            answer = await anyio_thread.run_sync(read_resource, workspace, str(asked.uri), limiter=lanes[True])
+            answer = await anyio_thread.run_sync(read_resource, workspace, str(asked.uri),
+                                                 limiter=lanes[True])
         except Exception as e:
             code = -32002 if isinstance(e, RepoError) else mcp_types.INTERNAL_ERROR  # -32002: there is none
             raise mcp.MCPError(code, error_line(e)) from e
