@@ -8,6 +8,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "tracing": "span detail_span traced current_span listening has_sdk",
     "metrics": "Tally Series count record gauge count_outcomes measuring tallying store_series load_series "
         "exposition",
-    "export": "start_export",
-    "telemetry": "Telemetry read_environment instrumented",
+    "telemetry": "Telemetry read_environment start_export instrumented",
 })

@@ -73,7 +73,7 @@ def context_fields() -> dict[str, str]:
 # %% ../../nbs/03_observability/02_logs.ipynb #b28aa0d9
 def is_enabled(level: str = "info") -> bool:
     "Does anybody read what is said at this level?"
-    return LOG.isEnabledFor(LEVELS.get(level) or logging.ERROR)
+    return LOG.isEnabledFor(LEVELS.get(level, logging.ERROR))
 
 
 def is_logging() -> bool:
@@ -87,38 +87,31 @@ def log_event(
     **fields: Any,
 ) -> None:
     "One line."
-    if is_enabled(level): LOG.log(LEVELS.get(level) or logging.ERROR, "%s", event, extra={"fields": fields})
+    if is_enabled(level): LOG.log(LEVELS.get(level, logging.ERROR), "%s", event, extra={"fields": fields})
 
 # %% ../../nbs/03_observability/02_logs.ipynb #eea1b294
-def _fields(r: logging.LogRecord) -> dict[str, Any]:
-    found = getattr(r, "fields", None)
-    return found if isinstance(found, dict) else {}
-
-
-def _said(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float)) or value is None else escaped(value)
+def _row(r: logging.LogRecord) -> dict[str, Any]:
+    "Time, level, event, fields, and what it belongs to."
+    head = {"time": datetime.fromtimestamp(r.created, UTC).isoformat(timespec="milliseconds"),
+            "level": r.levelname.lower(), "logger": r.name, "event": escaped(r.getMessage())}
+    fields = {escaped(k): v if v is None or isinstance(v, (int, float)) else escaped(v)
+              for k, v in getattr(r, "fields", {}).items()}
+    error = r.exc_info and r.exc_info[1]
+    told = {"error": escaped(f"{type(error).__name__}: {error}")} if error else {}
+    return head | fields | context_fields() | told | head  # Its first names are nobody else's
 
 
 class JsonLines(logging.Formatter):
     "One JSON object a line."
     def format(self, record: logging.LogRecord) -> str:
-        "Time, level, event, fields, and what it belongs to."
-        row = {"time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-               "level": record.levelname.lower(),
-               "logger": record.name, "event": escaped(record.getMessage())}
-        row |= {escaped(k): _said(v) for k, v in _fields(record).items() if k not in row} | context_fields()
-        if record.exc_info and record.exc_info[1]:
-            row["error"] = escaped(f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}")
-        return json.dumps(row, ensure_ascii=False)
+        "All that is known of a record."
+        return json.dumps(_row(record), ensure_ascii=False)
 
 # %% ../../nbs/03_observability/02_logs.ipynb #2c24c6fb
 class TextLines(logging.Formatter):
     "One line for people."
     def format(self, record: logging.LogRecord) -> str:
         "Time, level, event, and the fields behind it."
-        fields = " ".join(f"{escaped(k)}={_said(v)}" for k, v in (_fields(record) | context_fields()).items())
-        line = (
-            f"{datetime.fromtimestamp(record.created, UTC):%H:%M:%S} {record.levelname.lower():7} "
-            f"{escaped(record.getMessage())} {fields}".rstrip())
-        return (line if not record.exc_info or not record.exc_info[1]
-                else f"{line} error={escaped(repr(record.exc_info[1]))}")
+        row = _row(record)
+        time, level, _, event = (row.pop(k) for k in ("time", "level", "logger", "event"))
+        return f"{time[11:19]} {level:7} {event} {' '.join(f'{k}={v}' for k, v in row.items())}".rstrip()

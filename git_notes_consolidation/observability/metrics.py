@@ -4,9 +4,9 @@
 
 # %% ../../nbs/03_observability/04_metrics.ipynb #9b1296bd
 from __future__ import annotations
-import inspect, json, re, sqlite3, threading
+import json, re, sqlite3, threading
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import accumulate, groupby
@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from ..core.visible import visible
 from .signals import Metric, METRICS, prometheus_name
-from .tracing import (
-    attribute_value, feed_plugin, listening, plugin_active)
+from .tracing import attribute_value, listening
 
 # %% auto #0
-__all__ = ['OPENED', 'Series', 'Tally', 'measuring', 'count', 'record', 'gauge', 'count_outcomes', 'tallying', 'store_series',
+__all__ = ['record', 'gauge', 'OPENED', 'Series', 'Tally', 'measuring', 'count', 'count_outcomes', 'tallying', 'store_series',
            'load_series', 'exposition']
 
 # %% ../../nbs/03_observability/04_metrics.ipynb #0585b7b7
@@ -29,10 +28,6 @@ class Series(NamedTuple):
     value: float  # Of a counter or gauge; of a histogram the sum
     counts: tuple[int, ...] = ()  # Of a histogram: how many fell into each bucket, and above the last
 
-
-def _key(name: str, labels: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return name, tuple(sorted((k, str(v)) for k, v in labels.items()))
-
 # %% ../../nbs/03_observability/04_metrics.ipynb #dbbcbf71
 class Tally:
     "What a process counted so far."
@@ -40,53 +35,42 @@ class Tally:
         self._lock, self._rows = threading.Lock(), dict[tuple[str, tuple[tuple[str, str], ...]], Series]()
 
     def add(self, name: str, value: float, labels: Mapping[str, Any]) -> None:
-        """Count, or put a value into a histogram; a gauge takes the value. What is not in the catalogue is
-        not counted."""
-        m = METRICS.get(name)
-        if m is None: return
+        "Count, or put a value into a histogram; a gauge takes the value."
+        m, key = METRICS[name], (name, tuple(sorted((k, str(v)) for k, v in labels.items())))
         with self._lock:
-            old = (self._rows.get(key := _key(name, labels))
-                   or Series(m, key[1], 0.0, (0,) * (len(m.buckets) + 1) if m.buckets else ()))
-            at = bisect_left(m.buckets, value) if m.buckets else -1
+            old = self._rows.get(key) or Series(m, key[1], 0.0, (0,) * (len(m.buckets) + bool(m.buckets)))
+            at = bisect_left(m.buckets, value)
             counts = tuple(n + (i == at) for i, n in enumerate(old.counts))
-            self._rows[key] = old._replace(value=value if m.kind == "gauge" else old.value + value,
-                                           counts=counts)
+            self._rows[key] = Series(m, key[1], value if m.kind == "gauge" else old.value + value, counts)
 
     def series(self) -> list[Series]:
         "What there is, in the order of names."
         with self._lock: return [self._rows[k] for k in sorted(self._rows)]
 
 # %% ../../nbs/03_observability/04_metrics.ipynb #ca7ab63c
+_TALLIES: list[Tally] = []  # Who counts in this process
+
+
 def measuring() -> bool:
     "Does anybody want numbers?"
-    return bool(_TALLIES) or listening("metrics") or plugin_active()
+    return bool(_TALLIES) or listening("metrics")
 
 
 def count(
-    name: str,  # "consolidation.runs"
-    n: float = 1,  # Never negative
+    name: str,  # "consolidation.runs"; the catalogue says whether it is counted, recorded or set
+    value: float = 1,  # Of a counter never negative
     /, **labels: Any,  # Few values each: a label with an id in it makes a series for every id
 ) -> None:
-    "Add to a counter."
-    if measuring(): _tell("counter", "add", name, n, labels)
+    "One more number of a metric."
+    if not measuring(): return
+    known = {k: attribute_value(v) for k, v in labels.items()}
+    if listening("metrics"):
+        from opentelemetry import metrics
+        _instrument(metrics.get_meter_provider(), METRICS[name])(value, known)
+    for tally in _TALLIES: tally.add(name, value, known)
 
 
-def record(
-    name: str,  # "consolidation.duration_seconds"
-    value: float,
-    /, **labels: Any,  # As above
-) -> None:
-    "One more value in a histogram."
-    if measuring(): _tell("histogram", "record", name, value, labels)
-
-
-def gauge(
-    name: str,  # "consolidation.active_runs"
-    value: float,
-    /, **labels: Any,  # As above
-) -> None:
-    "How much there is now."
-    if measuring(): _tell("gauge", "set", name, value, labels)
+record = gauge = count  # What a reader calls it that sees a histogram or a gauge
 
 
 @contextmanager
@@ -99,28 +83,12 @@ def count_outcomes(
     count(name, status="success")
 
 
-_TALLIES: list[Tally] = []  # Who counts in this process
-
-
-def _tell(kind: str, verb: str, name: str, value: float, labels: Mapping[str, Any]) -> None:
-    known = {k: attribute_value(v) for k, v in labels.items()}
-    if listening("metrics"): getattr(_instrument(_meter_provider(), kind, name), verb)(value, known)
-    if plugin_active(): feed_plugin(name, value, known)
-    for tally in _TALLIES: tally.add(name, value, known)
-
-
 @lru_cache(maxsize=1024)
-def _instrument(provider: Any, kind: str, name: str) -> Any:
-    make, m = getattr(provider.get_meter("git_notes_consolidation"), f"create_{kind}"), METRICS.get(name)
-    if m is None: return make(name)
-    edges = "explicit_bucket_boundaries_advisory"  # Not every version of the API takes them
-    return make(name, unit=m.unit, description=m.says,
-                **({edges: m.buckets} if m.buckets and edges in inspect.signature(make).parameters else {}))
-
-
-def _meter_provider() -> Any:
-    from opentelemetry import metrics
-    return metrics.get_meter_provider()
+def _instrument(provider: Any, m: Metric) -> Callable[..., None]:
+    edges = {"explicit_bucket_boundaries_advisory": m.buckets} if m.buckets else {}
+    make = getattr(provider.get_meter("git_notes_consolidation"), f"create_{m.kind}")
+    verb = {"counter": "add", "histogram": "record", "gauge": "set"}[m.kind]
+    return getattr(make(m.name, unit=m.unit, description=m.says, **edges), verb)
 
 # %% ../../nbs/03_observability/04_metrics.ipynb #a72f93c1
 @contextmanager
@@ -134,12 +102,11 @@ def tallying() -> Iterator[Tally]:
 # %% ../../nbs/03_observability/04_metrics.ipynb #e9c3955a
 OPENED: list[Path] = []  # The git directory of the repository that this process opened last
 
-# %% ../../nbs/03_observability/04_metrics.ipynb #e05a0756
-_TABLE = """CREATE TABLE IF NOT EXISTS series (name TEXT, labels TEXT, value REAL NOT NULL, counts TEXT NOT \
-NULL, touched REAL NOT NULL,
-    PRIMARY KEY (name, labels))"""
-
 # %% ../../nbs/03_observability/04_metrics.ipynb #334b3e3a
+_TABLE = """CREATE TABLE IF NOT EXISTS series (name TEXT, labels TEXT, value REAL NOT NULL, counts TEXT NOT \
+NULL, touched REAL NOT NULL, PRIMARY KEY (name, labels))"""
+
+
 def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(exist_ok=True)
     conn = sqlite3.connect(path, timeout=5.0, isolation_level=None)
@@ -159,16 +126,17 @@ def store_series(
     if not rows: return
     with closing(_open(path)) as conn:
         conn.execute("BEGIN IMMEDIATE")
-        for s in rows:
-            key = s.metric.name, json.dumps(s.labels)
-            old = (conn.execute("SELECT value, counts FROM series WHERE name = ? AND labels = ?",
-                                key).fetchone() or (0.0, "[]"))
-            before = json.loads(old[1])
-            counts = ([a + b for a, b in zip(s.counts, before)] if len(before) == len(s.counts)
-                      else [*s.counts])
-            conn.execute("INSERT OR REPLACE INTO series VALUES (?, ?, ?, ?, ?)",
-                         (*key, old[0] + s.value, json.dumps(counts), now))
+        for s in rows: _add(conn, s, now)
         conn.execute("COMMIT")
+
+
+def _add(conn: sqlite3.Connection, s: Series, now: float) -> None:
+    key = s.metric.name, json.dumps(s.labels)
+    row = conn.execute("SELECT value, counts FROM series WHERE name = ? AND labels = ?", key).fetchone()
+    value, before = (row[0], json.loads(row[1])) if row else (0.0, [0] * len(s.counts))
+    counts = [a + b for a, b in zip(s.counts, before, strict=True)]
+    conn.execute("INSERT OR REPLACE INTO series VALUES (?, ?, ?, ?, ?)",
+                 (*key, value + s.value, json.dumps(counts), now))
 
 # %% ../../nbs/03_observability/04_metrics.ipynb #dac87857
 def load_series(
@@ -181,40 +149,33 @@ def load_series(
     with closing(_open(path)) as conn:
         conn.execute("DELETE FROM series WHERE touched < ?", (now - retention,))
         rows = conn.execute("SELECT name, labels, value, counts FROM series ORDER BY name, labels").fetchall()
-    found = ((METRICS.get(name), json.loads(labels), value, tuple(json.loads(counts))) for name, labels,
-             value, counts in rows)
-    return [Series(m, tuple((k, v) for k, v in labels), value, counts) for m, labels, value, counts in found
-            if m is not None and len(counts) == (len(m.buckets) + 1 if m.buckets else 0)]
+    return [Series(METRICS[name], tuple((k, v) for k, v in json.loads(labels)), value,
+                   tuple(json.loads(counts))) for name, labels, value, counts in rows if name in METRICS]
 
 # %% ../../nbs/03_observability/04_metrics.ipynb #04ea016e
-def _family(m: Metric, group: Iterable[Series], more: Mapping[str, str]) -> Any:
-    "The series of one metric, as prometheus_client holds them."
-    from prometheus_client import Metric as Family
-    name = prometheus_name(m)
-    family = Family(name.removesuffix("_total") if m.kind == "counter" else name, m.says, m.kind)
-    for s in group:
-        labels = {re.sub(r"\W", "_", k, flags=re.ASCII): visible(v) for k, v in (*s.labels, *more.items())}
-        if not s.counts: family.add_sample(name, labels, s.value); continue
-        for edge, n in zip([*map(str, m.buckets), "+Inf"], accumulate(s.counts)):
-            family.add_sample(f"{name}_bucket", labels | {"le": edge}, n)
-        family.add_sample(f"{name}_sum", labels, s.value)
-        family.add_sample(f"{name}_count", labels, sum(s.counts))
-    return family
-
-
-class _Collector(NamedTuple):
-    "What prometheus_client asks for the series."
-    families: list[Any]
-
-    def collect(self) -> list[Any]: return self.families
-
-
 def exposition(
     series: Iterable[Series],
     **labels: str,  # That every series gets: the repository
 ) -> str:
     "The text that Prometheus reads."
-    from prometheus_client import generate_latest
-    rows = sorted(series, key=lambda s: (prometheus_name(s.metric), s.labels))
-    families = [_family(m, group, labels) for m, group in groupby(rows, key=lambda s: s.metric)]
-    return generate_latest(_Collector(families)).decode()
+    rows, lines = sorted(series, key=lambda s: (prometheus_name(s.metric), s.labels)), list[str]()
+    for m, group in groupby(rows, key=lambda s: s.metric):
+        name = prometheus_name(m)
+        lines += [f"# HELP {name} {m.says}", f"# TYPE {name} {m.kind}"]
+        lines += [_sample(f"{name}{end}", dict(s.labels) | labels | more, x)
+                  for s in group for end, more, x in _samples(s)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _samples(s: Series) -> Iterator[tuple[str, dict[str, str], float]]:
+    if not s.counts: yield "", {}, s.value; return
+    for edge, n in zip([*map(str, s.metric.buckets), "+Inf"], accumulate(s.counts)):
+        yield "_bucket", {"le": edge}, n
+    yield "_sum", {}, s.value
+    yield "_count", {}, sum(s.counts)
+
+
+def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    said = {re.sub(r"\W", "_", k, flags=re.ASCII): json.dumps(visible(v), ensure_ascii=False)
+            for k, v in sorted(labels.items())}
+    return f"{name}{{{','.join(f'{k}={v}' for k, v in said.items())}}} {float(value)}"

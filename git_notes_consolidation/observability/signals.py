@@ -13,82 +13,71 @@ __all__ = ['SPANS', 'Kind', 'METRICS', 'SpanSignal', 'Metric', 'prometheus_name'
 class SpanSignal(NamedTuple):
     "A kind of span."
     name: str
-    attributes: tuple[str, ...] = ()  # Those that it always has
-    parent: str = ""  # The span around it, if that is always the same
-    says: str = ""
+    parent: str  # The span around it, if that is always the same
+    attributes: tuple[str, ...]  # Those that it always has
+    says: str
 
 
-def _span(name: str, attributes: str = "", parent: str = "", says: str = "") -> SpanSignal:
-    return SpanSignal(name, tuple(attributes.split()), parent, says)
+def _span(row: str) -> SpanSignal:
+    "Of a line: name, parent, attributes and what it says, with a bar between them."
+    name, parent, attributes, says = (part.strip() for part in row.split("|"))
+    return SpanSignal(name, parent, tuple(attributes.split()), says)
 
-# %% ../../nbs/03_observability/01_signals.ipynb #135e4c9f
-_RUN = "consolidation.run"
-_PIPELINE = (
-    _span(_RUN, "mode dry_run checkpoint_id", "", "a consolidation run"),
-    _span("consolidation.scan", "memories_count metadata_loaded", _RUN,
-          "reads notes, folds records, embeds what is new"),
-    _span("consolidation.supersession", "supersessions repeats near asked heard", _RUN,
-          "finds what repeats or replaces what"),
-    _span("consolidation.cluster", "clusters_found min_size max_size threshold", _RUN, "groups memories"),
-    _span("consolidation.summarize", "cluster_id source_count tokens_used", _RUN,
-          "writes the summaries of all clusters"),
-    _span("consolidation.tier", "memories transitions", _RUN, "moves between tiers"),
-    _span("consolidation.persist", "records", _RUN, "writes what the run decided"),
-    _span("consolidation.undo", "run runs_taken_back", "", "takes a run back, or brings it back"),
-    _span("retention.compute", "count recency activation importance overall", "",
-          "scores of a batch; the numbers are their means"),
-    _span("clustering.compute_distances", "memories threshold pairs", "consolidation.cluster",
-          "which pairs are near"),
-    _span("clustering.execute", "memories threshold clusters_found", "consolidation.cluster",
-          "merges and cuts"),
-)
-
-# %% ../../nbs/03_observability/01_signals.ipynb #679eaaf0
-_MODEL = (
-    _span("llm.summarize", "model provider prompt_tokens completion_tokens", "", "a summary is asked for"),
-    _span("llm.check_summary", "model provider prompt_tokens completion_tokens", "",
-          "which sentences of a summary or an answer the memories support is asked"),
-    _span("llm.detect_supersession",
-          "older_id newer_id result confidence model provider prompt_tokens completion_tokens", "",
-          "judgments of some pairs"),
-    _span("llm.detect_edges", "model provider prompt_tokens completion_tokens", "",
-          "how the memories of some clusters relate"),
-    _span("llm.merge", "model provider prompt_tokens completion_tokens", "",
-          "one text for two memories is asked for"),
-    _span("llm.ping", "model provider prompt_tokens completion_tokens", "", "is anybody there?"),
-    _span("llm.reason", "model provider prompt_tokens completion_tokens", "",
-          "a question is answered from memories"),
-    _span("chat {model}",
-          "gen_ai.operation.name gen_ai.provider.name gen_ai.request.model gen_ai.request.max_tokens", "",
-          "one call of a model"),
-)
-
-# %% ../../nbs/03_observability/01_signals.ipynb #360027f5
-_STORES = tuple(_span(f"store.{name}.{verb}", "count", "", f"{verb}s the notes of {what}") for name, what in
-                (("metadata", "tiers and accesses"), ("summary", "summaries"), ("edge", "edges"),
-                 ("run", "runs")) for verb in ("read", "write"))
-_USE = (
-    _span("store.summary.search", "count", "recall.search", "a search in which summaries take part"),
-    _span("index.refresh", "memories", "", "brings the cache's tables to the state"),
-    _span("git.notes.sync", "dry_run", "", "fetches, unites and pushes our refs"),
-    _span("recall.search", "query_length mode limit result_count", "", "a search"),
-    _span("recall.filter_by_tier", "mode kept filtered", "recall.search", "what the mode leaves out"),
-    _span("recall.increment_activation", "count", "", "counts memories as used"),
-    _span("reasoning.recall", "query temporal_patterns_found confidence", "", "a question is answered"),
-    _span("reasoning.resolve_temporal", "references", "reasoning.recall",
-          "reads the question, and what it says of time"),
-    _span("reasoning.synthesize", "by", "reasoning.recall", "finds the answer"),
-    _span("session.inject_summaries", "existing_replaced summaries_count tokens_used", "",
-          "the block of a session"),
-    _span("session.select_summaries", "candidates", "session.inject_summaries", "scores the summaries"),
-    _span("session.format_block", "tokens_used", "session.inject_summaries", "packs them into the budget"),
-    _span("writing.remember", "namespace operation", "", "one memory is written"),
-)
-
-SPANS = {s.name: s for s in (*_PIPELINE, *_MODEL, *_STORES, *_USE)}
+# %% ../../nbs/03_observability/01_signals.ipynb #88b9623b
+SPANS = {s.name: s for s in map(_span, """\
+consolidation.run |  | mode dry_run checkpoint_id | a consolidation run
+consolidation.scan | consolidation.run | memories_count metadata_loaded | reads notes, folds records, \
+embeds what is new
+consolidation.supersession | consolidation.run | supersessions repeats near asked heard | finds what \
+repeats or replaces what
+consolidation.cluster | consolidation.run | clusters_found min_size max_size threshold | groups memories
+consolidation.summarize | consolidation.run | cluster_id source_count tokens_used | writes the \
+summaries of all clusters
+consolidation.tier | consolidation.run | memories transitions | moves between tiers
+consolidation.persist | consolidation.run | records | writes what the run decided
+consolidation.undo |  | run runs_taken_back | takes a run back, or brings it back
+retention.compute |  | count recency activation importance overall | scores of a batch; the numbers are \
+their means
+clustering.compute_distances | consolidation.cluster | memories threshold pairs | which pairs are near
+clustering.execute | consolidation.cluster | memories threshold clusters_found | merges and cuts
+llm.summarize |  | model provider prompt_tokens completion_tokens | a summary is asked for
+llm.check_summary |  | model provider prompt_tokens completion_tokens | which sentences of a summary or \
+an answer the memories support is asked
+llm.detect_supersession |  | older_id newer_id result confidence model provider prompt_tokens \
+completion_tokens | judgments of some pairs
+llm.detect_edges |  | model provider prompt_tokens completion_tokens | how the memories of some \
+clusters relate
+llm.merge |  | model provider prompt_tokens completion_tokens | one text for two memories is asked for
+llm.ping |  | model provider prompt_tokens completion_tokens | is anybody there?
+llm.reason |  | model provider prompt_tokens completion_tokens | a question is answered from memories
+chat {model} |  | gen_ai.operation.name gen_ai.provider.name gen_ai.request.model \
+gen_ai.request.max_tokens | one call of a model
+store.metadata.read |  | count | reads the notes of tiers and accesses
+store.metadata.write |  | count | writes the notes of tiers and accesses
+store.summary.read |  | count | reads the notes of summaries
+store.summary.write |  | count | writes the notes of summaries
+store.edge.read |  | count | reads the notes of edges
+store.edge.write |  | count | writes the notes of edges
+store.run.read |  | count | reads the notes of runs
+store.run.write |  | count | writes the notes of runs
+store.summary.search | recall.search | count | a search in which summaries take part
+index.refresh |  | memories | brings the cache's tables to the state
+git.notes.sync |  | dry_run | fetches, unites and pushes our refs
+recall.search |  | query_length mode limit result_count | a search
+recall.filter_by_tier | recall.search | mode kept filtered | what the mode leaves out
+recall.increment_activation |  | count | counts memories as used
+reasoning.recall |  | query temporal_patterns_found confidence | a question is answered
+reasoning.resolve_temporal | reasoning.recall | references | reads the question, and what it says of time
+reasoning.synthesize | reasoning.recall | by | finds the answer
+session.inject_summaries |  | existing_replaced summaries_count tokens_used | the block of a session
+session.select_summaries | session.inject_summaries | candidates | scores the summaries
+session.format_block | session.inject_summaries | tokens_used | packs them into the budget
+writing.remember |  | namespace operation | one memory is written
+""".splitlines())}
 
 # %% ../../nbs/03_observability/01_signals.ipynb #7f8c2985
 Kind = Literal["counter", "histogram", "gauge"]
+_KINDS: dict[str, Kind] = {"c": "counter", "h": "histogram", "g": "gauge"}
 _BUCKETS = {"s": (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0),
             "1": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
             "{token}": (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0)}
@@ -113,8 +102,7 @@ def _metric(row: str) -> Metric:
     "Of a line: kind, name, unit, labels in brackets, and what it says."
     kind, name, unit, rest = row.split(None, 3)
     labels, _, says = rest.removeprefix("(").partition(") ")
-    return Metric(name, "counter" if kind == "c" else "histogram" if kind == "h" else "gauge", unit,
-                  tuple(labels.split()), says)
+    return Metric(name, _KINDS[kind], unit, tuple(labels.split()), says)
 
 # %% ../../nbs/03_observability/01_signals.ipynb #e774cec6
 METRICS = {m.name: m for m in map(_metric, """\

@@ -17,9 +17,9 @@ from git_notes_consolidation.apps.cli import health as metrics_command
 from git_notes_consolidation.observability import metrics as tally
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
-from helpers import ROOT, git, story
+from helpers import git, story
 
-NOW, PLUGIN = SAMPLE_NOW.isoformat(), os.environ.get("GNC_PLUGIN_PYTHON")  # read before the tests' environment is emptied
+NOW = SAMPLE_NOW.isoformat()
 
 
 class Receiver:
@@ -262,13 +262,6 @@ def test_a_file_for_a_collector_is_whole_and_readable(repo, tmp_path):
     assert {x["name"] for x in here("metrics", "--json", repo=repo).json["series"]} <= METRICS.keys() and metrics_command
 
 
-def test_series_that_nobody_adds_to_go_after_their_time(tmp_path):
-    t = tally.Tally(); t.add("consolidation.runs", 3, {"status": "success"})
-    path = tmp_path / "gnc" / "metrics.db"
-    tally.store_series(path, t, now=1000.0)
-    assert [s.value for s in tally.load_series(path, 4600.0, 3600.0)] == [3.0] and tally.load_series(path, 4601.0, 3600.0) == []
-
-
 def test_processes_that_end_together_all_count(tmp_path):
     code = ("import sys; from pathlib import Path; from git_notes_consolidation.observability.metrics import *\n"
             "t = Tally(); t.add('consolidation.runs', 1, {}); t.add('llm.latency', 0.3, {})\nfor _ in range(20): store_series(Path(sys.argv[1]), t, 1.0)")
@@ -299,33 +292,3 @@ def test_a_memory_cannot_write_a_line_of_its_own(tmp_path):
                MEMORY_CONSOLIDATION_TRACE_LLM_CONTENT="true").stderr
     assert "forged" in said and "\x1b" not in said and "\u2028" not in said
     assert not [line for line in said.splitlines() if line.startswith("ERROR")]
-
-
-# The plugin
-
-
-WITH_PLUGIN = """
-import json
-from git_notes_memory import observability as theirs
-from git_notes_consolidation.observability.metrics import count, gauge, record; from git_notes_consolidation.observability.tracing import span
-with span("consolidation.run", mode="full") as s:
-    s.set(changed=True)
-    inside = theirs.get_current_span()
-    said = [inside.operation, dict(inside.tags)]
-count("consolidation.runs", status="success"); record("consolidation.duration_seconds", 0.5, mode="full"); gauge("consolidation.active_runs", 0)
-print(json.dumps([json.loads(theirs.get_metrics().export_json()), *said]))
-"""
-
-
-@pytest.mark.skipif(not PLUGIN, reason="GNC_PLUGIN_PYTHON names no Python with the plugin; make plugin-test makes one")
-def test_the_real_plugins_numbers_and_spans_get_ours():
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run([PLUGIN, "-c", WITH_PLUGIN], capture_output=True, encoding="utf-8", env=env)
-    numbers, name, tags = json.loads(done.stdout)
-    assert (name, tags) == ("consolidation.run", {"mode": "full", "changed": True})
-    assert [x["value"] for x in numbers["counters"]["git_notes_consolidation_runs_total"]] == [1.0]
-    took, = numbers["histograms"]["git_notes_consolidation_duration_seconds"]
-    assert took["labels"] == {"mode": "full"} and took["bucket_counts"]["0.5"] == 1
-    off = subprocess.run([PLUGIN, "-c", "import sys; from git_notes_consolidation.observability.tracing import span\nwith span('a'): pass\n"
-                          "print([m for m in sys.modules if m.startswith('git_notes_memory')])"], capture_output=True, encoding="utf-8", env=env)
-    assert off.stdout.strip() == "[]"

@@ -149,6 +149,12 @@ def test_the_plain_install_consolidates_and_takes_back(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_server_names_its_extra(tmp_path):
+    told = cli(tmp_path, "serve")
+    assert (told.returncode, told.stdout) == (1, "") and "pip install 'git-notes-consolidation[mcp]'" in told.stderr and told.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
 def test_a_model_that_is_not_installed_is_named(tmp_path):
     home = new_repo(tmp_path / "repo", story())
     before = refs(home, NOTES)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from calls import gnc, new_repo, run, state_of
 from clones import agree, make
-from git_notes_consolidation.apps.mcp.server import Message, answer
+from git_notes_consolidation.apps.mcp.server import call_tool
 from git_notes_consolidation.apps.mcp.tools import Workspace
 from git_notes_consolidation.core.authors import AGENTS, Author
 from git_notes_consolidation.core.loading import load_settings
@@ -54,10 +54,9 @@ def writer(home, author=Author(), days=0):
 def agent(home, days=0): return writer(home, Author("agent", "claude-code 2.1", "s1"), days)
 def client(home, name="claude-code"):
     "An agent's end of the MCP server."
-    w = Workspace(str(home), clock=lambda: SAMPLE_NOW, session="mcp-1")
-    answer(w, Message(0, "initialize", {"protocolVersion": "2025-06-18", "clientInfo": {"name": name, "version": "2.1"}}))
+    w = Workspace(str(home), clock=lambda: SAMPLE_NOW, session="mcp-1", client=f"{name} 2.1")
     def call(tool, **given):
-        said = answer(w, Message(1, "tools/call", {"name": tool, "arguments": given}))
+        said = call_tool(w, tool, given)
         return said["content"][0]["text"] if said["isError"] else said["structuredContent"]
     return call
 

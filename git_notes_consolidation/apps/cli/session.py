@@ -169,6 +169,7 @@ def hook_stop(ctx: typer.Context) -> None:
     epilog="Example: `gnc serve`, or `gnc serve --repo ../other`  \n"
            "For Claude Code, in `.mcp.json` at the top of the project:  \n"
            "`{\"mcpServers\": {\"memory\": {\"command\": \"gnc\", \"args\": [\"serve\"]}}}`  \n"
+           "It needs `pip install 'git-notes-consolidation[mcp]'`. "
            "A server has one repository: the one it is started in, or that of `--repo`.")
 def serve(ctx: typer.Context) -> None:
     "Give an agent this memory as tools: an MCP server over standard input and output."
