@@ -61,7 +61,8 @@ def is_unpronounceable(text: str) -> bool:
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #f444d739
 def is_long(text: str) -> bool:
-    """Is it so long and so mixed that nobody chose it? The small letters and digits of a commit or a job are not
+    """Is it so long and so mixed that nobody chose it? The small letters and digits of a commit or a
+    job are not
     enough."""
     if not has(text, "token") or len(set(text)) < 10: return False
     kinds = sum(has(text, kind) for kind in ("[a-z]", "[A-Z]", r"\d"))
@@ -216,8 +217,10 @@ def _is_machine(address: str) -> bool:
 # %% ../../nbs/09_llm/03_secret_values.ipynb #3c4dff70
 CHECKS: dict[str, Callable[..., bool]] = {
     "random": is_random, "secret": is_secret, "strong": _is_strong, "opens": _opens, "key": _is_key,
-    "phrase": _is_phrase, "quoted_phrase": _is_quoted_phrase, "issued": _is_issued, "run": _is_run, "loud": _is_loud, "has": has,
-    "iban": _passes_iban, "luhn": _passes_luhn, "adds_up": _adds_up, "letter": _has_letter, "machine": _is_machine}
+    "phrase": _is_phrase, "quoted_phrase": _is_quoted_phrase, "issued": _is_issued, "run": _is_run,
+    "loud": _is_loud, "has": has,
+    "iban": _passes_iban, "luhn": _passes_luhn, "adds_up": _adds_up, "letter": _has_letter,
+    "machine": _is_machine}
 
 
 def passes(
