@@ -4,8 +4,7 @@ from git_notes_consolidation import lazy_names
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "providers": "Provider is_local",
     "budget": "Ledger Bound BudgetExceeded price token_bound",
-    "secret_values": "Finding",
-    "redact": "findings",
+    "redact": "Finding findings",
     "protocol": "Request Answer BadReply RULES",
     "breaker": "Breaker",
     "reply_cache": "CachedReply",

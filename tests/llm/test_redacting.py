@@ -14,6 +14,7 @@ from inventing import PERSONAL, filled, iban, leaks, luhn, rows
 from git_notes_consolidation.llm.redact import findings, redact
 
 ROWS = rows()
+INNOCENT = [json.loads(line)["text"] for line in (ROOT / "tests/fixtures/innocent.jsonl").read_text(encoding="utf-8").splitlines()]
 OPEN = [r for r in ROWS if r.half == "open"]  # Of the locked half only counts are looked at
 
 
@@ -125,11 +126,8 @@ def test_json_of_what_was_redacted_is_left_alone():
 # Single cases that went wrong once
 
 
-@pytest.mark.parametrize("text", [
-    "section 4.2.3.1 of it", "page_token: b2Zmc2V0OjQw", "`password=` is a parameter of connect().", "pip install tide==1.12.13.14", "UTC+05:30",
-    "Password: strict", "the token is cut at 4,096 characters", "user token: mem_" + "abcdefgh" * 3 + "23", "10.1.0.0/16", "x=+12345678",
-    "connect(password=settings.db_password)", "a token :: Token", "pk_live_" + "9f3kQz81" * 4])
-def test_innocent(text): assert redact(text) == text
+@pytest.mark.parametrize("text", INNOCENT)
+def test_what_opens_nothing_is_shown(text): assert redact(text) == text
 
 
 @pytest.mark.parametrize("text,shown", [
@@ -196,14 +194,6 @@ def test_a_password_of_several_words(text):
     assert secret not in redact(text.format(secret))
 
 
-@pytest.mark.parametrize("text", [
-    "password: !vault", "password=@@DB_PASSWORD@@", "Cache restored from key: linux-cargo-" + "9f3c81ab" * 4, "FROM node:20-slim@sha256:" + "9f3c81ab" * 8,
-    "PublicKey = " + "9f3kQz81Lm+/" * 3 + "9f3kQz8=", "Le mot de passe est demandé une seule fois.",
-    'auth_password="Enter the password"', "self.password.encode('ascii')",
-    "see Issue#1234 and Node22!", "kernel 6.8.0 #48-Ubuntu SMP", "sha384-" + "9f3kQz81Lm+/" * 5 + "9f3k in the integrity attribute"])
-def test_what_looks_alike_and_opens_nothing(text): assert redact(text) == text
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("unit", ["+49 170" + " 1234567", "DE89370400" + "440532013000", "mysql -pcookie" + "1234", "ada@" + "kelp.io,"])
 def test_what_hides_the_next_is_no_round_for_each(unit):
@@ -218,26 +208,9 @@ def test_a_table_in_json_stays_json():
         assert json.loads(redact(json.dumps({"k": text})))
 
 
-@pytest.mark.parametrize("text", [
-    "| Name | Password | Region |", "grant: password | implicit | device", "type Auth = password | webauthn | oidc", "Excel cell Sheet1!A1 and Data2024!A1:C9",
-    "Api2Kt$main$1 and Foo$$Lambda$14", "Page%20Name2", "C4Model#Container", "cache.get(key=TenantOrderSummaryV2Key1)", "set the password min-length",
-    "used the passphrase key-file", 'trace "' + "4bf92f35" * 4 + '" shows the token refresh',
-    "https://meet.example.com/join/weekly-planning-2024", 'password -> "Mot de passe"', "the token count is 2024"])
-def test_ordinary_sentences_about_secrets(text): assert redact(text) == text
-
-
 @pytest.mark.parametrize("text", ["pw: {}", "The pw is {}", "pass phrase: {}", "the password, by the way, is {}", "passwords: kim={} ada={}",
     "passwords for staging: kim: {}, ada: {}", "Passwords:\n- kim: {}\n- ada: {}"])
 def test_a_name_with_a_digit(text): assert WORD[:6] not in redact(text.replace("{}", WORD[:6] + "2"))
-
-
-@pytest.mark.parametrize("text", [
-    "the password reset page", "tokens are cut at 500", "the password, if any, is validated", "the token, by the way, is cut at 500",
-    "the pw field is required",
-    "passwords: policy=strict rotation=quarterly", "passwords: min_length=12 rounds=600000", "passwords: sha256:" + "9f3c81ab" * 2, "pw = getpass()",
-    "commit " + "9f3c81ab" * 5, "id 550e8400-e29b-41d4-a716-446655440000", "see src/pw/main2.py", "we pass phrase ids to the indexer",
-    "The password, once set, is rotated every 90 days", "passwords: changed on 2026-11-03"])
-def test_a_name_with_no_value(text): assert redact(text) == text
 
 
 def test_a_mark_is_no_name():
@@ -277,23 +250,6 @@ def test_a_plain_word_where_the_syntax_says_that_it_is_one(text):
     shown, variable = redact(text.replace("{}", WORD)), text.replace("{}", "$" + "TIDE")
     assert WORD not in shown, shown
     assert redact(variable) == variable
-
-
-@pytest.mark.parametrize("text", [
-    "this password is not right any more", "password is required", "password: hidden", "password: string", '"password": "required|min:8"',
-    "password = request.form['password']", "password=pw",
-    "sign in with apple / microsoft is offered", "credentials: client/server", "pass `name` to `open`", "passed: 120, failed: 3", "mysql -u root -p tide",
-    "ssh -p 2222 box", "curl -u $U:$P https://a",
-    "7z x a.7z -p", "| field | type |\n|---|---|\n| password | string |", "| setting | password |\n|---|---|\n| required | yes |",
-    "users, passwords and roles are seeded",
-    "Passwort vergessen", "la contraseña es incorrecta", "hasło jest wymagane", "the password, if any,\nkim, client, both",
-    "passphrase: see the vault for it", "seed phrase must never be logged",
-    "recovery codes are shown once", "GPIO pin 17 is high", "backup key 2026-11-03", "TOTP drift of 30 seconds", "cache key user:42/settings",
-    "token bucket for a run", "auth=(user, password)",
-    "dict.fromkeys(['name', 'password', 'repository'])", "use email as the password hint", "user forgot password yesterday", "PublicKey = b",
-    "ring 000-000-0000", "the card is 4111 1111 1111 1111",
-    "part 219-00-9999", "DNI 12345678A", "https://tide.dev/a?key=title&code=404&t=1730625262", "session_id=9f3c81ab9f3c81ab9f3c81ab9f3c81ab"])
-def test_what_is_said_about_secrets_is_shown(text): assert redact(text) == text
 
 
 UUID = [(HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)]
