@@ -18,7 +18,7 @@ from ..store.git import Repo
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 
 # %% auto #0
-__all__ = ['Event', 'EVENTS', 'Trigger', 'Facts', 'facts', 'Due', 'elapsed', 'last_firing', 'answer', 'in_domain']
+__all__ = ['Event', 'EVENTS', 'PRESSURE', 'Trigger', 'Facts', 'facts', 'Due', 'elapsed', 'last_firing', 'answer', 'in_domain']
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #a873ee23
 class Trigger(str, Enum):
@@ -89,6 +89,8 @@ def _threshold(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     return f"{f} since the last run, and a hook waits for {most}" if n >= most else ""
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #9e21335c
+PRESSURE = 2000  # Hot and warm memories at which a run is due
+
 def elapsed(
     now: datetime,
     then: datetime | None,  # None: never
@@ -106,8 +108,8 @@ def _interval(c: SubconsciousnessConfig) -> timedelta:
 def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     if elapsed(now, f.last_run) < _interval(c): return ""
     if f.waiting: return f"replacements left by the last run: {f.waiting}, more than one run may make"
-    if not 0 < c.hook_pressure <= f.at_hand: return ""
-    return f"{f.at_hand} memories are hot or warm, and {c.hook_pressure} are more than a session can hold"
+    if f.at_hand < PRESSURE: return ""
+    return f"{f.at_hand} memories are hot or warm, and {PRESSURE} are more than a session can hold"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #1438e4f0
 _NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",

@@ -63,8 +63,6 @@ class MemoryMetadata:
     # When what it says ceased to be true: the event time of the first that replaced it as a whole
     valid_until: datetime | None = None
     merged_into: str | None = None  # The memory that holds its text beside another's
-    # The commit that took the code it names; looked up only where a stale_factor is set
-    gone_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.activation_count < 0:

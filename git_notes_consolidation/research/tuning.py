@@ -6,15 +6,15 @@
 from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 import numpy as np
-from ..core.settings import RetentionConfig, SubconsciousnessConfig
+from ..core.settings import RetentionConfig, RetentionSettings, SubconsciousnessConfig
 from ..core.memory import Memory, mem
 from ..core.models import MemoryMetadata, MemoryTier
 from ..retention.score import (
-    _effective_age, _overall, _penalty_5, _used_5, _worth_5, activation, age_days, compute_retention_score,
+    _effective_age, _overall, activation, age_days, compute_retention_score,
     importance, power_law, recency, retrievability, score_decomposition)
 from ..retention.tiers import floor_of, tier_of, weights
 from ..core.tokens import estimate_tokens
@@ -34,7 +34,6 @@ class Prepared:
     days: np.ndarray  # (n,) days since capture
     use: np.ndarray  # (n,) activation, 0 to 1
     kind: np.ndarray  # (n,) 0: nothing replaced it, 1: replaced in part, 2: as a whole
-    gone: np.ndarray  # (n,) its code is gone
     away: np.ndarray  # (n,) it repeats another, or was merged into one
     shelved: np.ndarray  # (n,) its status is archived
     spaces: tuple[str, ...]  # The namespaces, by name
@@ -58,7 +57,6 @@ class Prepared:
                    column(activation(k.activation_count) for k in known),
                    column((0 if not k.superseded_by else 2 if k.superseded_kind == "full" else 1
                            for k in known), np.int8),
-                   column((k.gone_by for k in known), bool),
                    column((k.duplicate_of or k.merged_into for k in known), bool),
                    column((m.status == "archived" for m in ms), bool), spaces,
                    column((place[m.namespace] for m in ms), np.intp),
@@ -68,10 +66,6 @@ class Prepared:
 def _factors(p: Prepared, config: RetentionConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     "As `factors_of` has them."
     half_life, d = config.half_life_days, config.decay_exponent
-    if config.formula == "subcog":
-        return (np.array([recency(x, half_life) for x in np.floor(p.days).tolist()], float),
-                np.array([_used_5(k.activation_count) for k in p.known], float),
-                np.array([_worth_5(m) for m in p.memories], float))
     i = np.array([importance(m, a, config.importance_half_life_days) for m,
                   a in zip(p.memories, p.ages.tolist())], float)
     if config.decay == "act-r":
@@ -83,10 +77,8 @@ def _factors(p: Prepared, config: RetentionConfig) -> tuple[np.ndarray, np.ndarr
 # %% ../../nbs/20_research/01_tuning.ipynb #bf0c4667
 def scores(p: Prepared, config: RetentionConfig) -> np.ndarray:
     "(n,) the score of each memory, as `compute_retention_score` has it."
-    factor = (np.where(p.gone, config.stale_factor, 1.0)
-              * np.array([1.0, config.partial_factor, config.superseded_factor])[p.kind])
-    minus = _penalty_5(config) * (p.kind > 0) if config.formula == "subcog" else 0.0
-    return np.asarray(_overall(*_factors(p, config), factor, minus, config), float)
+    factor = np.array([1.0, config.partial_factor, config.superseded_factor])[p.kind]
+    return np.asarray(_overall(*_factors(p, config), factor, config), float)
 
 # %% ../../nbs/20_research/01_tuning.ipynb #40e792d2
 def tiers(p: Prepared, config: RetentionConfig) -> np.ndarray:
@@ -258,5 +250,5 @@ def preset(
     base: SubconsciousnessConfig,
 ) -> SubconsciousnessConfig:
     "The settings of a preset, and all else as it is."
-    scoring = dict(vars(RetentionConfig.preset(name)))
-    return replace(base, retention_half_life_days=scoring.pop("half_life_days"), **scoring)
+    scoring = RetentionConfig.preset(name)
+    return replace(base, **{f.name: getattr(scoring, f.name) for f in fields(RetentionSettings)})

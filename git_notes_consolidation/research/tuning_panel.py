@@ -12,7 +12,7 @@ from difflib import unified_diff
 from typing import Any
 from ..core.extras import need
 from ..core.settings import (
-    ConfigError, PRESETS, RetentionConfig, SubconsciousnessConfig)
+    ConfigError, PRESETS, RetentionConfig, RetentionSettings, SubconsciousnessConfig)
 from ..core.saving import Draft
 from ..plots.style import escape_markup, short_label, TIER_COLOURS, TIERS
 from .tuning import (
@@ -71,8 +71,7 @@ def settings_at(
     return replace(new, **same)
 
 # %% ../../nbs/20_research/03_tuning_panel.ipynb #9aeffce9
-_SLIDING = ({f.name for f in fields(RetentionConfig)} - {"half_life_days"}
-            | {*_RANGES, "retention_half_life_days"})
+_SLIDING = {f.name for f in fields(RetentionSettings)} | {*_RANGES}
 
 def panel_settings(config: SubconsciousnessConfig) -> dict[str, Any]:
     "What the panel decides, and a file is to say: all that scores, and what has a slider."

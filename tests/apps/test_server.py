@@ -16,7 +16,7 @@ from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.store import accesses as journal
 from git_notes_consolidation.consolidation import undo as service
 from git_notes_consolidation.consolidation import plan as consolidation_plan, status as consolidation_status
-from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import stores as consolidation_stores, pipeline as consolidation_pipeline
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.state import open_questions
@@ -226,9 +226,10 @@ def test_consolidate_takes_the_arguments_of_the_manual(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_run_leaves_to_the_next_is_said(tmp_path):
+def test_what_a_run_leaves_to_the_next_is_said(tmp_path, monkeypatch):
     home = new_repo(tmp_path, story())
-    strict = desk_of(home, arguments={"max_change": 0.01, "max_change_floor": 1})
+    replace_everywhere(monkeypatch, consolidation_pipeline, "ALWAYS", 1)
+    strict = desk_of(home, arguments={"max_change": 0.01})
     for apply in (False, True):
         said = found(call(strict, "memory_consolidate", apply=apply))
         assert said["counts"]["supersessions_detected"] == 1 and "wait for the next run" in said["warnings"][0]
@@ -261,7 +262,7 @@ def test_a_question_without_memories_fits_its_schema(home, monkeypatch):
 def test_a_question_is_decided_and_the_decision_taken_back(home, action):
     first_commit(home)
     d = desk_of(home)
-    asking = open_writing(home, load_settings({"write_review": True}, env={}), clock=lambda: SAMPLE_NOW)
+    asking = open_writing(home, load_settings({"write_confidence": 1.0}, env={}), clock=lambda: SAMPLE_NOW)
     old = asking.remember("Orders live in MySQL\n\nVersion 8.")
     asking.remember("Orders live in Postgres\n\nReplaces “Orders live in MySQL”: version 16.")
     rows = found(call(d, "memory_review"))

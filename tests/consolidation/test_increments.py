@@ -505,7 +505,7 @@ def test_once_a_month_everything_is_looked_at(settled, monkeypatch):
 
 
 @pytest.mark.slow(after=1)
-@pytest.mark.parametrize("change", [{"retention_days": "progress=30"}, {"candidates_same": 3}, {"stale_factor": 0.5}], ids=lambda c: next(iter(c)))
+@pytest.mark.parametrize("change", [{"retention_days": "progress=30"}, {"min_cluster_size": 4}], ids=lambda c: next(iter(c)))
 def test_other_settings_are_looked_at_whole(settled, change):
     home, new = settled
     append_to_head(home, new)
