@@ -13,7 +13,7 @@ from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.session.budget import SessionContext
 from git_notes_consolidation.session.context import (
-    ContextBuildConfig, SessionContextBuilder, assemble, beginning, complexity, format_context, hook_context, title, told_summary)
+    ContextBuildConfig, SessionContextBuilder, assemble, beginning, complexity, format_context, title, told_summary)
 from git_notes_consolidation.session.prepared import living
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import (
@@ -187,14 +187,6 @@ def test_every_hot_memory_is_in_and_the_budget_says_how_much_of_it(budget, whole
     d = told(hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50))), budget)
     assert len(d["memories"]) == 50 and d["left_out"]["budget"] == 0 and whole <= sum(m["content"] != "" for m in d["memories"]) <= whole + 9
     assert estimate_tokens(format_context(d)) <= d["used"] and (d["used"] <= budget) is (whole > 0)
-
-
-def test_a_hook_gives_no_more_than_a_host_takes(tmp_path):
-    spaces = "decisions learnings blockers progress patterns research reviews retrospective inception elicitation".split()
-    title = "Number {} of {}, a title of some length that says what was found out there"
-    made = [mem(title.format(i, ns), days_ago=i / 9, namespace=ns) for i in range(10) for ns in spaces]
-    told = hook_context(str(new_repo(tmp_path / "repo", made)), SAMPLE_NOW)
-    assert 20 <= len(ET.fromstring(told).findall(".//memory[@tier='hot']")) < 100 and len(told) <= 9_500
 
 
 def test_a_warm_memory_is_in_where_the_session_is_about_it():
