@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from calls import COMMAND, gnc, holds, new_repo, run, serve, state_of
-from helpers import add_memories, git, refs, story
+from helpers import add_memories, git, refs, replace_everywhere, story
 
+from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.consolidation import view as consolidation_view
@@ -249,11 +250,12 @@ def test_a_share_of_many_is_more_than_the_floor(tmp_path):
     assert run(new_repo(tmp_path / "b", overturned(8, others))).supersessions_detected == 7  # of 76
 
 
-def test_repeats_and_age_do_not_count(tmp_path):
+def test_repeats_and_age_do_not_count(tmp_path, monkeypatch):
     copies = [mem("Said again", "And again.", days_ago=d, namespace="learnings") for d in range(40)]
     old = [mem(f"Note {i} of a day long ago", f"It is {i * 7919}.", days_ago=900 + i, namespace="progress") for i in range(20)]
     home = new_repo(tmp_path, [*copies, *old])
-    result = run(home, max_change=0.0, max_change_floor=0)
+    replace_everywhere(monkeypatch, consolidation_pipeline, "ALWAYS", 0)
+    result = run(home, max_change=0.0)
     assert result.duplicates_found == 39 and sum(t.to_tier == MemoryTier.ARCHIVED for t in result.tier_transitions) == 59
 
 
