@@ -78,21 +78,16 @@ def variable_name(
     name: str,  # A field of `SubconsciousnessConfig`
 ) -> str:
     "What a setting is called in the environment."
-    ours = "CONSOLIDATION_" if name == "embedder" or name.startswith(_LONGER) else ""
-    return _DESIGNS.get(name, f"MEMORY_{ours}{name.upper()}")
+    ours = "_CONSOLIDATION" if name == "embedder" or name.startswith(_LONGER) else ""
+    theirs = "HOOK_SESSION_START" if name.startswith("summaries_") else f"MEMORY{ours}"
+    return _DESIGNS.get(name, f"{theirs}_{name.upper()}")
 
 
 _LONGER = ("llm_", "hook_", "event_", "context_", "write_", "log_")
 
 _DESIGNS = {"hook_enabled": "HOOK_CONSOLIDATION_ENABLED",
             "hook_idle_minutes": "HOOK_CONSOLIDATION_IDLE_MINUTES",
-            "summaries_enabled": "HOOK_SESSION_START_SUMMARIES_ENABLED",
-            "summaries_max": "HOOK_SESSION_START_SUMMARIES_MAX",
-            "summaries_token_budget": "HOOK_SESSION_START_SUMMARIES_TOKEN_BUDGET",
-            "summaries_min_confidence": "HOOK_SESSION_START_SUMMARIES_MIN_CONFIDENCE",
-            "summaries_prioritize": "HOOK_SESSION_START_SUMMARIES_PRIORITIZE",
-            "session_format": "HOOK_SESSION_START_FORMAT",  # Retired
-            "summaries_superseded": "HOOK_SESSION_START_SUMMARIES_SUPERSEDED"}
+            "session_format": "HOOK_SESSION_START_FORMAT"}
 
 # %% ../../nbs/01_core/09_parsing.ipynb #fdd579a1
 _HOOKS = {"consolidation_batch_size": "HOOK_CONSOLIDATION_MEMORY_THRESHOLD",
