@@ -116,8 +116,8 @@ def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #1438e4f0
 _NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
           "@monthly": "0 0 1 * *"}
-_NAMES = {name: str(n) for n, name in (*enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1),
-                                       *enumerate("sun mon tue wed thu fri sat".split()))}
+_MONTHS, _DAYS = "jan feb mar apr may jun jul aug sep oct nov dec", "sun mon tue wed thu fri sat"
+_NAMES = {name: str(n) for n, name in (*enumerate(_MONTHS.split(), 1), *enumerate(_DAYS.split()))}
 _LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))  # Minute, hour, day, month, day of the week
 
 

@@ -79,7 +79,8 @@ class ConsolidationResult:
         "What `to_dict` gave."
         made: dict[str, Any] = {f.name: tuple(v) if isinstance(v := d[f.name], list) else v
                                 for f in fields(cls) if f.name in d}
-        times = {k: datetime.fromisoformat(d[k]) if d.get(k) else None for k in ("started_at", "completed_at")}
+        times = {k: datetime.fromisoformat(d[k]) if d.get(k) else None
+                 for k in ("started_at", "completed_at")}
         moves = tuple(TierTransition(**t | {k: MemoryTier(t[k]) for k in ("from_tier", "to_tier")})
                       for t in d.get("tier_transitions", ()))
         return cls(**made | times | {"phase": ConsolidationPhase(d["phase"]), "tier_transitions": moves})

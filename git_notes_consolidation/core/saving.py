@@ -35,7 +35,8 @@ def _begun(*told: Mapping[str, Any]) -> dict[str, Any]:
 # %% ../../nbs/01_core/12_saving.ipynb #52b192af
 def _literal(value: Any) -> str:
     "A value as YAML and TOML both read it."
-    return "inf" if value == float("inf") else json.dumps("auto" if value is None else value, ensure_ascii=False)
+    if value == float("inf"): return "inf"
+    return json.dumps("auto" if value is None else value, ensure_ascii=False)
 
 
 def edit_line(
@@ -46,7 +47,8 @@ def edit_line(
 ) -> str:
     "The text with this setting in it, and everything else as it was."
     names = [name, *(k for table in _TABLES.values() for k, meant in table.items() if meant == name)]
-    line = re.compile(rf"^(\ufeff?[ \t]*(?:{'|'.join(names)})[ \t]*[:=][ \t]*)[^#\r\n]*?(?=[ \t]*(?:#.*)?\r?$)", re.M)
+    line = re.compile(rf"^(\ufeff?[ \t]*(?:{'|'.join(names)})[ \t]*[:=][ \t]*)"
+                      r"[^#\r\n]*?(?=[ \t]*(?:#.*)?\r?$)", re.M)
     if line.search(text): return line.sub(lambda m: m[1] + _literal(value), text)
     table = re.search(r"^[ \t]*\[", text, re.M) if toml else None
     before, after = (text[:table.start()], text[table.start():]) if table else (text, "")

@@ -329,7 +329,8 @@ DEFAULT_SUMMARIES_MIN_CONFIDENCE = _D.summaries_min_confidence
 DEFAULT_SUMMARIES_PRIORITIZE = _D.summaries_prioritize
 
 # %% ../../nbs/01_core/08_settings.ipynb #531b6f86
-_RUN, _JUDGE = "gnc consolidate --strategy chooses what a run does", "write_confidence = 1 asks before it acts"
+_RUN = "gnc consolidate --strategy chooses what a run does"
+_JUDGE = "write_confidence = 1 asks before it acts"
 _KEPT = "an operation that cannot be looked up cannot be taken back either"
 _ARCHIVED = "a memory that was replaced is archived, whatever its score"
 _PRESET = "retention_preset sets it"

@@ -43,7 +43,8 @@ def from_yaml(
             raise ConfigError("has an alias or a tag: write the value without it")
         found = yaml.load(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as e: raise ConfigError(f"is not YAML: {' '.join(str(e).split())[:300]}") from None
-    if not isinstance(found or {}, dict): raise ConfigError("has no settings: write `name: value`, a line each")
+    if not isinstance(found or {}, dict):
+        raise ConfigError("has no settings: write `name: value`, a line each")
     return found or {}
 
 # %% ../../nbs/01_core/07_settings_files.ipynb #0ca72fd5
@@ -78,4 +79,5 @@ def read_file(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as f: return parse_file(path, f.read(_MOST + 1))
     except FileNotFoundError: raise ConfigError(f"no configuration file {path}") from None
-    except OSError as e: raise ConfigError(f"configuration file {path} cannot be read: {e.strerror}") from None
+    except OSError as e:
+        raise ConfigError(f"configuration file {path} cannot be read: {e.strerror}") from None

@@ -130,8 +130,8 @@ def counts_by_half_life(
 ) -> dict[float, dict[str, int]]:  # Half-life to tier to number of memories
     "The tier distribution under each half-life, all else equal."
     memories = tuple(memories)
-    return {h: tier_counts(retention_frame(memories, metadata, replace(config, retention_half_life_days=h), now))
-            for h in half_lives}
+    made = {h: replace(config, retention_half_life_days=h) for h in half_lives}
+    return {h: tier_counts(retention_frame(memories, metadata, c, now)) for h, c in made.items()}
 
 # %% ../../nbs/06_retention/02_tiers.ipynb #31095d39
 def weights(
