@@ -84,7 +84,7 @@ def candidates(
 # Newer, older (positions in `current`), the embedder's cosine where computed
 ) -> list[tuple[int, int, float | None]]:
     "The pairs that are worth a judgment."
-    row, c = s.row(), s.config
+    row = s.row()
     at = s.rows()[[row[m.id] for m in current]]
     # All, as they lie there: no copy
     def those(X: np.ndarray) -> np.ndarray:
@@ -92,8 +92,8 @@ def candidates(
     halves = ([SearchVectors(those(s.vectors), s.embedder.floor)]
               + ([] if s.lexical is None else [SearchVectors(those(s.lexical), LexicalEmbedder.floor)]))
     first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
-    near = tiled_older(halves, np.arange(len(current)), [m.namespace for m in current], c.candidates_same,
-                       c.candidates_other, _KIN, first)
+    near = tiled_older(halves, np.arange(len(current)), [m.namespace for m in current], *s.nearest,
+                       _KIN, first)
     # An embedder may have no vector for a memory: no cosine
     seen = {k: bool(s.vectors[at[k]].any()) for k in {*near[0].tolist(), *near[1].tolist()}}
     pairs: dict[tuple[int, int], float | None] = {(a, b): x if seen[a] and seen[b] else None for a, b,

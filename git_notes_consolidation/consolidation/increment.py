@@ -111,7 +111,7 @@ def read_increment(
         or (known := read_previous_run(conn, base, new)) is None or not _later(known)):
         return None
     v = View(Scan((*known.memories, *new.memories), new.problems, new.tips),
-             Events(_accesses(base), (), base["ours"], base["seq"]), known.state, None, known,
+             Events(_accesses(base), (), base["ours"], base["seq"]), known.state, known,
              frozenset([*base["fresh"], *(m.id for m in new.memories)]))
     asked = uncounted(repo, conn, v.events)
     return None if _copies_among(conn, {*asked} - {m.id for m in known.memories}) else v
@@ -136,7 +136,7 @@ def base_of(
     # A copy of what is forgotten
     odd = any(e.code == "X" and e.target_id in gone and e.source_id not in gone for e in state.edges.values())
     beside = len(counts) + len(state.reviews) + len(state.answers) + len(state.rejected) + len(v.warnings)
-    if v.code or odd or not named <= ids or beside > most: return {}
+    if odd or not named <= ids or beside > most: return {}
     last, newest = (v.known.base["last"], v.known.base["newest"]) if v.known else ("", "")
     return {"tips": dict(v.scan.tips), "seen": [dict(v.scan.tips), dict(v.events.tips)], "fresh": [],
             "ours": dict(v.events.tips), "seq": v.events.seq, "living": len(there) + v.apart,

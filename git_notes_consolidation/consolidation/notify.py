@@ -5,9 +5,8 @@
 # %% ../../nbs/13_consolidation/07_notify.ipynb #d815ffcc
 from __future__ import annotations
 import json, os, shlex, signal, subprocess, tempfile, threading, urllib.error, urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 from urllib.parse import urlsplit
 from ..core.settings import SubconsciousnessConfig
@@ -18,7 +17,7 @@ from ..store.state import State
 from ..llm.providers import is_local
 
 # %% auto #0
-__all__ = ['GROUP', 'LISTENERS', 'finished', 'publish', 'refs_moved']
+__all__ = ['LISTENERS', 'finished', 'publish', 'refs_moved']
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #c0fd0064
 def finished(
@@ -48,14 +47,6 @@ def _within(seconds: float, what: str, do: Callable[[], str]) -> str:
     t = threading.Thread(target=work, daemon=True)
     t.start(); t.join(seconds)
     return said[0]
-
-# %% ../../nbs/13_consolidation/07_notify.ipynb #b174fd66
-GROUP = "git_notes_consolidation.events"
-
-def _entry_points(event: Mapping[str, Any], seconds: float = 10) -> Iterator[str]:
-    for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
-        def call(point: Any = point) -> str: point.load()(dict(event)); return ""
-        yield _within(seconds, f"entry point {point.name}", call)
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #fcf3f4ed
 def _command(line: str, event: Mapping[str, Any], seconds: float = 10) -> str:
@@ -125,7 +116,7 @@ def _webhook(url: str, event: Mapping[str, Any], local_only: bool, seconds: floa
 # %% ../../nbs/13_consolidation/07_notify.ipynb #6800a3e1
 def publish(event: Mapping[str, Any], config: SubconsciousnessConfig) -> tuple[str, ...]:
     "Tell everybody who is configured; what went wrong, in a sentence each."
-    said = list(_entry_points(event)) if config.event_entry_points else []
+    said = []
     if config.event_command: said.append(_command(config.event_command, event))
     if config.event_webhook: said.append(_webhook(config.event_webhook, event, config.llm_local_only))
     return tuple(f"event: {s}" for s in said if s)

@@ -31,7 +31,7 @@ from ..store.metadata import (
 from .cluster import cluster, linked, references_of, summarize
 
 # %% auto #0
-__all__ = ['Progress', 'tier', 'not_current', 'allowed', 'share_of', 'current_summaries', 'Desired', 'desired_state']
+__all__ = ['ALWAYS', 'Progress', 'tier', 'not_current', 'allowed', 'share_of', 'current_summaries', 'Desired', 'desired_state']
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #239073d9
 def tier(
@@ -42,10 +42,8 @@ def tier(
     out, config = [], s.config.retention
     with span("consolidation.tier") as log:
         mine = [m for m in s.memories if s.scope.has(m)]
-        meta = {m.id: replace(metadata[m.id], gone_by=s.gone[m.id]) if m.id in s.gone else metadata[m.id]
-                for m in mine}
-        for m, score in zip(mine, retention_scores(mine, meta, config, s.now)):
-            d = meta[m.id]
+        for m, score in zip(mine, retention_scores(mine, metadata, config, s.now)):
+            d = metadata[m.id]
             now, why = tier_of(score, m, d, config, s.now)
             if now != d.tier: out.append(TierTransition(m.id, d.tier, now, why, score.overall))
         log.set(memories=len(s.memories), transitions=len(out))
@@ -79,7 +77,10 @@ def allowed(memories: Sequence[Memory], past: set[str], config: Subconsciousness
 
 def share_of(n: int, config: SubconsciousnessConfig) -> int:
     "What one run may hide of so many."
-    return max(config.max_change_floor, int(config.max_change * n))
+    return max(ALWAYS, int(config.max_change * n))
+
+
+ALWAYS = 5  # Memories that one run may replace whatever the share comes to
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #2f029a86
 def _surest(
@@ -88,7 +89,7 @@ def _surest(
 ) -> tuple[list[MemoryEdge], tuple[MemoryEdge, ...]]:  # Those that are, and the replacements that wait
     "The surest replacements, as many as one run may make."
     fresh = [e for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.id not in s.state.edges]
-    if len(fresh) <= s.config.max_change_floor: return [*edges], ()
+    if len(fresh) <= ALWAYS: return [*edges], ()
     past = not_current(s.memories, s.state.edges.values())
     most = allowed(s.memories, past, s.config)
     ranked = dict.fromkeys(e.target_id for e in sorted(fresh, key=lambda e: (-e.weight, e.id)))
@@ -211,10 +212,8 @@ class Desired:
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #992f8967
 def _closed(s: Scanned, review: Mapping[str, object]) -> tuple[str, ...]:
     "Open questions of ours that a look at everything did not raise again."
-    c = s.config
-    looked = c.linking_enabled and c.supersession_enabled and c.consolidation_enabled
     return (tuple(sorted(i for i, r in s.state.reviews.items() if i not in review
-                         and r.get("by", "offline") == "offline")) if looked else ())
+                         and r.get("by", "offline") == "offline")) if s.config.consolidation_enabled else ())
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #aea88977
 def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
@@ -260,7 +259,7 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
     c, fresh, looks = s.config, s.fresh, s.fresh != frozenset()
     new = s if fresh is None else replace(s, scope=Scope(ids=fresh))
     progress(ConsolidationPhase.SUPERSESSION)
-    related = relate(new) if c.linking_enabled and looks else Related(collapse(s.memories), ())
+    related = relate(new) if looks else Related(collapse(s.memories), ())
     edges, undone = _allowed(related.edges, s.state)
     edges, wait = _surest(s, edges)
     edges += active_edges(new, edges, related.heard)
@@ -271,7 +270,7 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
         near = _around(s, related.stands_for, touched)
     summarizes = c.consolidation_enabled and s.scope.does("summarize") and looks
     groups, kept = cluster(near, related.stands_for) if summarizes else ([], None)
-    if c.linking_enabled and c.relations_enabled and looks:
+    if looks:
         edges += _beside(new, related, groups, [*edges, *undone.values()])
     progress(ConsolidationPhase.SUMMARIZE)
     as_before = [] if fresh is None else _told_before(s, groups, touched)

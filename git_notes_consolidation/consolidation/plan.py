@@ -202,7 +202,7 @@ def make_plan(
     if d.waiting:
         warnings = [*warnings, f"{d.waiting} replacement{'s wait' if d.waiting > 1 else ' waits'} for the "
                                f"next run, asked about until then: one run may supersede "
-                               f"{limit} memories (max_change, max_change_floor)"]
+                               f"{limit} memories (max_change)"]
     run = (digest("run", dict(bases), settings.id, s.now.isoformat(),
                   [[a.store, a.object, encode(a.record)] for a in changes]) if changes else "")
     result = replace(_result(run, s, d, changes, warnings), memories_expired=len(expired))
@@ -241,5 +241,5 @@ def check_blast_radius(plan: Plan) -> None:
             f"make tombstones of {plan.expires} memories (retention_days), and may of {plan.may_expire}")
     if over:
         raise Guard(
-            f"this run would {'; it would '.join(over)} (max_change, max_change_floor); nothing was written. "
+            f"this run would {'; it would '.join(over)} (max_change); nothing was written. "
             f"Look at it with gnc consolidate --dry-run, and allow it with a larger --max-change")

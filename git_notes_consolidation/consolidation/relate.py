@@ -116,13 +116,6 @@ _NAMED = (EdgeType.REFERENCES, EdgeType.IMPLEMENTS, EdgeType.DEPENDS_ON, EdgeTyp
           EdgeType.REFINES)
 _MINE = _HIDING | dict.fromkeys(_NAMED, "supersede")
 
-
-def _wanted(s: Scanned, kind: EdgeType) -> bool:
-    "Is this run to look for relations of a kind?"
-    on = {EdgeType.SUPERSEDES: s.config.supersession_enabled} | dict.fromkeys(
-        _NAMED, s.config.relations_enabled)
-    return on.get(kind, True) and s.scope.does(_MINE[kind])
-
 # %% ../../nbs/13_consolidation/03_relate.ipynb #e6c7dcf7
 def active_edges(
     s: Scanned,
@@ -134,8 +127,7 @@ def active_edges(
     def judged(e: MemoryEdge) -> bool:
         if e.by == "llm":
             return (e.source_id, e.target_id) in heard and (e.edge_type in _HIDING or e.code == "M")
-        ours = (s.config.linking_enabled and e.by == "offline" and e.edge_type in _MINE
-                and _wanted(s, e.edge_type))
+        ours = e.by == "offline" and e.edge_type in _MINE and s.scope.does(_MINE[e.edge_type])
         if e.edge_type in _NAMED and e.code != "I": return False
         return (ours and e.source_id in there and (e.target_id in there or e.target_id in s.buried)
                 and s.scope.has(there[e.source_id]))
@@ -200,7 +192,7 @@ def relate(s: Scanned) -> Related:
     "Repeats and supersessions that agree with each other."
     with span("consolidation.supersession") as log:
         plain, when = collapse(s.memories), {m.id: m.event_time for m in s.memories}
-        wanted = [kind for kind in _HIDING if _wanted(s, kind)]
+        wanted = [kind for kind, strategy in _HIDING.items() if s.scope.does(strategy)]
         merged = merged_into(s.state.edges.values(), when)
         current = [m for m in s.memories if plain[m.id] == m.id and m.id not in merged]
         judged = ask_model(s, current, judge(s, current)) if wanted else JudgedPairs()

@@ -65,8 +65,6 @@ class Scanned:
     model: Model | None = None  # A language model, if one may be asked
     # Tombstones by id; what is neither here nor there has not reached this clone
     buried: Mapping[str, Memory] = field(default_factory=dict)
-    # Memory id to the commit that took its code, where that is to count
-    gone: Mapping[str, str] = field(default_factory=dict)
     apart: int = 0  # Exact repeats that are not among the memories, because all is known of them
     last: str = ""  # The commit of the latest memory, where that is one of these
     near: NearPairs | None = None  # The near pairs of an earlier run
@@ -75,6 +73,8 @@ class Scanned:
     called: Mapping[str, MemoryNames] = field(default_factory=dict)
     # The memories whose relations are not known; none: all of them
     fresh: frozenset[str] | None = None
+    # Older memories of its namespace, and of all others, that each memory is judged against
+    nearest: tuple[int, int] = (10, 5)
 
     @property
     def writer(self) -> Model | None:

@@ -44,7 +44,6 @@ from ..llm.batch import Model, Parser
 from ..llm.protocol import Answer, Request
 from ..supersession.judge import JUDGE
 from ..summaries.extraction import SUMMARIZER
-from ..staleness.history import tip_of
 from .scan import collapse, living_memories, Scanned, Scope
 from .cluster import cluster
 from .pipeline import Desired, desired_state, Progress
@@ -70,18 +69,6 @@ def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
     own_line = f"{s.embedder.name}'s own line, {s.embedder.cluster_threshold:g}"
     return (f"no memories are as near as consolidation_threshold {s.config.consolidation_threshold:g}: by "
             f"the embedder {own_line}, there would be {n} clusters; leave the setting out")
-
-
-def _unread(s: Scanned, d: Desired) -> str:  # Empty: there is nothing to say
-    "That a formula archives what is new because nobody has read it yet."
-    if s.config.formula != "subcog": return ""
-    new = {
-        m.id
-        for m in s.memories if s.now - m.timestamp < timedelta(days=7) and m.id not in s.state.accesses
-    }
-    n = sum(t.memory_id in new and t.to_tier == MemoryTier.ARCHIVED for t in d.transitions)
-    return (f"formula subcog archives {n} of this week's memories because nobody has read them: it takes the "
-            f"logarithm of the number of uses; formula gnm does not") if n else ""
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #e85d0d4a
 def _place_of(*services: Any) -> str:
@@ -143,7 +130,7 @@ class ConsolidationService:
         ours = {r: tip for r, tip in refs.items() if r not in theirs}
         if base and ours != base["ours"] and catch_up(self.repo, self.settings, conn, now):
             base = base_in(self.repo, conn)
-        if not base or self.client or c.stale_factor != 1 or c.expiry or ours != base["ours"]: return None
+        if not base or self.client or c.expiry or ours != base["ours"]: return None
         then = View(Scan((), (), base["seen"][0]), Events((), (), base["seen"][1]), State())
         if store_cache.recalled(conn, "settled") != self.settled(then): return None
         fresh_enough = now - as_utc(base["whole"]) < _MONTH
@@ -166,7 +153,6 @@ class ConsolidationService:
         s = Scanned(
             memories, X, e, state, self.settings.config, now, scope,
             store_cache.embed_distinct(conn, seen, words)[0] if e.name != words.name else None,
-            gone={i: x.by for i, x in v.gone.items()},
             buried={m.id: m for m in v.scan.memories if m.status == "tombstone"}, at=rows,
             apart=v.apart, fresh=v.fresh)
         if not v.known: return v, s, expired
@@ -183,7 +169,7 @@ class ConsolidationService:
                     return self._scan(conn, v, now, scope, full)
         except TORN as e: LOG.debug("the cache is not built on: %s", e)
         with closing(store_cache.open_index(self.repo)) as conn:
-            return self._scan(conn, view(self.repo, self.settings, refs), now, scope, full)
+            return self._scan(conn, view(self.repo, refs), now, scope, full)
 
     def look(
         self,
@@ -206,9 +192,8 @@ class ConsolidationService:
             if expired := still_due(expired, d.transitions, s.state, s.row()):
                 d = desired_state(s := _without(s, expired), self.progress)
             unseen = without_vector(s.memories, map(s.vectors.__getitem__, s.rows().tolist()), s.embedder)
-            warnings = [*v.warnings, *unseen, *filter(None, (_too_far(s, d), _unread(s, d)))]
-            bases = v.bases | ({"HEAD": v.code.tip} if v.code else {})
-            plan = make_plan(s, d, bases, self.settings, warnings, expired)
+            warnings = [*v.warnings, *unseen, *filter(None, [_too_far(s, d)])]
+            plan = make_plan(s, d, v.bases, self.settings, warnings, expired)
             return model_answers(plan, client.usage(), s.model.heard) if client and s.model else plan, v
 
     def _model(self, client: Client) -> Model:
@@ -239,8 +224,7 @@ class ConsolidationService:
         "Names everything that relations depend on: they need no second look while it is the same."
         ours = {k: t for k, t in v.events.tips.items() if "mem-meta" not in k}
         # How much a run may do changes no relation
-        asked = replace(self.settings, config=replace(self.settings.config, max_change=1.0,
-                                                      max_change_floor=1))
+        asked = replace(self.settings, config=replace(self.settings.config, max_change=1.0))
         prompts = (JUDGE_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT, EDGES_PROMPT) if self.client else ()
         return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, dict(v.scan.tips),
                       ours)
@@ -252,8 +236,7 @@ class Stale(Guard):
 
 def check_bases(plan: Plan, tips: Mapping[str, str], prefix: str = "refs/notes/") -> None:
     "Refuse a plan whose refs have moved."
-    refs = {r for r in {*plan.bases, *tips} if r.startswith(prefix) and r != _COUNTERS or r == "HEAD"
-            and r in tips}
+    refs = {r for r in {*plan.bases, *tips} if r.startswith(prefix) and r != _COUNTERS}
     moved = sorted(r for r in refs if plan.bases.get(r) != tips.get(r))
     if moved:
         raise Stale(
@@ -447,20 +430,15 @@ def _told(service: ConsolidationService, result: ConsolidationResult, seconds: f
     return replace(result, warnings=(*result.warnings, *problems)) if problems else result
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #5958fb06
-def _check_file(service: ConsolidationService, plan: Plan, tips: Mapping[str, str]) -> None:
-    "What a plan was made from, as it is now; the code's branch too where that counted."
-    check_bases(plan, {**tips, **({"HEAD": tip_of(service.repo)} if "HEAD" in plan.bases else {})})
-
-
 def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
     """Apply a plan that was written to a file. How much it may hide is for the present settings to say, not
     for the file."""
     plan, begin, c = load_plan(text), time.perf_counter(), service.settings.config
-    _check_file(service, plan, shared_tips(service.repo))  # A refusal should not even leave a lock file
+    check_bases(plan, shared_tips(service.repo))  # A refusal should not even leave a lock file
     asked = {"mode": "plan", "dry_run": False, "checkpoint_id": ""}
     with span("consolidation.run", **asked), _measured("plan") as ended, run_lock(service.repo):
         v = view(service.repo)
-        _check_file(service, plan, v.bases)
+        check_bases(plan, v.bases)
         memories = living_memories(v.scan.memories)
         limit = allowed(memories, not_current(memories, v.state.edges.values()), c)
         result, _ = apply_plan(service, replace(plan, limit=limit, may_expire=share_of(len(memories), c)), v)

@@ -82,7 +82,7 @@ def questions(
 # %% ../../nbs/13_consolidation/13_status.ipynb #cc1125b1
 def explain(service: Place, name: str, now: datetime | None = None) -> dict[str, Any]:
     "Why a memory is where it is: factors, rule, history, relations, places."
-    v, at = shown(counted(service.repo, view(service.repo, service.settings))), now or service.clock()
+    v, at = shown(counted(service.repo, view(service.repo))), now or service.clock()
     i = resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
     m, d = next(m for m in v.scan.memories if m.id == i), scored(v, service.settings, at)[i]
     due, why = tier_of(d.retention, m, d, service.settings.config.retention, at)
@@ -101,8 +101,6 @@ def explain(service: Place, name: str, now: datetime | None = None) -> dict[str,
             "last_accessed": d.last_accessed and d.last_accessed.isoformat(),
             "superseded_by": d.superseded_by, "superseded_kind": d.superseded_kind,
             "duplicate_of": d.duplicate_of, "consolidated_into": d.consolidated_into,
-            "stale": v.gone[i].to_dict() | {"factor": service.settings.config.stale_factor} if i in v.gone
-            else None,
             "edges": edges_of(v.state, i), "moves": moves,
             "places": [{"namespace": p.namespace, "commit": p.commit, "index": p.index, "offset": p.offset,
                         "aliases": list(p.aliases())} for p in m.places]}

@@ -4,10 +4,12 @@
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #ec745201
 from __future__ import annotations
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from itertools import product
 from typing import TYPE_CHECKING, Literal, get_args
 from ..store.changes import memories_since, last_run, last_start
 from ..store.locks import lock_held
@@ -18,7 +20,7 @@ from ..store.git import Repo
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 
 # %% auto #0
-__all__ = ['Event', 'EVENTS', 'Trigger', 'Facts', 'facts', 'Due', 'elapsed', 'last_firing', 'answer', 'in_domain']
+__all__ = ['Event', 'EVENTS', 'PRESSURE', 'Trigger', 'Facts', 'facts', 'Due', 'elapsed', 'last_firing', 'answer', 'in_domain']
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #a873ee23
 class Trigger(str, Enum):
@@ -89,6 +91,8 @@ def _threshold(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     return f"{f} since the last run, and a hook waits for {most}" if n >= most else ""
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #9e21335c
+PRESSURE = 2000  # Hot and warm memories at which a run is due
+
 def elapsed(
     now: datetime,
     then: datetime | None,  # None: never
@@ -106,29 +110,50 @@ def _interval(c: SubconsciousnessConfig) -> timedelta:
 def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     if elapsed(now, f.last_run) < _interval(c): return ""
     if f.waiting: return f"replacements left by the last run: {f.waiting}, more than one run may make"
-    if not 0 < c.hook_pressure <= f.at_hand: return ""
-    return f"{f.at_hand} memories are hot or warm, and {c.hook_pressure} are more than a session can hold"
+    if f.at_hand < PRESSURE: return ""
+    return f"{f.at_hand} memories are hot or warm, and {PRESSURE} are more than a session can hold"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #1438e4f0
 _NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
           "@monthly": "0 0 1 * *"}
+_MONTHS, _DAYS = "jan feb mar apr may jun jul aug sep oct nov dec", "sun mon tue wed thu fri sat"
+_NAMES = {name: str(n) for n, name in (*enumerate(_MONTHS.split(), 1), *enumerate(_DAYS.split()))}
+_LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))  # Minute, hour, day, month, day of the week
+
+
+def _cron_field(text: str, low: int, high: int) -> set[int]:
+    "The numbers that a field of a cron line allows: `*/15`, `1-5`, `MON,FRI`."
+    out: set[int] = set()
+    for part in re.sub("[a-z]{3}", lambda m: _NAMES[m[0]], text.lower()).split(","):
+        m = re.fullmatch(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/(\d{1,2}))?", part, re.A)
+        if not m: raise ValueError(part)
+        first = int(m[1] or low)
+        last = int(m[2] or (first if m[1] and not m[3] else high))
+        if not low <= first <= last <= high: raise ValueError(part)
+        out |= {*range(first, last + 1, int(m[3] or 1))}
+    return out
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #e522ada1
 def last_firing(
     schedule: str,  # "0 3 * * *": at three every night
     now: datetime,  # In the zone that the schedule means
-) -> datetime | None:  # None: not within fifty years
+) -> datetime | None:  # None: not within eight years
     "The last time, now included, that a cron line fired."
-    import cronsim
-    line = _NAMED.get(schedule.strip().lower(), schedule)
-    bare = now.replace(tzinfo=None) + timedelta(seconds=1)
-    try: found: datetime = next(cronsim.CronSim(line, bare, reverse=True))
-    except StopIteration: return None
-    except (cronsim.CronSimError, ValueError, OverflowError) as e:
-        raise ConfigError(
-            f"hook_schedule {schedule[:60]!r} is no line of cron ({e}); one looks like \"0 3 * * *\", every "
-            f"night at three") from None
-    return found.replace(tzinfo=now.tzinfo)
+    fields = _NAMED.get(schedule.strip().lower(), schedule[:999]).split()
+    try: minutes, hours, days, months, weekdays = (_cron_field(x, *limit) for x, limit in
+                                                   zip(fields, _LIMITS, strict=True))
+    except (ValueError, KeyError): raise ConfigError(
+        f"hook_schedule {schedule[:60]!r} is no line of cron; one looks like \"0 3 * * *\", every night at "
+        "three") from None
+    either = fields[2][0] != "*" and fields[4][0] != "*"  # Then one of the two days is enough
+    for back in range(8 * 366):
+        day = now - timedelta(days=back)
+        fits = day.day in days, {day.isoweekday(), day.isoweekday() % 7} & weekdays
+        if day.month not in months or not (any(fits) if either else all(fits)): continue
+        for hour, minute in sorted(product(hours, minutes), reverse=True):
+            if not back and (hour, minute) > (now.hour, now.minute): continue
+            return day.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return None
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #b44a696c
 def _schedule(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:

@@ -26,10 +26,7 @@ from ..store.versions import versions_of
 from ..store.accesses import access_counts, unflushed, with_unflushed
 from .scan import collapse, living_memories
 
-if TYPE_CHECKING:
-    from git_notes_consolidation.store.changes import Additions
-    from git_notes_consolidation.staleness.lifetimes import Stale as Gone
-    from git_notes_consolidation.staleness.staleness import Comparison
+if TYPE_CHECKING: from git_notes_consolidation.store.changes import Additions
 
 # %% auto #0
 __all__ = ['WORDS', 'PreviousRun', 'View', 'view', 'shown', 'uncounted', 'counted', 'Place', 'Looking', 'scored', 'stand_ins',
@@ -58,7 +55,6 @@ class View:
     scan: Scan
     events: Events
     state: State
-    code: Comparison | None = None  # The memories beside the code, where that is to count
     known: PreviousRun | None = None  # Where only what is new was read
     fresh: frozenset[str] | None = None  # The memories that no run has looked at; none: look at all
 
@@ -73,33 +69,21 @@ class View:
         return dict(sorted({**self.scan.tips, **self.events.tips}.items()))
 
     @property
-    def gone(self) -> dict[str, Gone]:
-        "Memories whose code is gone, and what they lost; none where that does not count."
-        if not self.code: return {}
-        from git_notes_consolidation.staleness.staleness import code_gone
-        return code_gone(self.code)
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         "What could not be read, with its place."
         before = tuple(self.known.base["warnings"]) if self.known else ()
-        return (before + tuple(str(p) for p in (*self.scan.problems, *self.events.problems))
-                + (self.code.remarks if self.code else ()))
+        return before + tuple(str(p) for p in (*self.scan.problems, *self.events.problems))
 
 
 def view(
     repo: Repo,
-    settings: Settings | None = None,  # With a stale_factor the code's history is read too
     refs: Mapping[str, str] | None = None,  # Where they point, if that is known
 ) -> View:
     "Read everything."
     seen = read_notes(repo, shared_tips(repo) if refs is None else refs)
     scan, events = read_memories(repo, seen), read_events(repo, seen)
     state = fold(events)
-    v = View(replace(scan, memories=with_state(scan.memories, state)), events, state)
-    if settings is None or settings.config.stale_factor == 1: return v
-    from git_notes_consolidation.staleness.staleness import compare
-    return replace(v, code=compare(repo, living_memories(v.scan.memories)))
+    return View(replace(scan, memories=with_state(scan.memories, state)), events, state)
 
 
 def shown(v: View) -> View:
@@ -153,7 +137,6 @@ def scored(v: View, settings: Settings, now: datetime) -> dict[str, MemoryMetada
     "What is known of each memory now, with its score."
     meta, config = metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(),
                                v.state), settings.config.retention
-    meta |= {i: replace(meta[i], gone_by=x.by) for i, x in v.gone.items()}
     return {m.id: replace(meta[m.id], retention=x) for m,
             x in zip(v.scan.memories, retention_scores(v.scan.memories, meta, config, now))}
 
@@ -175,8 +158,7 @@ def stand_ins(
 # %% ../../nbs/13_consolidation/09_view.ipynb #1ca7de34
 def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: datetime) -> None:
     "Fill the tables; they say of which refs they were made."
-    # Recall reads no history of code; there the tier tells
-    meta = scored(replace(v, code=None), settings, now)
+    meta = scored(v, settings, now)
     memories, when = v.scan.memories, {m.id: m.event_time for m in v.scan.memories}
     versions = {i: x.row() for i, x in versions_of(memories, meta, v.state.edges.values()).items()}
     store_tables.refresh(conn, memories, meta, v.state, stand_ins(memories, meta), made_of(v.bases), versions,

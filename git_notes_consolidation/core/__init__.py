@@ -19,5 +19,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "remedies": "remedy NOT_FETCHED FETCH_NOTES PARTIAL",
     "visible": "visible json_line inert restored",
     "authors": "Author author_of",
-    "saving": "Draft edit_text changed_settings",
+    "saving": "Draft edit_line changed_settings",
 })

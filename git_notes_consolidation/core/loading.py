@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from .memory import digest
 from .settings_files import find_file, read_file
-from .settings import ConfigError, PRESETS, SubconsciousnessConfig
+from .settings import ConfigError, PRESETS, RETIRED, SubconsciousnessConfig
 from .parsing import (
-    _FIELDS, file_setting, known_setting, parse_setting, plugin_settings, variable_name)
+    _FIELDS, file_setting, known_setting, parse_setting, plugin_settings, retired_remark, variable_name)
 from .tables import flatten_tables
 
 # %% auto #0
@@ -42,22 +42,10 @@ _ELSEWHERE = ("embedding_model_dir", "workers", "hook_", "event_", "summaries_",
 def preset_settings(
     name: str,  # Of a preset; one that there is not gives nothing, and is refused with the rest
 ) -> dict[str, Any]:
-    "A preset's numbers, by the names of the settings."
-    return {"retention_half_life_days" if k == "half_life_days" else k: v for k,
-            v in PRESETS.get(name, {}).items()}
-
-# %% ../../nbs/01_core/11_loading.ipynb #e0ae5b38
-def _read(file: Path | str) -> dict[str, Any]:
-    try: return read_file(str(file))
-    except ValueError as e: raise ConfigError(str(e)) from None
+    "A preset's numbers, as far as they are settings."
+    return {k: v for k, v in PRESETS.get(name, {}).items() if k in _FIELDS}
 
 # %% ../../nbs/01_core/11_loading.ipynb #21280c3b
-# Design 5 scores with the logarithm of the number of uses
-_NEVER_READ = (
-    "the formula of design 5 takes the logarithm of how often a memory was read, which is none where it "
-    "never was: a run archives whatever nobody has read yet, an hour old or not")
-
-
 def load_settings(
     arguments: Mapping[str, Any] | None = None,  # Settings given by the caller; None values are not given
     env: Mapping[str, str] | None = None,  # The environment; the process's own when not given
@@ -65,24 +53,22 @@ def load_settings(
     file: Path | str | None = None,
 ) -> Settings:
     "Argument before environment before file before default."
-    env = os.environ if env is None else env
+    env, given = os.environ if env is None else env, arguments or {}
     found: dict[str, tuple[Any, str]] = {}
     remarks: list[str] = []
     if file is not None:
-        for name, value in flatten_tables(_read(file), str(file), remarks).items():
+        for name, value in flatten_tables(read_file(str(file)), str(file), remarks).items():
             found |= {k: (x, str(file)) for k, x in file_setting(name, value, str(file), remarks).items()}
-    found.update(plugin_settings(env, (arguments or {}).get("llm_provider")))
-    for name in _FIELDS:
-        if (value := env.get(variable_name(name))): found[name] = (value, variable_name(name))
-    for name, value in (arguments or {}).items():
-        if value is not None: found[known_setting(name, "argument")] = (value, "argument")
+    found.update(plugin_settings(env, given.get("llm_provider")))
+    said = [(name, env.get(var), var) for name in (*_FIELDS, *RETIRED) if env.get(var := variable_name(name))]
+    for name, value, origin in (*said, *((n, x, "argument") for n, x in given.items() if x is not None)):
+        if name in RETIRED: remarks += filter(None, [retired_remark(name, value, origin)])
+        else: found[known_setting(name, origin)] = (value, origin)
     values = {name: parse_setting(name, value, origin) for name, (value, origin) in found.items()}
     values = (begun := preset_settings(values.get("retention_preset", "default"))) | values
     origins = {name: found[name][1] if name in found else f"preset {values['retention_preset']}"
                if name in begun else "default" for name in _FIELDS}
-    try:
-        config = SubconsciousnessConfig(**values)
-        return Settings(config, origins, (*remarks, *([_NEVER_READ] if config.formula == "subcog" else [])))
+    try: return Settings(SubconsciousnessConfig(**values), origins, tuple(remarks))
     except ConfigError as e: raise ConfigError(
         f"{e} (set by {', '.join(sorted({o for o in origins.values() if o != 'default'}))})") from None
 
@@ -91,6 +77,4 @@ def project_file(
     top: Path | None,  # Of a worktree; none in a bare repository
 ) -> Path | None:
     "`gnc.toml`, `gnc.yaml` or `gnc.yml`, whichever is there; two of them are refused."
-    try: found = find_file(str(top or ""))
-    except ValueError as e: raise ConfigError(str(e)) from None
-    return Path(found) if found else None
+    return Path(found) if (found := find_file(str(top or ""))) else None

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from .memory import as_utc, digest, Memory
 
 # %% auto #0
-__all__ = ['Relation', 'MemoryTier', 'RetentionScore', 'MemoryMetadata', 'TierTransition', 'EdgeType', 'edge_type', 'MemoryEdge',
-           'Judgment', 'Quote', 'SummaryDecision', 'SupersededFact', 'CaptureConfidence', 'MemorySummary',
+__all__ = ['Relation', 'MemoryTier', 'json_values', 'RetentionScore', 'MemoryMetadata', 'TierTransition', 'EdgeType', 'edge_type',
+           'MemoryEdge', 'Judgment', 'Quote', 'SummaryDecision', 'SupersededFact', 'CaptureConfidence', 'MemorySummary',
            'TemporalReference']
 
 # %% ../../nbs/01_core/02_models.ipynb #dece6d0f
@@ -30,20 +30,30 @@ class MemoryTier(str, Enum):
         return list(MemoryTier).index(self)
 
 # %% ../../nbs/01_core/02_models.ipynb #e90eddcf
+def json_values(value: Any) -> Any:
+    "As JSON has it: lists for tuples, values for enums, ISO 8601 for times."
+    if isinstance(value, dict): return {k: json_values(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)): return [json_values(v) for v in value]
+    if isinstance(value, datetime): return value.isoformat()
+    return value.value if isinstance(value, Enum) else value
+
+
+class _Shares:
+    "A dataclass whose fields are numbers from 0 to 1, or none."
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise ValueError(f"{name} must be between 0.0 and 1.0, not {value}")
+
+
 @dataclass(frozen=True)
-class RetentionScore:
+class RetentionScore(_Shares):
     "How much a memory is worth keeping at hand, with its factors."
     overall: float  # 0 to 1
     recency: float = 0.0  # 1 when fresh
     activation: float = 0.0  # 1 when used twenty times
     importance: float = 0.0  # By namespace or stated, after fading
     relevance: float | None = None  # To a session; never stored
-
-    def __post_init__(self) -> None:
-        for name in ("overall", "recency", "activation", "importance", "relevance"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 <= value <= 1.0:
-                raise ValueError(f"{name} must be between 0.0 and 1.0, not {value}")
 
 # %% ../../nbs/01_core/02_models.ipynb #f2f1e08b
 @dataclass(frozen=True)
@@ -63,8 +73,6 @@ class MemoryMetadata:
     # When what it says ceased to be true: the event time of the first that replaced it as a whole
     valid_until: datetime | None = None
     merged_into: str | None = None  # The memory that holds its text beside another's
-    # The commit that took the code it names; looked up only where a stale_factor is set
-    gone_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.activation_count < 0:
@@ -148,8 +156,8 @@ class MemoryEdge:
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON; times as ISO 8601."
-        return (asdict(self) | {"edge_type": self.edge_type.value,
-                                "created_at": self.created_at and self.created_at.isoformat()})
+        made: dict[str, Any] = json_values(asdict(self))
+        return made
 
 # %% ../../nbs/01_core/02_models.ipynb #21b39452
 Relation = Literal["duplicate", "supersede", "merge", "coexist"]
@@ -197,7 +205,7 @@ class SupersededFact:
 
 # %% ../../nbs/01_core/02_models.ipynb #22bb15f7
 @dataclass(frozen=True)
-class CaptureConfidence:
+class CaptureConfidence(_Shares):
     "A confidence with the factors behind it, each 0 to 1."
     overall: float
     relevance: float = 0.0
@@ -205,10 +213,6 @@ class CaptureConfidence:
     novelty: float = 0.0
     specificity: float = 0.0
     coherence: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not 0.0 <= value <= 1.0: raise ValueError(f"{name} must be between 0.0 and 1.0, not {value}")
 
     @classmethod
     def from_factors(cls, relevance: float = 0.0, actionability: float = 0.0, novelty: float = 0.0,
@@ -220,12 +224,6 @@ class CaptureConfidence:
         return cls(min(overall, 1.0), relevance, actionability, novelty, specificity, coherence)
 
 # %% ../../nbs/01_core/02_models.ipynb #33f7e01f
-def _lists(value: Any) -> Any:
-    "Lists for tuples, all the way down, as JSON would give them back."
-    if isinstance(value, dict): return {k: _lists(v) for k, v in value.items()}
-    return [_lists(v) for v in value] if isinstance(value, (list, tuple)) else value
-
-
 @dataclass(frozen=True)
 class MemorySummary:
     "Several memories in a few sentences."
@@ -251,9 +249,8 @@ class MemorySummary:
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON and for the notes; `from_dict` reads it back."
-        start, end = self.temporal_range
-        return _lists(asdict(self)) | {"tier": self.tier.value, "created_at": self.created_at.isoformat(),
-                               "temporal_range": {"start": start.isoformat(), "end": end.isoformat()}}
+        made: dict[str, Any] = json_values(asdict(self))
+        return made | {"temporal_range": dict(zip(("start", "end"), made["temporal_range"]))}
 
     @classmethod
     def from_dict(cls, d: dict[str, Any]) -> MemorySummary:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 from git_notes_consolidation.core.settings import (
-    ConfigError, days_by_namespace, LLM_PROVIDERS, PROGRAMS, Reach, SubconsciousnessConfig,
+    ConfigError, days_by_namespace, LLM_PROVIDERS, PROGRAMS, Reach, RETIRED, SubconsciousnessConfig,
     WRITE_PROFILES)
 
 # %% auto #0
-__all__ = ['HOOK_CONFIG', 'parse_setting', 'known_setting', 'variable_name', 'plugin_settings', 'file_setting']
+__all__ = ['HOOK_CONFIG', 'parse_setting', 'known_setting', 'retired_remark', 'variable_name', 'plugin_settings', 'file_setting']
 
 # %% ../../nbs/01_core/09_parsing.ipynb #35c7ed1c
 _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
@@ -34,9 +34,9 @@ def parse_setting(
             return ", ".join(f"{ns}={n}" for ns, n in sorted(days_by_namespace(value).items()))
         if kind == "str": return _text(value)
         word = str(value).strip().lower()
-        if "None" in kind and word in ("", "none", "auto"): return None
-        if name == "write_threshold": value = WRITE_PROFILES.get(word, value)
-        return int(word) if kind == "int" else float(value)
+        if "None" in kind and word in ("", "none", "auto", "null", "~"): return None
+        if name == "write_threshold" and word in WRITE_PROFILES: return WRITE_PROFILES[word]
+        return int(word) if kind == "int" else float(word.replace(".inf", "inf"))
     except (KeyError, ValueError, TypeError, OverflowError):
         want = {"bool": "true or false", "int": "a whole number", "str": "text"}.get(kind, "a number")
         if name == "write_threshold": want += f", {' or '.join(WRITE_PROFILES)}"
@@ -66,26 +66,28 @@ def known_setting(name: str, origin: str) -> str:
     raise ConfigError(f"{origin}: no setting {name!r}"
                       + (f"; did you mean {near[0]}?" if near else "; `gnc config` lists them all"))
 
+
+def retired_remark(name: str, value: Any, origin: str) -> str:  # Empty: nothing else is asked for than holds
+    "What happens instead of what a retired setting says."
+    said, (always, instead) = str(value).strip().lower(), RETIRED[name]
+    same = always in (said, str(_WORDS.get(said)).lower())
+    return "" if same else f"{origin}: {name} is passed over: {instead}"
+
 # %% ../../nbs/01_core/09_parsing.ipynb #afe3c4cd
 def variable_name(
     name: str,  # A field of `SubconsciousnessConfig`
 ) -> str:
     "What a setting is called in the environment."
-    ours = "CONSOLIDATION_" if name == "embedder" or name.startswith(_LONGER) else ""
-    return _DESIGNS.get(name, f"MEMORY_{ours}{name.upper()}")
+    ours = "_CONSOLIDATION" if name == "embedder" or name.startswith(_LONGER) else ""
+    theirs = "HOOK_SESSION_START" if name.startswith("summaries_") else f"MEMORY{ours}"
+    return _DESIGNS.get(name, f"{theirs}_{name.upper()}")
 
 
 _LONGER = ("llm_", "hook_", "event_", "context_", "write_", "log_")
 
 _DESIGNS = {"hook_enabled": "HOOK_CONSOLIDATION_ENABLED",
             "hook_idle_minutes": "HOOK_CONSOLIDATION_IDLE_MINUTES",
-            "summaries_enabled": "HOOK_SESSION_START_SUMMARIES_ENABLED",
-            "summaries_max": "HOOK_SESSION_START_SUMMARIES_MAX",
-            "summaries_token_budget": "HOOK_SESSION_START_SUMMARIES_TOKEN_BUDGET",
-            "summaries_min_confidence": "HOOK_SESSION_START_SUMMARIES_MIN_CONFIDENCE",
-            "summaries_prioritize": "HOOK_SESSION_START_SUMMARIES_PRIORITIZE",
-            "session_format": "HOOK_SESSION_START_FORMAT",
-            "summaries_superseded": "HOOK_SESSION_START_SUMMARIES_SUPERSEDED"}
+            "session_format": "HOOK_SESSION_START_FORMAT"}
 
 # %% ../../nbs/01_core/09_parsing.ipynb #fdd579a1
 _HOOKS = {"consolidation_batch_size": "HOOK_CONSOLIDATION_MEMORY_THRESHOLD",

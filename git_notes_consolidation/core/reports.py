@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import Enum
 from typing import Any
-from .models import _lists, MemoryTier, TierTransition
+from .models import json_values, MemoryTier, TierTransition
 
 # %% auto #0
 __all__ = ['ConsolidationPhase', 'Failed', 'ConsolidationResult']
@@ -77,23 +77,15 @@ class ConsolidationResult:
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> ConsolidationResult:
         "What `to_dict` gave."
-        made: dict[str, Any] = {
-            f.name: tuple(v) if isinstance(v := d[f.name], list) else v
-            for f in fields(cls) if f.name in d
-        }
-        for k in ("started_at", "completed_at"):
-            made[k] = datetime.fromisoformat(made[k]) if made.get(k) else None
-        made["tier_transitions"] = tuple(
-            TierTransition(**t | {k: MemoryTier(t[k]) for k in ("from_tier", "to_tier")})
-            for t in made.get("tier_transitions", ()))
-        return cls(**made | {"phase": ConsolidationPhase(d["phase"])})
+        made: dict[str, Any] = {f.name: tuple(v) if isinstance(v := d[f.name], list) else v
+                                for f in fields(cls) if f.name in d}
+        times = {k: datetime.fromisoformat(d[k]) if d.get(k) else None
+                 for k in ("started_at", "completed_at")}
+        moves = tuple(TierTransition(**t | {k: MemoryTier(t[k]) for k in ("from_tier", "to_tier")})
+                      for t in d.get("tier_transitions", ()))
+        return cls(**made | times | {"phase": ConsolidationPhase(d["phase"]), "tier_transitions": moves})
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        return _lists(asdict(self)) | {"phase": self.phase.value, "started_at": self.started_at.isoformat(),
-                                       "success": self.success,
-                               "completed_at": self.completed_at.isoformat() if self.completed_at else None,
-                               "tier_transitions": [asdict(t)
-                                                    | {"from_tier": t.from_tier.value,
-                                                       "to_tier": t.to_tier.value}
-                                                       for t in self.tier_transitions]}
+        made: dict[str, Any] = json_values(asdict(self))
+        return made | {"success": self.success}

@@ -4,20 +4,19 @@
 
 # %% ../../nbs/01_core/12_saving.ipynb #630f4c98
 from __future__ import annotations
-import os, re, uuid
-from collections.abc import Iterator, Mapping
+import json, os, re, uuid
+from collections.abc import Mapping
 from contextlib import suppress
-from io import StringIO
 from pathlib import Path
 from typing import Any
 from .settings import ConfigError, SubconsciousnessConfig
 from .parsing import file_setting, parse_setting
-from .tables import flatten_tables, table_setting
+from .tables import _TABLES, flatten_tables
 from .loading import preset_settings, project_file
-from .settings_files import from_toml, from_yaml
+from .settings_files import parse_file
 
 # %% auto #0
-__all__ = ['changed_settings', 'edit_text', 'Draft']
+__all__ = ['changed_settings', 'edit_line', 'Draft']
 
 # %% ../../nbs/01_core/12_saving.ipynb #6a3f0280
 def changed_settings(
@@ -33,71 +32,41 @@ def _begun(*told: Mapping[str, Any]) -> dict[str, Any]:
     return preset_settings(next((t["retention_preset"] for t in reversed(told) if "retention_preset" in t),
                                 "default"))
 
-# %% ../../nbs/01_core/12_saving.ipynb #b51036d6
-def _places(doc: Any, table: str = "") -> Iterator[tuple[str, Any, str]]:
-    "Each setting of a loaded file, with the table and the key that hold it."
-    for key, value in doc.items():
-        if isinstance(value, dict): yield from _places(value, f"{table}.{key}".strip("."))
-        else:
-            with suppress(ConfigError, KeyError):
-                yield table_setting(table, key, "") if table else str(key), doc, key
-
-# %% ../../nbs/01_core/12_saving.ipynb #01b27e69
-def _fill(doc: Any, values: Mapping[str, Any]) -> None:
-    places = [*_places(doc)]
-    for name, value in values.items():
-        said = "auto" if value is None else value
-        for table, key in [(t, k) for n, t, k in places if n == name] or [(doc, name)]: table[key] = said
+# %% ../../nbs/01_core/12_saving.ipynb #52b192af
+def _literal(value: Any) -> str:
+    "A value as YAML and TOML both read it."
+    if value == float("inf"): return "inf"
+    return json.dumps("auto" if value is None else value, ensure_ascii=False)
 
 
-def _in_yaml(text: str, values: Mapping[str, Any]) -> str:
-    from ruamel.yaml import YAML
-    editor: Any = YAML()
-    out = StringIO()
-    editor.preserve_quotes, editor.width, editor.explicit_start = True, 2**20, text.startswith("---")
-    if inner := _INDENT.search(text): editor.map_indent = len(inner[1])
-    if "\r\n" in text: editor.line_break = "\r\n"
-    doc = editor.load(text)
-    _fill(filled := {} if doc is None else doc, values)
-    editor.dump(filled, out)
-    # Comments alone are no document
-    return out.getvalue() if doc is not None else text + "\n" * (text[-1:] not in ("", "\n")) + out.getvalue()
-
-
-# Of the first table
-_INDENT = re.compile(r"^\w+:[ \t]*(?:#[^\n]*)?\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*( +)\w", re.M)
-
-# %% ../../nbs/01_core/12_saving.ipynb #59a15d26
-def edit_text(
+def edit_line(
     text: str,  # What the file holds; empty for a new one
-    values: Mapping[str, Any],  # Setting to value
-    form: str = "yaml",  # yaml or toml
+    name: str,
+    value: Any,
+    toml: bool = False,
 ) -> str:
-    "The text with these settings in it, and what else a person wrote as it was."
-    if not values: return text
-    bom = "\ufeff" if text.startswith("\ufeff") else ""
-    if form == "yaml": return bom + _in_yaml(text[len(bom):], values)
-    import tomlkit
-    doc = tomlkit.parse(text[len(bom):])
-    _fill(doc, values)
-    return bom + tomlkit.dumps(doc)
-
-# %% ../../nbs/01_core/12_saving.ipynb #8dfdac9b
-def _read(path: Path) -> str | None:
-    try: return path.read_bytes().decode() if path.exists() else None
-    except UnicodeDecodeError as e: raise ConfigError(
-        f"{path} is not UTF-8 from byte {e.start} on: save it as UTF-8") from None
+    "The text with this setting in it, and everything else as it was."
+    names = [name, *(k for table in _TABLES.values() for k, meant in table.items() if meant == name)]
+    line = re.compile(rf"^(\ufeff?[ \t]*(?:{'|'.join(names)})[ \t]*[:=][ \t]*)"
+                      r"[^#\r\n]*?(?=[ \t]*(?:#.*)?\r?$)", re.M)
+    if line.search(text): return line.sub(lambda m: m[1] + _literal(value), text)
+    table = re.search(r"^[ \t]*\[", text, re.M) if toml else None
+    before, after = (text[:table.start()], text[table.start():]) if table else (text, "")
+    end = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if before[-1:] in ("", "\n", "\ufeff") else end
+    return f"{before}{gap}{name}{' =' if toml else ':'} {_literal(value)}{end}{after}"
 
 # %% ../../nbs/01_core/12_saving.ipynb #82964880
-def _said(text: str, form: str, path: Path) -> dict[str, Any]:
-    "What a file with this text sets."
-    try: found = flatten_tables((from_yaml if form == "yaml" else from_toml)(text), str(path))
-    except ConfigError: raise
-    except ValueError as e: raise ConfigError(f"{path} {e}") from None
+def _said(raw: bytes, path: Path) -> dict[str, Any]:
+    "What a file with these bytes sets."
+    found = flatten_tables(parse_file(str(path), raw), str(path))
     return {k: parse_setting(k, x, str(path)) for name, v in found.items()
             for k, x in file_setting(name, v, str(path), []).items()}
 
 # %% ../../nbs/01_core/12_saving.ipynb #25cbe99a
+def _bytes(path: Path) -> bytes | None: return path.read_bytes() if path.exists() else None
+
+
 class Draft:
     "A file of settings as it would be written."
 
@@ -109,18 +78,18 @@ class Draft:
         if not str(folder) or not top.is_dir():
             raise ConfigError(f"no folder {str(folder)!r}: name the top of the worktree that the file is for")
         self.path = project_file(top) or top / "gnc.yaml"
-        form = "toml" if self.path.suffix == ".toml" else "yaml"
-        self.before = _read(self.path)
-        held = _said(self.before or "", form, self.path)
+        raw = _bytes(self.path)
+        reads_as = held = _said(raw or b"", self.path)
+        self.before = None if raw is None else raw.decode()
         self.values, remarks = changed_settings(wanted, held), list[str]()
         for name, value in self.values.items(): file_setting(name, value, str(self.path), remarks)
         if remarks: raise ConfigError(remarks[0])
         # Refuses nonsense, with its remedy
         SubconsciousnessConfig(**_begun(held, self.values) | held | self.values)
-        self.text, reads_as = self.before or "", held
-        with suppress(Exception):  # Foreign code: what it cannot edit is left alone, and said below
-            self.text = edit_text(self.text, self.values, form)
-            reads_as = _said(self.text, form, self.path)
+        self.text = self.before or ""
+        for name, value in self.values.items():
+            self.text = edit_line(self.text, name, value, self.path.suffix == ".toml")
+        with suppress(ConfigError): reads_as = _said(self.text.encode(), self.path)
         if self.values and reads_as != held | self.values:
             raise ConfigError(
                 f"{self.path} is written in a way that cannot be changed safely; set by hand: "
@@ -128,7 +97,7 @@ class Draft:
 
     def write(self) -> Path:
         "Put it in its place, as a whole or not at all."
-        if _read(self.path) != self.before:
+        if _bytes(self.path) != (None if self.before is None else self.before.encode()):
             raise ConfigError(f"{self.path} has changed since: look at it again")
         home = Path(os.path.realpath(self.path))
         made = home.with_name(f"{home.name}.{uuid.uuid4().hex}.tmp")

@@ -6,114 +6,19 @@
 from __future__ import annotations
 import math, re
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, TypeVar
+from .settings_files import ConfigError
 
 # %% auto #0
-__all__ = ['DECAYS', 'FORMULAS', 'PRESETS', 'EMBEDDERS', 'PROGRAMS', 'LLM_PROVIDERS', 'PRIORITIES', 'SESSION_FORMATS', 'TIERS',
-           'WRITE_PROFILES', 'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTIVATION_BOOST', 'DEFAULT_MIN_CLUSTER_SIZE',
+__all__ = ['DECAYS', 'PRESETS', 'EMBEDDERS', 'PROGRAMS', 'LLM_PROVIDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES',
+           'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTIVATION_BOOST', 'DEFAULT_MIN_CLUSTER_SIZE',
            'DEFAULT_MAX_CLUSTER_SIZE', 'DEFAULT_CONSOLIDATION_BATCH_SIZE', 'DEFAULT_CONSOLIDATION_INTERVAL_HOURS',
            'DEFAULT_HOT_THRESHOLD', 'DEFAULT_WARM_THRESHOLD', 'DEFAULT_SUMMARIES_MAX', 'DEFAULT_SUMMARIES_TOKEN_BUDGET',
-           'DEFAULT_SUMMARIES_MIN_CONFIDENCE', 'DEFAULT_SUMMARIES_PRIORITIZE', 'NAMESPACE_IMPORTANCE',
-           'DEFAULT_IMPORTANCE', 'ConfigError', 'RetentionConfig', 'days_by_namespace', 'Reach', 'in_file',
-           'RetentionSettings', 'SimilaritySettings', 'LLMSettings', 'ConsolidationSettings', 'SessionSettings',
-           'WritingSettings', 'SubconsciousnessConfig']
-
-# %% ../../nbs/01_core/08_settings.ipynb #5976d44f
-class ConfigError(ValueError):
-    "A setting that cannot be used, with the remedy in its text."
-
-# %% ../../nbs/01_core/08_settings.ipynb #3bfd802e
-DECAYS = ("exponential", "power", "act-r")
-FORMULAS = ("gnm", "subcog")
-
-# %% ../../nbs/01_core/08_settings.ipynb #40187e73
-@dataclass(frozen=True)
-class RetentionConfig:
-    "How memories fade and where the tiers begin."
-    half_life_days: float = 30.0  # Days for recency to halve
-    # Named by the design, used by none of its formulas; accepted and without effect
-    activation_boost: float = 0.1
-    recency_weight: float = 0.4
-    activation_weight: float = 0.2
-    importance_weight: float = 0.4
-    hot_threshold: float = 0.60  # This score or more is HOT
-    warm_threshold: float = 0.35  # This or more is WARM
-    archive_threshold: float = 0.25  # Less than this is ARCHIVED, between is COLD
-    importance_half_life_days: float = 365.0  # Days for importance to halve; infinite for never
-    grace_days: float = 7.0  # A memory younger than this is HOT
-    superseded_factor: float = 0.2  # Multiplies the score of what was superseded as a whole
-    partial_factor: float = 0.7  # … in part
-    # Superseded as a whole is ARCHIVED, in part at most WARM, whatever the score
-    supersession_rule: bool = True
-    stale_factor: float = 1.0  # Multiplies the score of a memory whose code is gone; 1: no effect
-    decay: str = "exponential"  # How recency fades: exponential, power, or act-r, which counts every access
-    decay_exponent: float = 0.75  # Of power and act-r: the greater, the faster at first
-    formula: str = "gnm"  # Design 1's sum, or subcog: design 5's, to the letter
-
-    def __post_init__(self) -> None:
-        hot, warm, low = self.hot_threshold, self.warm_threshold, self.archive_threshold
-        if not 1 > hot > warm > low > 0:
-            raise ConfigError(
-                f"thresholds must fall from hot to warm to archive, between 1 and 0: hot_threshold={hot}, "
-                f"warm_threshold={warm}, "
-                f"archive_threshold={low}; for example 0.60, 0.35, 0.25")
-        weights = (self.recency_weight, self.activation_weight, self.importance_weight)
-        for name, known in (("decay", DECAYS), ("formula", FORMULAS)):
-            if getattr(self, name) not in known:
-                raise ConfigError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
-        # What is missing there is the penalty's weight
-        whole = sum(weights) <= 1 + 1e-6 if self.formula == "subcog" else abs(sum(weights) - 1) <= 1e-6
-        if not (min(weights) >= 0 and whole):
-            raise ConfigError(
-                f"recency_weight, activation_weight and importance_weight must be positive and add up to 1, "
-                f"not {weights}")
-        for name in ("half_life_days", "importance_half_life_days"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} must be more than 0 days, not {getattr(self, name)}")
-        if not 0.05 <= self.decay_exponent <= 3:
-            raise ConfigError(f"decay_exponent must be between 0.05 and 3, not {self.decay_exponent}")
-        for name in ("superseded_factor", "partial_factor", "stale_factor"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
-        if not self.grace_days >= 0:
-            raise ConfigError(f"grace_days must not be negative, it is {self.grace_days}")
-
-    @classmethod
-    def preset(cls, name: str) -> RetentionConfig:
-        "`default`, or a document's formula to the letter, faults included."
-        if name not in PRESETS: raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
-        return cls(**PRESETS[name])
-
-# %% ../../nbs/01_core/08_settings.ipynb #d6cc37b2
-_NO_RULES = {"importance_half_life_days": math.inf, "grace_days": 0.0, "supersession_rule": False}
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "default": {},
-    # Design 1, section 5
-    "gnm": {"warm_threshold": 0.30, "archive_threshold": 0.10, "partial_factor": 0.2, **_NO_RULES},
-    "subcog": {"formula": "subcog", "half_life_days": 14.0, "recency_weight": 0.3, "activation_weight": 0.3,
-               "importance_weight": 0.3, "hot_threshold": 0.7,
-               # Design 5
-               "warm_threshold": 0.4, "archive_threshold": 0.2, "superseded_factor": 1.0,
-               "partial_factor": 1.0, **_NO_RULES},
-    # The default score under MycelicMemory's own tiers
-    "mycelic": {"hot_threshold": 0.70, "warm_threshold": 0.30, "archive_threshold": 0.05},
-}
-
-# %% ../../nbs/01_core/08_settings.ipynb #0dcd1c85
-def days_by_namespace(
-    value: Any,  # "progress=180, reviews=365", or a mapping
-) -> dict[str, int]:
-    "Whole days by namespace; a `ValueError` for anything else."
-    said = ([] if str(value).strip().lower() in ("", "none", "off") else value.split(",")
-            if isinstance(value, str) else [*dict(value).items()])
-    pairs = [part.split("=") if isinstance(part, str) else part for part in said]
-    out = {str(ns).strip(): int(str(n)) for ns, n in pairs}
-    if (len(out) < len(pairs) or not all(re.fullmatch(r"[\w-]+", ns) and 1 <= n <= 36_500 for ns,
-                                         n in out.items())):
-        raise ValueError
-    return out
+           'DEFAULT_SUMMARIES_MIN_CONFIDENCE', 'DEFAULT_SUMMARIES_PRIORITIZE', 'RETIRED', 'NAMESPACE_IMPORTANCE',
+           'DEFAULT_IMPORTANCE', 'Reach', 'in_file', 'RetentionSettings', 'RetentionConfig', 'days_by_namespace',
+           'SimilaritySettings', 'LLMSettings', 'ConsolidationSettings', 'SessionSettings', 'WritingSettings',
+           'SubconsciousnessConfig']
 
 # %% ../../nbs/01_core/08_settings.ipynb #cd6d22b3
 class _Checked:
@@ -124,15 +29,10 @@ class _Checked:
         if getattr(self, name) not in known:
             raise ConfigError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
 
-    def _share(self, *names: str) -> None:
+    def _between(self, low: float, high: float, *names: str) -> None:
         for name in names:
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
-
-    def _positive(self, *names: str) -> None:
-        for name in names:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be 1 or more, not {getattr(self, name)}")
+            if not low <= getattr(self, name) <= high:
+                raise ConfigError(f"{name} must be between {low:g} and {high:g}, not {getattr(self, name)}")
 
     def _not_negative(self, *names: str) -> None:
         for name in names:
@@ -153,42 +53,100 @@ def in_file(default: _T, least: float = -math.inf, most: float = math.inf, but: 
     "The default of a setting that a file may set, so far."
     return field(default=default, metadata={"file": Reach(least, most, but)})
 
-# %% ../../nbs/01_core/08_settings.ipynb #2a8a5773
+# %% ../../nbs/01_core/08_settings.ipynb #3bfd802e
+DECAYS = ("exponential", "power", "act-r")
+
+# A preset's own: what was replaced costs no score, importance does not fade, nothing has days of grace
+_NO_RULES = {"importance_half_life_days": math.inf, "grace_days": 0.0, "supersession_rule": False}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    # Design 1, section 5
+    "gnm": {"warm_threshold": 0.30, "archive_threshold": 0.10, "partial_factor": 0.2, **_NO_RULES},
+    # Design 5
+    "subcog": {"retention_half_life_days": 14.0, "recency_weight": 0.3, "activation_weight": 0.3,
+               "importance_weight": 0.3, "hot_threshold": 0.7, "warm_threshold": 0.4,
+               "archive_threshold": 0.2},
+    # The default score under MycelicMemory's own tiers
+    "mycelic": {"hot_threshold": 0.70, "warm_threshold": 0.30, "archive_threshold": 0.05},
+}
+
+# %% ../../nbs/01_core/08_settings.ipynb #40187e73
 @dataclass(frozen=True)
 class RetentionSettings(_Checked):
-    "How memories fade."
-    # What the numbers of retention begin with: default, gnm, subcog or mycelic; each can still be set by
-    # itself
+    "How memories fade and where the tiers begin."
+    # What these numbers begin with: default, gnm, subcog or mycelic; each can still be set by itself
     retention_preset: str = in_file("default")
     # How recency fades: exponential, power, or act-r, which counts every access; `gnc tune` fits it
     decay: str = in_file("exponential")
     decay_exponent: float = in_file(0.75)  # Of power and act-r: the greater, the faster at first
-    formula: str = in_file("gnm")  # Design 1's sum, or subcog: design 5's, to the letter
-    retention_half_life_days: float = in_file(30.0)
-    importance_half_life_days: float = in_file(365.0)
-    activation_boost: float = in_file(0.1)
+    retention_half_life_days: float = in_file(30.0)  # Days for recency to halve
+    importance_half_life_days: float = in_file(365.0)  # Days for importance to halve; infinite for never
     recency_weight: float = in_file(0.4)
     activation_weight: float = in_file(0.2)
     importance_weight: float = in_file(0.4)
-    hot_threshold: float = in_file(0.60)
-    warm_threshold: float = in_file(0.35)
-    archive_threshold: float = in_file(0.25)
-    grace_days: float = in_file(7.0)
-    superseded_factor: float = in_file(0.2)
-    partial_factor: float = in_file(0.7)
-    supersession_rule: bool = in_file(True)
-    stale_factor: float = in_file(1.0)  # Multiplies the score of a memory whose code is gone; 1: no effect
+    hot_threshold: float = in_file(0.60)  # This score or more is HOT
+    warm_threshold: float = in_file(0.35)  # This or more is WARM
+    archive_threshold: float = in_file(0.25)  # Less than this is ARCHIVED, between is COLD
+    grace_days: float = in_file(7.0)  # A memory younger than this is HOT
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._one_of("retention_preset", PRESETS)
-        _ = self.retention  # Refuses nonsense of its own
+        self._one_of("decay", DECAYS)
+        self._between(0.05, 3, "decay_exponent")
+        self._between(0.01, math.inf, "retention_half_life_days", "importance_half_life_days")
+        self._not_negative("grace_days", "recency_weight", "activation_weight", "importance_weight")
+        hot, warm, low = self.hot_threshold, self.warm_threshold, self.archive_threshold
+        if not 1 > hot > warm > low > 0:
+            raise ConfigError(
+                f"thresholds must fall from hot to warm to archive, between 1 and 0: hot_threshold={hot}, "
+                f"warm_threshold={warm}, archive_threshold={low}; for example 0.60, 0.35, 0.25")
+        weights = self.recency_weight, self.activation_weight, self.importance_weight
+        if not 0.9 - 1e-6 <= sum(weights) <= 1 + 1e-6:  # Design 5 keeps a tenth for what was replaced
+            raise ConfigError(f"recency_weight, activation_weight and importance_weight must add up to 1, "
+                              f"or to 0.9 at least, not {weights}")
 
     @property
     def retention(self) -> RetentionConfig:
-        "The part that scores."
-        mine = asdict(self) | {"half_life_days": self.retention_half_life_days}
-        return RetentionConfig(**{f.name: mine[f.name] for f in fields(RetentionConfig)})
+        "What a score needs."
+        mine = PRESETS[self.retention_preset] | {f.name: getattr(self, f.name)
+                                                 for f in fields(RetentionSettings)}
+        return RetentionConfig(**mine)
+
+# %% ../../nbs/01_core/08_settings.ipynb #b7d20c12
+@dataclass(frozen=True)
+class RetentionConfig(RetentionSettings):
+    "All that a score needs."
+    superseded_factor: float = 0.2  # Multiplies the score of what was superseded as a whole
+    partial_factor: float = 0.7  # … in part
+    # Superseded as a whole is ARCHIVED, in part at most WARM, whatever the score
+    supersession_rule: bool = True
+
+    @property
+    def half_life_days(self) -> float:
+        "The design's name of `retention_half_life_days`."
+        return self.retention_half_life_days
+
+    @classmethod
+    def preset(cls, name: str) -> RetentionConfig:
+        "The numbers of a document."
+        if name not in PRESETS: raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
+        return cls(**{"retention_preset": name} | PRESETS[name])
+
+# %% ../../nbs/01_core/08_settings.ipynb #0dcd1c85
+def days_by_namespace(
+    value: Any,  # "progress=180, reviews=365", or a mapping
+) -> dict[str, int]:
+    "Whole days by namespace; a `ValueError` for anything else."
+    said = ([] if str(value).strip().lower() in ("", "none", "off") else value.split(",")
+            if isinstance(value, str) else [*dict(value).items()])
+    pairs = [part.split("=") if isinstance(part, str) else part for part in said]
+    out = {str(ns).strip(): int(str(n)) for ns, n in pairs}
+    if (len(out) < len(pairs) or not all(re.fullmatch(r"[\w-]+", ns) and 1 <= n <= 36_500 for ns,
+                                         n in out.items())):
+        raise ValueError
+    return out
 
 # %% ../../nbs/01_core/08_settings.ipynb #92a8483f
 EMBEDDERS = ("lexical", "minilm", "plugin", "endpoint")
@@ -200,8 +158,6 @@ class SimilaritySettings(_Checked):
     embedder: str = in_file("lexical", but=("endpoint",))
     # Directory with MiniLM's model.onnx and tokenizer.json; none: the Hugging Face cache
     embedding_model_dir: str = ""
-    # Take the model with quantised weights: twice as fast, slightly other vectors
-    embedding_int8: bool = False
     # OpenAI-compatible server that texts are sent to: "http://127.0.0.1:1234/v1"
     embedding_base_url: str = ""
     embedding_model: str = ""  # Its model: "text-embedding-3-small"
@@ -264,32 +220,20 @@ class ConsolidationSettings(_Checked):
     "What a run does, and how much it may change."
     consolidation_enabled: bool = in_file(True)  # Cluster and summarize
     forgetting_enabled: bool = in_file(True)  # Move memories between tiers
-    surfacing_enabled: bool = in_file(True)  # Bring summaries to the next session
-    linking_enabled: bool = in_file(True)  # Link repeats, and what is outdated to what replaced it
-    supersession_enabled: bool = in_file(True)  # … of these, what is outdated
-    relations_enabled: bool = in_file(True)  # … and what replaces nothing: references, related memories
-    # Older memories of the same namespace that each memory is judged against
-    candidates_same: int = in_file(10, most=20)
-    candidates_other: int = in_file(5, most=20)  # … and of all other namespaces
     workers: int = 0  # Processes for a large run; 0: one for each core, at most four
-    # Share of the current memories that one run may supersede or merge
+    # Share of the current memories that one run may supersede or merge; five in any case
     max_change: float = in_file(0.10, most=0.10)
-    max_change_floor: int = in_file(5, most=5)  # … and that many in any case
     # Run after each run, with its event as JSON on standard input
     event_command: str = ""
     event_webhook: str = ""  # Address that the event is posted to
-    # Call the installed packages' entry points of the group git_notes_consolidation.consolidation.notify
-    event_entry_points: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.max_change <= 1:
-            raise ConfigError(f"max_change is a share between 0 and 1, not {self.max_change}")
-        self._not_negative("candidates_same", "candidates_other", "workers", "max_change_floor")
+        self._between(0, 1, "max_change")
+        self._not_negative("workers")
 
 # %% ../../nbs/01_core/08_settings.ipynb #b937f200
 PRIORITIES = ("relevance", "recency", "activation")
-SESSION_FORMATS = ("markdown", "xml")
 TIERS = ("hot", "warm", "cold", "archived")
 
 # %% ../../nbs/01_core/08_settings.ipynb #187fa4ba
@@ -303,33 +247,25 @@ class SessionSettings(_Checked):
     hook_idle_minutes: int = in_file(30, least=1)
     # When a hook may start a run whatever is waiting, as cron says it: "0 3 * * *"
     hook_schedule: str = in_file("")
-    # Current memories at hand (hot or warm) at which a run is due; 0: never for that
-    hook_pressure: int = in_file(2000)
     summaries_enabled: bool = in_file(True)  # Give the session block to a session that starts
     summaries_max: int = in_file(10, most=100)  # Summaries in it
     # Tokens that it may take, wrapper and notices included
     summaries_token_budget: int = in_file(2000, most=8_000)
     summaries_min_confidence: float = in_file(0.7)  # A summary below it stays out
     summaries_prioritize: str = in_file("relevance")  # What weighs most: relevance, recency or activation
-    summaries_superseded: bool = in_file(True)  # Tell what was superseded, struck through
-    # What the session hook gives: markdown (summaries), or xml (memories and summaries, as gnc context)
-    session_format: str = in_file("markdown")
     # Tokens of gnc context for a simple project; a larger one gets up to 2.5 times as many
     context_token_budget: int = in_file(4000, most=20_000)
     context_min_tier: str = in_file("warm")  # Memories further away stay out: hot, warm, cold or archived
     context_max_per_namespace: int = in_file(10, most=100)  # Memories of one namespace in it
-    context_summaries: bool = in_file(True)  # Summaries in it
-    context_edges: bool = in_file(True)  # Relations in it
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._one_of("summaries_prioritize", PRIORITIES)
-        self._one_of("session_format", SESSION_FORMATS)
         self._one_of("context_min_tier", TIERS)
-        self._share("summaries_min_confidence")
+        self._between(0, 1, "summaries_min_confidence")
         self._not_negative("consolidation_batch_size", "consolidation_interval_hours", "hook_idle_minutes",
-                           "hook_pressure", "summaries_max", "summaries_token_budget",
-                           "context_token_budget", "context_max_per_namespace")
+                           "summaries_max", "summaries_token_budget", "context_token_budget",
+                           "context_max_per_namespace")
 
 # %% ../../nbs/01_core/08_settings.ipynb #8b5a9660
 WRITE_PROFILES = {"strict": 0.95, "balanced": 0.85, "loose": 0.75}  # Design 4's, as cosines of MiniLM
@@ -337,22 +273,10 @@ WRITE_PROFILES = {"strict": 0.95, "balanced": 0.85, "loose": 0.75}  # Design 4's
 @dataclass(frozen=True)
 class WritingSettings(_Checked):
     "What becomes of a memory that is written."
-    # Hold what is remembered against what is there; off: it is added, whatever is there
-    write_enabled: bool = in_file(True)
     # Cosine of MiniLM from which a memory is looked at, or strict, balanced, loose; none: the embedder's own
     write_threshold: float | None = in_file(None)
-    write_candidates: int = in_file(5, most=20)  # Current memories that a new one is judged against
-    # What is judged with less is added, and becomes a question
+    # What is judged with less is added, and becomes a question; 1: ask about everything
     write_confidence: float = in_file(0.8, least=0.6)
-    write_review: bool = in_file(False)  # Make a question of every judgment that would do more than add
-    # Unite a memory with the details that are added to it; off: both stand side by side
-    write_merge: bool = in_file(True)
-    # Let a correction replace what it corrects; off: both stand side by side
-    write_supersede: bool = in_file(True)
-    # Let a memory be forgotten, which `gnc restore` takes back; off: not even that
-    write_delete: bool = in_file(True)
-    # A merged memory is as important as the most important of its sources
-    write_max_importance: bool = in_file(True)
     # Days that an operation stays in the log when it is pruned; nothing prunes it unasked
     log_retention_days: int = in_file(90)
     # Days after which what is archived and untouched becomes a tombstone, by namespace: "progress=180,
@@ -366,20 +290,13 @@ class WritingSettings(_Checked):
             raise ConfigError(
                 f"write_threshold is a cosine similarity between 0 and 1, or one of "
                 f"{', '.join(WRITE_PROFILES)}, not {t}")
-        self._share("write_confidence")
-        self._positive("write_candidates")
-        if not 1 <= self.log_retention_days <= 36_500:
-            raise ConfigError(
-                f"log_retention_days must be between 1 and 36500, not {self.log_retention_days}")
-        try: expires = bool(self.expiry)
+        self._between(0, 1, "write_confidence")
+        self._between(1, 36_500, "log_retention_days")
+        try: _ = self.expiry
         except (TypeError, ValueError):
             raise ConfigError(
                 f"retention_days is whole days by namespace, such as progress=180, not "
                 f"{self.retention_days!r}") from None
-        if expires and not self.write_delete:
-            raise ConfigError(
-                "retention_days makes tombstones, and write_delete is off; switch it on, or "
-                "leave retention_days empty")
 
     @property
     def expiry(self) -> dict[str, int]:
@@ -391,6 +308,8 @@ class WritingSettings(_Checked):
 class SubconsciousnessConfig(WritingSettings, SessionSettings, ConsolidationSettings, LLMSettings,
                              SimilaritySettings, RetentionSettings):
     "Every setting of every chapter; a base class's fields come before those of the one left of it."
+    # Named by design 1, and always so
+    activation_boost, surfacing_enabled, linking_enabled = 0.1, True, True
 
     @classmethod
     def chapters(cls) -> dict[str, tuple[str, ...]]:
@@ -408,6 +327,57 @@ DEFAULT_HOT_THRESHOLD, DEFAULT_WARM_THRESHOLD = _D.hot_threshold, _D.warm_thresh
 DEFAULT_SUMMARIES_MAX, DEFAULT_SUMMARIES_TOKEN_BUDGET = _D.summaries_max, _D.summaries_token_budget
 DEFAULT_SUMMARIES_MIN_CONFIDENCE = _D.summaries_min_confidence
 DEFAULT_SUMMARIES_PRIORITIZE = _D.summaries_prioritize
+
+# %% ../../nbs/01_core/08_settings.ipynb #531b6f86
+_RUN = "gnc consolidate --strategy chooses what a run does"
+_JUDGE = "write_confidence = 1 asks before it acts"
+_KEPT = "an operation that cannot be looked up cannot be taken back either"
+_ARCHIVED = "a memory that was replaced is archived, whatever its score"
+_PRESET = "retention_preset sets it"
+
+RETIRED: dict[str, tuple[str, str]] = {  # Name: the value that always holds, what happens instead
+    "activation_boost": ("0.1", "no score uses it; activation_weight says what reading a memory is worth"),
+    "formula": ("gnm", "every preset is scored in the same way"),
+    "supersession_weight": ("0.1", _ARCHIVED),
+    "supersession_rule": ("true", _ARCHIVED),
+    "superseded_factor": ("0.2", _PRESET),
+    "partial_factor": ("0.7", _PRESET),
+    "stale_factor": ("1", "gnc status --stale lists memories whose code is gone"),
+    "embedding_int8": ("false", "the model's full weights are used"),
+    "linking_enabled": ("true", _RUN),
+    "supersession_enabled": ("true", _RUN),
+    "relations_enabled": ("true", _RUN),
+    "surfacing_enabled": ("true", "summaries_enabled = false keeps summaries out of a session"),
+    "candidates_same": ("10", "a memory is compared with the 10 nearest older ones of its namespace"),
+    "candidates_other": ("5", "a memory is compared with the 5 nearest older ones of other namespaces"),
+    "max_change_floor": ("5", "a run may always replace 5 memories"),
+    "event_entry_points": ("false", "event_command and event_webhook tell others of a run"),
+    "hook_pressure": ("2000", "a hook starts a run at 2000 hot and warm memories"),
+    "session_format": ("markdown", "gnc context prints the XML"),
+    "summaries_superseded": ("true", "a session is told what was replaced"),
+    "context_summaries": ("true", "gnc context --no-summaries leaves them out"),
+    "context_edges": ("true", "gnc context --no-edges leaves them out"),
+    "summary_token_budget": ("500", "a summary has a fixed length; MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS "
+                                    "limits what a model may cost in a day"),
+    "write_enabled": ("true", "gnc remember --no-judge adds a fact as it is"),
+    "write_candidates": ("5", "a new memory is compared with the 5 nearest ones"),
+    "write_review": ("false", "write_confidence = 1 makes a question of every judgment"),
+    "write_merge": ("true", _JUDGE),
+    "write_supersede": ("true", _JUDGE),
+    "write_delete": ("true", "gnc forget only hides a memory, and gnc restore brings it back"),
+    "write_max_importance": ("true", "a merged memory is as important as its most important source"),
+    # Design 4's
+    "enable_delete": ("false", "nothing is ever deleted for good; gnc forget only hides a memory"),
+    "fallback_action": ("coexist", "what is judged with too little confidence is added, and becomes a "
+                                   "question, because anything else would act on a guess"),
+    "preserve_sources": ("true", "merged memories stay, and the merged one names them"),
+    "recompute_embedding": ("true", "a vector is always made of the text that it stands for"),
+    "maintain_chains": ("true", "what replaced a memory is kept with it"),
+    "index_valid_until": ("true", "what replaced a memory says until when it held"),
+    "log_all_operations": ("true", _KEPT),
+    "store_before_state": ("true", _KEPT),
+    "store_after_state": ("true", _KEPT),
+}
 
 # %% ../../nbs/01_core/08_settings.ipynb #fb2fa716
 NAMESPACE_IMPORTANCE = {"decisions": 1.0, "learnings": 0.9, "patterns": 0.85, "retrospective": 0.8,

@@ -10,7 +10,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING: from typing import Any
 
 # %% auto #0
-__all__ = ['TYPE_CHECKING', 'FILE_NAMES', 'find_file', 'from_yaml', 'from_toml', 'read_file']
+__all__ = ['TYPE_CHECKING', 'FILE_NAMES', 'ConfigError', 'find_file', 'from_yaml', 'from_toml', 'parse_file', 'read_file']
+
+# %% ../../nbs/01_core/07_settings_files.ipynb #82616063
+class ConfigError(ValueError):
+    "A setting that cannot be used, with the remedy in its text."
 
 # %% ../../nbs/01_core/07_settings_files.ipynb #336c5352
 FILE_NAMES = ("gnc.toml", "gnc.yaml", "gnc.yml")
@@ -21,66 +25,26 @@ def find_file(
     "The file of settings that a worktree has."
     there = [name for name in FILE_NAMES if top and os.path.isfile(os.path.join(top, name))]
     if len(there) > 1:
-        raise ValueError(f"{top} has {' and '.join(there)}, and only one of them can hold: keep one")
+        raise ConfigError(f"{top} has {' and '.join(there)}, and only one of them can hold: keep one")
     return os.path.join(top, there[0]) if there else ""
 
-# %% ../../nbs/01_core/07_settings_files.ipynb #9ba2774e
-_PLAIN = frozenset(f"tag:yaml.org,2002:{kind}"
-                   for kind in ("str", "null", "bool", "int", "float", "timestamp", "merge", "value"))
-
-# %% ../../nbs/01_core/07_settings_files.ipynb #9a447ec3
-def _text(node: Any, line: int) -> str | None:
-    "A scalar as it stands; None for null."
-    if node.tag not in _PLAIN:
-        raise ValueError(f"has the tag {node.tag} on line {line}: write the value without it")
-    if node.tag.endswith(":null"): return None
-    return (str(node.value).replace(".inf", "inf").replace(".nan", "nan") if node.tag.endswith(":float")
-            else str(node.value))
-
-# %% ../../nbs/01_core/07_settings_files.ipynb #abad0869
-def _data(node: Any, seen: set[int], depth: int) -> Any:
-    "A composed node as texts in mappings."
-    line = node.start_mark.line + 1
-    if id(node) in seen: raise ValueError(f"has an alias of what stands on line {line}: write it out")
-    seen.add(id(node))
-    if node.id == "scalar": return _text(node, line)
-    if node.id != "mapping":
-        raise ValueError(f"has a list on line {line}, and no setting is one: write `name: value`")
-    if not depth:
-        raise ValueError(f"is nested too deep on line {line}: no setting stands in more than two tables")
-    found: dict[str, Any] = {}
-    for key, value in node.value:
-        name = _text(key, line) if key.id == "scalar" else None
-        if name is None:
-            raise ValueError(
-                f"has a key on line {key.start_mark.line + 1} that is no name: write `name: value`")
-        if name in found:
-            raise ValueError(
-                f"has {name!r} twice, the second time on line {key.start_mark.line + 1}: keep one")
-        found[name] = _data(value, seen, depth - 1)
-    return found
-
-# %% ../../nbs/01_core/07_settings_files.ipynb #4d2f1a60
+# %% ../../nbs/01_core/07_settings_files.ipynb #abd504d7
 _BRACKETS = 200  # What nests in thousands of them takes the square of their number
 _TOO_DEEP = "is nested too deep: no setting stands in more than two tables"
 
-# %% ../../nbs/01_core/07_settings_files.ipynb #abd504d7
 def from_yaml(
     text: str,
-) -> dict[str, Any]:  # Texts, None, and such mappings in it
-    "What a file in YAML says; a `ValueError` is the end of a sentence that begins with the file."
+) -> dict[str, Any]:  # Texts, and mappings of them
+    "What a file in YAML says; an error is the end of a sentence that begins with the file."
     import yaml
-    if text.count("[") + text.count("{") > _BRACKETS: raise ValueError(_TOO_DEEP)
-    try: root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as e:
-        at = e.problem_mark or e.context_mark
-        said = ", ".join(x for x in (e.context, e.problem) if x)
-        raise ValueError(
-            f"is not YAML: {said}{f' (line {at.line + 1}, column {at.column + 1})' if at else ''}") from None
-    except yaml.YAMLError as e: raise ValueError(f"is not YAML: {' '.join(str(e).split())}") from None
-    found = {} if root is None else _data(root, set(), 3)
-    if found is not None and not isinstance(found, dict):
-        raise ValueError("has no settings, only a text: write `name: value`, a line each")
+    if text.count("[") + text.count("{") > _BRACKETS: raise ConfigError(_TOO_DEEP)
+    try:
+        if any(isinstance(t, (yaml.AliasToken, yaml.TagToken)) for t in yaml.scan(text)):
+            raise ConfigError("has an alias or a tag: write the value without it")
+        found = yaml.load(text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError as e: raise ConfigError(f"is not YAML: {' '.join(str(e).split())[:300]}") from None
+    if not isinstance(found or {}, dict):
+        raise ConfigError("has no settings: write `name: value`, a line each")
     return found or {}
 
 # %% ../../nbs/01_core/07_settings_files.ipynb #0ca72fd5
@@ -90,25 +54,30 @@ def from_toml(
     "What a file in TOML says."
     import tomllib
     try: return tomllib.loads(text)
-    except ValueError as e: raise ValueError(f"is not TOML: {e}") from None
+    except ValueError as e: raise ConfigError(f"is not TOML: {e}") from None
 
 # %% ../../nbs/01_core/07_settings_files.ipynb #3708707d
 _MOST = 2**16  # Bytes
 
-
-def read_file(
+def parse_file(
     path: str,  # YAML by its ending, else TOML
+    raw: bytes,
 ) -> dict[str, Any]:
-    "What a file of settings says, or a `ValueError` that names it."
-    try:
-        with open(path, "rb") as f: raw = f.read(_MOST + 1)
-    except FileNotFoundError: raise ValueError(f"no configuration file {path}") from None
-    except OSError as e: raise ValueError(f"configuration file {path} cannot be read: {e.strerror}") from None
+    "What a file with these bytes says, or a `ConfigError` that names it."
     try:
         if len(raw) > _MOST:
-            raise ValueError(f"has more than {_MOST} bytes, and settings take fewer: is it the right file?")
+            raise ConfigError(f"has more than {_MOST} bytes, and settings take fewer: is it the right file?")
         return (from_yaml if path.lower().endswith((".yaml", ".yml")) else from_toml)(raw.decode())
-    except UnicodeDecodeError as e: raise ValueError(
+    except UnicodeDecodeError as e: raise ConfigError(
         f"{path} is not UTF-8 from byte {e.start} on: save it as UTF-8") from None
-    except RecursionError: raise ValueError(f"{path} {_TOO_DEEP}") from None
-    except ValueError as e: raise ValueError(f"{path} {e}") from None
+    except RecursionError: raise ConfigError(f"{path} {_TOO_DEEP}") from None
+    except ConfigError as e: raise ConfigError(f"{path} {e}") from None
+
+
+def read_file(path: str) -> dict[str, Any]:
+    "What a file of settings says."
+    try:
+        with open(path, "rb") as f: return parse_file(path, f.read(_MOST + 1))
+    except FileNotFoundError: raise ConfigError(f"no configuration file {path}") from None
+    except OSError as e:
+        raise ConfigError(f"configuration file {path} cannot be read: {e.strerror}") from None

@@ -5,23 +5,21 @@
 # %% ../../nbs/01_core/10_tables.ipynb #4fdc72b4
 from __future__ import annotations
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
-from .settings import ConfigError, PRESETS
-from .parsing import _FIELDS, _quoted, _WORDS
+from .settings import ConfigError, RETIRED
+from .parsing import _FIELDS, retired_remark
 
 # %% auto #0
 __all__ = ['table_setting', 'flatten_tables']
 
 # %% ../../nbs/01_core/10_tables.ipynb #2a9dac13
-_TABLES: dict[str, dict[str, str]] = {
+_TABLES: dict[str, dict[str, str]] = {  # Table to the names in it and what they are here
     "consolidation": {"enabled": "consolidation_enabled", "cluster_threshold": "consolidation_threshold",
-                      "auto_trigger": "hook_enabled",
-                      "auto_trigger_threshold": "consolidation_batch_size", "schedule": "hook_schedule",
-                      "enable_supersession": "supersession_enabled",
+                      "auto_trigger": "hook_enabled", "auto_trigger_threshold": "consolidation_batch_size",
+                      "schedule": "hook_schedule", "enable_supersession": "supersession_enabled",
                       "enable_edge_extraction": "relations_enabled"},
-    "retention": {"recency_half_life_days": "retention_half_life_days",
-                  "supersession_weight": "retention_preset"},
+    "retention": {"recency_half_life_days": "retention_half_life_days"},
     "context": {"base_token_budget": "context_token_budget", "min_tier": "context_min_tier",
                 "max_per_namespace": "context_max_per_namespace",
                 "include_summaries": "context_summaries", "include_edges": "context_edges"},
@@ -34,46 +32,6 @@ _TABLES: dict[str, dict[str, str]] = {
     "consolidation.supersession": {},
     "consolidation.audit": {"retention_days": "log_retention_days"}}
 
-_PASSED_OVER = {("consolidation.operations", "enable_delete"):
-                "it means that something is gone for good, and nothing ever is: gnc forget only hides, and "
-                "write_delete = false forbids that too",
-                ("consolidation", "summary_token_budget"):
-                "a summary's length is fixed, and what a model may cost in a day is set by "
-                "MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS"}
-
-# %% ../../nbs/01_core/10_tables.ipynb #0db41070
-_KEPT = "an operation that cannot be looked up cannot be taken back either"
-
-_FIXED: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {  # What a key may say, and why nothing else
-    "consolidation.classification": {"fallback_action":
-                                     (("coexist", "add"),
-                                      "what is judged with too little confidence is added, and becomes a "
-                                      "question, "
-                                      "because anything else would act on a guess")},
-    "consolidation.merge": {"preserve_sources":
-                            ((True,),
-                             "the memories that were merged stay, as nothing is lost here, and the merged "
-                             "one names them"),
-                            "recompute_embedding": (
-                                (True,), "a vector is always made of the text that it stands for")},
-    "consolidation.supersession": {"maintain_chains":
-                                   ((True,),
-                                    "what replaced a memory is kept with it, as nothing is lost here"),
-                                   "index_valid_until": ((True,),
-                                       "until when a memory held follows from what replaced it, and can "
-                                       "always be asked for")},
-    "consolidation.audit": {"log_all_operations": ((True,), _KEPT), "store_before_state": ((True,), _KEPT),
-                            "store_after_state": ((True,), _KEPT)}}
-
-# %% ../../nbs/01_core/10_tables.ipynb #6a73b772
-def _fixed(table: str, key: str, value: Any, origin: str) -> None:
-    "Refuse the contrary of what is always so."
-    allowed, why = _FIXED[table][key]
-    said = str(value).strip().lower()
-    if _WORDS.get(said, said) in allowed: return
-    may = " or ".join("true" if x is True else x.upper() for x in allowed)
-    raise ConfigError(f"{origin}: {table}.{key} can only be {may}, not {_quoted(value)}: {why}")
-
 # %% ../../nbs/01_core/10_tables.ipynb #1c83e6ff
 def table_setting(
     table: str,  # context, or consolidation.similarity
@@ -82,57 +40,25 @@ def table_setting(
 ) -> str:
     "Our name of a setting in one of the designs' tables."
     name = _TABLES[table].get(key, key)
-    if name in _FIELDS: return name
-    if (inner := f"{table}.{key}") in _TABLES:
-        raise ConfigError(f"{origin}: {inner} is a table; what stands in it is {', '.join(_known(inner))}")
-    near = difflib.get_close_matches(key, [*_known(table), *_FIELDS], 1)
+    if name in _FIELDS or name in RETIRED: return name
+    inner = [t.rpartition(".")[2] for t in _TABLES if t.rpartition(".")[0] == table]
+    if key in inner:
+        raise ConfigError(f"{origin}: {table}.{key} is a table; what stands in it is "
+                          f"{', '.join(_TABLES[f'{table}.{key}'])}")
+    near = difflib.get_close_matches(key, [*_TABLES[table], *inner, *RETIRED, *_FIELDS], 1)
     raise ConfigError(f"{origin}: no setting {table}.{key}"
                       + (f"; did you mean {near[0]}?" if near else "; `gnc config` lists them all"))
-
-
-def _known(table: str) -> list[str]:
-    "What a table may hold, by the designs' names."
-    return [*_TABLES[table], *_FIXED.get(table, {}), *(k for t, k in _PASSED_OVER if t == table),
-            *(t.rpartition(".")[2] for t in _TABLES if t.rpartition(".")[0] == table)]
 
 # %% ../../nbs/01_core/10_tables.ipynb #df5fcd60
 def _rows(d: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str, Any]]:
     "Table, name and value of all that stands in a file; a table with nothing in it has none."
     for key, value in d.items():
         inner = f"{table}.{key}" if table else key
-        if inner in _TABLES and (value is None or isinstance(value, dict)):
+        if inner in _TABLES and (not value or isinstance(value, dict)):
             yield from _rows(value or {}, inner)
         else: yield table, key, value
 
-# %% ../../nbs/01_core/10_tables.ipynb #19cc304d
-_SWITCH = ("consolidation", "enabled")
-
-def _enabled(rows: Sequence[tuple[str, str, Any]], origin: str) -> tuple[str, ...]:
-    "What the switch of the table `consolidation` means, beside all else in it."
-    beside = [(table, key) for table, key,
-              _ in rows if table.startswith("consolidation") and (table, key) != _SWITCH
-              and (table, key) not in _PASSED_OVER]
-    fours = {table != "consolidation" or table_setting(table, key, origin).startswith(("write_", "log_"))
-             for table, key in beside}
-    return tuple("write_enabled" if four else "consolidation_enabled"
-                 for four in sorted(fours or {True, False}))
-
 # %% ../../nbs/01_core/10_tables.ipynb #9348a2b3
-def _formula_5(
-    weights: Mapping[str, Any],  # Of the table `retention`
-    origin: str,
-) -> str:
-    "The preset whose formula has a weight for being superseded; the four must add up to 1, as design 5 says."
-    names = ("recency_weight", "activation_weight", "importance_weight", "supersession_weight")
-    preset = PRESETS["subcog"]
-    try: total = sum(float(weights.get(name, preset.get(name, 0))) for name in names)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{origin}: {', '.join(names)} must be numbers") from None
-    if abs(total - 1) > 1e-6:
-        raise ConfigError(f"{origin}: {', '.join(names)} must add up to 1, not {total:g}")
-    return "subcog"
-
-
 def flatten_tables(
     d: Mapping[str, Any],  # What a file holds
     origin: str,
@@ -140,21 +66,12 @@ def flatten_tables(
 ) -> dict[str, Any]:  # By our names, as far as they are in a table
     "The settings of a file, out of the designs' tables."
     out: dict[str, Any] = {}
-    rows = [*_rows(d)]
-    for table, key, value in rows:
-        if key in _FIXED.get(table, {}): _fixed(table, key, value, origin); continue
-        if (why := _PASSED_OVER.get((table, key))):
-            so = key == "enable_delete" and _WORDS.get(str(value).strip().lower()) is False  # As it is anyway
-            if remarks is not None and not so:
-                remarks.append(f"{origin}: {table}.{key} is passed over: {why}")
-            continue
-        if (table, key) == ("retention", "supersession_weight"): value = _formula_5(dict(
-            (k, v) for t, k, v in rows if t == "retention"), origin)
-        names = ((key,) if not table else _enabled(rows, origin) if (table, key) == _SWITCH
-                 else (table_setting(table, key, origin),))
-        for name in names:
-            if name in out:
-                raise ConfigError(
-                    f"{origin}: {name} is given twice, under two names or inside of a table and outside")
-            out[name] = value
+    for table, key, value in _rows(d):
+        name = table_setting(table, key, origin) if table else key
+        if name in out:
+            raise ConfigError(
+                f"{origin}: {name} is given twice, under two names or inside of a table and outside")
+        out[name] = value
+    said = [retired_remark(name, out.pop(name), origin) for name in [*out] if name in RETIRED]
+    if remarks is not None: remarks += filter(None, said)
     return out

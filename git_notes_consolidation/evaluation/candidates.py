@@ -84,12 +84,12 @@ def evaluate_candidates(
     step: Callable[[], object] = lambda: None,  # Called after each source
 ) -> CandidateReport:
     "Which supersessions in the data are among the pairs that the pipeline would judge."
-    embedder, config = embedder or LexicalEmbedder(), replace(config, candidates_same=k)
+    embedder = embedder or LexicalEmbedder()
     begin, near, size, cost = clock(), set[str](), 0, 0
     for source in sorted({p.source for p in pairs}):
         mine = [p for p in pairs if p.source == source]
         documents = document_pool(mine)
-        found = candidate_pairs(scan_of(documents, embedder, config))
+        found = candidate_pairs(replace(scan_of(documents, embedder, config), nearest=(k, min(k, 5))))
         either = [(p, {(p.newer.id, p.older.id)}
                    | ({(p.older.id, p.newer.id)} if p.newer.timestamp == p.older.timestamp else set()))
                    for p in mine]

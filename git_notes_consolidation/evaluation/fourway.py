@@ -35,12 +35,11 @@ def looked_at(
     config: SubconsciousnessConfig,
 ) -> list[Neighbour]:  # The older memory, or nothing
     "What the newer memory is judged against."
-    if not config.write_enabled: return []
     halves = [embedder] if embedder.name == LexicalEmbedder.name else [embedder, LexicalEmbedder()]
     rows = [e.embed([pair.older.text, pair.newer.text]) for e in halves]
     pool = Pool([pair.older], rows[0][:1], rows[1][:1] if len(rows) > 1 else None, {})
-    return nearest(pool, pair.newer, [r[1] for r in rows], config.write_candidates,
-                   threshold_for(config.write_threshold, embedder))
+    return nearest(pool, pair.newer, [r[1] for r in rows],
+                   floor=threshold_for(config.write_threshold, embedder))
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #fb628b10
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def recall_embedder(
     there = (config.embedding_model_dir or _hub(os.environ if env is None else env).is_dir()
              or packaged_minilm())
     if not there or not importlib.util.find_spec("onnxruntime"): return StaticEmbedder()
-    minilm = MiniLMEmbedder(config.embedding_model_dir or None, config.embedding_int8)
+    minilm = MiniLMEmbedder(config.embedding_model_dir or None)
     try: return minilm if minilm.files else StaticEmbedder()
     except (EmbeddingError, NotImplementedError): return StaticEmbedder()
 

@@ -73,7 +73,7 @@ def load_corpus(
     if not str(repo).strip(): return Corpus("the sample", sample_memories(), SAMPLE_NOW)
     r = open_repo(Path(str(repo).strip()).expanduser())
     settings = load_settings(file=project_file(r.worktree) if r.worktree else None)
-    seen = view(r, settings)
+    seen = view(r)
     memories = tuple(sorted(living_memories(seen.scan.memories), key=lambda m: m.timestamp))
     if not memories: raise NoMemories(f"no memories in {repo}: they stand in its refs/notes/mem/*; "
                                       "git fetch origin 'refs/notes/mem/*:refs/notes/mem/*' brings a team's")

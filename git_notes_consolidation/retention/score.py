@@ -99,8 +99,6 @@ def factors_of(
 ) -> tuple[float, float, float]:  # Recency, activation and importance, before they are weighted
     "What a score is made of, in the way that the configuration names."
     days, count = age_days(memory.timestamp, now), metadata.activation_count
-    if config.formula == "subcog":
-        return recency(math.floor(days), config.half_life_days), _used_5(count), _worth_5(memory)
     age = _effective_age(memory, metadata, now)
     worth = importance(memory, age, config.importance_half_life_days)
     half_life, d = config.half_life_days, config.decay_exponent
@@ -115,21 +113,6 @@ def _effective_age(memory: Memory, metadata: MemoryMetadata, now: datetime) -> f
     age = age_days(memory.timestamp, now)
     return min(age, age_days(metadata.last_accessed, now)) if metadata.last_accessed else age
 
-# %% ../../nbs/06_retention/01_score.ipynb #04f5480d
-_WORTHS_5 = {"decisions": 0.9, "learnings": 0.8, "patterns": 0.8, "blockers": 0.7, "context": 0.5,
-             "observations": 0.4}
-
-# The design's ln(0) is −∞
-def _used_5(count: int) -> float: return (math.log(count) + 1) / 5 if count > 0 else -1e9
-
-def _worth_5(memory: Memory) -> float:
-    return (((0.5 if memory.importance is None else memory.importance) + _WORTHS_5.get(memory.namespace, 0.5))
-            / 2)
-
-def _penalty_5(config: RetentionConfig) -> float:
-    "What design 5 subtracts for being superseded; the weights leave a tenth for it."
-    return 0.7 * (1 - config.recency_weight - config.activation_weight - config.importance_weight)
-
 # %% ../../nbs/06_retention/01_score.ipynb #90a7ed64
 def compute_retention_score(
     memory: Memory,
@@ -141,7 +124,7 @@ def compute_retention_score(
     memory = as_memory(memory)
     with detail_span("retention.compute", memory_id=memory.id) as s:
         factors = factors_of(memory, metadata, config, now)
-        raw = _weighted(*factors, _factor(metadata, config), _minus(metadata, config), config)
+        raw = _weighted(*factors, _factor(metadata, config), config)
         # As `_overall`, without NumPy's overhead for a single number
         overall = round(min(max(raw, 0.0), 1.0) * 1e9) / 1e9
         score = RetentionScore(overall, *(min(max(f, 0.0), 1.0) for f in factors))
@@ -155,27 +138,19 @@ def _superseded(metadata: MemoryMetadata) -> Literal["full", "partial"] | None:
 
 
 def _factor(metadata: MemoryMetadata, config: RetentionConfig) -> float:
-    gone = config.stale_factor if metadata.gone_by else 1.0
-    return (gone * {"full": config.superseded_factor, "partial": config.partial_factor,
-                    None: 1.0}[_superseded(metadata)])
+    return {"full": config.superseded_factor, "partial": config.partial_factor,
+            None: 1.0}[_superseded(metadata)]
 
 
-def _minus(metadata: MemoryMetadata, config: RetentionConfig) -> float:
-    return _penalty_5(config) if config.formula == "subcog" and metadata.superseded_by else 0.0
-
-
-def _weighted(recency: Any, activation: Any, importance: Any, factor: Any, minus: Any,
-              config: RetentionConfig) -> Any:
+def _weighted(recency: Any, activation: Any, importance: Any, factor: Any, config: RetentionConfig) -> Any:
     "For numbers and for arrays of them."
-    return ((config.recency_weight * recency + config.activation_weight * activation
-             + config.importance_weight * importance) * factor - minus)
+    return (config.recency_weight * recency + config.activation_weight * activation
+            + config.importance_weight * importance) * factor
 
 
-def _overall(recency: Any, activation: Any, importance: Any, factor: Any, minus: Any,
-             config: RetentionConfig) -> Any:
+def _overall(recency: Any, activation: Any, importance: Any, factor: Any, config: RetentionConfig) -> Any:
     "For arrays."
-    return (np.rint(np.clip(_weighted(recency, activation, importance, factor, minus, config), 0.0, 1.0)
-                    * 1e9) / 1e9)
+    return np.rint(np.clip(_weighted(recency, activation, importance, factor, config), 0.0, 1.0) * 1e9) / 1e9
 
 # %% ../../nbs/06_retention/01_score.ipynb #36e0a879
 def retention_scores(
@@ -210,5 +185,4 @@ def score_decomposition(
     parts = {"recency": config.recency_weight * score.recency,
              "activation": config.activation_weight * score.activation,
              "importance": config.importance_weight * score.importance}
-    taken = metadata.superseded_by or metadata.gone_by or config.formula == "subcog"
-    return parts | {"penalty": score.overall - sum(parts.values()) if taken else 0.0}
+    return parts | {"penalty": score.overall - sum(parts.values()) if metadata.superseded_by else 0.0}

@@ -15,7 +15,7 @@ from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
 from ..core.extras import need, numpy as np
 from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig
 from .score import (
-    _factor, _minus, _overall, _superseded, age_days, compute_retention_score, factors_of)
+    _factor, _overall, _superseded, age_days, compute_retention_score, factors_of)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ def floor_of(
     config: RetentionConfig,
 ) -> float:  # What the score of a memory that nobody reads tends to
     "The score that is never fallen below, however long one waits."
-    if math.isfinite(config.importance_half_life_days) or config.formula == "subcog": return 0.0
+    if math.isfinite(config.importance_half_life_days): return 0.0
     return round(config.importance_weight * NAMESPACE_IMPORTANCE.get(namespace, DEFAULT_IMPORTANCE), 9)
 
 # %% ../../nbs/06_retention/02_tiers.ipynb #d3e2bdbc
@@ -101,9 +101,7 @@ def retention_frame(
     "Score, tier and reason of every memory, in the order given."
     rows = [(m, metadata.get(m.id) or MemoryMetadata(m.id)) for m in memories]
     r, a, i = np.array([factors_of(m, k, config, now) for m, k in rows], float).reshape(-1, 3).T
-    factor, minus = np.array([(_factor(k, config), _minus(k, config)) for _, k in rows], float).reshape(-1,
-        2).T
-    overall = _overall(r, a, i, factor, minus, config)
+    overall = _overall(r, a, i, np.array([_factor(k, config) for _, k in rows], float), config)
     r, a, i = (np.clip(f, 0.0, 1.0) for f in (r, a, i))
     tiers = [tier_of(RetentionScore(s), m, k, config, now) for s, (m, k) in zip(overall.tolist(), rows)]
     columns = {"namespace": [m.namespace for m, _ in rows], "summary": [m.summary for m, _ in rows],
@@ -132,8 +130,8 @@ def counts_by_half_life(
 ) -> dict[float, dict[str, int]]:  # Half-life to tier to number of memories
     "The tier distribution under each half-life, all else equal."
     memories = tuple(memories)
-    return {h: tier_counts(retention_frame(memories, metadata, replace(config, half_life_days=h), now))
-            for h in half_lives}
+    made = {h: replace(config, retention_half_life_days=h) for h in half_lives}
+    return {h: tier_counts(retention_frame(memories, metadata, c, now)) for h, c in made.items()}
 
 # %% ../../nbs/06_retention/02_tiers.ipynb #31095d39
 def weights(

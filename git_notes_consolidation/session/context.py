@@ -13,13 +13,13 @@ from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree as ET  # nosec B405 # it writes XML, and reads none
 from ..core.settings import ConfigError, SubconsciousnessConfig
-from ..core.loading import load_settings, project_file, Settings
+from ..core.loading import Settings
 from ..core.models import EdgeType, MemoryMetadata, MemorySummary, MemoryTier
-from ..core.memory import Memory, UTC
+from ..core.memory import Memory
 from ..core.tokens import token_counter
 from ..core.visible import restored, visible
 from ..llm.redact import without_secrets
-from ..store.git import Repo, RepoError, git, open_repo
+from ..store.git import Repo, RepoError, git
 from ..store.state import State
 from ..text.sentences import split_sentences
 from ..consolidation.scan import living_memories
@@ -27,14 +27,12 @@ from ..consolidation.view import scored, view
 from .block import one_line
 from .budget import (
     about, bag, Laid, Line, Note, Packing, relevances, SessionContext)
-from .fast_start import session_of
 from .prepared import index_of, lay_notes, lay_out, living, replaced_in
 
 # %% auto #0
-__all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'BRIEF', 'ABOUT', 'TENTHS', 'HOOK_TOKENS', 'HOOK_CHARACTERS', 'complexity',
-           'tracked_files', 'ContextBuildConfig', 'title', 'beginning', 'element', 'written', 'memory_element',
-           'summary_element', 'format_context', 'ranked', 'told_memory', 'told_summary', 'priced', 'assemble',
-           'last_run', 'SessionContextBuilder', 'hook_context']
+__all__ = ['COMPLEXITY', 'FILES', 'MEMORIES', 'BRIEF', 'ABOUT', 'TENTHS', 'complexity', 'tracked_files', 'ContextBuildConfig',
+           'title', 'beginning', 'element', 'written', 'memory_element', 'summary_element', 'format_context', 'ranked',
+           'told_memory', 'told_summary', 'priced', 'assemble', 'last_run', 'SessionContextBuilder']
 
 # %% ../../nbs/15_session/06_context.ipynb #bbadbeb1
 # Halves of the base budget: 1, 1.5, 2 and 2.5 times
@@ -71,8 +69,7 @@ class ContextBuildConfig:
     @classmethod
     def of(cls, c: SubconsciousnessConfig) -> ContextBuildConfig:
         "The part of all settings that is meant."
-        return cls(c.context_token_budget, MemoryTier(c.context_min_tier), c.context_max_per_namespace,
-                   c.context_summaries, c.context_edges)
+        return cls(c.context_token_budget, MemoryTier(c.context_min_tier), c.context_max_per_namespace)
 
     def budget(self, complexity: str) -> int:
         "Tokens that the document may take."
@@ -239,8 +236,6 @@ def assemble(
     config: ContextBuildConfig,
     count: Callable[[str], int],
     session: SessionContext = SessionContext(),  # What it is about; nothing known: that keeps nothing out
-    # Characters of what is told; with it not even what is hot is told beyond the budget
-    space: int | None = None,
 ) -> dict[str, Any]:
     "The document."
     found, out = ranked(memories, meta, config, session)
@@ -254,12 +249,12 @@ def assemble(
     worth = [max(near.get(i, 0.0) for i in state.summaries[x.id].source_memory_ids) for x in laid.items]
     room = d["available"]
     while True:
-        p = Packing(laid, [*worth, *near.values()], room, 10**7 if space is None else space)
+        p = Packing(laid, [*worth, *near.values()], room, 10**7)
         p.add_summaries(range(len(worth)), 100, room // 4, False)
         p.said.clear()  # What a summary says is no reason to leave a memory out
         for tier in MemoryTier:
             p.add_notes([i for i, m in enumerate(whole) if m["tier"] == tier.value],
-                        tier is MemoryTier.HOT and space is None)
+                        tier is MemoryTier.HOT)
         left = out | {"budget": len(found) - len(p.notes), "summaries": len(kept) - len(p.summaries)}
         said = {**d, "memories": [whole[i] if p.notes[i] else whole[i] | BRIEF for i in sorted(p.notes)],
                 "summaries": [told_summary(state.summaries[laid.items[i].id], lines, most)
@@ -297,7 +292,6 @@ class SessionContextBuilder:
         now: datetime,
         available: int | None = None,  # Tokens that it may take, whatever the project's size
         session: SessionContext = SessionContext(),
-        space: int | None = None,  # As for `assemble`
     ) -> dict[str, Any]:
         "The document, for `format_context` and for JSON."
         config = self.config or ContextBuildConfig.of(self.settings.config)
@@ -311,18 +305,4 @@ class SessionContextBuilder:
         frame = {"project": visible((self.repo.worktree or self.repo.common_dir).name), "complexity": size,
                  "available": room, "used": room, "counted_by": name, "total": tiers.total(),
                  "tiers": {t.value: tiers[t] for t in MemoryTier}, "last_run": last_run(v.state)}
-        return assemble(frame, current, meta, v.state, config, count, session, space)
-
-# %% ../../nbs/15_session/06_context.ipynb #156f53a3
-HOOK_TOKENS, HOOK_CHARACTERS = 2_300, 7_500  # As for the session block; the latter without the frame
-
-def hook_context(
-    path: str,  # Where the session is
-    now: datetime | None = None,
-) -> str:
-    "The document for a session that starts."
-    repo = open_repo(path)
-    settings, top = load_settings(file=project_file(repo.worktree)), str(repo.worktree or "")
-    room = min(HOOK_TOKENS, settings.config.context_token_budget)
-    return format_context(SessionContextBuilder(repo, settings).build(
-        now or datetime.now(UTC), room, session_of(path, top), HOOK_CHARACTERS))
+        return assemble(frame, current, meta, v.state, config, count, session)

@@ -14,7 +14,7 @@ from .budget import (
 
 # %% auto #0
 __all__ = ['TYPE_CHECKING', 'DEFAULTS', 'environment', 'printed', 'Here', 'session_of', 'switched_on', 'settings_of', 'load',
-           'prepared', 'given', 'something_new', 'block_for', 'xml_for', 'notices', 'read_event', 'session_start']
+           'prepared', 'given', 'something_new', 'block_for', 'notices', 'read_event', 'session_start']
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #fe20afb3
 TYPE_CHECKING = False
@@ -95,10 +95,8 @@ def session_of(cwd: str, top: str = "") -> SessionContext:
 # %% ../../nbs/15_session/03_fast_start.ipynb #2903cb32
 DEFAULTS = {"summaries_enabled": True, "summaries_max": 10, "summaries_token_budget": 2000,
             "summaries_min_confidence": 0.7,
-            "summaries_prioritize": "relevance", "summaries_superseded": True, "session_format": "markdown",
-            "surfacing_enabled": True}
+            "summaries_prioritize": "relevance"}
 _FILES_MOST = {"summaries_max": 100, "summaries_token_budget": 8_000}  # A file may come with a repository
-_CHOICES = {"summaries_prioritize": tuple(WEIGHTS), "session_format": ("markdown", "xml")}
 _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
          "0": False}
 
@@ -108,15 +106,13 @@ def _parsed(name: str, value: object) -> object:
     like: Any = DEFAULTS[name]
     text = str(value).strip().lower()
     if isinstance(like, bool): return _BOOL[text]
-    if isinstance(like, str): return dict.fromkeys(_CHOICES[name], text)[text]
+    if isinstance(like, str): return dict.fromkeys(WEIGHTS, text)[text]
     number = type(like)(text)
     if not 0 <= number <= (1 if isinstance(like, float) else 10**6): raise ValueError
     return number
 
 
-def _variable(name: str) -> str:
-    prefix = "MEMORY" if name == "surfacing_enabled" else "HOOK_SESSION_START"
-    return f"{prefix}_{name.removeprefix('session_').upper()}"
+def _variable(name: str) -> str: return f"HOOK_SESSION_START_{name.upper()}"
 
 
 def switched_on(env: Mapping[str, str], name: str = "HOOK_ENABLED") -> bool:
@@ -239,28 +235,8 @@ def something_new(here: Here) -> bool:
 def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any], now: float = 0.0) -> Packed:
     "What the session is told."
     values = scores(laid, session, s["summaries_prioritize"])
-    return pack(laid, values, s["summaries_token_budget"], s["summaries_max"], s["summaries_superseded"],
-                s["summaries_min_confidence"], now=now)
-
-# %% ../../nbs/15_session/03_fast_start.ipynb #b3f5b51e
-def xml_for(
-    here: Here,
-    why: list[str],  # Gets the reason where there is none
-    patience: float = 1.1,  # Seconds
-) -> str:
-    "The document of `gnc context` for the session that starts; empty where it cannot be had in time."
-    import subprocess
-    code = "session.context import hook_context; sys.stdout.buffer.write(hook_context(sys.argv[1]).encode())"
-    try:
-        command = _python(code, here.top or here.common_dir)
-        done = subprocess.run(command, capture_output=True, check=True,
-                              env=environment(), stdin=subprocess.DEVNULL, timeout=patience)
-        return done.stdout.decode().strip()
-    except subprocess.TimeoutExpired:
-        why.append(f"no XML within {patience:g} s; the summaries take its place")
-    except subprocess.CalledProcessError as e:
-        why.append(f"no XML: {e.stderr.decode('utf-8', 'replace').strip().splitlines()[-1:]}")
-    return ""
+    return pack(laid, values, s["summaries_token_budget"], s["summaries_max"],
+                least=s["summaries_min_confidence"], now=now)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #bb5af832
 def _partial(here: Here) -> bool:
@@ -303,7 +279,6 @@ def _told_of(here: Here, cwd: str, s: Mapping[str, Any], why: list[str]) -> tupl
     packed = block_for(last, session_of(cwd, here.top), s, time.time()) if last else None
     block = packed.block if packed else ""
     if block and not laid: block = f"{_BEHIND}\n\n{block}"
-    if laid and s["session_format"] == "xml": block = xml_for(here, why) or block
     if not block:
         why.append(f"nothing fits into a budget of {s['summaries_token_budget']} tokens" if packed
                    and last and (last.items or last.notes) else "the memory says nothing yet"
@@ -315,7 +290,7 @@ def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str,
             notes: list[str]) -> str:
     "The context to add; empty when there is a reason to add none."
     s = settings_of(env, here.top, why)
-    wanted = s["summaries_enabled"] and s["surfacing_enabled"] and switched_on(env)
+    wanted = s["summaries_enabled"] and switched_on(env)
     if not (here.common_dir and wanted):
         why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository")
         if wanted and not here.common_dir and (heals := remedy(_run("-C", cwd, "rev-parse").stderr)):

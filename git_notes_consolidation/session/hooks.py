@@ -22,7 +22,7 @@ from ..store.git import Repo, open_repo
 from ..store.locks import _try_lock
 from ..observability.tracing import has_sdk
 from .fast_start import environment, read_event, switched_on
-from ..consolidation.triggers import Due, Event, answer, facts
+from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts
 
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 
@@ -89,8 +89,7 @@ class ConsolidationHook:
         settings = self.settings or settings_of(repo)
         if self.event != "manual" and (lack := missing(settings)):
             return Due(None, f"the background hook is not active: {'; '.join(lack)}")
-        known = facts(repo, self.event, max(settings.config.consolidation_batch_size,
-                                            settings.config.hook_pressure))
+        known = facts(repo, self.event, max(settings.config.consolidation_batch_size, PRESSURE))
         return answer(known, settings.config, self.clock(), self.scope)
 
     def claim(self) -> Due:

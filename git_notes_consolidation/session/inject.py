@@ -51,9 +51,8 @@ class SummaryInjectionConfig:
     def of(cls, s: Settings) -> SummaryInjectionConfig:
         "From the settings of a repository."
         c = s.config
-        return cls(c.summaries_enabled and c.surfacing_enabled, c.summaries_max, c.summaries_token_budget,
-                   c.summaries_min_confidence, c.summaries_prioritize,
-                   c.summaries_superseded)
+        return cls(c.summaries_enabled, c.summaries_max, c.summaries_token_budget,
+                   c.summaries_min_confidence, c.summaries_prioritize)
 
 # %% ../../nbs/15_session/07_inject.ipynb #3bbe0fe9
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def get_embedder(
     env: Mapping[str, str] | None = None,  # Where keys are; the process's own when not given
 ) -> Embedder:
     "The embedder that the settings name."
-    minilm = MiniLMEmbedder(config.embedding_model_dir or None, config.embedding_int8)
+    minilm = MiniLMEmbedder(config.embedding_model_dir or None)
     if config.embedder == "minilm": return minilm
     if config.embedder == "plugin": return PluginVectors(plugin_index, minilm if _there(minilm) else None)
     if config.embedder == "lexical": return LexicalEmbedder()

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/07_similarity/04_minilm.ipynb #45fc5ce8
 from __future__ import annotations
-import hashlib, json, platform, unicodedata
+import hashlib, json, unicodedata
 import numpy as np
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,20 +42,17 @@ def packaged_minilm() -> tuple[Path, Path] | None:  # None: not installed
 def minilm_files(
     # With model.onnx, or onnx/model.onnx, and tokenizer.json; none: the local Hugging Face cache
     directory: str | Path | None = None,
-    # A model with quantised weights instead: model_qint8.onnx, model_quint8_avx2.onnx and the like
-    int8: bool = False,
 ) -> tuple[Path, Path]:
     "The model and its tokenizer on this machine."
     if not directory:
-        try: return _cached(_int8_name() if int8 else "onnx/model.onnx"), _cached("tokenizer.json")
+        try: return _cached("onnx/model.onnx"), _cached("tokenizer.json")
         except (EmbeddingError, NotImplementedError):
             if packaged := packaged_minilm(): return packaged
             raise
     home = Path(directory).expanduser()
-    names = ("model_q*int8*.onnx", "onnx/model_q*int8*.onnx") if int8 else ("model.onnx", "onnx/model.onnx")
-    found = [p for name in names for p in sorted(home.glob(name))]
+    found = [p for name in ("model.onnx", "onnx/model.onnx") if (p := home / name).is_file()]
     if not found or not (home / "tokenizer.json").is_file():
-        raise EmbeddingError(f"{home} does not hold {names[0]} and tokenizer.json. {_REMEDY}")
+        raise EmbeddingError(f"{home} does not hold model.onnx and tokenizer.json. {_REMEDY}")
     return found[0], home / "tokenizer.json"
 
 
@@ -64,11 +61,6 @@ def _cached(name: str) -> Path:
     if not isinstance(found, str):
         raise EmbeddingError(f"{MINILM}/{name} is not in the local Hugging Face cache. {_REMEDY}")
     return Path(found)
-
-
-def _int8_name() -> str:
-    return ("onnx/model_qint8_arm64.onnx" if platform.machine().lower() in ("arm64", "aarch64")
-            else "onnx/model_quint8_avx2.onnx")
 
 # %% ../../nbs/07_similarity/04_minilm.ipynb #9190306f
 def _session(model: Path) -> Any:
@@ -146,7 +138,6 @@ def word_pieces(
 class MiniLMEmbedder:
     "all-MiniLM-L6-v2 in ONNX Runtime."
     directory: str | Path | None = None  # See `minilm_files`
-    int8: bool = False
     threads: int = 2  # Texts at once
     cluster_threshold: float = 0.65
     floor: float = 0.35
@@ -156,7 +147,7 @@ class MiniLMEmbedder:
     @cached_property
     def files(self) -> tuple[Path, Path]:
         "Model and tokenizer."
-        return minilm_files(self.directory, self.int8)
+        return minilm_files(self.directory)
 
     @cached_property
     def name(self) -> str:
@@ -195,13 +186,12 @@ class MiniLMEmbedder:
 # %% ../../nbs/07_similarity/04_minilm.ipynb #8216e288
 def pull_minilm(
     directory: str | Path | None = None,  # Put the files there; none: in the local Hugging Face cache
-    int8: bool = False,
     progress: Callable[[str], None] = lambda name: None,  # Called with each file's name before it is fetched
 ) -> MiniLMEmbedder:
     "Fetch all-MiniLM-L6-v2 from its own repository on the Hugging Face hub."
     hub, errors = need("huggingface_hub", "minilm"), need("huggingface_hub.errors", "minilm")
     try:
-        for name in (_int8_name() if int8 else "onnx/model.onnx", "tokenizer.json"):
+        for name in ("onnx/model.onnx", "tokenizer.json"):
             progress(name)
             hub.hf_hub_download(MINILM, name, local_dir=directory)
     except (OSError, errors.HTTPError, errors.EntryNotFoundError) as e:
@@ -212,6 +202,6 @@ def pull_minilm(
             f"gnc models pull --dir DIR, "
             f"copy DIR here and set MEMORY_EMBEDDING_MODEL_DIR=DIR; HF_ENDPOINT names a "
             f"mirror") from None
-    made = MiniLMEmbedder(directory, int8)
+    made = MiniLMEmbedder(directory)
     made.embed([MINILM])
     return made

@@ -4,19 +4,18 @@
 
 # %% ../../nbs/12_staleness/05_staleness.ipynb #f3a3817e
 from __future__ import annotations
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from .lifetimes import (
     Lookup, Baseline, CurrentPaths, Stale, baselines, commits_of, stale_of, stale_paths, stale_symbols)
 from .history import Commit, Walk, objects, paths_of, reverts, walk
 from ..core.memory import Memory
-from .mentions import mentions_of, symbol_parts
+from .mentions import mentions_of
 from ..store.git import Repo
 from .unmerged import deleted_branches, lost_commits, merged_names
 
 # %% auto #0
-__all__ = ['stale_commits', 'Comparison', 'compare', 'stale', 'code_gone']
+__all__ = ['stale_commits', 'Comparison', 'compare', 'stale']
 
 # %% ../../nbs/12_staleness/05_staleness.ipynb #70183875
 _NOWHERE = "no branch, remote branch or tag reaches"
@@ -44,8 +43,6 @@ class Comparison:
     commits: int = 0  # … and how many are behind it
     memories: int = 0
     names: Mapping[str, int] = field(default_factory=dict)  # Different names that were looked up, by kind
-    # Memory to how many of its names are where they were
-    there: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()  # What could not be known
 
 # %% ../../nbs/12_staleness/05_staleness.ipynb #5337707b
@@ -109,27 +106,18 @@ def compare(
     today = CurrentPaths(paths_of(repo, w.tip)) if asks["path"] else CurrentPaths(())
     found = stale_paths(repo, w, [a for a in asks["path"] if not today.has(a.name.text)], today)
     say("symbols")
-    symbols, words, left = stale_symbols(repo, w, asks["symbol"])
+    symbols, _, left = stale_symbols(repo, w, asks["symbol"])
     say("branches")
     found += [*symbols, *_stale_branches(repo, w, memories, asks, known)]
     once = {(s.memory_id, s.kind, s.name): s
             for s in sorted(found, key=lambda s: s.span or (-1, -1), reverse=True)}
-    there = ([a.memory.id for a in asks["path"] if today.has(a.name.text)]
-             + [a.memory.id for a in asks["symbol"] if words.issuperset(symbol_parts(a.name.text))])
     return Comparison(tuple(sorted(once.values(),
                                    key=lambda s: (-s.when.timestamp(), s.memory_id, s.span or (-1, -1)))),
                                    w.tip, len(w.commits), len(memories),
-                    {kind: len({a.name.text for a in some}) for kind, some in asks.items()}, Counter(there),
+                    {kind: len({a.name.text for a in some}) for kind, some in asks.items()},
                     _remarks(w, memories, base, left))
 
 # %% ../../nbs/12_staleness/05_staleness.ipynb #ffc4c287
 def stale(repo: Repo, memories: Iterable[Memory]) -> tuple[Stale, ...]:  # The latest first
     "What the memories name that is no longer there."
     return compare(repo, memories).stale
-
-# %% ../../nbs/12_staleness/05_staleness.ipynb #09a8a017
-def code_gone(c: Comparison) -> dict[str, Stale]:  # Memory to what it lost, the latest
-    "The memories whose code is gone."
-    lost_names: dict[str, list[Stale]] = defaultdict(list)
-    for s in c.stale: lost_names[s.memory_id] += [s] if s.what != "renamed" else []
-    return {i: found[0] for i, found in lost_names.items() if len(found) >= max(1, c.there.get(i, 0))}

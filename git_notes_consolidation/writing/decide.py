@@ -250,10 +250,9 @@ def decide(
     between = {x: m for x in considered if x.judgment.relation == "duplicate"
                and (m := _since(x, considered))}
     considered = [x for x in considered if x not in between]
-    off = {name for name, on in (("supersede", c.write_supersede), ("merge", c.write_merge)) if not on}
-    told = sorted((x for x in considered if x.judgment.relation in ORDER and x.judgment.relation not in off),
+    told = sorted((x for x in considered if x.judgment.relation in ORDER),
                   key=lambda x: (ORDER.index(x.judgment.relation), -x.judgment.confidence, -x.cosine))
-    sure = [] if c.write_review else [x for x in told if x.judgment.confidence >= c.write_confidence]
+    sure = [x for x in told if x.judgment.confidence >= c.write_confidence]
     best = sure[0].judgment.relation if sure else "coexist" if considered else "none"
     act = [x for x in sure if x.judgment.relation == best]
     act = act if best == "supersede" else act[:1]

@@ -112,8 +112,7 @@ def _merged(w: _Web, p: Proposal, writer: WritingService, reason: str, client: C
     assert e is not None  # A proposal without a refusal has one
     old, new = w.there[e.target_id], w.there[e.source_id]
     x = Considered(old, Judgment("merge", None, e.weight, e.code, e.reason or "", e.span), 0.0)
-    made = united(new, x, now, writer.settings.config.write_max_importance, writer.texts(old, new, client),
-                  there=True)
+    made = united(new, x, now, drafts=writer.texts(old, new, client), there=True)
     if made is None:
         raise BadFact("the two together are longer than the plugin takes; reject the question, and link them")
     return made._replace(said={**made.said, "sources": [old.id, new.id]},
@@ -334,7 +333,7 @@ def too_many(
     hides, most = {i for p in found for i in p.hides} - past, allowed(living_memories(v.scan.memories), past,
         service.settings.config)
     return (
-        f"this would hide {len(hides)} current memories, and may {most} (max_change, max_change_floor); "
+        f"this would hide {len(hides)} current memories, and may {most} (max_change); "
         f"nothing was written" if len(hides) > most else "")
 
 # %% ../../nbs/16_writing/09_review.ipynb #9a1a8f8e

@@ -21,7 +21,6 @@ from ..store.git import open_repo
 from ..llm.client import ask_all, Client
 from ..llm.batch import Model
 from ..llm.redact import stays
-from ..consolidation.plan import Guard
 from ..consolidation.stores import client_for
 from .decide import (
     consider, Considered, decide, Decision, everywhere, nearest, threshold_for)
@@ -56,10 +55,10 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
         for name in ("supersedes", "amends", "merges", "duplicate_of"): _stands(held, told.get(name, ()))
         _outdated(held, [*told.get("merges", ()), *told.get("duplicate_of", ())])
         d, considered = given(new, told, self.author.by)
-    elif not (judge and c.write_enabled): d, considered = Decision("none"), []
+    elif not judge: d, considered = Decision("none"), []
     else:
-        found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates,
-                        threshold_for(c.write_threshold, self.embedder), new.id in self._tried)
+        found = nearest(held.pool, new, rows_of(self.embedder, new),
+                        floor=threshold_for(c.write_threshold, self.embedder), itself=new.id in self._tried)
         considered = consider(new, found, self.embedder, model.judge if model else None)
         d = decide(considered, c)
         if d.since is not None and d.relation != "duplicate":
@@ -69,7 +68,7 @@ def _drafted(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequenc
                 d = decide(considered, c)
         d = placed(held, new, everywhere(d, held.pool, new))
     drafts = texts(self, d.act[0].memory, new, client) if d.relation == "merge" else []
-    made = drafted(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance, drafts)
+    made = drafted(new, d, considered, self.embedder.cluster_threshold, now, drafts=drafts)
     if told.get("merges") and made.operation not in ("MERGE", "NOOP", "UPDATE"):
         raise BadFact(
             "the two together are too long, or one says all that the other does; nothing was written")
@@ -127,8 +126,6 @@ def remember(
 # %% ../../nbs/16_writing/05_write.ipynb #7c751dd1
 def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> WriteResult:
     "A tombstone: the memory is shown to nobody, and stays where it is."
-    if not self.settings.config.write_delete:
-        raise Guard("nothing may be forgotten here: write_delete is off; nothing was written")
     def one(held: _Held, now: datetime, client: Client | None) -> tuple[Draft, Decision,
         Sequence[Considered]]:
         m = _named(held, name)

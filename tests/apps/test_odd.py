@@ -249,7 +249,7 @@ def test_thresholds_out_of_order(tmp_path, monkeypatch, args):
 
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("line, said", [("warm_treshold = 0.3", "did you mean warm_threshold?"), ("warm_threshold = 'low'", "must be a number, not 'low'"),
-                                        ("linking_enabled = 3", "must be true or false"), ("max_change = -1", "between 0 and 1"), ("= 3", "is not TOML")])
+                                        ("hook_enabled = 3", "must be true or false"), ("max_change = -1", "between 0 and 1"), ("= 3", "is not TOML")])
 def test_a_setting_that_is_none(tmp_path, line, said):
     home = new_repo(tmp_path, STORY)
     (home / "gnc.toml").write_text(line)

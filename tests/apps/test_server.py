@@ -16,7 +16,7 @@ from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.store import accesses as journal
 from git_notes_consolidation.consolidation import undo as service
 from git_notes_consolidation.consolidation import plan as consolidation_plan, status as consolidation_status
-from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import stores as consolidation_stores, pipeline as consolidation_pipeline
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.state import open_questions
@@ -199,7 +199,7 @@ def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
 def test_a_question_is_decided_and_the_decision_taken_back(home, action):
     first_commit(home)
     d = desk_of(home)
-    asking = open_writing(home, load_settings({"write_review": True}, env={}), clock=lambda: SAMPLE_NOW)
+    asking = open_writing(home, load_settings({"write_confidence": 1.0}, env={}), clock=lambda: SAMPLE_NOW)
     old = asking.remember("Orders live in MySQL\n\nVersion 8.")
     asking.remember("Orders live in Postgres\n\nReplaces “Orders live in MySQL”: version 16.")
     rows = found(call(d, "memory_review"))

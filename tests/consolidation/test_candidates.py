@@ -97,7 +97,8 @@ def test_what_is_named_by_its_title_is_judged_though_others_are_nearer():
 
 def test_a_name_that_many_share_leads_to_ten():
     crowd = [mem("Weekly report on latency", f"Week {n}.", days_ago=100 - n) for n in range(60)]
-    s = scanned([*crowd, mem("What we read", "Every weekly report on latency says the same.", namespace="reviews")], candidates_same=0, candidates_other=0)
+    s = scanned([*crowd, mem("What we read", "Every weekly report on latency says the same.", namespace="reviews")])
+    s = replace(s, nearest=(0, 0))
     assert found(s) == {(a, b) for a in range(61) for b in range(max(0, a - 10), a)}
 
 

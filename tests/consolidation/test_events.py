@@ -181,33 +181,9 @@ def test_local_only_holds_for_events(told):
     assert problems(result) == [] and len(got) == 1
 
 
-@pytest.fixture
-def distribution(tmp_path, monkeypatch):
-    "An installed package that listens, well, badly and not at all."
-    site = tmp_path / "site"
-    (site / "listener-1.0.dist-info").mkdir(parents=True)
-    (site / "listener-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: listener\nVersion: 1.0\n")
-    (site / "listener-1.0.dist-info" / "entry_points.txt").write_text(
-        "[git_notes_consolidation.events]\na_good = listener:good\nb_bad = listener:bad\nc_gone = nowhere:x\nd_quits = listener:quits\n")
-    (site / "listener.py").write_text("import sys\nheard = []\ngood = heard.append\ndef bad(event): raise RuntimeError('out of\\n paper')\n"
-                                      "def quits(event): sys.exit(0)\n")
-    monkeypatch.syspath_prepend(str(site))
-    yield lambda: __import__("listener").heard
-    sys.modules.pop("listener", None)
-
-
-@pytest.mark.slow
-def test_an_installed_package_listens_once_it_may(told, distribution, tmp_path):
-    assert problems(run(told)) == [] and distribution() == []
-    result = run(new_repo(tmp_path / "two", story()), event_entry_points=True)
-    assert [e["run_id"] for e in distribution()] == [result.run_id] and result.success
-    assert [p.removeprefix("event: entry point ") for p in problems(result)] == [
-        "b_bad: RuntimeError: out of paper", "c_gone: ModuleNotFoundError: No module named 'nowhere'", "d_quits: SystemExit: 0"]
-
-
 @pytest.mark.slow
 def test_off_by_default_and_never_by_a_file(told, tmp_path):
-    for line in ('event_command = "touch here"', 'event_webhook = "http://127.0.0.1:1"', "event_entry_points = true"):
+    for line in ('event_command = "touch here"', 'event_webhook = "http://127.0.0.1:1"'):
         (told / "gnc.toml").write_text(line)
         done = gnc("consolidate", repo=told)
         assert done.code == 0 and "event" not in done.out + done.err and not (told / "here").exists()

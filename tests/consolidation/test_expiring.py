@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from calls import gnc, holds, new_repo, run, serve, state_of
+from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
 from git_notes_consolidation.store import audit
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.core.settings import ConfigError
@@ -18,7 +19,7 @@ from git_notes_consolidation.consolidation.service import apply_file
 from git_notes_consolidation.consolidation.undo import undo
 from git_notes_consolidation.consolidation.view import view
 from git_notes_consolidation.writing.write import WritingService
-from helpers import add_memories, git, refs
+from helpers import add_memories, git, refs, replace_everywhere
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,12 +133,14 @@ def test_a_plan_shows_it_and_is_applied(done):
 
 
 @pytest.mark.slow
-def test_the_blast_radius_counts_it(done):
+def test_the_blast_radius_counts_it(done, monkeypatch):
     before = refs(done)
+    replace_everywhere(monkeypatch, consolidation_pipeline, "ALWAYS", 2)
     with pytest.raises(Guard, match=r"make tombstones of 3 memories \(retention_days\), and may of 2"):
-        run(done, LATER, max_change=0, max_change_floor=2, **RULE)
+        run(done, LATER, max_change=0, **RULE)
     assert refs(done) == before
-    assert run(done, LATER, max_change=0, max_change_floor=3, **RULE).memories_expired == 3
+    replace_everywhere(monkeypatch, consolidation_pipeline, "ALWAYS", 3)
+    assert run(done, LATER, max_change=0, **RULE).memories_expired == 3
 
 
 @pytest.mark.slow

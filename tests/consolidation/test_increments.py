@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
+from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
 from git_notes_consolidation.supersession import judge
 from git_notes_consolidation.similarity import components, tiles
 from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
@@ -505,7 +506,7 @@ def test_once_a_month_everything_is_looked_at(settled, monkeypatch):
 
 
 @pytest.mark.slow(after=1)
-@pytest.mark.parametrize("change", [{"retention_days": "progress=30"}, {"candidates_same": 3}, {"stale_factor": 0.5}], ids=lambda c: next(iter(c)))
+@pytest.mark.parametrize("change", [{"retention_days": "progress=30"}, {"min_cluster_size": 4}], ids=lambda c: next(iter(c)))
 def test_other_settings_are_looked_at_whole(settled, change):
     home, new = settled
     append_to_head(home, new)
@@ -526,10 +527,11 @@ def test_a_cache_that_came_with_the_repository_is_not_built_on(settled, tmp_path
 
 
 @pytest.mark.slow
-def test_too_much_at_once_is_done_in_turn(settled):
+def test_too_much_at_once_is_done_in_turn(settled, monkeypatch):
     home, new = settled
     append_to_head(home, [mem(f"ADR-9{k}: Another way", f"Supersedes ADR-01{k}. Better.", days_ago=0.5 - k / 10) for k in range(3)])
-    told = [tried(home, max_change=0.0, max_change_floor=1)[0] for _ in range(3)]
+    replace_everywhere(monkeypatch, consolidation_pipeline, "ALWAYS", 1)
+    told = [tried(home, max_change=0.0)[0] for _ in range(3)]
     assert [r.supersessions_detected for r in told] == [1, 1, 1]
 
 

@@ -102,7 +102,7 @@ def test_the_variables_of_the_designs():
     assert of(replace(ran, new=waiting(9), last_start=SAMPLE_NOW - HOUR)) is None
 
 
-@pytest.mark.parametrize("line", ["", "x", "* * * *", "99 * * * *", "* * 31 2 *", "0 0 0 0 0", "\x1b[2J", "@reboot", "1," * 40_000, "*/0 * * * *", "٣ * * * *"])
+@pytest.mark.parametrize("line", ["", "x", "* * * *", "99 * * * *", "0 0 0 0 0", "\x1b[2J", "@reboot", "1," * 40_000, "*/0 * * * *", "٣ * * * *"])
 def test_what_is_no_line_of_cron(line):
     f = Facts(last_run=SAMPLE_NOW - 100 * HOUR)
     if not line: assert trigger(f, hook_schedule=line) is None; return

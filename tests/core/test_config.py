@@ -2,7 +2,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import asdict
 
 import pytest
 import yaml
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from git_notes_consolidation.session import fast_start as starting
 from git_notes_consolidation.core.parsing import _FIELDS, variable_name
-from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
+from git_notes_consolidation.core.settings import ConfigError, RETIRED, SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings, project_file
 from git_notes_consolidation.core.settings_files import from_yaml
 from git_notes_consolidation.session.hooks import settings_of
@@ -28,13 +27,9 @@ DESIGN = {  # Every key of design 4's file, with its own value there
     "merge": {"preserve_sources": True, "recompute_embedding": True, "inherit_max_importance": True},
     "supersession": {"maintain_chains": True, "index_valid_until": True},
     "audit": {"log_all_operations": True, "store_before_state": True, "store_after_state": True, "retention_days": 90}}
-MEANT = [("similarity.threshold", 0.7, "write_threshold"), ("similarity.max_candidates", 9, "write_candidates"),
-         ("classification.confidence_threshold", 0.65, "write_confidence"), ("classification.require_human_review", True, "write_review"),
-         ("operations.enable_merge", False, "write_merge"), ("operations.enable_supersede", False, "write_supersede"),
-         ("operations.archive_superseded", False, "supersession_rule"),
-         ("merge.inherit_max_importance", False, "write_max_importance"), ("audit.retention_days", 7, "log_retention_days")]
-ALWAYS = ["merge.preserve_sources", "merge.recompute_embedding", "supersession.maintain_chains", "supersession.index_valid_until", "audit.log_all_operations",
-          "audit.store_before_state", "audit.store_after_state"]
+MEANT = {"similarity.threshold": ("write_threshold", 0.7), "classification.confidence_threshold": ("write_confidence", 0.65),
+         "audit.retention_days": ("log_retention_days", 7)}
+RETIRED_KEYS = {f"{t}.{k}" for t, table in DESIGN.items() if isinstance(table, dict) for k in table} - MEANT.keys()
 
 
 def toml(tables, path=""):
@@ -66,53 +61,36 @@ both_forms = pytest.mark.parametrize("form", ["yaml", "toml"])
 @both_forms
 def test_the_file_of_design_four_is_read_as_it_stands(tmp_path, form):
     s = load(tmp_path, {"consolidation": DESIGN}, form)
-    want = {"write_enabled": True, "write_threshold": 0.85, "write_candidates": 5, "write_confidence": 0.8, "write_review": False, "write_merge": True,
-            "write_supersede": True, "supersession_rule": True, "write_max_importance": True, "log_retention_days": 90}
-    assert set_in(s) == want and {s.origins[k] for k in want} == {str(tmp_path / f"gnc.{form}")}
+    want = {"consolidation_enabled": True, "write_threshold": 0.85, "write_confidence": 0.8, "log_retention_days": 90}
+    assert set_in(s) == want and {s.origins[k] for k in want} == {str(tmp_path / f"gnc.{form}")} and not s.remarks
 
 
 @both_forms
-@pytest.mark.parametrize("path, value, name", MEANT, ids=lambda x: str(x))
-def test_each_key_is_its_setting(tmp_path, path, value, name, form):
+@pytest.mark.parametrize("path", MEANT)
+def test_each_key_is_its_setting(tmp_path, path, form):
+    name, value = MEANT[path]
     assert value != getattr(SubconsciousnessConfig(), name)
-    assert set_in(load(tmp_path, at(path, value), form)) == {name: value}
-    assert set_in(load(tmp_path, {name: value}, form)) == {name: value}
+    assert set_in(load(tmp_path, at(path, value), form)) == set_in(load(tmp_path, {name: value}, form)) == {name: value}
     assert load(tmp_path, at(path, value), form, {variable_name(name): str(getattr(SubconsciousnessConfig(), name))}).origins[name] == variable_name(name)
     with pytest.raises(ConfigError, match=f"gnc.{form}: {name} is given twice"): load(tmp_path, at(path, value) | {name: value}, form)
 
 
-def test_no_key_of_the_design_is_left_out():
-    keys = {f"{t}.{k}" for t, table in DESIGN.items() if isinstance(table, dict) for k in table}
-    assert keys == {path for path, *_ in MEANT} | {*ALWAYS} | {"classification.fallback_action", "operations.enable_delete"}
-
-
 @both_forms
-@pytest.mark.parametrize("path", ALWAYS)
-def test_what_is_always_so_cannot_be_switched_off(tmp_path, path, form):
-    assert set_in(load(tmp_path, at(path, True), form)) == {}
-    for no in (False, "maybe", 0):
-        with pytest.raises(ConfigError) as e: load(tmp_path, at(path, no), form)
-        assert f"gnc.{form}: consolidation.{path} can only be true, not " in str(e.value) and len(str(e.value).rpartition(": ")[2].split()) > 7
+@pytest.mark.parametrize("path", sorted(RETIRED_KEYS))
+def test_a_key_that_sets_nothing_is_accepted_and_said(tmp_path, path, form):
+    table, key = path.split(".")
+    for value in (DESIGN[table][key], {True: False, False: True}.get(DESIGN[table][key], "SUPERSEDE")):
+        s = load(tmp_path, at(path, value), form)
+        assert s.config == SubconsciousnessConfig() and len(s.remarks) == (value != DESIGN[table][key])
+        assert all("is passed over: " in r and r.startswith(str(tmp_path / f"gnc.{form}: ")) for r in s.remarks)
 
 
-@both_forms
-@pytest.mark.parametrize("value", ["MERGE", "DELETE", "", 3, True])
-def test_no_other_fallback(tmp_path, value, form):
-    with pytest.raises(ConfigError, match="fallback_action can only be COEXIST or ADD, not .*a question, because anything else would act on a guess"):
-        load(tmp_path, at("classification.fallback_action", value), form)
-
-
-@both_forms
-@pytest.mark.parametrize("beside, means", [
-    ({"similarity": {"threshold": 0.9}}, {"write_enabled"}), ({"merge": {"preserve_sources": True}}, {"write_enabled"}),
-    ({"write_review": True}, {"write_enabled"}),
-    ({"cluster_threshold": 0.6}, {"consolidation_enabled"}), ({"max_cluster_size": 9}, {"consolidation_enabled"}),
-    ({}, {"write_enabled", "consolidation_enabled"}),
-    ({"similarity": {"threshold": 0.9}, "schedule": ""}, {"write_enabled", "consolidation_enabled"})], ids=lambda v: str(sorted(v)))
-def test_what_enabled_switches_is_said_by_what_stands_beside_it(tmp_path, beside, means, form):
-    for table in ({"enabled": False} | beside, beside | {"enabled": False}):
-        found = set_in(load(tmp_path, {"consolidation": table}, form))
-        assert {k for k in ("write_enabled", "consolidation_enabled") if k in found} == means and not any(found[k] for k in means)
+@pytest.mark.parametrize("name", RETIRED)
+def test_a_retired_name_is_accepted_everywhere_with_one_remark(tmp_path, name):
+    always, instead = RETIRED[name]
+    for s in (load_settings({name: "7 "}, env={}), load_settings(env={variable_name(name): "7 "}), load(tmp_path, {name: "7 "})):
+        assert s.config == SubconsciousnessConfig() and [r.endswith(f"{name} is passed over: {instead}") for r in s.remarks] == [True]
+    assert not load_settings({name: always.upper()}, env={}).remarks
 
 
 @both_forms
@@ -120,17 +98,14 @@ def test_what_enabled_switches_is_said_by_what_stands_beside_it(tmp_path, beside
     ("similarty.threshold", 1, "no setting consolidation.similarty; did you mean similarity?"),
     ("similarity.treshold", 1, "no setting consolidation.similarity.treshold; did you mean threshold?"),
     ("merge.preserve_source", True, "no setting consolidation.merge.preserve_source; did you mean preserve_sources?"),
-    ("audit.retention", 9, "no setting consolidation.audit.retention; did you mean retention_days?"),
     ("audit.qqqq", 9, "no setting consolidation.audit.qqqq; `gnc config` lists them all"),
     ("similarity", 0.85, "consolidation.similarity is a table; what stands in it is threshold, max_candidates"),
     ("similarity.threshold", 85, "write_threshold is a cosine similarity between 0 and 1"),
     ("similarity.threshold", "tight", "write_threshold must be a number, strict or balanced or loose, not 'tight'"),
-    ("classification.require_human_review", "perhaps", "write_review must be true or false, not 'perhaps'"),
     ("audit.retention_days", 0, "log_retention_days must be between 1 and 36500"),
-    ("similarity.max_candidates", 2.5, "write_candidates must be a whole number"),
+    ("audit.retention_days", 2.5, "log_retention_days must be a whole number"),
     ("similarity.threshold", {"value": 1}, "write_threshold must be a number")], ids=str)
 def test_a_key_or_a_value_that_is_none(tmp_path, path, value, said, form):
-    if form == "yaml" and isinstance(value, dict): said = "is nested too deep"
     with pytest.raises(ConfigError) as e: load(tmp_path, at(path, value), form)
     assert f"gnc.{form}" in str(e.value) and said in str(e.value)
 
@@ -195,14 +170,7 @@ def test_a_threshold_may_be_named(tmp_path, said, want):
     assert [load(tmp_path, {"write_threshold": said}, form).config.write_threshold for form in ("yaml", "toml")] == [want, want]
 
 
-def test_the_names_in_the_environment():
-    names = [k for k in asdict(SubconsciousnessConfig()) if k.startswith(("write_", "log_"))]
-    assert len(names) == 10 and [variable_name(n) for n in names] == [f"MEMORY_CONSOLIDATION_{n.upper()}" for n in names]
-    s = load_settings(env={"MEMORY_CONSOLIDATION_WRITE_REVIEW": "yes", "MEMORY_CONSOLIDATION_LOG_RETENTION_DAYS": "30", "MEMORY_WRITE_MERGE": "no"})
-    assert set_in(s) == {"write_review": True, "log_retention_days": 30}
-
-
-@pytest.mark.parametrize("name, value", [("write_threshold", 0), ("write_threshold", 1), ("write_threshold", float("nan")), ("write_candidates", 0),
+@pytest.mark.parametrize("name, value", [("write_threshold", 0), ("write_threshold", 1), ("write_threshold", float("nan")),
                                          ("write_confidence", -0.1), ("write_confidence", 1.1), ("write_confidence", float("nan")),
                                          ("log_retention_days", 0), ("log_retention_days", 36_501), ("log_retention_days", 10**400)])
 def test_values_that_cannot_be_meant(name, value):
@@ -210,7 +178,7 @@ def test_values_that_cannot_be_meant(name, value):
 
 
 def test_how_one_memory_is_written_makes_no_plan_stale():
-    changed = {"write_threshold": 0.9, "write_candidates": 2, "write_confidence": 0.5, "write_review": True, "log_retention_days": 1}
+    changed = {"write_threshold": 0.9, "write_confidence": 0.5, "log_retention_days": 1}
     assert load_settings(changed, env={}).id == load_settings(env={}).id != load_settings({"hot_threshold": 0.7}, env={}).id
 
 
@@ -218,8 +186,8 @@ def test_how_one_memory_is_written_makes_no_plan_stale():
 
 
 SETTINGS = st.fixed_dictionaries({}, optional={
-    "hot_threshold": st.floats(0.61, 0.99), "importance_half_life_days": st.one_of(st.just(float("inf")), st.floats(1e-6, 1e9)),
-    "grace_days": st.integers(0, 99), "linking_enabled": st.booleans(),
+    "hot_threshold": st.floats(0.61, 0.99), "importance_half_life_days": st.one_of(st.just(float("inf")), st.floats(0.01, 1e9)),
+    "grace_days": st.integers(0, 99), "hook_enabled": st.booleans(),
     "write_threshold": st.one_of(st.none(), st.floats(0.01, 0.99), st.sampled_from(["strict", "loose"])),
     "hook_schedule": st.sampled_from("off|no|1.0|~|010|2026-01-31|a: b|# x|'|null|é\U0001f600|- x|x\ny|.inf|&a|*a|!t".split("|")),
     "max_cluster_size": st.integers(3, 100)})
@@ -236,30 +204,27 @@ def test_what_is_written_in_yaml_is_what_is_meant(tmp_path_factory, d, flow):
 @pytest.mark.slow
 @given(st.text(st.sampled_from("ab:-?[]{},&*!|>%@#'\"\\ \n\t\r.0~<=\x00\x85\u2028\ufeff\U0001f600"), max_size=40))
 def test_whatever_is_in_it_texts_come_out_or_a_refusal(text):
-    def texts(x): return x is None or isinstance(x, str) or isinstance(x, dict) and all(isinstance(k, str) and texts(v) for k, v in x.items())
+    def texts(x): return isinstance(x, str) or isinstance(x, list) or isinstance(x, dict) and all(isinstance(k, str) and texts(v) for k, v in x.items())
     try: assert texts(found := from_yaml(text)) and isinstance(found, dict)
     except ValueError as e: assert str(e)
 
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefghi", "bcdefghij"))
 NONSENSE = [
-    (b"- embedder\n", "has a list on line 1", "write `name: value`"), (b"lexical", "has no settings, only a text", "write `name: value`"),
-    (b"hot_threshold: 0.7\nembedder: lexical\nhot_threshold: 0.8\n", "has 'hot_threshold' twice, the second time on line 3", "keep one"),
-    (b"consolidation:\n  merge: {}\n  merge: {}\n", "has 'merge' twice, the second time on line 3", "keep one"),
-    (b"consolidation: {similarity: {threshold: {value: 1}}}", "is nested too deep on line 1", "no setting stands in more than two tables"),
+    (b"- embedder\n", "has no settings", "write `name: value`"), (b"lexical", "has no settings", "write `name: value`"),
     (b"[" * 60_000, "is nested too deep", "no setting stands"), (b"{a: " * 15_000, "is nested too deep", "no setting stands"),
     (b"embedder: \xff\xfe", "is not UTF-8 from byte 10 on", "save it as UTF-8"),
     ("embedder: lexical".encode("utf-16"), "is not UTF-8", "save it as UTF-8"),
     (b"#" * 66_000, "has more than 65536 bytes", "is it the right file?"),
     (b"embedder: a: b", "is not YAML: mapping values are not allowed here", "line 1, column 12"),
-    (b"embedder: !!python/name:os.system", "has the tag tag:yaml.org,2002:python/name:os.system on line 1", "write the value without it"),
-    (b"!!python/object/apply:os.system ['touch here']", "has a list", "write `name: value`"), (b"embedder: !mine lexical", "has the tag !mine", "without it"),
-    (LAUGHS.encode(), "has a list on line 1", "no setting is one"), (b"a: &a {b: *a}", "has an alias of what stands on line 1", "write it out"),
-    (b"? {a: 1}\n: 2", "has a key on line 1 that is no name", "write `name: value`"), (b"embedder: \x00", "is not YAML", "special characters"),
+    (b"embedder: !!python/name:os.system", "has an alias or a tag", "write the value without it"),
+    (b"!!python/object/apply:os.system ['touch here']", "has an alias or a tag", "write the value without it"),
+    (b"embedder: !mine lexical", "has an alias or a tag", "without it"), (LAUGHS.encode(), "has an alias or a tag", "without it"),
+    (b"a: &a {b: *a}", "has an alias or a tag", "without it"), (b"? {a: 1}\n: 2", "is not YAML", "line 1"),
+    (b"embedder: \x00", "is not YAML", "special characters"),
     (b"embedder: lexical\n---\nembedder: minilm", "is not YAML: expected a single document", "line 2"),
-    (b"<<: {embedder: lexical}", "no setting '<<'", "gnc config"),
-    (b"embeder: lexical", "no setting 'embeder'", "did you mean embedder?"), (b"hot_threshold: ~", "hot_threshold must be a number", "not None"),
-    (b"hot_threshold: [0.7]", "has a list on line 1", "no setting is one")]
+    (b"<<: {embedder: lexical}", "no setting '<<'", "gnc config"), (b"embeder: lexical", "no setting 'embeder'", "did you mean embedder?"),
+    (b"hot_threshold: ~", "hot_threshold must be a number", "not '~'"), (b"hot_threshold: [0.7]", "hot_threshold must be a number", "['0.7']")]
 
 
 @pytest.mark.parametrize("raw, what, remedy", NONSENSE, ids=[what for _, what, _ in NONSENSE])
@@ -311,20 +276,6 @@ def test_a_file_in_yaml_at_the_top_of_the_worktree(tmp_path, name):
     reset_summary_injector()
 
 
-def test_everything_that_may_be_set_is_shown_with_the_file_that_set_it(tmp_path):
-    home = new_repo(tmp_path)
-    (home / "gnc.yaml").write_text(yaml.safe_dump({"consolidation": DESIGN}))
-    rows = gnc("config", "--json", repo=home).json
-    assert {k for k, v in rows.items() if v["origin"] == str(home / "gnc.yaml")} == {name for *_, name in MEANT} | {"write_enabled"}
-    assert rows["write_delete"]["value"] is True and "gnc.yaml" in gnc("config", repo=home).out
-
-
-@both_forms
-def test_deleting_for_good_is_nothing_that_could_be_switched_on_and_hiding_goes_on(tmp_path, form):
-    off, on = (load(tmp_path, at("operations.enable_delete", x), form) for x in (False, True))
-    assert off.config == on.config == SubconsciousnessConfig() and not off.remarks and "nothing ever is" in on.remarks[0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [("gnc.toml", "gnc.yaml"), ("gnc.yaml", "gnc.yml"), ("gnc.toml", "gnc.yaml", "gnc.yml")], ids=" ".join)
 def test_two_files_are_refused_by_name(tmp_path, names):
@@ -340,7 +291,7 @@ def test_two_files_are_refused_by_name(tmp_path, names):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text, said", [
-    ("embedder: [", "is not YAML"), ("- a", "has a list"),
+    ("embedder: [", "is not YAML"), ("- a", "has no settings"),
     ("embedder: \u009b31m\n", "is not YAML"), ('embedder: "\\e[31m"\n', "embedder must be one of")])
 def test_a_bad_file_in_a_repository_stops_the_command_and_says_why(tmp_path, text, said):
     home = new_repo(tmp_path, story())
@@ -371,12 +322,12 @@ def test_yaml_is_imported_for_a_file_in_yaml_and_for_no_other(tmp_path):
 
 def test_a_session_that_starts_reads_yaml_and_loads_no_more_than_that(tmp_path):
     code = ("from git_notes_consolidation.session.fast_start import settings_of\nwhy = []; s = settings_of({}, sys.argv[1], why)\n"
-            "assert (s['summaries_max'], s['surfacing_enabled'], why) == (int(sys.argv[2]), sys.argv[2] == '10', []), (s, why)")
+            "assert (s['summaries_max'], s['summaries_enabled'], why) == (int(sys.argv[2]), sys.argv[2] == '10', []), (s, why)")
     assert loaded(code, tmp_path, 10) == []
-    (tmp_path / "gnc.toml").write_text("summaries_max = 3\nsurfacing_enabled = false\n")
+    (tmp_path / "gnc.toml").write_text("summaries_max = 3\nsummaries_enabled = false\n")
     toml_needs = loaded(code, tmp_path, 3)
     assert {*toml_needs} <= {"typing"}  # tomllib's
-    text = "summaries_max: 3\nsurfacing_enabled: off\nconsolidation: {similarity: {threshold: 0.9}}\n"
+    text = "summaries_max: 3\nsummaries_enabled: off\nconsolidation: {similarity: {threshold: 0.9}}\n"
     (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text(text)
     assert {"yaml"} <= {*loaded(code, tmp_path, 3)} <= {"yaml", "typing", "dataclasses"}
 

@@ -13,7 +13,6 @@ from git_notes_consolidation.evaluation import pairs as evaluation_pairs
 from git_notes_consolidation.evaluation import intervals as ev
 from git_notes_consolidation.evaluation import judge as evaluation_judge
 from git_notes_consolidation.evaluation import candidates as evaluation_candidates
-from git_notes_consolidation.core import settings as core_settings
 from git_notes_consolidation.evaluation import chains as evaluation_chains
 from git_notes_consolidation.evaluation import labelled as evaluation_labelled
 from git_notes_consolidation.core.memory import UTC
@@ -142,7 +141,7 @@ def chains():
 def test_the_locked_half_gives_numbers_only(mixed, chains):
     ps = pairs(*mixed)
     r = evaluation_judge.evaluate_pairs(ps, told)
-    c = evaluation_candidates.evaluate_candidates(ps, k=0, config=core_settings.SubconsciousnessConfig(candidates_other=0))
+    c = evaluation_candidates.evaluate_candidates(ps, k=0)
     h = evaluation_chains.evaluate_chains(tuple(map(evaluation_chains.chain_of, chains)))
     assert r.scores["split"]["locked"].n == 8 and c.scores["split"]["locked"].recall == ev.Share(0, 5) and h.scores["split"]["locked"].recall.n == 2
     assert len(r.failures) == 5 and len(c.failures) == 5 and len(h.failures) == 1

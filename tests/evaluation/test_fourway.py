@@ -83,9 +83,6 @@ def test_remember_does_what_the_instrument_says(tmp_path, dev, offline):
 @pytest.mark.slow
 def test_the_settings_of_writing_hold(dev, offline):
     def under(**settings): return fw.write_outcomes(dev, config=SubconsciousnessConfig(**settings))
-    review = under(write_review=True)
-    assert {x.done for x in review} == {"coexist"} and [bool(x.asked) for x in review] == [bool(x.asked or x.done != "coexist") for x in offline]
-    assert "supersede" not in {x.done for x in under(write_supersede=False)} and not any(x.near for x in under(write_enabled=False))
     assert sum(x.done == "supersede" for x in under(write_confidence=0.99)) < sum(x.done == "supersede" for x in offline)
     assert sum(x.near for x in under(write_threshold=0.95)) < sum(x.near for x in offline)
 

@@ -159,7 +159,6 @@ def test_settings_of_the_project_count_and_a_wrong_one_is_named_in_one_line(repo
 
 
 def test_the_hook_starts_a_run_when_enough_is_waiting_and_only_then(repo):
-    pytest.importorskip("cronsim", reason="cronsim is not installed")
     on = {"HOOK_CONSOLIDATION_ENABLED": "true"}
     repo.now = datetime.now(timezone.utc) - timedelta(minutes=8)  # A run in the background has the true time, and quiet is no reason yet
     for n in range(2): repo.note("Sessions are cached in Redis", f"Said {n}.")

@@ -339,7 +339,7 @@ def test_an_agent_forgets_restores_and_sees_the_history(repo):
 @pytest.mark.parametrize("shell", [{}, {"CLAUDECODE": "1"}], ids=["over MCP", "in its shell"])
 def test_what_an_agent_answers_a_person_sees_and_decides_otherwise(repo, shell):
     old, new = "The nightly dump runs at 02:00.", "The nightly dump now runs at 04:30."
-    repo.remember(old); repo.gnc("remember", new, env={"MEMORY_CONSOLIDATION_WRITE_REVIEW": "yes"})
+    repo.remember(old); repo.gnc("remember", new, env={"MEMORY_CONSOLIDATION_WRITE_CONFIDENCE": "1"})
     [asked] = repo.gnc("--json", "review", "list").json
     async def work(call): return await call("review", action="accept", id=asked["id"])
     if shell: repo.gnc("review", "accept", asked["id"], env=shell)

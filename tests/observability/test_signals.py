@@ -5,6 +5,7 @@ import re
 import pytest
 from calls import new_repo
 from dataclasses import replace
+from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
 from git_notes_consolidation.observability import logs
 from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.consolidation import stores as service
@@ -20,7 +21,7 @@ from git_notes_consolidation.recall.reason import ReasonedRecallService
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.session.inject import SessionStartSummaryInjector
 from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
-from helpers import SOURCES, git, story
+from helpers import SOURCES, git, replace_everywhere, story
 from llm_servers import FaultyServer, sensible
 
 SPANNING, MEASURING = {"span", "detail", "traced"}, {"count", "count_up", "record", "measure", "gauge", "count_outcomes"}
@@ -101,6 +102,7 @@ def everything(tmp_path_factory):
         assert SessionStartSummaryInjector(service.SummaryStore(s.repo)).inject_summaries("").memories
         writing.open_writing(home, load_settings({"llm_provider": "off"}, env={}), clock=lambda: SAMPLE_NOW).remember("The harbour worker has nine threads")
         sync.sync(s.repo, str(root / "remote"))
+        replace_everywhere(m, consolidation_pipeline, "ALWAYS", 0)
         strict = serve_strict(new_repo(root / "strict", story()))
         plan = replace(strict, settings=settings, client=None).plan(SAMPLE_NOW).to_json()
         with pytest.raises(consolidation_plan.Guard): consolidation_service.apply_file(strict, plan)
@@ -112,7 +114,7 @@ def everything(tmp_path_factory):
     return exporter.get_finished_spans(), {x.name: [*x.data.data_points] for x in data}
 
 
-def serve_strict(home): return service.open_service(home, load_settings({"llm_provider": "off", "max_change": 0.0, "max_change_floor": 0}, env={}))
+def serve_strict(home): return service.open_service(home, load_settings({"llm_provider": "off", "max_change": 0.0}, env={}))
 
 
 def above(s, by_id): return [] if s.parent is None else [kind(by_id[s.parent.span_id].name), *above(by_id[s.parent.span_id], by_id)]

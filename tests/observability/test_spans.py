@@ -10,7 +10,7 @@ from git_notes_consolidation.observability.signals import SPANS
 from git_notes_consolidation.consolidation.stores import EdgeStore, MetadataStore, SummaryStore
 from git_notes_consolidation.consolidation.undo import undo
 from git_notes_consolidation.consolidation.service import apply_file
-from helpers import SOURCES, add_memories, story
+from helpers import SOURCES, add_memories, replace_everywhere, story
 
 # "Span Attributes by Operation", and the spans of "Instrumentation by Module" that it leaves out, with the attributes that its hierarchy shows.
 SHOWN = {
@@ -186,12 +186,14 @@ def test_stores_read_and_write_in_spans(heard, tmp_path):
         assert [s.attributes["count"] for s in written] == [1]
 
 
-def test_an_error_is_on_the_span(heard, tmp_path):
+def test_an_error_is_on_the_span(heard, tmp_path, monkeypatch):
+    from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
     from git_notes_consolidation.consolidation.plan import Guard
     home = new_repo(tmp_path, story())
     plan = serve(home, max_change=1.0).plan(SAMPLE_NOW).to_json()
     heard.clear()
-    with pytest.raises(Guard): apply_file(serve(home, max_change=0.0, max_change_floor=0), plan)
+    replace_everywhere(monkeypatch, consolidation_pipeline, "ALWAYS", 0)
+    with pytest.raises(Guard): apply_file(serve(home, max_change=0.0), plan)
     s = Trace(heard.get_finished_spans()).one("consolidation.run")
     assert s.status.status_code.name == "ERROR" and s.events[0].attributes["exception.type"].endswith("Guard")
 

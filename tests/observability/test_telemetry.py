@@ -212,10 +212,11 @@ def test_debug_tells_of_every_block_and_quiet_of_none(repo):
 def test_an_error_is_told_once_with_what_it_was_about(repo, tmp_path):
     plan = str(tmp_path / "plan.json")
     gnc(repo, "consolidate", "--plan", plan, "--max-change", "1")
-    done = gnc(repo, "consolidate", "--apply", plan, "--max-change", "0", MEMORY_PLUGIN_LOG_LEVEL="quiet", MEMORY_MAX_CHANGE_FLOOR="0")
+    gnc(repo, "remember", "Tea is at four")
+    done = gnc(repo, "consolidate", "--apply", plan, MEMORY_PLUGIN_LOG_LEVEL="quiet")
     rows = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert done.returncode == 3 and [(r["level"], r["event"], r["mode"]) for r in rows] == [("error", "consolidation.run failed", "plan")]
-    assert rows[0]["error"].startswith("Guard: ")
+    assert rows[0]["error"].startswith("Stale: ")
 
 
 @pytest.mark.slow

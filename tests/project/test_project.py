@@ -82,8 +82,8 @@ def test_a_tag_that_is_not_the_version_is_refused():
 
 
 def test_the_base_install_stays_small():
-    assert requirements("") == {"numpy", "pyyaml", "typer", "rich", "opentelemetry-api", "ruamel-yaml", "tomlkit",
-                                "threadpoolctl", "joblib", "cronsim", "pydantic", "markdown-it-py"}  # Small and pure ones, and what typer and rich bring
+    assert requirements("") == {"numpy", "pyyaml", "typer", "rich", "opentelemetry-api",
+                                "threadpoolctl", "joblib", "pydantic", "markdown-it-py"}  # Small and pure ones, and what typer and rich bring
 
 
 def test_every_requirement_is_pinned_for_development():

@@ -108,10 +108,9 @@ def test_the_scores_of_the_experiment_are_those_of_a_memory(few):
         m = mem("x", days_ago=first, namespace="other", importance=0.5, now=SAMPLE_NOW)
         read = MemoryMetadata(m.id, activation_count=int(count), last_accessed=SAMPLE_NOW - timedelta(days=last))
         return compute_retention_score(m, read, RetentionConfig.preset(preset), SAMPLE_NOW).overall
-    for preset, name in (("default", "designs' score"), ("subcog", "subcog, design 5")):
-        model = next(m for m in MODELS if m.name == name)
-        known = [score(preset, *r) for r in zip(some.first.tolist(), some.last.tolist(), some.count.tolist())]
-        assert model.score(some, model.tried[0]).tolist() == pytest.approx(known, abs=2e-9)
+    model = next(m for m in MODELS if m.name == "designs' score")
+    known = [score("default", *r) for r in zip(some.first.tolist(), some.last.tolist(), some.count.tolist())]
+    assert model.score(some, model.tried[0]).tolist() == pytest.approx(known, abs=2e-9)
 
 
 def test_act_r_of_three_numbers_is_the_score_of_a_memory(few):

@@ -37,7 +37,7 @@ facts = st.fixed_dictionaries({
 def configs(draw):
     hot, warm, low = sorted(draw(st.lists(st.floats(0.01, 0.99), min_size=3, max_size=3, unique=True)), reverse=True)
     raw = draw(st.tuples(*[st.floats(0.01, 1)] * 3))
-    return RetentionConfig(hot_threshold=hot, warm_threshold=warm, archive_threshold=low, **weights(*raw), half_life_days=draw(st.floats(0.5, 500)),
+    return RetentionConfig(hot_threshold=hot, warm_threshold=warm, archive_threshold=low, **weights(*raw), retention_half_life_days=draw(st.floats(0.5, 500)),
                            importance_half_life_days=draw(st.floats(1, 2000) | st.just(math.inf)), grace_days=draw(st.sampled_from([0.0, 7.0, 30.0])),
                            superseded_factor=draw(st.floats(0, 1)), partial_factor=draw(st.floats(0, 1)), supersession_rule=draw(st.booleans()),
                            decay=draw(st.sampled_from(DECAYS)), decay_exponent=draw(st.floats(0.05, 3)))
@@ -111,7 +111,7 @@ def test_one_half_at_the_half_life(h):
 @given(st.integers(1, 400))
 def test_a_memory_of_one_half_life_has_half_its_recency(h):
     memory = mem("x", days_ago=h, now=NOW)
-    score = compute_retention_score(memory, MemoryMetadata(memory.id), replace(DEFAULT, half_life_days=h, importance_half_life_days=h), NOW)
+    score = compute_retention_score(memory, MemoryMetadata(memory.id), replace(DEFAULT, retention_half_life_days=h, importance_half_life_days=h), NOW)
     assert (score.recency, score.importance) == (0.5, 0.5)
 
 
@@ -383,7 +383,7 @@ def test_a_longer_half_life_lets_nothing_go(group, known, config, half_lives):
     table = {m.id: MemoryMetadata(m.id, **known) for m in group}
     counts = counts_by_half_life(iter(group), table, config, NOW, sorted(half_lives))
     assert list(counts) == sorted(half_lives)
-    for h in half_lives: assert counts[h] == tier_counts(retention_frame(group, table, replace(config, half_life_days=h), NOW))
+    for h in half_lives: assert counts[h] == tier_counts(retention_frame(group, table, replace(config, retention_half_life_days=h), NOW))
     for up_to in range(1, 4):
         near = [sum(list(c.values())[:up_to]) for c in counts.values()]
         assert near == sorted(near)
@@ -397,24 +397,13 @@ def test_weights_are_proportions(raw, scale):
     assert list(got) == ["recency_weight", "activation_weight", "importance_weight"] and list(got.values()) == pytest.approx(share)
 
 
-def design_5(days, count, explicit, namespace, superseded):
-    "Retention of design 5, copied out with its constants."
-    r = 0.5 ** (math.floor(days) / 14)
-    a = (math.log(count) + 1) / 5 if count else -math.inf
-    w = {"decisions": 0.9, "learnings": 0.8, "patterns": 0.8, "blockers": 0.7, "context": 0.5, "observations": 0.4}.get(namespace, 0.5)
-    return min(max(0.3 * r + 0.3 * a + 0.3 * ((0.5 if explicit is None else explicit) + w) / 2 - 0.1 * (0.7 if superseded else 0), 0), 1)
-
-
-@given(st.integers(0, 3000), spaces, st.integers(0, 1000), st.none() | st.floats(0, 1), st.booleans(), st.none() | st.integers(0, 3000))
-def test_preset_subcog_is_design_5(d, namespace, count, explicit, superseded, since):
-    memory = mem("x", days_ago=d, namespace=namespace, importance=explicit, now=NOW)
-    known = MemoryMetadata("x", activation_count=count, superseded_by="n" if superseded else None, superseded_kind="full" if superseded else None,
-                           last_accessed=None if since is None else NOW - timedelta(days=since))
-    got, tier, _ = verdict(memory, known, RetentionConfig.preset("subcog"))
-    want = design_5(d, count, explicit, namespace, superseded)
-    assert got.overall == pytest.approx(want, abs=2e-9)
-    assume(min(abs(want - t) for t in (0.7, 0.4, 0.2)) > 1e-8)
-    assert tier is (HOT if want >= 0.7 else WARM if want >= 0.4 else COLD if want >= 0.2 else ARCHIVED)
+def test_preset_subcog_scores_with_design_fives_numbers():
+    "Half-life 14 days, three weights of .3 and its own tiers; the importance that a note states, else its namespace's worth."
+    subcog = RetentionConfig.preset("subcog")
+    for stated, worth in ((None, 1.0), (0.25, 0.25)):
+        got = verdict(mem("x", namespace="decisions", days_ago=28, importance=stated, now=NOW), MemoryMetadata("x"), subcog)[0]
+        assert got.overall == pytest.approx(0.3 * 0.25 + 0.3 * worth * 2 ** (-28 / 365), abs=1e-8)
+    assert [tier_by_score(s, subcog)[0] for s in (0.7, 0.69, 0.4, 0.39, 0.2, 0.19)] == [HOT, WARM, WARM, COLD, COLD, ARCHIVED]
 
 
 def test_preset_mycelic_is_the_default_score_in_other_tiers():
@@ -426,7 +415,7 @@ def test_preset_mycelic_is_the_default_score_in_other_tiers():
 @pytest.mark.parametrize("decay", DECAYS)
 @pytest.mark.parametrize("half_life", [1, 30, 365])
 def test_every_decay_is_one_half_at_the_half_life(decay, half_life):
-    config = replace(DEFAULT, decay=decay, half_life_days=half_life)
+    config = replace(DEFAULT, decay=decay, retention_half_life_days=half_life)
     note = mem("x", days_ago=half_life, now=NOW)
     assert verdict(note, MemoryMetadata("x"), config)[0].recency == pytest.approx(0.5, abs=1e-12)
 
@@ -453,16 +442,6 @@ def test_the_decay_that_is_named_is_taken():
     assert of == {"exponential": recency(60, 30), "power": power_law(60, 30, RetentionConfig().decay_exponent)}
 
 
-def test_what_is_gone_takes_its_factor():
-    m, c = mem("x", namespace="decisions", days_ago=60, now=NOW), RetentionConfig(stale_factor=0.5)
-    there, gone = (compute_retention_score(m, MemoryMetadata(m.id, gone_by=by), c, NOW).overall for by in (None, "3f2a91c"))
-    assert gone == pytest.approx(there / 2)
-
-
 def test_the_rows_of_the_frame_are_named():
     m = mem("x", now=NOW)
     assert retention_frame([m], {}, RetentionConfig(), NOW).index.name == "memory_id"
-
-
-def test_where_the_designs_formula_fades_no_importance_nothing_is_left():
-    assert floor_of("decisions", RetentionConfig(formula="subcog", importance_half_life_days=math.inf)) == 0.0

@@ -13,7 +13,7 @@ from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.session.budget import SessionContext
 from git_notes_consolidation.session.context import (
-    ContextBuildConfig, SessionContextBuilder, assemble, beginning, complexity, format_context, hook_context, title, told_summary)
+    ContextBuildConfig, SessionContextBuilder, assemble, beginning, complexity, format_context, title, told_summary)
 from git_notes_consolidation.session.prepared import living
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import (
@@ -187,14 +187,6 @@ def test_every_hot_memory_is_in_and_the_budget_says_how_much_of_it(budget, whole
     d = told(hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50))), budget)
     assert len(d["memories"]) == 50 and d["left_out"]["budget"] == 0 and whole <= sum(m["content"] != "" for m in d["memories"]) <= whole + 9
     assert estimate_tokens(format_context(d)) <= d["used"] and (d["used"] <= budget) is (whole > 0)
-
-
-def test_a_hook_gives_no_more_than_a_host_takes(tmp_path):
-    spaces = "decisions learnings blockers progress patterns research reviews retrospective inception elicitation".split()
-    title = "Number {} of {}, a title of some length that says what was found out there"
-    made = [mem(title.format(i, ns), days_ago=i / 9, namespace=ns) for i in range(10) for ns in spaces]
-    told = hook_context(str(new_repo(tmp_path / "repo", made)), SAMPLE_NOW)
-    assert 20 <= len(ET.fromstring(told).findall(".//memory[@tier='hot']")) < 100 and len(told) <= 9_500
 
 
 def test_a_warm_memory_is_in_where_the_session_is_about_it():
@@ -493,10 +485,12 @@ def test_the_tables_of_design_five_are_our_settings(tmp_path):
     s = settings(tmp_path, DESIGN)
     want = {"consolidation_enabled": True, "consolidation_threshold": 0.85, "max_cluster_size": 20, "hook_enabled": False, "consolidation_batch_size": 100,
             "hook_schedule": "0 0 * * *", "retention_half_life_days": 14.0, "context_token_budget": 5000, "context_min_tier": "cold",
-            "context_max_per_namespace": 3, "context_summaries": False, "context_edges": False, "recency_weight": 0.4, "activation_weight": 0.2,
+            "context_max_per_namespace": 3, "recency_weight": 0.4, "activation_weight": 0.2,
             "importance_weight": 0.4}
     assert {k: getattr(s.config, k) for k in want} == want and {k for k, o in s.origins.items() if o != "default"} == set(want)
-    assert ContextBuildConfig.of(s.config) == ContextBuildConfig(5000, COLD, 3, False, False)
+    assert ContextBuildConfig.of(s.config) == ContextBuildConfig(5000, COLD, 3)
+    assert [r.partition("/gnc.toml: ")[2] for r in s.remarks if "context_" in r] == [
+        f"context_{what} is passed over: gnc context --no-{what} leaves them out" for what in ("summaries", "edges")]
     assert settings(tmp_path, DESIGN, {"SUBCOG_CONTEXT_TOKEN_BUDGET": "6000"}).config.context_token_budget == 6000
 
 
@@ -504,18 +498,17 @@ def test_the_file_of_design_five_is_taken_as_it_stands_in_the_document(tmp_path)
     found = sorted((ROOT.parent / "shared" / "designs").glob("5-*.md"))
     if not found: pytest.skip("the design is not at hand")
     s = settings(tmp_path, found[0].read_text().rpartition("```toml\n")[2].partition("```")[0])
-    assert (s.config.supersession_enabled, s.config.relations_enabled, s.config.formula, s.config.consolidation_threshold) == (True, True, "subcog", 0.85)
-    assert s.config.llm_provider == "off" and all(k in " ".join(s.remarks) for k in ("llm_provider is ignored", "consolidation.summary_token_budget"))
-    assert "whatever nobody has read yet" in s.remarks[-1]  # What its formula does is said where it is chosen
+    assert (s.config.retention_half_life_days, s.config.recency_weight, s.config.consolidation_threshold) == (14.0, 0.3, 0.85)
+    assert s.config.llm_provider == "off" and len(s.remarks) == 1 and "llm_provider is ignored" in s.remarks[0]
 
 
 @pytest.mark.parametrize("text, why", [
-    ("[retention]\nsupersession_weight = 0.2", "must add up to 1"), ("[consolidation]\nenable_superzession = true", "enable_supersession"),
+    ("[consolidation]\nenable_superzession = true", "enable_supersession"),
     ("[context]\nbase_token_buget = 1", "did you mean base_token_budget?"), ("[context]\nzzz = 1", "gnc config"),
     ("[contxt]\nmin_tier = 'hot'", "no setting 'contxt'"),
     ("[context]\nmin_tier = 'tepid'", "one of hot, warm, cold, archived"), ("[context]\nmin_tier = ['hot']", "must be text"),
     ("context_edges = true\n[context]\ninclude_edges = true", "given twice"),
-    ("[retention]\nrecency_weight = 0.3", "add up to 1"), ("context = 3", "no setting 'context'")])
+    ("[retention]\nrecency_weight = 0.2", "add up to 1"), ("context = 3", "no setting 'context'")])
 def test_what_a_file_may_not_say(tmp_path, text, why):
     with pytest.raises(ConfigError, match="gnc.toml") as e: settings(tmp_path, text)
     assert why in str(e.value)

@@ -17,7 +17,6 @@ from helpers import git, refs, story
 
 NOW = ["--now", SAMPLE_NOW.isoformat()]
 EAGER = {"HOOK_CONSOLIDATION_MEMORY_THRESHOLD": "10"}
-pytestmark = pytest.mark.skipif(not hooks._there("cronsim"), reason="cronsim is not installed (pip install cronsim)")
 
 
 @pytest.fixture

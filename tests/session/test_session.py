@@ -8,10 +8,8 @@ import sys
 import time
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from itertools import permutations
 from types import SimpleNamespace
-from xml.etree import ElementTree as ET
 
 import pytest
 from calls import COMMAND, gnc, new_repo, run, state_of
@@ -21,8 +19,6 @@ from hypothesis import strategies as st
 
 from git_notes_consolidation.core import tokens as core_tokens
 from git_notes_consolidation.core.settings import ConfigError
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.session import fast_start
 from git_notes_consolidation.session.block import one_line, with_block, without_block
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
@@ -192,7 +188,6 @@ def test_the_tokens_of_a_store_that_is_none_of_ours_are_counted_by_the_counter(m
 
 
 def test_settings_that_an_injection_takes_and_refuses():
-    assert [SummaryInjectionConfig.of(load_settings({"summaries_superseded": x}, env={})).include_supersession_context for x in (True, False)] == [True, False]
     with pytest.raises(ConfigError, match="prioritize_by must be one of relevance, recency, activation, not 'newest'"):
         SummaryInjectionConfig(prioritize_by="newest")
 
@@ -248,22 +243,6 @@ def test_the_hook_as_a_process(sampled):
     assert (done.returncode, done.stderr) == (0, b"") and blocks(context_of(done)) == (1, 1) and len(context_of(done)) < 10_000
     assert context_of(hook(json.dumps({"cwd": str(sampled)}).encode())) == context_of(done)
     assert context_of(hook(b"", cwd=sampled)) == context_of(done)
-
-
-def test_the_hook_gives_xml_where_the_settings_say_so(tmp_path, sampled, monkeypatch):
-    monkeypatch.setattr(fast_start, "xml_for", partial(fast_start.xml_for, patience=60))  # On a busy machine too
-    def told(home, **env):
-        said = json.loads(fast_start.session_start(json.dumps({"cwd": str(home)}), env)[0])
-        return said.get("hookSpecificOutput", {}).get("additionalContext")
-    text = told(sampled, HOOK_SESSION_START_FORMAT="xml")
-    assert text.startswith("<memory-consolidation-context") and len(text) < 10_000 and ET.fromstring(text).findall(".//memory[@tier='hot']")
-    home = new_repo(tmp_path / "repo", sample_memories())
-    (home / "gnc.toml").write_text('session_format = "xml"\n')
-    assert told(home).startswith("<memory-consolidation-context")  # Nothing is consolidated yet, and what is remembered is told
-    run(home, max_change=0.25)
-    assert told(home).startswith("<memory-consolidation-context") and blocks(told(sampled)) == (1, 1)
-    odd = hook(json.dumps({"cwd": str(sampled)}).encode(), env=os.environ | {"HOOK_SESSION_START_FORMAT": "json"})
-    assert blocks(context_of(odd)) == (1, 1) and b"session_format cannot be 'json'" in odd.stderr
 
 
 def test_what_a_person_should_know_is_said_once(tmp_path):

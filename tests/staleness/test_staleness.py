@@ -1,10 +1,8 @@
 "What memories name, beside the code of real repositories."
 import json
 import os
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,8 +10,6 @@ from calls import gnc, new_repo, serve
 from helpers import ROOT, add_memories, git, refs
 
 from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import status as consolidation_status
-from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.staleness import staleness
 from git_notes_consolidation.staleness.history import Step, walk, write_history
 from git_notes_consolidation.core.memory import Place, digest, mem, sample_memories
@@ -432,91 +428,6 @@ def test_the_number_of_processes_does_not_grow(tmp_path, home, monkeypatch):
         counts[n] = len(calls)
         assert len(found) == 2 * len(range(0, n, 2))
     assert counts[200] == counts[5] <= 20, counts
-
-
-# The factor
-
-
-def tier_moves(r): return {t.memory_id: (t.to_tier.value, t.retention_score) for t in r.tier_transitions}
-
-
-def test_without_the_factor_no_history_is_read(git_repo, monkeypatch):
-    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
-    commit(git_repo, 5, "Out", files={"src/pool.py": None})
-    calls, real = [], subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda *a, **kw: calls.append(a[0]) or real(*a, **kw))
-    plan = serve(git_repo).plan()
-    assert calls and not [c for c in calls if {"log", "grep", "rev-list"} & {*c}] and "HEAD" not in plan.bases
-    calls.clear()
-    assert "HEAD" in serve(git_repo, stale_factor=0.5).plan().bases and [c for c in calls if "log" in c]
-
-
-@pytest.mark.slow
-def test_the_factor_lowers_what_lost_its_code_and_nothing_else(git_repo):
-    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/old.py": "o = 1\n" * 9, "src/kept.py": "k = 1\n"})
-    texts = ("The pool is in src/pool.py", "Old things are in src/old.py", "More in src/kept.py", "Nothing named here")
-    memories = [told(t, 2, "0" * 40, namespace="learnings") for t in texts]
-    with_notes(git_repo, *memories)
-    move(git_repo, 4, "src/old.py", "src/new.py")
-    gone = commit(git_repo, 5, "Out", files={"src/pool.py": None})
-    now = datetime.fromisoformat(day(60))
-    ids = {m.summary: m.id for m in read_memories(open_repo(git_repo)).memories}
-    full = tier_moves(serve(git_repo, clock=now).plan().result)
-    half = tier_moves(serve(git_repo, clock=now, stale_factor=0.5).plan().result)
-    assert {i for i in full if half[i] != full[i]} == {ids[texts[0]]}
-    assert half[ids[texts[0]]][1] == pytest.approx(full[ids[texts[0]]][1] / 2)
-    assert serve(git_repo, clock=now, stale_factor=0.5).plan().to_json() == serve(git_repo, clock=now, stale_factor=0.5).plan().to_json()
-    s = serve(git_repo, clock=now, stale_factor=0.5)
-    first = service.run(s)
-    tips = refs(git_repo)
-    assert first.changed and not service.run(s).changed and refs(git_repo) == tips
-    x = consolidation_status.explain(s, ids[texts[0]])
-    assert (x["stale"]["by"], x["stale"]["factor"], x["score"]["overall"]) == (gone, 0.5, pytest.approx(half[ids[texts[0]]][1], abs=1e-6))
-    assert (consolidation_status.explain(s, ids[texts[1]])["stale"] is None
-            and consolidation_status.explain(serve(git_repo, clock=now), ids[texts[0]])["stale"] is None)
-
-
-def test_the_cache_is_the_same_whoever_fills_it(git_repo):
-    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
-    commit(git_repo, 5, "Out", files={"src/pool.py": None})
-    s, cache = serve(git_repo, clock=datetime.fromisoformat(day(60)), stale_factor=0.5), git_repo / ".memory" / "consolidation.db"
-    def scores():
-        with closing(sqlite3.connect(cache)) as conn: return conn.execute("SELECT id, retention_score FROM memories").fetchall()
-    service.run(s)
-    by_run = scores()
-    cache.unlink()
-    service.refresh_index(s, consolidation_view.view(s.repo), s.clock())
-    by_recall = scores()
-    cache.unlink()
-    assert not service.run(s).changed and by_run == by_recall == scores() != []
-
-
-def test_one_lost_name_among_many_does_not_count(git_repo):
-    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/a.py": "a = 1\n", "src/b.py": "b = 1\n"})
-    with_notes(git_repo, told("Files", 2, "0" * 40, "src/pool.py, src/a.py and src/b.py do it."), told("The pool is in src/pool.py", 2, "0" * 40))
-    commit(git_repo, 5, "Out", files={"src/pool.py": None})
-    c = staleness.compare(open_repo(git_repo), read_memories(open_repo(git_repo)).memories)
-    assert (len(c.stale), len(staleness.code_gone(c))) == (2, 1)
-
-
-@pytest.mark.slow
-def test_a_plan_that_counts_the_code_is_refused_when_the_code_moved(git_repo, tmp_path, monkeypatch):
-    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
-    commit(git_repo, 5, "Out", files={"src/pool.py": None})
-    monkeypatch.setenv("MEMORY_STALE_FACTOR", "0.5")
-    plan, now = tmp_path / "plan.json", datetime.fromisoformat(day(60))
-    assert gnc("consolidate", "--plan", plan, repo=git_repo, now=now).code == 0
-    commit(git_repo, 6, "Meanwhile", files={"b.py": "b\n"})
-    before = refs(git_repo)
-    done = gnc("consolidate", "--apply", plan, repo=git_repo, now=now)
-    assert done.code == 3 and "HEAD has moved" in done.err and refs(git_repo) == before
-    git(git_repo, "reset", "-q", "--hard", "HEAD~1")
-    assert gnc("consolidate", "--apply", plan, repo=git_repo, now=now).code == 0
-    text = gnc("explain", read_memories(open_repo(git_repo)).memories[0].id, repo=git_repo, now=now).out
-    assert "times 0.5: src/pool.py was deleted in" in " ".join(text.split())
 
 
 # The command

@@ -118,7 +118,7 @@ class Interleavings(RuleBasedStateMachine):
         there = {m.id: m for m in self.writers[which].held().view.scan.memories}
         text = f"{fact(n)} of the year {self.minute}\n\nReplaces “{there[old].summary}”."
         s = self.writers[which]
-        r = open_writing(s.repo.path, load_settings({"write_review": True}, env={}), clock=self.now).remember(text)
+        r = open_writing(s.repo.path, load_settings({"write_confidence": 1.0}, env={}), clock=self.now).remember(text)
         q, = r.review or (None,)
         about = {q: (self.writers[which].held().view.state.reviews[q]["target"], r.memory_id)} if q else {}
         self.models[which].add(r.run_id, "write", r.memory_id, text, None, (q, *about[q]) if q else None)

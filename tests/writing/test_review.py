@@ -80,7 +80,7 @@ def templates(tmp_path_factory):
         made = run(out[name])
         if name == "undone": undo(serve(out[name]), made.run_id); run(out[name])
     out["merge"] = committed(place / "merge", STAGING[:1])
-    w = writer(out["merge"], write_review=True)
+    w = writer(out["merge"], write_confidence=1.0)
     old = next(iter(w.held().memories))
     new = w.remember("Staging: backups\n\nIts dump runs at 02:00 UTC, and never on `db-7`.", judge=False, tags=("Ops",))
     ask_merge(w, new.memory_id, old)

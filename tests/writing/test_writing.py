@@ -12,7 +12,7 @@ from git_notes_consolidation.consolidation import service as consolidation_servi
 from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import status as consolidation_status
-from git_notes_consolidation.consolidation import plan as consolidation_plan
+from git_notes_consolidation.consolidation.scan import Scope
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.writing.effects import BadFact
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
@@ -165,17 +165,12 @@ def test_what_is_unsure_is_added_and_asked(two):
     r = w.remember(MOVED)
     q, = consolidation_status.questions(service.view(open_repo(two)))
     assert (r.operation, r.superseded) == ("ADD", False) and r.review == (q["id"],) and (q["by"], q["span"]) == ("remember", "Replaces “Orders live in MySQL”")
-    consolidation_service.run(consolidation_stores.open_service(two, load_settings({"linking_enabled": "false"}, env={})), SAMPLE_NOW, full=True)
+    consolidation_service.run(consolidation_stores.open_service(two), SAMPLE_NOW, Scope(strategies=frozenset({"tier"})), full=True)
     assert [x["id"] for x in consolidation_status.questions(service.view(open_repo(two)))] == [q["id"]]
 
 
-@pytest.mark.parametrize("off", ["write_supersede", "write_enabled"])
-def test_what_is_switched_off_is_not_done(two, off):
-    assert writer(two, **{off: False}).remember(MOVED).operation == "ADD" and known(two)[said(two)["Orders live in MySQL"].id].superseded_by is None
-
-
-def test_with_review_required_everything_is_only_added(two):
-    w = writer(two, write_review=True)
+def test_with_full_confidence_required_everything_is_only_added(two):
+    w = writer(two, write_confidence=1.0)
     assert [w.remember(t).operation for t in (MOVED, "Tea is at four\n\nIn the kitchen.")] == ["ADD", "ADD"] and len(state_of(two).reviews) == 2
 
 
@@ -246,11 +241,6 @@ def test_forgotten_it_is_shown_to_nobody_and_restored_as_it_was(two):
     assert w.remember("Cats purr at night.").operation == "ADD"  # Nobody knows of the other
     w.restore(i)
     assert (said(two)["Cats purr at night."].status, {m.status for m in service.view(open_repo(two)).scan.memories if m.id == i}) == ("active", {"resolved"})
-
-
-def test_what_may_not_be_forgotten_is_not(two):
-    with pytest.raises(consolidation_plan.Guard, match="write_delete is off"): writer(two, write_delete=False).forget(said(two)["Tea is at four"].id)
-    assert state_of(two).operations == {}
 
 
 @pytest.mark.slow

@@ -353,7 +353,7 @@ def supersession(
     with _counted(call) as begin:
         judged = evaluation_pairs.judge_pairs(pairs, step=begin("pairs", len(pairs)))
         emitted, sources = {x.id for x in judged if x.emitted}, {p.source for p in pairs}
-        found = evaluation_candidates.evaluate_candidates(pairs, embedder, config.candidates_same,
+        found = evaluation_candidates.evaluate_candidates(pairs, embedder,
             emitted=emitted, config=config, clock=time.perf_counter,
                                        step=begin("candidates", len(sources)))
         whole = (evaluation_chains.evaluate_chains(traced, embedder, config,

@@ -358,7 +358,7 @@ def export(
     a_namespace(call.repo, namespace)
     budget = _budget(lines, bytes_, tokens)
     settings, repo = call.settings(), open_repo(call.repo)
-    v = consolidation_view.shown(consolidation_view.view(repo, settings))
+    v = consolidation_view.shown(consolidation_view.view(repo))
     if not v.scan.memories: raise RepoError(why_empty(call.repo))
     held = [h for h in files_export.holding(v, settings, call.now or datetime.now(UTC))
             if namespace in (None, h.memory.namespace)]

@@ -112,7 +112,7 @@ def _list_tier(call: Call, s: consolidation_view.Place, show: str, limit: int) -
     if show not in {t.value for t in MemoryTier}:
         raise Usage(f"--show {show}: choose from hot, warm, cold, archived")
     v = consolidation_view.shown(
-        consolidation_view.counted(s.repo, consolidation_view.view(s.repo, s.settings)))
+        consolidation_view.counted(s.repo, consolidation_view.view(s.repo)))
     meta = consolidation_view.scored(v, s.settings, s.clock())
     found = [m for m in v.scan.memories if meta[m.id].tier.value == show and not meta[m.id].duplicate_of]
     found.sort(key=lambda m: (is_fragment(m), -meta[m.id].retention.overall, m.id))
@@ -188,7 +188,6 @@ def explain(
     x = consolidation_status.explain(s, id)
     text = {m.id: m.summary for m in v.scan.memories} | {x.id: x.title for x in v.state.summaries.values()}
     score = ", ".join(f"{k} {v:.2f}" for k, v in x["score"].items() if v is not None and k != "overall")
-    lost = f", times {x['stale']['factor']:g}: {plain(x['stale']['reason'], 90)}" if x["stale"] else ""
     used = (f"{x['activation_count']} times"
             + (f", last of use {x['last_accessed'][:16]}" if x["last_accessed"] else ""))
     facts = [("memory", x["id"]), ("says", plain(x["summary"], 100)),
@@ -196,7 +195,7 @@ def explain(
               f"{x['namespace']}, recorded {x['timestamp'][:16]}, written down {_times(len(x['places']))}"),
              ("tier", (x["tier"] or "none")
               + (f", due: {x['due_tier']}" if x["due_tier"] != x["tier"] else "")),
-             ("because", x["reason"]), ("score", f"{x['score']['overall']:.3f} from {score}{lost}"),
+             ("because", x["reason"]), ("score", f"{x['score']['overall']:.3f} from {score}"),
              ("retrieved", used)]
     moves = [(m["from"], m["tier"], plain(m["reason"], 70), short(m["run"]), "undone" if m["undone"] else "")
              for m in x["moves"]]

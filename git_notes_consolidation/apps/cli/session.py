@@ -50,8 +50,8 @@ def inject(
                                            max=1)] = None,
     prioritize: Annotated[str | None,
                           typer.Option(help="What weighs most: relevance, recency or activation.")] = None,
-    superseded: Annotated[bool | None, typer.Option("--superseded/--no-superseded",
-                                                    help="Tell what was superseded, struck through.")] = None,
+    superseded: Annotated[bool, typer.Option("--superseded/--no-superseded",
+                                             help="Tell what was superseded, struck through.")] = True,
     file: Annotated[list[str] | None,
                     typer.Option(
                         help="A file that the session is about; may be repeated. Otherwise git's latest "
@@ -62,11 +62,11 @@ def inject(
     "Print what the hook gives a new session: what holds now, as Markdown. As XML: gnc context."
     call: Call = ctx.obj
     settings = call.settings(summaries_token_budget=budget, summaries_max=most,
-                             summaries_min_confidence=min_confidence, summaries_prioritize=prioritize,
-                             summaries_superseded=superseded)
+                             summaries_min_confidence=min_confidence, summaries_prioritize=prioritize)
     repo = open_repo(call.repo)
     known, before = _session(repo, file, keyword), _given(existing)
-    asked = session_inject.SummaryInjectionConfig.of(settings)
+    asked = replace(session_inject.SummaryInjectionConfig.of(settings),
+                    include_supersession_context=superseded)
     if budget: asked = replace(asked, max_characters=max(asked.max_characters, 6 * budget))
     store = consolidation_stores.SummaryStore(repo)
     injector = session_inject.SessionStartSummaryInjector(store, None, asked)
@@ -130,13 +130,14 @@ def context(
 ) -> None:
     """What a session should know, memories and relations too, as XML: for hosts that have no hook. Hot
     memories, and of the warm ones those that have to do with the session."""
-    from git_notes_consolidation.session.context import format_context, SessionContextBuilder
+    from git_notes_consolidation.session.context import (
+        ContextBuildConfig, format_context, SessionContextBuilder)
     call: Call = ctx.obj
-    s = call.service(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace,
-                     context_summaries=False if no_summaries else None,
-                     context_edges=False if no_edges else None)
+    s = call.service(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace)
+    config = replace(ContextBuildConfig.of(s.settings.config), include_summaries=not no_summaries,
+                     include_edges=not no_edges)
     known = _session(s.repo, file, keyword)
-    document = SessionContextBuilder(s.repo, s.settings).build(s.clock(), budget, known)
+    document = SessionContextBuilder(s.repo, s.settings, config).build(s.clock(), budget, known)
     if call.as_json: call.show(document)
     else: print(format_context(document), end="")
 

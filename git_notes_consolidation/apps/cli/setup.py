@@ -70,17 +70,13 @@ def pull(
     directory: Annotated[str | None, typer.Option("--dir",
                                                   help="Put the files there, not in the Hugging Face cache.",
                                                   metavar="DIR")] = None,
-    int8: Annotated[bool, typer.Option("--int8",
-                                       help="Quantised weights: a quarter of the size, twice as fast, "
-                                            "slightly other vectors.")] = False,
 ) -> None:
     "Fetch MiniLM from the Hugging Face hub."
     call: Call = ctx.obj
-    made = pull_minilm(directory, int8, lambda name: call.err.print(Text(f"fetching {MINILM}/{name}")))
+    made = pull_minilm(directory, lambda name: call.err.print(Text(f"fetching {MINILM}/{name}")))
     model, tokenizer = made.files
-    where, which = (f" MEMORY_EMBEDDING_MODEL_DIR={directory}" if directory else "",
-                    " MEMORY_EMBEDDING_INT8=true" if int8 else "")
-    use = f"MEMORY_CONSOLIDATION_EMBEDDER=minilm{where}{which}"
+    where = f" MEMORY_EMBEDDING_MODEL_DIR={directory}" if directory else ""
+    use = f"MEMORY_CONSOLIDATION_EMBEDDER=minilm{where}"
     call.show({"model": model, "tokenizer": tokenizer, "name": made.name},
               f"{MINILM} is in {model.parent}. To use it: {use}")
 

@@ -139,10 +139,10 @@ def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
     memories = tuple(r.memory for r in reads)
     X = embedder.embed([m.text for m in memories])
     scope = Scope(strategies=frozenset({"dedupe", "supersede"}))
-    config = replace(config, relations_enabled=False, candidates_same=min(config.candidates_same, _NEAREST))
-    s = Scanned(memories, X, embedder, State(), config, now, scope)
+    s = Scanned(memories, X, embedder, State(), config, now, scope, nearest=(_NEAREST, _NEAREST))
     d = desired_state(s)
-    return [*d.edges], [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
+    edges = [e for e in d.edges if e.edge_type in _RELATION]
+    return edges, [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #e58c24ce
 _RELATION = {EdgeType.DUPLICATE_OF: "repeated", EdgeType.SUPERSEDES: "replaced"}
