@@ -12,14 +12,14 @@ from dataclasses import replace
 import pytest
 from calls import gnc, gnc_process, new_repo, run
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.store.damage import notes_of, shattered
+from git_notes_consolidation.store.damage import shattered
 from git_notes_consolidation.health.doctor import checkup
 from git_notes_consolidation.store.accesses import note_accesses
 from git_notes_consolidation.store.cache import open_index
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo
 from git_notes_consolidation.store.events import REFS
-from git_notes_consolidation.store.reader import note_text, parse_note, read_memories
+from git_notes_consolidation.store.reader import note_text, read_memories
 from git_notes_consolidation.health.plugin_view import read_as_plugin
 from helpers import add_memories, git, refs, story
 
@@ -130,7 +130,7 @@ def test_torn_notes_in_folders(tmp_path, git_repo):
     fetch(git_repo, other); git(git_repo, *MERGE)
     f = the_torn(look(git_repo))
     assert {r.summary for r in f.recoverable} == {"Number 0", "Use Flask", "Use cron"}
-    assert any("/" in n.path for n in notes_of(open_repo(git_repo), tips(open_repo(git_repo), MEM)))
+    assert any("/" in path for _, path, _ in note_paths(open_repo(git_repo), refs(git_repo)[DECISIONS]))
     folders = next(f for f in look(git_repo) if "folders" in f.what)
     assert folders.area == "plugin" and folders.where == DECISIONS and folders.what.startswith("161 of 161") and "No /memory:sync full" in folders.remedy
 
@@ -193,7 +193,7 @@ def test_a_rule_in_a_body_costs_the_plugin_the_next_memory(git_repo):
 def test_the_plugins_way_of_reading_taken_by_hand():
     def of(*texts):
         data = "\n".join(texts).encode()
-        t = read_as_plugin(data, parse_note(data)[0])
+        t = read_as_plugin(data)
         return t.read, len(t.lost), len(t.cut)
     plain, ruled = note_text(MINE[1]), note_text(RULED)
     twice = note_text(replace(RULED, content="a\n---\nb\n---\nc"))
@@ -416,7 +416,7 @@ def test_lines_that_are_no_records_and_runs_that_were_cut_off(tmp_path):
     assert f.where.startswith(f"{REFS['edges']} {obj}, byte ") and "no record" in f.what
     assert "1 record of ours is gone" in over.what and over.remedy == "gnc restore --lost"  # The line that was cut
     git(home, "update-ref", "-d", REFS["runs"])
-    assert any("that did not finish" in f.what and f.where.startswith("run_") for f in look(home))
+    assert any("that did not finish" in f.what and f.where.startswith("refs/notes/mem-") for f in look(home))
 
 
 @pytest.mark.slow
