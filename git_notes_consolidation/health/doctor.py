@@ -135,9 +135,12 @@ _EXTRAS = {"llm": ("openai", "pydantic", "anyio", "aiolimiter"), "tune": ("sklea
            "minilm": ("onnxruntime", "huggingface_hub"), "otel": (SDK,)}
 
 
-def _there(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try: return find_spec(name) is not None
     except (ImportError, ValueError): return False
+
+
+def _lacking(extra: str) -> list[str]: return [n for n in _EXTRAS[extra] if not _is_installed(n)]
 
 
 def _absent(extra: str, gone: Sequence[str], level: str = "note") -> Finding:
@@ -152,56 +155,47 @@ def embedder_findings(repo: Repo, settings: Settings, env: Mapping[str, str]) ->
         made = get_embedder(c, repo.cache_dir / "index.db", env)
         if isinstance(made, MiniLMEmbedder):
             _ = made.files
-            if gone := [m for m in _EXTRAS["minilm"] if not _there(m)]:
-                yield _absent("minilm", gone, "broken")
-                return
+            if gone := _lacking("minilm"): yield _absent("minilm", gone, "broken"); return
         if isinstance(made, PluginVectors) and not any(True for _ in plugin_rows(made.path)):
             raise EmbeddingError("the plugin's index holds no vectors")
-    except (ConfigError, EmbeddingError, NotImplementedError) as e: yield Finding("model", "broken",
-        f"Embedder {c.embedder}: {e}.", where="embedder"); return
-    sent = (
-        f"texts are sent to {c.embedding_base_url}, "
-        f"{'local' if is_local(c.embedding_base_url) else 'outside this machine'}")
-    more = sent if isinstance(made, EndpointEmbedder) else "no network is needed"
+    except (ConfigError, EmbeddingError, NotImplementedError) as e:
+        yield Finding("model", "broken", f"Embedder {c.embedder}: {e}.", where="embedder"); return
+    place = "local" if is_local(c.embedding_base_url) else "outside this machine"
+    more = (f"texts are sent to {c.embedding_base_url}, {place}" if isinstance(made, EndpointEmbedder)
+            else "no network is needed")
     yield Finding("model", "ok", f"Vectors are made by {c.embedder}; {more}.", where="embedder")
 
 # %% ../../nbs/17_health/04_doctor.ipynb #d7cd98ab
 def extra_findings(settings: Settings) -> Iterator[Finding]:
     "Which extras can be imported, and the plugin."
-    for extra, names in _EXTRAS.items():
-        gone = [n for n in names if not _there(n)]
+    for extra in _EXTRAS:
         needed = extra == "llm" and settings.config.llm_provider != "off"
-        yield (_absent(extra, gone, "warn" if needed else "note") if gone
+        yield (_absent(extra, gone, "warn" if needed else "note") if (gone := _lacking(extra))
                else Finding("extras", "ok", f"[{extra}] is installed.", where=extra))
-    def say(level: str, what: str, remedy: str = "") -> Finding:
-        return Finding("extras", level, what, remedy, "plugin")
-    if not _there("git_notes_memory"):
+    say = partial(Finding, "extras", where="plugin")
+    if not _is_installed("git_notes_memory"):
         yield say("note", "The main plugin is not installed for this Python.", "pip install git-notes-memory")
         return
-    yield say("ok", f"git-notes-memory {_version()} is installed.")
+    try: version = metadata.version("git-notes-memory")
+    except metadata.PackageNotFoundError: version = "of no version"
+    yield say("ok", f"git-notes-memory {version} is installed.")
     if not hasattr(sqlite3.Connection, "enable_load_extension"):
         yield say("warn", "This Python's sqlite3 loads no extensions, so the plugin cannot open its index.",
                   "Another Python, Debian's own for instance")
 
-
-def _version() -> str:
-    try: return metadata.version("git-notes-memory")
-    except metadata.PackageNotFoundError: return "of no version"
-
 # %% ../../nbs/17_health/04_doctor.ipynb #65bbd0a3
 def hook_findings(settings: Settings) -> Iterator[Finding]:
     "Would a hook start runs in the background?"
-    gone = missing(settings)
-    if gone: yield Finding("hooks", "note", f"The background hook is not active: {'; '.join(gone)}.")
-    else: yield Finding("hooks", "ok", "The background hook is active.")
+    gone = "; ".join(missing(settings))
+    yield Finding("hooks", "note" if gone else "ok",
+                  f"The background hook is {f'not active: {gone}' if gone else 'active'}.")
 
 # %% ../../nbs/17_health/04_doctor.ipynb #a77fe89c
 def setting_findings(settings: Settings) -> Iterator[Finding]:
-    "What a file says, and what does not count of it."
-    if not settings.remarks: yield Finding("settings", "ok", "Every setting counts as it stands.")
-    else: yield Finding("settings", "note", f"{settings.remarks[0]}.",
-                        "gnc config" + (f", which names {len(settings.remarks) - 1} more"
-                                        if settings.remarks[1:] else ""))
+    "What a file says, and what of it does not count."
+    if not settings.remarks: yield Finding("settings", "ok", "Every setting counts as it stands."); return
+    first, *more = settings.remarks
+    yield Finding("settings", "note", f"{first}.", "gnc config" + f", which names {len(more)} more" * bool(more))
 
 # %% ../../nbs/17_health/04_doctor.ipynb #dd2a302a
 def run_check(area: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:

@@ -19,7 +19,6 @@ from .damage import LEVELS, Finding, counted_noun, place
 from .events import REFS, Events, decode, encode, read_events, shared_tips
 from .git import (
     MEM, Notes, Repo, git, missing_memories, open_repo, read_notes, tips)
-from .loss import excuse, loss_findings
 from .reader import _GONE, Scan, read_memories
 from .state import (
     _KINDS, _run_record, State, fold, record_value, texts, with_state)
@@ -27,7 +26,7 @@ from .state import (
 # %% auto #0
 __all__ = ['is_sound', 'Row', 'Snapshot', 'snapshot', 'entry_findings', 'line_fault', 'line_findings', 'record_findings',
            'run_findings', 'edge_faults', 'web_faults', 'summary_faults', 'operation_faults', 'log_findings',
-           'promise_findings', 'Report', 'counts', 'check', 'audit', 'full_audit']
+           'promise_findings', 'Report', 'counts', 'check', 'audit']
 
 # %% ../../nbs/08_store/20_audit.ipynb #cb815ae2
 def _is_time(value: object) -> bool:
@@ -425,9 +424,3 @@ def audit(
     "Check every promise of a repository's notes."
     s = snapshot(repo := open_repo(path))
     return check(s, _leftovers(repo, s.notes.tips))
-
-
-def full_audit(repo: Repo) -> Report:
-    "The promises of the notes, and what is gone from them."
-    lost, r = loss_findings(repo), audit(repo.path)
-    return Report((*(f for f in lost if f.remedy), *excuse(r.findings, lost)), r.checked)

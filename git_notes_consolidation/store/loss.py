@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from ..core.memory import as_utc, digest
+from .audit import Report, audit
 from .damage import Change, Finding, Recoverable, counted_noun, note_history
 from .events import REFS, decode, every_tip, shared_tips
 from .git import KEPT, MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs
@@ -20,7 +21,8 @@ from .writer import (
     _marked, note_changes, notes_on, piece_changes, publish_commits, retry_races)
 
 # %% auto #0
-__all__ = ['Lost', 'losses', 'lost_since', 'hold_on', 'keep', 'bring_back', 'Whole', 'made_whole', 'loss_findings', 'excuse']
+__all__ = ['Lost', 'losses', 'lost_since', 'hold_on', 'keep', 'bring_back', 'Whole', 'made_whole', 'loss_findings', 'excuse',
+           'audited']
 
 # %% ../../nbs/08_store/22_loss.ipynb #bb4a1b00
 @dataclass(frozen=True)
@@ -253,3 +255,12 @@ def excuse(
     meant = {m.id for f in lost if not f.remedy for m in f.recoverable}
     return [replace(f, level="note") if f.level == "broken" and any(i in f.what for i in meant) else f
             for f in found]
+
+
+def audited(
+    repo: Repo,
+    lost: Sequence[Finding],  # From `loss_findings`
+) -> Report:
+    "What the audit finds, and what is lost."
+    r = audit(repo.path)
+    return Report((*(f for f in lost if f.remedy), *excuse(r.findings, lost)), r.checked)

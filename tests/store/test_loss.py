@@ -11,8 +11,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.reports import ConsolidationPhase
 from git_notes_consolidation.store.events import REFS, Append, edge_append
 from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.store.audit import full_audit
-from git_notes_consolidation.store.loss import KEPT, bring_back, keep, losses
+from git_notes_consolidation.store.loss import KEPT, audited, bring_back, keep, loss_findings, losses
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.store.writer import append
 
@@ -167,7 +166,7 @@ def test_what_a_person_removes_excuses_nothing_else(home):
     e = replace(next(e for e in state_of(home).edges.values() if e.target_id == gone.id), target_id="mem_" + "z" * 26)
     run = Append("runs", "0" * 40, {"kind": "run", "id": "run_other", "at": SAMPLE_NOW.isoformat()})
     append(open_repo(home), lambda events: [edge_append("0" * 40, e, "run_other", SAMPLE_NOW), run], SAMPLE_NOW)
-    found = full_audit(open_repo(home)).findings
+    found = audited(repo := open_repo(home), loss_findings(repo)).findings
     assert [f.level for i in (gone.id, e.target_id) for f in found if f"ends at {i}" in f.what] == ["note", "broken"]
 
 

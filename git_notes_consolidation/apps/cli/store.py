@@ -26,15 +26,15 @@ from .consolidate import done_to
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
         service as consolidation_service, view as consolidation_view)
-    from git_notes_consolidation.store import audit as store_audit, loss as store_loss
+    from git_notes_consolidation.store import loss as store_loss
 
 # %% auto #0
 __all__ = ['by_run', 'log', 'sync', 'horizon_of', 'report_lines', 'kept_rows', 'compact_command', 'audit']
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #5d513792
 if not TYPE_CHECKING:
-    consolidation_view, consolidation_service, store_loss, store_audit = map(LazyModule, (
-        "consolidation.view", "consolidation.service", "store.loss", "store.audit"))
+    consolidation_view, consolidation_service, store_loss = map(LazyModule, (
+        "consolidation.view", "consolidation.service", "store.loss"))
 
 # %% ../../../nbs/19_apps/03_cli/06_store.ipynb #2d342880
 def by_run(
@@ -259,7 +259,7 @@ def audit(ctx: typer.Context) -> None:
     "Check every promise of the records in git, for a script: exit code 1 when one is broken."
     call: Call = ctx.obj
     repo = open_repo(call.repo)
-    r = store_audit.full_audit(repo)
+    r = store_loss.audited(repo, [*store_loss.loss_findings(repo)])
     rows = [(f.level, f.where, f.what) for f in r.findings]
     data = {"ok": r.ok, "checked": r.checked, "findings": [asdict(f) for f in r.findings]}
     n = sum(f.level == "broken" for f in r.findings)
