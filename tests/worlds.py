@@ -30,10 +30,10 @@ def snapshot_of(theirs, ours):
     "What notes say that are nowhere."
     notes, places = [*theirs, *ours], {}
     for i, n in enumerate(notes): places.setdefault(n.ref, []).append((n.object, n.path, str(i)))
-    return audit.snapshot(None, Notes(dict.fromkeys(places, ""), places, {str(i): n.data for i, n in enumerate(notes)}))
+    return audit.read_snapshot(None, Notes(dict.fromkeys(places, ""), places, {str(i): n.data for i, n in enumerate(notes)}))
 
 
-def check(theirs, ours): return audit.check(snapshot_of(theirs, ours))
+def check(theirs, ours): return audit.check_snapshot(snapshot_of(theirs, ours))
 
 
 def op(operation, target, sources=(), **kw):

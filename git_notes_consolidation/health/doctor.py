@@ -16,7 +16,7 @@ from ..store import cache as store_cache
 from ..store.changes import last_run
 from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 from ..core.loading import Settings
-from ..store.audit import Snapshot, promise_findings, snapshot
+from ..store.audit import Snapshot, promise_findings, read_snapshot
 from ..store.loss import excuse, loss_findings
 from ..store.damage import LEVELS, Finding, note_findings, counted_noun
 from ..similarity.embedder import EmbeddingError
@@ -32,7 +32,7 @@ from ..observability.tracing import SDK
 from ..store.events import Events
 from ..store.git import missing_memories, Repo, RepoError
 from .plugin_view import (
-    in_folders, index_findings, reader_findings, readings, unseen, open_readonly)
+    in_folders, index_findings, reader_findings, plugin_readings, unseen, open_readonly)
 from ..llm.providers import Provider, is_local, outside, pace, providers
 from ..recall.service import refs_key
 from .operation import (
@@ -58,7 +58,8 @@ def _cache_state(repo: Repo, events: Events | None) -> Iterator[Finding]:
         yield say("note", f"{counted_noun(n, 'access', 'accesses')} that git does not hold yet.",
                   "gnc consolidate")
     if isinstance(last, dict):
-        yield say("ok", f"Last run here: {str(last.get('at'))[:16]}, {last.get('run') or 'without a change'}.")
+        done = last.get("run") or "without a change"
+        yield say("ok", f"Last run here: {str(last.get('at'))[:16]}, {done}.")
 
 
 def _clone(repo: Repo) -> str:
@@ -195,7 +196,8 @@ def setting_findings(settings: Settings) -> Iterator[Finding]:
     "What a file says, and what of it does not count."
     if not settings.remarks: yield Finding("settings", "ok", "Every setting counts as it stands."); return
     first, *more = settings.remarks
-    yield Finding("settings", "note", f"{first}.", "gnc config" + f", which names {len(more)} more" * bool(more))
+    yield Finding("settings", "note", f"{first}.",
+                  "gnc config" + f", which names {len(more)} more" * bool(more))
 
 # %% ../../nbs/17_health/04_doctor.ipynb #dd2a302a
 def run_check(area: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
@@ -212,7 +214,7 @@ def _notes(repo: Repo, s: Snapshot) -> Iterator[Finding]:
         what, _, heals = gone.partition("; ")
         yield Finding("notes", "broken", f"{what[0].upper()}{what[1:]}.", heals.partition(": ")[2])
     yield from note_findings(repo, s.scan, s.notes)
-    read = readings(s.notes)
+    read = plugin_readings(s.notes)
     yield from reader_findings(s.notes, read)
     yield from index_findings(repo.cache_dir / "index.db", s.scan, in_folders(s.notes), unseen(s.scan, read))
 
@@ -240,7 +242,7 @@ def checks(
     quick: bool = False,  # Read no note and no record
 ) -> tuple[Check, ...]:
     "What is looked at, in order."
-    known, read = cached_runs(repo), cache(lambda: snapshot(repo))
+    known, read = cached_runs(repo), cache(lambda: read_snapshot(repo))
     deep = Check("notes", partial(note_count_findings, repo)), Check("records", partial(cache_findings, repo))
     if not quick:
         deep = Check("notes", lambda: _notes(repo, read())), Check("records", lambda: _records(repo, read()))

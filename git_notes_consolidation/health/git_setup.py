@@ -50,32 +50,34 @@ def _unset(key: str, value: str) -> str:
 
 
 def _mistaken(key: str, value: str) -> Finding:
-    return Finding("git", "warn", f"{key} {value}: plugin 0.12 takes it for its own, and never sets up sharing.",
+    return Finding("git", "warn",
+                   f"{key} {value}: plugin 0.12 takes it for its own, and never sets up sharing.",
                    _unset(key, value), key.lower())
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #af354ff3
 def _pushes(remote: str, specs: Sequence[str]) -> Iterator[Finding]:
     key, bare = f"remote.{remote}.push", [s.lstrip("+") for s in specs]
     if specs and all(s.startswith("refs/notes/") for s in bare):
-        yield Finding("git", "warn", f"git push without a branch pushes only notes to {remote}, and the branch "
-                      "stays behind.",
-                      f"git push {shlex.quote(remote)} HEAD; or git config --add {shlex.quote(key)} HEAD", key)
+        yield Finding("git", "warn", f"git push without a branch pushes only notes to {remote}, and the "
+                      "branch stays behind.", f"git push {shlex.quote(remote)} HEAD; or git config --add "
+                      f"{shlex.quote(key)} HEAD", key)
     yield from (_mistaken(key, s) for s, b in zip(specs, bare) if b.startswith("refs/notes/mem-"))
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #0428d058
 def _fetches(remote: str, spec: str, refs: Sequence[str]) -> Iterator[Finding]:
     key, hit = f"remote.{remote}.fetch", [r for r in refs if fnmatchcase(r, spec.partition(":")[2])]
     if hit and spec.startswith("+"):
-        yield Finding("git", "warn", f"git fetch {remote} overwrites {hit[0]} here, and what was not pushed yet "
-                      "is gone.", f"{_unset(key, spec)}; gnc sync fetches beside it", key)
+        yield Finding("git", "warn", f"git fetch {remote} overwrites {hit[0]} here, and what was not pushed "
+                      "yet is gone.", f"{_unset(key, spec)}; gnc sync fetches beside it", key)
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #0b3c33f5
 def _merging(key: str, shared: bool) -> Finding:
     name = key.replace("mergestrategy", "mergeStrategy")
     return Finding("git", "warn" if shared else "note",
-                   f"{name} is cat_sort_uniq: where two clones wrote a note on one commit, git notes merge sorts "
-                   "its lines, and every memory in it is destroyed.",
-                   f"git config {shlex.quote(name)} union; the plugin's own sync names the strategy itself", key)
+                   f"{name} is cat_sort_uniq: where two clones wrote a note on one commit, git notes merge "
+                   "sorts its lines, and every memory in it is destroyed.",
+                   f"git config {shlex.quote(name)} union; the plugin's own sync names the strategy itself",
+                   key)
 
 
 def sharing_findings(
@@ -93,8 +95,8 @@ def sharing_findings(
         if k.startswith("notes.") and k.endswith(".mergestrategy") and v == "cat_sort_uniq":
             yield _merging(k, shared)
         if k == "notes.rewriteref" and fnmatchcase(refs[0], v):
-            yield Finding("git", "note", f"notes.rewriteRef {v}: an amended or rebased commit takes its memories "
-                          "along, which then stand in two places. Here they count once.", where=k)
+            yield Finding("git", "note", f"notes.rewriteRef {v}: an amended or rebased commit takes its "
+                          "memories along, which then stand in two places. Here they count once.", where=k)
         if k == "notes.rewriteref" and v.startswith("refs/notes/mem-"): yield _mistaken("notes.rewriteRef", v)
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #cfcecebd

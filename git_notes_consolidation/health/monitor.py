@@ -157,5 +157,6 @@ def collapse(
     for f in found:
         seen[k := kind(f)] += 1
         if not k or seen[k] <= most: out.append(f)
-        elif seen[k] == most + 1: out.append(Finding(*k, f"… and {total[k] - most} more of this kind; -v shows all."))
+        elif seen[k] == most + 1:
+            out.append(Finding(*k, f"… and {total[k] - most} more of this kind; -v shows all."))
     return out

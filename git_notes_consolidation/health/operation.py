@@ -72,7 +72,8 @@ _TAKES = timedelta(minutes=10)
 def _unfinished(repo: Repo, done: datetime | None, now: datetime) -> Iterator[Finding]:
     began = last_start(repo)
     if began and (not done or began > done) and now - began > _TAKES and not _held(repo, "lock"):
-        yield Finding("runs", "warn", f"The run that a hook started on {began:%Y-%m-%d %H:%M} did not finish.",
+        yield Finding("runs", "warn",
+                      f"The run that a hook started on {began:%Y-%m-%d %H:%M} did not finish.",
                       f"{repo.common_dir / 'gnc' / 'hook.log'} says why; gnc consolidate", "hook.log")
 
 # %% ../../nbs/17_health/03_operation.ipynb #888cfb00
@@ -161,8 +162,8 @@ def sync_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
     since = _since(repo, ours.values(), theirs)
     if not since: yield say("ok", f"{whom} has what is here, as of the last sync."); return
     days = max((now - min(since)).days, 0)
-    yield say("warn" if days > _LONG.days else "note", f"{counted_noun(len(since), 'change')} that {whom} does "
-              f"not have, the oldest {counted_noun(days, 'day')} old.")
+    yield say("warn" if days > _LONG.days else "note", f"{counted_noun(len(since), 'change')} that {whom} "
+              f"does not have, the oldest {counted_noun(days, 'day')} old.")
 
 
 def _since(repo: Repo, ours: Iterable[str], theirs: Sequence[str]) -> list[datetime]:
@@ -172,7 +173,8 @@ def _since(repo: Repo, ours: Iterable[str], theirs: Sequence[str]) -> list[datet
     return [datetime.fromtimestamp(int(t), UTC) for t in said.split()]
 
 # %% ../../nbs/17_health/03_operation.ipynb #c84687f9
-_NO_CACHE = ("The cache cannot be written: nothing is counted, and what it would keep is made again each time.")
+_NO_CACHE = ("The cache cannot be written: nothing is counted, and what it would keep is made again each "
+             "time.")
 
 
 def disk_findings(
@@ -181,7 +183,8 @@ def disk_findings(
     least: float = 10e6,  # … and below which neither will end well
 ) -> Iterator[Finding]:
     "Is there room, and may it be used?"
-    for place, what in ((repo.common_dir, "The git directory cannot be written, so nothing can be kept here."),
+    no_git = "The git directory cannot be written, so nothing can be kept here."
+    for place, what in ((repo.common_dir, no_git),
                         (repo.cache_dir, _NO_CACHE), (store_cache.index_path(repo), _NO_CACHE)):
         if place.exists() and not os.access(place, os.W_OK):
             yield Finding("disk", "warn", what, "Give this user the right to write there", str(place))

@@ -17,13 +17,13 @@ from ..store.git import MEM, Notes
 from ..store.reader import Scan, parse_note
 
 # %% auto #0
-__all__ = ['Reading', 'read_as_plugin', 'readings', 'in_folders', 'reader_findings', 'open_readonly', 'memory_key', 'IndexRow',
-           'plugin_index', 'duplicate_ids', 'index_findings', 'unseen']
+__all__ = ['PluginReading', 'read_as_plugin', 'plugin_readings', 'in_folders', 'reader_findings', 'open_readonly', 'memory_key',
+           'IndexRow', 'plugin_index', 'duplicate_ids', 'index_findings', 'unseen']
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #998b3ec3
 _RULE = re.compile(rb"^[^\S\n]*---[^\S\n]*$", re.M)
 
-class Reading(NamedTuple):
+class PluginReading(NamedTuple):
     "A note as the plugin reads it."
     records: int  # That are in it
     lost: tuple[int, ...]  # Where those begin that the plugin does not find, in bytes
@@ -38,16 +38,17 @@ class Reading(NamedTuple):
 def read_as_plugin(
     data: bytes,  # A note
     *place: str,  # Its ref and object
-) -> Reading:
+) -> PluginReading:
     "Which records are found by taking dashes in turn."
     rules, records = [m.start() for m in _RULE.finditer(data)], parse_note(data)[0]
     # An indented line closes in the middle of a long summary
     found = {a for a, b in zip(rules[::2], rules[1::2]) if data.startswith(b"---", b)}
-    return Reading(len(records), tuple(r.offset for r in records if r.offset not in found),
-                   tuple(r.offset for r in records if r.offset in found and _RULE.search(r.body.encode())), *place)
+    return PluginReading(len(records), tuple(r.offset for r in records if r.offset not in found),
+                   tuple(r.offset for r in records if r.offset in found and _RULE.search(r.body.encode())),
+                   *place)
 
 
-def readings(notes: Notes) -> list[Reading]:
+def plugin_readings(notes: Notes) -> list[PluginReading]:
     "Each note as the plugin reads it."
     return [read_as_plugin(notes.texts[blob], ref, obj) for ref in notes.places if ref.startswith(MEM)
             for obj, blob in notes.of(ref) if blob in notes.texts]
@@ -59,17 +60,17 @@ def in_folders(notes: Notes) -> dict[str, int]:
             if ref.startswith(MEM) and (n := sum("/" in path for _, path, _ in rows))}
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #eadaf217
-def reader_findings(notes: Notes, read: Sequence[Reading]) -> Iterator[Finding]:
+def reader_findings(notes: Notes, read: Sequence[PluginReading]) -> Iterator[Finding]:
     "What the plugin does not see of the notes, and this package does."
     for ref, n in in_folders(notes).items():
         yield Finding("plugin", "warn", f"{n} of {counted_noun(len(notes.of(ref)), 'note')} of this ref in "
-                      "folders, where plugin 0.12 finds none.", "No /memory:sync full: it would drop them from "
-                      "the plugin's index. gnc recall reads them.", ref)
+                      "folders, where plugin 0.12 finds none.", "No /memory:sync full: it would drop them "
+                      "from the plugin's index. gnc recall reads them.", ref)
     hurt, total = [r for r in read if r.lost or r.cut], sum(r.records for r in read)
     lost, cut = sum(len(r.lost) for r in hurt), sum(len(r.cut) for r in hurt)
     if not hurt: yield Finding("plugin", "ok", "The plugin's own reader finds every record."); return
-    yield Finding("plugin", "warn", f"Plugin 0.12 finds {total - lost} of {counted_noun(total, 'record')}, and "
-                  f"cuts {cut} short: a line --- in a text is a beginning or an end to it.",
+    yield Finding("plugin", "warn", f"Plugin 0.12 finds {total - lost} of {counted_noun(total, 'record')}, "
+                  f"and cuts {cut} short: a line --- in a text is a beginning or an end to it.",
                   "In a memory, write *** for a rule. gnc recall reads all of them.",
                   counted_noun(len(hurt), "note"))
     for r in hurt:
@@ -180,7 +181,7 @@ def index_findings(
         yield say("ok", f"{counted_noun(len(rows), 'row')}, and every memory of the notes among them.")
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #6c4fbbf2
-def unseen(scan: Scan, read: Iterable[Reading]) -> frozenset[str]:
+def unseen(scan: Scan, read: Iterable[PluginReading]) -> frozenset[str]:
     "Ids of memories that the plugin reads nowhere."
     lost = {(r.ref.removeprefix(MEM), r.object, at) for r in read for at in r.lost}
     return frozenset(m.id for m in scan.memories if m.places

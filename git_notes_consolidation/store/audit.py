@@ -24,9 +24,9 @@ from .state import (
     _KINDS, _run_record, State, fold, record_value, texts, with_state)
 
 # %% auto #0
-__all__ = ['is_sound', 'Row', 'Snapshot', 'snapshot', 'entry_findings', 'line_fault', 'line_findings', 'record_findings',
-           'run_findings', 'edge_faults', 'web_faults', 'summary_faults', 'operation_faults', 'log_findings',
-           'promise_findings', 'Report', 'counts', 'check', 'audit']
+__all__ = ['is_sound', 'PlacedRecord', 'Snapshot', 'read_snapshot', 'entry_findings', 'line_fault', 'line_findings',
+           'record_findings', 'run_findings', 'edge_faults', 'web_faults', 'summary_faults', 'operation_faults',
+           'log_findings', 'promise_findings', 'Report', 'audit_counts', 'check_snapshot', 'audit']
 
 # %% ../../nbs/08_store/20_audit.ipynb #cb815ae2
 def _is_time(value: object) -> bool:
@@ -49,7 +49,7 @@ def is_sound(record: Mapping[str, Any]) -> bool:
     return isinstance(share, (int, float)) and 0 <= share <= 1 and (kind != "review" or answer)
 
 # %% ../../nbs/08_store/20_audit.ipynb #9b951775
-class Row(NamedTuple):
+class PlacedRecord(NamedTuple):
     "A record, and the note that holds it."
     where: str
     data: Mapping[str, Any]
@@ -71,9 +71,9 @@ class Snapshot:
         return {m.id: m for m in with_state(self.scan.memories, self.state)}
 
     @cached_property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[PlacedRecord]:
         "The sound records."
-        return [Row(f"{REFS[s]} {obj}", r) for s, obj, r in self.events.records if is_sound(r)]
+        return [PlacedRecord(f"{REFS[s]} {obj}", r) for s, obj, r in self.events.records if is_sound(r)]
 
     @cached_property
     def where(self) -> Mapping[str, str]:
@@ -81,14 +81,14 @@ class Snapshot:
         return {r.get("subject") or r.get("memory") or r["id"]: where for where, r in self.rows}
 
     @cached_property
-    def whole(self) -> Sequence[Row]:
+    def whole(self) -> Sequence[PlacedRecord]:
         "The sound records of runs that finished, undone or not."
         seq = {i: r["seq"] for i, r in self.state.runs.items()}
         return [row for row in self.rows if row.data.get("run") in seq
                 and row.data["seq"] == seq[row.data["run"]]]
 
 
-def snapshot(
+def read_snapshot(
     repo: Repo,
     notes: Notes | None = None,  # What was read already
 ) -> Snapshot:
@@ -97,18 +97,25 @@ def snapshot(
     return Snapshot(notes, read_memories(repo, notes), read_events(repo, notes))
 
 # %% ../../nbs/08_store/20_audit.ipynb #79711fb8
+def _broken(where: str, what: str, remedy: str = "") -> Finding:
+    return Finding("records", "broken", what, remedy, where)
+
+
+def _odd(where: str, what: str, remedy: str = "") -> Finding:
+    return Finding("records", "note", what, remedy, where)
+
+
 def entry_findings(notes: Notes) -> Iterator[Finding]:
     "Notes that cannot be read, or are there twice."
     for ref, rows in notes.places.items():
         for obj, _, blob in rows:
             if blob not in notes.texts:
-                yield Finding("records", "broken", "A note cannot be read in this clone and was not checked: "
-                              "its blob is missing, or has more than 64 MB.",
-                              "git fetch --refetch --no-filter origin 'refs/notes/*:refs/notes/*'",
-                              f"{ref} {obj}")
+                yield _broken(f"{ref} {obj}", "A note cannot be read in this clone and was not checked: its "
+                              "blob is missing, or has more than 64 MB.",
+                              "git fetch --refetch --no-filter origin 'refs/notes/*:refs/notes/*'")
         for obj, n in Counter(obj for obj, *_ in rows).items():
-            if n > 1: yield Finding("records", "broken" if ref in REFS.values() else "note",
-                                    f"One object has {n} notes.", where=f"{ref} {obj}")
+            fault = _broken if ref in REFS.values() else _odd
+            if n > 1: yield fault(f"{ref} {obj}", f"One object has {n} notes.")
 
 # %% ../../nbs/08_store/20_audit.ipynb #7508f494
 def line_fault(raw: bytes) -> str:  # Empty when there is none
@@ -130,11 +137,11 @@ def line_findings(notes: Notes) -> Iterator[Finding]:
             for raw in notes.texts.get(blob, b"").split(b"\n"):
                 if (ref, raw) in lines: copies += bool(raw)
                 elif raw.strip() and (why := line_fault(raw)):
-                    yield Finding("records", "broken", f"{why}.",
-                                  f"git notes --ref={ref} edit {obj}, and take it out", place(ref, obj, at))
+                    yield _broken(place(ref, obj, at), f"{why}.",
+                                  f"git notes --ref={ref} edit {obj}, and take it out")
                 lines.add((ref, raw)); at += len(raw) + 1
-            if copies: yield Finding("records", "note", "Records that stand elsewhere too, and count once: "
-                                     f"{copies}.", where=f"{ref} {obj}")
+            if copies:
+                yield _odd(f"{ref} {obj}", f"Records that stand elsewhere too, and count once: {copies}.")
 
 # %% ../../nbs/08_store/20_audit.ipynb #6b1756fb
 _STORE = {"edge": "edges", "review": "edges", "summary": "summaries", "run": "runs", "undo": "runs"}
@@ -145,22 +152,23 @@ def record_findings(events: Events) -> Iterator[Finding]:
     for store, obj, r in events.records:
         i, kind, home = f"{r['id']:.60}", r["kind"], REFS[_STORE.get(r["kind"], "meta")]
         made = digest("r", store, {k: v for k, v in r.items() if k != "id"})[:18]
-        if first.setdefault((store, r["id"]), r) is not r: what = f"{i} says something else than its namesake."
+        if first.setdefault((store, r["id"]), r) is not r:
+            what = f"{i} says something else than its namesake."
         elif kind not in (*_KINDS, "run", "undo", "access"):
-            yield Finding("records", "note", f"{i} is of an unknown kind, {kind!r:.40}, and is ignored.",
-                          where=f"{REFS[store]} {obj}")
+            yield _odd(f"{REFS[store]} {obj}", f"{i} is of an unknown kind, {kind!r:.40}, and is ignored.")
             continue
         elif home != REFS[store]: what = f"{i} is of kind {kind} and belongs in {home}."
         elif i.startswith("r_") and i != made: what = f"{i} was altered: its content makes the name {made}."
         elif not is_sound(r): what = f"{i} is no sound {kind} record: {json.dumps(r):.200}"
         else: continue
-        yield Finding("records", "broken", what, where=f"{REFS[store]} {obj}")
+        yield _broken(f"{REFS[store]} {obj}", what)
 
 # %% ../../nbs/08_store/20_audit.ipynb #dbe1d8d5
 _COUNTED = {"tier_transitions": ("tier", "", True), "review_items": ("review", "", True),
             "operations": ("op", "", True), "summaries_created": ("summary", "", True),
-            "summaries_retired": ("summary", "", False), "supersessions_detected": ("edge", "supersedes", True),
-            "duplicates_found": ("edge", "duplicate_of", True), "edges_removed": ("edge", "", False)}
+            "summaries_retired": ("summary", "", False), "edges_removed": ("edge", "", False),
+            "supersessions_detected": ("edge", "supersedes", True),
+            "duplicates_found": ("edge", "duplicate_of", True)}
 
 
 def _counted_as(r: Mapping[str, Any]) -> tuple[str, str, bool]:
@@ -169,18 +177,18 @@ def _counted_as(r: Mapping[str, Any]) -> tuple[str, str, bool]:
 
 
 def _cut_off(s: Snapshot) -> Iterator[Finding]:
-    whole, rest = {id(row) for row in s.whole}, defaultdict[str, list[Row]](list)
+    whole, rest = {id(row) for row in s.whole}, defaultdict[str, list[PlacedRecord]](list)
     for row in s.rows:
         if "run" in row.data and id(row) not in whole: rest[row.data["run"]].append(row)
     for run, rows in sorted(rest.items()):
-        yield Finding("records", "note", f"{counted_noun(len(rows), 'record')} of a try of {run:.60} that did "
-                      "not finish, as after a crash: nothing of it counts.", "gnc consolidate", rows[0].where)
+        yield _odd(rows[0].where, f"{counted_noun(len(rows), 'record')} of a try of {run:.60} that did not "
+                   "finish, as after a crash: nothing of it counts.", "gnc consolidate")
 
 
 def _run_faults(log: Mapping[str, Any], there: Mapping[Any, int],
                 runs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for k, n in log.get("counts", {}).items():
-        if k in _COUNTED and n != there[_COUNTED[k]]: yield f"says {k} {n}, and {there[_COUNTED[k]]} are there"
+        if k in _COUNTED and n != (m := there[_COUNTED[k]]): yield f"says {k} {n}, and {m} are there"
     for t in log.get("targets", ()) if log["kind"] == "undo" else ():
         if t not in runs: yield f"takes back {t:.60}, and there is no such run"
         elif runs[t]["seq"] >= log["seq"]: yield f"takes back {t:.60}, which did not come before it"
@@ -193,7 +201,7 @@ def run_findings(s: Snapshot) -> Iterator[Finding]:
     yield from _cut_off(s)
     for run, log in s.state.runs.items():
         for what in _run_faults(log, there[run], s.state.runs):
-            yield Finding("records", "broken", f"{run:.60} {what}.", where=s.where.get(run, REFS["runs"]))
+            yield _broken(s.where.get(run, REFS["runs"]), f"{run:.60} {what}.")
 
 # %% ../../nbs/08_store/20_audit.ipynb #dccabf11
 def _unsaid(source: str, target: str) -> list[str]:
@@ -316,6 +324,10 @@ def summary_faults(x: MemorySummary, s: Snapshot) -> Iterator[str]:
 _TOLD = {"SUPERSEDE": EdgeType.SUPERSEDES.value, "MERGE": EdgeType.MERGED_INTO.value}
 _FRAME = ("id", "kind", "run", "seq", "subject")
 
+def _about(op: Mapping[str, Any]) -> set[str]:
+    return {i for i in (*op.get("sources", ()), op.get("target") or "") if i.startswith("mem_")}
+
+
 def operation_faults(op: Mapping[str, Any], made: Mapping[str, Sequence[Mapping[str, Any]]],
                      live: Mapping[str, MemoryEdge]) -> Iterator[str]:
     "What a line of the log says that its name or the edges do not bear out."
@@ -325,8 +337,7 @@ def operation_faults(op: Mapping[str, Any], made: Mapping[str, Sequence[Mapping[
     names = {*re.findall(r"\b(?:mem|edge)_[a-z2-7]{26}\b", parts)}
     ends = {end for i in names for e in made.get(i, ()) if e["type"] == _TOLD.get(op["operation"])
             and e["target"] in names for end in (e["source"], e["target"])}
-    about = {i for i in (*op.get("sources", ()), op.get("target") or "") if i.startswith("mem_")}
-    if op["operation"] in _TOLD and (bare := about - ends):
+    if op["operation"] in _TOLD and (bare := _about(op) - ends):
         yield f"is a {op['operation']} of {_few(bare)}, and no edge tells of that"
     for e in (live[i] for i in sorted(names & live.keys())):
         if not {e.source_id, e.target_id} <= names:
@@ -341,27 +352,26 @@ def log_findings(s: Snapshot) -> Iterator[Finding]:
         if r["kind"] == "edge" and live: made[r["source"]].append(r)
         if (r["kind"] == "wrote" and live and r["subject"] not in s.memories
             and r["run"] not in s.state.undone):
-            yield Finding("records", "broken", f"{r['run']:.60} says that it wrote {r['subject']:.60}, and no "
-                          "note holds that.", where=where)
+            yield _broken(where, f"{r['run']:.60} says that it wrote {r['subject']:.60}, and no note holds "
+                          "that.")
     for i, op in s.state.operations.items():
         for what in operation_faults(op, made, s.state.edges):
-            yield Finding("records", "broken", f"Operation {i:.60} {what}.", where=s.where.get(i, REFS["meta"]))
-    named = {*s.state.tiers, *s.state.accesses, *s.state.fields,
-             *(i for op in s.state.operations.values() for i in (*op.get("sources", ()), op.get("target") or "")
-               if i.startswith("mem_"))}
+            yield _broken(s.where.get(i, REFS["meta"]), f"Operation {i:.60} {what}.")
+    named = {*s.state.tiers, *s.state.accesses, *s.state.fields}
+    named = named.union(*map(_about, s.state.operations.values()))
     if gone := named - s.memories.keys():
-        yield Finding("records", "note", f"No note holds these any more, and records tell of them: {_few(gone)}.",
-                      where=s.where.get(min(gone), REFS["meta"]))
+        yield _odd(s.where.get(min(gone), REFS["meta"]),
+                   f"No note holds these any more, and records tell of them: {_few(gone)}.")
 
 # %% ../../nbs/08_store/20_audit.ipynb #8a08d588
 def promise_findings(s: Snapshot) -> Iterator[Finding]:
     "Every promise of our records that does not hold."
     if not any(ref.startswith(MEM) for ref in s.scan.tips) and s.events.records: return
-    yield from (*entry_findings(s.notes), *line_findings(s.notes), *record_findings(s.events), *run_findings(s),
-                *log_findings(s))
+    yield from (*entry_findings(s.notes), *line_findings(s.notes), *record_findings(s.events),
+                *run_findings(s), *log_findings(s))
     def say(level: str, i: str, what: str) -> Finding:
         return Finding("records", level, f"{what}.", where=s.where.get(i, REFS["edges"]))
-    for level, i, what in web_faults(s): yield say(level, i, what)
+    yield from (say(*x) for x in web_faults(s))
     for e in s.state.edges.values():
         for what in edge_faults(e, s): yield say("broken", e.id, f"Edge {e.id} {what}")
     for x in s.state.summaries.values():
@@ -382,7 +392,7 @@ class Report:
         return not any(f.level == "broken" for f in self.findings)
 
 # %% ../../nbs/08_store/20_audit.ipynb #9b177235
-def counts(s: Snapshot) -> dict[str, int]:
+def audit_counts(s: Snapshot) -> dict[str, int]:
     "How much of everything there is."
     kinds = Counter(r["kind"] for _, r in s.rows)
     wrote = {r["subject"] for _, r in s.whole if r["kind"] == "wrote" and r["run"] not in s.state.undone}
@@ -396,31 +406,33 @@ def counts(s: Snapshot) -> dict[str, int]:
             "memories written": len(wrote), "operations": len(s.state.operations)}
 
 
-def check(
+def check_snapshot(
     s: Snapshot,
     more: Iterable[Finding] = (),  # What was found elsewhere
 ) -> Report:
     "Check every promise of these notes."
-    odd = (Finding("notes", "note", f"{p.reason}.", where=f"{p.note}, byte {p.offset}") for p in s.scan.problems if p.reason != _GONE)
-    found = dict.fromkeys([*more, *odd, *promise_findings(s)])
-    return Report(tuple(sorted(found, key=lambda f: (LEVELS.index(f.level), f.where, f.what))), counts(s))
+    odd = (Finding("notes", "note", f"{p.reason}.", where=f"{p.note}, byte {p.offset}")
+           for p in s.scan.problems if p.reason != _GONE)
+    found = {*more, *odd, *promise_findings(s)}
+    worst = sorted(found, key=lambda f: (LEVELS.index(f.level), f.where, f.what))
+    return Report(tuple(worst), audit_counts(s))
 
 # %% ../../nbs/08_store/20_audit.ipynb #d996dd15
 def _leftovers(repo: Repo, refs: Mapping[str, str]) -> Iterator[Finding]:
     "Temporary refs, entries that are no notes, and that no memory is here."
     for ref in tips(repo, "refs/gnc/tmp/"):
-        yield Finding("records", "note", "A temporary ref was left behind; the next run removes it.", where=ref)
+        yield _odd(ref, "A temporary ref was left behind; the next run removes it.")
     for ref, tip in refs.items():
         for path in git(repo.path, "ls-tree", "--full-tree", "-r", "-z", "--name-only", tip).decode(
             "utf-8", "replace").split("\0"):
             if path and not re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", path.replace("/", "")):
-                yield Finding("records", "note", f"The entry {path} is not named like an object.", where=ref)
-    if gone := missing_memories(repo): yield Finding("notes", "broken", f"{gone[0].upper()}{gone[1:]}.", where=MEM)
+                yield _odd(ref, f"The entry {path} is not named like an object.")
+    if gone := missing_memories(repo): yield _broken(MEM, f"{gone[0].upper()}{gone[1:]}.")
 
 
 def audit(
     path: Path | str,  # Anywhere in a repository
 ) -> Report:
     "Check every promise of a repository's notes."
-    s = snapshot(repo := open_repo(path))
-    return check(s, _leftovers(repo, s.notes.tips))
+    s = read_snapshot(repo := open_repo(path))
+    return check_snapshot(s, _leftovers(repo, s.notes.tips))

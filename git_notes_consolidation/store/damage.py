@@ -15,7 +15,7 @@ from .git import git, MEM, Notes, read_blobs, Repo
 from .reader import _GONE, parse_note, Problem, Scan
 
 # %% auto #0
-__all__ = ['LEVELS', 'Recoverable', 'Finding', 'counted_noun', 'before_records', 'shattered', 'times_in', 'Change',
+__all__ = ['LEVELS', 'Recoverable', 'Finding', 'counted_noun', 'before_records', 'shattered', 'times_in', 'NoteChange',
            'note_history', 'recoverable', 'place', 'note_findings']
 
 # %% ../../nbs/08_store/16_damage.ipynb #c402b7a4
@@ -108,7 +108,7 @@ def _by_object(rows: Iterable[str]) -> dict[str, tuple[str, str]]:
     return here
 
 # %% ../../nbs/08_store/16_damage.ipynb #542e37fe
-class Change(NamedTuple):
+class NoteChange(NamedTuple):
     "What a commit did to one note."
     object: str
     old: str  # Its blob before; empty where there was none
@@ -121,7 +121,7 @@ def note_history(
     repo: Repo,
     tip: str,  # Of a notes ref
     since: str = "",  # A commit behind which nobody needs to look
-) -> Iterator[Change]:  # The newest first, a merge once for each parent
+) -> Iterator[NoteChange]:  # The newest first, a merge once for each parent
     "Every change of every note."
     said = git(repo.path, "log", "-m", "--root", "--raw", "--no-abbrev", "--no-renames",
                "--format=%x00%ct %s", tip, *([f"^{since}"] if since else []), "--").decode("utf-8", "replace")
@@ -129,10 +129,11 @@ def note_history(
         head, *rows = part.split("\n")
         when, _, how = head.partition(" ")
         for obj, (old, new) in _by_object(rows).items():
-            yield Change(obj, old, new, how, datetime.fromtimestamp(int(when), UTC))
+            yield NoteChange(obj, old, new, how, datetime.fromtimestamp(int(when), UTC))
 
 # %% ../../nbs/08_store/16_damage.ipynb #96e78b7c
-def _versions(repo: Repo, torn: Mapping[str, str], changes: Sequence[Change]) -> dict[str, dict[str, bytes]]:
+def _versions(repo: Repo, torn: Mapping[str, str],
+              changes: Sequence[NoteChange]) -> dict[str, dict[str, bytes]]:
     "By object: the versions of its note back to the last one in one piece, the newest first."
     bad, out = {obj: {blob} for obj, blob in torn.items()}, defaultdict[str, dict[str, bytes]](dict)
     mine = [c for c in changes if c.object in bad and c.old]
@@ -177,8 +178,8 @@ def _torn(scan: Scan, ref: str, obj: str, data: bytes, back: tuple[Recoverable, 
                        f"git notes --ref={name} edit {obj}, and take out the torn lines before the first "
                        f"---: until then the plugin reads nothing here", place(ref, obj))
     nowhere = f", and {len(gone) - len(back)} nowhere" if len(gone) > len(back) else ""
-    what = (f"{how}: of {_memories(len(when))} in it {len(gone)} can be read in no other note, {len(back)} in "
-            f"its history{nowhere}.")
+    what = (f"{how}: of {_memories(len(when))} in it {len(gone)} can be read in no other note, {len(back)} "
+            f"in its history{nowhere}.")
     again = " && ".join(f"git notes --ref={name} append -C {b} {obj}"
                         for b in dict.fromkeys(r.blob[:12] for r in back if r.whole))
     blobs = " ".join(dict.fromkeys(r.blob[:12] for r in back))

@@ -12,9 +12,10 @@ from datetime import datetime
 from typing import NamedTuple
 from ..core.memory import as_utc, digest
 from .audit import Report, audit
-from .damage import Change, Finding, Recoverable, counted_noun, note_history
+from .damage import NoteChange, Finding, Recoverable, counted_noun, note_history
 from .events import REFS, decode, every_tip, shared_tips
-from .git import KEPT, MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs
+from .git import (
+    KEPT, MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs)
 from .reader import parse_note, pieces
 from .sync import _lines, news
 from .writer import (
@@ -54,7 +55,7 @@ class Lost:
 # %% ../../nbs/08_store/22_loss.ipynb #8fda6575
 _OVER = re.compile("'git notes (add|copy|edit)'")
 
-def _removals(repo: Repo, tip: str, since: str) -> Iterator[Change]:
+def _removals(repo: Repo, tip: str, since: str) -> Iterator[NoteChange]:
     "What commits took away, or wrote over, whether or not it came back."
     return (c for c in note_history(repo, tip, since)
             if c.old and c.old != c.new and (not c.new or _OVER.search(c.how)))
@@ -75,7 +76,7 @@ def _dropped(note: bytes, now: bytes) -> list[bytes]:
 def _gone_from(repo: Repo, ref: str, tip: str, kept: str, whole: bool) -> list[Lost]:
     here = {obj: blob for obj, _, blob in note_paths(repo, tip)} if tip else dict[str, str]()
     out, mine, plugins = list[Lost](), kept and _stands_on(repo, tip, kept), ref.startswith(MEM)
-    found: dict[tuple[str, str], Change] = {}
+    found: dict[tuple[str, str], NoteChange] = {}
     for c in _removals(repo, tip, "" if whole or not mine else kept) if tip else ():
         if c.new or c.object not in here: found.setdefault((c.object, c.old if c.new else ""), c)
     read = read_blobs(repo, {b for c in found.values() for b in (c.old, here.get(c.object, "")) if b})

@@ -163,9 +163,6 @@ def test_gits_sort_is_always_recognised(git_repo, tmp_path):
 def test_whole_notes_are_never_called_torn():
     for m in (*sample_memories(), *story()): assert shattered(note_text(m).encode()) == ""
     assert shattered("\n".join(note_text(m) for m in sample_memories()).encode()) == ""
-    assert shattered(note_text(MINE[0]).rpartition("---")[0].encode()) == shattered(b"---\nsummary: a\ntimestamp: '2026-01-01'\ntype: x\n") == "torn"
-    assert shattered(b"summary: a\ntimestamp: '2026-01-01'\n") == "torn"
-    assert shattered(b"") == shattered(b"Reviewed-by: A\nA line.\n") == ""
 
 
 def test_what_cannot_be_read_is_told_with_its_place(git_repo):
@@ -230,13 +227,6 @@ def indexed(home, rows, vectors=True):
         conn.executescript(TABLES)
         conn.executemany("INSERT INTO memories VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, NULL, '', 'active', '', '', '')", rows)
         if vectors: conn.executemany("INSERT INTO vec_memories_rowids (id) VALUES (?)", [(r[0],) for r in rows])
-
-
-def test_a_memory_under_both_names(git_repo):
-    capture(git_repo, *MINE)
-    indexed(git_repo, [*rows_of(git_repo, 7), *rows_of(git_repo, 40)])
-    f, = bad(look(git_repo), "index")
-    assert f.what.startswith("2 memories in the index under two names, decisions:") and f.remedy == "/memory:sync full"
 
 
 def test_rows_in_no_note_memories_in_no_row_and_rows_without_a_vector(git_repo):
@@ -437,14 +427,6 @@ def test_the_cache_and_what_waits_in_it(tmp_path):
 
 
 # The model
-
-
-def test_who_would_be_asked_and_who_is(tmp_path, faulty_llm):
-    home = new_repo(tmp_path / "r", story()[:3])
-    server = faulty_llm("ok")
-    found = [f for f in look(home, {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.url}) if f.area == "model"]
-    assert not bad(found) and any("--llm auto would ask openai" in f.what for f in found) and "sk-secret" not in str(found)
-    assert [f.level for f in look(home, llm_provider="openai") if f.area == "model"][:2] == ["warn", "broken"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from datetime import timedelta
 
 import pytest
 from calls import gnc, gnc_process, new_repo, run
-from git_notes_consolidation.health import operation
 from git_notes_consolidation.observability import tracing
 from git_notes_consolidation.health import monitor as healths
 from git_notes_consolidation.store.changes import remember_start
@@ -21,7 +20,6 @@ from git_notes_consolidation.health.monitor import COMPONENTS, WORST, document, 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.reader import note_text, write_memories
-from git_notes_consolidation.health.operation import disk_findings
 from helpers import git, replace_everywhere, story
 
 DAY = timedelta(days=1)
@@ -127,7 +125,7 @@ def test_looking_changes_nothing_and_a_quick_look_reads_no_note(home, monkeypatc
     state(home), state(home, quick=True)
     assert files == {p: p.read_bytes() for p in home.rglob("*") if p.is_file()}
     def never(*args): raise AssertionError("a note was read")
-    monkeypatch.setattr("git_notes_consolidation.health.doctor.snapshot", never)
+    monkeypatch.setattr("git_notes_consolidation.health.doctor.read_snapshot", never)
     assert state(home, quick=True).status == "healthy" and part(home, "notes", quick=True).detail == "6 notes, counted and not read."
     with pytest.raises(AssertionError): state(home)
 
@@ -185,12 +183,6 @@ def test_a_disk_that_is_nearly_full(home):
         seen = apart(f"cp -r {home} {home}-2; mount -t tmpfs -o size={size} none {home}; cp -r {home}-2/. {home}; rm -r {home}-2; "
                      f"head -c {filled}M /dev/zero > {home}/fill", home)
         assert seen["status"] == seen["components"]["disk"]["status"] == status and "free" in seen["components"]["disk"]["detail"]
-
-
-def test_free_space_is_what_the_system_says(home):
-    free = shutil.disk_usage(home).free
-    assert [f.level for f in disk_findings(open_repo(home), low=free * 2)] == ["warn"]
-    assert [f.level for f in disk_findings(open_repo(home), low=free / 2)] == ["ok"]
 
 
 def test_notes_with_problems(home):
@@ -350,13 +342,6 @@ def test_an_endpoint_without_what_sends_there(home, monkeypatch):
     replace_everywhere(monkeypatch, tracing, "has_sdk", lambda: False)
     lacking = part(home, "observability", env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
     assert lacking.status == "degraded" and "[otel]" in lacking.remedy
-
-
-def test_a_component_that_cannot_be_looked_at_does_not_stop_the_others(home, monkeypatch):
-    def fails(repo): raise OSError("no such device")
-    replace_everywhere(monkeypatch, operation, "disk_findings", fails)
-    h = state(home)
-    assert [(c.name, "Could not be looked at: no such device" in c.detail) for c in h.components if c.status == "unhealthy"] == [("disk", True)]
 
 
 def test_a_damaged_cache_hides_no_other_finding(home):

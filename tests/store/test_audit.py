@@ -23,7 +23,7 @@ from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import events as store_events
 from git_notes_consolidation.store import reader as notes
 from git_notes_consolidation.store import writer as store_writer
-from git_notes_consolidation.store.audit import audit, snapshot
+from git_notes_consolidation.store.audit import audit, read_snapshot
 from git_notes_consolidation.store.damage import Finding
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.git import RepoError, open_repo
@@ -129,7 +129,7 @@ def right(template):
 
 
 def right_of(home):
-    seen = snapshot(open_repo(home)).notes
+    seen = read_snapshot(open_repo(home)).notes
     return tuple([Note(ref, obj, path, seen.texts[blob]) for ref, rows in seen.places.items() if (ref in REFS.values()) == ours for obj, path, blob in rows]
                  for ours in (False, True))
 
@@ -417,7 +417,7 @@ def test_both_readers_give_the_same_names(corpus_template):
     assert len(read) == scan.records and {second_reader.name("mem", ns, m.stamp, m.summary, m.body) for ns, m in read} == {m.id for m in scan.memories}
 
 
-@pytest.mark.parametrize("made", [lambda home: snapshot(open_repo(home)), lambda home: snapshot_of(*in_memory(*WORLD))])
+@pytest.mark.parametrize("made", [lambda home: read_snapshot(open_repo(home)), lambda home: snapshot_of(*in_memory(*WORLD))])
 def test_both_folds_say_the_same(template, made):
     s = made(template)
     held, back = second_reader.fold([r for _, r in s.rows])

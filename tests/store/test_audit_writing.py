@@ -78,39 +78,34 @@ def between(a, b): return lambda r, by: without(ends(r, by[a].id, by[b].id, type
 
 ANY, SET, WROTE, OP, MERGED = kind("op"), kind("set"), kind("wrote"), kind("op", operation="ADD"), kind("edge", type="merged_into")
 TAGS, SWAP, VERDICT = (lambda r: r.get("subject", "").endswith("/tags")), kind("op", operation="SUPERSEDE"), (lambda r: "holds" in r)
-PLANTS = {  # Store, which records, what becomes of one (nothing: it is lost), beside it or instead of it, level, what is found
-    "an unknown field": ("meta", SET, lambda r, by: r | {"subject": r["subject"][:30] + "/colour"}, False, "broken", "no sound set record"),
-    "a value of another kind": ("meta", SET, lambda r, by: r | {"value": 7}, False, "broken", "no sound set record"),
-    "no value": ("meta", SET, lambda r, by: without(r, "value"), False, "broken", "no sound set record"),
-    "a field of nothing": ("meta", TAGS, lambda r, by: r | {"subject": f"{NOBODY}/tags"}, False, "note", f"records tell of them: {NOBODY}"),
-    "written and lost": ("meta", WROTE, lambda r, by: r | {"subject": NOBODY}, False, "broken", f"wrote {NOBODY}, and no note holds that"),
-    "about nothing": ("meta", WROTE, lambda r, by: r | {"subject": ""}, False, "broken", "no sound wrote record"),
-    "a log of what is gone": ("meta", OP, lambda r, by: retold(r, target=NOBODY), False, "note", f"records tell of them: {NOBODY}"),
-    "no operation": ("meta", ANY, lambda r, by: retold(r, operation="FORGET"), False, "broken", "no sound op record"),
-    "too sure an operation": ("meta", ANY, lambda r, by: retold(r, confidence=1.5), False, "broken", "no sound op record"),
-    "an operation on no text": ("meta", ANY, lambda r, by: retold(r, sources=[1]), False, "broken", "no sound op record"),
-    "an operation at no time": ("meta", ANY, lambda r, by: retold(r, at="soon"), False, "broken", "no sound op record"),
-    "before in words": ("meta", ANY, lambda r, by: retold(r, before="none"), False, "broken", "no sound op record"),
-    "a log that was rewritten": ("meta", ANY, lambda r, by: r | {"reasoning": "because"}, False, "broken", "is not named by what it says"),
-    "a log that was lost": ("meta", ANY, None, False, "broken", "says operations .*, and .* are there"),
-    "a link that was lost": ("edges", kind("edge", type="supersedes"), None, False, "broken", "is a SUPERSEDE of .*, and no edge tells of that"),
-    "a link of a run that was cut off": ("edges", kind("edge", type="supersedes"), lambda r, by: r | {"run": "run_gone"}, False, "broken", "is a SUPERSEDE of"),
-    "half a merge that was lost": ("edges", MERGED, None, False, "broken", "is a MERGE of .*, and no edge tells of that"),
-    "a log of another edge": ("meta", SWAP, lambda r, by: retold(r, after={"edge": merge_of(by)}), False, "broken", "names edge_.*, which joins mem_"),
-    "a replacement of something else": ("meta", SWAP, lambda r, by: retold(r, target=by["The port is 8443"].id, after={}), False, "broken", "is a SUPERSEDE"),
-    "a verdict on an open question": ("edges", VERDICT, lambda r, by: without(r, "live"), False, "broken", "no sound review record"),
-    "a verdict in words": ("edges", VERDICT, lambda r, by: r | {"holds": "yes"}, False, "broken", "no sound review record"),
-    "an end that was lost": ("edges", VERDICT, None, False, "broken", "says review_items 1, and 0 are there"),
-    "merged into what does not say it": ("edges", MERGED, lambda r, by: ends(r, by["The port is 8443"].id, r["target"]), True, "broken",
-                                         "merged into .* which does not say .*8443"),
-    "merged, and replaces what holds it": ("edges", MERGED, between("Half a", "Both halves"), True, "broken", "Supersession goes round"),
-    "an older one replaces": ("edges", kind("edge", type="supersedes"), between("Fact 0", "The port is 8443"), True, "broken", "from the older"),
-}
+UNSOUND = [  # Store, which records, what becomes of one
+    ("meta", SET, lambda r, by: r | {"subject": r["subject"][:30] + "/colour"}), ("meta", SET, lambda r, by: r | {"value": 7}),
+    ("meta", SET, lambda r, by: without(r, "value")), ("meta", WROTE, lambda r, by: r | {"subject": ""}),
+    ("meta", ANY, lambda r, by: retold(r, operation="FORGET")), ("meta", ANY, lambda r, by: retold(r, confidence=1.5)),
+    ("meta", ANY, lambda r, by: retold(r, sources=[1])), ("meta", ANY, lambda r, by: retold(r, at="soon")),
+    ("meta", ANY, lambda r, by: retold(r, before="none")), ("edges", VERDICT, lambda r, by: without(r, "live")),
+    ("edges", VERDICT, lambda r, by: r | {"holds": "yes"})]
+# … (nothing: it is lost), beside it or instead of it, level, what is found
+PLANTS = [*((*x, False, "broken", "is no sound") for x in UNSOUND),
+    ("meta", TAGS, lambda r, by: r | {"subject": f"{NOBODY}/tags"}, False, "note", f"records tell of them: {NOBODY}"),
+    ("meta", WROTE, lambda r, by: r | {"subject": NOBODY}, False, "broken", f"wrote {NOBODY}, and no note holds that"),
+    ("meta", OP, lambda r, by: retold(r, target=NOBODY), False, "note", f"records tell of them: {NOBODY}"),
+    ("meta", ANY, lambda r, by: r | {"reasoning": "because"}, False, "broken", "is not named by what it says"),
+    ("meta", ANY, None, False, "broken", "says operations .*, and .* are there"),
+    ("edges", kind("edge", type="supersedes"), None, False, "broken", "is a SUPERSEDE of .*, and no edge tells of that"),
+    ("edges", kind("edge", type="supersedes"), lambda r, by: r | {"run": "run_gone"}, False, "broken", "is a SUPERSEDE of"),
+    ("edges", MERGED, None, False, "broken", "is a MERGE of .*, and no edge tells of that"),
+    ("meta", SWAP, lambda r, by: retold(r, after={"edge": merge_of(by)}), False, "broken", "names edge_.*, which joins mem_"),
+    ("meta", SWAP, lambda r, by: retold(r, target=by["The port is 8443"].id, after={}), False, "broken", "is a SUPERSEDE"),
+    ("edges", VERDICT, None, False, "broken", "says review_items 1, and 0 are there"),
+    ("edges", MERGED, lambda r, by: ends(r, by["The port is 8443"].id, r["target"]), True, "broken", "merged into .* which does not say .*8443"),
+    ("edges", MERGED, between("Half a", "Both halves"), True, "broken", "Supersession goes round"),
+    ("edges", kind("edge", type="supersedes"), between("Fact 0", "The port is 8443"), True, "broken", "from the older")]
 
 
 def planted(w, plant, data):
     "The notes with one fault in one of the records that it fits, and what should be said of it."
-    store, pick, change, beside, level, what = PLANTS[plant]
+    store, pick, change, beside, level, what = plant
     theirs, ours = in_memory(*w)
     by = {m.summary: m for m in w[0]}
     lines = [(r, obj) for n in ours if n.ref == REFS[store] for obj, r in ((n.object, json.loads(x[2:])) for x in n.data.decode().split("\n") if x)]
