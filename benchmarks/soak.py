@@ -218,7 +218,7 @@ class Soak:
         except consolidation_plan.Guard: self.did["stopped by the guard"] += 1
         for c in (*self.clones, *self.clones[:-1]): self.meet(c)
         for c in self.clones:
-            if bad := [str(f) for f in audit.audit(c.home).findings if f.level == "error"]: self.wrong(n, f"audit of {c.name}: {bad[:3]}")
+            if bad := [str(f) for f in audit.audit(c.home).findings if f.level == "broken"]: self.wrong(n, f"audit of {c.name}: {bad[:3]}")
         c = self.clones[n // self.every % len(self.clones)]
         try: service.run(c.service(), c.now)
         except consolidation_plan.Guard: self.did["stopped by the guard"] += 1

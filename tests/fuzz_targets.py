@@ -13,7 +13,6 @@ from io import StringIO
 from pathlib import Path
 
 from git_notes_consolidation.store import changes as arrivals
-from git_notes_consolidation.store import audit_notes as audit
 from git_notes_consolidation.session import block
 from git_notes_consolidation.apps.cli import app as cli
 from git_notes_consolidation.apps.cli import program as apps_program
@@ -68,6 +67,7 @@ from git_notes_consolidation.writing.files.entries import BadFile
 from git_notes_consolidation.core.memory import SAMPLE_NOW, UTC, Place, as_utc
 from git_notes_consolidation.core.models import (
     EdgeType, MemoryEdge, MemoryTier)
+from second_reader import note_memories
 from fuzz_base import NEW, OLD, PLACED, SUMMARY, folder, put, target, text_of, typed
 from git_notes_consolidation.core.reports import ConsolidationPhase, ConsolidationResult
 
@@ -104,8 +104,8 @@ def note(data):
         words=("---\n", "--- \r\n", "summary: ", "timestamp: 2026-01-01\n", "&a ", "*a", "[", "{", "- ", ": ", "\udcff", "escape: \\\n", "valid_from: ", "\0",
                "\\---\n", "\n", "\v", "\u0085"))
 def audited(data):
-    "The audit reads notes on its own, and finds the same memories."
-    mine, (theirs, _) = store_reader.parse_note(data)[0], audit.note_memories(data)
+    "A second reader finds the same memories."
+    mine, (theirs, _) = store_reader.parse_note(data)[0], note_memories(data)
     assert [(r.front["timestamp"], r.front["summary"], r.body) for r in mine] == [(m.stamp, m.summary, m.body) for m in theirs]
 
 

@@ -1,19 +1,39 @@
 """For tests: memories that were written one at a time, and the notes that would hold them."""
 from dataclasses import replace
 from datetime import timedelta
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from git_notes_consolidation.store import events as notes
 from git_notes_consolidation.store import reader as store_reader
-from git_notes_consolidation.store.audit_notes import REFS, Note
+from git_notes_consolidation.store import audit
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge, MemoryTier
-from git_notes_consolidation.store.events import Append
+from git_notes_consolidation.store.events import REFS, Append
+from git_notes_consolidation.store.git import Notes
 
 OBJ = "ab" * 20
 SAID = ("The pool holds 20.", "It is not cached.", "Never retry `POST /jobs`.", "---", "\\---", " --- ", "type: decisions", "See retry_limit in src/pool.py.",
         "Since v2.1.", "Five workers, 1,000 jobs.", "")
+
+
+class Note(NamedTuple):
+    "One entry of a notes tree."
+    ref: str
+    object: str
+    path: str
+    data: bytes
+
+
+def snapshot_of(theirs, ours):
+    "What notes say that are nowhere."
+    notes, places = [*theirs, *ours], {}
+    for i, n in enumerate(notes): places.setdefault(n.ref, []).append((n.object, n.path, str(i)))
+    return audit.read_snapshot(None, Notes(dict.fromkeys(places, ""), places, {str(i): n.data for i, n in enumerate(notes)}))
+
+
+def check(theirs, ours): return audit.check_snapshot(snapshot_of(theirs, ours))
 
 
 def op(operation, target, sources=(), **kw):

@@ -5,12 +5,11 @@
 # %% ../../nbs/13_consolidation/14_stores.ipynb #2d512f35
 from __future__ import annotations
 import os, uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 from ..store import cache as store_cache, tables as store_tables
@@ -47,13 +46,11 @@ def open_service(path: Path | str = ".", settings: Settings | None = None, **kw:
 
 def client_for(repo: Repo, settings: Settings) -> Callable[[], Client]:
     "Makes what a language model is asked through, when it is asked."
-    return partial(_client, repo, settings)
-
-
-def _client(repo: Repo, settings: Settings) -> Client:
-    store_cache.open_index(repo).close()  # The same file holds the replies
-    env = outside(os.environ, repo.worktree or repo.common_dir)
-    return get_client(settings.config, env, store_cache.index_path(repo))
+    def client() -> Client:
+        store_cache.open_index(repo).close()  # The same file holds the replies
+        env = outside(os.environ, repo.worktree or repo.common_dir)
+        return get_client(settings.config, env, store_cache.index_path(repo))
+    return client
 
 # %% ../../nbs/13_consolidation/14_stores.ipynb #fb22ad8e
 STRATEGIES = ("dedupe", "supersede", "summarize", "tier")
@@ -85,20 +82,18 @@ def scope_of(
     return Scope(frozenset(namespaces) or None, since, until, ids, frozenset(wanted))
 
 # %% ../../nbs/13_consolidation/14_stores.ipynb #650ae81d
-_services: dict[str, ConsolidationService] = {}
+_service_at = cache(open_service)
 
 def get_consolidation_service(
     path: Path | str = ".",
 ) -> ConsolidationService:
     "The service of the repository that a path is in; the same one for the same path until reset."
-    key = str(Path(path).resolve())
-    if key not in _services: _services[key] = open_service(path)
-    return _services[key]
+    return _service_at(Path(path).resolve())
 
 
 def reset_consolidation_service() -> None:
     "Forget the services that `get_consolidation_service` made."
-    _services.clear()
+    _service_at.cache_clear()
 
 # %% ../../nbs/13_consolidation/14_stores.ipynb #5ebe64c3
 @dataclass(frozen=True)
@@ -110,8 +105,6 @@ class Store:
     def all(self) -> dict[str, Any]:
         "Every live value by its id."
         return self._all(view(self.repo))
-
-    def _all(self, v: View) -> dict[str, Any]: return dict(getattr(v.state, self.kind))
 
     def get(self, i: str) -> Any:
         "One value, or none; a memory is also meant by the plugin's spellings."
@@ -130,18 +123,16 @@ class Store:
     def search(self, words: str, limit: int | None = None) -> list[Any]:
         "Values in whose text all of the words stand."
         v, wanted = view(self.repo), words.casefold().split()
-        there = self._all(v)
-        return [there[i] for i, said in self._texts(v) if all(w in said.casefold() for w in wanted)][:limit]
-
-    def _texts(self, v: View) -> list[tuple[str, str]]:
-        return [(i, repr(x)) for i, x in sorted(self._all(v).items())]
+        texts = {m.id: m.text for m in v.scan.memories}
+        return [x for i, x in sorted(self._all(v).items())
+                if all(w in (texts.get(i) or self._text(x)).casefold() for w in wanted)][:limit]
 
     def put(self, value: Any, now: datetime | None = None, live: bool = True) -> str:
         "Append a value, or another state of one; the name of the run that holds it."
         v, at = view(self.repo), now or datetime.now(UTC)
         run_id = digest("run", v.bases, at.isoformat(), self.kind, live, repr(value))
-        log = {"kind": "run", "id": run_id, "at": at.isoformat(), **self._log(value, run_id)}
         made = self._made(value, v, run_id, at, live)
+        log = {"kind": "run", "id": run_id, "at": at.isoformat(), **self._log(value, run_id)}
         where = made[0].object if made else _commit_of(v, "")
         append(self.repo, lambda e: [*made, Append("runs", where, log)], at)
         return run_id
@@ -150,9 +141,12 @@ class Store:
 
     def delete(self, i: str, now: datetime | None = None) -> str:
         "End a value; the name of the run that did, which `gnc undo` takes back."
-        value = self.get(i)
-        if value is None: raise UnknownId(f"nothing here is called {i!r}")
+        if (value := self.get(i)) is None: raise UnknownId(f"nothing here is called {i!r}")
         return self.put(value, now, live=False)
+
+    def _all(self, v: View) -> dict[str, Any]: return dict(getattr(v.state, self.kind))
+
+    def _text(self, value: Any) -> str: return repr(value)
 
     def _log(self, value: Any, run_id: str) -> dict[str, Any]: return {"counts": {self.kind: 1}}
 
@@ -163,8 +157,8 @@ class Store:
 
 def _commit_of(v: View, i: str) -> str:
     "The object that a memory's note hangs on; the newest one's where it is not here."
-    found = next((m.commit_sha for m in v.scan.memories if m.id == i), "")
-    return found or (v.scan.memories[-1].commit_sha if v.scan.memories else "0" * 40)
+    known = {m.id: m.commit_sha for m in v.scan.memories}
+    return known.get(i) or next(reversed(known.values()), "0" * 40)
 
 # %% ../../nbs/13_consolidation/14_stores.ipynb #f0437df6
 class EdgeStore(Store):
@@ -179,31 +173,28 @@ class SummaryStore(Store):
     "Summaries."
     kind = "summaries"
 
-    def _texts(self, v: View) -> list[tuple[str, str]]:
-        return [(i, " ".join((x.title, x.summary, *x.key_facts))) for i, x in sorted(self._all(v).items())]
+    def _text(self, value: MemorySummary) -> str:
+        return " ".join((value.title, value.summary, *value.key_facts))
 
     def _made(self, value: MemorySummary, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
         return [summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id, live)]
 
 # %% ../../nbs/13_consolidation/14_stores.ipynb #cc1d0f68
-_SAID_BY = {
-    "activation_count": "recall counts uses, as does increment_activation",
-    "last_accessed": "recall counts uses, as does increment_activation",
+_USES = "recall counts uses, as does increment_activation"
+_SET_BY = {
+    "activation_count": _USES, "last_accessed": _USES,
     "superseded_by": "an edge says that: EdgeStore(repo).put(MemoryEdge(newer, older, EdgeType.SUPERSEDES))",
     "duplicate_of": "an edge says that: EdgeStore(repo).put(MemoryEdge(again, first, EdgeType.DUPLICATE_OF))",
-    "consolidated_into": "a summary says that: SummaryStore(repo).put(…)"
-}
+    "consolidated_into": "a summary says that: SummaryStore(repo).put(…)"}
 
 
 class MetadataStore(Store):
-    "What is known of each memory. It is read from edges, summaries and uses; set by hand is its tier alone."
+    "What is known of each memory: edges, summaries and uses say it; only the tier can be set by hand."
     kind = "metadata"
 
     def _all(self, v: View) -> dict[str, MemoryMetadata]:
         v = counted(self.repo, v)
         return metadata_of(v.scan.memories, v.state.edges.values(), v.state.summaries.values(), v.state)
-
-    def _texts(self, v: View) -> list[tuple[str, str]]: return [(m.id, m.text) for m in v.scan.memories]
 
     def increment_activation(self, memory_ids: str | Iterable[str], now: datetime | None = None) -> None:
         "One use more of each, as if it had been recalled; git holds it after the next run."
@@ -215,13 +206,12 @@ class MetadataStore(Store):
                           uuid.uuid4().hex)
 
     def _made(self, value: MemoryMetadata, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
+        if not live: return super()._made(value, v, run_id, at, live)
         m = next((m for m in v.scan.memories if m.id == value.memory_id), None)
         if m is None: raise UnknownId(f"no memory here is called {value.memory_id!r}")
-        if not live: return super()._made(value, v, run_id, at, live)
         known, blank = self._all(v)[m.id], MemoryMetadata(m.id)
-        for name, why in _SAID_BY.items():
-            said = getattr(value, name)
-            if said not in (getattr(blank, name), getattr(known, name)):
+        for name, why in _SET_BY.items():
+            if (said := getattr(value, name)) not in (getattr(blank, name), getattr(known, name)):
                 raise ValueError(f"{name} {said!r} cannot be put: {why}")
         return [tier_append(m, known.tier, value.tier, "set by hand", value.retention.overall, run_id)]
 
@@ -231,12 +221,11 @@ class RunLogStore(Store):
     kind = "runs"
 
     def _all(self, v: View) -> dict[str, ConsolidationResult]:
-        moves = defaultdict[str, list[TierTransition]](list)
+        moves: dict[str, list[TierTransition]] = {i: [] for i in v.state.runs}
         for _, _, r in v.events.records:
-            if r["kind"] == "tier":
-                moves[str(r.get("run"))].append(
-                    TierTransition(r["memory"], MemoryTier(r["from"]), MemoryTier(r["tier"]),
-                                   str(r.get("reason", "")), float(r.get("score", 0))))
+            if r["kind"] == "tier" and r.get("run") in moves: moves[r["run"]].append(
+                TierTransition(r["memory"], MemoryTier(r["from"]), MemoryTier(r["tier"]),
+                               str(r.get("reason", "")), float(r.get("score", 0))))
         return {i: _result_of(r, moves[i]) for i, r in v.state.runs.items()}
 
     def _log(self, value: ConsolidationResult, run_id: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import json, sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -16,8 +16,9 @@ from ..store import cache as store_cache
 from ..store.changes import last_run
 from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 from ..core.loading import Settings
-from ..store.loss import audited, loss_findings
-from ..store.damage import LEVELS, Finding, note_findings, notes_of, counted_noun
+from ..store.audit import Snapshot, promise_findings, read_snapshot
+from ..store.loss import excuse, loss_findings
+from ..store.damage import LEVELS, Finding, note_findings, counted_noun
 from ..similarity.embedder import EmbeddingError
 from ..similarity.endpoint import EndpointEmbedder, get_embedder
 from ..similarity.minilm import MiniLMEmbedder
@@ -28,12 +29,10 @@ from ..store.accesses import access_counts, unflushed
 from ..llm.client import Client, ask_all
 from ..llm.protocol import Request
 from ..observability.tracing import SDK
-from ..store.events import Events, read_events
-from ..store.git import MEM, missing_memories, Repo, RepoError
-from ..store.state import fold
-from ..store.reader import read_memories
+from ..store.events import Events
+from ..store.git import missing_memories, Repo, RepoError
 from .plugin_view import (
-    in_folders, index_findings, reader_findings, readings, unseen, open_readonly)
+    in_folders, index_findings, reader_findings, plugin_readings, unseen, open_readonly)
 from ..llm.providers import Provider, is_local, outside, pace, providers
 from ..recall.service import refs_key
 from .operation import (
@@ -41,68 +40,46 @@ from .operation import (
     run_findings, sync_findings, telemetry_findings)
 
 # %% auto #0
-__all__ = ['record_findings', 'cache_findings', 'model_findings', 'embedder_findings', 'extra_findings', 'hook_findings',
-           'setting_findings', 'run_check', 'Check', 'checks', 'checkup', 'worst_first']
-
-# %% ../../nbs/17_health/04_doctor.ipynb #9b88735f
-def record_findings(repo: Repo, events: Events) -> Iterator[Finding]:
-    "What our refs hold, and what they hold in vain."
-    state = fold(events)
-    for p in events.problems:
-        yield Finding("records", "broken", f"A line that is no record is left out: {p.reason}.",
-                      f"git notes --ref={p.note.replace(' ', ' edit ')}, and take it out",
-                      f"{p.note}, byte {p.offset}")
-    cut = [r["run"] for _, _, r in events.records if r.get("run") and r["run"] not in state.runs]
-    if cut:
-        yield Finding("records", "note",
-                      f"{counted_noun(len(cut), 'record')} of {counted_noun(len({*cut}), 'run')} that did "
-                      f"not finish; nothing of it counts.",
-                      "gnc consolidate", sorted({*cut})[0])
-    yield Finding("records", "ok",
-                  f"{counted_noun(len(events.records), 'record')} of {counted_noun(len(state.runs), 'run')}, "
-                  f"{len(state.undone)} taken back.")
+__all__ = ['cache_findings', 'model_findings', 'embedder_findings', 'extra_findings', 'hook_findings', 'setting_findings',
+           'run_check', 'Check', 'checks', 'checkup', 'worst_first']
 
 # %% ../../nbs/17_health/04_doctor.ipynb #13b2b332
-def cache_findings(
-    repo: Repo,
-    events: Events | None = None,  # Of our refs; without them what waits is not counted
-) -> Iterator[Finding]:
-    "How far the cache is, and what waits in it."
-    def say(level: str, what: str, remedy: str = "") -> Finding:
-        return Finding("records", level, what, remedy, "consolidation.db")
-    if not (path := store_cache.index_path(repo)).exists(): yield _no_cache(repo); return
-    try:
-        with open_readonly(path) as conn:
-            if conn.execute("PRAGMA user_version").fetchone()[0] != store_cache.SCHEMA:
-                raise ValueError("it is of another version")
-            made_of, last = store_cache.recalled(conn, "tables"), store_cache.recalled(conn, "last_run")
-            asked = conn.execute("SELECT name FROM sqlite_master WHERE name = 'accesses'").fetchall()
-            wait = unflushed(conn, access_counts(events, _clone(repo))) if events and asked else {}
-    except (sqlite3.Error, OSError, ValueError) as e: yield say("warn",
-        f"It cannot be used ({e}); the next run makes it anew.", "gnc consolidate"); return
+def _cache_state(repo: Repo, events: Events | None) -> Iterator[Finding]:
+    say = partial(Finding, "records", where="consolidation.db")
+    with open_readonly(store_cache.index_path(repo)) as conn:
+        if conn.execute("PRAGMA user_version").fetchone()[0] != store_cache.SCHEMA:
+            raise ValueError("it is of another version")
+        made_of, last = store_cache.recalled(conn, "tables"), store_cache.recalled(conn, "last_run")
+        asked = conn.execute("SELECT 1 FROM sqlite_master WHERE name = 'accesses'").fetchone()
+        wait = unflushed(conn, access_counts(events, _clone(repo))) if events and asked else {}
     if made_of == refs_key(repo): yield say("ok", "The cache is up to date.")
     else: yield say("note", "The cache is behind the notes; the next run or recall brings it up to date.")
-    if wait:
-        yield say("note",
-                  f"{counted_noun(sum(map(len, wait.values())), 'access', 'accesses')} that git does not "
-                  f"hold yet.", "gnc consolidate")
+    if n := sum(map(len, wait.values())):
+        yield say("note", f"{counted_noun(n, 'access', 'accesses')} that git does not hold yet.",
+                  "gnc consolidate")
     if isinstance(last, dict):
-        yield say("ok",
-                  f"Last run here: {str(last.get('at'))[:16]}, {last.get('run') or 'without a change'}.")
-
-
-def _no_cache(repo: Repo) -> Finding:
-    "Where there was a run there was a cache."
-    if not last_run(repo).at:
-        return Finding("records", "note", "No cache yet; the first run makes it.", where="consolidation.db")
-    return Finding("records", "warn",
-                   "The cache is gone; until the next run each command reads everything anew.",
-                   "gnc consolidate", "consolidation.db")
+        done = last.get("run") or "without a change"
+        yield say("ok", f"Last run here: {str(last.get('at'))[:16]}, {done}.")
 
 
 def _clone(repo: Repo) -> str:
     file = repo.common_dir / "gnc" / "clone-id"
     return file.read_text().strip() if file.exists() else ""
+
+
+def cache_findings(
+    repo: Repo,
+    events: Events | None = None,  # Of our refs; without them what waits is not counted
+) -> Iterator[Finding]:
+    "How far the cache is, and what waits in it."
+    say = partial(Finding, "records", where="consolidation.db")
+    if store_cache.index_path(repo).exists():
+        try: yield from _cache_state(repo, events)
+        except (sqlite3.Error, OSError, ValueError) as e:
+            yield say("warn", f"It cannot be used ({e}); the next run makes it anew.", "gnc consolidate")
+    elif not last_run(repo).at: yield say("note", "No cache yet; the first run makes it.")
+    else: yield say("warn", "The cache is gone; until the next run each command reads everything anew.",
+                    "gnc consolidate")
 
 # %% ../../nbs/17_health/04_doctor.ipynb #48094d39
 def model_findings(
@@ -159,9 +136,12 @@ _EXTRAS = {"llm": ("openai", "pydantic", "anyio", "aiolimiter"), "tune": ("sklea
            "minilm": ("onnxruntime", "huggingface_hub"), "otel": (SDK,)}
 
 
-def _there(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try: return find_spec(name) is not None
     except (ImportError, ValueError): return False
+
+
+def _lacking(extra: str) -> list[str]: return [n for n in _EXTRAS[extra] if not _is_installed(n)]
 
 
 def _absent(extra: str, gone: Sequence[str], level: str = "note") -> Finding:
@@ -176,56 +156,48 @@ def embedder_findings(repo: Repo, settings: Settings, env: Mapping[str, str]) ->
         made = get_embedder(c, repo.cache_dir / "index.db", env)
         if isinstance(made, MiniLMEmbedder):
             _ = made.files
-            if gone := [m for m in _EXTRAS["minilm"] if not _there(m)]:
-                yield _absent("minilm", gone, "broken")
-                return
+            if gone := _lacking("minilm"): yield _absent("minilm", gone, "broken"); return
         if isinstance(made, PluginVectors) and not any(True for _ in plugin_rows(made.path)):
             raise EmbeddingError("the plugin's index holds no vectors")
-    except (ConfigError, EmbeddingError, NotImplementedError) as e: yield Finding("model", "broken",
-        f"Embedder {c.embedder}: {e}.", where="embedder"); return
-    sent = (
-        f"texts are sent to {c.embedding_base_url}, "
-        f"{'local' if is_local(c.embedding_base_url) else 'outside this machine'}")
-    more = sent if isinstance(made, EndpointEmbedder) else "no network is needed"
+    except (ConfigError, EmbeddingError, NotImplementedError) as e:
+        yield Finding("model", "broken", f"Embedder {c.embedder}: {e}.", where="embedder"); return
+    place = "local" if is_local(c.embedding_base_url) else "outside this machine"
+    more = (f"texts are sent to {c.embedding_base_url}, {place}" if isinstance(made, EndpointEmbedder)
+            else "no network is needed")
     yield Finding("model", "ok", f"Vectors are made by {c.embedder}; {more}.", where="embedder")
 
 # %% ../../nbs/17_health/04_doctor.ipynb #d7cd98ab
 def extra_findings(settings: Settings) -> Iterator[Finding]:
     "Which extras can be imported, and the plugin."
-    for extra, names in _EXTRAS.items():
-        gone = [n for n in names if not _there(n)]
+    for extra in _EXTRAS:
         needed = extra == "llm" and settings.config.llm_provider != "off"
-        yield (_absent(extra, gone, "warn" if needed else "note") if gone
+        yield (_absent(extra, gone, "warn" if needed else "note") if (gone := _lacking(extra))
                else Finding("extras", "ok", f"[{extra}] is installed.", where=extra))
-    def say(level: str, what: str, remedy: str = "") -> Finding:
-        return Finding("extras", level, what, remedy, "plugin")
-    if not _there("git_notes_memory"):
+    say = partial(Finding, "extras", where="plugin")
+    if not _is_installed("git_notes_memory"):
         yield say("note", "The main plugin is not installed for this Python.", "pip install git-notes-memory")
         return
-    yield say("ok", f"git-notes-memory {_version()} is installed.")
+    try: version = metadata.version("git-notes-memory")
+    except metadata.PackageNotFoundError: version = "of no version"
+    yield say("ok", f"git-notes-memory {version} is installed.")
     if not hasattr(sqlite3.Connection, "enable_load_extension"):
         yield say("warn", "This Python's sqlite3 loads no extensions, so the plugin cannot open its index.",
                   "Another Python, Debian's own for instance")
 
-
-def _version() -> str:
-    try: return metadata.version("git-notes-memory")
-    except metadata.PackageNotFoundError: return "of no version"
-
 # %% ../../nbs/17_health/04_doctor.ipynb #65bbd0a3
 def hook_findings(settings: Settings) -> Iterator[Finding]:
     "Would a hook start runs in the background?"
-    gone = missing(settings)
-    if gone: yield Finding("hooks", "note", f"The background hook is not active: {'; '.join(gone)}.")
-    else: yield Finding("hooks", "ok", "The background hook is active.")
+    gone = "; ".join(missing(settings))
+    yield Finding("hooks", "note" if gone else "ok",
+                  f"The background hook is {f'not active: {gone}' if gone else 'active'}.")
 
 # %% ../../nbs/17_health/04_doctor.ipynb #a77fe89c
 def setting_findings(settings: Settings) -> Iterator[Finding]:
-    "What a file says, and what does not count of it."
-    if not settings.remarks: yield Finding("settings", "ok", "Every setting counts as it stands.")
-    else: yield Finding("settings", "note", f"{settings.remarks[0]}.",
-                        "gnc config" + (f", which names {len(settings.remarks) - 1} more"
-                                        if settings.remarks[1:] else ""))
+    "What a file says, and what of it does not count."
+    if not settings.remarks: yield Finding("settings", "ok", "Every setting counts as it stands."); return
+    first, *more = settings.remarks
+    yield Finding("settings", "note", f"{first}.",
+                  "gnc config" + f", which names {len(more)} more" * bool(more))
 
 # %% ../../nbs/17_health/04_doctor.ipynb #dd2a302a
 def run_check(area: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
@@ -237,29 +209,22 @@ def run_check(area: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]
     return found
 
 # %% ../../nbs/17_health/04_doctor.ipynb #d82ef3bf
-def _notes(repo: Repo) -> Iterator[Finding]:
-    scan = read_memories(repo)
+def _notes(repo: Repo, s: Snapshot) -> Iterator[Finding]:
     if gone := missing_memories(repo):
         what, _, heals = gone.partition("; ")
         yield Finding("notes", "broken", f"{what[0].upper()}{what[1:]}.", heals.partition(": ")[2])
-    notes = notes_of(repo, scan.tips)
-    yield from note_findings(repo, scan, notes)
-    read = readings(notes)
-    yield from reader_findings(read)
-    yield from index_findings(repo.cache_dir / "index.db", scan, in_folders(notes), unseen(scan, read))
+    yield from note_findings(repo, s.scan, s.notes)
+    read = plugin_readings(s.notes)
+    yield from reader_findings(s.notes, read)
+    yield from index_findings(repo.cache_dir / "index.db", s.scan, in_folders(s.notes), unseen(s.scan, read))
 
 
-def _records(repo: Repo) -> Iterator[Finding]:
-    events = read_events(repo)
-    lost = [*loss_findings(repo, [r for _, _, r in events.records if r["kind"] == "run"])]
-    found = [*lost, *record_findings(repo, events)]
-    yield from found
-    told = {MEM, *(f.where.partition(",")[0] for f in found)}  # That no memory is here is said of the notes
-    for f in audited(repo, lost).findings:
-        if (where := str(f.where)).partition(",")[0] not in told:
-            yield Finding("records", "broken" if f.level == "error" else "note",
-                          f"{f.what[:1].upper()}{f.what[1:]}.", where=where)
-    yield from cache_findings(repo, events)
+def _records(repo: Repo, s: Snapshot) -> Iterator[Finding]:
+    lost = loss_findings(repo, [r for _, r in s.rows if r["kind"] == "run"])
+    yield from (*lost, *excuse(promise_findings(s), lost))
+    yield Finding("records", "ok", f"{counted_noun(len(s.events.records), 'record')} of "
+                  f"{counted_noun(len(s.state.runs), 'run')}, {len(s.state.undone)} taken back.")
+    yield from cache_findings(repo, s.events)
 
 # %% ../../nbs/17_health/04_doctor.ipynb #15236d22
 class Check(NamedTuple):
@@ -277,9 +242,10 @@ def checks(
     quick: bool = False,  # Read no note and no record
 ) -> tuple[Check, ...]:
     "What is looked at, in order."
-    known = cached_runs(repo)
+    known, read = cached_runs(repo), cache(lambda: read_snapshot(repo))
     deep = Check("notes", partial(note_count_findings, repo)), Check("records", partial(cache_findings, repo))
-    if not quick: deep = Check("notes", partial(_notes, repo)), Check("records", partial(_records, repo))
+    if not quick:
+        deep = Check("notes", lambda: _notes(repo, read())), Check("records", lambda: _records(repo, read()))
     return (Check("git", partial(git_findings, repo, now)), *deep,
             Check("model", lambda: model_findings(settings, outside(env, repo.worktree), online,
                                                   lambda who: provider_findings(who, known, now))),

@@ -5,7 +5,7 @@
 # %% ../../nbs/17_health/01_git_setup.ipynb #5810cea6
 from __future__ import annotations
 import re, shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,118 +28,114 @@ _NEEDED = (2, 31)  # The first whose rev-parse gives absolute paths
 def kind_findings(repo: Repo) -> Iterator[Finding]:
     "Which git, and what kind of repository."
     said = git(repo.path, "version").decode().split()[2]
-    version = tuple(int(n) for n in re.findall(r"\d+", said)[:2])
-    if version < _NEEDED: yield Finding("git", "broken", f"git {said} is too old.", "git 2.31 or newer")
-    else: yield Finding("git", "ok", f"git {said}; 2.31 or newer is needed.")
+    if tuple(int(n) for n in re.findall(r"\d+", said)[:2]) >= _NEEDED:
+        yield Finding("git", "ok", f"git {said}; 2.31 or newer is needed.")
+    else: yield Finding("git", "broken", f"git {said} is too old.", "git 2.31 or newer")
     bare, shallow, mine = git(repo.path, "rev-parse", "--is-bare-repository", "--is-shallow-repository",
                               "--absolute-git-dir").decode().splitlines()
     partial = any(k.endswith(".promisor") or k == "extensions.partialclone" for k, _ in settings_of(repo))
-    for name, holds, means in (
-        ("bare", bare == "true", "the cache lies in the git directory"),
-        ("worktree", Path(mine).resolve() != repo.common_dir,
-         "notes, lock and runs are shared with the others, the cache is this one's"),
-        ("shallow", shallow == "true", "commits of older memories are not here; the memories are"),
-        ("partial", partial, "a note that was never fetched is not seen"),
-        ("sha256", len(repo.zero) == 64,
-         "names of objects have 64 digits, which plugin 0.12 was not made for")):
-        if holds: yield Finding("git", "note", f"This repository is {name}: {means}.")
+    for holds, what in (
+        (bare == "true", "bare: the cache lies in the git directory"),
+        (Path(mine).resolve() != repo.common_dir,
+         "worktree: notes, lock and runs are shared with the others, the cache is this one's"),
+        (shallow == "true", "shallow: commits of older memories are not here; the memories are"),
+        (partial, "partial: a note that was never fetched is not seen"),
+        (len(repo.zero) == 64,
+         "sha256: names of objects have 64 digits, which plugin 0.12 was not made for")):
+        if holds: yield Finding("git", "note", f"This repository is {what}.")
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #08d151f1
-def _written(key: str) -> str:
-    return key.replace("mergestrategy", "mergeStrategy").replace("rewriteref", "rewriteRef")
+def _unset(key: str, value: str) -> str:
+    return f"git config --fixed-value --unset-all {shlex.quote(key)} {shlex.quote(value)}"
 
 
 def _mistaken(key: str, value: str) -> Finding:
     return Finding("git", "warn",
-                   f"{_written(key)} {value}: plugin 0.12 takes it for its own, and never sets up sharing.",
-                   f"git config --fixed-value --unset-all {shlex.quote(_written(key))} {shlex.quote(value)}",
-                   key)
+                   f"{key} {value}: plugin 0.12 takes it for its own, and never sets up sharing.",
+                   _unset(key, value), key.lower())
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #af354ff3
 def _pushes(remote: str, specs: Sequence[str]) -> Iterator[Finding]:
-    notes = [s for s in specs if s.lstrip("+").startswith("refs/notes/")]
-    key, name = f"remote.{remote}.push", shlex.quote(remote)
-    if notes and len(notes) == len(specs):
-        yield Finding("git", "warn",
-                      f"git push without a branch pushes only notes to {remote}, and the branch stays "
-                      f"behind.",
-                      f"git push {name} HEAD; or git config --add {shlex.quote(key)} HEAD", key)
-    for s in specs:
-        if s.lstrip("+").startswith("refs/notes/mem-"): yield _mistaken(key, s)
+    key, bare = f"remote.{remote}.push", [s.lstrip("+") for s in specs]
+    if specs and all(s.startswith("refs/notes/") for s in bare):
+        yield Finding("git", "warn", f"git push without a branch pushes only notes to {remote}, and the "
+                      "branch stays behind.", f"git push {shlex.quote(remote)} HEAD; or git config --add "
+                      f"{shlex.quote(key)} HEAD", key)
+    yield from (_mistaken(key, s) for s, b in zip(specs, bare) if b.startswith("refs/notes/mem-"))
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #0428d058
 def _fetches(remote: str, spec: str, refs: Sequence[str]) -> Iterator[Finding]:
-    hit = [r for r in refs if fnmatchcase(r, spec.partition(":")[2])]
+    key, hit = f"remote.{remote}.fetch", [r for r in refs if fnmatchcase(r, spec.partition(":")[2])]
     if hit and spec.startswith("+"):
-        yield Finding("git", "warn",
-                      f"git fetch {remote} overwrites {hit[0]} here, and what was not pushed yet is gone.",
-                      f"git config --fixed-value --unset-all {shlex.quote(f'remote.{remote}.fetch')} "
-                      f"{shlex.quote(spec)}; gnc sync fetches beside it",
-                      f"remote.{remote}.fetch")
+        yield Finding("git", "warn", f"git fetch {remote} overwrites {hit[0]} here, and what was not pushed "
+                      "yet is gone.", f"{_unset(key, spec)}; gnc sync fetches beside it", key)
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #0b3c33f5
+def _merging(key: str, shared: bool) -> Finding:
+    name = key.replace("mergestrategy", "mergeStrategy")
+    return Finding("git", "warn" if shared else "note",
+                   f"{name} is cat_sort_uniq: where two clones wrote a note on one commit, git notes merge "
+                   "sorts its lines, and every memory in it is destroyed.",
+                   f"git config {shlex.quote(name)} union; the plugin's own sync names the strategy itself",
+                   key)
+
+
 def sharing_findings(
     config: Sequence[tuple[str, str]],  # Git's, as `settings_of` gives it
     refs: Sequence[str] = (f"{MEM}decisions",),  # Of the plugin, and ours
 ) -> Iterator[Finding]:
     "What git's configuration does to the notes."
     remotes = {k.removeprefix("remote.").rpartition(".")[0] for k, _ in config if k.startswith("remote.")}
-    shared = any(k.endswith(".url") for k, _ in config if k.startswith("remote."))
+    shared = any(k.startswith("remote.") and k.endswith(".url") for k, _ in config)
     for remote in sorted(remotes):
-        push, fetch = ([v for k, v in config if k == f"remote.{remote}.{what}"] for what in ("push", "fetch"))
-        yield from _pushes(remote, push)
-        for spec in fetch: yield from _fetches(remote, spec, refs)
+        yield from _pushes(remote, [v for k, v in config if k == f"remote.{remote}.push"])
+        for k, spec in config:
+            if k == f"remote.{remote}.fetch": yield from _fetches(remote, spec, refs)
     for k, v in config:
         if k.startswith("notes.") and k.endswith(".mergestrategy") and v == "cat_sort_uniq":
-            yield Finding("git", "warn" if shared else "note",
-                          f"{_written(k)} is {v}: where two clones wrote a note on one commit, git notes "
-                          f"merge sorts its "
-                          "lines, and every memory in it is destroyed.",
-                          f"git config {shlex.quote(_written(k))} union; the plugin's own sync names the "
-                          f"strategy itself", k)
+            yield _merging(k, shared)
         if k == "notes.rewriteref" and fnmatchcase(refs[0], v):
-            yield Finding("git", "note",
-                          f"notes.rewriteRef {v}: an amended or rebased commit takes its memories along, "
-                          f"which then stand in two places. "
-                          "Here they count once.", where=k)
-        if k == "notes.rewriteref" and v.startswith("refs/notes/mem-"): yield _mistaken(k, v)
+            yield Finding("git", "note", f"notes.rewriteRef {v}: an amended or rebased commit takes its "
+                          "memories along, which then stand in two places. Here they count once.", where=k)
+        if k == "notes.rewriteref" and v.startswith("refs/notes/mem-"): yield _mistaken("notes.rewriteRef", v)
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #cfcecebd
 _REF = re.compile(rb"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?|ref: .*)\n?")
 
 
-def _inside(repo: Repo, p: Path) -> str: return p.relative_to(repo.common_dir).as_posix()
-
-
 def _lock(repo: Repo, p: Path, now: datetime) -> Finding:
     "Git holds one for moments; what is older was left by a crash."
-    age, name = now.timestamp() - p.stat().st_mtime, _inside(repo, p)
-    if 0 <= age < 60: return Finding("git", "note", "Git is writing this ref.", where=name)
+    name = p.relative_to(repo.common_dir).as_posix()
+    if 0 <= now.timestamp() - p.stat().st_mtime < 60:
+        return Finding("git", "note", "Git is writing this ref.", where=name)
     ours = name.removesuffix(".lock") in REFS.values()
     return Finding("git", "warn", "A lock that a crash has left: nothing can be written there.",
                    "gnc consolidate removes it" if ours
                    else f"When no git is at work: rm {shlex.quote(str(p))}", name)
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #9da43b6b
-def ref_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
-    "What stands in the way of writing our refs, or the plugin's."
-    there = tips(repo, "refs/notes")
-    for ref, tip in there.items():
+def _in_the_way(refs: Mapping[str, str]) -> Iterator[Finding]:
+    "Refs where one of ours, or of the plugin's, needs a folder, or is one."
+    for ref, tip in refs.items():
         for want in (*REFS.values(), MEM + "decisions"):
-            if want.startswith(f"{ref}/") or (ref.startswith(f"{want}/") and want != MEM + "decisions"):
+            if want.startswith(f"{ref}/") or (ref.startswith(f"{want}/") and want in REFS.values()):
                 kept = ref.replace("refs/notes/", "refs/notes/kept/", 1)
                 yield Finding("git", "broken", f"{ref} is in the way of {want}: git cannot have both.",
                               f"git update-ref {shlex.quote(kept)} {tip} && "
                               f"git update-ref -d {shlex.quote(ref)} {tip}", ref)
                 break
-    for p in sorted((repo.common_dir / "refs" / "notes").rglob("*")):
-        if p.is_file() and p.suffix != ".lock" and not _REF.fullmatch(p.read_bytes()[:80]):
+
+
+def ref_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
+    "What stands in the way of writing our refs, or the plugin's."
+    yield from _in_the_way(tips(repo, "refs/notes"))
+    packed = repo.common_dir / "packed-refs.lock"
+    for p in (*sorted((repo.common_dir / "refs" / "notes").rglob("*")), *[packed] * packed.exists()):
+        if p.suffix == ".lock": yield _lock(repo, p, now)
+        elif p.is_file() and not _REF.fullmatch(p.read_bytes()[:80]):
             yield Finding("git", "broken", "A ref that was cut off in writing; git reads it as absent.",
-                          "Its last value is in the reflog or in another clone: "
-                          "git update-ref it there", _inside(repo, p))
-    for p in (*sorted((repo.common_dir / "refs" / "notes").rglob("*.lock")),
-              repo.common_dir / "packed-refs.lock"):
-        if p.exists(): yield _lock(repo, p, now)
+                          "Its last value is in the reflog or in another clone: git update-ref it there",
+                          p.relative_to(repo.common_dir).as_posix())
     if left := tips(repo, "refs/gnc/tmp/"):
         yield Finding("git", "note", f"{counted_noun(len(left), 'temporary ref')} of a run that was cut off.",
                       "gnc consolidate removes them", next(iter(left)))
@@ -153,8 +149,9 @@ def exclude_findings(repo: Repo) -> Iterator[Finding]:
                       "git rm -r --cached .memory", ".memory")
         return
     try: git(repo.worktree, "check-ignore", "--quiet", "--no-index", "--", ".memory/consolidation.db")
-    except RepoError: yield Finding("git", "warn", "The next git add -A takes the cache along.",
-                                    "echo /.memory/ >> .git/info/exclude", "info/exclude")
+    except RepoError:
+        yield Finding("git", "warn", "The next git add -A takes the cache along.",
+                      "echo /.memory/ >> .git/info/exclude", "info/exclude")
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #965c98cf
 def git_findings(repo: Repo, now: datetime) -> Iterator[Finding]:

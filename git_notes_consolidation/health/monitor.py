@@ -6,19 +6,19 @@
 from __future__ import annotations
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from ..core.loading import Settings
-from ..store.damage import LEVELS, Finding
+from ..store.damage import Finding
 from .doctor import Check, checks, worst_first, run_check
 from ..session.hooks import plain_line
 from ..store.git import Repo
 
 # %% auto #0
-__all__ = ['COMPONENTS', 'STATES', 'WORST', 'SCHEMA', 'DOCUMENT', 'component_of', 'state_of', 'Component', 'component', 'Health',
-           'examine', 'health', 'document', 'exit_code', 'nagios_line', 'unknown_line', 'collapse']
+__all__ = ['COMPONENTS', 'STATES', 'WORST', 'SCHEMA', 'component_of', 'state_of', 'Component', 'component', 'Health', 'examine',
+           'health', 'document', 'exit_code', 'nagios_line', 'unknown_line', 'collapse']
 
 # %% ../../nbs/17_health/05_monitor.ipynb #9954dfed
 COMPONENTS = ("git", "notes", "records", "index", "embedder", "llm", "runs", "hooks", "settings", "sync",
@@ -34,9 +34,9 @@ def component_of(f: Finding) -> str:
 STATES = {"ok": "healthy", "note": "healthy", "warn": "degraded", "broken": "unhealthy"}
 WORST = ("unhealthy", "degraded", "healthy")
 
-def state_of(found: Iterable[Finding]) -> str:
+def state_of(found: Sequence[Finding]) -> str:
     "As well as the worst of it."
-    return STATES[min((f.level for f in found), key=LEVELS.index, default="ok")]
+    return STATES[worst_first(found)[0].level] if found else "healthy"
 
 # %% ../../nbs/17_health/05_monitor.ipynb #e2df7ac0
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Component:
     name: str  # One of COMPONENTS
     status: str  # healthy, degraded or unhealthy
     latency_ms: float  # What the looks at it took
-    detail: str  # A sentence
+    detail: str = "Nothing to look at."  # A sentence
     remedy: str = ""  # What helps; empty where nothing needs help
 
 
@@ -55,14 +55,12 @@ def component(
     latency_ms: float,
 ) -> Component:
     "The findings of a component as one line."
-    worst = worst_first(found)
-    if not worst: return Component(name, "healthy", latency_ms, "Nothing to look at.")
-    if state_of(worst) == "healthy": worst.reverse()
-    first, state = worst[0], state_of(worst)
-    more = sum(f.level == first.level for f in worst) - 1 if state != "healthy" else 0
-    remedy = plain_line(first.remedy) if state != "healthy" else ""
-    return Component(name, state, latency_ms,
-                     plain_line(first.what) + (f" (and {more} more)" if more else ""), remedy)
+    state, worst = state_of(found), worst_first(found)
+    if not worst: return Component(name, state, latency_ms)
+    if state == "healthy": return Component(name, state, latency_ms, plain_line(worst[-1].what))
+    more = sum(f.level == worst[0].level for f in worst) - 1
+    return Component(name, state, latency_ms, plain_line(worst[0].what) + f" (and {more} more)" * (more > 0),
+                     plain_line(worst[0].remedy))
 
 # %% ../../nbs/17_health/05_monitor.ipynb #07cbb6fc
 @dataclass(frozen=True)
@@ -109,34 +107,11 @@ SCHEMA = "gnc.health/1"
 def document(h: Health) -> dict[str, Any]:
     "What `gnc doctor --json` prints."
     n = Counter(f.level for f in worst_first(h.findings))
+    parts = {c.name: {k: v for k, v in asdict(c).items() if k != "name"} for c in h.components}
     return {"schema": SCHEMA, "status": h.status, "at": h.at.isoformat(), "latency_ms": h.latency_ms,
-            "components": {c.name: _part(c) for c in h.components},
-            "ok": not n["broken"], "counts": dict(n), "findings": [asdict(f) for f in h.findings],
+            "components": parts, "ok": not n["broken"], "counts": dict(n),
+            "findings": [asdict(f) for f in h.findings],
             "recoverable": [{**asdict(r), "command": r.command} for f in h.findings for r in f.recoverable]}
-
-
-def _part(c: Component) -> dict[str, Any]: return {k: v for k, v in asdict(c).items() if k != "name"}
-
-# %% ../../nbs/17_health/05_monitor.ipynb #899cf901
-_STATE: dict[str, Any] = {"enum": list(WORST)}
-_PART = {"type": "object", "required": ["status", "latency_ms", "detail", "remedy"], "properties": {
-    "status": _STATE, "latency_ms": {"type": "number", "minimum": 0}, "detail": {"type": "string"},
-    "remedy": {"type": "string"}}}
-_FOUND = {"type": "object", "required": ["area", "level", "what", "remedy", "where"],
-          "properties": {"level": {"enum": list(LEVELS)}} | {
-    k: {"type": "string"} for k in ("area", "what", "remedy", "where")}}
-DOCUMENT: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, "type": "object",
-    "required": ["schema", "status", "at", "latency_ms", "components", "ok", "counts", "findings",
-                 "recoverable"],
-    "properties": {"schema": {"const": SCHEMA}, "status": _STATE,
-                   "at": {"type": "string", "format": "date-time"},
-                   "latency_ms": {"type": "number", "minimum": 0},
-                   "components": {"type": "object", "additionalProperties": _PART, "required": [*COMPONENTS]},
-                   "ok": {"type": "boolean"},
-                   "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
-                   "findings": {"type": "array", "items": _FOUND},
-                   "recoverable": {"type": "array", "items": {"type": "object"}}}}
 
 # %% ../../nbs/17_health/05_monitor.ipynb #81429210
 def exit_code(
@@ -147,7 +122,7 @@ def exit_code(
     return {"healthy": 0, "degraded": 1, "unhealthy": 2}[status] if nagios else int(status == "unhealthy")
 
 # %% ../../nbs/17_health/05_monitor.ipynb #f0d000c1
-_WORDS = {"healthy": "OK", "degraded": "WARNING", "unhealthy": "CRITICAL", "unknown": "UNKNOWN"}
+_WORDS = {"healthy": "OK", "degraded": "WARNING", "unhealthy": "CRITICAL"}
 
 def nagios_line(
     h: Health,
@@ -159,9 +134,8 @@ def nagios_line(
     so_far = ", as far as is seen without reading a note" if quick else ""
     said = ("; ".join(f"{c.name}: {c.detail}" for c in hurt)
             or f"{n['healthy']} components are healthy{so_far}.")
-    return (
-        f"GNC {_WORDS[h.status]} - {_one(said)} | time={h.latency_ms / 1000:.3f}s degraded={n['degraded']} "
-        f"unhealthy={n['unhealthy']}")
+    return (f"GNC {_WORDS[h.status]} - {_one(said)} | time={h.latency_ms / 1000:.3f}s "
+            f"degraded={n['degraded']} unhealthy={n['unhealthy']}")
 
 
 def _one(text: object) -> str: return plain_line(text).replace("|", "¦")
@@ -173,19 +147,16 @@ def unknown_line(why: object) -> str:
 
 # %% ../../nbs/17_health/05_monitor.ipynb #5e59f8ef
 def collapse(
-    found: Iterable[Finding],
+    found: Sequence[Finding],
     most: int = 3,  # Of a kind
 ) -> list[Finding]:  # A finding without a remedy stands for those that were left out
     "Of many findings without a remedy, in one area and of one level that is not ok, the first few."
-    out: list[Finding] = []
-    kinds: Counter[tuple[str, str]] = Counter(); last: dict[tuple[str, str], int] = {}
+    def kind(f: Finding) -> tuple[str, str] | None:
+        return None if f.remedy or f.level == "ok" else (f.area, f.level)
+    total, seen, out = Counter(map(kind, found)), Counter[tuple[str, str] | None](), list[Finding]()
     for f in found:
-        kind = (f.area, f.level)
-        if bare := not f.remedy and f.level != "ok": kinds[kind] += 1
-        if not bare or kinds[kind] <= most: out.append(f)
-        if bare and kinds[kind] == most: last[kind] = len(out)
-    for kind, at in sorted(last.items(), key=lambda kv: -kv[1]):
-        if left := kinds[kind] - most:
-            out.insert(at, Finding(*kind, f"… and {left} more of this kind; -v shows all."))
+        seen[k := kind(f)] += 1
+        if not k or seen[k] <= most: out.append(f)
+        elif seen[k] == most + 1:
+            out.append(Finding(*k, f"… and {total[k] - most} more of this kind; -v shows all."))
     return out
-

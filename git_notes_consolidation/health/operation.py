@@ -6,8 +6,8 @@
 from __future__ import annotations
 import json, math, os, re, shutil, socket, sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from ..store import cache as store_cache
@@ -45,20 +45,16 @@ class CachedRuns(NamedTuple):
 
 def cached_runs(repo: Repo) -> CachedRuns:
     "From the cache, which it leaves alone."
-    try:
-        with open_readonly(store_cache.index_path(repo)) as conn:
-            there = {name for name, in conn.execute("SELECT name FROM sqlite_master")}
-            last = store_cache.recalled(conn, "last_run") if "meta" in there else None
-            rows = (conn.execute(
-                "SELECT who, model, until, why FROM llm_breakers ORDER BY who, model").fetchall()
-                if "llm_breakers" in there else [])
-    except (sqlite3.Error, OSError, ValueError): return CachedRuns({}, ())
+    last: object = None; rows: list[Any] = []
+    with suppress(sqlite3.Error, OSError, ValueError), open_readonly(store_cache.index_path(repo)) as conn:
+        last = store_cache.recalled(conn, "last_run")
+        rows = conn.execute("SELECT who, model, until, why FROM llm_breakers ORDER BY who, model").fetchall()
     return CachedRuns(last if isinstance(last, dict) else {}, rows)
 
 # %% ../../nbs/17_health/03_operation.ipynb #4a00850f
-def _held(file: Path) -> bool:
+def _held(repo: Repo, name: str) -> bool:
     try:
-        with open(file, "r+b") as handle: _try_lock(handle)
+        with open(repo.common_dir / "gnc" / name, "r+b") as handle: _try_lock(handle)
     except FileNotFoundError: return False
     except OSError: return True
     return False
@@ -66,8 +62,7 @@ def _held(file: Path) -> bool:
 
 def lock_findings(repo: Repo) -> Iterator[Finding]:
     "Who is at work."
-    found = [what for name, what in (("lock", "A run"), ("sync.lock", "A sync"))
-             if _held(repo.common_dir / "gnc" / name)]
+    found = [what for name, what in (("lock", "A run"), ("sync.lock", "A sync")) if _held(repo, name)]
     for what in found: yield Finding("lock", "note", f"{what} is at work.")
     if not found: yield Finding("lock", "ok", "Nobody is at work.")
 
@@ -76,8 +71,7 @@ _TAKES = timedelta(minutes=10)
 
 def _unfinished(repo: Repo, done: datetime | None, now: datetime) -> Iterator[Finding]:
     began = last_start(repo)
-    if (began and (not done or began > done) and now - began > _TAKES
-        and not _held(repo.common_dir / "gnc" / "lock")):
+    if began and (not done or began > done) and now - began > _TAKES and not _held(repo, "lock"):
         yield Finding("runs", "warn",
                       f"The run that a hook started on {began:%Y-%m-%d %H:%M} did not finish.",
                       f"{repo.common_dir / 'gnc' / 'hook.log'} says why; gnc consolidate", "hook.log")
@@ -89,22 +83,21 @@ def run_findings(
     repo: Repo,
     settings: Settings,
     now: datetime,
-    done: Mapping[str, Any] = {},  # The last run, as `kept` gives it
+    done: Mapping[str, Any] = {},  # The last run, as the cache knows it
 ) -> Iterator[Finding]:
     "When the last run was, and whether it ended."
-    last = last_run(repo)
+    last, here = last_run(repo), tips(repo, MEM)
     at = max((t for t in (last.at, _time(done.get("at"))) if t), default=None)
     yield from _unfinished(repo, at, now)
-    here, most = tips(repo, MEM), max(_LONG,
-                                      3 * timedelta(hours=settings.config.consolidation_interval_hours))
     if not at:
         yield (Finding("runs", "note", "No run yet in this clone.", "gnc consolidate") if here
                else Finding("runs", "ok", "There is nothing to run on yet."))
         return
-    days = f"The last run was on {at:%Y-%m-%d %H:%M}, {counted_noun((now - at).days, 'day')} ago"
-    if now - at > most and here != dict(last.tips):
-        yield Finding("runs", "warn", f"{days}, and notes have changed since.", "gnc consolidate")
-    else: yield Finding("runs", "ok", f"{days}.")
+    wait = max(_LONG, 3 * timedelta(hours=settings.config.consolidation_interval_hours))
+    ago = f"The last run was on {at:%Y-%m-%d %H:%M}, {counted_noun((now - at).days, 'day')} ago"
+    if now - at > wait and here != dict(last.tips):
+        yield Finding("runs", "warn", f"{ago}, and notes have changed since.", "gnc consolidate")
+    else: yield Finding("runs", "ok", f"{ago}.")
 
 
 def _time(value: object) -> datetime | None:
@@ -154,23 +147,23 @@ def last_sync(repo: Repo) -> tuple[str, tuple[str, ...]]:  # Empty if there was 
     except (OSError, ValueError, RecursionError): return "", ()
     name, there = (d.get("remote"), d.get("tips")) if isinstance(d, dict) else ("", {})
     if not isinstance(name, str) or not isinstance(there, dict): return "", ()
-    return name, tuple(sorted(t for t in there.values() if isinstance(t, str) and _OBJECT.fullmatch(t)))
+    return name, tuple(sorted(t for t in there.values() if _OBJECT.fullmatch(str(t))))
 
 # %% ../../nbs/17_health/03_operation.ipynb #c7d0008c
 def sync_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
     "Since when has the remote not had what is here?"
+    def say(level: str, what: str) -> Finding:
+        return Finding("sync", level, what, "gnc sync" if level != "ok" else "")
     try: name = find_remote(repo).name
-    except RepoError: yield Finding("sync", "ok", "There is no remote to share with."); return
+    except RepoError: yield say("ok", "There is no remote to share with."); return
     ours, (whom, theirs) = shared_tips(repo), last_sync(repo)
-    if not ours: yield Finding("sync", "ok", f"Nothing to share with {name} yet."); return
-    if not whom: yield Finding("sync", "note", f"Never shared with {name}.", "gnc sync"); return
+    if not ours: yield say("ok", f"Nothing to share with {name} yet."); return
+    if not whom: yield say("note", f"Never shared with {name}."); return
     since = _since(repo, ours.values(), theirs)
-    if not since: yield Finding("sync", "ok", f"{whom} has what is here, as of the last sync."); return
+    if not since: yield say("ok", f"{whom} has what is here, as of the last sync."); return
     days = max((now - min(since)).days, 0)
-    level, what = "warn" if days > _LONG.days else "note", counted_noun(len(since), "change")
-    yield Finding("sync", level,
-                  f"{what} that {whom} does not have, the oldest {counted_noun(days, 'day')} old.",
-                  "gnc sync")
+    yield say("warn" if days > _LONG.days else "note", f"{counted_noun(len(since), 'change')} that {whom} "
+              f"does not have, the oldest {counted_noun(days, 'day')} old.")
 
 
 def _since(repo: Repo, ours: Iterable[str], theirs: Sequence[str]) -> list[datetime]:
@@ -180,7 +173,8 @@ def _since(repo: Repo, ours: Iterable[str], theirs: Sequence[str]) -> list[datet
     return [datetime.fromtimestamp(int(t), UTC) for t in said.split()]
 
 # %% ../../nbs/17_health/03_operation.ipynb #c84687f9
-def _megabytes(n: float) -> str: return f"{n / 1e6:,.0f} MB"
+_NO_CACHE = ("The cache cannot be written: nothing is counted, and what it would keep is made again each "
+             "time.")
 
 
 def disk_findings(
@@ -189,24 +183,16 @@ def disk_findings(
     least: float = 10e6,  # … and below which neither will end well
 ) -> Iterator[Finding]:
     "Is there room, and may it be used?"
-    for place in (repo.common_dir, repo.cache_dir, store_cache.index_path(repo)):
+    no_git = "The git directory cannot be written, so nothing can be kept here."
+    for place, what in ((repo.common_dir, no_git),
+                        (repo.cache_dir, _NO_CACHE), (store_cache.index_path(repo), _NO_CACHE)):
         if place.exists() and not os.access(place, os.W_OK):
-            yield Finding("disk", *_refused(repo, place), str(place))
+            yield Finding("disk", "warn", what, "Give this user the right to write there", str(place))
     free = shutil.disk_usage(repo.common_dir).free
-    level = "broken" if free < least else "warn" if free < low else "ok"
-    yield Finding("disk", level, f"{_megabytes(free)} free." if level == "ok"
-                  else f"Only {_megabytes(free)} free, and {_megabytes(low)} are wanted.",
-                  "Make room, or git gc" * (level != "ok"), "free space")
-
-
-def _refused(repo: Repo, place: Path) -> tuple[str, str, str]:
-    "Reading goes on without either."
-    if place == repo.common_dir:
-        return ("warn", "The git directory cannot be written, so nothing can be kept here.",
-                "Give this user the right to write there")
-    return ("warn",
-            "The cache cannot be written: nothing is counted, and what it would keep is made again each "
-            "time.", "Give this user the right to write there")
+    room = f"{free / 1e6:,.0f} MB free"
+    if free >= low: yield Finding("disk", "ok", f"{room}.", where="free space"); return
+    yield Finding("disk", "broken" if free < least else "warn",
+                  f"Only {room}, and {low / 1e6:,.0f} MB are wanted.", "Make room, or git gc", "free space")
 
 # %% ../../nbs/17_health/03_operation.ipynb #52dc5d81
 _SLACK = timedelta(minutes=5)
@@ -214,15 +200,13 @@ _SLACK = timedelta(minutes=5)
 def clock_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
     "Does anything lie in the future?"
     newest = git(repo.path, "for-each-ref", "--sort=-committerdate", "--count=1",
-                 "--format=%(committerdate:unix)", "refs/notes/mem", *REFS.values()).strip()
+                 "--format=%(committerdate:unix)", "refs/notes/mem", *REFS.values()).decode().strip()
     times = {"the last run": last_run(repo).at, "the last start by a hook": last_start(repo),
              "the newest note": datetime.fromtimestamp(int(newest), UTC) if newest.isdigit() else None}
     ahead = {what: at for what, at in times.items() if at and at > now + _SLACK}
     for what, at in ahead.items():
-        yield Finding("clock", "warn",
-                      f"It is {now.astimezone(UTC):%Y-%m-%d %H:%M} here, and {what} is of "
-                      f"{at.astimezone(UTC):%Y-%m-%d %H:%M}.",
-                      "Set the clock")
+        yield Finding("clock", "warn", f"It is {now.astimezone(UTC):%Y-%m-%d %H:%M} here, and {what} is of "
+                      f"{at.astimezone(UTC):%Y-%m-%d %H:%M}.", "Set the clock")
     if not ahead: yield Finding("clock", "ok", "Nothing is of the future.")
 
 # %% ../../nbs/17_health/03_operation.ipynb #6c34c519

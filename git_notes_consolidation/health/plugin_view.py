@@ -11,82 +11,71 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
-from ..store.damage import Finding, Note, Recoverable, place, counted_noun
-from ..core.memory import Memory, as_utc
-from ..store.git import MEM
-from ..store.reader import Record, Scan, parse_note
+from ..store.damage import Finding, Recoverable, counted_noun, place
+from ..core.memory import as_utc
+from ..store.git import MEM, Notes
+from ..store.reader import Scan, parse_note
 
 # %% auto #0
-__all__ = ['PluginReading', 'read_as_plugin', 'in_folders', 'Reading', 'readings', 'reader_findings', 'open_readonly',
-           'memory_key', 'IndexRow', 'plugin_index', 'duplicate_ids', 'index_findings', 'unseen']
+__all__ = ['PluginReading', 'read_as_plugin', 'plugin_readings', 'in_folders', 'reader_findings', 'open_readonly', 'memory_key',
+           'IndexRow', 'plugin_index', 'duplicate_ids', 'index_findings', 'unseen']
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #998b3ec3
 _RULE = re.compile(rb"^[^\S\n]*---[^\S\n]*$", re.M)
 
 class PluginReading(NamedTuple):
     "A note as the plugin reads it."
-    read: int  # Records that it finds
-    lost: tuple[int, ...]  # Where those begin that it does not find, in bytes
+    records: int  # That are in it
+    lost: tuple[int, ...]  # Where those begin that the plugin does not find, in bytes
     cut: tuple[int, ...]  # … and those whose body it cuts short
+    ref: str = ""
+    object: str = ""
+
+    @property
+    def read(self) -> int: return self.records - len(self.lost)
 
 
 def read_as_plugin(
     data: bytes,  # A note
-    records: Sequence[Record],  # As it is read without loss
+    *place: str,  # Its ref and object
 ) -> PluginReading:
     "Which records are found by taking dashes in turn."
-    rules = [m.start() for m in _RULE.finditer(data)]
+    rules, records = [m.start() for m in _RULE.finditer(data)], parse_note(data)[0]
     # An indented line closes in the middle of a long summary
     found = {a for a, b in zip(rules[::2], rules[1::2]) if data.startswith(b"---", b)}
-    cut = tuple(r.offset for r in records if r.offset in found and _RULE.search(r.body.encode()))
-    return PluginReading(sum(r.offset in found for r in records),
-                         tuple(r.offset for r in records if r.offset not in found), cut)
+    return PluginReading(len(records), tuple(r.offset for r in records if r.offset not in found),
+                   tuple(r.offset for r in records if r.offset in found and _RULE.search(r.body.encode())),
+                   *place)
+
+
+def plugin_readings(notes: Notes) -> list[PluginReading]:
+    "Each note as the plugin reads it."
+    return [read_as_plugin(notes.texts[blob], ref, obj) for ref in notes.places if ref.startswith(MEM)
+            for obj, blob in notes.of(ref) if blob in notes.texts]
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #cc029aa8
-def in_folders(notes: Iterable[Note]) -> dict[str, int]:
-    "How many notes of each ref lie in folders."
-    out: dict[str, int] = defaultdict(int)
-    for n in notes: out[n.ref] += "/" in n.path
-    return {ref: k for ref, k in sorted(out.items()) if k}
-
-# %% ../../nbs/17_health/02_plugin_view.ipynb #1ab8500f
-class Reading(NamedTuple):
-    "A note, read in both ways."
-    note: Note
-    records: Sequence[Record]
-    plugin: PluginReading
-
-
-def readings(notes: Iterable[Note]) -> list[Reading]:
-    "Each note as it is read without loss, and as the plugin reads it."
-    both = ((n, parse_note(n.data)[0]) for n in notes)
-    return [Reading(n, records, read_as_plugin(n.data, records)) for n, records in both]
+def in_folders(notes: Notes) -> dict[str, int]:
+    "How many notes of each of the plugin's refs lie in folders."
+    return {ref: n for ref, rows in notes.places.items()
+            if ref.startswith(MEM) and (n := sum("/" in path for _, path, _ in rows))}
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #eadaf217
-def reader_findings(read: Sequence[Reading]) -> Iterator[Finding]:
+def reader_findings(notes: Notes, read: Sequence[PluginReading]) -> Iterator[Finding]:
     "What the plugin does not see of the notes, and this package does."
-    for ref, k in in_folders(r.note for r in read).items():
-        yield Finding("plugin", "warn",
-                      f"{k} of {counted_noun(sum(r.note.ref == ref for r in read), 'note')} of this ref in "
-                      f"folders, where plugin 0.12 finds none.",
-                      "No /memory:sync full: it would drop them from the plugin's index. gnc recall reads "
-                      "them.", ref)
-    hurt = [r for r in read if r.plugin.lost or r.plugin.cut]
-    total, lost, cut = sum(len(r.records) for r in read), sum(len(r.plugin.lost)
-        for r in hurt), sum(len(r.plugin.cut) for r in hurt)
-    if hurt:
-        yield Finding("plugin", "warn",
-                      f"Plugin 0.12 finds {total - lost} of {counted_noun(total, 'record')}, and cuts {cut} "
-                      f"short: a line --- in a text is a "
-                      "beginning or an end to it.",
-                      "In a memory, write *** for a rule. gnc recall reads all of them.",
-                      counted_noun(len(hurt), "note"))
-    else: yield Finding("plugin", "ok", "The plugin's own reader finds every record.")
-    for n, records, t in hurt:
-        yield Finding("plugin", "warn",
-                      f"It finds {t.read} of {counted_noun(len(records), 'record')} here, and cuts "
-                      f"{len(t.cut)} short.",
-                      where=place(n.ref, n.object, min(t.cut + t.lost)))
+    for ref, n in in_folders(notes).items():
+        yield Finding("plugin", "warn", f"{n} of {counted_noun(len(notes.of(ref)), 'note')} of this ref in "
+                      "folders, where plugin 0.12 finds none.", "No /memory:sync full: it would drop them "
+                      "from the plugin's index. gnc recall reads them.", ref)
+    hurt, total = [r for r in read if r.lost or r.cut], sum(r.records for r in read)
+    lost, cut = sum(len(r.lost) for r in hurt), sum(len(r.cut) for r in hurt)
+    if not hurt: yield Finding("plugin", "ok", "The plugin's own reader finds every record."); return
+    yield Finding("plugin", "warn", f"Plugin 0.12 finds {total - lost} of {counted_noun(total, 'record')}, "
+                  f"and cuts {cut} short: a line --- in a text is a beginning or an end to it.",
+                  "In a memory, write *** for a rule. gnc recall reads all of them.",
+                  counted_noun(len(hurt), "note"))
+    for r in hurt:
+        yield Finding("plugin", "warn", f"It finds {r.read} of {counted_noun(r.records, 'record')} here, and "
+                      f"cuts {len(r.cut)} short.", where=place(r.ref, r.object, min(r.cut + r.lost)))
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #e731fc03
 @contextmanager
@@ -140,34 +129,23 @@ def duplicate_ids(rows: Iterable[IndexRow]) -> list[tuple[str, ...]]:
                   if len({len(i.split(":")[1]) if i.count(":") > 1 else 0 for i in ids}) > 1)
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #e2365c36
+_INDEX = ".memory/index.db"
+
 def _memories(n: int) -> str: return counted_noun(n, "memory", "memories")
 
 
-def _heal(folders: Collection[str], only: bool = False) -> str:
+def _remedy(folders: Collection[str], only: bool = False) -> str:
     if folders: return "None with plugin 0.12: its /memory:sync full would drop what lies in folders."
     return "Save what stands nowhere else, then /memory:sync full." if only else "/memory:sync full"
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #436c43dd
-_INDEX = ".memory/index.db"
-
-
-def _only_there(only: Sequence[IndexRow]) -> Finding:
-    def told(r: IndexRow) -> Recoverable:
-        ns, at, summary = r.key
-        return Recoverable(ns, summary, at.isoformat() if isinstance(at, datetime) else str(at), row=r.id)
-    back = tuple(told(r) for r in {r.key: r for r in only}.values())
-    return Finding("index", "warn",
-                   f"{_memories(len(back))} in the index, and in no note; /memory:sync full would delete "
-                   f"that.",
-                   f"{back[0].command} shows the first" if back[0].command else "", _INDEX, back)
-
-# %% ../../nbs/17_health/02_plugin_view.ipynb #e77924eb
-def _missing(missing: Sequence[Memory], unseen: Collection[str], heal: str) -> tuple[str, str]:
-    "What is said of them, and what helps: nothing, where none of them would come."
-    never = sum(m.id in unseen for m in missing)
-    which = f", {never} of which the plugin's reader never finds" if never else ""
-    return f"{_memories(len(missing))} of the notes not in the index{which}.", heal if never < len(
-        missing) else ""
+def _alone(rows: Iterable[IndexRow]) -> Finding:
+    "Rows that no note holds."
+    back = tuple(Recoverable(ns, summary, at.isoformat() if isinstance(at, datetime) else str(at), row=i)
+                 for (ns, at, summary), i in {r.key: r.id for r in rows}.items())
+    return Finding("index", "warn", f"{_memories(len(back))} in the index, and in no note; /memory:sync full "
+                   f"would delete that.", f"{back[0].command} shows the first" if back[0].command else "",
+                   _INDEX, back)
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #224732e3
 def index_findings(
@@ -181,34 +159,30 @@ def index_findings(
         return Finding("index", level, what, remedy, _INDEX)
     try: rows, version = plugin_index(path)
     except FileNotFoundError:
-        yield say("note", "The plugin has no index here; it makes one at its first sync.")
-        return
+        yield say("note", "The plugin has no index here; it makes one at its first sync."); return
     except (sqlite3.Error, OSError, TypeError, ValueError) as e:
-        yield say("warn", f"The plugin's index cannot be read: {e}.", _heal(folders))
-        return
-    mine: dict[tuple[str, object, str], Memory] = {
-        memory_key(m.namespace, m.timestamp.isoformat(), m.summary): m for m in scan.memories}
-    only, there, again, bare = [r for r in rows if r.key not in mine], {r.key
-        for r in rows}, duplicate_ids(rows), [r for r in rows if not r.vector]
-    missing, heal = [m for key, m in mine.items() if key not in there], _heal(folders, bool(only))
-    if only: yield _only_there(only)
-    if again:
-        yield say("warn",
-                  f"{_memories(len(again))} in the index under two names, {' and '.join(again[0])} first.",
-                  heal)
-    if missing: yield say("warn", *_missing(missing, unseen, heal))
-    if bare:
-        yield say("warn",
-                  f"{len(bare)} of {counted_noun(len(rows), 'row')} without a vector: the plugin's search by "
-                  f"meaning never finds them.", heal)
+        yield say("warn", f"The plugin's index cannot be read: {e}.", _remedy(folders)); return
+    mine = {memory_key(m.namespace, m.timestamp.isoformat(), m.summary): m for m in scan.memories}
+    there, again, bare = {r.key for r in rows}, duplicate_ids(rows), sum(not r.vector for r in rows)
+    only, missing = [r for r in rows if r.key not in mine], [m for k, m in mine.items() if k not in there]
+    remedy, never = _remedy(folders, bool(only)), sum(m.id in unseen for m in missing)
+    if only: yield _alone(only)
+    if again: yield say("warn", f"{_memories(len(again))} in the index under two names, "
+                        f"{' and '.join(again[0])} first.", remedy)
+    if missing:
+        which = f", {never} of which the plugin's reader never finds" if never else ""
+        yield say("warn", f"{_memories(len(missing))} of the notes not in the index{which}.",
+                  remedy if never < len(missing) else "")
+    if bare: yield say("warn", f"{bare} of {counted_noun(len(rows), 'row')} without a vector: the plugin's "
+                       "search by meaning never finds them.", remedy)
     if version != "2":
         yield say("note", f"The index says schema {version or 'nothing'}; plugin 0.12 writes 2.")
     if not (only or again or missing or bare):
         yield say("ok", f"{counted_noun(len(rows), 'row')}, and every memory of the notes among them.")
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #6c4fbbf2
-def unseen(scan: Scan, read: Iterable[Reading]) -> frozenset[str]:
+def unseen(scan: Scan, read: Iterable[PluginReading]) -> frozenset[str]:
     "Ids of memories that the plugin reads nowhere."
-    lost = {(r.note.ref.removeprefix(MEM), r.note.object, at) for r in read for at in r.plugin.lost}
+    lost = {(r.ref.removeprefix(MEM), r.object, at) for r in read for at in r.lost}
     return frozenset(m.id for m in scan.memories if m.places
                      and all((p.namespace, p.commit, p.offset) in lost for p in m.places))

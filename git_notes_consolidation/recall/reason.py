@@ -437,7 +437,7 @@ def reasoned(
     "The service that answers from what another finds; it asks a model only where one is configured."
     if s.settings.config.llm_provider == "off": return ReasonedRecallService(s)
     from git_notes_consolidation.consolidation import stores as consolidation_stores
-    return ReasonedRecallService(s, consolidation_stores._client(s.repo, s.settings))
+    return ReasonedRecallService(s, consolidation_stores.client_for(s.repo, s.settings)())
 
 
 _reasoned = cache(reasoned)

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
-from ..core.memory import as_utc
-from .git import git, MEM, note_paths, read_blobs, Repo
-from .reader import parse_note, Problem, Scan
+from ..core.memory import UTC, as_utc
+from .git import git, MEM, Notes, read_blobs, Repo
+from .reader import _GONE, parse_note, Problem, Scan
 
 # %% auto #0
-__all__ = ['LEVELS', 'MOST', 'Recoverable', 'Finding', 'counted_noun', 'Note', 'notes_of', 'before_records', 'shattered',
-           'times_in', 'steps', 'versions', 'recoverable', 'place', 'note_findings']
+__all__ = ['LEVELS', 'Recoverable', 'Finding', 'counted_noun', 'before_records', 'shattered', 'times_in', 'NoteChange',
+           'note_history', 'recoverable', 'place', 'note_findings']
 
 # %% ../../nbs/08_store/16_damage.ipynb #c402b7a4
 @dataclass(frozen=True)
@@ -67,25 +67,6 @@ def counted_noun(n: int, one: str, more: str = "") -> str:
 
 def _memories(n: int) -> str: return counted_noun(n, "memory", "memories")
 
-# %% ../../nbs/08_store/16_damage.ipynb #6ae7803a
-class Note(NamedTuple):
-    "A note as it lies there."
-    ref: str
-    object: str
-    path: str  # In the notes' tree
-    blob: str
-    data: bytes
-
-
-def notes_of(
-    repo: Repo,
-    refs: Mapping[str, str],  # And where they point
-) -> list[Note]:
-    "Every note that this clone has."
-    rows = [(ref, *row) for ref, tip in refs.items() for row in note_paths(repo, tip)]
-    data = read_blobs(repo, {blob for *_, blob in rows})
-    return [Note(*row, data[row[-1]]) for row in rows if row[-1] in data]
-
 # %% ../../nbs/08_store/16_damage.ipynb #21d23aea
 _TIME = re.compile(rb"^timestamp:[ \t]*['\"]?([^'\"\r\n]+)", re.M)
 
@@ -117,49 +98,51 @@ def times_in(data: bytes) -> set[datetime]:
     return out
 
 # %% ../../nbs/08_store/16_damage.ipynb #5e18c394
-def _changed(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    "One commit's; a note that changed its place in the tree is one that left and one that came."
+def _by_object(rows: Iterable[str]) -> dict[str, tuple[str, str]]:
+    "Each note's blob before and after a commit."
     here: dict[str, tuple[str, str]] = {}
-    for line in lines:
-        meta, _, path = line.partition("\t")
+    for meta, _, path in (row.partition("\t") for row in rows if row.startswith(":")):
         old, new = (i.strip("0") and i for i in meta.split()[2:4])
         was, now = here.get(obj := path.replace("/", ""), ("", ""))
         here[obj] = was or old, now or new
-    for obj, (was, now) in here.items(): yield obj, was, now
+    return here
 
 # %% ../../nbs/08_store/16_damage.ipynb #542e37fe
-MOST = 20_000  # Commits of a ref that are looked at
+class NoteChange(NamedTuple):
+    "What a commit did to one note."
+    object: str
+    old: str  # Its blob before; empty where there was none
+    new: str  # … and after
+    how: str  # The commit's subject
+    at: datetime
 
-def steps(
+
+def note_history(
     repo: Repo,
-    tip: str,
-    most: int = MOST,
-) -> Iterator[tuple[str, str, str]]:  # Object, its note before and after; empty where there was none
-    "Every change of every note, the newest first, a merge once for each parent."
-    commits = git(repo.path, "rev-list", f"--max-count={most}", tip)
-    told = git(repo.path, "diff-tree", "--stdin", "-m", "-r", "--root", "--no-renames",
-               input=commits).decode("utf-8", "replace")
-    for part in re.split(r"^[0-9a-f]+\n", told, flags=re.M):
-        yield from _changed(part.splitlines())
+    tip: str,  # Of a notes ref
+    since: str = "",  # A commit behind which nobody needs to look
+) -> Iterator[NoteChange]:  # The newest first, a merge once for each parent
+    "Every change of every note."
+    said = git(repo.path, "log", "-m", "--root", "--raw", "--no-abbrev", "--no-renames",
+               "--format=%x00%ct %s", tip, *([f"^{since}"] if since else []), "--").decode("utf-8", "replace")
+    for part in said.split("\0")[1:]:
+        head, *rows = part.split("\n")
+        when, _, how = head.partition(" ")
+        for obj, (old, new) in _by_object(rows).items():
+            yield NoteChange(obj, old, new, how, datetime.fromtimestamp(int(when), UTC))
 
 # %% ../../nbs/08_store/16_damage.ipynb #96e78b7c
-def versions(
-    repo: Repo,
-    torn: Mapping[str, str],  # Object and the blob of its note as it is
-    changes: Sequence[tuple[str, str, str]],  # From `steps`
-) -> dict[str, list[tuple[str, bytes]]]:  # Object to blobs and what is in them, the newest first
-    "What some notes were before they were torn: back to the last version in one piece, and with it."
-    bad: dict[str, set[str]] = {obj: {blob} for obj, blob in torn.items()}
-    out: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
-    mine, seen = [c for c in changes if c[0] in bad and c[1]], set[tuple[str, str]]()
-    while ask := list(dict.fromkeys((obj, old) for obj, old,
-                                    new in mine if new in bad[obj] and (obj, old) not in seen)):
+def _versions(repo: Repo, torn: Mapping[str, str],
+              changes: Sequence[NoteChange]) -> dict[str, dict[str, bytes]]:
+    "By object: the versions of its note back to the last one in one piece, the newest first."
+    bad, out = {obj: {blob} for obj, blob in torn.items()}, defaultdict[str, dict[str, bytes]](dict)
+    mine = [c for c in changes if c.object in bad and c.old]
+    while ask := {(c.object, c.old) for c in mine if c.new in bad[c.object] and c.old not in out[c.object]}:
         data = read_blobs(repo, {blob for _, blob in ask})
-        seen |= {*ask}
-        for obj, blob in ask:
-            out[obj] += [(blob, data[blob])] if blob in data else []
-            if shattered(data.get(blob, b"")): bad[obj].add(blob)
-    return dict(out)
+        for obj, blob in (x for x in dict.fromkeys((c.object, c.old) for c in mine) if x in ask):
+            out[obj][blob] = data.get(blob, b"")
+            if shattered(out[obj][blob]): bad[obj].add(blob)
+    return out
 
 # %% ../../nbs/08_store/16_damage.ipynb #53acad33
 def recoverable(
@@ -169,13 +152,12 @@ def recoverable(
     torn: Mapping[str, str],  # Object and blob of the notes to look for
 ) -> dict[str, tuple[Recoverable, ...]]:  # By object, the oldest first
     "Memories that only the history of a ref still has."
-    if not torn: return {}
-    ns, here, out = ref.removeprefix(MEM), {(m.namespace, m.timestamp, m.summary, m.content)
-                                            for m in scan.memories}, {}
-    for obj, old in versions(repo, torn, list(steps(repo, scan.tips[ref]))).items():
+    ns, out = ref.removeprefix(MEM), {}
+    here = {(m.namespace, m.timestamp, m.summary, m.content) for m in scan.memories}
+    for obj, old in _versions(repo, torn, [*note_history(repo, scan.tips[ref])]).items():
         found: dict[tuple[datetime, str, str], Recoverable] = {}
         # A version in one piece first, of those the newest
-        for blob, data in sorted(old, key=lambda x: bool(shattered(x[1]))):
+        for blob, data in sorted(old.items(), key=lambda x: bool(shattered(x[1]))):
             for r in parse_note(data)[0]:
                 key = as_utc(r.front["timestamp"]), r.front["summary"], r.body
                 if (ns, *key) not in here:
@@ -185,27 +167,24 @@ def recoverable(
     return out
 
 # %% ../../nbs/08_store/16_damage.ipynb #ae9216b6
-def _torn(scan: Scan, n: Note, back: tuple[Recoverable, ...]) -> Finding:
-    ns, when = n.ref.removeprefix(MEM), times_in(before_records(n.data))
-    gone = when - {m.timestamp for m in scan.memories if m.namespace == ns}
-    how = ("A merge with cat_sort_uniq has sorted the lines of this note" if shattered(n.data) == "sorted"
+def _torn(scan: Scan, ref: str, obj: str, data: bytes, back: tuple[Recoverable, ...]) -> Finding:
+    when, name = times_in(before_records(data)), shlex.quote(ref)
+    gone = when - {m.timestamp for m in scan.memories if m.namespace == ref.removeprefix(MEM)}
+    how = ("A merge with cat_sort_uniq has sorted the lines of this note" if shattered(data) == "sorted"
            else "Front matter stands here without its dashes")
     if not (gone or back):
         return Finding("notes", "note",
                        f"{how}; what was in it, {_memories(len(when))}, stands in the notes again.",
-                       f"git notes --ref={shlex.quote(n.ref)} edit {n.object}, and take out the torn lines "
-                       f"before the first ---: until then the plugin reads "
-                       "nothing here", place(n.ref, n.object))
-    lost = f", and {len(gone) - len(back)} nowhere" if len(gone) > len(back) else ""
-    what = (
-        f"{how}: of {_memories(len(when))} in it {len(gone)} can be read in no other note, {len(back)} in "
-        f"its history{lost}.")
-    blobs = list(dict.fromkeys(r.blob[:12] for r in back))
-    again = " && ".join(f"git notes --ref={shlex.quote(n.ref)} append -C {b} {n.object}"
+                       f"git notes --ref={name} edit {obj}, and take out the torn lines before the first "
+                       f"---: until then the plugin reads nothing here", place(ref, obj))
+    nowhere = f", and {len(gone) - len(back)} nowhere" if len(gone) > len(back) else ""
+    what = (f"{how}: of {_memories(len(when))} in it {len(gone)} can be read in no other note, {len(back)} "
+            f"in its history{nowhere}.")
+    again = " && ".join(f"git notes --ref={name} append -C {b} {obj}"
                         for b in dict.fromkeys(r.blob[:12] for r in back if r.whole))
-    remedy = (f"git show {' '.join(blobs)} shows them" + (f"; {again} adds them again" if again else "")
-              if blobs else "")
-    return Finding("notes", "broken", what, remedy, place(n.ref, n.object), back)
+    blobs = " ".join(dict.fromkeys(r.blob[:12] for r in back))
+    remedy = f"git show {blobs} shows them" + (f"; {again} adds them again" if again else "")
+    return Finding("notes", "broken", what, remedy if back else "", place(ref, obj), back)
 
 
 def place(ref: str, obj: str, at: int = 0) -> str:
@@ -213,34 +192,32 @@ def place(ref: str, obj: str, at: int = 0) -> str:
     return f"{ref} {obj}, byte {at}"
 
 # %% ../../nbs/08_store/16_damage.ipynb #7b143030
-_GONE, _LOOSE = ("the note's blob is missing from this clone, or has more than 64 MB",
-                 "text that belongs to no record")
+_LOOSE = "text that belongs to no record"
 
-# %% ../../nbs/08_store/16_damage.ipynb #e20df02d
-def _unread(ref: str, obj: str, p: Problem) -> Finding:
-    where = place(ref, obj, p.offset)
-    if p.reason == _GONE:
-        return Finding("notes", "warn",
-                       f"{p.reason[0].upper()}{p.reason[1:]}: its memories are not seen here.",
-                       "git fetch --refetch --no-filter origin 'refs/notes/*:refs/notes/*'", where)
-    edit = f"git notes --ref={shlex.quote(ref)} edit {obj}"
-    if p.reason.startswith(("front matter", "timestamp")):
-        return Finding("notes", "warn", f"A memory cannot be read: {p.reason}.", edit, where)
-    return Finding("notes", "note", f"{p.reason[0].upper()}{p.reason[1:]}.", where=where)
+
+def _unread(p: Problem) -> Finding:
+    "A problem of the reader's, with the command that opens the note."
+    torn = p.reason.startswith(("front matter", "timestamp"))
+    what = f"A memory cannot be read: {p.reason}." if torn else f"{p.reason[:1].upper()}{p.reason[1:]}."
+    ref, _, obj = p.note.rpartition(" ")
+    return Finding("notes", "warn" if torn else "note", what,
+                   f"git notes --ref={shlex.quote(ref)} edit {obj}" if torn else "",
+                   f"{p.note}, byte {p.offset}")
 
 # %% ../../nbs/08_store/16_damage.ipynb #4dae5694
-def note_findings(repo: Repo, scan: Scan, notes: Iterable[Note]) -> Iterator[Finding]:
-    "What the notes themselves tell."
-    loose = {p.note for p in scan.problems if p.reason == _LOOSE}
-    hurt = {(n.ref, n.object): n for n in notes if f"{n.ref} {n.object}" in loose and shattered(n.data)}
-    for ref in sorted({ref for ref, _ in hurt}):
-        mine = {n.object: n for (r, _), n in hurt.items() if r == ref}
-        back = recoverable(repo, scan, ref, {obj: n.blob for obj, n in mine.items()})
-        for obj, n in sorted(mine.items()): yield _torn(scan, n, back.get(obj, ()))
-    told = {p.note for p in scan.problems if p.reason != _LOOSE}
-    for p in scan.problems:
-        ref, _, obj = p.note.rpartition(" ")
-        if p.reason != _LOOSE or ((ref, obj) not in hurt and p.note not in told): yield _unread(ref, obj, p)
+def note_findings(repo: Repo, scan: Scan, notes: Notes) -> Iterator[Finding]:
+    "What the notes of the plugin tell."
+    loose, torn = {p.note for p in scan.problems if p.reason == _LOOSE}, set[str]()
+    for ref in sorted(scan.tips):
+        mine = {obj: blob for obj, blob in notes.of(ref)
+                if f"{ref} {obj}" in loose and shattered(notes.texts[blob])}
+        back = recoverable(repo, scan, ref, mine) if mine else {}
+        for obj, blob in sorted(mine.items()):
+            yield _torn(scan, ref, obj, notes.texts[blob], back.get(obj, ()))
+        torn |= {f"{ref} {obj}" for obj in mine}
+    known = torn | {p.note for p in scan.problems if p.reason != _LOOSE}
+    yield from (_unread(p) for p in scan.problems
+                if p.reason != _GONE and (p.reason != _LOOSE or p.note not in known))
     yield Finding("notes", "ok",
                   f"{_memories(len(scan.memories))} in {counted_noun(scan.records, 'record')} of "
                   f"{counted_noun(scan.notes, 'note')}.")

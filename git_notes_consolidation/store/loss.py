@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
-from ..core.memory import UTC, as_utc, digest
-from .audit import audit
-from .audit_notes import Finding as Broken, Report, Where
-from .damage import Finding, Recoverable, counted_noun
+from ..core.memory import as_utc, digest
+from .audit import Report, audit
+from .damage import NoteChange, Finding, Recoverable, counted_noun, note_history
 from .events import REFS, decode, every_tip, shared_tips
 from .git import (
     KEPT, MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs)
@@ -23,8 +22,8 @@ from .writer import (
     _marked, note_changes, notes_on, piece_changes, publish_commits, retry_races)
 
 # %% auto #0
-__all__ = ['Lost', 'Removal', 'removals', 'losses', 'lost_since', 'hold_on', 'keep', 'bring_back', 'Whole', 'made_whole',
-           'loss_findings', 'audited']
+__all__ = ['Lost', 'losses', 'lost_since', 'hold_on', 'keep', 'bring_back', 'Whole', 'made_whole', 'loss_findings', 'excuse',
+           'audited']
 
 # %% ../../nbs/08_store/22_loss.ipynb #bb4a1b00
 @dataclass(frozen=True)
@@ -54,31 +53,12 @@ class Lost:
                      for r in found)
 
 # %% ../../nbs/08_store/22_loss.ipynb #8fda6575
-class Removal(NamedTuple):
-    "A note that a commit took away, or that git notes add, copy or edit has written over."
-    object: str
-    blob: str
-    how: str
-    at: datetime
-    over: bool  # The note is there, and says something else
+_OVER = re.compile("'git notes (add|copy|edit)'")
 
-
-def removals(
-    repo: Repo,
-    tip: str,  # Of a notes ref
-    since: str = "",  # A commit up to which nothing was lost
-) -> Iterator[Removal]:  # The newest first
-    "What the history of a notes ref has taken away, whether or not it came back."
-    out = git(repo.path, "log", "-m", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=DM",
-              "--format=%x00%ct %s", tip, *([f"^{since}"] if since else []), "--").decode("utf-8", "replace")
-    for part in out.split("\0")[1:]:
-        head, *rows = part.splitlines()
-        when, _, how = head.partition(" ")
-        for row in (r for r in rows if r.startswith(":")):
-            meta, _, path = row.partition("\t")
-            if meta[-1] == "M" and not re.search("'git notes (add|copy|edit)'", how): continue
-            yield Removal(path.replace("/", ""), meta.split()[2], how,
-                          datetime.fromtimestamp(int(when), UTC), meta[-1] == "M")
+def _removals(repo: Repo, tip: str, since: str) -> Iterator[NoteChange]:
+    "What commits took away, or wrote over, whether or not it came back."
+    return (c for c in note_history(repo, tip, since)
+            if c.old and c.old != c.new and (not c.new or _OVER.search(c.how)))
 
 # %% ../../nbs/08_store/22_loss.ipynb #8ae24aa6
 def _store(ref: str) -> str: return next((s for s, r in REFS.items() if r == ref), ref)
@@ -96,16 +76,16 @@ def _dropped(note: bytes, now: bytes) -> list[bytes]:
 def _gone_from(repo: Repo, ref: str, tip: str, kept: str, whole: bool) -> list[Lost]:
     here = {obj: blob for obj, _, blob in note_paths(repo, tip)} if tip else dict[str, str]()
     out, mine, plugins = list[Lost](), kept and _stands_on(repo, tip, kept), ref.startswith(MEM)
-    found: dict[tuple[str, str], Removal] = {}
-    for x in removals(repo, tip, "" if whole or not mine else kept) if tip else ():
-        if x.over or x.object not in here: found.setdefault((x.object, x.blob if x.over else ""), x)
-    read = read_blobs(repo, {b for x in found.values() for b in (x.blob, here.get(x.object, "")) if b})
+    found: dict[tuple[str, str], NoteChange] = {}
+    for c in _removals(repo, tip, "" if whole or not mine else kept) if tip else ():
+        if c.new or c.object not in here: found.setdefault((c.object, c.old if c.new else ""), c)
+    read = read_blobs(repo, {b for c in found.values() for b in (c.old, here.get(c.object, "")) if b})
     texts = {obj: read[blob] for obj, blob in here.items() if blob in read}
-    for x in found.values():
-        note, now = read.get(x.blob, b""), texts.get(x.object, b"")
-        texts[x.object] = now + b"\n" + note
-        parts = _dropped(note, now) if plugins and x.over else (pieces if plugins else _lines)(note)
-        out.append(Lost(ref, x.object, tuple(parts), x.blob, x.how, x.at))
+    for c in found.values():
+        note, now = read.get(c.old, b""), texts.get(c.object, b"")
+        texts[c.object] = now + b"\n" + note
+        parts = _dropped(note, now) if plugins and c.new else (pieces if plugins else _lines)(note)
+        out.append(Lost(ref, c.object, tuple(parts), c.old, c.how, c.at))
     if kept and kept != tip and not (mine and plugins):  # A line of ours is never changed
         how = "the note was written over" if mine else "the ref was removed or set back"
         more = news(repo, tip, kept, _store(ref))
@@ -239,45 +219,49 @@ def made_whole(
     return Whole(said, refs, lost_since(repo, refs) if ours else gone)
 
 # %% ../../nbs/08_store/22_loss.ipynb #3ca7a344
-def _when(x: Lost) -> str: return f" on {x.at:%Y-%m-%d}" if x.at else ""
-
-
 def _why(x: Lost) -> str:
     if not x.at: return x.how
     tool = re.search(r"'(git notes \w+)'", x.how)
-    did = "written over" if tool and tool[1].split()[-1] in ("add", "copy", "edit") else "removed"
-    return f"{did} by {tool[1] if tool else 'the commit “' + x.how[:60] + '”'}"
+    did = "written over" if _OVER.search(x.how) else "removed"
+    return f"{did} by {tool[1] if tool else 'the commit “' + x.how[:60] + '”'} on {x.at:%Y-%m-%d}"
+
+
+def _loss(why: str, found: Sequence[Lost], runs: Sequence[Mapping[str, object]]) -> Finding:
+    first, memories = found[0], tuple(m for x in found for m in x.memories())
+    n = sum(len(x.parts) for x in found)
+    what = counted_noun(*((n, "record of ours", "records of ours") if first.ours
+                          else (len(memories) or n, "memory", "memories")))
+    seen = max((str(r["at"]) for r in runs if not first.at or as_utc(str(r["at"])) <= first.at), default="")
+    run = f"; the run of {seen[:16]} came before" if seen and not first.ours else ""
+    return Finding("records" if first.ours else "notes", "note" if first.meant else "broken",
+                   f"{what} {'is' if what.startswith('1 ') else 'are'} gone from {first.ref}: {why}{run}.",
+                   "" if first.meant else "gnc restore --lost", first.ref, memories)
 
 
 def loss_findings(
     repo: Repo,
     runs: Sequence[Mapping[str, object]] = (),  # Records of runs
-) -> Iterator[Finding]:
+) -> list[Finding]:
     "What is gone, since when, which run has seen it last, and what brings it back."
-    by: dict[tuple[str, str, str], list[Lost]] = defaultdict(list)
-    for x in losses(repo): by[x.ref, _why(x), _when(x)].append(x)
-    for (ref, why, when), found in by.items():
-        memories = tuple(m for x in found for m in x.memories())
-        n = sum(len(x.parts) for x in found)
-        what = counted_noun(*((n, "record of ours", "records of ours") if found[0].ours
-                              else (len(memories) or n, "memory", "memories")))
-        seen = max((str(r["at"]) for r in runs if not found[0].at or as_utc(str(r["at"])) <= found[0].at),
-                   default="")
-        run = f"; the run of {seen[:16]} came before" if seen and not found[0].ours else ""
-        area = "records" if found[0].ours else "notes"
-        meant = found[0].meant
-        yield Finding(area, "note" if meant else "broken",
-                      f"{what} {'is' if what.startswith('1 ') else 'are'} gone from {ref}: {why}{when}{run}.",
-                      "" if meant else "gnc restore --lost", ref, memories)
+    by: dict[tuple[str, str], list[Lost]] = defaultdict(list)
+    for x in losses(repo): by[x.ref, _why(x)].append(x)
+    return [_loss(why, found, runs) for (_, why), found in by.items()]
 
 # %% ../../nbs/08_store/22_loss.ipynb #e342182e
+def excuse(
+    found: Iterable[Finding],  # Of the audit
+    lost: Sequence[Finding],  # From `loss_findings`
+) -> list[Finding]:
+    "The findings, those about a memory that a person has taken out as notes."
+    meant = {m.id for f in lost if not f.remedy for m in f.recoverable}
+    return [replace(f, level="note") if f.level == "broken" and any(i in f.what for i in meant) else f
+            for f in found]
+
+
 def audited(
     repo: Repo,
     lost: Sequence[Finding],  # From `loss_findings`
 ) -> Report:
     "What the audit finds, and what is lost."
-    r, meant = audit(repo.path), {m.id for f in lost if not f.remedy for m in f.recoverable}
-    return Report((
-        *(Broken("error", Where(f.where), f.what) for f in lost if f.remedy),
-        *(replace(f, level="warning") if any(i in f.what for i in meant) else f
-          for f in r.findings)), r.checked)
+    r = audit(repo.path)
+    return Report((*(f for f in lost if f.remedy), *excuse(r.findings, lost)), r.checked)

@@ -107,7 +107,7 @@ def ended_well(done, codes=(0, 1)):
 
 def sound(home):
     "Errors of an audit, and leftovers that only the next run under the lock removes."
-    yield from (str(f) for f in audit.audit(home).findings if f.level == "error")
+    yield from (str(f) for f in audit.audit(home).findings if f.level == "broken")
 
 
 def clean(home):

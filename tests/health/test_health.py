@@ -12,16 +12,14 @@ from datetime import timedelta
 
 import pytest
 from calls import gnc, gnc_process, new_repo, run
-from git_notes_consolidation.health import operation
 from git_notes_consolidation.observability import tracing
 from git_notes_consolidation.health import monitor as healths
 from git_notes_consolidation.store.changes import remember_start
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.health.monitor import COMPONENTS, DOCUMENT, WORST, document, nagios_line
+from git_notes_consolidation.health.monitor import COMPONENTS, WORST, document, nagios_line
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.reader import note_text, write_memories
-from git_notes_consolidation.health.operation import disk_findings
 from helpers import git, replace_everywhere, story
 
 DAY = timedelta(days=1)
@@ -61,25 +59,29 @@ def test_a_repository_after_a_run_is_healthy_in_every_component(home):
 # The document and the exit codes
 
 
+TEXT, STATE = {"type": "string"}, {"enum": ["unhealthy", "degraded", "healthy"]}
+
+
+def things(required, **more):
+    return {"type": "object", "required": required.split(), "properties": {k: more.get(k, TEXT) for k in (*required.split(), *more)}}
+
+
+SCHEMA_1 = things("schema status at latency_ms components ok counts findings recoverable", schema={"const": "gnc.health/1"}, status=STATE,
+                  latency_ms={"type": "number"}, ok={"type": "boolean"}, counts={"additionalProperties": {"type": "integer"}}, recoverable={"type": "array"},
+                  findings={"items": things("area level what remedy where")},
+                  components={"required": "git notes records index embedder llm runs hooks sync lock disk clock observability packages".split(),
+                              "additionalProperties": things("status latency_ms detail remedy", status=STATE, latency_ms={"type": "number", "minimum": 0})})
+
+
 @pytest.mark.slow
 def test_the_document_fits_its_schema_with_every_kind_of_finding(home, tmp_path):
-    check = pytest.importorskip("jsonschema").Draft202012Validator(DOCUMENT).validate
+    "A monitor was written against these names; whoever takes one away makes it version 2."
+    check = pytest.importorskip("jsonschema").Draft202012Validator(SCHEMA_1).validate
     (home / ".memory/consolidation.db").write_bytes(b"junk" * 100)
     for h in (state(home), state(home, llm_provider="openai"), state(home, quick=True), state(new_repo(tmp_path / "empty"))):
         d = json.loads(json.dumps(document(h)))
         check(d)
         assert d["ok"] == (d["status"] != "unhealthy") and d["status"] == min((c["status"] for c in d["components"].values()), key=WORST.index)
-    with pytest.raises(Exception, match="schema"): check({k: v for k, v in d.items() if k != "schema"})
-
-
-def test_the_schema_of_version_1_is_what_was_promised():
-    "A monitor was written against these names; whoever takes one away makes it version 2."
-    assert DOCUMENT["properties"]["schema"]["const"] == "gnc.health/1"
-    assert {"schema", "status", "at", "latency_ms", "components", "ok", "counts", "findings", "recoverable"} <= {*DOCUMENT["required"]}
-    assert {"git", "notes", "records", "index", "embedder", "llm", "runs", "hooks", "sync", "lock", "disk", "clock", "observability",
-            "packages"} <= {*DOCUMENT["properties"]["components"]["required"]}
-    part = DOCUMENT["properties"]["components"]["additionalProperties"]
-    assert {"status", "latency_ms", "detail", "remedy"} <= {*part["required"]} and WORST == ("unhealthy", "degraded", "healthy")
 
 
 @pytest.mark.slow(after=1)
@@ -123,7 +125,7 @@ def test_looking_changes_nothing_and_a_quick_look_reads_no_note(home, monkeypatc
     state(home), state(home, quick=True)
     assert files == {p: p.read_bytes() for p in home.rglob("*") if p.is_file()}
     def never(*args): raise AssertionError("a note was read")
-    for name in ("read_memories", "notes_of", "read_events"): monkeypatch.setattr(f"git_notes_consolidation.health.doctor.{name}", never)
+    monkeypatch.setattr("git_notes_consolidation.health.doctor.read_snapshot", never)
     assert state(home, quick=True).status == "healthy" and part(home, "notes", quick=True).detail == "6 notes, counted and not read."
     with pytest.raises(AssertionError): state(home)
 
@@ -181,12 +183,6 @@ def test_a_disk_that_is_nearly_full(home):
         seen = apart(f"cp -r {home} {home}-2; mount -t tmpfs -o size={size} none {home}; cp -r {home}-2/. {home}; rm -r {home}-2; "
                      f"head -c {filled}M /dev/zero > {home}/fill", home)
         assert seen["status"] == seen["components"]["disk"]["status"] == status and "free" in seen["components"]["disk"]["detail"]
-
-
-def test_free_space_is_what_the_system_says(home):
-    free = shutil.disk_usage(home).free
-    assert [f.level for f in disk_findings(open_repo(home), low=free * 2)] == ["warn"]
-    assert [f.level for f in disk_findings(open_repo(home), low=free / 2)] == ["ok"]
 
 
 def test_notes_with_problems(home):
@@ -346,13 +342,6 @@ def test_an_endpoint_without_what_sends_there(home, monkeypatch):
     replace_everywhere(monkeypatch, tracing, "has_sdk", lambda: False)
     lacking = part(home, "observability", env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
     assert lacking.status == "degraded" and "[otel]" in lacking.remedy
-
-
-def test_a_component_that_cannot_be_looked_at_does_not_stop_the_others(home, monkeypatch):
-    def fails(repo): raise OSError("no such device")
-    replace_everywhere(monkeypatch, operation, "disk_findings", fails)
-    h = state(home)
-    assert [(c.name, "Could not be looked at: no such device" in c.detail) for c in h.components if c.status == "unhealthy"] == [("disk", True)]
 
 
 def test_a_damaged_cache_hides_no_other_finding(home):

@@ -134,7 +134,7 @@ def test_a_note_of_ours_that_was_written_over_is_found_and_healed(source, monkey
     assert "written over" in gone["what"] and gone["remedy"] == "gnc restore --lost"
     assert gnc("restore", "--lost", repo=source).code == 0
     after = gnc("audit", "--json", repo=source).json["findings"]
-    assert [f["what"] for f in after if f["level"] == "error"] == ["the line is not JSON and is ignored"]  # The remark is left to its author
+    assert [f["what"] for f in after if f["level"] == "broken"] == ["A line that is no record is left out."]  # The remark is left to its author
     monkeypatch.setenv("GIT_EDITOR", "sed -i '/a remark/d'")
     shell(source, remark["remedy"].partition(", and take")[0])
     assert gnc("doctor", repo=source).code == gnc("audit", repo=source).code == 0

@@ -99,7 +99,7 @@ def test_every_look_behind_the_horizon_says_what_it_said(tmp_path):
     assert told() == said and refs(home, MEM) == theirs
     assert not run(home).changed
     assert undo(serve(home), first, SAMPLE_NOW, confirmed=True)[1] == first
-    assert first in state_of(home).undone and [f for f in audit.audit(home).findings if f.level == "error"] == []
+    assert first in state_of(home).undone and [f for f in audit.audit(home).findings if f.level == "broken"] == []
 
 
 @pytest.mark.parametrize("options", [(), ("--object-format=sha256",)], ids=["sha1", "sha256"])
@@ -269,7 +269,7 @@ def test_a_remote_that_was_not_compacted_gets_and_gives_everything(team):
     for place in (home, other, home): sync(open_repo(place), str(remote))
     assert told(home) == told(other) == told(remote) and {"run_mine", "run_other"} <= state_of(home).runs.keys()
     assert our_tips(open_repo(home)) == our_tips(open_repo(other)) == our_tips(open_repo(remote))
-    assert [f.where.ref for f in audit.audit(home).findings if f.level == "error"] == ["refs/notes/mem/"]  # There are only records here
+    assert [f.where for f in audit.audit(home).findings if f.level == "broken"] == ["refs/notes/mem/"]  # There are only records here
 
 
 def test_two_who_compact_alike_have_the_same_commits(home, tmp_path):

@@ -166,8 +166,8 @@ def test_what_a_person_removes_excuses_nothing_else(home):
     e = replace(next(e for e in state_of(home).edges.values() if e.target_id == gone.id), target_id="mem_" + "z" * 26)
     run = Append("runs", "0" * 40, {"kind": "run", "id": "run_other", "at": SAMPLE_NOW.isoformat()})
     append(open_repo(home), lambda events: [edge_append("0" * 40, e, "run_other", SAMPLE_NOW), run], SAMPLE_NOW)
-    found = audited(repo := open_repo(home), [*loss_findings(repo)]).findings
-    assert [f.level for i in (gone.id, e.target_id) for f in found if f"ends at {i}" in f.what] == ["warning", "error"]
+    found = audited(repo := open_repo(home), loss_findings(repo)).findings
+    assert [f.level for i in (gone.id, e.target_id) for f in found if f"ends at {i}" in f.what] == ["note", "broken"]
 
 
 def run_while(home, happens):

@@ -192,7 +192,7 @@ class Interleavings(RuleBasedStateMachine):
             assert {q for q, *_ in asked} <= set(v.state.reviews) and all(why.startswith("said again after it was replaced") for why in extra.values()), extra
             kept = w.held().view
             assert (kept.state, {m.id: m.status for m in kept.scan.memories}) == (v.state, {m.id: m.status for m in v.scan.memories})
-            assert [str(f) for f in audit.audit(clone).findings if f.level == "error"] == []
+            assert [str(f) for f in audit.audit(clone).findings if f.level == "broken"] == []
 
     def teardown(self):
         if hasattr(self, "home"): shutil.rmtree(self.home, ignore_errors=True)

@@ -262,7 +262,7 @@ def audit(ctx: typer.Context) -> None:
     r = store_loss.audited(repo, [*store_loss.loss_findings(repo)])
     rows = [(f.level, f.where, f.what) for f in r.findings]
     data = {"ok": r.ok, "checked": r.checked, "findings": [asdict(f) for f in r.findings]}
-    n = sum(f.level == "error" for f in r.findings)
+    n = sum(f.level == "broken" for f in r.findings)
     found = cut("Findings", ("level", "where", "what"), rows, call.verbose) if rows else []
     call.show(
         data,
