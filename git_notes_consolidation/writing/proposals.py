@@ -14,6 +14,7 @@ from typing import Any
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..supersession.judge import repeat_key
+from .history import hidden_and_shown
 from ..supersession.parts import untouched
 from ..store.metadata import standing, taken_back
 from ..consolidation.view import View
@@ -24,11 +25,6 @@ __all__ = ['Change', 'Proposal', 'differing', 'word_diff', 'proposal', 'proposal
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #55b218fc
 _HIDES = (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
-
-
-def _past(e: MemoryEdge) -> tuple[str, str]:
-    "What an edge hides, and what stands in its place."
-    return (e.target_id, e.source_id) if e.edge_type == EdgeType.SUPERSEDES else (e.source_id, e.target_id)
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #c2bfb98f
 @dataclass(frozen=True)
@@ -50,8 +46,8 @@ def _web(v: View) -> _Web:
     past, _ = taken_back(there, inside)
     over, under = defaultdict[str, list[MemoryEdge]](list), defaultdict[str, list[MemoryEdge]](list)
     for e in (e for e in inside if e.edge_type in _HIDES and e.id not in past):
-        over[_past(e)[0]].append(e)
-        under[_past(e)[1]].append(e)
+        over[hidden_and_shown(e)[0]].append(e)
+        under[hidden_and_shown(e)[1]].append(e)
     return _Web(v, there, over, under)
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #3e78d206
@@ -70,7 +66,7 @@ def _behind(w: _Web, i: str, without: Collection[str] = ()) -> set[str]:
     seen, todo = set[str](), [i]
     while todo:
         for e in w.over.get(todo.pop(), ()):
-            if e.id not in without and (j := _past(e)[1]) not in seen: seen.add(j); todo.append(j)
+            if e.id not in without and (j := hidden_and_shown(e)[1]) not in seen: seen.add(j); todo.append(j)
     return seen
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #99f3b041
@@ -81,7 +77,7 @@ def _unfit(w: _Web, e: MemoryEdge, without: Collection[str] = ()) -> str:
         if w.there[i].status == "tombstone":
             return f"{i} is forgotten; bring it back with gnc restore, or reject the question"
     if e.edge_type not in _HIDES: return ""
-    hidden, stands = _past(e)
+    hidden, stands = hidden_and_shown(e)
     new, old = w.there[e.source_id], w.there[e.target_id]
     if new.event_time < old.event_time and e.edge_type != EdgeType.MERGED_INTO:
         return (
@@ -90,7 +86,7 @@ def _unfit(w: _Web, e: MemoryEdge, without: Collection[str] = ()) -> str:
             "of the two")
     if hidden in _behind(w, stands, {*without, e.id}):
         return f"{hidden} stands for {stands} already; each would hide the other"
-    into = {x.edge_type: _past(x)[1] for x in w.over.get(hidden, ()) if x.id not in {*without, e.id}}
+    into = {x.edge_type: hidden_and_shown(x)[1] for x in w.over.get(hidden, ()) if x.id not in {*without, e.id}}
     if (j := into.get(EdgeType.MERGED_INTO)): return f"{hidden} was merged into {j}; ask that of {j}"
     if e.edge_type != EdgeType.SUPERSEDES and (j := into.get(EdgeType.DUPLICATE_OF)):
         return f"{hidden} repeats {j} already"

@@ -28,8 +28,9 @@ from ..llm.client import Client
 from ..consolidation.view import View
 from .decide import Considered, Decision
 from .effects import BadFact, Draft, WriteResult
+from .history import edges_by_memory
 from .state import (
-    Change, _Held, _around, _ends, _read, _ties, change_of, check_chains, rows_of)
+    Change, _Held, _around, _ends, _read, change_of, check_chains, rows_of)
 
 # %% auto #0
 __all__ = ['result_of', 'commit_of', 'placed']
@@ -85,7 +86,7 @@ def _take(repo: Repo, embedder: Embedder, held: _Held, draft: Draft, change: Cha
     over = {e.id for e in (*draft.ended, *draft.edges)}
     for i in {i for e in draft.ended for i in (e.source_id, e.target_id)} | _ends(draft.edges):
         held.ties[i] = [e for e in held.ties[i] if e.id not in over]
-    for i, found in _ties(draft.edges).items(): held.ties[i].extend(found)
+    for i, found in edges_by_memory(draft.edges).items(): held.ties[i].extend(found)
     for i, known in _around(held, change.moved).items():
         held.pool.set(i, known, held.memories[i].status == "tombstone")
     held.tips = {**held.tips, **moved}

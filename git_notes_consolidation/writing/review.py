@@ -20,9 +20,10 @@ from ..consolidation.stores import open_service
 from ..consolidation.undo import NeedsConfirmation, undo
 from .decide import Considered, Decision
 from .effects import BadFact, Draft, united, Verdict, WriteResult
+from .history import hidden_and_shown
 from .write import WritingService
 from .proposals import (
-    _edge_of, _HIDES, _of_edge, _past, _present, _proposed, _sources, _Web, _web, _WITHDRAWN, Proposal)
+    _edge_of, _HIDES, _of_edge, _present, _proposed, _sources, _Web, _web, _WITHDRAWN, Proposal)
 
 if TYPE_CHECKING:
     from git_notes_consolidation.llm.client import Client
@@ -330,7 +331,7 @@ def too_many(
 ) -> str:  # Empty where it may be
     "Why these may not all be accepted at once."
     v = service.held().view
-    past = {_past(e)[0] for e in v.state.edges.values() if e.edge_type in _HIDES and e.kind != "partial"}
+    past = {hidden_and_shown(e)[0] for e in v.state.edges.values() if e.edge_type in _HIDES and e.kind != "partial"}
     hides, most = {i for p in found for i in p.hides} - past, allowed(living_memories(v.scan.memories), past,
         service.settings.config)
     return (

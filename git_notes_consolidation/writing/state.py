@@ -6,8 +6,8 @@
 from __future__ import annotations
 import sqlite3
 import numpy as np
-from collections import ChainMap, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,7 +28,7 @@ from ..store.metadata import metadata_of
 from ..consolidation.view import View, view
 from .decide import Pool
 from .effects import BadFact, Draft, snapshot, Verdict
-from .timelines import faults
+from .history import connected, edges_by_memory, faults, hidden_and_shown
 
 # %% auto #0
 __all__ = ['rows_of', 'Change', 'change_of', 'check_chains']
@@ -41,28 +41,6 @@ class _Held:
     pool: Pool
     tips: dict[str, str]
     ties: dict[str, list[MemoryEdge]]  # Each memory's live edges
-
-
-def _ties(edges: Iterable[MemoryEdge]) -> dict[str, list[MemoryEdge]]:
-    out: dict[str, list[MemoryEdge]] = defaultdict(list)
-    for e in edges: out[e.source_id].append(e); out[e.target_id].append(e)
-    return out
-
-# %% ../../nbs/16_writing/03_state.ipynb #c469717a
-_BINDS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
-
-
-def _chains(
-    ids: Iterable[str],
-    tied: Callable[[str], Iterable[MemoryEdge]],  # A memory's edges; of two with one name the latter counts
-) -> tuple[set[str], dict[str, MemoryEdge]]:  # Their memories, and their edges by name
-    "The whole chains that some memories are in, breadth first."
-    seen, edges, todo = set[str](), dict[str, MemoryEdge](), {*ids}
-    while todo := todo - seen:
-        seen |= todo
-        found = {e.id: e for i in sorted(todo) for e in tied(i) if e.edge_type in _BINDS}
-        edges, todo = edges | found, {j for e in found.values() for j in (e.source_id, e.target_id)}
-    return seen, edges
 
 # %% ../../nbs/16_writing/03_state.ipynb #a8c54038
 def _embedded(repo: Repo, memories: Sequence[Memory], embedder: Embedder,
@@ -85,7 +63,7 @@ def _read(
     except sqlite3.DatabaseError: X, lexical = _embedded(repo, alive, embedder, check=True)
     known = metadata_of(v.scan.memories, v.state.edges.values(), (), v.state)
     return _Held(v, {m.id: m for m in v.scan.memories}, Pool(alive, X, lexical, known), dict(v.bases),
-                 _ties(v.state.edges.values()))
+                 edges_by_memory(v.state.edges.values()))
 
 # %% ../../nbs/16_writing/03_state.ipynb #2c76a2c2
 def rows_of(embedder: Embedder, m: Memory) -> list[np.ndarray]:
@@ -97,8 +75,8 @@ def rows_of(embedder: Embedder, m: Memory) -> list[np.ndarray]:
 def _around(held: _Held, ids: Iterable[str], new: Sequence[Memory] = (), edges: Sequence[MemoryEdge] = (),
             ended: Collection[str] = ()) -> dict[str, MemoryMetadata]:
     "What is known of some memories, and of those that they are tied to."
-    there, more = ChainMap({m.id: m for m in new}, held.memories), _ties(edges)
-    ids, mine = _chains(ids,
+    there, more = ChainMap({m.id: m for m in new}, held.memories), edges_by_memory(edges)
+    ids, mine = connected(ids,
                         lambda i: (e for e in (*held.ties.get(i, ()), *more.get(i, ())) if e.id not in ended
                                    or e in edges))
     return metadata_of([there[i] for i in sorted(ids) if i in there], mine.values(), (), held.view.state)
@@ -114,8 +92,7 @@ class Change(NamedTuple):
 
 def _past(edges: Iterable[MemoryEdge]) -> dict[str, str]:
     "Memories that something stands for, and the edge that says so."
-    return {(e.target_id if e.edge_type == EdgeType.SUPERSEDES else e.source_id): e.id for e in edges
-            if e.edge_type != EdgeType.RELATED_TO}
+    return {hidden_and_shown(e)[0]: e.id for e in edges if e.edge_type != EdgeType.RELATED_TO}
 
 
 def _ends(edges: Iterable[MemoryEdge]) -> set[str]:
@@ -181,14 +158,14 @@ def change_of(held: _Held, draft: Draft, settings: Settings, now: datetime) -> C
 # %% ../../nbs/16_writing/03_state.ipynb #98b3a02f
 def _bound(held: _Held, draft: Draft) -> tuple[dict[str, Memory], list[MemoryEdge]]:
     "The chains that a draft touches, as they are."
-    ids, edges = _chains(_ends((*draft.edges, *draft.ended)),
+    ids, edges = connected(_ends((*draft.edges, *draft.ended)),
                          lambda i: (e for e in held.ties.get(i, ()) if e.id in held.view.state.edges))
     return {i: held.memories[i] for i in ids if i in held.memories}, [*edges.values()]
 
 # %% ../../nbs/16_writing/03_state.ipynb #c2c891df
 def check_chains(held: _Held, draft: Draft) -> None:
     "Refuse what would break a chain."
-    new = [e for e in draft.edges if e.edge_type in _BINDS]
+    new = [e for e in draft.edges if e.edge_type != EdgeType.RELATED_TO]
     if not new: return
     memories, edges = _bound(held, draft)
     known = {e.id for e in (*new, *draft.ended)}
