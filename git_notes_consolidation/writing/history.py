@@ -247,28 +247,14 @@ def _broken(there: Mapping[str, Memory], edges: Iterable[MemoryEdge]) -> Iterato
             yield (f"overlap: {e.source_id} replaces {e.target_id}, and was true before it: "
                    f"{new.isoformat()}, {old.isoformat()}")
 
-
-def _forks(found: Mapping[str, Version], inside: Iterable[MemoryEdge]) -> Iterator[str]:
-    "Memories that several current ones replaced, where one of them does not say why."
-    by: dict[str, list[MemoryEdge]] = defaultdict(list)
-    for e in inside:
-        if e.edge_type == EdgeType.SUPERSEDES and e.kind == "full" and found[e.source_id].head:
-            by[e.target_id].append(e)
-    for i, es in by.items():
-        mute = [e.source_id for e in es if not f"{e.reason or ''}{e.span or ''}".strip()]
-        if len(es) > 1 and mute:
-            yield (f"fork: {i} is replaced by {', '.join(sorted(e.source_id for e in es))}, all current, and "
-                   f"{min(mute)} gives no reason")
-
 # %% ../../nbs/16_writing/06_history.ipynb #faf9c282
 def faults(
     memories: Mapping[str, Memory],
     edges: Iterable[MemoryEdge],
-) -> list[str]:  # Sorted; each begins with its kind: cycle, fork, orphan or overlap
+) -> list[str]:  # Sorted; each begins with its kind: cycle, orphan or overlap
     "Whatever breaks a chain."
     ties = [e for e in edges if e.edge_type in _VERBS]
-    inside = _inside(memories, ties)
     hiding = (e for e in ties if e.edge_type != EdgeType.SUPERSEDES or e.kind == "full")
     said = (e for e in ties if e.edge_type != EdgeType.DUPLICATE_OF)
     return sorted({*_circles(map(hidden_and_shown, hiding)), *_circles(map(hidden_and_shown, said)),
-                   *_broken(memories, ties), *_forks(_versions(memories, inside), inside)})
+                   *_broken(memories, ties)})

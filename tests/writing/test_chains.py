@@ -197,13 +197,13 @@ def test_chains_made_forward_have_no_fault(store):
     assert ch.faults(there, edges) == []
 
 
-@given(forward(dead=False), st.sampled_from(["cycle", "orphan", "fork", "overlap"]))
+@given(forward(dead=False), st.sampled_from(["cycle", "orphan", "overlap"]))
 def test_each_planted_fault_is_found_and_no_other(store, what):
     there, edges = store
     x, y, z = (mem(w, id=w, now=day(n)) for n, w in enumerate(("mem_x", "mem_y", "mem_z")))
     planted = {"cycle": [replaces("mem_y", "mem_x"), replaces("mem_z", "mem_y"), MemoryEdge("mem_z", "mem_x", MERGED)],
                "orphan": [replaces("mem_z", "mem_lost")],
-               "fork": [replaces("mem_z", "mem_x", reason=" "), replaces("mem_y", "mem_x")], "overlap": [replaces("mem_x", "mem_y")]}[what]
+               "overlap": [replaces("mem_x", "mem_y")]}[what]
     found = ch.faults(there | by_id([x, y, z]), edges + planted)
     assert kinds(found) == {what} and len(found) == 1
 
@@ -216,14 +216,6 @@ def test_every_kind_of_circle_and_what_is_none():
     assert told(replaces("x", "y"), MemoryEdge("x", "y", REPEATS)) == {"cycle"}  # Each is hidden behind the other
     assert told(replaces("x", "y", "partial"), MemoryEdge("x", "y", REPEATS)) == set() == told(replaces("x", "y"), MemoryEdge("y", "x", REPEATS))
     assert told(MemoryEdge("x", "y", EdgeType.REFERENCES), MemoryEdge("y", "x", EdgeType.REFERENCES)) == set()
-
-
-@pytest.mark.parametrize("reasons, broken", [(("a", "b"), False), (("a", None), True), ((None, None), True)])
-def test_two_heads_need_a_reason_each(reasons, broken):
-    there = by_id([mem(w, id=w, now=day(n)) for n, w in enumerate("xyz")])
-    edges = [replaces(i, "x", reason=r) for i, r in zip("yz", reasons)]
-    assert ("fork" in kinds(ch.faults(there, edges))) == broken
-    assert ch.faults(there, [ch.replace(e, span="“x” is over") for e in edges]) == [] == ch.faults(there, [*edges, replaces("z", "y")])
 
 
 # The drawing

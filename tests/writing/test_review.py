@@ -18,7 +18,7 @@ from git_notes_consolidation.store.reader import UnknownId, read_memories
 from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.writing.review import accept, edit, reject
-from git_notes_consolidation.writing.proposals import proposal, proposals
+from git_notes_consolidation.writing.proposals import _proposal, _web, proposals
 from git_notes_consolidation.consolidation.stores import MetadataStore
 from git_notes_consolidation.consolidation.status import questions
 from git_notes_consolidation.consolidation.undo import undo
@@ -89,11 +89,10 @@ def templates(tmp_path_factory):
 
 def ask_merge(w, new, old):
     "A question as the writer leaves it, when a model is not sure that two belong together."
-    from git_notes_consolidation.writing.decide import Decision
     from git_notes_consolidation.writing.effects import Draft
     from git_notes_consolidation.core.models import MemoryEdge
     e = MemoryEdge(new, old, EdgeType.MERGED_INTO, 0.7, "a detail of it", by="llm")
-    return w.commit(lambda held, now, client: (Draft("NOOP", new, questions=((e, "the judge is not sure: a detail of it"),)), Decision(""), ()), "")
+    return w.commit(lambda held, now, client: Draft("NOOP", new, questions=((e, "the judge is not sure: a detail of it"),)), "")
 
 
 @pytest.fixture
@@ -297,11 +296,10 @@ def test_what_a_person_calls_a_repeat_is_told_once(tmp_path):
 
 def ask(w, new, old, type_, kind=None):
     "A question that a judge might leave."
-    from git_notes_consolidation.writing.decide import Decision
     from git_notes_consolidation.writing.effects import Draft
     from git_notes_consolidation.core.models import MemoryEdge
     e = MemoryEdge(new, old, type_, 0.7, "it may be", kind=kind)
-    return w.commit(lambda held, now, client: (Draft("NOOP", new, questions=((e, "the judge is not sure: it may be"),)), Decision(""), ()), ""), e.id
+    return w.commit(lambda held, now, client: Draft("NOOP", new, questions=((e, "the judge is not sure: it may be"),)), ""), e.id
 
 
 # What is refused
@@ -346,8 +344,8 @@ def test_a_question_that_makes_no_sense_is_shown_and_refused(copy, wrong):
     home = copy("unsure")
     v = view(open_repo(home))
     [q] = questions(v)
-    p = proposal(v, q | wrong)
-    assert p.refused and p.short == "not possible as it stands" and not p.made and p.to_dict()["question"]
+    p = _proposal(_web(v), q | wrong)
+    assert p.refused and p.short == "not possible as it stands" and not p.made
 
 
 # Back
