@@ -102,7 +102,7 @@ class Neighbour(NamedTuple):
     named: bool = False  # The new one gives its name or its title
 
 # %% ../../nbs/16_writing/01_decide.ipynb #6d1258e6
-def _true(pool: Pool, new: Memory) -> np.ndarray:
+def _current_rows(pool: Pool, new: Memory) -> np.ndarray:
     "Which rows hold now, or held when a late fact began to be true."
     at = new.event_time.timestamp()
     late = (pool.start <= at) & (at < pool.until)
@@ -128,7 +128,7 @@ def _copies(pool: Pool, r: int, fits: np.ndarray, at: float) -> list[int]:
     return sorted(rows, key=lambda s: (pool.start[s], pool.memories[s].id))
 
 
-def _once(pool: Pool, rows: Iterable[int], fits: np.ndarray, at: float) -> Iterator[int]:
+def _first_copies(pool: Pool, rows: Iterable[int], fits: np.ndarray, at: float) -> Iterator[int]:
     "The first copy of each."
     seen = set[int]()
     for r in rows:
@@ -148,16 +148,16 @@ def nearest(
     "The memories that a new one is judged against."
     n = len(pool.memories)
     if not n: return []
-    fits, at = _true(pool, m), m.event_time.timestamp()
+    fits, at = _current_rows(pool, m), m.event_time.timestamp()
     if itself and m.id in pool.row: fits[pool.row[m.id]] = False
     found = [h[:n] @ v for h, v in zip(pool.halves, vectors)]
     score, lines = np.zeros(n), (floor, LexicalEmbedder.floor)
     for x, line in zip(found, lines):
         near = np.flatnonzero(fits & (x >= line))
-        best = [*islice(_once(pool, near[np.argsort(-x[near], kind="stable")], fits, at), 4 * most)]
+        best = [*islice(_first_copies(pool, near[np.argsort(-x[near], kind="stable")], fits, at), 4 * most)]
         score[best] += 1 / (60 + np.arange(1, len(best) + 1))
     top = [int(r) for r in np.argsort(-score, kind="stable")[:most] if score[r] > 0]
-    named = [r for r in _once(pool, (r for r in _by_name(pool, m, most) if fits[r]), fits, at)
+    named = [r for r in _first_copies(pool, (r for r in _by_name(pool, m, most) if fits[r]), fits, at)
              if r not in top][:most]
     return [Neighbour(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
 
@@ -222,7 +222,7 @@ class Decision(NamedTuple):
         return self.act[0] if self.act else None
 
 # %% ../../nbs/16_writing/01_decide.ipynb #c5a14737
-def _says_else(older: Memory, y: Considered) -> bool:
+def _says_otherwise(older: Memory, y: Considered) -> bool:
     "Does a memory that came later say something else on the subject of an older one, or perhaps?"
     m, same = y.memory, y.judgment.relation == "duplicate" and y.judgment.confidence >= SURE
     if same or y.later or m.event_time <= older.event_time or leaves_standing(older, m): return False
@@ -230,9 +230,9 @@ def _says_else(older: Memory, y: Considered) -> bool:
             or tie(older, m) >= PERHAPS_ONE_SUBJECT and not brothers(older, m))
 
 
-def _since(x: Considered, considered: Iterable[Considered]) -> Memory | None:
+def _change_since(x: Considered, considered: Iterable[Considered]) -> Memory | None:
     "The latest memory that came after a repeated one and may have changed it."
-    return max((y.memory for y in considered if _says_else(x.memory, y)), key=lambda m: m.event_time,
+    return max((y.memory for y in considered if _says_otherwise(x.memory, y)), key=lambda m: m.event_time,
                default=None)
 
 # %% ../../nbs/16_writing/01_decide.ipynb #0a5f69a4
@@ -242,7 +242,7 @@ def decide(
 ) -> Decision:
     "One decision over all candidates."
     between = {x: m for x in considered if x.judgment.relation == "duplicate"
-               and (m := _since(x, considered))}
+               and (m := _change_since(x, considered))}
     considered = [x for x in considered if x not in between]
     off = {name for name, on in (("supersede", c.write_supersede), ("merge", c.write_merge)) if not on}
     told = sorted((x for x in considered if x.judgment.relation in ORDER and x.judgment.relation not in off),
@@ -266,7 +266,7 @@ def with_copies(
     new: Memory,
 ) -> Decision:
     "The decision, with every copy of what is replaced."
-    fits, at = _true(pool, new), new.event_time.timestamp()
+    fits, at = _current_rows(pool, new), new.event_time.timestamp()
     def copies(m: Memory) -> Iterable[Memory]:
         return (pool.memories[r] for r in _copies(pool, pool.row[m.id], fits, at)
                 if pool.memories[r].id != m.id)

@@ -153,12 +153,9 @@ def _refusal(q: Mapping[str, Any], case: str, why: str) -> Proposal:
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #31302ac3
 def _root(w: _Web, i: str) -> str:
-    seen = {i}
-    while (j := next((e.target_id for e in w.over(i) if e.edge_type == EdgeType.DUPLICATE_OF),
-                     i)) not in seen:
-        seen.add(j)
-        i = j
-    return i
+    def repeats(j: str) -> list[str]:
+        return [e.target_id for e in w.over(j) if e.edge_type == EdgeType.DUPLICATE_OF]
+    return min(standing(i, repeats), default=i)
 
 
 def _repeats(w: _Web, e: MemoryEdge) -> tuple[list[MemoryEdge], list[MemoryEdge]]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.records import _Held
 
 # %% auto #0
-__all__ = ['ANSWERS', 'open_question', 'answered', 'meant', 'overrule', 'accept', 'reject', 'answer', 'edit', 'too_many',
+__all__ = ['ANSWERS', 'open_question', 'answered', 'meant', 'overrule', 'answer', 'accept', 'reject', 'edit', 'too_many',
            'Answer', 'answer_all']
 
 # %% ../../nbs/16_writing/09_review.ipynb #7f91e1f7
@@ -248,7 +248,7 @@ def _other(w: _Web, q: Mapping[str, Any], relation: str | None = None, kind: str
     p = _of_edge(w, q, told, {x.id for x in live})
     return replace(p, ended=(*p.ended, *(x for x in live if x.id not in {f.id for f in p.made})))
 
-# %% ../../nbs/16_writing/09_review.ipynb #80f074bb
+# %% ../../nbs/16_writing/09_review.ipynb #22892ac4
 _Make = Callable[[_Web, Mapping[str, Any]], Proposal]
 
 
@@ -264,41 +264,30 @@ def _answer(writer: WritingService, name: str, verdict: str, make: _Make, reason
     return writer.commit(draft, session, dry_run)
 
 
-def accept(
+def answer(
     service: WritingService,
     id: str,  # A question, by its name or the beginning of it
+    as_: str = "yes",  # yes, replaces, part, same, linked or neither; or no
     reason: str = "",
     session: str = "",  # For the log
     dry_run: bool = False,  # Only say what would be done
 ) -> WriteResult:
-    "Yes: what the question proposes is done."
-    return _answer(service, id, "accepted", _proposal, reason, session, dry_run)
-
-
-def reject(
-    service: WritingService,
-    id: str,  # These as for `accept`
-    reason: str = "",
-    session: str = "",
-    dry_run: bool = False,
-) -> WriteResult:
-    "No: no run makes it, and none asks again."
-    return _answer(service, id, "rejected", _declined, reason, session, dry_run)
-
-
-def answer(
-    service: WritingService,
-    id: str,
-    as_: str = "yes",  # yes, replaces, part, same, linked or neither
-    reason: str = "",
-    session: str = "",
-    dry_run: bool = False,
-) -> WriteResult:
-    "What the question proposes, or the relation that it really is."
+    "What the question proposes, the relation that it really is, or that it is none."
+    if as_ == "no": return _answer(service, id, "rejected", _declined, reason, session, dry_run)
     if as_ not in ANSWERS: raise BadFact(f"an answer is one of {', '.join(ANSWERS)}, not {as_!r}")
-    if as_ == "yes": return accept(service, id, reason, session, dry_run)
     relation, kind = ANSWERS[as_]
+    if not relation: return _answer(service, id, "accepted", _proposal, reason, session, dry_run)
     return edit(service, id, relation=relation, kind=kind, reason=reason, session=session, dry_run=dry_run)
+
+
+def accept(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
+    "Yes: what the question proposes is done."
+    return answer(service, id, "yes", *said, **kw)
+
+
+def reject(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
+    "No: no run makes it, and none asks again."
+    return answer(service, id, "no", *said, **kw)
 
 
 def edit(

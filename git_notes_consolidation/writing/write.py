@@ -5,7 +5,7 @@
 # %% ../../nbs/16_writing/05_write.ipynb #18c522c5
 from __future__ import annotations
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -136,6 +136,19 @@ def remember(
     return result
 
 # %% ../../nbs/16_writing/05_write.ipynb #d6536c9d
+def _what_stays(held: _Held, m: Memory) -> Iterable[str]:
+    "What is left as it is when a memory is forgotten."
+    for e in held.ties.get(m.id, ()):
+        if e.source_id != m.id or (x := held.memories.get(e.target_id)) is None: continue
+        if e.edge_type == EdgeType.SUPERSEDES:
+            yield f"{x.id} ({x.summary}) stays outdated, though what replaced it is forgotten now"
+        if e.edge_type == EdgeType.MERGED_INTO:
+            yield f"{x.id} was merged from it and holds its text; forget that as well if it must go"
+    for x in held.memories.values():
+        if x.id != m.id and x.status != "tombstone" and repeat_key(x) == repeat_key(m):
+            yield f"{x.id} says the same and is still shown; forget that as well if it must go"
+
+
 def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> WriteResult:
     "A tombstone: the memory is shown to nobody, and stays where it is."
     if not self.settings.config.write_delete:
@@ -147,18 +160,8 @@ def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> Wri
         ends = tuple(sorted(i for i, x in held.view.state.summaries.items()
                             if m.id in {*x.source_memory_ids, *(q.memory_id for q in x.quotes)}))
         said = {"reasoning": reason or "asked to forget it"}
-        over = [e.target_id for e in held.ties.get(m.id, ()) if e.edge_type == EdgeType.SUPERSEDES
-                and e.source_id == m.id]
-        told = [f"{i} ({held.memories[i].summary}) stays outdated, though what replaced it is forgotten now"
-                for i in over if i in held.memories]
-        told += [f"{e.target_id} was merged from it and holds its text; forget that as well if it must go"
-                 for e in held.ties.get(m.id, ()) if e.edge_type == EdgeType.MERGED_INTO
-                 and e.source_id == m.id and e.target_id in held.memories]
-        told += [f"{x.id} says the same and is still shown; forget that as well if it must go"
-                 for x in held.memories.values() if x.id != m.id and x.status != "tombstone"
-                 and repeat_key(x) == repeat_key(m)]
         return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said,
-                     warnings=(*stays(m.text), *told))
+                     warnings=(*stays(m.text), *_what_stays(held, m)))
     return self.commit(draft, session)
 
 # %% ../../nbs/16_writing/05_write.ipynb #0adbaa70
@@ -196,8 +199,7 @@ def update(
     def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
         m = _find_memory(held, name)
         if m.status == "tombstone": raise BadFact(_why_gone(held, m))
-        was = {"tags": [*m.tags], "importance": m.importance, "spec": m.spec, "phase": m.phase,
-               "status": m.status}
+        was = {k: getattr(m, k) for k in wanted} | {"tags": [*m.tags]}
         fields = tuple((m.id, k, v) for k, v in wanted.items() if v is not None and v != was[k])
         if not fields: raise BadFact(f"{m.id} is like that already; nothing was written")
         return Draft("UPDATE", m.id, fields=fields,

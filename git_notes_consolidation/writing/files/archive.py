@@ -19,8 +19,7 @@ from ...core.visible import json_line
 from ...store.locks import _try_lock, Locked
 from ...consolidation.plan import Guard
 from .entries import BadFile, FilePlace, line_starts
-from .reading import ARCHIVE, MemoryFile
-from .sources import entries_of
+from .reading import ARCHIVE, MemoryFile, entries_of
 from .tidy import FilePlan, still_says, Taken
 
 # %% auto #0
@@ -58,7 +57,7 @@ def archive_lines(
 
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #a4f03540
 @contextmanager
-def _held(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
+def _lock_archive(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
     "The archive, open and held."
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try: handle = os.fdopen(os.open(path, flags, 0o600), "r+b")
@@ -72,7 +71,7 @@ def _held(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
             except OSError:
                 if time.monotonic() >= deadline:
                     name = path.name.removesuffix(ARCHIVE)
-                    raise Locked(f"another program tidies {name}; try again") from None
+                    raise Locked(f"another process is editing {name}; try again") from None
             time.sleep(0.02)
         yield handle
 
@@ -117,7 +116,7 @@ def apply_tidy(
     real = p.file.real
     _check_writable(real, p.file.path)
     run, rows = archive_lines(p, now)
-    with _held(archive_of(real)) as handle:
+    with _lock_archive(archive_of(real)) as handle:
         if real.read_bytes() != p.file.raw: raise Changed(_MOVED.format(p.file.path))
         _append(handle, rows)
         _replace(real, p.after, p.file.raw)
@@ -215,7 +214,7 @@ class Undone:
     edited: bool  # Was the file edited since? Then it is not what it was, to the byte
 
 
-def _restored(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str,
+def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str,
               now: datetime) -> bytes | None:
     "A file's bytes with what a run took out; none: they cannot be told."
     if r.get("after") == sha(raw):
@@ -245,10 +244,10 @@ def undo_tidy(
     if not archive.exists():
         raise BadFile(f"{shown} has no archive beside it; nothing was ever taken out of it")
     _check_writable(path, shown)
-    with _held(archive) as handle:
+    with _lock_archive(archive) as handle:
         raw = path.read_bytes()
         for r, entries in _runs(handle.read()):
-            before = raw if r.get("before") == sha(raw) else _restored(r, entries, raw, shown, now)
+            before = raw if r.get("before") == sha(raw) else _restore(r, entries, raw, shown, now)
             if before == raw: continue  # Cut off before the file was replaced
             if before is None:
                 raise Changed(f"{shown} was edited where something was taken out; nothing was written. That "

@@ -26,8 +26,8 @@ from .markdown import label_of
 from .reading import MemoryFile
 
 # %% auto #0
-__all__ = ['words_of', 'Imported', 'imported', 'versions', 'news', 'Shared', 'shared_titles', 'Import', 'new_entries',
-           'import_files']
+__all__ = ['words_of', 'Imported', 'imported_entries', 'versions', 'find_news', 'Shared', 'shared_titles', 'Import',
+           'new_entries', 'import_files']
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #afe7f081
 def words_of(e: Entry) -> str:
@@ -44,7 +44,7 @@ class Imported(NamedTuple):
     of: str = ""  # The memory that an export named there
 
 
-def imported(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
+def imported_entries(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
     "What the notes hold of each file, as it was last imported."
     out: dict[str, dict[str, Imported]] = defaultdict(dict)
     for op in sorted(state.operations.values(), key=lambda op: op["seq"]):
@@ -67,7 +67,7 @@ def _under(e: Entry) -> tuple[str, ...]:
     return e.scope if e.kind == "observation" else e.place.headings
 
 
-def _alike(a: str, b: str) -> float:
+def _similarity(a: str, b: str) -> float:
     x, y = (re.findall(r"\w+", t.lower()) for t in (a, b))
     return SequenceMatcher(None, x, y, autojunk=False).ratio()
 
@@ -78,7 +78,7 @@ def versions(
 ) -> dict[int, Imported]:  # By the entry's number
     "Which of the entries that are gone each new one is a version of."
     if len(new) * len(gone) > _MOST: return {}  # A file that was written anew has no versions
-    pairs = [(_alike(e.title, g.title), n, k) for n, e in enumerate(new) for k, g in enumerate(gone)
+    pairs = [(_similarity(e.title, g.title), n, k) for n, e in enumerate(new) for k, g in enumerate(gone)
              if g.headings == _under(e) or e.kind in ("file", "record")]
     out, used = dict[int, Imported](), set[int]()
     for score, n, k in sorted(pairs, key=lambda x: (-x[0], x[1], x[2])):
@@ -91,7 +91,7 @@ _SHORT = 12  # Characters of a name, as an export in Markdown has it
 _NAME = re.compile(r"\s*\((mem_[a-z2-7]{8,})(?:; in part replaced by mem_[a-z2-7]+)?\)$")
 
 
-def _exported(e: Entry, named: Mapping[str, Memory],
+def _without_name(e: Entry, named: Mapping[str, Memory],
               ours: bool = False) -> tuple[Entry, Memory | None]:
     "An entry without the name that an export gave it, and the memory of that name."
     m = _NAME.search(e.title)
@@ -99,7 +99,7 @@ def _exported(e: Entry, named: Mapping[str, Memory],
     return (replace(e, title=e.title[:m.start()]) if m and (was or ours) else e), was
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #612bdd32
-def news(
+def find_news(
     f: MemoryFile,
     there: Mapping[str, Imported],  # What was imported of it, by words
     held: Mapping[str, Memory],  # What the notes hold, by id
@@ -112,14 +112,14 @@ def news(
     moved = {(*text[max(0, text.find(title)):].split(),) for text, title in said}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
-        e, was = _exported(e, named, QUOTED.encode() in f.raw)
+        e, was = _without_name(e, named, QUOTED.encode() in f.raw)
         same = was and was.id not in changed and visible(was.text).split() == visible(e.text).split()
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
     over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
     return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #071b2362
-def _over(title: str, headings: Sequence[str]) -> str:  # Empty: none
+def _heading_above(title: str, headings: Sequence[str]) -> str:  # Empty: none
     "The heading below which a title stands."
     return next((h for h in reversed(headings) if h != title), "")
 
@@ -140,7 +140,7 @@ def shared_titles(
     over, where, files = (defaultdict[str, set[str]](set) for _ in range(3))
     for path, x in said:
         title = x.title[:_TITLE]
-        over[title].add(_over(x.title, x.headings if isinstance(x, Imported) else x.place.headings))
+        over[title].add(_heading_above(x.title, x.headings if isinstance(x, Imported) else x.place.headings))
         where[title].add(path)
         files[path].add(title)
     def copies(a: str, b: str) -> bool:
@@ -149,11 +149,11 @@ def shared_titles(
                   frozenset(t for t, paths in where.items() if not all(copies(min(paths), p) for p in paths)))
 
 
-def _about(e: Entry, path: str, shared: Shared) -> str:  # Empty: it says so itself
+def _context_of(e: Entry, path: str, shared: Shared) -> str:  # Empty: it says so itself
     "What an entry is about."
     title, field = e.title[:_TITLE], label_of(e.title) or label_of(e.body.partition("\n")[0])
     told = (Path(path).stem if field and title in shared.files else "",
-            _over(e.title, e.place.headings) if title in shared.headings else "")
+            _heading_above(e.title, e.place.headings) if title in shared.headings else "")
     return ", ".join(filter(None, told))
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #83e98141
@@ -201,11 +201,11 @@ def new_entries(
     shared = shared_titles((*((f.path, e) for f in files for e in f.entries),
                             *((path, x) for path, there in before.items() for x in there.values())))
     for f in files:
-        new = news(f, before.get(f.path, {}), held)
+        new = find_news(f, before.get(f.path, {}), held)
         known += len(f.entries) - len(new)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
-            try: m = _memory_of(f, n, e, was, commit, namespace, now, _about(e, f.path, shared), secrets)
+            try: m = _memory_of(f, n, e, was, commit, namespace, now, _context_of(e, f.path, shared), secrets)
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
             memories[m.id] = m
@@ -254,7 +254,7 @@ def import_files(
         nonlocal found
         state = held.view.state
         there = {i: m for i, m in held.memories.items() if i not in state.withdrawn}
-        found = new_entries(files, there, imported(state), at, namespace, now, secrets)
+        found = new_entries(files, there, imported_entries(state), at, namespace, now, secrets)
         if not found.memories: raise _Nothing
         names = ", ".join(sorted({str(r["path"]) for r in found.rows}))
         said = {"reasoning": f"imported from {names[:200]}", "imported": list(found.rows)}

@@ -23,13 +23,12 @@ from ...store.metadata import metadata_of
 from ...consolidation.pipeline import desired_state
 from .entries import BadFile, Entry, FilePlace, line_starts
 from .markdown import emptied, joined, reads_same, without
-from .reading import MemoryFile
-from .sources import entries_of
+from .reading import MemoryFile, entries_of
 
 # %% auto #0
-__all__ = ['LIKELY', 'Read', 'read_entries', 'order_known', 'doubt', 'points', 'Taken', 'Doubt', 'related', 'Budget', 'size_of',
-           'excess', 'by_worth', 'places_of', 'with_emptied', 'within', 'FilePlan', 'still_says', 'taken_by_line',
-           'plan_tidy', 'diff_of']
+__all__ = ['LIKELY', 'Read', 'read_entries', 'order_known', 'doubt', 'links_to', 'Taken', 'Doubt', 'relate_entries', 'Budget',
+           'size_of', 'excess', 'by_worth', 'places_of', 'with_emptied', 'fit_to_budget', 'FilePlan', 'still_says',
+           'taken_by_line', 'plan_tidy', 'diff_of']
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #a1154e8e
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def doubt(
 LIKELY = 0.72  # Least confidence of a guess about two that were written at one time
 
 
-def points(a: Entry, b: Entry) -> bool:
+def links_to(a: Entry, b: Entry) -> bool:
     "Does an entry link to the file that is the other one?"
     name = b.place.path.rpartition("/")[2]
     return b.kind in ("file", "record") and any(f"{sign}{name})" in a.text for sign in "(/")
@@ -157,13 +156,13 @@ def _question(e: MemoryEdge, why: str, by_id: _ById) -> Doubt | None:
     "What a person is asked, where it is worth a look."
     newer, older = by_id[e.source_id], by_id[e.target_id]
     relation = "part" if e.kind == "partial" else _RELATION.get(e.edge_type, "")
-    if not relation or points(older.entry, newer.entry) or points(newer.entry, older.entry): return None
+    if not relation or links_to(older.entry, newer.entry) or links_to(newer.entry, older.entry): return None
     ordered = order_known(older, newer)
     if e.weight < (WORTH_ASKING if ordered and older.entry.time != newer.entry.time else LIKELY): return None
     return Doubt(older.entry, newer.entry, relation, why, e.span or "", ordered, e.weight)
 
 
-def _taken(i: str, d: MemoryMetadata, by_id: _ById, sure: Iterable[MemoryEdge]) -> Taken | None:
+def _taken_for(i: str, d: MemoryMetadata, by_id: _ById, sure: Iterable[MemoryEdge]) -> Taken | None:
     other = d.superseded_by if d.superseded_by and d.superseded_kind == "full" else d.duplicate_of
     if not other: return None
     pair = (other, i) if other == d.superseded_by else (i, other)
@@ -171,7 +170,7 @@ def _taken(i: str, d: MemoryMetadata, by_id: _ById, sure: Iterable[MemoryEdge]) 
     return Taken(by_id[i].entry, _RELATION[e.edge_type], by_id[other].entry, e.reason or "", e.span or "")
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #ffd34b8a
-def related(
+def relate_entries(
     reads: Sequence[Read],  # Oldest first
     config: SubconsciousnessConfig,
     now: datetime,
@@ -189,7 +188,7 @@ def related(
     asked = [x for e, why in open_ if (x := _question(e, why, by_id))]
     asked.sort(key=lambda x: (-x.confidence, x.newer.place, x.older.place))
     meta = metadata_of([r.memory for r in reads], sure, (), State())
-    return {i: t for i, d in meta.items() if (t := _taken(i, d, by_id, sure))}, asked
+    return {i: t for i, d in meta.items() if (t := _taken_for(i, d, by_id, sure))}, asked
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #70bcbb13
 @dataclass(frozen=True)
@@ -256,7 +255,7 @@ def with_emptied(
     return [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(out, joined(f.raw, places_of(out)))]
 
 
-def within(
+def fit_to_budget(
     f: MemoryFile,
     budget: Budget,
     gone: Sequence[Taken],  # Already taken out
@@ -338,7 +337,7 @@ def plan_tidy(
 ) -> tuple[FilePlan, ...]:
     "What tidying some files would take out of each, and what it asks; nothing is written."
     reads = read_entries(files)
-    gone, asked = related(reads, config, now)
+    gone, asked = relate_entries(reads, config, now)
     ranked = by_worth(reads, config, now, gone.values(), asked) if budget != Budget() else []
     return tuple(_plan(f, [gone[r.memory.id] for r in reads if r.file is f and r.memory.id in gone], asked,
                        budget, ranked, take) for f in files)
@@ -348,7 +347,7 @@ def _plan(f: MemoryFile, gone: Sequence[Taken], asked: Sequence[Doubt], budget: 
           ranked: Sequence[Taken], take: Sequence[int]) -> FilePlan:
     said = taken_by_line(f, take)
     taken = [*said, *(t for t in gone if all(t.entry is not x.entry for x in said))]
-    taken += within(f, budget, taken, ranked)
+    taken += fit_to_budget(f, budget, taken, ranked)
     taken = _able_to_go(f, sorted(taken, key=lambda t: t.entry.place))
     left, full = {id(t.entry) for t in taken}, with_emptied(f, taken)
     p = FilePlan(f, tuple(full if still_says(f, places_of(full)) else taken),
