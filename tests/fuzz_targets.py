@@ -62,7 +62,7 @@ from git_notes_consolidation.session import fast_start as starting
 from git_notes_consolidation.summaries import quotations as summarizing
 from git_notes_consolidation.temporal import resolve as temporal
 from git_notes_consolidation.core import tokens
-from git_notes_consolidation.writing.files import archive as files_archive, reading as files_reading, sources as files_sources, tidy as files_tidy
+from git_notes_consolidation.writing.files import archive as files_archive, reading as files_reading, tidy as files_tidy
 from git_notes_consolidation.writing.files.entries import BadFile
 from git_notes_consolidation.core.memory import SAMPLE_NOW, UTC, Place, as_utc
 from git_notes_consolidation.core.models import (
@@ -579,7 +579,7 @@ _NAMES = ("MEMORY.md", "topic.md", "0003-record.md", "memory.jsonl")
 def memory_file(data):
     "A memory file: entries lie in its bytes, what is taken out is all that changes, and it comes back."
     name, raw = _NAMES[data[0] % 4 if data else 0], data[1:]
-    found = files_sources.entries_of(raw, name)
+    found = files_reading.entries_of(raw, name)
     assert all(0 <= e.place.start <= e.place.end <= len(raw) and e.title and "\n" not in e.title for e in found)
     f = files_reading.MemoryFile(name, Path(name), raw, tuple(replace(e, time=e.time or SAMPLE_NOW) for e in found), SAMPLE_NOW)
     taken = sorted((files_tidy.Taken(e, "budget") for e in found[::2] if e.loose), key=lambda t: t.entry.place)

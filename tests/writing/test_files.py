@@ -21,8 +21,7 @@ from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.evaluation.stories import closure, load_stories
 from git_notes_consolidation.writing.files import archive
 from git_notes_consolidation.writing.files.claude import claude_folder, project_slug
-from git_notes_consolidation.writing.files.reading import MemoryFile, direction, memory_files, read_memory_file
-from git_notes_consolidation.writing.files.sources import entries_of
+from git_notes_consolidation.writing.files.reading import MemoryFile, direction, entries_of, memory_files, read_memory_file
 from git_notes_consolidation.writing.files.tidy import Budget, Taken, diff_of, excess, plan_tidy, still_says
 
 CONFIG = SubconsciousnessConfig()
@@ -158,17 +157,6 @@ def test_a_section_that_loses_all_its_items_goes_with_them():
     p, = plan_tidy([read("# A\n\n## B\n\nIntro.\n\n### C\n\nOn production:\n\n- one\n\n---\n\n### D\n\nText.\n")], CONFIG, SAMPLE_NOW, take=[11])
     assert p.after == b"# A\n\n## B\n\nIntro.\n\n### D\n\nText.\n" and said(p) == [("emptied", "### C"), ("emptied", "On production:"),
                                                                                       ("chosen", "one"), ("emptied", "---")]
-
-
-def test_what_would_not_be_enough_is_not_begun():
-    p = plan("# A\n\n- one\n- two\n\n" + "```\n" + "x\n" * 20 + "```\n", Budget(lines=10))
-    assert not p.taken and dict(p.over) == {"lines": 17}
-
-
-def test_what_a_tag_quotes_is_whole():
-    code = "<code-snippet name='x' lang='php'>\nnew class {\n\n    public $n;\n\n# a remark\n- not an item\n</code-snippet>\n"
-    text = f"# A\n\n## B\n\n- Do it so:\n\n{code}\n- last\n"
-    assert [e.title for e in read(text).entries] == ["Do it so:", "last"]
 
 
 def test_more_than_a_third_goes_only_when_told_so(home):
@@ -357,7 +345,7 @@ def test_undo_after_an_edit_loses_no_byte_of_it(raw, edits, data):
         rest = made
         for a, b in reversed(spans): rest = rest[:a] + rest[b:]
         assert rest == now and all(r["bytes"].encode() in made for r in rows)
-    made = archive._restored(last, rows, now, "MEMORY.md", SAMPLE_NOW)
+    made = archive._restore(last, rows, now, "MEMORY.md", SAMPLE_NOW)
     if made not in (None, now, raw):
         def items(raw): return [(e.title, e.body) for e in read(raw).entries if e.kind == "item"]
         left = items(made)
@@ -373,8 +361,8 @@ def test_an_edit_elsewhere_and_what_was_taken_out_are_both_there(gone, at, what)
     _, (*rows, last) = archive.archive_lines(p, SAMPLE_NOW)
     if {at - 1, at, at + 1} & {*gone}: return
     def edit(raw): return edited(raw, [(raw.splitlines(True).index(lines[at + 2].encode()), what, "- 2026-03-01: Something new\n")])
-    made = archive._restored(last, rows, edit(p.after), "MEMORY.md", SAMPLE_NOW)
-    assert made == edit(f.raw) == archive._restored(last, rows, made, "MEMORY.md", SAMPLE_NOW)  # Cut off, and once again
+    made = archive._restore(last, rows, edit(p.after), "MEMORY.md", SAMPLE_NOW)
+    assert made == edit(f.raw) == archive._restore(last, rows, made, "MEMORY.md", SAMPLE_NOW)  # Cut off, and once again
 
 
 def test_undo_keeps_what_was_written_since(home):

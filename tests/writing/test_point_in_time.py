@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from calls import new_repo
-from git_notes_consolidation.writing import history as ch, timelines
+from git_notes_consolidation.writing import history as ch
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.core.memory import Memory
@@ -89,18 +89,21 @@ def ties(memory, pairs): return [MemoryEdge(memory[new].id, memory[old].id, Edge
 def shuffled(documents, seed=7): return random.Random(seed).sample(sorted(documents), len(documents))
 
 
+def true_at(there, edges, when): return {v.id for i in there for v in ch.chain_of(i, there, edges).true_at(when)}
+
+
 def agree(documents, pairs, memory, edges):
     "Checks every chain; how many chains and dates were right."
     named, there = {m.id: i for i, m in memory.items()}, {m.id: m for m in memory.values()}
-    found, right = ch.chains(there, edges), 0
+    found, right = {c.id: c for i in there for c in [ch.chain_of(i, there, edges)] if c.edges}, 0
     assert sorted(sorted(named[v.id] for v in c.versions) for c in found.values()) == sorted(map(sorted, groups(documents, pairs)))
     for c in found.values():
         group = {named[v.id] for v in c.versions}
-        assert {named[v.id] for v in ch.heads(c)} == naive(documents, pairs, group), group
+        assert {named[v.id] for v in c.heads} == naive(documents, pairs, group), group
         days = twenty(documents, group)
         assert len({*days}) == 20
         for when in days:
-            assert {named[v.id] for v in ch.true_in(c, when)} == naive(documents, pairs, group, when), (group, when)
+            assert {named[v.id] for v in c.true_at(when)} == naive(documents, pairs, group, when), (group, when)
             right += 1
     return len(found), right
 
@@ -115,9 +118,9 @@ def test_every_chain_on_twenty_dates(labelled, late):
     print(f"{n} chains, {right} dates, all right")
     assert n > 200 and right == 20 * n
     everything = {m.id: m for m in memory.values()}
-    assert timelines.faults(everything, edges) == []
+    assert ch.faults(everything, edges) == []
     when = datetime(2005, 6, 1, tzinfo=UTC)  # Over the whole store at once
-    assert {v.id for v in ch.true_at(everything, edges, when)} == {memory[i].id for i in naive(documents, pairs, {*documents}, when)}
+    assert true_at(everything, edges, when) == {memory[i].id for i in naive(documents, pairs, {*documents}, when)}
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
@@ -133,7 +136,7 @@ def test_what_was_believed_while_they_were_entered(labelled, late):
             heard = {j for j in group if memory[j].timestamp <= memory[i].timestamp}
             for when in (date(documents[i]), date(documents[group[n % len(group)]]), datetime(2026, 6, 1, tzinfo=UTC)):
                 known = ch.known_at(there, mine, memory[i].timestamp)
-                assert {v.id for v in ch.true_at(*known, when)} == {memory[j].id for j in naive(documents, pairs, heard, when)}, (group, heard, when)
+                assert true_at(*known, when) == {memory[j].id for j in naive(documents, pairs, heard, when)}, (group, heard, when)
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
@@ -154,7 +157,7 @@ def test_every_chain_in_a_real_repository(labelled, tmp_path, late):
         append(repo, lambda _, part=part, n=n, now=now, log=log: [*(edge_append(memory[order[0]].commit_sha, e, f"run_{n}", now) for e in part), log], now)
     told = [*fold(read_events(repo)).edges.values()]
     assert len(told) == len(pairs)
-    assert agree(documents, pairs, memory, told)[0] > 200 and timelines.faults({m.id: m for m in memory.values()}, told) == []
+    assert agree(documents, pairs, memory, told)[0] > 200 and ch.faults({m.id: m for m in memory.values()}, told) == []
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])

@@ -291,7 +291,7 @@ def tidy(
     _end(call, passed, refused)
 
 # %% ../../../nbs/19_apps/03_cli/14_files.ipynb #34529550
-def _imported(r: files_notes.ImportResult, files: int, dry_run: bool, all_: bool) -> Iterator[Text]:
+def _imported(r: files_notes.Import, files: int, dry_run: bool, all_: bool) -> Iterator[Text]:
     "What an import did, for people."
     where = f"{files} file{'s' if files > 1 else ''}"
     head = (f"{'Would be added' if dry_run else 'Added'}: {r.added} of {r.added + r.known + len(r.left)} "

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import view as consolidation_view
     from git_notes_consolidation.supersession import questions
     from git_notes_consolidation.writing import (
-        effects as writing_effects, history as writing_history, timelines as writing_timelines,
+        effects as writing_effects, history as writing_history,
         write as writing_write)
     from git_notes_consolidation.writing.decide import Pool
 
@@ -33,9 +33,9 @@ __all__ = ['WithSecrets', 'worded', 'written', 'remember', 'forget', 'restore', 
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c228129b
 if not TYPE_CHECKING:
-    (writing_write, writing_effects, writing_history, writing_timelines, consolidation_view, store_loss,
+    (writing_write, writing_effects, writing_history, consolidation_view, store_loss,
      questions) = map(LazyModule, (
-         "writing.write", "writing.effects", "writing.history", "writing.timelines", "consolidation.view",
+         "writing.write", "writing.effects", "writing.history", "consolidation.view",
          "store.loss", "supersession.questions"))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #1fc94b1a
@@ -317,11 +317,12 @@ def history(
         nothing: dict[str, Any] = {"chain": None, "versions": [], "current": [], "edges": [], "true_then": []}
         return call.show(nothing | asked, plain(f"{short(i)} was not recorded by {known_at}."))
     c = writing_history.chain_of(i, memories, edges)
-    true = [x.id for x in writing_history.true_in(c, at)] if at else []
+    true = [x.id for x in c.true_at(at)] if at else []
     said = [
         f"{len(c.versions)} version{'s' if len(c.versions) > 1 else ''}; ● "
         f"holds{f', as far as was known by {known_at}' if then else ' now'}",
             *([f"{len(true) or 'none'} true on {as_of}"] if at else [])]
-    picture = plain(writing_timelines.drawn(c, max(call.out.width, 150), dict.fromkeys(true, "true then")))
+    marks = dict.fromkeys(true, "true then")
+    picture = plain(writing_history.draw_chain(c, max(call.out.width, 150), marks))
     call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, overflow="ignore"), "",
               plain("; ".join(said)) + ".", rows=c.to_dict()["versions"])
