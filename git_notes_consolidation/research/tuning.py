@@ -6,12 +6,12 @@
 from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from ..core.memory import mem
 from ..core.models import MemoryMetadata
-from ..core.settings import RetentionConfig, SubconsciousnessConfig
+from ..core.settings import RetentionConfig, RetentionSettings, SubconsciousnessConfig
 from ..plots.style import escape_markup, TIERS
 from ..plots.tiers import (
     cluster_heaps, floors, score_parts, tier_bars, tier_days, tier_flow)
@@ -101,8 +101,8 @@ def preset(
     base: SubconsciousnessConfig,
 ) -> SubconsciousnessConfig:
     "The settings of a preset, and all else as it is."
-    scoring = dict(vars(RetentionConfig.preset(name)))
-    return replace(base, retention_half_life_days=scoring.pop("half_life_days"), **scoring)
+    scoring = RetentionConfig.preset(name)
+    return replace(base, **{f.name: getattr(scoring, f.name) for f in fields(RetentionSettings)})
 
 # %% ../../nbs/20_research/03_tuning.ipynb #ef314d79
 def levels_of(config: RetentionConfig) -> dict[str, float]:

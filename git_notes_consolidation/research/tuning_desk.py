@@ -14,7 +14,7 @@ from ..core.extras import need
 from ..core.loading import project_file
 from ..core.saving import Draft
 from ..core.settings import (
-    ConfigError, PRESETS, RetentionConfig, SubconsciousnessConfig)
+    ConfigError, PRESETS, RetentionConfig, RetentionSettings, SubconsciousnessConfig)
 from ..plots.style import escape_markup, short_label, TIER_COLOURS, TIERS
 from ..plots.tiers import tier_slider
 from .corpus import Corpus, load_corpus
@@ -175,8 +175,7 @@ class SettingsFile:
         self.draft, self.save.disabled, self.note.value, self.text.layout.display = None, True, "", "none"
 
 # %% ../../nbs/20_research/04_tuning_desk.ipynb #91a0f7c2
-_DECIDED = ({f.name for f in fields(RetentionConfig)} - {"half_life_days"}
-            | {*_RANGES, "retention_half_life_days"})
+_DECIDED = {f.name for f in fields(RetentionSettings)} | {*_RANGES}
 
 
 def panel_settings(config: SubconsciousnessConfig) -> dict[str, Any]:

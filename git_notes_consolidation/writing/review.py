@@ -98,8 +98,7 @@ def _draft_united(w: _Web, p: Proposal, writer: WritingService, client: Client |
     e = _edge_of(p.question, w.there)
     assert e is not None  # A proposal without a refusal has one
     old, new, x = w.there[e.target_id], w.there[e.source_id], _considered(w, replace(e, kind=None), "merge")
-    made = draft_merge(new, x, now, writer.settings.config.write_max_importance,
-                       writer.merged_text_of(old, new, client), there=True)
+    made = draft_merge(new, x, now, drafts=writer.merged_text_of(old, new, client), there=True)
     if made is None:
         raise BadFact("the two together are longer than the plugin takes; reject the question, and link them")
     return made._replace(said={**made.said, "sources": [old.id, new.id]}, states=("review", *made.states),

@@ -46,8 +46,8 @@ def _judge(self: _Writer, held: _Held, new: Memory, client: Client | None) -> tu
         Memory, Decision, tuple[Considered, ...]]:
     "What a fact is to the nearest; said again after something else it says so."
     c, model = self.settings.config, Model(partial(ask_all, client), client.pace.pairs) if client else None
-    found = nearest(held.pool, new, rows_of(self.embedder, new), c.write_candidates,
-                    threshold_for(c.write_threshold, self.embedder), new.id in self._tried)
+    floor = threshold_for(c.write_threshold, self.embedder)
+    found = nearest(held.pool, new, rows_of(self.embedder, new), floor=floor, itself=new.id in self._tried)
     considered = consider(new, found, self.embedder, model.judge if model else None)
     d = decide(considered, c)
     if d.since is not None and d.relation != "duplicate":
@@ -73,7 +73,6 @@ def _warnings(held: _Held, new: Memory, d: Decision) -> list[str]:
 
 def _draft_fact(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool,
                 client: Client | None, now: datetime) -> Draft:
-    c = self.settings.config
     there = held.memories.get(new.id) if new.id not in self._tried else None  # Said at the same instant
     if there and there.status == "tombstone" and new.id not in held.view.state.withdrawn:
         raise BadFact(_why_gone(held, there))
@@ -81,10 +80,9 @@ def _draft_fact(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequ
     else: _check_given(held, told)
     d, considered = Decision("none"), tuple[Considered, ...]()
     if told: considered = (d := decide_as_given(new, told, self.author.by)).act
-    elif judge and c.write_enabled: new, d, considered = _judge(self, held, new, client)
+    elif judge: new, d, considered = _judge(self, held, new, client)
     texts = merged_text_of(self, d.act[0].memory, new, client) if d.relation == "merge" else []
-    made = draft_decision(new, d, considered, self.embedder.cluster_threshold, now, c.write_max_importance,
-                          texts)
+    made = draft_decision(new, d, considered, self.embedder.cluster_threshold, now, drafts=texts)
     if told.get("merges") and made.operation not in ("MERGE", "NOOP", "UPDATE"):
         raise BadFact(
             "the two together are too long, or one says all that the other does; nothing was written")
@@ -150,8 +148,6 @@ def _what_stays(held: _Held, m: Memory) -> Iterable[str]:
 
 def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> WriteResult:
     "A tombstone: the memory is shown to nobody, and stays where it is."
-    if not self.settings.config.write_delete:
-        raise Guard("nothing may be forgotten here: write_delete is off; nothing was written")
     def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
         m = _find_memory(held, name)
         if m.status == "tombstone":

@@ -16,7 +16,7 @@ from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.store import accesses as journal
 from git_notes_consolidation.consolidation import undo as service
 from git_notes_consolidation.consolidation import plan as consolidation_plan, status as consolidation_status
-from git_notes_consolidation.consolidation import stores as consolidation_stores, pipeline as consolidation_pipeline
+from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.state import open_questions

@@ -128,10 +128,10 @@ def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
             now: datetime) -> tuple[list[MemoryEdge], list[tuple[MemoryEdge, str]]]:
     "Relations that the engine is sure of, and its questions."
     embedder, memories = LexicalEmbedder(), tuple(r.memory for r in reads)
-    config = replace(config, relations_enabled=False, candidates_same=min(config.candidates_same, _NEAREST))
     d = desired_state(Scanned(memories, embedder.embed([m.text for m in memories]), embedder, State(), config,
-                              now, Scope(strategies=frozenset({"dedupe", "supersede"}))))
-    return [*d.edges], [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
+                              now, Scope(strategies=frozenset({"dedupe", "supersede"})),
+                              nearest=(_NEAREST, _NEAREST)))
+    return [e for e in d.edges if e.edge_type in _RELATION], [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #5ab2daaf
 _RELATION = {EdgeType.DUPLICATE_OF: "repeated", EdgeType.SUPERSEDES: "replaced"}
