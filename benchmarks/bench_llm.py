@@ -26,13 +26,13 @@ from git_notes_consolidation.store.reader import write_memories  # noqa: E402
 
 
 def main(n: int) -> None:
-    with tempfile.TemporaryDirectory() as tmp, FaultyServer(brain=sensible(), latency=1.0) as server:
+    with tempfile.TemporaryDirectory() as tmp, FaultyServer(brain=sensible(), latency=0.1) as server:
         home = Path(tmp)
         git(home, "init", "-q", "-b", "main")
         write_memories(open_repo(home), generate(n))
         os.environ["MEMORY_CONSOLIDATION_LLM_BASE_URL"] = server.url
-        settings = load_settings({"llm_provider": "lmstudio", "llm_concurrency": 8, "max_change": 1.0})
-        print(f"{n:,} memories, a second an answer, {settings.config.llm_concurrency} at once, {settings.config.llm_batch} pairs a call\n")
+        settings = load_settings({"llm_provider": "lmstudio", "max_change": 1.0})
+        print(f"{n:,} memories, a tenth of a second an answer, one call at a time\n")
         print("| run | wall s | calls | at once | answered | from the cache | without an answer |\n|---|---|---|---|---|---|---|")
         for name, full in (("first", False), ("second", False), ("everything again", True)):
             begin, before = time.perf_counter(), server.calls

@@ -364,7 +364,7 @@ def http_body(data):
     if isinstance(found, llm.Reply): assert found.text.encode() and len(found.model) <= 100 and found.model.isprintable()
     else: assert found.kind in llm.RULES
     for status in (200, 400, 404, 429, 500):
-        fault = llm.fault_of_status(status, body, {"Retry-After": text_of(data)[:60], "retry-after-ms": text_of(data)[60:90]} if status == 429 else None, 1e9)
+        fault = llm.fault_of_status(status, body, {"Retry-After": text_of(data)[:60], "retry-after-ms": text_of(data)[60:90]} if status == 429 else {})
         assert fault.kind in llm.RULES and (fault.wait is None or 0 <= fault.wait < float("inf"))
 
 

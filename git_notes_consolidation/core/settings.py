@@ -241,12 +241,6 @@ class LLMSettings(_Checked):
     llm_all: bool = False
     # Seconds for one call; 0: 300 for a model on this machine, 120 for a program, 60 for others
     llm_timeout_s: float = 0.0
-    llm_concurrency: int = 0  # Calls at once; 0: 1 for a model on this machine, 2 for a program, 8 for others
-    llm_rpm: int = 500  # Calls a minute to one provider; 0: as many as there are
-    llm_batch: int = 0  # Pairs judged in one call; 0: 6 for a model on this machine, 30 for others
-    # Older memories that a model judges each memory against; those that the offline judge wonders about come
-    # first
-    llm_candidates: int = 6
     llm_daily_tokens: int = 2_000_000  # Tokens a day that may cost something
     llm_daily_usd: float = 1.0  # … and dollars
 
@@ -255,8 +249,7 @@ class LLMSettings(_Checked):
         self._one_of("llm_provider", LLM_PROVIDERS)
         if not 0 <= self.llm_timeout_s < math.inf:
             raise ConfigError(f"llm_timeout_s must be 0 or more seconds, not {self.llm_timeout_s}")
-        self._not_negative("llm_concurrency", "llm_batch", "llm_candidates", "llm_rpm",
-                           "llm_daily_tokens", "llm_daily_usd")
+        self._not_negative("llm_daily_tokens", "llm_daily_usd")
 
 # %% ../../nbs/01_core/08_settings.ipynb #10d06b45
 @dataclass(frozen=True)

@@ -6,135 +6,26 @@
 from __future__ import annotations
 import re
 from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
 from .secret_values import _drawn, _START, Finding, late
 
 # %% auto #0
 __all__ = ['headed']
 
 # %% ../../nbs/09_llm/06_api_keys.ipynb #d5ed6a5d
-_HEADS = [
-    ("age-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}+"),
-    ("airtable-token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
-    ("alibaba-key", "LTAI", r"[A-Za-z0-9]{12,24}(?![A-Za-z0-9])"),
-    ("anthropic-key", "sk-ant-", r"[\w-]{20,}+"),
-    ("anyscale-key", "esecret_", r"\w{20,}+"),
-    ("apify-token", "apify_api_", r"[A-Za-z0-9]{30,}+"),
-    ("astra-token", "AstraCS:", r"[\w:-]{60,}+"),
-    ("atlassian-token", "ATATT3 ATCTT3", r"[\w=-]{50,}+"),
-    ("aws-access-key", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}(?<!EXAMPLE)(?![A-Za-z0-9])"),
-    ("aws-bedrock-key", "ABSK", r"[A-Za-z0-9+/]{60,}+={0,2}"),
-    ("bitbucket-token", "ATBB", r"[A-Za-z0-9]{24,}+"),
-    ("braintree-token", "access_token$production$ access_token$sandbox$", r"[0-9a-z]{16}\$[0-9a-f]{32}"),
-    ("brevo-key", "xkeysib- xsmtpsib-", r"[0-9a-f]{64}-[A-Za-z0-9]{16}"),
-    ("buildkite-token", "bkua_", r"[0-9a-f]{40}"),
-    ("cerebras-key", "csk-", r"[a-z0-9]{40,}+"),
-    ("circleci-token", "CCIPAT_", r"\w{20,}+"),
-    ("crates-token", "cio", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
-    ("clickup-token", "pk_", r"\d{5,10}_[A-Z0-9]{32}(?![A-Za-z0-9])"),
-    ("clojars-token", "CLOJARS_", r"[0-9a-f]{60}"),
-    ("cloudflare-key", "v1.0-", r"[0-9a-f]{24}-[0-9a-f]{100,}+"),
-    ("contentful-token", "CFPAT-", r"[\w-]{40,}+"),
-    ("databricks-token", "dapi", r"[0-9a-f]{32}(?:-\d)?"),
-    ("deno-token", "ddp_ ddw_ ddo_", r"[A-Za-z0-9]{30,}+"),
-    ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{40,}+"),
-    ("dingtalk-secret", "SEC", r"[0-9a-f]{60,}+"),
-    ("docker-token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}+"),
-    ("doppler-token", "dp.pt. dp.st. dp.sa. dp.ct.", r"[\w.-]{36,}+"),
-    ("dropbox-token", "sl.", r"[\w-]{60,}+"),
-    ("duffel-token", "duffel_test_ duffel_live_", r"[\w=-]{40,}+"),
-    ("dynatrace-token", "dt0c01. dt0s01.", r"[A-Z0-9]{20,}\.[A-Z0-9]{40,}"),
-    ("e2b-key", "e2b_", r"[0-9a-f]{40}"),
-    ("easypost-key", "EZAK EZTK", r"[A-Za-z0-9]{54}"),
-    ("elevenlabs-key", "sk_", r"[0-9a-f]{40,}+"),
-    ("facebook-token", "EAA", r"[A-Za-z0-9]{80,}+"),
-    ("figma-token", "figd_ figo_", r"[\w-]{30,}+"),
-    ("firecrawl-key", "fc-", r"[0-9a-f]{32}(?![0-9a-f])"),
-    ("flutterwave-key", "FLWSECK-", r"[0-9a-f]{30,}+-X"),
-    ("fly-token", "fo1_ fm1a_ fm1r_ fm2_", r"[\w+/=-]{40,}+"),
-    ("fly-token", "FlyV1", r"\sfm\d\w?_[\w+/=,-]{40,}+"),
-    ("frameio-token", "fio-u-", r"[\w=-]{50,}+"),
-    ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,}+"),
-    ("github-token", "github_pat_", r"\w{22,}+"),
-    ("gitlab-token", "glpat- gldt- glrt- glptt- glcbt- glft- glimt- glagent- glsoat- gloas-",
-     r"[\w-]{18,}+(?:\.[\w-]{2,}+){0,3}"),
-    ("google-key", "AIza", r"[\w-]{35}"),
-    ("google-token", "ya29. GOCSPX- 1//0", r"[\w-]{24,}+(?:\.[\w-]{5,}+){0,3}"),
-    ("grafana-token", "glsa_ glc_", r"[\w+/=-]{32,}+"),
-    ("groq-key", "gsk_", r"[A-Za-z0-9]{40,}+"),
-    ("heroku-key", "HRKU-", r"[\w-]{30,}+"),
-    ("hubspot-token", "pat-na1- pat-eu1-", r"[0-9a-f-]{36}"),
-    ("huggingface-token", "hf_", r"[A-Za-z0-9]{30,}+"),
-    ("infracost-key", "ico-", r"[A-Za-z0-9]{32}"),
-    ("jfrog-token", "AKCp", r"[A-Za-z0-9]{64,}+"),
-    ("jfrog-token", "cmVmdGtu", r"[A-Za-z0-9]{50,}+"),
-    ("langsmith-key", "lsv2_pt_ lsv2_sk_", r"[0-9a-f]{32}_[0-9a-f]{10}"),
-    ("launchdarkly-key", "sdk- api- mob-", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
-    ("linear-key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}+"),
-    ("mailgun-key", "key-", r"[0-9a-f]{32}(?![0-9a-f])"),
-    ("mapbox-token", "sk.eyJ", r"[\w-]{20,}+\.[\w-]{20,}+"),
-    ("matrix-token", "syt_", r"[\w-]{20,}+"),
-    ("neon-key", "napi_", r"[a-z0-9]{50,}+"),
-    ("netlify-token", "nfp_", r"[A-Za-z0-9]{30,}+"),
-    ("newrelic-key", "NRAK- NRJS- NRII-", r"[\w-]{18,}+"),
-    ("notion-token", "ntn_ secret_", r"[A-Za-z0-9]{40,}+"),
-    ("npm-token", "npm_", r"[A-Za-z0-9]{30,}+"),
-    ("nuget-key", "oy2", r"[a-z0-9]{43}(?![A-Za-z0-9])"),
-    ("nvidia-key", "nvapi-", r"[\w-]{40,}+"),
-    ("octopus-key", "API-", r"[A-Z0-9]{25,34}(?![A-Za-z0-9])"),
-    ("onepassword-key", "A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
-    ("onepassword-token", "ops_eyJ", r"[\w+/=-]{60,}+"),
-    ("openai-key", "sk-proj- sk-svcacct- sk-admin-", r"[\w-]{32,}+"),
-    ("openai-key", "sk-", r"[A-Za-z0-9]{32,}+"),
-    ("openrouter-key", "sk-or-v1-", r"[0-9a-f]{40,}+"),
-    ("openshift-token", "sha256~", r"[\w-]{40,}+"),
-    ("paddle-key", "pdl_live_apikey_ pdl_sdbx_apikey_", r"\w{40,}+"),
-    ("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,}+"),
-    ("pinecone-key", "pcsk_", r"\w{40,}+"),
-    ("plaid-token", "access-sandbox- access-development- access-production-", r"[0-9a-f-]{36}"),
-    ("planetscale-token", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.=-]{30,}+"),
-    ("posthog-key", "phx_", r"[A-Za-z0-9]{30,}+"),
-    ("postman-key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
-    ("prefect-key", "pnu_ pnb_", r"[A-Za-z0-9]{30,}+"),
-    ("pulumi-token", "pul-", r"[0-9a-f]{40}"),
-    ("pypi-token", "pypi-AgE", r"[\w-]{50,}+"),
-    ("readme-key", "rdme_", r"[a-z0-9]{60,}+"),
-    ("replicate-token", "r8_", r"[A-Za-z0-9]{30,}+"),
-    ("resend-key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),
-    ("rubygems-key", "rubygems_", r"[0-9a-f]{40,}+"),
-    ("sendgrid-key", "SG.", r"[\w-]{16,32}\.[\w-]{16,64}"),
-    ("sentry-token", "sntryu_ sntrys_ sntrya_", r"[\w+/=-]{40,}+"),
-    ("shippo-token", "shippo_live_ shippo_test_", r"[0-9a-f]{40}"),
-    ("shopify-token", "shpat_ shpca_ shppa_ shpss_", r"[0-9a-fA-F]{32}"),
-    ("slack-token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxc- xoxe- xoxe. xapp-",
-     r"(?:xox[bp]-)?\d[\w%-]{16,}+"),
-    ("slack-token", "xoxd-", r"[\w%+/-]{16,}+"),
-    ("sonar-token", "sqp_ squ_ sqa_", r"[0-9a-f]{40}"),
-    ("sourcegraph-token", "sgp_", r"\w{40,}+"),
-    ("square-token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{22,}+"),
-    ("square-token", "EAAA", r"[\w-]{56,}+"),
-    ("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_ whsec_", r"[A-Za-z0-9+/=]{16,}+"),
-    ("supabase-key", "sbp_ sb_secret_", r"[\w-]{25,}+"),
-    ("tailscale-key", "tskey-auth- tskey-api- tskey-client- tskey-scim- tskey-webhook-", r"[\w-]{16,}+"),
-    ("tavily-key", "tvly-", r"[\w-]{28,}+"),
-    ("telnyx-key", "KEY0", r"[0-9A-F]{31}_\w{20,}+"),
-    ("tencent-key", "AKID AKLT", r"[A-Za-z0-9]{30,}+"),
-    ("together-key", "tgp_v1_", r"[\w-]{40,}+"),
-    ("twilio-key", "SK", r"[0-9a-f]{32}(?![0-9a-f])"),
-    ("typeform-token", "tfp_", r"[\w.=-]{40,}+"),
-    ("vault-token", "hvs. hvb. hvr.", r"[\w-]{20,}+"),
-    ("vercel-token", "vcp_ vci_ vca_ vcr_", r"\w{24,}+"),
-    ("wakatime-key", "waka_", r"[0-9a-f-]{36}"),
-    ("xai-key", "xai-", r"[A-Za-z0-9]{60,}+"),
-    ("yandex-key", "AQVN y0_ t1.9 YCA YCN", r"[\w=.-]{30,}+"),
-    ("zuplo-key", "zpka_", r"\w{30,}+")]
-
-_BY_HEAD = [(f"secret:{kind}", heads.split(),
-             late(f"{_START}(?:{'|'.join(map(re.escape, heads.split()))})(?P<v>{tail})"))
-            for kind, heads, tail in _HEADS]
+@cache
+def _rows() -> list[tuple[str, list[str], Any]]:
+    "Kind, heads and pattern of each issuer's tokens."
+    lines = (files("git_notes_consolidation") / "data" / "key_heads.txt").read_text().splitlines()
+    return [(f"secret:{kind}", heads, late(f"{_START}(?:{'|'.join(map(re.escape, heads))})(?P<v>{tail})"))
+            for kind, *heads, tail in map(str.split, lines)]
 
 # %% ../../nbs/09_llm/06_api_keys.ipynb #d0625021
 def headed(text: str) -> Iterator[Finding]:
-    for kind, heads, pattern in _BY_HEAD:
+    "Tokens whose head names their issuer."
+    for kind, heads, pattern in _rows():
         for head in heads:
             at = text.find(head)
             while at >= 0:

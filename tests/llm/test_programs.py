@@ -166,7 +166,7 @@ def test_below_a_judge_no_hook_does_anything(tmp_path, words):
 # Who may be asked
 
 
-def found(env, **settings): return [p.name for p in providers(load_settings(settings, env=env).config, env, lambda: False)[0]]
+def found(env, **settings): return [p.name for p in providers(load_settings(settings, env=env).config, env)[0]]
 
 
 def test_only_its_own_name_in_our_setting_starts_it(program):

@@ -1,10 +1,8 @@
 """Who may be asked: every way in which the environment can say it, and none in which memories leave the machine unasked."""
-import importlib
 import json
 import subprocess
 import sys
 import threading
-import types
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -15,7 +13,7 @@ from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
 from git_notes_consolidation.llm.client import ask_all, get_client
 from git_notes_consolidation.llm.protocol import Request
-from git_notes_consolidation.llm.providers import MODELS, Provider, checked_url, is_local, key_of, ollama_url, plugin_speaks, providers
+from git_notes_consolidation.llm.providers import MODELS, Provider, checked_url, is_local, key_of, ollama_url, providers
 
 KEY = "sk-" + "Zz9" * 14  # in no company's books
 SERVER = "http://127.0.0.1:8080/v1"
@@ -24,7 +22,7 @@ OWN = "MEMORY_CONSOLIDATION_LLM_"
 
 def found(env, **settings):
     "Names and notes, as settings and environment lead to them."
-    who, notes = providers(load_settings(settings, env=env).config, env, speaks=lambda: False)
+    who, notes = providers(load_settings(settings, env=env).config, env)
     return [p.name for p in who], notes
 
 
@@ -92,27 +90,6 @@ def test_the_plugins_model_is_for_its_own_provider():
     assert providers(load_settings(env=env).config, env)[0][0].models == ("gpt-4o",)
 
 
-def test_the_plugins_own_client_is_asked_where_there_is_one(monkeypatch):
-    assert plugin_speaks() is False
-    theirs = types.ModuleType("git_notes_memory.subconsciousness.llm_client")
-    theirs.LLMClient = theirs.get_default_llm_client = object
-    for name in ("git_notes_memory", "git_notes_memory.subconsciousness"): monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    monkeypatch.setitem(sys.modules, theirs.__name__, theirs)
-    assert plugin_speaks() is True
-    env = {"MEMORY_LLM_PROVIDER": "anthropic", "MEMORY_LLM_MODEL": "claude-sonnet-4"}
-    assert providers(load_settings(env=env).config, env) == ((Provider("plugin", "", ("claude-sonnet-4",)),), ())
-    who, notes = providers(load_settings({"llm_local_only": True}, env=env).config, env)
-    assert who == () and "llm_local_only" in notes[0]
-
-
-def test_a_plugin_that_cannot_be_imported_is_no_plugin(monkeypatch):
-    def broken(name, *_):
-        if name.startswith("git_notes_memory"): raise RuntimeError("half installed")
-        return importlib.__import__(name)
-    monkeypatch.setattr(importlib, "import_module", broken)
-    assert plugin_speaks() is False
-
-
 # Where memories may go
 
 
@@ -160,7 +137,7 @@ def test_ollamas_host_as_people_write_it(host, url): assert ollama_url(host) == 
 
 
 def test_a_file_neither_sends_memories_nor_spends_money(tmp_path):
-    for line in ('llm_provider = "auto"', "llm_batch = 4", 'llm_base_url = "http://h/v1"', "llm_local_only = false", "llm_daily_usd = 100",
+    for line in ('llm_provider = "auto"', 'llm_base_url = "http://h/v1"', "llm_local_only = false", "llm_daily_usd = 100",
                  "llm_daily_tokens = 1"):
         (tmp_path / "gnc.toml").write_text(line)
         s = load_settings(env={}, file=tmp_path / "gnc.toml")
