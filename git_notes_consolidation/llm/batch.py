@@ -26,7 +26,7 @@ Ask = Callable[[Sequence[tuple[Request, Parser]]], Sequence[Answer[Any]]]
 
 
 # May be good in parts
-_SPOILED = {"context", "schema", "length", "truncated", "timeout"}
+_SPOILED = {"context", "schema", "length", "timeout"}
 _ROUNDS = 2  # More, for answers that were not accepted
 
 # %% ../../nbs/09_llm/19_batch.ipynb #e981c96f

@@ -4,11 +4,12 @@
 
 # %% ../../nbs/09_llm/02_budget.ipynb #e86ee2d1
 from __future__ import annotations
-import re, sqlite3, threading, time
+import json, re, sqlite3, threading, time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 from ..core.processes import write_ahead
@@ -26,17 +27,8 @@ def input_bound(
     return sum(len(t.encode("utf-8", "surrogatepass")) + _WRAPPER for t in texts)
 
 # %% ../../nbs/09_llm/02_budget.ipynb #3cd2b362
-PRICES: Mapping[str, tuple[float, float]] = {
-    "gpt-5-nano": (0.05, 0.40), "gpt-5-mini": (0.25, 2.00), "gpt-4o-mini": (0.15, 0.60),
-    "gpt-5": (1.25, 10.00),
-    "gpt-5.4-mini": (0.75, 4.50), "gpt-5.4": (2.50, 15.00), "gpt-5.5": (5.00, 30.00),
-    "gpt-4.1-nano": (0.10, 0.40), "gpt-4.1-mini": (0.40, 1.60),
-    "gpt-4.1": (2.00, 8.00), "gpt-4o": (2.50, 10.00), "claude-sonnet-4": (3.00, 15.00),
-    "gpt-5-pro": (15.00, 120.00),
-    # The names that claude takes; and what stands for the models that codex and gemini choose themselves
-    "haiku": (1.00, 5.00), "sonnet": (3.00, 15.00), "opus": (5.00, 25.00), "codex": (5.00, 30.00),
-    "gemini": (4.00, 18.00),
-}
+_FILE = files("git_notes_consolidation") / "data" / "prices.json"
+PRICES: Mapping[str, tuple[float, float]] = {k: (a, b) for k, (a, b) in json.loads(_FILE.read_text()).items()}
 
 # %% ../../nbs/09_llm/02_budget.ipynb #1212379c
 def price(
@@ -78,10 +70,8 @@ class Tables:
     @staticmethod
     def _open(path: Path | str, statements: tuple[str, ...]) -> sqlite3.Connection:
         conn = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
-        try:
-            write_ahead(conn, WAIT)
-            for s in statements: conn.execute(s)
-        except sqlite3.DatabaseError: conn.close(); raise
+        write_ahead(conn, WAIT)
+        for s in statements: conn.execute(s)
         return conn
 
     @contextmanager

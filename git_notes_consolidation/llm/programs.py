@@ -16,10 +16,18 @@ from .protocol import Fault, mapping, one_line, Reply, Request
 from .providers import find_program, Provider
 
 # %% auto #0
-__all__ = ['JUDGING', 'LOGIN', 'command', 'texts_of', 'child_environment', 'run_program', 'fault_in_words', 'read_claude',
-           'read_codex', 'read_gemini', 'read_output', 'send_cli']
+__all__ = ['JUDGING', 'command', 'send_cli']
 
 # %% ../../nbs/09_llm/20_programs.ipynb #73a7430b
+_WORDS = {
+    "claude": "-p --output-format json --safe-mode --tools  --strict-mcp-config --disable-slash-commands "
+              "--no-session-persistence --setting-sources  --max-turns 4 --effort low MODEL "
+              "--system-prompt-file {place}/system.txt --json-schema {schema} --max-budget-usd {usd:.2f}",
+    "codex": "exec --ephemeral --ignore-user-config --ignore-rules --disable hooks --disable memories --disable "
+             "plugins --skip-git-repo-check -s read-only --output-schema {place}/schema.json --json MODEL -",
+    "gemini": "-o json --approval-mode plan -e none --skip-trust MODEL -p "}
+
+
 def command(
     name: str,  # claude, codex or gemini
     program: str,  # Its path
@@ -30,19 +38,12 @@ def command(
 ) -> list[str]:
     "The program and its arguments; the question comes on standard input."
     own = [] if model == name else ["--model", model]
-    words = {
-        "claude": "-p --output-format json --safe-mode --tools  --strict-mcp-config --disable-slash-commands "
-                  "--no-session-persistence --setting-sources  --max-turns 4 --effort low",
-        "codex": "exec --ephemeral --ignore-user-config --ignore-rules --disable hooks --disable memories "
-                 "--disable plugins --skip-git-repo-check -s read-only --output-schema",
-        "gemini": "-o json --approval-mode plan -e none --skip-trust"}[name].split(" ")
-    last = {"claude": [*own, "--system-prompt-file", str(place / "system.txt"),
-                       "--json-schema", json.dumps(schema), "--max-budget-usd", f"{max(usd, 0.01):.2f}"],
-            "codex": [str(place / "schema.json"), "--json", *own, "-"], "gemini": [*own, "-p", ""]}[name]
-    return [program, *words, *last]
+    values = {"place": place, "schema": json.dumps(schema), "usd": max(usd, 0.01)}
+    return [program, *(x for word in _WORDS[name].split(" ")
+                       for x in (own if word == "MODEL" else [word.format(**values)]))]
 
 # %% ../../nbs/09_llm/20_programs.ipynb #b7189155
-def texts_of(
+def _texts(
     name: str,
     request: Request,
 ) -> tuple[str, str]:
@@ -58,7 +59,7 @@ JUDGING = "GNC_JUDGING"
 _OURS = ("MEMORY_CONSOLIDATION_LLM_API_KEY", "MEMORY_LLM_API_KEY")
 
 
-def child_environment(
+def _environment(
     env: Mapping[str, str],
     path: str,  # Where it may look for programs
 ) -> dict[str, str]:
@@ -78,7 +79,7 @@ def _end(pid: int) -> None:
         else: os.kill(pid, signal.SIGTERM)
 
 
-async def run_program(
+async def _run(
     words: list[str],  # The program and its arguments
     asked: Path,  # A file, for its standard input
     place: Path,  # The folder that it is started in
@@ -107,7 +108,7 @@ async def run_program(
     return p.returncode, out, err
 
 # %% ../../nbs/09_llm/20_programs.ipynb #e224ae2d
-LOGIN = {"claude": "start claude once and type /login", "codex": "run codex login",
+_LOGIN = {"claude": "start claude once and type /login", "codex": "run codex login",
          "gemini": "start gemini once and sign in"}
 _KINDS = (("budget", "error_max_budget_usd"),
           ("schema", "error_max_|StructuredOutput"),
@@ -120,7 +121,7 @@ _KINDS = (("budget", "error_max_budget_usd"),
           ("server", r"overloaded|internal server|\b5\d\d\b"))
 
 
-def fault_in_words(
+def _fault(
     name: str,
     said: str,  # What the program wrote instead of a reply
     **bill: Any,  # usage and usd
@@ -128,7 +129,7 @@ def fault_in_words(
     "The fault that a program's words stand for."
     kind = next((k for k, form in _KINDS if re.search(form, said, re.I)), "broken")
     said = one_line(said)[:120] or "it wrote nothing"
-    mend = {"auth": f"not logged in: {LOGIN[name]}", "connection": f"it may be too old: update {name}",
+    mend = {"auth": f"not logged in: {_LOGIN[name]}", "connection": f"it may be too old: update {name}",
             "budget": "it stopped: the day's dollars are used up",
             "schema": "its reply did not have the shape that was asked for"}.get(kind)
     return Fault(kind, f"{mend} (it says: {said})" if mend else said, **bill)
@@ -149,7 +150,7 @@ def _tokens(of: Mapping[str, Any], *names: str) -> int:
     return sum(n for k in names if type(n := of.get(k)) is int and 0 < n < 10**9)
 
 
-def read_claude(code: int, out: str) -> _Output:
+def _read_claude(code: int, out: str) -> _Output:
     "What Claude Code said."
     found = (x for x in reversed(_objects(out)) if x.get("type") == "result")
     d = mapping(next(found, None))
@@ -164,7 +165,7 @@ def read_claude(code: int, out: str) -> _Output:
             {"usage": tokens, "usd": usd if isinstance(usd, float) and usd >= 0 else None})
 
 # %% ../../nbs/09_llm/20_programs.ipynb #6898b25a
-def read_codex(code: int, out: str) -> _Output:
+def _read_codex(code: int, out: str) -> _Output:
     "What Codex CLI said."
     events = _objects(out)
     items = [mapping(e.get("item")) for e in events if e.get("type") == "item.completed"]
@@ -176,9 +177,9 @@ def read_codex(code: int, out: str) -> _Output:
     return texts[-1] if texts else "", "", said[-1] if said else "", {"usage": tokens}
 
 
-def read_gemini(code: int, out: str) -> _Output:
+def _read_gemini(code: int, out: str) -> _Output:
     "What Gemini CLI said."
-    try: d = json.loads(json_object(out))
+    try: d = json_object(out)
     except ValueError: d = {}
     models = mapping(mapping(d.get("stats")).get("models"))
     used = [mapping(mapping(m).get("tokens")) for m in models.values()]
@@ -188,15 +189,15 @@ def read_gemini(code: int, out: str) -> _Output:
     return text, next(iter(models), ""), mapping(d.get("error")).get("message"), {"usage": tokens}
 
 
-_READ: Mapping[str, Callable[[int, str], _Output]] = {
-    "claude": read_claude, "codex": read_codex, "gemini": read_gemini}
+_READERS: Mapping[str, Callable[[int, str], _Output]] = {
+    "claude": _read_claude, "codex": _read_codex, "gemini": _read_gemini}
 
 
-def read_output(name: str, code: int, out: str, err: str) -> Reply | Fault:
+def _read(name: str, code: int, out: str, err: str) -> Reply | Fault:
     "The reply of a program that ended, or the fault."
-    text, model, said, bill = _READ[name](code, out or err)
+    text, model, said, bill = _READERS[name](code, out or err)
     if text and not code: return Reply(text, one_line(str(model))[:100], **bill)
-    return fault_in_words(name, str(said or err or out), **bill)
+    return _fault(name, str(said or err or out), **bill)
 
 # %% ../../nbs/09_llm/20_programs.ipynb #a2f65fda
 async def send_cli(
@@ -212,7 +213,7 @@ async def send_cli(
     if request.odds: return Fault("parameter", f"{p.name} tells no probabilities")
     if not (program := find_program(p.name, p.path)):
         return Fault("connection", f"{p.name} is gone from the PATH")
-    system, asked = texts_of(p.name, request)
+    system, asked = _texts(p.name, request)
     with TemporaryDirectory(prefix="gnc-", ignore_cleanup_errors=True) as folder:
         place = Path(folder)
         (place / "empty").mkdir()
@@ -220,9 +221,9 @@ async def send_cli(
             (place / f"{name}.txt").write_text(text, encoding="utf-8")
         (place / "schema.json").write_text(json.dumps(request.schema), encoding="utf-8")
         words = command(p.name, program, model, request.schema, place, usd)
-        try: said = await run_program(words, place / "asked.txt", place / "empty",
-                                      child_environment(env, p.path), timeout)
+        try: said = await _run(words, place / "asked.txt", place / "empty",
+                                      _environment(env, p.path), timeout)
         except TimeoutError:
             return Fault("timeout", f"no reply within {timeout:g} s; it was ended, with all that it started")
         except OSError as e: return Fault("connection", f"{program} cannot be started: {e.strerror}")
-    return read_output(p.name, *said)
+    return _read(p.name, *said)

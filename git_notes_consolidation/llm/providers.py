@@ -64,15 +64,12 @@ def checked_url(
     origin: str,  # Where it stands, for the message
 ) -> str:  # Without a slash at its end
     "The address, or a `ConfigError` that says what is wrong with it."
-    try: parts = urlsplit(url); port = parts.port
-    except ValueError: raise ConfigError(
-        f"{origin} is no address; one looks like http://127.0.0.1:1234/v1") from None
     plain = url.isprintable() and url.isascii() and not set(url) & set("\\ @?#")
-    if not (plain and port != 0 and parts.scheme in ("http", "https") and parts.hostname):
-        raise ConfigError(f"{origin} is no address that can be used: it needs http or https and a host, and "
-                          "no user name or password, as in http://127.0.0.1:1234/v1; keys have variables of "
-                          "their own")
-    return url.rstrip("/")
+    try: parts = urlsplit(url); good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError: good = False
+    if plain and good: return url.rstrip("/")
+    raise ConfigError(f"{origin} is no address that can be used: it needs http or https and a host, and no "
+                      "user name or password, as in http://127.0.0.1:1234/v1; keys have variables of their own")
 
 # %% ../../nbs/09_llm/01_providers.ipynb #29a547cc
 def ollama_url(
@@ -169,12 +166,6 @@ def _keep_local(found: Sequence[Provider], notes: list[str], local_only: bool) -
             yield p
 
 # %% ../../nbs/09_llm/01_providers.ipynb #7fb434cb
-def _other_provider(theirs: str) -> str:
-    named = f"MEMORY_LLM_PROVIDER={theirs}" if theirs else "the plugin's language model"
-    return (f"{named} is skipped: this package cannot ask it; set MEMORY_CONSOLIDATION_LLM_PROVIDER to "
-            f"openai, lmstudio or ollama")
-
-
 def _configured(name: str, config: SubconsciousnessConfig, env: Mapping[str, str]) -> Provider | None:
     "The provider, none if nothing names it, or a `ConfigError`."
     if name in PROGRAMS: return _program(name, env)
@@ -193,7 +184,9 @@ def providers(
     found, notes, who = list[Provider](), list[str](), config.llm_provider
     theirs = env.get("MEMORY_LLM_PROVIDER", "").strip().lower()
     if who == "plugin" or who == "auto" and theirs and theirs not in MODELS:
-        notes.append(_other_provider(theirs))
+        named = f"MEMORY_LLM_PROVIDER={theirs}" if theirs else "the plugin's language model"
+        notes.append(f"{named} is skipped: this package cannot ask it; set "
+                     "MEMORY_CONSOLIDATION_LLM_PROVIDER to openai, lmstudio or ollama")
     for name in MODELS if who == "auto" else (who,) if who in (*MODELS, *PROGRAMS) else ():
         try: found += [p] if (p := _configured(name, config, env)) else []
         except ConfigError as e: notes.append(f"{name} is skipped: {e}")

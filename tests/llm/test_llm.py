@@ -90,7 +90,7 @@ UNFIT = ("garbage", "wrong schema", "extra key", "unknown id", "half letters", "
 TWICE = (*BROKEN, *NOTHING, *UNFIT, "truncated")
 THRICE = ("429", "429 silent", "500", "502", "503")
 KIND = {"401": "auth", "403": "auth", "quota": "quota", "429": "rate", "429 later": "rate", "429 silent": "rate", "bad request": "parameter",
-        "no model": "model", "not found": "model", "500": "server", "502": "server", "503": "server", "truncated": "truncated"}
+        "no model": "model", "not found": "model", "500": "server", "502": "server", "503": "server", "truncated": "schema"}
 KIND |= dict.fromkeys(BROKEN, "broken") | dict.fromkeys(NOTHING, "empty") | dict.fromkeys(UNFIT, "schema")
 CALLS = dict.fromkeys(ONCE, 1) | dict.fromkeys(TWICE, 2) | dict.fromkeys(THRICE, 3)
 OPENS = ("401", "403", "quota")  # at once and for long
