@@ -40,7 +40,7 @@ def _may_solve(s: Scanned, current: Sequence[Memory],
             yield from ((a, b, x - 1) for b, x in zip(stand, near) if b < a and (a, b) not in known)
 
 
-# Older memories that a model judges each memory against; those that the offline judge wonders about come first
+# Older memories that a model judges each memory against, those first that the offline judge wonders about
 _CANDIDATES = 6
 
 

@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "protocol": "Request Answer BadReply RULES",
     "client": "Client as_client get_client ask_all",
     "supersession_prompt": "judge_request SUPERSESSION_SYSTEM_PROMPT",
-    "summary_prompts": "summary_request SUMMARY_SYSTEM_PROMPT merge_request MERGE_SYSTEM_PROMPT Draft",
-    "edge_prompt": "edges_request EDGES_SYSTEM_PROMPT Link",
+    "summary_prompts": "summary_request SUMMARY_SYSTEM_PROMPT merge_request MERGE_SYSTEM_PROMPT Draft edges_request "
+                       "EDGES_SYSTEM_PROMPT Link",
     "batch": "Model Job",
 })

@@ -12,8 +12,8 @@ from .protocol import Answer, BadReply, Request
 from ..core.models import Judgment
 from ..core.memory import Memory
 from ..observability.tracing import current_span
-from .summary_prompts import Draft, merge_request, summary_request, support_request
-from .edge_prompt import edges_request, Link
+from .summary_prompts import (
+    Draft, edges_request, Link, merge_request, summary_request, support_request)
 from .supersession_prompt import (
     batches, JUDGE, judge_request, odds_request, Prompt)
 
@@ -48,7 +48,8 @@ def ask_in_parts(
                 for i, said in zip(part, a.value):
                     if isinstance(said, BadReply): bad[i] = said
                     else: yield i, said
-            elif a.failure in spoiled and len(part) > 1: again += [part[:len(part) // 2], part[len(part) // 2:]]
+            elif a.failure in spoiled and len(part) > 1:
+                again += [part[:len(part) // 2], part[len(part) // 2:]]
             else: yield from ((i, BadReply(a.note or a.failure)) for i in part)
         rounds, left = rounds + bool(bad), [*bad]
         if rounds > _ROUNDS: yield from bad.items()

@@ -116,7 +116,8 @@ def object_of(
     schema: Mapping[str, Any],  # … as a JSON schema
 ) -> dict[str, Any]:
     "The JSON schema of an answer to each label."
-    return {"type": "object", "properties": {k: {"$ref": f"#/$defs/{name}"} for k in keys}, "required": [*keys],
+    answers = {k: {"$ref": f"#/$defs/{name}"} for k in keys}
+    return {"type": "object", "properties": answers, "required": [*keys],
             "additionalProperties": False, "$defs": {name: schema}}
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #a832f4a6

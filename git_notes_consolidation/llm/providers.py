@@ -65,11 +65,12 @@ def checked_url(
 ) -> str:  # Without a slash at its end
     "The address, or a `ConfigError` that says what is wrong with it."
     plain = url.isprintable() and url.isascii() and not set(url) & set("\\ @?#")
-    try: parts = urlsplit(url); good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    try: at = urlsplit(url); good = at.scheme in ("http", "https") and at.hostname and at.port != 0
     except ValueError: good = False
     if plain and good: return url.rstrip("/")
     raise ConfigError(f"{origin} is no address that can be used: it needs http or https and a host, and no "
-                      "user name or password, as in http://127.0.0.1:1234/v1; keys have variables of their own")
+                      "user name or password, as in http://127.0.0.1:1234/v1; keys have variables of their "
+                      "own")
 
 # %% ../../nbs/09_llm/01_providers.ipynb #29a547cc
 def ollama_url(
