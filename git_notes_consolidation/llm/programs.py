@@ -24,8 +24,8 @@ _WORDS = {
               "--no-session-persistence --setting-sources  --max-turns 4 --effort low MODEL "
               "--system-prompt-file {place}/system.txt --json-schema {schema} --max-budget-usd {usd:.2f}",
     "codex": "exec --ephemeral --ignore-user-config --ignore-rules --disable hooks --disable memories "
-             "--disable plugins --skip-git-repo-check -s read-only --output-schema {place}/schema.json --json "
-             "MODEL -",
+             "--disable plugins --skip-git-repo-check -s read-only --output-schema "
+             "{place}/schema.json --json MODEL -",
     "gemini": "-o json --approval-mode plan -e none --skip-trust MODEL -p "}
 
 
