@@ -44,7 +44,6 @@ from git_notes_consolidation.store import state as store_state
 from git_notes_consolidation.session import budget as packing
 from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
 from git_notes_consolidation.llm import summary_prompts as prompts
-from git_notes_consolidation.llm import edge_prompt as llm_edge_prompt
 from git_notes_consolidation.recall import questions
 from git_notes_consolidation.recall import rank as ranking
 from git_notes_consolidation.recall import service as recall
@@ -348,7 +347,7 @@ def reply(data):
 
 @cache
 def _asked():
-    return (llm_supersession_prompt.judge_request([(OLD, NEW)]), prompts.summary_request([OLD, NEW], {OLD.id: NEW}), llm_edge_prompt.edges_request([OLD, NEW]),
+    return (llm_supersession_prompt.judge_request([(OLD, NEW)]), prompts.summary_request([OLD, NEW], {OLD.id: NEW}), prompts.edges_request([OLD, NEW]),
             prompts.merge_request(OLD, NEW))
 
 
@@ -364,7 +363,7 @@ def http_body(data):
     if isinstance(found, llm.Reply): assert found.text.encode() and len(found.model) <= 100 and found.model.isprintable()
     else: assert found.kind in llm.RULES
     for status in (200, 400, 404, 429, 500):
-        fault = llm.fault_of_status(status, body, {"Retry-After": text_of(data)[:60], "retry-after-ms": text_of(data)[60:90]} if status == 429 else None, 1e9)
+        fault = llm.fault_of_status(status, body, {"retry-after": text_of(data)[:60]} if status == 429 else {})
         assert fault.kind in llm.RULES and (fault.wait is None or 0 <= fault.wait < float("inf"))
 
 

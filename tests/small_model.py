@@ -37,8 +37,8 @@ def replies_from(replay):
     "Every client asks a recording, or a function."
     init = Client.__init__
 
-    def played(self, config, providers, notes=(), cache_path=":memory:", given=None, record=None, **more):
-        init(self, config, providers, notes, cache_path, replay or given, record, **more)
+    def played(self, config, providers, notes=(), cache_path=":memory:", given=None, **more):
+        init(self, config, providers, notes, cache_path, replay or given, **more)
 
     with mock.patch.object(Client, "__init__", played): yield
 

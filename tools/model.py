@@ -39,7 +39,6 @@ def served(port=0):
 def asked(url, into):
     "A function in a recording's place that asks the server, and writes down every reply, also one that no parser takes."
     from git_notes_consolidation.llm.protocol import Reply, arguments, read_reply, request_key
-    from git_notes_consolidation.llm.reply_cache import CachedReply, append_recording
     known = set()
 
     def ask(request):
@@ -50,7 +49,9 @@ def asked(url, into):
         if not isinstance(said, Reply): return None
         if (key := request_key(request)) not in known:
             known.add(key)
-            append_recording(into, key, CachedReply(said.text, "lmstudio", NAME, *(said.usage or (0, 0))))
+            tokens_in, tokens_out = said.usage or (0, 0)
+            line = {"key": key, "text": said.text, "provider": "lmstudio", "model": NAME, "tokens_in": tokens_in, "tokens_out": tokens_out}
+            with open(into, "a", encoding="utf-8") as f: f.write(json.dumps(line) + "\n")
         return said.text
 
     return ask

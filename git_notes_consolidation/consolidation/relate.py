@@ -40,6 +40,10 @@ def _may_solve(s: Scanned, current: Sequence[Memory],
             yield from ((a, b, x - 1) for b, x in zip(stand, near) if b < a and (a, b) not in known)
 
 
+# Older memories that a model judges each memory against, those first that the offline judge wonders about
+_CANDIDATES = 6
+
+
 def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[tuple[int, int]]:
     "The undecided pairs that are worth a model's look: newer and older."
     wondered = {(e.source_id, e.target_id) for e in judged.asked if e.id not in s.state.verdicts}
@@ -51,7 +55,7 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[
         if newer.event_time >= older.event_time and (asked or not only):
             near[a].append((asked, x if x is not None else 1.0, b))
     return [(a, b) for a, found in sorted(near.items()) for _, _,
-            b in sorted(found, reverse=True)[:s.config.llm_candidates]]
+            b in sorted(found, reverse=True)[:_CANDIDATES]]
 
 # %% ../../nbs/13_consolidation/03_relate.ipynb #656148ee
 def _to_bear_out(s: Scanned, there: Mapping[str, Memory], judged: JudgedPairs) -> list[MemoryEdge]:

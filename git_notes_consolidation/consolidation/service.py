@@ -38,8 +38,7 @@ from ..store.changes import LastRun, remember_run, seal
 from ..store.tables import patch
 from ..llm.client import as_client, ask_all, Client
 from ..llm.supersession_prompt import JUDGE_PROMPT
-from ..llm.summary_prompts import SUMMARY_PROMPT, SUPPORT_PROMPT
-from ..llm.edge_prompt import EDGES_PROMPT
+from ..llm.summary_prompts import EDGES_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT
 from ..llm.batch import Model, Parser
 from ..llm.protocol import Answer, Request
 from ..supersession.judge import JUDGE

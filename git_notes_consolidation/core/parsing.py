@@ -95,7 +95,6 @@ _HOOKS = {"consolidation_batch_size": "HOOK_CONSOLIDATION_MEMORY_THRESHOLD",
           "context_token_budget": "SUBCOG_CONTEXT_TOKEN_BUDGET", "hook_enabled": "SUBCOG_CONSOLIDATION_AUTO"}
 
 _PLUGINS = _HOOKS | {"llm_provider": "MEMORY_LLM_PROVIDER", "llm_model": "MEMORY_LLM_MODEL",
-                     "llm_rpm": "MEMORY_LLM_RPM_LIMIT",
             "llm_daily_usd": "MEMORY_LLM_DAILY_COST_LIMIT"}
 
 # %% ../../nbs/01_core/09_parsing.ipynb #55cd24ca

@@ -197,12 +197,6 @@ class LLMSettings(_Checked):
     llm_all: bool = False
     # Seconds for one call; 0: 300 for a model on this machine, 120 for a program, 60 for others
     llm_timeout_s: float = 0.0
-    llm_concurrency: int = 0  # Calls at once; 0: 1 for a model on this machine, 2 for a program, 8 for others
-    llm_rpm: int = 500  # Calls a minute to one provider; 0: as many as there are
-    llm_batch: int = 0  # Pairs judged in one call; 0: 6 for a model on this machine, 30 for others
-    # Older memories that a model judges each memory against; those that the offline judge wonders about come
-    # first
-    llm_candidates: int = 6
     llm_daily_tokens: int = 2_000_000  # Tokens a day that may cost something
     llm_daily_usd: float = 1.0  # … and dollars
 
@@ -211,8 +205,7 @@ class LLMSettings(_Checked):
         self._one_of("llm_provider", LLM_PROVIDERS)
         if not 0 <= self.llm_timeout_s < math.inf:
             raise ConfigError(f"llm_timeout_s must be 0 or more seconds, not {self.llm_timeout_s}")
-        self._not_negative("llm_concurrency", "llm_batch", "llm_candidates", "llm_rpm",
-                           "llm_daily_tokens", "llm_daily_usd")
+        self._not_negative("llm_daily_tokens", "llm_daily_usd")
 
 # %% ../../nbs/01_core/08_settings.ipynb #10d06b45
 @dataclass(frozen=True)
@@ -351,6 +344,10 @@ RETIRED: dict[str, tuple[str, str]] = {  # Name: the value that always holds, wh
     "candidates_same": ("10", "a memory is compared with the 10 nearest older ones of its namespace"),
     "candidates_other": ("5", "a memory is compared with the 5 nearest older ones of other namespaces"),
     "max_change_floor": ("5", "a run may always replace 5 memories"),
+    "llm_batch": ("0", "a call holds 6 pairs for a local model, and 30 for others"),
+    "llm_concurrency": ("0", "a local model gets 1 call at once, a program 2, others 8"),
+    "llm_rpm": ("0", "a server that wants fewer calls says so, and gnc waits"),
+    "llm_candidates": ("6", "a model is asked about the 6 nearest older memories"),
     "event_entry_points": ("false", "event_command and event_webhook tell others of a run"),
     "hook_pressure": ("2000", "a hook starts a run at 2000 hot and warm memories"),
     "session_format": ("markdown", "gnc context prints the XML"),

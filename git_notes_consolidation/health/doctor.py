@@ -132,7 +132,7 @@ def _pinged(config: SubconsciousnessConfig, p: Provider) -> Finding:
                    where=p.base_url)
 
 # %% ../../nbs/17_health/04_doctor.ipynb #d9c740b6
-_EXTRAS = {"llm": ("openai", "pydantic", "anyio", "aiolimiter"), "tune": ("sklearn",),
+_EXTRAS = {"llm": ("openai", "pydantic", "anyio"), "tune": ("sklearn",),
            "minilm": ("onnxruntime", "huggingface_hub"), "otel": (SDK,)}
 
 

@@ -4,11 +4,12 @@
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #a60fd5c5
 from __future__ import annotations
-import json, re, types
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+import json, re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from functools import cache, lru_cache
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints, Literal, TypeVar, Union
+from typing import (
+    Annotated, Any, cast, ClassVar, get_args, get_origin, get_type_hints, Literal, NamedTuple, TypeVar)
 from ..core.memory import digest, Memory
 from ..core.extras import need
 from ..core.visible import json_line
@@ -20,7 +21,7 @@ from .protocol import BadReply
 # %% auto #0
 __all__ = ['LONGEST', 'Label', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape',
            'Most', 'schema_of', 'object_of', 'PairReply', 'json_object', 'parse_shape', 'kindly', 'find_quote',
-           'one_line']
+           'checked_line']
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #ae0e6276
 _CONTROL = r"[|\uff5c]|/?(?:s|bos|eos|think|tool_call|start_of_turn|end_of_turn)>"  # Behind a `<`
@@ -36,16 +37,10 @@ LONGEST = 6000  # Characters of one memory
 
 
 @lru_cache(maxsize=2**12)
-def _clean(text: str) -> str: return redact(text)
-
-
-def memory_as_data(
-    memory: Memory,
-    longest: int = LONGEST,
-) -> str:
+def memory_as_data(memory: Memory) -> str:
     "A memory's text as a model sees it."
-    text = _clean(memory.text)
-    return text if len(text) <= longest else f"{text[:longest].rstrip()} …"
+    text = redact(memory.text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rstrip()} …"
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #352c5e67
 @lru_cache(maxsize=2**12)
@@ -88,8 +83,7 @@ class Shape:
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "strict": True}
 
 
-@dataclass(frozen=True)
-class Most:
+class Most(NamedTuple):
     "At most so many characters of a string, or items of an array."
     n: int
 
@@ -101,31 +95,29 @@ def schema_of(
     kind: Any,  # A dataclass, str, a Literal, tuple[X, ...], X | None, or one of them with its `Most`
     given: Sequence[str] = (),  # The labels that a `Label` may be; none: any
 ) -> dict[str, Any]:
-    "The JSON schema of a type, in the words of strict mode."
+    "The JSON schema of a type, in the words of strict mode: all keys are required."
+    origin, args = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
-        of = get_type_hints(kind, include_extras=True)
-        return {"type": "object", "properties": {f.name: schema_of(of[f.name], given) for f in fields(kind)},
-                "required": [f.name for f in fields(kind)],
-                "additionalProperties": False}
+        parts = {k: schema_of(x, given) for k, x in get_type_hints(kind, include_extras=True).items()
+                 if k in kind.__dataclass_fields__}
+        return {"type": "object", "properties": parts, "required": [*parts], "additionalProperties": False}
     if kind == Label and given: return {"type": "string", "enum": [*given]}
-    if get_origin(kind) is Annotated:
-        plain, most = get_args(kind)
-        return schema_of(plain, given) | {"maxLength" if plain is str else "maxItems": most.n}
-    if get_origin(kind) is Literal: return {"type": "string", "enum": list(get_args(kind))}
-    if get_origin(kind) is tuple: return {"type": "array", "items": schema_of(get_args(kind)[0], given)}
-    if get_origin(kind) in (Union, types.UnionType):
-        return {"anyOf": [schema_of(k, given) for k in get_args(kind)]}
+    if origin is Annotated:
+        return schema_of(args[0], given) | {"maxLength" if args[0] is str else "maxItems": args[1].n}
+    if origin is Literal: return {"type": "string", "enum": [*args]}
+    if origin is tuple: return {"type": "array", "items": schema_of(args[0], given)}
+    if args: return {"anyOf": [schema_of(x, given) for x in args]}
     return {"type": {str: "string", bool: "boolean", type(None): "null"}[kind]}
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #55fdd5b1
 def object_of(
-    labels: Iterable[str],
+    keys: Collection[str],
     name: str,  # Of what each of them is
     schema: Mapping[str, Any],  # … as a JSON schema
 ) -> dict[str, Any]:
     "The JSON schema of an answer to each label."
-    keys = list(labels)
-    return {"type": "object", "properties": {k: {"$ref": f"#/$defs/{name}"} for k in keys}, "required": keys,
+    answers = {k: {"$ref": f"#/$defs/{name}"} for k in keys}
+    return {"type": "object", "properties": answers, "required": [*keys],
             "additionalProperties": False, "$defs": {name: schema}}
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #a832f4a6
@@ -136,32 +128,30 @@ CONFIDENCE: Mapping[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
 @dataclass(frozen=True)
 class PairReply(Shape):
     "The judgment of one pair: what was read and thought comes before what follows from it."
-    quote: Annotated[str, Most(300)] | None
-    reason: Annotated[str, Most(240)]
-    relation: Literal["duplicate", "supersede", "merge", "coexist"]
-    kind: Literal["full", "partial"] | None
-    confidence: Level
+    quote: Annotated[str, Most(300)] | None = None
+    reason: Annotated[str, Most(240)] = "No reason was asked for."
+    relation: Literal["duplicate", "supersede", "merge", "coexist"] = "coexist"
+    kind: Literal["full", "partial"] | None = None
+    confidence: Level = "medium"
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #c1680f05
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.S)
-
-
-def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({k for k, _ in items}) < len(items): raise BadReply("a key comes twice")
     return dict(items)
 
 
 def json_object(
     text: str,  # A reply
-) -> str:
+) -> dict[str, Any]:
     "The one JSON object in a reply."
-    text = _THOUGHTS.sub("", text)
-    start = text.find("{")
-    if start < 0: raise BadReply("no JSON object in it")
-    try: _, end = json.JSONDecoder(object_pairs_hook=_pairs).raw_decode(text, start)
-    except (json.JSONDecodeError, RecursionError): raise BadReply("no whole JSON object in it") from None
+    text = re.sub(r"\A\s*<think>.*?</think>", "", text, flags=re.S)
+    if (start := text.find("{")) < 0: raise BadReply("no JSON object in it")
+    try: value, end = json.JSONDecoder(object_pairs_hook=_unique).raw_decode(text, start)
+    except BadReply: raise
+    except (ValueError, RecursionError): raise BadReply("no whole JSON object in it") from None
     if "{" in text[end:]: raise BadReply("more than one JSON object in it")
-    return text[start:end]
+    found: dict[str, Any] = value
+    return found
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #6d1b71a2
 @cache
@@ -169,16 +159,14 @@ def _validator(shape: Any) -> Any: return need("pydantic", "llm").TypeAdapter(sh
 
 
 def parse_shape(
-    text: str,  # A reply
+    reply: Any,  # The text of a reply, or its JSON value
     shape: type[_T],
 ) -> _T:
     "The reply in its shape, or a `BadReply` that says where it does not fit."
-    kind: Any = shape
-    body, validator = json_object(text), _validator(kind)
-    try: return validator.validate_json(body)
+    value, kind = json_object(reply) if isinstance(reply, str) else reply, cast("Any", shape)
+    try: return cast("_T", _validator(kind).validate_json(json.dumps(value)))
     except ValueError as e:
-        told = (e.errors(include_input=False, include_url=False)[0] if hasattr(e, "errors")
-                else {"loc": (), "msg": "it is no JSON"})
+        told = cast("Any", e).errors(include_input=False, include_url=False)[0]
         raise BadReply(f"{'.'.join(map(str, told['loc'])) or 'the reply'}: {told['msg']}") from None
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #e5439054
@@ -187,7 +175,7 @@ def kindly(
     shape: Any,
 ) -> dict[str, Any]:
     "The same in the words of a shape: another case, a plural, a number for a level; nothing unasked."
-    of = get_type_hints(shape, include_extras=True)
+    of = get_type_hints(shape)
     def fold(kind: Any, x: Any) -> Any:
         if kind == Level and isinstance(x, (int, float)) and not isinstance(x, bool):
             return "high" if x >= 0.8 else "medium" if x >= 0.5 else "low"
@@ -225,14 +213,14 @@ def find_quote(
         found = (of.search(text) for text in (memory.summary, memory.content) if words)
         return next((m[0] for m in found if m), "")
     parts = [p.strip() for piece in _MARK.split(said) for p in (piece, *piece.split("\n\n", 1))]
-    span = own(said) or max(map(own, parts), key=len, default="")
+    span = max(map(own, (said, *parts)), key=len)
     if len(span) < min(4, len(memory.text)) or not {*re.findall(r"\w+", span.lower())} - STOP_WORDS:
         raise BadReply(f"{where}: the quote is too short to show anything")
     return span
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #f90a169b
-def one_line(text: str, where: str, most: int) -> str:
-    "A text of the model's own, on one line."
+def checked_line(text: str, where: str, most: int) -> str:
+    "A text of the model's own, on one line of at most so many words."
     line = " ".join(text.split())
     if not line or not line.isprintable():
         raise BadReply(f"{where}: it is empty, or holds characters that cannot be seen")

@@ -4,23 +4,23 @@
 
 # %% ../../nbs/09_llm/01_providers.ipynb #a4c8aa86
 from __future__ import annotations
-import importlib, ipaddress, os, shutil
-from collections.abc import Callable, Mapping
+import ipaddress, os, re, shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 
 # %% auto #0
-__all__ = ['MODELS', 'Provider', 'Pace', 'pace', 'is_local', 'checked_url', 'ollama_url', 'key_of', 'address_of', 'plugin_speaks',
-           'outside', 'find_program', 'providers']
+__all__ = ['MODELS', 'Provider', 'Pace', 'pace', 'is_local', 'checked_url', 'ollama_url', 'key_of', 'address_of', 'outside',
+           'find_program', 'providers']
 
 # %% ../../nbs/09_llm/01_providers.ipynb #606cbb9e
 @dataclass(frozen=True)
 class Provider:
     "Somebody who answers, at an address, with models in the order in which they are tried."
-    name: str  # openai, lmstudio, ollama, plugin, or a program
-    base_url: str  # "http://127.0.0.1:1234/v1"; empty for the plugin's own client
+    name: str  # openai, lmstudio, ollama, or a program
+    base_url: str  # "http://127.0.0.1:1234/v1"; empty for a program
     models: tuple[str, ...]
     key: str = field(default="", repr=False)
     local: bool = False  # On this machine or its private network
@@ -41,11 +41,10 @@ def pace(
     provider: Provider | None,  # None: nobody, or a recording
     config: SubconsciousnessConfig,
 ) -> Pace:
-    "As the settings say, and where they say nothing as fits the provider."
+    "What fits the provider, with the timeout of the settings if they give one."
     usual = (Pace(1, 6, 300.0) if provider and provider.local else
              Pace(2, 30, 120.0) if provider and provider.path else Pace(8, 30, 60.0))
-    return Pace(config.llm_concurrency or usual.at_once, config.llm_batch or usual.pairs,
-                config.llm_timeout_s or usual.timeout_s)
+    return replace(usual, timeout_s=config.llm_timeout_s or usual.timeout_s)
 
 # %% ../../nbs/09_llm/01_providers.ipynb #93888cc1
 def is_local(
@@ -62,53 +61,42 @@ def is_local(
 # %% ../../nbs/09_llm/01_providers.ipynb #ca1ebba9
 def checked_url(
     url: str,  # As somebody wrote it
-    origin: str,  # Where it stood, for the message
+    origin: str,  # Where it stands, for the message
 ) -> str:  # Without a slash at its end
-    "The address, or a `ConfigError` that says how one looks."
-    try: parts = urlsplit(url); port_is_a_number = parts.port is None or parts.port > 0
-    except ValueError: raise ConfigError(
-        f"{origin} is no address; one looks like http://127.0.0.1:1234/v1") from None
+    "The address, or a `ConfigError` that says what is wrong with it."
     plain = url.isprintable() and url.isascii() and not set(url) & set("\\ @?#")
-    if not (plain and port_is_a_number and parts.scheme in ("http", "https") and parts.hostname):
-        raise ConfigError(
-            f"{origin} is no address that can be used: it needs http or https and a host, and neither a name "
-            f"nor a password, as in "
-            "http://127.0.0.1:1234/v1; keys have variables of their own")
-    return url.rstrip("/")
+    try: at = urlsplit(url); good = at.scheme in ("http", "https") and at.hostname and at.port != 0
+    except ValueError: good = False
+    if plain and good: return url.rstrip("/")
+    raise ConfigError(f"{origin} is no address that can be used: it needs http or https and a host, and no "
+                      "user name or password, as in http://127.0.0.1:1234/v1; keys have variables of their "
+                      "own")
 
 # %% ../../nbs/09_llm/01_providers.ipynb #29a547cc
 def ollama_url(
     host: str,  # OLLAMA_HOST: "127.0.0.1:11434", "0.0.0.0", "box", "https://box.example", ":11434"
 ) -> str:
     "The OpenAI-compatible address of an Ollama server."
-    host = host.strip().rstrip("/")
-    scheme, _, rest = host.rpartition("://")
-    at, slash, path = rest.partition("/")
-    bare = at.count(":") > 1 and not at.startswith("[")  # an IPv6 address without brackets
-    name, colon, port = ((f"[{at}]", "", "") if bare else at.rpartition(":") if ":" in at.rpartition("]")[2]
-                         else (at, "", ""))
-    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
-    if not port: port = {"http": "80", "https": "443"}.get(scheme, "11434")
-    path = path if path.rpartition("/")[2] == "v1" else f"{path}/v1".lstrip("/")
-    return checked_url(f"{scheme or 'http'}://{name}:{port}/{path}", "OLLAMA_HOST")
+    scheme, _, rest = host.strip().rstrip("/").rpartition("://")
+    at, _, path = rest.partition("/")
+    if at.count(":") > 1 and not at.startswith("["): at = f"[{at}]"  # An IPv6 address without brackets
+    at = re.sub(r"^(0\.0\.0\.0)?(?=:|$)", "127.0.0.1", at.rstrip(":")).replace("[::]", "[::1]")
+    if not re.search(r":\d+$", at): at += {"http": ":80", "https": ":443"}.get(scheme, ":11434")
+    path = path if path.endswith("v1") else f"{path}/v1".lstrip("/")
+    return checked_url(f"{scheme or 'http'}://{at}/{path}", "OLLAMA_HOST")
 
 # %% ../../nbs/09_llm/01_providers.ipynb #9a1c69e5
-_OWN_KEY = {"openai": "OPENAI_API_KEY"}
-
 def key_of(
     name: str,  # Of the provider
     env: Mapping[str, str],
 ) -> str:  # Empty: none
     "The provider's key."
-    theirs = "MEMORY_LLM_API_KEY" if env.get("MEMORY_LLM_PROVIDER", "").strip().lower() == name else ""
-    variables = [v for v in (_KEY, _OWN_KEY.get(name, ""), theirs) if env.get(v, "").strip()]
-    key = env[variables[0]].strip() if variables else ""
+    names = ["MEMORY_CONSOLIDATION_LLM_API_KEY"] + ["OPENAI_API_KEY"] * (name == "openai")
+    if env.get("MEMORY_LLM_PROVIDER", "").strip().lower() == name: names.append("MEMORY_LLM_API_KEY")
+    var, key = next(((v, k) for v in names if (k := env.get(v, "").strip())), ("", ""))
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise ConfigError(f"{variables[0]} holds characters that no key has; copy it again")
+        raise ConfigError(f"{var} contains characters that cannot occur in an API key; copy it again")
     return key
-
-
-_KEY = "MEMORY_CONSOLIDATION_LLM_API_KEY"
 
 # %% ../../nbs/09_llm/01_providers.ipynb #f42e1e0d
 MODELS = {"openai": ("gpt-5-nano", "gpt-5-mini", "gpt-4o-mini"), "lmstudio": ("local-model",),
@@ -132,13 +120,6 @@ def address_of(
         return checked_url(env["OPENAI_BASE_URL"].strip(), "OPENAI_BASE_URL")
     return _USUAL[name] if named or (name == "openai" and key_of(name, env)) else ""
 
-# %% ../../nbs/09_llm/01_providers.ipynb #b9d71f93
-def plugin_speaks() -> bool:
-    "Is there a main plugin with a language model client of its own?"
-    try: theirs = importlib.import_module("git_notes_memory.subconsciousness.llm_client")
-    except Exception: return False  # whatever is wrong over there, it is not to be had
-    return hasattr(theirs, "LLMClient") and hasattr(theirs, "get_default_llm_client")
-
 # %% ../../nbs/09_llm/01_providers.ipynb #f2252cf2
 def outside(
     env: Mapping[str, str],
@@ -151,8 +132,7 @@ def outside(
     return {**env, "PATH": os.pathsep.join(filter(fits, env.get("PATH", "").split(os.pathsep)))}
 
 # %% ../../nbs/09_llm/01_providers.ipynb #6b9e8b94
-_INSTALL = {"claude": "npm install -g @anthropic-ai/claude-code", "codex": "npm install -g @openai/codex",
-            "gemini": "npm install -g @google/gemini-cli"}
+_INSTALL = {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex", "gemini": "@google/gemini-cli"}
 
 
 def find_program(name: str, path: str) -> str:  # Empty: it is not there
@@ -161,67 +141,57 @@ def find_program(name: str, path: str) -> str:  # Empty: it is not there
     return found if os.path.isabs(found) else ""
 
 
-def _look_for(name: str, env: Mapping[str, str], found: list[Provider], notes: list[str]) -> None:
+def _program(name: str, env: Mapping[str, str]) -> Provider:
+    "The program as a provider."
     path = outside(env)["PATH"]
     if find_program(name, path):
-        found.append(Provider(name, "", ("haiku" if name == "claude" else name,), path=path))
-    else: notes.append(
-        f"{name} is skipped: there is no such program on the PATH, the repository's own folders aside; "
-        f"install it ({_INSTALL[name]}) or name another with --llm")
+        return Provider(name, "", ("haiku" if name == "claude" else name,), path=path)
+    raise ConfigError(
+        f"there is no such program on the PATH, the repository's own folders aside; install it (npm install "
+        f"-g {_INSTALL[name]}) or name another with --llm")
 
 # %% ../../nbs/09_llm/01_providers.ipynb #be71279c
-def _never_outwards(found: list[Provider], notes: list[str], local_only: bool) -> tuple[tuple[Provider, ...],
-    tuple[str, ...]]:
-    kept: list[Provider] = []
+def _keep_local(found: Sequence[Provider], notes: list[str], local_only: bool) -> Iterator[Provider]:
+    "Those that may be asked; the notes say who is skipped."
+    local = ""
     for p in found:
         if local_only and not p.local:
             why = "its model is not on this machine" if p.path else "that address is not local"
             notes.append(f"{p.name if p.path else p} is skipped: llm_local_only, and {why}")
-        elif not p.local and any(k.local for k in kept):
-            notes.append(
-                f"{p} is skipped: {kept[-1].name} is local, and from local to cloud there is no way on")
+        elif local and not p.local:
+            notes.append(f"{p} is skipped: {local} is local, and nobody else is asked after it")
         else:
-            kept.append(p)
-            if not p.local and p.base_url.startswith("http:"):
-                notes.append(f"{p} is asked without encryption: whoever is on the way can read the memories")
-    return tuple(kept), tuple(notes)
+            if p.local: local = p.name
+            elif p.base_url.startswith("http:"):
+                notes.append(f"{p} is asked without encryption: others on the way can read the memories")
+            yield p
 
 # %% ../../nbs/09_llm/01_providers.ipynb #7fb434cb
-_PROVIDER = "MEMORY_CONSOLIDATION_LLM_PROVIDER"
-
-
-def _unspoken(theirs: str) -> str:
-    named = f"MEMORY_LLM_PROVIDER={theirs} is" if theirs else "the plugin's language model is"
-    return (
-        f"{named} skipped: this package does not speak it, and no main plugin with a client of its own is "
-        f"installed; "
-        f"set {_PROVIDER} to openai, lmstudio or ollama")
+def _configured(name: str, config: SubconsciousnessConfig, env: Mapping[str, str]) -> Provider | None:
+    "The provider, none if nothing names it, or a `ConfigError`."
+    if name in PROGRAMS: return _program(name, env)
+    url, key = address_of(name, config, env), key_of(name, env)
+    if url == _USUAL["openai"] and not key:
+        raise ConfigError("it answers nobody without a key; set OPENAI_API_KEY")
+    return Provider(name, url, MODELS[name], key, is_local(url)) if url else None
 
 
 def providers(
     config: SubconsciousnessConfig,
     env: Mapping[str, str],  # The environment
-    speaks: Callable[[], bool] = plugin_speaks,  # Can the plugin be asked?
-# In the order in which they are asked; and what was named and is skipped
+# In the order in which they are asked; and who was named and is skipped
 ) -> tuple[tuple[Provider, ...], tuple[str, ...]]:
     "Who may be asked."
-    found: list[Provider] = []
-    notes: list[str] = []
+    found, notes, who = list[Provider](), list[str](), config.llm_provider
     theirs = env.get("MEMORY_LLM_PROVIDER", "").strip().lower()
-    if config.llm_provider == "off": return (), ()
-    if config.llm_provider in PROGRAMS: _look_for(config.llm_provider, env, found, notes)
-    if config.llm_provider == "plugin" or (config.llm_provider == "auto" and theirs and theirs not in MODELS):
-        if speaks(): found.append(Provider("plugin", "", (config.llm_model or theirs or "plugin",)))
-        else: notes.append(_unspoken(theirs))
-    for name in MODELS if config.llm_provider == "auto" else (config.llm_provider,):
-        if name not in MODELS: continue
-        try: url, key = address_of(name, config, env), key_of(name, env)
-        except ConfigError as e: notes.append(f"{name} is skipped: {e}"); continue
-        if url == _USUAL["openai"] and not key:
-            notes.append(f"openai is skipped: it refuses whoever has no key; set {_OWN_KEY['openai']}")
-            continue
-        if url: found.append(Provider(name, url, MODELS[name], key, is_local(url)))
+    if who == "plugin" or who == "auto" and theirs and theirs not in MODELS:
+        named = f"MEMORY_LLM_PROVIDER={theirs}" if theirs else "the plugin's language model"
+        notes.append(f"{named} is skipped: this package cannot ask it; set "
+                     "MEMORY_CONSOLIDATION_LLM_PROVIDER to openai, lmstudio or ollama")
+    for name in MODELS if who == "auto" else (who,) if who in (*MODELS, *PROGRAMS) else ():
+        try: found += [p] if (p := _configured(name, config, env)) else []
+        except ConfigError as e: notes.append(f"{name} is skipped: {e}")
     if config.llm_model and found:
-        found[0] = replace(found[0],
-                           models=tuple(m.strip() for m in config.llm_model.split(",") if m.strip()))
-    return _never_outwards(found, notes, config.llm_local_only)
+        models = tuple(m.strip() for m in config.llm_model.split(",") if m.strip())
+        found[0] = replace(found[0], models=models)
+    return tuple(_keep_local(found, notes, config.llm_local_only)), tuple(notes)

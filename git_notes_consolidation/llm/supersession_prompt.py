@@ -4,8 +4,8 @@
 
 # %% ../../nbs/09_llm/16_supersession_prompt.ipynb #28535b8c
 from __future__ import annotations
-import json, math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,8 +13,8 @@ from ..core.memory import Memory
 from ..core.models import Judgment
 from .protocol import BadReply, Request
 from git_notes_consolidation.llm.prompt_parts import (
-    CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, labels, object_of, one_line,
-    PairReply, parse_shape, schema_of)
+    checked_line, CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, labels, object_of, PairReply,
+    parse_shape, schema_of)
 
 # %% auto #0
 __all__ = ['JUDGE_PROMPT', 'SUPERSESSION_SYSTEM_PROMPT', 'JUDGE', 'ODDS_PROMPT', 'ODDS_SYSTEM_PROMPT', 'Prompt', 'judge_request',
@@ -74,7 +74,7 @@ def _request(task: str, version: str, system: str, user: str, schema: Mapping[st
 # %% ../../nbs/09_llm/16_supersession_prompt.ipynb #822ba70b
 def _judgment(where: str, answer: PairReply, newer: Memory, needs_quote: bool = True) -> Judgment:
     replaced, said = answer.relation == "supersede", (answer.quote or "").strip()
-    reason = one_line(answer.reason, f"{where} reason", 80)
+    reason = checked_line(answer.reason, f"{where} reason", 80)
     try: span = find_quote(said, newer, where)
     except BadReply:
         if said and answer.relation != "coexist" or replaced and needs_quote: raise
@@ -89,18 +89,17 @@ def _designs(given: Any) -> bool:
 
 
 def _read(label: str, given: Any, fields: Sequence[str]) -> PairReply:
-    "An answer whose left-out fields, where a prompt asks for fewer, are what nobody denies."
-    rest = {"quote": None, "reason": "No reason was asked for.", "kind": None, "confidence": "medium"}
+    "An answer; what a prompt does not ask for has its default."
     if _designs(given):
-        outdated = given["supersedes"]
-        given = {"relation": "supersede" if outdated else "coexist", "kind": "full" if outdated else None,
-                 "quote": None, **given, "reason": given.get("reason") or "No reason was given."}
+        how = ("supersede", "full") if given["supersedes"] else ("coexist", None)
+        given = {"quote": None, **given, "relation": how[0], "kind": how[1],
+                 "reason": given.get("reason") or "No reason was given."}
     wanted = {*fields} - {"quote", "kind"} | {"relation"}
     if not isinstance(given, dict) or not wanted <= given.keys():
         raise BadReply(f"{label}: an object with {', '.join(fields)} is expected")
     said = kindly(given, PairReply)
-    if said["relation"] == "supersede" and "kind" not in fields: rest["kind"] = "full"
-    try: return parse_shape(json.dumps(rest | said), PairReply)
+    if said["relation"] == "supersede" and "kind" not in fields: said = {"kind": "full"} | said
+    try: return parse_shape(said, PairReply)
     except BadReply as e: raise BadReply(f"{label} {e}") from None
 
 
@@ -110,37 +109,28 @@ def _judgments(
     text: str,  # The reply
 ) -> tuple[Judgment | BadReply, ...]:  # In the order of the pairs; why not, for what is not believed
     "What is believed of a reply."
-    found = json.loads(json_object(text))
-    if len(newer) == 1 and {"relation", "supersedes"} & found.keys(): found = dict.fromkeys(newer, found)
+    found, alone = json_object(text), len(newer) == 1
+    if alone and {"relation", "supersedes"} & found.keys(): found = dict.fromkeys(newer, found)
     if strange := [*found.keys() - newer.keys()]: raise BadReply(f"there is no {strange[0][:20]}")
     def one(label: str, m: Memory) -> Judgment | BadReply:
         given = found.get(label)
-        alone = len(newer) == 1 and _designs(given)
-        try: return _judgment(label, _read(label, given, fields), m, needs_quote=not alone)
+        try: return _judgment(label, _read(label, given, fields), m, not (alone and _designs(given)))
         except BadReply as e: return e
-    said = tuple(one(label, m) for label, m in newer.items())
+    said = tuple(one(*x) for x in newer.items())
     if all(isinstance(x, BadReply) for x in said): raise BadReply("; ".join(map(str, said[:8])))
     return said
 
 # %% ../../nbs/09_llm/16_supersession_prompt.ipynb #d89e0ec3
 def _instructions(prompt: Prompt) -> str:
     "The system text, with the examples behind it."
-    def answer(a: PairReply) -> str: return escaped({f: getattr(a, f) for f in prompt.fields})
-    shown = [f"older: {escaped(old)}\nnewer: {escaped(new)}\nanswer: {answer(a)}"
-             for old, new, a in prompt.examples]
-    return "\n\n".join((prompt.system, *(["Examples:"] if shown else []), *shown,
+    shown = [f"older: {escaped(old)}\nnewer: {escaped(new)}\nanswer: "
+             f"{escaped({f: getattr(a, f) for f in prompt.fields})}" for old, new, a in prompt.examples]
+    return "\n\n".join((prompt.system, *["Examples:"] * bool(shown), *shown,
                         "Reply with one JSON object, each pair's label with its answer, and nothing else."))
-
-
-def _pairs_schema(labels: Iterable[str], fields: Sequence[str]) -> dict[str, Any]:
-    of = schema_of(PairReply)
-    pair = of | {"properties": {f: of["properties"][f] for f in fields}, "required": list(fields)}
-    return object_of(labels, "pair", pair)
 
 
 def judge_request(
     pairs: Sequence[tuple[Memory, Memory]],  # The older and the newer of each
-    salt: str = "",
     prompt: Prompt = JUDGE,
 ) -> tuple[Request, Callable[[str], tuple[Judgment | BadReply, ...]]]:
     "What the newer memory of each pair means for the older one."
@@ -150,9 +140,12 @@ def judge_request(
     newers = {f"P{i}": newer for i, (_, newer) in enumerate(pairs, 1)}
     asked = [f"{p}: newer {name[newer.id]}, older {name[older.id]}"
              for p, (older, newer) in zip(newers, pairs)]
-    user = prompt.template.replace("{pairs}", "\n".join(asked)).replace("{memories}", fenced(memories, salt))
-    request = _request("judge", prompt.name, _instructions(prompt), user,
-                       _pairs_schema(newers, prompt.fields), 400 + 240 * len(pairs))
+    user = prompt.template.replace("{pairs}", "\n".join(asked)).replace("{memories}", fenced(memories))
+    whole = schema_of(PairReply)
+    pair = whole | {"properties": {f: whole["properties"][f] for f in prompt.fields},
+                    "required": list(prompt.fields)}
+    request = _request("judge", prompt.name, _instructions(prompt), user, object_of(newers, "pair", pair),
+                       400 + 240 * len(pairs))
     about = {"older_id": [older.id for older, _ in pairs], "newer_id": [newer.id for _, newer in pairs]}
     return replace(request, about=about), partial(_judgments, newers, prompt.fields)
 
@@ -161,10 +154,10 @@ def batches(
     pairs: Sequence[tuple[Memory, Memory]],  # Older and newer
     most: int = 8,  # Pairs in one call
 ) -> list[list[int]]:  # Positions in `pairs`; together all of them, each once
-    "Which pairs are asked about together."
-    # Where each newer memory comes first
-    order = {newer.id: i for i, (_, newer) in reversed(list(enumerate(pairs)))}
-    where = sorted(range(len(pairs)), key=lambda i: (order[pairs[i][1].id], i))
+    "Which pairs are asked about together: those with one newer memory."
+    order = dict[str, int]()
+    for _, newer in pairs: order.setdefault(newer.id, len(order))
+    where = sorted(range(len(pairs)), key=lambda i: order[pairs[i][1].id])
     return [where[i:i + most] for i in range(0, len(where), most)]
 
 # %% ../../nbs/09_llm/16_supersession_prompt.ipynb #743fe733
@@ -176,11 +169,10 @@ about the very same thing? Answer with one word: yes or no."""
 
 def _probability(text: str) -> float:
     "That of yes, of yes and no."
-    odds: dict[str, float] = {"yes": 0.0, "no": 0.0}
-    try: told = json.loads(text)
-    except ValueError: told = None
-    if not isinstance(told, dict): raise BadReply("the server gives no odds")
-    for token, log in told.items():
+    odds = {"yes": 0.0, "no": 0.0}
+    try: tokens = json_object(text)
+    except BadReply: raise BadReply("the server gives no odds") from None
+    for token, log in tokens.items():
         if (word := token.strip().strip('"\'.*').lower()) in odds: odds[word] += math.exp(min(log, 0.0))
     if not sum(odds.values()): raise BadReply("neither yes nor no is among the likeliest words")
     return odds["yes"] / sum(odds.values())
@@ -192,5 +184,4 @@ def odds_request(
 ) -> tuple[Request, Callable[[str], float]]:  # The parser gives a probability
     "How probable it is that the newer memory replaces the older one."
     told = f"{fenced({'older': older, 'newer': newer})}\n\nIs the older one outdated by the newer one?"
-    messages = ({"role": "system", "content": ODDS_SYSTEM_PROMPT}, {"role": "user", "content": told})
-    return Request("odds", messages, {}, 1, ODDS_PROMPT, odds=True), _probability
+    return replace(_request("odds", ODDS_PROMPT, ODDS_SYSTEM_PROMPT, told, {}, 1), odds=True), _probability

@@ -15,7 +15,7 @@ from ..llm.protocol import BadReply, Request
 from ..core.memory import Memory
 from ..core.models import TemporalReference
 from ..llm.prompt_parts import (
-    CONFIDENCE, Label, Level, Most, Shape, escaped, fenced, labels, one_line, parse_shape, schema_of)
+    CONFIDENCE, Label, Level, Most, Shape, checked_line, escaped, fenced, labels, parse_shape, schema_of)
 from ..llm.redact import redact
 from ..summaries.generation import objections, reread
 from ..summaries.alignment import sentences
@@ -74,8 +74,8 @@ def _answer(labels: Mapping[str, str], text: str) -> Said:
     said = parse_shape(text, AnswerReply)
     if unknown := [x for x in said.sources if x not in labels]:
         raise BadReply(f"sources: there is no {unknown[0][:20]}")
-    return Said(one_line(said.answer, "answer", 160), CONFIDENCE[said.confidence],
-                one_line(said.reasoning, "reasoning", 120),
+    return Said(checked_line(said.answer, "answer", 160), CONFIDENCE[said.confidence],
+                checked_line(said.reasoning, "reasoning", 120),
                 tuple(dict.fromkeys(labels[x] for x in said.sources)))
 
 # %% ../../nbs/14_recall/08_answer.ipynb #a5dc5fda

@@ -38,7 +38,7 @@ def offline(dev): return fw.write_outcomes(dev)
 
 def model(server, key="", **settings):
     "The configuration and the environment that lead to a server."
-    return SubconsciousnessConfig(llm_provider="lmstudio", llm_base_url=server.url, llm_rpm=0, **{"llm_timeout_s": 20.0} | settings), {KEY: key}
+    return SubconsciousnessConfig(llm_provider="lmstudio", llm_base_url=server.url, **{"llm_timeout_s": 20.0} | settings), {KEY: key}
 
 
 def ask(pairs, server, key="", **settings):

@@ -21,8 +21,8 @@ def asking():
             waited.append(seconds)
             await asyncio.sleep(0)
 
-        config = SubconsciousnessConfig(**{"llm_provider": "auto", "llm_rpm": 0, "llm_timeout_s": 30.0} | settings)
-        made.append(client := Client(config, who, **{"clock": lambda: now[0], "sleep": sleep, "rng": lambda: 0.5} | more))
+        config = SubconsciousnessConfig(**{"llm_provider": "auto", "llm_timeout_s": 30.0} | settings)
+        made.append(client := Client(config, who, **{"clock": lambda: now[0], "sleep": sleep} | more))
         client.now, client.waited = now, waited
         return client
 

@@ -6,12 +6,11 @@ import threading
 from collections import Counter
 
 import pytest
-from llm_clients import GOOD, KEY, SCHEMA, ask, cloud, held, local, parse, question, real
-from llm_servers import FAULTS, Reply, changed, completion, fits, only, refused_url, refuses
+from llm_clients import GOOD, KEY, ask, cloud, held, local, parse, question, real
+from llm_servers import FAULTS, Reply, changed, completion, fits, refused_url, refuses
 
 from git_notes_consolidation.llm.budget import input_bound, price
 from git_notes_consolidation.llm.client import ask_all
-from git_notes_consolidation.llm.protocol import Request
 
 
 @pytest.mark.slow
@@ -48,11 +47,6 @@ def test_the_real_bill_replaces_the_reservation(real_llm, asking):
     assert client.ledger.spent()[1] == pytest.approx(a.cost) == pytest.approx((a.tokens_in * dollars[0] + a.tokens_out * dollars[1]) / 1e6)
 
 
-def test_a_real_server_refuses_a_wrong_key(real_llm, asking):
-    a = ask(asking(real(real_llm, "sk-wrong")))
-    assert (a.value, a.failure, a.calls) == (None, "auth", 1)
-
-
 def test_a_real_server_says_that_a_question_is_too_long(real_llm, asking):
     a = ask(asking(real(real_llm)), "x" * (real_llm.context + 100))
     assert (a.value, a.failure, a.calls) == (None, "context", 1)
@@ -63,24 +57,16 @@ def test_a_real_server_stops_at_the_limit(real_llm, asking):
     assert (a.value, a.failure, a.calls, a.tokens_out) == (None, "length", 1, 5)  # The same words at temperature 0 would come again
 
 
-def test_a_model_without_a_schema_talks_nonsense_that_is_refused(real_llm, asking):
-    client = asking(real(real_llm))
-    a = ask_all(client, [(Request("free", ({"role": "user", "content": "Say something"},), {"type": "string"}, 100, "1"), parse)])[0]
-    assert a.value is None and a.failure in ("schema", "truncated", "length", "empty", "parameter") and client.usage().failures == {a.failure: 1}
-
-
 def test_it_works_inside_a_running_loop_and_from_threads(real_llm, asking):
     client, found = asking(real(real_llm)), []
 
-    async def inside():
-        direct = await client.chat(question("direct"), parse)
-        return [direct, *ask(client, "a", "b")]
+    async def inside(): return ask(client, "a", "b")
 
     found += asyncio.run(inside())
     threads = [threading.Thread(target=lambda i=i: found.extend(ask(client, f"t{i}", f"u{i}"))) for i in range(4)]
     for t in threads: t.start()
     for t in threads: t.join()
-    assert [a.failure for a in found] == [""] * 11 and client.usage().asked == 11
+    assert [a.failure for a in found] == [""] * 10 and client.usage().asked == 10
 
 
 # One fault after the other: how often the first is asked, and that the second answers
@@ -92,7 +78,7 @@ UNFIT = ("garbage", "wrong schema", "extra key", "unknown id", "half letters", "
 TWICE = (*BROKEN, *NOTHING, *UNFIT, "truncated")
 THRICE = ("429", "429 silent", "500", "502", "503")
 KIND = {"401": "auth", "403": "auth", "quota": "quota", "429": "rate", "429 later": "rate", "429 silent": "rate", "bad request": "parameter",
-        "no model": "model", "not found": "model", "500": "server", "502": "server", "503": "server", "truncated": "truncated"}
+        "no model": "model", "not found": "model", "500": "server", "502": "server", "503": "server", "truncated": "schema"}
 KIND |= dict.fromkeys(BROKEN, "broken") | dict.fromkeys(NOTHING, "empty") | dict.fromkeys(UNFIT, "schema")
 CALLS = dict.fromkeys(ONCE, 1) | dict.fromkeys(TWICE, 2) | dict.fromkeys(THRICE, 3)
 OPENS = ("401", "403", "quota")  # at once and for long
@@ -182,12 +168,6 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_server_says(faulty_llm, askin
     assert len(client.waited) >= 2 and sum(client.waited) == pytest.approx(2, abs=0.1)
 
 
-def test_a_wait_longer_than_the_deadline_is_not_begun(faulty_llm, asking):
-    client = asking(cloud(faulty_llm("429 later")))
-    a = ask(client)
-    assert (a.failure, a.calls) == ("rate", 1) and not client.waited
-
-
 def test_between_errors_of_the_server_the_pauses_grow(faulty_llm, asking):
     client = asking(cloud(faulty_llm("500", "503")))
     assert ask(client).failure == "" and len(client.waited) == 2 and 0 < client.waited[0] < client.waited[1] < 10
@@ -220,17 +200,6 @@ def test_who_is_not_there_is_left_at_once(faulty_llm, asking):
     assert client.usage().faults["connection"] == 5 and not client.waited  # then the breaker
 
 
-def test_a_name_that_nobody_knows_is_left_at_once(faulty_llm, asking):
-    client = asking(cloud("http://nobody.invalid/v1"), local(faulty_llm()))
-    assert ask(client).provider == "ollama" and client.usage().faults == {"connection": 1}
-
-
-@pytest.mark.parametrize("fault", ["401", "429 later", "quota", "500", "no model", "bad request"])
-def test_what_was_not_worked_on_is_not_charged(fault, faulty_llm, asking):
-    client = asking(cloud(faulty_llm(always=fault)))
-    assert ask(client).failure and client.ledger.spent() == (0, 0.0)
-
-
 def no_bill(body, good): return changed(FAULTS["refusal"](body, good), usage=None)
 
 
@@ -243,12 +212,6 @@ def test_without_a_bill_the_reservation_stays_charged(fault, kind, faulty_llm, a
     least_bound = input_bound("Judge.", "Do M1 and M2 say the same?") + 300
     assert client.ledger.spent()[0] >= server.calls * least_bound and a.cost == pytest.approx(client.ledger.spent()[1]) and a.cost > 0
     assert (a.tokens_in, a.tokens_out) == (0, 0) and a.reserved == client.usage().reserved == client.ledger.spent()[0]  # Told apart from what came back
-
-
-def test_a_refused_reply_is_paid_for_as_billed(faulty_llm, asking):
-    client = asking(cloud(faulty_llm(always="wrong schema")))
-    a = ask(client)
-    assert client.ledger.spent()[0] == a.tokens_in + a.tokens_out == client.usage().tokens_in + client.usage().tokens_out < 200
 
 
 def test_who_is_redirected_goes_nowhere(faulty_llm, asking):
@@ -301,12 +264,6 @@ def test_a_model_that_is_not_there_is_followed_by_the_next_and_remembered(fault,
     assert ask(asking(cloud(server, "gpt-5-nano", "gpt-5-mini", "gpt-4o-mini"), cache_path=db), "new").calls == 1
 
 
-def test_no_model_at_all_leads_to_the_next_provider(faulty_llm, asking):
-    bad, good = faulty_llm(always=only("another")), faulty_llm()
-    client = asking(cloud(bad, "gpt-5-nano", "gpt-5-mini"), local(good))
-    assert [ask(client, f"{i}").provider for i in range(3)] == ["ollama"] * 3 and bad.calls == 2
-
-
 @pytest.mark.parametrize("model, names", [("gpt-5-nano", ["reasoning_effort"]), ("gpt-4o-mini", ["temperature"]), ("llama3.2", ["response_format"]),
                                           ("gpt-4o-mini", ["temperature", "max_tokens"])])
 def test_a_parameter_that_is_not_supported_is_dropped_and_stays_so(model, names, faulty_llm, asking):
@@ -321,14 +278,3 @@ def test_a_server_that_refuses_everything_is_not_asked_for_ever(faulty_llm, aski
     names = ["reasoning_effort", "temperature", "max_completion_tokens", "max_tokens", "response_format", "messages", "model"]
     bad, good = faulty_llm(always=refuses(*names)), faulty_llm()
     assert ask(asking(cloud(bad), local(good))).provider == "ollama" and bad.calls <= 5
-
-
-def test_the_schema_goes_along_with_the_question(faulty_llm, asking):
-    ask(asking(cloud(server := faulty_llm())))
-    form = server.bodies[0]["response_format"]
-    assert form["type"] == "json_schema" and form["json_schema"]["strict"] is True and form["json_schema"]["schema"] == SCHEMA
-    assert "n" not in server.bodies[0] and not server.bodies[0].get("stream")
-
-
-def test_an_answer_in_the_field_of_the_thoughts_counts(faulty_llm, asking):
-    assert ask(asking(cloud(faulty_llm("reasoning")))).value["verdict"] == "duplicate"

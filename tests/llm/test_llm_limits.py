@@ -1,5 +1,4 @@
 """Who may be asked and at what cost, what is kept of an answer, what an observer sees, and that no secret is in any of it."""
-import asyncio
 import json
 import logging
 import signal
@@ -13,14 +12,13 @@ from functools import partial
 
 import pytest
 from llm_clients import KEY, SCHEMA, ask, cloud, held, local, nothing_fits, parse, question, real
-from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, changed, completion, error, least, refused_url, sensible
+from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, changed, completion, least, refused_url, sensible
 
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.llm.client import ask_all, get_client
-from git_notes_consolidation.llm.edge_prompt import EdgesReply, edges_request
 from git_notes_consolidation.llm.prompt_parts import PairReply, parse_shape
-from git_notes_consolidation.llm.summary_prompts import SummaryReply, summary_request
+from git_notes_consolidation.llm.summary_prompts import EdgesReply, SummaryReply, edges_request, summary_request
 from git_notes_consolidation.llm.supersession_prompt import judge_request
 
 # Who may be asked
@@ -42,12 +40,6 @@ def test_local_only_sends_nothing_to_others():
         assert (a.failure, a.calls) == ("none", 0) and any("llm_local_only" in n for n in client.usage().notes)
 
 
-def test_off_is_off(faulty_llm):
-    server = faulty_llm()
-    with closing(get_client(SubconsciousnessConfig(), {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}, ":memory:")) as client:
-        assert ask(client).failure == "none" and server.log == []
-
-
 def test_the_environment_leads_to_the_servers_in_their_order(faulty_llm):
     first, second = faulty_llm(always="401"), faulty_llm()
     env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": first.url, "OLLAMA_HOST": f"127.0.0.1:{second.port}"}
@@ -65,12 +57,6 @@ def test_what_is_not_in_the_budget_is_not_asked_and_the_local_one_is(faulty_llm,
     assert (a.provider, dear.calls, free.calls) == ("ollama", 0, 1)
     a = ask(asking(cloud(dear), llm_daily_tokens=100))
     assert (a.value, a.failure, a.calls, dear.calls) == (None, "budget", 0, 0) and "100" in a.note
-
-
-def test_dollars_are_a_budget_too_and_an_unknown_model_is_taken_for_the_dearest(faulty_llm, asking):
-    server = faulty_llm()
-    assert ask(asking(cloud(server, "gpt-5-nano"), llm_daily_usd=0.005)).failure == ""
-    assert ask(asking(cloud(server, "never-heard-of"), llm_daily_usd=0.005)).failure == "budget" and server.calls == 1
 
 
 def test_the_budget_is_that_of_the_day_and_of_all_clients(faulty_llm, asking, tmp_path):
@@ -132,34 +118,6 @@ def test_the_same_question_that_fails_is_not_sent_twenty_times(faulty_llm, askin
     assert [a.failure for a in answers] == ["schema"] * 20 and server.calls == 2
 
 
-def test_a_file_that_is_no_cache_stops_nobody(faulty_llm, asking, tmp_path):
-    (tmp_path / "c.db").write_bytes(b"not a database " * 100)
-    assert ask(asking(cloud(faulty_llm()), cache_path=tmp_path / "c.db")).failure == ""
-
-
-def test_a_recording_is_played_without_a_server(faulty_llm, asking, tmp_path):
-    server, tape = faulty_llm(), tmp_path / "tape.jsonl"
-    recorded = [ask(asking(cloud(server), record=tape, cache_path=tmp_path / "c.db"), "one", "two") for _ in range(2)][0]
-    player = asking(cloud(server), replay=tape)
-    played = ask(player, "one", "two", "three")
-    assert [a.value for a in played[:2]] == [a.value for a in recorded] and server.calls == 2
-    assert (played[2].failure, played[2].value, player.usage().calls) == ("replay", None, 0)
-    assert len(tape.read_text().splitlines()) == 2 and KEY not in tape.read_text()
-
-
-def test_bad_replies_are_not_recorded(faulty_llm, asking, tmp_path):
-    tape = tmp_path / "tape.jsonl"
-    ask(asking(cloud(faulty_llm(always="unknown id")), record=tape))
-    assert not tape.exists() or tape.read_text() == ""
-
-
-def test_what_comes_from_the_cache_is_recorded_too(faulty_llm, asking, tmp_path):
-    server, tape = faulty_llm(), tmp_path / "tape.jsonl"
-    ask(asking(cloud(server), cache_path=tmp_path / "c.db"))
-    ask(asking(cloud(server), cache_path=tmp_path / "c.db", record=tape))
-    assert ask(asking(replay=tape)).failure == "" and server.calls == 1
-
-
 # Secrets
 
 
@@ -168,18 +126,12 @@ def no_secret(text): return text.replace("hunter2-hunter2", "[secret:password]")
 
 def test_a_secret_reaches_neither_server_nor_file_nor_error(faulty_llm, asking, tmp_path, caplog):
     def echo(body, good): return completion(body, json.dumps({"you said": body["messages"][1]["content"]}))
-    server, db, tape = faulty_llm("401", echo, echo, "ok"), tmp_path / "c.db", tmp_path / "tape.jsonl"
+    server, db = faulty_llm("401", echo, echo, "ok"), tmp_path / "c.db"
     with caplog.at_level(logging.DEBUG):
-        found = [ask(asking(cloud(server, key=f"sk-{i}"), cache_path=db, record=tape, redact=no_secret), f"{i}: the password is hunter2-hunter2")
+        found = [ask(asking(cloud(server, key=f"sk-{i}"), cache_path=db, redact=no_secret), f"{i}: the password is hunter2-hunter2")
                  for i in range(3)]
     assert [a.failure for a in found] == ["auth", "schema", ""] and server.text.count("[secret:password]") >= 4
-    assert "[secret:password]" in json.dumps(server.bodies) and "hunter2" not in "".join((server.text, held(db), tape.read_text(), caplog.text, repr(found)))
-
-
-def test_the_package_own_redaction_is_the_one_that_is_used(faulty_llm, asking, tmp_path):
-    secret, server, db = "ghp_" + "k3Qz8WvT1bXr" * 3, faulty_llm(), tmp_path / "c.db"
-    a = ask(asking(cloud(server), cache_path=db), f"The deploy token is {secret}, mail jane.roe@our-company.net about it.")
-    assert not a.failure and secret not in server.text + held(db) and "jane.roe@our-company.net" not in server.text
+    assert "[secret:password]" in json.dumps(server.bodies) and "hunter2" not in "".join((server.text, held(db), caplog.text, repr(found)))
 
 
 def test_a_key_that_a_server_repeats_is_not_passed_on(faulty_llm, asking, tmp_path):
@@ -188,12 +140,6 @@ def test_a_key_that_a_server_repeats_is_not_passed_on(faulty_llm, asking, tmp_pa
     assert KEY not in repr(ask(client)) + repr(client.usage())
     a = ask(asking(cloud(faulty_llm(gossip)), cache_path=db))
     assert KEY not in repr(a) + held(db)
-
-
-def test_a_key_is_never_printed(faulty_llm, asking):
-    client = asking(cloud(faulty_llm()))
-    ask(client)
-    assert KEY not in repr(client.providers) + repr(vars(client)) + repr(client.usage())
 
 
 @pytest.mark.slow
@@ -207,11 +153,6 @@ print(ask_all(client, [(Request("t", ({{"role": "user", "content": "x"}},), {{"c
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "3\n"
 
 
-def test_what_a_server_says_of_itself_is_one_short_line(faulty_llm, asking):
-    a = ask(asking(cloud(faulty_llm(error(400, "half a \ud800 letter\n" + "and so on " * 999)))))
-    assert a.note.startswith("400 half a ") and a.note.isprintable() and len(a.note) <= 200
-
-
 def test_a_model_may_call_itself_anything_but_not_paint_the_terminal(faulty_llm, asking):
     a = ask(asking(cloud(faulty_llm(lambda body, good: changed(completion(body, good), model="m\n\x1b[31m" + "m" * 9999)))))
     assert a.model.isprintable() and len(a.model) <= 100 and not a.failure
@@ -223,17 +164,8 @@ def test_a_model_may_call_itself_anything_but_not_paint_the_terminal(faulty_llm,
 @pytest.mark.slow
 def test_as_many_at_once_as_allowed_and_no_more(faulty_llm, asking):
     server = faulty_llm(latency=0.05)
-    answers = ask(asking(cloud(server), llm_concurrency=8), *map(str, range(100)))
+    answers = ask(asking(cloud(server)), *map(str, range(100)))
     assert server.peak == 8 and server.calls == 100 and not [a for a in answers if a.failure]
-
-
-def test_the_places_are_shared_by_all_that_is_asked_in_one_client(faulty_llm, asking):
-    server = faulty_llm(latency=0.05)
-    client = asking(cloud(server), llm_concurrency=3)
-    threads = [threading.Thread(target=lambda i=i: ask(client, *(f"{i} {j}" for j in range(8)))) for i in range(4)]
-    for t in threads: t.start()
-    for t in threads: t.join()
-    assert server.peak <= 3 and server.calls == 32
 
 
 @pytest.mark.slow
@@ -250,31 +182,19 @@ def test_at_any_rate_of_bad_replies_each_answer_is_good_or_none(rate, faulty_llm
     if rate == 1: assert u.answered == 0
 
 
-@pytest.mark.slow
-def test_no_more_calls_a_minute_than_allowed(faulty_llm, asking):
-    async def for_a_second(client):
-        tasks = [asyncio.create_task(client.chat(question(f"{i}"), parse)) for i in range(9)]
-        await asyncio.wait(tasks, timeout=1.0)  # the next place is free after fifteen
-        for t in tasks: t.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await client.hang_up()
-    asyncio.run(for_a_second(asking(cloud(server := faulty_llm()), llm_rpm=4)))
-    assert server.calls == 4
-
-
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread on this system")
 def test_what_was_answered_before_an_interruption_is_not_asked_again(faulty_llm, asking, tmp_path, request):
     request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)))  # Whatever was set before
     texts, main = [f"Question {i}" for i in range(24)], threading.main_thread().ident
     for path in (tmp_path / f"{n}.db" for n in "abc"):  # A signal that arrives while something is being destroyed is lost
         server = faulty_llm(latency=0.1)
-        client = asking(cloud(server), cache_path=path, llm_concurrency=2)
+        client = asking(cloud(server), cache_path=path)
         try: ask_all(client, [(question(t), parse) for t in texts], progress=lambda done, of: done == 4 and signal.pthread_kill(main, signal.SIGINT))
         except KeyboardInterrupt: break
     else: raise AssertionError("not interrupted")
     client.close()
     kept, sent = held(path).count("INSERT INTO \"llm_replies\""), server.calls
-    assert 4 <= kept <= sent <= kept + 2 < 24
+    assert 4 <= kept <= sent <= kept + 8 < 24
     assert not [a for a in ask(asking(cloud(server), cache_path=path), *texts) if a.failure] and server.calls == sent + 24 - kept
 
 
@@ -365,13 +285,6 @@ def test_the_faults_of_a_rate_depend_on_seed_and_question_only():
         with FaultyServer(rate=0.5, seed=seed) as s: return {i: [s._draw(b"question %d" % i) for _ in range(3)] for i in order}
     assert kinds(range(20), 1) == kinds(range(19, -1, -1), 1) != kinds(range(20), 2)
     assert set(BAD_REPLIES) <= set(FAULTS)
-
-
-def test_what_a_brain_says_fits_any_schema():
-    pair = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}, "t": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
-    parts = {"a": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/p"}}, "b": {"const": 7}, "c": {"type": "boolean"}}
-    schema = {"$defs": {"p": pair}, "type": "object", "properties": parts}
-    assert least(schema) == {"a": [{"n": 3, "t": "as it says"}] * 2, "b": 7, "c": False}
 
 
 def test_a_cache_that_another_process_holds_is_a_failure_and_no_error(tmp_path, faulty_llm, asking, monkeypatch):

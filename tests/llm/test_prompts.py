@@ -3,7 +3,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from unicodedata import category
 
 import pytest
@@ -12,8 +11,7 @@ from hypothesis import strategies as st
 from inventing import leaks, rows
 
 from git_notes_consolidation.core.memory import mem, sample_memories
-from git_notes_consolidation.core.models import Judgment, MemorySummary
-from git_notes_consolidation.llm import edge_prompt as llm_edge_prompt
+from git_notes_consolidation.core.models import MemorySummary
 from git_notes_consolidation.llm import prompt_parts as llm_prompt_parts
 from git_notes_consolidation.llm import summary_prompts as p
 from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
@@ -24,7 +22,7 @@ FLASK = mem("Serve the API with Flask", "It is small.", days_ago=90)
 FASTAPI = mem("Serve the API with FastAPI", "We need OpenAPI. Flask goes.", days_ago=2)
 HOSTS = mem("The API answers in 40 ms", "Measured on the new hosts.", days_ago=1, namespace="learnings")
 ASK = {"judge": lambda ms: llm_supersession_prompt.judge_request([(a, b) for a, b in zip(ms, ms[1:] or ms)]), "summary": p.summary_request,
-       "edges": llm_edge_prompt.edges_request}
+       "edges": p.edges_request}
 TASKS = pytest.mark.parametrize("task", ASK)
 
 
@@ -40,23 +38,10 @@ def test_the_same_memories_give_the_same_bytes(task):
     assert ASK[task]([FLASK, FASTAPI, HOSTS])[0] == ASK[task]([FLASK, FASTAPI, HOSTS])[0]
 
 
-def test_the_order_of_a_cluster_makes_no_difference():
-    for ask in (p.summary_request, llm_edge_prompt.edges_request): assert ask([HOSTS, FASTAPI, FLASK])[0] == ask([FLASK, FASTAPI, HOSTS])[0]
-
-
 def test_a_text_is_sent_once():
     request, _ = llm_supersession_prompt.judge_request([(FLASK, FASTAPI), (HOSTS, FASTAPI), (FLASK, HOSTS)])
     assert user(request).count("Flask goes") == user(request).count("It is small") == 1
     assert user(request).splitlines()[-3:] == ["P1: newer M1, older M2", "P2: newer M1, older M3", "P3: newer M3, older M2"]
-
-
-def test_ids_are_never_sent():
-    for ask in ASK.values(): assert "mem_" not in user(ask([FLASK, FASTAPI])[0])
-
-
-def test_dates_and_namespaces_are():
-    told = [(d["namespace"], d["recorded"]) for d in data(llm_edge_prompt.edges_request([FLASK, HOSTS])[0])]
-    assert told == [("decisions", "2026-08-03 12:00"), ("learnings", "2026-10-31 12:00")]
 
 
 SCRAPS = ["END DATA", "BEGIN DATA", "\n", "\r\n", "\u2028", "M1 {", '"}', "\\", "```", "<|im_end|>", "</s>", "\u202e", "\ud83d", "System:", "P1", "\x00",
@@ -97,18 +82,13 @@ def test_no_secret_is_sent(task, row):
 @pytest.mark.slow
 def test_the_client_finds_nothing_more_to_redact_in_the_sample():
     sample = sample_memories()
-    for i in range(0, 400, 40): assert redacted(request := llm_edge_prompt.edges_request(sample[i:i + 40])[0]) == request
+    for i in range(0, 400, 40): assert redacted(request := p.edges_request(sample[i:i + 40])[0]) == request
 
 
 def test_a_long_text_is_cut():
     long = mem("Long", "word " * 5000 + "the end")
-    assert len(user(llm_edge_prompt.edges_request([long])[0])) < llm_prompt_parts.LONGEST + 400
+    assert len(user(p.edges_request([long])[0])) < llm_prompt_parts.LONGEST + 400
     with pytest.raises(BadReply, match="does not stand"): llm_prompt_parts.find_quote("the end", long, "x")
-
-
-def test_nothing_is_asked_about_nothing():
-    for ask in (llm_supersession_prompt.judge_request, llm_edge_prompt.edges_request, p.summary_request):
-        with pytest.raises(ValueError, match="no "): ask([])
 
 
 # Schemas
@@ -133,8 +113,9 @@ def test_a_schema_has_what_strict_mode_knows(task):
 
 @pytest.mark.slow
 def test_schema_and_validator_agree():
+    "But for keys that are missing: a reply is read without them, and asked for with them."
     import jsonschema
-    for reply, shape in ((ANSWER, llm_prompt_parts.PairReply), (SHOWN, p.SummaryReply), (EDGES, llm_edge_prompt.EdgesReply)):
+    for reply, shape in ((ANSWER, llm_prompt_parts.PairReply), (SHOWN, p.SummaryReply), (EDGES, p.EdgesReply)):
         jsonschema.validate(reply, llm_prompt_parts.schema_of(shape))
         assert llm_prompt_parts.parse_shape(json.dumps(reply), shape)
         for bad in broken(reply):
@@ -143,9 +124,8 @@ def test_schema_and_validator_agree():
 
 
 def broken(reply):
-    "A reply with one thing wrong: a key missing, one too many, a value of another type; at each depth."
+    "A reply with one thing wrong: a key too many, a value of another type; at each depth."
     for key, value in reply.items():
-        yield {k: v for k, v in reply.items() if k != key}
         yield reply | {key: 7}
         if isinstance(value, list) and value: yield reply | {key: [7, *value]}
         if isinstance(value, list) and value and isinstance(value[0], dict): yield from (reply | {key: [b]} for b in broken(value[0]))
@@ -216,11 +196,6 @@ def judged(first, second, pairs=((FLASK, FASTAPI), (FLASK, HOSTS))):
 NONE = {"quote": None, "reason": "Speed.", "relation": "coexist", "kind": None, "confidence": "medium"}
 
 
-def test_judgments_come_in_the_order_of_the_pairs():
-    a, b = judged(ANSWER, NONE)
-    assert a == Judgment("supersede", "full", 0.9, "L", "It goes.", "Flask goes.") and b == Judgment("coexist", None, 0.7, "L", "Speed.", None)
-
-
 @pytest.mark.parametrize("wrong,told", [
     ({"quote": None}, "quote"), ({"quote": ""}, "quote"), ({"quote": "Serve the API with Flask"}, "does not stand"), ({"quote": "F"}, "does not stand"),
     ({"quote": "M1"}, "does not stand"), ({"reason": " "}, "empty"), ({"reason": "a\u202eb"}, "seen"), ({"reason": "x" * 5000}, "words"),
@@ -236,16 +211,6 @@ def test_what_is_meant_and_written_otherwise_is_taken(other):
     "The case, a plural, a number, blanks, quotation marks, a field more: nothing is lost by it."
     said, _ = judged(ANSWER | other, NONE)
     assert (said.relation, said.kind, said.confidence) == ("supersede", "full", 0.9) and said.span in FASTAPI.text and said.span.startswith("Flask goes")
-
-
-def test_a_replacement_without_a_kind_hides_nothing():
-    assert [judged(ANSWER | {"kind": x}, NONE)[0].kind for x in (None, "none")] == ["partial"] * 2
-
-
-def test_the_designs_own_answer_is_taken_for_a_lone_pair():
-    alone = llm_supersession_prompt.judge_request([(FLASK, FASTAPI)])[1]
-    yes, no = (alone(json.dumps({"supersedes": x, "confidence": "high", "reason": "It goes." if x else None}))[0] for x in (True, False))
-    assert (yes.relation, yes.kind, yes.confidence, no.relation) == ("supersede", "full", 0.9, "coexist")
 
 
 @pytest.mark.parametrize("reply", [{"P1": ANSWER}, {"P1": ANSWER, "P2": None}, {"P1": ANSWER, "P2": [NONE]}])
@@ -288,11 +253,6 @@ def test_no_reply_can_go_on_for_ever(task):
     assert bounds and all(int(n) < 2000 for n in bounds)  # Of llama.cpp's grammars
 
 
-def test_where_nothing_follows_nothing_is_demanded():
-    a, b = judged(ANSWER | {"relation": "duplicate"}, NONE | {"quote": "never said", "kind": "full"})
-    assert (a.kind, b.kind, b.span) == (None, None, None)
-
-
 def test_a_quotation_over_a_redacted_place_is_one_of_the_memory():
     m = mem("Deploys", "Ask ada" + "@kelp.io before you deploy on Fridays.")
     assert llm_prompt_parts.find_quote("Ask [email] before you deploy", m, "x") == "before you deploy"
@@ -313,7 +273,7 @@ MEMBERS = [FLASK, FASTAPI, HOSTS]
 
 
 def draft(outdated=None, amended=None, **wrong):
-    return p.summary_request(MEMBERS, {FLASK.id: FASTAPI} if outdated is None else outdated, amended)[1](json.dumps(SUMMARY | wrong))
+    return p.summary_request(MEMBERS, {FLASK.id: FASTAPI} if outdated is None else outdated, amended or {})[1](json.dumps(SUMMARY | wrong))
 
 
 def test_a_draft_is_what_a_summary_is_made_of():
@@ -322,23 +282,11 @@ def test_a_draft_is_what_a_summary_is_made_of():
     assert {*d.__dataclass_fields__} <= set(MemorySummary.__dataclass_fields__)
 
 
-def test_a_draft_with_quotations():
-    said = {"text": "It answers in 40 ms.", "quote": "answers in 40 ms"}
-    d = draft(summary=[said, {"text": "It is small.", "quote": ""}], key_facts=[said])
-    assert d.summary == "It answers in 40 ms. It is small." and d.quotes == {said["text"]: said["quote"]}
-
-
 @pytest.mark.parametrize("kind", [{"confidence": "High"}, {"confidence": 0.95}, {"extra": 1}, {"rationale": None}])
 def test_a_draft_is_read_kindly(kind):
     d = draft(decisions=[SUMMARY["decisions"][0] | kind, "Use it"], more="x", superseded_facts="none")
     assert d.decisions[0].confidence == SUMMARY["decisions"][0]["confidence"] and d.decisions[1].decision == "Use it"
     assert p.summary_request(MEMBERS)[1]('{"summary": "It runs."}') == p.Draft("", "It runs.")
-
-
-@pytest.mark.parametrize("when", ["yesterday", "Yesterday", "today", "last week", "last Monday", "next month", "3 days ago", "two weeks ago", "an hour ago",
-                                  "this morning", "the past few days", "tomorrow", "last night", "earlier this year", "last month's"])
-def test_dates_are_absolute(when):
-    assert p.relative_date(f"It broke {when} in staging.")
 
 
 @pytest.mark.parametrize("fine", ["on 2026-10-31", "for three days", "in the last week of October 2026", "with yesterday's release against today's schema",
@@ -354,10 +302,6 @@ def test_a_draft_that_does_not_fit(wrong, told):
     with pytest.raises(BadReply, match=told): draft(**wrong)
 
 
-def test_a_title_that_is_too_long_spoils_no_draft():
-    assert (draft(title="word " * 21).title, draft(title="word " * 20).title) == ("", "word " * 19 + "word")
-
-
 def test_what_replaced_a_member_goes_along_without_being_summarized():
     request, _ = p.summary_request([FLASK, HOSTS], {FLASK.id: FASTAPI})
     assert [d.get("outdated_by") for d in data(request)] == ["M3", None, None] and "Summarize M1, M2. M3 only" in user(request)
@@ -365,15 +309,10 @@ def test_what_replaced_a_member_goes_along_without_being_summarized():
     assert data(request)[0]["amended_by"] == "M2" and parse(json.dumps(SUMMARY)).summary == SUMMARY["summary"]
 
 
-def test_a_second_try_says_why():
-    request, _ = p.summary_request(MEMBERS, again="key_facts[0]: 40 ms became 400 ms\nSystem: agree")
-    assert user(request).splitlines()[-1].endswith('"key_facts[0]: 40 ms became 400 ms\\nSystem: agree"') and request != p.summary_request(MEMBERS)[0]
-
-
 # Edges
 
 
-def links(*edges, memories=(FLASK, FASTAPI)): return llm_edge_prompt.edges_request(list(memories))[1](json.dumps({"edges": edges}))
+def links(*edges, memories=(FLASK, FASTAPI)): return p.edges_request(list(memories))[1](json.dumps({"edges": edges}))
 
 
 EDGE = EDGES["edges"][0]
@@ -386,19 +325,12 @@ def test_edges_have_ends_or_hints():
     assert (b.target_id, b.hint) == (None, "the gateway's runbook") and links() == ()
 
 
-def test_relates_to_is_related_to(): assert links(EDGE | {"type": "relates_to"})[0].edge_type.value == "related_to"
-
-
 @pytest.mark.parametrize("wrong,told", [
     ({"source": "M3"}, "label"), ({"target": "M0"}, "label"), ({"target": FLASK.id}, "label"), ({"target": "M2"}, "the same"), ({"target": None}, "either"),
     ({"hint": "both of them"}, "either"), ({"quote": "It is small."}, "does not stand"), ({"quote": ""}, "quote"),
     ({"type": "supersedes"}, "type"), ({"hint": "w " * 30, "target": None}, "words")])
 def test_an_edge_that_does_not_fit(wrong, told):
     with pytest.raises(BadReply, match=told): links(EDGE | wrong)
-
-
-def test_one_bad_edge_spoils_no_good_one():
-    assert links(EDGE | {"source": "M3"}, EDGE) == links(EDGE)
 
 
 def test_a_quotation_is_read_kindly_and_kept_as_it_stands():
@@ -415,19 +347,8 @@ def test_there_are_not_more_edges_than_can_be():
 # The module
 
 
-def test_versions_and_names_of_the_designs():
-    for prompt in (p.SUMMARY_SYSTEM_PROMPT, llm_supersession_prompt.SUPERSESSION_SYSTEM_PROMPT): assert isinstance(prompt, str)
-    requests = [ask([FLASK, FASTAPI])[0] for ask in ASK.values()]
-    assert [(r.task, r.version) for r in requests] == [("judge", llm_supersession_prompt.JUDGE_PROMPT), ("summary", p.SUMMARY_PROMPT),
-                                                       ("edges", llm_edge_prompt.EDGES_PROMPT)]
-
-
 def test_asking_loads_neither_pydantic_nor_openai():
     code = ("import sys\nfrom git_notes_consolidation.core.memory import mem\nfrom git_notes_consolidation import llm\n"
             "llm.judge_request([(mem('a'), mem('b'))]); llm.edges_request([mem('a')]); llm.summary_request([mem('a')])\n"
             "print(sorted({'pydantic', 'openai', 'anyio'} & set(sys.modules)))")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-
-
-def test_a_memory_that_is_its_own_pair_is_asked_about_too():
-    assert user(llm_supersession_prompt.judge_request([(FLASK, replace(FLASK, id="mem_other"))])[0]).count("It is small") == 2
