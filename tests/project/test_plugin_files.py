@@ -37,7 +37,7 @@ def fenced(body):
 
 def accepted(args):
     "Does the real parser take these words?"
-    name, *rest = cli.hoist(args)[1]
+    name, *rest = cli.expand_alias(cli.split_global_options(args)[1])
     command = cli.program().commands.get(name)
     assert command, f"No such command: {name}"
     command.make_context(name, rest)
