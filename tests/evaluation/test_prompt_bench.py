@@ -44,7 +44,7 @@ def test_a_dry_run_asks_nobody_and_says_the_cost(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     monkeypatch.delenv("MEMORY_CONSOLIDATION_LLM_BASE_URL")
     said = gnc("evaluate", "supersession", "--llm", "openai", "--dry-run")
-    assert "0.00" in said.out and "Nobody was asked." in said.out
+    assert "USD" in said.out and "Nobody was asked." in said.out
 
 
 def test_what_a_server_gives_as_odds_unasked_or_beyond_numbers_harms_nothing(server, monkeypatch):

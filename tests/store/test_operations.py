@@ -452,7 +452,7 @@ def test_the_command_prunes_and_undo_brings_it_back(busy):
     assert dry["before"][:10] == f"{SAMPLE_NOW - timedelta(days=90):%Y-%m-%d}", "90 days where nothing else is said"
     made = logged(busy, "--prune")
     assert made["hidden"] == 1 and made["run"] in {r["id"] for r in gnc("runs", "--json", repo=busy).json}
-    assert "run_old" not in {r["run_id"] for r in logged(busy)} and "1 older ones are left out" in gnc("log", repo=busy).out
+    assert "run_old" not in {r["run_id"] for r in logged(busy)} and "1 older ones are pruned" in gnc("log", repo=busy).out
     assert [r["run_id"] for r in logged(busy, "--all") if r["pruned"]] == ["run_old"]
     assert "left out" in gnc("log", "--all", repo=busy).out
     assert logged(busy, "--prune")["run"] is None

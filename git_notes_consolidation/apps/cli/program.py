@@ -5,10 +5,12 @@
 # %% ../../../nbs/19_apps/03_cli/09_program.ipynb #8536c12e
 from __future__ import annotations
 import io, json, sys, typer
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
-from .app import app, plain
+from .app import app, plain, Usage
 
 # %% auto #0
 __all__ = ['PANELS', 'ALIASES', 'register', 'program', 'split_global_options', 'expand_alias', 'main']
@@ -41,13 +43,33 @@ def register(
     for name in [home] if home else _MODULES: import_module(f"git_notes_consolidation.apps.cli.{name}")
 
 
+def _once(make: Callable[[Any], Any], ctx: Any) -> Any:
+    "A parser that refuses a second value of an option; typer would silently take the last one."
+    parser = make(ctx)
+    def parsed(args: list[str], parse: Callable[[list[str]], Any] = parser.parse_args) -> Any:
+        found = parse(args)
+        for p, n in Counter(found[2]).items():
+            if n > 1 and p.param_type_name == "option" and not (p.is_flag or p.multiple):
+                raise Usage(f"{p.opts[0]} is given twice; give it once")
+        return found
+    parser.parse_args = parsed
+    return parser
+
+
+def _strict(command: Any) -> Any:
+    "The command and those below it, with such parsers."
+    command.make_parser = partial(_once, command.make_parser)
+    for c in getattr(command, "commands", {}).values(): _strict(c)
+    return command
+
+
 def program(
     command: str = "",  # The one that is called; else all
     all_: bool = True,  # Show every command in the help
 ) -> Any:  # A click group
     "The commands, in their panels."
     register(command)
-    whole: Any = typer.main.get_command(app)
+    whole = _strict(typer.main.get_command(app))
     panel = {name: title for title, names in PANELS.items() for name in names.split()}
     whole.commands = {n: whole.commands[n] for n in panel if n in whole.commands} | whole.commands
     for name, c in whole.commands.items():
