@@ -263,8 +263,8 @@ def test_the_command_line_shows_tables_and_gives_json(tmp_path, dev):
     told = gnc("evaluate", "supersession", "--data", data, "--four-way", "--json").json["four_way"]
     assert told == json.loads(json.dumps(fw.evaluate_four_ways(dev).to_dict()))
     text = gnc("evaluate", "supersession", "--data", data, "--four-way").out
-    for x in ("four way", "macro f1", "answered", "other-wording"): assert x in text
-    assert "four way" not in gnc("evaluate", "supersession", "--data", data).out
+    for x in ("four_way", "macro f1", "answered", "other-wording"): assert x in text
+    assert "four_way" not in gnc("evaluate", "supersession", "--data", data).out
 
 
 @pytest.mark.slow

@@ -85,6 +85,7 @@ def context(
     from git_notes_consolidation.session.context import format_context, SessionContextBuilder
     call: Call = ctx.obj
     if format not in ("xml", "markdown"): raise Usage(f"--format {format}: choose xml or markdown")
+    if format == "xml" and budget == 0: raise Usage("--budget: as XML, give at least 1")
     known = _session(open_repo(call.repo), file, keyword)
     settings = call.settings(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace,
                              summaries_max=most, summaries_min_confidence=min_confidence,
