@@ -62,10 +62,12 @@ class MockLLM:
             reply = {p: self._verdict(texts[n], texts[o]) for p, (n, o) in pairs_in(request).items()}
         elif request.task == "edges": reply = {"edges": self.edges(texts)}
         elif request.task == "support":
-            reply = {label: {"reason": "The test says so.", "supported": self._supported(json.loads(sentence))}
+            reply = {label: {"reason": "The test says so.",
+                             "supported": self._supported(json.loads(sentence))}
                      for label, sentence in re.findall(r"^(S\d+) (.*)$", asked, re.M)}
         elif request.task == "answer":
-            blank = {"sources": [*texts][:1], "reasoning": "The memory says so.", "confidence": self.confidence}
+            blank = {"sources": [*texts][:1], "reasoning": "The memory says so.",
+                     "confidence": self.confidence}
             said = self.answer(asked.rpartition("Question: ")[2], texts)
             reply = None if said is None else blank | said
         else:
