@@ -494,8 +494,8 @@ _DATES = ("2026-01-31", "2026-01-31T12:00:00+02:00", "20260131T12", "2026-W05-6"
 def date(data):
     "A date that somebody typed: a moment, or what to write instead."
     said = typed(data)
-    found = cli.when(said, "--since")
-    assert found.utcoffset() == timedelta(0) and cli.when(found.isoformat(), "--now") == found
+    found = cli.parse_date(said, "--since")
+    assert found.utcoffset() == timedelta(0) and cli.parse_date(found.isoformat(), "--now") == found
     assert workspace._since(said) == found and workspace._day(said, "as_of") >= found and recall.asked_times(said, None) is not None
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.llm.protocol import Request
 
 # %% auto #0
-__all__ = ['memories_in', 'pairs_in', 'MockLLM', 'mock_consolidation_llm', 'Shell']
+__all__ = ['memories_in', 'pairs_in', 'MockLLM', 'mock_consolidation_llm', 'terminal', 'Shell']
 
 # %% ../../nbs/19_apps/05_testing.ipynb #f4c0ef5e
 def memories_in(
@@ -54,35 +54,37 @@ class MockLLM:
         self.requests: list[Request] = []  # Everything it was asked
 
     def __call__(self, request: Request) -> str | None:
-        "The reply to a question; none where it has none."
+        "The reply to a question; none if it has none."
         self.requests.append(request)
-        texts = memories_in(request)
+        texts, asked = memories_in(request), request.messages[-1]["content"]
+        reply: dict[str, Any] | None
         if request.task == "judge":
-            pairs = pairs_in(request).items()
-            return json.dumps({p: self._answer(texts[n], texts[o]) for p, (n, o) in pairs})
-        if request.task == "edges": return json.dumps({"edges": self.edges(texts)})
-        if request.task == "support":
-            from git_notes_consolidation.llm.summary_prompts import CONTROL
-            listed = re.findall(r"^(S\d+) (.*)$", request.messages[-1]["content"], re.M)
-            return json.dumps({label: {"reason": "The test says so.",
-                                       "supported": (s := json.loads(said)) != CONTROL and self.supports(s)}
-                               for label, said in listed})
-        if request.task == "answer":
-            said = self.answer(request.messages[-1]["content"].rpartition("Question: ")[2], texts)
-            whole = {
-                "sources": [*texts][:1], "reasoning": "The memory says so.", "confidence": self.confidence
-            }
-            return None if said is None else json.dumps(whole | said)
-        draft = self.summary([*texts.values()])
-        blank: dict[str, Any] = {"title": "", "summary": "", "key_facts": [], "decisions": [],
-                                 "superseded_facts": [], "insights": []}
-        return None if draft is None else json.dumps(blank | draft)
+            reply = {p: self._verdict(texts[n], texts[o]) for p, (n, o) in pairs_in(request).items()}
+        elif request.task == "edges": reply = {"edges": self.edges(texts)}
+        elif request.task == "support":
+            reply = {label: {"reason": "The test says so.",
+                             "supported": self._supported(json.loads(sentence))}
+                     for label, sentence in re.findall(r"^(S\d+) (.*)$", asked, re.M)}
+        elif request.task == "answer":
+            blank = {"sources": [*texts][:1], "reasoning": "The memory says so.",
+                     "confidence": self.confidence}
+            said = self.answer(asked.rpartition("Question: ")[2], texts)
+            reply = None if said is None else blank | said
+        else:
+            blank = {"title": "", "summary": "", "key_facts": [], "decisions": [], "superseded_facts": [],
+                     "insights": []}
+            said = self.summary([*texts.values()])
+            reply = None if said is None else blank | said
+        return None if reply is None else json.dumps(reply)
 
-    def _answer(self, newer: str, older: str) -> dict[str, Any]:
+    def _supported(self, sentence: str) -> bool:
+        from git_notes_consolidation.llm.summary_prompts import CONTROL
+        return sentence != CONTROL and self.supports(sentence)
+
+    def _verdict(self, newer: str, older: str) -> dict[str, Any]:
         relation, quote = self.judge(newer, older), newer.strip().split("\n")[0][:80].strip()
-        kind = "full" if relation == "supersede" else None
-        return {"quote": quote, "reason": "The test says so.", "relation": relation, "kind": kind,
-                "confidence": self.confidence}
+        return {"quote": quote, "reason": "The test says so.", "relation": relation,
+                "kind": "full" if relation == "supersede" else None, "confidence": self.confidence}
 
     def client(self, settings: Any) -> Client:
         "What a service asks it through."
@@ -103,21 +105,26 @@ def mock_consolidation_llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockLLM]
     service.reset_consolidation_service()
 
 # %% ../../nbs/19_apps/05_testing.ipynb #1ab60903
+def terminal() -> None:
+    "Print everywhere as a terminal of 100 columns does."
+    import rich.console
+    from git_notes_consolidation.apps.cli.app import Call
+    os.environ["COLUMNS"] = "100"
+    _ = os.environ.pop("FORCE_COLOR", None)
+    rich.console._is_jupyter = lambda: False
+    for console in (Call.out, Call.err): console.is_jupyter, console._color_system = False, None
+
+
 class Shell:
     """A repository of the sample's memories as the current directory, and `gnc` called in it at the sample's
     end."""
     def __init__(self, *commands: Sequence[str]) -> None:  # What was typed before
-        import rich.console
         from git_notes_consolidation.apps.cli import consolidate
-        from git_notes_consolidation.apps.cli.app import Call
         from git_notes_consolidation.core.memory import sample_memories
         from git_notes_consolidation.store.git import git, open_repo
         from git_notes_consolidation.store.reader import write_memories
-        # As a terminal of that width prints, everywhere, and a run takes no time
-        os.environ["COLUMNS"] = "100"
-        _ = os.environ.pop("FORCE_COLOR", None)
-        rich.console._is_jupyter = lambda: False
-        for console in (Call.out, Call.err): console.is_jupyter, console._color_system = False, None
+        terminal()
+        # A run takes no time
         consolidate.time = SimpleNamespace(perf_counter=lambda: 0.0)  # type: ignore[assignment]
         self.before, self.place = os.getcwd(), tempfile.TemporaryDirectory()
         home = Path(self.place.name) / "tidewater"

@@ -352,8 +352,8 @@ RETIRED: dict[str, tuple[str, str]] = {  # Name: the value that always holds, wh
     "hook_pressure": ("2000", "a hook starts a run at 2000 hot and warm memories"),
     "session_format": ("markdown", "gnc context prints the XML"),
     "summaries_superseded": ("true", "a session is told what was replaced"),
-    "context_summaries": ("true", "gnc context --no-summaries leaves them out"),
-    "context_edges": ("true", "gnc context --no-edges leaves them out"),
+    "context_summaries": ("true", "the XML context holds summaries"),
+    "context_edges": ("true", "the XML context holds relations"),
     "summary_token_budget": ("500", "a summary has a fixed length; MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS "
                                     "limits what a model may cost in a day"),
     "write_enabled": ("true", "gnc remember --no-judge adds a fact as it is"),

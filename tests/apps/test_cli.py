@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 from datetime import timedelta
 
@@ -9,8 +10,7 @@ import pytest
 from calls import gnc, gnc_process, new_repo, state_of
 from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation import __version__
-from git_notes_consolidation.apps.cli.app import app
-from git_notes_consolidation.apps.cli.program import register
+from git_notes_consolidation.apps.cli.program import ALIASES
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
@@ -36,15 +36,15 @@ def words(text): return " ".join(text.split())
 def commands(home):
     "A call of every command that looks, with the columns or words that people must find in its output."
     m, s = named(home, OVERTURNED).id, next(iter(state_of(home).summaries))
-    return {"consolidate --dry-run": ("Nothing to do",), "runs": ("Runs", "3 replaced"),
-            f"diff {run_of(home)}": ("Replaced: 3", "by mem_", "“Supersedes ADR-000”", "gnc explain ID"),
-            "status": ("memories", "36 in", "after repeats", "Tiers, repeats counted once", "█"), "status -v": ("By namespace", "decisions"),
-            "tiers": ("By namespace", "archived"), "tiers --show warm": ("warm: ", "score"),
+    return {"consolidate --dry-run": ("Nothing to do",), "log --runs": ("Runs", "3 replaced"),
+            f"log {run_of(home)}": ("Replaced: 3", "by mem_", "“Supersedes ADR-000”", "gnc explain ID"),
+            "status": ("memories", "36 in", "without duplicates", "Tiers (duplicates counted once)", "█"), "status -v": ("By namespace", "decisions"),
+            "status --tiers": ("By namespace", "archived"), "status --show warm": ("warm: ", "score"),
             f"explain {m}": ("superseded by", "recency", "Moves", "“Supersedes ADR-000”"),
-            f"edges {m}": ("Replaced by: 1", "“Supersedes ADR-000”", "Summarized in: 1"),
-            "summaries": ("Summaries", "conf."), f"summaries {s}": ("Where it stands", "characters"),
-            "audit": ("Checked", "All invariants hold."),
-            "evaluate supersession": ("Supersessions in 300 labelled pairs", "Chains", "locked"), "config": ("retention", "hot_threshold", "default")}
+            f"explain {m} --edges": ("Replaced by: 1", "“Supersedes ADR-000”", "Summarized in: 1"),
+            "status --summaries": ("Summaries", "conf."), f"explain {s}": ("Sources", "characters"),
+            "doctor --strict": ("Checked", "All invariants hold."),
+            "research evaluate supersession": ("Supersessions in 300 labelled pairs", "chains", "locked"), "config": ("retention", "hot_threshold", "default")}
 
 
 @pytest.mark.slow
@@ -97,18 +97,18 @@ def test_a_run_and_its_undo(tmp_path):
     assert did.json["run_id"] == run_of(home) and len(did.json["tier_transitions"]) == len(state_of(home).tiers)
     undone = gnc("undo", did.json["run_id"], "--json", repo=home)
     assert undone.code == 0 and undone.json["runs"] == [did.json["run_id"]] and state_of(home).edges == {}
-    assert "undone" in gnc("runs", repo=home).out and f"takes back {did.json['run_id'][:12]}" in gnc("runs", repo=home).out
+    assert "undone" in gnc("runs", repo=home).out and f"undoes {did.json['run_id'][:12]}" in gnc("runs", repo=home).out
     again = gnc("undo", did.json["run_id"], repo=home)
     name = undone.json["undo"]
     assert (again.code, again.err) == (1, f"gnc: {did.json['run_id']} is taken back already, by {name}; gnc undo {name} brings it back\n")
     back = gnc("undo", undone.json["undo"][:12], repo=home)
-    assert back.code == 0 and back.out.startswith(f"Took back {undone.json['undo'][:12]};") and len(state_of(home).edges) == 6
+    assert back.code == 0 and back.out.startswith(f"Undid {undone.json['undo'][:12]};") and len(state_of(home).edges) == 6
 
 
 def test_the_report_of_a_run(tmp_path):
     home = new_repo(tmp_path, story())
     told = gnc("consolidate", repo=home)
-    for line in ("memories 36", "… after repeats 33", "repeats linked 3", "superseded 3", "summaries written 6"):
+    for line in ("memories 36", "… without duplicates 33", "duplicates linked 3", "superseded 3", "summaries written 6"):
         assert line in words(told.out), told.out
     assert re.search(r"Run run_\w{8}, [0-9.]+ s", told.out) and "gnc undo run_" in told.out and re.search(r"hot +archived +\d+", told.out)
 
@@ -210,18 +210,23 @@ def test_a_bug_keeps_its_traceback(home, monkeypatch):
 # Help
 
 
-NAMES = ("demo consolidate undo runs diff remember forget restore update status tiers explain edges summaries "
-         "log inject context recall sync serve doctor history audit tune config compact fleet metrics import tidy export").split()
+FIRST = "demo status consolidate recall remember review undo tidy sync doctor".split()
+NAMES = [*FIRST, *"explain forget restore log import export context serve config".split()]
 
 
 @pytest.mark.slow
-def test_help_lists_every_command():
+def test_help_shows_ten_commands_and_all_of_them_where_it_is_asked():
     told = gnc_process("--help", env=os.environ | {"COLUMNS": "160"})
     assert (told.code, told.err) == (0, "")
     assert "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a guard, 4 another run is at work" in words(told.out.replace("│", ""))
-    for name in NAMES: assert re.search(rf"^\W*{name} +\S", told.out, re.M), name
-    register()  # Every command's module; a call loads only its own
-    assert {c.name or c.callback.__name__ for c in app.registered_commands} == set(NAMES)
+    whole = gnc("help", "--all", width=160).out
+    for name in [*NAMES, "hook", "research"]:
+        listed = re.compile(rf"^│ {name} +\S", re.M)
+        assert listed.search(whole) and bool(listed.search(told.out)) == (name in FIRST), name
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_every_name_that_the_designs_promise_is_a_command(name): assert gnc(*shlex.split(name), "--help").code == 0
 
 
 @pytest.mark.slow(after=1)

@@ -39,7 +39,7 @@ def consolidated(home):
     after = refs(home)
     assert set(REFS.values()) <= set(after) and refs(home, MEM) == before
     again = gnc("consolidate", repo=home).out
-    assert again.startswith("Nothing to do: everything is as it should be.\n") and refs(home) == after
+    assert again.startswith("Nothing to do: everything is up to date.\n") and refs(home) == after
     return result.json
 
 
@@ -130,7 +130,7 @@ def test_no_memories_at_all(tmp_path, bare):
     home = new_repo(tmp_path, (), *(["--bare"] if bare else []))
     for command in (["consolidate"], ["consolidate", "--full"], ["consolidate", "--dry-run"], ["status"], ["status", "-v"]):
         done = gnc(*command, repo=home)
-        assert (done.code, done.err) == (0, "") and done.out.startswith("No memories here yet: refs/notes/mem/* holds none."), command
+        assert (done.code, done.err) == (0, "") and done.out.startswith("No memories here yet: refs/notes/mem/* is empty."), command
     for command in ("runs", "summaries", "tiers", "audit", "config"): assert gnc(command, repo=home).code == 0
     assert gnc("consolidate", "--json", repo=home).json["memories_processed"] == 0 and gnc("status", "--json", repo=home).json["memories"] == 0
     assert refs(home) == {}

@@ -13,7 +13,7 @@ from importlib import import_module
 
 import pytest
 from calls import COMMAND, gnc as here, new_repo
-from git_notes_consolidation.apps.cli import health as metrics_command
+from git_notes_consolidation.apps.cli import research as metrics_command
 from git_notes_consolidation.observability import metrics as tally
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name

@@ -228,7 +228,7 @@ def test_metrics_of_many_short_processes_are_summed_before_they_are_shown():
 def test_what_gnc_metrics_prints_has_the_dashboards_names(tmp_path, monkeypatch):
     "The names, checked against the program itself and not only against its list."
     from calls import gnc, new_repo, run
-    from git_notes_consolidation.apps.cli import health as metrics_command  # noqa: F401
+    from git_notes_consolidation.apps.cli import research as metrics_command  # noqa: F401
     from git_notes_consolidation.core.memory import mem
     home = new_repo(tmp_path / "r", [mem("Retry limit is 5", "Jobs are retried.", days_ago=d) for d in (1, 2)])
     run(home)

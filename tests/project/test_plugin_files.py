@@ -37,7 +37,7 @@ def fenced(body):
 
 def accepted(args):
     "Does the real parser take these words?"
-    name, *rest = cli.hoist(args)[1]
+    name, *rest = cli.expand_alias(cli.split_global_options(args)[1])
     command = cli.program().commands.get(name)
     assert command, f"No such command: {name}"
     command.make_context(name, rest)
@@ -130,7 +130,7 @@ def test_every_line_that_is_run_is_one_that_gnc_takes(path):
 @commands
 def test_options_that_the_help_names_are_options(path):
     front, body = parts(path)
-    known = {o for p in cli.program().commands[path.stem].params for o in p.opts} | {"--verbose", "--help"}
+    known = {o for p in cli.program().commands[cli.expand_alias([path.stem])[0]].params for o in p.opts} | {"--verbose", "--help"}
     assert set(re.findall(r"--[a-z][a-z-]+", front["argument-hint"] + body)) - {"--yes"} <= known
 
 
@@ -224,7 +224,7 @@ def test_standard_input_is_a_file_too(repo):
     assert json.loads(done.stdout)["results"]
 
 
-@pytest.mark.parametrize("data, why", [(b"x" * 2_001, "longer than 2,000 bytes; say it in fewer words"), (b"\xff\xfe", "no UTF-8 text; write it again"),
+@pytest.mark.parametrize("data, why", [(b"x" * 2_001, "longer than 2,000 bytes; use fewer words"), (b"\xff\xfe", "is not text; write it again"),
                                        (b" \n\0", "is empty; write the words"), (None, "cannot be read: No such file or directory; write the words")])
 def test_a_file_that_does_not_do_says_what_would(repo, data, why):
     if data is not None: (repo / "q").write_bytes(data)
@@ -235,7 +235,7 @@ def test_a_file_that_does_not_do_says_what_would(repo, data, why):
 def test_words_and_a_file_are_one_too_many_and_neither_too_few(repo):
     for args in (("recall", "x", "--query-file", "y"), ("recall",), ("edges", "x", "--id-file", "y"), ("edges",)):
         said = gnc(*args, repo=repo)
-        assert said.code == 2 and "give one of the two" in said.err
+        assert said.code == 2 and "give either" in said.err
     (repo / "id").write_text("x" * 201)
     assert "longer than 200 bytes" in gnc("edges", "--id-file", repo / "id", repo=repo).err
 

@@ -230,7 +230,7 @@ def test_tune_refuses_what_it_cannot_write_to(tmp_path):
     mine = tmp_path / "mine.yaml"
     mine.write_text("hot_threshold: 0.7\n")
     done = gnc_process("--repo", str(tmp_path), "--config", str(mine), "tune", "--write")
-    assert done.code == 2 and "leave out --config" in done.err and mine.read_text() == "hot_threshold: 0.7\n"
+    assert done.code == 2 and "--config" in done.err and mine.read_text() == "hot_threshold: 0.7\n"
     (tmp_path / "gnc.yaml").write_text("decay_exponent: 9\n")
     done = run(tmp_path, "tune")
     assert done.code == 2 and "decay_exponent must be between" in done.err

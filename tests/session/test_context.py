@@ -372,8 +372,8 @@ def test_the_json_says_the_same(told_repo):
 @pytest.mark.slow
 def test_options(told_repo):
     def found(*args): return ET.fromstring(gnc("context", *args, repo=told_repo).out)
-    assert len(found().findall(".//cluster-summary")) > 0 and len(found("--no-summaries").findall(".//cluster-summary")) == 0
-    assert len(found("--budget", "9000").findall(".//edge")) > 0 and len(found("--budget", "9000", "--no-edges").findall(".//edge")) == 0
+    assert len(found().findall(".//cluster-summary")) > 0
+    assert len(found("--budget", "9000").findall(".//edge")) > 0
     assert {e.get("tier") for e in found("--min-tier", "hot").iter("memory")} == {"hot"} != {e.get("tier") for e in found().iter("memory")}
     assert {int(e.get("count")) for e in found("--max-per-namespace", "2").iter("memory-group")} == {2}
     assert found("--budget", "1234").find("token-budget").get("available") == "1234"

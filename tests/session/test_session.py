@@ -351,7 +351,7 @@ def test_gnc_inject_says_what_it_did(sampled):
     assert r["tokens_used"] <= 900 and r["summaries_injected"] <= 2 and r["counter"] == token_counter()[0] and r["summary_block"] in r["context_block"]
     assert gnc("inject", "--file", "tide/worker/heartbeat.py", repo=sampled).out != gnc("inject", "--keyword", "billing", repo=sampled).out
     assert gnc("inject", "--budget", "80", repo=sampled).err.startswith("Nothing to tell")
-    for wrong in (["--prioritize", "newest"], ["--existing", "/no/such/file"], ["--budget", "-1"], ["--min-confidence", "2"]):
+    for wrong in (["--existing", "/no/such/file"], ["--budget", "-1"], ["--min-confidence", "2"]):
         assert gnc("inject", *wrong, repo=sampled).code == 2
 
 

@@ -419,7 +419,7 @@ def test_the_command_lists_the_latest_first(busy):
     assert rows == [json.loads(json.dumps(op._asdict())) for op in reversed(log_of(busy))]
     told = gnc("log", repo=busy).out
     lines = [line for line in told.splitlines() if line.startswith("20")]
-    assert lines == ["2026-11-01 12:00  run_u, undone, said again: 1", "2026-01-01 00:00  run_old, added: 1", "2026-11-01 12:00  run_a, replaced: 2"]
+    assert lines == ["2026-11-01 12:00  run_u, undone, duplicate: 1", "2026-01-01 00:00  run_old, added: 1", "2026-11-01 12:00  run_a, replaced: 2"]
     added, replaced = told.split("\n\n")[1:3]
     assert "The limit is 3" in added and "nothing like it" in added
     assert replaced.count("The limit is") == 4 and replaced.count("\nby mem_") == 2
@@ -427,18 +427,18 @@ def test_the_command_lists_the_latest_first(busy):
 
 @pytest.mark.slow
 def test_the_command_filters(busy):
-    assert [r["operation_type"] for r in logged(busy, "--memory", CHAIN[0].id)] == ["NOOP", "ADD", "SUPERSEDE"]
-    assert {r["target_memory_id"] for r in logged(busy, "--memory", CHAIN[2].id[:14])} == {CHAIN[2].id}
+    assert [r["operation_type"] for r in logged(busy, CHAIN[0].id)] == ["NOOP", "ADD", "SUPERSEDE"]
+    assert {r["target_memory_id"] for r in logged(busy, CHAIN[2].id[:14])} == {CHAIN[2].id}
     assert [r["run_id"] for r in logged(busy, "--operation", "add")] == ["run_old"]
     assert [r["run_id"] for r in logged(busy, "--since", "2026-01-02")] == ["run_u", "run_a", "run_a"]
     assert len(logged(busy, "--limit", "2")) == 2 and "2 more" in gnc("log", "--limit", "2", repo=busy).out
-    assert logged(busy, "--operation", "MERGE") == [] and "Nothing" in gnc("log", "--operation", "MERGE", repo=busy).out
+    assert logged(busy, "--operation", "MERGE") == [] and "No such operation" in gnc("log", "--operation", "MERGE", repo=busy).out
 
 
 @pytest.mark.slow(after=1)
-@pytest.mark.parametrize("args", [("--operation", "erase"), ("--since", "lately"), ("--memory", "mem_nosuch"), ("--days", "3"), ("--dry-run",),
+@pytest.mark.parametrize("args", [("--operation", "erase"), ("--since", "lately"), ("mem_nosuch",), ("--days", "3"), ("--dry-run",),
                                   ("--limit", "0"), ("--prune", "--all"), ("--prune", "--days", "-1"), ("--prune", "--days", str(10**12)),
-                                  ("--prune", "--memory", CHAIN[0].id)])
+                                  ("--prune", CHAIN[0].id)])
 def test_wrong_usage(busy, args):
     tips = refs(busy)
     assert gnc("log", *args, repo=busy).code == 2 and refs(busy) == tips
@@ -452,7 +452,7 @@ def test_the_command_prunes_and_undo_brings_it_back(busy):
     assert dry["before"][:10] == f"{SAMPLE_NOW - timedelta(days=90):%Y-%m-%d}", "90 days where nothing else is said"
     made = logged(busy, "--prune")
     assert made["hidden"] == 1 and made["run"] in {r["id"] for r in gnc("runs", "--json", repo=busy).json}
-    assert "run_old" not in {r["run_id"] for r in logged(busy)} and "1 older ones are left out" in gnc("log", repo=busy).out
+    assert "run_old" not in {r["run_id"] for r in logged(busy)} and "1 older ones are pruned" in gnc("log", repo=busy).out
     assert [r["run_id"] for r in logged(busy, "--all") if r["pruned"]] == ["run_old"]
     assert "left out" in gnc("log", "--all", repo=busy).out
     assert logged(busy, "--prune")["run"] is None

@@ -516,7 +516,7 @@ def test_a_link_out_of_the_folder_is_neither_read_nor_written(tmp_path, monkeypa
     told = gnc("tidy", "MEMORY.md", "--apply")
     assert told.code == 1 and "a link out of its folder" in told.err and (tmp_path / "secret.md").read_text() == NOTES
     assert [p.name for p in memory_files(tmp_path / "in")] == ["AGENTS.md"]
-    assert "lies in AGENTS.md.archive.jsonl" in gnc("tidy", "CLAUDE.md", "--apply").out
+    assert "is in AGENTS.md.archive.jsonl" in gnc("tidy", "CLAUDE.md", "--apply").out
     assert Path("CLAUDE.md").is_symlink() and Path("AGENTS.md").read_text() == TIDY
     Path("NOTES.md").write_text(NOTES)
     Path("NOTES.md.archive.jsonl").symlink_to("../secret.md")

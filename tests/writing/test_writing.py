@@ -476,7 +476,7 @@ def test_the_text_is_read_from_a_file_and_a_dry_run_writes_nothing(two, tmp_path
     r = gnc("remember", "-f", tmp_path / "note.md", "--json", repo=two).json
     assert said(two)['Use `$(date)`; "quoted"'].content == "---\nbody" and r["operation"] == "ADD"
     told = gnc("remember", MOVED, "-v", repo=two)
-    assert all(x in told.out for x in ("replaces", "Orders live in MySQL", "Replaces “Orders live in MySQL”", "Looked at", "Take it back: gnc undo run_"))
+    assert all(x in told.out for x in ("replaces", "Orders live in MySQL", "Replaces “Orders live in MySQL”", "Compared with", "Undo: gnc undo run_"))
 
 
 TABLES = "The tables of the shop, with all that customers ever asked for and its history, are kept elsewhere than MySQL."
