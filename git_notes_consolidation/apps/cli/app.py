@@ -320,8 +320,9 @@ def examples(
 
 
 # A flag takes no value, so the help names no type for it
+_display_type = typer.core.TyperOption.display_type_rich
 typer.core.TyperOption.display_type_rich = (  # type: ignore[method-assign]
-    lambda self, ctx: "" if self.is_flag else self.display_type(ctx))
+    lambda self, ctx: "" if self.is_flag else _display_type(self, ctx))
 
 LLM = option("Ask a language model: auto, openai, lmstudio, ollama, plugin, claude, codex, gemini or off. "
              "Default: what the settings say, or off.", metavar="WHO")
