@@ -274,7 +274,7 @@ def _ask_or_list(ctx: typer.Context) -> None:
         return review_list(ctx, None, None)
     v = shown(view(call.place().repo))
     found = _heaviest(v, None)
-    if not found: call.show([], "Nothing to review.")
+    if not found: call.show([], "Nothing waits for you.")
     _ask_each(call, found if call.verbose else found[:_AT_ONCE], {m.id: m for m in v.scan.memories})
 
 
@@ -306,7 +306,7 @@ def review_list(
                                                                 for k in ("target", "source"))))}
             for p in found]
     call.show(data, *lines, *([] if id else _waiting(v, len(found), len(some))),
-              *(hint if found else ["Nothing to review."]))
+              *(hint if found else ["Nothing waits for you."]))
 
 
 def _waiting(v: View, found: int, some: int) -> list[str]:
@@ -372,7 +372,7 @@ def _decide(call: Call, s: WritingService, verb: str, names: Sequence[str],
         told += [Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"),
                  *([f"  {plain(over)}"] if over else []),
                  *_outcome(r, there | s.held().memories, words, s.author.by)]
-    call.show(data, *(told or ["Nothing to review."]))
+    call.show(data, *(told or ["Nothing waits for you."]))
     if failed: raise typer.Exit(1)
 
 
