@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 from ..store import cache as store_cache, tables as store_tables
@@ -46,11 +46,13 @@ def open_service(path: Path | str = ".", settings: Settings | None = None, **kw:
 
 def client_for(repo: Repo, settings: Settings) -> Callable[[], Client]:
     "Makes what a language model is asked through, when it is asked."
-    def client() -> Client:
-        store_cache.open_index(repo).close()  # The same file holds the replies
-        env = outside(os.environ, repo.worktree or repo.common_dir)
-        return get_client(settings.config, env, store_cache.index_path(repo))
-    return client
+    return partial(_client, repo, settings)
+
+
+def _client(repo: Repo, settings: Settings) -> Client:
+    store_cache.open_index(repo).close()  # The same file holds the replies
+    env = outside(os.environ, repo.worktree or repo.common_dir)
+    return get_client(settings.config, env, store_cache.index_path(repo))
 
 # %% ../../nbs/13_consolidation/14_stores.ipynb #fb22ad8e
 STRATEGIES = ("dedupe", "supersede", "summarize", "tier")
