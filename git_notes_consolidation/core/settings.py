@@ -268,7 +268,7 @@ class WritingSettings(_Checked):
     "What becomes of a memory that is written."
     # Cosine of MiniLM from which a memory is looked at, or strict, balanced, loose; none: the embedder's own
     write_threshold: float | None = in_file(None)
-    # What is judged with less is added, and becomes a question; 1: ask about everything
+    # What is judged with less is added, and becomes a question; 1: all but exact repeats
     write_confidence: float = in_file(0.8, least=0.6)
     # Days that an operation stays in the log when it is pruned; nothing prunes it unasked
     log_retention_days: int = in_file(90)
@@ -358,7 +358,7 @@ RETIRED: dict[str, tuple[str, str]] = {  # Name: the value that always holds, wh
                                     "limits what a model may cost in a day"),
     "write_enabled": ("true", "gnc remember --no-judge adds a fact as it is"),
     "write_candidates": ("5", "a new memory is compared with the 5 nearest ones"),
-    "write_review": ("false", "write_confidence = 1 makes a question of every judgment"),
+    "write_review": ("false", "write_confidence = 1 asks about all but exact repeats"),
     "write_merge": ("true", _JUDGE),
     "write_supersede": ("true", _JUDGE),
     "write_delete": ("true", "gnc forget only hides a memory, and gnc restore brings it back"),

@@ -2,7 +2,7 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "staleness": "stale compare Comparison code_gone",
+    "staleness": "stale compare Comparison",
     "lifetimes": "Stale",
     "history": "tip_of",
 })

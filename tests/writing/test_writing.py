@@ -144,13 +144,13 @@ def test_what_is_unsure_is_added_and_asked(two):
     r = w.remember(MOVED)
     q, = consolidation_status.questions(service.view(open_repo(two)))
     assert (r.operation, r.superseded) == ("ADD", False) and r.review == (q["id"],) and (q["by"], q["span"]) == ("remember", "Replaces “Orders live in MySQL”")
-    consolidation_service.run(consolidation_stores.open_service(two), SAMPLE_NOW, Scope(strategies=frozenset({"tier"})), full=True)
+    consolidation_service.run(consolidation_stores.open_service(two), SAMPLE_NOW, scope=Scope(strategies=frozenset({"tier"})), full=True)
     assert [x["id"] for x in consolidation_status.questions(service.view(open_repo(two)))] == [q["id"]]
 
 
-def test_with_full_confidence_required_everything_is_only_added(two):
+def test_with_full_confidence_required_all_but_exact_repeats_is_only_added(two):
     w = writer(two, write_confidence=1.0)
-    assert [w.remember(t).operation for t in (MOVED, "Tea is at four\n\nIn the kitchen.")] == ["ADD", "ADD"] and len(state_of(two).reviews) == 2
+    assert [w.remember(t).operation for t in (MOVED, "Tea is at four\n\nIn the kitchen.")] == ["ADD", "NOOP"] and len(state_of(two).reviews) == 1
 
 
 @pytest.mark.slow
