@@ -89,6 +89,7 @@ class RetentionSettings(_Checked):
     warm_threshold: float = in_file(0.35)  # This or more is WARM
     archive_threshold: float = in_file(0.25)  # Less than this is ARCHIVED, between is COLD
     grace_days: float = in_file(7.0)  # A memory younger than this is HOT
+    activation_boost = 0.1  # Design 1's, which no formula uses; not to be set
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -302,7 +303,7 @@ class SubconsciousnessConfig(WritingSettings, SessionSettings, ConsolidationSett
                              SimilaritySettings, RetentionSettings):
     "Every setting of every chapter; a base class's fields come before those of the one left of it."
     # Named by design 1, and always so
-    activation_boost, surfacing_enabled, linking_enabled = 0.1, True, True
+    surfacing_enabled, linking_enabled = True, True
 
     @classmethod
     def chapters(cls) -> dict[str, tuple[str, ...]]:

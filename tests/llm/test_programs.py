@@ -207,7 +207,7 @@ def test_a_run_asks_about_open_questions_only_and_says_how_many_calls(year, prog
     assert program.calls == [] and 0 < len(seen[0]) < len(seen[1]) / 3 and len(every.err.splitlines()) > len(dry.err.splitlines()) == 1
     done = gnc("consolidate", "--llm", "claude", "--json", repo=year)
     calls = -(-len(seen[0]) // 30)
-    assert done.err.strip() == dry.err.strip().replace("would get", "gets") + ", with your login or key there" and f"{calls} call" in done.err
+    assert done.err.strip() == dry.err.strip().replace("would get", "gets") + ", with your login or key" and f"{calls} call" in done.err
     asked = [line for c in program.calls for line in c["asked"].splitlines() if line.startswith("P") and ": newer " in line]
     assert len(program.calls) == calls == done.json["llm"]["calls"] and len(asked) == len(seen[0]) == done.json["llm"]["pairs"]["taken"]
     assert "summaries" not in done.json["llm"] and done.json["llm"]["cost"] == pytest.approx(0.0123 * calls)

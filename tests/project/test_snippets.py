@@ -57,7 +57,7 @@ def lacking(block):
     for s in ast.parse(block).body:
         if isinstance(s, ast.ClassDef):
             cls = ours(s.name)
-            there = {f.name for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set(dir(cls))
+            there = {*dir(cls), *(f.name for f in dataclasses.fields(cls))} if dataclasses.is_dataclass(cls) else {*dir(cls)}
             named = {x.target.id for x in s.body if isinstance(x, ast.AnnAssign)} | {y.id for x in s.body if isinstance(x, ast.Assign) for y in x.targets}
             yield from (f"{s.name}.{x}" for x in sorted(named - there))
             for f in (x for x in s.body if isinstance(x, ast.FunctionDef | ast.AsyncFunctionDef) and x.name not in ELSEWHERE):

@@ -43,7 +43,7 @@ def test_the_command_counts(home):
 
 def test_the_command_says_what_lies_deeper(home):
     told = gnc("recall", "glacier", "--mode", "reflexive", repo=home)
-    assert told.code == 0 and "Nothing in mode reflexive" in told.out and "deeper down: add --mode exhaustive" in told.out
+    assert told.code == 0 and "Nothing in mode reflexive" in told.out and "3 in deeper tiers: add --mode exhaustive" in told.out
     assert gnc("recall", "glacier", "--mode", "reflexive", "--json", repo=home).json["deeper"] > 0
     assert "Nothing found." in gnc("recall", "qqq", repo=home).out
 

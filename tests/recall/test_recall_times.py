@@ -160,4 +160,4 @@ def test_what_was_said_again_is_not_older_than_what_stands_between(tmp_path):
     found = {r.summary: r for r in ask(home).search("nightly export", mode="deep", count=False)}
     assert {s: (r.newer, r.again) for s, r in found.items()} == {
             blue: (None, on("2026-10-10")), green: (found[blue].id, None)}
-    assert "written down 2 times, last on 2026-10-10" in gnc("recall", "nightly export", repo=home).out
+    assert "recorded 2 times, last on 2026-10-10" in gnc("recall", "nightly export", repo=home).out

@@ -490,7 +490,7 @@ def test_the_tables_of_design_five_are_our_settings(tmp_path):
     assert {k: getattr(s.config, k) for k in want} == want and {k for k, o in s.origins.items() if o != "default"} == set(want)
     assert ContextBuildConfig.of(s.config) == ContextBuildConfig(5000, COLD, 3)
     assert [r.partition("/gnc.toml: ")[2] for r in s.remarks if "context_" in r] == [
-        f"context_{what} is passed over: gnc context --no-{what} leaves them out" for what in ("summaries", "edges")]
+        f"context_{what} is passed over: the XML context holds {said}" for what, said in (("summaries", "summaries"), ("edges", "relations"))]
     assert settings(tmp_path, DESIGN, {"SUBCOG_CONTEXT_TOKEN_BUDGET": "6000"}).config.context_token_budget == 6000
 
 

@@ -105,7 +105,7 @@ def test_what_a_person_removes_by_name_is_told_and_stays_removed(home):
     assert [x.meant for x in losses(repo)] == [True] and keep(repo) == []
     assert "git notes remove" in gnc("doctor", "-v", repo=home).out and verdicts(home) == (0, 0)
     said = gnc("restore", "--lost", repo=home)
-    assert said.code == 0 and "taken out by hand" in said.out and LOGS.summary in said.out and "git show" in said.out and summaries(home) == left
+    assert said.code == 0 and "removed by hand" in said.out and LOGS.summary in said.out and "git show" in said.out and summaries(home) == left
     git(home, "notes", f"--ref={REFS['runs']}", "remove", git(home, "notes", f"--ref={REFS['runs']}", "list").split()[1])  # Ours is no memory
     assert verdicts(home) == (1, 1) and gnc("consolidate", repo=home).code == 0 and verdicts(home) == (0, 0)
     for m in read_memories(repo).memories: git(home, "notes", f"--ref={MEM}decisions", "remove", m.commit_sha)

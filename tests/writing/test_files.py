@@ -386,10 +386,10 @@ def test_undo_parts_nothing_from_what_it_belongs_to(home):
 def test_what_is_offered_can_be_done(home):
     Path("my notes.md").write_text("- Use pnpm\n- Use pnpm\n")
     told = gnc("tidy", "my notes.md")
-    assert "Do it: gnc tidy 'my notes.md' --apply" in told.out
+    assert "To do it: gnc tidy 'my notes.md' --apply" in told.out
     Path("graph.jsonl").write_text('{"type": "entity", "name": "g", "observations": ["runs on wren", "runs on wren"]}\n')
     told = gnc("tidy", "graph.jsonl")
-    assert "Is it a repeat?" in told.out and "--take" not in told.out  # A part of a line cannot go
+    assert "Duplicate?" in told.out and "--take" not in told.out  # A part of a line cannot go
     Path("b.md").write_text(NOTES.replace("- 2026-02-09", "\n## Production\n\n- 2026-02-09"))
     assert "gnc tidy b.md --take LINE" in gnc("tidy", ".").out
 
@@ -398,7 +398,7 @@ def test_a_folder_is_tidied_though_one_file_cannot_be_read_and_taken_back_though
     Path("old.txt").write_bytes(b"- caf\xe9\n")
     Path("B.md").write_text(text := "- Use pnpm\n- Use pnpm\n")
     told = gnc("tidy", ".", "--apply")
-    assert told.code == 0 and "passed over: old.txt is not UTF-8" in told.err
+    assert told.code == 0 and "skipped: old.txt is not UTF-8" in told.err
     assert Path("MEMORY.md").read_text() == TIDY and Path("B.md").read_text() == text.splitlines(True)[0]
     gnc("tidy", "MEMORY.md", "--undo")
     assert gnc("tidy", ".", "--undo").code == 0 and Path("B.md").read_text() == text

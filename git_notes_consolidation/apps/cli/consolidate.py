@@ -265,7 +265,7 @@ def _begin(file: Path, resume: bool) -> None:
     "consolidate fleet --under ~/work --dry-run: look first", "consolidate fleet --under ~/work",
     "consolidate fleet --under ~/work --resume: go on after a stop",
     "consolidate fleet ~/work/huge --scheduler tcp://scheduler:8786",
-    also="With --scheduler the workers of a Dask cluster compute and this process reads and writes. They "
+    also="With `--scheduler` the workers of a Dask cluster compute and this process reads and writes. They "
          "need this package in the same version, but not the repository."))
 def fleet(
     ctx: typer.Context,

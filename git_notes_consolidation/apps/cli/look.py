@@ -17,10 +17,6 @@ from ...consolidation.view import counted, scored, shown, View, view
 from ...core.memory import as_utc
 from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig
-from ...recall import service as recall_service
-from ...recall.questions import needs_reasoning
-from ...recall.rank import excerpt, listing
-from ...recall.search import MemoryResult, RetrievalMode
 from ...retention.tiers import days_in_tiers
 from ...session.hooks import missing
 from ...store.changes import last_run
@@ -34,7 +30,10 @@ from .app import (
     app, argument, Call, cut, DRY_RUN, evidence, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY,
     option, parse_date, plain, read_words, require_namespace, Row, short, table, Usage, why_empty)
 
-if TYPE_CHECKING: from git_notes_consolidation.recall.reason import ReasonedAnswer, ReasonedRecallService
+if TYPE_CHECKING:
+    from git_notes_consolidation.recall.reason import ReasonedAnswer, ReasonedRecallService
+    from git_notes_consolidation.recall.search import MemoryResult
+    from git_notes_consolidation.recall.service import RecallService
 
 # %% auto #0
 __all__ = ['DONE', 'status', 'llm_rows', 'answer_lines', 'split_flags', 'recall', 'explain', 'done_to', 'changes', 'change_lines',
@@ -208,9 +207,10 @@ def _result_notes(r: MemoryResult, titles: Mapping[str, str]) -> Iterator[str]:
     elif r.again: yield f"recorded {len(r.stands_for) + 1} times, last on {r.again:%Y-%m-%d}"
 
 
-def _result_table(s: recall_service.RecallService, query: str, results: Sequence[MemoryResult], title: str,
+def _result_table(s: RecallService, query: str, results: Sequence[MemoryResult], title: str,
                   again: Mapping[str, Sequence[str]] = {}) -> Table:
     "Results as a table."
+    from git_notes_consolidation.recall.rank import excerpt
     others = s.get_batch(i for r in results for i in (*r.stands_for, r.superseded_by) if i)
     titles = {i: m.summary for i, m in others.items()}
     def text(r: MemoryResult) -> str:
@@ -222,7 +222,7 @@ def _result_table(s: recall_service.RecallService, query: str, results: Sequence
                   for r in results])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #15e5d289
-def answer_lines(s: recall_service.RecallService, query: str, a: ReasonedAnswer) -> Lines:
+def answer_lines(s: RecallService, query: str, a: ReasonedAnswer) -> Lines:
     "An answer with its evidence."
     dates = [(plain(r.original_text, 40), f"{r.memory_timestamp:%Y-%m-%d}", r.value, f"{r.confidence:.2f}")
              for r in a.temporal_resolutions if r.interval]
@@ -262,6 +262,7 @@ def split_flags(
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #9e603eb3
 def _nothing_found(query: str, now: datetime, mode: str | None, deeper: int) -> str:
     "What to try when nothing was found."
+    from git_notes_consolidation.recall.rank import listing
     asks = listing(query, now)
     if asks and asks.since:
         last = asks.until and f"{asks.until - timedelta(days=1):%Y-%m-%d}"
@@ -299,6 +300,9 @@ def recall(
     no_count: bool = flag("--no-count", "Do not count the results as used."),
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when."
+    from git_notes_consolidation.recall.questions import needs_reasoning
+    from git_notes_consolidation.recall.search import RetrievalMode
+    from git_notes_consolidation.recall.service import margin
     call: Call = ctx.obj
     query = read_words(" ".join(words) if words else None, query_file, "--query-file", 2000, call.repo)
     typed = query if words else None
@@ -325,7 +329,7 @@ def recall(
     deeper = 0 if found else len(s.search(query, limit=1000, mode="exhaustive", include_sources=sources,
                                           count=False, **scope))
     again = s.said_again(r.id for r in found) if mode == "exhaustive" and not (at or known) else {}
-    sure = recall_service.margin(found, query)
+    sure = margin(found, query)
     data = head | {k: x.isoformat() if isinstance(x, datetime) else x for k, x in scope.items()} | {
         "results": [r.to_dict() for r in found], "deeper": deeper, "sure": sure} | (
         {"said_again": again} if again else {})

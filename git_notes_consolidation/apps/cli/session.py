@@ -120,7 +120,8 @@ def hook_stop(ctx: typer.Context) -> None:
 
 # %% ../../../nbs/19_apps/03_cli/06_session.ipynb #9b4d3008
 @app.command(epilog=examples("serve", "serve --repo ../other", also=(
-    "It needs `pip install 'git-notes-consolidation[mcp]'`. For Claude Code, in `.mcp.json` at the top of the project:  \n"
+    "It needs `pip install 'git-notes-consolidation[mcp]'`. "
+    "For Claude Code, in `.mcp.json` at the top of the project:  \n"
     "`{\"mcpServers\": {\"memory\": {\"command\": \"gnc\", \"args\": [\"serve\"]}}}`  \n"
     "A server has one repository: the one it is started in, or that of `--repo`.")))
 def serve(ctx: typer.Context) -> None:

@@ -131,7 +131,8 @@ def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
     d = desired_state(Scanned(memories, embedder.embed([m.text for m in memories]), embedder, State(), config,
                               now, Scope(strategies=frozenset({"dedupe", "supersede"})),
                               nearest=(_NEAREST, _NEAREST)))
-    return [e for e in d.edges if e.edge_type in _RELATION], [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
+    edges = [e for e in d.edges if e.edge_type in _RELATION]
+    return edges, [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #5ab2daaf
 _RELATION = {EdgeType.DUPLICATE_OF: "repeated", EdgeType.SUPERSEDES: "replaced"}
