@@ -8,6 +8,7 @@ The research notebooks show the stored numbers, and a test counts again wherever
 import argparse
 import json
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -73,10 +74,13 @@ def plugin_answered(
 def counting():
     "The functions with which nbs/research/05_walk.ipynb counts."
     cells = json.loads((ROOT / "nbs" / "research" / "05_walk.ipynb").read_text(encoding="utf-8"))["cells"]
-    page, names = {}, ("capture_report", "differences", "session_costs", "snapshot")
-    for text in ("".join(c["source"]) for c in cells if c["cell_type"] == "code"):
-        if text.startswith("#| hide") or any(f"def {name}(" in text for name in names): exec(text, page)  # nosec B102 # A page of this repository
-    return [page[name] for name in names]
+    names = ("capture_report", "differences", "session_costs", "snapshot")
+    texts = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place) / "page.py"
+        page.write_text("\n\n".join(t for t in texts if t.startswith("#| hide") or any(f"def {name}(" in t for name in names)), encoding="utf-8")
+        found = runpy.run_path(str(page))
+    return [found[name] for name in names]
 
 
 def measure(

@@ -249,7 +249,7 @@ def test_as_a_judge_it_has_one_tool_and_sees_no_hook_and_no_instructions(tmp_pat
         def run(*words): return gnc_process("--repo", str(repo), *words, cwd=repo, env=env)
         before = {r["id"] for r in run("review", "list", "--json").json}
         done = run("consolidate", "--llm", "claude", "--json")
-        most = sum(map(int, re.findall(r"claude gets (\d+) calls? at most", done.err)))
+        most = sum(map(int, re.findall(r"claude gets at most (\d+) calls?", done.err)))
         used, n = done.json["llm"], len(api.bodies)
         assert done.code == 0 and 3 <= used["calls"] == n <= most, done.err
         assert used["pairs"]["taken"] == used["pairs"]["asked"] > 0 and used["cost"] > 0 and not used["failures"]

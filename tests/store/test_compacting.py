@@ -288,7 +288,7 @@ def test_two_who_compact_otherwise_still_agree(team):
 def test_published_it_reaches_all_and_nothing_comes_back(team):
     home, other, remote = team
     said = gnc("compact", "--horizon", "25d", "--push", remote, repo=home)
-    assert said.code == 0 and "other clones take it over" in said.out
+    assert said.code == 0 and "other clones get it with gnc sync" in said.out
     assert our_tips(open_repo(home)) == our_tips(open_repo(remote)) and count(remote) == 4
     mine = our_tips(open_repo(other))
     sync(open_repo(other), str(remote)); sync(open_repo(home), str(remote))
@@ -329,7 +329,7 @@ def test_a_merge_is_kept_as_one(home, tmp_path):
 def test_words(home):
     wrong = ("--horizon", "soon"), ("--list", "--restore", "x"), ("--dry-run", "--push", "x"), ("--restore", "x")
     assert [gnc("compact", *a, repo=home).code for a in wrong] == [2, 2, 2, 1]
-    assert "No history is kept" in gnc("compact", "--list", repo=home).out
+    assert "No saved history" in gnc("compact", "--list", repo=home).out
     assert gnc("--json", "compact", "--horizon", "2026-10-07", repo=home).json["horizon"].startswith("2026-10-07")
     assert gnc("--json", "compact", "--list", repo=home).json == [{"name": "2026-11-01", "commits": 12, "stores": ["meta", "runs"]}]
     assert datetime(2026, 11, 1, tzinfo=UTC).date() == SAMPLE_NOW.date()

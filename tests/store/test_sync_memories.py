@@ -81,7 +81,7 @@ def test_whoever_was_faster_keeps_what_was_written(pair, monkeypatch):
 def test_a_dry_run_and_no_push_say_what_they_do(pair, tmp_path):
     one, two = pair
     write(one, "decisions", record("Hers"), on="HEAD"); write(two, "decisions", record("His"), on="HEAD")
-    assert gnc("sync", "--no-push", repo=one).out.count("Nothing was sent") == 1 and not refs(tmp_path / "team.git", MEMORIES)
+    assert gnc("sync", "--no-push", repo=one).out.count("Nothing was pushed") == 1 and not refs(tmp_path / "team.git", MEMORIES)
     go(one)
     before = refs(two)
     r = gnc("sync", "--dry-run", "--json", repo=two).json

@@ -488,7 +488,7 @@ def test_a_fact_that_is_only_added_names_the_nearest_that_it_might_replace(two):
     assert f"If this replaces “Orders live in MySQL”, add --supersedes {MYSQL.id[:12]}\n" in told.out
     assert "If this replaces" not in gnc("remember", "Owls sleep by day.", "--dry-run", repo=two).out + gnc("remember", MOVED, "--dry-run", repo=two).out
     r = gnc("remember", TABLES, repo=two)
-    assert f"If this replaces “Orders live in MySQL”, take it back and say it with --supersedes {MYSQL.id[:12]}\n" in r.out
+    assert f"If this replaces “Orders live in MySQL”, undo and repeat it with --supersedes {MYSQL.id[:12]}\n" in r.out
     assert "If this replaces" not in gnc("remember", TABLES + " Today.", "--json", repo=two).out
     assert "If this replaces" not in gnc("remember", "The orders service keeps tables.", "--no-judge", repo=two).out
 

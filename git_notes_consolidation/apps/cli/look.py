@@ -501,8 +501,9 @@ def _line(r: Row, titles: Mapping[str, str]) -> Item:
     i = str(r.get({"tier": "memory", "op": "target"}.get(kind, first)) or r["subject"])
     j = str(r.get(second) or "") if kind in ("edge", "review") else ""
     more = [(f"{label} {short(j)}", title(j))] if j and (title(i) != title(j) or label != "of") else []
-    why = {"op": r.get("reasoning"), "edge": r.get("reason") or ("" if live else of)}.get(kind)
-    told = () if of == "duplicate_of" and live else evidence(r.get("span"), title(i), title(j), why=why)
+    def text(x: object) -> str | None: return x if isinstance(x, str) else None  # A record may hold anything
+    why = {"op": text(r.get("reasoning")), "edge": text(r.get("reason")) or ("" if live else of)}.get(kind)
+    told = () if of == "duplicate_of" and live else evidence(text(r.get("span")), title(i), title(j), why=why)
     return Item(i, title(i), (*more, *(told if kind in ("edge", "op") else ())))
 
 
