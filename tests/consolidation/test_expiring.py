@@ -113,7 +113,7 @@ def test_a_scope_limits_it(done, monkeypatch):
     look = gnc("consolidate", "--dry-run", repo=done, now=LATER)
     assert look.code == 0 and look.out.count("retention_days: archived") == 3 and gone(done) == set(), look.err
     said = gnc("consolidate", repo=done, now=LATER).out
-    assert gone(done) == OVER and "expired, by retention_days" in said
+    assert gone(done) == OVER and "expired (retention_days)" in said
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from git_notes_consolidation.apps.cli import research as metrics_command
 from git_notes_consolidation.observability import metrics as tally
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
-from helpers import add_memories, git, story
+from helpers import git, story
 
 NOW = SAMPLE_NOW.isoformat()
 
@@ -209,14 +209,17 @@ def test_debug_tells_of_every_block_and_quiet_of_none(repo):
 
 
 @pytest.mark.slow
-def test_an_error_is_told_once_with_what_it_was_about(repo, tmp_path):
+def test_an_error_is_told_once_with_what_it_was_about(tmp_path):
     plan = str(tmp_path / "plan.json")
+    things = ("database", "queue", "cache", "parser", "scheduler", "logo", "licence")
+    many = [m for x in things for m in (mem(f"Choice of the {x}", f"The {x} is old.", days_ago=60),
+                                        mem(f"Another {x}", f"This supersedes “Choice of the {x}”.", days_ago=20))]
+    repo = new_repo(tmp_path / "many", many)
     gnc(repo, "consolidate", "--plan", plan, "--max-change", "1")
-    add_memories(repo, [mem("Tea is at four")])
-    done = gnc(repo, "consolidate", "--apply", plan, MEMORY_PLUGIN_LOG_LEVEL="quiet")
+    done = gnc(repo, "consolidate", "--apply", plan, "--max-change", "0", MEMORY_PLUGIN_LOG_LEVEL="quiet")
     rows = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     assert done.returncode == 3 and [(r["level"], r["event"], r["mode"]) for r in rows] == [("error", "consolidation.run failed", "plan")]
-    assert rows[0]["error"].startswith("Stale: ")
+    assert rows[0]["error"].startswith("Guard: ")
 
 
 @pytest.mark.slow

@@ -423,10 +423,10 @@ def test_the_command_line_asks_shows_and_decides(copy):
     [q] = gnc("--json", "review", "list", repo=home).json
     assert q["id"] in state_of(home).reviews and "which is archived" in q["if_accepted"]
     full = gnc("review", "list", q["id"][:12], "-v", repo=home)
-    assert all(x in full.out for x in ("eu-west-1", "eu-central-1", "quoted:", "If accepted: “Staging cluster” replaces"))
+    assert all(x in full.out for x in ("eu-west-1", "eu-central-1", "quoted “", "yes    “Staging cluster” replaces"))
     before = state_of(home)
     dry = gnc("review", "accept", q["id"][:12], "--dry-run", repo=home)
-    assert dry.code == 0 and "If accepted" in dry.out and "undo" not in dry.out and state_of(home) == before
+    assert dry.code == 0 and "yes    “Staging cluster” replaces" in dry.out and "undo" not in dry.out and state_of(home) == before
     done = gnc("review", "accept", q["id"][:12], "--reason", "moved", repo=home)
     assert done.code == 0 and "→ archived" in done.out and "gnc undo run_" in done.out
     late = gnc("review", "reject", q["id"], repo=home)

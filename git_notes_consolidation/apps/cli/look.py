@@ -127,7 +127,7 @@ def _problems(found: Sequence[str], most: int) -> list[str]:
 def llm_rows(usage: Row) -> list[tuple[str, object]]:
     "What a run asked of a language model, and what that cost."
     from git_notes_consolidation.llm.protocol import FAILURES
-    rows: list[tuple[str, object]] = [(k.replace("_", " "), usage[k]) for k in (
+    rows: list[tuple[str, object]] = [(f"model {k.replace('_', ' ')}", usage[k]) for k in (
         "asked", "answered", "cached", "calls", "tokens_in", "tokens_out") if k in usage]
     rows += [("cost", f"${usage['cost']:.4f}" if usage["cost"] else 0)]
     rows += [(f"no answer: {FAILURES.get(kind, kind)}", n) for kind, n in usage["failures"].items()]
