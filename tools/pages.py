@@ -321,8 +321,10 @@ def _arguments(node):
     if pairs and pairs[0][0].arg in ("self", "cls"): pairs = pairs[1:]
     rows, words = [], []
     def put(arg, default, star=""):
-        rows.append((arg.arg, un(arg.annotation), un(default)))
-        words.append(star + arg.arg + (f"={un(default)}" if default is not None else ""))
+        # A command's option is a call with its help in it
+        value = "…" if isinstance(default, ast.Call) and len(un(default)) > 30 else un(default)
+        rows.append((arg.arg, un(arg.annotation), value))
+        words.append(star + arg.arg + (f"={value}" if default is not None else ""))
     for p, d in pairs: put(p, d)
     if a.vararg: put(a.vararg, None, "*")
     elif a.kwonlyargs: words.append("*")
