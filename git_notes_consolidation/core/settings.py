@@ -77,7 +77,7 @@ class RetentionSettings(_Checked):
     "How memories fade and where the tiers begin."
     # What these numbers begin with: default, gnm, subcog or mycelic; each can still be set by itself
     retention_preset: str = in_file("default")
-    # How recency fades: exponential, power, or act-r, which counts every access; `gnc tune` fits it
+    # How recency fades: exponential, power, or act-r, which counts every access; `gnc research tune` fits it
     decay: str = in_file("exponential")
     decay_exponent: float = in_file(0.75)  # Of power and act-r: the greater, the faster at first
     retention_half_life_days: float = in_file(30.0)  # Days for recency to halve

@@ -93,7 +93,7 @@ def beginning(
     if len(text) <= 2 * most and len(head) <= most: return head
     ends = [s.end for s in split_sentences(head) if s.end <= most]
     end = ends[-1] if ends else max(0, head.rfind(" ", 0, most + 1)) or most
-    command = f": gnc {'summaries' if name[:4] == 'sum_' else 'explain'} {name} --json"
+    command = f": gnc explain {name} --json"
     return f"{head[:end]}\n[… {len(text) - end} more characters{command * bool(_OURS.fullmatch(name))}]"
 
 # %% ../../nbs/15_session/06_context.ipynb #e4a82632
@@ -142,7 +142,7 @@ def _status(d: Mapping[str, Any]) -> ET.Element | None:
     memories = element("left-out", "gnc recall WORDS --mode exhaustive", what="memories",
                        count=out["memories"], beyond_tier=out.get("tier"), not_relevant=out.get("relevance"),
                        beyond_namespace_limit=out.get("namespace"), beyond_budget=out.get("budget"))
-    summaries = element("left-out", "gnc summaries", what="summaries", count=out["summaries"])
+    summaries = element("left-out", "gnc status --summaries", what="summaries", count=out["summaries"])
     return element("status", element("last-consolidation", at, run=run),
                    element("total-memories", str(d["total"])), element("tier-distribution", **d["tiers"]),
                    memories if out["memories"] else None, summaries if out["summaries"] else None)

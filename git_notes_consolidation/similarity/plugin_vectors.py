@@ -121,4 +121,4 @@ def without_vector(
     return [
         f"{len(lost)} without a vector from {embedder.name}, so no likeness is seen: "
         f"{', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}. "
-        "The plugin's /memory:sync full, or gnc models pull, brings what is missing"]
+        "The plugin's /memory:sync full, or gnc config pull, brings what is missing"]

@@ -282,7 +282,7 @@ def restore(
         here = _unbundled(repo, Path(name)) if Path(name).is_file() else name
         if here not in (kept := histories(repo)):
             raise RepoError(
-                f"no history is kept as {here!r}; gnc compact --list names them, and a bundle is given by "
+                f"no saved history named {here!r}; see gnc doctor compact --list; give a bundle by "
                 f"its file")
         found = {store: _restored(repo, store, tip) for store, tip in kept[here].items()}
         keep_commits(repo, {i: raw for _, _, made in found.values() for i, raw in made.items()})
@@ -299,7 +299,7 @@ def _unbundled(repo: Repo, file: Path) -> str:
     rows = [line.split(" ", 1) for line in git(repo.path, "bundle", "list-heads",
                                                str(file.absolute())).decode("utf-8", "replace").splitlines()]
     names = {m[1] for row in rows if (m := re.fullmatch(rf"{HISTORY}([\w-]+)/(?:{'|'.join(REFS)})", row[-1]))}
-    if len(names) != 1: raise RepoError(f"{file} is no bundle of gnc compact --bundle")
+    if len(names) != 1: raise RepoError(f"{file} is no bundle of gnc doctor compact --bundle")
     spec = f"{HISTORY}{(name := names.pop())}/*"
     git(repo.path, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
         str(file.absolute()), f"{spec}:{spec}")

@@ -74,7 +74,7 @@ def hold(
 def run_lock(repo: Repo) -> Iterator[dict[str, str]]:
     "Held for the length of a run, and the refs as they are then; `Locked` if another has it."
     with hold(repo, "lock",
-              f"another run is at work in {repo.common_dir}; wait for it, or look at `gnc runs` afterwards",
+              f"another run is at work in {repo.common_dir}; wait for it; then see `gnc log --runs`",
               0.05):
         yield tidy(repo)
 

@@ -277,10 +277,11 @@ class UnknownId(RepoError):
 
 
 _LISTS = {
-    "run_": "`gnc runs` lists runs", "undo_": "`gnc runs` lists runs and undos",
-    "sum_": "`gnc summaries` lists summaries", "edge_": "`gnc review list` and `gnc edges ID` list edges",
-    "mem_": "`gnc recall WORDS` and `gnc tiers --show hot` list memories",
-    "": "`gnc recall WORDS` lists memories, `gnc runs` runs, `gnc summaries` summaries"
+    "run_": "`gnc log --runs` lists runs", "undo_": "`gnc log --runs` lists runs and undos",
+    "sum_": "`gnc status --summaries` lists summaries",
+    "edge_": "`gnc review list` and `gnc explain ID` list edges",
+    "mem_": "`gnc recall WORDS` and `gnc status --show hot` list memories",
+    "": "`gnc recall WORDS` lists memories, `gnc log --runs` runs, `gnc status --summaries` summaries"
 }
 
 

@@ -165,7 +165,7 @@ def push(
     remote: Remote,
     commits: Mapping[str, str],  # Store to commit
     timeout: float = 120.0,
-    # Store to the commit that it takes the place of, which need not be below it; only `gnc compact --push`
+    # Store to the commit that it replaces, which need not be below it; only `gnc doctor compact --push`
     # does that
     instead: Mapping[str, str] = {},
 ) -> None:

@@ -47,9 +47,9 @@ def test_the_version_imports_nothing_of_weight():
 
 
 @pytest.mark.parametrize(("words", "remedy"), [
-    (["undo"], "gnc log --runs lists them"), (["undo", "run_nosuch"], "`gnc runs` lists runs"), (["diff", "run_nosuch"], "`gnc runs` lists runs"),
-    (["summaries", "sum_nosuch"], "`gnc summaries` lists"), (["explain", "mem_nosuch"], "`gnc recall WORDS`"),
-    (["forget", "mem_nosuch"], "`gnc tiers --show hot`"),
+    (["undo"], "gnc log --runs lists them"), (["undo", "run_nosuch"], "`gnc log --runs` lists runs"), (["diff", "run_nosuch"], "`gnc log --runs` lists runs"),
+    (["summaries", "sum_nosuch"], "`gnc status --summaries` lists"), (["explain", "mem_nosuch"], "`gnc recall WORDS`"),
+    (["forget", "mem_nosuch"], "`gnc status --show hot`"),
     (["recall", "x", "--namespace", "nosuch"], "choose from blockers"), (["consolidate", "--namespace", "nosuch"], "choose from blockers"),
     (["remember", "x", "--namespace", "nosuch"], "decisions"),
     (["tiers", "--show", "nosuch"], "choose from hot"), (["review", "accept", "nosuch"], "gnc review list")])

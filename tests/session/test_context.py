@@ -435,7 +435,7 @@ def test_a_hostile_name_is_never_part_of_a_command():
     told_ = [summary(i, ["mem_a"], "They say it. " * 900) for i in ("; rm -rf ~", "--output=x", "sum_$(id)aaaaaaaa", "sum_" + "a2" * 13)]
     tails = {s["id"]: s["summary"].splitlines()[-1] for s in (told_summary(x, (), 60) for x in told_)}
     assert len(tails) == 4 and [t for i, t in tails.items() if "gnc" in t] == [tails["sum_a2a2a2a2"]]
-    assert "gnc summaries sum_a2a2a2a2 --json" in tails["sum_a2a2a2a2"]
+    assert "gnc explain sum_a2a2a2a2 --json" in tails["sum_a2a2a2a2"]
 
 
 @pytest.mark.slow

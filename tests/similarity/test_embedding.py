@@ -198,7 +198,7 @@ def test_other_weights_are_another_name(tiny, tmp_path):
 
 
 def test_what_is_missing_is_named_with_the_command(tmp_path, home):
-    with pytest.raises(EmbeddingError, match="gnc models pull"): minilm_files(tmp_path)
+    with pytest.raises(EmbeddingError, match="gnc config pull"): minilm_files(tmp_path)
     code = ("import sys; sys.modules['onnxruntime'] = None\nfrom git_notes_consolidation.similarity.minilm import MiniLMEmbedder\n"
             f"try: MiniLMEmbedder({str(TINY)!r}).embed(['x'])\nexcept NotImplementedError as e: print(e)")
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
