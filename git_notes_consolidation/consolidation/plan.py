@@ -225,7 +225,7 @@ def model_answers(plan: Plan, usage: Usage, heard: Mapping[str, Heard] = Mapping
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #a650196a
 # A model was asked and had no good answer; asking again tomorrow brings the same
-_FINAL = {"schema", "refusal", "length", "truncated", "empty", "context"}
+_FINAL = {"schema", "refusal", "length", "empty", "context"}
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #f08c3b51
 class Guard(RepoError):

@@ -113,7 +113,7 @@ _PING = Request("ping",
                 ({"role": "user", "content": 'Reply with the JSON object {"ok": true} and nothing else.'},),
                 {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"],
                  "additionalProperties": False}, 200, "ping-1")
-_THERE = {"schema", "length", "truncated", "empty", "refusal", "parameter"}  # Somebody answered, if not well
+_THERE = {"schema", "length", "empty", "refusal", "parameter"}  # Somebody answered, if not well
 
 # %% ../../nbs/17_health/04_doctor.ipynb #228628e7
 def _pinged(config: SubconsciousnessConfig, p: Provider) -> Finding:

@@ -100,12 +100,8 @@ class Inherited(NamedTuple):
     entities: tuple[str, ...]
 
 
-def inherited(
-    sources: Sequence[Memory],
-    highest: bool = True,  # … importance; otherwise the first one's
-) -> Inherited:
+def inherited(sources: Sequence[Memory]) -> Inherited:
     "Tags, importance, time and names of a merged memory."
     stated = [m.importance for m in sources if m.importance is not None]
-    importance = (max(stated, default=None) if highest else sources[0].importance)
-    return Inherited(union_of_tags(sources), importance, min(m.event_time for m in sources),
+    return Inherited(union_of_tags(sources), max(stated, default=None), min(m.event_time for m in sources),
                      tuple(dict.fromkeys(x for m in sources for x in m.relates_to)), entities(sources))

@@ -175,7 +175,6 @@ def draft_merge(
     new: Memory,
     x: Considered,
     at: datetime,
-    highest: bool = True,  # Importance
     drafts: Sequence[str] = (),  # A model's texts
     there: bool = False,  # The new one is in the notes already
 ) -> Draft | None:  # None where the two together are too long for the plugin, or no more than one of them
@@ -184,7 +183,7 @@ def draft_merge(
     body, why = merged_text(older, newer, drafts)
     if (len(body.encode()) > LONGEST_BODY
             or (older.summary, body) in {(m.summary, m.content) for m in (older, newer)}): return None
-    had = inherited([older, newer], highest)
+    had = inherited([older, newer])
     m = _with_id(Memory("", new.commit_sha, x.memory.namespace, older.summary, body, as_utc(at),
                         spec=older.spec or newer.spec, phase=newer.phase, tags=had.tags,
                         relates_to=had.relates_to, importance=had.importance, valid_from=had.valid_from))
@@ -221,12 +220,11 @@ def draft_decision(
     considered: Sequence[Considered],
     least: float,  # Cosine from which a neighbour is related
     at: datetime,
-    highest: bool = True,
     drafts: Sequence[str] = (),
 ) -> Draft:
     "A decision, and its questions, as what would be done."
     made = (draft_repeat(new, d.act[0]) if d.relation == "duplicate"
-            else draft_merge(new, d.act[0], at, highest, drafts) if d.relation == "merge" else None)
+            else draft_merge(new, d.act[0], at, drafts) if d.relation == "merge" else None)
     if made is None:
         acts = d if d.relation == "supersede" else Decision("coexist")
         made = draft_addition(new, acts, considered, least, at)
