@@ -70,7 +70,7 @@ class CandidateReport(Report[CandidateScores, Failure]):
     def to_dict(self, most: int | None = None) -> dict[str, Any]:
         cost = {k: getattr(self, k) for k in ("embedder", "k", "documents", "candidates")}
         return cost | {"per_document": rounded(self.candidates / self.documents),
-                       "seconds": round(self.seconds, 3)} | super().to_dict(most)
+                       "seconds": round(self.seconds, 1)} | super().to_dict(most)
 
 # %% ../../nbs/18_evaluation/06_candidates.ipynb #246105d7
 def evaluate_candidates(
