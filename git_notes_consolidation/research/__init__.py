@@ -5,5 +5,4 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "corpus": "Corpus load_corpus scratch",
     "tuning": "Answer answer",
     "tuning_desk": "Panel tune",
-    "labelling": "LabelFile edge_precision",
 })

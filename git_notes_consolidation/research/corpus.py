@@ -4,28 +4,31 @@
 
 # %% ../../nbs/20_research/01_corpus.ipynb #6e3c4355
 from __future__ import annotations
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 import numpy as np
+from ..consolidation.candidates import candidates
 from ..consolidation.scan import living_memories
 from ..consolidation.view import scored, stand_ins
 from ..consolidation.view import view
 from ..core.loading import load_settings, project_file
-from ..core.memory import Memory, SAMPLE_NOW, sample_memories
-from ..core.models import MemoryEdge, MemoryMetadata
+from ..core.memory import digest, Memory, SAMPLE_NOW, sample_memories
+from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata, Relation
 from ..core.settings import SubconsciousnessConfig
 from ..core.tokens import estimate_tokens
+from ..evaluation.candidates import scan_of
 from ..similarity.endpoint import get_embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..store.git import Repo, RepoError, git, open_repo
 from ..store.reader import write_memories
+from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['NoMemories', 'Corpus', 'load_corpus', 'scratch']
+__all__ = ['NoMemories', 'Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of']
 
 # %% ../../nbs/20_research/01_corpus.ipynb #7d2f5745
 class NoMemories(ValueError):
@@ -102,3 +105,47 @@ def scratch(
     try: git(home, "read-tree", "HEAD")  # What is tracked, without a file of it
     except RepoError: pass  # No commit yet
     return open_repo(home)
+
+# %% ../../nbs/20_research/01_corpus.ipynb #7428000d
+@dataclass(frozen=True)
+class Candidate:
+    "A pair, and what the judge says of it."
+    older: Memory
+    newer: Memory
+    said: Judgment
+    similarity: float = 0.0  # Cosine; 0 where it was not computed
+
+    @property
+    def id(self) -> str: return f"own-{digest('pair', [self.older.id, self.newer.id])[-12:]}"
+
+    @property
+    def is_edge(self) -> bool:
+        "Would it be acted on, or was it?"
+        return self.said.relation in ("supersede", "duplicate") and self.said.confidence >= SURE
+
+    @property
+    def informative(self) -> float:  # 0 to 1
+        "How near the judge is to its line; where it says nothing, how alike the texts are."
+        return self.similarity if self.said.relation == "coexist" else 1 - abs(self.said.confidence - SURE)
+
+
+def judge_candidates(c: Corpus) -> tuple[Candidate, ...]:
+    "Every pair that a run would judge."
+    s = scan_of(c.memories, c.embedder, c.config)
+    def judge(a: int, b: int, x: float | None) -> Candidate:
+        older, newer = s.memories[b], s.memories[a]
+        said = weigh(older, newer, similarity=x, least=c.embedder.same_title)
+        return Candidate(older, newer, said, x or 0.0)
+    found = (judge(*pair) for pair in candidates(s, s.memories))
+    return tuple(x for x in found if x.said.code != "X")
+
+
+def edges_of(c: Corpus, judged: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    "The edges of earlier runs; where there was none, those that the first would make."
+    if not c.edges: return tuple(x for x in judged if x.is_edge)
+    kinds: dict[EdgeType, Relation] = {EdgeType.SUPERSEDES: "supersede", EdgeType.DUPLICATE_OF: "duplicate"}
+    there = {m.id: m for m in c.memories}
+    return tuple(Candidate(there[e.target_id], there[e.source_id],
+                           Judgment(kinds[e.edge_type], e.kind, e.weight, e.code, e.reason or "", e.span))
+                 for e in c.edges if e.edge_type in kinds and e.code != "X"
+                 and {e.source_id, e.target_id} <= there.keys())
