@@ -49,7 +49,8 @@ def edit_line(
     names = [name, *(k for table in _TABLES.values() for k, meant in table.items() if meant == name)]
     line = re.compile(rf"^(\ufeff?[ \t]*(?:{'|'.join(names)})[ \t]*[:=][ \t]*)"
                       r"[^#\r\n]*?(?=[ \t]*(?:#.*)?\r?$)", re.M)
-    if line.search(text): return line.sub(lambda m: m[1] + _literal(value), text)
+    if line.search(text):  # YAML wants a blank behind a colon
+        return line.sub(lambda m: m[1] + " " * m[1].endswith(":") + _literal(value), text)
     table = re.search(r"^[ \t]*\[", text, re.M) if toml else None
     before, after = (text[:table.start()], text[table.start():]) if table else (text, "")
     end = "\r\n" if "\r\n" in text else "\n"
