@@ -184,7 +184,8 @@ class Quote:
 
     def holds(self, memory: Memory) -> bool:
         "Does the memory still say this, at this place?"
-        return memory.id == self.memory_id and getattr(memory, self.field)[self.start:self.end] == self.text
+        known = memory.id == self.memory_id and self.field in ("summary", "content")
+        return known and getattr(memory, self.field)[self.start:self.end] == self.text
 
 # %% ../../nbs/01_core/02_models.ipynb #f3154e93
 @dataclass(frozen=True)

@@ -46,10 +46,13 @@ def edit_line(
     toml: bool = False,
 ) -> str:
     "The text with this setting in it, and everything else as it was."
-    names = [name, *(k for table in _TABLES.values() for k, meant in table.items() if meant == name)]
-    line = re.compile(rf"^(\ufeff?[ \t]*(?:{'|'.join(names)})[ \t]*[:=][ \t]*)"
+    others = "|".join(k for table in _TABLES.values() for k, meant in table.items() if meant == name)
+    inside = "" if toml else "[ \t]+"  # The designs' names hold in their tables
+    key = rf"(?:[ \t]*[\"']?{name}|{inside}[\"']?(?:{others or name}))[\"']?"
+    line = re.compile(rf"^(\ufeff?{key}[ \t]*[:=][ \t]*)"
                       r"[^#\r\n]*?(?=[ \t]*(?:#.*)?\r?$)", re.M)
-    if line.search(text):  # YAML wants a blank behind a colon
+    if len(found := line.findall(text)) > 1: return text  # Which of them is meant?
+    if found:  # YAML wants a blank behind a colon
         return line.sub(lambda m: m[1] + " " * m[1].endswith(":") + _literal(value), text)
     table = re.search(r"^[ \t]*\[", text, re.M) if toml else None
     before, after = (text[:table.start()], text[table.start():]) if table else (text, "")

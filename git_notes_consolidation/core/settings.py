@@ -185,7 +185,7 @@ LLM_PROVIDERS = ("off", "auto", "openai", "lmstudio", "ollama", "plugin", *PROGR
 @dataclass(frozen=True)
 class LLMSettings(_Checked):
     "Who is asked, and what it may cost."
-    # Who judges and writes summaries: off, auto (whoever is configured), openai, lmstudio, ollama, plugin, or
+    # Who judges and writes summaries: off, auto (whoever is configured), openai, lmstudio, ollama, or
     # the program claude, codex or gemini, which auto never takes; not read from files
     llm_provider: str = "off"
     llm_model: str = ""  # Its model, or several with commas; none: the provider's own

@@ -54,7 +54,7 @@ def _rows(d: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str, Any
     "Table, name and value of all that stands in a file; a table with nothing in it has none."
     for key, value in d.items():
         inner = f"{table}.{key}" if table else key
-        if inner in _TABLES and (not value or isinstance(value, dict)):
+        if inner in _TABLES and (value in (None, "") or isinstance(value, dict)):
             yield from _rows(value or {}, inner)
         else: yield table, key, value
 

@@ -28,7 +28,9 @@ class Breakers:
     def __init__(self, tables: Tables, clock: Callable[[], float]) -> None:
         self._tables, self._clock, self._failed = tables, clock, Counter[tuple[str, str]]()
         rows: list[Any] = tables.rows("SELECT who, model, until, event, why FROM llm_breakers")
-        self._open = {(who, model): (until, event, why) for who, model, until, event, why in rows}
+        self._open = {(who, model): (until, event, why) for who, model, until, event, why in rows
+                      if until > clock()}
+        self._tried = set[tuple[str, str]]()  # Their pause is over, and one call finds out for all
 
     def enter(self, p: Provider, model: str) -> Fault | None:
         "None if it may be asked now, otherwise why not."
@@ -36,12 +38,17 @@ class Breakers:
             until, event, why = self._open.get(key, (0.0, "", ""))
             if self._clock() < until:
                 return Fault("model" if event == "model" else "open", why or "failed too often")
-            if until: self._open[key] = (self._clock() + _PAUSE, event, why)  # This call finds out for all
+            if until:
+                self._open[key] = (self._clock() + _PAUSE, event, why)
+                self._tried.add(key)
         return None
 
     def tell(self, p: Provider, model: str, event: str, why: str = "") -> None:
         "What came of a call: answered, counts, long, model, configuration; anything else changes nothing."
         whole, one = self._keys(p, model)
+        for key in self._tried & {whole, one}:
+            self._tried.discard(key)
+            self._open.pop(key, None)
         if event == "answered":
             for key in (whole, one): self._open.pop(key, None); self._failed.pop(key, None)
         elif event == "counts":

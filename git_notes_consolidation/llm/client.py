@@ -217,9 +217,11 @@ async def _ask_model(c: Client, p: Provider, model: str, request: Request,
             c._dropped[p, model] |= {got.parameter}
             continue
         tries[got.kind] += 1
-        c._resume[p.name] = max(c._resume[p.name], now() + (wait := _wait(got, tries[got.kind])))
+        wait = _wait(got, tries[got.kind])
+        if got.kind == "rate": c._resume[p.name] = max(c._resume[p.name], now() + wait)  # For every question
         if tries[got.kind] > _retries(got.kind, p, model) or spent.calls >= _CALLS or now() + wait > end:
             return failed(got.kind, got.note)
+        if got.kind == "server": await sleep(wait)
         if got.kind == "length": limit = 2 * request.max_tokens
         if got.kind == "schema": asked = _repair_request(request, got.note)
 

@@ -376,7 +376,7 @@ def promise_findings(s: Snapshot) -> Iterator[Finding]:
         for what in edge_faults(e, s): yield say("broken", e.id, f"Edge {e.id} {what}")
     for x in s.state.summaries.values():
         try: wrong = [*summary_faults(x, s)]
-        except (TypeError, ValueError): wrong = ["cannot be read"]
+        except (AttributeError, TypeError, ValueError): wrong = ["cannot be read"]
         for what in wrong: yield say("broken", x.id, f"Summary {x.id:.60} {what}")
 
 

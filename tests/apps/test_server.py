@@ -497,10 +497,20 @@ def test_every_line_on_standard_output_is_the_protocols(home, pipe, tmp_path):
 def test_a_line_that_is_no_json_is_survived(home, pipe):
     server = pipe(home)
     server.begin()
-    broken = (b"{nonsense", b"", b"[]", b"null", b"\xff\xfe\x00", b'{"jsonrpc": "2.0", "id": 99}', b'{"a":' * 5000, b"x" * 5_000_000, os.urandom(20_000))
-    for line in broken: server.send(line)
+    broken = (b"{nonsense", b"", b"[]", b"null", b"\xff\xfe\x00", b'{"jsonrpc": "2.0", "id": 99}',
+              b'{"a":' * 5000, b"x" * 5_000_000, os.urandom(20_000).translate(None, b"\r\n"))
+    for line in broken:
+        server.send(line)
+        if not line: continue
+        said = server.answer()
+        assert said["id"] == (99 if b"99" in line[:40] else None) and said["error"]["code"] in (-32700, -32600), line[:40]
+    for half in (b'"id": "\\ud800", "method": "ping"', b'"id": 3, "method": "\\ud800"'):  # What cannot be answered under its own name
+        server.send(b'{"jsonrpc": "2.0", ' + half + b"}")
+        assert (said := server.answer())["id"] is None and said["error"]["code"] == -32600
+    server.send(b'{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": [1]}')
+    assert (said := server.answer())["id"] == 5 and said["error"]["code"] == -32600
     n = server.tool("memory_recall", query="retry", limit=1)
-    assert (a := server.answer())["id"] == n and a["result"]["structuredContent"]["results"]  # What is no request gets no answer
+    assert (a := server.answer())["id"] == n and a["result"]["structuredContent"]["results"]
     server.send(b'{"jsonrpc": "2.0", "id": "half", "method": "tools/call", "params": {"name": "memory_recall", "arguments": {"query": "\\ud800"}}}')
     assert (a := server.answer())["id"] == "half" and a["result"]["isError"] and "query" in a["result"]["content"][0]["text"]
     server.tool("memory_store", text="x" * 5_000_000)

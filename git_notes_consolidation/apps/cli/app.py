@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # %% auto #0
 __all__ = ['Row', 'Lines', 'NO_TABLE', 'EMPTY', 'LLM', 'LOCAL_ONLY', 'DRY_RUN', 'REASON', 'app', 'plain', 'Screen', 'table',
            'short', 'Item', 'evidence', 'listed', 'cut', 'write_csv', 'Usage', 'Call', 'why_empty', 'require_namespace',
-           'parse_date', 'write_file', 'read_words', 'option', 'flag', 'argument', 'examples']
+           'parse_date', 'write_file', 'read_words', 'option', 'flag', 'argument', 'examples', 'refuse_options']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #96daf555
 _RULE = re.compile(r"([^\w\s])\1{5,}")  # A line of one sign, from one side of a terminal to the other
@@ -324,11 +324,18 @@ _display_type = typer.core.TyperOption.display_type_rich
 typer.core.TyperOption.display_type_rich = (  # type: ignore[method-assign]
     lambda self, ctx: "" if self.is_flag else _display_type(self, ctx))
 
-LLM = option("Ask a language model: auto, openai, lmstudio, ollama, plugin, claude, codex, gemini or off. "
+LLM = option("Ask a language model: auto, openai, lmstudio, ollama, claude, codex, gemini or off. "
              "Default: what the settings say, or off.", metavar="WHO")
 LOCAL_ONLY = flag("--local-only", "Ask no model outside this machine and its private network.")
 DRY_RUN = flag("--dry-run", "Show what would happen and change nothing.")
 REASON = option("The reason, for the log.", default="")
+
+
+def refuse_options(ctx: typer.Context, why: str, *names: str, only: bool = False) -> None:
+    "Refuse these options, or with `only` all others, where somebody typed them: they would do nothing."
+    for p in ctx.command.params:
+        typed = getattr(ctx.get_parameter_source(p.name or ""), "name", "") == "COMMANDLINE"
+        if typed and (p.name in names) != only: raise Usage(f"{p.opts[0]} {why}")
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #5388b2ae
 app = typer.Typer(

@@ -311,7 +311,7 @@ def recall(
         if not query: raise Usage(f"--query-file {query_file} holds no question; write one there")
         mode, namespace, as_of = (given.get(k, x) for k, x in (
             ("mode", mode), ("namespace", namespace), ("as-of", as_of)))
-        limit, reason = int(given.get("limit", limit)), reason or "reason" in given or None
+        limit, reason = int(given.get("limit", limit)), True if "reason" in given else reason
     modes = [m.value for m in RetrievalMode]
     if mode not in (None, *modes): raise Usage(f"--mode {mode}: choose from {', '.join(modes)}")
     at, known = parse_date(as_of, "--as-of", end=True), parse_date(known_at, "--known-at", end=True)
@@ -640,10 +640,12 @@ def _prune(call: Call, days: int | None, dry_run: bool) -> None:
     if p.run_id: refresh_index(s, view(s.repo), s.clock())
     would = "would be" if dry_run else "are"
     again = f", and {p.shown} younger ones {would} shown again" if p.shown else ""
-    call.show({"run": p.run_id or None, "before": before.isoformat(), "hidden": p.hidden, "shown": p.shown,
-               "dry_run": dry_run},
+    done = {"run": p.run_id or None, "before": before.isoformat(), "hidden": p.hidden, "shown": p.shown,
+            "dry_run": dry_run}
+    call.show(done,
               f"{p.hidden} operations from before {before:%Y-%m-%d} {would} hidden from the log{again}.",
-              *([f"Show all: gnc log --all   Undo: gnc undo {short(p.run_id)}"] if p.run_id else []))
+              *([f"Show all: gnc log --all   Undo: gnc undo {short(p.run_id)}"] if p.run_id else []),
+              rows=[done])
 
 
 @app.command(epilog=examples(

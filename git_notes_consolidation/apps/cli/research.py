@@ -18,8 +18,9 @@ from ...observability.metrics import exposition, load_series, Series, Tally
 from ...store import cache as store_cache
 from ...store.events import read_events
 from ...store.git import NoRepository, open_repo, Repo
-from .app import (
-    app, argument, Call, cut, examples, flag, Lines, option, plain, Row, table, Usage, write_file)
+from git_notes_consolidation.apps.cli.app import (
+    app, argument, Call, cut, examples, flag, Lines, option, plain, refuse_options, Row, table, Usage,
+    write_file)
 
 # %% auto #0
 __all__ = ['research', 'figure_tables', 'evaluate', 'trial_lines', 'tune', 'repository_series', 'metrics']
@@ -167,7 +168,7 @@ def evaluate(
     four_way: bool = flag("--four-way", "Supersession: also what `gnc remember` would do with each newer "
                                         "memory. A configured language model is asked about every pair."),
     llm: str | None = option("Supersession: compare a language model's judgments with those by rule: auto, "
-                             "openai, lmstudio, ollama, plugin, claude, codex or gemini.", metavar="WHO"),
+                             "openai, lmstudio, ollama, claude, codex or gemini.", metavar="WHO"),
     prompt: Path | None = option("With --llm: also use this prompt (YAML).", metavar="FILE"),
     limit: int | None = option("With --llm: at most N pairs.", min=1, metavar="N"),
     rank: bool = flag("--rank", "With --llm: also rank the pairs by the probability of a yes; the server "
@@ -180,6 +181,8 @@ def evaluate(
     call: Call = ctx.obj
     if what not in _SCORES: raise Usage(f"{what}: choose from {', '.join(_SCORES)}")
     if write_prompt: return _write_prompt(call, write_prompt)
+    if what != "supersession":
+        refuse_options(ctx, f"does not go with {what}", "what", "data", "failures", only=True)
     if llm is not None and (four_way or chains):
         raise Usage("--four-way and --chains do not go with --llm, which tries a prompt; --four-way asks the "
                     "configured model")

@@ -30,7 +30,7 @@ from ...writing.proposals import (
 from ...writing.write import WritingService
 from .app import (
     app, argument, Call, cut, DRY_RUN, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY, option,
-    parse_date, plain, read_words, REASON, short, table, Usage)
+    parse_date, plain, read_words, REASON, refuse_options, short, table, Usage)
 
 # %% auto #0
 __all__ = ['WITH_SECRETS', 'review', 'show_written', 'remember', 'forget', 'restore', 'review_list', 'review_accept',
@@ -126,10 +126,13 @@ def remember(
     call: Call = ctx.obj
     typed = " ".join(words) if words else None
     if update:
+        refuse_options(ctx, "does not go with --update", "words", "text_file", "tag", "importance", "status",
+                       "reason", "update", only=True)
         s = call.writing()
         id = read_words(typed, text_file, "--text-file", 200)
         return show_written(call, s, s.update(id, tags=tag, importance=importance, status=status,
                                               reason=reason))
+    refuse_options(ctx, "goes with --update", "status", "reason")
     s = call.writing(llm_provider=llm, llm_local_only=local_only or None)
     since = parse_date(valid_from, "--valid-from")
     text = read_words(typed, text_file, "--text-file", 100_000)
@@ -319,14 +322,15 @@ def _waiting(v: View, found: int, some: int) -> list[str]:
     return [text.format(n) for n, text in counts if n > 0]
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #5bfc022d
-def _chosen(s: WritingService, verb: str, ids: Sequence[str], all_: bool, yes: bool) -> list[str]:
+def _chosen(s: WritingService, verb: str, ids: Sequence[str], all_: bool, yes: bool,
+            dry_run: bool) -> list[str]:
     "The names of the chosen questions."
     if bool(ids) == all_: raise Usage("which question? Name one or more (gnc review list), or give --all")
     if not all_: return [str(writing_review.meant(s, _question_name(s.repo, i))["id"]) for i in ids]
     found = [p for p in proposals(s.held().view) if not (verb == "accept" and p.refused)]
-    if verb == "accept" and (why := writing_review.too_many(s, found)):
+    if verb == "accept" and not dry_run and (why := writing_review.too_many(s, found)):
         raise Guard(f"{why}. Look with --dry-run; allow it with a larger --max-change")
-    if found and not yes:
+    if found and not (yes or dry_run):
         raise NeedsConfirmation(f"this would {verb} {counted_noun(len(found), 'question')}; look with "
                                 "--dry-run, confirm with --yes")
     return [str(p.question["id"]) for p in found]
@@ -400,7 +404,7 @@ def review_accept(
         relation, kind = writing_review.ANSWERS.get(as_, ("", None))
         return writing_review.edit(s, i, relation=relation or None, kind=kind, swap=True, reason=reason,
                                    dry_run=dry_run)
-    names = _chosen(s, "accept", ids or (), all_, yes or dry_run)
+    names = _chosen(s, "accept", ids or (), all_, yes, dry_run)
     _decide(ctx.obj, s, "accepted" if as_ == "yes" and not swap else as_, names, answer, dry_run)
 
 
@@ -412,5 +416,5 @@ def review_reject(
 ) -> None:
     "Answer no: change nothing and do not ask again (after an agent's no, it may). It can be undone."
     s = ctx.obj.writing()
-    _decide(ctx.obj, s, "rejected", _chosen(s, "reject", ids or (), all_, yes or dry_run),
+    _decide(ctx.obj, s, "rejected", _chosen(s, "reject", ids or (), all_, yes, dry_run),
             lambda i: writing_review.reject(s, i, reason, dry_run=dry_run), dry_run)

@@ -206,35 +206,48 @@ def serve(workspace: Workspace, log_level: Literal["DEBUG", "INFO", "WARNING", "
 
 
 async def _serve(server: mcp_lowlevel.Server[Any]) -> None:
-    waiting = set[str]()  # Ids of requests that want an answer
+    waiting = set[int | str]()  # Ids of requests that want an answer
     heard, to_server = reversed(anyio.create_memory_object_stream[Any]())
     answers, from_server = reversed(anyio.create_memory_object_stream[Any]())
     async with mcp_stdio.stdio_server() as (source, sink), anyio.create_task_group() as tasks:
-        tasks.start_soon(_hear, source, to_server, waiting)
+        tasks.start_soon(_hear, source, to_server, sink.clone(), waiting)
         tasks.start_soon(_answer, answers, sink, waiting)
         await server.run(heard, from_server, server.create_initialization_options())
 
 
-async def _hear(source: Any, to_server: Any, waiting: set[str]) -> None:
-    async with to_server:
+async def _hear(source: Any, to_server: Any, sink: Any, waiting: set[int | str]) -> None:
+    async with to_server, sink:
         async for said in source:
             if isinstance(said, ValidationError): said = _reread(said)
+            if said is None: continue
+            if isinstance(said, mcp_types.JSONRPCError):
+                await sink.send(mcp_message.SessionMessage(said))
+                continue
             match getattr(said, "message", None):
-                case mcp_types.JSONRPCRequest(id=i): waiting.add(str(i))
-                case mcp_types.JSONRPCNotification(params={"requestId": i}): waiting.discard(str(i))
+                case mcp_types.JSONRPCRequest(id=i): waiting.add(i)
+                case mcp_types.JSONRPCNotification(params={"requestId": i}): waiting.discard(i)
             await to_server.send(said)
         while waiting: await anyio.sleep(0.01)
 
 
-async def _answer(answers: Any, sink: Any, waiting: set[str]) -> None:
+async def _answer(answers: Any, sink: Any, waiting: set[int | str]) -> None:
     async with sink:
         async for said in answers:
             await sink.send(said)
-            waiting.discard(str(getattr(said.message, "id", "")))
+            waiting.discard(getattr(said.message, "id", ""))
 
 
 def _reread(refused: ValidationError) -> Any:
+    "The message of a line that pydantic does not read, or the answer that it is none; of a blank one, nothing."
+    found = refused.errors(include_url=False)
+    if not str(found[0]["input"]).strip(): return None
+    code, why, name = mcp_types.PARSE_ERROR, "this line is not JSON", None
     with suppress(TypeError, ValueError, RecursionError):
-        said = json.loads(refused.errors(include_url=False)[0]["input"])
+        said = json.loads(found[0]["input"]) if found[0]["type"] == "json_invalid" else found[0]["input"]
+        code, why = mcp_types.INVALID_REQUEST, "this is no request of JSON-RPC 2.0"
+        asked = next((x for x in (said, *(e["input"] for e in found)) if isinstance(x, dict)), {})
+        f"{asked.get('id')}{asked.get('method')}".encode()  # Half a surrogate cannot be answered
+        name = asked["id"] if type(asked.get("id")) in (int, str) else None
         return mcp_message.SessionMessage(mcp_types.jsonrpc_message_adapter.validate_python(said))
-    return refused
+    return mcp_types.JSONRPCError(jsonrpc="2.0", id=name,
+                                  error=mcp_types.ErrorData(code=code, message=why))
