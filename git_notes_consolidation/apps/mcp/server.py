@@ -238,7 +238,7 @@ async def _answer(answers: Any, sink: Any, waiting: set[int | str]) -> None:
 
 
 def _reread(refused: ValidationError) -> Any:
-    "The message of a line that pydantic does not read, or the answer that it is none; of a blank one, nothing."
+    "The message of a line that pydantic refuses, or the answer that it is none; None if it is blank."
     found = refused.errors(include_url=False)
     if not str(found[0]["input"]).strip(): return None
     code, why, name = mcp_types.PARSE_ERROR, "this line is not JSON", None
