@@ -106,22 +106,9 @@ def test_cells_are_compared_one_by_one():
     assert outputs.compared(cells, [[value("1"), failed]]) == [(1, "a", "nothing", "error: ValueError: no")]
 
 
-def test_what_is_volatile():
-    is_volatile = lambda text: outputs.is_volatile(code(text))
-    assert is_volatile("#| volatile\nx") and is_volatile("#|volatile") and is_volatile("#| slow\n# | volatile\nx")
-    assert not any(map(is_volatile, ("x\n#| volatile", "# volatile\nx", "#| volatiles\nx", "", "'#| volatile'")))
-
-
 def test_few_cells_are_volatile():
     "UMAP, which git is installed, how long something takes. A new one must be worth its place: what it shows is never looked at again."
     assert 0 < sum(outputs.is_volatile(c) for p in PATHS for c in outputs.code_cells(outputs.read(p))) <= 10
-
-
-def test_nbdev_takes_the_directive_for_its_own():
-    process = pytest.importorskip("nbdev.process")
-    from execnb.nbio import dict2nb, mk_cell
-    nb = process.NBProcessor(nb=dict2nb({"metadata": {}, "cells": [mk_cell("#| volatile\nf(1)"), mk_cell("#| slow\n#| volatile\nf(2)")]}), process=True).nb
-    assert [c.source for c in nb.cells] == ["f(1)", "f(2)"]  # nothing of it on the page
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)

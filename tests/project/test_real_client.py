@@ -101,7 +101,6 @@ def test_resumed_it_has_it_once_and_compacted_again(client, hello):
     assert OPEN in compacted.hooks["SessionStart:compact"]["stdout"], compacted.rows
 
 
-NAMESPACES = "decisions learnings blockers progress reviews patterns research elicitation inception retrospective"
 @pytest.mark.parametrize(("prompt", "command"), [
     ("/memory:status", "gnc status"), ("/memory:tiers --show hot", "gnc tiers --show hot"), ("/memory:consolidate --dry-run", "gnc consolidate --dry-run"),
     ("/memory:consolidate --namespace retrospective --dry-run", "gnc consolidate --namespace retrospective --dry-run"),
