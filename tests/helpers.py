@@ -1,5 +1,6 @@
 """For tests: git in one call, and the project's own files as text."""
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -25,6 +26,11 @@ def git(
     done = subprocess.run(["git", *map(str, args)], cwd=repo, env=env, input=input, capture_output=True, encoding="utf-8", errors="surrogateescape")
     if check and done.returncode: raise AssertionError(f"git {' '.join(map(str, args))} failed with {done.returncode}: {done.stderr.strip()}")
     return done.stdout.rstrip("\n")
+
+
+def rows_of(module):
+    "The rows that a test module goes through, by the name of its test."
+    return json.loads((FIXTURES / "rows" / f"{module}.json").read_text(encoding="utf-8"))
 
 
 def module_of(path): return ".".join(path.relative_to(ROOT).with_suffix("").parts)

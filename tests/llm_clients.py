@@ -31,9 +31,6 @@ def parse(text):
     return value
 
 
-def nothing_fits(text): raise BadReply("never good enough")
-
-
 def cloud(server, *models, name="openai", key=KEY):
     "A provider that costs something, wherever it really is."
     return Provider(name, getattr(server, "url", server), models or ("gpt-5-nano",), key, local=False)

@@ -3,16 +3,12 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from contextlib import closing
 from datetime import timedelta
 
 import pytest
 from calls import gnc, gnc_process, new_repo, run
-from git_notes_consolidation.observability import tracing
 from git_notes_consolidation.health import monitor as healths
 from git_notes_consolidation.store.changes import remember_start
 from git_notes_consolidation.core.loading import load_settings
@@ -20,7 +16,7 @@ from git_notes_consolidation.health.monitor import COMPONENTS, WORST, document, 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.reader import note_text, write_memories
-from helpers import git, replace_everywhere, story
+from helpers import git, story
 
 DAY = timedelta(days=1)
 
@@ -147,12 +143,6 @@ def test_an_index_that_is_gone_torn_or_of_another_version(home):
     assert hurt(home, now=SAMPLE_NOW + DAY) == {}
 
 
-def test_a_clone_in_which_nobody_ran_is_not_degraded(tmp_path):
-    made = new_repo(tmp_path / "r")
-    write_memories(open_repo(made), story()[:3])
-    assert hurt(made) == {} and part(made, "runs").detail == "No run yet in this clone."
-
-
 # What needs a file system of its own is tried in a process that has one.
 APART = ["unshare", "--user", "--map-root-user", "--mount"]
 
@@ -252,12 +242,6 @@ def test_a_lock_of_gits_that_a_dead_process_left(home):
     assert not lock.exists() and part(home, "lock").status == "healthy"
 
 
-def test_a_clock_that_is_behind(home):
-    behind = part(home, "clock", now=SAMPLE_NOW - 3 * DAY)
-    assert behind.status == "degraded" and "It is 2026-10-29 12:00 here, and the last run is of 2026-11-01 12:00" in behind.detail
-    assert part(home, "clock", now=SAMPLE_NOW - timedelta(minutes=4)).status == "healthy"
-
-
 @pytest.mark.slow
 def test_what_the_remote_does_not_have(home, tmp_path):
     assert part(home, "sync").detail == "There is no remote to share with."
@@ -293,69 +277,3 @@ def test_a_model_that_refuses_the_key_is_told_without_asking_again(home, faulty_
     assert "sk-secret" not in json.dumps(seen)
     other = {c.name: c for c in healths.health(open_repo(home), load_settings(env=env), env | {"OPENAI_API_KEY": "sk-another"}, SAMPLE_NOW).components}
     assert "is not asked" not in other["llm"].detail and part(home, "llm").status == "healthy"  # Another key, and nobody to be asked
-
-
-def closed_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-@pytest.mark.slow
-def test_a_model_that_is_not_there(home):
-    "A local server that was stopped: the last run found nobody, and doctor --online finds nobody now."
-    pytest.importorskip("openai")
-    url = f"http://127.0.0.1:{closed_port()}/v1"
-    env = {"OPENAI_API_KEY": "sk-0", "OPENAI_BASE_URL": url, "MEMORY_CONSOLIDATION_LLM_PROVIDER": "openai"}
-    more(home, [mem("ADR-1: We use Redis", "For queues.", days_ago=9), mem("ADR-2: We use RabbitMQ", "For queues, no longer Redis.", days_ago=2)])
-    with pytest.MonkeyPatch.context() as m:
-        for k, v in env.items(): m.setenv(k, v)
-        gnc("consolidate", repo=home)
-    settings = load_settings(env=env)
-    llm = {c.name: c for c in healths.health(open_repo(home), settings, env, SAMPLE_NOW).components}["llm"]
-    assert llm.status == "degraded" and "got no answer (connection" in llm.detail and "--online" in llm.remedy
-    llm = {c.name: c for c in healths.health(open_repo(home), settings, env, SAMPLE_NOW, online=True).components}["llm"]
-    assert llm.status == "unhealthy" and "has not answered as asked" in llm.detail
-
-
-@pytest.mark.slow
-def test_the_collector_is_looked_for_only_online(home):
-    gone = {"MEMORY_PLUGIN_OTLP_ENDPOINT": f"http://u:secret@127.0.0.1:{closed_port()}/x?k=secret"}
-    assert part(home, "observability", env=gone).status == "healthy"
-    missing = part(home, "observability", env=gone, online=True)
-    assert missing.status == "degraded" and "Nobody listens at http://127.0.0.1" in missing.detail and "Start the collector" in missing.remedy
-    assert "secret" not in json.dumps(document(state(home, env=gone, online=True)))
-    with closing(socket.create_server(("127.0.0.1", 0))) as s:
-        there = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{s.getsockname()[1]}"}
-        assert "where somebody listens" in part(home, "observability", env=there, online=True).detail
-        s.settimeout(0.1); s.accept()  # That was it
-        part(home, "observability", env=there)
-        with pytest.raises(TimeoutError): s.accept()
-    quiet = gone | {"MEMORY_PLUGIN_OBSERVABILITY_ENABLED": "false"}
-    assert part(home, "observability", env=quiet, online=True).detail == "Nothing is sent anywhere."
-    assert part(home, "observability", env={"MEMORY_PLUGIN_LOG_LEVEL": "loud"}).status == "degraded"
-    for bad in ("ftp://x", "http://[", "localhost:4318"):
-        assert part(home, "observability", env={"OTEL_EXPORTER_OTLP_ENDPOINT": bad}, online=True).status == "degraded"
-
-
-def test_an_endpoint_without_what_sends_there(home, monkeypatch):
-    replace_everywhere(monkeypatch, tracing, "has_sdk", lambda: False)
-    lacking = part(home, "observability", env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
-    assert lacking.status == "degraded" and "[otel]" in lacking.remedy
-
-
-def test_a_damaged_cache_hides_no_other_finding(home):
-    remember_start(open_repo(home), SAMPLE_NOW + timedelta(hours=2))
-    (home / ".memory/consolidation.db").write_bytes(b"junk" * 100)
-    assert {"runs", "index"} <= {*hurt(home, now=SAMPLE_NOW + DAY)}
-
-
-@pytest.mark.slow
-def test_a_quick_look_at_ten_thousand_memories_is_quick(tmp_path):
-    made = new_repo(tmp_path / "r", [mem(f"Number {i}", "x", days_ago=i % 300) for i in range(10_000)])
-    spent = []
-    for _ in range(3):
-        since = time.process_time()
-        h = state(made, quick=True)
-        spent.append(time.process_time() - since)
-    assert "10000 notes" in {c.name: c for c in h.components}["notes"].detail and min(spent) < 0.5, spent

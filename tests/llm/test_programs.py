@@ -123,13 +123,6 @@ def test_what_is_no_reply_is_a_failure_that_says_so(program, asking, mode, failu
     if mode == "login": assert client.ledger.spent() == (0, 0.0) and "/login" in client.usage().notes[0]
 
 
-def test_whoever_logs_in_is_asked_at_once(program, asking, tmp_path):
-    program("login")
-    assert ask(asking(program.provider, cache_path=tmp_path / "c.db")).failure == "auth"
-    program("answer")
-    assert ask(asking(program.provider, cache_path=tmp_path / "c.db")).value == parse(GOOD)
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="it looks for a process in /proc")
 def test_one_that_sleeps_for_ever_is_ended_with_what_it_started(program, asking):
     program("sleep")
@@ -213,10 +206,3 @@ def test_a_run_asks_about_open_questions_only_and_says_how_many_calls(year, prog
     assert "summaries" not in done.json["llm"] and done.json["llm"]["cost"] == pytest.approx(0.0123 * calls)
     again = gnc("consolidate", "--full", "--llm", "claude", "--json", repo=year)
     assert again.json["llm"]["calls"] == 0 and len(program.calls) == calls  # The answers are kept
-
-
-def test_a_dry_run_in_python_starts_none(year, program, monkeypatch):
-    monkeypatch.setenv("PATH", f"{program.path}{os.pathsep}{os.environ['PATH']}")
-    s = consolidation_stores.open_service(year, load_settings({"llm_provider": "claude"}, env={}))
-    service.run(s, SAMPLE_NOW, dry_run=True, full=True)
-    assert program.calls == []

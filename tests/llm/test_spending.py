@@ -38,12 +38,6 @@ def test_the_limit_holds_at_every_step(calls):
             assert books.spent()[0] == paid
 
 
-def test_a_bill_above_the_bound_is_believed():
-    with closing(ledger()) as books:
-        books.settle(books.reserve(Bound(1, 1)), (999, 1))
-        with pytest.raises(BudgetExceeded): books.reserve(Bound(1, 0))
-
-
 def test_the_day_is_a_utc_day_and_a_late_bill_goes_to_the_day_of_its_call():
     now = [NOW]
     with closing(Ledger(daily_tokens=100, clock=lambda: now[0])) as books:

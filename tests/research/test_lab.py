@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from urllib.request import Request, urlopen
 
 import pytest
-from helpers import ROOT, add_memories, git, refs, story
+from helpers import ROOT
 from llm_servers import FaultyServer, schema_of, sensible
 
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
@@ -180,18 +180,6 @@ def test_the_half_life_moves_the_tiers_within_a_second(watched):
     assert watched.errors == [] and watched.outside == []
 
 
-def test_a_number_is_typed_and_the_moved_are_named(watched):
-    page = watched.page
-    put(page, "retention_half_life_days", "90")
-    page.wait_for_selector(".gnc-line:has-text('26 hot, 125 warm, 128 cold, 130 archived; 221 would move')", timeout=5000)
-    assert page.locator(".gnc-moved tr").count() == 61 and "TCP keepalive at 60 s on the heartbeat connection" in page.inner_text(".gnc-moved")
-    put(page, "retention_half_life_days", "soon")
-    page.wait_for_function("document.querySelector('.gnc-retention_half_life_days-number input').value === '90'", timeout=5000)
-    page.click("button:text-is('back to defaults')")
-    page.wait_for_selector(".gnc-moved:has-text('No memory changes its tier')", timeout=5000)
-    assert watched.errors == [] and watched.outside == []
-
-
 def test_every_figure_is_drawn_and_follows(watched):
     page = watched.page
     drawn = {"who moves": ".gnc-flow .sankey-link", "by namespace": ".gnc-spaces .bars path", "how long": ".gnc-days .bars path",
@@ -207,18 +195,6 @@ def test_every_figure_is_drawn_and_follows(watched):
     page.wait_for_function("before => document.querySelector('.gnc-sizes .legend').textContent !== before", arg=sizes, timeout=5000)
     left = re.match(r"clusters: (\d+)too small: ", page.text_content(".gnc-sizes .legend"))[1]
     page.wait_for_selector(f".gnc-line:has-text('; {left} clusters hold')", timeout=5000)
-    assert watched.errors == [] and watched.outside == []
-
-
-def test_what_is_refused_is_said_and_the_figures_stay(watched):
-    page = watched.page
-    page.click("button:text-is('back to defaults')")
-    page.wait_for_function(f"{TIERS} === '10 10 49 49 94 94 256 256'", timeout=5000)
-    put(page, "warm_threshold", "0.99")
-    page.wait_for_selector(".gnc-line:has-text('must fall from hot to warm')", timeout=5000)
-    assert page.evaluate(TIERS) == "10 10 49 49 94 94 256 256"
-    page.click("button:text-is('back to defaults')")
-    page.wait_for_selector(".gnc-line:has-text('; 0 would move')", timeout=5000)
     assert watched.errors == [] and watched.outside == []
 
 
@@ -240,21 +216,6 @@ def test_the_button_writes_what_gnc_reads(watched, tmp_path):
     wanted = replace(SubconsciousnessConfig(), embedder="minilm", retention_half_life_days=365.0)
     assert load_settings(env={}, file=tmp_path / "gnc.toml").config == wanted
     assert watched.errors == [] and watched.outside == []
-
-
-def test_a_repository_of_ones_own(watched, tmp_path):
-    page = watched.page
-    page.fill(".gnc-repo input", str(tmp_path / "nowhere"))
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".gnc-corpus:has-text('nowhere')", timeout=10_000)
-    git(tmp_path, "init", "-q", "-b", "main")
-    add_memories(tmp_path, story())
-    before = refs(tmp_path, "refs/")
-    page.fill(".gnc-repo input", str(tmp_path))
-    page.keyboard.press("Enter")
-    page.wait_for_selector(f".gnc-corpus:has-text('{len(story())} memories from')", timeout=20_000)
-    page.wait_for_selector(".gnc-tiers .bartext", state="attached", timeout=20_000)
-    assert refs(tmp_path, "refs/") == before and not (tmp_path / ".memory").exists() and watched.outside == []
 
 
 def test_the_page_shows_no_code_and_asks_for_a_token(browser, tmp_path):
@@ -316,14 +277,6 @@ def test_a_pair_is_labelled_by_click_and_by_key(server, browser, notebooks):
     assert found.errors == [] and found.outside == []
 
 
-def test_a_rule_is_switched_off(server, browser):
-    found = opened(server, browser, "11_rules")
-    found.page.click("label:has-text('named outright') input")
-    found.page.wait_for_selector(".gnc-rules-line:has-text('Without named outright')", timeout=15_000)
-    found.page.wait_for_selector(".gnc-rules-table tr", timeout=5000)
-    assert found.page.locator(".gnc-rules-table tr").count() > 3 and found.errors == [] and found.outside == []
-
-
 def test_a_prompt_is_asked(server, browser, model):
     "First of the recording; then of a server on this machine that calls half of the pairs outdated."
     found = opened(server, browser, "prompts")
@@ -340,17 +293,3 @@ def test_a_prompt_is_asked(server, browser, model):
     page.wait_for_function(f"before => {bars} !== before", arg=before, timeout=10_000)
     answers = page.locator(".gnc-ask-table tr:has-text('answers taken') td").all_inner_texts()
     assert answers == ["24 of 24"] * 3 and found.errors == [] and found.outside == []
-
-
-def test_another_history_and_another_threshold(server, browser):
-    found = opened(server, browser, "02_retention")
-    found.page.select_option(".gnc-decay-which select", "chrono")
-    found.page.wait_for_selector(".gnc-decay-note:has-text('chrono: the default scores')", timeout=20_000)
-    found.page.wait_for_selector(".gnc-decay-chart .gtitle:has-text('chrono')", timeout=10_000)
-    assert found.errors == [] and found.outside == []
-    pytest.importorskip("umap")
-    found = opened(server, browser, "03_cluster-map")
-    found.page.fill(".gnc-map-threshold-number input", "0.1")
-    found.page.keyboard.press("Enter")
-    found.page.wait_for_selector(".gnc-map .gtitle:has-text('at 0.1')", timeout=20_000)
-    assert found.page.locator(".gnc-map .annotation-text").count() == 7 and found.errors == [] and found.outside == []

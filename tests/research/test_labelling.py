@@ -14,10 +14,9 @@ from git_notes_consolidation.consolidation.service import run
 from git_notes_consolidation.consolidation.stores import open_service
 from git_notes_consolidation.evaluation.labelled import DataError
 from git_notes_consolidation.evaluation.pairs import load_pairs
-from git_notes_consolidation.evaluation.prompts import offline_trial, sample
 from git_notes_consolidation.research.corpus import load_corpus
 from git_notes_consolidation.research.labelling import (
-    ANSWERS, LabelFile, edge_precision, edges_of, informative_order, judge_candidates, labelled_row, random_order)
+    LabelFile, edges_of, informative_order, judge_candidates, labelled_row, random_order)
 
 REPLIES = {"supersede": "replaces it", "duplicate": "says the same", "coexist": "both hold", "merge": "adds to it"}
 
@@ -42,17 +41,6 @@ def test_gnc_evaluates_them(labels):
     assert every["n"] == 40 and every["precision"]["k"] == every["precision"]["n"] == said > 0
 
 
-def test_the_prompt_bench_takes_them(labels):
-    trial = offline_trial(sample(load_pairs(labels.path)))
-    assert len(trial.pairs) == 40 and trial.wrong.k == 0 and trial.precision.n > 0
-
-
-def test_the_judge_says_of_the_row_what_it_said_of_the_memories(labels):
-    "The texts, dates and namespaces of a row are those of the memories, or the judge would see another pair."
-    for p, j in zip(labels.pairs, offline_trial(labels.pairs).said):
-        assert (j.relation, round(j.confidence, 4)) == (p.row["said"]["relation"], p.row["said"]["confidence"]), p.id
-
-
 def test_edges_of_a_repository_are_those_of_its_runs(tmp_path):
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "config", "user.name", "T"); git(tmp_path, "config", "user.email", "t@example.org")
@@ -64,17 +52,6 @@ def test_edges_of_a_repository_are_those_of_its_runs(tmp_path):
     before, after = refs(tmp_path, "refs/"), load_corpus(tmp_path)
     assert {(x.newer.id, x.older.id) for x in edges_of(after, ())} == would and after.decided
     assert refs(tmp_path, "refs/") == before
-
-
-def test_what_is_skipped_or_labelled_elsewhere_does_not_choose_the_sample(labels):
-    order = random_order(edges_of(load_corpus(), judge_candidates(load_corpus())))
-    known = labels.labels
-    whole = edge_precision(order, known)
-    assert (whole.right.n, whole.skipped, whole.edges) == (20, 0, len(order))
-    hard = {i: p for i, p in known.items() if p.row["queue"] != "random edges"}
-    assert edge_precision(order, hard).right.n == 0
-    gap = {i: p for i, p in known.items() if i not in {x.id for x in order[3:6]}}
-    assert (edge_precision(order, gap).right.n, edge_precision(order, gap).skipped) == (17, 3)
 
 
 def test_a_label_that_was_cut_off_is_told_by_its_line(labels, tmp_path):
@@ -92,11 +69,3 @@ def test_two_writers_lose_no_label(labels, tmp_path):
     writers = [subprocess.Popen([sys.executable, "-c", code, str(there)], stdin=subprocess.PIPE, text=True, env=os.environ) for _ in range(2)]
     for i, p in enumerate(writers): p.stdin.write("\n".join(rows[i::2]) + "\n"); p.stdin.close()
     assert [p.wait(60) for p in writers] == [0, 0] and {p.id for p in load_pairs(there)} == {*labels.labels}
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_every_answer_reads_back(answer, tmp_path):
-    x = random_order(judge_candidates(load_corpus()))[0]
-    LabelFile(tmp_path / "a.jsonl").add(labelled_row(x, answer, "random edges"))
-    pair, = load_pairs(tmp_path / "a.jsonl")
-    assert (pair.label, pair.relation) == ANSWERS[answer][:2]
