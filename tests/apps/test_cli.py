@@ -173,13 +173,6 @@ def test_exit_code_4_when_another_run_is_at_work(home):
     assert refs(home) == before and gnc("consolidate", repo=home).code == 0
 
 
-@pytest.mark.slow
-def test_the_code_is_that_of_the_process(tmp_path):
-    (tmp_path / "plain").mkdir()
-    codes = [gnc_process(*args).code for args in (["--help"], ["--repo", tmp_path / "plain", "status"], ["nosuch"])]
-    assert codes == [0, 1, 2]
-
-
 # Help
 
 
@@ -218,22 +211,6 @@ def test_names_typed_and_problems_reported_are_harmless_too(tmp_path):
     add_memories(home, [mem("fine", days_ago=1, importance=None, namespace="learnings", tags=(EVIL,))])
     assert harmless(gnc("status", repo=home).out)
     assert json.loads(gnc("--json", "explain", f"nosuch{EVIL}", repo=home).out)["exit_code"] == 2
-
-
-# Names
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["explain", "edges"])
-def test_a_memory_answers_to_its_beginning_and_to_both_spellings_of_its_place(home, command):
-    m = named(home, OVERTURNED)
-    def told(name):
-        found = gnc(command, name, "--json", repo=home).json
-        return found if command == "edges" else found["id"]  # Each look is a use, and the score has it
-    want, place = told(m.id), m.places[0]
-    for name in (m.id[:12], m.id.removeprefix("mem_")[:8], f"decisions:{place.commit}:0", f"decisions:{place.commit[:7]}:0"):
-        assert told(name) == want != [], name
-    assert gnc(command, f"learnings:{place.commit}:0", repo=home).code == 2 and gnc(command, f"decisions:{place.commit}:1", repo=home).code == 2
 
 
 # Looking before

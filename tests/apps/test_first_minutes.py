@@ -85,21 +85,6 @@ def test_at_80_columns_no_name_is_broken_and_no_title_is_cut(slept, words):
         assert "“Supersedes ADR-005”" in text or "duplicate" in text
 
 
-@pytest.mark.slow
-def test_a_plan_and_a_diff_tell_the_same_and_what_hides_comes_first(tmp_path):
-    home = made(tmp_path / "repo", sample_memories())
-    plan = gnc("consolidate", "--dry-run", "--max-change", "0.25", repo=home).out
-    gnc("consolidate", "--max-change", "0.25", repo=home)
-    diff = gnc("diff", "run_", repo=home).out
-    listed = plan[plan.index("Replaced: "):].rstrip()
-    assert listed == diff[:diff.index("\nWhy: gnc explain ID")].rstrip()
-    heads = re.findall(r"^(\w.*): (\d+)$", diff, re.M)
-    assert [h for h, _ in heads[:3]] == ["Replaced", "Replaced in part", "Duplicates, hidden behind the first"]
-    moves = {h: int(n) for h, n in heads if " → " in h}
-    assert sum(moves.values()) == len(gnc("diff", "run_", "--json", repo=home).json["tiers"])
-    assert not any(re.search(r"score \d", h) for h in moves)  # What is a memory's own stands in explain
-
-
 def test_a_spreadsheet_runs_nothing_and_what_is_no_table_is_refused_before_it_is_done(tmp_path):
     home = new_repo(tmp_path / "repo", [mem("=HYPERLINK(\"http://x\")")])
     [row] = csv.DictReader(io.StringIO(gnc("tiers", "--show", "hot", "--csv", repo=home).out))
@@ -116,24 +101,6 @@ def test_several_namespaces_are_taken_whole_and_an_unknown_one_is_refused(tmp_pa
     assert made["result"]["duplicates_found"] == 2
     refused = gnc("consolidate", "--dry-run", "--namespace", "blockers", "--namespace", "nosuch", repo=home)
     assert refused.code == 2 and "--namespace nosuch: choose from blockers" in refused.err
-
-
-def test_words_need_no_quotes_and_the_textbook_replacement_is_asked(tmp_path):
-    home = made(tmp_path / "repo", [mem("The API is built with Flask.", days_ago=9)])
-    git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
-    assert "Would be: added" in gnc("remember", "Deploys", "run", "on", "Fridays", "--dry-run", repo=home).out
-    said = gnc("remember", "We", "moved", "from", "Flask", "to", "FastAPI", repo=home).out
-    assert said.startswith("Added: mem_") and "? A question is left" in said
-    assert "Flask" in gnc("recall", "API", "built", repo=home).out
-    shown = gnc("review", repo=home).out  # As `gnc review list`
-    assert "replaces?" in shown and shown.count("We moved from Flask to FastAPI") == 1  # A title is no evidence of itself
-    gnc("review", "reject", "1", repo=home)
-    assert "asked about, and answered no" in gnc("runs", repo=home).out and "duplicate" not in gnc("log", repo=home).out
-    answered = gnc("diff", gnc("runs", "--json", repo=home).json[0]["id"], repo=home).out
-    assert answered.count("Answered no, not asked again: 1") == 1 and "No longer linked" not in answered
-    assert gnc("undo", "last", repo=home).out.startswith("Undid run_")
-    assert "It undoes run_" in gnc("diff", "undo_", repo=home).out
-    assert "replaces?" in gnc("review", repo=home).out
 
 
 def test_a_wrong_replacement_is_taken_back_and_the_fact_stays(tmp_path):

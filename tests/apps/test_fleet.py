@@ -6,7 +6,6 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from calls import gnc, new_repo
 from git_notes_consolidation.apps.fleet import workers as pool
@@ -94,40 +93,10 @@ def test_a_worker_that_is_killed_while_it_works_changes_nothing(year, alone, das
     with pytest.raises(ProcessLookupError): os.kill(int(file.read_text()), 0)
 
 
-def fails(share):
-    "Fails as often as its file says."
-    file, times = share
-    n = int(file.read_text() or 0) + 1 if file.exists() else 1
-    file.write_text(str(n))
-    if n <= times: raise OSError(f"no room, the {n}.")
-    return n
-
-
-def test_a_task_that_fails_twice_is_done_the_third_time(dask, tmp_path):
-    with pool.cluster(dask) as hands: assert hands.each(fails, [(tmp_path / "a", 0), (tmp_path / "b", 2)]) == [1, 3]
-
-
 def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):
     pytest.importorskip("distributed")
     with pytest.raises(pool.NoCluster, match=r"no scheduler answers at tcp://127.0.0.1:9 .* start one with dask scheduler"):
         with pool.cluster("tcp://127.0.0.1:9", patience=0.3): pass
-
-
-# Tiles
-
-def rows(n, seed=0, d=24):
-    "Unit rows in groups, none of them rounded, some equal, and many pairs within 1e-9 of the distance 0.3."
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n // 8, d))
-    X = centres[rng.integers(0, len(centres), n)] + 0.35 * rng.normal(size=(n, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    side = rng.normal(size=(n // 4, d))
-    side -= (side * X[:n // 4]).sum(1, keepdims=True) * X[:n // 4]
-    side /= np.linalg.norm(side, axis=1, keepdims=True)
-    near = 0.7 + 1e-9 * rng.integers(-1, 2, (n // 4, 1))
-    X[-(n // 4):] = near * X[:n // 4] + np.sqrt(1 - near**2) * side
-    X[n // 2] = X[3]
-    return X
 
 
 # Repositories
@@ -156,15 +125,6 @@ def test_each_repository_fails_by_itself_and_the_sweep_goes_on(small, tmp_path):
     assert state_of(again) == {"one": "skipped", "two": "skipped", "changed": "ok", "busy": "ok", "broken": "failed", "addressed": "ok", "nowhere": "failed"}
     known = ["fleet", tmp_path / "one", "--state", tmp_path / "s.jsonl", "--resume"]
     assert "1 skipped" in gnc(*known).out and "1 ok" in gnc(*known, "--max-change", 0.2).out  # Other settings are another sweep
-
-
-def test_a_fleet_on_a_cluster_writes_what_one_machine_writes(small, tmp_path, dask, everything_pays, monkeypatch):
-    homes = [small("a"), small("b")]
-    (homes[1] / "gnc.toml").write_text("workers = 1\n")  # A repository does not say who works
-    said = gnc("fleet", *homes, "--scheduler", dask, "--state", tmp_path / "s", "--json")
-    assert said.code == 0 and said.json["tasks"]["judge_pairs"] > 2 and state_of(said) == {"a": "ok", "b": "ok"}
-    assert gnc("consolidate", repo=(other := small("c"))).code == 0
-    assert refs(homes[0], "refs/notes/mem-") == refs(other, "refs/notes/mem-") == refs(homes[1], "refs/notes/mem-")
 
 
 def test_an_address_comes_from_the_user_alone(small, tmp_path, monkeypatch):

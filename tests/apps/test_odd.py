@@ -54,40 +54,6 @@ def test_without_a_name_and_without_a_home(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_shallow_clone(tmp_path, git_repo):
-    for i in range(3): git(git_repo, "commit", "--quiet", "--allow-empty", f"--message={i}")
-    first = git(git_repo, "rev-list", "--max-parents=0", "HEAD")
-    add_memories(git_repo, STORY)
-    git(git_repo, "notes", "--ref=mem/decisions", "add", "--message", note_text(mem("On the first commit", days_ago=20)), first)
-    home = tmp_path / "shallow"
-    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{git_repo}", home)
-    git(home, "fetch", "--quiet", "--depth=1", "origin", "refs/notes/*:refs/notes/*")
-    assert git(home, "rev-parse", "--is-shallow-repository") == "true" and git(home, "cat-file", "-e", first, check=False) == ""
-    result = gnc("consolidate", "--json", repo=home)
-    assert (result.code, result.json["memories_processed"], result.json["supersessions_detected"]) == (0, len(STORY) + 1, 3)
-    assert git(home, "fsck", "--no-dangling", "--connectivity-only") == "" and gnc("audit", repo=home).code == 0
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("options", [(), ("--object-format=sha256",)], ids=["sha1", "sha256"])
-def test_a_repository_without_a_commit(tmp_path, options):
-    home = new_repo(tmp_path, (), *options)
-    if options:
-        for m in STORY: put_sha256(home, m)
-    else: add_memories(home, STORY)
-    consolidated(home)
-    assert git(home, "rev-parse", "--verify", "--quiet", "HEAD", check=False) == "" and git(home, "fsck", "--strict", "--no-dangling") == ""
-
-
-def put_sha256(home, m):
-    text, ref = note_text(m), MEM + m.namespace
-    old = f"from {ref}^0\n" if ref in refs(home) else ""
-    obj = hashlib.sha256(m.id.encode()).hexdigest()
-    head = f"commit {ref}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\n{old}"
-    git(home, "fast-import", "--quiet", input=f"{head}M 100644 inline {obj}\ndata {len(text.encode())}\n{text}\n")
-
-
-@pytest.mark.slow
 def test_a_note_that_cannot_be_read_is_reported_with_its_place_and_stops_nothing(tmp_path):
     home = new_repo(tmp_path, STORY)
     good = note_text(mem("A sound record before it", "Text.", days_ago=5, namespace="learnings"))
@@ -149,27 +115,6 @@ COMMANDS = [["consolidate"], ["status"], ["tiers"], ["runs"], ["undo", "run_abcd
 @pytest.mark.parametrize("args", COMMANDS, ids=str)
 def test_not_a_repository(tmp_path, args):
     refused(1, str(tmp_path), "is not a git repository; run git init there, or name another with --repo", repo=tmp_path, args=args)
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("args", [["consolidate"], ["status"], ["tiers"], ["config"], ["consolidate", "--dry-run"]], ids=" ".join)
-def test_thresholds_out_of_order(tmp_path, monkeypatch, args):
-    home = new_repo(tmp_path, STORY)
-    (home / "gnc.toml").write_text("warm_threshold = 0.7\n")
-    remedy = "thresholds must fall from hot to warm to archive", "warm_threshold=0.7", "for example 0.60, 0.35, 0.25"
-    refused(2, *remedy, "gnc.toml", repo=home, args=args)
-    (home / "gnc.toml").unlink()
-    monkeypatch.setenv("MEMORY_WARM_THRESHOLD", "0.7")
-    refused(2, *remedy, "MEMORY_WARM_THRESHOLD", repo=home, args=args)
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("line, said", [("warm_treshold = 0.3", "did you mean warm_threshold?"), ("warm_threshold = 'low'", "must be a number, not 'low'"),
-                                        ("hook_enabled = 3", "must be true or false"), ("max_change = -1", "between 0 and 1"), ("= 3", "is not TOML")])
-def test_a_setting_that_is_none(tmp_path, line, said):
-    home = new_repo(tmp_path, STORY)
-    (home / "gnc.toml").write_text(line)
-    refused(2, "gnc.toml", said, repo=home, args=["consolidate"])
 
 
 @pytest.mark.slow

@@ -15,20 +15,15 @@ from git_notes_consolidation.consolidation import plan as consolidation_plan
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.recall.service import RecallService
 from git_notes_consolidation.writing.write import open_writing
 from helpers import ROOT, git, refs, story
 
 pytest.importorskip("mcp", reason="the SDK is not installed (pip install 'git-notes-consolidation[mcp]')")
 from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.apps.mcp import server as serving
-from git_notes_consolidation.consolidation.view import shown, view
 from git_notes_consolidation.apps.mcp.tools import Workspace
-import anyio
-import anyio.to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
@@ -144,15 +139,6 @@ def test_consolidate_takes_the_arguments_of_the_manual(tmp_path):
 
 
 @pytest.mark.slow
-def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
-    rows = found(call(desk_of(home), "memory_review"))
-    assert rows["open"] == len(open_questions(state_of(home))) and len(rows["questions"]) == min(10, rows["open"])
-    assert "needs the id of a question" in wrong(call(desk_of(home), "memory_review", action="accept"))
-    assert "nothing here is called" in wrong(call(desk_of(home), "memory_review", action="reject", id="edge_nosuch"))
-    assert "'list', 'accept' or 'reject'" in wrong(call(desk_of(home), "memory_review", action="delete"))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("action", ["accept", "reject"])
 def test_a_question_is_decided_and_the_decision_taken_back(home, action):
     first_commit(home)
@@ -230,19 +216,6 @@ def test_text_comes_as_data_without_what_cannot_be_seen(tmp_path):
         told = json.dumps(r.structured_content, ensure_ascii=False) + "".join(c.text for c in r.content)
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]", told), tool
         if not r.is_error: assert not re.search(r"\\u00[01]|\\u20[26]", r.content[0].text), tool
-
-
-def test_a_memory_is_stored_as_content_changed_hidden_and_shown_again(home):
-    first_commit(home)
-    i = found(call(desk_of(home), "memory_store", content="The relay keeps its own clock."))["memory_id"]
-    assert found(call(desk_of(home), "memory_update", memory_id=i, importance=0.9, tags=["time"]))["operation"] == "UPDATE"
-    m = next(m for m in shown(view(open_repo(home))).scan.memories if m.id == i)
-    assert (m.importance, m.tags) == (0.9, ("time",))
-    assert found(call(desk_of(home), "memory_forget", memory_id=i, reason="asked"))["operation"] == "DELETE"
-    assert not [r for r in found(call(desk_of(home), "memory_recall", query="relay clock"))["results"] if r["id"] == i]
-    assert found(call(desk_of(home), "memory_restore", memory_id=i))["operation"] == "RESTORE"
-    assert "one, and not empty" in wrong(call(desk_of(home), "memory_store"))
-    assert "nothing here is called" in wrong(call(desk_of(home), "memory_forget", memory_id="mem_nosuch"))
 
 
 # Places
@@ -383,30 +356,6 @@ def test_a_line_that_is_no_json_is_survived(home, pipe):
     assert (a := server.answer()["result"])["isError"] and "at most 20000 characters" in a["content"][0]["text"] and len(a["content"][0]["text"]) < 400
     code, _, err = server.end()
     assert code == 0, err
-
-
-def held(monkeypatch):
-    "Searches that wait until they may go on; how many began."
-    import threading
-    begun, go, n = threading.Event(), threading.Event(), []
-    def wait(*_, **__): n.append(1); begun.set(); go.wait(10); return []
-    monkeypatch.setattr(RecallService, "search", wait)
-    return begun, go, n
-
-
-def test_a_cancelled_call_that_waited_is_not_made(home, monkeypatch):
-    begun, go, n = held(monkeypatch)
-    async def ask(client):
-        async with anyio.create_task_group() as tasks:
-            first, second = anyio.CancelScope(), anyio.CancelScope()
-            async def search(scope):
-                with scope: await client.call_tool("memory_recall", {"query": "x", "mode": "exhaustive"})
-            for scope in (first, second): tasks.start_soon(search, scope); await anyio.to_thread.run_sync(begun.wait, 10)
-            second.cancel()
-            await anyio.sleep(0.1)
-            go.set()
-        return len(n)
-    assert talk(desk_of(home), ask) == 1
 
 
 @pytest.mark.slow

@@ -237,18 +237,6 @@ def test_a_file_in_yaml_at_the_top_of_the_worktree(tmp_path, name):
     reset_summary_injector()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text, said", [
-    ("embedder: [", "is not YAML"), ("- a", "has no settings"),
-    ("embedder: \u009b31m\n", "is not YAML"), ('embedder: "\\e[31m"\n', "embedder must be one of")])
-def test_a_bad_file_in_a_repository_stops_the_command_and_says_why(tmp_path, text, said):
-    home = new_repo(tmp_path, story())
-    (home / "gnc.yaml").write_text(text, encoding="utf-8")
-    done = subprocess.run([*COMMAND, "consolidate"], cwd=home, capture_output=True, encoding="utf-8")
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr and not {"\x1b", "\x9b"} & {*done.stderr}
-    assert not (home / "here").exists()
-
-
 # What is loaded
 
 
@@ -258,18 +246,6 @@ def loaded(code, *args):
     code = f"import sys, json\nbefore = {{*sys.modules}}\n{code}\nprint(json.dumps([m for m in '{heavy}'.split() if m in sys.modules and m not in before]))"
     done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, encoding="utf-8", check=True)
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def test_a_session_that_starts_reads_yaml_and_loads_no_more_than_that(tmp_path):
-    code = ("from git_notes_consolidation.session.fast_start import settings_of\nwhy = []; s = settings_of({}, sys.argv[1], why)\n"
-            "assert (s['summaries_max'], s['summaries_enabled'], why) == (int(sys.argv[2]), sys.argv[2] == '10', []), (s, why)")
-    assert loaded(code, tmp_path, 10) == []
-    (tmp_path / "gnc.toml").write_text("summaries_max = 3\nsummaries_enabled = false\n")
-    toml_needs = loaded(code, tmp_path, 3)
-    assert {*toml_needs} <= {"typing"}  # tomllib's
-    text = "summaries_max: 3\nsummaries_enabled: off\nconsolidation: {similarity: {threshold: 0.9}}\n"
-    (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text(text)
-    assert {"yaml"} <= {*loaded(code, tmp_path, 3)} <= {"yaml", "typing", "dataclasses"}
 
 
 @pytest.mark.slow(after=1)

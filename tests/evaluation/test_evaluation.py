@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from calls import gnc, gnc_process
+from calls import gnc
 from git_notes_consolidation.evaluation import pairs as evaluation_pairs
 from git_notes_consolidation.evaluation import intervals as ev
 from git_notes_consolidation.evaluation import judge as evaluation_judge
@@ -136,21 +136,6 @@ def test_a_wrong_row_is_refused_by_file_line_and_field(tmp_path, wrong, said):
     assert str(e.value).startswith(f"{path}, line 2: {said}")
 
 
-def test_the_fixture_is_what_it_says():
-    ps, cs = evaluation_pairs.load_pairs(evaluation_labelled.fixture("supersession")), evaluation_chains.load_chains(
-        evaluation_labelled.fixture("supersession_chains"))
-    assert (len(ps), len(cs)) == (300, 40) and {p.split for p in ps} == {"dev", "locked"} == {c.split for c in cs}
-    assert sum(p.positive for p in ps) >= 115 and sum(p.kind == "trap" for p in ps) >= 80 and all(p.relation and p.category and p.scenario for p in ps)
-    split = {x.scenario: x.split for x in (*ps, *cs)}
-    assert all(split[x.scenario] == x.split for x in (*ps, *cs)), "a scenario stands in one half"
-    texts = {}
-    for p in ps:
-        for m, d in ((p.older, p.row["older"]), (p.newer, p.row["newer"])):
-            assert texts.setdefault(m.id, (m.content, m.timestamp)) == (m.content, m.timestamp) and len(d["title"]) <= 100, "one id, one text"
-        assert p.row.get("span") is None or p.row["span"] in p.row["newer"]["title"] or p.row["span"] in p.row["newer"]["text"]
-        assert (p.older.timestamp < p.newer.timestamp) == (p.category != "late-arrival")
-
-
 # Candidates and chains
 
 
@@ -182,18 +167,3 @@ def test_the_shared_scorer_agrees(shared):
         d = ours[name].to_dict()
         assert (d["n"], d["positives"], d["emitted"], d["right"]) == (t["n"], t["positive"], t["emitted"], t["right"])
         if t["emitted"]: assert math.isclose(d["precision"]["low"], t["precision_low"], abs_tol=1e-3)
-
-
-# The command
-
-
-@pytest.mark.slow
-def test_the_command_gives_one_document_or_tables(mixed, chains, tmp_path):
-    data, also = write(tmp_path / "p.jsonl", mixed), write(tmp_path / "c.jsonl", chains)
-    said = gnc_process("--json", "evaluate", "supersession", "--data", str(data), "--chains", str(also), cwd=tmp_path)  # no repository anywhere
-    assert (said.code, said.err) == (0, "") and set(said.json) == {"pairs", "candidates", "chains"} and said.json["pairs"]["failures"] == []
-    assert said.json["pairs"]["split"]["locked"]["n"] == 8 and said.json["chains"]["pooled"]["all"]["current"]["n"] == 2
-    told = gnc("evaluate", "supersession", "--data", data, "--failures", 1)
-    assert told.code == 0
-    for text in ("Supersessions in 16 labelled pairs", "wrong direction", "candidates", "Mistakes, none of the locked half"): assert text in told.out
-    assert gnc("evaluate", "supersession", "--data", data, "--json").json["chains"] is None

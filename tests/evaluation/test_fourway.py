@@ -91,15 +91,6 @@ def test_the_report_holds_no_text_and_no_name_of_any_pair(pairs):
 # With a language model, over HTTP
 
 
-@pytest.mark.slow
-def test_a_real_server_whose_model_talks_nonsense_changes_nothing(real_llm, dev, offline):
-    rows, u, heard = ask_and_hear(dev, real_llm, real_llm.key)
-    open_ = [x for x in offline if x.near and x.done == "coexist"]
-    assert (heard.asked, heard.taken) == (len(open_), 0) and u.calls >= u.asked and u.tokens_out > 0
-    assert u.answered + sum(u.failures.values()) == u.asked and u.failures["schema"] == u.asked
-    assert rows == offline
-
-
 def quoting(relation, quote, confidence="high"):
     "A model that says one thing of every pair, and quotes what it is told to."
     def brain(body):

@@ -13,13 +13,11 @@ from calls import gnc, gnc_process, new_repo, run
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.store.damage import shattered
 from git_notes_consolidation.health.doctor import checkup
-from git_notes_consolidation.store.accesses import note_accesses
-from git_notes_consolidation.store.cache import open_index
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.store.git import MEM, note_paths, open_repo
+from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.reader import note_text, read_memories
-from helpers import add_memories, git, refs, story
+from helpers import git, refs, story
 
 DECISIONS = f"{MEM}decisions"
 MERGE = ("notes", f"--ref={DECISIONS}", "merge", "--strategy=cat_sort_uniq", "refs/notes/origin/mem/decisions")
@@ -94,34 +92,6 @@ def test_the_remedy_brings_all_of_it_back(torn):
 
 
 @pytest.mark.slow
-def test_torn_notes_in_folders(tmp_path, git_repo):
-    "Git moves a note while it merges: the old version has another path."
-    other = tmp_path / "other"
-    for i in range(160): git(git_repo, "commit", "--quiet", "--allow-empty", f"--message={i}", date="2025-01-01T00:00:00+00:00")
-    git(tmp_path, "clone", "--quiet", git_repo, other)
-    for k, v in (("user.name", "Other"), ("user.email", "other@example.org")): git(other, "config", k, v)
-    commits = git(git_repo, "rev-list", "HEAD").split()
-    for i, c in enumerate(commits): capture(git_repo if i % 2 else other, mem(f"Number {i}", "x", days_ago=i + 1), commit=c)
-    capture(git_repo, MINE[0], commit=commits[0]); capture(other, THEIRS[0], commit=commits[0])
-    fetch(git_repo, other); git(git_repo, *MERGE)
-    f = the_torn(look(git_repo))
-    assert {r.summary for r in f.recoverable} == {"Number 0", "Use Flask", "Use cron"}
-    assert any("/" in path for _, path, _ in note_paths(open_repo(git_repo), refs(git_repo)[DECISIONS]))
-    folders = next(f for f in look(git_repo) if "folders" in f.what)
-    assert folders.area == "plugin" and folders.where == DECISIONS and folders.what.startswith("161 of 161") and "No /memory:sync full" in folders.remedy
-
-
-def test_history_that_is_not_there_is_not_promised(torn, tmp_path):
-    "A clone that has only the last state of the notes still counts what was in them."
-    shallow = tmp_path / "shallow"
-    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{torn}", shallow)
-    git(shallow, "fetch", "--quiet", "--depth=1", "origin", "refs/notes/mem/*:refs/notes/mem/*")
-    f = the_torn(look(shallow))
-    assert f.level == "broken" and "0 in its history, and 4 nowhere" in f.what and not f.recoverable and not f.remedy
-    assert any("shallow" in f.what for f in look(shallow))
-
-
-@pytest.mark.slow
 def test_gits_sort_is_always_recognised(git_repo, tmp_path):
     "Whatever stands in the bodies: indented, ruled, empty, not ASCII, with carriage returns."
     rng = random.Random(5)
@@ -133,15 +103,6 @@ def test_gits_sort_is_always_recognised(git_repo, tmp_path):
         git(git_repo, "notes", f"--ref=mine{i}", "merge", "--quiet", "--strategy=cat_sort_uniq", f"theirs{i}")
         data = subprocess.run(["git", "cat-file", "blob", git(git_repo, "notes", f"--ref=mine{i}", "list", "HEAD")], cwd=git_repo, capture_output=True).stdout
         assert shattered(data) == "sorted", data
-
-
-def test_what_cannot_be_read_is_told_with_its_place(git_repo):
-    capture(git_repo, MINE[0])
-    git(git_repo, "notes", f"--ref={MEM}learnings", "add", "-m", "---\ntype: learnings\nsummary: [\n---\n\nx\n", "HEAD")
-    git(git_repo, "notes", f"--ref={MEM}reviews", "add", "-m", "Looks good to me.", "HEAD")
-    found = {f.where.split()[0].removeprefix(MEM): f for f in look(git_repo) if f.area == "notes" and f.where}
-    assert found["learnings"].level == "warn" and "no timestamp" in found["learnings"].what and "edit" in found["learnings"].remedy
-    assert found["reviews"].level == "note" and {*found} == {"learnings", "reviews"}
 
 
 # The plugin's index
@@ -252,26 +213,6 @@ def test_locks_cut_refs_and_temporary_refs(tmp_path):
     (home / ".git" / REFS["summaries"]).write_bytes(b"")  # power was lost
     cut, = bad(look(home), "git")
     assert cut.level == "broken" and cut.where == REFS["summaries"]
-
-
-# Our records
-
-
-@pytest.mark.slow
-def test_the_cache_and_what_waits_in_it(tmp_path):
-    home = new_repo(tmp_path / "r", story())
-    def says(text): return any(text in f.what for f in look(home) if f.area == "records")
-    assert says("No cache yet")
-    done = run(home)
-    assert says("up to date") and says(f"Last run here: 2026-11-01T12:00, {done.run_id}")
-    with closing(open_index(open_repo(home))) as conn: note_accesses(conn, [read_memories(open_repo(home)).memories[0].id], SAMPLE_NOW, "s")
-    assert says("1 access that git does not hold yet")
-    add_memories(home, [mem("Something new", days_ago=1)])
-    assert says("behind the notes")
-    for junk in (b"not a database" * 100, b""):
-        for p in (home / ".memory").iterdir(): p.unlink()
-        (home / ".memory/consolidation.db").write_bytes(junk)
-        assert says("cannot be used")
 
 
 # As a whole

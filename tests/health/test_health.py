@@ -1,7 +1,6 @@
 """`gnc doctor` as a health check: each degraded state is made for real, seen, told apart from the others, and gone when it is mended."""
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from datetime import timedelta
 import pytest
 from calls import gnc, gnc_process, new_repo, run
 from git_notes_consolidation.health import monitor as healths
-from git_notes_consolidation.store.changes import remember_start
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.health.monitor import COMPONENTS, WORST, document, nagios_line
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
@@ -143,47 +141,6 @@ def test_an_index_that_is_gone_torn_or_of_another_version(home):
     assert hurt(home, now=SAMPLE_NOW + DAY) == {}
 
 
-# What needs a file system of its own is tried in a process that has one.
-APART = ["unshare", "--user", "--map-root-user", "--mount"]
-
-
-def apart(commands, home, *args):
-    "The document, as seen after some mounts that nobody else sees."
-    if not shutil.which("unshare") or subprocess.run([*APART, "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True).returncode:
-        pytest.skip("needs mounts of its own: user namespaces, or root")
-    main = "from git_notes_consolidation.apps.entry import main; main()"
-    python = f"{sys.executable} -c '{main}' --repo {home} --now 2026-11-01T12:00:00+00:00 doctor --json {' '.join(args)}"
-    done = subprocess.run([*APART, "sh", "-ec", f"{commands}; exec {python}"], capture_output=True, encoding="utf-8")
-    assert done.returncode in (0, 1) and done.stdout, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.slow
-def test_an_index_on_a_disk_that_is_read_only(home):
-    cache = home / ".memory"
-    seen = apart(f"mount --bind {cache} {cache}; mount -o remount,bind,ro {cache}", home)
-    disk = seen["components"]["disk"]
-    assert disk["status"] == "degraded" and "cache cannot be written" in disk["detail"] and "right to write" in disk["remedy"]
-
-
-@pytest.mark.slow
-def test_a_disk_that_is_nearly_full(home):
-    assert part(home, "disk").status == "healthy"
-    for size, filled, status in (("40m", 0, "degraded"), ("40m", 34, "unhealthy")):
-        seen = apart(f"cp -r {home} {home}-2; mount -t tmpfs -o size={size} none {home}; cp -r {home}-2/. {home}; rm -r {home}-2; "
-                     f"head -c {filled}M /dev/zero > {home}/fill", home)
-        assert seen["status"] == seen["components"]["disk"]["status"] == status and "free" in seen["components"]["disk"]["detail"]
-
-
-def test_notes_with_problems(home):
-    obj = git(home, "hash-object", "-w", "--stdin", input="anything")
-    for k, v in (("user.name", "Tester"), ("user.email", "tester@example.org")): git(home, "config", k, v)
-    git(home, "notes", "--ref=refs/notes/mem/decisions", "add", "-m", "---\ntimestamp: never\nsummary: x\n---\n\nBody.", obj)
-    torn = part(home, "notes")
-    assert torn.status == "degraded" and "A memory cannot be read" in torn.detail and "git notes" in torn.remedy
-    assert part(home, "notes", quick=True).status == "healthy"  # Which a quick look cannot know
-
-
 @pytest.mark.slow
 def test_a_last_run_too_long_ago(home):
     late = SAMPLE_NOW + 30 * DAY
@@ -196,17 +153,6 @@ def test_a_last_run_too_long_ago(home):
     assert part(home, "runs", now=late, consolidation_interval_hours=24 * 20).status == "healthy"  # It is wanted that rarely
     run(home, now=late)
     assert part(home, "runs", now=late).status == "healthy"
-
-
-@pytest.mark.slow
-def test_a_run_that_a_hook_started_and_that_failed(home):
-    began = SAMPLE_NOW + timedelta(hours=2)
-    remember_start(open_repo(home), began)
-    assert part(home, "runs", now=began + timedelta(minutes=5)).status == "healthy"  # It may still be at work
-    failed = part(home, "runs", now=began + timedelta(hours=1))
-    assert failed.status == "degraded" and "did not finish" in failed.detail and "hook.log" in failed.remedy
-    run(home, now=began + timedelta(minutes=1))
-    assert part(home, "runs", now=began + timedelta(hours=1)).status == "healthy"
 
 
 HOLDER = """

@@ -1,39 +1,10 @@
 """The language model's layer over real HTTP: a server that works, and every way in which one does not."""
-import json
-from collections import Counter
 
 import pytest
-from llm_clients import GOOD, KEY, ask, cloud, held, local, parse, question, real
+from llm_clients import GOOD, KEY, ask, cloud, held, local
 from llm_servers import FAULTS, Reply, changed, refuses
 
 from git_notes_consolidation.llm.budget import input_bound
-from git_notes_consolidation.llm.client import ask_all
-
-
-@pytest.mark.slow
-def test_a_real_reply_fits_its_schema_and_its_tokens_are_counted(real_llm, asking):
-    client = asking(real(real_llm))
-    a = ask(client)
-    assert parse(json.dumps(a.value)) == a.value and not a.failure
-    assert (a.provider, a.calls, a.cached, a.cost) == ("lmstudio", 1, False, 0.0)
-    assert 20 < a.tokens_in < input_bound("Judge.", "Do M1 and M2 say the same?") and 10 < a.tokens_out <= 300
-    u = client.usage()
-    assert (u.calls, u.asked, u.answered, u.tokens_in, u.tokens_out) == (1, 1, 1, a.tokens_in, a.tokens_out)
-
-
-@pytest.mark.slow
-def test_fifty_questions_eight_at_once_are_answered_in_their_order(real_llm, asking, tmp_path):
-    client, seen = asking(real(real_llm), cache_path=tmp_path / "c.db"), []
-    asked = [(question(f"Question {i}"), lambda text, i=i: (i, parse(text))) for i in range(50)]
-    answers = ask_all(client, asked, progress=lambda done, of: seen.append((done, of)))
-    assert [a.value and a.value[0] for a in answers] == list(range(50)), Counter(a.failure + a.note for a in answers if a.failure)
-    u = client.usage()
-    assert (u.asked, u.answered, u.calls - sum(u.faults.values())) == (50, 50, 50)
-    assert (u.tokens_in, u.tokens_out) == (sum(a.tokens_in for a in answers), sum(a.tokens_out for a in answers))
-    assert sorted(seen)[-1] == (50, 50) and [d for d, _ in seen] == sorted(d for d, _ in seen)
-    again = ask_all(client, asked)
-    assert [a.value for a in again] == [a.value for a in answers] and all(a.cached and not a.calls for a in again)
-    assert client.usage().calls == u.calls
 
 
 # One fault after the other: how often the first is asked, and that the second answers
@@ -63,16 +34,6 @@ def test_a_fault_is_tried_again_as_often_as_it_makes_sense_and_the_next_provider
     u = client.usage()
     assert u.faults == {KIND[fault]: CALLS[fault]} and not u.failures
     assert (u.asked, u.answered, u.calls) == (1, 1, CALLS[fault] + 1)
-
-
-@pytest.mark.parametrize("fault", CALLS)
-def test_alone_it_is_a_failure_with_a_name_and_nothing_is_kept(fault, faulty_llm, asking, tmp_path):
-    bad = faulty_llm(always=fault)
-    client = asking(cloud(bad), cache_path=tmp_path / "c.db")
-    a = ask(client)
-    assert (a.value, a.calls, a.cached) == (None, CALLS[fault], False) and a.failure == KIND[fault]
-    assert client.usage().failures == {a.failure: 1}
-    assert not client._tables.rows("SELECT * FROM llm_replies")
 
 
 @pytest.mark.slow(after=1)
@@ -156,13 +117,6 @@ def test_who_is_redirected_goes_nowhere(faulty_llm, asking):
 # Replies that stop everything
 
 
-@pytest.mark.parametrize("fault", ["refusal", "content filter", "prompt filter"])
-def test_a_refusal_is_an_answer(fault, faulty_llm, asking):
-    bad, good = faulty_llm(always=fault), faulty_llm()
-    a = ask(asking(cloud(bad), local(good)))
-    assert (a.value, a.failure, bad.calls, good.calls) == (None, "refusal", 1, 0)
-
-
 def test_a_reply_that_was_cut_is_asked_for_once_more_with_twice_the_room_and_never_repaired(faulty_llm, asking):
     bad, good = faulty_llm(always="length"), faulty_llm()
     a = ask(asking(cloud(bad), local(good)), max_tokens=300)
@@ -191,9 +145,3 @@ def test_a_parameter_that_is_not_supported_is_dropped_and_stays_so(model, names,
     assert [ask(client, f"{i}").failure for i in range(3)] == [""] * 3
     assert [sum(n in b for n in names) for b in server.bodies] == [*range(len(names), 0, -1), 0, 0, 0]
     assert all("max_tokens" in b or "max_completion_tokens" in b for b in server.bodies)
-
-
-def test_a_server_that_refuses_everything_is_not_asked_for_ever(faulty_llm, asking):
-    names = ["reasoning_effort", "temperature", "max_completion_tokens", "max_tokens", "response_format", "messages", "model"]
-    bad, good = faulty_llm(always=refuses(*names)), faulty_llm()
-    assert ask(asking(cloud(bad), local(good))).provider == "ollama" and bad.calls <= 5

@@ -131,13 +131,6 @@ def test_one_that_sleeps_for_ever_is_ended_with_what_it_started(program, asking)
     assert (a.failure, a.calls) == ("timeout", 1) and time.monotonic() - begin < 8 and program.child_is_gone()
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="it looks for a process in /proc")
-def test_what_it_leaves_behind_is_ended_and_holds_up_nothing(program, asking):
-    program("leaves")
-    begin = time.monotonic()
-    assert ask(asking(program.provider)).value == parse(GOOD) and time.monotonic() - begin < 8 and program.child_is_gone()
-
-
 def test_who_works_for_a_judge_asks_nobody(program, asking, monkeypatch):
     monkeypatch.setenv("GNC_JUDGING", "1")
     assert ask(asking(program.provider)).failure == "open" and program.calls == []

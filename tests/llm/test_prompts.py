@@ -162,12 +162,6 @@ def test_no_reply_can_go_on_for_ever(task):
     assert bounds and all(int(n) < 2000 for n in bounds)  # Of llama.cpp's grammars
 
 
-def test_a_quotation_over_a_redacted_place_is_one_of_the_memory():
-    m = mem("Deploys", "Ask ada" + "@kelp.io before you deploy on Fridays.")
-    assert llm_prompt_parts.find_quote("Ask [email] before you deploy", m, "x") == "before you deploy"
-    with pytest.raises(BadReply, match="too short"): llm_prompt_parts.find_quote("Ask [email]", m, "x")
-
-
 # Summaries
 
 MEMBERS = [FLASK, FASTAPI, HOSTS]

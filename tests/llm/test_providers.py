@@ -94,12 +94,6 @@ def test_a_key_goes_to_the_one_it_was_made_for():
     assert key_of("anthropic", env) == "sk-ant" and key_of("lmstudio", env | {f"{OWN}API_KEY": "mine"}) == "mine"
 
 
-@pytest.mark.parametrize("key", ["sk-\u2026", "sk-a\nb", "sk a", "\u043a\u043b\u044e\u0447"])
-def test_a_key_that_cannot_be_one_is_not_sent(key):
-    names, notes = found({f"{OWN}PROVIDER": "openai", "OPENAI_API_KEY": key})
-    assert names == [] and "OPENAI_API_KEY" in notes[0] and key not in notes[0]
-
-
 # What reaches them
 
 

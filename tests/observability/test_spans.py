@@ -3,9 +3,7 @@ import asyncio
 
 import pytest
 from calls import new_repo, run, serve
-from git_notes_consolidation.observability import tracing as observe
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.consolidation.undo import undo
 from helpers import add_memories, story
 
 
@@ -59,15 +57,3 @@ def test_phases_come_one_after_the_other(whole):
     assert all(a.end_time <= b.start_time for a, b in zip(order, order[1:]))
     told = trace.named("consolidation.summarize")
     assert all(order[2].end_time <= s.start_time and s.end_time <= order[3].start_time for s in told)
-
-
-# The stores by themselves
-
-
-@pytest.mark.slow
-def test_without_a_listener_there_is_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(observe, "listening", lambda signal="trace": False)
-    monkeypatch.setattr(observe.Handle, "set", lambda self, **kw: (_ for _ in ()).throw(AssertionError) if self.inner is not None else None)
-    home = new_repo(tmp_path, story())
-    first = run(home)
-    assert first.changed and undo(serve(home), first.run_id)

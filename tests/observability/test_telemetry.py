@@ -5,13 +5,11 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 from calls import COMMAND, gnc as here, new_repo
-from git_notes_consolidation.apps.cli import research as metrics_command
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
 from helpers import git, story
@@ -112,28 +110,6 @@ def test_a_collector_that_is_away_delays_little_and_fails_nothing(repo, plain, f
     assert done.seconds < 2 * plain.seconds + 2.0 + 4.0  # The deadline, and what the SDK takes to be imported on a busy machine
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("away", "env", "remedy"), [
-    ("import opentelemetry\nopentelemetry.__path__ = []", {"MEMORY_PLUGIN_TRACING_ENABLED": "true"}, "'git-notes-consolidation[otel]'"),
-    ("import sys\nsys.modules['opentelemetry.exporter.otlp.proto.grpc'] = None", {"MEMORY_PLUGIN_OTLP_ENDPOINT": "http://127.0.0.1:4317"},
-     "opentelemetry-exporter-otlp-proto-grpc")], ids=["the SDK", "gRPC"])
-def test_where_a_package_is_missing_one_line_says_what_to_install(repo, tmp_path, away, env, remedy):
-    (tmp_path / "sitecustomize.py").write_text(f"{away}\n", encoding="utf-8")
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = gnc(repo, "consolidate", "--dry-run", PYTHONPATH=path, **env)
-    assert done.returncode == 0 and done.stderr.count("\n") == 1 and f"pip install {remedy}" in done.stderr
-
-
-def test_the_session_start_hook_loads_none_of_it(repo):
-    code = ("import sys, os, git_notes_consolidation.apps.entry as e\nreal = os._exit\n"
-            "def over(n): print([m for m in sys.modules if m.startswith(('opentelemetry', 'logging')) or m.endswith(('.observe', '.logs', '.telemetry'))]"
-            ", file=sys.stderr, flush=True); real(n)\n"
-            "os._exit = over\nsys.argv[1:] = ['hook', 'session-start']\ne.main()")
-    done = subprocess.run([sys.executable, "-c", code], input=json.dumps({"cwd": str(repo)}), capture_output=True, encoding="utf-8",
-                          env=os.environ | {"MEMORY_PLUGIN_OBSERVABILITY_ENABLED": "true", "MEMORY_PLUGIN_OTLP_ENDPOINT": "http://127.0.0.1:9"})
-    assert done.stderr.splitlines()[-1] == "[]", done.stderr
-
-
 # Logs
 
 
@@ -174,17 +150,6 @@ def test_numbers_of_several_processes_add_up_and_prometheus_reads_them(repo):
     assert families.keys() <= known and all(f.documentation for f in families.values())
     assert sum(s.value for s in families["git_notes_consolidation_repository_memories"].samples) == here("status", "--json", repo=repo).json["distinct"]
     assert families["git_notes_consolidation_repository_last_run_duration_seconds"].samples[0].value > 0
-
-
-@pytest.mark.slow
-def test_a_file_for_a_collector_is_whole_and_readable(repo, tmp_path):
-    into = tmp_path / "text"
-    into.mkdir()
-    assert here("metrics", "-o", into / "gnc.prom", repo=repo).out == "" and [p.name for p in into.iterdir()] == ["gnc.prom"]
-    assert parsed((into / "gnc.prom").read_text(encoding="utf-8")) and (os.name == "nt" or (into / "gnc.prom").stat().st_mode & 0o044 == 0o044)
-    said = here("metrics", "-o", tmp_path / "nowhere" / "gnc.prom", repo=repo)
-    assert said.code == 2 and "no directory" in said.err
-    assert {x["name"] for x in here("metrics", "--json", repo=repo).json["series"]} <= METRICS.keys() and metrics_command
 
 
 # Memory text in a log

@@ -24,15 +24,6 @@ def test_a_repository_holds_them_and_what_is_added_later(tmp_path):
     assert Counter((m.text, m.timestamp) for m in read_memories(open_repo(tmp_path / "r")).memories) == Counter((m.text, m.timestamp) for m in memories)
 
 
-def test_what_takes_too_long_or_fails_is_said_and_not_tried_again(capsys):
-    s = bench.Suite(limit=0.3)
-    for n in (1, 2): s.run("endless", n, [sys.executable, "-c", "import time; time.sleep(60)"])
-    s.run("broken", 1, [sys.executable, "-c", "raise SystemExit('no such thing')"])
-    assert [(x["what"], x["n"]) for x in s.left] == [("endless", 1), ("endless", 2), ("broken", 1)]
-    assert [x["why"] for x in s.left] == ["stopped after 0 s", "stopped after 0 s", "no such thing"]
-    assert not s.rows and "not run" in capsys.readouterr().out
-
-
 @long
 def test_a_small_suite_writes_what_the_page_reads(tmp_path):
     out = tmp_path / "results.json"

@@ -62,31 +62,6 @@ def test_a_query_asks_for_what_there_is(expr):
     assert expr.count("(") == expr.count(")") and expr.count("{") == expr.count("}") and expr.count("[") == expr.count("]")
 
 
-# Names on their way through the collector
-
-_UNITS = {"s": "seconds", "By": "bytes", "1": ""}
-
-
-def through_the_collector(m):
-    "The family that its Prometheus exporter makes of a metric: first our rules, then its own."
-    first, second = config("collector.yaml")["processors"]["transform"]["metric_statements"]
-    pattern, new = re.fullmatch(r'replace_pattern\(metric\.name, "(.*)", "(.*)"\)', first).groups()
-    prefix, sep, unless = re.match(r'set\(metric\.name, Concat\(\["(.*)", metric\.name\], "(.*)"\)\) where not IsMatch\(.*, "(.*)"\)', second).groups()
-    pattern, unless = (json.loads(f'"{x}"') for x in (pattern, unless))
-    name = re.sub(pattern, new, m.name)
-    if not re.search(unless, name): name = f"{prefix}{sep}{name}"
-    parts = [x for x in re.split(r"[^a-zA-Z0-9:]+", name) if x]  # Others become _, and runs of _ become one
-    unit = _UNITS.get(m.unit, "" if m.unit.startswith("{") else m.unit)
-    if unit and unit not in parts: parts.append(unit)
-    if m.kind == "gauge" and m.unit == "1": parts.append("ratio")
-    if m.kind == "counter": parts = [x for x in parts if x != "total"] + ["total"]
-    return "_".join(parts)
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_a_metric_has_one_name_whichever_way_it_comes(name): assert through_the_collector(METRICS[name]) == prometheus_name(METRICS[name])
-
-
 # The dashboard as Grafana reads it
 
 
@@ -98,19 +73,6 @@ def test_the_dashboard_can_be_imported_anywhere():
         for d in (p["datasource"], *(t["datasource"] for t in p["targets"])): assert d["uid"] == f"${{{d['type']}}}" and d["type"] in variables
         assert len({t["refId"] for t in p["targets"]}) == len(p["targets"])
     assert len({p["id"] for p in BOARD["panels"]}) == len(BOARD["panels"])
-
-
-def test_what_comes_two_ways_is_counted_once():
-    "Numbers of a process come through the file and through the collector; those of the repository through the file only."
-    source = next(v for v in BOARD["templating"]["list"] if v["name"] == "source")
-    jobs = {s["job_name"] for s in config("prometheus.yaml")["scrape_configs"]}
-    assert {o["value"] for o in source["options"]} == jobs == {x.split(" : ")[1] for x in source["query"].split(",")} and source["current"]["value"] in jobs
-    query = next(v for v in BOARD["templating"]["list"] if v["name"] == "repository")
-    assert {*series_in(re.search(r"label_values\((\w+),", query["definition"])[1])} <= {*given()}
-    for expr in (t["expr"] for p in PANELS for t in p["targets"] if "expr" in t):
-        names = [*series_in(expr)]
-        whole = [n for n in names if n.startswith("git_notes_consolidation_repository_")]
-        assert expr.count('repository=~"$repository"') == len(names) and expr.count('job="$source"') == len(names) - len(whole), expr
 
 
 def test_alerts_say_what_to_do():

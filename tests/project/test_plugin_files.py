@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from calls import COMMAND, gnc, new_repo
+from calls import gnc, new_repo
 from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.core.memory import mem
 from helpers import ROOT
@@ -123,13 +123,6 @@ def test_every_line_that_is_run_is_one_that_gnc_takes(path):
     assert re.search(r"<help_check>.*`--help`.*```\nNAME\n    /memory:" + path.stem, parts(path)[1], re.S)
 
 
-@commands
-def test_options_that_the_help_names_are_options(path):
-    front, body = parts(path)
-    known = {o for p in cli.program().commands[cli.expand_alias([path.stem])[0]].params for o in p.opts} | {"--verbose", "--help"}
-    assert set(re.findall(r"--[a-z][a-z-]+", front["argument-hint"] + body)) - {"--yes"} <= known
-
-
 # Words in files
 
 NASTY = "why did we leave \"Redis\"; $(touch pwned) `touch pwned` 'x' && touch pwned #"
@@ -192,26 +185,12 @@ def test_a_question_in_a_file_is_not_shown_again(repo):
         assert said.code == 0 and "hunter2" not in said.out + said.err, more
 
 
-def test_an_id_in_a_file_is_the_id(repo):
-    i = gnc("recall", "Redis", "--json", repo=repo).json["results"][0]["id"]
-    (repo / "id.txt").write_text(f"\ufeff{i}\n", encoding="utf-8")
-    assert gnc("edges", "--id-file", repo / "id.txt", "--json", repo=repo).json == gnc("edges", i, "--json", repo=repo).json == []
-
-
 @pytest.mark.parametrize("data, why", [(b"x" * 2_001, "longer than 2,000 bytes; use fewer words"), (b"\xff\xfe", "is not text; write it again"),
                                        (b" \n\0", "is empty; write the words"), (None, "cannot be read: No such file or directory; write the words")])
 def test_a_file_that_does_not_do_says_what_would(repo, data, why):
     if data is not None: (repo / "q").write_bytes(data)
     said = gnc("recall", "--query-file", repo / "q", repo=repo)
     assert said.code == 2 and why in said.err and said.out == ""
-
-
-def test_words_and_a_file_are_one_too_many_and_neither_too_few(repo):
-    for args in (("recall", "x", "--query-file", "y"), ("recall",), ("edges", "x", "--id-file", "y"), ("edges",)):
-        said = gnc(*args, repo=repo)
-        assert said.code == 2 and "give either" in said.err
-    (repo / "id").write_text("x" * 201)
-    assert "longer than 200 bytes" in gnc("edges", "--id-file", repo / "id", repo=repo).err
 
 
 # The launcher
@@ -261,12 +240,6 @@ def test_what_a_broken_gnc_says_never_becomes_context(tmp_path, text, told):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("event", ["", "serve", "stop; rm -rf x"])
-def test_other_events_are_none(tmp_path, event):
-    done = launch(event, path=f"{fake(tmp_path / 'bin', 'echo no')}:{BASIC}", home=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "") and "session-start or stop" in done.stderr
-
-
 def test_a_gnc_that_hangs_costs_two_seconds(tmp_path):
     place = fake(tmp_path / "bin", "sleep 30")
     begin = time.monotonic()
@@ -292,13 +265,6 @@ def test_commands_find_gnc_where_the_hook_does(tmp_path):
     fake(tmp_path / ".local" / "bin", 'echo "home $*"')
     assert subprocess.run([str(TOOLS / "bin" / "gnc"), "serve"], env=env, capture_output=True, encoding="utf-8").stdout == "home serve\n"
     assert subprocess.run([str(fallback), "status"], env=env, capture_output=True, encoding="utf-8").stdout == "home status\n"
-
-
-def test_the_launcher_runs_the_real_gnc(tmp_path):
-    place = fake(tmp_path / "bin", f'exec {shlex.join(COMMAND)} "$@"')
-    env = os.environ | {"PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run([str(LAUNCHER), "session-start"], input=json.dumps({"cwd": str(tmp_path)}), env=env, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0 and (done.stdout == "" or json.loads(done.stdout))
 
 
 def test_the_launcher_is_clean():

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from html.parser import HTMLParser
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
@@ -72,11 +72,6 @@ def test_every_page_has_its_line_for_language_models():
     assert text.startswith("# git-notes-consolidation\n\n> ") and [s for s in ("Guide", "Research", "Supersession") if f"\n## {s}\n" not in text] == []
     links = re.findall(rf"^- \[.+\]\({re.escape(pages.HOME)}(.+)\.html\): .+$", text, re.M)
     assert links == [pages.docname(n) for n in NAMES if n != "index.md"]
-
-
-def test_the_promises_are_all_there():
-    rows = yaml.safe_load((ROOT / "tests" / "promises.yml").read_text())
-    assert re.findall(r"^\| ([CGSM]\d+) \|", pages.promises_page(), re.M) == [r["id"] for r in rows]
 
 
 def test_the_citation_is_of_this_version():
@@ -200,11 +195,6 @@ def read(built): return {p.relative_to(built).as_posix(): Page(p.read_text(encod
 
 
 @pytest.mark.slow
-def test_every_entry_has_its_page(built, read):
-    assert {f"{pages.docname(n)}.html" for n in NAMES} <= set(read)
-
-
-@pytest.mark.slow
 def test_no_markup_shows_through(read):
     "Tables as rows of bars, formulas that nobody sets (that takes a script from elsewhere), fences in a line, dashes for hyphens."
     raw = re.compile(r"\|\s*[-—:]{2,}|\$\\?\w+[_^]|```|\*\*\w|\[[^\]]+\]\([^)]+\)|(?<!\w)–[a-z]")
@@ -306,18 +296,6 @@ def test_every_page_answers_and_draws(tab, address, read, built):
 
 
 @pytest.mark.slow
-def test_narrow_pages_do_not_overflow(tab, address):
-    tab.set_viewport_size({"width": 390, "height": 800})
-    research = [pages.docname(n) for n in NAMES if n.startswith("research/")]
-    guide = [pages.docname(n) for n in NAMES if n.startswith("guide/")]
-    for name in ("index", *guide, "cli-reference", "promises", "06_retention/score", "01_core/models", "02_plots/overview", *research):
-        tab.goto(f"{address}{name}.html", wait_until="load")
-        tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
-        assert tab.evaluate(CUT) == [], f"{name}: text that runs out of its figure"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("page", ["06_retention/tiers", "research/tuning", "research/cluster-map"])
 def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.goto(f"{address}{page}.html", wait_until="load")
@@ -332,20 +310,6 @@ def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.mouse.click(at["x"] + at["width"] * 0.95, at["y"] + at["height"] / 2)
     tab.wait_for_function(f"old => {paths} !== old", arg=before, timeout=10_000)
     assert tab.evaluate(shown) != numbers and tab.wrong == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words,page", [("half-life", "research/tuning.html"), ("Half-life", "research/tuning.html"), ("install", "guide/quick-start.html"),
-                                        ("what happens to my memories", "guide/what-happens.html")])
-def test_search_finds_first_what_is_meant(tab, address, words, page):
-    tab.goto(f"{address}search.html?q={quote(words)}", wait_until="load")
-    tab.wait_for_function("/finished|matching/.test(document.querySelector('.search-summary')?.textContent || '')", timeout=20_000)
-    first = tab.wait_for_selector("#search-results li a", timeout=20_000).get_attribute("href")
-    assert urlsplit(first).path.endswith(page) and tab.wrong == []
-
-
-@pytest.mark.slow
-def test_there_is_a_page_for_language_models(built): assert (built / "llms.txt").read_text(encoding="utf-8") == pages.llms()
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from urllib.request import Request, urlopen
 
 import pytest
 from helpers import ROOT
-from llm_servers import FaultyServer, schema_of, sensible
 
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
@@ -81,16 +80,6 @@ def notebooks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab") / "nbs"
     shutil.copytree(ROOT / "nbs" / "research", folder / "research", ignore=shutil.ignore_patterns(".*", "*labels.jsonl"))
     return folder
-
-
-@pytest.fixture(scope="module")
-def model():
-    "Who answers in Ollama's place. Only what the schema of a request names is in its reply."
-    good = sensible(lambda newer, older: "supersede" if len(newer) % 2 else "coexist")
-    def brain(body):
-        known = json.dumps(schema_of(body))
-        return json.dumps({p: {k: v for k, v in said.items() if f'"{k}"' in known} for p, said in json.loads(good(body)).items()})
-    with FaultyServer(brain=brain) as s: yield s
 
 
 @pytest.fixture(scope="module")
@@ -180,24 +169,6 @@ def test_the_half_life_moves_the_tiers_within_a_second(watched):
     assert watched.errors == [] and watched.outside == []
 
 
-def test_every_figure_is_drawn_and_follows(watched):
-    page = watched.page
-    drawn = {"who moves": ".gnc-flow .sankey-link", "by namespace": ".gnc-spaces .bars path", "how long": ".gnc-days .bars path",
-             "how low": ".gnc-floors .scatterlayer .point", "one memory": ".gnc-parts .bars path", "clusters": ".gnc-sizes .bars path"}
-    press(page, "retention_half_life_days", "Home")
-    for tab, marks in drawn.items():
-        page.click(f".lm-TabBar-tabLabel:text-is('{tab}')")
-        page.wait_for_selector(marks, state="attached", timeout=15_000)
-        wide = page.eval_on_selector(marks.split()[0] + " .svg-container", "e => e.getBoundingClientRect().width")
-        assert wide > 300, (tab, wide)
-    sizes = page.text_content(".gnc-sizes .legend")
-    put(page, "consolidation_threshold", "0.95")
-    page.wait_for_function("before => document.querySelector('.gnc-sizes .legend').textContent !== before", arg=sizes, timeout=5000)
-    left = re.match(r"clusters: (\d+)too small: ", page.text_content(".gnc-sizes .legend"))[1]
-    page.wait_for_selector(f".gnc-line:has-text('; {left} clusters hold')", timeout=5000)
-    assert watched.errors == [] and watched.outside == []
-
-
 def test_the_button_writes_what_gnc_reads(watched, tmp_path):
     page = watched.page
     (tmp_path / "gnc.toml").write_text('# ours\nembedder = "minilm"\n')
@@ -275,21 +246,3 @@ def test_a_pair_is_labelled_by_click_and_by_key(server, browser, notebooks):
     assert [r["queue"] for r in rows] == ["what teaches most"] + ["random edges"] * 3 and len(load_pairs(file)) == 4
     assert page.locator(".gnc-label-note").bounding_box()["y"] < 776  # All of it on the first screen
     assert found.errors == [] and found.outside == []
-
-
-def test_a_prompt_is_asked(server, browser, model):
-    "First of the recording; then of a server on this machine that calls half of the pairs outdated."
-    found = opened(server, browser, "prompts")
-    page = found.page
-    assert "24 refused" in page.inner_text(".gnc-ask-note") and "judge-3" in page.inner_text(".gnc-ask-table")
-    bars = "[...document.querySelectorAll('.gnc-ask-chart .bartext')].map(e => e.textContent).join(' ')"
-    before = page.evaluate(bars)
-    page.select_option(".widget-dropdown select", "ollama")
-    page.fill(".gnc-ask-words textarea", "Say what the newer note means for the older one: quote, relation, kind, confidence.")
-    page.keyboard.press("Tab")
-    page.click("button:text-is('ask')")
-    page.wait_for_selector(".gnc-ask-note:has-text('24 pairs, ollama')", timeout=30_000)
-    assert model.calls > 0 and "Say what the newer note means" in model.text
-    page.wait_for_function(f"before => {bars} !== before", arg=before, timeout=10_000)
-    answers = page.locator(".gnc-ask-table tr:has-text('answers taken') td").all_inner_texts()
-    assert answers == ["24 of 24"] * 3 and found.errors == [] and found.outside == []

@@ -1,7 +1,6 @@
 """What was added to the notes is read as the reader of everything would: over histories that only grew, and none of any other."""
 import subprocess
 import tempfile
-from collections import defaultdict
 from dataclasses import astuple, replace
 
 import pytest
@@ -12,10 +11,8 @@ from hypothesis import strategies as st
 from test_notes import some_notes
 
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.store import changes as arrivals
-from git_notes_consolidation.store import git as store_git
 from git_notes_consolidation.store.changes import additions_since, joined_places
-from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo
 from git_notes_consolidation.store.reader import note_text, read_memories, write_memories
 
 OBJECTS = [f"{i:x}" * 40 for i in range(4)] + [f"0{i:x}" * 20 for i in range(1, 4)]  # Some of them in one folder
@@ -195,26 +192,3 @@ def test_whatever_else_happened_is_none(tmp_path, change):
     assert additions_since(open_repo(home), scan.tips) is not None
     changed = change(home, scan)
     assert additions_since(open_repo(home), changed if isinstance(changed, dict) else scan.tips) is None
-
-
-# What it costs
-
-
-@pytest.mark.slow
-def test_its_cost_follows_what_changed(tmp_path, monkeypatch):
-    home, calls, read = new_repo(tmp_path / "repo"), defaultdict(int), []
-    for ns in ("decisions", "progress"): put(home, {folders(f"{i * 40503 % 65536:04x}" * 10, 1): text(f"No. {i}") for i in range(2000)}, ns)
-    before = seen(home).tips
-    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or store_git.read_blobs(repo, ids))
-    start = subprocess.run
-    monkeypatch.setattr(store_git.subprocess, "run", lambda args, **kw: calls.__setitem__(args[3], calls[args[3]] + 1) or start(args, **kw))
-    some = {"for-each-ref": 1, "diff-tree": 2, "cat-file": 4}  # Trees in two steps; blobs: their sizes, and they
-    assert additions_since(open_repo(home), before).records == 0 and calls.pop("rev-parse") and dict(calls) == {"for-each-ref": 1}
-    for n in (1, 50):
-        for ns in ("decisions", "progress"): put(home, {folders(f"{i:04x}" * 9 + f"{n:04x}", 1): text(f"More {n} {i}") for i in range(n)}, ns)
-        since, before = before, tips(open_repo(home), MEM)
-        calls.clear()
-        read.clear()
-        new = additions_since(open_repo(home), since)
-        calls.pop("rev-parse")
-        assert (new.records, dict(calls), len(read) <= 2 * (n + 1)) == (2 * n, some, True)

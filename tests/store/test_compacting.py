@@ -111,20 +111,6 @@ def test_there_and_back(tmp_path, options):
     assert refs(home) == before
 
 
-# Space
-
-
-def test_a_bundle_holds_what_gc_takes_away(home, tmp_path):
-    before, repo, file = our_tips(open_repo(home)), open_repo(home), tmp_path / "old.bundle"
-    done = squashed(home, bundle=file)
-    git(home, "reflog", "expire", "--expire=now", "--all")
-    git(home, "gc", "--quiet", "--prune=now")
-    assert git(home, "cat-file", "-t", before[REFS["meta"]], check=False) == ""
-    assert (done.bundle, histories(repo)) == (str(file), {})
-    assert gnc("compact", "--restore", file, repo=home).code == 0
-    assert our_tips(repo) == before and histories(repo) == {}
-
-
 # In between
 
 
@@ -220,13 +206,6 @@ def test_a_remote_that_was_not_compacted_gets_and_gives_everything(team):
     assert told(home) == told(other) == told(remote) and {"run_mine", "run_other"} <= state_of(home).runs.keys()
     assert our_tips(open_repo(home)) == our_tips(open_repo(other)) == our_tips(open_repo(remote))
     assert [f.where for f in audit.audit(home).findings if f.level == "broken"] == ["refs/notes/mem/"]  # There are only records here
-
-
-def test_two_who_compact_otherwise_still_agree(team):
-    home, other, remote = team
-    squashed(home, 35); squashed(other, 15)
-    for place in (home, other, home): sync(open_repo(place), str(remote))
-    assert told(home) == told(other) == told(remote) and "run_other" in state_of(home).runs
 
 
 def test_published_it_reaches_all_and_nothing_comes_back(team):

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -18,34 +17,12 @@ from git_notes_consolidation.store import sync as syncing
 from git_notes_consolidation.store.events import REFS, read_events
 from git_notes_consolidation.store.git import RepoError, note_paths, open_repo
 from git_notes_consolidation.store.locks import hold, run_lock
-from git_notes_consolidation.store.reader import UnknownId
-from git_notes_consolidation.store.remote import find_remote
 from git_notes_consolidation.store.sync import merge_refs
 
 def records(moved): return {n for store, n in moved.items() if store != "memories"}
 
 
 # Meeting
-
-
-@pytest.mark.slow
-def test_two_clones_hold_the_same_commits(pair, tmp_path):
-    one, two = pair
-    assert state_of(one) != state_of(two)
-    state = agree(one, two)
-    assert set(state.runs) == {"run_1", "run_2"} and len(state.edges) == len(state.summaries) == 2
-    assert at(one) == refs(tmp_path / "team.git", "refs/notes/")
-    assert all(ever(h) <= lines(one) for h in (one, two)) and git(tmp_path / "team.git", "fsck", "--strict", "--no-dangling") == ""
-
-
-@pytest.mark.slow
-def test_a_dry_run_moves_nothing_and_says_it_all(pair, tmp_path):
-    one, two = pair
-    go(one)
-    before, there = refs(two, "refs/notes/"), refs(tmp_path / "team.git")
-    r = go(two, dry_run=True)
-    assert (refs(two, "refs/notes/"), refs(tmp_path / "team.git")) == (before, there)
-    assert replace(r, dry_run=False) == go(two)
 
 
 @pytest.mark.slow
@@ -105,28 +82,6 @@ def test_a_refspec_that_would_overwrite_our_refs_does_not(pair, monkeypatch):
     assert set(state_of(two).runs) == {"run_1", "run_2", "run_late"} and git(two, "config", "--list", "--local") == settings
     assert lines(two) >= ever(two)
     assert "run_late" not in state_of(one.parent / "team.git").runs
-
-
-# Which remote
-
-
-def test_which_remote(pair, tmp_path):
-    one, _ = pair
-    repo = open_repo(one)
-    assert find_remote(repo).name == "origin"
-    git(one, "commit", "--quiet", "--allow-empty", "-m", "x")
-    git(one, "remote", "add", "up=stream.x", "../mirror.git"); git(one, "config", "branch.main.remote", "up=stream.x")
-    git(tmp_path, "init", "--quiet", "--bare", "mirror.git")
-    assert find_remote(repo).name == "up=stream.x" and find_remote(repo, "origin").name == "origin"
-    go(one)
-    assert refs(tmp_path / "mirror.git") == at(one)
-    git(one, "checkout", "--quiet", "--detach")
-    assert find_remote(repo).name == "origin"
-    git(one, "remote", "rename", "origin", "elsewhere")
-    with pytest.raises(UnknownId, match="elsewhere, up=stream.x.*gnc sync NAME"): find_remote(repo)
-    git(one, "remote", "remove", "elsewhere")
-    assert find_remote(repo).name == "up=stream.x"
-    assert go(one, str(tmp_path / "team.git")).sent == ("run_1",) and refs(tmp_path / "team.git") == at(one)
 
 
 # Races

@@ -11,7 +11,7 @@ from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.store.metadata import metadata_of
 from helpers import story
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 DAY = timedelta(days=1)
@@ -122,20 +122,6 @@ def test_true_is_what_the_intervals_say(store):
         assert c.heads == c.true_at(day(10_000))
 
 
-@given(forward(dead=False), st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=3))
-def test_what_runs_in_no_circle_has_a_head(store, copies):
-    there, edges = store
-    edges += [MemoryEdge(a, b, REPEATS) for a, b in dict.fromkeys(copies) if a in there and b in there and (there[a].event_time, a) > (there[b].event_time, b)]
-    assume("cycle" not in kinds(ch.faults(there, edges)))
-    for c in chains(there, edges).values(): assert c.heads
-
-
-@given(forward(what=("full", "full", "partial")))
-def test_the_last_member_is_a_head_unless_it_is_forgotten(store):
-    for c in chains(*store).values(): assert c.versions[-1].head or c.versions[-1].tombstone
-    for c in chains(*store).values(): assert all(not v.head for v in c.versions if v.superseded_by)
-
-
 @given(stores(), st.integers(-1, 10), st.integers(-1, 10))
 def test_what_was_believed(store, heard, when):
     "Knowing less is the same as a store that holds less."
@@ -150,13 +136,6 @@ def test_what_was_believed(store, heard, when):
 # Faults
 
 
-@given(forward())
-def test_chains_made_forward_have_no_fault(store):
-    there, edges = store
-    assert ch.faults(there, [e for e in edges if e.edge_type != MERGED]) == []
-    assert ch.faults(there, edges) == []
-
-
 @given(forward(dead=False), st.sampled_from(["cycle", "orphan", "overlap"]))
 def test_each_planted_fault_is_found_and_no_other(store, what):
     there, edges = store
@@ -166,17 +145,6 @@ def test_each_planted_fault_is_found_and_no_other(store, what):
                "overlap": [replaces("mem_x", "mem_y")]}[what]
     found = ch.faults(there | by_id([x, y, z]), edges + planted)
     assert kinds(found) == {what} and len(found) == 1
-
-
-# The drawing
-
-
-@given(stores(), st.integers(60, 200))
-def test_every_version_has_its_row_whatever_the_store(store, width):
-    for c in chains(*store).values():
-        rows = ch.draw_chain(c, width, {c.id: "first"}).split("\n")
-        assert sorted(row[2:row.index("  ")] for row in rows) == sorted(v.id for v in c.versions) and sum("[first]" in row for row in rows) == 1
-        assert width < 100 or all(len(row) <= width for row in rows)
 
 
 # Real runs

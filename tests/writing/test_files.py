@@ -145,51 +145,6 @@ def test_more_than_a_third_goes_only_when_told_so(home):
 
 # Records: a label is no title
 
-LOG = """# Decision log
-
-## Architecture
-
-### AD-001: Sessions in Redis
-
-**Date**: 2026-01-06
-**Status**: Accepted
-**Context**: Two workers share them.
-
-**Alternatives Considered**:
-1. Memory: lost at each deploy
-
-**Rationale**:
-- Fast
-- Known to all
-
----
-
-### AD-002: Nuxt over plain Vue
-
-**Date**: 2026-01-06
-**Status**: Rejected
-
-**Rationale**:
-- Fast
-
----
-"""
-
-
-def test_a_record_of_labelled_fields_is_one_entry():
-    one, two = read(LOG).entries
-    assert (one.title, two.title) == ("AD-001: Sessions in Redis", "AD-002: Nuxt over plain Vue") and one.loose
-    assert str(one.time)[:10] == "2026-01-06" and one.body.startswith("**Date**") and one.body.endswith("- Known to all") and one.namespace == "decisions"
-    assert plan(LOG).taken == () and plan(LOG).asked == ()
-
-
-def test_a_person_takes_out_what_begins_at_a_line(home):
-    assert gnc("tidy", "MEMORY.md", "--take", 6, "--apply").code == 0
-    assert Path("MEMORY.md").read_text() == "# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
-    assert gnc("tidy", "MEMORY.md", "--undo").code == 0 and Path("MEMORY.md").read_text() == NOTES
-    told = gnc("tidy", "MEMORY.md", "--take", 2)
-    assert told.code == 1 and "begins at line 2" in told.err
-
 
 # How files in public repositories are built, each in our own words: there the same words say two things, or stand where nothing may go
 BUILT = {
@@ -610,18 +565,3 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert claude_folder(repo, os.environ) == there  # A repository's settings name no folder
     (config / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "other")}))
     assert claude_folder(repo, os.environ) == tmp_path / "other"
-
-
-def test_what_stands_in_files_replaces_nothing_by_a_title(repo):
-    Path("decisions.md").write_text(LOG + "\n### AD-001: Sessions in Redis\n\n**Date**: 2026-02-06\n**Status**: Accepted\n"
-                                          "**Context**: Two workers share them, and a third.\n\n**Rationale**:\n- Fast\n- Known to all\n")
-    Path("reviews").mkdir()
-    for name, parts in (("may", "gate and roof"), ("june", "lift and yard")):
-        Path(f"reviews/{name}.md").write_text(f"# Review\n\n## Checks\n\n- **Status**: ready\n- Seen: {parts}\n- The {parts} were walked\n\n"
-                                              f"## Shop\n\n- The tests pass\n\n## Gateway\n\n- The tests pass\n")
-    git(repo, "add", "-A"); git(repo, "commit", "-qm", "y", date="2026-03-02T00:00:00Z")
-    assert gnc("--json", "import", "decisions.md", "reviews").json["added"] == 3 + 8
-    gnc("consolidate", "--yes", "--max-change", 1)
-    held = [r.get("title", r["text"]) for r in gnc("--json", "export").json]
-    assert sum("Sessions in Redis" in t for t in held) == 2 and sum("Status" in t for t in held) == 2
-    assert {"Shop: The tests pass", "Gateway: The tests pass"} <= {*held}
