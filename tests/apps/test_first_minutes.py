@@ -1,7 +1,6 @@
 """What somebody sees who types `gnc` for the first time: where to begin, what a flag is, lines to copy, and the remedy where something is missing."""
 import csv
 import io
-import re
 
 import pytest
 from calls import gnc, made, new_repo, run
@@ -64,25 +63,6 @@ def slept(tmp_path_factory):
     home = made(tmp_path_factory.mktemp("slept") / "repo", sample_memories())
     run(home, max_change=0.25)
     return home
-
-
-TOLD = [["consolidate", "--dry-run", "--full"], ["diff", "run_"], ["log"], ["log", "--operation", "repeat"], ["tiers", "--show", "warm"], ["summaries"],
-        ["review", "list"], ["runs"]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", TOLD[1:], ids=" ".join)
-def test_at_80_columns_no_name_is_broken_and_no_title_is_cut(slept, words):
-    said = gnc(*words, repo=slept, width=80)
-    assert said.code == 0 and "NOOP" not in said.out and all(len(line.rstrip()) <= 80 for line in said.out.splitlines())
-    names = re.findall(r"\b(?:mem|sum|run|edge)_\w+", said.out)
-    assert names and all(len(n) == 12 for n in names)
-    titles = {m.summary for m in sample_memories()}
-    if words[0] in ("diff", "log"):
-        text = " ".join(said.out.split())
-        shown = re.findall(r"^ {3}mem_\w+  (.+?)(?=\n(?: {3}mem_|by |of | → |\n| {17}“| {2}…|…|\Z))", said.out, re.M | re.S)
-        assert shown and all(" ".join(t.split()) in titles for t in shown), shown
-        assert "“Supersedes ADR-005”" in text or "duplicate" in text
 
 
 def test_a_spreadsheet_runs_nothing_and_what_is_no_table_is_refused_before_it_is_done(tmp_path):

@@ -117,18 +117,6 @@ def test_not_a_repository(tmp_path, args):
     refused(1, str(tmp_path), "is not a git repository; run git init there, or name another with --repo", repo=tmp_path, args=args)
 
 
-@pytest.mark.slow
-def test_a_plan_whose_bases_have_moved(tmp_path):
-    home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "plan.json"
-    assert gnc("consolidate", "--plan", plan, repo=home).code == 0
-    add_memories(home, [mem("News", days_ago=1)])
-    before = refs(home)
-    done = gnc("consolidate", "--apply", plan, repo=home)
-    assert (done.code, done.out, done.err.count("\n"), refs(home)) == (3, "", 1, before)
-    assert "refs/notes/mem/decisions has moved since this plan was made; nothing was written. Make a new one with gnc consolidate --plan FILE" in done.err
-    refused(3, "has moved", repo=home, args=["consolidate", "--apply", plan])  # the lock is there by now, nothing else comes
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("text", ["", "{}", "[]", "not JSON", '{"plan": 1}', '{"plan": 1, "records": [["meta"]]}', '"x"', "null", "{\"records\": 3}"])
 def test_a_file_that_is_no_plan(tmp_path, text):

@@ -11,7 +11,6 @@ import subprocess
 import pytest
 from calls import COMMAND, new_repo, run, state_of
 from git_notes_consolidation.consolidation import undo as service
-from git_notes_consolidation.consolidation import plan as consolidation_plan
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
@@ -21,7 +20,6 @@ from git_notes_consolidation.writing.write import open_writing
 from helpers import ROOT, git, refs, story
 
 pytest.importorskip("mcp", reason="the SDK is not installed (pip install 'git-notes-consolidation[mcp]')")
-from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.apps.mcp import server as serving
 from git_notes_consolidation.apps.mcp.tools import Workspace
 from mcp import Client
@@ -233,23 +231,6 @@ def test_a_server_without_a_repository_answers_with_the_reason(tmp_path):
 
 
 # Many at once
-
-
-def test_a_search_waits_for_no_run(home, monkeypatch):
-    import threading
-    begun, over = threading.Event(), threading.Event()
-    def slow(*_, **__): begun.set(); over.wait(10); raise consolidation_plan.Guard("stopped")
-    monkeypatch.setattr(consolidation_service, "run", slow)
-    async def ask(client):
-        async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(client.call_tool("memory_consolidate", {"apply": True}))
-            await asyncio.to_thread(begun.wait, 30)
-            r = await client.call_tool("memory_recall", {"query": "retry"})
-            waited = running.done()
-            over.set()
-        return r, waited, running.result()
-    r, waited, stopped = talk(desk_of(home), ask)
-    assert found(r)["results"] and not waited and "stopped" in wrong(stopped)
 
 
 @pytest.mark.slow

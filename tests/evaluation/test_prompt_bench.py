@@ -46,15 +46,6 @@ def test_a_dry_run_asks_nobody_and_says_the_cost(server, monkeypatch):
     assert "USD" in said.out and "Nobody was asked." in said.out
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["--limit", "3"], "--limit goes with --llm WHO"), (["--rank"], "--rank goes with --llm"),
-    (["--llm", "openai"], "OPENAI_API_KEY"), (["--llm", "off"], "no model is configured"),
-])
-def test_what_cannot_be_is_said(words, told):
-    said = gnc("evaluate", "supersession", *words)
-    assert said.code == 2 and told in said.err
-
-
 def test_no_pair_of_the_locked_half_is_asked_about():
     pairs = load_pairs(fixture("supersession"))
     assert len(prompts.sample(pairs)) == 150 and {p.split for p in prompts.sample(pairs)} == {"dev"}

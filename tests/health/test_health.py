@@ -1,13 +1,12 @@
 """`gnc doctor` as a health check: each degraded state is made for real, seen, told apart from the others, and gone when it is mended."""
 import json
-import os
 import signal
 import subprocess
 import sys
 from datetime import timedelta
 
 import pytest
-from calls import gnc, gnc_process, new_repo, run
+from calls import gnc, new_repo, run
 from git_notes_consolidation.health import monitor as healths
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.health.monitor import COMPONENTS, WORST, document, nagios_line
@@ -94,16 +93,6 @@ def test_exit_codes(home, broken, codes, monkeypatch):
     assert as_json.code == codes[1] and as_json.json["schema"] == "gnc.health/1"
 
 
-@pytest.mark.slow
-def test_what_cannot_be_looked_at_is_unknown_to_nagios_and_an_error_to_others(tmp_path):
-    done = gnc_process("--repo", tmp_path, "doctor", "--nagios")
-    assert done.code == 3 and done.out.startswith("GNC UNKNOWN - ") and "is not a git repository" in done.out and not done.err
-    assert gnc("doctor", repo=tmp_path).code == 1
-    home = new_repo(tmp_path / "r")
-    (home / "gnc.toml").write_text("clustering = 3\n")
-    assert gnc("doctor", "--nagios", repo=home).code == 3 and gnc("doctor", repo=home).code == 2
-
-
 def test_text_from_outside_cannot_forge_a_line_or_a_graph(home):
     hostile = "remote.x|unhealthy=0\x1b[31m.push"
     git(home, "config", hostile, "refs/notes/mem/x:refs/notes/mem/x")
@@ -141,20 +130,6 @@ def test_an_index_that_is_gone_torn_or_of_another_version(home):
     assert hurt(home, now=SAMPLE_NOW + DAY) == {}
 
 
-@pytest.mark.slow
-def test_a_last_run_too_long_ago(home):
-    late = SAMPLE_NOW + 30 * DAY
-    assert part(home, "runs", now=late).status == "healthy"  # Nothing came since
-    more(home, [mem("Something new", days_ago=1)])
-    assert part(home, "runs", now=SAMPLE_NOW + 6 * DAY).status == "healthy"
-    for quick in (False, True):
-        old = part(home, "runs", now=late, quick=quick)
-        assert (old.status, old.remedy) == ("degraded", "gnc consolidate") and "30 days ago, and notes have changed since" in old.detail
-    assert part(home, "runs", now=late, consolidation_interval_hours=24 * 20).status == "healthy"  # It is wanted that rarely
-    run(home, now=late)
-    assert part(home, "runs", now=late).status == "healthy"
-
-
 HOLDER = """
 import sys, time
 from git_notes_consolidation.store.locks import hold; from git_notes_consolidation.store.git import open_repo
@@ -174,21 +149,6 @@ def test_a_lock_that_somebody_holds_and_one_whose_holder_was_killed(home, name, 
 
 
 @pytest.mark.slow
-def test_a_lock_of_gits_that_a_dead_process_left(home):
-    lock = home / ".git/refs/notes/mem-meta/v1.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, "-c", f"import os; os.open({str(lock)!r}, os.O_CREAT | os.O_EXCL); os.kill(os.getpid(), 9)"])
-    assert part(home, "lock", now=SAMPLE_NOW).status != "unhealthy"
-    os.utime(lock, (SAMPLE_NOW.timestamp() - 3600,) * 2)
-    for quick in (False, True):
-        left = part(home, "lock", quick=quick)
-        assert left.status == "degraded" and "a crash has left" in left.detail and left.remedy == "gnc consolidate removes it"
-    more(home, [mem("Something new", days_ago=1)])
-    run(home)
-    assert not lock.exists() and part(home, "lock").status == "healthy"
-
-
-@pytest.mark.slow
 def test_what_the_remote_does_not_have(home, tmp_path):
     assert part(home, "sync").detail == "There is no remote to share with."
     git(tmp_path, "init", "--quiet", "--bare", "there.git")
@@ -201,25 +161,3 @@ def test_what_the_remote_does_not_have(home, tmp_path):
     assert part(home, "sync", now=SAMPLE_NOW + 2 * DAY).status == "healthy"  # A day is no outage
     late = part(home, "sync", now=SAMPLE_NOW + 20 * DAY)
     assert late.status == "degraded" and "that origin does not have, the oldest 19 days old" in late.detail and late.remedy == "gnc sync"
-
-
-# The language model, the embedder and who watches
-
-
-@pytest.mark.slow
-def test_a_model_that_refuses_the_key_is_told_without_asking_again(home, faulty_llm):
-    pytest.importorskip("openai")
-    server = faulty_llm(always="401")
-    env = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.url, "MEMORY_CONSOLIDATION_LLM_PROVIDER": "openai"}
-    more(home, [mem("ADR-1: We use Redis", "For queues.", days_ago=9), mem("ADR-2: We use RabbitMQ", "For queues, no longer Redis.", days_ago=2)])
-    with pytest.MonkeyPatch.context() as m:
-        for k, v in env.items(): m.setenv(k, v)
-        gnc("consolidate", repo=home)
-        asked = server.calls
-        seen = gnc("doctor", "--json", repo=home).json
-    llm = seen["components"]["llm"]
-    assert asked and server.calls == asked, "a look asked the model"
-    assert seen["status"] == llm["status"] == "degraded" and "openai is not asked until its key or address is another" in llm["detail"]
-    assert "sk-secret" not in json.dumps(seen)
-    other = {c.name: c for c in healths.health(open_repo(home), load_settings(env=env), env | {"OPENAI_API_KEY": "sk-another"}, SAMPLE_NOW).components}
-    assert "is not asked" not in other["llm"].detail and part(home, "llm").status == "healthy"  # Another key, and nobody to be asked

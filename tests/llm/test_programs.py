@@ -131,11 +131,6 @@ def test_one_that_sleeps_for_ever_is_ended_with_what_it_started(program, asking)
     assert (a.failure, a.calls) == ("timeout", 1) and time.monotonic() - begin < 8 and program.child_is_gone()
 
 
-def test_who_works_for_a_judge_asks_nobody(program, asking, monkeypatch):
-    monkeypatch.setenv("GNC_JUDGING", "1")
-    assert ask(asking(program.provider)).failure == "open" and program.calls == []
-
-
 @pytest.mark.parametrize("words", [("hook", "session-start"), ("hook", "stop"), ("--repo", ".", "hook", "stop"), ("consolidate", "--if-due")])
 def test_below_a_judge_no_hook_does_anything(tmp_path, words):
     home = new_repo(tmp_path / "r", sample_memories()[:5])

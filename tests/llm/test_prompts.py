@@ -177,20 +177,3 @@ def draft(outdated=None, amended=None, **wrong):
     ({"decisions": [SUMMARY["decisions"][0] | {"confidence": "sure"}]}, "confidence"), ({"title": "The\u200bAPI"}, "seen")])
 def test_a_draft_that_does_not_fit(wrong, told):
     with pytest.raises(BadReply, match=told): draft(**wrong)
-
-
-# Edges
-
-
-def links(*edges, memories=(FLASK, FASTAPI)): return p.edges_request(list(memories))[1](json.dumps({"edges": edges}))
-
-
-EDGE = EDGES["edges"][0]
-
-
-@pytest.mark.parametrize("wrong,told", [
-    ({"source": "M3"}, "label"), ({"target": "M0"}, "label"), ({"target": FLASK.id}, "label"), ({"target": "M2"}, "the same"), ({"target": None}, "either"),
-    ({"hint": "both of them"}, "either"), ({"quote": "It is small."}, "does not stand"), ({"quote": ""}, "quote"),
-    ({"type": "supersedes"}, "type"), ({"hint": "w " * 30, "target": None}, "words")])
-def test_an_edge_that_does_not_fit(wrong, told):
-    with pytest.raises(BadReply, match=told): links(EDGE | wrong)

@@ -11,7 +11,7 @@ from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
 from git_notes_consolidation.llm.client import ask_all, get_client
 from git_notes_consolidation.llm.protocol import Request
-from git_notes_consolidation.llm.providers import MODELS, checked_url, is_local, key_of, providers
+from git_notes_consolidation.llm.providers import MODELS, checked_url, is_local, providers
 
 KEY = "sk-" + "Zz9" * 14  # in no company's books
 SERVER = "http://127.0.0.1:8080/v1"
@@ -82,16 +82,6 @@ def test_a_file_neither_sends_memories_nor_spends_money(tmp_path):
         (tmp_path / "gnc.toml").write_text(line)
         s = load_settings(env={}, file=tmp_path / "gnc.toml")
         assert s.config == SubconsciousnessConfig() and "is ignored" in s.remarks[0]
-
-
-# Keys
-
-
-def test_a_key_goes_to_the_one_it_was_made_for():
-    env = {"OPENAI_API_KEY": "sk-openai", "MEMORY_LLM_PROVIDER": "anthropic", "MEMORY_LLM_API_KEY": "sk-ant", "OLLAMA_HOST": "127.0.0.1", "OPENAI_BASE_URL": ""}
-    who, _ = providers(SubconsciousnessConfig(llm_provider="auto", llm_base_url="http://127.0.0.1:1/v1"), env)
-    assert {p.name: p.key for p in who} == {"openai": "sk-openai", "lmstudio": "", "ollama": ""}
-    assert key_of("anthropic", env) == "sk-ant" and key_of("lmstudio", env | {f"{OWN}API_KEY": "mine"}) == "mine"
 
 
 # What reaches them

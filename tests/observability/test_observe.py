@@ -21,16 +21,3 @@ def f(x):
     count("consolidation.runs"); record("llm.latency", 1.0, label="x")
     return x, s.inner
 print(f(3), {OTEL})""") == "(3, None) []"
-
-
-def test_whoever_imports_the_api_later_is_served():
-    assert run("""
-from git_notes_consolidation.observability.tracing import span
-with span("before"): pass
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-seen = InMemorySpanExporter(); provider = TracerProvider(); provider.add_span_processor(SimpleSpanProcessor(seen)); trace.set_tracer_provider(provider)
-with span("after"): pass
-print([s.name for s in seen.get_finished_spans()])""") == "['after']"

@@ -16,7 +16,6 @@ from helpers import ROOT
 
 pytestmark = pytest.mark.skipif(not (find_spec("nbdev") and find_spec("nbconvert")), reason="not installed: pip install -e '.[dev,notebook]'")
 
-FIGURE = {"data": [{"type": "bar", "x": [1, 2], "y": [3, 4]}], "layout": {}, "config": {}}
 SANKEY = {"data": [{"type": "sankey", "link": {"source": [0], "target": [1], "value": [2]}}], "layout": {"title": {"text": "What flows"}}}
 FRAME = ("<div><style scoped>td { color: red }</style><table><thead><tr><th></th><th>tier</th></tr></thead>"
          "<tbody><tr><th>0</th><td>hot | warm &amp; so on</td></tr></tbody></table></div>")
@@ -46,12 +45,6 @@ def test_title_code_and_what_it_printed(tmp_path):
 def test_a_frame_becomes_a_table(tmp_path):
     text = rendered(tmp_path, "# T", code("df", {"text/html": [FRAME], "text/plain": ["  tier"]}))
     assert "|  | tier |\n|---|---|\n| 0 | hot \\| warm & so on |" in text and "style" not in text and "red" not in text
-
-
-def test_a_figure_without_a_picture_and_a_widget_are_left_out(tmp_path):
-    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": ["VBox(children=…)"]}
-    text = rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: FIGURE}), code("box", widget))
-    assert "fig" in text and "![" not in text and "VBox" not in text and "vnd." not in text
 
 
 def test_a_picture_is_called_by_its_figures_title(tmp_path):

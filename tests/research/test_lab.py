@@ -18,7 +18,6 @@ from helpers import ROOT
 
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.evaluation.pairs import load_pairs
 
 pytestmark = pytest.mark.slow
 
@@ -213,36 +212,3 @@ def test_the_page_shows_no_code_and_asks_for_a_token(browser, tmp_path):
         server.terminate()
         try: server.wait(20)
         except subprocess.TimeoutExpired: server.kill()
-
-
-DESKS = {"10_your-labels": ".gnc-label-older b", "11_rules": ".gnc-rules-line", "prompts": ".gnc-ask-chart .bars path",
-         "02_retention": ".gnc-decay-chart .point", "03_cluster-map": ".gnc-map .point"}
-
-
-def opened(server, browser, name):
-    "A page whose desk is there: at its top, or below the cells that it is made of."
-    address, token = server
-    cells = ["".join(c["source"]) for c in json.loads((ROOT / "nbs" / "research" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]]
-    desk = next(i for i, c in enumerate(cells) if c.endswith(("Desk()", "label()")))
-    found = Watched(browser, f"{address}/lab/workspaces/{name}/tree/research/{name}.ipynb?token={token}")
-    run_first(found.page, DESKS[name], desk + 1)
-    return found
-
-
-def test_a_pair_is_labelled_by_click_and_by_key(server, browser, notebooks):
-    found = opened(server, browser, "10_your-labels")
-    page, file = found.page, notebooks / "research" / "labels.jsonl"
-    page.click("button:has-text('both hold')")
-    page.wait_for_selector(".gnc-label-count:has-text('1 labelled')", timeout=5000)
-    page.click("button:text-is('random edges')")
-    page.click(".gnc-label-key input")
-    for n in range(2, 6):
-        page.keyboard.type("1")
-        page.wait_for_selector(f".gnc-label-count:has-text('{n} labelled')", timeout=5000)
-    assert "4 of 4 right" in page.inner_text(".gnc-label-count")
-    page.keyboard.type("u")
-    page.wait_for_selector(".gnc-label-count:has-text('4 labelled')", timeout=5000)
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [r["queue"] for r in rows] == ["what teaches most"] + ["random edges"] * 3 and len(load_pairs(file)) == 4
-    assert page.locator(".gnc-label-note").bounding_box()["y"] < 776  # All of it on the first screen
-    assert found.errors == [] and found.outside == []

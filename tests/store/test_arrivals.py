@@ -122,25 +122,6 @@ def test_of_any_change_it_is_right_or_silent(first, then):
         if new is not None: check(scan, new, seen(home))
 
 
-def test_what_others_write_in_other_ways(git_repo):
-    git(git_repo, "config", "notes.rewriteRef", "refs/notes/mem/*")
-    def note(s): git(git_repo, "notes", "--ref=mem/decisions", "append", "-m", note_text(mem(s)), "HEAD")
-    note("One")
-    scan = seen(git_repo)
-    git(git_repo, "commit", "--quiet", "--amend", "--message=Again")  # The note is copied …
-    copied = seen(git_repo)
-    check(scan, additions_since(open_repo(git_repo), scan.tips), copied)
-    note("Two")  # … and one of the two grows: what was one blob is two
-    new = additions_since(open_repo(git_repo), copied.tips)
-    check(copied, new, seen(git_repo))
-    assert (new.notes, new.records, [m.summary for m in new.memories], len(new.grown)) == (0, 1, ["Two"], 1)
-    check(scan, additions_since(open_repo(git_repo), scan.tips), seen(git_repo))
-    git(git_repo, "update-ref", f"{MEM}again", f"{MEM}decisions")  # Another namespace, the same notes
-    again = additions_since(open_repo(git_repo), new.tips)
-    assert (again.notes, again.records, {m.namespace for m in again.memories}) == (2, 3, {"again"})
-    check(seen(git_repo), additions_since(open_repo(git_repo), again.tips), seen(git_repo))
-
-
 # Anything else
 
 

@@ -2,18 +2,13 @@
 import json
 
 import pytest
-from helpers import git
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_audit import canonical, ends, expect, in_lines, kind, restamp
-from worlds import OBJ, WORLD, WORLDS, check, in_memory
+from worlds import OBJ, WORLDS, check, in_memory
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, digest
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.store import reader as store_reader
-from git_notes_consolidation.store import writer as store_writer
-from git_notes_consolidation.store.audit import audit
 from git_notes_consolidation.store.events import REFS, Append
 
 
@@ -24,21 +19,6 @@ def test_what_is_written_one_at_a_time_is_right(w):
     theirs, ours = in_memory(*w)
     r = check(theirs, ours)
     assert r.findings == () and r.checked["memories written"] == len(w[0]) - 1 and r.checked["operations"] > 8
-
-
-@pytest.mark.slow
-def test_what_was_really_written_is_right(tmp_path):
-    "By git itself and by the module that writes: the same records, and the same answer."
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "Start")
-    memories, runs = WORLD
-    for m in memories:
-        to = "-c", "user.name=a", "-c", "user.email=a@b", "notes", f"--ref=mem/{m.namespace}", "append", "-F", "-"
-        git(tmp_path, *to, input=store_reader.note_text(m, escape=True))
-    repo = store_git.open_repo(tmp_path)
-    for appends in runs: store_writer.append(repo, lambda before, appends=appends: appends, SAMPLE_NOW)
-    r, made = audit(tmp_path), check(*in_memory(*WORLD))
-    assert r.findings == () and {k: n for k, n in r.checked.items() if "notes" not in k}.items() <= made.checked.items()
 
 
 @pytest.mark.slow

@@ -100,17 +100,6 @@ def test_every_look_behind_the_horizon_says_what_it_said(tmp_path):
     assert first in state_of(home).undone and [f for f in audit.audit(home).findings if f.level == "broken"] == []
 
 
-@pytest.mark.parametrize("options", [(), ("--object-format=sha256",)], ids=["sha1", "sha256"])
-def test_there_and_back(tmp_path, options):
-    home = make(tmp_path / "repo", 6, *options)
-    before, repo = refs(home), open_repo(home)
-    done = squashed(home)
-    assert (count(home), done.commits, set(done.to_dict())) == (4, 4, {"name", "horizon", "commits", "objects", "bytes", "bundle", "published"})
-    assert git(home, "fsck", "--no-dangling") == ""
-    restore(repo, done.name)
-    assert refs(home) == before
-
-
 # In between
 
 
@@ -196,16 +185,6 @@ def team(home, tmp_path):
     sync(open_repo(other), str(tmp_path / "team.git"))
     learn(other, "run_other")
     return home, other, tmp_path / "team.git"
-
-
-def test_a_remote_that_was_not_compacted_gets_and_gives_everything(team):
-    home, other, remote = team
-    squashed(home)
-    learn(home, "run_mine")
-    for place in (home, other, home): sync(open_repo(place), str(remote))
-    assert told(home) == told(other) == told(remote) and {"run_mine", "run_other"} <= state_of(home).runs.keys()
-    assert our_tips(open_repo(home)) == our_tips(open_repo(other)) == our_tips(open_repo(remote))
-    assert [f.where for f in audit.audit(home).findings if f.level == "broken"] == ["refs/notes/mem/"]  # There are only records here
 
 
 def test_published_it_reaches_all_and_nothing_comes_back(team):

@@ -11,7 +11,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.reports import ConsolidationPhase
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.store.loss import KEPT, keep, losses
+from git_notes_consolidation.store.loss import keep, losses
 from git_notes_consolidation.store.reader import read_memories
 
 OLD = mem("The API runs on Flask", "Small, and all of us know it.", days_ago=40, namespace="decisions")
@@ -135,13 +135,6 @@ def test_a_line_that_is_no_record_is_taken_out_as_doctor_says_and_stays_out(home
         assert gnc("consolidate", repo=home).code == 0
 
 
-def test_compacting_and_forgetting_are_no_loss(home):
-    assert gnc("forget", LOGS.id, repo=home).code == 0
-    assert gnc("compact", "--horizon", "0d", repo=home).code == 0
-    assert losses(open_repo(home)) == [] and verdicts(home) == (0, 0)
-    assert gnc("consolidate", repo=home).code == 0 and {t for r, t in refs(home, KEPT).items()} == set(refs(home, "refs/notes/").values())
-
-
 def run_while(home, happens):
     "A run, and what happens before it writes."
     todo = [happens]
@@ -161,10 +154,3 @@ def test_refs_that_are_set_back_during_a_run_are_mended_by_the_next(home):
     assert state_of(home).edges and losses(open_repo(home))
     assert any("there again" in w for w in run(serve(home), SAMPLE_NOW).warnings)
     assert not state_of(home).edges and not losses(open_repo(home))
-
-
-def test_what_a_run_writes_is_held_though_somebody_else_holds_meanwhile(home):
-    add_memories(home, [CACHE])
-    run_while(home, lambda: keep(open_repo(home)))
-    now = {KEPT + ref.removeprefix("refs/notes/"): tip for ref, tip in refs(home, "refs/notes/").items()}
-    assert refs(home, KEPT) == now

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.store.git import note_paths, open_repo, tips
+from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import UnknownId, note_text, parse_note, read_memories, resolve, write_memories
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -70,24 +70,6 @@ def test_every_byte_of_the_corpus_belongs_to_a_record(corpus_template):
             front, _, body = text.removeprefix("---\n").partition("\n---\n")
             assert body.strip("\n") == m.content.strip("\n") and body.removeprefix("\n").rstrip("\n") == m.content
             assert yaml.safe_load(front)["summary"] == m.summary and front.splitlines()[0] == f"type: {m.namespace}"
-
-
-def rewrite(repo, ref, where):
-    "The same notes at other paths; `where` makes a path of an object id."
-    tip, lines = tips(open_repo(repo), ref)[ref], [f"commit {ref}", "committer a <a@example.org> 0 +0000", "data 1", "x", "deleteall"]
-    lines += [f"M 100644 {blob} {where(obj)}" for obj, _, blob in note_paths(open_repo(repo), tip)]
-    git(repo, "fast-import", "--quiet", "--force", input="\n".join(lines) + "\n")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("depth", [0, 2, 4])
-def test_fan_out_hides_nothing(corpus_repo, depth):
-    repo = open_repo(corpus_repo)
-    before = read_memories(repo)
-    for ref in before.tips: rewrite(corpus_repo, ref, lambda o: "/".join([*re.findall("..", o[:2 * depth]), o[2 * depth:]]))
-    after = read_memories(repo)
-    assert after.memories == before.memories and (after.notes, after.records, after.problems) == (317, 6299, ())
-    assert after.tips.keys() == before.tips.keys() and after.tips != before.tips
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.store import oplog as operations
-from git_notes_consolidation.store.events import Append, Events, edge_append, op_append, read_events
+from git_notes_consolidation.store.events import Append, Events, edge_append, op_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import fold
 from git_notes_consolidation.store.writer import append
@@ -218,31 +218,6 @@ def test_any_record_is_read_or_left_out_in_any_order(records, random):
     assert found[0] == found[1]
 
 
-# Leaving out what is old
-
-
-@pytest.mark.slow
-def test_what_is_pruned_is_not_shown_and_not_gone(chain):
-    old = {"operation": "ADD", "at": "2026-01-01", "target": CHAIN[0].id}
-    write(chain, "run_old", op_append("0" * 40, old, "run_old"), at=day("2026-01-01"))
-    before = read_events(open_repo(chain))
-    made = operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=90), SAMPLE_NOW)
-    assert (made.hidden, made.shown) == (1, 0)
-    after = read_events(open_repo(chain))
-    assert {repr(r) for r in before.records} < {repr(r) for r in after.records}, "every record is still there"
-    with tables(chain) as conn:
-        assert {r["run_id"] for r in ask(conn, "SELECT run_id FROM consolidation_log")} == {"run_a"}
-        assert {r["run_id"] for r in ask(conn, "SELECT run_id FROM operations")} == {"run_a", "run_old"}
-    tips = refs(chain)
-    assert operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=90), SAMPLE_NOW) == ("", 0, 0) and refs(chain) == tips, "nothing is written"
-    wide = operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=900), SAMPLE_NOW)
-    assert (wide.hidden, wide.shown) == (0, 1) and not [op for op in log_of(chain) if op.pruned], "the latest counts"
-    undo(chain, wide.run_id)
-    assert [op.run_id for op in log_of(chain) if op.pruned] == ["run_old"]
-    undo(chain, made.run_id)
-    assert not [op for op in log_of(chain) if op.pruned]
-
-
 # The command
 
 
@@ -273,16 +248,6 @@ def test_the_command_lists_the_latest_first(busy):
     added, replaced = told.split("\n\n")[1:3]
     assert "The limit is 3" in added and "nothing like it" in added
     assert replaced.count("The limit is") == 4 and replaced.count("\nby mem_") == 2
-
-
-@pytest.mark.slow
-def test_the_command_filters(busy):
-    assert [r["operation_type"] for r in logged(busy, CHAIN[0].id)] == ["NOOP", "ADD", "SUPERSEDE"]
-    assert {r["target_memory_id"] for r in logged(busy, CHAIN[2].id[:14])} == {CHAIN[2].id}
-    assert [r["run_id"] for r in logged(busy, "--operation", "add")] == ["run_old"]
-    assert [r["run_id"] for r in logged(busy, "--since", "2026-01-02")] == ["run_u", "run_a", "run_a"]
-    assert len(logged(busy, "--limit", "2")) == 2 and "2 more" in gnc("log", "--limit", "2", repo=busy).out
-    assert logged(busy, "--operation", "MERGE") == [] and "No such operation" in gnc("log", "--operation", "MERGE", repo=busy).out
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from itertools import combinations
 
 import pytest
@@ -15,7 +14,7 @@ from helpers import add_memories, git, refs
 from git_notes_consolidation.store import remote
 from git_notes_consolidation.store import sync as syncing
 from git_notes_consolidation.store.events import REFS, read_events
-from git_notes_consolidation.store.git import RepoError, note_paths, open_repo
+from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.locks import hold, run_lock
 from git_notes_consolidation.store.sync import merge_refs
 
@@ -34,19 +33,6 @@ def test_the_memories_come_along_and_all_other_refs_are_left_to_others(pair, tmp
     go(one); go(two)
     assert set(refs(tmp_path / "team.git")) == {*REFS.values(), f"refs/notes/mem/{A.namespace}"}
     assert refs(two, "refs/notes/mem/") == refs(one, "refs/notes/mem/")
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("fanned", [0, 1, 2])
-def test_notes_meet_at_whatever_path_they_lie(pair, fanned):
-    "One clone's git has fanned the tree out, or has not."
-    one, two = pair
-    for ref, tip in at(one).items():
-        rows = "".join(f"M 100644 {blob} {''.join(obj[2 * i:2 * i + 2] + '/' for i in range(fanned))}{obj[2 * fanned:]}\n"
-                       for obj, _, blob in note_paths(open_repo(one), tip))
-        git(one, "fast-import", "--quiet", input=f"commit {ref}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nfrom {tip}\ndeleteall\n{rows}")
-    agree(one, two)
-    assert all(len({o for o, *_ in rows}) == len(rows) for tip in at(two).values() for rows in [note_paths(open_repo(two), tip)])
 
 
 # Kinds of repositories
@@ -146,14 +132,6 @@ def test_whoever_fetches_in_the_middle_of_a_push_gets_no_half_run(pair, monkeypa
     state = state_of(one)
     by = [*(e.reason for e in state.edges.values()), *(x.consolidation_run_id for x in state.summaries.values())]
     assert done and sorted(by) == sorted([*state.runs] * 2)  # an edge and a summary of each
-
-
-def test_a_second_sync_of_the_clone_waits(pair):
-    one, _ = pair
-    with hold(open_repo(one), "sync.lock", ""):
-        begin = time.monotonic()
-        with pytest.raises(RepoError, match="another sync"): go(one, timeout=0.4)
-        assert time.monotonic() - begin > 0.3
 
 
 # kill -9

@@ -106,21 +106,6 @@ def agree(documents, pairs, memory, edges):
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
-def test_every_chain_on_twenty_dates(labelled, late):
-    documents, pairs = labelled
-    memory = entered(documents, shuffled(documents) if late else None)
-    edges = ties(memory, pairs)
-    if late: random.Random(3).shuffle(edges)
-    n, right = agree(documents, pairs, memory, edges)
-    print(f"{n} chains, {right} dates, all right")
-    assert n > 200 and right == 20 * n
-    everything = {m.id: m for m in memory.values()}
-    assert ch.faults(everything, edges) == []
-    when = datetime(2005, 6, 1, tzinfo=UTC)  # Over the whole store at once
-    assert true_at(everything, edges, when) == {memory[i].id for i in naive(documents, pairs, {*documents}, when)}
-
-
-@pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
 def test_every_chain_in_a_real_repository(labelled, tmp_path, late):
     "The notes as the plugin writes them, the edges as records of runs, everything read back."
     documents, pairs = labelled

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from calls import gnc, new_repo, run, serve, state_of
-from git_notes_consolidation.store import sync
 from git_notes_consolidation.store.audit import audit
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.writing.effects import BadFact
@@ -256,34 +255,6 @@ def some(tmp_path_factory):
     home = committed(tmp_path_factory.mktemp("some") / "one", SOME)
     run(home)
     return home
-
-
-# Two clones
-
-
-def pair(home, tmp_path):
-    two = shutil.copytree(home, tmp_path / "two")
-    shutil.rmtree(two / ".git" / "gnc", ignore_errors=True)
-    git(home, "remote", "add", "other", two); git(two, "remote", "add", "other", home)
-    return home, two
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("name, early, last", [("unsure", a, b) for a in ("accept", "reject", "duplicate") for b in ("accept", "reject", "related")]
-                         + [(name, a, b) for name in ("returned", "withdrawn") for a, b in (("accept", "reject"), ("reject", "related"))])
-def test_of_two_clones_that_decide_differently_the_later_wins(copy, tmp_path, name, early, last):
-    one, two = pair(copy(name), tmp_path)
-    id_ = asked(one)[0].question["id"]
-    def decide(home, how, day):
-        w = writer(home, day)
-        return {"accept": accept, "reject": reject}[how](w, id_) if how in ("accept", "reject") else edit(w, id_, relation=how)
-    w = writer(two)
-    w.remember("Something else entirely, first.", judge=False)  # So its numbers are higher
-    decide(one, early, 1); decide(two, last, 2)
-    alone = shutil.copytree(two, tmp_path / "alone")
-    for home in (one, two, one): sync.sync(open_repo(home), "other")
-    assert holds(state_of(one)) == holds(state_of(two)) and state_of(one).verdicts == state_of(alone).verdicts
-    assert drop_runs(state_of(one)) == drop_runs(state_of(alone))
 
 
 # People

@@ -1,5 +1,4 @@
 """One memory at a time, in real repositories: what becomes of it, that nothing else changes, that it can be taken back, and that many write at once."""
-import re
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +13,9 @@ from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.consolidation.scan import Scope
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.writing.effects import BadFact
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import MEM, open_repo, tips
 from git_notes_consolidation.store.reader import note_text, read_memories
-from git_notes_consolidation.writing.review import accept
 from git_notes_consolidation.writing.write import open_writing
 from calls import gnc, gnc_process, holds, made, state_of
 from helpers import git, replace_everywhere
@@ -177,29 +174,6 @@ def test_what_builds_on_a_write_is_named_before_it_is_undone(two):
     b = w.remember("The queue is NATS.", supersedes=[a.memory_id])
     with pytest.raises(consolidation_undo.NeedsConfirmation, match=b.run_id):
         consolidation_undo.undo(consolidation_stores.open_service(two), a.run_id, SAMPLE_NOW)
-
-
-# What is refused
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize(("what", "dry_run"), [(x, False) for x in ("forget", "restore", "update", "update tags", "session")] + [
-    (x, dry) for x in ("tags", "accept") for dry in (False, True)])
-def test_half_a_character_is_refused_wherever_it_stands(two, what, dry_run):
-    "As a shell hands over a byte that is no UTF-8."
-    w, bad = writer(two, write_confidence=0.97), "caf\udce9"
-    q, = w.remember(MOVED).review
-    tea = said(two)["Tea is at four"].id
-    if what == "restore": w.forget(tea)
-    before = service.view(open_repo(two)).bases
-    with pytest.raises(BadFact, match=re.escape(r"'\udce9' is half a character")) as e:
-        if what == "accept": accept(w, q, reason=bad, dry_run=dry_run)
-        elif what == "update tags": w.update(tea, tags=[bad])
-        elif what in ("forget", "restore"): getattr(w, what)(tea, bad)
-        elif what == "update": w.update(tea, importance=0.1, reason=bad)
-        else: w.remember("Cats purr.", dry_run=dry_run, **{what: [bad] if what == "tags" else bad})
-    assert str(e.value).isascii() and service.view(open_repo(two)).bases == before
-    assert w.remember("Cats purr.").operation == "ADD"
 
 
 # The notes
