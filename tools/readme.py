@@ -1,7 +1,7 @@
 """README.md from nbs/index.ipynb: nbdev's filters, then nbconvert. `--check` writes nothing and fails when they differ.
 
-A table stored as HTML becomes a Markdown table. Of a figure, GitHub can show only a picture: `nbs/guide/images/figure-<hash>.png`,
-drawn when kaleido and a Chromium are at hand, and left out of the README when there is none.
+A table stored as HTML becomes a Markdown table. Of a figure, GitHub can show only a picture: the one that is stored beside it, as
+`nbs/guide/images/figure-<hash>.png`. A figure without one is left out.
 """
 import argparse
 import base64
@@ -71,7 +71,7 @@ def markdown_table(html):
 
 
 def picture(data):
-    "Name and bytes of an output's picture; the bytes are None for a figure that is yet to be drawn."
+    "Name and bytes of an output's picture; the bytes are None for a figure that is stored without one."
     if PLOTLY in data:  # Named by what it shows: a picture drawn anew is no other figure
         raw = json.dumps({k: data[PLOTLY][k] for k in ("data", "layout")}, sort_keys=True).encode()
         stored = base64.b64decode("".join(data["image/png"])) if "image/png" in data else None
@@ -89,18 +89,6 @@ def named(data):
     return (title.get("text", "") if isinstance(title, dict) else title).replace("]", "").replace("[", "")
 
 
-def draw(figure, path):
-    "A picture of a plotly figure; False where nothing can draw it."
-    try:
-        import plotly.graph_objects as go
-        path.parent.mkdir(parents=True, exist_ok=True)
-        go.Figure({k: figure[k] for k in ("data", "layout")}, skip_invalid=True).write_image(path, width=840, height=460, scale=1.5)
-    except Exception as e:  # no kaleido, no Chromium, or one that does not start: all the same here
-        print(f"no picture for {path.name}: {next((x for x in str(e).splitlines() if x.strip()), type(e).__name__).strip()}", file=sys.stderr)
-        return False
-    return True
-
-
 def shown(output, images, write):
     "An output as GitHub can show it, or None."
     if output["output_type"] == "stream": return output if output["name"] == "stdout" else None
@@ -108,11 +96,9 @@ def shown(output, images, write):
     name, raw = picture(data)
     if name:
         path = images / name
-        if write and not path.exists():
-            if raw is None: draw(data[PLOTLY], path)
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(raw)
+        if write and raw is not None and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(raw)
         text = f"![{named(data)}](nbs/guide/images/{name})" if path.exists() or raw is not None else None
     else: text = data.get("text/markdown") or markdown_table(data.get("text/html", ""))
     if text: return {"output_type": "display_data", "metadata": {}, "data": {"text/markdown": text}}
@@ -156,7 +142,7 @@ def prepare(nb, images, write):
 def render(
     notebook,  # Path of the notebook
     images,  # Folder of its pictures
-    write=False,  # Draw the pictures that are missing
+    write=False,  # Write the pictures that are missing
 ):  # The README's text
     "The notebook as Markdown for GitHub: the same bytes on every machine."
     import nbformat
