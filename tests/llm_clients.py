@@ -48,6 +48,3 @@ def ask(client, *texts, parse=parse, **more):
 def held(path):
     "Everything in a SQLite file, as one text."
     with closing(sqlite3.connect(path)) as conn: return "\n".join(conn.iterdump())
-
-
-def real(server, key=None): return Provider("lmstudio", server.url, ("random",), server.key if key is None else key, local=True)

@@ -93,12 +93,6 @@ def test_a_worker_that_is_killed_while_it_works_changes_nothing(year, alone, das
     with pytest.raises(ProcessLookupError): os.kill(int(file.read_text()), 0)
 
 
-def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):
-    pytest.importorskip("distributed")
-    with pytest.raises(pool.NoCluster, match=r"no scheduler answers at tcp://127.0.0.1:9 .* start one with dask scheduler"):
-        with pool.cluster("tcp://127.0.0.1:9", patience=0.3): pass
-
-
 # Repositories
 
 def state_of(said): return {Path(o["repository"]).name: o["state"] for o in said.json["repositories"]}

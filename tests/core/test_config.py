@@ -6,7 +6,7 @@ import sys
 import pytest
 import yaml
 from calls import COMMAND, gnc, new_repo
-from helpers import story
+from helpers import rows_of, story
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,10 +15,8 @@ from git_notes_consolidation.core.parsing import _FIELDS, variable_name
 from git_notes_consolidation.core.settings import ConfigError, RETIRED, SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.settings_files import from_yaml
-from git_notes_consolidation.session.hooks import settings_of
-from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.session.inject import get_summary_injector, reset_summary_injector
 
+ROWS = rows_of(__name__)
 DESIGN = {  # Every key of design 4's file, with its own value there
     "enabled": True,
     "similarity": {"threshold": 0.85, "max_candidates": 5},
@@ -94,17 +92,7 @@ def test_a_retired_name_is_accepted_everywhere_with_one_remark(tmp_path, name):
 
 
 @both_forms
-@pytest.mark.parametrize("path, value, said", [
-    ("similarty.threshold", 1, "no setting consolidation.similarty; did you mean similarity?"),
-    ("similarity.treshold", 1, "no setting consolidation.similarity.treshold; did you mean threshold?"),
-    ("merge.preserve_source", True, "no setting consolidation.merge.preserve_source; did you mean preserve_sources?"),
-    ("audit.qqqq", 9, "no setting consolidation.audit.qqqq; `gnc config` lists them all"),
-    ("similarity", 0.85, "consolidation.similarity is a table; what stands in it is threshold, max_candidates"),
-    ("similarity.threshold", 85, "write_threshold is a cosine similarity between 0 and 1"),
-    ("similarity.threshold", "tight", "write_threshold must be a number, strict or balanced or loose, not 'tight'"),
-    ("audit.retention_days", 0, "log_retention_days must be between 1 and 36500"),
-    ("audit.retention_days", 2.5, "log_retention_days must be a whole number"),
-    ("similarity.threshold", {"value": 1}, "write_threshold must be a number")], ids=str)
+@pytest.mark.parametrize("path, value, said", ROWS["a key or a value that is none"], ids=str)
 def test_a_key_or_a_value_that_is_none(tmp_path, path, value, said, form):
     with pytest.raises(ConfigError) as e: load(tmp_path, at(path, value), form)
     assert f"gnc.{form}" in str(e.value) and said in str(e.value)
@@ -215,26 +203,6 @@ def test_nonsense_is_refused_with_file_and_remedy(tmp_path, raw, what, remedy):
     (tmp_path / "odd.yaml").write_bytes(raw)
     with pytest.raises(ConfigError) as e: load_settings(env={}, file=tmp_path / "odd.yaml")
     assert str(tmp_path / "odd.yaml") in str(e.value) and what in str(e.value) and remedy in str(e.value) and len(str(e.value)) < 500 + len(str(tmp_path))
-
-
-# Which file
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["gnc.yaml", "gnc.yml"])
-def test_a_file_in_yaml_at_the_top_of_the_worktree(tmp_path, name):
-    home = new_repo(tmp_path / "home", story())
-    (home / name).write_text("hot_threshold: 0.9\nconsolidation: {similarity: {threshold: strict}}\n")
-    (home / "sub").mkdir()
-    (tmp_path / "other.yml").write_text("hot_threshold: 0.8\n")
-    for where in (home, home / "sub"):
-        found, here = gnc("config", "--json", repo=where).json, str(home / name)
-        assert (found["hot_threshold"], found["write_threshold"]) == ({"origin": here, "value": 0.9}, {"origin": here, "value": 0.95})
-    assert gnc("config", "--config", tmp_path / "other.yml", "--json", repo=home).json["hot_threshold"] == {"origin": str(tmp_path / "other.yml"), "value": 0.8}
-    reset_summary_injector()
-    (home / name).write_text("summaries_max: 3\n")
-    assert settings_of(open_repo(home)).config.summaries_max == get_summary_injector(home).config.max_summaries == 3
-    reset_summary_injector()
 
 
 # What is loaded

@@ -14,9 +14,7 @@ from git_notes_consolidation.evaluation import judge as evaluation_judge
 from git_notes_consolidation.evaluation import candidates as evaluation_candidates
 from git_notes_consolidation.evaluation import chains as evaluation_chains
 from git_notes_consolidation.evaluation import labelled as evaluation_labelled
-from git_notes_consolidation.core.models import EdgeType, Judgment, MemoryEdge
-from git_notes_consolidation.store.state import State
-from git_notes_consolidation.store.metadata import metadata_of
+from git_notes_consolidation.core.models import Judgment
 from helpers import ROOT
 
 SECRET = "Xyzzy"  # Stands in every text and every id of a locked row
@@ -134,20 +132,6 @@ def test_a_wrong_row_is_refused_by_file_line_and_field(tmp_path, wrong, said):
     path = write(tmp_path / "p.jsonl", [row(1), row(2) | wrong])
     with pytest.raises(evaluation_labelled.DataError) as e: evaluation_pairs.load_pairs(path)
     assert str(e.value).startswith(f"{path}, line 2: {said}")
-
-
-# Candidates and chains
-
-
-def test_with_every_edge_found_what_is_current_is_right():
-    "Of the development half: any text of a newer memory taken for its evidence, and no chain is resolved wrongly."
-    wrong = []
-    for c in (c for c in evaluation_chains.load_chains(evaluation_labelled.fixture("supersession_chains")) if c.split == "dev"):
-        there = {m.id: m for m in c.memories}
-        edges = [MemoryEdge(a, b, EdgeType.SUPERSEDES, code="E", kind=kind, span=there[a].text) for a, b, kind in c.edges]
-        known = metadata_of(c.memories, edges, (), State())
-        if {i for i, d in known.items() if d.superseded_kind != "full"} != c.current: wrong.append(c.id)
-    assert not wrong
 
 
 # Public data

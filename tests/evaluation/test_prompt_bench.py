@@ -36,16 +36,6 @@ def test_three_steps_from_a_file_to_a_score(tmp_path, server):
     for words in ("answers taken", "precision", "right of the four", "mine", "disagree about"): assert words in text
 
 
-def test_a_dry_run_asks_nobody_and_says_the_cost(server, monkeypatch):
-    assert gnc(*BENCH, "--dry-run", "--json").json["estimate"][0]["usd"] == 0 and server.bodies == []
-    with_rank = gnc(*BENCH, "--limit", "4", "--dry-run", "--rank", "--json").json["estimate"]
-    assert [e["calls"] for e in with_rank] == [1, 4] and with_rank[1]["tokens_out"] == 4
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    monkeypatch.delenv("MEMORY_CONSOLIDATION_LLM_BASE_URL")
-    said = gnc("evaluate", "supersession", "--llm", "openai", "--dry-run")
-    assert "USD" in said.out and "Nobody was asked." in said.out
-
-
 def test_no_pair_of_the_locked_half_is_asked_about():
     pairs = load_pairs(fixture("supersession"))
     assert len(prompts.sample(pairs)) == 150 and {p.split for p in prompts.sample(pairs)} == {"dev"}

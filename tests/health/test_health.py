@@ -10,7 +10,7 @@ from calls import gnc, new_repo, run
 from git_notes_consolidation.health import monitor as healths
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.health.monitor import COMPONENTS, WORST, document, nagios_line
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.reader import note_text, write_memories
 from helpers import git, story
@@ -146,18 +146,3 @@ def test_a_lock_that_somebody_holds_and_one_whose_holder_was_killed(home, name, 
         p.send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
     assert held.detail == f"{who} is at work." and held.status == "healthy"
     assert (home / f".git/gnc/{name}").exists() and part(home, "lock").detail == "Nobody is at work."  # The file stays, the lock does not
-
-
-@pytest.mark.slow
-def test_what_the_remote_does_not_have(home, tmp_path):
-    assert part(home, "sync").detail == "There is no remote to share with."
-    git(tmp_path, "init", "--quiet", "--bare", "there.git")
-    git(home, "remote", "add", "origin", tmp_path / "there.git")
-    never = part(home, "sync")
-    assert never.status == "healthy" and never.detail == "Never shared with origin."
-    assert gnc("sync", repo=home).code == 0 and part(home, "sync").detail == "origin has what is here, as of the last sync."
-    more(home, [mem("Retry limit is 5", "Jobs are retried.", days_ago=d, namespace="learnings") for d in (1, 2)])
-    assert run(home, now=SAMPLE_NOW + DAY).changed
-    assert part(home, "sync", now=SAMPLE_NOW + 2 * DAY).status == "healthy"  # A day is no outage
-    late = part(home, "sync", now=SAMPLE_NOW + 20 * DAY)
-    assert late.status == "degraded" and "that origin does not have, the oldest 19 days old" in late.detail and late.remedy == "gnc sync"

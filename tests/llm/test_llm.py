@@ -127,16 +127,6 @@ def test_a_reply_that_was_cut_is_asked_for_once_more_with_twice_the_room_and_nev
 # Models and parameters
 
 
-@pytest.mark.parametrize("fault", ["no model", "not found"])
-def test_a_model_that_is_not_there_is_followed_by_the_next_and_remembered(fault, faulty_llm, asking, tmp_path):
-    def has_two(body, good): return FAULTS["ok" if body["model"] == "gpt-4o-mini" else fault](body, good)
-    server, db = faulty_llm(always=has_two), tmp_path / "c.db"
-    client = asking(cloud(server, "gpt-5-nano", "gpt-5-mini", "gpt-4o-mini"), cache_path=db)
-    assert [ask(client, f"{i}").failure for i in range(3)] == [""] * 3
-    assert [b["model"] for b in server.bodies] == ["gpt-5-nano", "gpt-5-mini"] + ["gpt-4o-mini"] * 3
-    assert ask(asking(cloud(server, "gpt-5-nano", "gpt-5-mini", "gpt-4o-mini"), cache_path=db), "new").calls == 1
-
-
 @pytest.mark.parametrize("model, names", [("gpt-5-nano", ["reasoning_effort"]), ("gpt-4o-mini", ["temperature"]), ("llama3.2", ["response_format"]),
                                           ("gpt-4o-mini", ["temperature", "max_tokens"])])
 def test_a_parameter_that_is_not_supported_is_dropped_and_stays_so(model, names, faulty_llm, asking):

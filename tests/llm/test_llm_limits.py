@@ -8,14 +8,13 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from llm_clients import KEY, SCHEMA, ask, cloud, held, local, parse, question, real
+from llm_clients import KEY, SCHEMA, ask, cloud, held, local, parse, question
 from llm_servers import BAD_REPLIES, changed, completion, least, refused_url, sensible
 
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.llm.client import ask_all, get_client
-from git_notes_consolidation.llm.prompt_parts import PairReply, parse_shape
-from git_notes_consolidation.llm.summary_prompts import EdgesReply, SummaryReply, edges_request, summary_request
+from git_notes_consolidation.llm.summary_prompts import edges_request, summary_request
 from git_notes_consolidation.llm.supersession_prompt import judge_request
 
 # Who may be asked
@@ -155,19 +154,6 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(faulty_llm, asking, tmp_pat
 OLD, NEW = mem("We build on Flask", "Small, and all of us know it.", days_ago=200), mem("We build on FastAPI", "Supersedes the choice of Flask.", days_ago=2)
 ASK = {"judge": lambda: judge_request([(OLD, NEW)] * 3), "summary": lambda: summary_request([OLD, NEW], {OLD.id: NEW}),
        "edges": lambda: edges_request([OLD, NEW])}
-SHAPES = {"summary": SummaryReply, "edges": EdgesReply}
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("task", ASK)
-def test_a_real_server_takes_every_prompt_and_its_nonsense_fits_the_shape(task, real_llm, asking):
-    said, (request, parse_it) = [], ASK[task]()
-    client = asking(real(real_llm))
-    a = ask_all(client, [(request, lambda text: said.append(text) or parse_it(text))])[0]
-    assert set(client.usage().faults) <= {"schema"} or not a.failure  # nonsense quotes nothing that was written, and ends where its bounds do
-    for text in said:
-        if task != "judge": assert parse_shape(text, SHAPES[task])
-        else: assert all(parse_shape(json.dumps(x), PairReply) for x in json.loads(text).values())
 
 
 @pytest.mark.slow(after=1)

@@ -2,7 +2,6 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import entry_points, requires, version
 
 import git_notes_consolidation
 import pytest
@@ -65,14 +64,6 @@ def test_every_public_name_is_there():
 
 
 MODULES = [module_of(p) for p in SOURCES]
-
-
-def test_metadata_and_script():
-    assert version("git-notes-consolidation") == git_notes_consolidation.__version__
-    (script,) = [e for e in entry_points(group="console_scripts") if e.name == "gnc"]
-    assert script.value == "git_notes_consolidation.apps.entry:main"
-    base = {r.split(";")[0].strip() for r in requires("git-notes-consolidation") if "extra ==" not in r}
-    assert not [r for r in base if r.lower().startswith(("scipy", "scikit", "openai", "pandas", "plotly"))]
 
 
 # Without the extra

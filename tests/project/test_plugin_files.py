@@ -185,14 +185,6 @@ def test_a_question_in_a_file_is_not_shown_again(repo):
         assert said.code == 0 and "hunter2" not in said.out + said.err, more
 
 
-@pytest.mark.parametrize("data, why", [(b"x" * 2_001, "longer than 2,000 bytes; use fewer words"), (b"\xff\xfe", "is not text; write it again"),
-                                       (b" \n\0", "is empty; write the words"), (None, "cannot be read: No such file or directory; write the words")])
-def test_a_file_that_does_not_do_says_what_would(repo, data, why):
-    if data is not None: (repo / "q").write_bytes(data)
-    said = gnc("recall", "--query-file", repo / "q", repo=repo)
-    assert said.code == 2 and why in said.err and said.out == ""
-
-
 # The launcher
 
 

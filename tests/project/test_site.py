@@ -67,13 +67,6 @@ def test_the_cli_reference_has_every_command_and_option():
     assert "| `--limit N` | `20` |" in parts["gnc status"] and "| `ID` | required |" in parts["gnc forget"]
 
 
-def test_every_page_has_its_line_for_language_models():
-    text = pages.llms()
-    assert text.startswith("# git-notes-consolidation\n\n> ") and [s for s in ("Guide", "Research", "Supersession") if f"\n## {s}\n" not in text] == []
-    links = re.findall(rf"^- \[.+\]\({re.escape(pages.HOME)}(.+)\.html\): .+$", text, re.M)
-    assert links == [pages.docname(n) for n in NAMES if n != "index.md"]
-
-
 def test_the_citation_is_of_this_version():
     cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert (cff["version"], cff["repository-code"], cff["title"]) == (pages.INI["version"], pages.INI["git_url"], pages.INI["title"])

@@ -82,10 +82,8 @@ def notebooks(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(notebooks, model, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as m:
-        m.setenv("OLLAMA_HOST", model.url.removesuffix("/v1"))
-        with lab(notebooks, tmp_path_factory.mktemp("jupyter")) as found: yield found
+def server(notebooks, tmp_path_factory):
+    with lab(notebooks, tmp_path_factory.mktemp("jupyter")) as found: yield found
 
 
 class Watched:

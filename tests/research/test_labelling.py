@@ -6,12 +6,7 @@ import sys
 
 import pytest
 from calls import gnc
-from helpers import add_memories, git, refs, story
 
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.core.memory import SAMPLE_NOW
-from git_notes_consolidation.consolidation.service import run
-from git_notes_consolidation.consolidation.stores import open_service
 from git_notes_consolidation.evaluation.labelled import DataError
 from git_notes_consolidation.evaluation.pairs import load_pairs
 from git_notes_consolidation.research.corpus import load_corpus
@@ -39,19 +34,6 @@ def test_gnc_evaluates_them(labels):
     said = sum(p.relation == "supersede" for p in labels.pairs)
     every = found["pooled"]["all"]
     assert every["n"] == 40 and every["precision"]["k"] == every["precision"]["n"] == said > 0
-
-
-def test_edges_of_a_repository_are_those_of_its_runs(tmp_path):
-    git(tmp_path, "init", "-q", "-b", "main")
-    git(tmp_path, "config", "user.name", "T"); git(tmp_path, "config", "user.email", "t@example.org")
-    add_memories(tmp_path, story())
-    fresh = load_corpus(tmp_path)
-    would = {(x.newer.id, x.older.id) for x in edges_of(fresh, judge_candidates(fresh))}
-    assert fresh.edges == () and would
-    run(open_service(tmp_path, load_settings({"max_change": 1.0}, env={}), clock=lambda: SAMPLE_NOW))
-    before, after = refs(tmp_path, "refs/"), load_corpus(tmp_path)
-    assert {(x.newer.id, x.older.id) for x in edges_of(after, ())} == would and after.decided
-    assert refs(tmp_path, "refs/") == before
 
 
 def test_a_label_that_was_cut_off_is_told_by_its_line(labels, tmp_path):

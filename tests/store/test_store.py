@@ -2,7 +2,6 @@
 import hashlib
 import json
 import multiprocessing
-import os
 import re
 import subprocess
 import sys
@@ -15,11 +14,10 @@ from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import events as store_events
 from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.store import locks as store_locks
 from git_notes_consolidation.store import writer as store_writer
 from git_notes_consolidation.store.events import REFS, Append, edge_append, read_events
 from git_notes_consolidation.store.git import MEM, RepoError, note_paths, open_repo, tips
-from git_notes_consolidation.store.locks import Locked, run_lock, tidy
+from git_notes_consolidation.store.locks import Locked, run_lock
 from git_notes_consolidation.store.reader import read_memories, write_memories
 from git_notes_consolidation.store.state import fold
 from git_notes_consolidation.store.writer import append
@@ -160,18 +158,6 @@ def test_the_next_run_removes_our_stale_locks_and_no_other(repo, monkeypatch):
     assert sorted(ids(repo)) == ["r_0", "r_1"]
 
 
-def test_a_lock_that_is_younger_than_the_wait_is_somebodys(repo, monkeypatch):
-    "While we wait for an old lock to go, its owner goes and another writer takes a lock of its own."
-    append(repo, lambda e: [said(0)], NOW)
-    lock = repo.common_dir / f"{REFS['meta']}.lock"
-    lock.touch()
-    os.utime(lock, (1, 1))
-    def another(seconds): lock.unlink(); lock.with_suffix(".new").write_text("mine"); lock.with_suffix(".new").rename(lock)
-    monkeypatch.setattr(store_locks.time, "sleep", another)
-    tidy(repo)
-    assert lock.exists() and lock.read_text() == "mine"
-
-
 HOLD = """if True:
     import sys
     from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.locks import run_lock
@@ -224,17 +210,6 @@ def test_notes_at_whatever_path_get_their_new_line(repo, depth):
     lines = git(repo.path, "notes", "--ref=mem-meta/v1", "show", objects[3]).splitlines()
     assert [json.loads(x[2:])["id"] for x in lines] == ["r_3", "r_new", "r_more"]
     assert len(git(repo.path, "notes", "--ref=mem-meta/v1", "list").splitlines()) == 41 and git(repo.path, "fsck", "--strict", "--no-dangling") == ""
-
-
-def test_a_line_that_is_no_record_is_reported_and_kept(repo):
-    append(repo, lambda e: [said(0)], NOW)
-    def text(): return git(repo.path, "cat-file", "blob", note_paths(repo, REFS["meta"])[0][2])
-    size, head = len(text()) + 1, f"commit {REFS['meta']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nfrom {REFS['meta']}^0\n"
-    blob = git(repo.path, "hash-object", "-w", "--stdin", input=text() + "\na remark\n\n")
-    git(repo.path, "fast-import", "--quiet", input=f"{head}M 100644 {blob} {OBJECT[:2]}/{OBJECT[2:]}\n")
-    assert [str(p) for p in read_events(repo).problems] == [f"{REFS['meta']} {OBJECT}, byte {size}: not a record, ignored"]
-    append(repo, lambda e: [said(1)], NOW)
-    assert sorted(ids(repo)) == ["r_0", "r_1"] and "\na remark\n" in text()
 
 
 def test_variables_of_an_outer_git_do_not_redirect_us(repo, tmp_path, monkeypatch):

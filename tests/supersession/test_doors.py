@@ -168,26 +168,8 @@ def test_no_text_is_too_long(unit):
     assert times[2] < 3 * times[1] + 0.5 and times[2] < 20, times
 
 
-MAINTAINERS, CARTS = "The maintainers are Dana, Tom and Priya", "Anonymous carts expire after 7 days"
-REFUNDS = "Refunds: up to 200 nobody is asked, up to 2,000 the shift lead"
-
-
 @pytest.mark.parametrize("namespace", ["decisions", "learnings"])
-@pytest.mark.parametrize(("a", "b", "proposed"), [
-    (CARTS, "Carts are now kept for 30 days", ("supersede", "full")), ("Nova is married to Arlen", "Nova is married to Bo", ("supersede", "full")),
-    ("The cache is enabled.", "The cache is disabled.", ("supersede", "full")),
-    ("The worker is retrying failed mails.", "The worker stopped retrying failed mails.", ("supersede", "full")),
-    ("The user's name is Dana Okafor and she lives in Leeds", "Dana moved from Leeds to Bristol", ("supersede", "partial")),
-    (MAINTAINERS, "Tom left the maintainers", ("supersede", "partial")), (MAINTAINERS, "Remove Tom from the maintainers.", ("supersede", "partial")),
-    (REFUNDS, "The shift lead decides up to 3,000 now", ("supersede", "partial")),
-    ("We use Postgres and Redis", "Replaced Redis with Valkey", ("supersede", "partial")),
-    ("The nightly backup goes to the Frankfurt bucket.", "Ignore what I said about the Frankfurt bucket.", ("supersede", "full")),
-    ("We keep logs for 7 days", "Logs are kept for 7 days", ("duplicate", None)),
-    ("The export supports CSV.", "The export also supports Parquet.", None), (MAINTAINERS, "Cem is also a maintainer", None),
-    ("Move to Hetzner: compose, Caddy, backups", "We moved to Hetzner on Saturday", None),
-    ("The gateway uses the auth service.", "The auth service uses the user database.", None),
-    ("The timeout is 30 seconds.", "Is the timeout 60 seconds?", None), ("The timeout is 30 seconds.", "Maybe the timeout is 60 seconds.", None),
-    ("TTL is 60 s", "TTL is 60 s again", None), ("House 1 gets water every 6 hours", "House 2 gets water every 8 hours", None)])
+@pytest.mark.parametrize(("a", "b", "proposed"), ROWS["a yes makes the relation that holds"])
 def test_a_yes_makes_the_relation_that_holds(a, b, proposed, namespace):
     j = likely(old(a, namespace=namespace), mem(b, namespace=namespace))
     assert (j and (j.relation, j.kind)) == proposed

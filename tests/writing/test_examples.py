@@ -49,17 +49,3 @@ def test_with_a_model_each_ends_as_the_design_says(home, relation, operation):
     with FaultyServer(brain=sensible(lambda newer, older: relation, lambda newer, older: MERGED)) as server: r = written(home, relation, server)
     assert (r.operation, r.review) == (operation, ())
     if relation == "merge": assert r.merged_content == MERGED and not r.warnings
-
-
-@pytest.mark.parametrize("joined", ["The dog is named Max and is brown.", "The user has a dog.", "User's cat is named Max."])
-def test_a_merge_never_says_what_neither_source_does(home, joined):
-    with FaultyServer(brain=sensible(lambda newer, older: "merge", lambda newer, older: joined)) as server: r = written(home, "merge", server)
-    assert r.operation == "MERGE" and joined not in r.merged_content and "brown" not in r.merged_content and "cat" not in r.merged_content
-    assert any("the model's text was not taken" in w for w in r.warnings)
-
-
-@pytest.mark.parametrize("reply", ["no verdict at all", {"classification": "MAYBE"}, {"classification": "SUPERSEDE", "confidence": 7}])
-def test_an_unreadable_answer_is_coexist_and_is_said(home, reply):
-    with FaultyServer(brain=lambda body: reply) as server: r = written(home, "coexist", server)
-    assert r.operation == "ADD" and not r.superseded_ids and current(home) == {*EXAMPLES["coexist"]}
-    assert any("without an answer" in w for w in r.warnings)
