@@ -150,12 +150,6 @@ def llms():
     return "\n".join([f"# {title}\n\n> {plain(subtitle)}\n", *part(sections())]) + "\n"
 
 
-@cache
-def words():
-    "Page to the words under which the index names it."
-    return yaml.safe_load((THEME / "words.yml").read_text(encoding="utf-8"))
-
-
 def section_page(section, builder, static):
     "A page that lists the research notebooks, each with its first figure."
     folder, first = posixpath.dirname(section["href"]), True

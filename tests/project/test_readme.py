@@ -17,8 +17,6 @@ from helpers import ROOT
 pytestmark = pytest.mark.skipif(not (find_spec("nbdev") and find_spec("nbconvert")), reason="not installed: pip install -e '.[dev,notebook]'")
 
 SANKEY = {"data": [{"type": "sankey", "link": {"source": [0], "target": [1], "value": [2]}}], "layout": {"title": {"text": "What flows"}}}
-FRAME = ("<div><style scoped>td { color: red }</style><table><thead><tr><th></th><th>tier</th></tr></thead>"
-         "<tbody><tr><th>0</th><td>hot | warm &amp; so on</td></tr></tbody></table></div>")
 
 
 def code(source, *outputs):
@@ -40,11 +38,6 @@ def rendered(tmp_path, *cells, write=False):
 def test_title_code_and_what_it_printed(tmp_path):
     text = rendered(tmp_path, "# Title\n\n> Subtitle", code("print(1)", "\x1b[1m1\x1b[0m\n"), code("2 + 3", {"text/plain": ["5"]}))
     assert text.startswith("# Title\n\n> Subtitle\n") and "``` python\nprint(1)\n```\n\n``` text\n1\n```" in text and "``` text\n5\n```" in text
-
-
-def test_a_frame_becomes_a_table(tmp_path):
-    text = rendered(tmp_path, "# T", code("df", {"text/html": [FRAME], "text/plain": ["  tier"]}))
-    assert "|  | tier |\n|---|---|\n| 0 | hot \\| warm & so on |" in text and "style" not in text and "red" not in text
 
 
 def test_a_picture_is_called_by_its_figures_title(tmp_path):

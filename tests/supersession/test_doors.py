@@ -172,7 +172,7 @@ def test_no_text_is_too_long(unit):
 @pytest.mark.parametrize(("a", "b", "proposed"), ROWS["a yes makes the relation that holds"])
 def test_a_yes_makes_the_relation_that_holds(a, b, proposed, namespace):
     j = likely(old(a, namespace=namespace), mem(b, namespace=namespace))
-    assert (j and (j.relation, j.kind)) == proposed
+    assert (j and [j.relation, j.kind]) == proposed
 
 
 REPORT = "The nightly report for the board goes out by Ada in March within 9 s"
