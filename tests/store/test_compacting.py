@@ -100,6 +100,28 @@ def test_every_look_behind_the_horizon_says_what_it_said(tmp_path):
     assert first in state_of(home).undone and [f for f in audit.audit(home).findings if f.level == "broken"] == []
 
 
+@pytest.mark.parametrize("options", [(), ("--object-format=sha256",)], ids=["sha1", "sha256"])
+def test_there_and_back(tmp_path, options):
+    home = make(tmp_path / "repo", 6, *options)
+    before, repo = refs(home), open_repo(home)
+    done = squashed(home)
+    assert (count(home), done.commits, set(done.to_dict())) == (4, 4, {"name", "horizon", "commits", "objects", "bytes", "bundle", "published"})
+    assert git(home, "fsck", "--no-dangling") == ""
+    restore(repo, done.name)
+    assert refs(home) == before
+
+
+def test_a_bundle_holds_what_gc_takes_away(home, tmp_path):
+    before, repo, file = our_tips(open_repo(home)), open_repo(home), tmp_path / "old.bundle"
+    done = squashed(home, bundle=file)
+    git(home, "reflog", "expire", "--expire=now", "--all")
+    git(home, "gc", "--quiet", "--prune=now")
+    assert git(home, "cat-file", "-t", before[REFS["meta"]], check=False) == ""
+    assert (done.bundle, histories(repo)) == (str(file), {})
+    assert gnc("compact", "--restore", file, repo=home).code == 0
+    assert our_tips(repo) == before and histories(repo) == {}
+
+
 # In between
 
 

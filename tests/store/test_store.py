@@ -2,6 +2,7 @@
 import hashlib
 import json
 import multiprocessing
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from git_notes_consolidation.store import git as store_git
 from git_notes_consolidation.store import writer as store_writer
 from git_notes_consolidation.store.events import REFS, Append, edge_append, read_events
 from git_notes_consolidation.store.git import MEM, RepoError, note_paths, open_repo, tips
-from git_notes_consolidation.store.locks import Locked, run_lock
+from git_notes_consolidation.store import locks as store_locks
+from git_notes_consolidation.store.locks import Locked, run_lock, tidy
 from git_notes_consolidation.store.reader import read_memories, write_memories
 from git_notes_consolidation.store.state import fold
 from git_notes_consolidation.store.writer import append
@@ -156,6 +158,18 @@ def test_the_next_run_removes_our_stale_locks_and_no_other(repo, monkeypatch):
         assert tips(repo, "refs/gnc/") == {}
         append(repo, lambda e: [said(1)], NOW, patience=0)
     assert sorted(ids(repo)) == ["r_0", "r_1"]
+
+
+def test_a_lock_that_is_younger_than_the_wait_is_somebodys(repo, monkeypatch):
+    "While we wait for an old lock to go, its owner goes and another writer takes a lock of its own."
+    append(repo, lambda e: [said(0)], NOW)
+    lock = repo.common_dir / f"{REFS['meta']}.lock"
+    lock.touch()
+    os.utime(lock, (1, 1))
+    def another(seconds): lock.unlink(); lock.with_suffix(".new").write_text("mine"); lock.with_suffix(".new").rename(lock)
+    monkeypatch.setattr(store_locks.time, "sleep", another)
+    tidy(repo)
+    assert lock.exists() and lock.read_text() == "mine"
 
 
 HOLD = """if True:

@@ -16,6 +16,8 @@ from git_notes_consolidation.store import sync as syncing
 from git_notes_consolidation.store.events import REFS, read_events
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.locks import hold, run_lock
+from git_notes_consolidation.store.reader import UnknownId
+from git_notes_consolidation.store.remote import find_remote
 from git_notes_consolidation.store.sync import merge_refs
 
 def records(moved): return {n for store, n in moved.items() if store != "memories"}
@@ -68,6 +70,25 @@ def test_a_refspec_that_would_overwrite_our_refs_does_not(pair, monkeypatch):
     assert set(state_of(two).runs) == {"run_1", "run_2", "run_late"} and git(two, "config", "--list", "--local") == settings
     assert lines(two) >= ever(two)
     assert "run_late" not in state_of(one.parent / "team.git").runs
+
+
+def test_which_remote(pair, tmp_path):
+    one, _ = pair
+    repo = open_repo(one)
+    assert find_remote(repo).name == "origin"
+    git(one, "commit", "--quiet", "--allow-empty", "-m", "x")
+    git(one, "remote", "add", "up=stream.x", "../mirror.git"); git(one, "config", "branch.main.remote", "up=stream.x")
+    git(tmp_path, "init", "--quiet", "--bare", "mirror.git")
+    assert find_remote(repo).name == "up=stream.x" and find_remote(repo, "origin").name == "origin"
+    go(one)
+    assert refs(tmp_path / "mirror.git") == at(one)
+    git(one, "checkout", "--quiet", "--detach")
+    assert find_remote(repo).name == "origin"
+    git(one, "remote", "rename", "origin", "elsewhere")
+    with pytest.raises(UnknownId, match="elsewhere, up=stream.x.*gnc sync NAME"): find_remote(repo)
+    git(one, "remote", "remove", "elsewhere")
+    assert find_remote(repo).name == "up=stream.x"
+    assert go(one, str(tmp_path / "team.git")).sent == ("run_1",) and refs(tmp_path / "team.git") == at(one)
 
 
 # Races
