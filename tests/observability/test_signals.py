@@ -1,6 +1,8 @@
 """The catalogue of spans and metrics: it is held against the code, and everything in it is emitted by what people do."""
 import ast
 import re
+import subprocess
+import sys
 
 import pytest
 from calls import new_repo
@@ -142,3 +144,26 @@ def test_content_is_shown_where_somebody_asked_for_it(monkeypatch):
     assert logs.content("the secret plan") == "(15 characters)"
     monkeypatch.setattr(logs, "_CONTENT", [True])
     assert logs.content("the\nplan") == r"the\nplan" and len(logs.content("x" * 5000)) < 1100
+
+
+def test_phases_come_one_after_the_other(everything):
+    "Design 2's hierarchy, but for two things: effects come last, and a score is computed in TIER, after supersession."
+    run = next(s for s in everything[0] if s.name == "consolidation.run")
+    inside = [s for s in everything[0] if s.context.trace_id == run.context.trace_id]
+    def one(phase): (s,) = [s for s in inside if s.name == f"consolidation.{phase}"]; return s
+    order = [one(p) for p in ("scan", "supersession", "cluster", "tier", "persist")]
+    assert all(a.end_time <= b.start_time for a, b in zip(order, order[1:]))
+    told = [s for s in inside if s.name == "consolidation.summarize"]
+    assert told and all(order[2].end_time <= s.start_time and s.end_time <= order[3].start_time for s in told)
+
+
+def test_without_a_listener_nothing_is_imported_and_nothing_happens():
+    code = """import sys
+from git_notes_consolidation.observability.tracing import span, traced; from git_notes_consolidation.observability.metrics import count, record
+@traced("f")
+def f(x):
+    with span("s", a=1) as s: s.set(b=2)
+    count("consolidation.runs"); record("llm.latency", 1.0, label="x")
+    return x, s.inner
+print(f(3), [m for m in sys.modules if m.split('.')[0] == 'opentelemetry'])"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "(3, None) []\n"
