@@ -158,7 +158,7 @@ wheel: install  ## The wheel builds, installs into an empty environment and work
 	@$(PY) tools/wheel.py
 
 clean:  ## Remove what the other targets left behind, except .venv
-	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz .quarto nbs/nbdev.yml
+	rm -rf build dist _proc _docs *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .quarto nbs/nbdev.yml
 	find . \( -path ./$(VENV) -o -path ./$(PLUGIN) \) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
 
 distclean: clean  ## clean, and .venv, .venv-plugin, .model and .client too

@@ -1,5 +1,4 @@
 """What all tests share: a git that knows nothing of its user, a repository, and real memories where there are some."""
-import importlib.util
 import os
 import shutil
 from collections import Counter
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers import ROOT, git, story
-from llm_servers import FaultyServer, real_server
+from llm_servers import FaultyServer
 
 try: from hypothesis import settings
 except ImportError: pass
@@ -110,14 +109,6 @@ def corpus_template(shared, tmp_path_factory):
 def corpus_repo(corpus_template, tmp_path, home):
     "A copy of the real corpus's repository, to be written to."
     return Path(shutil.copytree(corpus_template, tmp_path / "corpus"))
-
-
-@pytest.fixture(scope="session")
-def real_llm(tmp_path_factory):
-    "A real OpenAI-compatible server whose model talks nonsense that fits the schema."
-    missing = [n for n in ("xllamacpp", "gguf") if importlib.util.find_spec(n) is None]
-    if missing: pytest.skip(f"{' and '.join(missing)} not installed (pip install xllamacpp gguf)")
-    with real_server(tmp_path_factory.mktemp("llm")) as server: yield server
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Everything that reads bytes from outside, as functions of bytes: nothing but the documented refusals comes out, in bounded time, and what is promised holds.
 
-Hypothesis (test_fuzz.py) and atheris (tools/fuzz.py) drive the same list.
+Hypothesis drives the list, in test_fuzz.py the same examples every time, in tools/fuzz.py others.
 """
 import json
 import os

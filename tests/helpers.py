@@ -28,6 +28,11 @@ def git(
     return done.stdout.rstrip("\n")
 
 
+def rows_of(module):
+    "The rows that a test module goes through, by the name of its test."
+    return json.loads((FIXTURES / "rows" / f"{module}.json").read_text(encoding="utf-8"))
+
+
 def module_of(path): return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
@@ -43,13 +48,6 @@ def tracked():
     "The project's files: those in git and those that would be added, so that a new file is checked before it is committed."
     names = git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
     return sorted(p for p in (ROOT / n for n in names) if p.is_file() and not p.is_symlink())
-
-
-def example_cells(name):
-    "The cells of a notebook that are no part of its module: what it shows and what it asserts, without what takes long."
-    cells = json.loads((ROOT / "nbs" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
-    code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-    return [c for c in code if not c.startswith(("#| export", "#| default_exp", "#| slow")) and "nbdev_export" not in c]
 
 
 def add_memories(repo, memories):

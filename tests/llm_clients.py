@@ -31,9 +31,6 @@ def parse(text):
     return value
 
 
-def nothing_fits(text): raise BadReply("never good enough")
-
-
 def cloud(server, *models, name="openai", key=KEY):
     "A provider that costs something, wherever it really is."
     return Provider(name, getattr(server, "url", server), models or ("gpt-5-nano",), key, local=False)
@@ -51,6 +48,3 @@ def ask(client, *texts, parse=parse, **more):
 def held(path):
     "Everything in a SQLite file, as one text."
     with closing(sqlite3.connect(path)) as conn: return "\n".join(conn.iterdump())
-
-
-def real(server, key=None): return Provider("lmstudio", server.url, ("random",), server.key if key is None else key, local=True)

@@ -1,7 +1,5 @@
-"""Servers that the language model's layer is tried against, over real HTTP: one that works and one that misbehaves on purpose.
-
-`RealServer` is llama.cpp's own OpenAI-compatible server with a model of random weights, made on the spot: its replies fit the schema and mean nothing.
-`FaultyServer` answers as a script, a function or a failure rate says, and keeps all that it was sent.
+"""A server that the language model's layer is tried against, over real HTTP: `FaultyServer` answers as a script, a function or a failure rate says,
+and keeps all that it was sent.
 """
 import asyncio
 import hashlib
@@ -9,138 +7,11 @@ import json
 import random
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-
-REAL_KEY = "sk-the-real-server-wants-this"
-
-# ---- A model of random weights
-
-CONTROL = ("<|end|>", "<|system|>", "<|developer|>", "<|user|>", "<|assistant|>")
-TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
-# What ends a string, a list or an object is likelier than the rest: a schema without bounds is then filled in some two hundred tokens.
-LIKELY = {'"': 3.0, "]": 1.5, "}": 1.5, " ": 1.0}
-
-
-def byte_letters():
-    "One printable character for each byte, as GPT-2's tokenizer writes them."
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = iter(range(256, 512))
-    return [chr(b) if b in plain else chr(next(others)) for b in range(256)]
-
-
-def make_model(path, seed=0, width=32, heads=2, context=8192):
-    "A llama of one layer that prefers printable ASCII: dimension 0 is the same for every token, so the output's column 0 is a bias. 100 kB."
-    import gguf
-    import numpy as np
-    rng = np.random.default_rng(seed)
-    merges = ("t h", "e r", "i n", "o n")
-    tokens = [*byte_letters(), *(m.replace(" ", "") for m in merges), *CONTROL]
-    bias = np.full(len(tokens), -40.0)  # no control character, no byte of a longer letter, no backslash: all text is valid UTF-8 and JSON
-    bias[32:127] = [LIKELY.get(chr(b), -40.0 if chr(b) == "\\" else 0.0) for b in range(32, 127)]
-    bias[tokens.index("<|end|>")] = 1.0
-
-    def some(*shape): return rng.normal(scale=0.1, size=shape).astype(np.float32)
-
-    square = (width, width)
-    weights = {f"blk.0.{n}": some(*square) for n in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")}
-    weights |= {n: np.ones(width, np.float32) for n in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm")}
-    weights |= {"token_embd": some(len(tokens), width), "output": some(len(tokens), width)}
-    weights["token_embd"][:, 0] = 2.0
-    for n in ("attn_output", "ffn_down"): weights[f"blk.0.{n}"][0] = 0.0  # the layer leaves dimension 0 alone
-    weights["output"][:, 0] = bias / np.sqrt(width)
-
-    w = gguf.GGUFWriter(str(path), "llama")
-    w.add_name("random")
-    w.add_file_type(gguf.LlamaFileType.ALL_F32)
-    w.add_context_length(context)
-    w.add_embedding_length(width)
-    w.add_block_count(1)
-    w.add_feed_forward_length(width)
-    w.add_head_count(heads)
-    w.add_head_count_kv(heads)
-    w.add_rope_dimension_count(width // heads)
-    w.add_layer_norm_rms_eps(1e-5)
-    w.add_tokenizer_model("gpt2")
-    w.add_tokenizer_pre("default")
-    w.add_token_list(tokens)
-    w.add_token_types([gguf.TokenType.CONTROL if t in CONTROL else gguf.TokenType.NORMAL for t in tokens])
-    w.add_token_merges(list(merges))
-    w.add_bos_token_id(tokens.index("<|end|>"))
-    w.add_eos_token_id(tokens.index("<|end|>"))
-    w.add_add_bos_token(False)
-    w.add_chat_template(TEMPLATE)
-    for name, array in weights.items(): w.add_tensor(f"{name}.weight", array)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
-    return Path(path)
-
-
-# ---- The real server, in a process of its own
-
-
-def serve_model(
-    path,  # The model's file
-    slots,  # Requests at once
-    context,  # Tokens for each of them
-):
-    "Serve until stdin ends: with the parent, however that ends."
-    import xllamacpp
-    p = xllamacpp.CommonParams()
-    p.model.path = str(path)
-    p.model_alias = {"random"}
-    p.port = 0  # a free one
-    p.n_parallel = slots
-    p.n_ctx = slots * context
-    p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1
-    p.api_keys = [REAL_KEY]
-    p.warmup = p.fit_params = False
-    server = xllamacpp.Server(p)
-    print(server.listening_address, flush=True)
-    sys.stdin.read()
-
-
-@dataclass(frozen=True)
-class RealServer:
-    "Where it listens, what it wants to be told, and what fits into it."
-    url: str
-    key: str = REAL_KEY
-    context: int = 8192
-
-
-@contextmanager
-def real_server(
-    folder,  # For the model and the server's log
-    slots=8,  # Requests at once
-    context=8192,  # Tokens for each of them
-    patience=60.0,  # Seconds until it must listen
-):
-    "llama.cpp's server with a model made now, on a free port of this machine."
-    folder = Path(folder)
-    model = make_model(folder / "random.gguf", context=context)
-    command = [sys.executable, __file__, str(model), str(slots), str(context)]
-    with open(folder / "server.log", "wb") as log, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process:
-        late = threading.Timer(patience, process.kill)
-        late.start()
-        try:
-            address = process.stdout.readline().strip()
-            late.cancel()
-            if not address: raise RuntimeError(f"the server did not start: {(folder / 'server.log').read_text(errors='replace')[-2000:]}")
-            yield RealServer(f"{address}/v1", context=context)
-        finally:
-            late.cancel()
-            process.stdin.close()
-            try: process.wait(5)
-            except subprocess.TimeoutExpired: process.kill()
-
 
 # ---- Replies
 
@@ -152,7 +23,6 @@ class Reply:
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
     how: str = "whole"  # short: ends before its announced length; trickle: a byte now and then; drop: no answer; silent: nor a hang-up; raw: the body alone
-    wait: float = 0.0  # Seconds before it is sent
 
 
 def usage_of(body, text):
@@ -281,23 +151,6 @@ def refuses(*names):
     return reply
 
 
-def only(*models):
-    "A server that has these models only."
-    def reply(body, good): return FAULTS["ok" if body.get("model") in models else "no model"](body, good)
-    return reply
-
-
-def after(seconds, name="ok"):
-    "The same, later."
-    return lambda body, good: replace(FAULTS[name](body, good), wait=seconds)
-
-
-def fits(budget):
-    "A server with so many bytes of context."
-    def reply(body, good): return FAULTS["ok" if sum(len(str(m["content"])) for m in body["messages"]) <= budget else "context"](body, good)
-    return reply
-
-
 def least(
     schema,  # A JSON schema: objects, arrays, enums, strings, numbers, booleans, null, anyOf, $ref
     root=None,  # Where its definitions stand
@@ -387,7 +240,6 @@ class FaultyServer:
     log: list = field(default_factory=list)  # all bytes that came in
     times: list = field(default_factory=list)  # time.monotonic() of each request for a completion
     sent: Counter = field(default_factory=Counter)  # how often each named fault was sent
-    peak: int = 0  # Requests at once, at most
     port: int = 0
 
     @property
@@ -400,7 +252,7 @@ class FaultyServer:
     def text(self): return b"".join(self.log).decode("utf-8", "replace")  # Everything it was sent
 
     def __enter__(self):
-        self._seen, self._now, self._left = Counter(), 0, list(self.script)
+        self._seen, self._left = Counter(), list(self.script)
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run(ready)), daemon=True)
         self._thread.start()
@@ -434,10 +286,7 @@ class FaultyServer:
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
         self.heads.append((first, headers))
         self.log.append(head + raw)
-        self._now += 1
-        self.peak = max(self.peak, self._now)
-        try: return await self._send(writer, await self._reply(first, headers, raw))
-        finally: self._now -= 1
+        return await self._send(writer, await self._reply(first, headers, raw))
 
     async def _reply(self, first, headers, raw):
         if "/chat/completions" not in first: return Reply(body=json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode())
@@ -448,7 +297,7 @@ class FaultyServer:
         self.sent[what if isinstance(what, str) else "other"] += 1
         if isinstance(what, str): what = FAULTS[what]
         if not isinstance(what, Reply): what = what(body | {"_key": headers.get("authorization", "")}, self.brain(body))
-        if self.latency + what.wait: await asyncio.sleep(self.latency + what.wait)
+        if self.latency: await asyncio.sleep(self.latency)
         return what
 
     def _draw(self, raw):
@@ -477,6 +326,3 @@ def refused_url():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{s.getsockname()[1]}/v1"
-
-
-if __name__ == "__main__": serve_model(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

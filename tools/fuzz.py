@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Searches for what breaks a reader of outside bytes: tests/fuzz_targets.py, driven by Hypothesis, and by atheris where it is installed.
+"""Searches for what breaks a reader of outside bytes: tests/fuzz_targets.py, driven by Hypothesis.
 
     python tools/fuzz.py --minutes 60            every target, the time shared out
     python tools/fuzz.py --minutes 5 note times  these two
@@ -7,16 +7,12 @@ What is found lies in tests/fixtures/fuzz/TARGET/, is replayed by tests/project/
 """
 import argparse
 import hashlib
-import importlib.util
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CASES, CORPUS = ROOT / "tests" / "fixtures" / "fuzz", ROOT / ".fuzz"
+CASES = ROOT / "tests" / "fixtures" / "fuzz"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 
@@ -51,48 +47,7 @@ def by_hypothesis(name, seconds):
     return 0
 
 
-def by_atheris(name, seconds):
-    "Guided by which lines of the package an input reaches; its own corpus grows in .fuzz/, and is not committed."
-    if importlib.util.find_spec("atheris") is None:
-        print(f"{name}: no coverage guidance, atheris is not installed (pip install atheris; Linux and macOS)")
-        return 0
-    home = CORPUS / name
-    home.mkdir(parents=True, exist_ok=True)
-    found = Path(tempfile.mkdtemp(prefix="gnc-found-"))
-    args = [sys.executable, __file__, "--inside", name, str(home), f"-max_total_time={max(1, int(seconds))}", "-max_len=8192", "-timeout=20",
-            "-rss_limit_mb=2048", f"-artifact_prefix={found}/", "-print_final_stats=1", "-verbosity=0",
-            f"-dict={_dictionary(name, home.parent / f'{name}.dict')}"]
-    done = subprocess.run(args, capture_output=True, text=True, errors="replace", env=os.environ | {"PYTHONPATH": str(ROOT)})
-    units = next((line.split()[-1] for line in done.stderr.splitlines() if "number_of_executed_units" in line), "?")
-    bad = [keep(name, p.read_bytes()) for p in found.iterdir()]
-    kept = ", ".join(str(p.relative_to(ROOT)) for p in bad)
-    if bad: print(f"{name}: atheris found\n{done.stdout[-1500:]}{done.stderr[-1500:]}\n  kept as {kept}", flush=True)
-    elif done.returncode: print(f"{name}: atheris ended with {done.returncode}\n{done.stderr[-1500:]}", flush=True)
-    else: print(f"{name}: {units} inputs by atheris, nothing found", flush=True)
-    return int(bool(bad or done.returncode))
-
-
-def _dictionary(name, path):
-    import fuzz_targets  # noqa: F401  # fills the list
-    from fuzz_base import TARGETS
-    words = ["".join(f"\\x{b:02x}" for b in w) for w in TARGETS[name].words if 0 < len(w) <= 64]
-    path.write_text("".join(f'"{w}"\n' for w in words))
-    return path
-
-
-def inside(name, home, *flags):
-    "In a process of its own: libFuzzer ends it."
-    import atheris
-    with atheris.instrument_imports(include=["git_notes_consolidation"]):
-        import fuzz_targets  # noqa: F401  # fills the list
-        from fuzz_base import TARGETS, check
-    for i, s in enumerate(TARGETS[name].seeds): (Path(home) / f"seed-{i}").write_bytes(s)
-    atheris.Setup([sys.argv[0], *flags, home], lambda data: check(name, data))
-    atheris.Fuzz()
-
-
 def main():
-    if sys.argv[1:2] == ["--inside"]: return inside(*sys.argv[2:])
     import fuzz_targets  # noqa: F401  # fills the list
     from fuzz_base import TARGETS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -101,8 +56,7 @@ def main():
     asked = parser.parse_args()
     names = asked.targets or [*TARGETS]
     if unknown := set(names) - set(TARGETS): parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
-    each = 60 * asked.minutes / len(names) / 2
-    wrong = sum(by(name, each) for name in names for by in (by_hypothesis, by_atheris))
+    wrong = sum(by_hypothesis(name, 60 * asked.minutes / len(names)) for name in names)
     print(f"{wrong} found" if wrong else "Nothing found.")
     return int(wrong > 0)
 

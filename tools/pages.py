@@ -88,7 +88,6 @@ def relink(text, folder=""):
     return re.sub(r"\0(\d+)\0", lambda m: codes[int(m[1])], bare)
 
 
-
 # Figures
 
 def figure(data, root, static, first, height=None):
@@ -107,11 +106,6 @@ def figure(data, root, static, first, height=None):
 def as_html(html, builder):
     "HTML in Markdown, for the one who reads it."
     return f"```{{=html}}\n{html}\n```\n" if builder == "quarto" else f"```{{raw}} html\n{html}\n```\n"
-
-
-def has_slider(cells):
-    "Can something in its stored figures be moved?"
-    return any(o.get("data", {}).get(PLOTLY, {}).get("layout", {}).get("sliders") for c in cells for o in c.get("outputs", []))
 
 
 def figures(cells):
@@ -154,12 +148,6 @@ def llms():
             yield from part(([e["href"]] if "href" in e else []) + e["contents"], e["section"])
     title, subtitle = titled("index.md")
     return "\n".join([f"# {title}\n\n> {plain(subtitle)}\n", *part(sections())]) + "\n"
-
-
-@cache
-def words():
-    "Page to the words under which the index names it."
-    return yaml.safe_load((THEME / "words.yml").read_text(encoding="utf-8"))
 
 
 def section_page(section, builder, static):

@@ -8,7 +8,6 @@ import copy
 import json
 import shutil
 import struct
-import sys
 import zlib
 from pathlib import Path
 
@@ -102,18 +101,3 @@ def add(nb, before, most=MOST):
             o["data"][PNG] = png
             room -= len(png) + 30
     return left
-
-
-def main(paths):
-    "Pictures for stored notebooks, without running them."
-    for path in map(Path, paths):
-        nb = json.loads(path.read_text(encoding="utf-8"))
-        if not figures(nb): continue
-        before = copy.deepcopy(nb)
-        for _, o in figures(nb): o["data"].pop(PNG, None)
-        left = add(nb, before)
-        path.write_text(json.dumps(nb, ensure_ascii=False, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        print(f"{path}: {len(figures(nb)) - left} pictures" + (f", {left} figures without" if left else ""))
-
-
-if __name__ == "__main__": main(sys.argv[1:])

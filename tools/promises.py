@@ -1,5 +1,4 @@
 """What is promised, what is built, and what shows it: the table of tests/promises.yml."""
-import argparse
 from collections import Counter
 from pathlib import Path
 
@@ -34,14 +33,10 @@ def counts(rows):
     return f"Shown: {', '.join(parts)}; together {done.total()} of {all_.total()}."
 
 
-def main(argv=None):
+def main():
     "Print it."
-    ap = argparse.ArgumentParser(description=__doc__)
-    ap.add_argument("--planned", action="store_true", help="only what is planned or not kept")
-    ap.add_argument("--shown", action="store_true", help="only what is built")
-    args, rows, console = ap.parse_args(argv), load(), Console()
-    keep = [r for r in rows if not (args.planned and is_shown(r)) and not (args.shown and not is_shown(r))]
-    console.print(table(keep))
+    rows, console = load(), Console()
+    console.print(table(rows))
     console.print(counts(rows), highlight=False)
 
 

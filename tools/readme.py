@@ -1,7 +1,6 @@
 """README.md from nbs/index.ipynb: nbdev's filters, then nbconvert. `--check` writes nothing and fails when they differ.
 
-A table stored as HTML becomes a Markdown table. Of a figure, GitHub can show only a picture: `nbs/guide/images/figure-<hash>.png`,
-drawn when kaleido and a Chromium are at hand, and left out of the README when there is none.
+Of a figure, GitHub can show only a picture: the one that is stored beside it, as `nbs/guide/images/figure-<hash>.png`. A figure without one is left out.
 """
 import argparse
 import base64
@@ -11,7 +10,6 @@ import json
 import posixpath
 import re
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,49 +35,12 @@ TEMPLATE = """{% extends 'markdown/index.md.j2' %}
 {% endblock %}"""
 
 
-class Table(HTMLParser):
-    "The cells of an HTML table, row by row."
-
-    def __init__(self, html):
-        super().__init__()
-        self.rows, self.open = [], False
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        if tag == "tr": self.rows.append([])
-        if tag in ("td", "th"):
-            if not self.rows: self.rows.append([])
-            self.rows[-1].append("")
-            self.open = True
-        if tag == "br" and self.open: self.rows[-1][-1] += " "
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "th"): self.open = False
-
-    def handle_data(self, data):
-        if self.open: self.rows[-1][-1] += data
-
-
-def markdown_table(html):
-    "A Markdown table, or None when the HTML holds none."
-    if "<table" not in html: return None
-    rows = [r for r in Table(html).rows if r]
-    if not rows: return None
-    width = max(map(len, rows))
-    line = lambda r: "| " + " | ".join(" ".join(c.split()).replace("|", "\\|") for c in r + [""] * (width - len(r))) + " |"
-    return "\n".join([line(rows[0]), "|" + "---|" * width, *map(line, rows[1:])])
-
-
 def picture(data):
-    "Name and bytes of an output's picture; the bytes are None for a figure that is yet to be drawn."
+    "Name and bytes of an output's picture; the bytes are None for a figure that is stored without one."
     if PLOTLY in data:  # Named by what it shows: a picture drawn anew is no other figure
         raw = json.dumps({k: data[PLOTLY][k] for k in ("data", "layout")}, sort_keys=True).encode()
         stored = base64.b64decode("".join(data["image/png"])) if "image/png" in data else None
         return f"figure-{hashlib.sha256(raw).hexdigest()[:12]}.png", stored
-    for mime, suffix in (("image/png", "png"), ("image/svg+xml", "svg")):
-        if mime in data:
-            raw = base64.b64decode(data[mime]) if suffix == "png" else data[mime].encode()
-            return f"figure-{hashlib.sha256(raw).hexdigest()[:12]}.{suffix}", raw
     return None, None
 
 
@@ -89,18 +50,6 @@ def named(data):
     return (title.get("text", "") if isinstance(title, dict) else title).replace("]", "").replace("[", "")
 
 
-def draw(figure, path):
-    "A picture of a plotly figure; False where nothing can draw it."
-    try:
-        import plotly.graph_objects as go
-        path.parent.mkdir(parents=True, exist_ok=True)
-        go.Figure({k: figure[k] for k in ("data", "layout")}, skip_invalid=True).write_image(path, width=840, height=460, scale=1.5)
-    except Exception as e:  # no kaleido, no Chromium, or one that does not start: all the same here
-        print(f"no picture for {path.name}: {next((x for x in str(e).splitlines() if x.strip()), type(e).__name__).strip()}", file=sys.stderr)
-        return False
-    return True
-
-
 def shown(output, images, write):
     "An output as GitHub can show it, or None."
     if output["output_type"] == "stream": return output if output["name"] == "stdout" else None
@@ -108,13 +57,11 @@ def shown(output, images, write):
     name, raw = picture(data)
     if name:
         path = images / name
-        if write and not path.exists():
-            if raw is None: draw(data[PLOTLY], path)
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(raw)
+        if write and raw is not None and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(raw)
         text = f"![{named(data)}](nbs/guide/images/{name})" if path.exists() or raw is not None else None
-    else: text = data.get("text/markdown") or markdown_table(data.get("text/html", ""))
+    else: text = data.get("text/markdown")
     if text: return {"output_type": "display_data", "metadata": {}, "data": {"text/markdown": text}}
     if name or any("widget-view" in mime for mime in data) or "text/plain" not in data: return None
     return {"output_type": "display_data", "metadata": {}, "data": {"text/plain": data["text/plain"]}}
@@ -156,7 +103,7 @@ def prepare(nb, images, write):
 def render(
     notebook,  # Path of the notebook
     images,  # Folder of its pictures
-    write=False,  # Draw the pictures that are missing
+    write=False,  # Write the pictures that are missing
 ):  # The README's text
     "The notebook as Markdown for GitHub: the same bytes on every machine."
     import nbformat

@@ -95,7 +95,7 @@ def for_sphinx(
     title, subtitle, raw = pages.heading(path)
     module = next((m[1] for c in raw if c["cell_type"] == "code" and (m := re.match(r"#\|\s*default_exp\s+(\S+)", "".join(c["source"])))), None)
     folder = path.parent.relative_to(NBS).as_posix().strip(".")
-    cells = [markdown(f"# {title}\n\n{{.subtitle}}\n{pages.relink(lookup.linkify(subtitle), folder)}"), *index_words(path.relative_to(NBS).as_posix())]
+    cells = [markdown(f"# {title}\n\n{{.subtitle}}\n{pages.relink(lookup.linkify(subtitle), folder)}")]
     for cell in filtered(path, run=False)["cells"]:
         cell["source"] = "".join(cell["source"])
         if cell["cell_type"] == "raw": continue
@@ -125,12 +125,6 @@ def trees(order):
     alone = [e for e in order if isinstance(e, str)]
     parts = [toctree(alone), *(toctree(([e["href"]] if "href" in e else []) + e["contents"], caption=e["section"]) for e in order if "section" in e)]
     return "\n" + "\n".join(parts)
-
-
-def index_words(name):
-    "The words under which a page stands in the index."
-    own = pages.words().get(name)
-    return [markdown("\n\n".join(f"```{{index}} ! {w}\n```" for w in own))] if own else []
 
 
 def write_sources(work):

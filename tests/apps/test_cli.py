@@ -4,12 +4,9 @@ import os
 import re
 import shlex
 import shutil
-from datetime import timedelta
 
 import pytest
 from calls import gnc, gnc_process, new_repo, state_of
-from git_notes_consolidation.consolidation import status as consolidation_status
-from git_notes_consolidation import __version__
 from git_notes_consolidation.apps.cli.program import ALIASES
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import open_repo
@@ -57,11 +54,6 @@ def test_every_command_is_for_people_and_for_programs(home):
         data = gnc("--json", *command.split(), repo=home)
         assert (data.code, data.err) == (0, "") and isinstance(data.json, (dict, list)) and data.json, command
     assert refs(home) == before
-
-
-@pytest.mark.slow
-def test_the_version_wherever_it_is_asked(tmp_path):
-    for words in (["--version"], ["status", "--version"]): assert gnc(*words, repo=tmp_path)[:2] == (0, f"gnc {__version__}\n")
 
 
 @pytest.mark.slow
@@ -113,16 +105,6 @@ def test_the_report_of_a_run(tmp_path):
     assert re.search(r"Run run_\w{8}, [0-9.]+ s", told.out) and "gnc undo run_" in told.out and re.search(r"hot +archived +\d+", told.out)
 
 
-# Global options
-
-
-@pytest.mark.slow
-def test_now_is_the_present(home):
-    later = gnc("explain", named(home, "ADR-012: We build on a queue").id, "--json", repo=home, now=SAMPLE_NOW + timedelta(days=400)).json
-    assert (later["tier"], later["due_tier"]) == ("hot", "archived")
-    assert gnc("consolidate", "--dry-run", "--json", repo=home, now=SAMPLE_NOW + timedelta(days=400)).json["now"].startswith("2027-12")
-
-
 # Exit codes
 
 
@@ -135,10 +117,6 @@ def test_exit_code_2_for_wrong_usage(home, args):
     done = gnc(*args, repo=None if "--repo" in args else home)
     assert (done.code, done.out) == (2, "") and done.err.startswith("gnc: ") and done.err.count("\n") == 1 and refs(home) == before
     if args == ["nosuch"]: assert "No such command 'nosuch'" in done.err and "gnc --help" in done.err
-
-
-def test_wrong_usage_is_a_document_too(home):
-    for args in (["nosuch"], ["status", "--nosuch"], ["explain"]): assert gnc("--json", *args, repo=home).json["exit_code"] == 2
 
 
 TOOLS = ["Flask", "cron jobs", "a monorepo", "Redis streams", "signed cookies", "nightly dumps"]
@@ -195,18 +173,6 @@ def test_exit_code_4_when_another_run_is_at_work(home):
     assert refs(home) == before and gnc("consolidate", repo=home).code == 0
 
 
-@pytest.mark.slow
-def test_the_code_is_that_of_the_process(tmp_path):
-    (tmp_path / "plain").mkdir()
-    codes = [gnc_process(*args).code for args in (["--help"], ["--repo", tmp_path / "plain", "status"], ["nosuch"])]
-    assert codes == [0, 1, 2]
-
-
-def test_a_bug_keeps_its_traceback(home, monkeypatch):
-    monkeypatch.setattr(consolidation_status, "status", lambda s: 1 / 0)
-    with pytest.raises(ZeroDivisionError): gnc("status", repo=home)
-
-
 # Help
 
 
@@ -229,20 +195,6 @@ def test_help_shows_ten_commands_and_all_of_them_where_it_is_asked():
 def test_every_name_that_the_designs_promise_is_a_command(name): assert gnc(*shlex.split(name), "--help").code == 0
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("name", NAMES)
-def test_help_has_an_example(name, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "160")
-    told = gnc(name, "--help")
-    assert told.code == 0 and re.search(rf"Examples?:.*\bgnc {name}\b", words(told.out))
-
-
-@pytest.mark.slow
-def test_nothing_said_is_a_plea_for_help():
-    told = gnc_process()
-    assert "Usage" in told.out + told.err and "consolidate" in told.out + told.err and told.code in (0, 2)
-
-
 # Untrusted text
 
 
@@ -261,34 +213,6 @@ def test_names_typed_and_problems_reported_are_harmless_too(tmp_path):
     assert json.loads(gnc("--json", "explain", f"nosuch{EVIL}", repo=home).out)["exit_code"] == 2
 
 
-# Names
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["explain", "edges"])
-def test_a_memory_answers_to_its_beginning_and_to_both_spellings_of_its_place(home, command):
-    m = named(home, OVERTURNED)
-    def told(name):
-        found = gnc(command, name, "--json", repo=home).json
-        return found if command == "edges" else found["id"]  # Each look is a use, and the score has it
-    want, place = told(m.id), m.places[0]
-    for name in (m.id[:12], m.id.removeprefix("mem_")[:8], f"decisions:{place.commit}:0", f"decisions:{place.commit[:7]}:0"):
-        assert told(name) == want != [], name
-    assert gnc(command, f"learnings:{place.commit}:0", repo=home).code == 2 and gnc(command, f"decisions:{place.commit}:1", repo=home).code == 2
-
-
-def test_edges_of_a_summary(home):
-    x = next(iter(state_of(home).summaries.values()))
-    found = gnc("edges", x.id[:12], "--json", repo=home).json
-    assert {e["target_id"] for e in found} == set(x.source_memory_ids) and {e["edge_type"] for e in found} == {"consolidates"}
-
-
-def test_no_relations(home):
-    add_memories(home, [alone := mem("Nothing like it", days_ago=1)])
-    alone = named(home, alone.summary)
-    assert gnc("edges", alone.id, repo=home).out == "No relations.\n" and gnc("edges", alone.id, "--json", repo=home).json == []
-
-
 # Looking before
 
 
@@ -305,12 +229,6 @@ def test_a_dry_run_is_a_look_and_a_plan_is_a_file(tmp_path):
     assert gnc("consolidate", "--plan", plan, "--json", repo=home).json["dry_run"] is True
     did = gnc("consolidate", "--apply", plan, "--json", repo=home)
     assert did.json["run_id"] == look.json["result"]["run_id"] == run_of(home)
-
-
-@pytest.mark.slow
-def test_long_lists_are_cut_and_v_shows_all(tmp_path):
-    home = new_repo(tmp_path, [mem(f"About thing {i}", f"It is {i * 7919}.", days_ago=100 + i) for i in range(60)])
-    assert "more; -v shows all" in gnc("consolidate", "--dry-run", repo=home).out and "-v shows all" not in gnc("consolidate", "--dry-run", "-v", repo=home).out
 
 
 # The demo
@@ -336,23 +254,3 @@ def test_the_demo_writes_over_nothing(tmp_path):
         done = gnc("demo", tmp_path / name)
         assert (done.code, done.out) == (2, "") and f"{tmp_path / name} is not an empty directory; name a new one" in done.err
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "full", "x"]
-
-
-# Terminals
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [60, 20, 1])
-def test_a_narrow_terminal_breaks_nothing(home, width):
-    for command in commands(home):
-        told = gnc(*command.split(), repo=home, width=width)
-        assert told.code == 0 and told.err == "", command
-        if width == 60: assert max(map(len, told.out.splitlines())) <= 60, (command, told.out)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_without_unicode(home, encoding):
-    for args in (["status"], ["edges", named(home, OVERTURNED).id], ["diff", run_of(home)]):
-        done = gnc_process("--repo", home, *NOW, *args, env=os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "60"})
-        assert done.code == 0 and "Traceback" not in done.err, (args, done.err[-300:])

@@ -1,13 +1,9 @@
 """What somebody sees who types `gnc` for the first time: where to begin, what a flag is, lines to copy, and the remedy where something is missing."""
 import csv
 import io
-import os
-import re
-import subprocess
-import sys
 
 import pytest
-from calls import COMMAND, gnc, made, new_repo, run
+from calls import gnc, made, new_repo, run
 from git_notes_consolidation.apps.cli.program import PANELS, program
 from git_notes_consolidation.core.memory import mem, sample_memories
 from helpers import git, refs
@@ -17,33 +13,6 @@ def test_the_help_says_what_to_type_first_and_shows_commands_in_panels():
     text = gnc("--help", now=None).out
     assert text.index("gnc demo") < text.index("Options") < text.index("Commands") < text.index("gnc help --all") and "Memories" not in text
     assert [n for names in PANELS.values() for n in names.split()] == [*program().commands]
-
-
-@pytest.mark.parametrize("command", [*program().commands])
-def test_flags_show_as_flags_and_examples_on_lines_of_their_own(command):
-    text = gnc(command, "--help", now=None).out
-    assert "<bool>" not in text
-    told = [line.strip() for line in text.partition("Example")[2].splitlines()[1:] if line.strip()]
-    epilog = program().commands[command].epilog or ""
-    examples = [line.split("`")[1] for line in epilog.splitlines() if line.startswith("`") and "gnc " in line]
-    for e in examples:
-        if len(e) < 70: assert any(line.startswith(e) for line in told), (e, told)
-
-
-def test_a_shell_completes_commands_and_options():
-    env = os.environ | {"_GNC_COMPLETE": "complete_bash"}
-
-    def offered(line, n):
-        return subprocess.run(COMMAND, env=env | {"COMP_WORDS": line, "COMP_CWORD": str(n)}, capture_output=True, text=True).stdout.split()
-
-    assert offered("gnc rec", 1) == ["recall"] and offered("gnc status --sh", 2) == ["--show"]
-
-
-def test_the_version_imports_nothing_of_weight():
-    code = ("import sys; sys.argv = ['gnc', '--version']; from git_notes_consolidation.apps.entry import main; main(); "
-            "print({'typer', 'rich', 'numpy', 'yaml'} & {*sys.modules})")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.splitlines()[0].startswith("gnc ") and done.stdout.splitlines()[1] == "set()"
 
 
 @pytest.mark.parametrize(("words", "remedy"), [
@@ -62,16 +31,6 @@ def test_what_is_not_there_names_what_would_be(tmp_path, words, remedy):
 def test_an_empty_repository_says_how_memories_come(tmp_path, words):
     said = gnc(*words, repo=new_repo(tmp_path / "repo"))
     assert said.code == 0 and "No memories here yet" in said.out and "gnc remember" in said.out and "gnc demo" in said.out
-
-
-def test_nothing_found_says_where_to_look(tmp_path):
-    said = gnc("recall", "quaternions", repo=new_repo(tmp_path / "repo", [mem("Serve the API with Flask")]))
-    assert said.code == 0 and "Try other words; gnc status --show hot lists what is there." in said.out
-
-
-def test_a_group_without_a_command_shows_its_commands():
-    said = gnc("hook", now=None)
-    assert said.code == 2 and "session-start" in said.out and said.err == ""
 
 
 @pytest.mark.slow
@@ -98,68 +57,12 @@ def test_a_question_is_answered_by_its_number_in_the_list_that_was_shown(tmp_pat
     assert refused.code == 2 and "gnc review list numbers them" in refused.err
 
 
-def test_runs_say_what_was_done_to_which_memory_and_a_hint_needs_a_common_subject(tmp_path):
-    home = made(tmp_path / "repo", [mem("Sessions are stored in Redis with a TTL of 30 minutes", days_ago=9)])
-    git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
-    assert "--supersedes" not in gnc("remember", "Request timeout 30 seconds", repo=home).out
-    assert "--supersedes" in gnc("remember", "Sessions are kept by the gateway, with a TTL of a day", repo=home).out
-    for a, b in (("Staging keeps its logs for 7 days", "Production keeps its logs for 90 days"), ("Gate 1 opens at eight", "Gate 2 opens at ten")):
-        gnc("remember", a, repo=home)
-        assert "--supersedes" not in gnc("remember", b, repo=home).out  # Both hold
-    told = gnc("runs", repo=home).out
-    assert "added “Request timeout 30 seconds”" in told and "operations" not in told and "gnc log RUN" in told
-
-
 @pytest.fixture(scope="module")
 def slept(tmp_path_factory):
     "The sample after a run."
     home = made(tmp_path_factory.mktemp("slept") / "repo", sample_memories())
     run(home, max_change=0.25)
     return home
-
-
-TOLD = [["consolidate", "--dry-run", "--full"], ["diff", "run_"], ["log"], ["log", "--operation", "repeat"], ["tiers", "--show", "warm"], ["summaries"],
-        ["review", "list"], ["runs"]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", TOLD[1:], ids=" ".join)
-def test_at_80_columns_no_name_is_broken_and_no_title_is_cut(slept, words):
-    said = gnc(*words, repo=slept, width=80)
-    assert said.code == 0 and "NOOP" not in said.out and all(len(line.rstrip()) <= 80 for line in said.out.splitlines())
-    names = re.findall(r"\b(?:mem|sum|run|edge)_\w+", said.out)
-    assert names and all(len(n) == 12 for n in names)
-    titles = {m.summary for m in sample_memories()}
-    if words[0] in ("diff", "log"):
-        text = " ".join(said.out.split())
-        shown = re.findall(r"^ {3}mem_\w+  (.+?)(?=\n(?: {3}mem_|by |of | → |\n| {17}“| {2}…|…|\Z))", said.out, re.M | re.S)
-        assert shown and all(" ".join(t.split()) in titles for t in shown), shown
-        assert "“Supersedes ADR-005”" in text or "duplicate" in text
-
-
-@pytest.mark.slow
-def test_a_plan_and_a_diff_tell_the_same_and_what_hides_comes_first(tmp_path):
-    home = made(tmp_path / "repo", sample_memories())
-    plan = gnc("consolidate", "--dry-run", "--max-change", "0.25", repo=home).out
-    gnc("consolidate", "--max-change", "0.25", repo=home)
-    diff = gnc("diff", "run_", repo=home).out
-    listed = plan[plan.index("Replaced: "):].rstrip()
-    assert listed == diff[:diff.index("\nWhy: gnc explain ID")].rstrip()
-    heads = re.findall(r"^(\w.*): (\d+)$", diff, re.M)
-    assert [h for h, _ in heads[:3]] == ["Replaced", "Replaced in part", "Duplicates, hidden behind the first"]
-    moves = {h: int(n) for h, n in heads if " → " in h}
-    assert sum(moves.values()) == len(gnc("diff", "run_", "--json", repo=home).json["tiers"])
-    assert not any(re.search(r"score \d", h) for h in moves)  # What is a memory's own stands in explain
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [["tiers"], ["tiers", "--show", "hot"], ["runs"], ["log"], ["config"], ["summaries"], ["recall", "redis"], ["doctor"],
-                                   ["audit"], ["review", "list"], ["diff", "run_"], ["status"], ["consolidate", "--dry-run", "--full"]], ids=" ".join)
-def test_what_is_a_table_comes_as_csv(slept, words):
-    said = gnc(*words, "--csv", repo=slept)
-    rows = [*csv.DictReader(io.StringIO(said.out))]
-    assert said.code == 0 and len({*map(len, rows)}) <= 1 and (rows or words[0] in ("consolidate", "audit"))
-    assert None not in {k for r in rows for k in r}
 
 
 def test_a_spreadsheet_runs_nothing_and_what_is_no_table_is_refused_before_it_is_done(tmp_path):
@@ -172,64 +75,12 @@ def test_a_spreadsheet_runs_nothing_and_what_is_no_table_is_refused_before_it_is
         assert said.code == 2 and "--json" in said.err and refs(home) == before
 
 
-def test_a_command_needs_few_of_the_other_modules():
-    code = ("import sys; from git_notes_consolidation.apps.cli.program import main, _MODULES, program; main(['config']); "
-            "print('\\n', [n for n in _MODULES if 'git_notes_consolidation.apps.cli.' + n in sys.modules]); "
-            "assert {*' '.join(_MODULES.values()).split()} == {*program().commands}")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == " ['upkeep']", done.stderr
-
-
-def test_what_is_no_sentence_is_listed_last_and_a_young_memory_says_why_all_is_hot(tmp_path):
-    home = new_repo(tmp_path / "repo", [mem("...namespace=\"decisions\",", days_ago=0), mem("Serve the API with Flask", days_ago=4)])
-    assert [r["summary"] for r in gnc("tiers", "--show", "hot", "--json", repo=home).json] == ["Serve the API with Flask", "...namespace=\"decisions\","]
-    told = " ".join(gnc("tiers", repo=home).out.split())
-    assert "Nearly all is hot because it is young: the oldest was recorded 4 days ago, and what nobody reads stays hot for " in told
-
-
 def test_several_namespaces_are_taken_whole_and_an_unknown_one_is_refused(tmp_path):
     home = new_repo(tmp_path / "repo", [mem(f"About {ns}", days_ago=d, namespace=ns) for ns in ("blockers", "patterns", "progress") for d in (1, 2)])
     made = gnc("consolidate", "--dry-run", "--json", "--namespace", "blockers", "--namespace", "patterns", repo=home).json
     assert made["result"]["duplicates_found"] == 2
     refused = gnc("consolidate", "--dry-run", "--namespace", "blockers", "--namespace", "nosuch", repo=home)
     assert refused.code == 2 and "--namespace nosuch: choose from blockers" in refused.err
-
-
-def test_words_need_no_quotes_and_the_textbook_replacement_is_asked(tmp_path):
-    home = made(tmp_path / "repo", [mem("The API is built with Flask.", days_ago=9)])
-    git(home, "config", "user.name", "T"); git(home, "config", "user.email", "t@example.org")
-    assert "Would be: added" in gnc("remember", "Deploys", "run", "on", "Fridays", "--dry-run", repo=home).out
-    said = gnc("remember", "We", "moved", "from", "Flask", "to", "FastAPI", repo=home).out
-    assert said.startswith("Added: mem_") and "? A question is left" in said
-    assert "Flask" in gnc("recall", "API", "built", repo=home).out
-    shown = gnc("review", repo=home).out  # As `gnc review list`
-    assert "replaces?" in shown and shown.count("We moved from Flask to FastAPI") == 1  # A title is no evidence of itself
-    gnc("review", "reject", "1", repo=home)
-    assert "asked about, and answered no" in gnc("runs", repo=home).out and "duplicate" not in gnc("log", repo=home).out
-    answered = gnc("diff", gnc("runs", "--json", repo=home).json[0]["id"], repo=home).out
-    assert answered.count("Answered no, not asked again: 1") == 1 and "No longer linked" not in answered
-    assert gnc("undo", "last", repo=home).out.startswith("Undid run_")
-    assert "It undoes run_" in gnc("diff", "undo_", repo=home).out
-    assert "replaces?" in gnc("review", repo=home).out
-
-
-@pytest.mark.slow
-def test_a_summary_is_no_memory_and_what_is_left_out_is_counted(slept):
-    one = gnc("summaries", "--json", repo=slept).json[0]["id"]
-    assert gnc("explain", one[:12], "--json", repo=slept).json["id"] == one
-    assert "more; --limit " in gnc("tiers", "--show", "archived", repo=slept).out
-    assert "more will be asked when these are answered" in gnc("review", "list", repo=slept).out
-    assert "--id-file" in gnc("explain", repo=slept).err and "Usage: gnc undo" in gnc("help", "undo", repo=slept).out
-    chain = gnc("history", next(m.id for m in sample_memories() if m.summary.startswith("ADR-005")), repo=slept, width=80).out
-    assert "ADR-014: Structured JSON logs with structlog" in chain and "“Supersedes ADR-005”" in chain
-
-
-def test_a_use_counts_at_once_where_one_looks(tmp_path):
-    home = made(tmp_path / "repo", [mem("Serve the API with Flask", days_ago=60)])
-    one = gnc("tiers", "--show", "hot", "--json", repo=home).json[0]
-    gnc("recall", "Flask", repo=home)
-    x = gnc("explain", one["id"], "--json", repo=home).json
-    assert x["activation_count"] == 1 and x["score"]["overall"] > one["score"]
 
 
 def test_a_wrong_replacement_is_taken_back_and_the_fact_stays(tmp_path):

@@ -1,5 +1,4 @@
 """A fleet: the same plan on one process, on loky's and on a Dask cluster of several, one of them killed; and repositories that fail, each by itself."""
-import json
 import os
 import shutil
 import signal
@@ -7,18 +6,13 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from calls import gnc, new_repo
-from calls import state_of as read_state
 from git_notes_consolidation.apps.fleet import workers as pool
 from git_notes_consolidation.apps.fleet import sweep as fleet
 from git_notes_consolidation.core import processes as parallel
 from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.consolidation import plan as consolidation_plan
 from git_notes_consolidation.similarity import tiles
-from git_notes_consolidation.similarity.components import components
-from git_notes_consolidation.similarity.linkage import flat_clusters
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
 from git_notes_consolidation.store.git import open_repo
@@ -99,62 +93,6 @@ def test_a_worker_that_is_killed_while_it_works_changes_nothing(year, alone, das
     with pytest.raises(ProcessLookupError): os.kill(int(file.read_text()), 0)
 
 
-def fails(share):
-    "Fails as often as its file says."
-    file, times = share
-    n = int(file.read_text() or 0) + 1 if file.exists() else 1
-    file.write_text(str(n))
-    if n <= times: raise OSError(f"no room, the {n}.")
-    return n
-
-
-def test_a_task_that_fails_twice_is_done_the_third_time(dask, tmp_path):
-    with pool.cluster(dask) as hands: assert hands.each(fails, [(tmp_path / "a", 0), (tmp_path / "b", 2)]) == [1, 3]
-
-
-def test_a_scheduler_that_is_not_there_is_one_line(tmp_path):
-    pytest.importorskip("distributed")
-    with pytest.raises(pool.NoCluster, match=r"no scheduler answers at tcp://127.0.0.1:9 .* start one with dask scheduler"):
-        with pool.cluster("tcp://127.0.0.1:9", patience=0.3): pass
-
-
-def test_without_dask_the_extra_is_named(small, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    said = gnc("fleet", small("a"), "--scheduler", "tcp://127.0.0.1:9", "--state", tmp_path / "s")
-    assert said.code == 1 and "pip install 'git-notes-consolidation[fleet]'" in said.err
-
-
-# Tiles
-
-def rows(n, seed=0, d=24):
-    "Unit rows in groups, none of them rounded, some equal, and many pairs within 1e-9 of the distance 0.3."
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n // 8, d))
-    X = centres[rng.integers(0, len(centres), n)] + 0.35 * rng.normal(size=(n, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    side = rng.normal(size=(n // 4, d))
-    side -= (side * X[:n // 4]).sum(1, keepdims=True) * X[:n // 4]
-    side /= np.linalg.norm(side, axis=1, keepdims=True)
-    near = 0.7 + 1e-9 * rng.integers(-1, 2, (n // 4, 1))
-    X[-(n // 4):] = near * X[:n // 4] + np.sqrt(1 - near**2) * side
-    X[n // 2] = X[3]
-    return X
-
-
-@pytest.mark.parametrize("parts", [1, 2, 7])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_how_the_rows_are_cut_does_not_change_a_label(parts, dtype, everything_pays, monkeypatch):
-    monkeypatch.setattr(tiles, "_parts", lambda n, workers: [(n * i // parts, n * (i + 1) // parts) for i in range(parts)])
-    X = rows(200).astype(dtype)
-    class Here:
-        n = 2
-        def each(self, f, shares): return [f(x) for x in shares]
-    with parallel.using_pool(Here()) as _:
-        for t in (0.1, 0.3, 0.6):
-            assert np.array_equal(tiles.tiled_components(X, t), components(X, t))
-            assert np.array_equal(tiles.tiled_clusters(X, t), flat_clusters(X, t))
-
-
 # Repositories
 
 def state_of(said): return {Path(o["repository"]).name: o["state"] for o in said.json["repositories"]}
@@ -181,41 +119,6 @@ def test_each_repository_fails_by_itself_and_the_sweep_goes_on(small, tmp_path):
     assert state_of(again) == {"one": "skipped", "two": "skipped", "changed": "ok", "busy": "ok", "broken": "failed", "addressed": "ok", "nowhere": "failed"}
     known = ["fleet", tmp_path / "one", "--state", tmp_path / "s.jsonl", "--resume"]
     assert "1 skipped" in gnc(*known).out and "1 ok" in gnc(*known, "--max-change", 0.2).out  # Other settings are another sweep
-
-
-def test_a_repository_that_vanishes_midway_is_a_row(small, tmp_path, monkeypatch):
-    homes, make = [small("first"), small("gone"), small("last")], consolidation_plan.make_plan
-    def vanishing(*args):
-        if (tmp_path / "gone").exists() and not refs(tmp_path / "last", "refs/notes/mem-runs") and refs(tmp_path / "first", "refs/notes/mem-runs"):
-            shutil.rmtree(tmp_path / "gone")
-        return make(*args)
-    replace_everywhere(monkeypatch, consolidation_plan, "make_plan", vanishing)
-    said = gnc("fleet", *homes, "--state", tmp_path / "s", "--workers", 1, "--retries", 1, "--json")
-    assert said.code == 1 and state_of(said) == {"first": "ok", "gone": "failed", "last": "ok"}
-    assert "is not a directory" in said.json["repositories"][-1]["why"]
-    assert sorted(Path(json.loads(line)["home"]).parent.name for line in (tmp_path / "s").read_text().split("\n") if '"ok"' in line) == ["first", "last"]
-
-
-def test_each_repository_has_its_own_limit(small, tmp_path):
-    said = gnc("fleet", small("a"), "--max-change", 0, "--state", tmp_path / "s", "--json")
-    made = [e.edge_type for e in read_state(tmp_path / "a").edges.values()].count("supersedes")
-    assert said.code == 0 and 0 < made <= 5  # Five may always be superseded
-
-
-def test_a_dry_run_writes_nothing(small, tmp_path):
-    home = small("a")
-    before = refs(home)
-    said = gnc("fleet", home, "--dry-run", "--state", tmp_path / "s", "--json")
-    assert said.code == 0 and said.json["repositories"][0]["did"].startswith("would: ") and refs(home) == before and not (tmp_path / "s").exists()
-
-
-def test_a_fleet_on_a_cluster_writes_what_one_machine_writes(small, tmp_path, dask, everything_pays, monkeypatch):
-    homes = [small("a"), small("b")]
-    (homes[1] / "gnc.toml").write_text("workers = 1\n")  # A repository does not say who works
-    said = gnc("fleet", *homes, "--scheduler", dask, "--state", tmp_path / "s", "--json")
-    assert said.code == 0 and said.json["tasks"]["judge_pairs"] > 2 and state_of(said) == {"a": "ok", "b": "ok"}
-    assert gnc("consolidate", repo=(other := small("c"))).code == 0
-    assert refs(homes[0], "refs/notes/mem-") == refs(other, "refs/notes/mem-") == refs(homes[1], "refs/notes/mem-")
 
 
 def test_an_address_comes_from_the_user_alone(small, tmp_path, monkeypatch):

@@ -3,10 +3,8 @@ import subprocess
 
 import pytest
 from calls import COMMAND, gnc, new_repo, state_of
-from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.store.events import REFS
-from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.store.reader import read_memories, write_memories
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import read_memories
 from helpers import git, refs
 
 KINDS = {"sha256": ["--object-format=sha256"], "reftable": ["--ref-format=reftable"]}
@@ -37,35 +35,6 @@ def alike(*homes):
     "After two rounds all hold the same, and nothing is wrong anywhere."
     for home in homes * 2: done(home, "sync")
     for home in homes: assert state_of(home) == state_of(homes[0]) and summaries(home) == summaries(homes[0]) and done(home, "audit") and done(home, "doctor")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_command_in_a_repository_of_another_kind(tmp_path, kind):
-    one, two = team(tmp_path, kind)
-    write_memories(open_repo(one), [mem("The API runs on Flask", days_ago=40), mem("The API runs on FastAPI", "Replaces “The API runs on Flask”.", days_ago=3)])
-    done(one, "consolidate")
-    for words in (["inject"], ["context"], ["recall", "What does the API run on?"]): assert "runs on FastAPI" in done(one, *words)
-    alike(one, two)
-    git(two, "commit", "--quiet", "--allow-empty", "--message=two")
-    done(two, "remember", "Ports start at 8000.")
-    alike(one, two)
-    done(one, "undo", next(i for i, r in state_of(one).runs.items() if r["counts"].get("supersessions_detected")), "--yes")
-    assert not state_of(one).edges
-    done(one, "undo", "last")
-    alike(one, two)
-    held, all_ = state_of(one), summaries(one)
-    git(one, "commit", "--amend", "--quiet", "--allow-empty", "--message=again")
-    git(one, "reflog", "expire", "--expire=now", "--all"); git(one, "gc", "--quiet", "--prune=now")
-    for ref in (*refs(one, MEM), *REFS.values()): git(one, "notes", f"--ref={ref}", "prune")
-    assert summaries(one) < all_ and {gnc(c, repo=one).code for c in ("doctor", "audit")} == {1}
-    done(one, "restore", "--lost")
-    git(one, "update-ref", "-d", f"{MEM}decisions")
-    assert summaries(one) == set() and {gnc(c, repo=one).code for c in ("doctor", "audit")} == {1}
-    done(one, "restore", "--lost")
-    assert summaries(one) == all_ and state_of(one) == held
-    alike(one, two)
-    assert git(one, "fsck", "--strict", "--no-dangling") == ""
 
 
 @pytest.mark.slow

@@ -4,16 +4,13 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from calls import COMMAND, files, gnc, gnc_process, new_repo, run, state_of
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.store.git import MEM
 from git_notes_consolidation.store.events import REFS
-from git_notes_consolidation.store.locks import clone_id
-from git_notes_consolidation.store.reader import note_text, read_memories
+from git_notes_consolidation.store.reader import note_text
 from helpers import add_memories, git, refs, story
 
 STORY = story()
@@ -47,20 +44,6 @@ def consolidated(home):
 
 
 @pytest.mark.slow
-def test_times_without_a_zone_and_in_the_future(tmp_path):
-    home = new_repo(tmp_path)
-    for i, when in enumerate(("2026-09-01T10:00:00", "2026-09-01", "2026-09-01T10:00:00Z", "2031-01-01T00:00:00+14:00", "2026-09-01T12:00:00+02:00")):
-        put_note(home, f"---\ntype: learnings\ntimestamp: '{when}'\nsummary: Number {i} of its kind\n---\n\nText {i}.\n", name=str(i))
-    result = gnc("consolidate", "--json", repo=home)
-    assert result.code == 0 and result.json["memories_processed"] == 5 and result.json["warnings"] == []
-    found = {m.summary.split()[1]: m for m in read_memories(open_repo(home)).memories}
-    assert [found[k].timestamp for k in "0124"] == [datetime(2026, 9, 1, h, tzinfo=UTC) for h in (10, 0, 10, 10)]
-    ahead = gnc("explain", found["3"].id, "--json", repo=home).json
-    assert (ahead["tier"], ahead["due_tier"], ahead["score"]["recency"]) == ("hot", "hot", 1.0)
-    assert gnc("explain", found["0"].id, "--json", repo=home).json["tier"] == "warm"
-
-
-@pytest.mark.slow
 def test_without_a_name_and_without_a_home(tmp_path):
     home = new_repo(tmp_path / "repo", STORY)
     bare = {k: v for k, v in os.environ.items() if k not in ("HOME", "USER", "LOGNAME", "EMAIL", "USERPROFILE")}
@@ -68,72 +51,6 @@ def test_without_a_name_and_without_a_home(tmp_path):
     done = gnc_process("--repo", home, "--now", SAMPLE_NOW.isoformat(), "consolidate", "--json", env=bare)
     assert (done.code, done.err) == (0, "") and done.json["supersessions_detected"] == 3 and set(REFS.values()) <= set(refs(home))
     assert not (tmp_path / "nowhere").exists()
-
-
-@pytest.mark.slow
-def test_a_shallow_clone(tmp_path, git_repo):
-    for i in range(3): git(git_repo, "commit", "--quiet", "--allow-empty", f"--message={i}")
-    first = git(git_repo, "rev-list", "--max-parents=0", "HEAD")
-    add_memories(git_repo, STORY)
-    git(git_repo, "notes", "--ref=mem/decisions", "add", "--message", note_text(mem("On the first commit", days_ago=20)), first)
-    home = tmp_path / "shallow"
-    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{git_repo}", home)
-    git(home, "fetch", "--quiet", "--depth=1", "origin", "refs/notes/*:refs/notes/*")
-    assert git(home, "rev-parse", "--is-shallow-repository") == "true" and git(home, "cat-file", "-e", first, check=False) == ""
-    result = gnc("consolidate", "--json", repo=home)
-    assert (result.code, result.json["memories_processed"], result.json["supersessions_detected"]) == (0, len(STORY) + 1, 3)
-    assert git(home, "fsck", "--no-dangling", "--connectivity-only") == "" and gnc("audit", repo=home).code == 0
-
-
-@pytest.mark.slow
-def test_a_linked_worktree_shares_what_is_known_and_keeps_a_cache_of_its_own(git_repo, tmp_path):
-    add_memories(git_repo, STORY)
-    other = tmp_path / "second"
-    git(git_repo, "worktree", "add", "--quiet", "--detach", other)
-    consolidated(other)
-    assert (other / ".memory" / "consolidation.db").is_file() and not (git_repo / ".memory").exists() and (git_repo / ".git" / "gnc" / "lock").is_file()
-    assert clone_id(open_repo(other)) == clone_id(open_repo(git_repo))
-    assert gnc("consolidate", repo=git_repo).out.startswith("Nothing to do") and (git_repo / ".memory" / "consolidation.db").is_file()
-    assert git(other, "status", "--porcelain") == git(git_repo, "status", "--porcelain") == ""
-    assert (git_repo / ".git" / "info" / "exclude").read_text().splitlines().count(".memory/") == 1
-
-
-@pytest.mark.slow
-def test_a_bare_repository(tmp_path):
-    home = new_repo(tmp_path / "bare.git", STORY, "--bare")
-    consolidated(home)
-    assert (home / "consolidation.db").is_file() and not (home / ".memory").exists() and not (home / "info").exists()
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("options", [(), ("--object-format=sha256",)], ids=["sha1", "sha256"])
-def test_a_repository_without_a_commit(tmp_path, options):
-    home = new_repo(tmp_path, (), *options)
-    if options:
-        for m in STORY: put_sha256(home, m)
-    else: add_memories(home, STORY)
-    consolidated(home)
-    assert git(home, "rev-parse", "--verify", "--quiet", "HEAD", check=False) == "" and git(home, "fsck", "--strict", "--no-dangling") == ""
-
-
-def put_sha256(home, m):
-    text, ref = note_text(m), MEM + m.namespace
-    old = f"from {ref}^0\n" if ref in refs(home) else ""
-    obj = hashlib.sha256(m.id.encode()).hexdigest()
-    head = f"commit {ref}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\n{old}"
-    git(home, "fast-import", "--quiet", input=f"{head}M 100644 inline {obj}\ndata {len(text.encode())}\n{text}\n")
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("bare", [False, True])
-def test_no_memories_at_all(tmp_path, bare):
-    home = new_repo(tmp_path, (), *(["--bare"] if bare else []))
-    for command in (["consolidate"], ["consolidate", "--full"], ["consolidate", "--dry-run"], ["status"], ["status", "-v"]):
-        done = gnc(*command, repo=home)
-        assert (done.code, done.err) == (0, "") and done.out.startswith("No memories here yet: refs/notes/mem/* is empty."), command
-    for command in ("runs", "summaries", "tiers", "audit", "config"): assert gnc(command, repo=home).code == 0
-    assert gnc("consolidate", "--json", repo=home).json["memories_processed"] == 0 and gnc("status", "--json", repo=home).json["memories"] == 0
-    assert refs(home) == {}
 
 
 @pytest.mark.slow
@@ -148,34 +65,6 @@ def test_a_note_that_cannot_be_read_is_reported_with_its_place_and_stops_nothing
     assert warning.startswith(place)
     for command in (["status"], ["consolidate"], ["consolidate", "--dry-run"]): assert f"! {place}" in gnc(*command, repo=home).out, command
     assert gnc("status", "--json", repo=home).json["problems"] == [warning]
-
-
-@pytest.mark.slow
-def test_a_directory_inside_it(git_repo):
-    add_memories(git_repo, STORY)
-    (git_repo / "a" / "b").mkdir(parents=True)
-    consolidated(git_repo / "a" / "b")
-    assert len(state_of(git_repo).edges) == 6 and gnc("consolidate", repo=git_repo).out.startswith("Nothing to do")
-    assert (git_repo / ".memory").is_dir() and not (git_repo / "a" / "b" / ".memory").exists()
-
-
-@pytest.mark.slow
-def test_the_git_directory_itself(git_repo):
-    "Where hooks like post-receive run."
-    add_memories(git_repo, STORY)
-    consolidated(git_repo / ".git")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["with spaces and ünïcödé 日本", "-dash", "a'quote\"d$HOME;`"])
-def test_a_path_of_any_kind(tmp_path, name):
-    home = new_repo(tmp_path / name, STORY)
-    consolidated(home)
-    plan = home / "plan of ours.json"
-    run(home, SAMPLE_NOW)
-    add_memories(home, [mem("One more", days_ago=1)])
-    assert gnc("consolidate", "--plan", plan, repo=home).code == 0 and gnc("consolidate", "--apply", plan, repo=home).code == 0
-    assert gnc("status", "--json", repo=home).json["repository"] == str(home)
 
 
 @pytest.mark.slow
@@ -228,78 +117,6 @@ def test_not_a_repository(tmp_path, args):
     refused(1, str(tmp_path), "is not a git repository; run git init there, or name another with --repo", repo=tmp_path, args=args)
 
 
-def test_not_a_directory(tmp_path):
-    (tmp_path / "file").write_text("x")
-    for path in (tmp_path / "file", tmp_path / "nothing"):
-        done = gnc("status", repo=path)
-        assert (done.code, done.err) == (1, f"gnc: {path} is not a directory; give the path of a repository with --repo\n")
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("args", [["consolidate"], ["status"], ["tiers"], ["config"], ["consolidate", "--dry-run"]], ids=" ".join)
-def test_thresholds_out_of_order(tmp_path, monkeypatch, args):
-    home = new_repo(tmp_path, STORY)
-    (home / "gnc.toml").write_text("warm_threshold = 0.7\n")
-    remedy = "thresholds must fall from hot to warm to archive", "warm_threshold=0.7", "for example 0.60, 0.35, 0.25"
-    refused(2, *remedy, "gnc.toml", repo=home, args=args)
-    (home / "gnc.toml").unlink()
-    monkeypatch.setenv("MEMORY_WARM_THRESHOLD", "0.7")
-    refused(2, *remedy, "MEMORY_WARM_THRESHOLD", repo=home, args=args)
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("line, said", [("warm_treshold = 0.3", "did you mean warm_threshold?"), ("warm_threshold = 'low'", "must be a number, not 'low'"),
-                                        ("hook_enabled = 3", "must be true or false"), ("max_change = -1", "between 0 and 1"), ("= 3", "is not TOML")])
-def test_a_setting_that_is_none(tmp_path, line, said):
-    home = new_repo(tmp_path, STORY)
-    (home / "gnc.toml").write_text(line)
-    refused(2, "gnc.toml", said, repo=home, args=["consolidate"])
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("args", [["explain", "nosuch"], ["edges", "nosuch"], ["diff", "nosuch"], ["summaries", "nosuch"], ["explain", ""],
-                                  ["explain", "decisions:1234567:0"], ["undo", "nosuch"]], ids=" ".join)
-def test_an_unknown_name(tmp_path, args):
-    home = new_repo(tmp_path, STORY)
-    refused(2, f"nothing here is called {args[1]!r}", "`gnc recall WORDS` lists memories", repo=home, args=args)
-    run(home)
-    refused(2, f"nothing here is called {args[1]!r}", "`gnc recall WORDS` lists memories", repo=home, args=args)
-
-
-@pytest.mark.parametrize("command", ["explain", "edges"])
-def test_a_name_of_several(tmp_path, command):
-    home = new_repo(tmp_path, STORY)
-    refused(2, "'mem_' is ambiguous: mem_", "type more of it", repo=home, args=[command, "mem_"])
-
-
-@pytest.mark.slow
-def test_a_name_of_several_runs(tmp_path):
-    home = new_repo(tmp_path, STORY)
-    run(home, SAMPLE_NOW.replace(month=9))
-    run(home)
-    for command in ("undo", "diff"): refused(2, "'run_' is ambiguous: run_", "type more of it", repo=home, args=[command, "run_"])
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("option", ["--since", "--until", "--now"])
-@pytest.mark.parametrize("value", ["2026-13-01", "yesterday", "2026-02-30T00:00", "0000-00-00", ""])
-def test_a_wrong_date(tmp_path, option, value):
-    home = new_repo(tmp_path, STORY)
-    refused(2, f"{option}: {value!r} is not a date; write 2026-01-31", repo=home, args=["consolidate", option, value])
-
-
-@pytest.mark.slow
-def test_a_plan_whose_bases_have_moved(tmp_path):
-    home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "plan.json"
-    assert gnc("consolidate", "--plan", plan, repo=home).code == 0
-    add_memories(home, [mem("News", days_ago=1)])
-    before = refs(home)
-    done = gnc("consolidate", "--apply", plan, repo=home)
-    assert (done.code, done.out, done.err.count("\n"), refs(home)) == (3, "", 1, before)
-    assert "refs/notes/mem/decisions has moved since this plan was made; nothing was written. Make a new one with gnc consolidate --plan FILE" in done.err
-    refused(3, "has moved", repo=home, args=["consolidate", "--apply", plan])  # the lock is there by now, nothing else comes
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("text", ["", "{}", "[]", "not JSON", '{"plan": 1}', '{"plan": 1, "records": [["meta"]]}', '"x"', "null", "{\"records\": 3}"])
 def test_a_file_that_is_no_plan(tmp_path, text):
@@ -335,37 +152,3 @@ def test_without_git(tmp_path, monkeypatch):
     home = new_repo(tmp_path, STORY)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     refused(1, "git is not installed, or not on the PATH", repo=home, args=["status"])
-
-
-def test_a_tombstone_is_no_memory(tmp_path):
-    home = new_repo(tmp_path, [*STORY, replace(mem("Gone", days_ago=3), status="tombstone")])
-    assert gnc("consolidate", "--json", repo=home).json["memories_processed"] == len(STORY)
-
-
-def test_a_dry_run_of_a_plan_writes_nothing(tmp_path):
-    home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "plan.json"
-    gnc("consolidate", "--plan", plan, repo=home)
-    before = refs(home)
-    try: assert gnc("consolidate", "--apply", plan, "--dry-run", repo=home).code in (0, 2)
-    finally: assert refs(home) == before
-
-
-@pytest.mark.slow
-def test_apply_and_plan_are_not_both(tmp_path):
-    home, plan = new_repo(tmp_path / "repo", STORY), tmp_path / "plan.json"
-    gnc("consolidate", "--plan", plan, repo=home)
-    assert gnc("consolidate", "--apply", plan, "--plan", tmp_path / "other.json", repo=home).code == 2
-    for more in (["--llm", "off"], ["--local-only"]): assert gnc("consolidate", "--apply", plan, *more, repo=home).code == 2
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("args", [["--plan", "nowhere/plan.json"], ["--plan", "."],
-                                  ["--days", "1e300"], ["--days", "nan"],
-                                  ["--config", "."], ["--apply", "."], ["--max-change", "nan"], ["--threshold", "0"]],
-                         ids=" ".join)
-def test_a_value_that_cannot_be_used(tmp_path, monkeypatch, args):
-    home = new_repo(tmp_path / "repo", STORY)
-    monkeypatch.chdir(tmp_path)
-    before = refs(home)
-    done = gnc("consolidate", *args, repo=home)
-    assert done.code in (1, 2) and done.err.count("\n") == 1 and refs(home) == before

@@ -7,34 +7,22 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-from contextlib import closing
 
 import pytest
 from calls import COMMAND, new_repo, run, state_of
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import accesses as journal
 from git_notes_consolidation.consolidation import undo as service
-from git_notes_consolidation.consolidation import plan as consolidation_plan, status as consolidation_status
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.recall.service import RecallService
-from git_notes_consolidation.store.locks import run_lock
 from git_notes_consolidation.writing.write import open_writing
-from helpers import ROOT, add_memories, git, refs, replace_everywhere, story
+from helpers import ROOT, git, refs, story
 
 pytest.importorskip("mcp", reason="the SDK is not installed (pip install 'git-notes-consolidation[mcp]')")
-from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.apps.mcp import server as serving
-from git_notes_consolidation.consolidation.view import shown, view
 from git_notes_consolidation.apps.mcp.tools import Workspace
-import anyio
-import anyio.to_thread
-from mcp import Client, MCPError
+from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 TOOLS = [f"memory_{t}" for t in "store recall history status consolidate review questions verdicts get_summary update forget restore".split()]
@@ -89,13 +77,6 @@ def test_the_tools_are_typed_and_hinted(home, mode):
 # Each tool
 
 
-@pytest.mark.slow
-def test_status(home):
-    s = found(call(desk_of(home), "memory_status"))
-    assert (s["memories"], s["runs"], s["repository"]) == (36, 1, str(home)) and s["relations"]["supersedes"] == 3 and s["problems"] == []
-    assert s["review_items"] == len(open_questions(state_of(home))) and sum(s["tiers"].values()) == s["distinct"] == sum(s["namespaces"].values())
-
-
 def test_recall_finds_what_the_command_finds(home):
     d = desk_of(home)
     got = found(call(d, "memory_recall", query="What do we build on?", limit=3))["results"]
@@ -106,31 +87,6 @@ def test_recall_finds_what_the_command_finds(home):
     assert next(r for r in old if r["id"] == flask.id)["superseded_by"] == named(home, "ADR-010").id
     assert len(found(call(d, "memory_recall", query="*", namespace="learnings"))["results"]) == 5
     assert {r["namespace"] for r in found(call(d, "memory_recall", query="*", namespace="learnings"))["results"]} == {"learnings"}
-
-
-def test_recall_of_another_day(home):
-    day = f"{named(home, 'ADR-010').timestamp:%Y-%m-%d}"
-    now, then = (found(call(desk_of(home), "memory_recall", query="ADR-000 Flask", limit=1, **more))["results"] for more in ({}, {"as_of": "2026-01-31"}))
-    assert day > "2026-01-31" and "superseded_by" not in then[0] and then[0]["summary"].startswith("ADR-000") and now != then
-
-
-def test_recall_says_where_to_look_when_nothing_is_there(tmp_path):
-    home = new_repo(tmp_path, [mem("Retry five times", days_ago=900, namespace="progress")])
-    run(home)
-    assert found(call(desk_of(home), "memory_recall", query="retry", mode="standard")) == {
-        "results": [], "hint": "nothing found; 1 further down: mode=exhaustive"}
-    assert len(found(call(desk_of(home), "memory_recall", query="retry", mode="exhaustive"))["results"]) == 1
-
-
-def test_a_recall_is_a_use_once_in_a_session(home):
-    d = desk_of(home)
-    def uses():
-        with closing(index.open_index(open_repo(home))) as conn: return sum(map(len, journal.unflushed(conn, {}).values()))
-    before = uses()
-    first = found(call(d, "memory_recall", query="retry limit", limit=1))["results"]
-    once = uses()
-    found(call(d, "memory_recall", query="retry limit", limit=1))
-    assert first and once == before + 1 == uses()
 
 
 @pytest.mark.slow
@@ -180,20 +136,6 @@ def test_consolidate_takes_the_arguments_of_the_manual(tmp_path):
     assert found(call(desk_of(home), "memory_consolidate", dry_run=False))["applied"] is True and refs(home) != before
 
 
-def test_a_run_elsewhere_is_named(home):
-    with run_lock(open_repo(home)): said = wrong(call(desk_of(home), "memory_consolidate", apply=True))
-    assert "another run is at work" in said
-
-
-@pytest.mark.slow
-def test_review_lists_and_says_what_it_cannot(home, monkeypatch):
-    rows = found(call(desk_of(home), "memory_review"))
-    assert rows["open"] == len(open_questions(state_of(home))) and len(rows["questions"]) == min(10, rows["open"])
-    assert "needs the id of a question" in wrong(call(desk_of(home), "memory_review", action="accept"))
-    assert "nothing here is called" in wrong(call(desk_of(home), "memory_review", action="reject", id="edge_nosuch"))
-    assert "'list', 'accept' or 'reject'" in wrong(call(desk_of(home), "memory_review", action="delete"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ["accept", "reject"])
 def test_a_question_is_decided_and_the_decision_taken_back(home, action):
@@ -228,20 +170,6 @@ def test_store_adds_repeats_and_replaces(home):
     assert found(call(d, "memory_recall", query="export as Parquet", limit=1))["results"][0]["id"] == three["memory_id"]
 
 
-@pytest.mark.slow
-def test_store_hands_everything_on(home):
-    first_commit(home)
-    text = "Backups are kept for nine weeks.\n\n---\nIn Lisbon."
-    got = found(call(desk_of(home, session="mine"), "memory_store", text=text, namespace="patterns", title="Backups", tags=["jobs", "limits"],
-                     valid_from="2026-01-31", session_id="s1"))
-    m = next(m for m in read_memories(open_repo(home)).memories if m.id == got["memory_id"])
-    assert (m.summary, m.namespace, m.tags, m.valid_from.isoformat()) == ("Backups", "patterns", ("jobs", "limits"), "2026-01-31T00:00:00+00:00")
-    assert m.content == text
-    assert [op["session"] for op in state_of(home).operations.values()] == ["s1"]
-    found(call(desk_of(home, session="mine"), "memory_store", text="The office has a violet door."))
-    assert sorted(op["session"] for op in state_of(home).operations.values()) == ["mine", "s1"]
-
-
 # Resources
 
 
@@ -255,13 +183,6 @@ def test_the_summaries_are_resources(home):
     uris, forms, mime, rows, pages = talk(desk_of(home), read)
     assert (list(map(str, uris)), forms, mime) == (["gnc://summaries"], ["gnc://summaries/{id}"], "application/json")
     assert {r["id"] for r in rows} == set(state_of(home).summaries) and [p["title"] for p in pages] == [r["title"] for r in rows]
-
-
-@pytest.mark.parametrize("uri", ["gnc://summaries/sum_nosuch", "gnc://nothing"])
-def test_an_unknown_resource_is_an_error(home, uri):
-    async def ask(client):
-        with pytest.raises(MCPError, match="nothing here is called 'sum_nosuch'|Unknown resource"): await client.read_resource(uri)
-    talk(desk_of(home), ask)
 
 
 # Errors and hostile text
@@ -282,13 +203,6 @@ def test_what_cannot_be_used_is_named(home, tool, arguments, why):
     assert why in said and "Traceback" not in said and "the server's log" not in said and refs(home) == before
 
 
-def test_an_accident_is_no_traceback(home, monkeypatch, caplog):
-    replace_everywhere(monkeypatch, consolidation_status, "status", lambda *_: 1 / 0)
-    said = wrong(call(desk_of(home), "memory_status"))
-    assert "ZeroDivisionError" in said and "gnc doctor" in said and "Traceback" not in said and "File" not in said
-    assert any(r.exc_info for r in caplog.records)  # The log has it all
-
-
 @pytest.mark.slow
 def test_text_comes_as_data_without_what_cannot_be_seen(tmp_path):
     home = new_repo(tmp_path, [mem(f"ADR-001: Flask {EVIL}", EVIL, days_ago=30), mem(f"ADR-002: FastAPI {EVIL}", f"Supersedes ADR-001. {EVIL}", days_ago=3)])
@@ -300,27 +214,6 @@ def test_text_comes_as_data_without_what_cannot_be_seen(tmp_path):
         told = json.dumps(r.structured_content, ensure_ascii=False) + "".join(c.text for c in r.content)
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]", told), tool
         if not r.is_error: assert not re.search(r"\\u00[01]|\\u20[26]", r.content[0].text), tool
-
-
-@pytest.mark.slow
-def test_answers_stay_small(tmp_path):
-    home = new_repo(tmp_path, [mem(f"Note {i} " + "about retries " * 300, "retries " * 20_000, days_ago=i) for i in range(30)])
-    many = call(desk_of(home), "memory_recall", query="retries", limit=50)
-    one = call(desk_of(home), "memory_history", memory_id=named(home, "Note 7").id)
-    assert len(found(many)["results"]) > 5 and len(many.content[0].text) < 50 * 800 and 4000 <= len(one.content[0].text) < 6000
-
-
-def test_a_memory_is_stored_as_content_changed_hidden_and_shown_again(home):
-    first_commit(home)
-    i = found(call(desk_of(home), "memory_store", content="The relay keeps its own clock."))["memory_id"]
-    assert found(call(desk_of(home), "memory_update", memory_id=i, importance=0.9, tags=["time"]))["operation"] == "UPDATE"
-    m = next(m for m in shown(view(open_repo(home))).scan.memories if m.id == i)
-    assert (m.importance, m.tags) == (0.9, ("time",))
-    assert found(call(desk_of(home), "memory_forget", memory_id=i, reason="asked"))["operation"] == "DELETE"
-    assert not [r for r in found(call(desk_of(home), "memory_recall", query="relay clock"))["results"] if r["id"] == i]
-    assert found(call(desk_of(home), "memory_restore", memory_id=i))["operation"] == "RESTORE"
-    assert "one, and not empty" in wrong(call(desk_of(home), "memory_store"))
-    assert "nothing here is called" in wrong(call(desk_of(home), "memory_forget", memory_id="mem_nosuch"))
 
 
 # Places
@@ -337,70 +230,7 @@ def test_a_server_without_a_repository_answers_with_the_reason(tmp_path):
     for r in talk(desk_of(tmp_path / "plain"), ask): assert "is not a git repository; run git init there" in wrong(r)
 
 
-def test_a_repository_made_later_is_found(tmp_path):
-    async def ask(client):
-        first = await client.call_tool("memory_recall", {"query": "x"})
-        new_repo(tmp_path, [mem("Retry five times")])
-        return first, await client.call_tool("memory_recall", {"query": "retry"})
-    first, second = talk(desk_of(tmp_path), ask)
-    assert wrong(first) and found(second)["results"][0]["summary"] == "Retry five times"
-
-
-@pytest.mark.slow
-def test_an_empty_repository_has_answers(tmp_path):
-    d = desk_of(new_repo(tmp_path))
-    assert found(call(d, "memory_recall", query="x")) == {"results": [], "hint": "nothing found; memory_status tells what is here"}
-    assert found(call(d, "memory_status"))["memories"] == 0 and found(call(d, "memory_review"))["questions"] == []
-    assert found(call(d, "memory_consolidate", apply=True))["counts"] == {}
-
-
-@pytest.mark.slow
-def test_a_worktree_has_its_repositorys_memory(home, tmp_path):
-    first_commit(home)
-    git(home, "worktree", "add", "--quiet", tmp_path / "tree", "-b", "other")
-    (tmp_path / "tree" / "sub").mkdir()
-    d = desk_of(tmp_path / "tree" / "sub")
-    assert found(call(d, "memory_recall", query="Flask", mode="exhaustive", limit=1))["results"] and found(call(d, "memory_status"))["memories"] == 36
-
-
-@pytest.mark.slow
-def test_new_memories_are_found_by_a_server_that_runs(home):
-    async def ask(client):
-        await client.call_tool("memory_recall", {"query": "submarine"})
-        add_memories(home, [mem("The submarine has a periscope")])
-        return await client.call_tool("memory_recall", {"query": "submarine periscope", "limit": 1})
-    assert found(talk(desk_of(home), ask))["results"][0]["summary"] == "The submarine has a periscope"
-
-
 # Many at once
-
-
-@pytest.mark.slow
-def test_twenty_calls_at_once(home):
-    async def ask(client):
-        words = ("mail", "report", "billing", "search", "import", "export", "harbour", "violin", "glacier", "compass")
-        asked = [("memory_recall", {"query": f"the {w}", "limit": 1, "as_of": d}) for w in words for d in (None, "2026-11-01")]
-        return [t for t in asked], await asyncio.gather(*(client.call_tool(t, a) for t, a in asked))
-    asked, answers = talk(desk_of(home), ask)
-    assert len(answers) == 20
-    for (_, a), r in zip(asked, answers): assert a["query"][4:] in found(r)["results"][0]["summary"].lower() + found(r)["results"][0]["excerpt"].lower()
-
-
-def test_a_search_waits_for_no_run(home, monkeypatch):
-    import threading
-    begun, over = threading.Event(), threading.Event()
-    def slow(*_, **__): begun.set(); over.wait(10); raise consolidation_plan.Guard("stopped")
-    monkeypatch.setattr(consolidation_service, "run", slow)
-    async def ask(client):
-        async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(client.call_tool("memory_consolidate", {"apply": True}))
-            await asyncio.to_thread(begun.wait, 30)
-            r = await client.call_tool("memory_recall", {"query": "retry"})
-            waited = running.done()
-            over.set()
-        return r, waited, running.result()
-    r, waited, stopped = talk(desk_of(home), ask)
-    assert found(r)["results"] and not waited and "stopped" in wrong(stopped)
 
 
 @pytest.mark.slow
@@ -519,30 +349,6 @@ def test_a_line_that_is_no_json_is_survived(home, pipe):
     assert code == 0, err
 
 
-def held(monkeypatch):
-    "Searches that wait until they may go on; how many began."
-    import threading
-    begun, go, n = threading.Event(), threading.Event(), []
-    def wait(*_, **__): n.append(1); begun.set(); go.wait(10); return []
-    monkeypatch.setattr(RecallService, "search", wait)
-    return begun, go, n
-
-
-def test_a_cancelled_call_that_waited_is_not_made(home, monkeypatch):
-    begun, go, n = held(monkeypatch)
-    async def ask(client):
-        async with anyio.create_task_group() as tasks:
-            first, second = anyio.CancelScope(), anyio.CancelScope()
-            async def search(scope):
-                with scope: await client.call_tool("memory_recall", {"query": "x", "mode": "exhaustive"})
-            for scope in (first, second): tasks.start_soon(search, scope); await anyio.to_thread.run_sync(begun.wait, 10)
-            second.cancel()
-            await anyio.sleep(0.1)
-            go.set()
-        return len(n)
-    assert talk(desk_of(home), ask) == 1
-
-
 @pytest.mark.slow
 def test_what_was_asked_is_answered_before_it_ends(home, pipe):
     server = pipe(home)
@@ -572,20 +378,3 @@ def test_a_signal_ends_it(home, pipe, what):
     server.begin()
     server.p.send_signal(what)
     assert server.p.wait(20) and b"Traceback" not in server.p.stderr.read()
-
-
-# Without the SDK
-
-
-def python(code): return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-
-
-@pytest.mark.slow
-def test_nothing_else_loads_the_server(home):
-    for code in ("from git_notes_consolidation.apps.cli import program as cli; cli.main(['--repo', HOME, 'status'])",
-                 "import git_notes_consolidation.consolidation.service",
-                 "from git_notes_consolidation.apps.cli import program as cli; cli.main(['--repo', HOME, 'recall', 'x'])",
-                 "from git_notes_consolidation.session.fast_start import session_start",
-                 "import git_notes_consolidation.session.hooks, git_notes_consolidation.session.inject, git_notes_consolidation.apps.mcp.replies"):
-        done = python(f"HOME = {str(home)!r}\n{code}\nimport sys; print([m for m in ('mcp', 'git_notes_consolidation.apps.mcp.server') if m in sys.modules])")
-        assert done.stdout.splitlines()[-1] == "[]", done.stderr

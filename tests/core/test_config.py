@@ -6,19 +6,17 @@ import sys
 import pytest
 import yaml
 from calls import COMMAND, gnc, new_repo
-from helpers import story
+from helpers import rows_of, story
 from hypothesis import given
 from hypothesis import strategies as st
 
 from git_notes_consolidation.session import fast_start as starting
 from git_notes_consolidation.core.parsing import _FIELDS, variable_name
 from git_notes_consolidation.core.settings import ConfigError, RETIRED, SubconsciousnessConfig
-from git_notes_consolidation.core.loading import load_settings, project_file
+from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.settings_files import from_yaml
-from git_notes_consolidation.session.hooks import settings_of
-from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.session.inject import get_summary_injector, reset_summary_injector
 
+ROWS = rows_of(__name__)
 DESIGN = {  # Every key of design 4's file, with its own value there
     "enabled": True,
     "similarity": {"threshold": 0.85, "max_candidates": 5},
@@ -94,17 +92,7 @@ def test_a_retired_name_is_accepted_everywhere_with_one_remark(tmp_path, name):
 
 
 @both_forms
-@pytest.mark.parametrize("path, value, said", [
-    ("similarty.threshold", 1, "no setting consolidation.similarty; did you mean similarity?"),
-    ("similarity.treshold", 1, "no setting consolidation.similarity.treshold; did you mean threshold?"),
-    ("merge.preserve_source", True, "no setting consolidation.merge.preserve_source; did you mean preserve_sources?"),
-    ("audit.qqqq", 9, "no setting consolidation.audit.qqqq; `gnc config` lists them all"),
-    ("similarity", 0.85, "consolidation.similarity is a table; what stands in it is threshold, max_candidates"),
-    ("similarity.threshold", 85, "write_threshold is a cosine similarity between 0 and 1"),
-    ("similarity.threshold", "tight", "write_threshold must be a number, strict or balanced or loose, not 'tight'"),
-    ("audit.retention_days", 0, "log_retention_days must be between 1 and 36500"),
-    ("audit.retention_days", 2.5, "log_retention_days must be a whole number"),
-    ("similarity.threshold", {"value": 1}, "write_threshold must be a number")], ids=str)
+@pytest.mark.parametrize("path, value, said", ROWS["a key or a value that is none"], ids=str)
 def test_a_key_or_a_value_that_is_none(tmp_path, path, value, said, form):
     with pytest.raises(ConfigError) as e: load(tmp_path, at(path, value), form)
     assert f"gnc.{form}" in str(e.value) and said in str(e.value)
@@ -155,11 +143,6 @@ def test_a_hostile_file_is_told_by_config_and_doctor_and_by_nothing_else(tmp_pat
     assert starting.settings_of({}, str(home), [])["summaries_token_budget"] == 8000
 
 
-def test_design_fives_tables_in_yaml(tmp_path):
-    s = load(tmp_path, "consolidation:\n  cluster_threshold: 0.6\n  auto_trigger: no\nretention:\n  recency_half_life_days: 14\ncontext: {min_tier: cold}\n")
-    assert set_in(s) == {"consolidation_threshold": 0.6, "hook_enabled": False, "retention_half_life_days": 14.0, "context_min_tier": "cold"}
-
-
 # The settings of the write-time pipeline
 
 
@@ -168,18 +151,6 @@ def test_a_threshold_may_be_named(tmp_path, said, want):
     assert load_settings({"write_threshold": said}, env={}).config.write_threshold == want
     assert load_settings(env={"MEMORY_CONSOLIDATION_WRITE_THRESHOLD": str(said)}).config.write_threshold == want
     assert [load(tmp_path, {"write_threshold": said}, form).config.write_threshold for form in ("yaml", "toml")] == [want, want]
-
-
-@pytest.mark.parametrize("name, value", [("write_threshold", 0), ("write_threshold", 1), ("write_threshold", float("nan")),
-                                         ("write_confidence", -0.1), ("write_confidence", 1.1), ("write_confidence", float("nan")),
-                                         ("log_retention_days", 0), ("log_retention_days", 36_501), ("log_retention_days", 10**400)])
-def test_values_that_cannot_be_meant(name, value):
-    with pytest.raises(ConfigError, match=name): load_settings({name: value}, env={})
-
-
-def test_how_one_memory_is_written_makes_no_plan_stale():
-    changed = {"write_threshold": 0.9, "write_confidence": 0.5, "log_retention_days": 1}
-    assert load_settings(changed, env={}).id == load_settings(env={}).id != load_settings({"hot_threshold": 0.7}, env={}).id
 
 
 # YAML itself
@@ -234,73 +205,6 @@ def test_nonsense_is_refused_with_file_and_remedy(tmp_path, raw, what, remedy):
     assert str(tmp_path / "odd.yaml") in str(e.value) and what in str(e.value) and remedy in str(e.value) and len(str(e.value)) < 500 + len(str(tmp_path))
 
 
-ODD = [b"a = " + b"[" * 60_000, b"hot_threshold = " + b"9" * 5000, b"hot_threshold = 0x" + b"f" * 5000, b"hot_threshold = 1" + b"0" * 400,
-       b"max_cluster_size = 0x" + b"f" * 5000, b"embedder = \xff", b"#" * 66_000, b"max_cluster_size = {a = '" + b"x" * 5000 + b"'}"]
-
-
-@pytest.mark.parametrize("raw", ODD, ids=lambda raw: str(raw[:20]))
-def test_nonsense_in_toml_too(tmp_path, raw):
-    (tmp_path / "odd.toml").write_bytes(raw)
-    with pytest.raises(ConfigError, match="odd.toml") as e: load_settings(env={}, file=tmp_path / "odd.toml")
-    assert len(str(e.value)) < 500 + len(str(tmp_path))
-
-
-@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "consolidation:\n", "consolidation:\n  similarity:\n  audit: {}\n", "\ufeffcontext:\n"])
-def test_an_empty_file_is_no_error(tmp_path, text): assert set_in(load(tmp_path, text)) == {}
-
-
-def test_the_ending_says_what_it_is(tmp_path):
-    for name, text in (("a.yaml", "embedder: minilm"), ("a.yml", "embedder: minilm"), ("a.YAML", "embedder: minilm"), ("a.toml", 'embedder = "minilm"'),
-                       ("settings", 'embedder = "minilm"')):
-        (tmp_path / name).write_text(text)
-        assert load_settings(env={}, file=tmp_path / name).config.embedder == "minilm"
-
-
-# Which file
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["gnc.yaml", "gnc.yml"])
-def test_a_file_in_yaml_at_the_top_of_the_worktree(tmp_path, name):
-    home = new_repo(tmp_path / "home", story())
-    (home / name).write_text("hot_threshold: 0.9\nconsolidation: {similarity: {threshold: strict}}\n")
-    (home / "sub").mkdir()
-    (tmp_path / "other.yml").write_text("hot_threshold: 0.8\n")
-    for where in (home, home / "sub"):
-        found, here = gnc("config", "--json", repo=where).json, str(home / name)
-        assert (found["hot_threshold"], found["write_threshold"]) == ({"origin": here, "value": 0.9}, {"origin": here, "value": 0.95})
-    assert gnc("config", "--config", tmp_path / "other.yml", "--json", repo=home).json["hot_threshold"] == {"origin": str(tmp_path / "other.yml"), "value": 0.8}
-    reset_summary_injector()
-    (home / name).write_text("summaries_max: 3\n")
-    assert settings_of(open_repo(home)).config.summaries_max == get_summary_injector(home).config.max_summaries == 3
-    reset_summary_injector()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("names", [("gnc.toml", "gnc.yaml"), ("gnc.yaml", "gnc.yml"), ("gnc.toml", "gnc.yaml", "gnc.yml")], ids=" ".join)
-def test_two_files_are_refused_by_name(tmp_path, names):
-    home = new_repo(tmp_path / "home", story())
-    for name in names: (home / name).write_text("")
-    (tmp_path / "a.yaml").write_text("")
-    for command in ("config", "consolidate", "status"):
-        done = gnc(command, repo=home)
-        assert done.code == 2 and f"has {' and '.join(names)}, and only one of them can hold: keep one" in done.err and "Traceback" not in done.err
-    assert gnc("config", "--config", tmp_path / "a.yaml", repo=home).code == 0
-    with pytest.raises(ConfigError): project_file(home)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text, said", [
-    ("embedder: [", "is not YAML"), ("- a", "has no settings"),
-    ("embedder: \u009b31m\n", "is not YAML"), ('embedder: "\\e[31m"\n', "embedder must be one of")])
-def test_a_bad_file_in_a_repository_stops_the_command_and_says_why(tmp_path, text, said):
-    home = new_repo(tmp_path, story())
-    (home / "gnc.yaml").write_text(text, encoding="utf-8")
-    done = subprocess.run([*COMMAND, "consolidate"], cwd=home, capture_output=True, encoding="utf-8")
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr and not {"\x1b", "\x9b"} & {*done.stderr}
-    assert not (home / "here").exists()
-
-
 # What is loaded
 
 
@@ -310,26 +214,6 @@ def loaded(code, *args):
     code = f"import sys, json\nbefore = {{*sys.modules}}\n{code}\nprint(json.dumps([m for m in '{heavy}'.split() if m in sys.modules and m not in before]))"
     done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, encoding="utf-8", check=True)
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def test_yaml_is_imported_for_a_file_in_yaml_and_for_no_other(tmp_path):
-    (tmp_path / "gnc.toml").write_text("summaries_max = 3\n")
-    code = "from git_notes_consolidation.core.loading import load_settings; load_settings(env={}, file=sys.argv[1])"
-    assert "yaml" not in loaded(code, tmp_path / "gnc.toml")
-    (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text("summaries_max: 3\n")
-    assert "yaml" in loaded(code, tmp_path / "gnc.yaml")
-
-
-def test_a_session_that_starts_reads_yaml_and_loads_no_more_than_that(tmp_path):
-    code = ("from git_notes_consolidation.session.fast_start import settings_of\nwhy = []; s = settings_of({}, sys.argv[1], why)\n"
-            "assert (s['summaries_max'], s['summaries_enabled'], why) == (int(sys.argv[2]), sys.argv[2] == '10', []), (s, why)")
-    assert loaded(code, tmp_path, 10) == []
-    (tmp_path / "gnc.toml").write_text("summaries_max = 3\nsummaries_enabled = false\n")
-    toml_needs = loaded(code, tmp_path, 3)
-    assert {*toml_needs} <= {"typing"}  # tomllib's
-    text = "summaries_max: 3\nsummaries_enabled: off\nconsolidation: {similarity: {threshold: 0.9}}\n"
-    (tmp_path / "gnc.toml").rename(tmp_path / "gnc.yaml").write_text(text)
-    assert {"yaml"} <= {*loaded(code, tmp_path, 3)} <= {"yaml", "typing", "dataclasses"}
 
 
 @pytest.mark.slow(after=1)

@@ -5,20 +5,16 @@ import runpy
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
-from calls import gnc, gnc_process
+from calls import gnc
 from git_notes_consolidation.evaluation import pairs as evaluation_pairs
 from git_notes_consolidation.evaluation import intervals as ev
 from git_notes_consolidation.evaluation import judge as evaluation_judge
 from git_notes_consolidation.evaluation import candidates as evaluation_candidates
 from git_notes_consolidation.evaluation import chains as evaluation_chains
 from git_notes_consolidation.evaluation import labelled as evaluation_labelled
-from git_notes_consolidation.core.memory import UTC
-from git_notes_consolidation.core.models import EdgeType, Judgment, MemoryEdge
-from git_notes_consolidation.store.state import State
-from git_notes_consolidation.store.metadata import metadata_of
+from git_notes_consolidation.core.models import Judgment
 from helpers import ROOT
 
 SECRET = "Xyzzy"  # Stands in every text and every id of a locked row
@@ -59,11 +55,6 @@ def mixed():
     return [row(f"{split}{i}", label, say.replace("coexist x", "coexist full"), split) for split in ("dev", "locked") for i, (label, say) in enumerate(answers)]
 
 
-def test_a_model_without_an_answer_is_a_failed_pair(mixed):
-    r = evaluation_judge.evaluate_pairs(pairs(*mixed), lambda older, newer: None)
-    assert r.all.failed == len(mixed) and r.all.precision.n == 0 and {f.reason for f in r.failures} == {"no answer"}
-
-
 # Numbers
 
 
@@ -79,42 +70,6 @@ def test_known_answers_give_known_numbers(mixed):
     assert [(p.confidence, p.precision, p.recall) for p in s.curve] == [(0.9, 1.0, 0.5), (0.8, 1.0, 0.75), (0.7, 0.75, 0.75)]
     assert (s.recall_at(0.95), s.recall_at(0.7), s.recall_at(1.01)) == (0.75, 0.75, 0.0)
     assert [(b.low, b.right) for b in s.bins] == [(0.7, ev.Share(0, 1)), (0.8, ev.Share(1, 1)), (0.9, ev.Share(2, 2))]
-
-
-def test_a_judge_that_fails_has_missed_and_is_counted(mixed):
-    def judge(older, newer):
-        if "breaks" in newer.content: raise RuntimeError("no answer")
-        return told(older, newer)
-    r = evaluation_judge.evaluate_pairs(pairs(*mixed), judge)
-    assert (r.all.failed, r.all.recall) == (2, ev.Share(6, 10))
-    assert [(f.what, f.reason) for f in r.failures][0] == ("failed", "RuntimeError: no answer")
-
-
-def test_the_turned_pair_is_asked_with_its_dates():
-    asked = []
-    def judge(older, newer):
-        asked.append((older.id, newer.id, older.timestamp < newer.timestamp))
-        return Judgment("supersede", "full", 0.9, "V" if older.id.endswith("b") else "E")
-    s = evaluation_judge.evaluate_pairs(pairs(row(1)), judge).all
-    assert asked == [("d1a", "d1b", True), ("d1b", "d1a", True)]
-    assert (s.wrong_direction, s.by_date) == (ev.Share(0, 1), 1)
-    s = evaluation_judge.evaluate_pairs(pairs(row(1)), lambda a, b: Judgment("supersede", "full", 0.9, "E")).all
-    assert (s.wrong_direction, s.by_date) == (ev.Share(1, 1), 0)
-    assert evaluation_judge.score(evaluation_pairs.judge_pairs(pairs(row(1)), told, turn=False)).wrong_direction == ev.Share(0, 0)
-
-
-def test_a_mention_is_a_trap_and_a_neighbour_is_none():
-    rows = [row(i, "coexist", "supersede full 0.9", kind=kind) for i, kind in enumerate(("trap", "mention", "near", "hard_sim"))]
-    assert evaluation_judge.evaluate_pairs(pairs(*rows), told).all.traps == ev.Share(2, 2)
-
-
-def test_groups_have_their_own_scores():
-    rows = [row(1, say="supersede full 0.9"), row(2, "coexist", source="rfc", category="other"), row(3, split="locked")]
-    r = evaluation_judge.evaluate_pairs(pairs(*rows), told)
-    assert {c: {n: s.n for n, s in named.items()} for c, named in r.scores.items()} == {
-        "pooled": {"all": 3, "outside rfc": 2}, "source": {"made": 2, "rfc": 1}, "category": {"some": 2, "other": 1},
-        "kind": {"positive": 2, "trap": 1}, "split": {"dev": 2, "locked": 1}, "label": {"full": 2, "coexist": 1}}
-    assert r.scores["source"]["made"].recall == ev.Share(1, 2)
 
 
 # The locked half
@@ -179,56 +134,6 @@ def test_a_wrong_row_is_refused_by_file_line_and_field(tmp_path, wrong, said):
     assert str(e.value).startswith(f"{path}, line 2: {said}")
 
 
-def test_a_document_becomes_a_memory(tmp_path):
-    short = {"id": "x", "source": "s", "label": "none", "extra": 1, "older": {"id": "a", "title": "T" * 120, "text": "t\u2028u"},
-             "newer": {"id": "b", "title": "N", "text": "n", "date": "2026-03-01T09:30:00+02:00", "namespace": "progress", "component": "ci"}}
-    path = tmp_path / "p.jsonl"
-    path.write_text(json.dumps(short, ensure_ascii=False), encoding="utf-8")
-    (p,) = evaluation_pairs.load_pairs(path)
-    assert (p.older.summary, p.older.content, p.older.namespace) == ("T" * 100, "T" * 120 + "\n\nt\u2028u", "decisions")
-    assert (p.older.timestamp, p.newer.timestamp, p.newer.namespace) == (datetime(2000, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, 7, 30, tzinfo=UTC), "progress")
-    assert (p.split, p.kind, p.relation, p.row) == ("dev", "near", None, short)
-
-
-def test_the_fixture_is_what_it_says():
-    ps, cs = evaluation_pairs.load_pairs(evaluation_labelled.fixture("supersession")), evaluation_chains.load_chains(
-        evaluation_labelled.fixture("supersession_chains"))
-    assert (len(ps), len(cs)) == (300, 40) and {p.split for p in ps} == {"dev", "locked"} == {c.split for c in cs}
-    assert sum(p.positive for p in ps) >= 115 and sum(p.kind == "trap" for p in ps) >= 80 and all(p.relation and p.category and p.scenario for p in ps)
-    split = {x.scenario: x.split for x in (*ps, *cs)}
-    assert all(split[x.scenario] == x.split for x in (*ps, *cs)), "a scenario stands in one half"
-    texts = {}
-    for p in ps:
-        for m, d in ((p.older, p.row["older"]), (p.newer, p.row["newer"])):
-            assert texts.setdefault(m.id, (m.content, m.timestamp)) == (m.content, m.timestamp) and len(d["title"]) <= 100, "one id, one text"
-        assert p.row.get("span") is None or p.row["span"] in p.row["newer"]["title"] or p.row["span"] in p.row["newer"]["text"]
-        assert (p.older.timestamp < p.newer.timestamp) == (p.category != "late-arrival")
-
-
-# Candidates and chains
-
-
-def test_candidates_are_those_of_the_pipeline(mixed):
-    ps = pairs(*mixed)
-    documents = evaluation_candidates.document_pool(ps)
-    assert len(documents) == 32 and [m.timestamp for m in documents] == sorted(m.timestamp for m in documents)
-    reports = [evaluation_candidates.evaluate_candidates(ps, k=k, emitted={"pdev0"}, clock=lambda: 1.0) for k in (1, 3, 10)]
-    assert [r.all.recall.k for r in reports] == sorted(r.all.recall.k for r in reports) and reports[2].candidates > reports[0].candidates
-    assert all(r.all.end_to_end.k <= 1 and r.seconds == 0 and r.documents == 32 for r in reports)
-    assert evaluation_candidates.evaluate_candidates(ps[::-1]).all == evaluation_candidates.evaluate_candidates(ps).all
-
-
-def test_with_every_edge_found_what_is_current_is_right():
-    "Of the development half: any text of a newer memory taken for its evidence, and no chain is resolved wrongly."
-    wrong = []
-    for c in (c for c in evaluation_chains.load_chains(evaluation_labelled.fixture("supersession_chains")) if c.split == "dev"):
-        there = {m.id: m for m in c.memories}
-        edges = [MemoryEdge(a, b, EdgeType.SUPERSEDES, code="E", kind=kind, span=there[a].text) for a, b, kind in c.edges]
-        known = metadata_of(c.memories, edges, (), State())
-        if {i for i, d in known.items() if d.superseded_kind != "full"} != c.current: wrong.append(c.id)
-    assert not wrong
-
-
 # Public data
 
 
@@ -246,31 +151,3 @@ def test_the_shared_scorer_agrees(shared):
         d = ours[name].to_dict()
         assert (d["n"], d["positives"], d["emitted"], d["right"]) == (t["n"], t["positive"], t["emitted"], t["right"])
         if t["emitted"]: assert math.isclose(d["precision"]["low"], t["precision_low"], abs_tol=1e-3)
-
-
-@pytest.mark.slow
-def test_thousands_of_pairs_take_seconds(shared):
-    r = evaluation_candidates.evaluate_candidates(evaluation_pairs.load_pairs(shared / "supersession" / "pairs.dev.jsonl"))
-    assert r.documents > 2000 and r.seconds < 30 and r.all.recall.value > 0.8
-
-
-# The command
-
-
-@pytest.mark.slow
-def test_the_command_gives_one_document_or_tables(mixed, chains, tmp_path):
-    data, also = write(tmp_path / "p.jsonl", mixed), write(tmp_path / "c.jsonl", chains)
-    said = gnc_process("--json", "evaluate", "supersession", "--data", str(data), "--chains", str(also), cwd=tmp_path)  # no repository anywhere
-    assert (said.code, said.err) == (0, "") and set(said.json) == {"pairs", "candidates", "chains"} and said.json["pairs"]["failures"] == []
-    assert said.json["pairs"]["split"]["locked"]["n"] == 8 and said.json["chains"]["pooled"]["all"]["current"]["n"] == 2
-    told = gnc("evaluate", "supersession", "--data", data, "--failures", 1)
-    assert told.code == 0
-    for text in ("Supersessions in 16 labelled pairs", "wrong direction", "candidates", "Mistakes, none of the locked half"): assert text in told.out
-    assert gnc("evaluate", "supersession", "--data", data, "--json").json["chains"] is None
-
-
-def test_the_commands_exit_codes(tmp_path):
-    said = gnc("evaluate", "supersession", "--data", tmp_path / "no.jsonl", "--json")
-    assert said.code == 2 and "cannot be read" in said.json["error"] and said.err.startswith("gnc: ")
-    assert gnc("evaluate", "supersession", "--data", write(tmp_path / "p.jsonl", [{}])).code == 2
-    assert gnc("evaluate", "supersession", "--failures", "-1").code == 2 and gnc("evaluate", "everything").code == 2

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from calls import gnc, gnc_process, new_repo
+from calls import new_repo
 from git_notes_consolidation.evaluation import fourway as fw
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
@@ -12,7 +12,6 @@ from git_notes_consolidation.evaluation.labelled import fixture
 from git_notes_consolidation.evaluation.pairs import load_pairs
 from git_notes_consolidation.llm.batch import Heard
 from git_notes_consolidation.llm.client import get_client
-from git_notes_consolidation.core.models import Judgment
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.writing.write import open_writing
@@ -80,27 +79,7 @@ def test_remember_does_what_the_instrument_says(tmp_path, dev, offline):
     assert seen["supersede"] > 1 and seen["coexist"] > 10 and sum(seen.values()) == len(dev)
 
 
-@pytest.mark.slow
-def test_the_settings_of_writing_hold(dev, offline):
-    def under(**settings): return fw.write_outcomes(dev, config=SubconsciousnessConfig(**settings))
-    assert sum(x.done == "supersede" for x in under(write_confidence=0.99)) < sum(x.done == "supersede" for x in offline)
-    assert sum(x.near for x in under(write_threshold=0.95)) < sum(x.near for x in offline)
-
-
 # What is counted
-
-
-@pytest.mark.slow
-def test_every_group_adds_up_and_the_ceiling_is_no_lower(pairs):
-    r = fw.evaluate_four_ways(pairs)
-    assert r.all.review.n == len(pairs) == 300 and r.usage is None and r.all.by_model == 0
-    for concern in ("split", "category"):
-        assert sum((Counter(s.done.cells) for s in r.scores[concern].values()), Counter()) == Counter(r.all.done.cells)
-        assert sum(s.review.k for s in r.scores[concern].values()) == r.all.review.k
-    for s in (s for named in r.scores.values() for s in named.values()):
-        assert s.answered.right.k - s.done.right.k == sum(n for (gold, asked), n in s.asked.items() if gold == asked)
-    assert r.all.wrong.k <= 1 and r.scores["split"]["dev"].wrong.k == 0
-    assert r.all.done.precision("supersede").to_dict()["low"] > 0.8
 
 
 @pytest.mark.slow
@@ -112,23 +91,6 @@ def test_the_report_holds_no_text_and_no_name_of_any_pair(pairs):
 # With a language model, over HTTP
 
 
-@pytest.mark.slow
-def test_a_real_server_whose_model_talks_nonsense_changes_nothing(real_llm, dev, offline):
-    rows, u, heard = ask_and_hear(dev, real_llm, real_llm.key)
-    open_ = [x for x in offline if x.near and x.done == "coexist"]
-    assert (heard.asked, heard.taken) == (len(open_), 0) and u.calls >= u.asked and u.tokens_out > 0
-    assert u.answered + sum(u.failures.values()) == u.asked and u.failures["schema"] == u.asked
-    assert rows == offline
-
-
-@pytest.mark.slow
-def test_a_real_server_through_the_report(real_llm, dev):
-    config, env = model(real_llm, real_llm.key)
-    r = fw.evaluate_four_ways(dev[:6], config=config, env=env)
-    assert r.usage.asked and r.to_dict()["model"]["failures"] == {"schema": r.usage.asked} and r.all.by_model == 0
-    assert fw.evaluate_four_ways(dev[:6], config=config).usage is None  # no environment, nobody is asked
-
-
 def quoting(relation, quote, confidence="high"):
     "A model that says one thing of every pair, and quotes what it is told to."
     def brain(body):
@@ -138,7 +100,6 @@ def quoting(relation, quote, confidence="high"):
     return brain
 
 
-def opening(newer, older): return newer[:60].strip()
 INVENTED = {"invented": lambda newer, older: "this replaces all that was decided before", "none": lambda newer, older: None, "empty": lambda newer, older: "",
             "of the older": lambda newer, older: older[-60:].strip(), "too short": lambda newer, older: newer[:2]}
 
@@ -155,38 +116,6 @@ def test_a_quote_that_does_not_stand_in_the_newer_memory_is_refused(dev, offline
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relation,quote", [("duplicate", None), ("merge", ""), ("supersede", "in another case")])
-def test_a_quote_is_demanded_of_a_replacement_alone_and_its_case_is_no_matter(dev, relation, quote):
-    def said(newer, older): return newer[:60].strip().swapcase() if relation == "supersede" else quote
-    with FaultyServer(brain=quoting(relation, said)) as server: _, u = ask(dev[:8], server)
-    assert u.asked and u.answered == u.asked and not u.failures
-
-
-@pytest.mark.slow
-def test_a_model_that_quotes_is_believed_and_its_mistakes_are_counted(dev, offline):
-    with FaultyServer(brain=quoting("supersede", opening)) as server: rows, _, heard = ask_and_hear(dev, server)
-    open_ = [x for x in offline if x.near and x.done == "coexist"]
-    assert heard.asked == heard.taken == len(open_)
-    assert acts_wrongly(offline, rows) == sum(x.gold != "supersede" for x in open_) > 5 and not any(x.asked for x in rows if x.by == "llm")
-    assert fw.score_four_ways(rows).by_model == len(open_)
-
-
-@pytest.mark.slow
-def test_a_model_that_is_right_is_right(dev, offline):
-    truth = {p.newer.text: p.relation for p in dev}
-    with FaultyServer(brain=sensible(lambda newer, older: truth[newer])) as server: rows, u = ask(dev, server)
-    assert [x.done for x in rows if x.near] == [x.gold for x in rows if x.near] and not acts_wrongly(offline, rows)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("unsure", ["medium", "low"])
-def test_an_unsure_model_leaves_questions(dev, offline, unsure):
-    with FaultyServer(brain=quoting("merge", opening, unsure)) as server: rows, _ = ask(dev, server)
-    assert [x.done for x in rows] == [x.done for x in offline]
-    assert {x.asked for x in rows if x.by == "llm"} == {"merge"} and fw.score_four_ways(rows).review.k == sum(x.by == "llm" for x in rows) > 10
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.3, 1.0])
 def test_bad_replies_at_any_rate_do_nothing_wrong(dev, offline, rate):
     with FaultyServer(brain=sensible(), rate=rate, faults=BAD_REPLIES, seed=5) as server: rows, u = ask(dev, server, llm_timeout_s=2.0)
@@ -195,50 +124,9 @@ def test_bad_replies_at_any_rate_do_nothing_wrong(dev, offline, rate):
     assert u.asked == u.answered + sum(u.failures.values()) and (rate < 1 or rows == offline)
 
 
-@pytest.mark.slow
-def test_pairs_are_asked_together_as_in_a_run_and_each_answer_is_its_pairs(dev):
-    asked = []
-    def said(pairs):
-        asked.extend(pairs)
-        return [Judgment("merge", None, 0.7, "L", older.id) for older, _ in pairs]
-    rows = fw.write_outcomes(dev, ask=said)
-    assert [older.id for older, _ in asked] == [x.pair.older.id for x in rows if x.by == "llm"]
-    with FaultyServer(brain=sensible()) as server:
-        assert ask_and_hear(dev, server)[2].asked == len(asked)
-        sizes = [len(asked_about(b)[1]) for b in server.bodies]
-    assert sum(sizes) == len(asked) and len(sizes) == -(-len(asked) // max(sizes)) and max(sizes) > 1
-
-
 # The command line
 
 
 def written(path, pairs):
     path.write_text("".join(json.dumps(dict(p.row)) + "\n" for p in pairs), encoding="utf-8")
     return path
-
-
-@pytest.mark.slow
-def test_the_command_line_shows_tables_and_gives_json(tmp_path, dev):
-    data = written(tmp_path / "p.jsonl", dev)
-    assert "four_way" not in gnc("evaluate", "supersession", "--data", data, "--json").json
-    told = gnc("evaluate", "supersession", "--data", data, "--four-way", "--json").json["four_way"]
-    assert told == json.loads(json.dumps(fw.evaluate_four_ways(dev).to_dict()))
-    text = gnc("evaluate", "supersession", "--data", data, "--four-way").out
-    for x in ("four_way", "macro f1", "answered", "other-wording"): assert x in text
-    assert "four_way" not in gnc("evaluate", "supersession", "--data", data).out
-
-
-@pytest.mark.slow
-def test_the_command_line_asks_the_model_that_is_configured(tmp_path, dev, real_llm, monkeypatch):
-    data = written(tmp_path / "p.jsonl", dev[:6])
-    for name, value in {"LLM_PROVIDER": "lmstudio", "LLM_BASE_URL": real_llm.url, "LLM_API_KEY": real_llm.key}.items():
-        monkeypatch.setenv(f"MEMORY_CONSOLIDATION_{name}", value)
-    said = gnc_process("evaluate", "supersession", "--data", str(data), "--four-way", cwd=tmp_path)
-    assert said.code == 0 and "model" in said.out
-    assert real_llm.key not in said.out + said.err
-
-
-def test_rows_without_a_relation_give_empty_tables(tmp_path, dev):
-    data = written(tmp_path / "p.jsonl", dev[:4])
-    data.write_text("".join(json.dumps({k: v for k, v in json.loads(x).items() if k != "relation"}) + "\n" for x in data.read_text().splitlines()))
-    assert gnc("evaluate", "supersession", "--data", data, "--four-way").code == 0

@@ -1,26 +1,19 @@
 """`gnc doctor` as a health check: each degraded state is made for real, seen, told apart from the others, and gone when it is mended."""
 import json
-import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from contextlib import closing
 from datetime import timedelta
 
 import pytest
-from calls import gnc, gnc_process, new_repo, run
-from git_notes_consolidation.observability import tracing
+from calls import gnc, new_repo, run
 from git_notes_consolidation.health import monitor as healths
-from git_notes_consolidation.store.changes import remember_start
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.health.monitor import COMPONENTS, WORST, document, nagios_line
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.reader import note_text, write_memories
-from helpers import git, replace_everywhere, story
+from helpers import git, story
 
 DAY = timedelta(days=1)
 
@@ -100,16 +93,6 @@ def test_exit_codes(home, broken, codes, monkeypatch):
     assert as_json.code == codes[1] and as_json.json["schema"] == "gnc.health/1"
 
 
-@pytest.mark.slow
-def test_what_cannot_be_looked_at_is_unknown_to_nagios_and_an_error_to_others(tmp_path):
-    done = gnc_process("--repo", tmp_path, "doctor", "--nagios")
-    assert done.code == 3 and done.out.startswith("GNC UNKNOWN - ") and "is not a git repository" in done.out and not done.err
-    assert gnc("doctor", repo=tmp_path).code == 1
-    home = new_repo(tmp_path / "r")
-    (home / "gnc.toml").write_text("clustering = 3\n")
-    assert gnc("doctor", "--nagios", repo=home).code == 3 and gnc("doctor", repo=home).code == 2
-
-
 def test_text_from_outside_cannot_forge_a_line_or_a_graph(home):
     hostile = "remote.x|unhealthy=0\x1b[31m.push"
     git(home, "config", hostile, "refs/notes/mem/x:refs/notes/mem/x")
@@ -147,78 +130,6 @@ def test_an_index_that_is_gone_torn_or_of_another_version(home):
     assert hurt(home, now=SAMPLE_NOW + DAY) == {}
 
 
-def test_a_clone_in_which_nobody_ran_is_not_degraded(tmp_path):
-    made = new_repo(tmp_path / "r")
-    write_memories(open_repo(made), story()[:3])
-    assert hurt(made) == {} and part(made, "runs").detail == "No run yet in this clone."
-
-
-# What needs a file system of its own is tried in a process that has one.
-APART = ["unshare", "--user", "--map-root-user", "--mount"]
-
-
-def apart(commands, home, *args):
-    "The document, as seen after some mounts that nobody else sees."
-    if not shutil.which("unshare") or subprocess.run([*APART, "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True).returncode:
-        pytest.skip("needs mounts of its own: user namespaces, or root")
-    main = "from git_notes_consolidation.apps.entry import main; main()"
-    python = f"{sys.executable} -c '{main}' --repo {home} --now 2026-11-01T12:00:00+00:00 doctor --json {' '.join(args)}"
-    done = subprocess.run([*APART, "sh", "-ec", f"{commands}; exec {python}"], capture_output=True, encoding="utf-8")
-    assert done.returncode in (0, 1) and done.stdout, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.slow
-def test_an_index_on_a_disk_that_is_read_only(home):
-    cache = home / ".memory"
-    seen = apart(f"mount --bind {cache} {cache}; mount -o remount,bind,ro {cache}", home)
-    disk = seen["components"]["disk"]
-    assert disk["status"] == "degraded" and "cache cannot be written" in disk["detail"] and "right to write" in disk["remedy"]
-
-
-@pytest.mark.slow
-def test_a_disk_that_is_nearly_full(home):
-    assert part(home, "disk").status == "healthy"
-    for size, filled, status in (("40m", 0, "degraded"), ("40m", 34, "unhealthy")):
-        seen = apart(f"cp -r {home} {home}-2; mount -t tmpfs -o size={size} none {home}; cp -r {home}-2/. {home}; rm -r {home}-2; "
-                     f"head -c {filled}M /dev/zero > {home}/fill", home)
-        assert seen["status"] == seen["components"]["disk"]["status"] == status and "free" in seen["components"]["disk"]["detail"]
-
-
-def test_notes_with_problems(home):
-    obj = git(home, "hash-object", "-w", "--stdin", input="anything")
-    for k, v in (("user.name", "Tester"), ("user.email", "tester@example.org")): git(home, "config", k, v)
-    git(home, "notes", "--ref=refs/notes/mem/decisions", "add", "-m", "---\ntimestamp: never\nsummary: x\n---\n\nBody.", obj)
-    torn = part(home, "notes")
-    assert torn.status == "degraded" and "A memory cannot be read" in torn.detail and "git notes" in torn.remedy
-    assert part(home, "notes", quick=True).status == "healthy"  # Which a quick look cannot know
-
-
-@pytest.mark.slow
-def test_a_last_run_too_long_ago(home):
-    late = SAMPLE_NOW + 30 * DAY
-    assert part(home, "runs", now=late).status == "healthy"  # Nothing came since
-    more(home, [mem("Something new", days_ago=1)])
-    assert part(home, "runs", now=SAMPLE_NOW + 6 * DAY).status == "healthy"
-    for quick in (False, True):
-        old = part(home, "runs", now=late, quick=quick)
-        assert (old.status, old.remedy) == ("degraded", "gnc consolidate") and "30 days ago, and notes have changed since" in old.detail
-    assert part(home, "runs", now=late, consolidation_interval_hours=24 * 20).status == "healthy"  # It is wanted that rarely
-    run(home, now=late)
-    assert part(home, "runs", now=late).status == "healthy"
-
-
-@pytest.mark.slow
-def test_a_run_that_a_hook_started_and_that_failed(home):
-    began = SAMPLE_NOW + timedelta(hours=2)
-    remember_start(open_repo(home), began)
-    assert part(home, "runs", now=began + timedelta(minutes=5)).status == "healthy"  # It may still be at work
-    failed = part(home, "runs", now=began + timedelta(hours=1))
-    assert failed.status == "degraded" and "did not finish" in failed.detail and "hook.log" in failed.remedy
-    run(home, now=began + timedelta(minutes=1))
-    assert part(home, "runs", now=began + timedelta(hours=1)).status == "healthy"
-
-
 HOLDER = """
 import sys, time
 from git_notes_consolidation.store.locks import hold; from git_notes_consolidation.store.git import open_repo
@@ -235,127 +146,3 @@ def test_a_lock_that_somebody_holds_and_one_whose_holder_was_killed(home, name, 
         p.send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
     assert held.detail == f"{who} is at work." and held.status == "healthy"
     assert (home / f".git/gnc/{name}").exists() and part(home, "lock").detail == "Nobody is at work."  # The file stays, the lock does not
-
-
-@pytest.mark.slow
-def test_a_lock_of_gits_that_a_dead_process_left(home):
-    lock = home / ".git/refs/notes/mem-meta/v1.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, "-c", f"import os; os.open({str(lock)!r}, os.O_CREAT | os.O_EXCL); os.kill(os.getpid(), 9)"])
-    assert part(home, "lock", now=SAMPLE_NOW).status != "unhealthy"
-    os.utime(lock, (SAMPLE_NOW.timestamp() - 3600,) * 2)
-    for quick in (False, True):
-        left = part(home, "lock", quick=quick)
-        assert left.status == "degraded" and "a crash has left" in left.detail and left.remedy == "gnc consolidate removes it"
-    more(home, [mem("Something new", days_ago=1)])
-    run(home)
-    assert not lock.exists() and part(home, "lock").status == "healthy"
-
-
-def test_a_clock_that_is_behind(home):
-    behind = part(home, "clock", now=SAMPLE_NOW - 3 * DAY)
-    assert behind.status == "degraded" and "It is 2026-10-29 12:00 here, and the last run is of 2026-11-01 12:00" in behind.detail
-    assert part(home, "clock", now=SAMPLE_NOW - timedelta(minutes=4)).status == "healthy"
-
-
-@pytest.mark.slow
-def test_what_the_remote_does_not_have(home, tmp_path):
-    assert part(home, "sync").detail == "There is no remote to share with."
-    git(tmp_path, "init", "--quiet", "--bare", "there.git")
-    git(home, "remote", "add", "origin", tmp_path / "there.git")
-    never = part(home, "sync")
-    assert never.status == "healthy" and never.detail == "Never shared with origin."
-    assert gnc("sync", repo=home).code == 0 and part(home, "sync").detail == "origin has what is here, as of the last sync."
-    more(home, [mem("Retry limit is 5", "Jobs are retried.", days_ago=d, namespace="learnings") for d in (1, 2)])
-    assert run(home, now=SAMPLE_NOW + DAY).changed
-    assert part(home, "sync", now=SAMPLE_NOW + 2 * DAY).status == "healthy"  # A day is no outage
-    late = part(home, "sync", now=SAMPLE_NOW + 20 * DAY)
-    assert late.status == "degraded" and "that origin does not have, the oldest 19 days old" in late.detail and late.remedy == "gnc sync"
-
-
-# The language model, the embedder and who watches
-
-
-@pytest.mark.slow
-def test_a_model_that_refuses_the_key_is_told_without_asking_again(home, faulty_llm):
-    pytest.importorskip("openai")
-    server = faulty_llm(always="401")
-    env = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": server.url, "MEMORY_CONSOLIDATION_LLM_PROVIDER": "openai"}
-    more(home, [mem("ADR-1: We use Redis", "For queues.", days_ago=9), mem("ADR-2: We use RabbitMQ", "For queues, no longer Redis.", days_ago=2)])
-    with pytest.MonkeyPatch.context() as m:
-        for k, v in env.items(): m.setenv(k, v)
-        gnc("consolidate", repo=home)
-        asked = server.calls
-        seen = gnc("doctor", "--json", repo=home).json
-    llm = seen["components"]["llm"]
-    assert asked and server.calls == asked, "a look asked the model"
-    assert seen["status"] == llm["status"] == "degraded" and "openai is not asked until its key or address is another" in llm["detail"]
-    assert "sk-secret" not in json.dumps(seen)
-    other = {c.name: c for c in healths.health(open_repo(home), load_settings(env=env), env | {"OPENAI_API_KEY": "sk-another"}, SAMPLE_NOW).components}
-    assert "is not asked" not in other["llm"].detail and part(home, "llm").status == "healthy"  # Another key, and nobody to be asked
-
-
-def closed_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-@pytest.mark.slow
-def test_a_model_that_is_not_there(home):
-    "A local server that was stopped: the last run found nobody, and doctor --online finds nobody now."
-    pytest.importorskip("openai")
-    url = f"http://127.0.0.1:{closed_port()}/v1"
-    env = {"OPENAI_API_KEY": "sk-0", "OPENAI_BASE_URL": url, "MEMORY_CONSOLIDATION_LLM_PROVIDER": "openai"}
-    more(home, [mem("ADR-1: We use Redis", "For queues.", days_ago=9), mem("ADR-2: We use RabbitMQ", "For queues, no longer Redis.", days_ago=2)])
-    with pytest.MonkeyPatch.context() as m:
-        for k, v in env.items(): m.setenv(k, v)
-        gnc("consolidate", repo=home)
-    settings = load_settings(env=env)
-    llm = {c.name: c for c in healths.health(open_repo(home), settings, env, SAMPLE_NOW).components}["llm"]
-    assert llm.status == "degraded" and "got no answer (connection" in llm.detail and "--online" in llm.remedy
-    llm = {c.name: c for c in healths.health(open_repo(home), settings, env, SAMPLE_NOW, online=True).components}["llm"]
-    assert llm.status == "unhealthy" and "has not answered as asked" in llm.detail
-
-
-@pytest.mark.slow
-def test_the_collector_is_looked_for_only_online(home):
-    gone = {"MEMORY_PLUGIN_OTLP_ENDPOINT": f"http://u:secret@127.0.0.1:{closed_port()}/x?k=secret"}
-    assert part(home, "observability", env=gone).status == "healthy"
-    missing = part(home, "observability", env=gone, online=True)
-    assert missing.status == "degraded" and "Nobody listens at http://127.0.0.1" in missing.detail and "Start the collector" in missing.remedy
-    assert "secret" not in json.dumps(document(state(home, env=gone, online=True)))
-    with closing(socket.create_server(("127.0.0.1", 0))) as s:
-        there = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{s.getsockname()[1]}"}
-        assert "where somebody listens" in part(home, "observability", env=there, online=True).detail
-        s.settimeout(0.1); s.accept()  # That was it
-        part(home, "observability", env=there)
-        with pytest.raises(TimeoutError): s.accept()
-    quiet = gone | {"MEMORY_PLUGIN_OBSERVABILITY_ENABLED": "false"}
-    assert part(home, "observability", env=quiet, online=True).detail == "Nothing is sent anywhere."
-    assert part(home, "observability", env={"MEMORY_PLUGIN_LOG_LEVEL": "loud"}).status == "degraded"
-    for bad in ("ftp://x", "http://[", "localhost:4318"):
-        assert part(home, "observability", env={"OTEL_EXPORTER_OTLP_ENDPOINT": bad}, online=True).status == "degraded"
-
-
-def test_an_endpoint_without_what_sends_there(home, monkeypatch):
-    replace_everywhere(monkeypatch, tracing, "has_sdk", lambda: False)
-    lacking = part(home, "observability", env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
-    assert lacking.status == "degraded" and "[otel]" in lacking.remedy
-
-
-def test_a_damaged_cache_hides_no_other_finding(home):
-    remember_start(open_repo(home), SAMPLE_NOW + timedelta(hours=2))
-    (home / ".memory/consolidation.db").write_bytes(b"junk" * 100)
-    assert {"runs", "index"} <= {*hurt(home, now=SAMPLE_NOW + DAY)}
-
-
-@pytest.mark.slow
-def test_a_quick_look_at_ten_thousand_memories_is_quick(tmp_path):
-    made = new_repo(tmp_path / "r", [mem(f"Number {i}", "x", days_ago=i % 300) for i in range(10_000)])
-    spent = []
-    for _ in range(3):
-        since = time.process_time()
-        h = state(made, quick=True)
-        spent.append(time.process_time() - since)
-    assert "10000 notes" in {c.name: c for c in h.components}["notes"].detail and min(spent) < 0.5, spent

@@ -123,31 +123,12 @@ def test_what_is_no_reply_is_a_failure_that_says_so(program, asking, mode, failu
     if mode == "login": assert client.ledger.spent() == (0, 0.0) and "/login" in client.usage().notes[0]
 
 
-def test_whoever_logs_in_is_asked_at_once(program, asking, tmp_path):
-    program("login")
-    assert ask(asking(program.provider, cache_path=tmp_path / "c.db")).failure == "auth"
-    program("answer")
-    assert ask(asking(program.provider, cache_path=tmp_path / "c.db")).value == parse(GOOD)
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="it looks for a process in /proc")
 def test_one_that_sleeps_for_ever_is_ended_with_what_it_started(program, asking):
     program("sleep")
     begin = time.monotonic()
     a = ask(asking(program.provider, llm_timeout_s=1.5))
     assert (a.failure, a.calls) == ("timeout", 1) and time.monotonic() - begin < 8 and program.child_is_gone()
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="it looks for a process in /proc")
-def test_what_it_leaves_behind_is_ended_and_holds_up_nothing(program, asking):
-    program("leaves")
-    begin = time.monotonic()
-    assert ask(asking(program.provider)).value == parse(GOOD) and time.monotonic() - begin < 8 and program.child_is_gone()
-
-
-def test_who_works_for_a_judge_asks_nobody(program, asking, monkeypatch):
-    monkeypatch.setenv("GNC_JUDGING", "1")
-    assert ask(asking(program.provider)).failure == "open" and program.calls == []
 
 
 @pytest.mark.parametrize("words", [("hook", "session-start"), ("hook", "stop"), ("--repo", ".", "hook", "stop"), ("consolidate", "--if-due")])
@@ -213,10 +194,3 @@ def test_a_run_asks_about_open_questions_only_and_says_how_many_calls(year, prog
     assert "summaries" not in done.json["llm"] and done.json["llm"]["cost"] == pytest.approx(0.0123 * calls)
     again = gnc("consolidate", "--full", "--llm", "claude", "--json", repo=year)
     assert again.json["llm"]["calls"] == 0 and len(program.calls) == calls  # The answers are kept
-
-
-def test_a_dry_run_in_python_starts_none(year, program, monkeypatch):
-    monkeypatch.setenv("PATH", f"{program.path}{os.pathsep}{os.environ['PATH']}")
-    s = consolidation_stores.open_service(year, load_settings({"llm_provider": "claude"}, env={}))
-    service.run(s, SAMPLE_NOW, dry_run=True, full=True)
-    assert program.calls == []

@@ -44,14 +44,6 @@ def test_a_program_answers_once(relay, tmp_path):
     assert text == (tmp_path / "heard").read_text() and "kept for 30 days" in text and '"additionalProperties"' in text
 
 
-def test_who_writes_the_reply_answers_and_a_program_that_fails_does_not(relay, tmp_path):
-    url = relay("--answer", "false")
-    assert ask(url).failure == "server"
-    question, = (tmp_path / "asked").glob("*.txt")
-    question.with_suffix(".reply").write_text(REPLY)
-    assert ask(url).value[0].kind == "full"
-
-
 def test_a_page_in_a_browser_is_not_answered(relay, tmp_path):
     url = relay("--answer", "true")
     for headers in ({"origin": "http://evil.example", "content-type": "application/json"}, {"content-type": "text/plain"},

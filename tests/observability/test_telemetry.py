@@ -5,16 +5,11 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
-from concurrent import futures
-from importlib import import_module
 
 import pytest
 from calls import COMMAND, gnc as here, new_repo
-from git_notes_consolidation.apps.cli import research as metrics_command
-from git_notes_consolidation.observability import metrics as tally
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
 from helpers import git, story
@@ -90,45 +85,6 @@ def test_spans_and_metrics_of_a_run_arrive(repo):
 
 
 @pytest.mark.slow
-def test_they_arrive_over_grpc_too(repo):
-    "A collector that speaks gRPC alone, at a port that does not say so."
-    grpc = pytest.importorskip("grpc")
-    got, server = [], grpc.server(futures.ThreadPoolExecutor(2))
-    for signal in ("Trace", "Metrics"):
-        name = f"opentelemetry.proto.collector.{signal.lower()}.v1.{signal.lower()}_service_pb2"
-        there, reply = import_module(f"{name}_grpc"), getattr(import_module(name), f"Export{signal}ServiceResponse")
-        base = getattr(there, f"{signal}ServiceServicer")
-        mine = type("Service", (base,), {"Export": lambda self, request, context, reply=reply: got.append(request) or reply()})
-        getattr(there, f"add_{signal}ServiceServicer_to_server")(mine(), server)
-    url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-    server.start()
-    try: done = gnc(repo, "consolidate", MEMORY_PLUGIN_OTLP_ENDPOINT=url, OTEL_EXPORTER_OTLP_PROTOCOL="grpc")
-    finally: server.stop(None)
-    assert (done.returncode, done.stderr) == (0, "") and {type(x).__name__ for x in got} == {"ExportTraceServiceRequest", "ExportMetricsServiceRequest"}
-
-
-@pytest.mark.slow
-def test_with_spans_a_line_names_its_trace(repo):
-    with Receiver() as r:
-        done = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_LOG_LEVEL="info", MEMORY_PLUGIN_OTLP_ENDPOINT=r.url)
-    rows = [json.loads(line) for line in done.stderr.splitlines()]
-    ids = {s.name: s.span_id.hex() for s in r.spans}
-    assert {row["trace_id"] for row in rows} == {s.trace_id.hex() for s in r.spans if s.name == "consolidation.run"}
-    assert next(row["span_id"] for row in rows if row["event"] == "consolidation.tier ends") == ids["consolidation.tier"]
-
-
-@pytest.mark.slow
-def test_the_standard_variables_hold(repo):
-    with Receiver() as r:
-        done = gnc(repo, "consolidate", "--dry-run", OTEL_EXPORTER_OTLP_ENDPOINT=r.url, OTEL_SERVICE_NAME="nightly", MEMORY_PLUGIN_METRICS_ENABLED="false")
-        assert done.returncode == 0 and r.spans and not r.metrics and r.service["service.name"] == "nightly"
-        r.traces.clear()
-        gnc(repo, "runs", OTEL_EXPORTER_OTLP_ENDPOINT=r.url, OTEL_SDK_DISABLED="true")
-        gnc(repo, "runs", MEMORY_PLUGIN_OTLP_ENDPOINT=r.url, MEMORY_PLUGIN_OBSERVABILITY_ENABLED="false")
-        assert not r.traces and not r.metrics
-
-
-@pytest.mark.slow
 def test_nothing_is_sent_because_a_file_of_the_repository_says_so(repo):
     with Receiver() as r:
         (repo / ".env").write_text(f"MEMORY_PLUGIN_OTLP_ENDPOINT={r.url}\nMEMORY_PLUGIN_TRACING_ENABLED=true\n", encoding="utf-8")
@@ -154,37 +110,6 @@ def test_a_collector_that_is_away_delays_little_and_fails_nothing(repo, plain, f
     assert done.seconds < 2 * plain.seconds + 2.0 + 4.0  # The deadline, and what the SDK takes to be imported on a busy machine
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("away", "env", "remedy"), [
-    ("import opentelemetry\nopentelemetry.__path__ = []", {"MEMORY_PLUGIN_TRACING_ENABLED": "true"}, "'git-notes-consolidation[otel]'"),
-    ("import sys\nsys.modules['opentelemetry.exporter.otlp.proto.grpc'] = None", {"MEMORY_PLUGIN_OTLP_ENDPOINT": "http://127.0.0.1:4317"},
-     "opentelemetry-exporter-otlp-proto-grpc")], ids=["the SDK", "gRPC"])
-def test_where_a_package_is_missing_one_line_says_what_to_install(repo, tmp_path, away, env, remedy):
-    (tmp_path / "sitecustomize.py").write_text(f"{away}\n", encoding="utf-8")
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = gnc(repo, "consolidate", "--dry-run", PYTHONPATH=path, **env)
-    assert done.returncode == 0 and done.stderr.count("\n") == 1 and f"pip install {remedy}" in done.stderr
-
-
-@pytest.mark.slow
-def test_unset_nothing_of_it_is_imported(repo):
-    code = ("import sys, runpy; from git_notes_consolidation.apps.entry import main\ntry: main()\nexcept SystemExit: pass\n"
-            "print([m for m in sys.modules if m.startswith('opentelemetry') or m.endswith('.exporting')])")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("MEMORY_", "OTEL_"))}
-    done = subprocess.run([sys.executable, "-c", code, "--repo", str(repo), "runs"], capture_output=True, encoding="utf-8", env=clean)
-    assert done.stdout.splitlines()[-1] == "[]" and done.stderr == ""
-
-
-def test_the_session_start_hook_loads_none_of_it(repo):
-    code = ("import sys, os, git_notes_consolidation.apps.entry as e\nreal = os._exit\n"
-            "def over(n): print([m for m in sys.modules if m.startswith(('opentelemetry', 'logging')) or m.endswith(('.observe', '.logs', '.telemetry'))]"
-            ", file=sys.stderr, flush=True); real(n)\n"
-            "os._exit = over\nsys.argv[1:] = ['hook', 'session-start']\ne.main()")
-    done = subprocess.run([sys.executable, "-c", code], input=json.dumps({"cwd": str(repo)}), capture_output=True, encoding="utf-8",
-                          env=os.environ | {"MEMORY_PLUGIN_OBSERVABILITY_ENABLED": "true", "MEMORY_PLUGIN_OTLP_ENDPOINT": "http://127.0.0.1:9"})
-    assert done.stderr.splitlines()[-1] == "[]", done.stderr
-
-
 # Logs
 
 
@@ -199,34 +124,6 @@ def test_json_lines_of_a_run_belong_together_and_tell_what_was_decided(repo):
     assert len(moves) == len(json.loads(done.stdout)["tier_transitions"]) > 0
     assert {"memory_id", "from_tier", "to_tier", "retention_score", "reason"} <= moves[0].keys()
     assert all(r["seconds"] >= 0 for r in rows if r["event"].endswith(" ends"))
-
-
-@pytest.mark.slow
-def test_debug_tells_of_every_block_and_quiet_of_none(repo):
-    said = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_LOG_LEVEL="debug", MEMORY_PLUGIN_LOG_FORMAT="text").stderr
-    assert "store.edge.read ends count=" in said and " debug " in said and "correlation_id=" in said and "memory_id=" not in said
-    assert gnc(repo, "recall", "trains", MEMORY_PLUGIN_LOG_LEVEL="quiet").stderr == ""
-
-
-@pytest.mark.slow
-def test_an_error_is_told_once_with_what_it_was_about(tmp_path):
-    plan = str(tmp_path / "plan.json")
-    things = ("database", "queue", "cache", "parser", "scheduler", "logo", "licence")
-    many = [m for x in things for m in (mem(f"Choice of the {x}", f"The {x} is old.", days_ago=60),
-                                        mem(f"Another {x}", f"This supersedes “Choice of the {x}”.", days_ago=20))]
-    repo = new_repo(tmp_path / "many", many)
-    gnc(repo, "consolidate", "--plan", plan, "--max-change", "1")
-    done = gnc(repo, "consolidate", "--apply", plan, "--max-change", "0", MEMORY_PLUGIN_LOG_LEVEL="quiet")
-    rows = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-    assert done.returncode == 3 and [(r["level"], r["event"], r["mode"]) for r in rows] == [("error", "consolidation.run failed", "plan")]
-    assert rows[0]["error"].startswith("Guard: ")
-
-
-@pytest.mark.slow
-def test_what_a_variable_may_not_be_is_said(repo):
-    done = gnc(repo, "runs", MEMORY_PLUGIN_LOG_LEVEL="loud", MEMORY_PLUGIN_METRICS_RETENTION="1h", MEMORY_PLUGIN_OTLP_ENDPOINT="localhost:4318")
-    assert done.returncode == 0 and [line.split()[1] for line in done.stderr.splitlines()] == [
-        "MEMORY_PLUGIN_LOG_LEVEL", "MEMORY_PLUGIN_METRICS_RETENTION", "MEMORY_PLUGIN_OTLP_ENDPOINT"]
 
 
 # Prometheus
@@ -253,35 +150,6 @@ def test_numbers_of_several_processes_add_up_and_prometheus_reads_them(repo):
     assert families.keys() <= known and all(f.documentation for f in families.values())
     assert sum(s.value for s in families["git_notes_consolidation_repository_memories"].samples) == here("status", "--json", repo=repo).json["distinct"]
     assert families["git_notes_consolidation_repository_last_run_duration_seconds"].samples[0].value > 0
-
-
-@pytest.mark.slow
-def test_a_file_for_a_collector_is_whole_and_readable(repo, tmp_path):
-    into = tmp_path / "text"
-    into.mkdir()
-    assert here("metrics", "-o", into / "gnc.prom", repo=repo).out == "" and [p.name for p in into.iterdir()] == ["gnc.prom"]
-    assert parsed((into / "gnc.prom").read_text(encoding="utf-8")) and (os.name == "nt" or (into / "gnc.prom").stat().st_mode & 0o044 == 0o044)
-    said = here("metrics", "-o", tmp_path / "nowhere" / "gnc.prom", repo=repo)
-    assert said.code == 2 and "no directory" in said.err
-    assert {x["name"] for x in here("metrics", "--json", repo=repo).json["series"]} <= METRICS.keys() and metrics_command
-
-
-def test_processes_that_end_together_all_count(tmp_path):
-    code = ("import sys; from pathlib import Path; from git_notes_consolidation.observability.metrics import *\n"
-            "t = Tally(); t.add('consolidation.runs', 1, {}); t.add('llm.latency', 0.3, {})\nfor _ in range(20): store_series(Path(sys.argv[1]), t, 1.0)")
-    path = tmp_path / "gnc" / "metrics.db"
-    running = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(3)]
-    assert [p.wait() for p in running] == [0, 0, 0]
-    assert [(s.value, sum(s.counts)) for s in tally.load_series(path)] == [(60.0, 0), (pytest.approx(18.0), 60)]
-
-
-@pytest.mark.slow
-def test_a_file_that_is_no_database_costs_the_numbers_alone(repo):
-    (repo / ".git" / "gnc").mkdir(exist_ok=True)
-    (repo / ".git" / "gnc" / "metrics.db").write_text("not a database, whatever its name says", encoding="utf-8")
-    done = gnc(repo, "consolidate", "--dry-run", MEMORY_PLUGIN_METRICS_ENABLED="true")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert here("metrics", repo=repo).code == 0
 
 
 # Memory text in a log

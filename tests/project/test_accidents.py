@@ -124,4 +124,3 @@ def test_the_same_input_ends_the_same(tmp_path):
         return home
     a, b = told("a"), told("b")
     assert {i: r for i, r in state_of(a).operations.items()} == {i: r for i, r in state_of(b).operations.items()} and texts(a) == texts(b)
-

@@ -4,10 +4,8 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from datetime import timedelta
 
 import pytest
-from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from helpers import ROOT, long
@@ -15,38 +13,7 @@ from helpers import ROOT, long
 pytestmark = pytest.mark.slow
 
 import bench  # noqa: E402
-from generate import NAMESPACES, add, generate, repository, sessions  # noqa: E402
-
-MEMORIES = generate(3000)
-
-
-def test_the_same_seed_makes_the_same_memories_and_another_does_not():
-    assert generate(200) == generate(200) != generate(200, seed=8)
-    assert generate(0) == [] and len(generate(1)) == 1
-
-
-@pytest.mark.parametrize("repeats", [0, 0.2, 0.8])
-def test_as_many_repeats_as_asked_for(repeats):
-    assert abs(1 - len({m.text for m in generate(3000, repeats)}) / 3000 - repeats) <= 0.05 * (repeats > 0)
-
-
-def test_lengths_namespaces_and_counts_are_those_of_the_corpus():
-    texts, n = list({m.text: m for m in MEMORIES}.values()), len(MEMORIES)
-    sizes = sorted(len(m.content) for m in texts)
-    assert 190 <= sizes[len(sizes) // 2] <= 240 and sizes[len(sizes) * 9 // 10] > 500 and sizes[-1] > 1500
-    share = Counter(m.namespace for m in MEMORIES)
-    for name in ("progress", "patterns"): assert abs(share[name] / n - NAMESPACES[name] / sum(NAMESPACES.values())) < 0.1
-    often = Counter(m.text for m in MEMORIES).values()
-    assert 0.55 < sum(k == 1 for k in often) / len(often) < 0.78 and max(often) > 20
-
-
-def test_they_come_in_bursts_within_a_year_and_several_to_a_commit():
-    at = [m.timestamp for m in MEMORIES]
-    gaps = sorted(b - a for a, b in zip(at, at[1:]))
-    assert at == sorted(at) and SAMPLE_NOW - timedelta(days=366) < at[0] and at[-1] <= SAMPLE_NOW
-    assert gaps[len(gaps) // 2] < timedelta(seconds=0.1) and gaps[-1] > timedelta(days=1)
-    each = sorted(map(len, sessions(MEMORIES)))
-    assert 5 <= each[len(each) // 2] <= 30 and each[-1] > 100
+from generate import add, generate, repository  # noqa: E402
 
 
 def test_a_repository_holds_them_and_what_is_added_later(tmp_path):
@@ -55,24 +22,6 @@ def test_a_repository_holds_them_and_what_is_added_later(tmp_path):
     assert [m.summary for m in read_memories(repo).memories] == [m.summary for m in memories[:200]]
     add(repo, memories[200:])
     assert Counter((m.text, m.timestamp) for m in read_memories(open_repo(tmp_path / "r")).memories) == Counter((m.text, m.timestamp) for m in memories)
-
-
-def test_stacks_are_folded_into_functions_without_a_path():
-    own = "run (/there/on/disk/git_notes_consolidation/service.py:9)"
-    raw = f"main (/there/on/disk/x.py:1);{own};look (/there/on/disk/git_notes_consolidation/service.py:12) 90\n" \
-          f"main (x.py:1);{own};loads (/lib/json/__init__.py:3) 900\n" \
-          f"main (x.py:1);{own};rare (/there/on/disk/git_notes_consolidation/models.py:3) 1\n_load (<frozen importlib>:3) 9\n"
-    assert bench.folded(raw) == {"samples": 1000, "stacks": [[["run (service)"], 1], [["run (service)", "loads (__init__)"], 900],
-                                                             [["run (service)", "look (service)"], 90], [["starting, arguments, output"], 9]]}
-
-
-def test_what_takes_too_long_or_fails_is_said_and_not_tried_again(capsys):
-    s = bench.Suite(limit=0.3)
-    for n in (1, 2): s.run("endless", n, [sys.executable, "-c", "import time; time.sleep(60)"])
-    s.run("broken", 1, [sys.executable, "-c", "raise SystemExit('no such thing')"])
-    assert [(x["what"], x["n"]) for x in s.left] == [("endless", 1), ("endless", 2), ("broken", 1)]
-    assert [x["why"] for x in s.left] == ["stopped after 0 s", "stopped after 0 s", "no such thing"]
-    assert not s.rows and "not run" in capsys.readouterr().out
 
 
 @long

@@ -2,7 +2,6 @@
 import ast
 import json
 import re
-import sys
 
 import pytest
 from calls import gnc
@@ -11,7 +10,6 @@ from helpers import ROOT, long
 pytestmark = pytest.mark.slow
 
 NBS = ROOT / "nbs"
-RESEARCH = ("research/04_evaluation", "research/05_walk")
 
 
 def cells(name): return json.loads((NBS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
@@ -53,15 +51,6 @@ def test_the_readme_shows_them_too():
     for c in quoting(["index"]): assert stored(c) in text
 
 
-def test_a_figure_that_differs_is_seen(measured):
-    "Each figure that is quoted stands somewhere in what is shown."
-    used = {k for c in quoting() for k in measured if f'"{k}"' in source(c) or f"{{{k}" in source(c)}
-    assert len(used) >= 15
-    for k in used:
-        other = measured[k] + 1 if isinstance(measured[k], int) else measured[k] | {"k": measured[k]["k"] - 1, "value": 0.456, "low": 0.1, "high": 0.2}
-        assert any(stored(c) != shown(c, measured | {k: other}) for c in quoting()), k
-
-
 KNOWN = {"3.11", "95"}  # The Python that it takes, the intervals in per cent
 
 
@@ -88,22 +77,6 @@ def test_the_command_line_counts_the_same(measured):
     dates = json.loads(gnc("evaluate", "temporal", "--json").out)["scores"]
     assert measured["dates right"] == rest(dates["pooled"]["all"]["right"]) and measured["false dates"] == rest(dates["pooled"]["all"]["false"])
     assert measured["dates right, locked"] == rest(dates["split"]["locked"]["right"])
-
-
-@pytest.mark.parametrize("name", RESEARCH)
-def test_runs_without_the_development_tools(name):
-    "What comes with [notebook] and [tune] is enough to run it."
-    from configparser import ConfigParser
-    config = ConfigParser()
-    config.read(ROOT / "settings.ini")
-    named = " ".join(config["DEFAULT"][k] for k in ("requirements", "notebook_requirements", "tune_requirements"))
-    there = {re.match(r"[\w-]+", r)[0].replace("-", "_") for r in named.split()} | {"IPython", "git_notes_consolidation", *sys.stdlib_module_names}
-    trees = [ast.parse(source(c)) for c in codes(name)]
-    if any("from mutants import" in source(c) for c in codes(name)):  # A module of the tests, which needs no more than the page
-        trees.append(ast.parse((ROOT / "tests" / "mutants.py").read_text(encoding="utf-8"))); there.add("mutants")
-    used = {a.name for t in trees for n in ast.walk(t) if isinstance(n, ast.Import) for a in n.names}
-    used |= {n.module for t in trees for n in ast.walk(t) if isinstance(n, ast.ImportFrom)}
-    assert {u.split(".")[0] for u in used} <= there
 
 
 @long

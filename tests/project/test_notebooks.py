@@ -32,9 +32,6 @@ def bundle(output):
     return "\n".join("".join(v) if isinstance(v, list) else v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in data.values())
 
 
-def test_there_are_notebooks(): assert ROOT / "nbs" / "index.ipynb" in PATHS and len(PATHS) > 3
-
-
 # Assembled, so that this file may be checked for them too.
 FOLDERS = ("work", "tmp", "root", "home", "Users", "opt", "var/folders", "var/tmp", "private", "mnt", "srv", "usr/" + "lib", "usr/" + "local", "workspace")
 ABSOLUTE = re.compile(r"(?:(?<![\w.~/-])|(?<=file://))/(?:(?:" + "|".join(FOLDERS) + r")/[\w.]|(?:var/)?tmp(?![\w/.-]))|"
@@ -147,8 +144,3 @@ def shows(code):
     returns = lambda f: any(isinstance(n, ast.Return) and n.value for n in ast.walk(f))
     if any(isinstance(f, ast.FunctionDef) and f.name == name and not returns(f) for f in body): return False
     return not (name.startswith("test_") or name in SILENT)
-
-
-def test_what_counts_as_shown():
-    assert shows("x = 1\nx") and shows("print(x)") and shows("def f(): return 1\nf()") and shows("f(x)") and shows("for i in y: pass\nx.head()")
-    assert not any(map(shows, ("x = 1", "x;", "test_eq(f(1), 2)", "y.append(3)", "assert f(x)", "def f(): pass\nf()", "%load_ext autoreload", "")))

@@ -1,7 +1,6 @@
 """Whether a run of a notebook shows what is stored: what counts as the same, what does not, and the whole check over a small project."""
 import base64
 import json
-import re
 import subprocess
 import sys
 
@@ -25,73 +24,43 @@ def packed(numbers, dtype="<f8"):
 @pytest.mark.parametrize("stored, fresh", [
     ([], []),
     ([value("0.30000000000000004")], [value("0.3")]),
-    ([value("[1.0, 2.5e-07, -3.25]")], [value("[1.0000000001, 2.50000001e-07, -3.25]")]),
     ([value("1.1e-17 of 12.5%")], [value("0.0 of 12.500000001%")]),
     ([value("<A at 0x7f00aa12>, 0x7f00aa12")], [value("<A>, 0x7faaaa34")]),
-    ([printed("a  \nb\n\n")], [printed("a\nb\n")]),
     ([printed(["a\n", "bc\n"])], [printed("a\nb"), printed("c\n")]),
     ([printed("\x1b[1;31mred\x1b[0m")], [printed("red")]),
     ([html("<td id='x' class='y'>0.5</td>")], [html("<td class='y' id='x'>\n  0.5000000001 </td>")]),
-    ([value("a") | {"execution_count": None}], [value("a") | {"execution_count": 7}]),
     ([figure({"y": [0.1, 0.2, None]}, **slider("30"))], [figure({"y": [0.10000000001, 0.2, None]}, **slider("30"))]),
     ([figure({"y": [1.5, 2.5]})], [figure({"y": packed([1.5, 2.5 + 1e-9])})]),
     ([figure({"z": [[1, 2], [3, 4]]})], [figure({"z": packed([1, 2, 3, 4], "<i2") | {"shape": "2, 2"}})]),
-    ([figure({"y": [1]})], [figure({"y": [1.0]})]),
     ([{"output_type": "display_data", "data": {"application/json": {"model_id": "a", "x": 1}}}],
      [{"output_type": "display_data", "data": {"application/json": {"model_id": "b", "x": 1}}}]),
-    ([figure({"y": packed([float("nan")])})], [figure({"y": packed([float("nan")])})]),
 ])
 def test_shows_the_same(stored, fresh): assert outputs.difference(stored, fresh) is None and outputs.difference(fresh, stored) is None
 
 
 @pytest.mark.parametrize("stored, fresh", [
     ([value("0.31")], [value("0.32")]),
-    ([value("0.300001")], [value("0.300003")]),
     ([value("1767225600 s")], [value("1767225601 s")]),  # a whole number is equal to nothing but itself
     ([value("1.2.3")], [value("1.2.4")]),
-    ([value("12e45678")], [value("13e45678")]),
-    ([value("run_a1.5")], [value("run_a1.50")]),
     ([value("5 apples")], [value("5 pears")]),
-    ([value("1.5")], [value("-1.5")]),
     ([value("a")], []),
-    ([], [value("a")]),
     ([value("a")], [printed("a")]),
     ([printed("a")], [printed("a", "stderr")]),
     ([printed("a\nb")], [printed("b\na")]),
-    ([printed("a\nb")], [printed("a\nb\nc")]),
-    ([printed(" a")], [printed("a")]),
     ([printed("a"), value("b")], [value("b"), printed("a")]),
     ([value("a")], [value("a"), {"output_type": "error", "ename": "ValueError", "evalue": "no"}]),
     ([html("<td>said twice</td>")], [html("<td>said once</td>")]),
     ([html("<td>0.5</td>")], [html("<td>0.6</td>")]),
-    ([html("<td>a</td>")], [html("<th>a</th>")]),
-    ([html("<td class='x'>a</td>")], [html("<td class='y'>a</td>")]),
     ([html("<b>a<i></i></b>")], [html("<b>a</b><i></i>")]),
-    ([html("<td>a</td>")], [value("a")]),
     ([figure({"y": [0.1, 0.2]})], [figure({"y": [0.1, 0.21]})]),
-    ([figure({"y": [0.1, 0.2]})], [figure({"y": [0.1]})]),
-    ([figure({"y": [0.1, None]})], [figure({"y": [0.1, 0]})]),
     ([figure({"y": [1]})], [figure({"y": [True]})]),
     ([figure({"y": packed([1.5, 2.5])})], [figure({"y": packed([1.5, 2.75])})]),
     ([figure({"y": [1]}, **slider("30"))], [figure({"y": [1]}, **slider("31"))]),
-    ([figure({"y": [1]}, title="a")], [figure({"y": [1]})]),
-    ([figure({"y": [1]}, title="a")], [figure({"y": [1]}, title="b")]),
-    ([figure({"y": [1], "name": "a"})], [figure({"y": [1], "name": "b"})]),
     ([figure({"y": [1]}), figure({"y": [2]})], [figure({"y": [2]}), figure({"y": [1]})]),
-    ([figure({"y": []})], [figure({"y": {}})]),
     ([figure({"x": [1], "y": []})], [figure({"x": [1]})]),
-    ([figure({"x": [1], "y": {}})], [figure({"x": [1]})]),
     ([figure({"x": [1767225600000]})], [figure({"x": [1767225600001]})]),
 ])
 def test_shows_something_else(stored, fresh): assert outputs.difference(stored, fresh) and outputs.difference(fresh, stored)
-
-
-def test_a_difference_says_where():
-    assert outputs.difference([figure({"y": [0.1, 0.2]})], [figure({"y": [0.1, 0.21]})]) == (f"{PLOTLY} data[0].y[1]: 0.2", f"{PLOTLY} data[0].y[1]: 0.21")
-    assert outputs.difference([printed("a")], []) == ("stdout: a", "nothing")
-    long = "x" * 500
-    stored, fresh = outputs.difference([value(f"{long} 1 {long}")], [value(f"{long} 2 {long}")])
-    assert " 1 x" in stored and " 2 x" in fresh and len(stored) < 200
 
 
 def code(source, *shown): return {"cell_type": "code", "source": source.splitlines(keepends=True), "outputs": list(shown)}
@@ -106,30 +75,9 @@ def test_cells_are_compared_one_by_one():
     assert outputs.compared(cells, [[value("1"), failed]]) == [(1, "a", "nothing", "error: ValueError: no")]
 
 
-def test_what_is_volatile():
-    is_volatile = lambda text: outputs.is_volatile(code(text))
-    assert is_volatile("#| volatile\nx") and is_volatile("#|volatile") and is_volatile("#| slow\n# | volatile\nx")
-    assert not any(map(is_volatile, ("x\n#| volatile", "# volatile\nx", "#| volatiles\nx", "", "'#| volatile'")))
-
-
 def test_few_cells_are_volatile():
     "UMAP, which git is installed, how long something takes. A new one must be worth its place: what it shows is never looked at again."
     assert 0 < sum(outputs.is_volatile(c) for p in PATHS for c in outputs.code_cells(outputs.read(p))) <= 10
-
-
-def test_nbdev_takes_the_directive_for_its_own():
-    process = pytest.importorskip("nbdev.process")
-    from execnb.nbio import dict2nb, mk_cell
-    nb = process.NBProcessor(nb=dict2nb({"metadata": {}, "cells": [mk_cell("#| volatile\nf(1)"), mk_cell("#| slow\n#| volatile\nf(2)")]}), process=True).nb
-    assert [c.source for c in nb.cells] == ["f(1)", "f(2)"]  # nothing of it on the page
-
-
-@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
-def test_no_set_is_shown_in_the_order_of_its_hashes(path):
-    "IPython sorts a set that it shows; within a value's repr its order is another one in every process."
-    of = [o for c in outputs.code_cells(outputs.read(path)) for o in c["outputs"]]
-    shown = "".join(outputs.text_of(o.get("data", {}).get("text/plain", o.get("text", ""))) for o in of)
-    assert not re.search(r"=(frozenset\()?\{'[^':]*', ", shown), "show it sorted"
 
 
 # The check as a whole

@@ -2,13 +2,12 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import entry_points, requires, version
 
 import git_notes_consolidation
 import pytest
 from calls import new_repo, run, state_of
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from helpers import NOTES, SOURCES, add_memories, module_of, refs, story
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from helpers import NOTES, SOURCES, module_of, refs, story
 
 HEAVY = "numpy yaml typer rich scipy sklearn pandas plotly umap openai pydantic opentelemetry onnxruntime sqlite3 asyncio".split()
 EXTRAS = ("scipy", "sklearn", "openai", "onnxruntime", "tokenizers", "pandas", "plotly", "umap", "dask", "distributed", "mcp")
@@ -52,16 +51,9 @@ def test_the_import_loads_nothing():
     assert loaded("import git_notes_consolidation as g; dir(g); g.__version__; g.__all__; hasattr(g, 'nothing')") == []
 
 
-def test_values_and_settings_are_had_without_numpy():
-    assert loaded("from git_notes_consolidation import MemoryTier, MemoryMetadata, RetentionConfig, load_settings, mem; mem('x')") == []
-
-
 def test_whoever_only_looks_loads_no_arrays_and_no_judge(done):
     look = "import sys, os; from git_notes_consolidation.apps.cli import program; os.chdir(sys.argv[1])\ntry: program.main(['status'])\nexcept SystemExit: pass"
     assert loaded(look, done, watch=["numpy", "sqlite3", "git_notes_consolidation.supersession.judge"]) == ["sqlite3"]
-
-
-def test_the_console_script_loads_nothing_by_itself(): assert loaded("import git_notes_consolidation.apps.entry") == []
 
 
 def test_every_public_name_is_there():
@@ -72,29 +64,6 @@ def test_every_public_name_is_there():
 
 
 MODULES = [module_of(p) for p in SOURCES]
-
-
-def test_every_modules_public_names_are_there():
-    import importlib
-    there = {name: importlib.import_module(name) for name in MODULES}
-    assert [name for name, m in there.items() if not (m.__all__ and all(hasattr(m, x) for x in m.__all__) and m.__doc__)] == []
-
-
-def test_the_names_that_the_main_plugin_imports():
-    "Those of the blueprint's public surface that this issue builds."
-    names = """MemoryTier RetentionScore RetentionConfig compute_retention_score MemoryMetadata SummaryDecision SupersededFact MemorySummary EdgeType
-    MemoryEdge ConsolidationPhase TierTransition ConsolidationResult cluster_memories MemoryCluster ConsolidationService MetadataStore SummaryStore EdgeStore
-    RunLogStore is_consolidation_available get_consolidation_service reset_consolidation_service CaptureConfidence SubconsciousnessConfig flat_clusters
-    judge_pair retention_frame""".split()
-    assert not set(names) - set(git_notes_consolidation.__all__)
-
-
-def test_metadata_and_script():
-    assert version("git-notes-consolidation") == git_notes_consolidation.__version__
-    (script,) = [e for e in entry_points(group="console_scripts") if e.name == "gnc"]
-    assert script.value == "git_notes_consolidation.apps.entry:main"
-    base = {r.split(";")[0].strip() for r in requires("git-notes-consolidation") if "extra ==" not in r}
-    assert not [r for r in base if r.lower().startswith(("scipy", "scikit", "openai", "pandas", "plotly"))]
 
 
 # Without the extra
@@ -149,12 +118,6 @@ def test_the_plain_install_consolidates_and_takes_back(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_server_names_its_extra(tmp_path):
-    told = cli(tmp_path, "serve")
-    assert (told.returncode, told.stdout) == (1, "") and "pip install 'git-notes-consolidation[mcp]'" in told.stderr and told.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
 def test_a_model_that_is_not_installed_is_named(tmp_path):
     home = new_repo(tmp_path / "repo", story())
     before = refs(home, NOTES)
@@ -179,21 +142,6 @@ r = service.run(s, datetime.fromisoformat(sys.argv[2]))
 @pytest.mark.slow
 def test_a_run_with_nothing_to_do_loads_neither_scipy_nor_sklearn(done):
     assert loaded(RUN + "assert not r.changed", done, SAMPLE_NOW.isoformat(), watch=["scipy", "sklearn", "pandas", "plotly", "umap"]) == []
-
-
-@pytest.mark.slow
-def test_nor_does_looking(done):
-    code = (
-        "import sys\nfrom git_notes_consolidation.apps.cli import program as cli\nfor c in ('status', 'audit', 'tiers'): assert cli.main(['--repo', "
-        "sys.argv[1], c]) == 0")
-    assert loaded(code, done, watch=["scipy", "sklearn", "pandas", "plotly", "umap", "openai"]) == []
-
-
-@pytest.mark.slow
-def test_nor_does_a_run_that_clusters(tmp_path):
-    home = new_repo(tmp_path, story())
-    add_memories(home, [mem("One more", days_ago=1)])
-    assert loaded(RUN + "assert r.clusters_found", home, SAMPLE_NOW.isoformat(), watch=["scipy", "sklearn", "pandas", "plotly", "umap"]) == []
 
 
 @pytest.mark.slow

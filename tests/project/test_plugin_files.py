@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from calls import COMMAND, gnc, new_repo
+from calls import gnc, new_repo
 from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.core.memory import mem
 from helpers import ROOT
@@ -77,10 +77,6 @@ def test_the_manifest_names_the_prefix_of_the_commands():
     assert market["name"] and market["owner"]["name"]
 
 
-def test_each_command_is_there():
-    assert [p.stem for p in COMMANDS] == ["consolidate", "edges", "recall", "status", "tiers"]
-
-
 def test_hooks_call_the_launcher_with_what_it_knows():
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
     said = {event: [h["command"] for group in groups for h in group["hooks"]] for event, groups in hooks.items()}
@@ -125,29 +121,6 @@ def test_every_line_that_is_run_is_one_that_gnc_takes(path):
     lines = [line for lang, line in fenced(parts(path)[1]) if lang == "bash"]
     assert lines and all(line.startswith(f"gnc {path.stem}") and accepted(shlex.split(line)[1:]) for line in lines)
     assert re.search(r"<help_check>.*`--help`.*```\nNAME\n    /memory:" + path.stem, parts(path)[1], re.S)
-
-
-@commands
-def test_options_that_the_help_names_are_options(path):
-    front, body = parts(path)
-    known = {o for p in cli.program().commands[cli.expand_alias([path.stem])[0]].params for o in p.opts} | {"--verbose", "--help"}
-    assert set(re.findall(r"--[a-z][a-z-]+", front["argument-hint"] + body)) - {"--yes"} <= known
-
-
-@commands
-def test_the_names_of_namespaces_and_modes_are_the_real_ones(path):
-    from git_notes_consolidation.recall.search import RetrievalMode
-    from git_notes_consolidation.core.models import MemoryTier
-    body = parts(path)[1]
-    words, namespaces = set(re.findall(r"\w+", body)), "decisions learnings blockers progress reviews patterns research elicitation inception retrospective"
-    if "--namespace" in body: assert set(namespaces.split()) <= words
-    if "--mode" in body: assert {m.value for m in RetrievalMode} <= words
-    if "--show" in body: assert {t.value for t in MemoryTier} <= words
-
-
-def test_a_line_that_gnc_refuses_would_be_seen():
-    with pytest.raises(Exception, match="No such"): accepted(["recall", "--query-fil", "x"])
-    with pytest.raises(Exception, match="No such"): accepted(["recal", "x"])
 
 
 # Words in files
@@ -212,34 +185,6 @@ def test_a_question_in_a_file_is_not_shown_again(repo):
         assert said.code == 0 and "hunter2" not in said.out + said.err, more
 
 
-def test_an_id_in_a_file_is_the_id(repo):
-    i = gnc("recall", "Redis", "--json", repo=repo).json["results"][0]["id"]
-    (repo / "id.txt").write_text(f"\ufeff{i}\n", encoding="utf-8")
-    assert gnc("edges", "--id-file", repo / "id.txt", "--json", repo=repo).json == gnc("edges", i, "--json", repo=repo).json == []
-
-
-@pytest.mark.slow
-def test_standard_input_is_a_file_too(repo):
-    done = subprocess.run([*COMMAND, "--repo", str(repo), "--json", "recall", "--query-file", "-"], input="Redis", capture_output=True, encoding="utf-8")
-    assert json.loads(done.stdout)["results"]
-
-
-@pytest.mark.parametrize("data, why", [(b"x" * 2_001, "longer than 2,000 bytes; use fewer words"), (b"\xff\xfe", "is not text; write it again"),
-                                       (b" \n\0", "is empty; write the words"), (None, "cannot be read: No such file or directory; write the words")])
-def test_a_file_that_does_not_do_says_what_would(repo, data, why):
-    if data is not None: (repo / "q").write_bytes(data)
-    said = gnc("recall", "--query-file", repo / "q", repo=repo)
-    assert said.code == 2 and why in said.err and said.out == ""
-
-
-def test_words_and_a_file_are_one_too_many_and_neither_too_few(repo):
-    for args in (("recall", "x", "--query-file", "y"), ("recall",), ("edges", "x", "--id-file", "y"), ("edges",)):
-        said = gnc(*args, repo=repo)
-        assert said.code == 2 and "give either" in said.err
-    (repo / "id").write_text("x" * 201)
-    assert "longer than 200 bytes" in gnc("edges", "--id-file", repo / "id", repo=repo).err
-
-
 # The launcher
 
 
@@ -287,12 +232,6 @@ def test_what_a_broken_gnc_says_never_becomes_context(tmp_path, text, told):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("event", ["", "serve", "stop; rm -rf x"])
-def test_other_events_are_none(tmp_path, event):
-    done = launch(event, path=f"{fake(tmp_path / 'bin', 'echo no')}:{BASIC}", home=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "") and "session-start or stop" in done.stderr
-
-
 def test_a_gnc_that_hangs_costs_two_seconds(tmp_path):
     place = fake(tmp_path / "bin", "sleep 30")
     begin = time.monotonic()
@@ -318,13 +257,6 @@ def test_commands_find_gnc_where_the_hook_does(tmp_path):
     fake(tmp_path / ".local" / "bin", 'echo "home $*"')
     assert subprocess.run([str(TOOLS / "bin" / "gnc"), "serve"], env=env, capture_output=True, encoding="utf-8").stdout == "home serve\n"
     assert subprocess.run([str(fallback), "status"], env=env, capture_output=True, encoding="utf-8").stdout == "home status\n"
-
-
-def test_the_launcher_runs_the_real_gnc(tmp_path):
-    place = fake(tmp_path / "bin", f'exec {shlex.join(COMMAND)} "$@"')
-    env = os.environ | {"PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run([str(LAUNCHER), "session-start"], input=json.dumps({"cwd": str(tmp_path)}), env=env, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0 and (done.stdout == "" or json.loads(done.stdout))
 
 
 def test_the_launcher_is_clean():
@@ -383,15 +315,3 @@ def test_the_units_are_units(snippets, tmp_path):
     for kind, text in (("service", service), ("timer", timer)): (tmp_path / f"memory.{kind}").write_text(text.replace("%h", str(tmp_path / "h")))
     done = subprocess.run([tool, "verify", "--man=no", str(tmp_path / "memory.timer"), str(tmp_path / "memory.service")], capture_output=True, encoding="utf-8")
     assert done.returncode == 0 and "memory." not in done.stderr, done.stderr
-
-
-def test_the_page_has_each_command_and_both_of_the_same_name():
-    text = (ROOT / "nbs" / "guide" / "01_using-the-plugin.ipynb").read_text(encoding="utf-8")
-    assert all(f"/memory:{p.stem}" in text for p in COMMANDS)
-    assert "/memory-capture:status" in text and "/memory-capture:recall" in text
-    assert "/memory-capture:status" in parts(PLUGIN / "commands" / "status.md")[1] and "/memory-capture:recall" in parts(PLUGIN / "commands" / "recall.md")[1]
-
-
-def test_the_page_installs_what_is_there(snippets):
-    market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
-    assert f"{market['plugins'][0]['name']}@{market['name']}" in snippets["console"][0]

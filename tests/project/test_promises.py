@@ -39,14 +39,3 @@ def exists(place):
 @pytest.mark.parametrize("row", [r for r in ROWS if promises.is_shown(r)], ids=lambda r: r["id"])
 def test_what_shows_it_exists(row):
     assert [p for p in row["shown_by"] if not exists(p)] == []
-
-
-def test_a_place_that_is_not_there_is_noticed():
-    assert exists("tests/project/test_promises.py::test_rows_have_one_shape")
-    assert not exists("tests/project/test_promises.py::test_nothing") and not exists("tests/project/test_promises.py") and not exists("nbs/99_none.ipynb")
-
-
-def test_the_table_has_every_row_and_the_counts():
-    assert promises.table(ROWS).row_count == 133
-    rows = [{"id": "C1", "shown_by": ["x"]}, {"id": "C2", "shown_by": "planned"}, {"id": "M1", "shown_by": "planned"}]
-    assert promises.counts(rows) == "Shown: design card 1 of 2, git-notes-memory 0 of 0, subcog 0 of 0, MycelicMemory 0 of 1; together 1 of 3."

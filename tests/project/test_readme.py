@@ -16,10 +16,7 @@ from helpers import ROOT
 
 pytestmark = pytest.mark.skipif(not (find_spec("nbdev") and find_spec("nbconvert")), reason="not installed: pip install -e '.[dev,notebook]'")
 
-FIGURE = {"data": [{"type": "bar", "x": [1, 2], "y": [3, 4]}], "layout": {}, "config": {}}
 SANKEY = {"data": [{"type": "sankey", "link": {"source": [0], "target": [1], "value": [2]}}], "layout": {"title": {"text": "What flows"}}}
-FRAME = ("<div><style scoped>td { color: red }</style><table><thead><tr><th></th><th>tier</th></tr></thead>"
-         "<tbody><tr><th>0</th><td>hot | warm &amp; so on</td></tr></tbody></table></div>")
 
 
 def code(source, *outputs):
@@ -43,36 +40,6 @@ def test_title_code_and_what_it_printed(tmp_path):
     assert text.startswith("# Title\n\n> Subtitle\n") and "``` python\nprint(1)\n```\n\n``` text\n1\n```" in text and "``` text\n5\n```" in text
 
 
-def test_hidden_and_exported_cells_stay_out(tmp_path):
-    text = rendered(tmp_path, "# T", code("#| hide\nsecret = 1"), code("#| export\ndef f(): pass"), code("#| echo: false\nshow()", "seen\n"),
-                    code("#| output: false\nquiet()", "unseen\n"), code("#| include: false\ngone()", "unseen\n"))
-    assert "quiet()" in text and "seen" in text and not [w for w in ("secret", "def f", "show()", "unseen", "gone", "#|") if w in text]
-
-
-def test_a_shell_cell_says_so(tmp_path):
-    assert "``` bash\ngnc demo\n```" in rendered(tmp_path, "# T", code("%%bash\ngnc demo"))
-
-
-def test_a_frame_becomes_a_table(tmp_path):
-    text = rendered(tmp_path, "# T", code("df", {"text/html": [FRAME], "text/plain": ["  tier"]}))
-    assert "|  | tier |\n|---|---|\n| 0 | hot \\| warm & so on |" in text and "style" not in text and "red" not in text
-
-
-def test_a_figure_without_a_picture_and_a_widget_are_left_out(tmp_path):
-    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "text/plain": ["VBox(children=…)"]}
-    text = rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: FIGURE}), code("box", widget))
-    assert "fig" in text and "![" not in text and "VBox" not in text and "vnd." not in text
-
-
-def test_a_figure_with_a_picture_shows_it(tmp_path):
-    name, raw = readme.picture({readme.PLOTLY: FIGURE})
-    assert raw is None
-    (tmp_path / "images").mkdir()
-    (tmp_path / "images" / name).write_bytes(b"a picture")
-    assert f"![](nbs/guide/images/{name})" in rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: FIGURE}))
-    assert readme.picture({readme.PLOTLY: FIGURE | {"layout": {"title": "other"}}})[0] != name
-
-
 def test_a_picture_is_called_by_its_figures_title(tmp_path):
     "And a Sankey diagram, whose links have a `source` as cells do, is left whole."
     name, _ = readme.picture({readme.PLOTLY: SANKEY})
@@ -81,20 +48,9 @@ def test_a_picture_is_called_by_its_figures_title(tmp_path):
     assert f"![What flows](nbs/guide/images/{name})" in rendered(tmp_path, "# T", code("fig", {readme.PLOTLY: SANKEY}))
 
 
-def test_a_stored_picture_is_written_beside_the_notebooks(tmp_path):
-    text = rendered(tmp_path, "# T", code("pic", {"image/png": "aGVsbG8=", "text/plain": ["<Figure>"]}), write=True)
-    file, = (tmp_path / "images").iterdir()
-    assert file.read_bytes() == b"hello" and f"![](nbs/guide/images/{file.name})" in text and "<Figure>" not in text
-
-
 def test_links_start_at_the_readme():
     text = "[a](00_models.ipynb) [b](../LICENSE) [c](https://example.org) [d](#here) `[e](x.md)`\n```\n[f](y.md)\n```\n![g](images/z.png)"
     assert readme.relink(text) == text.replace("(00_", "(nbs/00_").replace("(../L", "(L").replace("(images", "(nbs/images")
-
-
-def test_two_renderings_are_the_same_bytes(tmp_path):
-    cells = ["# T", code("df", {"text/html": [FRAME]}), code("fig", {readme.PLOTLY: FIGURE})]
-    assert rendered(tmp_path, *cells) == rendered(tmp_path, *cells)
 
 
 # The README itself
@@ -144,12 +100,6 @@ def test_a_package_index_gets_addresses(monkeypatch):
     links = [m for m in LINK.finditer(told["long_description"])]
     assert len(links) == len(LINK.findall(TEXT)) and [m[2] for m in links if not m[2].startswith("https://")] == []
     assert [m[2].rpartition("/nbs/")[0].rpartition("/")[0].rpartition("/")[2] for m in links if m[1]] == ["raw"]
-
-
-def test_jupyterlab_opens_on_it_with_everything_in_reach():
-    "At the top of the project, so that a link to CONTRIBUTING.md leads somewhere, and with nbs/ in the file browser."
-    recipe = re.search(r"^lab: .*\n\t(.*)$", (ROOT / "Makefile").read_text(), re.M)[1]
-    assert "root_dir='$(CURDIR)'" in recipe and (ROOT / re.search(r"default_url=/lab/tree/(\S+)", recipe)[1]) == ROOT / "nbs" / "index.ipynb"
 
 
 # The quick start

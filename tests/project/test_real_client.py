@@ -2,7 +2,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from calls import gnc, gnc_process, new_repo
+from calls import gnc, gnc_process
 from helpers import ROOT, git
 from llm_servers import asked_about
 from messages_api import MessagesAPI
@@ -101,7 +100,6 @@ def test_resumed_it_has_it_once_and_compacted_again(client, hello):
     assert OPEN in compacted.hooks["SessionStart:compact"]["stdout"], compacted.rows
 
 
-NAMESPACES = "decisions learnings blockers progress reviews patterns research elicitation inception retrospective"
 @pytest.mark.parametrize(("prompt", "command"), [
     ("/memory:status", "gnc status"), ("/memory:tiers --show hot", "gnc tiers --show hot"), ("/memory:consolidate --dry-run", "gnc consolidate --dry-run"),
     ("/memory:consolidate --namespace retrospective --dry-run", "gnc consolidate --namespace retrospective --dry-run"),
@@ -134,14 +132,6 @@ def test_recall_writes_the_question_asks_and_is_answered(client, hello):
     assert ".memory" not in git(client.repo, "status", "--porcelain", "--untracked-files=all")
 
 
-def test_commands_find_gnc_where_the_hook_does(client, hello):
-    "Not on the PATH, but where pipx puts it: the plugin's bin is last on the PATH of commands."
-    fake((client.home / ".local").mkdir(exist_ok=True) or client.home / ".local" / "bin", f'exec "{client.bin}/gnc" "$@"')
-    try: s = client("-p", "/memory:status", path="", plan=[("Bash", {"command": "gnc status"}), "done"])
-    finally: shutil.rmtree(client.home / ".local" / "bin")
-    assert json.dumps(s.bodies[0]).count(OPEN) == 1 and s.refused == [False], s.results
-
-
 @pytest.mark.parametrize(("text", "told"), [(None, "gnc is not installed"), ("exit 3", "gnc is broken"), ("echo Traceback: boom", "gnc is broken"),
                                             ("sleep 20", "did not answer within two seconds")])
 def test_what_is_wrong_with_gnc_is_shown_and_the_session_goes_on(client, hello, tmp_path, text, told):
@@ -149,20 +139,6 @@ def test_what_is_wrong_with_gnc_is_shown_and_the_session_goes_on(client, hello, 
     assert s.done.returncode == 0 and told in s.answer("startup")["systemMessage"]
     assert OPEN not in json.dumps(s.bodies[0]) and "boom" not in json.dumps(s.bodies[0])
     assert s.seconds < hello.seconds + 15  # The fourth would take twenty
-
-
-def test_without_memories_there_is_no_block_and_no_error(client, hello, tmp_path):
-    s = client("-p", "hello", cwd=new_repo(tmp_path / "empty"))
-    assert s.done.returncode == 0 and s.done.stderr == "" and OPEN not in json.dumps(s.bodies[0])
-
-
-def test_a_stop_that_takes_its_time_delays_nobody_is_not_cancelled_and_ends(client, hello, tmp_path):
-    place = fake(tmp_path / "bin", 'cat > /dev/null\n[ "$2" = stop ] && sleep 10\necho "{}"\n[ "$2" = stop ] && echo end >> "$0.log"\nexit 0')
-    s = client("-p", "hello", path=place)
-    assert s.seconds < 10 and s.done.stderr == ""  # It waits for neither, however busy the machine is
-    wanted, log = time.monotonic() + 40, place / "gnc.log"
-    while time.monotonic() < wanted and not (log.exists() and log.read_text().count("end") == 2): time.sleep(0.5)
-    assert log.read_text().count("end") == 2  # Of Stop and of SessionEnd
 
 
 def test_a_resumed_session_hears_of_an_undo(client, tmp_path):
@@ -173,13 +149,6 @@ def test_a_resumed_session_hears_of_an_undo(client, tmp_path):
     assert json.dumps(first.bodies[0]).count(OPEN) == 1 and gnc("undo", run, "--yes", repo=repo).code == 0
     s = client("-p", "again", "--continue", cwd=repo)
     assert "no longer holds: memories, a run or an undo came since" in s.hooks["SessionStart:resume"]["stdout"]
-
-
-def test_the_tools_are_there_for_who_installs_them(client, hello):
-    s = client("-p", "hello", plugin=ROOT / "plugin-tools")
-    init = next(r for r in s.rows if r.get("subtype") == "init")
-    assert [m["name"] for m in init["mcp_servers"]] == ["plugin:memory-tools:memory"]
-    assert "memory-tools:project-memory" in json.dumps(init)
 
 
 def test_the_agent_asks_the_memory_by_a_tool(client, hello):

@@ -90,11 +90,6 @@ PICKLES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 
 @pytest.mark.slow
-def test_the_walk_sees_what_it_should():
-    assert len(trees()) > 90 and len([c for *_, c in calls() if dotted(c.func).startswith("subprocess.")]) >= 10
-
-
-@pytest.mark.slow
 def test_no_text_becomes_code(): assert [at for at, _, c in calls() if dotted(c.func) in FORBIDDEN] == []
 
 

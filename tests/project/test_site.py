@@ -12,12 +12,11 @@ import sys
 import threading
 import time
 from html.parser import HTMLParser
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
-from calls import gnc
-from helpers import ROOT, git, module_of
+from helpers import ROOT, module_of
 
 import pages  # noqa: E402
 from test_notebooks import PATHS, exports  # noqa: E402
@@ -43,22 +42,8 @@ def test_every_other_page_is_made():
     assert {n for n in NAMES if not n.endswith(".ipynb")} == set(pages.made("sphinx", "_static"))
 
 
-def test_no_page_takes_the_place_of_another():
-    names = [pages.docname(n) for n in NAMES]
-    assert len(names) == len(set(names)) and pages.docname("index.ipynb") == "index"
-
-
-def test_nbdev_leaves_the_sidebar_alone():
-    assert pages.INI["custom_sidebar"] == "True" and git(ROOT, "check-ignore", "nbs/sidebar.yml", check=False) == ""
-    assert set(yaml.safe_load((ROOT / "_quarto.yml").read_text())["metadata-files"]) == {"nbdev.yml", "sidebar.yml"}
-
-
-def test_published_by_quarto():
-    text = (ROOT / ".github" / "workflows" / "docs.yml").read_text()
-    assert "quarto-actions/setup" in text and "make docs" in text and "deploy-pages" in text
-
-
 # Pages made from data
+
 
 def typer_names(app, prefix="gnc"):
     "Every command as typer registered it."
@@ -82,47 +67,6 @@ def test_the_cli_reference_has_every_command_and_option():
     assert "| `--limit N` | `20` |" in parts["gnc status"] and "| `ID` | required |" in parts["gnc forget"]
 
 
-def test_the_cli_reference_has_the_panels_of_the_help():
-    help_ = gnc("help", "--all").out
-    panels = [p for p in re.findall(r"^## (.*)$", pages.cli_page(), re.M) if p != "Global options"]
-    assert len(panels) == 4 and [p for p in panels if p not in help_] == []
-    assert sorted(panels, key=help_.index) == panels, "in the order of gnc help --all"
-
-
-def test_an_option_in_a_sentence_is_code():
-    "Else two hyphens become a dash, and nobody can copy it."
-    told = "Go on past --max-change; -v says more than `--json -v`, and read-only or a - is no option."
-    assert pages._flags(told) == "Go on past `--max-change`; `-v` says more than `--json -v`, and read-only or a - is no option."
-    bare = re.sub(r"`[^`]*`|^\|-.*$|^```[\s\S]*?^```|\]\([^)]*\)", "", pages.cli_page() + pages.promises_page(), flags=re.M)
-    assert re.findall(r"(?<!-)--[a-z][\w-]*", bare) == []
-
-
-def test_a_word_of_the_index_means_one_page_that_is_there():
-    words = [w for ws in pages.words().values() for w in ws]
-    assert set(pages.words()) <= set(NAMES) and len(words) == len(set(words)) and not [w for w in words if w != w.lower() or ";" in w]
-
-
-def test_every_page_has_its_line_for_language_models():
-    text = pages.llms()
-    assert text.startswith("# git-notes-consolidation\n\n> ") and [s for s in ("Guide", "Research", "Supersession") if f"\n## {s}\n" not in text] == []
-    links = re.findall(rf"^- \[.+\]\({re.escape(pages.HOME)}(.+)\.html\): .+$", text, re.M)
-    assert links == [pages.docname(n) for n in NAMES if n != "index.md"]
-
-
-def test_the_landing_page_is_no_readme():
-    "A figure and three doors: on a screen or two."
-    text = pages.home_page("quarto", "static")
-    doors = re.search(r"^::: \{\.doors\}\n([\s\S]*?)^:::$", text, re.M)[1]
-    assert text.count('class="live-figure"') == 1 and len(re.findall(r"^- \*\*", doors, re.M)) == 3 and "```console" not in text
-    prose = re.sub(r"```\{=html\}[\s\S]*?```", "", text)
-    assert len(prose.split()) < 250 and "{.doors}\n- **" in pages.home_page("sphinx", "_static")
-
-
-def test_the_promises_are_all_there():
-    rows = yaml.safe_load((ROOT / "tests" / "promises.yml").read_text())
-    assert re.findall(r"^\| ([CGSM]\d+) \|", pages.promises_page(), re.M) == [r["id"] for r in rows]
-
-
 def test_the_citation_is_of_this_version():
     cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert (cff["version"], cff["repository-code"], cff["title"]) == (pages.INI["version"], pages.INI["git_url"], pages.INI["title"])
@@ -139,12 +83,6 @@ def test_links_lead_to_the_published_page_or_to_the_repository():
 def test_a_figure_cannot_end_its_own_script():
     html = pages.figure({"data": [{"name": "</script><b>"}], "layout": {}}, "", "_static", first=True)
     assert "</script><b>" not in html and html.count('src="_static/plotly.min.js"') == 1
-
-
-def test_an_annotation_in_the_source_is_documented():
-    from nbdev.doclinks import NbdevLookup
-    text = pages.api("git_notes_consolidation.retention.score", "recency", NbdevLookup())
-    assert "{py:function} recency(age_days, half_life=30.0)" in text and "| `half_life` | `float` | `30.0` | Days for the value to halve |" in text
 
 
 # By Quarto, as far as it can be seen without one
@@ -245,18 +183,8 @@ def dead(all_):
     return out
 
 
-def test_a_dead_link_would_be_found():
-    all_ = {"a.html": Page('<p id="x"><a href="d/b.html#y">'), "d/b.html": Page('<a href="../a.html#x"><a href="../c.html">')}
-    assert dead(all_) == [("a.html", "d/b.html#y"), ("d/b.html", "../c.html")]
-
-
 @pytest.fixture(scope="session")
 def read(built): return {p.relative_to(built).as_posix(): Page(p.read_text(encoding="utf-8")) for p in sorted(built.rglob("*.html"))}
-
-
-@pytest.mark.slow
-def test_every_entry_has_its_page(built, read):
-    assert {f"{pages.docname(n)}.html" for n in NAMES} <= set(read)
 
 
 @pytest.mark.slow
@@ -277,11 +205,6 @@ def test_nothing_is_loaded_from_elsewhere(built, read):
         for src in page.loaded:
             assert not urlsplit(src).netloc, f"{name} loads {src}"
             assert (built / posixpath.normpath(posixpath.join(posixpath.dirname(name), urlsplit(src).path))).is_file(), f"{name} loads {src}"
-
-
-@pytest.mark.slow
-def test_no_link_goes_to_the_published_site(read):
-    assert [(n, x) for n, p in read.items() for x in p.links if x.startswith(pages.HOME)] == []
 
 
 @pytest.mark.slow
@@ -366,18 +289,6 @@ def test_every_page_answers_and_draws(tab, address, read, built):
 
 
 @pytest.mark.slow
-def test_narrow_pages_do_not_overflow(tab, address):
-    tab.set_viewport_size({"width": 390, "height": 800})
-    research = [pages.docname(n) for n in NAMES if n.startswith("research/")]
-    guide = [pages.docname(n) for n in NAMES if n.startswith("guide/")]
-    for name in ("index", *guide, "cli-reference", "promises", "06_retention/score", "01_core/models", "02_plots/overview", *research):
-        tab.goto(f"{address}{name}.html", wait_until="load")
-        tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 390, name
-        assert tab.evaluate(CUT) == [], f"{name}: text that runs out of its figure"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("page", ["06_retention/tiers", "research/tuning", "research/cluster-map"])
 def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.goto(f"{address}{page}.html", wait_until="load")
@@ -392,27 +303,6 @@ def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.mouse.click(at["x"] + at["width"] * 0.95, at["y"] + at["height"] / 2)
     tab.wait_for_function(f"old => {paths} !== old", arg=before, timeout=10_000)
     assert tab.evaluate(shown) != numbers and tab.wrong == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words,page", [("half-life", "research/tuning.html"), ("Half-life", "research/tuning.html"), ("install", "guide/quick-start.html"),
-                                        ("what happens to my memories", "guide/what-happens.html")])
-def test_search_finds_first_what_is_meant(tab, address, words, page):
-    tab.goto(f"{address}search.html?q={quote(words)}", wait_until="load")
-    tab.wait_for_function("/finished|matching/.test(document.querySelector('.search-summary')?.textContent || '')", timeout=20_000)
-    first = tab.wait_for_selector("#search-results li a", timeout=20_000).get_attribute("href")
-    assert urlsplit(first).path.endswith(page) and tab.wrong == []
-
-
-@pytest.mark.slow
-def test_the_sidebar_is_short_until_a_chapter_is_opened(tab, address):
-    tab.goto(f"{address}index.html", wait_until="load")
-    seen = tab.evaluate("[...document.querySelectorAll('.sidebar-tree a')].filter(a => a.getClientRects().length).length")
-    assert 25 < seen < 60, seen
-
-
-@pytest.mark.slow
-def test_there_is_a_page_for_language_models(built): assert (built / "llms.txt").read_text(encoding="utf-8") == pages.llms()
 
 
 @pytest.mark.slow

@@ -7,12 +7,11 @@ import asyncio
 import dataclasses
 import importlib
 import inspect
-import math
 import os
 import pkgutil
 import re
 from collections import namedtuple
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,9 +19,9 @@ from types import SimpleNamespace
 import git_notes_consolidation as gnc
 import pytest
 from calls import new_repo, run
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.memory import sample_memories
 from git_notes_consolidation.core.parsing import variable_name
-from git_notes_consolidation.core.settings import RetentionConfig, SubconsciousnessConfig
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import write_memories
 from helpers import ROOT
@@ -109,29 +108,6 @@ def test_the_designs_test_of_yesterday_runs_as_it_stands():
     names = executed(block("def test_temporal_resolution_yesterday"), datetime=datetime, date=date, UTC=UTC,
                      resolve_temporal_reference=gnc.resolve_temporal_reference)
     names["test_temporal_resolution_yesterday"]()
-
-
-@pytest.mark.parametrize("days, count, accessed, by", [(0, 0, None, None), (40, 3, 5, None), (400, 20, None, None), (90, 1, 90, "mem_b")])
-def test_the_designs_score_is_the_preset(days, count, accessed, by):
-    names = executed(block("recency = math.exp(-effective_age"), math=math, dataclass=dataclasses.dataclass, RetentionScore=gnc.RetentionScore)
-    as_printed = names["RetentionConfig"]()
-    for ns in ("decisions", "progress", "elsewhere"):
-        m = mem("Use Flask", days_ago=days, namespace=ns)
-        d = gnc.MemoryMetadata(m.id, activation_count=count, superseded_by=by, superseded_kind="full" if by else None,
-                               last_accessed=None if accessed is None else SAMPLE_NOW - timedelta(days=accessed))
-        theirs = names["compute_retention_score"](m, d, as_printed, SAMPLE_NOW)
-        mine = gnc.compute_retention_score(m, d, RetentionConfig.preset("gnm"), SAMPLE_NOW)
-        assert mine.overall == pytest.approx(theirs.overall) and mine.recency == pytest.approx(theirs.recency)
-    assert names["NAMESPACE_IMPORTANCE"] == gnc.NAMESPACE_IMPORTANCE
-
-
-def test_the_designs_patterns_mean_the_same_days():
-    names = executed(block("TEMPORAL_PATTERNS = {"), timedelta=timedelta, datetime=datetime)
-    at = datetime(2026, 5, 8, 14, 30, tzinfo=UTC)  # A Friday
-    found = {p: (f(at).date(), (r := gnc.resolve_temporal_reference(p, at)) and r.date()) for p, f in names["TEMPORAL_PATTERNS"].items()}
-    assert {p for p, (theirs, mine) in found.items() if theirs != mine} == {"the day before", "the day after"}  # Before what, no word says
-    text = "Yesterday we merged it; two days ago nobody had seen it."
-    assert {x.lower() for x in gnc.detect_temporal_references(text)} == set(names["detect_temporal_references"](text))
 
 
 def test_the_designs_recall_command_runs_as_it_stands(home, monkeypatch):

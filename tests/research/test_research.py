@@ -1,24 +1,18 @@
 """What the research notebooks on clusters rest on: the stored labels, the repository that a reader names, and a slider in a real browser."""
 import json
-import os
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import ROOT
 
-from git_notes_consolidation.plots import maps as plots
 from git_notes_consolidation.similarity.components import first_seen
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
-from git_notes_consolidation.core.memory import digest, mem, sample_memories
+from git_notes_consolidation.core.memory import digest, sample_memories
 from git_notes_consolidation.store.git import git, open_repo, tips
 from git_notes_consolidation.store.reader import write_memories
 from git_notes_consolidation.consolidation.scan import living_memories
 
 MAP = ROOT / "nbs" / "research" / "03_cluster-map.ipynb"
 STORED = MAP.with_name("cluster-map-minilm.json")
-REAL = os.environ.get("MEMORY_EMBEDDING_MODEL_DIR")  # read before the tests' environment is emptied
 
 
 def code(path): return ["".join(c["source"]) for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
@@ -37,17 +31,6 @@ def test_stored_labels_are_of_the_sample_and_nothing_but_numbers():
     assert alone == sorted(alone), "a higher threshold leaves more memories alone"
 
 
-def test_stored_labels_are_what_the_weights_give(monkeypatch):
-    if not REAL: pytest.skip("no real weights: MEMORY_EMBEDDING_MODEL_DIR is not set")
-    pytest.importorskip("onnxruntime")
-    there = [mem(t) for t in sample_texts()]
-    space = {"there": there}
-    monkeypatch.setenv("MEMORY_EMBEDDING_MODEL_DIR", str(Path(REAL).resolve()))
-    assert MiniLMEmbedder(REAL).dimensions == 384
-    for part in ("import json", "def noise_as_singletons", "def density_clusters", "def by_model"): exec(next(c for c in code(MAP) if part in c), space)
-    assert space["by_model"]() == json.loads(STORED.read_text())
-
-
 @pytest.mark.slow
 def test_the_map_of_a_readers_own_repository_only_reads(tmp_path, monkeypatch):
     "Fourteen memories, so that no UMAP is needed; MiniLM's labels are of other texts and must not be used."
@@ -64,41 +47,3 @@ def test_the_map_of_a_readers_own_repository_only_reads(tmp_path, monkeypatch):
     for cell in [*figures, f"REPO = {str(home)!r}", *cells[start + 1:]]: exec(compile(cell, "cluster-map", "exec"), space)
     assert space["how"] == "main axes" and len(space["there"]) == 14 and space["minilm"] == {} and seen == []
     assert tips(open_repo(home), "refs/") == before and not (home / ".memory").exists()
-
-
-def test_without_umap_the_main_axes_stand_in(monkeypatch):
-    def missing(name, extra): raise NotImplementedError(f"{name} needs {extra}")
-    X = np.random.default_rng(0).normal(size=(40, 5))
-    monkeypatch.setattr(plots, "need", missing)
-    places, how = plots.plane_layout(X)
-    assert how == "main axes" and places.shape == (40, 2) and (places.var(axis=0) > X.var(axis=0).mean()).all()
-
-
-def test_the_slider_recolours_the_points_in_a_browser(tmp_path):
-    "The labels of each threshold are packed bytes: that plotly unpacks them in a step shows only where it draws."
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not chromium: pytest.skip("no Chromium on this machine")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    cuts = {0.2: [0] * 6, 0.5: [0, 0, 0, 1, 1, 2]}
-    cells, space = code(MAP), {}
-    for cell in (next(c for c in cells if text in c) for text in ("import ipywidgets", "import base64", "def _dots", "def cluster_slider")):
-        exec(compile(cell, "cluster-map", "exec"), space)
-    fig = space["cluster_slider"](np.arange(12).reshape(6, 2), cuts, ["<b>x</b>"] * 6, 0.2)
-    page_file = tmp_path / "map.html"
-    fig.write_html(page_file, include_plotlyjs=True, div_id="map")
-    read = "[...document.querySelectorAll('#map .points path')].map(p => p.style.fill)"
-    with sync_api.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        page, errors = browser.new_page(), []
-        page.on("pageerror", lambda e: errors.append(str(e)))
-        page.goto(page_file.as_uri())
-        page.wait_for_selector("#map .points path")
-        before = page.evaluate(read)
-        page.mouse.click(*[v for v in page.evaluate("(() => {const b = [...document.querySelectorAll('.slider-label')].at(-1).getBoundingClientRect();"
-                                                    "const r = document.querySelector('.slider-rail-rect').getBoundingClientRect();"
-                                                    "return [r.right - 3, r.top + r.height / 2]})()")])
-        page.wait_for_function("document.querySelector('#map .annotation-text').textContent.startsWith('clusters: 2')", timeout=10_000)
-        after = page.evaluate(read)
-        browser.close()
-    assert errors == [] and len(before) == len(after) == 6
-    assert len(set(before)) == 1 and len(set(after)) == 3 and after[0] == after[2] != after[3] == after[4]

@@ -1,7 +1,5 @@
 """A file of settings is changed only where it is meant, and a preset goes through the panel unchanged."""
 import math
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.saving import Draft
-from git_notes_consolidation.core.settings import PRESETS, ConfigError, RetentionConfig, SubconsciousnessConfig
+from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
 from git_notes_consolidation.research.corpus import Corpus
 from git_notes_consolidation.research.tuning import answer
 
@@ -60,22 +58,6 @@ def test_gnc_reads_back_what_was_meant_and_what_was_there(tmp_path_factory, file
     assert Draft(path.parent, wanted).values == {} and Draft(path.parent, wanted).text == draft.text
 
 
-def test_comments_and_order_stay(tmp_path):
-    (tmp_path / "gnc.yaml").write_text(KEPT)
-    Draft(tmp_path, {"retention_half_life_days": 21.0, "hot_threshold": 0.7}).write()
-    assert (tmp_path / "gnc.yaml").read_text() == KEPT.replace("14", "21.0") + "hot_threshold: 0.7\n"
-
-
-@pytest.mark.parametrize("text, wanted, said", [
-    ("", {"warm_threshold": 0.7}, "must fall from hot to warm"), ("", {"max_cluster_size": 2}, "2 <= min_cluster_size <= max_cluster_size"),
-    ("embeder: minilm\n", {"hot_threshold": 0.7}, "did you mean embedder"), ("", {"workers": 9}, "workers is ignored"),
-    ("- a\n", {"hot_threshold": 0.7}, "has no settings"), ("grace_days: soon\n", {"hot_threshold": 0.7}, "grace_days must be a number")], ids=str)
-def test_what_the_configuration_refuses_is_refused_with_its_words(tmp_path, text, wanted, said):
-    if text: (tmp_path / "gnc.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=said): Draft(tmp_path, wanted)
-    assert [p.read_text() for p in tmp_path.iterdir()] == ([text] if text else [])
-
-
 def test_two_files_and_a_link(tmp_path):
     (tmp_path / "real.yaml").write_text("min_cluster_size: 2\n")
     (tmp_path / "gnc.yaml").symlink_to("real.yaml")
@@ -83,35 +65,3 @@ def test_two_files_and_a_link(tmp_path):
     assert (tmp_path / "gnc.yaml").is_symlink() and (tmp_path / "real.yaml").read_text() == "min_cluster_size: 2\nhot_threshold: 0.7\n"
     (tmp_path / "gnc.toml").write_text("")
     with pytest.raises(ConfigError, match="only one of them can hold"): Draft(tmp_path, {"hot_threshold": 0.7})
-
-
-def test_a_text_in_toml_that_looks_like_a_setting_is_left_alone(tmp_path):
-    (tmp_path / "gnc.toml").write_text("hook_schedule = '''\nhot_threshold = 0.9\n'''\n")
-    with pytest.raises(ConfigError, match="cannot be changed safely; set by hand: hot_threshold"): Draft(tmp_path, {"hot_threshold": 0.7})
-
-
-# The panel
-
-
-def test_columns_need_no_widgets():
-    code = ("import sys, git_notes_consolidation.research.tuning, git_notes_consolidation.research.tuning_desk\n"
-            "print([m for m in ('ipywidgets', 'plotly', 'scipy', 'pandas') if m in sys.modules])")
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("begun", ["", "retention_preset: subcog\n", "retention_preset: mycelic\nhot_threshold: 0.8\n", "decay: act-r\ndecay_exponent: 0.6\n"])
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_goes_through_the_panel_into_the_file_unchanged(begun, name, tmp_path):
-    "Its weights need not add up to 1, and a file that begins with another preset must be told what that one would say otherwise."
-    pytest.importorskip("ipywidgets")
-    from git_notes_consolidation.research.tuning_desk import Panel
-    file = tmp_path / "gnc.yaml"
-    file.write_text(begun)
-    base = load_settings(env={}, file=file).config
-    panel = Panel(corpus(mem("Use FastAPI", days_ago=40), config=base, folder=str(tmp_path)))
-    panel.presets.value = name if base.retention != RetentionConfig.preset(name) else panel.presets.value
-    assert panel.config.retention == RetentionConfig.preset(name)
-    panel.keeper.look()
-    panel.keeper.write()
-    assert load_settings(env={}, file=file).config.retention == RetentionConfig.preset(name)

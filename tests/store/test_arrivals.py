@@ -1,23 +1,19 @@
 """What was added to the notes is read as the reader of everything would: over histories that only grew, and none of any other."""
 import subprocess
 import tempfile
-from collections import defaultdict
 from dataclasses import astuple, replace
-from functools import partial
 
 import pytest
 from calls import new_repo
-from helpers import add_memories, git, refs, story
+from helpers import git, refs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_notes import some_notes
 
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.store import changes as arrivals
-from git_notes_consolidation.store import git as store_git
 from git_notes_consolidation.store.changes import additions_since, joined_places
-from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
-from git_notes_consolidation.store.reader import note_text, parse_note, read_memories, write_memories
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo
+from git_notes_consolidation.store.reader import note_text, read_memories, write_memories
 
 OBJECTS = [f"{i:x}" * 40 for i in range(4)] + [f"0{i:x}" * 20 for i in range(1, 4)]  # Some of them in one folder
 
@@ -36,8 +32,6 @@ def put(home, changes, ns="decisions", new=False):
 
 def text(*summaries, **kw): return b"\n".join(note_text(mem(s, f"Body of {s}", **kw)).encode() for s in summaries)
 def folders(obj, depth): return "/".join([*(obj[2 * i:2 * i + 2] for i in range(depth)), obj[2 * depth:]])
-def path_of(home, obj, ns="decisions"): return next(path for o, path, _ in note_paths(open_repo(home), f"{MEM}{ns}") if o == obj)
-def note_blob(home, obj): return next(blob for o, _, blob in note_paths(open_repo(home), f"{MEM}decisions") if o == obj)
 def whole(memories): return [(m, [astuple(p) for p in m.places]) for m in memories]  # Places are equal whatever their blob
 
 
@@ -128,90 +122,6 @@ def test_of_any_change_it_is_right_or_silent(first, then):
         if new is not None: check(scan, new, seen(home))
 
 
-def test_what_others_write_in_other_ways(git_repo):
-    git(git_repo, "config", "notes.rewriteRef", "refs/notes/mem/*")
-    def note(s): git(git_repo, "notes", "--ref=mem/decisions", "append", "-m", note_text(mem(s)), "HEAD")
-    note("One")
-    scan = seen(git_repo)
-    git(git_repo, "commit", "--quiet", "--amend", "--message=Again")  # The note is copied …
-    copied = seen(git_repo)
-    check(scan, additions_since(open_repo(git_repo), scan.tips), copied)
-    note("Two")  # … and one of the two grows: what was one blob is two
-    new = additions_since(open_repo(git_repo), copied.tips)
-    check(copied, new, seen(git_repo))
-    assert (new.notes, new.records, [m.summary for m in new.memories], len(new.grown)) == (0, 1, ["Two"], 1)
-    check(scan, additions_since(open_repo(git_repo), scan.tips), seen(git_repo))
-    git(git_repo, "update-ref", f"{MEM}again", f"{MEM}decisions")  # Another namespace, the same notes
-    again = additions_since(open_repo(git_repo), new.tips)
-    assert (again.notes, again.records, {m.namespace for m in again.memories}) == (2, 3, {"again"})
-    check(seen(git_repo), additions_since(open_repo(git_repo), again.tips), seen(git_repo))
-
-
-def test_two_refs_that_move_alike(tmp_path):
-    home = new_repo(tmp_path / "repo")
-    put(home, {OBJECTS[1]: text("One")})
-    git(home, "update-ref", f"{MEM}again", f"{MEM}decisions")
-    scan = seen(home)
-    put(home, {OBJECTS[2]: text("Two")})
-    git(home, "update-ref", f"{MEM}again", f"{MEM}decisions")
-    check(scan, additions_since(open_repo(home), scan.tips), seen(home))
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("kind", ["sha1", "sha256"])
-def test_notes_that_git_moves_into_folders(git_repo, tmp_path, kind):
-    home = new_repo(tmp_path / "many", (), f"--object-format={kind}")
-    width = 40 if kind == "sha1" else 64
-    for key, value in (("name", "Tester"), ("email", "tester@example.org")): git(home, "config", f"user.{key}", value)
-    many = [f"{i * 40503 % 65536:04x}" * (width // 4) for i in range(300)]
-    put(home, {obj: text(f"No. {i}") for i, obj in enumerate(many)})
-    scan, flat = seen(home), path_of(home, many[0])
-    head = git(home, "hash-object", "-w", "-t", "blob", "--stdin", input="x")
-    git(home, "notes", "--ref=mem/decisions", "append", "-m", text("Later").decode(), head)
-    assert "/" not in flat and "/" in path_of(home, many[0])
-    new = additions_since(open_repo(home), scan.tips)
-    assert (new.notes, new.records, [m.summary for m in new.memories], new.grown) == (1, 1, ["Later"], {})
-    check(scan, new, seen(home))
-    deep = seen(home)
-    put(home, {path_of(home, many[0]): None, many[0]: text("No. 0") + b"\n" + text("Behind")})  # Moved and longer in one step
-    new = additions_since(open_repo(home), deep.tips)
-    assert [m.summary for m in new.memories] == ["Behind"] and len(new.grown) == 1
-    check(deep, new, seen(home))
-    check(scan, additions_since(open_repo(home), scan.tips), seen(home))
-
-
-def test_damage_that_was_there_stays_and_hides_nothing(tmp_path):
-    home, torn = new_repo(tmp_path / "repo"), b"scattered\nlines\n---\ntype: x\nsummary: no time\n---\n"
-    put(home, {OBJECTS[1]: torn + text("One"), OBJECTS[2]: torn, OBJECTS[3]: b"\xff" + text("Two")})
-    scan = seen(home)
-    assert len(scan.problems) > 3
-    put(home, {OBJECTS[1]: torn + text("One") + b"\n" + text("Three"), folders(OBJECTS[5], 1): torn + text("Four")})
-    new = additions_since(open_repo(home), scan.tips)
-    assert {m.summary for m in new.memories} == {"Four", "Three"} and {p.note for p in new.problems} == {f"{MEM}decisions {OBJECTS[5]}"}
-    check(scan, new, seen(home))
-
-
-def test_a_setting_of_the_user_and_the_folder_do_not_matter(tmp_path):
-    home = new_repo(tmp_path / "repo", story())
-    (home / "sub").mkdir()
-    scan = seen(home)
-    add_memories(home, [mem("Later")])
-    for key, value in (("diff.relative", "true"), ("diff.renames", "copies"), ("core.quotePath", "true"), ("diff.noprefix", "true"), ("core.abbrev", "7")):
-        git(home, "config", key, value)
-    check(scan, additions_since(open_repo(home / "sub"), scan.tips), seen(home))
-
-
-def test_what_is_no_note_is_passed_over(tmp_path):
-    home = new_repo(tmp_path / "repo")
-    put(home, {A: LAST, "README": b"x"})
-    scan = seen(home)
-    put(home, {"README": None, "docs/x": b"x", B: f"160000 {'1' * 40}", f"{A[:4]}/{A[4:]}": f"160000 {'1' * 40}", A: LAST + b"\n" + text("Three")})
-    check(scan, additions_since(open_repo(home), scan.tips), seen(home))
-    put(home, {B: f"120000 {note_blob(home, A)}"})  # A link is a blob as another
-    check(scan, new := additions_since(open_repo(home), scan.tips), seen(home))
-    assert (new.notes, new.records) == (1, 4)
-
-
 # Anything else
 
 
@@ -263,64 +173,3 @@ def test_whatever_else_happened_is_none(tmp_path, change):
     assert additions_since(open_repo(home), scan.tips) is not None
     changed = change(home, scan)
     assert additions_since(open_repo(home), changed if isinstance(changed, dict) else scan.tips) is None
-
-
-def test_the_second_note_may_have_been_there(tmp_path):
-    home = new_repo(tmp_path / "repo")
-    put(home, {A: text("One"), folders(A, 1): text("Two"), B: text("Three")})
-    scan = seen(home)
-    put(home, {B: text("Three", "Four")})
-    check(scan, additions_since(open_repo(home), scan.tips), seen(home))
-    put(home, {A: text("One", "Five")})
-    assert additions_since(open_repo(home), scan.tips) is None
-
-
-def test_what_is_too_large_is_none(tmp_path, monkeypatch):
-    home = new_repo(tmp_path / "repo")
-    put(home, {A: LAST})
-    scan = seen(home)
-    put(home, {A: LAST + b"\n" + text("Three"), B: text("Four")})
-    monkeypatch.setattr(arrivals, "read_blobs", partial(store_git.read_blobs, most=len(LAST)))
-    assert additions_since(open_repo(home), scan.tips) is None
-    monkeypatch.setattr(arrivals, "read_blobs", partial(store_git.read_blobs, most=2 * len(LAST)))
-    assert additions_since(open_repo(home), scan.tips).records == 2
-    assert (additions_since(open_repo(home), scan.tips, 1), additions_since(open_repo(home), scan.tips, 2).records) == (None, 2)
-
-
-# What it costs
-
-
-@pytest.mark.slow
-def test_its_cost_follows_what_changed(tmp_path, monkeypatch):
-    home, calls, read = new_repo(tmp_path / "repo"), defaultdict(int), []
-    for ns in ("decisions", "progress"): put(home, {folders(f"{i * 40503 % 65536:04x}" * 10, 1): text(f"No. {i}") for i in range(2000)}, ns)
-    before = seen(home).tips
-    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or store_git.read_blobs(repo, ids))
-    start = subprocess.run
-    monkeypatch.setattr(store_git.subprocess, "run", lambda args, **kw: calls.__setitem__(args[3], calls[args[3]] + 1) or start(args, **kw))
-    some = {"for-each-ref": 1, "diff-tree": 2, "cat-file": 4}  # Trees in two steps; blobs: their sizes, and they
-    assert additions_since(open_repo(home), before).records == 0 and calls.pop("rev-parse") and dict(calls) == {"for-each-ref": 1}
-    for n in (1, 50):
-        for ns in ("decisions", "progress"): put(home, {folders(f"{i:04x}" * 9 + f"{n:04x}", 1): text(f"More {n} {i}") for i in range(n)}, ns)
-        since, before = before, tips(open_repo(home), MEM)
-        calls.clear()
-        read.clear()
-        new = additions_since(open_repo(home), since)
-        calls.pop("rev-parse")
-        assert (new.records, dict(calls), len(read) <= 2 * (n + 1)) == (2 * n, some, True)
-
-
-@pytest.mark.slow
-def test_a_real_history_comes_in_parts(corpus_template, tmp_path):
-    home = new_repo(tmp_path / "repo")
-    real = {ns: {o: b for o, _, b in note_paths(open_repo(corpus_template), tip)} for ns, tip in tips(open_repo(corpus_template), MEM).items()}
-    data = store_git.read_blobs(open_repo(corpus_template), {b for blobs in real.values() for b in blobs.values()})
-    scan = seen(home)
-    for part in (1, 2, 4):  # Of each note the first quarter of its records, half, and all
-        for ref, blobs in real.items():
-            cut = {o: [r.offset for r in parse_note(data[b])[0]] + [len(data[b])] for o, b in blobs.items()}
-            put(home, {o: data[b][:cut[o][len(cut[o]) * part // 4 if part < 4 else -1]] for o, b in blobs.items()}, ref.removeprefix(MEM))
-        new, now = additions_since(open_repo(home), scan.tips, 10_000), seen(home)
-        check(scan, new, now)
-        scan = now
-    assert (scan.notes, scan.records, len(scan.memories)) == (317, 6299, 4271)

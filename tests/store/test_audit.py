@@ -18,7 +18,7 @@ from git_notes_consolidation.consolidation import stores as service
 from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, digest, mem, sample_memories
+from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, digest, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import events as store_events
 from git_notes_consolidation.store import reader as notes
@@ -26,7 +26,7 @@ from git_notes_consolidation.store import writer as store_writer
 from git_notes_consolidation.store.audit import audit, read_snapshot
 from git_notes_consolidation.store.damage import Finding
 from git_notes_consolidation.store.events import REFS
-from git_notes_consolidation.store.git import RepoError, open_repo
+from git_notes_consolidation.store.git import open_repo
 
 MEMORIES = [
     mem("ADR-001: Serve the API with Flask", "Small, and all of us know it.", days_ago=300),
@@ -77,39 +77,12 @@ def test_a_consolidated_repository_is_right(template):
 
 
 @pytest.mark.slow
-def test_the_sample_year_is_right(tmp_path):
-    home = consolidated(tmp_path / "year", sample_memories(), max_change=0.25)
-    r = audit(home)
-    assert (r.ok, r.findings) == (True, ()) and r.checked["memories"] == len(sample_memories())
-    s = service.open_service(home, load_settings(env={}))
-    undo, run = consolidation_undo.undo(s, next(iter(consolidation_view.view(s.repo).state.runs)), SAMPLE_NOW)
-    assert audit(home).findings == () and audit(home).checked["live edges"] == 0
-    consolidation_undo.undo(s, undo, SAMPLE_NOW)
-    assert audit(home).findings == () and audit(home).checked["live edges"] == r.checked["live edges"]
-
-
-@pytest.mark.slow
 def test_the_real_corpus_is_right(corpus_repo):
     r = audit(corpus_repo)
     assert r.ok and (r.checked["notes of the plugin"], r.checked["records in them"], r.checked["memories"]) == (317, 6299, 4271)
     consolidation_service.run(service.open_service(corpus_repo, load_settings(env={})), as_utc("2025-12-28"))
     r = audit(corpus_repo)
     assert r.findings == () and r.checked["live edges"] > 2700 and r.checked["live summaries"] > 50
-
-
-@pytest.mark.slow
-def test_an_empty_a_bare_and_a_linked_repository(template, tmp_path):
-    empty, bare = tmp_path / "empty", tmp_path / "bare.git"
-    git(tmp_path, "init", "--quiet", "empty")
-    assert not any(audit(empty).checked.values()) and audit(empty).ok
-    git(tmp_path, "clone", "--quiet", "--mirror", template, bare)
-    git(bare, "worktree", "add", "--quiet", tmp_path / "linked", "main")
-    (tmp_path / "linked" / "deep").mkdir()
-    assert audit(bare) == audit(tmp_path / "linked" / "deep") == audit(template)
-
-
-def test_outside_of_a_repository(tmp_path):
-    with pytest.raises(RepoError, match="not a git repository"): audit(tmp_path)
 
 
 @pytest.mark.slow
@@ -295,11 +268,6 @@ def test_supersession_that_goes_round(right):
     expect(check(theirs, in_record(ours, "edges", SUPERSEDES, turn, beside=True)), "broken", "Supersession goes round: mem_.* → mem_.* → mem_")
 
 
-def test_a_repeat_of_two(right):
-    theirs, ours = right
-    expect(check(theirs, in_record(ours, "edges", LAST_REPEAT, lambda r: ends(r, THIRD, SECOND), beside=True)), "broken", "repeats two memories")
-
-
 def test_a_run_that_was_cut_off(right):
     "Without its own record a run is nothing: no edge is live, and that is a warning."
     theirs, ours = right
@@ -346,32 +314,6 @@ def test_a_note_of_the_plugin(repo, case):
     assert [f.where for f in found] == [f"refs/notes/mem/decisions {'ee' * 20}, byte {offset}"]
 
 
-def test_a_note_that_was_taken_away(repo):
-    rewrite(repo, "refs/notes/mem/decisions", lambda files: {})
-    expect(audit(repo), "broken", f"ends at {FLASK}, and no note holds that")
-
-
-@pytest.mark.parametrize("ref, level", [(REFS["runs"], "broken"), ("refs/notes/mem/decisions", "note")])
-def test_an_object_with_two_notes(repo, ref, level):
-    def both(files):
-        path = min(files)
-        flat = path.replace("/", "")
-        return files | {f"{flat[:2]}/{flat[2:]}": files[path], flat: files[path]}
-    rewrite(repo, ref, both)
-    expect(audit(repo), level, "One object has 2 notes")
-
-
-def test_an_entry_that_is_no_note(repo):
-    rewrite(repo, REFS["runs"], lambda files: files | {"README": b"\n"})
-    expect(audit(repo), "note", "README is not named like an object")
-
-
-def test_a_temporary_ref(repo):
-    git(repo, "update-ref", "refs/gnc/tmp/abc/edges", REFS["edges"])
-    found = expect(audit(repo), "note", "temporary ref")
-    assert [str(f.where) for f in found] == ["refs/gnc/tmp/abc/edges"]
-
-
 def test_a_blob_that_is_missing(repo):
     "As in a partial clone. What was not looked at cannot be called right."
     tree = git(repo, "mktree", "--missing", input=f"100644 blob {'12' * 20}\t{'ab' * 20}\n")
@@ -379,19 +321,7 @@ def test_a_blob_that_is_missing(repo):
     assert any(f.where.endswith("ab" * 20) for f in expect(audit(repo), "broken", "cannot be read in this clone and was not checked"))
 
 
-def test_a_ref_that_is_no_tree(repo):
-    git(repo, "update-ref", REFS["summaries"], git(repo, "hash-object", "-w", "--stdin", input="text"))
-    with pytest.raises(RepoError, match="cannot be read .* fetch what is missing"): audit(repo)
-
-
 # ---- two implementations, one answer
-
-RECORD = st.dictionaries(st.text(max_size=6), st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=9)
-                         | st.floats(0, 1).map(lambda x: round(x, 3)) | st.lists(st.text(max_size=3), max_size=2), max_size=6)
-
-
-@given(RECORD)
-def test_a_record_is_named_as_a_second_function_names_it(r): assert second_reader.name("r", "meta", r) == digest("r", "meta", r)
 
 
 PIECES = [b"---\n", b"--- \n", b"---\r\n", b"---", b"type: x\n", b"timestamp: 2026-01-01\n", b"timestamp: '2026-01-01T10:00:00+02:00'\n",
@@ -408,13 +338,6 @@ def test_both_readers_read_the_same_memories(data):
     theirs, odd = second_reader.note_memories(data)
     assert [(m.stamp, m.summary, m.body) for m in theirs] == [(r.front["timestamp"], r.front["summary"], r.body) for r in ours]
     assert odd == sorted(p.offset for p in problems)
-
-
-@pytest.mark.slow
-def test_both_readers_give_the_same_names(corpus_template):
-    scan = notes.read_memories(open_repo(corpus_template))
-    read = [(n.ref.split("/", 3)[3], m) for n in right_of(corpus_template)[0] for m in second_reader.note_memories(n.data)[0]]
-    assert len(read) == scan.records and {second_reader.name("mem", ns, m.stamp, m.summary, m.body) for ns, m in read} == {m.id for m in scan.memories}
 
 
 @pytest.mark.parametrize("made", [lambda home: read_snapshot(open_repo(home)), lambda home: snapshot_of(*in_memory(*WORLD))])

@@ -2,19 +2,13 @@
 import json
 
 import pytest
-from helpers import git
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_audit import canonical, ends, expect, in_lines, kind, restamp
-from worlds import OBJ, SAID, WORLD, WORLDS, check, in_memory, linked, replaced, run_of, world
+from worlds import OBJ, WORLDS, check, in_memory
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, digest
-from git_notes_consolidation.core.models import EdgeType, MemoryEdge, MemoryTier
-from git_notes_consolidation.store import events as notes
-from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.store import reader as store_reader
-from git_notes_consolidation.store import writer as store_writer
-from git_notes_consolidation.store.audit import audit
+from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store.events import REFS, Append
 
 
@@ -25,21 +19,6 @@ def test_what_is_written_one_at_a_time_is_right(w):
     theirs, ours = in_memory(*w)
     r = check(theirs, ours)
     assert r.findings == () and r.checked["memories written"] == len(w[0]) - 1 and r.checked["operations"] > 8
-
-
-@pytest.mark.slow
-def test_what_was_really_written_is_right(tmp_path):
-    "By git itself and by the module that writes: the same records, and the same answer."
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "Start")
-    memories, runs = WORLD
-    for m in memories:
-        to = "-c", "user.name=a", "-c", "user.email=a@b", "notes", f"--ref=mem/{m.namespace}", "append", "-F", "-"
-        git(tmp_path, *to, input=store_reader.note_text(m, escape=True))
-    repo = store_git.open_repo(tmp_path)
-    for appends in runs: store_writer.append(repo, lambda before, appends=appends: appends, SAMPLE_NOW)
-    r, made = audit(tmp_path), check(*in_memory(*WORLD))
-    assert r.findings == () and {k: n for k, n in r.checked.items() if "notes" not in k}.items() <= made.checked.items()
 
 
 @pytest.mark.slow
@@ -125,34 +104,6 @@ def planted(w, plant, data):
 @settings(max_examples=12)
 def test_a_single_fault_is_found(plant, w, data):
     expect(*planted(w, plant, data))
-
-
-def with_one_more(appends): return (w := world(SAID[:4], (90, 60), False, 0))[0], [*w[1], run_of(99, *appends({m.summary: m for m in w[0]}))]
-
-
-def test_two_heads():
-    "The port, told last, replaces the first fact beside its successor."
-    def also(**kw): return lambda by: [linked(EdgeType.SUPERSEDES, by["The port is 8443"], by["Fact 0"], kind="full", **kw)]
-    def first(reason): return lambda by: replaced(by["Fact 1"], by["Fact 0"], reason=reason) + tuple(also(reason="so it is")(by))
-    memories, runs = with_one_more(also())
-    expect(check(*in_memory(memories, runs)), "note", f"^{memories[0].id} was replaced by memories that both stand, and nothing says why: mem_.*, mem_")
-    assert check(*in_memory(*with_one_more(first("told apart")))).findings == ()
-    def over(by): return [*also()(by), *replaced(by["The port is 8443"], by["Fact 1"])]
-    assert check(*in_memory(*with_one_more(over))).findings == ()
-    gone = run_of(100, notes.set_append(memories[1], "status", "tombstone", ""))
-    assert check(*in_memory(memories, [*runs, gone])).findings == ()
-    def half(by): return [linked(EdgeType.SUPERSEDES, by["The port is 8443"], by["Fact 0"], kind="partial")]
-    assert check(*in_memory(*with_one_more(half))).findings == ()
-
-
-def test_merged_and_not_archived():
-    def back(by): return [notes.tier_append(by["Half a"], MemoryTier.ARCHIVED, MemoryTier.COLD, "used", 0.3, "")]
-    memories, runs = with_one_more(back)
-    found = expect(check(*in_memory(memories, runs)), "note", f"^Merged, and not archived: {memories[2].id}")
-    assert len(found) == 1
-    forgot = run_of(100, notes.set_append(memories[2], "status", "tombstone", ""))
-    assert check(*in_memory(memories, [*runs, forgot])).findings == ()
-    assert check(*in_memory(memories, [*runs, forgot, run_of(101, notes.set_append(memories[2], "status", "active", ""))])).findings == found
 
 
 @pytest.mark.slow

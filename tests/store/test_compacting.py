@@ -2,7 +2,7 @@
 import json
 import shutil
 import subprocess
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from calls import gnc, new_repo, run, serve, state_of
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.consolidation.undo import undo
-from git_notes_consolidation.core.memory import SAMPLE_NOW, digest, mem
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store import audit
 from git_notes_consolidation.store import compact as compacting
@@ -20,9 +20,7 @@ from git_notes_consolidation.store import remote as store_remote
 from git_notes_consolidation.store.compact import compact, histories, publish, restore
 from git_notes_consolidation.store.events import REFS, Append, encode, our_tips, read_events, tier_append
 from git_notes_consolidation.store.git import MEM, RepoError, open_repo
-from git_notes_consolidation.store.locks import run_lock
-from git_notes_consolidation.store.state import fold
-from git_notes_consolidation.store.sync import STANDS_FOR, merge_refs, sync
+from git_notes_consolidation.store.sync import STANDS_FOR, sync
 from git_notes_consolidation.store.writer import append
 
 pytestmark = pytest.mark.slow
@@ -113,31 +111,6 @@ def test_there_and_back(tmp_path, options):
     assert refs(home) == before
 
 
-def test_one_upon_the_other_and_back_in_order(home):
-    before, repo = refs(home), open_repo(home)
-    names = [squashed(home, days).name for days in (35, 15)]
-    assert names == ["2026-11-01", "2026-11-01-2"] and count(home) == 3
-    with pytest.raises(RepoError, match="perhaps on a later one"): restore(repo, names[0])
-    for name in reversed(names): restore(repo, name)
-    assert refs(home) == before
-
-
-def test_a_dry_run_writes_nothing_and_says_what_is_saved(home):
-    before = {p: p.stat().st_mtime_ns for p in home.rglob("*")}
-    said = gnc("--json", "compact", "--horizon", "25d", "--dry-run", repo=home).json
-    assert (said["commits"], said["objects"], said["name"], said["dry_run"]) == (4, 14, "", True) and said["bytes"] > 500
-    assert {p: p.stat().st_mtime_ns for p in home.rglob("*")} == before
-
-
-def test_nothing_behind_the_horizon(home):
-    before = refs(home)
-    assert "Nothing to do" in gnc("compact", "--horizon", "900d", repo=home).out
-    assert gnc("compact", "--horizon", "1d", repo=new_repo(home / "empty")).code == 0 and refs(home) == before
-
-
-# Space
-
-
 def test_a_bundle_holds_what_gc_takes_away(home, tmp_path):
     before, repo, file = our_tips(open_repo(home)), open_repo(home), tmp_path / "old.bundle"
     done = squashed(home, bundle=file)
@@ -147,28 +120,6 @@ def test_a_bundle_holds_what_gc_takes_away(home, tmp_path):
     assert (done.bundle, histories(repo)) == (str(file), {})
     assert gnc("compact", "--restore", file, repo=home).code == 0
     assert our_tips(repo) == before and histories(repo) == {}
-
-
-def test_a_bundle_that_cannot_be_written_changes_nothing(home, tmp_path):
-    before, there = refs(home), tmp_path / "there"
-    there.write_text("mine")
-    for file in (there, tmp_path / "no" / "such" / "place"):
-        with pytest.raises(RepoError): squashed(home, bundle=file)
-        assert refs(home) == before
-    assert there.read_text() == "mine"
-
-
-def test_what_a_run_adds_is_a_delta_after_gc(tmp_path):
-    "fast-import's own deltas would stay, and each version of a note would cost as much as the note."
-    home, ms = new_repo(tmp_path / "repo"), [mem(f"m{i}", now=SAMPLE_NOW, commit_sha=f"{i:040x}") for i in range(120)]
-    for n in range(6):  # More than a hundred objects in each, or git does not keep the pack
-        todo = [tier_append(m, MemoryTier.HOT, MemoryTier.COLD, digest("because", m.id, n), 0.1, digest("run", n)) for m in ms]
-        todo.append(Append("runs", ms[0].commit_sha, {"kind": "run", "id": digest("run", n)}))
-        append(open_repo(home), lambda e, todo=todo: todo, SAMPLE_NOW + n * DAY)
-    git(home, "gc", "--quiet", "--prune=now")
-    kinds = [row.split() for row in git(home, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectsize:disk)").splitlines()]
-    blobs = [int(size) for kind, size in kinds if kind == "blob"]
-    assert sum(blobs) / len(blobs) < 130  # 91, and 209 with fast-import's deltas
 
 
 # In between
@@ -185,10 +136,6 @@ def test_an_append_in_between_is_not_lost(home, monkeypatch):
     assert len(calls) == 2 and "run_late" in state_of(home).runs and [*histories(open_repo(home))] == [done.name]
     late_kept = git(home, "rev-list", "--count", f"refs/gnc/history/{done.name}/meta")
     assert (late_kept, count(home)) == ("7", 5)
-
-
-def test_only_under_the_run_lock(home):
-    with run_lock(open_repo(home)): assert [gnc("compact", *a, repo=home).code for a in ((), ("--restore", "x"))] == [4, 4]
 
 
 def dying(monkeypatch, after):
@@ -262,29 +209,6 @@ def team(home, tmp_path):
     return home, other, tmp_path / "team.git"
 
 
-def test_a_remote_that_was_not_compacted_gets_and_gives_everything(team):
-    home, other, remote = team
-    squashed(home)
-    learn(home, "run_mine")
-    for place in (home, other, home): sync(open_repo(place), str(remote))
-    assert told(home) == told(other) == told(remote) and {"run_mine", "run_other"} <= state_of(home).runs.keys()
-    assert our_tips(open_repo(home)) == our_tips(open_repo(other)) == our_tips(open_repo(remote))
-    assert [f.where for f in audit.audit(home).findings if f.level == "broken"] == ["refs/notes/mem/"]  # There are only records here
-
-
-def test_two_who_compact_alike_have_the_same_commits(home, tmp_path):
-    other = shutil.copytree(home, tmp_path / "other")
-    assert [squashed(h).commits for h in (home, other)] == [4, 4]
-    assert our_tips(open_repo(home)) == our_tips(open_repo(other))
-
-
-def test_two_who_compact_otherwise_still_agree(team):
-    home, other, remote = team
-    squashed(home, 35); squashed(other, 15)
-    for place in (home, other, home): sync(open_repo(place), str(remote))
-    assert told(home) == told(other) == told(remote) and "run_other" in state_of(home).runs
-
-
 def test_published_it_reaches_all_and_nothing_comes_back(team):
     home, other, remote = team
     said = gnc("compact", "--horizon", "25d", "--push", remote, repo=home)
@@ -310,32 +234,3 @@ def test_who_pushes_in_between_is_not_overwritten(team, monkeypatch):
     monkeypatch.setattr(compacting, "push", late)
     publish(open_repo(home), SAMPLE_NOW - 25 * DAY, SAMPLE_NOW, str(remote))
     assert len(calls) == 2 and told(home) == told(remote) and "run_other" in state_of(home).runs
-
-
-def test_a_merge_is_kept_as_one(home, tmp_path):
-    "Commits above the horizon keep both their parents, and those below become one each."
-    other = shutil.copytree(home, tmp_path / "other")
-    for place, name in ((home, "x"), (other, "y")): learn(place, f"run_{name}")
-    git(home, "fetch", "-q", other, "refs/notes/*:refs/other/*")
-    merge_refs(open_repo(home), {s: our_tips(open_repo(other))[REFS[s]] for s in ("meta", "runs")})
-    before, records = our_tips(open_repo(home)), told(home)
-    assert git(home, "rev-list", "--merges", "--count", REFS["meta"]) == "1"
-    done = squashed(home)
-    assert git(home, "rev-list", "--merges", "--count", REFS["meta"]) == "1" and told(home) == records
-    restore(open_repo(home), done.name)
-    assert our_tips(open_repo(home)) == before
-
-
-def test_words(home):
-    wrong = ("--horizon", "soon"), ("--list", "--restore", "x"), ("--dry-run", "--push", "x"), ("--restore", "x")
-    assert [gnc("compact", *a, repo=home).code for a in wrong] == [2, 2, 2, 1]
-    assert "No saved history" in gnc("compact", "--list", repo=home).out
-    assert gnc("--json", "compact", "--horizon", "2026-10-07", repo=home).json["horizon"].startswith("2026-10-07")
-    assert gnc("--json", "compact", "--list", repo=home).json == [{"name": "2026-11-01", "commits": 12, "stores": ["meta", "runs"]}]
-    assert datetime(2026, 11, 1, tzinfo=UTC).date() == SAMPLE_NOW.date()
-
-
-def test_state_is_a_fold_of_the_same_records(home):
-    before = fold(read_events(open_repo(home)))
-    squashed(home, -1)
-    assert count(home) == 1 and fold(read_events(open_repo(home))) == before

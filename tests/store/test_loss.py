@@ -9,11 +9,10 @@ from helpers import git, refs
 from git_notes_consolidation.consolidation.service import run
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.reports import ConsolidationPhase
-from git_notes_consolidation.store.events import REFS, Append, edge_append
+from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.store.loss import KEPT, audited, bring_back, keep, loss_findings, losses
+from git_notes_consolidation.store.loss import keep, losses
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.store.writer import append
 
 OLD = mem("The API runs on Flask", "Small, and all of us know it.", days_ago=40, namespace="decisions")
 NEW = mem("The API runs on FastAPI", "Replaces “The API runs on Flask”.", days_ago=20, namespace="decisions")
@@ -136,40 +135,6 @@ def test_a_line_that_is_no_record_is_taken_out_as_doctor_says_and_stays_out(home
         assert gnc("consolidate", repo=home).code == 0
 
 
-def test_what_an_amend_has_copied_is_not_lost(home):
-    for ref in (MEM + "*", *REFS.values()): git(home, "config", "--add", "notes.rewriteRef", ref)
-    all_ = summaries(home)
-    amended(home)
-    prune(home, *refs(home, MEM), *REFS.values())
-    assert summaries(home) == all_ and losses(open_repo(home)) == [] and verdicts(home) == (0, 0)
-
-
-def test_compacting_and_forgetting_are_no_loss(home):
-    assert gnc("forget", LOGS.id, repo=home).code == 0
-    assert gnc("compact", "--horizon", "0d", repo=home).code == 0
-    assert losses(open_repo(home)) == [] and verdicts(home) == (0, 0)
-    assert gnc("consolidate", repo=home).code == 0 and {t for r, t in refs(home, KEPT).items()} == set(refs(home, "refs/notes/").values())
-
-
-def test_what_comes_back_is_what_was_there(home):
-    before = git(home, "notes", f"--ref={MEM}decisions", "show", (at := read_memories(open_repo(home)).memories[-1].commit_sha))
-    git(home, "update-ref", "-d", f"{MEM}decisions")
-    bring_back(open_repo(home), keep(open_repo(home)), SAMPLE_NOW)
-    assert git(home, "notes", f"--ref={MEM}decisions", "show", at) == before
-
-
-def test_what_a_person_removes_excuses_nothing_else(home):
-    "An edge to a memory that was removed by hand is told; one to a memory that nobody has is broken still."
-    gone = next(m for m in read_memories(open_repo(home)).memories if m.summary == OLD.summary)
-    git(home, "notes", f"--ref={MEM}decisions", "remove", gone.commit_sha)
-    assert verdicts(home) == (0, 0) and f"ends at {gone.id}" in gnc("audit", "-v", repo=home).out.replace("\n", " ")
-    e = replace(next(e for e in state_of(home).edges.values() if e.target_id == gone.id), target_id="mem_" + "z" * 26)
-    run = Append("runs", "0" * 40, {"kind": "run", "id": "run_other", "at": SAMPLE_NOW.isoformat()})
-    append(open_repo(home), lambda events: [edge_append("0" * 40, e, "run_other", SAMPLE_NOW), run], SAMPLE_NOW)
-    found = audited(repo := open_repo(home), loss_findings(repo)).findings
-    assert [f.level for i in (gone.id, e.target_id) for f in found if f"ends at {i}" in f.what] == ["note", "broken"]
-
-
 def run_while(home, happens):
     "A run, and what happens before it writes."
     todo = [happens]
@@ -189,17 +154,3 @@ def test_refs_that_are_set_back_during_a_run_are_mended_by_the_next(home):
     assert state_of(home).edges and losses(open_repo(home))
     assert any("there again" in w for w in run(serve(home), SAMPLE_NOW).warnings)
     assert not state_of(home).edges and not losses(open_repo(home))
-
-
-def test_what_a_run_writes_is_held_though_somebody_else_holds_meanwhile(home):
-    add_memories(home, [CACHE])
-    run_while(home, lambda: keep(open_repo(home)))
-    now = {KEPT + ref.removeprefix("refs/notes/"): tip for ref, tip in refs(home, "refs/notes/").items()}
-    assert refs(home, KEPT) == now
-
-
-def test_a_memory_that_is_written_during_a_run_is_held(home):
-    before = refs(home, MEM)
-    run_while(home, lambda: add_memories(home, [CACHE]))
-    for ref, tip in before.items(): git(home, "update-ref", ref, tip)
-    assert [m.summary for x in losses(open_repo(home)) for m in x.memories()] == [CACHE.summary]

@@ -15,8 +15,8 @@ from helpers import git
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation.core.memory import Place, mem
-from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.core.memory import mem
+from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import UnknownId, note_text, parse_note, read_memories, resolve, write_memories
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -72,49 +72,6 @@ def test_every_byte_of_the_corpus_belongs_to_a_record(corpus_template):
             assert yaml.safe_load(front)["summary"] == m.summary and front.splitlines()[0] == f"type: {m.namespace}"
 
 
-@pytest.mark.slow
-def test_places_are_where_the_plugin_counts_them(corpus_template):
-    scan = read_memories(open_repo(corpus_template))
-    by_note = defaultdict(list)
-    for m in scan.memories:
-        for p in m.places: by_note[p.namespace, p.commit].append((p.index, p.offset))
-        assert list(m.places) == sorted(m.places) and m.commit_sha == m.places[0].commit
-    for places in by_note.values():
-        assert [i for i, _ in sorted(places)] == list(range(len(places))) and sorted(places, key=lambda p: p[1]) == sorted(places)
-
-
-def rewrite(repo, ref, where):
-    "The same notes at other paths; `where` makes a path of an object id."
-    tip, lines = tips(open_repo(repo), ref)[ref], [f"commit {ref}", "committer a <a@example.org> 0 +0000", "data 1", "x", "deleteall"]
-    lines += [f"M 100644 {blob} {where(obj)}" for obj, _, blob in note_paths(open_repo(repo), tip)]
-    git(repo, "fast-import", "--quiet", "--force", input="\n".join(lines) + "\n")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("depth", [0, 2, 4])
-def test_fan_out_hides_nothing(corpus_repo, depth):
-    repo = open_repo(corpus_repo)
-    before = read_memories(repo)
-    for ref in before.tips: rewrite(corpus_repo, ref, lambda o: "/".join([*re.findall("..", o[:2 * depth]), o[2 * depth:]]))
-    after = read_memories(repo)
-    assert after.memories == before.memories and (after.notes, after.records, after.problems) == (317, 6299, ())
-    assert after.tips.keys() == before.tips.keys() and after.tips != before.tips
-
-
-@pytest.mark.slow
-def test_notes_that_git_itself_fanned_out(git_repo):
-    repo, ids = open_repo(git_repo), [hashlib.sha1(b"%d" % i).hexdigest() for i in range(1200)]
-    texts = [note_text(mem(f"Fact {i}", days_ago=i / 10)) for i in range(1200)]
-    flat = "".join(f"M 100644 inline {o}\ndata {len(t)}\n{t}\n" for o, t in zip(ids, texts))
-    git(git_repo, "fast-import", "--quiet", input=f"commit {MEM}decisions\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\n{flat}")
-    before = read_memories(repo)
-    git(git_repo, "notes", "--ref", "mem/decisions", "copy", "--stdin", input=f"{ids[0]} {git(git_repo, 'rev-parse', 'HEAD')}\n")
-    paths = [p for _, p, _ in note_paths(repo, tips(repo, MEM)[f"{MEM}decisions"])]
-    assert len(paths) == 1201 and all(p[2] == "/" for p in paths)  # git has moved them
-    after = read_memories(repo)
-    assert [m.id for m in after.memories] == [m.id for m in before.memories] and len(after.memories) == 1200 and after.records == 1201
-
-
 @pytest.fixture(scope="session")
 def sample(shared, tmp_path_factory):
     "The released plugin's own writing: the repository, and what was captured."
@@ -141,20 +98,6 @@ def test_both_of_the_plugins_spellings_and_beginnings_resolve(sample):
     for text in ("decisions:0000000:0", "nowhere:abc:0", "mem_zzzzzzz", "", "m", memories[0].id + "a"):
         with pytest.raises(UnknownId, match="nothing here is called"): resolve(text, names, memories)
     with pytest.raises(UnknownId, match="ambiguous"): resolve("mem_", names, memories)
-
-
-@pytest.mark.slow
-def test_copies_resolve_from_every_place_of_theirs(corpus_template):
-    memories = read_memories(open_repo(corpus_template)).memories
-    m = max(memories, key=lambda m: len(m.places))
-    assert len(m.places) > 1
-    assert {resolve(a, [x.id for x in memories], [m]) for p in m.places for a in p.aliases()} == {m.id}
-
-
-def test_a_short_commit_that_two_memories_share_is_ambiguous():
-    a, b = (mem(t, places=(Place("decisions", "abcdef0" + c * 33, 0),)) for t, c in (("one", "1"), ("two", "2")))
-    with pytest.raises(UnknownId, match="ambiguous"): resolve("decisions:abcdef0:0", [a.id, b.id], [a, b])
-    assert resolve(f"decisions:abcdef0{'1' * 33}:0", [a.id, b.id], [a, b]) == a.id
 
 
 # Notes that somebody made up
@@ -196,15 +139,6 @@ def test_a_repository_gives_back_what_went_in(written):
         write_memories(open_repo(home), written)
         scan = read_memories(open_repo(home))
     assert sorted(map(said, scan.memories)) == sorted(map(said, written)) and scan.problems == () and scan.records == len(written)
-
-
-def test_a_body_that_quotes_the_opening_of_a_record_is_whole_unless_it_quotes_all_of_it():
-    half = mem("How notes look", "A note begins so:\n\n---\ntype: decisions\nsummary: x\n\nand goes on.")
-    sham = mem("How not", "---\ntype: decisions\nsummary: without a time\n---\n\nend", days_ago=1)
-    full = mem("All of it", "---\ntype: decisions\ntimestamp: 2026-01-01\nsummary: quoted\n---\n\nend", days_ago=2)
-    records, problems = parse_note("\n".join(map(note_text, (half, sham, full))).encode())
-    assert [(r.front["summary"], r.body) for r in records] == [(half.summary, half.content), (sham.summary, sham.content), ("All of it", ""), ("quoted", "end")]
-    assert [p.reason for p in problems] == ["front matter has no timestamp"]
 
 
 pieces = st.sampled_from([b"---\n", b"---", b"--- \r\n", b"type: x\n", b"timestamp: 2026-01-01\n", b"timestamp: '2026-01-01T10:00:00+00:00'\n", b"summary: a\n",
@@ -269,9 +203,3 @@ def test_a_note_nested_without_end_does_not_kill_the_process():
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-500:] or f"exit {done.returncode}"
-
-
-def test_an_ordinary_big_note_takes_no_longer_than_its_size():
-    "A body of dashes and openings that never close: the reader must not look at them again and again."
-    code = "from git_notes_consolidation.store.reader import parse_note as p; p(b'---\\ntype: x\\n' * 100_000); p((b'-' * 3 + b' ' * 5000 + b'x\\n') * 400)"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

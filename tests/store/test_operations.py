@@ -1,11 +1,10 @@
 """The log of operations, the designs' views, and what is true when: on real git, through the cache's tables."""
 import json
-from collections import Counter
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from calls import gnc, new_repo, run, serve, state_of
+from calls import gnc, new_repo, run, serve
 from helpers import refs, story
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,11 +14,9 @@ from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.consolidation import view as service
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store.audit import is_sound
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.store import oplog as operations
-from git_notes_consolidation.store import tables as store_tables
-from git_notes_consolidation.store.events import Append, Events, edge_append, op_append, prune_append, read_events, set_append, wrote_append
+from git_notes_consolidation.store.events import Append, Events, edge_append, op_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import fold
 from git_notes_consolidation.store.writer import append
@@ -123,13 +120,6 @@ def test_the_designs_three_queries(chain):
         assert [r["superseded_by"] for r in history] == [v2.id, v3.id, None]
 
 
-def test_a_memory_that_nothing_replaced_is_a_chain_of_its_own(chain):
-    with tables(chain) as conn:
-        alone, = ask(conn, "SELECT * FROM memory_versions WHERE summary = 'Somewhere else'")
-        assert alone["supersession_chain_id"] == alone["id"] and alone["valid_until"] is None
-        assert ask(versions(conn), GET_CURRENT_MEMORY, alone["id"])[0]["id"] == alone["id"]
-
-
 def test_a_late_fact_goes_to_its_place(chain):
     "Recorded in October, true from the middle of February on."
     v1, v2, v3 = CHAIN
@@ -143,22 +133,6 @@ def test_a_late_fact_goes_to_its_place(chain):
         assert at == {"2026-02-10": v2.id, "2026-02-20": late.id, "2026-10-02": v3.id}
         row, = ask(conn, "SELECT timestamp, valid_from, valid_until FROM main.memories WHERE id = ?", late.id)
         assert row == {"timestamp": day("2026-10-01").isoformat(), "valid_from": day("2026-02-15").isoformat(), "valid_until": v3.timestamp.isoformat()}
-
-
-def test_an_older_fact_renames_the_chain(chain):
-    older = dated("The limit is 1", "2025-06-01", "2026-10-01")
-    new_repo(chain, [older])
-    edges(chain, "run_b", full(CHAIN[0], older))
-    with tables(chain) as conn: assert {r["id"] for r in ask(versions(conn), GET_SUPERSESSION_HISTORY, older.id)} == {older.id, *(m.id for m in CHAIN)}
-
-
-def test_a_part_that_was_replaced_still_holds(chain):
-    part = dated("The limit for mail is 9", "2026-04-01")
-    new_repo(chain, [part])
-    edges(chain, "run_b", full(part, CHAIN[2], kind="partial"))
-    with tables(chain) as conn:
-        assert ask(versions(conn), GET_CURRENT_MEMORY, CHAIN[0].id)[0]["id"] == part.id
-        assert {r["id"] for r in ask(conn, "SELECT id FROM memory_versions WHERE valid_until IS NULL")} >= {part.id, CHAIN[2].id}
 
 
 def merged(tmp_path):
@@ -186,16 +160,6 @@ def test_what_was_merged(tmp_path):
         assert ends == {a.id: b.timestamp.isoformat(), b.id: b.timestamp.isoformat(), m.id: None}
 
 
-def test_repeats_and_tombstones_are_no_versions(chain):
-    again, forgotten = mem("The limit is 3", now=day("2026-01-05")), mem("Nobody needs this", now=day("2026-01-06"))
-    new_repo(chain, [again, forgotten])
-    edges(chain, "run_b", MemoryEdge(again.id, CHAIN[0].id, EdgeType.DUPLICATE_OF, created_at=SAMPLE_NOW, code="X"))
-    write(chain, "run_c", set_append(forgotten, "status", "tombstone", "run_c"))
-    with tables(chain) as conn:
-        assert not {again.id, forgotten.id} & {r["id"] for r in ask(conn, "SELECT id FROM memory_versions")}
-        assert ask(conn, "SELECT supersession_chain_id AS c FROM memories WHERE id = ?", again.id) == [{"c": CHAIN[0].id}], "a repeat leads to the chain"
-
-
 # The log
 
 
@@ -215,17 +179,6 @@ def test_the_log_has_the_designs_columns(chain):
 
 
 @pytest.mark.slow
-def test_a_runs_edges_are_its_operations(tmp_path):
-    home = new_repo(tmp_path / "repo", story())
-    assert run(home, max_change=1.0).changed
-    kinds = Counter(e.edge_type for e in state_of(home).edges.values())
-    ops = Counter(op.operation_type for op in log_of(home))
-    assert ops["SUPERSEDE"] == kinds[EdgeType.SUPERSEDES] == 3 and ops["NOOP"] == kinds[EdgeType.DUPLICATE_OF] >= 3 and set(ops) == {"SUPERSEDE", "NOOP"}
-    assert all(op.reasoning and 0 < op.confidence <= 1 and op.before_state != op.after_state for op in log_of(home))
-    with tables(home) as conn: assert not [r for r in ask(conn, "SELECT * FROM memory_relationships") if r["source_memory_id"].startswith("sum_")]
-
-
-@pytest.mark.slow
 def test_what_was_undone_stays_in_the_log(tmp_path):
     home = new_repo(tmp_path / "repo", story())
     made = run(home, max_change=1.0).run_id
@@ -235,58 +188,6 @@ def test_what_was_undone_stays_in_the_log(tmp_path):
     with tables(home) as conn:
         assert {r["undone"] for r in ask(conn, "SELECT undone FROM consolidation_log")} == {1}
         assert {r["superseded_by"] for r in ask(conn, "SELECT superseded_by FROM memories")} == {None}
-
-
-def test_a_run_that_logs_itself_is_not_logged_twice(chain):
-    new = dated("The limit is 13", "2026-05-01")
-    new_repo(chain, [new])
-    said = {"operation": "SUPERSEDE", "sources": [CHAIN[2].id], "target": new.id, "classification": "SUPERSEDE", "confidence": 0.93,
-            "reasoning": "another number", "before": {"superseded_by": None}, "after": {"superseded_by": new.id}, "session": "s1",
-            "at": "2026-05-01T10:00:00+02:00"}
-    made = edge_append("0" * 40, full(new, CHAIN[2], by="remember"), "run_w", SAMPLE_NOW)
-    write(chain, "run_w", wrote_append(new, "run_w"), made, op_append("0" * 40, said, "run_w"))
-    mine = [op for op in log_of(chain) if op.run_id == "run_w"]
-    assert len(mine) == 1
-    assert mine[0][1:7] == ("SUPERSEDE", (CHAIN[2].id,), new.id, "SUPERSEDE", 0.93, "another number")
-    assert mine[0][7:13] == ({"superseded_by": None}, {"superseded_by": new.id}, "2026-05-01T08:00:00+00:00", "s1", "run_w", False)
-    undo(chain, "run_w")
-    assert [op.undone for op in log_of(chain) if op.run_id == "run_w"] == [True]
-
-
-def test_a_second_replacement_knows_of_the_first(chain):
-    "What it was before is what it was, not nothing."
-    late = dated("The limit is 4", "2026-01-20", "2026-09-01")
-    new_repo(chain, [late])
-    edges(chain, "run_b", full(late, CHAIN[0]))
-    op = log_of(chain)[-1]
-    assert (op.before_state["superseded_by"], op.before_state["valid_until"]) == (CHAIN[1].id, CHAIN[1].timestamp.isoformat())
-    assert (op.after_state["superseded_by"], op.after_state["valid_until"]) == (CHAIN[1].id, late.event_time.isoformat()), "it ended with the first of them"
-    with tables(chain) as conn:
-        row, = ask(conn, "SELECT superseded_by, superseded_kind, valid_until FROM memories WHERE id = ?", CHAIN[0].id)
-        assert row == op.after_state
-
-
-@pytest.mark.slow
-def test_an_edge_that_ends_and_one_that_is_written_again(chain):
-    e = full(CHAIN[1], CHAIN[0], weight=0.7)
-    edges(chain, "run_again", e)
-    assert not [op for op in log_of(chain) if op.run_id == "run_again"], "another weight is no operation"
-    edges(chain, "run_part", full(CHAIN[1], CHAIN[0], kind="partial"))
-    assert [(op.operation_type, op.after_state["superseded_kind"]) for op in log_of(chain) if op.run_id == "run_part"] == [("SUPERSEDE", "partial")]
-    edges(chain, "run_end", e, live=False)
-    op, = (op for op in log_of(chain) if op.run_id == "run_end")
-    assert (op.operation_type, op.target_memory_id, op.before_state["superseded_by"], op.after_state["superseded_by"]) == (
-        "RESTORE", CHAIN[0].id, CHAIN[1].id, None)
-    undo(chain, "run_end")
-    edges(chain, "run_end_2", e, live=False)
-    before = [op.before_state["superseded_by"] for op in log_of(chain) if op.run_id == "run_end_2"]
-    assert before == [CHAIN[1].id], "what was undone counts for nothing later"
-
-
-def test_records_without_their_run_are_not_in_the_log(chain):
-    op = {"operation": "ADD", "at": "2026-05-01", "target": CHAIN[0].id}
-    append(open_repo(chain), lambda e: [op_append("0" * 40, op, "run_nobody")], SAMPLE_NOW)
-    assert {op.run_id for op in log_of(chain)} == {"run_a"}
 
 
 ODD = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -315,82 +216,6 @@ def test_any_record_is_read_or_left_out_in_any_order(records, random):
         conn.executemany(f"INSERT INTO operations VALUES ({', '.join('?' * 14)})", [op.row() for op in ops])
         assert len(ops) == len({op.id for op in ops})
     assert found[0] == found[1]
-
-
-# Leaving out what is old
-
-
-def test_the_audit_knows_the_record():
-    good = dict(prune_append("0" * 40, "log", SAMPLE_NOW, "run_a").record) | {"id": "r_x", "seq": 1}
-    assert is_sound(good) and not is_sound(good | {"before": "lately"})
-
-
-@pytest.mark.slow
-def test_what_is_pruned_is_not_shown_and_not_gone(chain):
-    old = {"operation": "ADD", "at": "2026-01-01", "target": CHAIN[0].id}
-    write(chain, "run_old", op_append("0" * 40, old, "run_old"), at=day("2026-01-01"))
-    before = read_events(open_repo(chain))
-    made = operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=90), SAMPLE_NOW)
-    assert (made.hidden, made.shown) == (1, 0)
-    after = read_events(open_repo(chain))
-    assert {repr(r) for r in before.records} < {repr(r) for r in after.records}, "every record is still there"
-    with tables(chain) as conn:
-        assert {r["run_id"] for r in ask(conn, "SELECT run_id FROM consolidation_log")} == {"run_a"}
-        assert {r["run_id"] for r in ask(conn, "SELECT run_id FROM operations")} == {"run_a", "run_old"}
-    tips = refs(chain)
-    assert operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=90), SAMPLE_NOW) == ("", 0, 0) and refs(chain) == tips, "nothing is written"
-    wide = operations.prune_log(open_repo(chain), SAMPLE_NOW - timedelta(days=900), SAMPLE_NOW)
-    assert (wide.hidden, wide.shown) == (0, 1) and not [op for op in log_of(chain) if op.pruned], "the latest counts"
-    undo(chain, wide.run_id)
-    assert [op.run_id for op in log_of(chain) if op.pruned] == ["run_old"]
-    undo(chain, made.run_id)
-    assert not [op for op in log_of(chain) if op.pruned]
-
-
-def test_a_dry_run_writes_nothing(chain):
-    tips = refs(chain)
-    assert operations.prune_log(open_repo(chain), SAMPLE_NOW + timedelta(days=1), SAMPLE_NOW, dry_run=True) == ("", 2, 0) and refs(chain) == tips
-
-
-def test_nothing_to_prune(tmp_path):
-    home = new_repo(tmp_path / "empty")
-    assert operations.prune_log(open_repo(home), SAMPLE_NOW, SAMPLE_NOW) == ("", 0, 0) and refs(home) == {}
-
-
-@pytest.mark.slow
-def test_a_date_that_is_none_prunes_nothing(chain):
-    for n, odd in enumerate(("lately", 7, None, {})):
-        bad = prune_append("0" * 40, "log", SAMPLE_NOW, f"run_{n}")
-        write(chain, f"run_{n}", Append(bad.store, bad.object, dict(bad.record) | {"before": odd}))
-    assert state_of(chain).pruned == {} and len(log_of(chain)) == 2
-
-
-@pytest.mark.slow
-def test_every_kind_of_run_can_be_looked_at(chain):
-    "Also what was written one memory at a time, and what left something out."
-    added = op_append("0" * 40, {"operation": "ADD", "at": "2026-05-01"}, "run_w")
-    write(chain, "run_w", wrote_append(CHAIN[0], "run_w"), set_append(CHAIN[0], "tags", ["x"], "run_w"), added)
-    pruned = operations.prune_log(open_repo(chain), SAMPLE_NOW, SAMPLE_NOW).run_id
-    write(chain, "run_r", Append("edges", "0" * 40, {"kind": "review", "subject": "q", "run": "run_r", "live": False}))
-    assert {k: len(x) for k, x in gnc("diff", "run_w", "--json", repo=chain).json.items() if x} == {"written": 1, "fields": 1, "operations": 1}
-    assert {k: len(x) for k, x in gnc("diff", pruned, "--json", repo=chain).json.items() if x} == {"pruned": 1}
-    assert gnc("diff", "run_r", repo=chain).code == 0
-
-
-# The cache
-
-
-def test_a_cache_of_an_older_schema_is_made_anew(chain):
-    with tables(chain) as conn:
-        conn.execute("DROP VIEW consolidation_log"); conn.execute("DROP VIEW memory_versions")
-        conn.execute("ALTER TABLE memories DROP COLUMN holds_until"); conn.execute(f"PRAGMA user_version = {index.SCHEMA - 1}"); conn.commit()
-    with tables(chain) as conn: assert len(ask(conn, "SELECT * FROM consolidation_log")) == 2
-
-
-def test_a_memory_comes_back_with_the_time_since_when_it_is_true(chain):
-    late = dated("The limit is 6", "2026-02-15", "2026-10-01")
-    new_repo(chain, [late])
-    with tables(chain) as conn: assert store_tables.stored_memories(conn, [late.id])[late.id].valid_from == late.valid_from == day("2026-02-15")
 
 
 # The command
@@ -426,25 +251,6 @@ def test_the_command_lists_the_latest_first(busy):
 
 
 @pytest.mark.slow
-def test_the_command_filters(busy):
-    assert [r["operation_type"] for r in logged(busy, CHAIN[0].id)] == ["NOOP", "ADD", "SUPERSEDE"]
-    assert {r["target_memory_id"] for r in logged(busy, CHAIN[2].id[:14])} == {CHAIN[2].id}
-    assert [r["run_id"] for r in logged(busy, "--operation", "add")] == ["run_old"]
-    assert [r["run_id"] for r in logged(busy, "--since", "2026-01-02")] == ["run_u", "run_a", "run_a"]
-    assert len(logged(busy, "--limit", "2")) == 2 and "2 more" in gnc("log", "--limit", "2", repo=busy).out
-    assert logged(busy, "--operation", "MERGE") == [] and "No such operation" in gnc("log", "--operation", "MERGE", repo=busy).out
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("args", [("--operation", "erase"), ("--since", "lately"), ("mem_nosuch",), ("--days", "3"), ("--dry-run",),
-                                  ("--limit", "0"), ("--prune", "--all"), ("--prune", "--days", "-1"), ("--prune", "--days", str(10**12)),
-                                  ("--prune", CHAIN[0].id)])
-def test_wrong_usage(busy, args):
-    tips = refs(busy)
-    assert gnc("log", *args, repo=busy).code == 2 and refs(busy) == tips
-
-
-@pytest.mark.slow
 def test_the_command_prunes_and_undo_brings_it_back(busy):
     tips = refs(busy)
     dry = logged(busy, "--prune", "--dry-run")
@@ -459,8 +265,3 @@ def test_the_command_prunes_and_undo_brings_it_back(busy):
     assert "unknown kind" not in gnc("audit", repo=busy).out
     assert gnc("undo", made["run"], repo=busy).code == 0
     assert "run_old" in {r["run_id"] for r in logged(busy)}
-
-
-def test_an_empty_repository(tmp_path):
-    home = new_repo(tmp_path / "repo")
-    assert logged(home) == [] and logged(home, "--prune")["hidden"] == 0 and refs(home) == {}

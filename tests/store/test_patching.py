@@ -1,5 +1,4 @@
 """Tables that grow by patches against tables that are filled at once, and what a crash leaves of them."""
-import json
 import os
 import random
 import signal
@@ -13,14 +12,12 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from calls import new_repo, run
 from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.store.metadata import metadata_of
-from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
     CaptureConfidence,
@@ -36,8 +33,6 @@ from git_notes_consolidation.core.models import (
 from git_notes_consolidation.recall import rank as ranking
 from git_notes_consolidation.recall import search as finding
 from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.store import tables as patching
 from git_notes_consolidation.store import tables as store_tables
 from git_notes_consolidation.store.state import State
 from git_notes_consolidation.store.tables import Patch, patch
@@ -174,51 +169,11 @@ def test_tables_that_grew_are_those_that_are_filled_at_once(seed, n, cuts):
             with closing(world.fill(index.in_memory())) as whole: assert_same(grown, whole)
 
 
-@pytest.mark.slow
-def test_a_real_run(tmp_path):
-    "The sample project, of which the last hundred memories came later, judged and told by what really does so."
-    config = load_settings({"max_change": 1.0}, env={})
-    def world(name, memories):
-        home = new_repo(tmp_path / name, memories)
-        run(home, max_change=1.0)
-        v = consolidation_view.view(store_git.open_repo(home))
-        w = World(v.scan.memories, [*v.state.edges.values()], [*v.state.summaries.values()], [*v.state.runs.values()])
-        w.meta = consolidation_view.scored(v, config, SAMPLE_NOW)
-        return w
-    all_of_it = world("all", SAMPLE)
-    part = world("part", [m for m in SAMPLE if m.timestamp < SAMPLE[-100].timestamp])
-    more = {i: e for i, e in part.edges.items() if i not in all_of_it.edges}  # What only the smaller one found
-    runs = {**part.runs, **all_of_it.runs}
-    whole = World(all_of_it.memories, [*{**all_of_it.edges, **more}.values()], [*all_of_it.summaries.values()], [*runs.values()])
-    assert len(whole.memories) - len(part.memories) >= 100 and part.summaries.keys() - whole.summaries.keys() and whole.summaries.keys() - part.summaries.keys()
-    with closing(part.fill(index.in_memory())) as grown, closing(whole.fill(index.in_memory())) as at_once:
-        assert patch(grown, difference(part, whole))
-        assert_same(grown, at_once)
-        assert {MemorySummary.from_dict(json.loads(x)) for x, in grown.execute("SELECT value FROM mem_summaries")} == {*whole.summaries.values()}
-
-
 def two_worlds():
     rnd = random.Random(7)
     memories = some_memories(rnd, 30)
     old = later(rnd, World(()), memories[:20], 0)
     return old, later(rnd, old, memories, 1)
-
-
-def test_a_summary_comes_back_whole():
-    _, new = two_worlds()
-    with closing(new.fill(index.in_memory())) as conn:
-        kept = {i: MemorySummary.from_dict(json.loads(x)) for i, x in conn.execute("SELECT id, value FROM mem_summaries")}
-    assert kept and kept == new.summaries
-
-
-def test_repeats_say_what_the_judge_says():
-    "White space at the ends, the time since when it is true, and what was forgotten."
-    a, b, c = mem("Pin it", "so ", days_ago=9), mem(" Pin it", "so", days_ago=5), mem("Pin it", "so", days_ago=3, valid_from=SAMPLE_NOW - timedelta(days=20))
-    for ms in ([a, b, c], [a, b], [replace(a, status="tombstone"), b], [b, replace(c, status="tombstone")]):
-        w = World(ms)
-        with closing(w.fill(index.in_memory())) as conn: kept = dict(conn.execute("SELECT id, repeats FROM memories"))
-        assert kept == {m.id: w.repeats.get(m.id) for m in ms}
-    assert World([a, b, c]).repeats[a.id] == c.id
 
 
 def test_an_error_anywhere_changes_nothing():
@@ -270,31 +225,3 @@ def test_a_process_that_is_killed_changes_nothing(tmp_path):
         assert rows(conn) == before
         assert patch(conn, difference(old, new), old.made_of)
         assert_same(conn, whole)
-
-
-def test_tables_that_somebody_else_has_filled_are_left_alone(tmp_path):
-    "And two at once wait for each other: one of them writes."
-    old, new = two_worlds()
-    path, change = tmp_path / "cache.db", difference(old, new)
-    with closing(old.fill(index._open(path))) as one, closing(index._open(path)) as two, closing(new.fill(index.in_memory())) as whole:
-        assert patch(two, change, old.made_of) and not patch(one, change, old.made_of) and not patch(one, change, "")
-        assert_same(one, whole)
-        with pytest.raises(sqlite3.IntegrityError): patch(one, change)
-        assert_same(one, whole)
-
-
-def test_nobody_writes_between_the_look_and_the_change(tmp_path, monkeypatch):
-    old, new = two_worlds()
-    path, change, tried = tmp_path / "cache.db", difference(old, new), []
-    with closing(old.fill(index._open(path))) as one, closing(index._open(path)) as two:
-        two.execute("PRAGMA busy_timeout = 0")
-        def look(conn, key):
-            with pytest.raises(sqlite3.OperationalError, match="locked"): index.remember(two, "tables", "of somebody else")
-            tried.append(key)
-            return index.recalled(conn, key)
-        monkeypatch.setattr(patching, "recalled", look)
-        assert patch(one, change, old.made_of) and tried == ["tables"] and index.recalled(two, "tables") == new.made_of
-
-
-def test_what_no_patch_can_say():
-    with pytest.raises(ValueError, match=r"index\.refresh"): Patch(runs=[{"id": "run_u", "kind": "undo", "seq": 9, "targets": ["run_0"]}])

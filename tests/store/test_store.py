@@ -6,22 +6,20 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from datetime import UTC, datetime
 
 import pytest
-import yaml
 from helpers import git, refs
 
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import events as store_events
 from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.store import locks as store_locks
 from git_notes_consolidation.store import writer as store_writer
 from git_notes_consolidation.store.events import REFS, Append, edge_append, read_events
 from git_notes_consolidation.store.git import MEM, RepoError, note_paths, open_repo, tips
-from git_notes_consolidation.store.locks import Locked, clone_id, run_lock, tidy
+from git_notes_consolidation.store import locks as store_locks
+from git_notes_consolidation.store.locks import Locked, run_lock, tidy
 from git_notes_consolidation.store.reader import read_memories, write_memories
 from git_notes_consolidation.store.state import fold
 from git_notes_consolidation.store.writer import append
@@ -39,14 +37,6 @@ def said(i, store="meta", obj=OBJECT):
 def ended(run): return Append("runs", OBJECT, {"kind": "run", "id": run, "at": NOW.isoformat()})
 def linked(newer, older, run): return edge_append(OBJECT, MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES), run, NOW)
 def ids(repo, store="meta"): return [r["id"] for s, _, r in read_events(repo).records if s == store]
-
-
-def count_git(monkeypatch):
-    "The first word of every git command from here on."
-    words, real = [], store_git.git
-    def counted(path, *args, **kw): words.append(args[0]); return real(path, *args, **kw)
-    for module in (store_git, store_writer): monkeypatch.setattr(module, "git", counted)
-    return words
 
 
 @pytest.fixture
@@ -93,23 +83,6 @@ def test_whoever_loses_the_race_reads_again(repo, monkeypatch):
     assert {r["id"]: r["seq"] for *_, r in read_events(repo).records} == {"r_late": 1, "r_first": 2}
 
 
-def test_nothing_to_say_touches_nothing(repo, monkeypatch):
-    words, before = count_git(monkeypatch), refs(repo.path)
-    assert append(repo, lambda e: [], NOW) is None and refs(repo.path) == before
-    assert set(words) <= {"for-each-ref", "ls-tree", "cat-file"}
-
-
-@pytest.mark.slow
-def test_a_thousand_notes_take_as_many_processes_as_ten(repo, monkeypatch):
-    words = count_git(monkeypatch)
-    append(repo, lambda e: [said(i, obj=hashlib.sha1(b"%d" % i).hexdigest()) for i in range(10)], NOW)
-    few = list(words); words.clear()
-    append(repo, lambda e: [said(i, s, hashlib.sha1(b"%d" % i).hexdigest()) for i in range(10, 1010) for s in ("meta", "edges")], NOW)
-    assert words.count("fast-import") == few.count("fast-import") == 1 and len(words) <= len(few) + 5
-    assert len(ids(repo)) == 1010 and len(ids(repo, "edges")) == 1000
-    assert len(git(repo.path, "notes", "--ref=mem-meta/v1", "list").splitlines()) == 1010
-
-
 # The commit point
 
 
@@ -150,15 +123,6 @@ def named(events):
     return sorted(((s, o, sorted(r.items(), key=str)) for s, o, r in events.records), key=str), dict(events.tips)
 
 
-def test_what_was_written_is_known_without_being_read_again(repo, monkeypatch):
-    before = append(repo, lambda e: [said(0)], NOW)
-    read, real = [], store_events.read_events
-    monkeypatch.setattr(store_writer, "read_events", lambda r: read.append(1) or real(r))
-    after = append(repo, lambda e: [said("é\u2028"), linked(B, A, "run_1"), ended("run_1")], NOW, seen=before)
-    assert not read and named(after) == named(real(repo))
-    assert named(append(repo, lambda e: [said(2)], NOW, seen=before)) == named(real(repo)) and read == [1]  # The refs had moved since
-
-
 def test_a_run_without_its_record_does_not_count(repo):
     append(repo, lambda e: [linked(B, A, "run_1")], NOW)
     assert fold(read_events(repo)).edges == {}
@@ -180,17 +144,6 @@ def test_a_lock_that_stays_is_named_with_the_remedy(repo):
     lock.unlink()
     append(repo, lambda e: [said(1)], NOW)
     assert sorted(ids(repo)) == ["r_0", "r_1"]
-
-
-def test_a_lock_that_goes_is_waited_for(repo):
-    lock = repo.common_dir / f"{REFS['meta']}.lock"
-    lock.parent.mkdir(parents=True)
-    lock.touch()
-    timer = threading.Timer(0.3, lock.unlink)
-    timer.start()
-    append(repo, lambda e: [said(1)], NOW, patience=20)
-    timer.join()
-    assert ids(repo) == ["r_1"]
 
 
 @pytest.mark.slow
@@ -219,12 +172,6 @@ def test_a_lock_that_is_younger_than_the_wait_is_somebodys(repo, monkeypatch):
     assert lock.exists() and lock.read_text() == "mine"
 
 
-def test_no_wait_without_a_lock(repo, monkeypatch):
-    def never(seconds): raise AssertionError("waited")
-    monkeypatch.setattr(store_locks.time, "sleep", never)
-    with run_lock(repo): pass
-
-
 HOLD = """if True:
     import sys
     from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.locks import run_lock
@@ -239,15 +186,6 @@ def test_one_run_at_a_time_and_a_killed_one_leaves_no_lock(repo):
         append(repo, lambda e: [said(0)], NOW)  # whoever only appends need not wait
         other.kill()
     with run_lock(repo): pass
-    assert ids(repo) == ["r_0"]
-
-
-def test_the_lock_and_the_clones_name_are_shared_by_worktrees(repo, tmp_path):
-    git(repo.path, "worktree", "add", "--quiet", "--detach", tmp_path / "second")
-    other = open_repo(tmp_path / "second")
-    assert other.common_dir == repo.common_dir and other.worktree != repo.worktree and clone_id(other) == clone_id(repo)
-    with run_lock(repo), pytest.raises(Locked), run_lock(other): pass
-    append(other, lambda e: [said(0)], NOW)
     assert ids(repo) == ["r_0"]
 
 
@@ -268,16 +206,6 @@ def test_any_repository_holds_memories_and_records(tmp_path, kind):
     assert tips(repo, MEM) == scan.tips and tips(repo, "refs/gnc/") == {} and git(tmp_path, "fsck", "--strict", "--no-dangling") == ""
 
 
-def test_without_a_name_a_commit_or_a_memory(tmp_path, monkeypatch):
-    git(tmp_path, "init", "--quiet", "--template=")
-    monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
-    monkeypatch.setenv("GIT_AUTHOR_NAME", ""); monkeypatch.setenv("GIT_COMMITTER_NAME", ""); monkeypatch.setenv("EMAIL", "")
-    repo = open_repo(tmp_path)
-    assert read_memories(repo).memories == () and read_events(repo).records == ()
-    append(repo, lambda e: [said(0)], NOW)
-    assert ids(repo) == ["r_0"]
-
-
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_notes_at_whatever_path_get_their_new_line(repo, depth):
     "One note an object afterwards, with the old line first; what we do not touch stays where it is."
@@ -296,49 +224,6 @@ def test_notes_at_whatever_path_get_their_new_line(repo, depth):
     lines = git(repo.path, "notes", "--ref=mem-meta/v1", "show", objects[3]).splitlines()
     assert [json.loads(x[2:])["id"] for x in lines] == ["r_3", "r_new", "r_more"]
     assert len(git(repo.path, "notes", "--ref=mem-meta/v1", "list").splitlines()) == 41 and git(repo.path, "fsck", "--strict", "--no-dangling") == ""
-
-
-def test_notes_that_git_fanned_out_before_we_append(repo):
-    objects = [hashlib.sha1(b"%d" % i).hexdigest() for i in range(1200)]
-    append(repo, lambda e: [said(i, obj=o) for i, o in enumerate(objects)], NOW)
-    flat = [f"commit {REFS['meta']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nfrom {REFS['meta']}^0\ndeleteall"]
-    flat += [f"M 100644 {blob} {o}" for o, _, blob in note_paths(repo, REFS["meta"])]
-    git(repo.path, "fast-import", "--quiet", input="\n".join(flat) + "\n")
-    git(repo.path, "notes", "--ref=mem-meta/v1", "append", "--message", store_events.encode({**said("by_git").record, "seq": 9}), "HEAD")
-    assert all("/" in p for _, p, _ in note_paths(repo, REFS["meta"]))  # git has moved them all
-    append(repo, lambda e: [said("ours", obj=objects[7]), said("too", obj=git(repo.path, "rev-parse", "HEAD"))], NOW)
-    events = read_events(repo)
-    assert len(events.records) == 1203 and events.problems == () and len(note_paths(repo, REFS["meta"])) == 1201
-    assert {r["id"]: r["seq"] for *_, r in events.records}["r_ours"] == 10
-
-
-def test_a_line_that_is_no_record_is_reported_and_kept(repo):
-    append(repo, lambda e: [said(0)], NOW)
-    def text(): return git(repo.path, "cat-file", "blob", note_paths(repo, REFS["meta"])[0][2])
-    size, head = len(text()) + 1, f"commit {REFS['meta']}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nfrom {REFS['meta']}^0\n"
-    blob = git(repo.path, "hash-object", "-w", "--stdin", input=text() + "\na remark\n\n")
-    git(repo.path, "fast-import", "--quiet", input=f"{head}M 100644 {blob} {OBJECT[:2]}/{OBJECT[2:]}\n")
-    assert [str(p) for p in read_events(repo).problems] == [f"{REFS['meta']} {OBJECT}, byte {size}: not a record, ignored"]
-    append(repo, lambda e: [said(1)], NOW)
-    assert sorted(ids(repo)) == ["r_0", "r_1"] and "\na remark\n" in text()
-
-
-def test_a_missing_blob_is_reported_and_the_rest_is_read(repo):
-    append(repo, lambda e: [said(0), said(1, obj="cd" * 20)], NOW)
-    lost = next(b for o, _, b in note_paths(repo, REFS["meta"]) if o == OBJECT)
-    (repo.common_dir / "objects" / lost[:2] / lost[2:]).unlink()
-    events = read_events(repo)
-    assert [r["id"] for *_, r in events.records] == ["r_1"]
-    assert [str(p) for p in events.problems] == [f"{REFS['meta']} {OBJECT}, byte 0: the note's blob is missing from this clone, or has more than 64 MB"]
-
-
-def test_every_note_is_yaml_to_everybody(repo):
-    for i in range(3): append(repo, lambda e, i=i: [linked(B, A, f"run_{i}"), linked(C, A, f"run_{i}"), said(i), ended(f"run_{i}")], NOW)
-    for ref in tips(repo, *REFS.values()):
-        for _, _, blob in note_paths(repo, ref):
-            text = git(repo.path, "cat-file", "blob", blob)
-            assert yaml.safe_load(text) == [json.loads(line.removeprefix("- ")) for line in text.splitlines()]
-            assert all(list(r) == sorted(r) for r in yaml.safe_load(text))
 
 
 def test_variables_of_an_outer_git_do_not_redirect_us(repo, tmp_path, monkeypatch):

@@ -4,8 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -16,7 +14,7 @@ from helpers import add_memories, git, refs
 from git_notes_consolidation.store import remote
 from git_notes_consolidation.store import sync as syncing
 from git_notes_consolidation.store.events import REFS, read_events
-from git_notes_consolidation.store.git import RaceLost, RepoError, note_paths, open_repo
+from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.locks import hold, run_lock
 from git_notes_consolidation.store.reader import UnknownId
 from git_notes_consolidation.store.remote import find_remote
@@ -26,58 +24,6 @@ def records(moved): return {n for store, n in moved.items() if store != "memorie
 
 
 # Meeting
-
-
-@pytest.mark.slow
-def test_two_clones_hold_the_same_commits(pair, tmp_path):
-    one, two = pair
-    assert state_of(one) != state_of(two)
-    state = agree(one, two)
-    assert set(state.runs) == {"run_1", "run_2"} and len(state.edges) == len(state.summaries) == 2
-    assert at(one) == refs(tmp_path / "team.git", "refs/notes/")
-    assert all(ever(h) <= lines(one) for h in (one, two)) and git(tmp_path / "team.git", "fsck", "--strict", "--no-dangling") == ""
-
-
-@pytest.mark.slow
-def test_a_merge_is_the_same_commit_wherever_it_is_made(pair, tmp_path):
-    one, two = pair
-    for home, other in (pair, pair[::-1]): git(home, "fetch", "--quiet", other, "+refs/notes/*:refs/gnc/other/*")
-    def theirs(home): return {s: refs(home)[r.replace("refs/notes", "refs/gnc/other")] for s, r in REFS.items()}
-    first, second = theirs(one), theirs(two)
-    for home, tips_ in ((one, first), (two, second)): merge_refs(open_repo(home), tips_)
-    assert at(one) == at(two)
-    assert {len(git(one, "rev-list", "--no-walk", "--parents", t).split()) for t in at(one).values()} == {3}
-
-
-@pytest.mark.slow
-def test_what_was_counted_is_what_moved(pair):
-    one, two = pair
-    r = go(one)
-    assert (records(r.went), records(r.came), r.sent, r.learned, r.tries) == ({1}, {0}, ("run_1",), (), 1)
-    r = go(two)
-    assert (records(r.went), records(r.came), r.sent, r.learned) == ({1}, {1}, ("run_2",), ("run_1",))
-    r = go(one)
-    assert (records(r.went), records(r.came), r.sent, r.learned) == ({0}, {1}, (), ("run_2",))
-
-
-@pytest.mark.slow
-def test_a_dry_run_moves_nothing_and_says_it_all(pair, tmp_path):
-    one, two = pair
-    go(one)
-    before, there = refs(two, "refs/notes/"), refs(tmp_path / "team.git")
-    r = go(two, dry_run=True)
-    assert (refs(two, "refs/notes/"), refs(tmp_path / "team.git")) == (before, there)
-    assert replace(r, dry_run=False) == go(two)
-
-
-@pytest.mark.slow
-def test_no_push_takes_and_gives_nothing(pair, tmp_path):
-    one, two = pair
-    go(one)
-    there = refs(tmp_path / "team.git")
-    r = go(two, send=False)
-    assert r.learned == ("run_1",) and sum(r.went.values()) == 0 and refs(tmp_path / "team.git") == there
-    assert set(state_of(two).runs) == {"run_1", "run_2"}
 
 
 @pytest.mark.slow
@@ -91,46 +37,7 @@ def test_the_memories_come_along_and_all_other_refs_are_left_to_others(pair, tmp
     assert refs(two, "refs/notes/mem/") == refs(one, "refs/notes/mem/")
 
 
-def test_nothing_anywhere_is_nothing_to_do(tmp_path):
-    home, = make(tmp_path, "one")
-    r = go(home)
-    assert (sum(r.came.values()), sum(r.went.values()), refs(home)) == (0, 0, {})
-
-
-@pytest.mark.slow
-def test_nothing_new_costs_one_connection(pair, monkeypatch):
-    agree(*pair)
-    said, real = [], remote.talk
-    monkeypatch.setattr(remote, "talk", lambda repo, remote, *args, **kw: said.append(args[0]) or real(repo, remote, *args, **kw))
-    before = refs(pair[0])
-    go(pair[0])
-    assert said == ["ls-remote"] and refs(pair[0]) == before
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("fanned", [0, 1, 2])
-def test_notes_meet_at_whatever_path_they_lie(pair, fanned):
-    "One clone's git has fanned the tree out, or has not."
-    one, two = pair
-    for ref, tip in at(one).items():
-        rows = "".join(f"M 100644 {blob} {''.join(obj[2 * i:2 * i + 2] + '/' for i in range(fanned))}{obj[2 * fanned:]}\n"
-                       for obj, _, blob in note_paths(open_repo(one), tip))
-        git(one, "fast-import", "--quiet", input=f"commit {ref}\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\nfrom {tip}\ndeleteall\n{rows}")
-    agree(one, two)
-    assert all(len({o for o, *_ in rows}) == len(rows) for tip in at(two).values() for rows in [note_paths(open_repo(two), tip)])
-
-
 # Kinds of repositories
-
-
-@pytest.mark.slow
-def test_a_worktree_shares_its_clones_refs(pair, tmp_path):
-    one, two = pair
-    git(two, "commit", "--quiet", "--allow-empty", "-m", "x")
-    git(two, "worktree", "add", "--quiet", "-b", "side", tmp_path / "side")
-    git(two, "config", "remote.origin.url", tmp_path / "team.git")
-    go(one); go(tmp_path / "side")
-    assert set(state_of(two).runs) == {"run_1", "run_2"} and at(two) == at(tmp_path / "side")
 
 
 @pytest.mark.slow(after=1)
@@ -163,31 +70,6 @@ def test_a_refspec_that_would_overwrite_our_refs_does_not(pair, monkeypatch):
     assert set(state_of(two).runs) == {"run_1", "run_2", "run_late"} and git(two, "config", "--list", "--local") == settings
     assert lines(two) >= ever(two)
     assert "run_late" not in state_of(one.parent / "team.git").runs
-
-
-@pytest.mark.slow
-def test_the_users_fetch_settings_do_not_apply(pair):
-    one, two = pair
-    go(one)
-    git(two, "update-ref", "refs/remotes/origin/gone", git(two, "commit-tree", "-m", "x", git(two, "mktree", input="")))
-    git(one.parent / "team.git", "tag", "v1", at(one)[REFS["runs"]])
-    for k in ("fetch.prune", "fetch.pruneTags", "push.followTags"): git(two, "config", k, "true")
-    (two / ".git" / "FETCH_HEAD").write_text("mine")
-    git(two, "tag", "-a", "-m", "x", "v2", at(two)[REFS["runs"]])
-    go(two)
-    assert (two / ".git" / "FETCH_HEAD").read_text() == "mine" and "refs/remotes/origin/gone" in refs(two) and "refs/tags/v2" in refs(two)
-    assert set(refs(one.parent / "team.git", "refs/tags")) == {"refs/tags/v1"} and "refs/tags/v1" not in refs(two)
-
-
-def test_the_push_url_is_gits_affair(pair, tmp_path):
-    one, _ = pair
-    git(tmp_path, "init", "--quiet", "--bare", "mirror.git")
-    git(one, "config", "remote.origin.pushurl", "../mirror.git")
-    go(one)
-    assert refs(tmp_path / "mirror.git") == at(one) and refs(tmp_path / "team.git") == {}
-
-
-# Which remote
 
 
 def test_which_remote(pair, tmp_path):
@@ -225,21 +107,6 @@ def test_whoever_was_faster_is_not_overwritten(pair, monkeypatch):
     r = go(one)
     assert r.tries == 3 and r.sent == ("run_1",) and records(r.went) == {1} and records(r.came) == {3}
     assert set(agree(one, two).runs) == {f"run_{i}" for i in (1, 2, 3, 4)}
-
-
-def test_a_race_that_is_never_won_ends(pair, monkeypatch):
-    monkeypatch.setattr(syncing, "push", lambda *args: (_ for _ in ()).throw(RaceLost("origin has moved on.")))
-    with pytest.raises(RepoError, match="has moved on.*3 times.*try again"): go(pair[0], tries=3)
-
-
-def test_a_server_that_forbids_it_is_quoted_at_once(pair, tmp_path):
-    one, _ = pair
-    hook = tmp_path / "team.git" / "hooks" / "pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho no notes on Fridays >&2; exit 1\n"); hook.chmod(0o755)
-    begin = time.monotonic()
-    with pytest.raises(RepoError, match="origin did not take it: .*pre-receive hook declined.*no notes on Fridays.*is kept"): go(one)
-    assert time.monotonic() - begin < 5 and refs(tmp_path / "team.git") == {}
 
 
 @pytest.mark.slow
@@ -286,24 +153,6 @@ def test_whoever_fetches_in_the_middle_of_a_push_gets_no_half_run(pair, monkeypa
     state = state_of(one)
     by = [*(e.reason for e in state.edges.values()), *(x.consolidation_run_id for x in state.summaries.values())]
     assert done and sorted(by) == sorted([*state.runs] * 2)  # an edge and a summary of each
-
-
-def test_a_second_sync_of_the_clone_waits(pair):
-    one, _ = pair
-    with hold(open_repo(one), "sync.lock", ""):
-        begin = time.monotonic()
-        with pytest.raises(RepoError, match="another sync"): go(one, timeout=0.4)
-        assert time.monotonic() - begin > 0.3
-
-
-@pytest.mark.slow
-def test_a_lock_that_a_killed_fetch_left_is_removed(pair):
-    one, two = pair
-    agree(one, two)
-    kept = find_remote(open_repo(one)).kept
-    for name in refs(one, kept): (one / ".git" / f"{name}.lock").touch()
-    learn(two, "run_3"); go(two)
-    assert go(one).learned == ("run_3",)
 
 
 # kill -9
@@ -413,16 +262,3 @@ def test_the_command(pair, tmp_path):
     git(two, "remote", "remove", "origin")
     assert (r := gnc("sync", repo=two)).code == 2 and "git remote add origin URL" in r.err
     assert (r := gnc("sync", "nowhere", repo=two)).code == 1 and "git ls-remote nowhere" in r.err
-
-
-@pytest.mark.slow
-def test_what_came_is_seen_at_once(pair):
-    "The cache asks git whether it is still right."
-    one, two = pair
-    for home in pair: add_memories(home, [A, B, C])
-    assert gnc("recall", "one", "--no-reason", "--json", repo=two).code == 0
-    before = gnc("tiers", "--json", repo=two).out
-    go(one); go(two)
-    assert gnc("tiers", "--json", repo=two).out != before or gnc("edges", A.id, "--json", repo=two).json
-    found = gnc("edges", A.id, "--json", repo=two).json
-    assert {"run_1", "run_2"} <= set(str(found).replace("'", " ").split())

@@ -14,6 +14,9 @@ from git_notes_consolidation.supersession.slots import differences, refilled
 from git_notes_consolidation.text.topics import SHORT_BODY
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from helpers import rows_of
+
+ROWS = rows_of(__name__)
 
 
 def old(title, text="", **kw): return mem(title, text, days_ago=90, **kw)
@@ -22,26 +25,14 @@ def said(a, b, **kw): return weigh(old(a, **kw), mem(b, **kw))
 
 # The same words
 
-@pytest.mark.parametrize("a, b", [
-    ("The parser is written in C++", "The parser is written in C"),
-    ("Retry if load > 4", "Retry if load < 4"),
-    ("The flag is set when x == 1", "The flag is set when x != 1"),
-    ("Clocks are at +5 h", "Clocks are at -5 h"),
-    ("✅ The nightly tests pass", "❌ The nightly tests pass"),
-    ("~~Use npm for the site~~", "Use npm for the site")])
+@pytest.mark.parametrize("a, b", ROWS["a symbol is a word"])
 def test_a_symbol_is_a_word(a, b):
     "What is no repeat hides nothing, either way."
     for x, y in ((a, b), (b, a)): assert repeated(old(x), mem(y)) is None
     assert repeated(old(a), mem(a)) and repeated(old(b), mem(b))
 
 
-OPPOSITES = [("Seed the cache from the replica to the primary", "Seed the cache from the primary to the replica"),
-             ("The indexer feeds the ranker", "The ranker feeds the indexer"), ("Review before the merge", "Review after the merge"),
-             ("Alarms are on by default", "Alarms are off by default"), ("Every note is signed", "Every note except drafts is signed"),
-             ("Prefer queues over cron", "Prefer cron over queues"), ("Retries are logged", "Retries are almost never logged"),
-             ("Raise the batch size", "Lower the batch size"), ("Always pin the base image", "Rarely pin the base image"),
-             ("Merges need a second reader", "Merges need a second reader only in core"), ("Use soft deletes", "Avoid soft deletes"),
-             ("The poller is retrying lost mails", "The poller stopped retrying lost mails")]
+OPPOSITES = ROWS["opposites"]
 
 
 @pytest.mark.parametrize("pair", OPPOSITES, ids=lambda p: p[1])
@@ -57,17 +48,7 @@ def test_only_the_writing_differs(a, b): assert repeated(old(a), mem(b)).relatio
 def test_a_question_repeats_no_statement(): assert repeated(old("We use Yarn"), mem("We use Yarn?")) is None
 
 
-APART = [("Upload timeout is 30 s", "Download timeout is 30 s"), ("Reads time out after 30 s", "Writes time out after 30 s"),
-         ("Retry failed uploads 5 times within 2 hours", "Retry failed downloads 5 times within 2 hours"),
-         ("Enable caching for 30 s in the API gateway", "Disable caching for 30 s in the API gateway"),
-         ("Cache search results for 60 s", "Do not cache search results for 60 s"),
-         ("Alert when disk use is above 80 %", "Alert when memory use is above 80 %"),
-         ("Alert when disk use is above 80 %", "Alert when disk use is below 80 %"),
-         ("Minimum password length is 12 characters", "Maximum password length is 12 characters"),
-         ("The upload endpoint in `api/files.py` allows 20 MB", "The avatar endpoint in `api/files.py` allows 20 MB"),
-         ("Rate limit of 100 requests per minute for anonymous users", "Rate limit of 100 requests per minute for partners"),
-         ("p95 latency of search is 300 ms", "p95 latency of checkout is 300 ms")]
-
+APART = ROWS["apart"]
 
 
 @pytest.mark.parametrize("titled", [True, False])
@@ -79,20 +60,9 @@ def test_two_things_with_one_value_are_no_repeat(pair, titled):
         assert judge_pair(older, newer, similarity=0.97).relation != "duplicate"
 
 
-def test_pieces_are_repeats_only_of_the_same_text():
-    text = "...values / 2. Check for the old pattern `refs/notes/a:refs/notes/a` / 3. If it is found, remove it / 4. Add the new pattern `refs/notes/b`"
-    a, longer = mem("...values", text + "...", days_ago=9), mem("...pattern", text + " / 5. Return", days_ago=2)
-    other = mem("...pattern", text.replace("remove it", "leave it"), days_ago=2)
-    assert judge_pair(a, longer).relation == "duplicate" and judge_pair(a, other).relation == "coexist"
-
-
 # One slot
 
-BROTHERS = [("db-3 has 64 GB", "db-4 has 128 GB"), ("Customer Elm pays 90 EUR", "Customer Oak pays 120 EUR"), ("Sprint 31 ends", "Sprint 32 ends"),
-            ("ap-south-1 keeps logs for 30 days", "sa-east-1 keeps logs for 90 days"), ("Mira starts on May 3", "Jon starts on May 10"),
-            ("The route /v2/carts allows 100 calls per minute", "The route /v2/bills allows 20 calls per minute"),
-            ("The page size is 50", "In apps/admin the page size is 80"), ("Ticket 4412 was paid", "Ticket 4471 was paid"),
-            ("The retention is 30 days", "The retention may be 60 days"), ("The pool has 8 slots", "Should the pool have 12 slots?")]
+BROTHERS = ROWS["brothers"]
 
 
 @pytest.mark.parametrize("pair", BROTHERS, ids=lambda p: p[1])
@@ -112,14 +82,7 @@ def test_what_is_the_same_is_no_difference(a, b):
     assert differences(a, a) == [] and (spoken(a) != spoken(b) or repeated(old(a or "x"), mem(b or "x")))
 
 
-TWO = [("Upload timeout is 30 s", "Download timeout is 60 s"),
-       ("Failed uploads are retried 5 times within 2 hours", "Failed downloads are retried 5 times within 4 hours"),
-       ("Alert when disk use is above 80 %", "Alert when memory use is above 90 %"),
-       ("Logs of the gateway are kept for 30 days", "Logs of the worker are kept for 14 days"),
-       ("Rate limit of 100 requests per minute for anonymous users", "Rate limit of 500 requests per minute for partners"),
-       ("Every invoice is kept for ten years in the archive bucket", "Every delivery note is kept for six years in the archive bucket"),
-       ("Workers of the mail queue stop after 20 minutes", "Workers of the image queue stop after 5 minutes")]
-
+TWO = ROWS["two"]
 
 
 @pytest.mark.parametrize("titled", [True, False])
@@ -152,49 +115,18 @@ def test_a_title_that_comes_again_replaces_the_first():
 def test_another_title_or_an_earlier_edition_or_a_piece_of_one_does_not(title): assert again(title) is None
 
 
-def test_initials_of_the_title_are_no_part_of_it():
-    assert again("Map room rules (MRR)", older=old("Map room rules", "Flat.")) == 0.9
-
-
-@pytest.mark.parametrize("changed", [
-    {"older": old("Order of shelves", "Maps lie flat."), "title": "Order of shelves", "text": "Globes stand upright."},
-    {"older": old("Weekly report of the map room", "Maps."), "title": "Weekly report of the map room"}])
-def test_a_title_alone_is_nothing(changed): assert again(**changed) is None
-
-
-def test_without_a_similarity_the_lexical_one_decides():
-    assert again(similarity=None) == 0.9 and again(text="Whoever comes asks Ida at the desk, or rings twice and waits in the hall for the guard.",
-        similarity=None) is None
-
-
-def test_a_long_text_discusses_and_decides(): assert again(text=MAPS + " Nothing is decided. " + "Maps lie flat. " * 120) == 0.9
-
-
 # Blockers
 
 JAM = old("The parcel lift jams on floor two (LIFT-88)", "Nothing goes up.", namespace="blockers")
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("LIFT-88 is fixed", True), ("The parcel lift on floor two works again", True), ("LIFT-88 is not fixed", False), ("LIFT-89 is fixed", False),
-    ("LIFT-88 should be fixed in May", False), ("The door is fixed", False), ("LIFT-88 is fixed?", False)])
+@pytest.mark.parametrize(("text", "found"), ROWS["a resolution names its blocker"])
 def test_a_resolution_names_its_blocker(text, found): assert bool(solved(JAM, mem(text, namespace="progress"))) == found
-
-
-def test_a_look_back_resolves_nothing(): assert solved(JAM, mem("LIFT-88 is fixed", namespace="retrospective")) is None
 
 
 # What is asked
 
-@pytest.mark.parametrize(("a", "b", "relation", "kind"), [
-    ("Login by badge is next", "Login by badge is done and merged", "supersede", "full"),
-    ("The user prefers the dark theme", "The user prefers the light theme now", "supersede", "full"),
-    ("The worker pool stays at 40", "Worker pool rolled back to 20", "supersede", "full"),
-    ("Reports are written by Ada", "Reports have been reassigned from Ada to Ben", "supersede", "full"),
-    ("The freeze of the release begins on Friday", "The freeze of the release is cancelled", "supersede", "full"),
-    ("Sessions are stored in Redis", "Sessions are no longer stored in Redis; they live in PostgreSQL now", "supersede", "full"),
-    ("Exports keep every column", "Exports keep every column, except for trial accounts", "supersede", "partial"),
-    ("Wir speichern Sitzungen in Redis", "Sitzungen liegen statt in Redis jetzt in PostgreSQL", "supersede", "full")])
+@pytest.mark.parametrize(("a", "b", "relation", "kind"), ROWS["a question proposes the right relation"])
 def test_a_question_proposes_the_right_relation(a, b, relation, kind):
     j = said(a, b)
     assert unsure(j) and (j.relation, j.kind) == (relation, kind)
@@ -203,11 +135,6 @@ def test_a_question_proposes_the_right_relation(a, b, relation, kind):
 def test_what_was_carried_out_is_not_asked_about():
     assert likely(old("Serve the API with FastAPI"), mem("The API with FastAPI is deployed", namespace="progress")) is None
     assert judge_pair(old("We chose FastAPI over Flask"), mem("The FastAPI service replaced the Flask API in production")).relation == "coexist"
-
-
-def test_a_proposal_replaces_nothing():
-    assert judge_pair(old("ADR-7: cron"), mem("ADR-10 Proposed: replace ADR-7", "… if the cost is halved. Rejected in the meeting.")).relation == "coexist"
-    assert judge_pair(old("ADR-7: cron"), mem("ADR-10: queues", "Supersedes ADR-7.")).relation == "supersede"
 
 
 # Any text
@@ -241,29 +168,11 @@ def test_no_text_is_too_long(unit):
     assert times[2] < 3 * times[1] + 0.5 and times[2] < 20, times
 
 
-MAINTAINERS, CARTS = "The maintainers are Dana, Tom and Priya", "Anonymous carts expire after 7 days"
-REFUNDS = "Refunds: up to 200 nobody is asked, up to 2,000 the shift lead"
-
-
 @pytest.mark.parametrize("namespace", ["decisions", "learnings"])
-@pytest.mark.parametrize(("a", "b", "proposed"), [
-    (CARTS, "Carts are now kept for 30 days", ("supersede", "full")), ("Nova is married to Arlen", "Nova is married to Bo", ("supersede", "full")),
-    ("The cache is enabled.", "The cache is disabled.", ("supersede", "full")),
-    ("The worker is retrying failed mails.", "The worker stopped retrying failed mails.", ("supersede", "full")),
-    ("The user's name is Dana Okafor and she lives in Leeds", "Dana moved from Leeds to Bristol", ("supersede", "partial")),
-    (MAINTAINERS, "Tom left the maintainers", ("supersede", "partial")), (MAINTAINERS, "Remove Tom from the maintainers.", ("supersede", "partial")),
-    (REFUNDS, "The shift lead decides up to 3,000 now", ("supersede", "partial")),
-    ("We use Postgres and Redis", "Replaced Redis with Valkey", ("supersede", "partial")),
-    ("The nightly backup goes to the Frankfurt bucket.", "Ignore what I said about the Frankfurt bucket.", ("supersede", "full")),
-    ("We keep logs for 7 days", "Logs are kept for 7 days", ("duplicate", None)),
-    ("The export supports CSV.", "The export also supports Parquet.", None), (MAINTAINERS, "Cem is also a maintainer", None),
-    ("Move to Hetzner: compose, Caddy, backups", "We moved to Hetzner on Saturday", None),
-    ("The gateway uses the auth service.", "The auth service uses the user database.", None),
-    ("The timeout is 30 seconds.", "Is the timeout 60 seconds?", None), ("The timeout is 30 seconds.", "Maybe the timeout is 60 seconds.", None),
-    ("TTL is 60 s", "TTL is 60 s again", None), ("House 1 gets water every 6 hours", "House 2 gets water every 8 hours", None)])
+@pytest.mark.parametrize(("a", "b", "proposed"), ROWS["a yes makes the relation that holds"])
 def test_a_yes_makes_the_relation_that_holds(a, b, proposed, namespace):
     j = likely(old(a, namespace=namespace), mem(b, namespace=namespace))
-    assert (j and (j.relation, j.kind)) == proposed
+    assert (j and [j.relation, j.kind]) == proposed
 
 
 REPORT = "The nightly report for the board goes out by Ada in March within 9 s"

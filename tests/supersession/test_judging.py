@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 import pytest
 from git_notes_consolidation.supersession.assertions import ABSTAINS, explicit
 from git_notes_consolidation.supersession.claims import claims
-from git_notes_consolidation.supersession.judge import NO_CLAIM, SURE, judge_pair, repeat_key, weigh
+from git_notes_consolidation.supersession.judge import SURE, judge_pair, repeat_key, weigh
 from git_notes_consolidation.text.names import mentions, names_of
 from git_notes_consolidation.text.sentences import split_sentences
 from git_notes_consolidation.text.words import title_words
 from git_notes_consolidation.core.memory import Memory, Place, mem, sample_memories
-from helpers import ROOT
+from helpers import ROOT, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+ROWS = rows_of(__name__)
 
 OLDER = mem("ADR-007: Serve the API with Flask", "Small, known to all of us.", days_ago=200, places=(Place("decisions", "1a2b3c4d" * 5, 2),))
 TITLED = mem("Serve the API with Flask", "Small, known to all of us.", days_ago=200)
@@ -29,30 +31,17 @@ NAMES = ["ADR-007", "ADR-7", "adr 0007", "[ADR-0007](0007-serve.md)", "`ADR-007`
          OLDER.id[:14], "“Serve the API with Flask”", "[our old choice](docs/adr/0007-serve-the-api-with-flask.md)", "[[Serve the API with Flask]]",
          "the earlier decision (ADR-007)", "the decision recorded as ADR-007", "ADR-003, ADR-005 and ADR-007", "both ADR-007 and ADR-009"]
 SINGULAR = [n for n in NAMES if " and " not in n]
-VERBS = [("supersedes", "supersede", "superseded", "superseding"), ("replaces", "replace", "replaced", "replacing"),
-         ("obsoletes", "obsolete", "obsoleted", "obsoleting"), ("reverses", "reverse", "reversed", "reversing"),
-         ("overturns", "overturn", "overturned", "overturning"), ("revokes", "revoke", "revoked", "revoking"),
-         ("retires", "retire", "retired", "retiring"), ("withdraws", "withdraw", "withdrawn", "withdrawing"),
-         ("overrides", "override", "overridden", "overriding")]
+VERBS = ROWS["verbs"]
 names, singular, verbs = st.sampled_from(NAMES), st.sampled_from(SINGULAR), st.sampled_from(VERBS)
 
 
 # What it finds
 
-ACTIVE = ["This {s} {n}.", "{S} {n}.", "It {s} {n}, and that was easy.", "We hereby {b} {n}.", "We have decided to {b} {n}.", "ADR-012 {s} {n}.",
-          "This decision, with ADR-011, {s} {n}.", "Status: accepted, {s} {n}", "Adopt FastAPI, {g} {n}.", "Flask blocks; this {s} {n}.",
-          "We considered Litestar, but this {s} {n}.", "Streams matter ({s} {n}).", "Because Flask does not stream, this\n{s} {n}.",
-          "- accepted\n- {s} {n}", "FastAPI {s} {n}."]
+ACTIVE = ROWS["active"]
 PASSIVE = ["{N} is {d}.", "{N} is hereby {d} by this decision.", "{N} has been {d} by ADR-012.", "With this, {n} is {d}.",
            "Flask blocks, so {n} is now {d}: it cannot stream."]
-HEDGED = ["This might {b} {n}.", "This could one day {b} {n}.", "We considered {g} {n}.", "We would {b} {n} with more time.",
-          "It was proposed to {b} {n}.", "We plan to {b} {n}.", "If the vote passes, this {s} {n}.", "This {s} {n} if the vote passes.",
-          "This {s} {n}, unless load falls.", "Should this {b} {n}?", "Does this {b} {n}?", "Perhaps this {s} {n}.", "We discussed whether to {b} {n}.",
-          "{G} {n} was rejected.", "We want to {b} {n}.", "A draft to {b} {n} is on the table.", "Suppose this {s} {n}.", "Proposal: this {s} {n}.",
-          "## Options\n\n- {B} {n}", "We suggest {g} {n}.", "Nobody intends to {b} {n}.", "This will {b} {n} in spring."]
-NEGATED = ["This does not {b} {n}.", "This doesn't {b} {n}.", "This never {d} {n}.", "Without {g} {n}, we add a route.", "Nothing {s} {n}.",
-           "We did not {b} {n}.", "This {s} neither ADR-003 nor {n}.", "It is not true that this {s} {n}.", "We kept {n} instead of {g} it.",
-           "This no longer {s} {n}.", "In theory this {s} {n}, in practice it does not."]
+HEDGED = ROWS["hedged"]
+NEGATED = ROWS["negated"]
 QUOTED = ["The note said “this {s} it, {n}”.", "> This {s} {n}.", "```\nThis {s} {n}.\n```", "They wrote \"ADR-012 {s} all of {m}\" on the board.",
           "The key `{s}: {m}` is new."]
 REPORTED = ["ADR-009 {s} {n}.", "Their fork {s} {n}.", "ADR-009, our newest, {s} {n}.", "The change that {s} {n} was merged.", "ADR-009 ({s} {n}) is in.",
@@ -81,22 +70,13 @@ def test_a_passive_claim_is_found(template, verb, name):
     assert (j.relation, j.kind, j.code) == ("supersede", "full", "E")
 
 
-@pytest.mark.parametrize("text", [
-    "This replaces the decision to serve the API with Flask.", "The decision to serve the API with Flask is reversed.",
-    "We overturn our decision of using Flask for serving the API.",
-    "Supersedes the earlier choice of serving APIs with Flask, because it cannot stream.",
-    "Replaces the decision from March to serve the API with Flask."])
+@pytest.mark.parametrize("text", ROWS["a title is found by its words"])
 def test_a_title_is_found_by_its_words(text):
     j = judge(text, TITLED)
     assert (j.relation, j.kind, j.confidence) == ("supersede", "full", 0.85)
 
 
-@pytest.mark.parametrize("text", [
-    "Partially supersedes ADR-007: only the error format changes.", "In part this replaces ADR-007.", "This supersedes ADR-007 in part.",
-    "Supersedes section 4 of ADR-007.",
-    "Amends ADR-007.", "Updates ADR-007: errors are JSON.", "This supersedes ADR-007, except for the errors.",
-    "This supersedes ADR-007 for batch jobs only.",
-    "Replaces the caching section of ADR-007.", "ADR-007 is partially superseded by this.", "This amends ADR-007 section 6."])
+@pytest.mark.parametrize("text", ROWS["an explicit qualifier makes it partial"])
 def test_an_explicit_qualifier_makes_it_partial(text):
     assert (judge(text).relation, judge(text).kind) == ("supersede", "partial")
 
@@ -110,11 +90,7 @@ def test_a_header_field_takes_the_kind_of_its_own_title(title, field):
     assert judge_pair(mem("XEP-7231: Older", days_ago=9), mem(title, f"{field}\n\nText.")).relation == "coexist"
 
 
-@pytest.mark.parametrize("text", ["## Supersedes\n\n- ADR-005\n- ADR-007", "Supersedes:\n- ADR-007",
-                                  "---\nstatus: accepted\nsupersedes: ADR-007\nscope: api\n---\n# Title",
-                                  "| Supersedes | ADR-007 |", "This makes ADR-007 obsolete.", "ADR-007 no longer applies.", "No longer holds: ADR-007.",
-                                  "ADR-007, which this retires, was for five routes.",
-                                  "This is the successor to ADR-007.", "RFCs aside, this obsoletes ADRs 3, 5 and 7."])
+@pytest.mark.parametrize("text", ROWS["other ways to say it"])
 def test_other_ways_to_say_it(text): assert said(text)
 
 
@@ -147,17 +123,8 @@ def test_another_memory_is_left_alone(template, verb, name): assert not said(fil
 def test_a_proposal_claims_nothing(template, verb, summary): assert not said(fill(template, verb), summary=summary)
 
 
-@pytest.mark.parametrize("text", ["Replaces the decision to serve the admin API with Flask.",
-                                  "Replaces the decision to serve the API with Flask for the billing team.",
-                                  "Replaces the decision not to serve the API with Flask.", "Replaces serving the API with Flask templates.",
-                                  "This replaces Django with Flask.", "Replaces the API."])
+@pytest.mark.parametrize("text", ROWS["another scope is another title"])
 def test_another_scope_is_another_title(text): assert not [j for j in explicit(TITLED, newer(text)) if j.relation == "supersede"]
-
-
-def test_instead_of_replaces_a_decision_only():
-    old = mem("Use inline scripts", days_ago=9)
-    text = "Commands call a program instead of inline scripts."
-    assert said(text, old) and not said(text, old, namespace="progress")
 
 
 def test_numbers_and_negations_of_a_title_must_be_there():
@@ -233,38 +200,6 @@ def test_a_long_text_takes_no_longer_than_its_length(unit):
     assert time.process_time() - start < 5  # About 0.3; what backtracks takes hours
 
 
-# What it infers
-
-def pair(o, n, **kw): return mem(*o, days_ago=90, **kw), mem(*n)
-
-
-TWINS = (("Naming of branches", "After the issue: feature, slash, number."),
-         ("Naming of branches (revised)", "After the issue and the author: name, slash, number."))
-
-
-def test_another_environment_rules_it_out():
-    older, n = pair(("Upload limit", "An upload may have 20 MB."), ("Upload limit on staging", "An upload may have 50 MB."))
-    assert (judge_pair(older, n).relation, judge_pair(older, n).reason) == ("coexist", "only for staging")
-    assert judge_pair(older, mem("Lunch is at noon.")).reason == NO_CLAIM
-
-
-def test_a_part_wins_over_the_whole():
-    older, n = pair(("Rules for merging", "Two approvals, a green build, 3 days at most."), ("Rules for merging",
-        "Amends the rules for merging: 5 days at most, not 3 days. All else stays as it was."))
-    j = judge_pair(older, n)
-    assert (j.relation, j.kind) == ("supersede", "partial")
-
-
-def test_a_name_wins_over_all_else():
-    older, n = pair(("ADR-007: Upload limit", "An upload may have 20 MB."), ("Upload limit", "Now 50 MB. This does not supersede ADR-007."))
-    assert judge_pair(older, n).reason == "negated: “not”"
-
-
-def test_the_embedder_brings_its_own_line():
-    o, n = pair(*TWINS)
-    assert [judge_pair(o, n, similarity=x, least=least).relation for x, least in ((0.65, 0.5), (0.65, 0.7))] == ["supersede", "coexist"]
-
-
 # Real texts
 
 def story():
@@ -291,15 +226,6 @@ def test_nothing_else_in_the_sample_is_superseded():
     memories, single, rows = story()
     found = {(n, o): j for n in single for o in single if o < n and (j := judge_pair(memories[o], memories[n])).relation != "coexist"}
     assert {rows[p]["kind"] for p in found} <= {"supersedes", "partial", "resolved", "changed", "restated"}
-
-
-@pytest.mark.slow
-def test_a_pair_is_judged_in_a_fraction_of_a_millisecond():
-    memories, single, _ = story()
-    start = time.process_time()
-    for n in single[-80:]:
-        for o in single[:80]: judge_pair(memories[o], memories[n], similarity=0.2)
-    assert time.process_time() - start < 6  # About 0.6
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from git_notes_consolidation.store.audit import audit
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.writing.effects import BadFact
-from git_notes_consolidation.writing.review import accept, answered, edit, reject
+from git_notes_consolidation.writing.review import accept, edit, reject
 from git_notes_consolidation.writing.write import open_writing
 from git_notes_consolidation.consolidation.view import view
 from helpers import git
@@ -86,12 +86,6 @@ def test_in_a_shell_that_an_agent_started_it_is_the_agents(home, question, name,
     done = gnc("review", "accept", question, repo=home)
     assert done.code == 0 and "kept as an agent's answer" in done.out and made(home) == {("agent", "supersedes")}
     assert [row[:2] for row in logged(home)] == [("agent", AGENTS[name] or "1")]
-
-
-def test_elsewhere_it_is_a_persons(home, question):
-    done = gnc("review", "accept", question, repo=home)
-    assert "agent" not in done.out and made(home) == {("person", "supersedes")} and logged(home) == [("person", None, None)]
-    assert [q["id"] for q in answered(view(open_repo(home)), "person")] == [question] and answered(view(open_repo(home))) == []
 
 
 @pytest.mark.parametrize("relation", ["supersedes", "amends", "duplicate_of"])
@@ -166,26 +160,6 @@ def test_of_two_clones_the_persons_answer_holds_whoever_was_later(tmp_path, orde
     run(one, full=True)
     assert open_questions(state_of(one)) == {}
     assert clean(one), audit(one).findings
-
-
-# An agent's no
-
-
-@pytest.mark.parametrize("by", ["agent", "person"])
-@pytest.mark.parametrize("which", ["source", "target"])
-def test_an_agents_no_is_over_when_one_of_the_two_gets_a_newer_version(home, question, by, which):
-    q = state_of(home).reviews[question]
-    reject(agent(home) if by == "agent" else writer(home), question)
-    run(home, full=True)
-    assert question not in state_of(home).reviews
-    writer(home, days=1).remember("The lamps in the hall are green.", amends=[q[which]])
-    run(home, SAMPLE_NOW + timedelta(days=2), full=True)
-    state = state_of(home)
-    assert (question in state.barred, question in state.verdicts, question in state.edges) == (by == "agent", by == "person", False) and clean(home)
-    assert (question in state.reviews) == (by == "agent" and which == "source")  # Of a target that is in part outdated the judge does not wonder
-    if question in state.reviews:  # And it can be answered again, also by an agent
-        accept(agent(home, days=3), question)
-        assert state_of(home).edges[question].by == "agent"
 
 
 # A memory that says what to answer

@@ -1,20 +1,17 @@
 """Chains: whatever is drawn at random, against what a few naive lines say of it."""
-import re
 from datetime import timedelta
 
 import pytest
-from calls import gnc, new_repo, run, state_of
+from calls import gnc, new_repo, run
 from git_notes_consolidation.writing import history as ch
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store.events import Append, edge_append, set_append
 from git_notes_consolidation.store.state import State
-from git_notes_consolidation.store.writer import append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.store.metadata import metadata_of
 from helpers import story
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 DAY = timedelta(days=1)
@@ -103,18 +100,6 @@ def test_each_tied_memory_is_in_one_chain_or_repeats_a_member(store):
         if e.edge_type != REPEATS and {e.source_id, e.target_id} <= {*there}: assert {e.source_id, e.target_id} <= {*ids}
 
 
-def test_a_repeat_is_no_version_unless_it_did_something_itself():
-    there = by_id([mem(w, id=w, now=day(n)) for n, w in enumerate(("old", "new", "again", "once more"))])
-    edges = [replaces("new", "old"), MemoryEdge("again", "new", REPEATS), MemoryEdge("once more", "new", REPEATS)]
-    c = ch.chain_of("again", there, edges)
-    assert ([(v.id, v.repeats, v.head) for v in c.versions] == [("old", (), False), ("new", ("again", "once more"), True)]
-            and "(written 3 times)" in ch.draw_chain(c))
-    c = ch.chain_of("old", there, [*edges, replaces("again", "old")])
-    assert [(v.id, v.head) for v in c.versions] == [("old", False), ("new", True), ("again", False)]
-    dead = there | {"new": ch.replace(there["new"], status="tombstone")}  # What it repeats is forgotten: it stands for itself
-    assert [v.id for v in ch.chain_of("old", dead, edges).heads] == ["again", "once more"]
-
-
 def ends(there, edges, v):
     "When a memory stops to be told, from the edges alone."
     out = [max(there[e.target_id].event_time, v.memory.event_time) for e in edges if e.source_id == v.id and e.edge_type in (MERGED, REPEATS)
@@ -137,20 +122,6 @@ def test_true_is_what_the_intervals_say(store):
         assert c.heads == c.true_at(day(10_000))
 
 
-@given(forward(dead=False), st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=3))
-def test_what_runs_in_no_circle_has_a_head(store, copies):
-    there, edges = store
-    edges += [MemoryEdge(a, b, REPEATS) for a, b in dict.fromkeys(copies) if a in there and b in there and (there[a].event_time, a) > (there[b].event_time, b)]
-    assume("cycle" not in kinds(ch.faults(there, edges)))
-    for c in chains(there, edges).values(): assert c.heads
-
-
-@given(forward(what=("full", "full", "partial")))
-def test_the_last_member_is_a_head_unless_it_is_forgotten(store):
-    for c in chains(*store).values(): assert c.versions[-1].head or c.versions[-1].tombstone
-    for c in chains(*store).values(): assert all(not v.head for v in c.versions if v.superseded_by)
-
-
 @given(stores(), st.integers(-1, 10), st.integers(-1, 10))
 def test_what_was_believed(store, heard, when):
     "Knowing less is the same as a store that holds less."
@@ -162,39 +133,7 @@ def test_what_was_believed(store, heard, when):
     assert known == (less, some) and true_at(*known, day(when)) == true_at(less, some, day(when))
 
 
-def test_one_that_was_forgotten_was_known_before():
-    m = mem("It is so", id="mem_a", days_ago=9, status="tombstone")
-    known = [ch.known_at({m.id: m}, [], day(n), {m.id: day(-5)})[0][m.id].status for n in (-6, -5, 0)]
-    assert known == ["active", "tombstone", "tombstone"] and ch.known_at({m.id: m}, [], day(-6))[0][m.id].status == "tombstone"
-
-
-def test_a_replacement_that_was_withdrawn_leaves_its_line():
-    acc = mem("ADR-004: GPU port with OpenACC", "Directives in the Fortran source.", id="acc", days_ago=300)
-    kokkos = mem("ADR-009: Kokkos for the GPU port", "In C++; this replaces the OpenACC directives.", id="kokkos", days_ago=200)
-    back = mem("ADR-009 withdrawn", "ADR-009 is withdrawn, OpenACC continues to be the way onto GPUs.", id="back", days_ago=20)
-    edges = [replaces("kokkos", "acc", code="E"), replaces("back", "kokkos", code="E", span="ADR-009 is withdrawn")]
-    c = ch.chain_of("acc", by_id([acc, kokkos, back]), edges)
-    assert ([v.id for v in c.heads], c.taken_back, c.versions[0].superseded_by, c.versions[1].supersedes) == (["acc", "back"], {edges[0].id}, (), ())
-    assert "no longer replaced by kokkos: it says so" in ch.draw_chain(c) and c.to_dict()["edges"][[e.id for e in c.edges].index(edges[0].id)]["taken_back"]
-    then = ch.known_at(by_id([acc, kokkos, back]), edges, kokkos.timestamp)
-    assert true_at(*then, kokkos.timestamp) == {"kokkos"}
-
-
-def test_a_merge_that_is_forgotten_gives_its_sources_back():
-    a, b, both = (mem(w, id=w, days_ago=d) for w, d in (("a", 9), ("b", 8), ("both", 7)))
-    edges = [MemoryEdge(x, "both", MERGED) for x in ("a", "b")]
-    assert [v.id for v in ch.chain_of("a", by_id([a, b, both]), edges).heads] == ["both"]
-    assert [v.id for v in ch.chain_of("a", by_id([a, b, ch.replace(both, status="tombstone")]), edges).heads] == ["a", "b"]
-
-
 # Faults
-
-
-@given(forward())
-def test_chains_made_forward_have_no_fault(store):
-    there, edges = store
-    assert ch.faults(there, [e for e in edges if e.edge_type != MERGED]) == []
-    assert ch.faults(there, edges) == []
 
 
 @given(forward(dead=False), st.sampled_from(["cycle", "orphan", "overlap"]))
@@ -208,35 +147,7 @@ def test_each_planted_fault_is_found_and_no_other(store, what):
     assert kinds(found) == {what} and len(found) == 1
 
 
-def test_every_kind_of_circle_and_what_is_none():
-    x, y = (mem(w, id=w, now=SAMPLE_NOW) for w in "xy")
-    def told(*edges): return kinds(ch.faults(by_id([x, y]), edges))
-    assert told(replaces("x", "y"), replaces("y", "x")) == told(MemoryEdge("x", "y", MERGED), MemoryEdge("y", "x", MERGED)) == {"cycle"}
-    assert told(replaces("x", "y", "partial"), replaces("y", "x", "partial")) == told(MemoryEdge("x", "y", REPEATS), MemoryEdge("y", "x", REPEATS)) == {"cycle"}
-    assert told(replaces("x", "y"), MemoryEdge("x", "y", REPEATS)) == {"cycle"}  # Each is hidden behind the other
-    assert told(replaces("x", "y", "partial"), MemoryEdge("x", "y", REPEATS)) == set() == told(replaces("x", "y"), MemoryEdge("y", "x", REPEATS))
-    assert told(MemoryEdge("x", "y", EdgeType.REFERENCES), MemoryEdge("y", "x", EdgeType.REFERENCES)) == set()
-
-
-# The drawing
-
-
-@given(stores(), st.integers(60, 200))
-def test_every_version_has_its_row_whatever_the_store(store, width):
-    for c in chains(*store).values():
-        rows = ch.draw_chain(c, width, {c.id: "first"}).split("\n")
-        assert sorted(row[2:row.index("  ")] for row in rows) == sorted(v.id for v in c.versions) and sum("[first]" in row for row in rows) == 1
-        assert width < 100 or all(len(row) <= width for row in rows)
-
-
 # Real runs
-
-
-def test_no_run_makes_a_fault(tmp_path):
-    home = new_repo(tmp_path, story())
-    run(home)
-    there, edges = by_id(read_memories(open_repo(home)).memories), [*state_of(home).edges.values()]
-    assert len(chains(there, edges)) == 3 and ch.faults(there, edges) == []
 
 
 @pytest.mark.slow
@@ -256,40 +167,3 @@ def test_history_is_for_people_and_for_programs(tmp_path):
     assert "was not recorded by 2020-01-01" in gnc("history", old.id, "--known-at", "2020-01-01", repo=home).out
     assert gnc("history", old.id, "--as-of", "once", repo=home).code == gnc("history", "mem_nosuch", repo=home).code == 2
     assert gnc("--json", "history", alone.id, repo=home).json["current"] == [alone.id]
-
-
-@pytest.mark.slow
-def test_text_in_a_history_is_harmless(tmp_path):
-    evil = "\x1b[2J\x07\u202eredro\r\n[bold]x[/bold]\u2028é"
-    home = new_repo(tmp_path, [mem(f"ADR-001: We build on {evil}", days_ago=200), mem(f"ADR-002: No more {evil}", f"Supersedes ADR-001. {evil}", days_ago=30)])
-    run(home)
-    for m in read_memories(open_repo(home)).memories:
-        told = gnc("history", m.id, repo=home)
-        assert told.code == 0 and not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028]", told.out) and "[bold]x[/bold]" in told.out
-        assert len(told.out.strip().split("\n")) == 4  # Two versions, an empty line, the last one
-
-
-@pytest.mark.slow
-def test_a_forgotten_memory_was_known_before_it_was_forgotten(tmp_path):
-    home = new_repo(tmp_path, story())
-    repo = open_repo(home)
-    m = next(m for m in read_memories(repo).memories if m.summary == "About the harbour")
-    at = SAMPLE_NOW + DAY
-    op = {"kind": "op", "subject": "op_x", "operation": "DELETE", "sources": [m.id], "target": m.id, "at": at.isoformat(), "run": "run_f"}
-    append(repo, lambda e: [set_append(m, "status", "tombstone", "run_f"), Append("meta", m.commit_sha, op),
-                            Append("runs", m.commit_sha, {"kind": "run", "id": "run_f", "at": at.isoformat(), "counts": {}})], at)
-    assert gnc("--json", "history", m.id, repo=home).json["current"] == []
-    assert "×" in gnc("history", m.id, repo=home).out and "(forgotten)" in gnc("history", m.id, repo=home).out
-    assert gnc("--json", "history", m.id, "--known-at", f"{SAMPLE_NOW:%Y-%m-%d}", repo=home).json["current"] == [m.id]
-
-
-def test_what_a_person_said_counts_from_then_on(tmp_path):
-    home = new_repo(tmp_path, story())
-    repo = open_repo(home)
-    a, b = (m for m in read_memories(repo).memories if m.summary in ("About the harbour", "About the lantern"))
-    e = MemoryEdge(b.id, a.id, SUPERSEDES, reason="she said so", kind="full", by="person")
-    at = SAMPLE_NOW + 5 * DAY
-    log = Append("runs", a.commit_sha, {"kind": "run", "id": "run_p", "at": at.isoformat(), "counts": {}})
-    append(repo, lambda _: [edge_append(a.commit_sha, e, "run_p", at), log], at)
-    assert len(gnc("--json", "history", a.id, repo=home).json["versions"]) == 2
-    assert len(gnc("--json", "history", a.id, "--known-at", f"{SAMPLE_NOW + 2 * DAY:%Y-%m-%d}", repo=home).json["versions"]) == 1

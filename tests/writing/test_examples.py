@@ -43,36 +43,9 @@ def test_without_a_model_both_stand_and_the_right_question_is_asked(home, relati
     assert asks in listed if asks else "nothing" in listed.lower()
 
 
-def test_the_answer_to_the_question_of_the_dog_loses_nothing(home):
-    written(home, "merge")
-    assert "completes it?" in gnc("review", "list", repo=home).out and gnc("review", "accept", "1", repo=home).code == 0
-    whole = next(m for m in read_memories(open_repo(home)).memories if "merge" in m.text or "Max" in m.text and "has a dog" in m.text)
-    assert "User has a dog" in whole.text and "User's dog is named Max" in whole.text
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("relation, operation", [("duplicate", "NOOP"), ("supersede", "SUPERSEDE"), ("merge", "MERGE"), ("coexist", "ADD")])
 def test_with_a_model_each_ends_as_the_design_says(home, relation, operation):
     with FaultyServer(brain=sensible(lambda newer, older: relation, lambda newer, older: MERGED)) as server: r = written(home, relation, server)
     assert (r.operation, r.review) == (operation, ())
     if relation == "merge": assert r.merged_content == MERGED and not r.warnings
-
-
-@pytest.mark.parametrize("joined", ["The dog is named Max and is brown.", "The user has a dog.", "User's cat is named Max."])
-def test_a_merge_never_says_what_neither_source_does(home, joined):
-    with FaultyServer(brain=sensible(lambda newer, older: "merge", lambda newer, older: joined)) as server: r = written(home, "merge", server)
-    assert r.operation == "MERGE" and joined not in r.merged_content and "brown" not in r.merged_content and "cat" not in r.merged_content
-    assert any("the model's text was not taken" in w for w in r.warnings)
-
-
-@pytest.mark.parametrize("reply", ["no verdict at all", {"classification": "MAYBE"}, {"classification": "SUPERSEDE", "confidence": 7}])
-def test_an_unreadable_answer_is_coexist_and_is_said(home, reply):
-    with FaultyServer(brain=lambda body: reply) as server: r = written(home, "coexist", server)
-    assert r.operation == "ADD" and not r.superseded_ids and current(home) == {*EXAMPLES["coexist"]}
-    assert any("without an answer" in w for w in r.warnings)
-
-
-@pytest.mark.parametrize("confidence", ["low", "medium"])
-def test_what_a_model_is_unsure_of_is_queued_however_unsure(home, confidence):
-    with FaultyServer(brain=sensible(lambda newer, older: "supersede", confidence=confidence)) as server: r = written(home, "coexist", server)
-    assert r.operation == "ADD" and len(r.review) == 1 and not r.superseded_ids

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from calls import new_repo
 from git_notes_consolidation.writing import history as ch
-from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.core.memory import Memory
 from git_notes_consolidation.store.events import Append, edge_append, read_events
@@ -19,8 +18,6 @@ from git_notes_consolidation.store.writer import append
 from git_notes_consolidation.store.state import fold
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories
-from git_notes_consolidation.consolidation.view import view
-from git_notes_consolidation.writing.write import open_writing
 
 pytestmark = pytest.mark.slow
 
@@ -109,37 +106,6 @@ def agree(documents, pairs, memory, edges):
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
-def test_every_chain_on_twenty_dates(labelled, late):
-    documents, pairs = labelled
-    memory = entered(documents, shuffled(documents) if late else None)
-    edges = ties(memory, pairs)
-    if late: random.Random(3).shuffle(edges)
-    n, right = agree(documents, pairs, memory, edges)
-    print(f"{n} chains, {right} dates, all right")
-    assert n > 200 and right == 20 * n
-    everything = {m.id: m for m in memory.values()}
-    assert ch.faults(everything, edges) == []
-    when = datetime(2005, 6, 1, tzinfo=UTC)  # Over the whole store at once
-    assert true_at(everything, edges, when) == {memory[i].id for i in naive(documents, pairs, {*documents}, when)}
-
-
-@pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
-def test_what_was_believed_while_they_were_entered(labelled, late):
-    "After each entry what is known is the naive account of what had been entered."
-    documents, pairs = labelled
-    memory = entered(documents, shuffled(documents) if late else None)
-    edges = ties(memory, pairs)
-    for group in groups(documents, pairs):
-        there = {memory[i].id: memory[i] for i in group}
-        mine = [e for e in edges if e.source_id in there]
-        for n, i in enumerate(sorted(group, key=lambda i: memory[i].timestamp)):
-            heard = {j for j in group if memory[j].timestamp <= memory[i].timestamp}
-            for when in (date(documents[i]), date(documents[group[n % len(group)]]), datetime(2026, 6, 1, tzinfo=UTC)):
-                known = ch.known_at(there, mine, memory[i].timestamp)
-                assert true_at(*known, when) == {memory[j].id for j in naive(documents, pairs, heard, when)}, (group, heard, when)
-
-
-@pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
 def test_every_chain_in_a_real_repository(labelled, tmp_path, late):
     "The notes as the plugin writes them, the edges as records of runs, everything read back."
     documents, pairs = labelled
@@ -158,26 +124,3 @@ def test_every_chain_in_a_real_repository(labelled, tmp_path, late):
     told = [*fold(read_events(repo)).edges.values()]
     assert len(told) == len(pairs)
     assert agree(documents, pairs, memory, told)[0] > 200 and ch.faults({m.id: m for m in memory.values()}, told) == []
-
-
-@pytest.mark.parametrize("late", [False, True], ids=["in order of date", "in any order"])
-def test_chains_entered_one_fact_at_a_time(labelled, tmp_path, late):
-    "Through `remember`, as many chains as have three documents or more, and twenty others: relations given, each with what is there already."
-    documents, pairs = labelled
-    chains_ = sorted(groups(documents, pairs), key=lambda g: (-len(g), g))
-    some = {i: documents[i] for g in chains_[:sum(len(g) > 2 for g in chains_)][:30] + chains_[-20:] for i in g}
-    mine = [p for p in pairs if p[0] in some]
-    home = new_repo(tmp_path / "repo")
-    write_memories(open_repo(home), [Memory("mem_0", "0" * 40, "learnings", "Something else", "", ENTRY - 999 * DAY)])
-    order, ticks = shuffled(some) if late else sorted(some, key=lambda i: (some[i]["date"], i)), iter(range(10**6))
-    w, memory = open_writing(home, load_settings(env={}), clock=lambda: ENTRY + 999 * DAY + timedelta(hours=next(ticks))), {}
-    for i in order:
-        older, newer = ([memory[b] for a, b, _ in mine if a == i and b in memory], [memory[a] for a, b, _ in mine if b == i and a in memory])
-        title = f"{i}: {some[i]['title']}"[:100]
-        r = w.remember(some[i]["text"][:500], title=title, valid_from=date(some[i]), supersedes=older, superseded_by=newer, judge=False)
-        memory[i] = r.memory_id
-    v = view(open_repo(home))
-    there = {m.id: m for m in v.scan.memories}
-    n, right = agree(some, mine, {i: there[m] for i, m in memory.items()}, [*v.state.edges.values()])
-    print(f"{n} chains, {right} dates, all right")
-    assert n >= 40 and right == 20 * n

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from calls import gnc, new_repo, run, serve, state_of
-from git_notes_consolidation.store import sync
 from git_notes_consolidation.store.audit import audit
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.writing.effects import BadFact
@@ -24,7 +23,7 @@ from git_notes_consolidation.consolidation.status import questions
 from git_notes_consolidation.consolidation.undo import undo
 from git_notes_consolidation.consolidation.view import view
 from git_notes_consolidation.writing.write import open_writing
-from helpers import add_memories, git, story
+from helpers import git, story
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -123,48 +122,6 @@ def test_an_unsure_replacement_is_made_as_it_was_judged(copy):
 
 
 @pytest.mark.slow
-def test_what_was_withdrawn_stops_replacing(copy):
-    home = copy("withdrawn")
-    [p] = asked(home)
-    first = p.question["target"]
-    assert (p.case, p.shows, p.made, [e.id for e in p.ended]) == ("withdrawn", (first,), (), [p.question["id"]])
-    assert known(home)[first].tier == MemoryTier.ARCHIVED
-    r = accept(writer(home), p.question["id"])
-    assert (r.operation, r.memory_id) == ("UPDATE", first) and "superseded_by" not in r.after[first]
-    d = known(home)[first]
-    assert (d.superseded_by, d.valid_until) == (None, None) and d.tier != MemoryTier.ARCHIVED and not clean(home)
-    assert p.question["id"] not in state_of(home).edges and state_of(home).verdicts == {p.question["id"]: False}
-    settled(home)
-
-
-@pytest.mark.slow
-def test_what_was_said_again_replaces_what_stands_now(copy):
-    home = copy("returned")
-    more = mem("ADR-003: Serve with Litestar", "Supersedes ADR-002.", days_ago=95)  # A, B, C, and A again
-    add_memories(home, [more]); run(home)
-    [p] = asked(home)
-    there = {m.summary: m.id for m in read_memories(open_repo(home)).memories}
-    now = there["ADR-003: Serve with Litestar"]
-    assert (p.case, p.hides, [(e.source_id, e.target_id, e.edge_type, e.kind) for e in p.made]) == (
-        "returned", (now,), [(p.question["source"], now, EdgeType.SUPERSEDES, "full")])
-    accept(writer(home), p.question["id"])
-    assert known(home)[now].superseded_by == p.question["source"] and not clean(home)
-    assert EdgeType.DUPLICATE_OF not in {e.edge_type for e in state_of(home).edges.values()}
-    assert {i for i, d in known(home).items() if not d.superseded_by} == {p.question["source"]}
-    settled(home)
-
-
-@pytest.mark.slow
-def test_a_summary_that_was_undone_is_written_by_the_next_run(copy):
-    home = copy("undone")
-    p = next(p for p in asked(home) if p.case == "summary")
-    r = accept(writer(home), p.question["id"])
-    assert r.operation == "NOOP" and p.question["id"] not in state_of(home).reviews.keys() | state_of(home).summaries.keys()
-    run(home, full=True)
-    assert p.question["id"] in state_of(home).summaries and not clean(home)
-
-
-@pytest.mark.slow
 def test_two_that_belong_together_are_merged_by_the_writer(copy):
     home = copy("merge")
     [p] = asked(home)
@@ -193,78 +150,6 @@ def test_a_no_changes_nothing_and_nobody_asks_again(copy, name):
     settled(home)
     undo(serve(home), r.run_id)
     assert [x.question["id"] for x in asked(home)] == [p.question["id"]]
-
-
-@pytest.mark.slow
-def test_the_summary_that_an_undo_brought_back_outlives_a_no_to_its_successor(tmp_path):
-    retries = [mem(f"ADR-{i}: The {w} worker retries {i} times", f"The {w} worker gives up after {i} attempts and logs the job id.", days_ago=40 + i)
-               for i, w in ((3, "mail"), (4, "report"), (5, "billing"), (6, "search"))]
-    home = committed(tmp_path / "one", retries[:3])
-    run(home)
-    [first] = state_of(home).summaries
-    add_memories(home, retries[3:])
-    undo(serve(home), run(home).run_id); run(home)
-    [p] = asked(home)
-    assert p.case == "summary" and [*state_of(home).summaries] == [first]
-    reject(writer(home), p.question["id"])
-    settled(home)
-    assert [*state_of(home).summaries] == [first]
-
-
-@pytest.mark.slow
-def test_another_kind_or_relation_is_made_instead(copy):
-    home = copy("unsure")
-    w, [p] = writer(home), asked(home)
-    q = p.question
-    part = edit(w, q["id"], kind="partial", reason="the rest stays")
-    [e] = state_of(home).edges.values()
-    assert (part.operation, e.kind, e.by, known(home)[q["target"]].superseded_kind, known(home)[q["target"]].valid_until) == (
-        "SUPERSEDE", "partial", "person", "partial", None)
-    assert not clean(home)
-    settled(home)
-    undo(serve(home), part.run_id)
-    same = edit(w, q["id"], relation="duplicate")
-    [e] = state_of(home).edges.values()
-    assert (same.operation, e.edge_type, e.code, e.kind) == ("NOOP", EdgeType.DUPLICATE_OF, "N", None)
-    assert known(home)[q["source"]].tier == MemoryTier.ARCHIVED and not clean(home)
-    settled(home)
-    undo(serve(home), same.run_id)
-    edit(w, q["id"], relation="related")
-    assert [e.edge_type for e in state_of(home).edges.values()] == [EdgeType.RELATED_TO] and state_of(home).verdicts == {q["id"]: False} and not clean(home)
-    settled(home)
-
-
-@pytest.mark.slow
-def test_coexisting_is_no_edge_and_no_question(copy):
-    home = copy("unsure")
-    [p] = asked(home)
-    r = edit(writer(home), p.question["id"], relation="coexist")
-    assert (r.operation, r.classification, state_of(home).edges, state_of(home).reviews) == ("NOOP", "COEXIST", {}, {})
-    settled(home)
-
-
-@pytest.mark.slow
-def test_two_of_one_time_can_be_swapped(tmp_path):
-    home = committed(tmp_path / "one", [replace(STAGING[0], timestamp=STAGING[1].timestamp), STAGING[1]])
-    ask(writer(home), *(m.id for m in read_memories(open_repo(home)).memories), EdgeType.SUPERSEDES, "full")  # No run asks that
-    [p] = asked(home)
-    edit(writer(home), p.question["id"], swap=True)
-    [e] = state_of(home).edges.values()
-    assert (e.source_id, e.target_id, e.span) == (p.question["target"], p.question["source"], None) and not clean(home)
-    settled(home)
-
-
-@pytest.mark.slow
-def test_what_a_person_calls_a_repeat_is_told_once(tmp_path):
-    retries = [mem(f"ADR-{i}: The {w} worker retries {i} times", f"The {w} worker gives up after {i} attempts and logs the job id.", days_ago=40 - i)
-               for i, w in ((3, "mail"), (4, "report"), (5, "billing"), (6, "search"))]
-    home = committed(tmp_path / "one", retries)
-    w = writer(home)
-    ids = {m.summary[:5]: m.id for m in read_memories(open_repo(home)).memories}
-    accept(w, ask(w, ids["ADR-6"], ids["ADR-5"], EdgeType.DUPLICATE_OF)[1])
-    settled(home)
-    [summary] = state_of(home).summaries.values()
-    assert set(summary.source_memory_ids) == {ids[f"ADR-{i}"] for i in (3, 4, 5)} and not clean(home)
 
 
 def ask(w, new, old, type_, kind=None):
@@ -328,18 +213,6 @@ def test_a_yes_taken_back_leaves_everything_as_it_was(copy, name):
         assert not clean(home)
 
 
-@pytest.mark.slow
-def test_what_is_held_after_an_answer_is_what_would_be_read(copy):
-    for name in ("unsure", "returned", "withdrawn", "merge"):
-        home = copy(name)
-        w = writer(home)
-        accept(w, asked(home)[0].question["id"])
-        fresh = writer(home)
-        assert w.held().view.state == fresh.held().view.state
-        held, read = ({i: sorted(e.id for e in ties) for i, ties in x.held().ties.items() if ties} for x in (w, fresh))
-        assert held == read
-
-
 SOME = [mem("Orders live in MySQL", "Version 8.", days_ago=60), mem("Orders live in Postgres", "Version 16.", days_ago=50), mem("Tea", "At four.", days_ago=40),
         mem("Tea", "At four.", days_ago=30), mem("Build cache", "Kept for 14 days.", days_ago=20), mem("Cache of builds", "It is in S3.", days_ago=20)]
 TYPES = st.sampled_from([(EdgeType.SUPERSEDES, "full"), (EdgeType.SUPERSEDES, "partial"), (EdgeType.DUPLICATE_OF, None), (EdgeType.MERGED_INTO, None),
@@ -384,34 +257,6 @@ def some(tmp_path_factory):
     return home
 
 
-# Two clones
-
-
-def pair(home, tmp_path):
-    two = shutil.copytree(home, tmp_path / "two")
-    shutil.rmtree(two / ".git" / "gnc", ignore_errors=True)
-    git(home, "remote", "add", "other", two); git(two, "remote", "add", "other", home)
-    return home, two
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("name, early, last", [("unsure", a, b) for a in ("accept", "reject", "duplicate") for b in ("accept", "reject", "related")]
-                         + [(name, a, b) for name in ("returned", "withdrawn") for a, b in (("accept", "reject"), ("reject", "related"))])
-def test_of_two_clones_that_decide_differently_the_later_wins(copy, tmp_path, name, early, last):
-    one, two = pair(copy(name), tmp_path)
-    id_ = asked(one)[0].question["id"]
-    def decide(home, how, day):
-        w = writer(home, day)
-        return {"accept": accept, "reject": reject}[how](w, id_) if how in ("accept", "reject") else edit(w, id_, relation=how)
-    w = writer(two)
-    w.remember("Something else entirely, first.", judge=False)  # So its numbers are higher
-    decide(one, early, 1); decide(two, last, 2)
-    alone = shutil.copytree(two, tmp_path / "alone")
-    for home in (one, two, one): sync.sync(open_repo(home), "other")
-    assert holds(state_of(one)) == holds(state_of(two)) and state_of(one).verdicts == state_of(alone).verdicts
-    assert drop_runs(state_of(one)) == drop_runs(state_of(alone))
-
-
 # People
 
 
@@ -449,17 +294,6 @@ def test_many_at_once_need_a_yes_and_may_not_hide_too_much(tmp_path):
     assert gnc("review", "accept", "--all", "--max-change", "1", repo=home).code == 3 and not state_of(home).edges
     assert gnc("review", "accept", "--all", "--max-change", "1", "--yes", repo=home).code == 0
     assert len(state_of(home).edges) == 7 and not clean(home) and gnc("review", "reject", "--all", "--yes", repo=home).code == 0
-
-
-@pytest.mark.slow
-def test_one_that_cannot_be_answered_does_not_stop_the_others(tmp_path):
-    home = committed(tmp_path / "one", [mem(f"Thing {i}", f"Number {i * 77}.", days_ago=50 - i) for i in range(4)])
-    w = writer(home)
-    a, b, c, d = (m.id for m in sorted(read_memories(open_repo(home)).memories, key=lambda m: m.timestamp))
-    bad, good = ask(w, a, b, EdgeType.SUPERSEDES, "full")[1], ask(w, d, c, EdgeType.SUPERSEDES, "full")[1]
-    told = gnc("--json", "review", "accept", bad, good, repo=home)
-    assert told.code == 1 and "newer of the two" in told.json[0]["error"] and told.json[1]["verdict"] == "accepted"
-    assert {*state_of(home).edges} == {good}
 
 
 @pytest.mark.slow

@@ -1,5 +1,4 @@
 """One memory at a time, in real repositories: what becomes of it, that nothing else changes, that it can be taken back, and that many write at once."""
-import re
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +13,11 @@ from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.consolidation.scan import Scope
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.writing.effects import BadFact
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import MEM, open_repo, tips
 from git_notes_consolidation.store.reader import note_text, read_memories
-from git_notes_consolidation.writing.review import accept
 from git_notes_consolidation.writing.write import open_writing
-from calls import gnc, gnc_process, holds, made, new_repo, state_of
+from calls import gnc, gnc_process, holds, made, state_of
 from helpers import git, replace_everywhere
 from llm_servers import FaultyServer, sensible
 
@@ -78,12 +75,6 @@ def test_said_again_it_is_evidence_and_use_and_no_second_text(two):
     assert known(two)[r.memory_id].activation_count == 1
 
 
-def test_said_twice_at_one_moment_it_is_known_the_second_time(two):
-    "As with a clock that stands still; only an attempt that was overtaken may take a memory of its own name for its own."
-    w = open_writing(two, load_settings(env={}), clock=lambda: SAMPLE_NOW)
-    assert [w.remember("Cats purr at night.").operation for _ in range(2)] == ["ADD", "NOOP"]
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize(("there", "said", "operation", "asked"), [
     ("A cabin hold lasts 20 minutes", "A cabin hold lasts 30 minutes", "SUPERSEDE", 0),
@@ -101,16 +92,6 @@ def test_a_correction_is_no_repeat(tmp_path, there, said, operation, asked):
     r = writer(tmp_path).remember(said)
     assert (r.operation, asked in (None, len(r.review))) == (operation, True)
     assert {there, said} <= {m.summary for m in read_memories(open_repo(tmp_path)).memories}
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize(("there", "said"), [
-    ("The nightly dump runs at 02:00", "The nightly dump runs at 2 am"),
-    ("Cabin holds last two hours instead of 20 minutes", "Cabin holds last 120 minutes instead of 20 minutes!"),
-    ("Dumps are kept for 24 h on the harbour disk", "Dumps are kept for one day on the harbour disk")])
-def test_a_repeat_in_another_spelling_stays_one(tmp_path, there, said):
-    made(tmp_path, [mem(there, days_ago=90)])
-    assert writer(tmp_path).remember(said).operation == "NOOP"
 
 
 def test_what_is_replaced_is_true_until_the_new_one_began(two):
@@ -148,25 +129,6 @@ def test_what_is_unsure_is_added_and_asked(two):
     assert [x["id"] for x in consolidation_status.questions(service.view(open_repo(two)))] == [q["id"]]
 
 
-def test_with_full_confidence_required_all_but_exact_repeats_is_only_added(two):
-    w = writer(two, write_confidence=1.0)
-    assert [w.remember(t).operation for t in (MOVED, "Tea is at four\n\nIn the kitchen.")] == ["ADD", "NOOP"] and len(state_of(two).reviews) == 1
-
-
-@pytest.mark.slow
-def test_repeats_that_no_run_has_seen_take_one_place_and_are_replaced_together(tmp_path):
-    same = [mem(MYSQL.summary, MYSQL.content, days_ago=90 - i) for i in range(7)]
-    home = made(tmp_path / "many", [*same, mem("Orders: their tables", "The orders service keeps ninety tables.", days_ago=120), TEA])
-    w = writer(home)
-    asked = [c["summary"] for c in w.remember("The orders service keeps a queue.", dry_run=True).considered]
-    assert sorted(asked) == ["Orders live in MySQL", "Orders: their tables"]
-    assert w.remember("Orders live in MySQL\n\n" + MYSQL.content, dry_run=True).memory_id == same[0].id  # As a run leads them back
-    r = w.remember(MOVED)
-    assert set(r.superseded_ids) == {m.id for m in same} and {known(home)[m.id].superseded_by for m in same} == {r.memory_id} and sound(home)
-    consolidation_service.run(consolidation_stores.open_service(home), SAMPLE_NOW + timedelta(days=3), full=True)
-    assert not [m.id for m in same if not (known(home)[m.id].superseded_by or known(home)[m.id].duplicate_of)] and sound(home)
-
-
 # Late facts, and facts that return
 
 
@@ -176,34 +138,6 @@ def test_a_late_fact_goes_to_its_place(two):
     r = w.remember("Orders lived in MariaDB for a month.", valid_from=SAMPLE_NOW - timedelta(days=60), supersedes=[old], superseded_by=[new])
     assert r.superseded_by == (new,) and known(two)[old].valid_until == SAMPLE_NOW - timedelta(days=60)
     assert known(two)[r.memory_id].superseded_by == new and known(two)[new].superseded_by is None and sound(two)
-
-
-def test_a_late_fact_that_is_judged_stands_between_what_was_and_what_came(two):
-    w = writer(two)
-    new, old = w.remember(MOVED, valid_from=SAMPLE_NOW - timedelta(days=20)).memory_id, said(two)["Orders live in MySQL"].id
-    r = w.remember("Orders live in MariaDB\n\nReplaces “Orders live in MySQL”: a trial.", valid_from=SAMPLE_NOW - timedelta(days=60))
-    d = known(two)
-    assert (r.superseded_ids, r.superseded_by) == ((old,), (new,)) and [d[i].superseded_by for i in (r.memory_id, new)] == [new, None]
-    assert (d[old].valid_until, d[r.memory_id].valid_until) == (SAMPLE_NOW - timedelta(days=60), SAMPLE_NOW - timedelta(days=20)) and sound(two)
-
-
-def test_there_and_back_is_three_memories_and_the_newest_holds(two):
-    w = writer(two)
-    a = said(two)["Orders live in MySQL"].id
-    b = w.remember(MOVED).memory_id
-    c = w.remember("Orders live in MySQL\n\nThe orders service keeps its tables in MySQL 8.", supersedes=[b]).memory_id
-    d = known(two)
-    assert len({a, b, c}) == 3 and [d[i].superseded_by for i in (a, b, c)] == [b, c, None] and sound(two)
-    consolidation_service.run(consolidation_stores.open_service(two), SAMPLE_NOW + timedelta(days=1), full=True)
-    d = known(two)
-    assert [d[i].superseded_by for i in (a, b, c)] == [b, c, None] and d[c].duplicate_of is None
-
-
-def test_said_again_after_it_was_replaced_it_is_no_duplicate_of_what_is_past(two):
-    w = writer(two)
-    w.remember(MOVED)
-    r = w.remember("Orders live in MySQL\n\nThe orders service keeps its tables in MySQL 8.")
-    assert r.operation != "NOOP" and known(two)[r.memory_id].superseded_by is None
 
 
 # Forget, restore, update, undo
@@ -220,15 +154,6 @@ def test_forgotten_it_is_shown_to_nobody_and_restored_as_it_was(two):
     assert w.remember("Cats purr at night.").operation == "ADD"  # Nobody knows of the other
     w.restore(i)
     assert (said(two)["Cats purr at night."].status, {m.status for m in service.view(open_repo(two)).scan.memories if m.id == i}) == ("active", {"resolved"})
-
-
-@pytest.mark.slow
-def test_a_forgotten_source_takes_its_summary_with_it(tmp_path):
-    home = made(tmp_path / "year", sample_memories())
-    consolidation_service.run(consolidation_stores.open_service(home, load_settings({"max_change": 1.0}, env={})), SAMPLE_NOW)
-    x = min(state_of(home).summaries.values(), key=lambda x: x.id)
-    writer(home).forget(x.source_memory_ids[0])
-    assert x.id not in state_of(home).summaries and sound(home)
 
 
 @pytest.mark.slow
@@ -251,66 +176,6 @@ def test_what_builds_on_a_write_is_named_before_it_is_undone(two):
         consolidation_undo.undo(consolidation_stores.open_service(two), a.run_id, SAMPLE_NOW)
 
 
-# What is refused
-
-
-def test_what_no_longer_stands_for_itself_is_named_with_what_does(two):
-    w, old = writer(two), said(two)["Orders live in MySQL"].id
-    new = w.remember("Orders live in Postgres", supersedes=[old]).memory_id
-    merged = w.remember("Dumps run at 02:00", merges=[new]).memory_id
-    for how in ({"merges": [old]}, {"duplicate_of": old}):
-        with pytest.raises(BadFact, match=f"was replaced by {new}"): w.remember("x y z", **how)
-    for how in ({"merges": [new]}, {"supersedes": [new]}):
-        with pytest.raises(BadFact, match=f"name {merged}, which stands for it"): w.remember("x y z", **how)
-    short = w.remember("Use SQLite for it").memory_id
-    with pytest.raises(BadFact, match="one says all that the other does"): w.remember("Use SQLite for it\n\nport 5433", merges=[short])
-
-
-def test_an_undone_memory_is_brought_back_by_the_undo_that_is_named(two):
-    w = writer(two)
-    r = w.remember("Alpha uses port 1")
-    name = consolidation_undo.undo(consolidation_stores.open_service(two), r.run_id, SAMPLE_NOW)[0]
-    for do in (w.forget, w.restore, lambda i: w.update(i, tags=["z"]), lambda i: w.remember("Alpha is on 2", supersedes=[i])):
-        with pytest.raises(BadFact, match=f"gnc undo {name} brings it back"): do(r.memory_id)
-
-
-def test_forgotten_at_the_same_instant_it_is_not_added_again(two):
-    w = open_writing(two, load_settings(env={}), clock=lambda: SAMPLE_NOW)
-    w.forget(w.remember("Alpha uses port 1").memory_id)
-    with pytest.raises(BadFact, match="is forgotten; gnc restore"): w.remember("Alpha uses port 1")
-
-
-def test_who_leaves_a_later_replacement_open_is_told(two):
-    w, old = writer(two), said(two)["Orders live in MySQL"].id
-    new = w.remember("Orders live in Postgres", supersedes=[old]).memory_id
-    r = w.remember("Orders lived in MariaDB", valid_from=SAMPLE_NOW - timedelta(days=60), supersedes=[old])
-    assert f"add --superseded-by {new}" in r.warnings[0] and "stays outdated" in w.forget(new).warnings[0]
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize(("what", "dry_run"), [(x, False) for x in ("forget", "restore", "update", "update tags", "session")] + [
-    (x, dry) for x in ("tags", "accept") for dry in (False, True)])
-def test_half_a_character_is_refused_wherever_it_stands(two, what, dry_run):
-    "As a shell hands over a byte that is no UTF-8."
-    w, bad = writer(two, write_confidence=0.97), "caf\udce9"
-    q, = w.remember(MOVED).review
-    tea = said(two)["Tea is at four"].id
-    if what == "restore": w.forget(tea)
-    before = service.view(open_repo(two)).bases
-    with pytest.raises(BadFact, match=re.escape(r"'\udce9' is half a character")) as e:
-        if what == "accept": accept(w, q, reason=bad, dry_run=dry_run)
-        elif what == "update tags": w.update(tea, tags=[bad])
-        elif what in ("forget", "restore"): getattr(w, what)(tea, bad)
-        elif what == "update": w.update(tea, importance=0.1, reason=bad)
-        else: w.remember("Cats purr.", dry_run=dry_run, **{what: [bad] if what == "tags" else bad})
-    assert str(e.value).isascii() and service.view(open_repo(two)).bases == before
-    assert w.remember("Cats purr.").operation == "ADD"
-
-
-def test_without_a_commit_there_is_nothing_to_hang_a_memory_on(tmp_path):
-    with pytest.raises(BadFact, match="no commit yet; make one|there is no commit yet"): writer(new_repo(tmp_path / "new")).remember("x")
-
-
 # The notes
 
 
@@ -326,14 +191,6 @@ def test_the_old_text_of_a_note_stays_byte_for_byte_where_it_was(two, how):
     assert all(str(after[p]).startswith(str(text)) for p, text in before.items()) and old and head
     assert said(two)["A line"].content == "---\n\nand another" and said(two)["A line"].id == r.memory_id
     assert "and another" in str(git(two, "notes", f"--ref={ref}", "show", "HEAD"))
-
-
-def test_a_new_note_lies_where_the_plugin_looks_for_it(tmp_path):
-    "At the top of the tree: it reads by path, and looks in no directory."
-    home = made(tmp_path / "many", [mem(f"Fact {i}", days_ago=i, namespace="decisions") for i in range(3)])
-    r, head = writer(home).remember("A reading", namespace="learnings"), git(home, "rev-parse", "HEAD")
-    assert git(home, "ls-tree", "--name-only", f"{MEM}learnings") == head and r.operation == "ADD"
-    assert "A reading" in git(home, "notes", f"--ref={MEM}learnings", "show", "HEAD")
 
 
 # Many at once
@@ -370,39 +227,6 @@ def test_writers_in_several_processes_and_the_plugins_own_append(two):
     found = [m.summary for m in read_memories(open_repo(two)).memories]
     assert sorted(found) == sorted([*{*facts}, *mine, "Orders live in MySQL", "Tea is at four"])
     assert sorted(d.json["operation"] for d in done) == ["ADD"] * 6 + ["NOOP"] * 6 and sound(two)
-
-
-def believed(w):
-    "What the writer takes for current, and until when the rest was true."
-    held = w.held()
-    rows = [(i, n) for i, n in held.pool.row.items() if held.memories[i].status != "tombstone"]
-    return {i: float(held.pool.until[n]) for i, n in rows}
-
-
-@pytest.mark.slow
-def test_a_chain_that_grows_in_one_process_is_held_as_it_would_be_read(two):
-    "Also the members two steps away; and what was replaced is no duplicate when it is said again."
-    w, ids = writer(two), []
-    for name in ("Postgres", "Redis", "DynamoDB", "Cassandra"):
-        ids.append(w.remember(f"Sessions of the shop live in {name}", supersedes=ids[-1:]).memory_id)
-        assert believed(w) == believed(writer(two))
-    w.update(ids[0], tags=["db"])
-    assert believed(w) == believed(writer(two)) and w.remember("Sessions of the shop live in DynamoDB").operation == "ADD"
-
-
-@pytest.mark.slow
-def test_what_is_held_is_what_would_be_read(two):
-    w = writer(two)
-    def same():
-        kept, fresh = w.held().view, service.view(open_repo(two))
-        assert (kept.state, {(m.id, m.status, m.tags, m.importance) for m in kept.scan.memories}) == (
-            fresh.state, {(m.id, m.status, m.tags, m.importance) for m in fresh.scan.memories}) and kept.events.seq == fresh.events.seq
-        assert believed(w) == believed(writer(two))
-    tea = said(two)["Tea is at four"].id
-    steps = [lambda: w.remember(MOVED), lambda: w.remember("Cats purr.", tags=("pet",)), lambda: w.remember("Cats purr.", tags=("cat",)),
-             lambda: w.remember("They purr loudly.", merges=[said(two)["Cats purr."].id]), lambda: w.forget(tea),
-             lambda: w.restore(tea), lambda: w.update(tea, importance=1.0)]
-    for step in steps: step(); same()
 
 
 def test_a_crash_between_the_refs_loses_nothing(two, monkeypatch):
@@ -466,38 +290,3 @@ def test_a_models_text_of_a_merge_is_taken_only_if_it_keeps_everything(two, monk
         r = w.remember(PLACE)
     assert r.operation == "MERGE" and (r.merged_content == join("", "")) == taken and bool(r.warnings) != taken
     assert "14 days" in said(two)[CACHE].text and "not in the runner" in [m for m in read_memories(open_repo(two)).memories if m.id == r.memory_id][0].content
-
-
-@pytest.mark.slow
-def test_the_text_is_read_from_a_file_and_a_dry_run_writes_nothing(two, tmp_path):
-    (tmp_path / "note.md").write_text("Use `$(date)`; \"quoted\"\n\n---\nbody\n")
-    dry = gnc("remember", "-f", tmp_path / "note.md", "--dry-run", "--json", repo=two).json
-    assert dry["run_id"] == "" and dry["dry_run"] and len(said(two)) == 2
-    r = gnc("remember", "-f", tmp_path / "note.md", "--json", repo=two).json
-    assert said(two)['Use `$(date)`; "quoted"'].content == "---\nbody" and r["operation"] == "ADD"
-    told = gnc("remember", MOVED, "-v", repo=two)
-    assert all(x in told.out for x in ("replaces", "Orders live in MySQL", "Replaces “Orders live in MySQL”", "Compared with", "Undo: gnc undo run_"))
-
-
-TABLES = "The tables of the shop, with all that customers ever asked for and its history, are kept elsewhere than MySQL."
-
-
-@pytest.mark.slow
-def test_a_fact_that_is_only_added_names_the_nearest_that_it_might_replace(two):
-    told = gnc("remember", TABLES, "--dry-run", repo=two)
-    assert f"If this replaces “Orders live in MySQL”, add --supersedes {MYSQL.id[:12]}\n" in told.out
-    assert "If this replaces" not in gnc("remember", "Owls sleep by day.", "--dry-run", repo=two).out + gnc("remember", MOVED, "--dry-run", repo=two).out
-    r = gnc("remember", TABLES, repo=two)
-    assert f"If this replaces “Orders live in MySQL”, undo and repeat it with --supersedes {MYSQL.id[:12]}\n" in r.out
-    assert "If this replaces" not in gnc("remember", TABLES + " Today.", "--json", repo=two).out
-    assert "If this replaces" not in gnc("remember", "The orders service keeps tables.", "--no-judge", repo=two).out
-
-
-def test_what_held_at_another_time_is_no_hint(two):
-    "A late fact is compared with what was believed then; only what still holds can be replaced."
-    assert writer(two).remember(MOVED).superseded_ids == (MYSQL.id,)
-    late = "The orders service keeps its tables in files."
-    looked = writer(two).remember(late, valid_from=SAMPLE_NOW - timedelta(days=60), dry_run=True)
-    assert MYSQL.id in {c["id"] for c in looked.considered} and looked.operation == "ADD"
-    told = gnc("remember", late, "--valid-from", f"{SAMPLE_NOW - timedelta(days=60):%Y-%m-%d}", "--dry-run", repo=two)
-    assert f"--supersedes {MYSQL.id[:12]}" not in told.out
