@@ -4,6 +4,7 @@
 
 # %% ../../nbs/06_retention/04_forecast.ipynb #164ada63
 from __future__ import annotations
+import math
 import numpy as np
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,7 +15,8 @@ from .touches import BadTable, Snapshots
 
 # %% auto #0
 __all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Model', 'design_score', 'base_level', 'base_level_of_three',
-           'fsrs_shaped', 'Fitted', 'sampled', 'fit', 'log_loss']
+           'fsrs_shaped', 'Fitted', 'sampled', 'fit', 'log_loss', 'reliability', 'measures', 'answered', 'by_time',
+           'left_out', 'by_repository']
 
 # %% ../../nbs/06_retention/04_forecast.ipynb #e5f1f7f2
 class Model(NamedTuple):
@@ -146,6 +148,70 @@ def log_loss(
     "The mean surprise, which a forecast that is sure and wrong pays for dearly."
     q = np.clip(np.where(needed, p, 1 - p), 1e-6, 1)
     return float(-np.log(q).mean())
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #b2e3e6e3
+def reliability(
+    p: np.ndarray,
+    needed: np.ndarray,
+    bins: int = 10,  # Of equal width
+) -> list[tuple[float, float, int]]:  # Mean chance, part that was needed, rows: for each bin that has any
+    "What was forecast, beside what happened."
+    which = np.minimum((p * bins).astype(int), bins - 1)
+    return [(float(p[w].mean()), float(needed[w].mean()), int(w.sum())) for k in range(bins)
+            if (w := which == k).any()]
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #86f6a04a
+def measures(
+    p: np.ndarray,
+    needed: np.ndarray,
+) -> dict[str, float]:  # auc, log_loss, brier, ece; auc is nan where all answers are alike
+    "Every figure of a forecast."
+    ranks = need("sklearn.metrics", "tune")
+    auc = float(ranks.roc_auc_score(needed, p)) if 0 < needed.sum() < len(needed) else math.nan
+    ece = sum(abs(q - y) * n for q, y, n in reliability(p, needed)) / max(len(p), 1)
+    return {"auc": auc, "log_loss": log_loss(p, needed), "brier": float(((p - needed) ** 2).mean()),
+            "ece": ece}
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #e98ce14c
+def answered(
+    s: Snapshots,
+    part: float = 0.6,  # Of each repository's time
+) -> np.ndarray:  # A mask
+    "The rows whose answer was known when that part of the time was over."
+    whole = np.divide(s.day, s.part, out=np.ones(len(s)), where=s.part > 0)
+    return s.day + s.horizon <= part * whole
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #91341947
+def by_time(
+    model: Model,
+    s: Snapshots,
+    part: float = 0.6,  # Of each repository's time, to fit on
+    rows: int = 1000,  # Of each repository, at most
+) -> np.ndarray:  # Chances of the rows after it, nan before
+    "Fit on the past, forecast what follows."
+    out, after = np.full(len(s), math.nan), s.part > part
+    out[after] = fit(model, sampled(s.where(answered(s, part)), rows)).predict(s.where(after))
+    return out
+
+
+def left_out(model: Model, s: Snapshots) -> np.ndarray:
+    "Fit on all other repositories, forecast this one."
+    few, out = sampled(s), np.full(len(s), math.nan)
+    fits = {r: fit(model, few.where(few.repo != r)) for r in np.unique(s.repo)}
+    for parameter in sorted({f.parameter for f in fits.values()}):
+        score = model.score(s, parameter)
+        for r, f in fits.items():
+            if f.parameter == parameter: out[s.repo == r] = f.of(score[s.repo == r])
+    return out
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #3e363627
+def by_repository(
+    p: np.ndarray,
+    s: Snapshots,
+) -> dict[str, dict[str, float]]:  # Name to its measures; repositories without a forecast are left out
+    "The measures of each repository."
+    each = {s.names[r]: np.isfinite(p) & (s.repo == r) for r in np.unique(s.repo)}
+    return {name: measures(p[w], s.needed[w]) for name, w in each.items() if w.any()}
 
 # %% ../../nbs/06_retention/04_forecast.ipynb #244da917
 # The research notebook fits it, and fails when it is not this
