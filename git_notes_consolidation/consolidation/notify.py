@@ -17,7 +17,7 @@ from ..store.state import State
 from ..llm.providers import is_local
 
 # %% auto #0
-__all__ = ['LISTENERS', 'finished', 'publish', 'refs_moved']
+__all__ = ['finished', 'publish', 'refs_moved']
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #c0fd0064
 def finished(
@@ -122,7 +122,7 @@ def publish(event: Mapping[str, Any], config: SubconsciousnessConfig) -> tuple[s
     return tuple(f"event: {s}" for s in said if s)
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #31cb48b9
-LISTENERS = ["git_notes_consolidation.session.prepared"]  # Modules whose `refs_moved` is called
+_LISTENER = "git_notes_consolidation.session.prepared"  # The module whose `refs_moved` is called
 
 def refs_moved(
     repo: Repo,
@@ -130,5 +130,5 @@ def refs_moved(
     memories: Iterable[Memory],  # All
     known: Mapping[str, str],  # The refs that both were read from
 ) -> None:
-    "Tell the package's own listeners that the refs have moved, or may have."
-    for name in LISTENERS: import_module(name).refs_moved(repo, state, memories, known)
+    "Tell the chapter on sessions that the refs have moved, or may have."
+    import_module(_LISTENER).refs_moved(repo, state, memories, known)

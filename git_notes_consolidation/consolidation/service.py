@@ -26,12 +26,10 @@ from ..similarity.lexical import LexicalEmbedder
 from ..similarity.plugin_vectors import without_vector
 from ..similarity.updates import NearPairs
 from ..store.git import MEM, missing_memories, open_repo, Repo, RepoError
-from ..store.events import Append, Events, every_tip, shared_tips
+from ..store.events import Append, Events, every_tip, REFS, shared_tips
 from ..store.writer import append
 from ..store.locks import clone_id, run_lock
 from ..store.loss import hold_on, keep, made_whole, Whole
-from ..store.state import State
-from ..store.reader import Scan
 from ..store.accesses import (
     access_counts, flush, forget, unflushed, with_unflushed)
 from ..store.changes import LastRun, remember_run, seal
@@ -51,7 +49,7 @@ from .notify import finished, publish, refs_moved
 from git_notes_consolidation.consolidation.plan import (
     _FINAL, allowed, check_blast_radius, Guard, load_plan, make_plan, model_answers, not_current, Plan,
     share_of)
-from .view import made_of, refresh_tables, uncounted, view, View
+from .view import Looking, made_of, refresh_tables, uncounted, view, View
 from .increment import (
     base_in, base_of, catch_up, patch_of, read_increment, TORN, with_records)
 
@@ -80,12 +78,9 @@ def _place_of(*services: Any) -> str:
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #5a24fc2b
 @dataclass(frozen=True, init=False)
-class ConsolidationService:
+class ConsolidationService(Looking):
     "Plans, applies and takes back consolidation runs in one repository."
-    repo: Repo
-    settings: Settings
     embedder: Embedder
-    clock: Callable[[], datetime]
     progress: Progress
     client: Callable[[], Client] | None  # Makes what a language model is asked through; none: nobody is asked
     calls: Callable[[int, int], None]  # Called after each answer of a language model
@@ -130,8 +125,7 @@ class ConsolidationService:
         if base and ours != base["ours"] and catch_up(self.repo, self.settings, conn, now):
             base = base_in(self.repo, conn)
         if not base or self.client or c.expiry or ours != base["ours"]: return None
-        then = View(Scan((), (), base["seen"][0]), Events((), (), base["seen"][1]), State())
-        if store_cache.recalled(conn, "settled") != self.settled(then): return None
+        if store_cache.recalled(conn, "settled") != self.settled(base["run_tips"]): return None
         fresh_enough = now - as_utc(base["whole"]) < _MONTH
         return read_increment(self.repo, conn, base, theirs) if fresh_enough else None
 
@@ -145,7 +139,7 @@ class ConsolidationService:
         expired = (due(memories, v.events, state, self.settings.config, now, scope.has)
                    if scope.does("tier") else {})
         if (not (v.known or full or expired) and scope == Scope()
-            and store_cache.recalled(conn, "settled") == self.settled(v)):
+            and store_cache.recalled(conn, "settled") == self.settled(v.bases)):
             v = replace(v, fresh=frozenset())
         seen = memories if v.fresh != frozenset() else ()
         X, rows = store_cache.embed_distinct(conn, seen, e)
@@ -219,14 +213,13 @@ class ConsolidationService:
         from git_notes_consolidation.consolidation.status import status
         return status(self)
 
-    def settled(self, v: View) -> str:
+    def settled(self, tips: Mapping[str, str]) -> str:
         "Names everything that relations depend on: they need no second look while it is the same."
-        ours = {k: t for k, t in v.events.tips.items() if "mem-meta" not in k}
+        read = {ref: tip for ref, tip in tips.items() if ref != REFS["meta"]}
         # How much a run may do changes no relation
         asked = replace(self.settings, config=replace(self.settings.config, max_change=1.0))
         prompts = (JUDGE_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT, EDGES_PROMPT) if self.client else ()
-        return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, dict(v.scan.tips),
-                      ours)
+        return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, read)
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #6394902a
 class Stale(Guard):
@@ -235,15 +228,13 @@ class Stale(Guard):
 
 def check_bases(plan: Plan, tips: Mapping[str, str], prefix: str = "refs/notes/") -> None:
     "Refuse a plan whose refs have moved."
-    refs = {r for r in {*plan.bases, *tips} if r.startswith(prefix) and r != _COUNTERS}
+    # Accesses are counted while a plan waits; they do not make it stale
+    refs = {r for r in {*plan.bases, *tips} if r.startswith(prefix) and r != REFS["meta"]}
     moved = sorted(r for r in refs if plan.bases.get(r) != tips.get(r))
     if moved:
         raise Stale(
             f"{moved[0]} has moved since this plan was made; nothing was written. Make a new one with gnc "
             f"consolidate --plan FILE")
-
-
-_COUNTERS = "refs/notes/mem-meta/v1"  # Accesses are counted while a plan waits; they do not make it stale
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #be4ef55c
 def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
@@ -296,7 +287,7 @@ def _left(service: ConsolidationService, plan: Plan, v: View) -> dict[str, objec
     sound = not (plan.waiting or plan.result.errors or failed)
     whole = v.known.base["whole"] if v.known else plan.now.isoformat()
     base = base_of(v) if sound else {}
-    return {"settled": service.settled(v) if sound else None,
+    return {"settled": service.settled(v.bases) if sound else None,
             "base": base | {"seal": seal(service.repo), "whole": whole} if base else {}}
 
 
