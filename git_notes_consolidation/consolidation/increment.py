@@ -74,7 +74,7 @@ def base_in(repo: Repo, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
     "The last run's base, if the tables are of it."
     base = store_cache.recalled(conn, "base")
     if not isinstance(base, dict) or not base or base["seal"] != sealed(repo): return None
-    return base if store_cache.recalled(conn, "tables") == made_of({**base["tips"], **base["ours"]}) else None
+    return base if store_cache.recalled(conn, "tables") == base["tables"] else None
 
 
 def _later(known: PreviousRun) -> bool:
@@ -124,7 +124,7 @@ def base_of(
     beside = len(counts) + len(state.reviews) + len(state.answers) + len(state.rejected) + len(v.warnings)
     if odd or not named <= ids or beside > most: return {}
     last, newest = (v.known.base["last"], v.known.base["newest"]) if v.known else ("", "")
-    return {"tips": dict(v.scan.tips), "run_tips": v.bases, "fresh": [],
+    return {"tables": made_of(v.bases), "tips": dict(v.scan.tips), "run_tips": v.bases, "fresh": [],
             "ours": dict(v.events.tips), "seq": v.events.seq, "living": len(there) + v.apart,
             "last": there[-1].commit_sha if there and (not v.known or v.known.new.memories) else last,
             "newest": max([newest, *(max(m.timestamp, m.event_time).isoformat() for m in there)]),
@@ -251,5 +251,4 @@ def catch_up(
         p = patch_of(v, known, settings, now, len(base["counts"]))
     except TORN as e: LOG.debug("the cache is not built on: %s", e); return False
     kept = {k: base[k] for k in ("run_tips", "seal", "whole")} | {"fresh": fresh}
-    return store_tables.patch(conn, replace(p, keep={**p.keep, "base": after | kept}),
-                              upon=made_of({**base["tips"], **base["ours"]}))
+    return store_tables.patch(conn, replace(p, keep={**p.keep, "base": after | kept}), upon=base["tables"])

@@ -109,8 +109,6 @@ def _webhook(url: str, event: Mapping[str, Any], local_only: bool, seconds: floa
         except urllib.error.HTTPError as e: return (
             f"event_webhook: {host} said {e.code}"
             + (", which is not followed" if 300 <= e.code < 400 else ""))
-        except urllib.error.URLError as e: return (
-            f"event_webhook: {host}: {' '.join(str(e.reason).split())[:200]}")
     return _within(seconds, f"event_webhook: {host}", post)
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #6800a3e1

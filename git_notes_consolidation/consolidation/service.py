@@ -300,8 +300,8 @@ def _persist(service: ConsolidationService, conn: sqlite3.Connection, plan: Plan
     if whole: keep |= _left(service, plan, v)
     if v.known:
         p = patch_of(v, v.known, service.settings, plan.now, before)
-        upon = made_of({**v.known.base["tips"], **v.known.base["ours"]})
-        if not patch(conn, replace(p, keep={**p.keep, **keep}), upon): return  # Somebody was faster
+        # Somebody was faster
+        if not patch(conn, replace(p, keep={**p.keep, **keep}), v.known.base["tables"]): return
         refs_moved(service.repo, v.state, v.scan.memories, {**v.scan.tips, **v.events.tips})
     else:
         _refresh(service, conn, v, plan.now)
